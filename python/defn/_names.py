@@ -76,7 +76,7 @@ def caller_frame() -> FrameType | None:
 def caller() -> str:
     """The innermost file and line outside this package, as the last line of a message."""
     frame = caller_frame()
-    # A thread of this package starts without a line of the user's.
+    # A thread that this package starts has no line of the user's code.
     if frame is None or frame.f_globals.get("__name__") == "threading":
         return ""
     return f"\n  at {frame.f_code.co_filename}:{frame.f_lineno}"

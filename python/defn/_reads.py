@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ANY", "is_installed", "reads"]
 
-# Stands for attributes whose names are computed at run time.
+# Represents attributes whose names are computed at run time.
 ANY = "*"
 
 # A step from a value into it: whether it is an item, and the item's key or the attribute's name.

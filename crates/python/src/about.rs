@@ -1,4 +1,4 @@
-//! What tensors are: questions to types, which need no elements.
+//! Queries on tensor types. None of them reads elements.
 
 use defn_core::AxisRef;
 use pyo3::prelude::*;
@@ -8,8 +8,8 @@ use crate::convert;
 use crate::dtype;
 use crate::error::{Fallible, guard};
 
-/// Whether two values have one structure, and the same dtype, shape and vectorized axes at each leaf; names that
-/// are missing match any.
+/// Whether two values have the same structure, and the same dtype, shape and vectorized axes at each leaf. A
+/// missing axis name matches any name.
 #[pyfunction]
 fn compatible(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Fallible<bool> {
     guard(|| {
@@ -51,7 +51,7 @@ fn axis_size(tensor: &Bound<'_, PyAny>, axis: &Bound<'_, PyAny>) -> Fallible<usi
     })
 }
 
-/// The bits of all elements.
+/// The size of all elements in bits.
 #[pyfunction]
 fn bit_size(tensor: &Bound<'_, PyAny>) -> Fallible<usize> {
     guard(|| {

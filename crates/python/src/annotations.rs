@@ -8,19 +8,20 @@ use pyo3::types::{PyDict, PyString, PyType};
 use crate::error::Fallible;
 use crate::misuse::Misuse;
 
-/// What declares a name static besides an annotation, for messages, and for those that need none.
+/// Another source that declares names static, besides annotations. It decides which unresolvable annotations
+/// are errors, and words the advice in the message.
 pub(crate) struct Otherwise<'a> {
     pub(crate) op: &'static str,
-    /// How it is written, before and behind the name.
+    /// The advice as text before and after the name.
     pub(crate) advice: (&'static str, &'static str),
     pub(crate) is_marked: &'a dyn Fn(&str) -> bool,
 }
 
-/// The annotations of a function or a class by name. One that names something which is not there is no marker
-/// and left out.
+/// The annotations of a function or a class by name. An annotation whose names cannot be resolved is left
+/// out: it is not a marker.
 ///
 /// # Errors
-/// An annotation with `Static` in it that cannot be resolved: nobody could tell an option from an input.
+/// An annotation that contains `Static` and cannot be resolved: options and inputs could not be told apart.
 pub(crate) fn resolve<'py>(
     owner: &Bound<'py, PyAny>,
     otherwise: &Otherwise<'_>,
@@ -35,7 +36,7 @@ pub(crate) fn resolve<'py>(
         Err(error) if error.is_instance_of::<PyException>(py) => {}
         Err(error) => return Err(error.into()),
     }
-    // One annotation that cannot be resolved hides all others: each is tried by itself.
+    // One unresolvable annotation makes the call fail for all of them, so each is resolved separately.
     let found = PyDict::new(py);
     let namespace = py.import("types")?.getattr(intern!(py, "SimpleNamespace"))?;
     for (holder, globals) in holders(owner)? {
@@ -73,8 +74,8 @@ pub(crate) fn resolve<'py>(
     Ok(found)
 }
 
-/// Who has annotations of their own, and where the names in them are looked up: a function, or a class and
-/// those that it is derived from, the farthest first.
+/// The objects that carry annotations, each with the globals in which its names are resolved: a function, or
+/// a class and its base classes, the most distant base first.
 fn holders<'py>(owner: &Bound<'py, PyAny>) -> PyResult<Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
     let py = owner.py();
     let Ok(class) = owner.cast::<PyType>() else {
@@ -88,7 +89,7 @@ fn holders<'py>(owner: &Bound<'py, PyAny>) -> PyResult<Vec<(Bound<'py, PyAny>, B
         if !base.getattr(intern!(py, "__dict__"))?.contains(intern!(py, "__annotations__"))? {
             continue;
         }
-        // A module that is not there leaves the names of the language itself.
+        // If the module is missing, only builtins can be resolved.
         let globals = match modules.get_item(base.getattr(intern!(py, "__module__"))?) {
             Ok(module) => module.getattr(intern!(py, "__dict__"))?,
             Err(_) => PyDict::new(py).into_any(),

@@ -1,4 +1,4 @@
-//! NumPy arrays: read in place or copied, and made as read-only views of a tensor's memory.
+//! NumPy arrays: read in place or copied, and created as read-only views of a tensor's memory.
 
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::error::Fallible;
 use crate::misuse::Misuse;
 use crate::tensor::PyTensor;
 
-/// An array whose elements have a counterpart here.
+/// An array whose element type has a matching dtype.
 pub(crate) struct View<'py> {
     array: Bound<'py, PyUntypedArray>,
     dtype: DType,
@@ -40,7 +40,7 @@ pub(crate) fn is_scalar(value: &Bound<'_, PyAny>) -> bool {
     }
 }
 
-/// The number that a scalar of NumPy's is, where its elements are of this dtype.
+/// The value of a NumPy scalar, if its elements have this dtype.
 pub(crate) fn number_of(value: &Bound<'_, PyAny>, dtype: DType) -> Option<Number> {
     if !is_scalar(value) {
         return None;
@@ -51,20 +51,21 @@ pub(crate) fn number_of(value: &Bound<'_, PyAny>, dtype: DType) -> Option<Number
     // SAFETY: as above.
     let descriptor = unsafe { Bound::from_owned_ptr_or_err(py, descriptor.cast()) }.ok()?;
     let descriptor = descriptor.cast_into::<PyArrayDescr>().ok()?;
-    // Truths are bytes of their own, and what is registered may lie otherwise.
+    // Bools take one byte each and are not numbers here. Registered user dtypes (number 256 and above) may
+    // have another layout.
     let is_number = matches!(descriptor.kind(), b'i' | b'u' | b'f' | b'c') && descriptor.num() < 256;
     if !is_number || dtype::from_descriptor(&descriptor) != Some(dtype) {
         return None;
     }
     let mut bytes = [0_u64; 2];
-    // SAFETY: the largest of these elements has 16 bytes, and this is aligned for its parts.
+    // SAFETY: the largest of these elements has 16 bytes, and the buffer is aligned for its parts.
     unsafe { PY_ARRAY_API.PyArray_ScalarAsCtype(py, value.as_ptr(), bytes.as_mut_ptr().cast()) };
-    // SAFETY: any bytes may be read as such.
+    // SAFETY: any initialized memory may be read as bytes.
     let bytes = unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), dtype.storage_bytes()) };
     Some(Scalar::from_bytes(dtype, bytes).value())
 }
 
-/// Whether a class is one of NumPy scalars.
+/// Whether a class is a class of NumPy scalars.
 pub(crate) fn is_scalar_class(class: &Bound<'_, PyType>) -> bool {
     // SAFETY: as in `is_scalar`.
     unsafe {
@@ -73,10 +74,11 @@ pub(crate) fn is_scalar_class(class: &Bound<'_, PyType>) -> bool {
     }
 }
 
-/// The array that an object is or offers: by `__array__`, the buffer protocol or DLPack.
+/// The object itself if it is an array, or the array that it exports through `__array__`, the buffer protocol
+/// or DLPack.
 pub(crate) fn find<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py, PyUntypedArray>>> {
     if let Ok(array) = value.cast::<PyUntypedArray>() {
-        // `numpy.ma` is loaded where there is a masked array, and otherwise is not.
+        // `numpy.ma` is looked up only for subclasses of arrays.
         if !value.is_exact_instance_of::<PyUntypedArray>() && is_masked(value)? {
             return Err(Misuse::MaskedArray.into());
         }
@@ -101,7 +103,7 @@ pub(crate) fn find<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py,
     Ok(Some(made.cast_into::<PyUntypedArray>().map_err(PyErr::from)?))
 }
 
-/// A leaf whose elements nobody else writes: an array that can be written is copied.
+/// A leaf whose elements no other code can write: a writeable array is copied.
 pub(crate) fn owned<'py>(leaf: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
     let is_own = leaf.is_instance_of::<PyTensor>() || convert::number(leaf)?.is_some() || is_scalar(leaf);
     let Some(array) = (if is_own { None } else { find(leaf)? }) else { return Ok(leaf.clone()) };
@@ -112,7 +114,7 @@ pub(crate) fn owned<'py>(leaf: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>
     Ok(view.array().call_method0(intern!(leaf.py(), "copy"))?)
 }
 
-/// Whether an object of a subclass of arrays is a masked one.
+/// Whether an instance of a subclass of arrays is a masked array.
 fn is_masked(value: &Bound<'_, PyAny>) -> Fallible<bool> {
     let py = value.py();
     let modules = py.import("sys")?.getattr(intern!(py, "modules"))?;
@@ -123,10 +125,10 @@ fn is_masked(value: &Bound<'_, PyAny>) -> Fallible<bool> {
 }
 
 impl<'py> View<'py> {
-    /// Looks at an array.
+    /// Creates the view of an array.
     ///
     /// # Errors
-    /// Elements that have no counterpart.
+    /// An element type without a matching dtype.
     pub(crate) fn new(array: Bound<'py, PyUntypedArray>) -> Fallible<View<'py>> {
         let descriptor = array.dtype();
         let Some(dtype) = dtype::from_descriptor(&descriptor) else {
@@ -146,7 +148,7 @@ impl<'py> View<'py> {
         Ok(TensorType::new(self.dtype, Shape::new(self.array.shape()))?)
     }
 
-    /// Why the memory cannot serve as a tensor's as it lies, if so.
+    /// Why the memory cannot be used in place as a tensor's memory; `None` if it can.
     pub(crate) fn obstacle(&self) -> Option<&'static str> {
         if self.swapped {
             Some("its bytes are in the other order")
@@ -163,15 +165,17 @@ impl<'py> View<'py> {
         }
     }
 
-    /// Whether the bytes of a contiguous array of bools are 0 and 1; those of a view of other bytes need not be.
+    /// Whether each byte of a contiguous bool array is 0 or 1. A bool view of other bytes can hold other
+    /// values.
     fn has_truths(&self) -> bool {
-        // SAFETY: a C-contiguous array has as many bytes as elements from its data pointer on, and the thread is attached,
-        // so that no Python code frees them meanwhile.
+        // SAFETY: a C-contiguous array has as many bytes as elements from its data pointer on, and the thread
+        // is attached, so that no Python code frees them meanwhile.
         let bytes = unsafe { std::slice::from_raw_parts(self.data(), self.array.len()) };
         defn_core::scalar::are_truths(bytes)
     }
 
-    /// Whether nothing can write the memory any more: read-only views down to immutable bytes or a tensor.
+    /// Whether the memory can no longer be written: all bases are read-only views, down to immutable bytes or
+    /// a tensor.
     pub(crate) fn is_immutable(&self) -> bool {
         let mut array = self.array.clone();
         loop {
@@ -180,7 +184,8 @@ impl<'py> View<'py> {
             if flags & npyffi::NPY_ARRAY_WRITEABLE != 0 {
                 return false;
             }
-            // SAFETY: the array is alive. The field is read and not the attribute, which a subclass may change.
+            // SAFETY: the array is alive. The struct field is read instead of the attribute, which a subclass
+            // may override.
             let base = unsafe { (*npyffi::_PyArray_GET_ITEM_DATA(array.as_array_ptr())).base };
             // SAFETY: the base of an array that is alive is null or a live object.
             let Some(base) = (unsafe { Bound::from_borrowed_ptr_or_opt(array.py(), base) }) else {
@@ -189,12 +194,12 @@ impl<'py> View<'py> {
             if base.is_instance_of::<PyBytes>() || base.is_instance_of::<Memory>() {
                 return true;
             }
-            // Tensors lend their memory by the buffer protocol, too.
+            // Tensors also export their memory through the buffer protocol.
             if base.is_instance_of::<PyMemoryView>() {
                 let lender = base.getattr(intern!(array.py(), "obj"));
                 return lender.is_ok_and(|lender| lender.is_instance_of::<PyTensor>());
             }
-            // An array that owns its memory may be made writeable again.
+            // An array that owns its memory can be made writeable again.
             match base.cast_into::<PyUntypedArray>() {
                 Ok(base) => array = base,
                 Err(_) => return false,
@@ -202,7 +207,7 @@ impl<'py> View<'py> {
         }
     }
 
-    /// The memory itself, kept alive by the result. The caller has checked [`View::obstacle`].
+    /// Borrows the array's memory; the result keeps it alive. The caller has checked [`View::obstacle`].
     pub(crate) fn borrow(&self) -> Fallible<HostMemory> {
         let bytes = self.ty()?.byte_size();
         let array = self.array.clone().into_any().unbind();
@@ -245,7 +250,7 @@ impl<'py> View<'py> {
         let mut index = vec![0usize; sizes.len()];
         let mut offset = 0isize;
         loop {
-            // SAFETY: every index is below its axis' size, so the element lies inside the array's memory; bytes
+            // SAFETY: every index is below its axis' size, so the element is inside the array's memory; bytes
             // may be read at any alignment.
             out.extend_from_slice(unsafe { std::slice::from_raw_parts(self.data().offset(offset), width) });
             let mut axis = sizes.len();
@@ -272,8 +277,8 @@ impl<'py> View<'py> {
     }
 }
 
-/// Makes each byte the value of its low bits; NumPy's narrow integers leave the others undefined. A bool is true unless its
-/// byte is 0.
+/// Normalizes each byte to the value of its low bits: NumPy leaves the high bits of narrow integers
+/// undefined. A bool is true unless its byte is 0.
 fn extend_narrow(dtype: DType, bytes: &mut [u8]) {
     let unused = 8 - dtype.bits();
     for byte in bytes {
@@ -288,15 +293,15 @@ fn extend_narrow(dtype: DType, bytes: &mut [u8]) {
     }
 }
 
-/// The memory of an array, which it keeps alive.
+/// Borrowed memory of an array, which this object keeps alive.
 struct Lent {
     start: *const u8,
     bytes: usize,
     _array: Py<PyAny>,
 }
 
-// SAFETY: the memory belongs to the array, which is kept alive; it is only read. Whoever lends an array that
-// can be written promises not to write it meanwhile.
+// SAFETY: the memory belongs to the array, which is kept alive, and it is only read. A caller who shares a
+// writeable array promises not to write it meanwhile.
 unsafe impl Send for Lent {}
 // SAFETY: as above.
 unsafe impl Sync for Lent {}
@@ -308,8 +313,8 @@ impl AsRef<[u8]> for Lent {
     }
 }
 
-/// What keeps a tensor's memory alive under a NumPy array. It offers no buffer, so that NumPy never lets
-/// the array be made writeable.
+/// The base object of a NumPy array over a tensor's memory; it keeps that memory alive. It exports no buffer,
+/// so NumPy refuses to make the array writeable.
 #[pyclass(frozen, module = "defn._core")]
 pub(crate) struct Memory {
     memory: HostMemory,

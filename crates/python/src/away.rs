@@ -1,6 +1,7 @@
-//! The interpreter lock: this thread without it, and back with it where Python is called.
+//! The GIL: code that releases it, and code that acquires it again to call Python.
 //!
-//! Who calls the core holds the lock, so that it need not be asked for, except where a thread has given it up here.
+//! A thread that calls the core normally holds the GIL. It lacks the GIL only where it released it through
+//! this module.
 
 use std::cell::{Cell, OnceCell};
 
@@ -13,7 +14,7 @@ thread_local! {
     static IS_AWAY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Sets the flag, until it is dropped.
+/// Sets the thread's "GIL released" flag, and restores the previous value on drop.
 struct Flag(bool);
 
 impl Flag {
@@ -28,7 +29,7 @@ impl Drop for Flag {
     }
 }
 
-/// Runs `body` without the lock.
+/// Runs `body` with the GIL released.
 pub(crate) fn detach<T: Send>(py: Python<'_>, body: impl FnOnce() -> T + Send) -> T {
     py.detach(|| {
         let _flag = Flag::set(true);
@@ -36,7 +37,7 @@ pub(crate) fn detach<T: Send>(py: Python<'_>, body: impl FnOnce() -> T + Send) -
     })
 }
 
-/// Runs `body` without the lock, which this thread may have given up already.
+/// Runs `body` with the GIL released; this thread may have released it already.
 pub(crate) fn leave<T: Send>(body: impl FnOnce() -> T + Send) -> T {
     if IS_AWAY.get() {
         return body();
@@ -44,7 +45,7 @@ pub(crate) fn leave<T: Send>(body: impl FnOnce() -> T + Send) -> T {
     Python::attach(|py| detach(py, body))
 }
 
-/// Runs what calls Python with the lock, which this thread may have given up.
+/// Runs `body`, which calls Python, with the GIL held; this thread may have released it.
 pub(crate) fn attach<T>(body: impl FnOnce(Python<'_>) -> T) -> T {
     Python::attach(|py| {
         let _flag = Flag::set(false);
@@ -52,7 +53,7 @@ pub(crate) fn attach<T>(body: impl FnOnce(Python<'_>) -> T) -> T {
     })
 }
 
-/// Whether this is the thread on which Python runs what signals ask for: its first.
+/// Whether this is Python's main thread, on which Python runs signal handlers.
 pub(crate) fn is_main_thread() -> bool {
     thread_local! {
         static IS_MAIN: OnceCell<bool> = const { OnceCell::new() };
@@ -65,18 +66,18 @@ pub(crate) fn is_main_thread() -> bool {
     IS_MAIN.with(|is_main| *is_main.get_or_init(|| attach(ask).unwrap_or(false)))
 }
 
-/// Whether a signal has interrupted this thread.
+/// Runs pending signal handlers.
 ///
 /// # Errors
-/// What its handler raised.
+/// The exception that a handler raised.
 pub(crate) fn poll() -> Result<()> {
     attach(|py| py.check_signals()).map_err(carry)
 }
 
-/// As [`poll`] on the thread that signals interrupt; any other goes on, and does not wait for the lock.
+/// As [`poll`] on the main thread. Other threads return at once and do not wait for the GIL.
 ///
 /// # Errors
-/// As there.
+/// As [`poll`].
 pub(crate) fn poll_main() -> Result<()> {
     if is_main_thread() { poll() } else { Ok(()) }
 }

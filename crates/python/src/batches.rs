@@ -14,7 +14,7 @@ use crate::tensor::PyTensor;
 
 const OP: &str = "to_batched";
 
-/// How many batches there are.
+/// The number of batches.
 #[pyfunction]
 fn batch_count(
     tensor: &Bound<'_, PyTensor>,
@@ -51,7 +51,7 @@ fn batch_count(
     })
 }
 
-/// One batch; the last one is filled from the beginning.
+/// One batch. The last batch is completed with rows from the beginning.
 #[pyfunction]
 fn batch(tensor: &Bound<'_, PyTensor>, size: usize, position: usize) -> Fallible<PyTensor> {
     guard(|| {
@@ -75,7 +75,7 @@ fn batch(tensor: &Bound<'_, PyTensor>, size: usize, position: usize) -> Fallible
     })
 }
 
-/// All batches at once, where the tensor's backend has a way of its own to make them.
+/// All batches in one call, if the tensor's backend has its own implementation.
 #[pyfunction]
 fn own_batches<'py>(
     tensor: &Bound<'py, PyTensor>,
@@ -96,7 +96,7 @@ fn own_batches<'py>(
     })
 }
 
-/// Refuses what cannot be drawn.
+/// Rejects tensors that cannot be drawn.
 #[pyfunction]
 fn check_heatmap(tensor: &Bound<'_, PyTensor>) -> Fallible<()> {
     guard(|| {

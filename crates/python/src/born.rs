@@ -1,8 +1,8 @@
-//! Which concrete tensors were made while a definition is traced on this thread.
+//! Concrete tensors that were created on this thread while a definition is traced.
 //!
-//! Such a tensor is a constant of the program: it is bound to the executable. A tensor made of a NumPy array
-//! remembers the array, which may be older than the trace and is then found again at each call, as older tensors
-//! are.
+//! Such a tensor is a constant of the program: it is bound to the executable. A tensor created from a NumPy
+//! array also records the array. The array may be older than the trace; then it is looked up again at each
+//! call, as older tensors are.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -12,15 +12,15 @@ use defn_core::backend::Buffer;
 use defn_core::trace;
 use pyo3::prelude::*;
 
-/// A tensor's buffer, and the array that it was made of.
+/// A tensor's buffer, and the array from which it was created.
 struct Born {
     buffer: Arc<dyn Buffer>,
     array: Option<Py<PyAny>>,
 }
 
-/// What a tensor that was made while tracing is made of.
+/// The source of a tensor that was created while tracing.
 pub(crate) enum Origin {
-    /// Numbers of the program.
+    /// Numbers in the program.
     Constant,
     /// A NumPy array.
     Array(Py<PyAny>),
@@ -30,18 +30,18 @@ thread_local! {
     static BORN: RefCell<Vec<Born>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Remembers a concrete tensor where a trace is open.
+/// Records a concrete tensor if a trace is open.
 pub(crate) fn note(tensor: Tensor) -> Tensor {
     noted(&tensor);
     tensor
 }
 
-/// As [`note`], of a tensor that stays where it is.
+/// As [`note`], for a borrowed tensor.
 pub(crate) fn noted(tensor: &Tensor) {
     remember(tensor, || None);
 }
 
-/// Remembers a tensor that was made of an array.
+/// Records a tensor that was created from an array.
 pub(crate) fn note_array(tensor: Tensor, array: &Bound<'_, PyAny>) -> Tensor {
     remember(&tensor, || Some(array.clone().unbind()));
     tensor
@@ -57,8 +57,8 @@ fn remember(tensor: &Tensor, array: impl FnOnce() -> Option<Py<PyAny>>) {
     }
 }
 
-/// What a tensor was made of, if it was made since the outermost open trace began. An array comes before the
-/// numbers that its copy is noted as.
+/// The source of a tensor, if it was created since the outermost open trace began. An array has precedence
+/// over the constant as which its copy is recorded.
 pub(crate) fn origin(py: Python<'_>, tensor: &Tensor) -> Option<Origin> {
     let buffer = tensor.buffer()?;
     BORN.with_borrow(|born| {
@@ -73,17 +73,17 @@ pub(crate) fn origin(py: Python<'_>, tensor: &Tensor) -> Option<Origin> {
     })
 }
 
-/// Whether a tensor was made since the outermost open trace began.
+/// Whether a tensor was created since the outermost open trace began.
 pub(crate) fn is_new(tensor: &Tensor) -> bool {
     tensor.buffer().is_some_and(|buffer| {
         BORN.with_borrow(|born| born.iter().any(|known| Arc::ptr_eq(&known.buffer, buffer)))
     })
 }
 
-/// Forgets everything, once no trace is open.
+/// Clears the record when no trace is open.
 pub(crate) fn forget() {
     if trace::depth() == 0 {
-        // Dropped outside the borrow: the owners of buffers may be Python objects.
+        // Dropped outside the borrow: dropping a buffer may run Python code.
         let born = BORN.take();
         drop(born);
     }

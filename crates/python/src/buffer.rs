@@ -1,4 +1,4 @@
-//! The buffer protocol (PEP 3118): tensors on the host lend their memory, read-only, to whoever asks.
+//! The buffer protocol (PEP 3118): tensors on the host export their memory read-only.
 
 use std::ffi::{CStr, c_int, c_void};
 
@@ -10,10 +10,10 @@ use pyo3::prelude::*;
 
 use crate::error::Fallible;
 
-/// What a memoryview takes, which says so by an error of its own.
+/// The limit of `memoryview`, reported here by our own error.
 const MOST_AXES: usize = 64;
 
-/// The format of elements in the language of the module `struct`, with NumPy's `Z` for complex numbers.
+/// The element format in the notation of the `struct` module, with NumPy's `Z` for complex numbers.
 fn format(dtype: DType) -> Option<&'static CStr> {
     match dtype {
         DType::Bool => Some(c"?"),
@@ -30,12 +30,12 @@ fn format(dtype: DType) -> Option<&'static CStr> {
         DType::F64 => Some(c"d"),
         DType::C64 => Some(c"Zf"),
         DType::C128 => Some(c"Zd"),
-        // The language has no letters for them.
+        // `struct` has no format codes for these.
         DType::U2 | DType::U4 | DType::S2 | DType::S4 | DType::F8E5M2 | DType::F8E4M3FN | DType::BF16 => None,
     }
 }
 
-/// What a view points to, kept until it is released.
+/// The memory, sizes and strides that a view points to, kept until the view is released.
 struct Lent {
     memory: HostMemory,
     sizes: Vec<ffi::Py_ssize_t>,
@@ -45,8 +45,8 @@ struct Lent {
 /// Fills a view.
 ///
 /// # Errors
-/// A `BufferError`, as the protocol asks for: a consumer that wants to write, too many axes, and elements without a format. What
-/// reading the elements raises.
+/// A `BufferError`, as the protocol requires, for a consumer that wants to write, too many axes, and elements
+/// without a format. Also any error of reading the elements.
 ///
 /// # Safety
 /// `view` points to a view that may be written, as the interpreter passes it.
@@ -56,7 +56,7 @@ pub(crate) unsafe fn fill(
     view: *mut ffi::Py_buffer,
     flags: c_int,
 ) -> Fallible<()> {
-    // SAFETY: the caller says so. A view of no object is one that was refused.
+    // SAFETY: guaranteed by the caller. A view whose `obj` is null counts as refused.
     unsafe { (*view).obj = std::ptr::null_mut() };
     let refuse = |text: String| Err(PyBufferError::new_err(text).into());
     if flags & ffi::PyBUF_WRITABLE != 0 {
@@ -87,14 +87,14 @@ pub(crate) unsafe fn fill(
         memory,
     });
     let has = |flag: c_int| flags & flag == flag;
-    // SAFETY: the view may be written; everything that it points to is in the box, which the view owns until it is
-    // released, or lives for ever.
+    // SAFETY: the view may be written; everything that it points to is in the box, which the view owns until
+    // it is released, or has a static lifetime.
     unsafe {
         (*view).buf = lent.memory.bytes().as_ptr().cast_mut().cast::<c_void>();
         (*view).len = ty.byte_size() as ffi::Py_ssize_t;
         (*view).itemsize = width;
         (*view).readonly = 1;
-        // Without sizes the elements are one row of bytes.
+        // Without sizes, the view is one row of bytes.
         (*view).ndim = if has(ffi::PyBUF_ND) { ty.shape.rank() as c_int } else { 1 };
         (*view).format =
             if has(ffi::PyBUF_FORMAT) { format.as_ptr().cast_mut() } else { std::ptr::null_mut() };
@@ -109,12 +109,9 @@ pub(crate) unsafe fn fill(
     Ok(())
 }
 
-/// Gives back what a view holds.
-///
-/// # Safety
-/// `view` was filled by [`fill`], and is released once.
+/// Frees the resources of a view.
 pub(crate) unsafe fn release(view: *mut ffi::Py_buffer) {
-    // SAFETY: `fill` put the box there, and the caller says that this is the only release.
+    // SAFETY: `fill` stored the box there, and the caller guarantees that this is the only release.
     unsafe {
         if !(*view).internal.is_null() {
             drop(Box::from_raw((*view).internal.cast::<Lent>()));

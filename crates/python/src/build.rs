@@ -1,4 +1,4 @@
-//! Tensors from Python's values: numbers, nested lists, arrays.
+//! Tensors from Python values: numbers, nested lists, arrays.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::ops;
 use crate::place;
 use crate::tensor::PyTensor;
 
-/// Lists nested deeper than this are refused: NumPy's arrays have at most 64 axes too.
+/// Lists nested deeper than this are refused. NumPy arrays have the same limit of 64 axes.
 const DEPTH_LIMIT: usize = 64;
 
-/// What `dn.tensor` does.
+/// Implements `dn.tensor`.
 pub(crate) fn tensor(
     value: &Bound<'_, PyAny>,
     dtype: Option<DType>,
@@ -75,7 +75,7 @@ pub(crate) fn tensor(
     Ok(PyTensor::new(retyped(made, ty)?))
 }
 
-/// A tensor of an array of NumPy's or of another library's. Nothing for any other object.
+/// A tensor from an array of NumPy or of another library; `None` for any other object.
 pub(crate) fn from_array(
     value: &Bound<'_, PyAny>,
     copy: Option<bool>,
@@ -84,7 +84,8 @@ pub(crate) fn from_array(
     if value.is_instance_of::<PyString>() {
         return Ok(None);
     }
-    // NumPy's own arrays say more than a capsule does: whether their memory can be written, and byte order.
+    // A NumPy array gives more information than a DLPack capsule: its byte order, and whether its memory is
+    // writeable.
     let is_numpys = array::is_array(value) || array::is_scalar(value);
     if !is_numpys && dlpack::is_offered(value)? {
         require_shared_memory(copy, backend)?;
@@ -99,7 +100,7 @@ pub(crate) fn from_array(
     }
 }
 
-/// A tensor again: its names are dropped, and given ones must merge with them.
+/// A tensor from a tensor: its axis names are dropped, and the given names must merge with them.
 fn from_tensor(
     tensor: &Tensor,
     dtype: Option<DType>,
@@ -108,7 +109,7 @@ fn from_tensor(
     if let (Some(dtype), Some(number)) = (dtype, tensor.weakness())
         && (dtype.is_bool() || dtype.merge_weak(number) == dtype)
     {
-        // As a number would be.
+        // A weak tensor is converted as a plain number would be.
         return ops::on(tensor, |ops, x| ops.as_type(x, dtype));
     }
     let (tensor, got) = (tensor.clone().strong(), tensor.ty());
@@ -116,7 +117,7 @@ fn from_tensor(
         return Err(Misuse::TensorDType { got: got.clone(), dtype }.into());
     }
     let shape = convert::named(got.shape.without_names(), "tensor", names)?;
-    // Broadcasting a shape with itself merges its names, or says which differ.
+    // Broadcasting a shape with itself merges its names, or reports which ones differ.
     shape.broadcast_with("tensor", &got.shape)?;
     retyped(tensor, TensorType { dtype: got.dtype, shape }).map(PyTensor::new)
 }
@@ -138,7 +139,7 @@ fn retyped(tensor: Tensor, ty: TensorType) -> Fallible<Tensor> {
     }
 }
 
-/// An integer that a type cannot hold is refused unless the user asked for the type.
+/// Refuses an integer that the dtype cannot represent, unless the user requested the dtype.
 pub(crate) fn check_range(number: Number, dtype: DType) -> Fallible<()> {
     if dtype.lacks(number) {
         return Err(ErrorKind::IntegerRange { number, dtype }.into());
@@ -151,13 +152,13 @@ pub(crate) fn scalar(scalar: Scalar) -> Fallible<Tensor> {
     place(&place::default()?, TensorType::scalar(scalar.dtype()), scalar.to_bytes())
 }
 
-/// A tensor of these bytes.
+/// A tensor with these bytes as elements.
 pub(crate) fn place(backend: &Arc<dyn Backend>, ty: TensorType, bytes: Vec<u8>) -> Fallible<Tensor> {
     let buffer = backend.from_host(&ty, HostMemory::new(Arc::new(bytes)))?;
     Ok(born::note(Tensor::concrete(ty, buffer)))
 }
 
-/// A tensor of an array's elements. They are copied unless nothing can write them, or `copy` is false.
+/// A tensor with an array's elements. They are copied unless the array is immutable or `copy` is false.
 pub(crate) fn from_view(view: &View<'_>, copy: Option<bool>, backend: &Arc<dyn Backend>) -> Fallible<Tensor> {
     require_shared_memory(copy, backend)?;
     let obstacle = view.obstacle();
@@ -172,7 +173,7 @@ pub(crate) fn from_view(view: &View<'_>, copy: Option<bool>, backend: &Arc<dyn B
     Ok(born::note_array(tensor, view.array()))
 }
 
-/// Refuses to share memory with a backend that has its own.
+/// Refuses `copy=False` on a backend with its own memory.
 fn require_shared_memory(copy: Option<bool>, backend: &Arc<dyn Backend>) -> Fallible<()> {
     if copy == Some(false) && backend.name() != "cpu" {
         let why = format!("the elements of a tensor on {} are copied to there", backend.place());
@@ -181,20 +182,20 @@ fn require_shared_memory(copy: Option<bool>, backend: &Arc<dyn Backend>) -> Fall
     Ok(())
 }
 
-/// A tensor over an array's own memory.
+/// A tensor that borrows an array's memory.
 fn lend(view: &View<'_>, backend: &Arc<dyn Backend>) -> Fallible<Tensor> {
     let ty = view.ty()?;
     let buffer = backend.from_host(&ty, view.borrow()?)?;
     Ok(Tensor::concrete(ty, buffer))
 }
 
-/// An array's elements as another type, unless that would drop a fraction or an imaginary part.
+/// An array's elements converted to another dtype, unless that would drop a fraction or an imaginary part.
 fn converted(tensor: Tensor, dtype: DType) -> Fallible<Tensor> {
     let from = tensor.ty().dtype.kind();
     let loses = match dtype.kind() {
         Kind::Unsigned | Kind::Signed => matches!(from, Kind::Float | Kind::Complex),
         Kind::Float => from == Kind::Complex,
-        // Whether a number is zero is a question that has an answer for all of them, as in NumPy.
+        // Every number converts to bool (nonzero is true), as in NumPy.
         Kind::Bool | Kind::Complex => false,
     };
     if loses {
@@ -211,8 +212,9 @@ struct Leaves {
     path: Vec<usize>,
 }
 
-/// What a list or a tuple holds: a snapshot, since what a leaf's conversion runs may change a list. It is what is
-/// stored, whatever a subclass says of its length and its items, so that each look at it sees the same.
+/// A snapshot of the items of a list or a tuple: converting a leaf may run code that changes a list. The
+/// stored items are read, not the results of overridden `__len__` or `__getitem__`, so that every read sees
+/// the same items.
 fn entries<'py>(value: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
     if let Ok(list) = value.cast::<PyList>() {
         return Some(list.iter().collect());
@@ -252,7 +254,7 @@ fn from_list(value: &Bound<'_, PyAny>, dtype: Option<DType>, backend: &Arc<dyn B
     place(backend, ty, bytes)
 }
 
-/// One element; the common types without going through a scalar.
+/// Appends one element. Common types do not go through a `Scalar`.
 fn push(dtype: DType, number: Number, bytes: &mut Vec<u8>) -> Fallible<()> {
     match (dtype, number) {
         (DType::F32, Number::Float(value)) => bytes.extend_from_slice(&(value as f32).to_ne_bytes()),
@@ -312,7 +314,7 @@ impl Leaves {
         Ok(Misuse::NotANumber { place: self.place(), got }.into())
     }
 
-    /// `[1][0]`, where a leaf stands.
+    /// The path of the current leaf, such as `[1][0]`.
     fn place(&self) -> String {
         if self.path.is_empty() { "the value".to_owned() } else { place_text(&self.path) }
     }

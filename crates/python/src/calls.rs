@@ -1,4 +1,4 @@
-//! Values that a host function makes while a program runs, and blocks of the user's.
+//! Values that a host function computes while a program runs, and user-defined blocks.
 
 use std::cell::RefCell;
 
@@ -18,7 +18,7 @@ use crate::misuse::Misuse;
 use crate::ops;
 use crate::recursion;
 
-/// A function that makes values, and the structures of what it takes and gives.
+/// A host function, and the structures of its argument and result.
 pub(crate) struct HostCall {
     pub(crate) fun: Py<PyAny>,
     value: Tree,
@@ -26,18 +26,18 @@ pub(crate) struct HostCall {
 }
 
 impl HostCall {
-    /// What the function makes of the values: tensors of the types of the outputs.
+    /// Calls the function with the values. The results are tensors of the outputs' types.
     pub(crate) fn compute(
         &self,
         py: Python<'_>,
         values: &[Tensor],
         outputs: &[TensorType],
     ) -> Fallible<Vec<Tensor>> {
-        // It may run the program again that asks it.
+        // The function may run the program that called it.
         let _call = recursion::enter("runtime_call")?;
         let op = "runtime_call";
         let value = container(py, &self.value, values)?;
-        // A definition may be open around a run that is apart from it.
+        // A trace may be open on this thread that does not belong to this run.
         let given = trace::suspended(|| {
             let result = self.fun.bind(py).call1((value,))?;
             operands(op, &result)
@@ -53,7 +53,7 @@ impl HostCall {
                 Arg::Value(tensor) if !tensor.is_vectorized() && expected.is_compatible(tensor.ty()) => {
                     tensor
                 }
-                // A plain number gives way to the type that is asked for.
+                // A plain number takes the declared type.
                 Arg::Number(number)
                     if expected.shape.rank() == 0 && expected.dtype.merge_weak(number) == expected.dtype =>
                 {
@@ -71,7 +71,7 @@ impl HostCall {
     }
 }
 
-/// The tag of a block, and the structures of what the block takes and gives.
+/// The tag of a block, and the structures of the block's arguments and result.
 pub(crate) struct BlockTag {
     pub(crate) tag: Py<PyAny>,
     /// One structure for each argument.
@@ -79,7 +79,7 @@ pub(crate) struct BlockTag {
     pub(crate) output: Tree,
 }
 
-/// The types that a container of templates stands for.
+/// The tensor types that a container of templates describes.
 struct Output {
     types: Vec<TensorType>,
     tree: Tree,
@@ -91,7 +91,8 @@ impl Output {
         let mut types = Vec::with_capacity(leaves.len());
         for leaf in &leaves {
             let model = leaf_model(op, leaf)?;
-            // A block has a node of its own on plain tensors only, so that its vectorized axes are the default's.
+            // A block becomes a node only for plain tensors. Its vectorized axes are handled by the default
+            // implementation.
             if model.is_vectorized() && op == "runtime_call" {
                 let axes = vectorize::lanes_text(model.vectorized_axes());
                 return Err(ErrorKind::NotVectorizable { op, what: "the output", axes }.into());
@@ -102,7 +103,7 @@ impl Output {
     }
 }
 
-/// What a host function makes of a value each time the program comes by.
+/// The result of a host function that is called each time the program runs.
 #[pyfunction]
 fn runtime_call<'py>(
     output: &Bound<'py, PyAny>,
@@ -117,15 +118,15 @@ fn runtime_call<'py>(
         let Output { types, tree } = Output::parse(op, output)?;
         let (values, value) = tensors(op, value)?;
         let call = HostCall { fun: fun.clone().unbind(), value, output: tree.clone_ref(py) };
-        // Where nothing collects, nothing is going to run.
+        // If no hooks are collected, the program never runs.
         let slot = hooks::push(Slot::Call(call)).unwrap_or_default();
         let results = ops::with(|ops| ops.runtime_call(slot, &types, &values))?;
         container(py, &tree, &results)
     })
 }
 
-/// A block of the user's: a default under the name of a tag. `with_tag` says whether the default takes the tag
-/// before the arguments.
+/// A user-defined block: a default implementation under the name of a tag. `with_tag` says whether the
+/// default takes the tag before the arguments.
 #[pyfunction]
 fn block<'py>(
     tag: &Bound<'py, PyAny>,
@@ -152,7 +153,7 @@ fn block<'py>(
             let (leaves, tree) = if position < operands_end {
                 tensors(op, arg)?
             } else {
-                // Trailing options: their numbers stay what they are.
+                // Trailing options: numbers in them stay static.
                 let Flat { leaves, tree, .. } = containers::flatten(op, Mode::Options, arg)?;
                 (leaves.iter().map(|leaf| convert::tensor(op, leaf)).collect::<Fallible<_>>()?, tree)
             };
@@ -160,7 +161,7 @@ fn block<'py>(
             trees.push(tree);
         }
         let bridge = Bridge::default();
-        // The structure of the results: the output's, else that of what the default gives.
+        // The structure of the results: that of `output` if given, else that of the default's result.
         let structure: RefCell<Option<Tree>> = RefCell::new(None);
         let default = |_: &mut Ops, given: &[Tensor]| {
             bridge.cross(|| {

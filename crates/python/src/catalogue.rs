@@ -1,4 +1,4 @@
-//! The core's lists of names, for tests that hold them against the public functions.
+//! The core's lists of names, for tests that compare them with the public functions.
 
 use defn_core::form;
 use defn_core::op::{ArgOp, BinaryOp, Op, ReduceOp, UnaryOp};
@@ -8,19 +8,19 @@ use pyo3::prelude::*;
 
 use crate::tensor::PyTensor;
 
-/// The names of the ops of one tensor, element by element.
+/// The names of the unary element-wise ops.
 #[pyfunction]
 fn unary_names() -> Vec<&'static str> {
     UnaryOp::ALL.iter().map(|op| op.name()).collect()
 }
 
-/// The names of the ops of two tensors, element by element.
+/// The names of the binary element-wise ops.
 #[pyfunction]
 fn binary_names() -> Vec<&'static str> {
     BinaryOp::ALL.iter().map(|op| op.name()).collect()
 }
 
-/// The names of the folds.
+/// The names of the reductions.
 #[pyfunction]
 fn reduce_names() -> Vec<&'static str> {
     ReduceOp::ALL.iter().map(|op| op.name()).chain(ArgOp::ALL.iter().map(|op| op.name())).collect()
@@ -32,8 +32,8 @@ fn op_names() -> Vec<&'static str> {
     form::all_names()
 }
 
-/// The nodes of a traced tensor's graph, by name, and whether the CPU runs each natively rather than by a
-/// default in other ops; for the table of operations.
+/// The nodes of a traced tensor's graph by name, and whether the CPU runs each natively instead of by its
+/// default graph; for the table of operations.
 #[pyfunction]
 fn nodes_of(tensor: &PyTensor) -> Vec<(&'static str, bool)> {
     let cpu = defn_cpu::cpu_backend();
@@ -43,7 +43,7 @@ fn nodes_of(tensor: &PyTensor) -> Vec<(&'static str, bool)> {
         } else if let Op::Fold(_) | Op::WindowFold(_) = op {
             cpu.has_native_fold(op)
         } else {
-            // A block of the user's is its default.
+            // A user-defined block runs as its default graph.
             form::name(op) != "block"
         }
     };
@@ -55,7 +55,8 @@ fn nodes_of(tensor: &PyTensor) -> Vec<(&'static str, bool)> {
     }
 }
 
-/// Whether every traced region and every pass' result is verified, and its text parsed back; for tests.
+/// Sets whether every traced region and the result of every pass are verified, and their text is parsed back;
+/// for tests.
 #[pyfunction]
 fn verify_graphs(on: bool) {
     verify::set_always(on);

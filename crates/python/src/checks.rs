@@ -1,4 +1,5 @@
-//! What is looked for while programs run, in a context: beside default options, since it is no option of a call.
+//! The run-time checks of a context. They are not a call option, so they are stored separately from the
+//! default options.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,10 +11,10 @@ use pyo3::sync::PyOnceLock;
 use crate::error::{Fallible, guard};
 use crate::misuse::Misuse;
 
-/// Whether any check was ever asked for, so that calls need not look before.
+/// Whether any check was ever requested. While it is false, calls skip the look-up.
 static ANY_SET: AtomicBool = AtomicBool::new(false);
 
-/// Checks as Python keeps them: of positions, of NaN and of infinities.
+/// Checks as Python stores them: index, NaN, infinity.
 type Kinds = (bool, bool, bool);
 
 fn kinds(checks: Checks) -> Kinds {
@@ -40,7 +41,7 @@ pub(crate) fn current() -> Checks {
     if !ANY_SET.load(Ordering::Relaxed) {
         return Checks::default();
     }
-    // The variable holds what is put there below, and reading one does not fail.
+    // The variable holds only values that `set` stored, so reading it does not fail.
     Python::attach(read).unwrap_or_default()
 }
 
@@ -50,7 +51,7 @@ fn set(py: Python<'_>, checks: Checks) -> PyResult<()> {
     Ok(())
 }
 
-/// Adds checks to those of this context, and returns the ones before.
+/// Adds checks to those of this context, and returns the previous ones.
 #[pyfunction]
 fn add_checks(py: Python<'_>, names: Vec<String>) -> Fallible<Kinds> {
     guard(|| {
@@ -73,7 +74,7 @@ fn add_checks(py: Python<'_>, names: Vec<String>) -> Fallible<Kinds> {
     })
 }
 
-/// Puts back the checks of before.
+/// Restores the previous checks.
 #[pyfunction]
 fn restore_checks(py: Python<'_>, before: Kinds) -> PyResult<()> {
     let (index, nan, inf) = before;

@@ -1,5 +1,5 @@
-//! Compilers as Python knows them: a name or an object for each call, which one is tracing, and what helps to
-//! write one.
+//! Compilers on the Python side: the compiler of each call by name or object, the compiler of the current
+//! trace, and helpers for compilers written in Python.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -29,9 +29,9 @@ use crate::shard::{Over, PyMesh};
 /// The compiler of a call.
 #[derive(Clone)]
 pub(crate) enum Choice {
-    /// One that is part of this build.
+    /// A compiler that is part of this build.
     BuiltIn(Arc<BuiltIn>),
-    /// One that is written in Python.
+    /// A compiler that is written in Python.
     Python(Arc<Custom>),
 }
 
@@ -39,10 +39,10 @@ pub(crate) enum Choice {
 pub(crate) struct BuiltIn {
     name: &'static str,
     pub(crate) compiler: Arc<dyn Compiler>,
-    /// Where the results of programs are whose arguments do not say it.
+    /// The backend of the results where the arguments do not determine it.
     place: Option<Arc<dyn Backend>>,
     options: Option<Py<PyDict>>,
-    /// The mesh that it compiles for, where it is one.
+    /// The mesh for which it compiles, if any.
     mesh: Option<Mesh>,
 }
 
@@ -69,7 +69,7 @@ impl BuiltIn {
         BuiltIn { options: Some(options), ..self }
     }
 
-    /// Whether programs run in steps on this machine, each of which can be timed.
+    /// Whether programs run on this machine in steps that can be timed one by one.
     pub(crate) fn runs_steps(&self) -> bool {
         self.name != "pjrt"
     }
@@ -88,7 +88,7 @@ impl BuiltIn {
 
 /// A compiler that is written in Python, with its options.
 pub(crate) struct Custom {
-    /// What was given: an object, or a class.
+    /// The object or class that the user passed.
     given: Py<PyAny>,
     /// The object that has the callbacks.
     pub(crate) object: Py<PyAny>,
@@ -98,10 +98,10 @@ pub(crate) struct Custom {
 }
 
 impl Choice {
-    /// The compiler that a user names, with the options that are not ours.
+    /// The compiler that a user names, with the compiler's own options.
     ///
     /// # Errors
-    /// A name that is unknown, an object without callbacks, or options for a compiler that takes none.
+    /// An unknown name, an object without callbacks, or options for a compiler that takes none.
     pub(crate) fn of(
         op: &'static str,
         value: &Bound<'_, PyAny>,
@@ -150,7 +150,7 @@ impl Choice {
         }
     }
 
-    /// What differs between two compilers that are not the same, and what both have there.
+    /// The first property in which two different compilers differ, and its value in each.
     pub(crate) fn difference(
         &self,
         py: Python<'_>,
@@ -180,7 +180,7 @@ impl Choice {
         }
     }
 
-    /// The device of a built-in compiler whose options say on which one it runs.
+    /// The device of a built-in compiler whose options select one.
     pub(crate) fn chosen_place(&self) -> Option<Arc<dyn Backend>> {
         match self {
             Choice::BuiltIn(found) => found.options.as_ref().and(found.place.clone()),
@@ -196,7 +196,7 @@ impl Choice {
         }
     }
 
-    /// The object that Python has for it.
+    /// The Python object of the compiler.
     fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match self {
             Choice::BuiltIn(built_in) => {
@@ -207,7 +207,7 @@ impl Choice {
     }
 }
 
-/// The name of a compiler that `defn.compilers.get` gave.
+/// The name of a compiler object that `defn.compilers.get` returned.
 fn built_in_name(value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let py = value.py();
     let class = py.import("defn.compilers")?.getattr(intern!(py, "BuiltIn"))?;
@@ -218,7 +218,7 @@ fn built_in_name(value: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
 }
 
 impl Custom {
-    /// Whether the compiler has a callback of its own, not that of the base class.
+    /// Whether the compiler overrides a callback of the base class.
     pub(crate) fn defines(&self, py: Python<'_>, callback: &'static str) -> PyResult<bool> {
         let object = self.object.bind(py);
         let base = py.import("defn.compilers")?.getattr(intern!(py, "Compiler"))?;
@@ -231,7 +231,7 @@ impl Custom {
     /// Calls a callback.
     ///
     /// # Errors
-    /// A compiler that lacks it, and what it raises.
+    /// The compiler lacks the callback, or the callback raises.
     pub(crate) fn call<'py>(
         &self,
         callback: &'static str,
@@ -244,12 +244,13 @@ impl Custom {
         }
     }
 
-    /// The options, which the compiler may do with as it likes.
+    /// A copy of the options, which the compiler may change.
     pub(crate) fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.options.bind(py).copy()
     }
 
-    /// Refuses checks that the compiler does not make: it names those that it does in its attribute `checks`.
+    /// Refuses checks that the compiler does not support. It lists the supported ones in its attribute
+    /// `checks`.
     pub(crate) fn refuse_checks(&self, py: Python<'_>, asked: Checks) -> Fallible<()> {
         for kind in kinds(asked) {
             let made = self.object.bind(py).getattr_opt(intern!(py, "checks"))?;
@@ -261,7 +262,7 @@ impl Custom {
     }
 }
 
-/// The checks that are asked for, by name.
+/// The requested checks by name.
 fn kinds(checks: Checks) -> impl Iterator<Item = &'static str> {
     [("nan", checks.nan), ("inf", checks.inf), ("index", checks.index)]
         .into_iter()
@@ -273,10 +274,10 @@ thread_local! {
     static TRACING: RefCell<Vec<Choice>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps a compiler the current one.
+/// While this guard lives, its compiler is the current one.
 pub(crate) struct Current(#[expect(dead_code, reason = "it is held")] Option<mesh::Entered>);
 
-/// Says which compiler traces on this thread from now on, until the result is dropped.
+/// Makes a compiler the current one of this thread's traces until the result is dropped.
 pub(crate) fn enter(choice: Choice) -> Current {
     let entered = match &choice {
         Choice::BuiltIn(built_in) => built_in.mesh.clone().map(mesh::enter),
@@ -288,13 +289,13 @@ pub(crate) fn enter(choice: Choice) -> Current {
 
 impl Drop for Current {
     fn drop(&mut self) {
-        // What it holds is dropped outside the borrow, since that may run Python code.
+        // The entry is dropped outside the borrow, since dropping it may run Python code.
         let ended = TRACING.with_borrow_mut(Vec::pop);
         drop(ended);
     }
 }
 
-/// The compiler that traces on this thread.
+/// The compiler of the current trace on this thread.
 #[pyfunction]
 fn current_compiler(py: Python<'_>) -> Fallible<Option<Bound<'_, PyAny>>> {
     if trace::depth() == 0 {
@@ -310,7 +311,8 @@ fn is_tracing() -> bool {
     trace::depth() > 0
 }
 
-/// The name of the built-in compiler that is meant, and the backend of its results; or the object, and None.
+/// The name of the selected built-in compiler and the backend of its results, or the compiler object and
+/// `None`.
 #[pyfunction]
 #[pyo3(signature = (value = None, options = None))]
 fn find_compiler<'py>(
@@ -336,19 +338,19 @@ fn find_compiler<'py>(
     })
 }
 
-/// The checks that are asked for here.
+/// The checks that are requested in this context.
 #[pyfunction]
 fn checks_asked(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
     PyTuple::new(py, kinds(checks::current()).collect::<Vec<_>>())
 }
 
-/// A program of a built-in compiler, which gives the values of one region.
+/// A program of a built-in compiler; it computes the results of one region.
 #[pyclass(frozen, module = "defn._core")]
 struct BuiltInProgram {
     executable: Arc<dyn Executable>,
 }
 
-/// The hooks of the run that a Python compiler's program is part of, if it is part of one.
+/// The hooks of the run to which a Python compiler's program belongs, if any.
 struct RunHooks<'py>(Option<Bound<'py, hooks::RunTable>>);
 
 impl Hooks for RunHooks<'_> {
@@ -397,7 +399,7 @@ impl Hooks for RunHooks<'_> {
 
 #[pymethods]
 impl BuiltInProgram {
-    /// The values of the region for a list of arguments.
+    /// The results of the region for a list of arguments.
     fn __call__<'py>(&self, py: Python<'py>, args: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyList>> {
         guard(|| {
             let mut tensors = Vec::new();
@@ -411,7 +413,7 @@ impl BuiltInProgram {
         })
     }
 
-    /// The values of the region for each of several lists of arguments.
+    /// The results of the region for each of several lists of arguments.
     fn run_each<'py>(
         &self,
         py: Python<'py>,
@@ -434,7 +436,7 @@ impl BuiltInProgram {
     }
 }
 
-/// Compiles a region by a built-in compiler.
+/// Compiles a region with a built-in compiler.
 #[pyfunction]
 #[pyo3(signature = (name, region, options = None))]
 fn compile_region(

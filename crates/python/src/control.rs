@@ -1,5 +1,5 @@
-//! Loops and branches over containers. The core traces their functions into regions; this module takes
-//! containers apart around it, and lets the exceptions of user functions through.
+//! Loops and branches over containers. The core traces their functions into regions. This module flattens and
+//! rebuilds the containers, and passes exceptions of user functions through the core.
 
 use std::cell::RefCell;
 
@@ -18,14 +18,14 @@ use crate::misuse::Misuse;
 use crate::ops;
 use crate::tensor::PyTensor;
 
-/// Carries what a user function raises past the core, which knows no Python.
+/// Carries an exception of a user function through the core, which has no Python types.
 #[derive(Default)]
 pub(crate) struct Bridge {
     fault: RefCell<Option<Fault>>,
 }
 
 impl Bridge {
-    /// Runs a function of the user's inside a call of the core's.
+    /// Runs a user function inside a call of the core.
     pub(crate) fn cross<T>(&self, body: impl FnOnce() -> Fallible<T>) -> defn_core::Result<T> {
         match body() {
             Ok(value) => Ok(value),
@@ -37,7 +37,7 @@ impl Bridge {
         }
     }
 
-    /// The result of the core's call, or what the user's function raised.
+    /// The result of the core's call, or the fault of the user's function.
     pub(crate) fn land<T>(self, result: defn_core::Result<T>) -> Fallible<T> {
         match (self.fault.into_inner(), result) {
             (Some(fault), Err(_)) => Err(fault),
@@ -52,21 +52,21 @@ pub(crate) struct Operands {
     pub(crate) tree: Tree,
 }
 
-/// Takes a state or a result apart.
+/// Flattens a state or a result.
 pub(crate) fn operands(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<Operands> {
     let Flat { leaves, tree, .. } = containers::flatten(op, Mode::State, value)?;
     let args = leaves.iter().map(|leaf| convert::arg(op, leaf)).collect::<Fallible<_>>()?;
     Ok(Operands { args, tree })
 }
 
-/// Takes a state apart into tensors.
+/// Flattens a state into tensors.
 pub(crate) fn tensors(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<(Vec<Tensor>, Tree)> {
     let Flat { leaves, tree, .. } = containers::flatten(op, Mode::State, value)?;
     let tensors = leaves.iter().map(|leaf| result_tensor(op, leaf)).collect::<Fallible<_>>()?;
     Ok((tensors, tree))
 }
 
-/// A container of a structure with tensors as leaves.
+/// Builds a container from a structure, with tensors as leaves.
 pub(crate) fn container<'py>(
     py: Python<'py>,
     tree: &Tree,
@@ -76,8 +76,8 @@ pub(crate) fn container<'py>(
     tree.unflatten(py, &mut leaves)
 }
 
-/// What a function gives in place of a state must have the state's structure; the keys of a dict may come in
-/// another order. The operands are put in the state's.
+/// Checks that a new state has the structure of the old one and returns its operands in the old order. Dict
+/// keys may come in another order.
 pub(crate) fn same_structure(
     py: Python<'_>,
     op: &'static str,
@@ -97,32 +97,32 @@ pub(crate) fn same_structure(
     Err(Misuse::Structure { op, what, other, difference }.into())
 }
 
-/// Says where in the state a type changed; the core knows leaves by their number only.
+/// Adds the path of the changed type within the state to an error; the core only has leaf indices.
 pub(crate) fn locate_state(py: Python<'_>, op: &'static str, error: Error, tree: &Tree) -> Fallible<Fault> {
     let places = tree.places(py)?;
     let written = |index: usize| {
         let place = places.get(index).map_or("", String::as_str);
-        // The state of `for_` and `scan` stands behind a counter that the user does not see.
+        // In `for_` and `scan`, the core's state begins with a counter that is hidden from the user.
         let shown = if op == "while_" { Some(place) } else { place.strip_prefix("[1]") };
         shown.filter(|place| !place.is_empty()).map_or_else(String::new, |place| format!(" at {place}"))
     };
     Ok(error.of_state(op, written).into())
 }
 
-/// Whether a traced tensor stands for a number, whose dtype gives way.
+/// Whether a traced tensor represents a plain number, whose dtype is weak.
 #[pyfunction]
 fn is_weak(tensor: &Bound<'_, PyTensor>) -> bool {
     tensor.get().tensor.is_weak()
 }
 
-/// Runs a control function and forgets, outside of any trace, which tensors were made on the way.
+/// Runs a control-flow function. Outside of any trace, it then clears the record of new tensors.
 pub(crate) fn controlled<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
     let result = guard(|| hooks::at_once(body));
     born::forget();
     result
 }
 
-/// Repeats a function on a state while another gives a value that is not zero.
+/// Repeats `body` on a state while `cond` returns a nonzero value.
 #[pyfunction]
 fn while_<'py>(
     init: &Bound<'py, PyAny>,
@@ -155,7 +155,7 @@ fn while_<'py>(
     })
 }
 
-/// The last state of a loop as a container.
+/// The final state of a loop as a container.
 pub(crate) fn finish_loop<'py>(
     py: Python<'py>,
     op: &'static str,
@@ -170,17 +170,17 @@ pub(crate) fn finish_loop<'py>(
     }
 }
 
-/// Whether a branch is a function of nothing rather than a value.
+/// Whether a branch is a function without parameters instead of a value.
 fn is_thunk(branch: &Bound<'_, PyAny>) -> bool {
     branch.is_callable() && !branch.is_instance_of::<PyTensor>()
 }
 
-/// A branch: a function of nothing, or a value.
+/// The value of a branch: the result of a function without parameters, or the value itself.
 fn branch_value<'py>(branch: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if is_thunk(branch) { branch.call0() } else { Ok(branch.clone()) }
 }
 
-/// The truth of a predicate that is no tensor, and so is known now.
+/// The truth value of a predicate that is not a tensor, and hence known now.
 fn known_predicate(op: &'static str, predicate: &Bound<'_, PyAny>) -> Fallible<Option<bool>> {
     if predicate.is_instance_of::<PyTensor>() {
         return Ok(None);
@@ -188,7 +188,7 @@ fn known_predicate(op: &'static str, predicate: &Bound<'_, PyAny>) -> Fallible<O
     if predicate.is_instance_of::<PyBool>() || convert::number(predicate)?.is_some() {
         return Ok(Some(predicate.is_truthy()?));
     }
-    // An array is a tensor like any other; anything else is none.
+    // An array counts as a tensor; any other object is an error.
     convert::arg(op, predicate).map(|_| None)
 }
 
@@ -200,14 +200,15 @@ fn choose<'py>(
 ) -> Fallible<Bound<'py, PyAny>> {
     let mut open: Vec<(Tensor, Bound<'py, PyAny>)> = Vec::new();
     let mut last = otherwise;
-    // Branches that cannot run are not called, but a value that is there already has a say in the types.
+    // Functions of branches that cannot run are not called, but branches that are values still take part in
+    // dtype promotion.
     let mut unused: Vec<Bound<'py, PyAny>> = Vec::new();
     let mut clauses = clauses.into_iter();
     while let Some((predicate, branch)) = clauses.next() {
         match known_predicate(op, &predicate)? {
             Some(false) => unused.push(branch),
             Some(true) => {
-                // Nothing after it can run.
+                // Later clauses cannot run.
                 unused.push(std::mem::replace(&mut last, branch));
                 unused.extend(clauses.by_ref().map(|(_, branch)| branch));
             }
@@ -218,7 +219,7 @@ fn choose<'py>(
         let taken = operands(op, &branch_value(&last)?)?;
         let mut others = Vec::new();
         for branch in unused.iter().filter(|branch| !is_thunk(branch)) {
-            // What is no container of this structure is nothing to merge with.
+            // A value of another structure has no leaves to merge with.
             let Ok(other) = operands(op, branch) else { continue };
             if let Some(places) = taken.tree.places_in(py, &other.tree)? {
                 others.push(places.into_iter().map(|place| other.args[place].clone()).collect());
@@ -261,7 +262,7 @@ fn choose<'py>(
     }
 }
 
-/// Runs the function of the first predicate that is not zero, else the last.
+/// Runs the function of the first predicate that is nonzero, else the last function.
 #[pyfunction]
 fn cond<'py>(clauses: &Bound<'py, PyAny>, otherwise: Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
     controlled(|| {
@@ -281,7 +282,7 @@ fn cond<'py>(clauses: &Bound<'py, PyAny>, otherwise: Bound<'py, PyAny>) -> Falli
     })
 }
 
-/// The two-way form; branches may be values.
+/// A conditional with two branches, which may be values.
 #[pyfunction]
 #[pyo3(signature = (pred, then, otherwise = None))]
 fn if_<'py>(
@@ -319,7 +320,7 @@ fn stop_grad<'py>(value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
     map_leaves("stop_grad", value, |ops, tensor| ops.stop_grad(tensor))
 }
 
-/// A container under a name, where a graph may be cut.
+/// A container that is marked with a name; a graph may be cut there.
 #[pyfunction]
 fn mark<'py>(value: &Bound<'py, PyAny>, name: &str) -> Fallible<Bound<'py, PyAny>> {
     let name = Name::from(name);

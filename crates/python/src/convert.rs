@@ -1,4 +1,4 @@
-//! Arguments of Python on their way to the core: operands, axes, shapes, names.
+//! Conversion of Python arguments for the core: operands, axes, shapes, names.
 
 use defn_core::builder::Arg;
 use defn_core::scalar::Scalar;
@@ -19,9 +19,10 @@ use crate::place;
 use crate::shard::{self, PySharded};
 use crate::tensor::PyTensor;
 
-/// The number or truth value that a Python object is. NumPy's scalars are no numbers but tensors.
+/// The value of a Python number or bool. NumPy scalars count as tensors, not as numbers.
 pub(crate) fn number(value: &Bound<'_, PyAny>) -> Fallible<Option<Number>> {
-    // `np.float64` is a subclass of `float`, so exact types come first and scalars are excluded after.
+    // `np.float64` is a subclass of `float`, so exact types are tested first, and NumPy scalars are excluded
+    // afterwards.
     if value.is_exact_instance_of::<PyFloat>() {
         return Ok(Some(Number::Float(value.extract()?)));
     }
@@ -53,9 +54,9 @@ pub(crate) fn number(value: &Bound<'_, PyAny>) -> Fallible<Option<Number>> {
     Ok(Some(Number::complex(re, im)))
 }
 
-/// An integer of any size, as what it meets may be a float. Beyond i128 it is known as the nearest float.
+/// An integer of any size: it may be combined with a float. Beyond i128 it becomes the nearest float.
 fn integer(value: &Bound<'_, PyAny>) -> Fallible<Number> {
-    // What is asked of is an integer, whose value runs no code.
+    // The value is an `int`, so reading it runs no user code.
     if let Ok(small) = value.extract::<i64>() {
         return Ok(Number::Int(i128::from(small)));
     }
@@ -72,10 +73,10 @@ fn integer(value: &Bound<'_, PyAny>) -> Fallible<Number> {
     }
 }
 
-/// A number that becomes an element by itself.
+/// A number that becomes an element without an operand to take its dtype from.
 ///
 /// # Errors
-/// An integer that no element type holds.
+/// An integer that no element type can represent.
 pub(crate) fn element(value: &Bound<'_, PyAny>) -> Fallible<Option<Number>> {
     let number = number(value)?;
     match number {
@@ -86,7 +87,7 @@ pub(crate) fn element(value: &Bound<'_, PyAny>) -> Fallible<Option<Number>> {
     }
 }
 
-/// An operand: a tensor, a number that gives way, or an array. Nothing for any other object.
+/// An operand: a tensor, a weak number, or an array; `None` for any other object.
 pub(crate) fn try_arg(value: &Bound<'_, PyAny>) -> Fallible<Option<Arg<Tensor>>> {
     if let Ok(tensor) = value.cast::<PyTensor>() {
         return Ok(Some(Arg::Value(tensor.get().tensor.clone())));
@@ -130,7 +131,7 @@ pub(crate) fn not_a_tensor(op: &str, value: &Bound<'_, PyAny>) -> Fallible<crate
     Ok(Misuse::NotATensor { op: op.to_owned(), got, hint }.into())
 }
 
-/// An operand as a tensor: a number becomes s32, f32 or c64.
+/// An operand as a tensor. A number becomes s32, f32 or c64.
 pub(crate) fn tensor(op: &str, value: &Bound<'_, PyAny>) -> Fallible<Tensor> {
     match arg(op, value)? {
         Arg::Value(tensor) => Ok(tensor),
@@ -153,7 +154,7 @@ pub(crate) fn axis(op: &str, value: &Bound<'_, PyAny>) -> Fallible<AxisRef> {
     }
 }
 
-/// Axes: all of them for None, else one or a sequence.
+/// Axes: all for `None`, else one axis or a sequence of axes.
 pub(crate) fn axes(op: &str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Axes> {
     let Some(value) = value.filter(|value| !value.is_none()) else {
         return Ok(Axes::All);
@@ -171,7 +172,7 @@ pub(crate) fn axes(op: &str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Axes>
     Ok(Axes::List(list))
 }
 
-/// Names, one entry per axis.
+/// Names, one entry for each axis.
 pub(crate) fn names(op: &str, value: &Bound<'_, PyAny>) -> Fallible<Vec<Option<Name>>> {
     let required = "a sequence of one name or None for each axis";
     if value.is_instance_of::<PyString>() {
@@ -194,7 +195,7 @@ pub(crate) fn names(op: &str, value: &Bound<'_, PyAny>) -> Fallible<Vec<Option<N
     Ok(list)
 }
 
-/// A shape with names where they are given.
+/// A shape with the given names, if any.
 pub(crate) fn named(shape: Shape, op: &str, names: Option<&Bound<'_, PyAny>>) -> Fallible<Shape> {
     match names.filter(|names| !names.is_none()) {
         Some(list) => Ok(shape.with_names(self::names(op, list)?)?),
@@ -202,10 +203,10 @@ pub(crate) fn named(shape: Shape, op: &str, names: Option<&Bound<'_, PyAny>>) ->
     }
 }
 
-/// An integer that is exactly one: an int, or what has `__index__` and is no tensor.
+/// The value of an exact integer: an int, or an object with `__index__` that is not a tensor.
 ///
 /// # Errors
-/// What its `__index__` raises.
+/// Any error that its `__index__` raises.
 pub(crate) fn index(value: &Bound<'_, PyAny>) -> Fallible<Option<i64>> {
     if value.is_instance_of::<PyTensor>() {
         return Ok(None);
@@ -215,10 +216,10 @@ pub(crate) fn index(value: &Bound<'_, PyAny>) -> Fallible<Option<i64>> {
     if has_index { if_fits(value.py(), value.extract::<i64>()) } else { Ok(None) }
 }
 
-/// Tuples of so many integers, one for each axis; nothing for anything else.
+/// Tuples of `N` integers, one for each axis; `None` for anything else.
 ///
 /// # Errors
-/// What the objects' own methods raise.
+/// Any error that methods of the objects raise.
 pub(crate) fn tuples<T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>, const N: usize>(
     value: &Bound<'_, PyAny>,
 ) -> Fallible<Option<Vec<[T; N]>>> {
@@ -242,7 +243,7 @@ pub(crate) fn tuples<T: for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>, const
     Ok(Some(tuples))
 }
 
-/// Sizes as they are written: an int, or a sequence of ints. Entries may be tensors by mistake.
+/// Sizes as the user passes them: an int, or a sequence of ints. An entry may be a tensor by mistake.
 pub(crate) fn integers(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<Vec<i64>> {
     if let Some(size) = index(value)? {
         return Ok(vec![size]);
@@ -272,7 +273,7 @@ pub(crate) fn integers(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<V
     Ok(sizes)
 }
 
-/// A shape of sizes that are at least 0.
+/// A shape with sizes of at least 0.
 pub(crate) fn shape(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<Shape> {
     let sizes = integers(op, value)?;
     let mut checked = Vec::with_capacity(sizes.len());
@@ -283,7 +284,7 @@ pub(crate) fn shape(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<Shap
     Ok(Shape::new(&checked))
 }
 
-/// An argument that is not what it must be.
+/// The error for an invalid argument.
 pub(crate) fn bad(
     op: &str,
     what: &str,
@@ -294,8 +295,8 @@ pub(crate) fn bad(
     Ok(Misuse::BadArgument { op, what, got: describe(got)?, required }.into())
 }
 
-/// How an object prints. What is nested deeper than anybody reads is named by its class: Python prints by recursion, for
-/// which the stack may be too small.
+/// The `repr` of an object. A very deeply nested object is named by its class instead: Python computes a
+/// `repr` by recursion, for which the stack may be too small.
 pub(crate) fn text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     if is_deep(value) {
         return Ok(containers::with_article(&value.get_type().name()?.to_string()));
@@ -303,7 +304,7 @@ pub(crate) fn text(value: &Bound<'_, PyAny>) -> PyResult<String> {
     Ok(value.repr()?.to_string())
 }
 
-/// Whether lists, tuples and dicts are nested in a value deeper than a message shows, or hold too much to look at.
+/// Whether lists, tuples and dicts are nested deeper than a message shows, or hold too many items to inspect.
 fn is_deep(value: &Bound<'_, PyAny>) -> bool {
     const LEVELS: usize = 20;
     const ITEMS: usize = 100_000;
@@ -328,7 +329,8 @@ fn is_deep(value: &Bound<'_, PyAny>) -> bool {
     true
 }
 
-/// An object inside a sentence: a tensor by its type, anything else as it prints, on one line and cut short.
+/// An object as part of a sentence: a tensor by its type, any other object by its `repr`, on one line and
+/// shortened.
 pub(crate) fn describe(value: &Bound<'_, PyAny>) -> PyResult<String> {
     const LIMIT: usize = 80;
     if let Ok(tensor) = value.cast::<PyTensor>() {

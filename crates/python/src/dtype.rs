@@ -1,4 +1,4 @@
-//! Element types as Python sees them, and everything that names one.
+//! Element types as Python objects, and the conversion of names, NumPy dtypes and types to them.
 
 use defn_core::{DType, Kind};
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
@@ -13,7 +13,7 @@ use crate::error::{Fallible, guard, if_fits};
 use crate::misuse::Misuse;
 use crate::tensor::PyTensor;
 
-/// An element type. It equals its name, and the NumPy dtypes and Python types that stand for it.
+/// An element type. It equals its name, and the NumPy dtypes and Python types of the same elements.
 #[pyclass(frozen, name = "DType", module = "defn")]
 pub(crate) struct PyDType {
     pub(crate) dtype: DType,
@@ -47,7 +47,7 @@ impl PyDType {
         Ok(descriptor(py, self.dtype)?.into_any())
     }
 
-    /// As [`PyDType::to_numpy`]: what NumPy asks an object for that stands for a dtype.
+    /// As [`PyDType::to_numpy`]: NumPy reads this attribute of objects that can be used as a dtype.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.to_numpy(py)
@@ -107,12 +107,12 @@ impl PyDType {
     }
 }
 
-/// How many bits an element takes where elements are written one after the other: a bool takes a byte.
+/// The number of bits of an element in packed storage; a bool takes a byte.
 pub(crate) fn bits(dtype: DType) -> usize {
     if dtype.is_packed() { dtype.bits() } else { 8 * dtype.storage_bytes() }
 }
 
-/// The one object of an element type.
+/// The only Python object of an element type.
 pub(crate) fn object(py: Python<'_>, dtype: DType) -> PyResult<&Bound<'_, PyDType>> {
     static OBJECTS: PyOnceLock<Vec<Py<PyDType>>> = PyOnceLock::new();
     let objects = OBJECTS.get_or_try_init(py, || -> PyResult<Vec<Py<PyDType>>> {
@@ -127,10 +127,10 @@ pub(crate) fn all<'py>(py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
     PyTuple::new(py, objects)
 }
 
-/// The element type that a dtype, a name, a NumPy dtype or a type stands for.
+/// The element type of a dtype, a name, a NumPy dtype or a type.
 ///
 /// # Errors
-/// Anything else, by what it is.
+/// Any other value; the message describes it.
 pub(crate) fn parse(value: &Bound<'_, PyAny>) -> Fallible<DType> {
     if let Ok(name) = value.cast::<PyString>() {
         let name = name.to_str()?;
@@ -144,7 +144,7 @@ pub(crate) fn parse(value: &Bound<'_, PyAny>) -> Fallible<DType> {
 
 #[cold]
 fn unknown(name: &str) -> Misuse {
-    // The width that NumPy's and C's names without one stand for differs between libraries.
+    // The width of these NumPy and C names differs between libraries.
     let hint = match name {
         "half" => "; use f16",
         "float" | "single" | "double" => "; use f32 or f64",
@@ -158,7 +158,7 @@ fn unknown(name: &str) -> Misuse {
     Misuse::UnknownDType { name: name.to_owned(), known: known.join(", "), hint }
 }
 
-/// The element type that an object stands for, if it does.
+/// The element type that an object represents, if any.
 pub(crate) fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     let py = value.py();
     if let Ok(object) = value.cast::<PyDType>() {
@@ -178,7 +178,7 @@ pub(crate) fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
                 return Ok(Some(dtype));
             }
         }
-        // `np.float32` and the scalar types of ml_dtypes; any other class is no dtype.
+        // `np.float32` and the scalar types of ml_dtypes. No other class is a dtype.
         let descriptor = if_fits(py, PyArrayDescr::new(py, class))?;
         let own = descriptor.filter(|descriptor| descriptor.typeobj().is(class));
         return Ok(own.and_then(|descriptor| from_descriptor(&descriptor)));
@@ -186,9 +186,10 @@ pub(crate) fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     Ok(value.cast::<PyArrayDescr>().ok().and_then(from_descriptor))
 }
 
-/// The element type of a NumPy dtype; byte order aside.
+/// The element type of a NumPy dtype, ignoring byte order.
 pub(crate) fn from_descriptor(descriptor: &Bound<'_, PyArrayDescr>) -> Option<DType> {
-    // The numbers of NumPy's own types are fixed by its ABI; `long` differs between platforms.
+    // NumPy's ABI fixes the type numbers of its own types. The width of `long` depends on the platform, so
+    // integers are matched by size.
     let integer =
         |signed: DType, unsigned: DType| Some(if descriptor.kind() == b'i' { signed } else { unsigned });
     match (descriptor.num(), descriptor.kind()) {
@@ -209,7 +210,7 @@ pub(crate) fn from_descriptor(descriptor: &Bound<'_, PyArrayDescr>) -> Option<DT
     }
 }
 
-/// The types that ml_dtypes registers with NumPy, known by their names.
+/// The types that ml_dtypes registers with NumPy, identified by name.
 fn from_extension(descriptor: &Bound<'_, PyArrayDescr>) -> Option<DType> {
     let class = descriptor.typeobj();
     if class.module().ok()?.to_str().ok()? != "ml_dtypes" {
@@ -220,7 +221,7 @@ fn from_extension(descriptor: &Bound<'_, PyArrayDescr>) -> Option<DType> {
     DType::ALL.iter().copied().find(|&dtype| is_extension(dtype) && numpy_name(dtype) == name)
 }
 
-/// NumPy's name of each element type, or that of ml_dtypes.
+/// The name of each element type in NumPy or ml_dtypes.
 fn numpy_name(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool => "bool",
@@ -247,7 +248,7 @@ fn numpy_name(dtype: DType) -> &'static str {
     }
 }
 
-/// Whether ml_dtypes has the type, and NumPy has not.
+/// Whether the type exists in ml_dtypes but not in NumPy.
 fn is_extension(dtype: DType) -> bool {
     matches!(
         dtype,
@@ -255,7 +256,7 @@ fn is_extension(dtype: DType) -> bool {
     )
 }
 
-/// The element type of a name: ours or NumPy's.
+/// The element type with this name, ours or NumPy's.
 fn of_name(name: &str) -> Option<DType> {
     let known = || DType::ALL.iter().copied().find(|&dtype| numpy_name(dtype) == name);
     name.parse().ok().or_else(known)
@@ -278,7 +279,7 @@ fn make_descriptor(py: Python<'_>, dtype: DType) -> PyResult<Py<PyArrayDescr>> {
     Ok(PyArrayDescr::new(py, name)?.unbind())
 }
 
-/// The element type that an object names.
+/// The element type that an object represents.
 #[pyfunction]
 #[pyo3(name = "dtype")]
 pub(crate) fn dtype_of<'py>(value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyDType>> {

@@ -1,6 +1,6 @@
-//! Errors on their way to Python.
+//! Conversion of errors to Python exceptions.
 //!
-//! The classes live in `defn.errors`; each message ends with the user's file and line.
+//! The exception classes are defined in `defn.errors`. Each message ends with the user's file and line.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -21,18 +21,18 @@ use crate::location;
 use crate::misuse::Misuse;
 use crate::threads;
 
-/// What a call into the extension may fail with.
+/// The errors of a call into the extension.
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// An error of the core.
     Core(Error),
-    /// A call that only the Python layer can find fault with.
+    /// An invalid call that only the Python layer can detect.
     Misuse(Box<Misuse>),
-    /// An exception of Python's or of the user's, which passes through unchanged.
+    /// An exception of Python or of user code, which passes through unchanged.
     Python(PyErr),
 }
 
-/// The result of everything that Python calls.
+/// The result of functions that Python calls.
 pub(crate) type Fallible<T> = Result<T, Fault>;
 
 impl From<Error> for Fault {
@@ -72,7 +72,7 @@ impl From<pyo3::CastError<'_, '_>> for Fault {
 }
 
 impl Fault {
-    /// The exception behind it, if it is one of Python's.
+    /// The Python exception in it, if any.
     fn raised(&self) -> Option<&PyErr> {
         match self {
             Fault::Python(error) => Some(error),
@@ -85,10 +85,10 @@ impl Fault {
     }
 }
 
-/// What was made of an argument; nothing where the argument is not of the kind that was asked for.
+/// The converted argument; `None` if the argument is not of the requested kind.
 ///
 /// # Errors
-/// Any other exception: an interruption, a lack of memory, what the argument's own methods raise.
+/// Any other exception: an interruption, a lack of memory, errors of the argument's own methods.
 pub(crate) fn if_fits<T>(py: Python<'_>, made: Result<T, impl Into<Fault>>) -> Fallible<Option<T>> {
     unless(made, |error| {
         !error.is_instance_of::<PyTypeError>(py)
@@ -97,10 +97,10 @@ pub(crate) fn if_fits<T>(py: Python<'_>, made: Result<T, impl Into<Fault>>) -> F
     })
 }
 
-/// What was found in an object of the user's; nothing where it is not there, for whatever reason the object has.
+/// The value read from a user's object; `None` if the object raises an ordinary exception.
 ///
 /// # Errors
-/// What is no answer of the object's: an interruption, and a lack of memory or of stack.
+/// Exceptions that the object did not mean as an answer: an interruption, a lack of memory or of stack.
 pub(crate) fn if_there<T>(py: Python<'_>, found: Result<T, impl Into<Fault>>) -> Fallible<Option<T>> {
     unless(found, |error| {
         !error.is_instance_of::<PyException>(py)
@@ -109,15 +109,16 @@ pub(crate) fn if_there<T>(py: Python<'_>, found: Result<T, impl Into<Fault>>) ->
     })
 }
 
-/// How many threads have one pending: with none, none looks at its own place, which takes a call.
+/// The number of threads with a pending exception. If it is zero, no thread reads its `PENDING`, which would
+/// cost a function call.
 static PENDING_COUNT: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
     static PENDING: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// As [`if_there`], where nothing can fail: what is no answer of the object's is raised when the call is over that
-/// asked.
+/// As [`if_there`], for callers that cannot return an error: the exception is raised when the enclosing call
+/// ends.
 pub(crate) fn asked<T>(py: Python<'_>, found: PyResult<T>) -> Option<T> {
     match if_there(py, found) {
         Ok(found) => found,
@@ -190,7 +191,7 @@ fn class_name(class: ErrorClass) -> &'static str {
 fn raise(class: &'static str, text: String) -> PyErr {
     Python::attach(|py| match find_class(py, class) {
         Ok(class) => PyErr::from_type(class, text),
-        // Without the Python layer around it the extension still says what is wrong.
+        // Without the Python layer, the extension still reports the message.
         Err(_) => PyException::new_err(text),
     })
 }
@@ -201,13 +202,13 @@ fn find_class<'py>(py: Python<'py>, class: &str) -> PyResult<Bound<'py, PyType>>
     Ok(module.bind(py).getattr(class)?.cast_into::<PyType>()?)
 }
 
-/// Runs `body` so that a panic, which is a bug of ours, becomes an exception that `except Exception` catches, and
-/// with as many threads as the context says.
+/// Runs `body` with the thread count of the context. A panic, which is a bug of ours, becomes an exception
+/// that `except Exception` catches.
 pub(crate) fn guard<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
     forget_shortage();
     let result = match catch_unwind(AssertUnwindSafe(|| threads::within(body))) {
         Ok(result) => result,
-        // Work on the CPU that is stopped outside of an op unwinds with the error.
+        // CPU work that is interrupted outside of an op unwinds with the error.
         Err(panic) => match panic.downcast::<Error>() {
             Ok(error) => Err(Fault::Core(*error)),
             Err(panic) => Err(panic_fault(&*panic)),

@@ -1,16 +1,17 @@
-//! Objects with a `__dict__`, which the collector may visit before their fields are written.
+//! Objects with a `__dict__`, which the garbage collector may visit before their fields are written.
 
 use std::ops::Deref;
 
-/// The fields of a class of Python's that has a `__dict__` and a `__traverse__`.
+/// The fields of a Python class that has a `__dict__` and a `__traverse__`.
 ///
-/// CPython 3.11 makes the `__dict__` while it allocates the object, and that may start the garbage collector. The collector
-/// then visits an object whose memory is all zeros. Zeros are `None` here, so that there is nothing to visit; they are no valid
-/// value of most other types.
+/// CPython 3.11 creates the `__dict__` while it allocates the object, which may start the garbage collector.
+/// The collector then visits an object whose memory is all zeros. Here zeros are `None`, so that there is
+/// nothing to visit. For most other types zeros are no valid value.
 pub(crate) struct Fields<T>(Option<Box<T>>);
 
 impl<T> Fields<T> {
-    /// The fields, unless they are still to be written. `__traverse__` and `__clear__` read them by this alone.
+    /// The fields; `None` before they are written. `__traverse__` and `__clear__` must use only this
+    /// function.
     pub(crate) fn get(&self) -> Option<&T> {
         self.0.as_deref()
     }

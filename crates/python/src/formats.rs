@@ -1,4 +1,4 @@
-//! Tensors from bytes and files' contents, and back.
+//! Tensors from bytes and file contents, and back.
 
 use std::sync::Arc;
 
@@ -19,14 +19,15 @@ use crate::place;
 use crate::show;
 use crate::tensor::PyTensor;
 
-/// A tensor of an array on a backend.
+/// A tensor of an array, on a backend.
 fn place_array(backend: &Arc<dyn Backend>, array: Array) -> Fallible<PyTensor> {
     let Array { ty, vectorized, memory } = array;
     let buffer = backend.from_host(&ty, memory)?;
     Ok(PyTensor::new(born::note(Tensor::concrete(ty, buffer).with_vectorized(&vectorized))))
 }
 
-/// A vector of the elements that bytes hold; 2- and 4-bit elements are packed, the first one highest.
+/// A vector of the elements in some bytes. 2- and 4-bit elements are packed, the first one in the highest
+/// bits.
 #[pyfunction]
 #[pyo3(signature = (data, dtype, backend = None))]
 fn from_binary(
@@ -50,7 +51,7 @@ fn from_binary(
     })
 }
 
-/// The bytes of the elements in row-major order, of the first `limit` ones where it is given.
+/// The bytes of the elements in row-major order; only the first `limit` elements if it is given.
 #[pyfunction]
 #[pyo3(signature = (tensor, limit = None))]
 fn to_binary<'py>(
@@ -68,7 +69,7 @@ fn to_binary<'py>(
     })
 }
 
-/// What the data of a format is: the one that is named, or else the one that the data begins as.
+/// The format of some data: the named one, else the one that its first bytes indicate.
 #[derive(Clone, Copy)]
 enum Format {
     Npy,
@@ -84,7 +85,7 @@ const FORMATS: &[(&str, Format)] = &[
     ("defn", Format::Native),
 ];
 
-/// Tensors of a file's contents: one, a dict of them by name, or the container that was stored.
+/// The tensors in a file's contents: a single tensor, a dict of tensors by name, or the stored container.
 #[pyfunction]
 fn load<'py>(
     py: Python<'py>,
@@ -157,7 +158,7 @@ fn stored<'py>(
     containers::from_value(py, value, &|array| place_array(backend, array))
 }
 
-/// The value that `serialize` was given.
+/// The value that was passed to `serialize`.
 #[pyfunction]
 #[pyo3(signature = (data, backend = None))]
 fn deserialize<'py>(
@@ -170,7 +171,7 @@ fn deserialize<'py>(
     })
 }
 
-/// Bytes from which `deserialize` makes the value again.
+/// Bytes from which `deserialize` restores the value.
 #[pyfunction]
 fn serialize<'py>(value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyBytes>> {
     guard(|| {
@@ -180,7 +181,7 @@ fn serialize<'py>(value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyBytes>> {
     })
 }
 
-/// The contents of a file of a format.
+/// The contents of a file in a format.
 #[pyfunction]
 fn save<'py>(value: &Bound<'py, PyAny>, format: &str, compressed: bool) -> Fallible<Bound<'py, PyBytes>> {
     guard(|| {
@@ -209,7 +210,7 @@ fn save<'py>(value: &Bound<'py, PyAny>, format: &str, compressed: bool) -> Falli
     })
 }
 
-/// The tensors of a dict by name.
+/// The tensors of a dict, by name.
 fn by_name(value: &Bound<'_, PyAny>) -> Fallible<Vec<(String, Array)>> {
     let required =
         "files of tensors by name hold a dict from str to tensors; other containers go into .defn files";

@@ -1,4 +1,4 @@
-//! Loops over ranges and over the first axis of tensors: `for_` and `scan`, written with the core's `while_`.
+//! Loops over ranges and over the first axis of tensors: `for_` and `scan`, composed of the core's `while_`.
 
 use defn_core::builder::{
     self, Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Builder, Ops, Start,
@@ -21,16 +21,16 @@ use crate::misuse::Misuse;
 use crate::ops;
 use crate::tensor::PyTensor;
 
-/// What a loop goes over.
+/// The iterable of a loop.
 enum Over {
-    /// `start + step * i`, in a type that holds every value.
+    /// `start + step * i`, in a dtype that can represent every value.
     Range { start: i64, step: i64, dtype: DType },
     /// The slices of tensors along their first axis.
     Slices { tensors: Vec<Tensor>, tree: Box<Tree> },
 }
 
 impl Over {
-    /// What is gone over, and in how many trips.
+    /// The iterable, and the trip count.
     fn parse(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<(Over, i64)> {
         let required = "a range, or tensors with a first axis to iterate over";
         if let Ok(range) = value.cast::<PyRange>() {
@@ -38,9 +38,9 @@ impl Over {
                 return Err(convert::bad(op, "what is iterated over", value, "a range of 64-bit integers")?);
             };
             let (start, step, trips) = (start as i64, step as i64, trips as i64);
-            // With one item it is never taken, and may be anything.
+            // With one item the step is never added, and it may be out of range.
             let step = if trips < 2 { 0 } else { step };
-            // The last item lies between the bounds of the range, which are 64-bit integers.
+            // The last item is within the bounds of the range, which are 64-bit integers.
             let last = start.wrapping_add(step.wrapping_mul((trips - 1).max(0)));
             let fits = |value: i64| wrap(DType::S32, i128::from(value)) == i128::from(value);
             let dtype =
@@ -66,12 +66,12 @@ impl Over {
         }
     }
 
-    /// The type of the counter.
+    /// The dtype of the counter.
     fn dtype(&self) -> DType {
         match self {
             Over::Range { dtype, .. } => *dtype,
             Over::Slices { tensors, .. } => {
-                // The counter goes one beyond the last slice.
+                // The counter's final value is one more than the index of the last slice.
                 let trips = tensors.first().and_then(|tensor| tensor.ty().shape.sizes().first());
                 let fits = trips.is_none_or(|&trips| i32::try_from(trips).is_ok());
                 if fits { DType::S32 } else { DType::S64 }
@@ -79,7 +79,7 @@ impl Over {
         }
     }
 
-    /// Results with the vectorized axes of what is iterated over before their others.
+    /// Results whose vectorized axes are ordered with those of the iterable first.
     fn first(&self, results: Vec<Tensor>) -> Fallible<Vec<Tensor>> {
         let Over::Slices { tensors, .. } = self else { return Ok(results) };
         let items: Vec<Arg<Tensor>> = tensors.iter().map(Arg::from).collect();
@@ -89,7 +89,7 @@ impl Over {
         })
     }
 
-    /// The item of one trip.
+    /// The item of one iteration.
     fn item<'py>(&self, py: Python<'py>, trip: &Tensor) -> Fallible<Bound<'py, PyAny>> {
         match self {
             Over::Range { start, step, .. } => {
@@ -106,7 +106,7 @@ impl Over {
                         .map(|tensor| {
                             let sizes = tensor.ty().shape.sizes();
                             if sizes[0] == 0 {
-                                // There is no item; what is traced then never runs, and asks for a type only.
+                                // There is no item. The body is traced only for its types and never runs.
                                 let shape = Shape::from_axes(tensor.ty().shape.entries().skip(1));
                                 return ops.full(shape, tensor.ty().dtype, 0);
                             }
@@ -126,8 +126,8 @@ fn counter(ops: &mut Ops, dtype: DType, trip: i64) -> defn_core::Result<Tensor> 
     ops.constant(dtype, trip)
 }
 
-/// Repeats a function of the state and an item. Of the number of trips `progress` makes the function that is shown,
-/// after each trip, how many are done.
+/// Repeats a function of the state and an item. `progress` receives the trip count and returns the function
+/// that is called with the number of completed iterations after each one.
 #[pyfunction]
 #[pyo3(signature = (init, over, body, unroll = None, progress = None))]
 fn for_<'py>(
@@ -159,7 +159,7 @@ fn for_<'py>(
             same_structure(py, "for_", "the body's value", next, "the state", &tree)
         };
         let looped = if unroll >= trips { 0 } else { trips / unroll };
-        // Where a trip is followed by another in one trace, the types are known before.
+        // If one trace contains several iterations, the dtypes must be known beforehand.
         let init = if unroll > 1 && trips > 0 {
             let body = |state: &[Tensor]| {
                 let (tracing, parameters) = begin(dtype, state);
@@ -214,14 +214,15 @@ fn for_<'py>(
     })
 }
 
-/// A trace of one trip: its counter, then the state.
+/// Opens a trace of one iteration. Its parameters are the counter and the state.
 fn begin(counter: DType, state: &[Tensor]) -> (Tracing, Vec<Tensor>) {
     let counter = Tensor::template(TensorType::scalar(counter));
     let models: Vec<Tensor> = std::iter::once(counter).chain(state.iter().cloned()).collect();
     Trace::begin_like(&models)
 }
 
-/// A state as tensors. Numbers give way to what the body makes of them, once: it is traced for that.
+/// A state as tensors. Plain numbers take the dtypes that the body gives them; the body is traced once to
+/// find these.
 fn settle(
     op: &'static str,
     init: &[Arg<Tensor>],
@@ -248,7 +249,7 @@ fn settle(
     Ok(state)
 }
 
-/// Operands as tensors: numbers take on the types of the state before.
+/// Operands as tensors; numbers take the dtypes of the previous state.
 fn strict(ops: &mut Ops, args: &[Arg<Tensor>], state: &[Tensor]) -> defn_core::Result<Vec<Tensor>> {
     args.iter()
         .zip(state)
@@ -275,7 +276,7 @@ fn strict(ops: &mut Ops, args: &[Arg<Tensor>], state: &[Tensor]) -> defn_core::R
         .collect()
 }
 
-/// How many trips are written one after the other.
+/// The number of iterations that are unrolled.
 fn unrolling(value: Option<&Bound<'_, PyAny>>, trips: i64) -> Fallible<i64> {
     let Some(value) = value.filter(|value| !value.is_none()) else {
         return Ok(1);
@@ -289,7 +290,7 @@ fn unrolling(value: Option<&Bound<'_, PyAny>>, trips: i64) -> Fallible<i64> {
     }
 }
 
-/// Repeats a function of the state and an item, and stacks what it gives besides the state.
+/// Repeats a function of the state and an item, and stacks its outputs.
 #[pyfunction]
 fn scan<'py>(
     init: &Bound<'py, PyAny>,
@@ -312,8 +313,8 @@ fn scan<'py>(
             let next = same_structure(py, "scan", "the body's state", next, "the state", &tree)?;
             Ok((next, operands("scan", &out)?))
         };
-        // The types of the outputs are known only from the body: it is traced once for them, and once more where
-        // numbers of the state give way to something.
+        // The types of the outputs are known only from the body: it is traced once for them, and once more if
+        // numbers of the state take other dtypes.
         let probe = |state: &[Tensor]| -> Fallible<(Vec<Arg<Tensor>>, Vec<Tensor>, Tree)> {
             let (tracing, parameters) = begin(dtype, state);
             let tracing = tracing.at(location::of_function(body));

@@ -1,4 +1,5 @@
-//! Gradients over containers: a region of the function is traced, differentiated by the core, and put in place.
+//! Gradients over containers: a region of the function is traced, the core differentiates it, and the results
+//! are put into the variables' containers.
 
 use defn_core::builder::{BuildControl, BuildCreate, BuildElementwise, BuildShape, Ops};
 use defn_core::region::Region;
@@ -20,37 +21,38 @@ use crate::misuse::Misuse;
 use crate::numbers::Numbers;
 use crate::ops;
 
-/// What is made of a function's derivative.
+/// The kind of derivative that is returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Derivative {
-    /// The gradient of one tensor, summed.
+    /// The gradient of the sum of one tensor.
     Gradient,
-    /// The same, besides the function's value.
+    /// The same, with the function's value.
     ValueAndGradient,
-    /// The derivative of every element of the value by every element of the variables.
+    /// The derivative of each element of the value by each element of the variables.
     Jacobian,
 }
 
-/// Which derivative of a function is taken.
+/// The parameters of a differentiation.
 pub(crate) struct Gradient {
     /// The positional arguments to differentiate by.
     pub(crate) argnums: Vec<i64>,
-    /// Whether there is one gradient rather than a tuple of them.
+    /// Whether one gradient is returned instead of a tuple.
     pub(crate) single: bool,
-    /// From the function's value to the tensor that is differentiated.
+    /// Maps the function's value to the tensor that is differentiated.
     pub(crate) transform: Option<Py<PyAny>>,
-    /// What is returned.
+    /// The kind of result.
     pub(crate) derivative: Derivative,
 }
 
-/// A function traced at variables.
+/// A function that was traced at its variables.
 struct Traced<'py> {
     closed: Closed,
-    /// The variables, with the vectorized axes of all and of what the function uses from outside.
+    /// The variables. They have the vectorized axes of all variables and of the tensors that the function
+    /// captures.
     variables: Vec<Tensor>,
-    /// How they are parameters of the region.
+    /// How the variables are numbered as parameters of the region.
     numbers: Numbers,
-    /// The containers of the variables, argument by argument.
+    /// The flattened variables of each argument.
     trees: Vec<Flat<'py>>,
     /// The function's value.
     value: Flat<'py>,
@@ -59,7 +61,7 @@ struct Traced<'py> {
 }
 
 impl Gradient {
-    /// Differentiates a function at arguments: in the open trace, or at once.
+    /// Differentiates a function at some arguments, in the open trace or eagerly.
     pub(crate) fn call<'py>(
         &self,
         fun: &Bound<'py, PyAny>,
@@ -83,7 +85,7 @@ impl Gradient {
             outputs.extend(traced.numbers.gradients(ops, &gradients)?);
             Ok(outputs)
         })?;
-        // The loss stands between the value and the gradients.
+        // The outputs are the value, the loss, and the gradients.
         let lanes = traced.lanes.iter().map(|lanes| &lanes[..]);
         let lanes = lanes.chain(traced.variables.iter().map(Tensor::vectorized_axes));
         let outputs = outputs.into_iter().zip(lanes).map(|(output, lanes)| output.with_vectorized(lanes));
@@ -97,7 +99,7 @@ impl Gradient {
         Ok(PyTuple::new(py, [value, gradient])?.into_any())
     }
 
-    /// Something for each variable, in the variables' containers.
+    /// Puts one leaf for each variable into the variables' containers.
     fn parts<'py>(
         &self,
         py: Python<'py>,
@@ -111,8 +113,8 @@ impl Gradient {
         Ok(if self.single { parts.remove(0) } else { PyTuple::new(py, parts)?.into_any() })
     }
 
-    /// Traces a function at the arguments that are differentiated by. With `loss`, the last result is the one
-    /// tensor that is.
+    /// Traces a function at the arguments by which it is differentiated. With `with_loss`, the last result is
+    /// the tensor that is differentiated.
     fn trace<'py>(
         &self,
         fun: &Bound<'py, PyAny>,
@@ -163,7 +165,7 @@ impl Gradient {
             results.extend(loss);
             let lanes: Vec<Lanes> = results.iter().map(|result| result.vectorized_axes().into()).collect();
             let closed = tracing.finish("grad", &results)?;
-            // Where the function brings vectorized axes in from outside, there is a gradient for each position.
+            // If captured tensors bring in vectorized axes, there is a gradient for each position along them.
             let own = vectorize::union("grad", &variables)?;
             let mut wanted = own.clone();
             for lane in lanes[differentiated..].iter().flatten() {
@@ -185,7 +187,7 @@ impl Gradient {
         }
     }
 
-    /// The derivative of every element of the value: one cotangent for each, on a vectorized axis.
+    /// The derivative of each element of the value: one cotangent for each, on a vectorized axis.
     fn jacobian<'py>(
         &self,
         fun: &Bound<'py, PyAny>,
@@ -220,7 +222,7 @@ impl Gradient {
         traced.value.tree.unflatten(py, &mut rows.into_iter())
     }
 
-    /// The function's value, and what takes cotangents of it back to the variables.
+    /// The function's value, and a function that maps its cotangents to cotangents of the variables.
     fn pullback<'py>(
         self,
         fun: &Bound<'py, PyAny>,
@@ -258,8 +260,8 @@ impl Gradient {
     }
 }
 
-/// The rows of a derivative: the axes of a result in the place of the vectorized axis that counts its elements,
-/// then the axes of the variable.
+/// The rows of a Jacobian: the vectorized axis that counts the result's elements is replaced by the axes of
+/// the result, followed by the axes of the variable.
 fn row(ops: &mut Ops, x: &Tensor, name: &Name, result: &TensorType) -> defn_core::Result<Tensor> {
     let counts = |lane: &&vectorize::Lane| lane.0 == *name;
     let others: Lanes = x.vectorized_axes().iter().filter(|lane| !counts(lane)).cloned().collect();
@@ -272,9 +274,10 @@ fn row(ops: &mut Ops, x: &Tensor, name: &Name, result: &TensorType) -> defn_core
     Ok(ops.reshape_to(rows.flat(), shape)?.with_vectorized(&others))
 }
 
-/// The reverse of a traced function: from cotangents of its results to cotangents of its variables.
+/// The pullback of a traced function: from cotangents of its results to cotangents of its variables.
 struct Pull {
-    /// The arguments of the region, without vectorized axes, then one cotangent for each result.
+    /// Its inputs are the arguments of the traced region without vectorized axes, then one cotangent for each
+    /// result.
     region: Region,
     /// The variables, then the captures.
     arguments: Vec<Tensor>,
@@ -300,8 +303,8 @@ impl Pull {
         Ok(Pull { region, arguments, results, variables, numbers })
     }
 
-    /// The cotangents of the variables. Vectorized axes of the given ones that their results lack are positions
-    /// that are taken back each by itself.
+    /// The cotangents of the variables. A vectorized axis of a cotangent that its result lacks is a batch
+    /// axis: each position is pulled back separately.
     fn apply(&self, ops: &mut Ops, cotangents: &[Tensor]) -> defn_core::Result<Vec<Tensor>> {
         let mut extra = Lanes::new();
         let mut given = self.arguments.clone();
@@ -338,7 +341,7 @@ impl Pull {
     }
 }
 
-/// Takes cotangents of a function's value back to its variables.
+/// Maps cotangents of a function's value to cotangents of its variables.
 #[pyclass(frozen, module = "defn._core")]
 struct Pullback {
     pull: Pull,
@@ -379,7 +382,7 @@ impl Pullback {
     }
 }
 
-/// The one tensor that is differentiated.
+/// The tensor that is differentiated.
 fn loss(value: &Bound<'_, PyAny>) -> Fallible<Tensor> {
     let py = value.py();
     if if_fits(py, leaf_type("grad", value))?.is_some() {
@@ -392,7 +395,8 @@ fn loss(value: &Bound<'_, PyAny>) -> Fallible<Tensor> {
     Err(Misuse::GradValue { what }.into())
 }
 
-/// The arguments that are differentiated by, and whether one was named rather than a list.
+/// The positions of the arguments by which to differentiate, and whether a single position was given instead
+/// of a list.
 fn parse_argnums(argnums: Option<&Bound<'_, PyAny>>) -> Fallible<(Vec<i64>, bool)> {
     let Some(value) = argnums else {
         return Ok((vec![0], true));
@@ -410,7 +414,7 @@ fn with_value_or_not(with_value: bool) -> Derivative {
     if with_value { Derivative::ValueAndGradient } else { Derivative::Gradient }
 }
 
-/// A definition that gives the gradient of a function, and its value where that is asked for.
+/// A definition that computes the gradient of a function, and with `with_value` also its value.
 #[pyfunction]
 #[pyo3(signature = (fun, argnums = None, transform = None, with_value = false))]
 fn gradient(
@@ -428,7 +432,7 @@ fn gradient(
     })
 }
 
-/// A definition that gives the derivative of every element of a function's value.
+/// A definition that computes the derivative of each element of a function's value.
 #[pyfunction]
 #[pyo3(signature = (fun, argnums = None))]
 fn jacobian(fun: &Bound<'_, PyAny>, argnums: Option<&Bound<'_, PyAny>>) -> Fallible<Jitted> {
@@ -438,7 +442,7 @@ fn jacobian(fun: &Bound<'_, PyAny>, argnums: Option<&Bound<'_, PyAny>>) -> Falli
     })
 }
 
-/// A function's value at arguments, and a function from cotangents of it to cotangents of the variables.
+/// A function's value at some arguments, and a function from its cotangents to cotangents of the variables.
 #[pyfunction]
 #[pyo3(signature = (fun, argnums, args, kwargs = None))]
 fn vjp<'py>(
@@ -454,7 +458,7 @@ fn vjp<'py>(
     })
 }
 
-/// The gradient of a function of one argument at a container.
+/// The gradient of a function of one argument, at a container.
 #[pyfunction]
 #[pyo3(signature = (vars, fun, transform = None, with_value = false))]
 fn gradient_at<'py>(

@@ -1,9 +1,9 @@
-//! What a program needs of Python while it runs: host functions that it shows values to on the way or asks for
-//! values, and the tags of blocks.
+//! Python objects that a program needs while it runs: host functions that receive values or compute them, and
+//! the tags of blocks.
 //!
-//! A graph holds the number of a slot. While a definition is traced, slots are collected in a table, which its
-//! program keeps; control flow that runs at once has a table of its own while it runs. A hook's function is the
-//! one that the caller gives for its name, else the one it was made with, else none.
+//! A graph holds the number of a slot. While a definition is traced, its slots are collected in a table,
+//! which its program keeps. Eager control flow has its own table while it runs. A hook's function is the one
+//! that the caller passes for its name, else the one given in the program, else none.
 
 mod known;
 
@@ -36,25 +36,25 @@ use crate::recursion;
 use crate::tensor::PyTensor;
 pub(crate) use known::Known;
 
-/// So many polls pass before a run looks at the clock.
+/// The number of polls before a run first reads the clock.
 const FIRST_POLLS: u32 = 16;
 
-/// How often a run looks for signals.
+/// How often a run checks for signals.
 const SIGNAL_PERIOD: Duration = Duration::from_millis(50);
 
 /// An entry of a table.
 #[expect(clippy::large_enum_variant, reason = "each is behind a pointer of its own")]
 pub(crate) enum Slot {
-    /// A function that values are shown to.
+    /// A function that receives values.
     Hook(Shown),
-    /// A function that makes values.
+    /// A function that computes values.
     Call(HostCall),
     /// The tag of a block.
     Tag(BlockTag),
 }
 
 impl Slot {
-    /// The function that the slot was made with.
+    /// The function that was given in the program.
     fn fun(&self) -> Option<&Py<PyAny>> {
         match self {
             Slot::Hook(shown) => shown.fun.as_ref(),
@@ -64,25 +64,25 @@ impl Slot {
     }
 }
 
-/// Who is shown values.
+/// A hook: a function that receives values.
 pub(crate) struct Shown {
     name: Option<Py<PyString>>,
     fun: Option<Py<PyAny>>,
-    /// The structure of what is shown, and the vectorized axes of its tensors.
+    /// The structure of the values, and the vectorized axes of the tensors.
     tree: Tree,
     lanes: Vec<Lanes>,
-    /// The types of the tensors, their vectorized axes in front.
+    /// The types of the tensors, with their vectorized axes first.
     types: Vec<TensorType>,
 }
 
 impl Shown {
-    /// A function that is shown one scalar.
+    /// A hook that receives one scalar.
     pub(crate) fn scalar(fun: Bound<'_, PyAny>, dtype: DType) -> Shown {
         let (fun, types) = (Some(fun.unbind()), vec![TensorType::scalar(dtype)]);
         Shown { name: None, fun, tree: Tree::leaf(), lanes: vec![Lanes::new()], types }
     }
 
-    /// Calls the function of the slot with what a run shows.
+    /// Calls the function of the slot with the values of a run.
     fn call(&self, py: Python<'_>, named: Option<&Py<PyDict>>, values: &[Tensor]) -> Fallible<()> {
         let given = match (named, &self.name) {
             (Some(named), Some(name)) => named.bind(py).get_item(name)?,
@@ -91,7 +91,7 @@ impl Shown {
         let Some(fun) = given.or_else(|| self.fun.as_ref().map(|fun| fun.bind(py).clone())) else {
             return Ok(());
         };
-        // It may run the program again that shows it values.
+        // The function may run the program that called it.
         let _call = recursion::enter("hook")?;
         let shown = values.iter().zip(&self.lanes);
         let tensors = shown.map(|(value, lanes)| value.clone().with_vectorized(lanes));
@@ -110,7 +110,7 @@ thread_local! {
     static EAGER_PULSE: Pulse = const { Pulse::new() };
 }
 
-/// Adds an entry to the table that collects on this thread, and says where it stands. Nothing without a table.
+/// Adds an entry to this thread's current table, and returns its index; `None` without a table.
 pub(crate) fn push(slot: Slot) -> Option<usize> {
     let slot = Arc::new(slot);
     TABLES.with_borrow_mut(|tables| {
@@ -120,8 +120,8 @@ pub(crate) fn push(slot: Slot) -> Option<usize> {
     })
 }
 
-/// Adds the entries of a graph's table to the one that collects on this thread, which must be new: the graph's nodes
-/// have their numbers.
+/// Copies the entries of a graph's table to this thread's current table. That table must be empty, because
+/// the graph's nodes refer to slots by number.
 pub(crate) fn adopt(table: &Table) -> bool {
     TABLES.with_borrow_mut(|tables| match tables.last_mut() {
         Some(new) if new.is_empty() => {
@@ -132,22 +132,22 @@ pub(crate) fn adopt(table: &Table) -> bool {
     })
 }
 
-/// The table that collects on this thread.
+/// The table that currently collects slots on this thread.
 pub(crate) fn collecting() -> Option<Known> {
     TABLES.with_borrow(|tables| tables.last().map(Known::of))
 }
 
-/// A table that collects the slots made on this thread until it is taken or dropped.
+/// A table that collects the slots created on this thread until it is taken or dropped.
 pub(crate) struct Collecting(());
 
 impl Collecting {
-    /// Begins a table.
+    /// Starts a table.
     pub(crate) fn begin() -> Collecting {
         TABLES.with_borrow_mut(|tables| tables.push(Table::new()));
         Collecting(())
     }
 
-    /// The slots made since.
+    /// The slots that were collected.
     pub(crate) fn finish(self) -> Table {
         TABLES.with_borrow_mut(|tables| tables.last_mut().map(std::mem::take)).unwrap_or_default()
     }
@@ -155,13 +155,13 @@ impl Collecting {
 
 impl Drop for Collecting {
     fn drop(&mut self) {
-        // Functions are dropped outside of the borrow, since that may run Python code.
+        // Functions are dropped outside of the borrow, since dropping them may run Python code.
         let table = TABLES.with_borrow_mut(Vec::pop);
         drop(table);
     }
 }
 
-/// Runs control flow that is not traced, with a table for its hooks; what a hook raises comes out of it.
+/// Runs control flow eagerly, with a table for its hooks. An exception of a hook becomes the error.
 pub(crate) fn at_once<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
     if trace::depth() > 0 {
         return body();
@@ -175,7 +175,7 @@ pub(crate) fn at_once<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
     }
 }
 
-/// Whether a function is the one that its module has under its name, so that it closes over nothing.
+/// Whether a function is reachable by its module and qualified name, so that it closes over nothing.
 pub(crate) fn is_global(fun: &Bound<'_, PyAny>) -> bool {
     let find = || -> PyResult<bool> {
         let py = fun.py();
@@ -190,17 +190,17 @@ pub(crate) fn is_global(fun: &Bound<'_, PyAny>) -> bool {
     find().unwrap_or(false)
 }
 
-/// Whether programs with these slots depend on objects that only the traced function holds.
+/// Whether programs with these slots use functions that only the traced function keeps alive.
 pub(crate) fn is_bound_to_function(py: Python<'_>, slots: &Table) -> bool {
     slots.iter().any(|slot| slot.fun().is_some_and(|fun| !is_global(fun.bind(py))))
 }
 
-/// The functions that slots were made with.
+/// The functions that were given for slots in the program.
 pub(crate) fn functions<'py>(py: Python<'py>, slots: &Table) -> Vec<Bound<'py, PyAny>> {
     slots.iter().filter_map(|slot| Some(slot.fun()?.bind(py).clone())).collect()
 }
 
-/// Shows the garbage collector the functions of slots. A slot that others share is theirs too, and left out.
+/// Reports the functions of slots to the garbage collector. A slot with other owners is left out.
 pub(crate) fn traverse(slots: &Table, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
     let mut own = slots.iter().filter(|slot| Arc::strong_count(slot) == 1);
     own.try_for_each(|slot| match &**slot {
@@ -210,7 +210,7 @@ pub(crate) fn traverse(slots: &Table, visit: &PyVisit<'_>) -> Result<(), PyTrave
     })
 }
 
-/// Says when it is time to look for signals.
+/// Decides when to check for signals.
 #[derive(Default)]
 struct Pulse {
     polls: Cell<u32>,
@@ -230,7 +230,7 @@ impl Pulse {
     fn is_due(&self) -> bool {
         let polls = self.polls.get();
         self.polls.set(polls.wrapping_add(1));
-        // Short programs end before the clock is worth a look.
+        // Short programs end before reading the clock is worth its cost.
         if polls < FIRST_POLLS {
             return false;
         }
@@ -244,23 +244,24 @@ impl Pulse {
     }
 }
 
-/// The hooks of one run of a program, and the look-out for signals.
+/// The hooks of one run of a program, and its signal checks.
 pub(crate) struct Run<'a> {
     slots: &'a Table,
     named: Option<&'a Py<PyDict>>,
-    /// The caller's memory, which host functions do not get to see: they may keep what they are shown.
+    /// The memory that the run borrows from the caller. Host functions receive copies of values in it, since
+    /// they may keep them.
     borrowed: &'a Borrowed,
     pulse: Pulse,
     fault: RefCell<Option<Fault>>,
 }
 
 impl<'a> Run<'a> {
-    /// A run with the functions that the caller gives by name.
+    /// A run with the functions that the caller passes by name.
     pub(crate) fn new(slots: &'a Table, named: Option<&'a Py<PyDict>>, borrowed: &'a Borrowed) -> Run<'a> {
         Run { slots, named, borrowed, pulse: Pulse::default(), fault: RefCell::new(None) }
     }
 
-    /// What a host function raised, or the interruption.
+    /// The error of a host function, or the interruption.
     pub(crate) fn into_fault(self) -> Option<Fault> {
         self.fault.into_inner()
     }
@@ -314,18 +315,18 @@ impl Hooks for Run<'_> {
     }
 }
 
-/// The host functions of the run in progress of a program that a compiler of Python's made: called with the number
-/// of a slot and the values to show.
+/// The host functions of the current run of a program that a Python compiler produced. It is called with the
+/// number of a slot and the values for its function.
 #[pyclass(frozen, name = "Hooks", module = "defn.compilers")]
 pub(crate) struct RunTable {
     slots: SharedTable,
     named: Option<Py<PyDict>>,
 }
 
-/// A table that is filled when the definition was traced, and emptied when the run has ended.
+/// A table that is filled once the definition is traced, and emptied when the run has ended.
 pub(crate) type SharedTable = Arc<Mutex<Table>>;
 
-/// What a table holds at this moment.
+/// Takes the current entries out of a table.
 pub(crate) fn taken(table: &SharedTable) -> Table {
     std::mem::take(&mut *table.lock().unwrap_or_else(PoisonError::into_inner))
 }
@@ -339,7 +340,7 @@ impl RunTable {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner).get(slot).cloned()
     }
 
-    /// Shows values to the function of a slot.
+    /// Passes values to the function of a slot.
     pub(crate) fn show(&self, py: Python<'_>, slot: usize, values: &[Tensor]) -> Fallible<()> {
         match self.slot(slot).as_deref() {
             Some(Slot::Hook(shown)) => shown.call(py, self.named.as_ref(), values),
@@ -347,7 +348,7 @@ impl RunTable {
         }
     }
 
-    /// What the function of a slot makes of values.
+    /// The results of a slot's function for some values.
     pub(crate) fn compute_tensors(
         &self,
         py: Python<'_>,
@@ -361,7 +362,7 @@ impl RunTable {
         }
     }
 
-    /// What a block of the user's is on a backend that has a native form of it.
+    /// The results of a user-defined block on a backend with a native implementation of it.
     pub(crate) fn native(
         &self,
         py: Python<'_>,
@@ -377,7 +378,8 @@ impl RunTable {
 
 #[pymethods]
 impl RunTable {
-    /// Calls the function that fills a hook, if any, with a container of the values as the hook was given it.
+    /// Calls the function of a hook, if any, with a container of the values in the structure that the hook
+    /// was given.
     fn __call__(&self, py: Python<'_>, slot: usize, values: &Bound<'_, PyAny>) -> Fallible<()> {
         guard(|| {
             let values = values.try_iter()?.collect::<PyResult<Vec<_>>>()?;
@@ -403,7 +405,7 @@ impl RunTable {
         })
     }
 
-    /// What the function of a ``runtime_call`` makes of its values: one tensor for each template.
+    /// The results of the function of a ``runtime_call``: one tensor for each template.
     fn compute<'py>(
         &self,
         py: Python<'py>,
@@ -427,11 +429,11 @@ thread_local! {
     static RUNS: RefCell<Vec<Py<RunTable>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps a table the one of the run in progress.
+/// While this guard lives, its table is that of the current run.
 pub(crate) struct Showing(());
 
 impl Showing {
-    /// Says whose hooks a program of a Python compiler calls on this thread, until the result is dropped.
+    /// Sets the hooks that a Python compiler's program calls on this thread, until the result is dropped.
     pub(crate) fn begin(py: Python<'_>, slots: SharedTable, named: Option<&Py<PyDict>>) -> PyResult<Showing> {
         let named = named.map(|named| named.clone_ref(py));
         let table = Py::new(py, RunTable { slots, named })?;
@@ -443,18 +445,18 @@ impl Showing {
 impl Drop for Showing {
     fn drop(&mut self) {
         let ended = RUNS.with_borrow_mut(Vec::pop);
-        // Who keeps the table finds it empty, and keeps nothing of the definition alive.
+        // Python code that kept the table finds it empty, and keeps nothing of the definition alive.
         let table = ended.map(|ended| taken(&ended.get().slots));
         drop(table);
     }
 }
 
-/// The hooks of the run in progress on this thread.
+/// The hooks of the current run on this thread.
 pub(crate) fn current_run(py: Python<'_>) -> PyResult<Option<Bound<'_, RunTable>>> {
     Ok(RUNS.with_borrow(|runs| runs.last().map(|table| table.bind(py).clone())))
 }
 
-/// The hooks of the run in progress.
+/// The hooks of the current run.
 #[pyfunction]
 fn run_hooks(py: Python<'_>) -> Fallible<Bound<'_, RunTable>> {
     match current_run(py)? {
@@ -463,10 +465,10 @@ fn run_hooks(py: Python<'_>) -> Fallible<Bound<'_, RunTable>> {
     }
 }
 
-/// The hooks of control flow that is not traced, by the table of this thread.
+/// The hooks of eager control flow; their slots are in this thread's innermost table.
 pub(crate) struct AtOnce;
 
-/// What ops run with that are not traced.
+/// The hooks of eager ops.
 pub(crate) static AT_ONCE: AtOnce = AtOnce;
 
 impl Hooks for AtOnce {
@@ -507,7 +509,7 @@ impl Hooks for AtOnce {
         }
         away::attach(|py| {
             py.check_signals()?;
-            // Other threads have their turn.
+            // Lets other threads take the GIL.
             py.detach(|| ());
             Ok(())
         })
@@ -525,13 +527,13 @@ fn stop_at_once(fault: Fault) -> Error {
     interrupted()
 }
 
-/// What stops a run; the exception behind it is what the user sees.
+/// The error that stops a run after a Python exception. The user sees the exception instead.
 pub(crate) fn interrupted() -> Error {
     let (backend, why) = ("python".to_owned(), "a Python exception was raised".to_owned());
     ErrorKind::BackendRefused { op: "run", backend, why }.into()
 }
 
-/// Shows a value to a host function on the way, and gives it back.
+/// Passes a value to a host function when the program runs, and returns the value.
 #[pyfunction]
 #[pyo3(signature = (value, name = None, fun = None))]
 fn hook<'py>(
@@ -558,7 +560,7 @@ fn hook<'py>(
             tree: tree.clone_ref(py),
         };
         let Some(index) = push(Slot::Hook(shown)) else {
-            // A look at a graph runs nothing.
+            // If no table collects, the graph is only inspected and never runs.
             return Ok(result);
         };
         let passed = ops::with(|ops| ops.hook(index, text, &values))?;
@@ -566,7 +568,7 @@ fn hook<'py>(
     })
 }
 
-/// Host functions by name, as the options of a definition give them.
+/// Host functions by name, from the options of a definition.
 pub(crate) fn named(op: &'static str, hooks: Option<&Bound<'_, PyAny>>) -> Fallible<Option<Py<PyDict>>> {
     let Some(hooks) = hooks.filter(|hooks| !hooks.is_none()) else { return Ok(None) };
     let Ok(given) = hooks.cast::<PyDict>() else {

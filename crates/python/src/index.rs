@@ -1,5 +1,5 @@
-//! `tensor[...]`: Python's rules for positions and slices, on top of `slice`, `reverse` and `squeeze`; a tensor of
-//! positions takes along the first axis, and one of bools is a mask.
+//! `tensor[...]`: Python's rules for positions and slices, implemented with `slice`, `reverse` and `squeeze`.
+//! A tensor of positions gathers along the first axis; a tensor of bools is a mask.
 
 use defn_core::builder::{BuildIndex, BuildShape, Ops, Start};
 use defn_core::{Axes, AxisRef, Name, Shape, Tensor, TensorType};
@@ -20,15 +20,15 @@ use crate::tensor::PyTensor;
 
 /// One entry of an index.
 enum Entry<'py> {
-    /// For one axis.
+    /// An entry for one axis.
     At(Pick<'py>),
     /// A new axis of size 1.
     New,
-    /// As many full axes as are missing.
+    /// An ellipsis: full axes for all axes without an entry.
     Rest,
 }
 
-/// What is taken of one axis.
+/// The selection along one axis.
 enum Pick<'py> {
     Position(Bound<'py, PyAny>),
     Dynamic(Tensor),
@@ -36,7 +36,7 @@ enum Pick<'py> {
     Full,
 }
 
-/// What is done to one axis.
+/// The slicing of one axis.
 struct Step {
     start: Start<Tensor>,
     length: usize,
@@ -45,14 +45,16 @@ struct Step {
     dropped: bool,
 }
 
-/// For each axis, in place where there are few.
+/// One entry for each axis, stored inline if there are few.
 type Picks<'py> = SmallVec<[Pick<'py>; 4]>;
 type Steps = SmallVec<[Step; 4]>;
 
-/// Where the elements begin that an index names, and their shape, if they are neighbours in the order in which they lie.
+/// The offset of the first selected element and the shape of the selection, if the selected elements are
+/// contiguous in memory.
 fn as_it_lies(ty: &TensorType, steps: &[Step], new_axes: &[usize]) -> Option<(usize, Shape)> {
     let sizes = ty.shape.sizes();
-    // Whether all axes so far have one position: the next one may have some of its positions, and others all.
+    // Whether each axis so far selects one position. Then the next axis may select a range; all later axes
+    // must be full.
     let (mut first, mut is_one) = (0, true);
     for (step, &size) in steps.iter().zip(sizes) {
         let Start::Index(start) = &step.start else { return None };
@@ -63,7 +65,7 @@ fn as_it_lies(ty: &TensorType, steps: &[Step], new_axes: &[usize]) -> Option<(us
         first = first * size + usize::try_from(*start).ok()?;
         is_one &= step.length == 1;
     }
-    // An index that changes nothing gives the tensor itself.
+    // An index that selects everything returns the tensor itself.
     if new_axes.is_empty()
         && steps.iter().zip(sizes).all(|(step, &size)| !step.dropped && step.length == size)
     {
@@ -81,7 +83,7 @@ fn as_it_lies(ty: &TensorType, steps: &[Step], new_axes: &[usize]) -> Option<(us
     Some((first, Shape::from_axes(entries)))
 }
 
-/// The elements that an index names.
+/// The selected elements of a tensor.
 pub(crate) fn get(tensor: &Tensor, index: &Bound<'_, PyAny>) -> Fallible<PyTensor> {
     let ty = tensor.ty();
     if mask::may_be(index)
@@ -108,7 +110,7 @@ pub(crate) fn get(tensor: &Tensor, index: &Bound<'_, PyAny>) -> Fallible<PyTenso
     ops::on(tensor, move |ops, x| apply(ops, x, &steps, &new_axes))
 }
 
-/// Refuses a slice from or to a position that is not known while tracing: its size would not be.
+/// Refuses a slice whose bounds are unknown while tracing: the size of the result would be unknown too.
 fn require_known(slice: &Bound<'_, PySlice>) -> Fallible<()> {
     let py = slice.py();
     for (bound, name) in [("start", intern!(py, "start")), ("stop", intern!(py, "stop"))] {
@@ -122,7 +124,7 @@ fn require_known(slice: &Bound<'_, PySlice>) -> Fallible<()> {
     Ok(())
 }
 
-/// A tensor, an array or a list of positions along the first axis, which stands alone.
+/// Positions along the first axis: a tensor, an array or a list as the only index.
 fn positions(ty: &TensorType, index: &Bound<'_, PyAny>) -> Fallible<Option<Tensor>> {
     let indices = match index.cast::<PyTensor>() {
         Ok(tensor) => tensor.get().tensor.clone(),
@@ -131,12 +133,12 @@ fn positions(ty: &TensorType, index: &Bound<'_, PyAny>) -> Fallible<Option<Tenso
             None => return Ok(None),
         },
     };
-    // One position is an index like any other.
+    // A scalar position is an ordinary index.
     let is_list = indices.ty().shape.rank() > 0 && indices.ty().dtype.is_integer();
     Ok((is_list && ty.shape.rank() > 0).then_some(indices))
 }
 
-/// The integers of an array of NumPy's, or of a list.
+/// The integers of a NumPy array or a list.
 fn listed(index: &Bound<'_, PyAny>) -> Fallible<Option<Tensor>> {
     let py = index.py();
     if array::is_array(index) {
@@ -167,7 +169,7 @@ pub(crate) fn row(tensor: &Tensor, position: usize) -> Fallible<PyTensor> {
     })
 }
 
-/// An index by position: entries for the leading axes. Also returns where new axes stand in the result.
+/// An index by position: entries for the leading axes. Also returns the positions of new axes in the result.
 fn in_order<'py>(ty: &TensorType, index: &Bound<'py, PyAny>) -> Fallible<(Picks<'py>, SmallVec<[usize; 4]>)> {
     let mut entries: SmallVec<[Entry<'py>; 4]> = SmallVec::new();
     if index.is_instance_of::<PyTuple>() {
@@ -232,7 +234,7 @@ fn by_axis<'py>(ty: &TensorType, index: &Bound<'py, PyDict>) -> Fallible<Picks<'
 }
 
 impl Pick<'_> {
-    /// Whether the axis is gone afterwards.
+    /// Whether the axis is removed.
     fn drops(&self) -> bool {
         match self {
             Pick::Position(_) | Pick::Dynamic(_) => true,
@@ -324,7 +326,8 @@ fn step(ty: &TensorType, axis: usize, pick: Pick<'_>) -> Fallible<Step> {
             if count == 0 {
                 return Ok(Step { length: 0, ..whole });
             }
-            // A negative step takes the same elements from the lowest one on, backwards.
+            // A negative step selects the same elements as a positive one from the lowest position, in
+            // reverse order.
             let span = (count - 1) * stride;
             let lowest = if range.step < 0 { range.start - span as isize } else { range.start };
             let reversed = range.step < 0 && count > 1;
@@ -347,7 +350,7 @@ fn apply(ops: &mut Ops, x: &Tensor, steps: &[Step], new_axes: &[usize]) -> defn_
     if !steps.iter().zip(x.ty().shape.sizes()).all(is_whole) {
         let starts: Vec<Start<Tensor>> = steps.iter().map(|step| step.start.clone()).collect();
         let lengths: Vec<i64> = steps.iter().map(|step| step.length as i64).collect();
-        // A stride beyond the length takes one element, as the length itself does.
+        // A stride above the length selects one element, as a stride equal to the length does.
         let strides: Vec<i64> = steps.iter().map(|step| step.stride.min(step.length.max(1)) as i64).collect();
         out = ops.slice_from_end(out, &starts, &lengths, Some(&strides))?;
     }

@@ -1,4 +1,4 @@
-//! Leaves that are read when they are needed: functions of no argument that give tensors.
+//! Lazy leaves: functions without parameters that return tensors, called when the tensor is needed.
 
 use std::sync::OnceLock;
 
@@ -16,24 +16,24 @@ use crate::jit;
 use crate::misuse::Misuse;
 use crate::tensor::PyTensor;
 
-/// What `co_flags` says of code that takes any positional arguments (`inspect.CO_VARARGS`).
+/// The bit of `co_flags` for `*args` (`inspect.CO_VARARGS`).
 const VARARGS: u32 = 0x04;
 
-/// As [`VARARGS`], of any keywords.
+/// The bit for `**kwargs`.
 const VARKEYWORDS: u32 = 0x08;
 
-/// A tensor that a function makes when it is needed.
+/// A tensor that a function computes when it is needed.
 #[pyclass(frozen, weakref, name = "Lazy", module = "defn")]
 pub(crate) struct PyLazy {
-    /// Its type, where it is known before the tensor is.
+    /// Its type, if known before the tensor.
     template: Option<Tensor>,
     fun: Py<PyAny>,
-    /// The tensor, where only the tensor says of which type it is.
+    /// The cached tensor, if only the tensor itself determines the type.
     made: OnceLock<Tensor>,
 }
 
 impl PyLazy {
-    /// A leaf of a function whose tensor says of which type it is.
+    /// A leaf of a function whose type is that of the tensor it returns.
     pub(crate) fn of(fun: &Bound<'_, PyAny>) -> PyLazy {
         PyLazy { template: None, fun: fun.clone().unbind(), made: OnceLock::new() }
     }
@@ -41,7 +41,7 @@ impl PyLazy {
     /// The type and the vectorized axes, as a template.
     ///
     /// # Errors
-    /// What the function raises, where it is asked.
+    /// Any error that the function raises, if it must be called.
     pub(crate) fn model(&self, py: Python<'_>) -> Fallible<Tensor> {
         let known = match &self.template {
             Some(template) => template.clone(),
@@ -53,7 +53,7 @@ impl PyLazy {
     /// The tensor.
     ///
     /// # Errors
-    /// What the function raises, and a tensor of another type than the template's.
+    /// Any error that the function raises, and a tensor of another type than the template's.
     pub(crate) fn read(&self, py: Python<'_>) -> Fallible<Tensor> {
         if let Some(made) = self.made.get() {
             return Ok(made.clone());
@@ -88,7 +88,7 @@ impl PyLazy {
     }
 }
 
-/// The leaf that an object is, if it is one.
+/// The object as a lazy leaf, if it is one.
 pub(crate) fn of<'a, 'py>(value: &'a Bound<'py, PyAny>) -> Option<&'a Bound<'py, PyLazy>> {
     value.cast_exact::<PyLazy>().ok()
 }
@@ -104,7 +104,7 @@ pub(crate) fn takes_nothing(value: &Bound<'_, PyAny>) -> PyResult<bool> {
         && count("co_flags")? & (VARARGS | VARKEYWORDS) == 0)
 }
 
-/// A leaf of a type that is known before its tensor is made.
+/// A lazy leaf whose type is known before the tensor.
 #[pyfunction]
 fn lazy(template: &Bound<'_, PyAny>, fun: &Bound<'_, PyAny>) -> Fallible<PyLazy> {
     guard(|| {

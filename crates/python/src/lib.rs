@@ -1,4 +1,4 @@
-//! `defn._core`: what Python sees of the core. Conversions and handles; no numerical logic.
+//! `defn._core`: the Python interface of the core. Conversions and handles; no numerical logic.
 
 mod about;
 mod annotations;
@@ -55,13 +55,13 @@ use pyo3::prelude::*;
 #[global_allocator]
 static ALLOCATOR: defn_cpu::Allocator = defn_cpu::Allocator::new();
 
-/// The extension module. It relies on the interpreter lock: an interpreter without one turns it on.
+/// The extension module. It relies on the GIL: a free-threaded interpreter enables it on import.
 #[pymodule(gil_used = true)]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     defn_core::location::find_by(location::ask);
     defn_cpu::set_poll(away::poll_main);
-    // It says where stacks end, which is asked before anything is computed.
+    // The backend registers where thread stacks end, which must be known before anything is computed.
     let _ = defn_cpu::cpu_backend();
     module.add_class::<dtype::PyDType>()?;
     module.add_class::<tensor::PyTensor>()?;

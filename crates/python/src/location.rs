@@ -1,7 +1,7 @@
-//! Where in the user's program a call came from.
+//! The location of a call in the user's program.
 //!
-//! The user's frame is the innermost one whose file lies outside the package. It is looked for only while
-//! tracing and for an error; what is known of a code object is kept, so that a node costs two look-ups.
+//! The user's frame is the innermost one whose file is outside of the package. It is looked up only while
+//! tracing and for errors. The file of each code object is cached, so that a node costs two look-ups.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use rustc_hash::FxHashMap;
 
 use crate::away;
 
-/// Code objects known to one thread. The cache is emptied when it is full, which costs only time.
+/// The maximum number of cached code objects on each thread. A full cache is cleared, which costs only time.
 const CACHE_LIMIT: usize = 4096;
 
-/// A code object, kept alive so that its address stays its own, and its file where that is the user's.
+/// A code object, kept alive so that its address is not reused, and its file if that is a user's file.
 struct Known {
     _code: Py<PyAny>,
     file: Option<Arc<str>>,
@@ -28,7 +28,7 @@ thread_local! {
     static CODES: RefCell<FxHashMap<usize, Known>> = RefCell::new(FxHashMap::default());
 }
 
-/// The user's line, where a Python frame of the user's is on the stack.
+/// The user's line, if a frame of the user's code is on the stack.
 pub(crate) fn ask() -> Option<Location> {
     away::attach(|py| find(py).ok().flatten())
 }
@@ -52,11 +52,11 @@ fn find(py: Python<'_>) -> PyResult<Option<Location>> {
     Ok(None)
 }
 
-/// Where a function of the user's begins, however it is wrapped.
+/// The first line of a user's function, looking through wrappers.
 pub(crate) fn of_function(fun: &Bound<'_, PyAny>) -> Option<Location> {
     let py = fun.py();
     let mut fun = fun.clone();
-    // A wrapper may wrap itself.
+    // A wrapper may wrap itself, so the depth is limited.
     for _ in 0..16 {
         if let Ok(code) = fun.getattr(intern!(py, "__code__")) {
             let line = code.getattr(intern!(py, "co_firstlineno")).ok()?.extract().ok()?;
@@ -80,7 +80,7 @@ fn file_of(code: &Bound<'_, PyAny>) -> PyResult<Option<Arc<str>>> {
         || file.ends_with("threading.py") && threading_file(code.py())? == file;
     let file: Option<Arc<str>> = (!inside).then(|| file.into());
     let known = Known { _code: code.clone().unbind(), file: file.clone() };
-    // What leaves the cache is dropped outside the borrow.
+    // The old cache entries are dropped outside the borrow.
     let full = CODES.with_borrow_mut(|codes| {
         let full = (codes.len() >= CACHE_LIMIT).then(|| std::mem::take(codes));
         codes.insert(address, known);
@@ -90,14 +90,15 @@ fn file_of(code: &Bound<'_, PyAny>) -> PyResult<Option<Arc<str>>> {
     Ok(file)
 }
 
-/// Where threads begin: below the frames of one that the package has started there is no line of the user's.
+/// The file of `threading`, whose frames are the outermost ones of a thread. In a thread that the package has
+/// started, they are not the user's.
 fn threading_file(py: Python<'_>) -> PyResult<&'static str> {
     static FILE: PyOnceLock<String> = PyOnceLock::new();
     let file = FILE.get_or_try_init(py, || py.import("threading")?.getattr("__file__")?.extract())?;
     Ok(file)
 }
 
-/// The directory of the package with its separator, once it is imported.
+/// The directory of the package with a trailing separator, once the package is imported.
 fn package_directory(py: Python<'_>) -> PyResult<Option<&'static str>> {
     static DIRECTORY: PyOnceLock<Option<String>> = PyOnceLock::new();
     let directory = DIRECTORY.get_or_try_init(py, || -> PyResult<Option<String>> {
@@ -112,7 +113,7 @@ fn package_directory(py: Python<'_>) -> PyResult<Option<&'static str>> {
     Ok(directory.as_deref())
 }
 
-/// The user's line of source in quotes, after a colon, where it can be read; else nothing.
+/// The user's source line in quotes, after a colon; empty if it cannot be read.
 pub(crate) fn source_line() -> String {
     let Some(location) = ask() else {
         return String::new();

@@ -1,5 +1,5 @@
-//! `tensor[mask]`: the elements where a tensor of bools is true, as in NumPy. How many those are depends on values, so that
-//! it works on tensors with values only.
+//! `tensor[mask]`: the elements at which a bool tensor is true, as in NumPy. Their number depends on values,
+//! so this works only on concrete tensors.
 
 use defn_core::builder::{BuildIndex, BuildShape};
 use defn_core::{DType, ErrorKind, Name, Shape, Tensor, TensorType, trace, vectorize};
@@ -15,14 +15,14 @@ use crate::ops;
 use crate::place;
 use crate::tensor::PyTensor;
 
-/// A mask in an index, and what stands around it.
+/// A mask in an index, and the entries before and after it.
 pub(crate) struct Masked<'py> {
     mask: Tensor,
     before: Vec<Bound<'py, PyAny>>,
     after: Vec<Bound<'py, PyAny>>,
 }
 
-/// The mask that an index is or has: a tensor or an array of bools, or a list of them.
+/// The mask in an index: a tensor, an array or a list of bools.
 ///
 /// # Errors
 /// Two masks.
@@ -60,7 +60,7 @@ fn mask_of(item: &Bound<'_, PyAny>) -> Fallible<Option<Tensor>> {
     Ok(None)
 }
 
-/// How deep lists of bools may be nested.
+/// The maximum nesting depth of lists of bools.
 const DEEPEST: usize = 64;
 
 /// Whether an object is a list of bools, or of such lists.
@@ -72,8 +72,8 @@ fn holds_bools(item: &Bound<'_, PyAny>, depth: usize) -> bool {
 }
 
 impl<'py> Masked<'py> {
-    /// The elements of a tensor that the index names: an axis of those where the mask is true takes the place of the
-    /// mask's axes.
+    /// The selected elements of a tensor. The axes of the mask are replaced by one axis of the elements at
+    /// which the mask is true.
     pub(crate) fn get(&self, py: Python<'py>, tensor: &Tensor) -> Fallible<PyTensor> {
         let mask = &self.mask;
         if trace::depth() > 0 || tensor.buffer().is_none() || mask.buffer().is_none() {
@@ -105,12 +105,12 @@ impl<'py> Masked<'py> {
         })
     }
 
-    /// The tensor after everything else in the index, where there is something else.
+    /// The tensor after all other entries of the index are applied, if there are any.
     fn rest(&self, py: Python<'py>, tensor: &Tensor) -> Fallible<Option<PyTensor>> {
         if self.before.is_empty() && self.after.is_empty() {
             return Ok(None);
         }
-        // NumPy moves the axis of the mask to the front where a slice is between it and a position.
+        // NumPy moves the axis of the mask to the front if a slice is between it and a position.
         let is_position = |entry: &Bound<'_, PyAny>| {
             !entry.is_none() && !entry.is_instance_of::<PySlice>() && !entry.is_instance_of::<PyEllipsis>()
         };
@@ -127,7 +127,7 @@ impl<'py> Masked<'py> {
         index::get(tensor, others.as_any()).map(Some)
     }
 
-    /// How many axes of what the rest of the index leaves stand before those of the mask.
+    /// The number of axes before those of the mask, after the other entries are applied.
     fn axes_before(&self, rank: usize) -> Fallible<usize> {
         let kept = |entry: &Bound<'_, PyAny>| entry.is_none() || entry.is_instance_of::<PySlice>();
         let is_rest = |entry: &Bound<'_, PyAny>| entry.is_instance_of::<PyEllipsis>();
@@ -138,7 +138,7 @@ impl<'py> Masked<'py> {
         Ok(self.before.iter().filter(|entry| kept(entry)).count())
     }
 
-    /// Where the mask is true, counted in row-major order, beside the tensor.
+    /// The flat row-major positions at which the mask is true, on the tensor's backend.
     fn positions(&self, tensor: &Tensor) -> Fallible<Tensor> {
         let memory = self.mask.host_bytes("index")?;
         let truths = memory.bytes();
@@ -153,7 +153,7 @@ impl<'py> Masked<'py> {
     }
 }
 
-/// Whether an entry of an index may be a mask, told without a look at its elements.
+/// Whether an entry of an index may be a mask, decided without reading its elements.
 pub(crate) fn may_be(item: &Bound<'_, PyAny>) -> bool {
     if let Ok(entries) = item.cast::<PyTuple>() {
         return entries.iter_borrowed().any(|entry| may_be_entry(&entry));

@@ -1,4 +1,4 @@
-//! Bytes of Python's on their way to the core.
+//! Conversion of Python's bytes for the core.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use pyo3::types::PyBytes;
 use crate::convert;
 use crate::error::{Fallible, if_fits};
 
-/// The memory of a `bytes` object, which never changes.
+/// The memory of an immutable `bytes` object.
 struct Constant {
     start: *const u8,
     len: usize,
@@ -31,15 +31,16 @@ unsafe impl Sync for Constant {}
 
 impl AsRef<[u8]> for Constant {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: a `bytes` object has this many bytes there, neither moves nor changes, and is kept alive.
+        // SAFETY: a `bytes` object has this many bytes at this address, neither moves nor changes, and is
+        // kept alive.
         unsafe { std::slice::from_raw_parts(self.start, self.len) }
     }
 }
 
-/// The bytes of a buffer: those of a `bytes` object as they lie, any others copied.
+/// The bytes of a buffer. Those of a `bytes` object are borrowed, all others are copied.
 ///
 /// # Errors
-/// An object that offers no contiguous buffer; `op` and `what` are for the message.
+/// An object that exports no contiguous buffer; `op` and `what` are for the message.
 pub(crate) fn bytes(op: &str, what: &str, value: &Bound<'_, PyAny>) -> Fallible<HostMemory> {
     if let Ok(bytes) = value.cast_exact::<PyBytes>() {
         return Ok(HostMemory::new(Arc::new(Constant::new(bytes))));
@@ -53,10 +54,10 @@ pub(crate) fn bytes(op: &str, what: &str, value: &Bound<'_, PyAny>) -> Fallible<
     Ok(HostMemory::new(Arc::new(Constant::new(&bytes))))
 }
 
-/// Room for bytes that are about to be copied.
+/// An empty vector with capacity for `len` bytes.
 ///
 /// # Errors
-/// When there is none; `op` is for the message.
+/// Out of memory; `op` is for the message.
 pub(crate) fn room(op: &'static str, len: usize) -> Fallible<Vec<u8>> {
     let mut bytes = Vec::new();
     match bytes.try_reserve_exact(len) {
@@ -65,7 +66,7 @@ pub(crate) fn room(op: &'static str, len: usize) -> Fallible<Vec<u8>> {
     }
 }
 
-/// The same bytes in memory of their own.
+/// A copy of the bytes.
 ///
 /// # Errors
 /// As [`room`].
@@ -75,25 +76,25 @@ pub(crate) fn copy(op: &'static str, bytes: &[u8]) -> Fallible<HostMemory> {
     Ok(own.into())
 }
 
-/// Memory at an address that the user vouches for.
+/// Memory at an address that the user guarantees to be valid.
 struct Foreign {
     start: *const u8,
     len: usize,
 }
 
-// SAFETY: the user says that the memory is there and is not written as long as the tensor lives.
+// SAFETY: the user guarantees that the memory exists and is not written while the tensor lives.
 unsafe impl Send for Foreign {}
 // SAFETY: as above.
 unsafe impl Sync for Foreign {}
 
 impl AsRef<[u8]> for Foreign {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the user says so: there is no other way to know. The address is not null.
+        // SAFETY: guaranteed by the user; it cannot be checked. The address is not null.
         unsafe { std::slice::from_raw_parts(self.start, self.len) }
     }
 }
 
-/// Memory at an address, which nothing keeps alive.
+/// Memory at an address. Nothing keeps it alive.
 pub(crate) fn foreign(address: usize, len: usize) -> HostMemory {
     let start = if len == 0 || address == 0 {
         std::ptr::NonNull::<u128>::dangling().as_ptr().cast_const().cast()

@@ -1,10 +1,10 @@
-//! What only the Python layer can find fault with, and its texts.
+//! Invalid calls that only the Python layer can detect, and their messages.
 //!
-//! The texts follow the core's: `<function>: <what was given>, <what is required>[; <what to do>]`.
+//! The messages have the core's form: `<function>: <what was given>, <what is required>[; <what to do>]`.
 
 use defn_core::{DType, TensorType};
 
-/// A call that cannot be what the user meant.
+/// An invalid call.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs, reason = "each message says what its fields are")]
 pub(crate) enum Misuse {
@@ -154,7 +154,7 @@ pub(crate) enum Misuse {
     )]
     TooManyFunctions { fun: String, limit: usize },
 
-    // backends of the user's
+    // user-defined backends
     #[error("{callback}: the backend {backend} gave {got}, it must give {expected}")]
     CallbackResult { callback: String, backend: String, got: String, expected: String },
     #[error(
@@ -162,7 +162,7 @@ pub(crate) enum Misuse {
     )]
     CallbackMissing { callback: String, backend: String },
 
-    // compilers of the user's
+    // user-defined compilers
     #[error("{callback}: the compiler {compiler} gave {got}, it must give {expected}")]
     CompilerResult { callback: &'static str, compiler: String, got: String, expected: String },
     #[error(
@@ -210,7 +210,7 @@ pub(crate) enum Misuse {
     #[error("run: stages cannot run inside a definition; call them outside")]
     StageInTrace,
 
-    // other libraries' arrays
+    // arrays of other libraries
     #[error(
         "tensor: the array is on the device ({kind}, {id}) of DLPack, it must be on the host; copy it there first"
     )]
@@ -312,7 +312,7 @@ pub(crate) enum Misuse {
 }
 
 impl Misuse {
-    /// The class that users catch, in `defn.errors`.
+    /// The exception class in `defn.errors`.
     pub(crate) fn class(&self) -> &'static str {
         use Misuse::*;
         match self {

@@ -1,6 +1,6 @@
-//! Graphs as Python reads them: `Node`, a value of a graph, and `Region`, a graph with parameters and outputs.
+//! Graphs as Python objects: `Node`, a value of a graph, and `Region`, a graph with parameters and outputs.
 //!
-//! Both are views: a node is the graph that it belongs to and a value of it. Nothing is copied, and nothing can be
+//! Both are views: a node refers to its graph and to a value of it. Nothing is copied, and graphs cannot be
 //! changed through them.
 
 use std::hash::{Hash, Hasher};
@@ -26,16 +26,16 @@ use crate::jit::{self, result_tensor};
 use crate::misuse::Misuse;
 use crate::pybackend::call;
 
-/// A graph that is looked at.
+/// The graph of a view.
 #[derive(Clone)]
 pub(crate) enum Source {
-    /// One that is being traced, or was and is kept.
+    /// A graph that is being traced, or whose trace is kept.
     Trace(Arc<Trace>),
-    /// One inside an operation.
+    /// A graph inside an operation.
     Region(Arc<region::Region>),
 }
 
-/// A graph, and the table that its nodes name the slots of, where it is known.
+/// A graph, and the table of its nodes' slots, if known.
 #[derive(Clone)]
 pub(crate) struct View {
     source: Source,
@@ -46,7 +46,7 @@ impl View {
     /// The graph of a trace.
     fn of_trace(trace: Arc<Trace>) -> View {
         let kept = trace.host().and_then(|host| host.downcast::<Known>().ok());
-        // While it is traced, the table is the one that collects.
+        // While the graph is being traced, its table is the one that currently collects.
         let table = kept.or_else(|| hooks::collecting().map(Arc::new));
         View { source: Source::Trace(trace), table }
     }
@@ -56,7 +56,7 @@ impl View {
         View { source: Source::Region(region), table: self.table.clone() }
     }
 
-    /// Runs `read` on the graph. It runs no Python code: the trace is locked meanwhile.
+    /// Runs `read` on the graph. `read` must not run Python code: the trace is locked meanwhile.
     fn read<R>(&self, read: impl FnOnce(&Graph) -> R) -> R {
         match &self.source {
             Source::Trace(trace) => trace.with_graph(read),
@@ -79,7 +79,7 @@ impl View {
         }
     }
 
-    /// The tag of a block of the user's: its name, where the object is not there any more.
+    /// The tag of a user-defined block; its name if the object no longer exists.
     fn tag<'py>(&self, py: Python<'py>, block: &UserBlockOp) -> Bound<'py, PyAny> {
         let slot = self.table.as_ref().and_then(|table| table.get(block.slot));
         match slot.as_deref() {
@@ -91,7 +91,7 @@ impl View {
     /// The node at a position.
     ///
     /// # Errors
-    /// When the definition has ended and its graph was not kept.
+    /// The definition has ended and its graph was not kept.
     fn node(&self, position: u32) -> Fallible<graph::Node> {
         match self.read(|graph| graph.nodes().get(position as usize).cloned()) {
             Some(node) => Ok(node),
@@ -103,8 +103,8 @@ impl View {
         Ok(self.node(value.node)?.outputs[value.output as usize].clone())
     }
 
-    /// The positions of the nodes that values are made of, in order, and of those with effects where `effects` asks
-    /// for them.
+    /// The positions of the nodes that the values depend on, in order; with `effects`, also those of nodes
+    /// with effects.
     fn needed(&self, values: &[Value], effects: bool) -> Vec<u32> {
         self.read(|graph| {
             let mut needed = vec![false; graph.len()];
@@ -128,8 +128,9 @@ impl View {
 
 /// A value of a graph: an output of an operation.
 ///
-/// Nodes of one graph with one ``id`` are outputs of one operation; a graph's operations are evaluated in the order
-/// of their ids. Nodes compare equal if they are the same output of the same operation, and are hashable.
+/// Nodes of one graph with one ``id`` are outputs of one operation; a graph's operations are evaluated in the
+/// order of their ids. Nodes compare equal if they are the same output of the same operation, and are
+/// hashable.
 #[pyclass(frozen, weakref, name = "Node", module = "defn.compilers")]
 pub(crate) struct Node {
     view: View,
@@ -154,7 +155,7 @@ impl Node {
         Ok(Bound::new(py, Node::new(&self.view, value))?.into_any())
     }
 
-    /// What the backend's callback of the operation is given after the template of its result, and its options.
+    /// The arguments of the backend's callback after the template of its result, and its options.
     fn form<'py>(&self, py: Python<'py>) -> Fallible<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
         let node = self.node()?;
         let form = form::form(&node.op);
@@ -175,7 +176,7 @@ impl Node {
         for argument in &form.arguments {
             match argument {
                 Argument::Operand { index, .. } => args.push(self.object(py, node.inputs[*index])?),
-                // What a region captures is said by the region, and how many there are of each by the lists.
+                // Captures are given by the regions, and operand counts by the lengths of the lists.
                 Argument::Operands { name: "captures", .. }
                 | Argument::Option { name: "state" | "values" | "inputs", .. } => {}
                 Argument::Operands { start, count, .. } => {
@@ -192,7 +193,7 @@ impl Node {
         Ok((PyTuple::new(py, args)?, options))
     }
 
-    /// The graphs inside the operation; for a block its default.
+    /// The graphs inside the operation; for a block, its default graph.
     fn regions_of(&self, node: &graph::Node) -> Fallible<Vec<Region>> {
         if let Op::Block(block) = &node.op {
             let types: Vec<TensorType> =
@@ -217,15 +218,15 @@ impl Node {
 
 #[pymethods]
 impl Node {
-    /// The operation's name, which is that of the backend's callback.
+    /// The operation's name, which is also the name of the backend's callback.
     #[getter]
     fn op(&self) -> Fallible<&'static str> {
         let node = self.node()?;
         Ok(if let Op::Block(_) = &node.op { "block" } else { form::name(&node.op) })
     }
 
-    /// What the callback gets after ``out``, in its order: a node for a tensor, a list of nodes for a list of
-    /// tensors, a region for a function, and plain values.
+    /// The arguments of the callback after ``out``, in order: a node for a tensor, a list of nodes for a list
+    /// of tensors, a region for a function, and plain values.
     #[getter]
     fn args<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyTuple>> {
         guard(|| Ok(self.form(py)?.0))
@@ -237,14 +238,14 @@ impl Node {
         guard(|| Ok(self.form(py)?.1))
     }
 
-    /// The values that the operation is made of: its operands, then what its regions capture.
+    /// The inputs of the operation: its operands, then the captures of its regions.
     #[getter]
     fn inputs<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyTuple>> {
         let inputs = self.node()?.inputs;
         Ok(PyTuple::new(py, inputs.iter().map(|&value| Node::new(&self.view, value)))?)
     }
 
-    /// The graphs inside the operation: of a loop its condition and its body, of a branch each side.
+    /// The graphs inside the operation: the condition and body of a loop, or each side of a branch.
     #[getter]
     fn regions<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyTuple>> {
         guard(|| Ok(PyTuple::new(py, self.regions_of(&self.node()?)?)?))
@@ -267,13 +268,13 @@ impl Node {
         Ok(PyTuple::new(py, names)?)
     }
 
-    /// A template of the value's type: what a callback gets as ``out``.
+    /// A template of the value's type: the ``out`` argument of a callback.
     #[getter]
     fn template<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyAny>> {
         Ok(call::template(py, &self.ty()?)?)
     }
 
-    /// The file and the line of the user's program that made the operation, where they are known.
+    /// The file and line of the user's program that created the operation, if known.
     #[getter]
     fn source(&self) -> Fallible<Option<(String, u32)>> {
         Ok(self.node()?.location.map(|location| (location.file.to_string(), location.line)))
@@ -285,7 +286,7 @@ impl Node {
         self.value.node
     }
 
-    /// Which of the operation's outputs this is.
+    /// The index of this output among the operation's outputs.
     #[getter]
     fn output(&self) -> u32 {
         self.value.output
@@ -299,14 +300,14 @@ impl Node {
         Ok(PyTuple::new(py, values.map(|value| Node::new(&self.view, value)))?)
     }
 
-    /// Whether running the operation can be seen otherwise than by its outputs: a hook, or a region with one.
+    /// Whether running the operation has effects besides its outputs: a hook, or a region with one.
     #[getter]
     fn has_effect(&self) -> Fallible<bool> {
         Ok(self.node()?.op.has_effect())
     }
 
-    /// The operations that this value takes, each once, by its first output: operands come before what uses
-    /// them, and the last is this one.
+    /// The operations on which this value depends, each once, by its first output. Operands come before their
+    /// users, and this one is last.
     fn walk<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyAny>> {
         guard(|| {
             self.node()?;
@@ -348,7 +349,7 @@ impl Node {
     }
 }
 
-/// An argument of an operation as its node prints it.
+/// An argument of an operation as it is printed.
 fn text(value: &Bound<'_, PyAny>) -> Fallible<String> {
     if let Ok(node) = value.cast::<Node>() {
         let node = node.get();
@@ -368,7 +369,7 @@ fn text(value: &Bound<'_, PyAny>) -> Fallible<String> {
     Ok(value.repr()?.to_string())
 }
 
-/// The operations that values take, in order.
+/// The operations on which some values depend, in order.
 fn walk<'py>(py: Python<'py>, view: &View, values: &[Value], effects: bool) -> Fallible<Bound<'py, PyAny>> {
     let positions = view.needed(values, effects).into_iter();
     let nodes = positions.map(|node| Node::new(view, Value { node, output: 0 }));
@@ -377,7 +378,8 @@ fn walk<'py>(py: Python<'py>, view: &View, values: &[Value], effects: bool) -> F
 
 /// A closed graph: parameters and captures in, outputs out.
 ///
-/// Inside it, ``parameter(i)`` is the parameter ``i`` where there are so many, and after them what is captured.
+/// Inside it, ``parameter(i)`` is the ``i``-th parameter; indices from the number of parameters on are the
+/// captures.
 #[pyclass(frozen, weakref, name = "Region", module = "defn.compilers")]
 pub(crate) struct Region {
     name: &'static str,
@@ -385,7 +387,7 @@ pub(crate) struct Region {
     inputs: Vec<TensorType>,
     parameters: usize,
     results: SmallVec<[Value; 3]>,
-    /// The values outside that the captures are.
+    /// The captured values, as nodes of the enclosing graph.
     outside: Vec<Node>,
 }
 
@@ -403,7 +405,7 @@ impl Region {
         }
     }
 
-    /// The graph as a region of the core's.
+    /// The graph as a region of the core.
     pub(crate) fn closed(&self) -> region::Region {
         let graph = self.view.read(Graph::clone);
         region::Region::new(graph, self.inputs.clone(), self.parameters, self.results.clone())
@@ -417,7 +419,7 @@ impl Region {
 
 #[pymethods]
 impl Region {
-    /// What the region is for in its operation: "cond", "body", "branch", "fun", "rule" or "default".
+    /// The region's role in its operation: "cond", "body", "branch", "fun", "rule" or "default".
     #[getter]
     fn name(&self) -> &'static str {
         self.name
@@ -429,8 +431,8 @@ impl Region {
         self.templates(py, &self.inputs[..self.parameters])
     }
 
-    /// What the region takes from around it, after the parameters: nodes of the graph that its operation is in.
-    /// Those of a whole program are tensors that the function found around it, as templates.
+    /// The values that the region captures, after the parameters: nodes of the enclosing graph. The captures
+    /// of a whole program are tensors that the function captured, as templates.
     #[getter]
     fn captures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         if self.outside.is_empty() {
@@ -439,14 +441,14 @@ impl Region {
         PyTuple::new(py, self.outside.iter().map(|node| Node::new(&node.view, node.value)))
     }
 
-    /// What the region gives.
+    /// The outputs of the region.
     #[getter]
     fn outputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.results.iter().map(|&value| Node::new(&self.view, value)))
     }
 
-    /// The operations of the region, each once, by its first output, in the order of evaluation: those that its
-    /// outputs take, and those with an effect.
+    /// The operations of the region in evaluation order, each once, by its first output: those on which its
+    /// outputs depend, and those with an effect.
     fn walk<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyAny>> {
         guard(|| walk(py, &self.view, &self.results, true))
     }
@@ -474,7 +476,7 @@ pub(crate) fn of_tensor(tensor: &Tensor) -> Fallible<Node> {
     match tensor.data() {
         Data::Traced { trace, value } => {
             let node = Node { view: View::of_trace(trace.clone()), value: *value };
-            // Said now, while it is known whose node it is.
+            // A missing graph is reported now, while the tensor is known.
             node.node()?;
             Ok(node)
         }
@@ -483,8 +485,8 @@ pub(crate) fn of_tensor(tensor: &Tensor) -> Fallible<Node> {
     }
 }
 
-/// What a traced function gave, as a region and as the structure of its container. Of a function that gives no
-/// tensor the graph is found by `fun`, which traced it.
+/// The result of a traced function, as a region and the structure of its container. If the result contains no
+/// tensor, the graph is that of `fun`, the function that was traced.
 #[pyfunction]
 #[pyo3(signature = (value, fun = None))]
 fn program(value: &Bound<'_, PyAny>, fun: Option<&Bound<'_, PyAny>>) -> Fallible<(Region, Structure)> {

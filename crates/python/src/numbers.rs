@@ -1,24 +1,24 @@
-//! Numbers that a function is differentiated by: its region has a parameter for each dtype in which one is used.
+//! Differentiation by plain numbers: the region has a parameter for each dtype in which a number is used.
 
 use defn_core::builder::{Arg, BuildElementwise, Builder, Ops};
 use defn_core::trace::Closed;
 use defn_core::{DType, Number, Result, Tensor};
 
-/// How the variables of a function are parameters of its region.
+/// The mapping of a function's variables to its region's parameters.
 #[derive(Clone)]
 pub(crate) struct Numbers {
-    /// The dtypes of the gradients of variables that are numbers.
+    /// For each variable that is a number, the dtype of its gradient.
     dtypes: Vec<Option<DType>>,
-    /// The variables that are numbers whose values are known, as they are outside of definitions.
+    /// For each variable that is a number with a known value, as outside of definitions, the value.
     known: Vec<Option<Number>>,
-    /// The variables that the parameters behind them are.
+    /// For each further parameter, the variable that it repeats in another dtype.
     further: Vec<usize>,
 }
 
 impl Numbers {
     pub(crate) fn new(closed: &Closed, variables: &[Tensor], known: &[Option<Number>]) -> Numbers {
         let dtype = |x: &Tensor| x.is_weak().then(|| x.ty().dtype.to_float());
-        // A number that got vectorized axes has become a tensor.
+        // A number that received vectorized axes has become a tensor.
         let known = variables.iter().zip(known).map(|(x, number)| number.filter(|_| x.is_weak()));
         Numbers {
             dtypes: variables.iter().map(dtype).collect(),
@@ -27,12 +27,12 @@ impl Numbers {
         }
     }
 
-    /// How many parameters the region has.
+    /// The number of the region's parameters.
     pub(crate) fn count(&self) -> usize {
         self.dtypes.len() + self.further.len()
     }
 
-    /// What the region takes, captures last, without vectorized axes.
+    /// The region's inputs, captures last, without vectorized axes.
     pub(crate) fn arguments(
         &self,
         ops: &mut Ops,
@@ -52,7 +52,8 @@ impl Numbers {
         Ok(arguments)
     }
 
-    /// The gradients of the variables, from those of the parameters: a number's are added up, whatever it met.
+    /// The gradients of the variables from those of the parameters. The gradient of a number is the sum over
+    /// its dtypes.
     pub(crate) fn gradients(&self, ops: &mut Ops, parameters: &[Tensor]) -> Result<Vec<Tensor>> {
         let (own, further) = parameters.split_at(self.dtypes.len());
         let mut gradients = own.to_vec();

@@ -1,4 +1,4 @@
-//! Default options: for the process, and for a context on top of it. And the compilers that they name.
+//! Default options of the process and of a context, which takes precedence, and the compilers that they name.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,17 +39,17 @@ const KNOWN: &[&str] = &[
 /// The default compiler without options.
 static CPU: OnceLock<Arc<BuiltIn>> = OnceLock::new();
 
-/// Whether any default was ever set, so that calls need not look before.
+/// Whether any default was ever set. While it is false, calls skip the look-up.
 static ANY_SET: AtomicBool = AtomicBool::new(false);
 
 fn quoted(names: &[&str]) -> String {
     names.iter().map(|name| format!("\"{name}\"")).collect::<Vec<_>>().join(", ")
 }
 
-/// The compiler of a name, with options for it.
+/// The built-in compiler of a name, with options for it.
 ///
 /// # Errors
-/// A name that is unknown, and options that the compiler does not take.
+/// An unknown name, and options that the compiler does not take.
 pub(crate) fn built_in(
     py: Python<'_>,
     name: &str,
@@ -76,7 +76,7 @@ pub(crate) fn built_in(
             if let Some(known) = PJRT.get() {
                 return Ok(known.clone());
             }
-            // What cannot start now may later.
+            // A failure is not cached: the plugin may start later.
             let (compiler, place) = pjrt::compiler(py, None)?;
             let made = Arc::new(BuiltIn::new("pjrt", compiler, place));
             Ok(PJRT.get_or_init(|| made).clone())
@@ -91,7 +91,8 @@ pub(crate) fn built_in(
     }
 }
 
-/// The compiler for the CPU with its options. There is one for each number of threads, so that calls find it again.
+/// The CPU compiler with its options. There is one object for each number of threads, so that later calls
+/// find their cached programs.
 fn with_threads(py: Python<'_>, options: &Bound<'_, PyDict>) -> Fallible<Arc<BuiltIn>> {
     static MADE: Mutex<BTreeMap<usize, Arc<BuiltIn>>> = Mutex::new(BTreeMap::new());
     let op = "compiler \"cpu\"";
@@ -113,10 +114,10 @@ fn with_threads(py: Python<'_>, options: &Bound<'_, PyDict>) -> Fallible<Arc<Bui
     Ok(made.entry(count).or_insert_with(make).clone())
 }
 
-/// The compiler that is used where none is asked for, with the options that a definition has for it.
+/// The default compiler, with the options that a definition has for it.
 ///
 /// # Errors
-/// A name in `DEFN_COMPILER` that is no compiler's, and options that it does not take.
+/// A name in `DEFN_COMPILER` that is not a compiler's, and options that the compiler does not take.
 pub(crate) fn default_compiler(py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> Fallible<Choice> {
     if !ANY_SET.load(Ordering::Relaxed) {
         return Ok(Choice::BuiltIn(built_in(py, from_environment(), options)?));
@@ -132,7 +133,7 @@ pub(crate) fn default_compiler(py: Python<'_>, options: Option<&Bound<'_, PyDict
     }
 }
 
-/// The default options that are the compiler's own.
+/// The default options that belong to the compiler.
 fn compiler_options<'py>(options: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyDict>> {
     let own = PyDict::new(options.py());
     for (name, value) in options.iter() {
@@ -143,8 +144,8 @@ fn compiler_options<'py>(options: &Bound<'py, PyDict>) -> PyResult<Bound<'py, Py
     Ok(own)
 }
 
-/// Whether a compiler is the one that [`default_compiler`] gives a definition without options; false where defaults were
-/// set, which have to be looked at.
+/// Whether a compiler is the one that [`default_compiler`] returns without options. False once any default
+/// was set, because the defaults must then be read.
 pub(crate) fn is_default(compiler: &Choice) -> bool {
     match (compiler, CPU.get()) {
         (Choice::BuiltIn(known), Some(cpu)) => {
@@ -162,7 +163,7 @@ fn from_environment() -> &'static str {
         .unwrap_or(DEFAULT)
 }
 
-/// An environment variable that is there and not empty.
+/// The value of an environment variable that is set and not empty.
 fn variable_set(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -206,7 +207,7 @@ pub(crate) fn is_any_set() -> bool {
     ANY_SET.load(Ordering::Relaxed) || *FROM_ENVIRONMENT.get_or_init(read)
 }
 
-/// The value of one option as it holds here, where it was set.
+/// The value of an option in this context, if it was set.
 pub(crate) fn get<'py>(py: Python<'py>, name: &Bound<'py, PyString>) -> PyResult<Option<Bound<'py, PyAny>>> {
     if !is_any_set() {
         return Ok(None);
@@ -219,7 +220,7 @@ pub(crate) fn get<'py>(py: Python<'py>, name: &Bound<'py, PyString>) -> PyResult
     process_wide(py)?.get_item(name)
 }
 
-/// Sets one option of this context, and leaves the others as they are.
+/// Sets one option of this context, and keeps the others.
 pub(crate) fn set<'py>(
     py: Python<'py>,
     name: &Bound<'py, PyString>,
@@ -233,7 +234,7 @@ pub(crate) fn set<'py>(
     replace(py, options.as_any())
 }
 
-/// The options of this context alone.
+/// The options that were set in this context.
 fn context(py: Python<'_>) -> PyResult<Option<Bound<'_, PyDict>>> {
     let here = of_context(py)?.call_method1(intern!(py, "get"), (py.None(),))?;
     Ok(here.cast_into::<PyDict>().ok())
@@ -245,19 +246,19 @@ fn replace(py: Python<'_>, options: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// The options of this context alone, None where it has none.
+/// The options that were set in this context, or None.
 #[pyfunction]
 fn context_options(py: Python<'_>) -> PyResult<Option<Bound<'_, PyDict>>> {
     context(py)
 }
 
-/// Puts the options of this context back as [`context_options`] gave them.
+/// Restores the options of this context that [`context_options`] returned.
 #[pyfunction]
 fn restore_context_options(py: Python<'_>, options: &Bound<'_, PyAny>) -> PyResult<()> {
     replace(py, options)
 }
 
-/// The options as they hold here: those of the context over those of the process.
+/// The effective options: those of the context over those of the process.
 fn effective(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let merged = process_wide(py)?.copy()?;
     if let Some(here) = context(py)? {
@@ -266,7 +267,8 @@ fn effective(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     Ok(merged)
 }
 
-/// The error for options that a compiler refuses. A name that no compiler of ours takes may be meant for something else.
+/// The error for options that a compiler refuses. An option that the PJRT compiler does not take either is
+/// reported as unknown, with a list of all known options.
 fn refused(op: &'static str, own: &Bound<'_, PyDict>, refusal: Fault) -> Fault {
     let unknown = |fault: &Fault| match fault {
         Fault::Misuse(misuse) => {
@@ -329,7 +331,7 @@ fn check(op: &'static str, options: &Bound<'_, PyDict>, outside: &Bound<'_, PyDi
     Ok(())
 }
 
-/// Reads the options, or replaces those of this context and returns the ones before.
+/// Reads the options, or replaces those of this context and returns the previous ones.
 #[pyfunction]
 #[pyo3(signature = (options = None))]
 fn default_options<'py>(
@@ -339,7 +341,7 @@ fn default_options<'py>(
     guard(|| {
         let before = effective(py)?;
         if let Some(options) = options {
-            // What the process has holds on beside them.
+            // The options of the process stay in effect with them.
             check("default_options", options, process_wide(py)?)?;
             of_context(py)?.call_method1(intern!(py, "set"), (options.copy()?,))?;
         }
@@ -347,7 +349,7 @@ fn default_options<'py>(
     })
 }
 
-/// Reads the process-wide options, or replaces them and returns the ones before.
+/// Reads the process-wide options, or replaces them and returns the previous ones.
 #[pyfunction]
 #[pyo3(signature = (options = None))]
 fn global_default_options<'py>(
@@ -367,7 +369,7 @@ fn global_default_options<'py>(
     })
 }
 
-/// The options that have defaults and are not a compiler's own.
+/// The options with defaults that do not belong to a compiler.
 #[pyfunction]
 fn option_names() -> Vec<&'static str> {
     KNOWN.to_vec()

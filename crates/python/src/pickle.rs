@@ -1,4 +1,4 @@
-//! Pickling tensors: what they are taken apart into, and made of again.
+//! Pickling of tensors.
 
 use defn_core::tensor::Data;
 use defn_core::{DType, Name, Shape, Tensor, TensorType};
@@ -11,7 +11,7 @@ use crate::error::{Fallible, guard};
 use crate::place;
 use crate::tensor::PyTensor;
 
-/// The function that makes a tensor again, and its arguments.
+/// The function that rebuilds a tensor, and its arguments.
 pub(crate) fn reduce<'py>(py: Python<'py>, tensor: &Tensor) -> Fallible<Bound<'py, PyTuple>> {
     let ty = tensor.ty();
     let data = match tensor.data() {
@@ -38,7 +38,7 @@ fn to_little_endian(dtype: DType, bytes: &mut [u8]) {
     }
 }
 
-/// What pickled tensors are made of again; elements in little endian order, none for a template.
+/// Rebuilds a pickled tensor. Elements are in little-endian order; a template has none.
 #[pyfunction]
 #[pyo3(name = "_rebuild", signature = (data, dtype, sizes, names, axes = Vec::new()))]
 pub(crate) fn rebuild(

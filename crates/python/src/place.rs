@@ -1,4 +1,4 @@
-//! Where tensors are: the default backend, those that a user names, and moving from one to another.
+//! The backends of tensors: the default backend, backends that users name, and copies between them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -21,13 +21,13 @@ use crate::tensor::PyTensor;
 /// The names that `backend=` takes.
 const KNOWN: &str = "\"cpu\", \"pjrt\" or a backend object";
 
-/// The host, which folds constants whatever the default backend is.
+/// The CPU backend. Constants are folded on it, whatever the default backend is.
 pub(crate) fn host() -> Arc<dyn Backend> {
     static CPU: OnceLock<Arc<dyn Backend>> = OnceLock::new();
     CPU.get_or_init(defn_cpu::cpu_backend).clone()
 }
 
-/// A backend as Python has it: the object that a backend of Python's or a device is, the name of any other.
+/// A backend as a Python object: the object of a Python backend or a device, the name of any other backend.
 pub(crate) fn object<'py>(py: Python<'py>, backend: &dyn Backend) -> PyResult<Bound<'py, PyAny>> {
     if let Some(object) = pybackend::to_object(py, backend) {
         return Ok(object.into_any());
@@ -38,10 +38,10 @@ pub(crate) fn object<'py>(py: Python<'py>, backend: &dyn Backend) -> PyResult<Bo
     }
 }
 
-/// The backend of tensors that come from nowhere else: that of the context, of the process, or the host.
+/// The default backend for new tensors: that of the context, else that of the process, else the CPU.
 ///
 /// # Errors
-/// A name in `DEFN_BACKEND` that is no backend's.
+/// A name in `DEFN_BACKEND` that is not a backend's.
 pub(crate) fn default() -> Fallible<Arc<dyn Backend>> {
     if !options::is_any_set() {
         return Ok(host());
@@ -55,7 +55,7 @@ pub(crate) fn default() -> Fallible<Arc<dyn Backend>> {
 /// The backend that an option names; the default one for None.
 ///
 /// # Errors
-/// A name that is unknown, or an object that is no backend.
+/// An unknown name, or an object that is not a backend.
 pub(crate) fn parse(value: Option<&Bound<'_, PyAny>>) -> Fallible<Arc<dyn Backend>> {
     match value.filter(|value| !value.is_none()) {
         Some(value) => find(value),
@@ -77,7 +77,7 @@ fn find(value: &Bound<'_, PyAny>) -> Fallible<Arc<dyn Backend>> {
     }
 }
 
-/// The default backend as it was named; with an argument, that one is the context's from now on.
+/// The default backend as it was named. An argument replaces that of the context.
 #[pyfunction]
 #[pyo3(signature = (backend = None))]
 fn default_backend<'py>(py: Python<'py>, backend: Option<&Bound<'py, PyAny>>) -> Fallible<Bound<'py, PyAny>> {
@@ -95,7 +95,7 @@ fn default_backend<'py>(py: Python<'py>, backend: Option<&Bound<'py, PyAny>>) ->
     })
 }
 
-/// A container of what `place` makes of each tensor; equal buffers are placed once.
+/// A container in which `place` has moved each tensor. Tensors with the same buffer are moved once.
 fn each<'py>(
     op: &'static str,
     value: &Bound<'py, PyAny>,
@@ -110,7 +110,7 @@ fn each<'py>(
         let buffer = tensor.require_buffer(op, "return it from the definition, and move it there")?;
         let before = known.iter().find(|(known, _)| Arc::ptr_eq(known, buffer));
         let there = match before {
-            // The same elements, perhaps under another type.
+            // The same elements were moved before, perhaps under another type.
             Some((_, there)) => match there.buffer() {
                 Some(moved) => Tensor::concrete(tensor.whole().clone(), moved.clone())
                     .with_vectorized(tensor.vectorized_axes()),
@@ -127,7 +127,7 @@ fn each<'py>(
     tree.unflatten(py, &mut placed.into_iter())
 }
 
-/// Tensors of the same elements on a backend.
+/// Copies of tensors on a backend.
 #[pyfunction]
 fn backend_copy<'py>(value: &Bound<'py, PyAny>, backend: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
     guard(|| {
@@ -136,7 +136,7 @@ fn backend_copy<'py>(value: &Bound<'py, PyAny>, backend: &Bound<'py, PyAny>) -> 
     })
 }
 
-/// The elements on a backend; the tensors that they come from are freed, unless they are there already.
+/// Moves the elements to a backend. The source tensors are freed, unless they are on that backend already.
 #[pyfunction]
 fn backend_transfer<'py>(
     value: &Bound<'py, PyAny>,
@@ -148,7 +148,7 @@ fn backend_transfer<'py>(
     })
 }
 
-/// Frees the elements of tensors; what was done for each.
+/// Frees the elements of tensors, and returns the outcome for each.
 #[pyfunction]
 fn backend_deallocate<'py>(value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
     guard(|| {
@@ -161,7 +161,7 @@ fn backend_deallocate<'py>(value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyA
                     let tensor = &tensor.get().tensor;
                     tensor.require_buffer(op, "free it outside the definition")?.deallocate()?
                 }
-                // A number or an array is no tensor yet: there is nothing to free.
+                // A number or an array has no buffer to free.
                 Err(_) => true,
             };
             let text = if freed { "ok" } else { "already_deallocated" };

@@ -1,4 +1,4 @@
-//! Addresses of elements, for other languages in this process.
+//! Addresses of elements, for other languages in the same process.
 
 use defn_core::{Shape, Tensor, TensorType};
 use pyo3::prelude::*;
@@ -16,7 +16,7 @@ use crate::place;
 use crate::pybackend::{self, PythonBuffer};
 use crate::tensor::PyTensor;
 
-/// The address of a tensor's elements, how many bytes they take, and what keeps them there.
+/// The address of a tensor's elements, their size in bytes, and the object that keeps them alive.
 #[pyfunction]
 fn to_pointer<'py>(
     py: Python<'py>,
@@ -33,7 +33,7 @@ fn to_pointer<'py>(
             let keeper = Bound::new(py, PyTensor::new(tensor.clone()))?;
             return Ok((address, tensor.whole().byte_size(), keeper.into_any()));
         }
-        // Reading a device's elements would give the address of a copy.
+        // Reading a device's elements would return the address of a copy.
         let memory = match buffer.host()? {
             Some(_) => tensor.host_bytes(op)?,
             None => {

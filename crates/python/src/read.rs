@@ -28,7 +28,7 @@ pub(crate) fn is_true(scalar: Scalar) -> bool {
     scalar.value().is_true()
 }
 
-/// The element of a tensor that has only one.
+/// The element of a tensor with a single element.
 pub(crate) fn only_element(op: &'static str, tensor: &Tensor) -> Fallible<Scalar> {
     if tensor.is_vectorized() {
         let axes = vectorize::lanes_text(tensor.vectorized_axes());
@@ -36,7 +36,7 @@ pub(crate) fn only_element(op: &'static str, tensor: &Tensor) -> Fallible<Scalar
     }
     if tensor.ty().size() != 1 {
         let hint = if op == "bool" { "; reduce it with all or any" } else { "" };
-        // A traced tensor of any size has no values, which is the first thing to say.
+        // For a traced tensor, the missing values are reported before the wrong size.
         tensor.require_buffer(op, TRACED_HINT)?;
         return Err(Misuse::NotOneElement { op, got: tensor.ty().clone(), hint }.into());
     }
@@ -60,7 +60,7 @@ pub(crate) fn to_float(tensor: &Tensor) -> Fallible<f64> {
     }
 }
 
-/// The element of a scalar that is not vectorized.
+/// The element of a scalar without vectorized axes.
 pub(crate) fn to_number<'py>(py: Python<'py>, tensor: &Tensor) -> Fallible<Bound<'py, PyAny>> {
     let op = "to_number";
     tensor.require_buffer(op, TRACED_HINT)?;
@@ -72,7 +72,7 @@ pub(crate) fn to_number<'py>(py: Python<'py>, tensor: &Tensor) -> Fallible<Bound
     number(py, only_element(op, tensor)?)
 }
 
-/// The elements in row-major order, those of vectorized axes too.
+/// The elements in row-major order, vectorized axes first.
 pub(crate) fn to_flat_list<'py>(
     py: Python<'py>,
     tensor: &Tensor,
@@ -92,7 +92,7 @@ fn list<'py>(py: Python<'py>, dtype: DType, bytes: &[u8]) -> Fallible<Bound<'py,
     Ok(PyList::new(py, items)?)
 }
 
-/// How deep lists may be nested.
+/// The maximum nesting depth of lists.
 const DEEPEST: usize = 1000;
 
 /// The elements as nested lists, one level for each axis; vectorized axes come first.

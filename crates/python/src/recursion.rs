@@ -1,4 +1,4 @@
-//! How deep definitions may call one another.
+//! A limit on the nesting of definitions' calls.
 
 use std::cell::Cell;
 
@@ -7,20 +7,20 @@ use defn_core::stack;
 use crate::error::Fallible;
 use crate::misuse::Misuse;
 
-/// Below Python's own limit and what the stack of a thread holds.
+/// Below Python's own limit and the depth that a thread's stack can hold.
 const LIMIT: usize = 150;
 
 thread_local! {
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Counts a call while it lives.
+/// Counts a call until it is dropped.
 pub(crate) struct Call(());
 
 /// Enters a call of a definition while tracing.
 ///
 /// # Errors
-/// When there are too many: a definition that calls itself without end.
+/// Too many nested calls, as in a definition that calls itself without end.
 pub(crate) fn enter(op: &'static str) -> Fallible<Call> {
     let depth = DEPTH.get();
     if depth >= LIMIT {

@@ -1,4 +1,4 @@
-//! What memory tensors have, and who made them.
+//! A report of tensor memory and the lines that allocated it.
 
 use defn_cpu::MemoryReport;
 use pyo3::prelude::*;
@@ -6,8 +6,9 @@ use pyo3::types::{PyList, PyTuple};
 
 use crate::dtype;
 
-/// The report as a tuple: live, peak, cached, borrowed and unlisted bytes, a list of the tensors, and the text. Each entry
-/// of the list has dtype, sizes, names, count, bytes, line, and whether the memory is borrowed and shared.
+/// The report as a tuple: live, peak, cached, borrowed and unlisted bytes, a list of the tensors, and the
+/// text. Each entry of the list has dtype, sizes, names, count, bytes, line, and whether the memory is
+/// borrowed and shared.
 #[pyfunction]
 fn memory_report(py: Python<'_>) -> PyResult<Bound<'_, PyTuple>> {
     let report = defn_cpu::memory_report();

@@ -1,4 +1,4 @@
-//! Going over a tensor.
+//! Iteration over a tensor.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,7 +8,7 @@ use crate::error::{Fallible, guard};
 use crate::index;
 use crate::tensor::PyTensor;
 
-/// The slices of a tensor along its first axis, one after the other.
+/// An iterator over a tensor's slices along its first axis.
 #[pyclass(frozen, module = "defn._core")]
 pub(crate) struct Rows {
     tensor: Py<PyTensor>,
@@ -16,7 +16,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// The slices from the first one on.
+    /// An iterator that begins at the first slice.
     pub(crate) fn of(tensor: Py<PyTensor>) -> Rows {
         Rows { tensor, next: AtomicUsize::new(0) }
     }

@@ -1,8 +1,8 @@
-//! Blocks that free the tensors which were made in them.
+//! Scopes that free the tensors created in them.
 //!
-//! A tensor of Python's that is made while a scope is open carries a mark. When the scope ends, a buffer is freed if
-//! nothing holds it but tensors with marks of this scope: what older tensors, programs or other threads' runs hold too
-//! is theirs.
+//! A Python tensor that is created while a scope is open carries a mark. When the scope ends, a buffer is
+//! freed if its only holders are tensors with marks of this scope. A buffer that older tensors, programs or
+//! runs of other threads also hold is kept.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -18,23 +18,23 @@ use crate::error::{Fallible, guard};
 use crate::misuse::Misuse;
 use crate::tensor::PyTensor;
 
-/// How many scopes are open in the process: without one, nothing else is looked at.
+/// The number of open scopes in the process. If it is zero, creating a tensor does nothing else here.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
-/// Tensors are looked through again for those that are gone after so many at least.
+/// The minimum number of recorded tensors before the list is pruned of dead ones.
 const PRUNE: usize = 1_024;
 
 thread_local! {
     static SCOPES: RefCell<Vec<Open>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What a tensor of Python's carries that was made in a scope.
+/// The mark of a Python tensor that was created in a scope.
 pub(crate) type Mark = Option<Arc<()>>;
 
-/// A tensor that was made in a scope.
+/// A tensor that was created in a scope.
 struct Made {
     buffer: Weak<dyn Buffer>,
-    /// Alive as long as the tensor of Python's is.
+    /// Alive as long as the Python tensor.
     mark: Weak<()>,
 }
 
@@ -42,11 +42,11 @@ struct Made {
 struct Open {
     id: u64,
     made: Vec<Made>,
-    /// How many there are when they are looked through again.
+    /// The length at which the list is pruned next.
     limit: usize,
 }
 
-/// Notes a tensor that is made for Python.
+/// Records a tensor that is created for Python.
 pub(crate) fn note(tensor: &Tensor) -> Mark {
     if OPEN.load(Ordering::Relaxed) == 0 { None } else { noted(tensor) }
 }
@@ -66,17 +66,17 @@ fn noted(tensor: &Tensor) -> Mark {
     })
 }
 
-/// Where a buffer is.
+/// The address of a buffer.
 fn address(buffer: &Arc<dyn Buffer>) -> usize {
     Arc::as_ptr(buffer).cast::<()>() as usize
 }
 
-/// A block at whose end the tensors that were made in it are freed.
+/// A scope: when it ends, the tensors created in it are freed.
 #[pyclass(frozen, weakref, name = "Scope", module = "defn")]
 struct Scope {
     id: u64,
     was_entered: AtomicBool,
-    /// The addresses of what is kept, with what keeps them theirs.
+    /// The buffers that are kept; holding them keeps their addresses unique.
     kept: Mutex<Vec<Arc<dyn Buffer>>>,
 }
 
@@ -114,7 +114,7 @@ impl Scope {
         })
     }
 
-    /// Keeps the tensors of a container, which is given back.
+    /// Keeps the tensors of a container, and returns the container.
     fn keep<'py>(&self, value: Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
         guard(|| {
             let Flat { leaves, .. } = containers::flatten("scope", Mode::State, &value)?;
@@ -137,7 +137,7 @@ impl Scope {
     }
 }
 
-/// Frees what a scope made, and hands what is kept to the scope around it.
+/// Frees the buffers that a scope created, and passes the kept ones to the enclosing scope.
 fn end(ended: Open, kept: &[Arc<dyn Buffer>]) -> Fallible<()> {
     let kept: FxHashSet<usize> = kept.iter().map(address).collect();
     let mut marked: FxHashMap<usize, (Arc<dyn Buffer>, usize)> = FxHashMap::default();
@@ -157,7 +157,7 @@ fn end(ended: Open, kept: &[Arc<dyn Buffer>]) -> Fallible<()> {
         }
     });
     for (buffer, marks) in marked.into_values() {
-        // Ours, and one for each tensor.
+        // Our own reference, and one for each marked tensor.
         if Arc::strong_count(&buffer) == marks + 1 {
             buffer.deallocate()?;
         }
@@ -165,7 +165,7 @@ fn end(ended: Open, kept: &[Arc<dyn Buffer>]) -> Fallible<()> {
     Ok(())
 }
 
-/// A block at whose end the tensors that were made in it are freed.
+/// A scope: when it ends, the tensors created in it are freed.
 #[pyfunction]
 fn scope() -> Scope {
     static IDS: AtomicU64 = AtomicU64::new(0);

@@ -1,5 +1,5 @@
-//! How a tensor prints: its type, then its values as Nx prints them, or the graph of a traced one. A scalar is one
-//! line. Of many elements those at both ends of each axis are shown, as NumPy does.
+//! Printing of tensors: the type, then the values in the format of Nx, or the graph of a traced tensor. A
+//! scalar takes one line. For large tensors, the elements at both ends of each axis are shown, as in NumPy.
 
 use defn_core::backend::BufferState;
 use defn_core::format::packed;
@@ -21,22 +21,22 @@ use crate::pybackend::PythonBuffer;
 use crate::read;
 use crate::tensor::PyTensor;
 
-/// A tensor of more elements shows those at the ends of its axes.
+/// Tensors with more elements show only those at the ends of their axes.
 const LIMIT: usize = 50;
 
-/// How many positions at each end of an axis are shown of a tensor with many elements.
+/// For large tensors, the number of positions that are shown at each end of an axis.
 const EDGE: usize = 3;
 
-/// How long a line may be before a row is continued on the next one.
+/// The maximum length of a line; longer rows continue on the next line.
 const WIDTH: usize = 80;
 
-/// Elements of a tensor on a device with more bytes are not all read for being printed: the first ones are.
+/// For a tensor with more bytes on a device, printing reads only the first elements.
 const WHOLE: usize = 1 << 20;
 
-/// How many axes are written out as nested brackets; tensors of more show their type only.
+/// The maximum number of axes that are printed as nested brackets; tensors with more show only their type.
 const DEEPEST: usize = 256;
 
-/// The limit that holds here; no limit counts as one that is never reached.
+/// The limit in this context; `usize::MAX` stands for no limit.
 fn limit(py: Python<'_>) -> Fallible<usize> {
     match options::get(py, intern!(py, "print_limit"))? {
         Some(value) => parse_limit("print_limit", &value),
@@ -44,7 +44,7 @@ fn limit(py: Python<'_>) -> Fallible<usize> {
     }
 }
 
-/// Whether tensors on devices say where they are.
+/// Whether tensors on devices print their location.
 fn shows_place() -> Fallible<bool> {
     Python::attach(|py| match options::get(py, intern!(py, "print_place"))? {
         Some(value) => Ok(value.is_truthy()?),
@@ -60,13 +60,13 @@ pub(crate) fn parse_limit(op: &str, value: &Bound<'_, PyAny>) -> Fallible<usize>
     }
     match convert::index(value)?.map(usize::try_from) {
         Some(Ok(limit)) => Ok(limit),
-        // More elements than any tensor has.
+        // No tensor has more elements.
         _ if value.is_instance_of::<PyInt>() && value.gt(0)? => Ok(usize::MAX),
         Some(Err(_)) | None => Err(convert::bad(op, "limit", value, required)?),
     }
 }
 
-/// A tensor as it prints: a scalar in one line, others as the text between `Tensor<` and `>`.
+/// The `repr` of a tensor: a scalar in one line; for others, the text between `Tensor<` and `>`.
 pub(crate) fn tensor(py: Python<'_>, tensor: &Tensor) -> Fallible<String> {
     let Some(element) = scalar(tensor)? else { return written(tensor, Part::Ends(limit(py)?)) };
     Ok(match place(tensor)? {
@@ -75,10 +75,10 @@ pub(crate) fn tensor(py: Python<'_>, tensor: &Tensor) -> Fallible<String> {
     })
 }
 
-/// A tensor as `str` gives it: the number of a scalar, others as they print.
+/// The `str` of a tensor: the number of a scalar; others as their `repr`.
 pub(crate) fn plain(py: Python<'_>, tensor: &Tensor) -> Fallible<String> {
     match scalar(tensor)? {
-        // As Python writes them, and formats them.
+        // Python's own formatting.
         Some(_) if tensor.ty().dtype.is_complex() => {
             Ok(read::number(py, read::only_element("str", tensor)?)?.str()?.to_string())
         }
@@ -87,7 +87,7 @@ pub(crate) fn plain(py: Python<'_>, tensor: &Tensor) -> Fallible<String> {
     }
 }
 
-/// The element of a scalar that has its value, as text.
+/// The element of a concrete scalar as text.
 fn scalar(tensor: &Tensor) -> Fallible<Option<String>> {
     let is_live = tensor.buffer().is_some_and(|buffer| match buffer.state() {
         BufferState::Live => true,
@@ -100,22 +100,22 @@ fn scalar(tensor: &Tensor) -> Fallible<Option<String>> {
     }
 }
 
-/// A tensor with at most so many elements, the first ones.
+/// A tensor with at most `limit` elements, the first ones.
 #[pyfunction]
 fn inspect(tensor: &Bound<'_, PyTensor>, limit: &Bound<'_, PyAny>) -> Fallible<String> {
     guard(|| written(&tensor.get().tensor, Part::First(parse_limit("inspect", limit)?)))
 }
 
-/// Which elements are shown.
+/// The elements that are shown.
 #[derive(Clone, Copy)]
 enum Part {
-    /// At most so many, in row-major order.
+    /// The first `n` elements in row-major order.
     First(usize),
-    /// All of them if they are at most so many, else those at the ends of the axes.
+    /// All elements if there are at most `n`, else those at the ends of the axes.
     Ends(usize),
 }
 
-/// Where the elements of a tensor on a device are, unless options say that it is not shown.
+/// The location of a tensor on a device, unless the options hide it.
 fn place(tensor: &Tensor) -> Fallible<Option<String>> {
     match pjrt::signature(tensor) {
         Some(place) if shows_place()? => Ok(Some(place)),
@@ -128,7 +128,7 @@ fn written(tensor: &Tensor, part: Part) -> Fallible<String> {
         Data::Template => String::new(),
         Data::Buffer(buffer) => match buffer.state() {
             BufferState::Live => format!("\n  {}", elements(tensor, part)?),
-            // The type is known still, and printing a tensor must not raise while an error is looked into.
+            // The type is still known, and printing must not raise while the user inspects an error.
             BufferState::Gone(gone) => format!("\n  ({})", gone.how),
         },
         Data::Traced { trace, value } => {
@@ -166,7 +166,7 @@ fn elements(tensor: &Tensor, part: Part) -> Fallible<String> {
         Part::Ends(limit) if limit > 0 && stored.size() > limit => {
             let edges = edges(sizes, limit);
             let most = match own {
-                // `inspect` of the backend says otherwise.
+                // The backend's `inspect` callback takes the limit.
                 Some(_) => limit,
                 None if stored.byte_size() > WHOLE => WHOLE / stored.dtype.storage_bytes(),
                 None => usize::MAX,
@@ -181,7 +181,8 @@ fn elements(tensor: &Tensor, part: Part) -> Fallible<String> {
     }
 }
 
-/// How many positions at the start and at the end of each axis are shown, so that at most `limit` elements are.
+/// The number of positions that are shown at the start and at the end of each axis, so that at most `limit`
+/// elements are shown.
 fn edges(sizes: &[usize], limit: usize) -> Vec<(usize, usize)> {
     let shown = |edges: &[(usize, usize)]| {
         edges
@@ -195,7 +196,7 @@ fn edges(sizes: &[usize], limit: usize) -> Vec<(usize, usize)> {
             return edges;
         }
     }
-    // Of many axes the first ones show their first position only.
+    // With many axes, the first axes show only their first position.
     let mut edges = vec![(1, 1); sizes.len()];
     for axis in 0..sizes.len() {
         if shown(&edges) <= limit {
@@ -206,12 +207,12 @@ fn edges(sizes: &[usize], limit: usize) -> Vec<(usize, usize)> {
     edges
 }
 
-/// The values of a tensor of these sizes, of which at least the first `limit` are in `bytes`.
+/// The values of a tensor with these sizes; `bytes` holds at least the first `limit` elements.
 fn values(dtype: DType, sizes: &[usize], bytes: &[u8], limit: usize) -> String {
     Values::new(dtype, sizes, bytes, limit, vec![(usize::MAX, 0); sizes.len()]).text()
 }
 
-/// The values that bytes hold for a tensor of the type of `out`, as `to_binary` gives them.
+/// The values in bytes that `to_binary` returned, for a tensor of the type of `out`.
 #[pyfunction]
 fn inspect_binary(
     out: &Bound<'_, PyTensor>,
@@ -236,7 +237,7 @@ fn inspect_binary(
     })
 }
 
-/// The elements of a small tensor of at most two axes, row by row, as they print; None for any other.
+/// The printed elements of a small tensor with at most two axes, row by row; None for other tensors.
 #[pyfunction]
 fn table_cells(tensor: &Bound<'_, PyTensor>) -> Fallible<Option<Vec<Vec<String>>>> {
     guard(|| {
@@ -260,13 +261,13 @@ fn table_cells(tensor: &Bound<'_, PyTensor>) -> Fallible<Option<Vec<Vec<String>>
     })
 }
 
-/// A tensor's type as it prints: `f32[x: 2][3]`.
+/// A tensor's type as printed: `f32[x: 2][3]`.
 #[pyfunction]
 fn type_text(tensor: &Bound<'_, PyTensor>) -> String {
     vectorize::type_text(&tensor.get().tensor)
 }
 
-/// Whether a tensor is a value of a graph that is there to be looked at.
+/// Whether a tensor is a value of a graph that still exists.
 #[pyfunction]
 fn has_graph(tensor: &Bound<'_, PyTensor>) -> bool {
     match tensor.get().tensor.data() {
@@ -283,7 +284,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(inspect_binary, module)?)
 }
 
-/// An element as it is shown: truth values as Python writes them.
+/// The text of an element; bools are written as in Python.
 fn element_text(scalar: Scalar) -> String {
     match scalar.value() {
         Number::Bool(value) => if value { "True" } else { "False" }.to_owned(),
@@ -291,16 +292,16 @@ fn element_text(scalar: Scalar) -> String {
     }
 }
 
-/// Elements that are shown as nested brackets.
+/// The printed elements, as nested brackets.
 struct Values<'a> {
     dtype: DType,
     sizes: &'a [usize],
-    /// How many elements one position of an axis further is.
+    /// The stride of each axis, in elements.
     strides: Vec<usize>,
     bytes: &'a [u8],
-    /// How many elements may be shown, of those that come first.
+    /// The number of leading elements that may be shown.
     limit: usize,
-    /// How many positions at the start and at the end of each axis are shown.
+    /// The number of positions that are shown at the start and at the end of each axis.
     edges: Vec<(usize, usize)>,
 }
 
@@ -326,7 +327,8 @@ impl<'a> Values<'a> {
         out
     }
 
-    /// The positions of an axis that are shown, in a block that begins at an element; None is an ellipsis.
+    /// The positions of an axis that are shown, for the block that begins at element `start`; None is an
+    /// ellipsis.
     fn positions(&self, axis: usize, start: usize) -> Vec<Option<usize>> {
         let (size, (first, last)) = (self.sizes[axis], self.edges[axis]);
         let every: Vec<Option<usize>> = if size <= first.saturating_add(last) {
@@ -343,7 +345,7 @@ impl<'a> Values<'a> {
         shown
     }
 
-    /// Writes the block of an axis and those inside it that begins at an element.
+    /// Writes the block of an axis that begins at element `start`, with all inner blocks.
     fn write(&self, axis: usize, start: usize, out: &mut String) {
         if axis == self.sizes.len() {
             out.push_str(&self.element(start));
@@ -370,7 +372,7 @@ impl<'a> Values<'a> {
         out.push(']');
     }
 
-    /// Writes a row of elements, continued on further lines where it is long.
+    /// Writes a row of elements; long rows continue on further lines.
     fn row(&self, start: usize, out: &mut String) {
         let indent = 2 * self.sizes.len() + 1;
         let mut column = indent;
@@ -379,7 +381,7 @@ impl<'a> Values<'a> {
             let text = position.map_or_else(|| "...".to_owned(), |at| self.element(start + at));
             if count > 0 {
                 out.push(',');
-                // The space before and the comma or bracket behind.
+                // The space before, and the comma or bracket after the element.
                 if column + text.len() + 3 > WIDTH {
                     out.push('\n');
                     out.push_str(&" ".repeat(indent));

@@ -55,7 +55,8 @@ impl PyTensor {
         self.tensor.ty()
     }
 
-    /// Refuses to give a traced tensor's elements to a function of NumPy's or `math`'s, by that function's name.
+    /// Refuses to pass a traced tensor's elements to a function of NumPy or `math`; the error names that
+    /// function.
     fn refuse_traced(slf: &Bound<'_, Self>) -> PyResult<()> {
         if slf.get().tensor.is_traced() {
             let py = slf.py();
@@ -96,7 +97,7 @@ impl PyTensor {
 
 #[pymethods]
 impl PyTensor {
-    /// NumPy leaves operators between its arrays and tensors to the tensors.
+    /// With this priority, NumPy leaves operators between its arrays and tensors to the tensors.
     #[classattr]
     fn __array_priority__() -> f64 {
         1000.0
@@ -155,7 +156,7 @@ impl PyTensor {
         self.tensor.backend().map(|backend| place::object(py, &*backend)).transpose()
     }
 
-    /// What the tensor's backend stores; for the CPU a read-only array over its memory.
+    /// The data that the tensor's backend stores; for the CPU, a read-only array over the tensor's memory.
     #[getter]
     fn data<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyAny>> {
         guard(|| {
@@ -174,7 +175,7 @@ impl PyTensor {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Data that another tensor or a run holds too is not this tensor's alone to account for.
+        // A buffer with other owners, such as another tensor or a run, is not reported.
         match self.tensor.buffer() {
             Some(buffer) if Arc::strong_count(buffer) == 1 => {
                 match buffer.as_any().downcast_ref::<PythonBuffer>() {
@@ -215,7 +216,7 @@ impl PyTensor {
         ops::on(&self.tensor, |ops, x| ops.transpose(x, axes))
     }
 
-    /// The elements as a NumPy array: read-only, over the tensor's own memory where it is on the host.
+    /// The elements as a NumPy array: read-only, and without a copy if they are on the host.
     #[pyo3(signature = (*, dtype = None))]
     fn to_numpy<'py>(
         &self,
@@ -275,7 +276,7 @@ impl PyTensor {
         unsafe { buffer::release(view) }
     }
 
-    /// The elements for other libraries, as a capsule of DLPack; read-only where they are not copied.
+    /// The elements as a DLPack capsule for other libraries; read-only unless they are copied.
     #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
     fn __dlpack__<'py>(
         &self,
@@ -286,7 +287,7 @@ impl PyTensor {
         copy: Option<bool>,
     ) -> Fallible<Bound<'py, PyAny>> {
         guard(|| {
-            // What is lent is computed: a device's streams have nothing to wait for.
+            // Exported elements are computed already: a device's streams have nothing to wait for.
             let is_on_host = pjrt::dlpack_device(&self.tensor)?.is_none();
             if is_on_host && stream.is_some_and(|stream| !stream.is_none()) {
                 return Err(PyBufferError::new_err("__dlpack__: the host has no streams").into());
@@ -295,7 +296,7 @@ impl PyTensor {
         })
     }
 
-    /// Where the elements are, as DLPack numbers devices.
+    /// The device of the elements, as DLPack numbers devices.
     fn __dlpack_device__(&self) -> Fallible<(i32, i32)> {
         guard(|| match pjrt::dlpack_device(&self.tensor)? {
             None => Ok(dlpack::HOST),
@@ -335,7 +336,7 @@ impl PyTensor {
         guard(|| read::number(py, read::only_element("item", &self.tensor)?))
     }
 
-    /// Waits until the elements are there, and returns the tensor.
+    /// Waits until the elements are computed, and returns the tensor.
     fn block_until_ready(slf: Bound<'_, Self>) -> Fallible<Bound<'_, Self>> {
         guard(|| {
             let tensor = &slf.get().tensor;
@@ -413,7 +414,7 @@ impl PyTensor {
     }
 
     fn __hash__(slf: &Bound<'_, Self>) -> isize {
-        // By identity, as objects are; the low bits of an address are always zero.
+        // By identity, as for other objects; the low bits of an address are always zero.
         (slf.as_ptr() as isize) >> 4
     }
 

@@ -1,4 +1,4 @@
-//! How many threads of the CPU share the work of a call: in the process, and in a context.
+//! The number of CPU threads that share the work of a call, in the process and in a context.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,13 +12,13 @@ use crate::error::{Fallible, guard, if_fits};
 use crate::misuse::Misuse;
 use crate::options;
 
-/// Whether the option was ever set, so that calls need not look before.
+/// Whether the option was ever set. While it is false, calls skip the look-up.
 static ANY_SET: AtomicBool = AtomicBool::new(false);
 
-/// A number of threads, None for that of outside.
+/// A number of threads; `None` for that of the enclosing context.
 ///
 /// # Errors
-/// What is no integer that may be one.
+/// A value that is not a valid integer.
 pub(crate) fn parse(
     op: &'static str,
     option: &str,
@@ -46,13 +46,13 @@ pub(crate) fn check(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<()> 
     Ok(())
 }
 
-/// Runs `body` with as many threads as this context says.
+/// Runs `body` with the thread count of this context.
 pub(crate) fn within<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
     let _count = if ANY_SET.load(Ordering::Relaxed) { count()? } else { None };
     body()
 }
 
-/// The number of threads that this context says, if it says one.
+/// The thread count of this context, if it is set.
 #[cold]
 fn count() -> Fallible<Option<ThreadCount>> {
     let count = Python::attach(|py| match options::get(py, intern!(py, "threads"))? {

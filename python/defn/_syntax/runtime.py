@@ -145,7 +145,7 @@ def _require_one_type(kind: str, name: str, first: Any, second: Any, weak: Any =
             for pair in zip(first.names, second.names, strict=False)
         )
         if _is_weak(first, second):
-            # One of them stands for a number, which takes the other's dtype.
+            # One of them represents a number, which takes the other's dtype.
             return
         if first.dtype != second.dtype and not _gives_way(weak, second.dtype):
             hint = "convert one with as_type"

@@ -82,7 +82,8 @@ class Worker:
 def _portable(error: Exception) -> bytes:
     """An exception that another process can unpickle, with its traceback if that is useful."""
     if isinstance(error, Error):
-        # Without a line of the user's, the message ends with a line of Ray's, which is dropped.
+        # Without a line of the user's code, the message ends with a line of Ray's code, which is
+        # dropped.
         text, _, line = str(error).rpartition("\n  at ")
         if line.startswith(os.path.dirname(package().__file__)):
             error.args = (text, *error.args[1:])

@@ -1,4 +1,4 @@
-//! What is known of classes: fields are looked up once, and registered classes are kept here.
+//! The cached classification of classes: fields are looked up once, and registered classes are stored here.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,21 +15,21 @@ use crate::lazy;
 use crate::misuse::Misuse;
 use crate::tensor::PyTensor;
 
-/// How objects of a class are taken apart.
+/// How objects of a class are flattened.
 pub(crate) enum Class {
     /// A subclass of `int`, `float` or `complex`.
     Number,
-    /// A NumPy array or scalar, or what stands for a tensor.
+    /// A NumPy array or scalar, or an object that represents a tensor.
     Array,
-    /// What offers an array: a tensor of another library, a column of a table, a buffer.
+    /// An object that exports an array: a tensor of another library, a column of a table, a buffer.
     Foreign,
-    /// A Python function, which equals others of its code and environment.
+    /// A Python function. It equals functions with the same code and environment.
     Function,
-    /// A value that is static everywhere.
+    /// A value that is static in every mode.
     Plain,
     /// A named tuple.
     Named,
-    /// A mapping that is made of a dict, such as `OrderedDict`.
+    /// A mapping whose constructor takes a dict, such as `OrderedDict`.
     Mapping,
     /// A dataclass or an attrs class.
     Object(Vec<Field>),
@@ -45,20 +45,20 @@ pub(crate) struct Field {
     pub(crate) is_static: bool,
 }
 
-/// A class, kept alive so that its address stays its own.
+/// A class, kept alive so that its address is not reused.
 struct Known {
     _class: Py<PyType>,
     kind: Arc<Class>,
 }
 
-/// Only looked up and inserted into while locked; no Python code runs then.
+/// The lock is held only for look-ups and insertions; no Python code runs meanwhile.
 static CLASSES: Mutex<Option<FxHashMap<usize, Known>>> = Mutex::new(None);
 
 fn lock() -> MutexGuard<'static, Option<FxHashMap<usize, Known>>> {
     CLASSES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What is known of a class.
+/// The classification of a class.
 pub(super) fn of(class: &Bound<'_, PyType>) -> Fallible<Arc<Class>> {
     let address = class.as_ptr() as usize;
     if let Some(known) = lock().get_or_insert_default().get(&address) {
@@ -71,12 +71,12 @@ pub(super) fn of(class: &Bound<'_, PyType>) -> Fallible<Arc<Class>> {
 fn insert(class: &Bound<'_, PyType>, kind: Arc<Class>) -> Arc<Class> {
     let known = Known { _class: class.clone().unbind(), kind: kind.clone() };
     let before = lock().get_or_insert_default().insert(class.as_ptr() as usize, known);
-    // Dropped only after the lock is free.
+    // Dropped after the lock is released.
     drop(before);
     kind
 }
 
-/// The fields of a dataclass or an attrs class; nothing for other classes.
+/// The fields of a dataclass or an attrs class; `None` for other classes.
 pub(super) fn fields(class: &Bound<'_, PyType>) -> Fallible<Option<Vec<Field>>> {
     let py = class.py();
     let dataclass = class.getattr_opt(intern!(py, "__dataclass_fields__"))?;
@@ -111,7 +111,7 @@ pub(super) fn fields(class: &Bound<'_, PyType>) -> Fallible<Option<Vec<Field>>> 
     Ok(Some(fields))
 }
 
-/// What makes mappings like one: its class, and of a `defaultdict` what makes its entries, too.
+/// The constructor of mappings of this kind: the class, and for a `defaultdict` also its default factory.
 pub(super) fn maker(value: &Bound<'_, PyAny>) -> PyResult<Held> {
     let class = value.get_type().into_any();
     let default = value.py().import("collections")?.getattr(intern!(value.py(), "defaultdict"))?;
@@ -122,7 +122,7 @@ pub(super) fn maker(value: &Bound<'_, PyAny>) -> PyResult<Held> {
     Ok(Held::Value(PyTuple::new(value.py(), [class, factory])?.into_any().unbind()))
 }
 
-/// The class of a maker, or a class itself.
+/// The class of such a constructor.
 pub(super) fn of_maker<'py>(maker: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyType>> {
     match maker.cast::<PyTuple>() {
         Ok(parts) => Ok(parts.get_item(0)?.cast_into::<PyType>()?),
@@ -130,10 +130,10 @@ pub(super) fn of_maker<'py>(maker: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Py
     }
 }
 
-/// A mapping of what makes one, with the entries of a dict.
+/// A mapping built by such a constructor from the entries of a dict.
 ///
 /// # Errors
-/// A class whose constructor takes something else.
+/// A class whose constructor takes other arguments.
 pub(super) fn made_of_dict<'py>(
     maker: &Bound<'py, PyAny>,
     dict: Bound<'py, PyAny>,
@@ -188,7 +188,7 @@ impl Marker {
     }
 }
 
-/// Tells how objects of a class are taken apart and put together.
+/// Registers how objects of a class are flattened and rebuilt.
 #[pyfunction]
 #[pyo3(name = "register_container")]
 pub(crate) fn register(
@@ -217,7 +217,7 @@ pub(crate) fn register(
     })
 }
 
-/// The structure of a container, as Python holds it.
+/// The structure of a container, as a Python object.
 #[pyclass(frozen, name = "Structure", module = "defn._core")]
 pub(crate) struct Structure {
     tree: Tree,
@@ -260,7 +260,7 @@ fn flatten_container<'py>(value: &Bound<'py, PyAny>) -> Fallible<(Bound<'py, PyL
     })
 }
 
-/// The structure of a container: leaves that stand for tensors are not read.
+/// The structure of a container. Leaves that represent tensors are not evaluated.
 #[pyfunction]
 fn container_structure(value: &Bound<'_, PyAny>) -> Fallible<Structure> {
     guard(|| {
@@ -269,7 +269,7 @@ fn container_structure(value: &Bound<'_, PyAny>) -> Fallible<Structure> {
     })
 }
 
-/// A leaf as functions of containers see it: what stands for a tensor is read.
+/// A leaf as container functions receive it: a lazy leaf is evaluated.
 fn read(leaf: Bound<'_, PyAny>) -> Fallible<Bound<'_, PyAny>> {
     match lazy::of(&leaf) {
         Some(found) => {
@@ -280,7 +280,7 @@ fn read(leaf: Bound<'_, PyAny>) -> Fallible<Bound<'_, PyAny>> {
     }
 }
 
-/// A container of a structure and leaves.
+/// Builds a container from a structure and leaves.
 #[pyfunction]
 fn unflatten_container<'py>(
     structure: &Bound<'py, Structure>,
@@ -295,7 +295,8 @@ fn unflatten_container<'py>(
     })
 }
 
-/// A container of what a function gives for each leaf, and for the leaves of others in the same places.
+/// A container of the function's results for each leaf, and for the leaves of the other containers at the
+/// same positions.
 #[pyfunction]
 #[pyo3(signature = (fun, value, *others))]
 fn map_container<'py>(

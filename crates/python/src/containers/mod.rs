@@ -1,8 +1,8 @@
-//! Containers taken apart into leaves and a structure, and put together again.
+//! Containers: flattened into leaves and a structure, and rebuilt from them.
 //!
-//! A [`Tree`] is the structure in prefix form: one word for each node, and the objects that nodes carry, such as
-//! static values, dict keys and classes. It is the recipe for putting a container together, and a key: two trees
-//! are equal where the structures are, static values being compared by type and value.
+//! A [`Tree`] is the structure in prefix form: one word for each node, and the objects that nodes hold, such
+//! as static values, dict keys and classes. It serves to rebuild a container and as a cache key: two trees
+//! are equal if their structures are equal, and static values are compared by type and value.
 
 mod class;
 mod store;
@@ -37,34 +37,34 @@ pub(crate) use tree::{Aspect, Compare, Held, Place, Tree, any_text, local_name, 
 /// The tensors, numbers and arrays of a container, in order.
 pub(crate) type Leaves<'py> = SmallVec<[Bound<'py, PyAny>; 8]>;
 
-/// Containers nested deeper than this are refused: they may contain themselves.
+/// Containers nested deeper than this are refused: a container can contain itself.
 pub(crate) const DEPTH_LIMIT: usize = 200;
 
-/// Containers of more values are refused: those that share their parts again and again grow without end.
+/// Containers with more values are refused: nested containers that share parts can grow exponentially.
 const VALUE_LIMIT: usize = 10_000_000;
 
-/// What counts as a leaf, and what as static.
+/// Which values are leaves and which are static.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mode {
     /// Inputs of a definition: tensors, arrays and numbers are leaves, unknown objects are refused.
     Inputs,
-    /// The object of a method: as inputs, but an unknown object is static, told apart by identity.
+    /// The receiver of a method: as inputs, but an unknown object is static and compared by identity.
     Receiver,
     /// Options of a definition: tensors and arrays are leaves, the rest is static.
     Options,
     /// Everything is static.
     Static,
-    /// What a function closes over: as options, but unknown objects are told apart by identity.
+    /// The values that a function closes over: as options, but unknown objects are compared by identity.
     Environment,
     /// State and results: as inputs, but unknown objects are refused.
     State,
 }
 
-/// A container taken apart.
+/// A flattened container.
 pub(crate) struct Flat<'py> {
     pub(crate) leaves: Leaves<'py>,
     pub(crate) tree: Tree,
-    /// How many values there may be.
+    /// The maximum number of values.
     limit: usize,
 }
 
@@ -74,7 +74,7 @@ impl Default for Flat<'_> {
     }
 }
 
-/// Takes one value apart.
+/// Flattens one value.
 ///
 /// # Errors
 /// An object that is neither a leaf nor static nor a container; `op` is for the message.
@@ -84,7 +84,7 @@ pub(crate) fn flatten<'py>(op: &str, mode: Mode, value: &Bound<'py, PyAny>) -> F
     Ok(flat)
 }
 
-/// As [`flatten`], for containers of so many values at most.
+/// As [`flatten`], with at most `limit` values.
 ///
 /// # Errors
 /// As [`flatten`], and a container of more values.
@@ -99,20 +99,20 @@ pub(crate) fn flatten_within<'py>(
     Ok(flat)
 }
 
-/// What a value is where it is read and not given.
+/// The kind of a value that a function reads without being passed it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sort {
     /// A tensor or an array.
     Leaf,
-    /// A value that stays what it is.
+    /// A value that is static.
     Plain,
     Function,
     Container,
-    /// Anything else, which may have attributes.
+    /// Any other object, which may have attributes.
     Object,
 }
 
-/// What a value is.
+/// The kind of a value.
 pub(crate) fn sort(value: &Bound<'_, PyAny>) -> Fallible<Sort> {
     if value.is_exact_instance_of::<PyTensor>() {
         return Ok(Sort::Leaf);
@@ -141,7 +141,7 @@ pub(crate) fn sort(value: &Bound<'_, PyAny>) -> Fallible<Sort> {
     })
 }
 
-/// Whether a container has its parts as attributes.
+/// Whether a container's parts are attributes.
 pub(crate) fn has_fields(value: &Bound<'_, PyAny>) -> Fallible<bool> {
     if value.is_instance_of::<PyType>() {
         return Ok(false);
@@ -159,22 +159,22 @@ pub(crate) fn has_fields(value: &Bound<'_, PyAny>) -> Fallible<bool> {
 }
 
 impl<'py> Flat<'py> {
-    /// Takes a value apart after those before it.
+    /// Flattens a value and appends the result.
     pub(crate) fn push(&mut self, op: &str, mode: Mode, value: &Bound<'py, PyAny>) -> Fallible<()> {
         self.walk(op, mode, value, 0)
     }
 
-    /// Begins a tuple of values that are pushed next.
+    /// Begins a tuple; its items are pushed next.
     pub(crate) fn begin_tuple(&mut self, length: usize) {
         self.tree.node(Tag::Tuple, length);
     }
 
-    /// Whether this is a call with leaves at its positions and nothing else.
+    /// Whether this is a call whose positional arguments are all leaves, without keyword arguments.
     pub(crate) fn is_leaves(&self) -> bool {
         self.tree.is_call_of(self.leaves.len())
     }
 
-    /// Begins a dict of values that are pushed next.
+    /// Begins a dict; its values are pushed next.
     pub(crate) fn begin_dict(&mut self, keys: impl ExactSizeIterator<Item = Bound<'py, PyAny>>) {
         self.tree.node(Tag::Dict, keys.len());
         keys.for_each(|key| self.tree.hold(Held::Value(key.unbind())));
@@ -193,7 +193,8 @@ impl<'py> Flat<'py> {
     fn walk(&mut self, op: &str, mode: Mode, value: &Bound<'py, PyAny>, depth: usize) -> Fallible<()> {
         if depth > DEPTH_LIMIT || !stack::has_room() {
             let op = if mode == Mode::State { "container" } else { "jit" };
-            // Nothing is nested in what stands alone: the stack is too small for that, too.
+            // At depth 0 nothing is nested yet: the limit was reached because the thread's stack is too
+            // small.
             if depth == 0 {
                 stack::require(op)?;
             }
@@ -224,14 +225,14 @@ impl<'py> Flat<'py> {
         }
         if let Ok(tuple) = value.cast_exact::<PyTuple>() {
             self.tree.node(Tag::Tuple, tuple.len());
-            // Tuples do not change: no snapshot is needed.
+            // Tuples are immutable, so no snapshot is needed.
             return tuple.iter().try_for_each(|item| self.walk(op, mode, &item, depth + 1));
         }
         if let Ok(dict) = value.cast_exact::<PyDict>() {
             return self.walk_dict(op, mode, dict, depth);
         }
         if let Ok(list) = value.cast_exact::<PyList>() {
-            // A snapshot: what a registered container runs may change the list.
+            // A snapshot: the code of a registered container may change the list.
             let items: Leaves<'py> = list.iter().collect();
             self.tree.node(Tag::List, items.len());
             return items.iter().try_for_each(|item| self.walk(op, mode, item, depth + 1));
@@ -247,7 +248,8 @@ impl<'py> Flat<'py> {
     }
 
     fn walk_dict(&mut self, op: &str, mode: Mode, dict: &Bound<'py, PyDict>, depth: usize) -> Fallible<()> {
-        // A snapshot, as of a list. Collecting runs no Python code, so that the dict cannot change meanwhile.
+        // A snapshot, as for a list. Collecting runs no Python code, so that the dict cannot change
+        // meanwhile.
         let mut items: SmallVec<[Bound<'py, PyAny>; 16]> = SmallVec::with_capacity(dict.len());
         self.tree.node(Tag::Dict, dict.len());
         self.leaves.reserve(dict.len());
@@ -279,7 +281,7 @@ impl<'py> Flat<'py> {
                 self.tree.hold(Held::Function(value.clone().unbind()));
             }
             Class::Plain if mode == Mode::Environment && value.is_exact_instance_of::<PySet>() => {
-                // A set may change where it stands.
+                // A set is mutable, so a frozen copy is held.
                 let items: Vec<Bound<'py, PyAny>> = value.try_iter()?.collect::<PyResult<_>>()?;
                 self.constant(PyFrozenSet::new(py, items)?.as_any());
             }
@@ -316,7 +318,7 @@ impl<'py> Flat<'py> {
                     Mode::Static | Mode::Environment => false,
                 };
                 for child in &children {
-                    // It is called where its tensor is needed.
+                    // The function is called when its tensor is needed.
                     if has_leaves && lazy::takes_nothing(child)? {
                         self.leaf(Bound::new(py, PyLazy::of(child))?.as_any());
                     } else {
@@ -362,7 +364,7 @@ pub(super) fn entries_of<'py>(value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, 
     Ok(dict.cast_into::<PyDict>().map_err(PyErr::from)?)
 }
 
-/// What another library lends of an object: an array of NumPy's, or a tensor.
+/// The array of NumPy, or the tensor, that an object of another library exports.
 fn lent_by<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py, PyAny>>> {
     if dlpack::is_offered(value)? {
         let tensor = build::from_array(value, None, &place::default()?)?;
@@ -372,7 +374,7 @@ fn lent_by<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py, PyAny>>
     Ok(array::find(value)?.map(Bound::into_any))
 }
 
-/// What an object that is not one of Python's own containers is, by its class.
+/// Classifies the class of an object that is not a builtin container.
 fn classify(class: &Bound<'_, pyo3::types::PyType>) -> Fallible<Class> {
     let py = class.py();
     if class.is_subclass_of::<PyBool>()? || class.is_subclass_of::<PyString>()? {
@@ -431,7 +433,7 @@ fn is_mapping(class: &Bound<'_, PyType>) -> PyResult<bool> {
     class.is_subclass(&py.import("collections.abc")?.getattr(intern!(py, "Mapping"))?)
 }
 
-/// Whether objects of a class offer their elements as an array does.
+/// Whether objects of a class export their elements as an array.
 fn lends(class: &Bound<'_, PyType>) -> PyResult<bool> {
     // SAFETY: the class is alive; the slot is only compared with null.
     let is_buffer = unsafe { !ffi::PyType_GetSlot(class.as_type_ptr(), ffi::Py_bf_getbuffer).is_null() };

@@ -1,4 +1,4 @@
-//! Containers on their way to and from the format of `serialize`.
+//! Conversion of containers to and from the format of `serialize`.
 
 use defn_core::format::Array;
 use defn_core::format::native::{DEEPEST, Form, Object, Value};
@@ -20,10 +20,11 @@ use crate::tensor::PyTensor;
 const WRITE: &str = "serialize";
 const READ: &str = "deserialize";
 
-/// A value as it is stored: tensors, arrays and numbers as tensors, containers as such, the rest as it is.
+/// A value in stored form: tensors, arrays and numbers become tensors, containers stay containers, other
+/// values are stored unchanged.
 ///
 /// # Errors
-/// What is neither, values without elements, and containers that are nested too deep.
+/// Values of other kinds, tensors without elements, and containers that are nested too deep.
 pub(crate) fn to_value(value: &Bound<'_, PyAny>) -> Fallible<Value> {
     store(value, 0)
 }
@@ -41,7 +42,7 @@ fn store(value: &Bound<'_, PyAny>, depth: usize) -> Fallible<Value> {
         return Ok(Value::Tuple(tuple.iter().map(|item| store(&item, next)).collect::<Fallible<_>>()?));
     }
     if let Ok(list) = value.cast_exact::<PyList>() {
-        // A snapshot: what a registered container runs may change the list.
+        // A snapshot: the code of a registered container may change the list.
         let items: Vec<Bound<'_, PyAny>> = list.iter().collect();
         return Ok(Value::List(items.iter().map(|item| store(item, next)).collect::<Fallible<_>>()?));
     }
@@ -60,7 +61,7 @@ fn store(value: &Bound<'_, PyAny>, depth: usize) -> Fallible<Value> {
             let parts = value.cast::<PyTuple>()?.iter().map(|item| Ok((String::new(), store(&item, next)?)));
             object(&class, Form::Named, parts.collect::<Fallible<_>>()?)
         }
-        // What makes its entries is a function, which is not stored.
+        // The default factory of its entries is a function, which is not stored.
         Class::Mapping if matches!(class::maker(value)?, Held::Value(_)) => constant(value, depth),
         Class::Mapping => {
             let dict = entries(&entries_of(value)?, |item| store(item, next), next)?;
@@ -105,7 +106,7 @@ fn entries(
     Ok(Value::Dict(snapshot.iter().map(entry).collect::<Fallible<_>>()?))
 }
 
-/// A value of a class, which must be found again by its name.
+/// A value of a class. The class must be reachable by its name.
 fn object(class: &Bound<'_, PyType>, form: Form, parts: Vec<(String, Value)>) -> Fallible<Value> {
     let (module, name) = (class.module()?.to_string(), class.qualname()?.to_string());
     let found = find(class.py(), &module, &name)?;
@@ -115,7 +116,8 @@ fn object(class: &Bound<'_, PyType>, form: Form, parts: Vec<(String, Value)>) ->
     Ok(Value::Object(Box::new(Object { module, class: name, form, parts })))
 }
 
-/// The class of a name in a module that is imported. Nothing is imported, and no attribute is computed.
+/// The class with this name in a module that is already imported. The look-up imports nothing and computes no
+/// attribute.
 fn find<'py>(py: Python<'py>, module: &str, name: &str) -> Fallible<Option<Bound<'py, PyType>>> {
     let modules =
         py.import("sys")?.getattr(intern!(py, "modules"))?.cast_into::<PyDict>().map_err(PyErr::from)?;
@@ -132,7 +134,7 @@ fn find<'py>(py: Python<'py>, module: &str, name: &str) -> Fallible<Option<Bound
     Ok(place.cast_into::<PyType>().ok())
 }
 
-/// A value that is no tensor: Python's own plain ones, dtypes, members of enumerations, and collections of them.
+/// A value that is not a tensor: plain Python values, dtypes, enum members, and collections of them.
 fn constant(value: &Bound<'_, PyAny>, depth: usize) -> Fallible<Value> {
     stack::require(WRITE)?;
     if depth > DEEPEST {
@@ -186,10 +188,10 @@ fn is_enum(class: &Bound<'_, PyType>) -> PyResult<bool> {
     class.is_subclass(&class.py().import("enum")?.getattr(intern!(class.py(), "Enum"))?)
 }
 
-/// A stored value as Python sees it; `place` makes tensors.
+/// A stored value as a Python object; `place` creates tensors.
 ///
 /// # Errors
-/// Classes that are not there or are others now.
+/// Classes that are missing or have changed.
 pub(crate) fn from_value<'py>(
     py: Python<'py>,
     value: Value,
@@ -248,7 +250,7 @@ fn make<'py>(
         if class.is(py.get_type::<PyDType>()) {
             return Ok(dtype::object(py, dtype::parse(name)?)?.clone().into_any());
         }
-        // Only enumerations are looked into: other classes may answer `[]` with code of their own.
+        // Only enum classes are indexed: the `[]` of other classes may run arbitrary code.
         return if is_enum(&class)? { class.get_item(name).map_err(|_| changed()) } else { Err(changed()) };
     }
     match (&*class::of(&class)?, form) {

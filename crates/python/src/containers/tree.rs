@@ -24,7 +24,7 @@ use crate::error::Fallible;
 use crate::misuse::Misuse;
 pub(crate) use changes::{Aspect, Compare, Place, any_text, local_name, value_text, with_article};
 
-/// What a node of a structure is. Its word holds the number of children besides.
+/// The kind of a node. Its word also holds the number of children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Tag {
@@ -41,7 +41,7 @@ pub(super) enum Tag {
     Mapping,
     /// Holds its class.
     Object,
-    /// Holds its class and what `flatten` gave besides the children.
+    /// Holds its class and the auxiliary data that `flatten` returned with the children.
     Registered,
 }
 
@@ -57,17 +57,17 @@ const TAGS: [Tag; 9] = [
     Tag::Registered,
 ];
 
-/// An object in a structure, and how it is told from others.
+/// An object in a structure, and how it is compared.
 pub(crate) enum Held {
     /// By type and value.
     Value(Py<PyAny>),
-    /// As the very object.
+    /// By identity.
     Identity(Py<PyAny>),
-    /// A function: by its code. What it closes over is compared apart.
+    /// A function: by its code. Its closure is compared separately.
     Function(Py<PyAny>),
     /// The code of a function, in a structure that outlives the call.
     Code(Py<PyAny>),
-    /// A weak reference to the very object, and the name of its class, in a structure that outlives the call.
+    /// By identity, in a structure that outlives the call: a weak reference and the name of the class.
     Weak(Py<PyWeakrefReference>, Box<str>),
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct Tree {
     held: SmallVec<[Held; 4]>,
 }
 
-/// A place in a tree.
+/// A position in a tree.
 #[derive(Clone, Copy, Default)]
 struct Cursor {
     word: usize,
@@ -105,7 +105,7 @@ impl Held {
         }
     }
 
-    /// Whether this is a function, whose environment counts too.
+    /// Whether this is a function, whose environment must be compared too.
     pub(crate) fn is_function(&self) -> bool {
         match self {
             Held::Function(_) => true,
@@ -133,7 +133,7 @@ impl Held {
                 if !a.get_type().is(b.get_type()) {
                     return Ok(false);
                 }
-                // By bits: NaN is the same constant again, and -0.0 is not 0.0.
+                // By bits: a NaN equals itself as a constant, and -0.0 differs from 0.0.
                 match (bits(a), bits(b)) {
                     (Some(a), Some(b)) => Ok(a == b),
                     _ => Ok(a.eq(b)? && same_types(a, b)?),
@@ -159,7 +159,7 @@ fn bits(value: &Bound<'_, PyAny>) -> Option<(u64, u64)> {
     Some((complex.real().to_bits(), complex.imag().to_bits()))
 }
 
-/// Whether what is inside two equal values is of the same types: to Python, `(1,)` equals `(1.0,)`.
+/// Whether the parts of two equal values have the same types: in Python, `(1,)` equals `(1.0,)`.
 fn same_types(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<bool> {
     if !a.get_type().is(b.get_type()) || bits(a) != bits(b) {
         return Ok(false);
@@ -187,7 +187,7 @@ fn same_types(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 impl Tree {
-    /// The same structure again.
+    /// A copy of the structure.
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> Tree {
         Tree { words: self.words.clone(), held: self.held.iter().map(|held| held.clone_ref(py)).collect() }
     }
@@ -201,30 +201,30 @@ impl Tree {
         self.held.push(held);
     }
 
-    /// How many values and containers there are.
+    /// The number of values and containers.
     pub(super) fn len(&self) -> usize {
         self.words.len()
     }
 
-    /// The objects that nodes carry, in order.
+    /// The objects that nodes hold, in order.
     pub(crate) fn held(&self) -> &[Held] {
         &self.held
     }
 
-    /// Whether this is a tuple of so many leaves, and a dict of nothing.
+    /// Whether this is a tuple of `leaves` leaves and an empty dict.
     pub(crate) fn is_call_of(&self, leaves: usize) -> bool {
-        // Each has a word of its own, and no other structure has as few.
+        // Each node has one word, and no other structure has as few words.
         self.words.len() == leaves + 2 && self.held.is_empty()
     }
 
-    /// The structure of one leaf by itself.
+    /// The structure of a single leaf.
     pub(crate) fn leaf() -> Tree {
         let mut tree = Tree::default();
         tree.node(Tag::Leaf, 0);
         tree
     }
 
-    /// Whether the structure is one leaf by itself.
+    /// Whether the structure is a single leaf.
     pub(crate) fn is_leaf(&self) -> bool {
         let (tag, _) = self.read(&mut Cursor::default());
         self.words.len() == 1 && matches!(tag, Tag::Leaf)
@@ -254,7 +254,7 @@ impl Tree {
         Ok(true)
     }
 
-    /// A hash that equal structures share.
+    /// A hash; equal structures have equal hashes.
     ///
     /// # Errors
     /// A static value that cannot be hashed; `op` is for the message.
@@ -265,7 +265,7 @@ impl Tree {
             match held {
                 Held::Value(value) => {
                     let value = value.bind(py);
-                    // Python's hash of a NaN is that of the object.
+                    // Python hashes a NaN by identity.
                     if let Some(bits) = bits(value) {
                         bits.hash(&mut hasher);
                         continue;
@@ -290,7 +290,7 @@ impl Tree {
         Ok(hasher.finish())
     }
 
-    /// Puts a container together.
+    /// Rebuilds a container.
     pub(crate) fn unflatten<'py>(
         &self,
         py: Python<'py>,
@@ -299,7 +299,7 @@ impl Tree {
         self.build(py, &mut Cursor::default(), leaves)
     }
 
-    /// Puts two containers together that were taken apart one after the other.
+    /// Rebuilds two containers that were flattened one after the other.
     pub(crate) fn unflatten_pair<'py>(
         &self,
         py: Python<'py>,
@@ -465,7 +465,7 @@ impl Tree {
         Ok(text.unwrap_or_else(|| "they are equal".to_owned()))
     }
 
-    /// Where and how another structure differs first, for messages.
+    /// Where and how another structure first differs, for messages.
     pub(crate) fn difference(&self, py: Python<'_>, other: &Tree) -> PyResult<String> {
         let (mut a, mut b) = (Cursor::default(), Cursor::default());
         match self.compare(py, &mut a, other, &mut b, "")? {
@@ -524,7 +524,7 @@ impl Tree {
         Ok(None)
     }
 
-    /// The place of every leaf, such as `[0].weights`, for messages.
+    /// The path of each leaf, such as `[0].weights`, for messages.
     pub(crate) fn places(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         let mut places = Vec::new();
         self.locate(py, &mut Cursor::default(), String::new(), &mut places)?;
@@ -576,7 +576,7 @@ fn unhashable(op: &str, value: &Bound<'_, PyAny>) -> Fallible<crate::error::Faul
 }
 
 /// An object of a dataclass or an attrs class with these fields. `__init__` does not run, so that frozen
-/// classes and fields outside it come back as they were.
+/// classes and fields outside of it are restored unchanged.
 pub(super) fn rebuild<'py>(
     class: &Bound<'py, PyType>,
     values: Vec<Bound<'py, PyAny>>,
@@ -586,7 +586,8 @@ pub(super) fn rebuild<'py>(
     if let Class::Object(fields) = &*class::of(class)? {
         for (field, value) in fields.iter().zip(values) {
             let name = field.name.bind(py);
-            // SAFETY: all three are live objects; the function sets the attribute past a frozen `__setattr__`.
+            // SAFETY: all three are live objects; the function sets the attribute without calling a frozen
+            // `__setattr__`.
             let status =
                 unsafe { ffi::PyObject_GenericSetAttr(object.as_ptr(), name.as_ptr(), value.as_ptr()) };
             if status < 0 {

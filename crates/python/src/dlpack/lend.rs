@@ -1,4 +1,4 @@
-//! Tensors as capsules for other libraries.
+//! Export of tensors to other libraries, as DLPack capsules.
 
 use std::any::Any;
 use std::ffi::{CStr, c_void};
@@ -16,20 +16,20 @@ use crate::error::Fallible;
 use crate::memory;
 use crate::pjrt;
 
-/// The host, as DLPack numbers devices.
+/// The host as a DLPack device.
 pub(crate) const HOST: (i32, i32) = (CPU, 0);
 
-/// What a consumer asks for, as `__dlpack__` takes it.
+/// The arguments of `__dlpack__`.
 pub(crate) struct Request {
-    /// The newest version that the consumer knows; none for one that knows no versions.
+    /// The newest version that the consumer supports; `None` for a consumer from before versions.
     pub(crate) max_version: Option<(u32, u32)>,
-    /// Where the elements are to be.
+    /// The device on which the consumer wants the elements.
     pub(crate) device: Option<(i32, i32)>,
-    /// Whether they must or must not be copied.
+    /// Whether the elements must or must not be copied.
     pub(crate) copy: Option<bool>,
 }
 
-/// A struct of the protocol, and what its pointers point to.
+/// A struct of the protocol, and the memory to which its pointers refer.
 struct Lent<M> {
     managed: M,
     sizes: Vec<i64>,
@@ -37,7 +37,7 @@ struct Lent<M> {
     _keeper: Box<dyn Any + Send + Sync>,
 }
 
-/// The elements that are lent: where they are, and what keeps them there.
+/// The exported elements: their address and device, and the owner that keeps them alive.
 struct Loan {
     data: *mut c_void,
     device: (i32, i32),
@@ -45,10 +45,10 @@ struct Loan {
     keeper: Box<dyn Any + Send + Sync>,
 }
 
-/// The elements as they lie, or a copy on the host.
+/// The elements in place, or a copy on the host.
 ///
 /// # Errors
-/// A `BufferError`, where the consumer cannot be given what it wants.
+/// A `BufferError` if the request of the consumer cannot be met.
 fn loan(py: Python<'_>, tensor: &Tensor, request: &Request, is_versioned: bool) -> Fallible<Loan> {
     let refuse = |text: &str| Err(PyBufferError::new_err(format!("__dlpack__: {text}")).into());
     if !is_versioned && request.copy == Some(false) {
@@ -80,7 +80,7 @@ fn loan(py: Python<'_>, tensor: &Tensor, request: &Request, is_versioned: bool) 
     if request.device.is_some() && !to_host {
         return refuse("the elements are on the host, they cannot be lent on another device");
     }
-    // A consumer without versions may write what it gets.
+    // A consumer without versions may write to the memory it receives.
     let is_copied = request.copy == Some(true) || !is_versioned;
     let len = tensor.whole().byte_size();
     let memory = if is_copied { memory::copy("__dlpack__", &memory.bytes()[..len])? } else { memory };
@@ -88,10 +88,10 @@ fn loan(py: Python<'_>, tensor: &Tensor, request: &Request, is_versioned: bool) 
     Ok(Loan { data, device: HOST, is_copied, keeper: Box::new(memory) })
 }
 
-/// A capsule of a tensor's elements.
+/// A capsule with a tensor's elements.
 ///
 /// # Errors
-/// A `BufferError`, as the protocol asks for, where the consumer cannot be given what it wants.
+/// A `BufferError`, as the protocol requires, if the request of the consumer cannot be met.
 pub(crate) fn lend<'py>(py: Python<'py>, tensor: &Tensor, request: &Request) -> Fallible<Bound<'py, PyAny>> {
     tensor.require_buffer("__dlpack__", "return it from the definition, and read it there")?;
     let ty = tensor.whole();
@@ -128,7 +128,7 @@ pub(crate) fn lend<'py>(py: Python<'py>, tensor: &Tensor, request: &Request) -> 
             lent.managed.array.sizes = lent.sizes.as_mut_ptr();
             lent.managed.array.strides = lent.strides.as_mut_ptr();
             let lent = Box::into_raw(lent);
-            // SAFETY: the box was just made, and nobody else has it.
+            // SAFETY: the box was just created, and there is no other reference to it.
             unsafe {
                 (*lent).managed.context = lent.cast();
                 capsule(py, (&raw mut (*lent).managed).cast(), NAME_VERSIONED, destroy_versioned)
@@ -142,7 +142,7 @@ pub(crate) fn lend<'py>(py: Python<'py>, tensor: &Tensor, request: &Request) -> 
             lent.managed.array.sizes = lent.sizes.as_mut_ptr();
             lent.managed.array.strides = lent.strides.as_mut_ptr();
             let lent = Box::into_raw(lent);
-            // SAFETY: the box was just made, and nobody else has it.
+            // SAFETY: the box was just created, and there is no other reference to it.
             unsafe {
                 (*lent).managed.context = lent.cast();
                 capsule(py, (&raw mut (*lent).managed).cast(), NAME, destroy)
@@ -152,20 +152,20 @@ pub(crate) fn lend<'py>(py: Python<'py>, tensor: &Tensor, request: &Request) -> 
     }
 }
 
-/// A capsule of a struct, which `destructor` deletes where no consumer has taken it.
+/// A capsule of a struct. `destructor` deletes the struct if no consumer has taken it.
 fn capsule<'py>(
     py: Python<'py>,
     managed: *mut std::ffi::c_void,
     name: &'static CStr,
     destructor: unsafe extern "C" fn(*mut ffi::PyObject),
 ) -> Fallible<Bound<'py, PyAny>> {
-    // SAFETY: the pointer is not null, the name lives for ever, and the result is a new reference.
+    // SAFETY: the pointer is not null, the name has a static lifetime, and the result is a new reference.
     Ok(unsafe {
         Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(managed, name.as_ptr(), Some(destructor)))?
     })
 }
 
-/// Frees what was lent; called by a consumer, on any thread, or by the capsule.
+/// Frees an exported struct. It is called by a consumer, on any thread, or by the capsule.
 unsafe extern "C" fn delete(managed: *mut Managed) {
     // SAFETY: the context is the box of `lend`, and the protocol calls this once.
     drop(unsafe { Box::from_raw((*managed).context.cast::<Lent<Managed>>()) });
@@ -178,7 +178,8 @@ pub(super) unsafe extern "C" fn delete_versioned(managed: *mut ManagedVersioned)
 }
 
 unsafe extern "C" fn destroy(capsule: *mut ffi::PyObject) {
-    // SAFETY: a consumer that has taken the struct has renamed the capsule; else it is as it was made.
+    // SAFETY: a consumer that takes the struct renames the capsule; if the name is unchanged, the struct is
+    // still owned by it.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, NAME.as_ptr()) != 0 {
             delete(ffi::PyCapsule_GetPointer(capsule, NAME.as_ptr()).cast());

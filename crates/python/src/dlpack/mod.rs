@@ -1,7 +1,8 @@
-//! DLPack both ways (dmlc/dlpack, versions 1.0 and 1.1, and the capsules without a version before them).
+//! DLPack export and import (dmlc/dlpack, versions 1.0 and 1.1, and the older capsules without a version).
 //!
-//! The structs are those of `dlpack.h`. A tensor is lent without a copy where the consumer can be told that it is
-//! read-only; what is taken is copied unless it is memory of ours or a copy already, or the user promises that nothing writes it.
+//! The structs are those of `dlpack.h`. A tensor is exported without a copy if the protocol version can mark
+//! it read-only. Imported elements are copied unless they are memory of our own or already a copy, or the
+//! user promises that nothing writes them.
 
 mod lend;
 mod take;
@@ -13,18 +14,18 @@ use defn_core::DType;
 pub(crate) use lend::{HOST, Request, lend};
 pub(crate) use take::{is_offered, take};
 
-/// The newest version of the protocol that is spoken here.
+/// The newest supported version of the protocol.
 const VERSION: Version = Version { major: 1, minor: 1 };
 
-/// The host among the kinds of devices, and memory of the host that a CUDA device sees too.
+/// Device kinds: the host, and host memory that is visible to a CUDA device.
 const CPU: i32 = 1;
 const CUDA_HOST: i32 = 3;
 
-/// Nobody may write the elements.
+/// Flag: the elements must not be written.
 const READ_ONLY: u64 = 1;
-/// The consumer is the only one that has the elements.
+/// Flag: the elements are a copy that only the consumer holds.
 const IS_COPIED: u64 = 2;
-/// Elements of less than a byte take one each (from 1.1 on).
+/// Flag: elements of less than a byte are padded to one byte each (from 1.1 on).
 const IS_PADDED: u64 = 4;
 
 const NAME: &CStr = c"dltensor";
@@ -85,7 +86,7 @@ struct ManagedVersioned {
     array: Array,
 }
 
-/// Codes of element types, of which 7 and above came with 1.1.
+/// Codes of element types; 7 and above are new in 1.1.
 mod code {
     pub(super) const INT: u8 = 0;
     pub(super) const UINT: u8 = 1;
@@ -99,7 +100,7 @@ mod code {
 
 fn element_type(dtype: DType) -> ElementType {
     let code = match dtype {
-        // It says how many bits an element takes in memory.
+        // DLPack gives the number of bits that an element takes in memory.
         DType::Bool => return ElementType { code: code::BOOL, bits: 8, lanes: 1 },
         DType::S2 | DType::S4 | DType::S8 | DType::S16 | DType::S32 | DType::S64 => code::INT,
         DType::U2 | DType::U4 | DType::U8 | DType::U16 | DType::U32 | DType::U64 => code::UINT,
@@ -112,7 +113,7 @@ fn element_type(dtype: DType) -> ElementType {
     ElementType { code, bits: dtype.bits() as u8, lanes: 1 }
 }
 
-/// The element type that a foreign one is.
+/// Our dtype for a DLPack element type.
 fn dtype_of(given: ElementType) -> Option<DType> {
     DType::ALL.iter().copied().find(|&dtype| element_type(dtype) == given)
 }

@@ -1,4 +1,4 @@
-//! Tensors of other libraries' capsules.
+//! Import of tensors from DLPack capsules of other libraries.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -20,22 +20,23 @@ use crate::error::Fallible;
 use crate::memory;
 use crate::misuse::Misuse;
 
-/// How tensors of ours are given back.
+/// The deleter of our own exported tensors. It identifies them.
 const OURS: unsafe extern "C" fn(*mut ManagedVersioned) = super::lend::delete_versioned;
 
-/// No array has more axes.
+/// The highest supported number of axes.
 const MOST_AXES: i32 = 64;
 
-/// Whether an object offers its elements by DLPack.
+/// Whether an object exports its elements through DLPack.
 pub(crate) fn is_offered(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     value.hasattr(intern!(value.py(), "__dlpack__"))
 }
 
-/// The elements that an object offers, lent where nobody else writes them or `copy` is false. A capsule that is read-only
-/// binds who takes it: its producer may still write, unless it is a tensor of ours. Nothing where the object says that it cannot, and offers them otherwise.
+/// The elements that an object exports. They are borrowed if nothing else writes them or `copy` is false. The
+/// read-only flag of a capsule binds only the consumer: the producer may still write, unless the elements
+/// belong to one of our tensors. `None` if the object refuses and has another way to export its elements.
 ///
 /// # Errors
-/// Elements on a device, and capsules that are not as the protocol says.
+/// Elements on a device, and capsules that violate the protocol.
 pub(crate) fn take(
     value: &Bound<'_, PyAny>,
     copy: Option<bool>,
@@ -49,7 +50,7 @@ pub(crate) fn take(
     options.set_item(intern!(py, "max_version"), (VERSION.major, VERSION.minor))?;
     let name = intern!(py, "__dlpack__");
     let capsule = match value.call_method(name, (), Some(&options)) {
-        // Producers that know no versions take no such option.
+        // Producers from before versions do not accept these options.
         Err(error) if error.is_instance_of::<PyTypeError>(py) => value.call_method0(name),
         made => made,
     };
@@ -79,23 +80,23 @@ fn refuse(problem: impl Into<String>) -> crate::error::Fault {
     Misuse::BadCapsule { problem: problem.into() }.into()
 }
 
-/// A struct that was taken out of its capsule, and is deleted when this is dropped.
+/// A struct that was taken out of its capsule. It is deleted on drop.
 enum Owner {
     Unversioned(*mut Managed),
     Versioned(*mut ManagedVersioned),
 }
 
-// SAFETY: the protocol lets a struct be deleted on any thread; it is not written.
+// SAFETY: the protocol allows deleting a struct on any thread; the struct is not written.
 unsafe impl Send for Owner {}
 // SAFETY: as above.
 unsafe impl Sync for Owner {}
 
 impl Owner {
-    /// Takes the struct; the capsule says from now on that it is used.
+    /// Takes the struct, and renames the capsule to mark it as used.
     fn of(capsule: &Bound<'_, PyAny>) -> Fallible<Owner> {
         let taken = |name: &CStr, used: &'static CStr| -> Option<*mut std::ffi::c_void> {
-            // SAFETY: the object is alive; validity says that it is a capsule of this name, whose pointer is
-            // not null. The new name lives for ever.
+            // SAFETY: the object is alive; the validity check guarantees a capsule of this name with a
+            // pointer that is not null. The new name has a static lifetime.
             unsafe {
                 if ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) == 0 {
                     return None;
@@ -115,12 +116,12 @@ impl Owner {
         Err(refuse(format!("__dlpack__ gave {got}, which is no capsule of a tensor or was used before")))
     }
 
-    /// Whether it is of one of our tensors, whose memory nothing writes.
+    /// Whether the struct belongs to one of our tensors, whose memory is never written.
     fn is_ours(&self) -> bool {
         match self {
             Owner::Unversioned(_) => false,
             Owner::Versioned(managed) => {
-                // SAFETY: the version was looked at when the array was read.
+                // SAFETY: `read` has checked the version.
                 let deleter = unsafe { (**managed).deleter };
                 deleter.is_some_and(|deleter| std::ptr::fn_addr_eq(deleter, OURS))
             }
@@ -130,16 +131,17 @@ impl Owner {
     /// The array and its flags.
     fn read(&self) -> Fallible<(Array, u64)> {
         match self {
-            // SAFETY: the producer says by the capsule's name that the pointer is to such a struct.
+            // SAFETY: by the capsule's name, the producer guarantees that the pointer refers to such a
+            // struct.
             Owner::Unversioned(managed) => Ok((unsafe { (**managed).array }, 0)),
             Owner::Versioned(managed) => {
-                // SAFETY: the version is the first field of each version of the struct.
+                // SAFETY: the version is the first field in every version of the struct.
                 let version = unsafe { (**managed).version };
                 if version.major != VERSION.major {
                     let (major, minor) = (version.major, version.minor);
                     return Err(refuse(format!("the capsule has version {major}.{minor} of the protocol")));
                 }
-                // SAFETY: the version is one whose layout is known.
+                // SAFETY: the layout of this version is known.
                 Ok(unsafe { ((**managed).array, (**managed).flags) })
             }
         }
@@ -150,14 +152,14 @@ impl Drop for Owner {
     fn drop(&mut self) {
         match self {
             Owner::Unversioned(managed) => {
-                // SAFETY: the struct was taken, so that it is ours to delete, once.
+                // SAFETY: the struct was taken, so that we must delete it, once.
                 if let Some(deleter) = unsafe { (**managed).deleter } {
                     // SAFETY: as above.
                     unsafe { deleter(*managed) }
                 }
             }
             Owner::Versioned(managed) => {
-                // SAFETY: as above; the deleter stands in one place in every version.
+                // SAFETY: as above; the deleter has the same offset in every version.
                 if let Some(deleter) = unsafe { (**managed).deleter } {
                     // SAFETY: as above.
                     unsafe { deleter(*managed) }
@@ -167,27 +169,28 @@ impl Drop for Owner {
     }
 }
 
-/// Elements that a producer lends.
+/// Elements borrowed from a producer.
 struct Shared {
     start: *const u8,
     bytes: usize,
     _owner: Owner,
 }
 
-// SAFETY: the elements are only read, and kept there by the owner.
+// SAFETY: the elements are only read, and the owner keeps them alive.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}
 
 impl AsRef<[u8]> for Shared {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the producer says that so many elements lie there one after the other, and the owner keeps
-        // them; nothing writes them, by the producer's word or the user's.
+        // SAFETY: the producer guarantees that this many elements are stored contiguously, and the owner
+        // keeps them alive. Nothing writes them: the producer or the user guarantees it.
         unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
     }
 }
 
-/// An array whose description makes sense. That memory is there cannot be checked: it is the producer's word.
+/// An array whose description is consistent. Whether the memory exists cannot be checked; the producer
+/// guarantees it.
 struct View {
     ty: TensorType,
     start: *const u8,
@@ -218,7 +221,7 @@ impl View {
             if at.is_null() {
                 return None;
             }
-            // SAFETY: the producer says that there is an entry for each axis; they may lie unaligned.
+            // SAFETY: the producer guarantees one entry for each axis; entries may be unaligned.
             Some((0..rank).map(|axis| unsafe { at.add(axis).read_unaligned() }).collect())
         };
         let Some(sizes) = entries(array.sizes) else {
@@ -237,7 +240,7 @@ impl View {
             let start = std::ptr::NonNull::<u128>::dangling().as_ptr().cast();
             return Ok(View { ty, start, strides: vec![0; rank] });
         }
-        // Axes of one element may have any stride.
+        // The stride of an axis of size 1 is arbitrary.
         let step =
             |(&size, &stride): (&usize, &i64)| if size == 1 { Some(0) } else { stride.checked_mul(width) };
         let outside = || refuse("the capsule's strides lead out of memory");
@@ -256,7 +259,7 @@ impl View {
         Ok(View { ty, start, strides: strides.into_iter().map(|stride| stride as isize).collect() })
     }
 
-    /// Why the memory cannot serve as a tensor's as it lies, if so.
+    /// Why the memory cannot be used in place as a tensor's memory; `None` if it can.
     fn obstacle(&self) -> Option<&'static str> {
         let width = self.ty.dtype.storage_bytes();
         let mut expected = width as isize;
@@ -284,8 +287,8 @@ impl View {
         let mut index = vec![0usize; sizes.len()];
         let mut at = self.start;
         'elements: loop {
-            // SAFETY: every index is below its axis' size, so that the producer says that an element lies there;
-            // bytes may be read at any alignment.
+            // SAFETY: each index is below its axis' size, so the producer guarantees an element there; bytes
+            // may be read at any alignment.
             out.extend_from_slice(unsafe { std::slice::from_raw_parts(at, width) });
             for axis in (0..sizes.len()).rev() {
                 index[axis] += 1;
@@ -303,7 +306,7 @@ impl View {
     }
 }
 
-/// Makes each byte the value of its low bits, where an element has fewer than eight.
+/// Normalizes each byte to the value of its low bits, for elements of fewer than eight bits.
 fn extend(dtype: DType, bytes: &mut [u8]) {
     if dtype.bits() < 8 {
         bytes.iter_mut().for_each(|byte| *byte = wrap(dtype, i128::from(*byte)) as u8);

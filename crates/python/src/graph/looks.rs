@@ -1,4 +1,4 @@
-//! Looks at graphs: what they cost, how they differ, pictures, and their text.
+//! Inspection of graphs: costs, differences, pictures, and text.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{stages, whole};
 use crate::error::{Fallible, guard};
 use crate::jit::wrap;
 
-/// What a graph costs, by name.
+/// The costs of a graph, by name.
 #[pyfunction]
 fn graph_cost<'py>(value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyDict>> {
     guard(|| {
@@ -33,8 +33,8 @@ fn graph_cost<'py>(value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyDict>> {
 
 /// How one graph differs from another.
 ///
-/// It prints as lines: ``-`` for what only the first has, ``+`` for what only the second has, and is
-/// true if anything differs.
+/// It prints as lines: ``-`` for operations that only the first graph has, ``+`` for operations that only the
+/// second has. It is true if anything differs.
 #[pyclass(frozen, name = "Difference", module = "defn.graph")]
 struct PyDifference {
     difference: Difference,
@@ -42,7 +42,7 @@ struct PyDifference {
 
 #[pymethods]
 impl PyDifference {
-    /// How many operations both have.
+    /// The number of operations that both graphs have.
     #[getter]
     fn equal(&self) -> usize {
         self.difference.equal
@@ -68,7 +68,7 @@ impl PyDifference {
         nodes.collect()
     }
 
-    /// The operations that both have, but not as they were: before and now.
+    /// The operations that both graphs have in different forms: before and after.
     #[getter]
     fn changed(&self) -> Vec<(&str, &str)> {
         let nodes = self.difference.nodes.iter().filter_map(|change| match change {
@@ -102,14 +102,14 @@ fn graph_diff(old: &Bound<'_, PyAny>, new: &Bound<'_, PyAny>) -> Fallible<PyDiff
     })
 }
 
-/// Stages that are given in place of a graph.
+/// The stages, if the value is a list of stages instead of a graph.
 fn as_stages(value: &Bound<'_, PyAny>) -> Fallible<Option<Vec<Stage>>> {
     let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
     let is_stages = is_list && value.len()? > 0 && value.get_item(0)?.is_instance_of::<PyStage>();
     Ok(if is_stages { Some(stages(value)?) } else { None })
 }
 
-/// A picture of a graph, of a stage, or of stages and what goes from one to another.
+/// A picture of a graph, of a stage, or of stages and the values that pass between them.
 fn picture(
     op: &'static str,
     value: &Bound<'_, PyAny>,

@@ -1,5 +1,5 @@
-//! Graphs in stages: `split` with a decider of the user's or a rule, what runs need to know of a list of stages, and
-//! looks at graphs.
+//! Graphs in stages: `split` with a user's decision function or a ready-made rule, the schedule of a list of
+//! stages, and the inspection of graphs.
 
 mod looks;
 mod program;
@@ -27,8 +27,8 @@ use rule::PyRule;
 use stage::PyStage;
 use whole::Whole;
 
-/// Stages of the graph of a container. `decide` is a rule, or a function of a node; with an accumulator, of a node and
-/// that, and it gives the next one too.
+/// The stages of the graph of a container. `decide` is a rule or a function of a node. With an accumulator,
+/// the function takes a node and the accumulator, and also returns the next accumulator.
 #[pyfunction]
 #[pyo3(signature = (expr, decide, acc = None))]
 fn graph_split<'py>(
@@ -79,7 +79,7 @@ fn graph_split<'py>(
     })
 }
 
-/// The stages of a graph with what goes with each.
+/// The stages of a graph, each with its tensors, functions and containers.
 fn of_whole(whole: Whole, stages: Vec<Stage>) -> Vec<PyStage> {
     let Whole { captures, table, tree, lanes, arguments, further, .. } = whole;
     let last = stages.len() - 1;
@@ -93,13 +93,13 @@ fn of_whole(whole: Whole, stages: Vec<Stage>) -> Vec<PyStage> {
     stages.into_iter().map(of_stage).collect()
 }
 
-/// What a decider sees.
+/// The node that a decision function receives.
 fn node<'py>(py: Python<'py>, trace: &Arc<Trace>, visit: &Visit<'_>) -> Fallible<Bound<'py, PyAny>> {
     let value = Value { node: visit.position as u32, output: 0 };
     Ok(Bound::new(py, nodes::of_value(trace, value))?.into_any())
 }
 
-/// What a decider says.
+/// The result of a decision function.
 fn decision(given: &Bound<'_, PyAny>) -> Fallible<Decision> {
     match given.cast::<PyString>() {
         Ok(name) => Ok(Decision::parse(name.to_str()?)?),
@@ -110,7 +110,7 @@ fn decision(given: &Bound<'_, PyAny>) -> Fallible<Decision> {
     }
 }
 
-/// The stages of a list.
+/// The stages in a list.
 fn stages(list: &Bound<'_, PyAny>) -> Fallible<Vec<Stage>> {
     let mut stages = Vec::new();
     for (place, entry) in list.try_iter()?.enumerate() {
@@ -126,10 +126,10 @@ fn stages(list: &Bound<'_, PyAny>) -> Fallible<Vec<Stage>> {
     Ok(stages)
 }
 
-/// For each stage, whether an input is used last there, and the stages that it waits for.
+/// For each stage, whether each input has its last use there, and the stages for which it waits.
 type Order = (Vec<Vec<bool>>, Vec<Vec<usize>>);
 
-/// Looks at a list of stages, and says what a run has to know.
+/// Checks a list of stages, and returns the schedule that a run needs.
 #[pyfunction]
 fn graph_order(list: &Bound<'_, PyAny>) -> Fallible<Order> {
     guard(|| {
@@ -145,7 +145,7 @@ fn graph_order(list: &Bound<'_, PyAny>) -> Fallible<Order> {
     })
 }
 
-/// The tensors of a run's arguments, which have to be of the types that the stage's whole was traced with.
+/// The tensors of a run's arguments. They must have the types with which the whole graph was traced.
 #[pyfunction]
 fn graph_inputs<'py>(stage: &Bound<'py, PyStage>, args: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyList>> {
     guard(|| {
@@ -185,7 +185,7 @@ fn graph_inputs<'py>(stage: &Bound<'py, PyStage>, args: &Bound<'py, PyAny>) -> F
     })
 }
 
-/// The container of the whole's results, from the tensors that the last stage gives.
+/// The container of the whole graph's results, built from the outputs of the last stage.
 #[pyfunction]
 fn graph_results<'py>(
     stage: &Bound<'py, PyStage>,

@@ -1,4 +1,4 @@
-//! Stages that run: tensors in, tensors out.
+//! Compiled stages: tensors in, tensors out.
 
 use std::sync::Arc;
 
@@ -25,14 +25,15 @@ use crate::misuse::Misuse;
 use crate::options;
 use crate::place;
 
-/// A stage that is compiled: called with a tensor for each of its parameters, it returns a tuple of what it gives.
+/// A compiled stage. It is called with a tensor for each of its parameters, and returns a tuple of its
+/// outputs.
 ///
-/// What went wrong in it says which stage it is. It may be called by several threads.
+/// Its errors name the stage. Several threads may call it at the same time.
 #[pyclass(frozen, weakref, name = "StageProgram", module = "defn.graph")]
 pub(crate) struct StageProgram {
     stage: Py<PyStage>,
     staged: Arc<Staged>,
-    /// Where it runs, where the options say so.
+    /// The backend on which it runs, if the options select one.
     place: Option<Arc<dyn Backend>>,
     hooks: Option<Py<PyDict>>,
 }
@@ -41,7 +42,7 @@ impl StageProgram {
     /// Compiles a stage.
     ///
     /// # Errors
-    /// Options that the compiler does not take, and what it has against the stage.
+    /// Options that the compiler does not take, and errors of the compiler.
     pub(super) fn make(
         stage: &Bound<'_, PyStage>,
         given: Option<&Bound<'_, PyDict>>,
@@ -78,7 +79,7 @@ impl StageProgram {
         Ok(StageProgram { stage: stage.clone().unbind(), staged, place, hooks })
     }
 
-    /// The tensors of a run, where it runs.
+    /// The argument tensors of a run, on the backend of the run.
     fn gather<'py>(&self, args: &Bound<'py, PyTuple>) -> Fallible<Leaves<'py>> {
         let (py, op, stage) = (args.py(), "run", self.stage.get());
         let types = stage.parameters();
@@ -148,7 +149,7 @@ impl StageProgram {
     }
 }
 
-/// An error that says in which stage it is.
+/// Adds the stage to an error.
 #[cold]
 fn within(py: Python<'_>, fault: Fault, stage: &PyStage) -> Fault {
     match fault {
@@ -161,7 +162,7 @@ fn within(py: Python<'_>, fault: Fault, stage: &PyStage) -> Fault {
             error.within(|| stage.place()).into()
         }
         Fault::Python(error) => {
-            // An exception that takes no notes says what it says.
+            // An exception that takes no notes is left unchanged.
             let noted =
                 error.value(py).call_method1(intern!(py, "add_note"), (format!("in {}", stage.place()),));
             drop(noted);

@@ -1,4 +1,4 @@
-//! Rules to cut by, ready made.
+//! Ready-made rules for splitting.
 
 use defn_core::Name;
 use defn_core::stage::{Marks, Rule};
@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use crate::convert;
 use crate::error::{Fallible, guard};
 
-/// A rule to cut by, in place of a function that decides.
+/// A rule for splitting, in place of a decision function.
 #[pyclass(frozen, name = "Rule", module = "defn.graph")]
 pub(super) struct PyRule {
     pub rule: Rule,
@@ -42,26 +42,26 @@ fn count(what: &str, value: &Bound<'_, PyAny>) -> Fallible<usize> {
     }
 }
 
-/// After so many ops, and again and again.
+/// Cuts after every `count` ops.
 #[pyfunction]
 fn graph_every(count: &Bound<'_, PyAny>) -> Fallible<PyRule> {
     guard(|| Ok(PyRule { rule: Rule::Every(self::count("the number of ops in a stage", count)?) }))
 }
 
-/// At the ops of some names.
+/// Cuts at the ops with these names.
 #[pyfunction]
 fn graph_ops(names: Vec<String>, decision: &Bound<'_, PyAny>) -> Fallible<PyRule> {
     guard(|| Ok(PyRule { rule: Rule::Ops { names, decision: super::decision(decision)? } }))
 }
 
-/// After the marks of some names, or all.
+/// Cuts after the marks with these names, or after all marks.
 #[pyfunction]
 fn graph_marks(names: Vec<String>) -> PyRule {
     let named = || Marks::Named(names.iter().map(|name| Name::from(&**name)).collect());
     PyRule { rule: Rule::Marks(if names.is_empty() { Marks::All } else { named() }) }
 }
 
-/// Into so many stages of nearly equal work.
+/// Cuts into `stages` stages of nearly equal work.
 #[pyfunction]
 fn graph_balanced(stages: &Bound<'_, PyAny>) -> Fallible<PyRule> {
     guard(|| Ok(PyRule { rule: Rule::Balanced(count("the number of stages", stages)?) }))

@@ -1,4 +1,4 @@
-//! Stages as Python has them: what the core cut out, with the tensors and functions that go with it.
+//! Stages as Python objects: the core's stage with its tensors and functions.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -24,21 +24,21 @@ use crate::jit::wrap;
 use crate::misuse::Misuse;
 use crate::tensor::PyTensor;
 
-/// How many programs a stage keeps.
+/// The number of compiled programs that a stage caches.
 const KEPT: usize = 16;
 
-/// What was compiled of a stage, and how.
+/// A cached program of a stage, with its compiler and checks.
 type Made = (Choice, Checks, Arc<Staged>);
 
 /// One part of a graph that was split.
 ///
-/// ``expr`` holds traced tensors: a tuple of what later stages use, and for the last stage the
-/// container that was split. Its parameters come from ``arguments``, one each, in order: the input
-/// ``index`` of the whole where the stage id is ``None``, else the output ``index`` of that stage.
-/// Tensors that the function found around it are in the stages that use them, as ``captures``.
+/// ``expr`` holds traced tensors: a tuple of the values that later stages use, and for the last stage the
+/// container that was split. Its parameters come from ``arguments``, one each, in order: the input ``index``
+/// of the whole graph where the stage id is ``None``, else the output ``index`` of that stage. Tensors that
+/// the function captured are stored with the stages that use them, as ``captures``.
 ///
-/// A stage can be pickled; whoever reads it with the same version of the package gets one with the
-/// same ``id``, and can compile and run it.
+/// A stage can be pickled. If it is read with the same version of the package, the copy has the same ``id``,
+/// and can be compiled and run.
 #[pyclass(frozen, weakref, name = "Stage", module = "defn.graph")]
 pub(crate) struct PyStage {
     pub(super) stage: Stage,
@@ -47,9 +47,9 @@ pub(crate) struct PyStage {
     table: Table,
     /// For the last stage: the container of the results, and the vectorized axes of each.
     results: Option<(Tree, Vec<Lanes>)>,
-    /// The vectorized axes of each of the whole's arguments; nothing where they are not known.
+    /// The vectorized axes of each argument of the whole graph; empty if they are not known.
     arguments: Arc<[Lanes]>,
-    /// The arguments that are numbers which the parameters behind them are too, in further dtypes.
+    /// The positions of plain-number arguments that are passed again, as further parameters in other dtypes.
     further: Arc<[usize]>,
     expr: PyOnceLock<Py<PyAny>>,
     made: Mutex<Vec<Made>>,
@@ -75,20 +75,20 @@ impl PyStage {
         }
     }
 
-    /// Where the stage stands, for messages.
+    /// The position of the stage, for messages.
     pub(super) fn place(&self) -> String {
         format!("stage {} of {}", self.stage.position(), self.stage.count())
     }
 
-    /// The vectorized axes of an argument of the whole, where they are known.
+    /// The vectorized axes of an argument of the whole graph, if they are known.
     pub(super) fn argument_lanes(&self, position: usize) -> Option<&[(Name, usize)]> {
         self.arguments.get(position).map(|lanes| &**lanes)
     }
 
-    /// The arguments that are numbers in further dtypes, where there are so many arguments.
+    /// The number arguments that are passed again in other dtypes, for a call with `count` arguments.
     ///
     /// # Errors
-    /// Fewer arguments than that.
+    /// Too few arguments.
     pub(super) fn further(&self, count: usize) -> Fallible<&[usize]> {
         if self.further.iter().all(|&position| position < count) {
             return Ok(&self.further);
@@ -97,16 +97,16 @@ impl PyStage {
         Err(StageError::InputCount { op: "run", given: count, expected }.into())
     }
 
-    /// The types of what travels to it.
+    /// The types of the parameters, without captures.
     pub(super) fn parameters(&self) -> &[TensorType] {
         let region = self.stage.region();
         &region.inputs()[..region.parameter_count()]
     }
 
-    /// The container of the whole's results.
+    /// The container of the whole graph's results; a tuple for a stage that is not the last.
     ///
     /// # Errors
-    /// Another number of tensors, and a stage that is not the last.
+    /// A wrong number of tensors.
     pub(super) fn rebuild<'py>(&self, py: Python<'py>, tensors: Vec<Tensor>) -> Fallible<Bound<'py, PyAny>> {
         let Some((tree, lanes)) = &self.results else {
             return Ok(PyTuple::new(py, wrap(py, tensors.into_iter())?)?.into_any());
@@ -120,9 +120,9 @@ impl PyStage {
         tree.unflatten(py, &mut wrap(py, tensors)?.into_iter())
     }
 
-    /// The program of a compiler: one that was made before, or a new one.
+    /// The program for a compiler: a cached one, or a new one.
     pub(super) fn staged(&self, py: Python<'_>, choice: &Choice, checks: Checks) -> Fallible<Arc<Staged>> {
-        // Comparing options may run Python code, which must not meet the lock.
+        // Comparing options may run Python code, which must not happen under the lock.
         let made: Vec<Made> = self.lock(|made| made.clone());
         for (other, with, staged) in &made {
             if *with == checks && choice.is_same(py, other)? {
@@ -145,32 +145,32 @@ impl PyStage {
     }
 }
 
-/// The tensors of a container, for the type of each.
+/// A tuple of templates, one for each type.
 fn templates<'py>(py: Python<'py>, types: impl Iterator<Item = TensorType>) -> PyResult<Bound<'py, PyTuple>> {
     PyTuple::new(py, wrap(py, types.map(Tensor::template))?)
 }
 
 #[pymethods]
 impl PyStage {
-    /// A text that no other stage has: not of the same split, nor of other splits and other graphs.
+    /// A text that is unique to this stage, among all splits and all graphs.
     #[getter]
     fn id(&self) -> String {
         id_text(self.stage.id())
     }
 
-    /// Where the stage stands among those of its split.
+    /// The position of the stage in its split.
     #[getter]
     fn position(&self) -> usize {
         self.stage.position()
     }
 
-    /// How many stages the split has.
+    /// The number of stages in the split.
     #[getter]
     fn count(&self) -> usize {
         self.stage.count()
     }
 
-    /// What the stage computes: traced tensors.
+    /// The results of the stage, as traced tensors.
     #[getter]
     fn expr<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyAny>> {
         guard(|| {
@@ -189,7 +189,7 @@ impl PyStage {
         })
     }
 
-    /// For each parameter, where it comes from.
+    /// The source of each parameter.
     #[getter]
     fn arguments<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let arguments = PyList::empty(py);
@@ -206,7 +206,7 @@ impl PyStage {
         Ok(arguments)
     }
 
-    /// For each parameter, the position of the stage that it is an output of, or ``None``, and the index.
+    /// For each parameter, the position of the stage whose output it is, or ``None``, and the index.
     #[getter]
     fn sources(&self) -> Vec<(Option<usize>, usize)> {
         let sources = self.stage.sources().iter().filter_map(|source| match source {
@@ -217,13 +217,13 @@ impl PyStage {
         sources.collect()
     }
 
-    /// The tensors that the stage uses of those that the function found around it.
+    /// The captured tensors that the stage uses.
     #[getter]
     fn captures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, wrap(py, self.captures.iter().cloned())?)
     }
 
-    /// Whether running the stage can be seen otherwise than by what it gives: it shows values on the way.
+    /// Whether running the stage has effects besides its outputs: it passes values to hooks.
     #[getter]
     fn has_effects(&self) -> bool {
         self.stage.region().has_effects()
@@ -235,19 +235,19 @@ impl PyStage {
         templates(py, self.parameters().iter().cloned())
     }
 
-    /// The types of what the stage gives, as templates.
+    /// The types of the outputs, as templates.
     #[getter]
     fn outputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         templates(py, self.stage.region().result_types().cloned())
     }
 
-    /// The stage as text: where it belongs, and the graph, exact to the bit. The elements of ``captures`` are left
-    /// out.
+    /// The stage as text: its place in the split, and the graph, exact to the bit. The elements of
+    /// ``captures`` are left out.
     fn to_text(&self) -> String {
         self.stage.to_text()
     }
 
-    /// The stage of a text, with the tensors that it captured. The last one gives a tuple.
+    /// The stage of a text, with its captured tensors. The last stage of a split returns a tuple.
     #[classmethod]
     #[pyo3(signature = (text, captures = None))]
     fn from_text(
@@ -295,7 +295,7 @@ impl PyStage {
         if let Some((tree, _)) = &self.results {
             tree.traverse(&visit)?;
         }
-        // Where another thread holds the lock, this stage is in use.
+        // If another thread holds the lock, the stage is in use, and hence reachable.
         match self.made.try_lock() {
             Ok(made) => made.iter().try_for_each(|(_, _, staged)| match Arc::strong_count(staged) {
                 1 => staged.traverse(&visit),
@@ -306,10 +306,10 @@ impl PyStage {
     }
 }
 
-/// The tensors that a text leaves out.
+/// The captured tensors, which a text leaves out.
 ///
 /// # Errors
-/// Another number of them, and tensors of other types.
+/// A wrong number of tensors, and tensors of other types.
 pub(super) fn captured(region: &Region, captures: Option<&Bound<'_, PyAny>>) -> Fallible<Vec<Tensor>> {
     let op = "from_text";
     let mut tensors = Vec::with_capacity(region.capture_count());
@@ -335,7 +335,7 @@ pub(super) fn captured(region: &Region, captures: Option<&Bound<'_, PyAny>>) -> 
     Ok(tensors)
 }
 
-/// The stage that was pickled, or written as text.
+/// A stage from its pickled form or its text.
 fn read(
     text: &str,
     captures: Option<&Bound<'_, PyAny>>,
@@ -384,7 +384,7 @@ fn read(
     Ok(PyStage::new(stage, tensors, Table::new(), results, (arguments, further.into())))
 }
 
-/// What pickled stages are made of again.
+/// Rebuilds a pickled stage.
 #[pyfunction]
 #[pyo3(name = "_stage")]
 pub(super) fn unpickled(

@@ -1,4 +1,4 @@
-//! Graphs as users hand them in: what `debug_expr` gave, or one stage.
+//! Graphs as users pass them: the result of `debug_expr`, or one stage.
 
 use std::sync::Arc;
 
@@ -18,10 +18,10 @@ use crate::hooks::{Known, Table};
 use crate::jit::result_tensor;
 use crate::misuse::Misuse;
 
-/// A graph with what Python knows of it.
+/// A graph with its Python data.
 pub(super) struct Whole {
     pub region: Arc<Region>,
-    /// Where its values live; the region's nodes have the same places there.
+    /// The trace that owns its values; the region's nodes have the same positions there.
     pub trace: Arc<Trace>,
     /// A tensor for each capture.
     pub captures: Vec<Tensor>,
@@ -29,18 +29,18 @@ pub(super) struct Whole {
     /// The container of the results, and the vectorized axes of each.
     pub tree: Tree,
     pub lanes: Vec<Lanes>,
-    /// The vectorized axes of each parameter, where they are known.
+    /// The vectorized axes of each parameter, if they are known.
     pub arguments: Arc<[Lanes]>,
-    /// The arguments that the parameters behind them are, in further dtypes.
+    /// The positions of the arguments that the further parameters repeat in other dtypes.
     pub further: Arc<[usize]>,
 }
 
 impl Whole {
-    /// The graph of a container of traced tensors. A tensor with elements among them is a captured one, and so is a
-    /// number.
+    /// The graph of a container of traced tensors. A concrete tensor among them counts as captured, and so
+    /// does a number.
     ///
     /// # Errors
-    /// A container without traced tensors, tensors of several graphs, of one that is gone, and templates.
+    /// A container without traced tensors, tensors of several graphs or of a closed one, and templates.
     pub fn of(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<Whole> {
         let Flat { leaves, tree, .. } = containers::flatten(op, Mode::State, value)?;
         let mut found: Option<Arc<Trace>> = None;
@@ -71,7 +71,7 @@ impl Whole {
         let (mut graph, mut inputs, mut parameters, _) = trace.snapshot(SmallVec::new()).into_parts();
         let mut captures = trace.captures();
         if inputs.len() != parameters + captures.len() {
-            // Compilers are handed what a definition captured after its arguments.
+            // Compilers receive the captures of a definition as parameters after its arguments.
             parameters = inputs.len();
             captures.clear();
         }
@@ -101,10 +101,7 @@ impl Whole {
     }
 }
 
-/// What a graph or a stage computes, without what nobody needs.
-///
-/// # Errors
-/// As [`Whole::of`].
+/// A graph or a stage without unused nodes.
 pub(super) fn needed(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<Arc<Region>> {
     if let Ok(stage) = value.cast::<PyStage>() {
         return Ok(stage.get().stage.region().clone());

@@ -1,10 +1,10 @@
-//! Tables of slots for those who look at graphs.
+//! Slot tables for the inspection of graphs.
 
 use std::sync::{Arc, Weak};
 
 use super::{Slot, Table};
 
-/// A table for those who look at a graph, and keep nothing of it alive but what `kept` says.
+/// A table for code that inspects a graph. It keeps no slots alive except those in `_kept`.
 #[derive(Default)]
 pub(crate) struct Known {
     slots: Vec<Weak<Slot>>,
@@ -12,22 +12,22 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// A table that somebody else keeps.
+    /// A weak view of a table that has another owner.
     pub(crate) fn of(table: &Table) -> Known {
         Known { slots: table.iter().map(Arc::downgrade).collect(), _kept: Table::new() }
     }
 
-    /// A table that is kept with this.
+    /// A table that this object owns.
     pub(crate) fn keeping(table: Table) -> Known {
         Known { _kept: table.clone(), ..Known::of(&table) }
     }
 
-    /// The whole table, if all of its entries are there still.
+    /// The whole table, if all of its entries are still alive.
     pub(crate) fn table(&self) -> Option<Table> {
         self.slots.iter().map(Weak::upgrade).collect()
     }
 
-    /// An entry, if it is there still.
+    /// An entry, if it is still alive.
     pub(crate) fn get(&self, slot: usize) -> Option<Arc<Slot>> {
         self.slots.get(slot).and_then(Weak::upgrade)
     }

@@ -1,4 +1,4 @@
-//! Exchanges between the devices of a mesh.
+//! Collective operations between the devices of a mesh.
 
 use defn_core::builder::{Arg, BuildCollective};
 use defn_core::mesh;
@@ -12,7 +12,7 @@ use crate::convert;
 use crate::error::{Fallible, guard, if_fits};
 use crate::tensor::PyTensor;
 
-/// Axes of the mesh; all of them where none is named.
+/// Axes of the mesh; all axes if none is named.
 struct Along(Vec<Name>);
 
 impl Parse for Along {
@@ -43,7 +43,7 @@ impl Parse for AllReduceOp {
     }
 }
 
-/// From which device to which, by their positions.
+/// Pairs of source and target devices, by position.
 struct Pairs(Vec<(usize, usize)>);
 
 impl Parse for Pairs {
@@ -85,7 +85,7 @@ functions! {
     };
 }
 
-/// How many devices there are along axes of the mesh.
+/// The number of devices along axes of the mesh.
 #[pyfunction]
 #[pyo3(signature = (over = None))]
 fn mesh_size(over: Option<&Bound<'_, PyAny>>) -> Fallible<usize> {

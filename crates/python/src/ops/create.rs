@@ -1,4 +1,4 @@
-//! Tensors out of nothing.
+//! Tensor creation.
 
 use std::sync::Arc;
 
@@ -17,11 +17,11 @@ use crate::error::{Fallible, guard};
 use crate::place;
 use crate::tensor::PyTensor;
 
-/// The backend that a `backend=` option names, or the default one.
+/// The backend of a `backend=` option, or the default backend.
 struct Place(Arc<dyn Backend>);
 
 impl Place {
-    /// Makes the backend that of what is created; while tracing that is a matter of the whole program.
+    /// Makes it the backend of created tensors. While tracing, the backend is chosen for the whole program.
     fn set(self, ops: &mut Ops) {
         ops.backend = self.0;
     }
@@ -77,7 +77,7 @@ impl super::Parse for Square {
     }
 }
 
-/// A tensor of a number, a nested list, an array, or a tensor.
+/// A tensor from a number, a nested list, an array, or a tensor.
 #[pyfunction]
 #[pyo3(signature = (value, dtype = None, names = None, backend = None, copy = None))]
 fn tensor(
@@ -96,7 +96,7 @@ fn to_tensor(value: &Bound<'_, PyAny>) -> Fallible<PyTensor> {
     guard(|| convert::tensor("to_tensor", value).map(PyTensor::new))
 }
 
-/// A type to be expected later.
+/// A template: the type of a later tensor.
 #[pyfunction]
 #[pyo3(signature = (shape, dtype, names = None))]
 fn template(

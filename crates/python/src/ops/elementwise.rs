@@ -1,4 +1,4 @@
-//! Element by element. The leaf ops' functions are made from the catalogue, so that none can be missing.
+//! Element-wise functions. Those of single ops are generated from the catalogue, so that none can be missing.
 
 use defn_core::builder::{Arg, BuildElementwise};
 use defn_core::op::{BinaryOp, Op, UnaryOp};
@@ -43,7 +43,7 @@ impl UnaryFunction {
 }
 
 impl UnaryFunction {
-    /// The result of the op on a small tensor; None where it goes the long way.
+    /// The fast path for a small tensor; `None` if the call needs the general path.
     pub(super) fn shortly(&self, tensor: &Bound<'_, PyAny>) -> Fallible<Option<PyTensor>> {
         let Some(x) = lent(tensor) else { return Ok(None) };
         Ok(at_once(&Op::Unary(self.op), &[Arg::Value(x)])?.map(PyTensor::new))
@@ -83,7 +83,7 @@ impl BinaryFunction {
 }
 
 impl BinaryFunction {
-    /// The result of the op on small tensors; None where it goes the long way.
+    /// The fast path for small tensors; `None` if the call needs the general path.
     pub(super) fn shortly(&self, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Fallible<Option<PyTensor>> {
         let Some(operands) = lent_pair(a, b) else { return Ok(None) };
         Ok(at_once(&Op::Binary(self.op), &operands)?.map(PyTensor::new))
@@ -117,6 +117,6 @@ pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     for &op in BinaryOp::ALL {
         module.add(op.name(), Bound::new(module.py(), BinaryFunction { op })?)?;
     }
-    // `log` takes a base besides, and so comes after the op of its name.
+    // `log` also takes a base, and so replaces the op of the same name.
     add_declared(module)
 }

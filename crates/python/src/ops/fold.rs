@@ -1,4 +1,4 @@
-//! Folds by functions of the user's, which are called once, while they are traced.
+//! Folds with user functions, which are called once, while they are traced.
 
 use defn_core::builder::{self, Arg, FoldFunction, Ops, PerAxis, WindowOptions, WindowPadding};
 use defn_core::{Axes, DType, Tensor};
@@ -11,7 +11,8 @@ use crate::error::Fallible;
 use crate::jit::wrap;
 use crate::tensor::PyTensor;
 
-/// Calls `body` with the user's function as the core takes it, which lets what it raises through.
+/// Calls `body` with the user's function in the form that the core takes. An exception of the user's function
+/// passes through.
 fn with_function(
     op: &'static str,
     fun: &Bound<'_, PyAny>,
@@ -57,7 +58,7 @@ fn reduce(
     })
 }
 
-/// Folds the elements in each place of a window.
+/// Folds the elements at each position of a window.
 #[pyfunction]
 fn window_reduce(
     tensor: &Bound<'_, PyAny>,

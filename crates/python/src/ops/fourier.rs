@@ -10,7 +10,7 @@ use crate::convert;
 use crate::error::{Fallible, if_fits};
 use crate::tensor::PyTensor;
 
-/// What a length must be.
+/// The requirement on a length, for messages.
 const LENGTH: &str = "an int, \"power_of_two\" or None";
 
 impl Parse for FftLength {
@@ -28,7 +28,7 @@ impl Parse for FftLength {
     }
 }
 
-/// The length of a result, which is no power of two by itself.
+/// The length of a result, without the option of rounding up to a power of two.
 struct Length(FftLength);
 
 impl Parse for Length {

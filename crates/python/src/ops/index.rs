@@ -1,4 +1,4 @@
-//! Reads and writes at positions held in a tensor.
+//! Gather and scatter at positions in a tensor.
 
 use defn_core::builder::{Arg, BuildIndex};
 use defn_core::{Axes, AxisRef, Tensor};

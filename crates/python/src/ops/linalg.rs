@@ -1,4 +1,4 @@
-//! Products of matrices.
+//! Matrix products.
 
 use defn_core::Tensor;
 use defn_core::builder::{Arg, BuildLinalg};

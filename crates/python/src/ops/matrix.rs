@@ -1,4 +1,4 @@
-//! Systems of equations, factorizations and what is made of them.
+//! Linear systems, factorizations, and functions based on them.
 
 use defn_core::Tensor;
 use defn_core::builder::{Arg, BuildMatrix, NormOrder, Ops};
@@ -13,7 +13,7 @@ use crate::tensor::PyTensor;
 
 type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// One of some names.
+/// Parses one of several names.
 fn chosen<T: Copy>(
     op: &'static str,
     what: &'static str,
@@ -70,7 +70,7 @@ impl Parse for Option<NormOrder> {
     }
 }
 
-/// Results as Python gets them.
+/// Conversion of results for Python.
 trait Wrap<Out> {
     fn wrap(self) -> Out;
 }
@@ -96,8 +96,8 @@ impl Wrap<(PyTensor, PyTensor, PyTensor)> for (Tensor, Tensor, Tensor) {
 type Two = (PyTensor, PyTensor);
 type Three = (PyTensor, PyTensor, PyTensor);
 
-/// Declares functions: `"op": name(argument: type, ...) -> results |ops| builder call;`. Options have their
-/// defaults in Python.
+/// Declares functions: `"op": name(argument: type, ...) -> results |ops| builder call;`. Defaults of options
+/// are set in Python.
 macro_rules! matrices {
     ($($op:literal: $name:ident($($arg:ident: $ty:ty),*) -> $out:ty, |$ops:ident| $body:expr;)*) => {
         $(
@@ -111,7 +111,7 @@ macro_rules! matrices {
                         bytes += Parse::bytes(&$arg);
                         Parse::note(&$arg, stringify!($arg), &mut operands);
                     )*
-                    // Factorizations do more work on an element than other ops.
+                    // Factorizations do more work per element than other ops.
                     let made = run(bytes.saturating_mul(8), move |$ops: &mut Ops| $body);
                     Ok(made.map_err(|fault| operands.blame(fault))?.wrap())
                 })

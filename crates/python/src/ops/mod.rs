@@ -1,6 +1,6 @@
 //! The functions that Python calls for ops, one file for each family.
 //!
-//! A function parses its arguments, which come by position, and calls the builder's method of the same name.
+//! A function parses its positional arguments and calls the builder's method of the same name.
 
 mod collective;
 mod create;
@@ -42,7 +42,7 @@ use crate::location;
 use crate::place;
 use crate::tensor::PyTensor;
 
-/// Operands of more bytes than this are worked on without the interpreter lock: about 50 us of work.
+/// An op releases the GIL if its operands have more bytes than this: about 50 us of work.
 const RELEASE_BYTES: usize = 256 << 10;
 
 /// Adds every function to the module.
@@ -64,16 +64,16 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     window::add(module)
 }
 
-/// The builder that adds to the open trace, or runs at once on the default backend.
+/// The builder that adds to the open trace, or runs ops eagerly on the default backend.
 ///
 /// # Errors
-/// A default backend that is not known.
+/// An unknown default backend.
 pub(crate) fn builder() -> Fallible<Ops> {
     let ops = Ops::new(place::default()?, Source::Ask(location::ask));
     Ok(Ops { checks: checks::current(), hooks: &hooks::AT_ONCE, host: Some(&Detached), ..ops })
 }
 
-/// Runs loops without the interpreter lock.
+/// Runs loops with the GIL released.
 struct Detached;
 
 impl Host for Detached {
@@ -82,15 +82,16 @@ impl Host for Detached {
     }
 }
 
-/// Runs `body` on the builder.
+/// Runs `body` with the builder.
 pub(crate) fn with<T>(body: impl FnOnce(&mut Ops) -> defn_core::Result<T>) -> Fallible<T> {
     guard(|| Ok(body(&mut builder()?)?))
 }
 
-/// Runs `body` on the builder, without the interpreter lock where that is worth it.
+/// Runs `body` with the builder, and with the GIL released if that is worth its cost.
 fn run<T: Send>(bytes: usize, body: impl FnOnce(&mut Ops) -> defn_core::Result<T> + Send) -> Fallible<T> {
     let (mut body, mut made) = (Some(body), None);
-    // There are several hundred ops, and each is compiled once.
+    // There are several hundred ops, and each instantiates this function: a `dyn` closure keeps that code
+    // small.
     let mut once = || made = body.take().map(with);
     if bytes < RELEASE_BYTES || trace::depth() > 0 {
         once();
@@ -101,8 +102,9 @@ fn run<T: Send>(bytes: usize, body: impl FnOnce(&mut Ops) -> defn_core::Result<T
     made.expect("the body ran")
 }
 
-/// What `way` makes of small tensors, given how many bytes are none any more, where nothing stands between an op and the
-/// backend; None where it goes the long way, which also says why it cannot be done.
+/// Runs `way`, a fast path of an op on small tensors without any wrapper between the op and the backend. Its
+/// argument is the byte size from which tensors are no longer small. `None` means that the general path must
+/// run, which also reports errors.
 fn shortly(way: impl FnOnce(usize) -> Option<Tensor>) -> Fallible<Option<Tensor>> {
     if checks::current() != Checks::default() {
         return Ok(None);
@@ -110,28 +112,28 @@ fn shortly(way: impl FnOnce(usize) -> Option<Tensor>) -> Fallible<Option<Tensor>
     guard(|| Ok(way(RELEASE_BYTES)))
 }
 
-/// The result of an op on small tensors, as [`shortly`].
+/// The fast path of an op on small tensors, as [`shortly`].
 pub(crate) fn at_once(op: &Op, operands: &[Arg<&Tensor>]) -> Fallible<Option<Tensor>> {
     shortly(|most| builder::at_once(op, operands, most))
 }
 
-/// A matrix product of small tensors, as [`shortly`].
+/// The fast path of a matrix product of small tensors, as [`shortly`].
 pub(crate) fn product_at_once(a: &Tensor, b: &Tensor) -> Fallible<Option<Tensor>> {
     shortly(|most| builder::product_at_once(a, b, most))
 }
 
-/// Elements of a tensor as they lie, as [`shortly`].
+/// A contiguous window of a tensor's elements, as [`shortly`].
 pub(crate) fn part_at_once(tensor: &Tensor, first: usize, shape: Shape) -> Fallible<Option<Tensor>> {
     shortly(|_| builder::part_at_once(tensor, first, shape))
 }
 
-/// A tensor as Python has it, which stays where it is.
+/// The tensor of a Python handle, borrowed.
 pub(crate) fn lent<'a>(operand: &'a Bound<'_, PyAny>) -> Option<&'a Tensor> {
     operand.cast_exact::<PyTensor>().ok().map(|tensor| &tensor.get().tensor)
 }
 
-/// What stands beside a tensor of this dtype, where it is a tensor, which stays where it is, or a number that gives way. A
-/// scalar of NumPy's of that very dtype is the element that it would be if it gave way.
+/// An operand beside a tensor of this dtype: a borrowed tensor, or a weak number. A NumPy scalar of exactly
+/// this dtype is treated as a weak number, which gives the same element.
 pub(crate) fn lent_beside<'a>(operand: &'a Bound<'_, PyAny>, dtype: DType) -> Option<Arg<&'a Tensor>> {
     if let Some(tensor) = lent(operand) {
         return Some(Arg::Value(tensor));
@@ -139,7 +141,7 @@ pub(crate) fn lent_beside<'a>(operand: &'a Bound<'_, PyAny>, dtype: DType) -> Op
     let number = if let Ok(float) = operand.cast_exact::<PyFloat>() {
         Number::Float(float.value())
     } else if operand.is_exact_instance_of::<PyInt>() {
-        // Larger ones are refused where that is said.
+        // Larger integers are refused on the general path, with a message.
         Number::Int(i128::from(operand.extract::<i64>().ok()?))
     } else {
         array::number_of(operand, dtype)?
@@ -147,7 +149,7 @@ pub(crate) fn lent_beside<'a>(operand: &'a Bound<'_, PyAny>, dtype: DType) -> Op
     Some(Arg::Number(number))
 }
 
-/// Two operands of which one is a tensor at least.
+/// Two operands, of which at least one is a tensor.
 pub(crate) fn lent_pair<'a>(
     a: &'a Bound<'_, PyAny>,
     b: &'a Bound<'_, PyAny>,
@@ -159,8 +161,8 @@ pub(crate) fn lent_pair<'a>(
     Some([lent_beside(a, right.ty().dtype)?, Arg::Value(right)])
 }
 
-/// The tensors that a function was given, for what is said where it refuses them. While nothing is traced none
-/// are kept: it is not known where they were made.
+/// The operands of a function, for its error messages. They are recorded only while tracing: eager tensors
+/// have no recorded location.
 pub(crate) struct Operands(Option<SmallVec<[(Option<&'static str>, Tensor); 3]>>);
 
 impl Operands {
@@ -168,7 +170,7 @@ impl Operands {
         Operands((trace::depth() > 0).then(SmallVec::new))
     }
 
-    /// Two operands, a left and a right one.
+    /// A left and a right operand.
     pub(crate) fn sides(a: &Arg<Tensor>, b: &Arg<Tensor>) -> Operands {
         let mut operands = Operands::new();
         operands.add_arg("left", a);
@@ -176,14 +178,14 @@ impl Operands {
         operands
     }
 
-    /// Adds a tensor, under the name that the function has for it, where it has one.
+    /// Adds a tensor, with its parameter name if it has one.
     pub(crate) fn add(&mut self, name: Option<&'static str>, tensor: &Tensor) {
         if let Some(kept) = &mut self.0 {
             kept.push((name, tensor.clone()));
         }
     }
 
-    /// Adds an operand; a number is none that could be at fault.
+    /// Adds an operand. Numbers are skipped.
     pub(crate) fn add_arg(&mut self, name: &'static str, arg: &Arg<Tensor>) {
         match arg {
             Arg::Value(tensor) => self.add(Some(name), tensor),
@@ -191,7 +193,7 @@ impl Operands {
         }
     }
 
-    /// Says of an error what the function was given.
+    /// Adds the operands to an error.
     #[cold]
     pub(crate) fn blame(&self, fault: Fault) -> Fault {
         match fault {
@@ -215,7 +217,7 @@ pub(crate) fn on(
     made.map(PyTensor::new).map_err(|fault| operands.blame(fault))
 }
 
-/// An operator of Python: `NotImplemented` where the other operand is none of ours.
+/// A Python operator; `NotImplemented` if the other operand is not a tensor, a number or an array.
 pub(crate) fn operator<'py>(
     tensor: &PyTensor,
     other: &Bound<'py, PyAny>,
@@ -248,9 +250,9 @@ fn size_of_arg(arg: &Arg<Tensor>) -> usize {
     }
 }
 
-/// Declares functions that give one tensor: `name(argument: type, ...) => |ops| builder call;`. The types say
-/// how arguments are parsed; `= None` marks one that may be left out. `after function` names one that is given the
-/// arguments first, and may have a short way for them.
+/// Declares functions that return one tensor: `name(argument: type, ...) => |ops| builder call;`. The types
+/// determine how arguments are parsed; `= None` marks an optional one. `after function` names a fast path
+/// that is tried on the arguments first.
 macro_rules! functions {
     ($($name:ident($($arg:ident: $ty:ty $(= $none:ident)?),*) $(after $short:ident)? => |$ops:ident| $body:expr;)*) => {
         $(

@@ -1,4 +1,4 @@
-//! Elements in order.
+//! Sorting and ordering.
 
 use defn_core::builder::{Arg, BuildOrder};
 use defn_core::op::Direction;
@@ -25,7 +25,7 @@ impl Parse for Direction {
     }
 }
 
-/// Whether the order of equal elements must be kept: it is in any case.
+/// The `stable` option. It is checked and ignored: sorting is always stable.
 struct Stable;
 
 impl Parse for Stable {

@@ -1,4 +1,4 @@
-//! How the types that functions declare for their arguments are made of Python objects.
+//! Conversion of Python objects to the types that functions declare for their arguments.
 
 use defn_core::builder::{Arg, Cut, Start};
 use defn_core::op::TieBreak;
@@ -14,20 +14,21 @@ use crate::error::{Fallible, if_fits};
 use crate::misuse::Misuse;
 use crate::tensor::PyTensor;
 
-/// An argument of a function: `op` and `what` are for messages, None is one that was left out.
+/// A parsed argument of a function. `op` and `what` are for messages; `None` means that the argument was left
+/// out.
 pub(crate) trait Parse: Sized {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self>;
 
-    /// The bytes that the op will read of it.
+    /// The number of bytes that the op will read from it.
     fn bytes(&self) -> usize {
         0
     }
 
-    /// Adds it to the operands, under its name, where it is one.
+    /// Adds it to the operands under its name, if it is an operand.
     fn note(&self, _name: &'static str, _operands: &mut Operands) {}
 }
 
-/// The object itself; left out counts as not given at all, since None is no operand.
+/// The object itself. A missing argument is an error, since None is not an operand.
 fn given<'a, 'py>(
     op: &'static str,
     what: &'static str,
@@ -80,7 +81,7 @@ fn is_number(value: &Bound<'_, PyAny>) -> bool {
         || value.is_instance_of::<PyComplex>()
 }
 
-/// The leaves of a container as operands, in order.
+/// Appends the leaves of a container as operands, in order.
 fn add_leaves(op: &'static str, value: &Bound<'_, PyAny>, args: &mut Vec<Arg<Tensor>>) -> Fallible<()> {
     let flat = containers::flatten(op, Mode::State, value)?;
     for leaf in &flat.leaves {
@@ -110,7 +111,7 @@ impl Parse for Vec<Arg<Tensor>> {
                 args.push(convert::arg(op, &item)?);
                 continue;
             }
-            // A list of numbers may be meant as one tensor.
+            // A list of numbers may have been meant as one tensor.
             if is_list(&item) && item.try_iter()?.any(|entry| entry.is_ok_and(|entry| is_number(&entry))) {
                 return Err(convert::not_a_tensor(op, &item)?);
             }
@@ -217,7 +218,7 @@ impl Parse for Option<Name> {
     }
 }
 
-/// Names, one entry per axis, or none given.
+/// Names, one entry for each axis, or `None` if left out.
 pub(super) type Names = Option<Vec<Option<Name>>>;
 
 impl Parse for Names {

@@ -1,4 +1,4 @@
-//! Public functions whose calls on small tensors need no frame of Python's.
+//! Public functions whose calls on small tensors run without a Python frame.
 
 use defn_core::op::{BinaryOp, UnaryOp};
 use pyo3::PyTraverseError;
@@ -13,8 +13,9 @@ use super::elementwise::{BinaryFunction, UnaryFunction};
 use crate::error::Fallible;
 use crate::fields::Fields;
 
-/// A function of Python's that applies an op: where it is called with the op's operands alone, and the op has a short way for
-/// them, it need not run. To whoever looks at it it is the function, as what `functools.wraps` gives is.
+/// A wrapper of a Python function that applies an op. A call with only the op's operands tries the op's fast
+/// path first, and the function runs only if that does not apply. The wrapper looks like the function, as
+/// with `functools.wraps`.
 #[pyclass(frozen, dict, weakref, name = "Function", module = "defn._core")]
 pub(crate) struct Quick(Fields<Function>);
 
@@ -29,7 +30,7 @@ enum Way {
 }
 
 impl Quick {
-    /// The function of Python's.
+    /// The wrapped Python function.
     pub(crate) fn fun<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
         self.0.fun.bind(py)
     }
@@ -59,7 +60,7 @@ impl Quick {
         Ok(self.0.fun.bind(py).call(args, kwargs)?)
     }
 
-    /// As functions do, it becomes a method where it is found in a class.
+    /// Binds to an instance as a method, as functions do.
     fn __get__<'py>(
         slf: Bound<'py, Self>,
         instance: &Bound<'py, PyAny>,
@@ -73,7 +74,7 @@ impl Quick {
         METHOD.import(slf.py(), "types", "MethodType")?.call1((&slf, instance))
     }
 
-    /// It is found again by its name.
+    /// Pickled by its qualified name.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.0.fun.bind(py).getattr(intern!(py, "__qualname__"))
     }
@@ -87,7 +88,7 @@ impl Quick {
     }
 }
 
-/// The function of an element-wise op's name, with the op's short way before it.
+/// Wraps the function of an element-wise op, so that the op's fast path is tried first.
 #[pyfunction]
 fn quick<'py>(function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = function.py();

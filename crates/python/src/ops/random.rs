@@ -1,6 +1,6 @@
-//! Random numbers, and numbers with a name.
+//! Random numbers, and named mathematical constants.
 //!
-//! A function that draws has two forms: one gives the sample and the next key, the other uses the key itself.
+//! A sampling function has two forms: one returns the sample and the next key, the other uses the key itself.
 
 use defn_core::builder::{Arg, Builder, Ops};
 use defn_core::compose::random::{self, Choice, Method, Sample};
@@ -31,7 +31,7 @@ fn parse_sample(
     Ok(Sample { shape, dtype: Parse::parse(op, "the dtype", dtype)? })
 }
 
-/// The bytes that a sample will have; more than memory has, where they cannot be counted.
+/// The number of bytes of a sample; `usize::MAX` on overflow.
 fn size_of(sample: &Sample) -> usize {
     sample.shape.checked_size().and_then(|size| size.checked_mul(4)).unwrap_or(usize::MAX)
 }
@@ -40,7 +40,7 @@ fn key_of(ops: &mut Ops, key: Arg<Tensor>) -> defn_core::Result<Tensor> {
     ops.operand(key)
 }
 
-/// Declares both forms of functions that draw: `"name": with the next key, without (parameters)`.
+/// Declares both forms of sampling functions: `"name": with the next key, without (parameters)`.
 macro_rules! draws {
     ($($op:literal: $next:ident, $split:ident($($arg:ident: $ty:ty),*)
         |$ops:ident, $key:ident, $sample:ident| $body:expr;)*) => {
@@ -111,7 +111,7 @@ draws! {
     "gumbel": random_gumbel, random_gumbel_split() |ops, key, sample| random::gumbel(ops, key, sample);
 }
 
-/// The key of a seed.
+/// The key for a seed.
 #[pyfunction]
 fn random_key(seed: Given<'_, '_>) -> Fallible<PyTensor> {
     guard(|| {
@@ -120,7 +120,7 @@ fn random_key(seed: Given<'_, '_>) -> Fallible<PyTensor> {
     })
 }
 
-/// Several keys of one.
+/// Splits a key into several keys.
 #[pyfunction]
 fn random_split(key: Given<'_, '_>, parts: Given<'_, '_>) -> Fallible<PyTensor> {
     guard(|| {
@@ -134,7 +134,7 @@ fn random_split(key: Given<'_, '_>, parts: Given<'_, '_>) -> Fallible<PyTensor> 
     })
 }
 
-/// Keys made of a key and integers.
+/// Keys derived from a key and integers.
 #[pyfunction]
 fn random_fold_in(key: Given<'_, '_>, data: Given<'_, '_>) -> Fallible<PyTensor> {
     guard(|| {
@@ -169,7 +169,7 @@ fn random_shuffle(
     })
 }
 
-/// What is chosen from, and how.
+/// The key, the tensor to choose from, and the options of the choice.
 type Choosing = (Arg<Tensor>, Arg<Tensor>, Choice<Tensor>);
 
 fn parse_choice(
@@ -229,7 +229,7 @@ fn random_choice_split(
     })
 }
 
-/// What vectors are drawn from, how, and the name of their axis.
+/// The parameters of a multivariate normal distribution, the sample shape, and the name of the vectors' axis.
 struct Multivariate {
     key: Arg<Tensor>,
     mean: Arg<Tensor>,
@@ -260,7 +260,7 @@ impl Multivariate {
         let names: Names = Parse::parse(op, "names", names)?;
         let mut name = None;
         if let Some(names) = names {
-            // The names are those of the whole result, of which the last axis is not in the shape.
+            // The names cover the whole result, whose last axis is not part of `shape`.
             let whole = Shape::from_axes(shape.entries().chain([(1, None)])).with_names(names)?;
             let mut entries: Vec<_> = whole.entries().collect();
             name = entries.pop().and_then(|(_, name)| name);
@@ -327,7 +327,7 @@ fn random_multivariate_normal_split(
     })
 }
 
-/// A number with a name.
+/// A named mathematical constant.
 #[pyfunction]
 #[pyo3(signature = (name, dtype, backend = None))]
 fn constant(name: &Bound<'_, PyAny>, dtype: &Bound<'_, PyAny>, backend: Given<'_, '_>) -> Fallible<PyTensor> {

@@ -1,4 +1,4 @@
-//! Folds over axes.
+//! Reductions over axes.
 
 use defn_core::builder::{Arg, BuildReduce};
 use defn_core::op::TieBreak;

@@ -1,4 +1,4 @@
-//! Elements moved without computing.
+//! Data movement without arithmetic.
 
 use defn_core::builder::{Arg, BuildShape, Builder, Cut, PadMode, Size, Start};
 use defn_core::{Axes, AxisRef, Name, Shape, Tensor, vectorize};
@@ -13,7 +13,7 @@ use crate::convert;
 use crate::error::{Fallible, guard, if_fits};
 use crate::tensor::PyTensor;
 
-/// Where `reshape` goes: sizes with at most one left open, or the shape of a tensor with its names.
+/// The target of `reshape`: sizes with at most one open, or the shape of a tensor with its names.
 enum Sizes {
     List(Vec<Size>),
     Like(Shape),
@@ -51,7 +51,7 @@ impl Parse for Sizes {
     }
 }
 
-/// Where `broadcast` goes: sizes, or the shape of a tensor with its names.
+/// The target of `broadcast`: sizes, or the shape of a tensor with its names.
 struct Target(Shape);
 
 impl Parse for Target {
@@ -107,7 +107,7 @@ impl Parse for PadMode<Tensor> {
     }
 }
 
-/// Strides of a slice: one for every axis, or one for all.
+/// Strides of a slice: one for each axis, or one for all.
 struct Strides(Option<Vec<i64>>, bool);
 
 impl Parse for Strides {
@@ -176,7 +176,7 @@ functions! {
     reverse(tensor: Arg<Tensor>, axes: Axes = None) => |ops| ops.reverse(tensor, axes);
 }
 
-/// The elements of a tensor under other sizes, which are a tuple of plain integers; None for all other arguments.
+/// The fast path of `reshape` to a tuple of plain integers; `None` for other arguments.
 fn reshape_shortly(given: &[Option<&Bound<'_, PyAny>>]) -> Fallible<Option<PyTensor>> {
     let [Some(tensor), Some(shape), None] = given else { return Ok(None) };
     let Some(x) = lent(tensor) else { return Ok(None) };
@@ -192,14 +192,14 @@ fn reshape_shortly(given: &[Option<&Bound<'_, PyAny>>]) -> Fallible<Option<PyTen
         return Ok(None);
     }
     let (ty, shape) = (x.ty(), Shape::new(&sizes));
-    // A tensor of that shape is the result itself.
+    // If the tensor has that shape already, the general path returns the tensor itself.
     if shape.checked_size() != Some(ty.size()) || shape == ty.shape {
         return Ok(None);
     }
     Ok(part_at_once(x, 0, shape)?.map(PyTensor::new))
 }
 
-/// An operand whose shape is asked for before the op: a number is a tensor here.
+/// An operand whose shape is needed before the op runs. A number becomes a tensor.
 struct Tensors(Tensor);
 
 impl Parse for Tensors {
@@ -216,7 +216,7 @@ impl Parse for Tensors {
     }
 }
 
-/// The two parts of a tensor on both sides of a cut.
+/// The two parts of a tensor before and after a cut.
 #[pyfunction]
 fn split(
     tensor: &Bound<'_, PyAny>,

@@ -1,4 +1,4 @@
-//! Vectorized axes, made, moved and joined.
+//! Vectorized axes: creating, moving and aligning them.
 
 use std::cell::Cell;
 
@@ -16,10 +16,10 @@ use crate::jit::result_tensor;
 use crate::ops;
 use crate::tensor::PyTensor;
 
-/// What names of vectorized axes look like.
+/// The required form of vectorized axes, for messages.
 const REQUIRED: &str = "a name, a list of names or of (name, size), or a dict of names and sizes";
 
-/// Names with a size where one is given, as objects.
+/// Names, each with its size object if given.
 fn entries<'py>(
     op: &'static str,
     value: &Bound<'py, PyAny>,
@@ -74,7 +74,7 @@ fn open_size(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<Size> {
     }
 }
 
-/// Vectorized axes with their sizes, or none.
+/// Vectorized axes with their sizes; empty if left out.
 pub(super) struct WantedLanes(pub(super) Lanes);
 
 impl Parse for WantedLanes {
@@ -91,7 +91,7 @@ impl Parse for WantedLanes {
     }
 }
 
-/// Leading axes as vectorized ones, leaf by leaf.
+/// Turns leading axes into vectorized ones, leaf by leaf.
 #[pyfunction]
 #[pyo3(name = "vectorize")]
 fn to_vectorized<'py>(value: &Bound<'py, PyAny>, axes: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
@@ -104,13 +104,13 @@ fn to_vectorized<'py>(value: &Bound<'py, PyAny>, axes: &Bound<'py, PyAny>) -> Fa
     map_leaves("vectorize", value, |ops, x| vectorize::vectorize(ops, &x, &wanted))
 }
 
-/// Vectorized axes as leading ones, leaf by leaf.
+/// Turns vectorized axes into leading ones, leaf by leaf.
 #[pyfunction]
 fn devectorize<'py>(value: &Bound<'py, PyAny>, keep_names: bool) -> Fallible<Bound<'py, PyAny>> {
     map_leaves("devectorize", value, |ops, x| vectorize::devectorize(ops, &x, keep_names))
 }
 
-/// Other vectorized axes and another shape, leaf by leaf.
+/// Changes the vectorized axes and the shape, leaf by leaf.
 #[pyfunction]
 #[pyo3(signature = (value, target_axes, target_shape = None, target_names = None))]
 fn revectorize<'py>(
@@ -141,13 +141,13 @@ fn revectorize<'py>(
     map_leaves(op, value, |ops, x| vectorize::revectorize(ops, &x, &axes, shape.as_deref(), names.as_deref()))
 }
 
-/// The vectorized axes of all leaves on each, of size 1 where one lacks them.
+/// Gives each leaf the vectorized axes of all leaves, with size 1 where it lacks them.
 #[pyfunction]
 fn reshape_vectors<'py>(values: &Bound<'py, PyAny>, align_ranks: bool) -> Fallible<Bound<'py, PyAny>> {
     together("reshape_vectors", values, |ops, x| vectorize::reshape_vectors(ops, x, align_ranks))
 }
 
-/// The vectorized axes of all leaves on each, in full.
+/// Gives each leaf the vectorized axes of all leaves, broadcast to their full sizes.
 #[pyfunction]
 fn broadcast_vectors<'py>(values: &Bound<'py, PyAny>, align_ranks: bool) -> Fallible<Bound<'py, PyAny>> {
     together("broadcast_vectors", values, |ops, x| vectorize::broadcast_vectors(ops, x, align_ranks))
@@ -165,7 +165,7 @@ fn together<'py>(
     })
 }
 
-/// Every leaf with one of its axes vectorized under a name.
+/// Turns one axis of each leaf into a vectorized axis with a name.
 #[pyfunction]
 fn vmap_enter<'py>(
     value: &Bound<'py, PyAny>,
@@ -183,7 +183,7 @@ fn vmap_enter<'py>(
     })
 }
 
-/// Every leaf with the vectorized axis of a name at a place among its axes.
+/// Turns the vectorized axis with a name into an axis at a position, for each leaf.
 #[pyfunction]
 fn vmap_leave<'py>(
     value: &Bound<'py, PyAny>,
@@ -212,7 +212,7 @@ fn vmap_leave<'py>(
     })
 }
 
-/// The size of an axis of every leaf.
+/// The size of an axis of each leaf.
 #[pyfunction]
 fn leaf_sizes(value: &Bound<'_, PyAny>, axis: &Bound<'_, PyAny>) -> Fallible<Vec<usize>> {
     guard(|| {
@@ -223,7 +223,7 @@ fn leaf_sizes(value: &Bound<'_, PyAny>, axis: &Bound<'_, PyAny>) -> Fallible<Vec
     })
 }
 
-/// Every name of an axis of the leaves, vectorized or not.
+/// The names of all axes of the leaves, vectorized or not.
 #[pyfunction]
 fn leaf_axes(value: &Bound<'_, PyAny>) -> Fallible<Vec<String>> {
     guard(|| {
@@ -241,7 +241,7 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A call of `map` inside others: each has a vectorized axis of its own name.
+/// A nested call of `map`. Each nesting level uses a vectorized axis with its own name.
 struct Nested {
     depth: u32,
 }
@@ -260,7 +260,7 @@ impl Drop for Nested {
     }
 }
 
-/// A function of a scalar on every element of a tensor, which is vectorized along all its axes.
+/// Applies a function of a scalar to each element of a tensor, by vectorizing the tensor along all its axes.
 #[pyfunction]
 #[pyo3(signature = (tensor, fun, dtype = None))]
 fn map_elements(
@@ -288,7 +288,7 @@ fn map_elements(
                 Some(dtype) => ops.as_type(&result, dtype)?,
                 None => result,
             };
-            // What the function vectorizes besides comes after the axes of the tensor.
+            // Vectorized axes that the function adds come after the axes of the tensor.
             let own = lanes.len() - 1;
             let others = result.vectorized_axes().iter().filter(|lane| !lanes.contains(lane)).cloned();
             let before: Lanes = lanes[..own].iter().cloned().chain(others).collect();

@@ -1,4 +1,4 @@
-//! Windows that slide over a tensor, and convolutions.
+//! Sliding windows and convolutions.
 
 use defn_core::builder::{Arg, BuildWindow, ConvOptions, PerAxis, WindowOptions, WindowPadding};
 use defn_core::{Axes, Tensor};
@@ -10,7 +10,7 @@ use crate::convert;
 use crate::error::{Fallible, if_fits};
 use crate::tensor::PyTensor;
 
-/// An int for all axes, or a sequence with one for each.
+/// An int for all axes, or a sequence with one int for each axis.
 impl Parse for PerAxis {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
         let Some(value) = value else {

@@ -1,11 +1,11 @@
-//! Python's threads as those that wait for devices.
+//! Python threads that wait for devices.
 
 use defn_core::Result;
 use defn_pjrt::Caller;
 
 use crate::away;
 
-/// What devices are told.
+/// The callbacks that the device runtime uses while it waits.
 pub(super) struct Interpreter;
 
 impl Caller for Interpreter {

@@ -1,4 +1,4 @@
-//! The clients of this process: which there may be, what devices they have, and what they did.
+//! The clients of this process: their names, their devices, and their statistics.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,10 +12,10 @@ use crate::away;
 use crate::convert;
 use crate::error::{Fallible, guard};
 
-/// Makes the clients of the plugins known that are installed, once.
+/// Registers the clients of all installed plugins, once.
 ///
 /// # Errors
-/// What looking for them raises.
+/// Any error of the search for plugins.
 pub(super) fn announce(py: Python<'_>) -> Fallible<()> {
     static DONE: AtomicBool = AtomicBool::new(false);
     if DONE.load(Ordering::Acquire) {
@@ -24,7 +24,7 @@ pub(super) fn announce(py: Python<'_>) -> Fallible<()> {
     for plugin in py.import("defn.pjrt")?.call_method0("plugins")?.try_iter()? {
         let plugin = plugin?;
         let client: String = plugin.getattr("client")?.extract()?;
-        // One that was described by the user stays as it is.
+        // A client that the user has described is not replaced.
         if !defn_pjrt::client_names().contains(&client) {
             let path: PathBuf = plugin.getattr("path")?.extract()?;
             defn_pjrt::register(&client, ClientSpec::new(path))?;
@@ -34,25 +34,25 @@ pub(super) fn announce(py: Python<'_>) -> Fallible<()> {
     Ok(())
 }
 
-/// The name of the client that a plugin makes which is announced under this name.
+/// The client name for a plugin that is announced under this name.
 #[pyfunction]
 fn pjrt_client_name(name: PathBuf) -> String {
     defn_pjrt::client_name(&name)
 }
 
-/// The names of the clients that stand for one plugin each, the one that is preferred first.
+/// The names of the clients with one plugin each, in order of preference.
 #[pyfunction]
 fn pjrt_preferred_clients() -> [&'static str; 4] {
     defn_pjrt::preferred_clients()
 }
 
-/// The client and the file of the plugin that the environment names.
+/// The client and the plugin file that the environment names.
 #[pyfunction]
 fn pjrt_named_plugin() -> Option<(String, PathBuf)> {
     defn_pjrt::named_plugin()
 }
 
-/// Describes a client, which starts when it is first needed.
+/// Describes a client. It starts when it is first needed.
 #[pyfunction]
 #[pyo3(signature = (name, plugin, memory_limit, options))]
 fn pjrt_client(
@@ -64,7 +64,7 @@ fn pjrt_client(
 ) -> Fallible<()> {
     guard(|| {
         let name = &client_name("client", name)?;
-        // Those that are installed come first, so that another name is not the default one.
+        // Installed clients are registered first, so that this name does not become the default one.
         announce(py)?;
         let plugin = match plugin {
             Some(plugin) => plugin,
@@ -85,12 +85,12 @@ fn pjrt_client(
             let value = attribute("client", &option, &value)?;
             spec = spec.with(&option, value);
         }
-        // A client of the name may be starting.
+        // The GIL is released because a client of this name may be starting.
         Ok(away::detach(py, || defn_pjrt::register(name, spec))?)
     })
 }
 
-/// The names of the clients that may be started, the default one, and the devices of each, or why it does not start.
+/// The names of all clients, the default one, and the devices of each, or the reason why it does not start.
 #[pyfunction]
 fn pjrt_devices(py: Python<'_>) -> Fallible<Bound<'_, PyList>> {
     guard(|| {
@@ -107,7 +107,7 @@ fn pjrt_devices(py: Python<'_>) -> Fallible<Bound<'_, PyList>> {
     })
 }
 
-/// The devices of one client, which starts, and no other.
+/// The devices of one client. Only this client is started.
 #[pyfunction]
 fn pjrt_devices_of<'py>(py: Python<'py>, client: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyList>> {
     guard(|| {
@@ -122,7 +122,7 @@ fn entries(py: Python<'_>, devices: Vec<DeviceInfo>) -> PyResult<Bound<'_, PyLis
     PyList::new(py, devices)
 }
 
-/// A device, by the names of its attributes in Python.
+/// A device as a dict; the keys are its attributes in Python.
 fn entry(py: Python<'_>, device: DeviceInfo) -> PyResult<Bound<'_, PyDict>> {
     let entry = PyDict::new(py);
     entry.set_item("client", device.client)?;
@@ -137,7 +137,7 @@ fn entry(py: Python<'_>, device: DeviceInfo) -> PyResult<Bound<'_, PyDict>> {
     Ok(entry)
 }
 
-/// What the cache of compiled programs of a client did.
+/// The statistics of a client's cache of compiled programs.
 #[pyfunction]
 #[pyo3(signature = (client = None))]
 fn pjrt_cache_report<'py>(py: Python<'py>, client: Option<&str>) -> Fallible<Bound<'py, PyDict>> {
@@ -158,7 +158,7 @@ fn pjrt_cache_report<'py>(py: Python<'py>, client: Option<&str>) -> Fallible<Bou
     })
 }
 
-/// How many tensors are live on the devices of a client.
+/// The number of live tensors on the devices of a client.
 #[pyfunction]
 #[pyo3(signature = (client = None))]
 fn pjrt_live_buffers(py: Python<'_>, client: Option<&str>) -> Fallible<usize> {
@@ -168,7 +168,7 @@ fn pjrt_live_buffers(py: Python<'_>, client: Option<&str>) -> Fallible<usize> {
     })
 }
 
-/// Waits until devices are idle, for some seconds at most: the process is about to end.
+/// Waits a few seconds at most until devices are idle, before the process ends.
 #[pyfunction]
 fn pjrt_settle(py: Python<'_>) {
     away::detach(py, defn_pjrt::end);

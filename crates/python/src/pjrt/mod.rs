@@ -1,4 +1,4 @@
-//! Devices as Python has them: `defn.backends.PJRT`, the clients of this process, and the compiler `"pjrt"`.
+//! Devices as Python objects: `defn.backends.PJRT`, the clients of this process, and the compiler `"pjrt"`.
 
 mod caller;
 mod clients;
@@ -28,7 +28,7 @@ pub(crate) use options::client_name;
 
 use crate::pybackend;
 
-/// A device as a place for tensors: that of a client, whose name is one of those that `dn.devices()` lists.
+/// A device as a backend for tensors. Its client is one of those that `dn.devices()` lists.
 #[pyclass(frozen, weakref, name = "PJRT", module = "defn.backends")]
 pub(crate) struct PyPjrt {
     backend: Arc<PjrtBackend>,
@@ -61,7 +61,7 @@ impl PyPjrt {
         self.backend.runtime().name()
     }
 
-    /// The device's number among those of the client.
+    /// The device's index in the client.
     #[getter]
     fn device_id(&self) -> usize {
         self.backend.device_id()
@@ -108,10 +108,10 @@ impl PyPjrt {
     }
 }
 
-/// The backend of a device; of the default client, and of its first device, where none is named.
+/// The backend of a device. By default, it is the first device of the default client.
 ///
 /// # Errors
-/// No plugin, one that cannot start, an unknown client, and a device that it does not have.
+/// No plugin, a plugin that cannot start, an unknown client, and a device that the client does not have.
 pub(crate) fn backend(
     py: Python<'_>,
     client: Option<&str>,
@@ -127,21 +127,21 @@ pub(crate) fn backend(
     Ok(if is_default { DEFAULT.get_or_init(|| found).clone() } else { found })
 }
 
-/// The backend that a Python object is, if it is one.
+/// The backend of a Python object, if the object is a device.
 pub(crate) fn from_object(value: &Bound<'_, PyAny>) -> Option<Arc<dyn Backend>> {
     let object = value.cast::<PyPjrt>().ok()?;
     Some(object.get().backend.clone())
 }
 
-/// The device that a Python object is, if it is one.
+/// The device of a Python object, if the object is a device.
 pub(crate) fn device_of(value: &Bound<'_, PyAny>) -> Option<Arc<PjrtBackend>> {
     Some(value.cast::<PyPjrt>().ok()?.get().backend.clone())
 }
 
-/// The compiler for a mesh, with the options that a sharded function has for it.
+/// The compiler for a mesh, with the options of a sharded function for it.
 ///
 /// # Errors
-/// An unknown option, a device besides those of the mesh, and a value of another kind.
+/// An unknown option, a device option (the mesh determines the devices), and a value of the wrong type.
 pub(crate) fn mesh_compiler(
     py: Python<'_>,
     place: &Arc<MeshBackend>,
@@ -158,17 +158,18 @@ pub(crate) fn mesh_compiler(
     Ok(Arc::new(MeshCompiler::new(place.clone(), place::host(), compiler)))
 }
 
-/// The Python object that a backend is, if it is a device's.
+/// The Python object of a backend, if the backend is a device.
 pub(crate) fn to_object<'py>(py: Python<'py>, backend: &dyn Backend) -> Option<PyResult<Bound<'py, PyAny>>> {
     let backend = PjrtBackend::of(backend)?;
     let shared = backend.runtime().backends()[backend.device_id()].clone();
     Some(Bound::new(py, PyPjrt { backend: shared }).map(Bound::into_any))
 }
 
-/// The compiler with the options that a definition has for it, and where its programs' results are, if that is here.
+/// The compiler with a definition's options, and the backend of its programs' results, if they run in this
+/// process.
 ///
 /// # Errors
-/// As [`backend`], an unknown option or target, and a value of another kind.
+/// As [`backend`], an unknown option or target, and a value of the wrong type.
 pub(crate) fn compiler(
     py: Python<'_>,
     given: Option<&Bound<'_, PyDict>>,
@@ -183,10 +184,10 @@ pub(crate) fn compiler(
     Ok((Arc::new(compiler), Some(place)))
 }
 
-/// The client that drives targets, unless another is named.
+/// The client whose plugin compiles for targets, unless another is named.
 const TARGET_CLIENT: &str = "cuda";
 
-/// A target by the plugin of a client, made once for each.
+/// A target, compiled for by the plugin of a client. There is one object for each pair of them.
 fn find_target(py: Python<'_>, name: &str, client: &str) -> Fallible<Arc<Target>> {
     type Known = BTreeMap<(String, String), Arc<Target>>;
     static KNOWN: Mutex<Known> = Mutex::new(Known::new());
@@ -201,7 +202,8 @@ fn find_target(py: Python<'_>, name: &str, client: &str) -> Fallible<Arc<Target>
     Ok(target)
 }
 
-/// What loads executables for the devices of a client, and the device on which what it needs beside them is kept.
+/// The compiler that loads executables for the devices of a client, and the device that stores their captured
+/// tensors.
 ///
 /// # Errors
 /// As [`backend`].
@@ -214,7 +216,7 @@ pub(crate) fn loader(
     Ok((PjrtCompiler::new(place.clone(), place::host(), CompilerOptions::default()), place))
 }
 
-/// The options of each part that programs are divided into: those that are given, for each device of the client.
+/// The options for each partition of a program: the given options, once for each device of the client.
 #[pyfunction]
 #[pyo3(signature = (options = None))]
 fn pjrt_partitions<'py>(
@@ -233,10 +235,10 @@ fn pjrt_partitions<'py>(
     })
 }
 
-/// Waits until a tensor is computed, if it is on a device; whether it is.
+/// Waits until a tensor on a device is computed. Returns whether the tensor is on a device.
 ///
 /// # Errors
-/// What computing it failed with, and an interruption.
+/// A failure of the computation, and an interruption.
 pub(crate) fn wait(py: Python<'_>, tensor: &Tensor) -> Fallible<bool> {
     let Some(own) = of(tensor) else { return Ok(false) };
     let poll = || away::attach(|py| py.check_signals()).map_err(pybackend::carry);
@@ -249,7 +251,8 @@ pub(crate) fn check_options(py: Python<'_>, options: &Bound<'_, PyDict>) -> Fall
     options::parse(py, Some(options), options::KNOWN).map(drop)
 }
 
-/// Where a tensor's elements lie, for its printed form: the device, and a number that tells its memory from others.
+/// The location of a tensor on a device, for its printed form: the device, and a number that identifies its
+/// memory.
 pub(crate) fn signature(tensor: &Tensor) -> Option<String> {
     let own = of(tensor)?;
     let (client, device) = (own.place().runtime().name(), own.place().device_id());
@@ -264,19 +267,19 @@ pub(crate) fn of(tensor: &Tensor) -> Option<&PjrtBuffer> {
     tensor.buffer()?.as_any().downcast_ref()
 }
 
-/// A tensor's elements in the memory of a device that the host does not read, for another library there.
+/// A tensor's elements in device memory that the host cannot read, for another library on the device.
 pub(crate) struct OnDevice {
-    /// The kind of the device and its number, as DLPack has them.
+    /// The kind and index of the device, as DLPack numbers them.
     pub device: (i32, i32),
     pub address: usize,
     pub keeper: Box<dyn Any + Send + Sync>,
 }
 
-/// Where DLPack says that a tensor is, if that is a device that the host does not read the memory of; none there for
-/// devices that DLPack does not know.
+/// The DLPack device of a tensor whose memory the host cannot read; the outer `None` for other tensors, the
+/// inner one for devices that DLPack does not number.
 ///
 /// # Errors
-/// What the plugin fails with.
+/// Any error of the plugin.
 pub(crate) fn dlpack_device(tensor: &Tensor) -> Fallible<Option<Option<(i32, i32)>>> {
     let Some(own) = of(tensor).filter(|own| !own.place().runtime().is_host()) else { return Ok(None) };
     let kind = match own.place().runtime().platform() {
@@ -287,10 +290,10 @@ pub(crate) fn dlpack_device(tensor: &Tensor) -> Fallible<Option<Option<(i32, i32
     Ok(Some(Some((kind, own.hardware_id()?))))
 }
 
-/// A tensor's elements where they lie on a device, computed.
+/// A tensor's elements in device memory, after their computation has ended.
 ///
 /// # Errors
-/// They were freed or donated, what computing them failed with, and an interruption.
+/// The elements were freed or donated, their computation failed, or an interruption.
 pub(crate) fn on_device(py: Python<'_>, tensor: &Tensor) -> Fallible<Option<OnDevice>> {
     let (Some(own), Some(Some(device))) = (of(tensor), dlpack_device(tensor)?) else { return Ok(None) };
     let poll = || away::attach(|py| py.check_signals()).map_err(pybackend::carry);
@@ -299,10 +302,10 @@ pub(crate) fn on_device(py: Python<'_>, tensor: &Tensor) -> Fallible<Option<OnDe
     Ok(Some(OnDevice { device, address, keeper }))
 }
 
-/// A tensor of memory at an address, which the device reads as it lies where it can.
+/// A tensor over memory at an address. The device reads the memory in place if it can.
 ///
 /// # Errors
-/// What the plugin has against it.
+/// Any error of the plugin.
 pub(crate) fn borrow(
     backend: &dyn Backend,
     ty: &TensorType,

@@ -1,4 +1,4 @@
-//! Options as Python gives them.
+//! Parsing of device and compiler options.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,24 +14,24 @@ use crate::error::{Fallible, if_fits};
 use crate::jit::warn_of;
 use crate::misuse::Misuse;
 
-/// What a definition says to the compiler.
+/// The compiler options of a definition.
 #[derive(Default)]
 pub(super) struct Given {
     pub client: Option<String>,
     pub device_id: Option<i64>,
-    /// The device to compile for, which need not be there.
+    /// The device to compile for. It need not be present.
     pub target: Option<String>,
     pub compiler: CompilerOptions,
 }
 
-/// The options that the compiler for one device takes.
+/// The options of the compiler for one device, for messages.
 pub(super) const KNOWN: &str =
     "\"client\", \"device_id\", \"target\", \"cache_dir\" and XLA's flags, which begin with \"xla_\"";
 
-/// Options, of which an error for an unknown one says which are known.
+/// Parses options. The error for an unknown option lists `known`.
 ///
 /// # Errors
-/// An unknown option, and a value of another kind.
+/// An unknown option, and a value of the wrong type.
 pub(super) fn parse(
     py: Python<'_>,
     options: Option<&Bound<'_, PyDict>>,
@@ -85,7 +85,7 @@ pub(super) fn parse(
     Ok(given)
 }
 
-/// Says once of a folder of compiled programs that it is not used.
+/// Warns once that a folder of compiled programs is not used.
 fn warn(py: Python<'_>, folder: &Path, why: &str) -> Fallible<()> {
     static WARNED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     if !WARNED.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned()) {
@@ -101,7 +101,7 @@ fn warn(py: Python<'_>, folder: &Path, why: &str) -> Fallible<()> {
 /// The name of a client.
 ///
 /// # Errors
-/// A value that is no text.
+/// A value that is not a str.
 pub(crate) fn client_name(op: &str, value: &Bound<'_, PyAny>) -> Fallible<String> {
     match value.cast::<PyString>() {
         Ok(text) => Ok(text.to_string()),
@@ -109,10 +109,10 @@ pub(crate) fn client_name(op: &str, value: &Bound<'_, PyAny>) -> Fallible<String
     }
 }
 
-/// The number of a device.
+/// The index of a device.
 ///
 /// # Errors
-/// A value that is no int.
+/// A value that is not an int.
 pub(super) fn device_id(op: &str, value: &Bound<'_, PyAny>) -> Fallible<i64> {
     match convert::index(value)? {
         Some(id) => Ok(id),
@@ -120,10 +120,10 @@ pub(super) fn device_id(op: &str, value: &Bound<'_, PyAny>) -> Fallible<i64> {
     }
 }
 
-/// A value as a plugin takes it.
+/// A value in the form that a plugin takes.
 ///
 /// # Errors
-/// A value that is no text, number, truth value or list of ints.
+/// A value that is not a str, a number, a bool or a list of ints.
 pub(super) fn attribute(op: &str, name: &str, value: &Bound<'_, PyAny>) -> Fallible<Attribute> {
     if let Ok(value) = value.cast::<PyBool>() {
         return Ok(Attribute::Bool(value.is_true()));

@@ -1,4 +1,4 @@
-//! What a backend of Python's stores, as the core's buffer.
+//! The data of a Python backend as a buffer of the core.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +22,7 @@ use crate::misuse::Misuse;
 use crate::place;
 use crate::tensor::PyTensor;
 
-/// Data of a backend's, its type, and the backend, which it keeps alive.
+/// The data of a backend, its type, and the backend, which the buffer keeps alive.
 #[derive(Debug)]
 pub(crate) struct PythonBuffer {
     ty: TensorType,
@@ -44,7 +44,7 @@ impl PythonBuffer {
     /// The data. `op` is for the message.
     ///
     /// # Errors
-    /// When it was freed.
+    /// The data was freed.
     pub(super) fn data(&self, op: &'static str) -> Result<Py<PyAny>> {
         Python::attach(|py| match &*self.lock() {
             State::Live(data) => Ok(data.clone_ref(py)),
@@ -52,27 +52,28 @@ impl PythonBuffer {
         })
     }
 
-    /// The objects that the buffer holds, for the garbage collector.
+    /// Reports the objects that the buffer holds to the garbage collector.
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
         visit.call(&self.backend)?;
-        // The collector runs on the thread that may hold the lock: what it is not shown, it keeps.
+        // The collector may run on the thread that holds the lock, so the lock is only tried. An object that
+        // is not reported stays alive.
         match self.state.try_lock().as_deref() {
             Ok(State::Live(data)) => visit.call(data),
             Ok(State::Gone(_)) | Err(_) => Ok(()),
         }
     }
 
-    /// Nothing that runs Python code happens while the lock is held.
+    /// No Python code runs while the lock is held.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the backend's class has a callback of its own.
+    /// Whether the backend's class overrides a callback.
     fn defines(&self, callback: &str) -> bool {
         Python::attach(|py| defines(self.backend.bind(py), callback))
     }
 
-    /// The elements elsewhere by a callback of the backend's own, if it has one.
+    /// Sends the elements to another backend through a callback, if the backend overrides it.
     fn send(&self, callback: &'static str, target: &Arc<dyn Backend>) -> Result<Option<Arc<dyn Buffer>>> {
         if !self.defines(callback) {
             return Ok(None);
@@ -96,7 +97,7 @@ impl PythonBuffer {
         })
     }
 
-    /// Where the elements are, as the backend says.
+    /// The address of the elements, from the backend's callback.
     pub(crate) fn address(&self, mode: &Bound<'_, PyAny>) -> Result<usize> {
         enter(|py| {
             let callback = "to_pointer";
@@ -116,7 +117,7 @@ impl PythonBuffer {
         })
     }
 
-    /// The elements as they print, where the backend has a callback of its own for that.
+    /// The printed elements, if the backend overrides the callback for it.
     pub(crate) fn inspect(&self, limit: usize) -> Option<Result<String>> {
         if !self.defines("inspect") {
             return None;
@@ -137,7 +138,7 @@ impl PythonBuffer {
         }))
     }
 
-    /// The batches of a type, where the backend has a callback of its own for that.
+    /// The batches of a type, if the backend overrides the callback for it.
     pub(crate) fn batches(&self, ty: &TensorType, leftover: &str) -> Option<Result<Vec<Tensor>>> {
         if !self.defines("to_batched") {
             return None;
@@ -160,7 +161,7 @@ impl PythonBuffer {
         }))
     }
 
-    /// The same data as a tensor for a callback.
+    /// A tensor over the same data, as an argument of a callback.
     fn tensor<'py>(&self, py: Python<'py>, op: &'static str) -> Fallible<Bound<'py, PyTensor>> {
         self.wrap(py, self.data(op)?)
     }
@@ -231,7 +232,7 @@ impl Buffer for PythonBuffer {
     }
 
     fn deallocate(&self) -> Result<bool> {
-        // Taken before the backend hears of it, so that of two threads that free only one does.
+        // The data is taken before the callback runs, so that only one of two concurrent calls frees it.
         let gone = Gone::freed();
         let data = match &mut *self.lock() {
             State::Gone(_) => return Ok(false),
@@ -246,7 +247,7 @@ impl Buffer for PythonBuffer {
             Ok(())
         });
         if let Err(error) = told {
-            // What the backend failed to free is still there.
+            // The backend failed to free the data, so it is restored.
             *self.lock() = State::Live(data);
             return Err(error);
         }
@@ -262,7 +263,7 @@ impl Buffer for PythonBuffer {
     }
 }
 
-/// A tensor over memory at an address, as the backend has it.
+/// A tensor over memory at an address, from the backend's callback.
 pub(crate) fn from_pointer(
     backend: &Bound<'_, PyBackend>,
     address: &Bound<'_, PyAny>,
@@ -276,7 +277,7 @@ pub(crate) fn from_pointer(
     Ok(Tensor::concrete(ty.clone(), buffer))
 }
 
-/// What a callback gave, held against the type that it must have. A tensor stands for its data.
+/// The result of a callback as a buffer, checked against the required type. A tensor is replaced by its data.
 pub(super) fn adopt<'py>(
     py: Python<'py>,
     backend: &Py<PyBackend>,
@@ -302,7 +303,7 @@ pub(super) fn adopt<'py>(
             Some(_) | None if callback == "from_binary" => {
                 return Err(refuse("a tensor of another backend".to_owned()).into());
             }
-            // What was computed elsewhere is copied here.
+            // A tensor of another backend is copied to this one.
             Some(_) | None => {
                 let here = Adapter { object: backend.clone_ref(py) };
                 return Ok(here.from_host(ty, tensor.host_bytes("backend")?)?);
@@ -320,7 +321,7 @@ pub(super) fn adopt<'py>(
     Ok(Arc::new(PythonBuffer::new(ty.clone(), backend.clone_ref(py), data)))
 }
 
-/// What an array-like object has that the type has not. Other data is the backend's own affair.
+/// How the shape or dtype of an array-like object differs from the type. Other data is not checked.
 fn mismatch(data: &Bound<'_, PyAny>, ty: &TensorType) -> Fallible<Option<String>> {
     let py = data.py();
     let (shape, kind) = (data.getattr_opt(intern!(py, "shape"))?, data.getattr_opt(intern!(py, "dtype"))?);
@@ -337,7 +338,7 @@ fn mismatch(data: &Bound<'_, PyAny>, ty: &TensorType) -> Fallible<Option<String>
     Ok(Some(format!("data of shape {} and dtype {}", shape.repr()?, kind.str()?)))
 }
 
-/// The results of a callback that gives several.
+/// The results of a callback with several results.
 pub(super) fn several<'py>(
     backend: &str,
     callback: &str,

@@ -1,4 +1,4 @@
-//! An op as the call of a callback: the template of its result, operands and attributes in the order of the
+//! An op as a callback's call: a template of its result, then operands and attributes in the order of the
 //! op's form, options by keyword, regions as functions.
 
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) struct Call<'py> {
 }
 
 impl<'py> Call<'py> {
-    /// The call that an op is.
+    /// The call for an op.
     pub(super) fn new(
         py: Python<'py>,
         backend: &Py<PyBackend>,
@@ -92,12 +92,12 @@ impl<'py> Call<'py> {
     }
 }
 
-/// A callback that a backend has neither itself nor by default.
+/// The error for a callback that a backend lacks and that has no default.
 fn lacks(callback: &str, backend: &str) -> Fault {
     Misuse::CallbackMissing { callback: callback.to_owned(), backend: backend.to_owned() }.into()
 }
 
-/// A type as the template that callbacks are given.
+/// A type as the template that callbacks receive.
 pub(crate) fn template<'py>(py: Python<'py>, ty: &TensorType) -> PyResult<Bound<'py, PyAny>> {
     Ok(Bound::new(py, PyTensor::new(Tensor::template(ty.clone())))?.into_any())
 }
@@ -111,7 +111,7 @@ pub(crate) fn tag<'py>(py: Python<'py>, form: &Form) -> PyResult<Bound<'py, PyAn
     py.import("defn.blocks")?.call_method1("tag", (form.name, fields))
 }
 
-/// An option as Python has it. What pads a window has no elements in between.
+/// An option as a Python object. The padding of a window has no interior padding.
 pub(crate) fn option<'py>(py: Python<'py>, name: &str, value: &Attr) -> PyResult<Bound<'py, PyAny>> {
     match value {
         Attr::Padding(sides) if name == "padding" => {
@@ -128,7 +128,7 @@ pub(crate) fn option<'py>(py: Python<'py>, name: &str, value: &Attr) -> PyResult
     }
 }
 
-/// An attribute as Python has it.
+/// An attribute as a Python object.
 pub(crate) fn attribute<'py>(py: Python<'py>, value: &Attr) -> PyResult<Bound<'py, PyAny>> {
     match value {
         Attr::None => Ok(py.None().into_bound(py)),

@@ -1,4 +1,4 @@
-//! Operations that a backend of Python's lacks, on the host: what `fallback = "host"` asks for.
+//! Host execution of operations that a Python backend lacks, enabled by `fallback = "host"`.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::error::{Fallible, Fault};
 use crate::jit::warn_of;
 use crate::misuse::Misuse;
 
-/// The operands, where the backend wants what it lacks to be done on the host.
+/// The operands, if the backend has enabled the fallback to the host.
 pub(super) fn operands_of(
     backend: &Bound<'_, PyBackend>,
     operands: &SmallVec<[Operand; 3]>,
@@ -34,7 +34,7 @@ pub(super) fn operands_of(
     Ok(Some(operands.clone()))
 }
 
-/// Whether a callback failed because it, or one that it calls, is missing.
+/// Whether a callback failed because it or a nested callback is missing.
 pub(super) fn is_lack(py: Python<'_>, fault: &Fault) -> PyResult<bool> {
     match fault {
         Fault::Misuse(misuse) => Ok(matches!(**misuse, Misuse::CallbackMissing { .. })),
@@ -46,7 +46,7 @@ pub(super) fn is_lack(py: Python<'_>, fault: &Fault) -> PyResult<bool> {
     }
 }
 
-/// Says once for a backend and a callback that the host does its work.
+/// Warns once for each backend and callback that the host runs the operation.
 pub(super) fn announce(backend: &Bound<'_, PyBackend>, callback: &'static str) -> Fallible<()> {
     let py = backend.py();
     let announced = intern!(py, "_announced");
@@ -69,7 +69,7 @@ pub(super) fn announce(backend: &Bound<'_, PyBackend>, callback: &'static str) -
     warn_of(py, &py.get_type::<PyRuntimeWarning>(), &text)
 }
 
-/// Runs an op on copies of its operands on the host, and gives its results to the backend.
+/// Runs an op on host copies of its operands, and copies its results to the backend.
 pub(super) fn run(
     backend: &Adapter,
     op: &Op,

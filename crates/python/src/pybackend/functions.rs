@@ -1,4 +1,4 @@
-//! Functions that callbacks are given: the user's, traced to a region, and a block's default.
+//! Functions that callbacks receive: user functions, traced to a region, and defaults of blocks.
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,7 +20,7 @@ use crate::jit::wrap;
 use crate::ops;
 use crate::tensor::PyTensor;
 
-/// A function of the user's, which runs on the backend op by op.
+/// A user function, which runs op by op on the backend.
 #[pyclass(frozen, module = "defn._core")]
 pub(super) struct Function {
     backend: Py<PyBackend>,
@@ -38,13 +38,13 @@ impl Function {
     }
 }
 
-/// What functions of callbacks are compiled with.
+/// The evaluator that compiles the functions of callbacks.
 pub(super) fn evaluator() -> &'static Evaluator {
     static EVALUATOR: OnceLock<Evaluator> = OnceLock::new();
     EVALUATOR.get_or_init(|| Evaluator::new(defn_cpu::cpu_backend()))
 }
 
-/// Copies tensors that are elsewhere to a backend.
+/// Copies tensors of other backends to a backend.
 pub(super) fn on_backend(
     op: &'static str,
     backend: &Arc<dyn Backend>,
@@ -71,7 +71,7 @@ impl Function {
             }
             let mut tensors = Vec::with_capacity(program.inputs().len());
             for (arg, ty) in args.iter().zip(program.inputs()) {
-                // A plain number is one of the function's own type.
+                // A plain number takes the parameter's type.
                 tensors.push(match convert::number(&arg)? {
                     Some(number) if ty.shape.rank() == 0 => build::scalar(exact(op, ty, number)?)?,
                     Some(_) | None => convert::tensor(op, &arg)?.flat(),
@@ -111,7 +111,7 @@ impl BlockDefault {
             let tensors: Vec<Tensor> =
                 args.iter().map(|arg| Ok(convert::tensor("block", &arg)?.flat())).collect::<Fallible<_>>()?;
             let mut builder = ops::builder()?;
-            // What the default makes out of nothing belongs here too.
+            // New tensors that the default creates are placed on this backend too.
             builder.backend = adapter(&self.backend, args.py());
             let default = || compose::block::default(&mut builder, &self.block, &tensors);
             let results = trace::suspended(default)?;

@@ -1,7 +1,7 @@
 //! Backends written in Python: `defn.Backend` behind the core's traits.
 //!
-//! The core's form of an op is its callback: the name, the operands and attributes in order. No lock of ours is
-//! held while Python may run, and no trace is open meanwhile, so that a callback may compute with tensors.
+//! The core's form of an op determines its callback: the name, and the operands and attributes in order.
+//! While Python may run, we hold no lock and no trace is open, so that a callback may compute with tensors.
 
 mod buffer;
 pub(crate) mod call;
@@ -30,11 +30,11 @@ use crate::away;
 use crate::error::{Fallible, Fault, asked};
 use call::Call;
 
-/// What `defn.Backend` is built on.
+/// The base class of `defn.Backend`.
 #[pyclass(subclass, frozen, weakref, name = "Backend", module = "defn._core")]
 pub(crate) struct PyBackend {
     name: String,
-    /// Whether the class has a callback for blocks of its own.
+    /// Whether the class overrides the callback for blocks.
     has_blocks: OnceLock<bool>,
 }
 
@@ -52,30 +52,30 @@ impl PyBackend {
     }
 }
 
-/// The base class with the defaults of the callbacks.
+/// The Python base class, which has the default callbacks.
 fn base_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     CLASS.import(py, "defn.backends", "Backend")
 }
 
-/// The backend that a Python object is, if it is one.
+/// The backend of a Python object, if the object is one.
 pub(crate) fn from_object(value: &Bound<'_, PyAny>) -> Option<Arc<dyn Backend>> {
     let object = value.cast::<PyBackend>().ok()?;
     Some(adapter(object.as_unbound(), value.py()))
 }
 
-/// A backend of Python's as the core's.
+/// The adapter of a Python backend.
 fn adapter(object: &Py<PyBackend>, py: Python<'_>) -> Arc<dyn Backend> {
     Arc::new(Adapter { object: object.clone_ref(py) })
 }
 
-/// The Python object that a backend is, if it is one.
+/// The Python object of a backend, if it is a Python backend.
 pub(crate) fn to_object<'py>(py: Python<'py>, backend: &dyn Backend) -> Option<Bound<'py, PyBackend>> {
     let adapter = backend.as_any().downcast_ref::<Adapter>()?;
     Some(adapter.object.bind(py).clone())
 }
 
-/// Whether a backend's class has a callback of its own; one that hides it has none.
+/// Whether a backend's class overrides a callback. A class that hides it from look-up does not.
 fn defines(backend: &Bound<'_, PyBackend>, callback: &str) -> bool {
     let find = || -> PyResult<bool> {
         let own = backend.get_type().getattr(callback)?;
@@ -84,16 +84,16 @@ fn defines(backend: &Bound<'_, PyBackend>, callback: &str) -> bool {
     asked(backend.py(), find()).unwrap_or(false)
 }
 
-/// What a tensor's backend stores, where the backend is written in Python.
+/// The data of a tensor on a Python backend; `None` for other backends.
 ///
 /// # Errors
-/// When it was freed.
+/// The data was freed.
 pub(crate) fn data<'py>(py: Python<'py>, tensor: &Tensor) -> Option<Result<Bound<'py, PyAny>>> {
     let buffer = tensor.buffer()?.as_any().downcast_ref::<PythonBuffer>()?;
     Some(buffer.data("data").map(|data| data.into_bound(py)))
 }
 
-/// An exception of Python's as an error of the core's, which carries it to where it becomes one again.
+/// A Python exception as an error of the core. The error carries the exception, which is raised again later.
 pub(crate) fn carry(fault: impl Into<Fault>) -> Error {
     match fault.into() {
         Fault::Core(error) => error,
@@ -103,12 +103,12 @@ pub(crate) fn carry(fault: impl Into<Fault>) -> Error {
     }
 }
 
-/// Calls Python from inside the core.
+/// Calls Python from within the core.
 pub(crate) fn enter<T>(body: impl FnOnce(Python<'_>) -> Fallible<T>) -> Result<T> {
     trace::suspended(|| away::attach(|py| body(py).map_err(carry)))
 }
 
-/// A Python object as the core's backend.
+/// A Python object as a backend of the core.
 struct Adapter {
     object: Py<PyBackend>,
 }
@@ -120,7 +120,7 @@ impl fmt::Debug for Adapter {
 }
 
 impl Adapter {
-    /// The one result of a callback as a buffer.
+    /// The only result of a callback, as a buffer.
     fn adopt<'py>(
         &self,
         py: Python<'py>,
@@ -186,7 +186,7 @@ impl Backend for Adapter {
         if let Some(&known) = object.has_blocks.get() {
             return known;
         }
-        // Computed without holding the cell: looking for an attribute may run Python code.
+        // Computed outside of `get_or_init`: looking up an attribute may run Python code.
         let found = Python::attach(|py| defines(self.object.bind(py), "block"));
         *object.has_blocks.get_or_init(|| found)
     }
@@ -202,7 +202,7 @@ impl Backend for Adapter {
         if self.object.is(&other.object) {
             return true;
         }
-        // Backends that cannot be compared are different ones.
+        // Backends whose comparison fails count as different.
         let compare =
             || Python::attach(|py| asked(py, self.object.bind(py).eq(&other.object)).unwrap_or(false));
         trace::suspended(compare)

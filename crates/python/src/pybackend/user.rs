@@ -1,4 +1,4 @@
-//! Blocks of the user's on backends of Python's: the callback that knows the tag, and the default for it.
+//! User-defined blocks on Python backends: the callback for a tag, and its default.
 
 use std::sync::{Arc, OnceLock};
 
@@ -23,8 +23,8 @@ use crate::jit::{Borrowed, wrap};
 use crate::misuse::Misuse;
 use crate::ops;
 
-/// What a block is on a backend of Python's that has a callback for it: one of the tag's own name where the tag is
-/// a str, else the one for blocks. Nothing on any other backend.
+/// The results of a block from a Python backend's callback: the callback named by the tag if the tag is a
+/// str, else the callback for blocks. `None` on other backends, and without such a callback.
 pub(crate) fn native(
     py: Python<'_>,
     backend: &Arc<dyn Backend>,
@@ -76,7 +76,7 @@ pub(crate) fn native(
     adopted.collect::<Fallible<_>>().map(Some)
 }
 
-/// The callback of a name that a backend's class adds to those of the base class.
+/// The callback of a name, if the backend's class adds it to those of the base class or overrides it.
 fn own_callback<'py>(backend: &Bound<'py, PyBackend>, name: &str) -> Option<(String, Bound<'py, PyAny>)> {
     let py = backend.py();
     let is_own = match base_class(py).and_then(|base| base.getattr_opt(name)) {
@@ -91,7 +91,8 @@ fn own_callback<'py>(backend: &Bound<'py, PyBackend>, name: &str) -> Option<(Str
     callback.is_callable().then(|| (name.to_owned(), callback))
 }
 
-/// The results of a callback one by one: a tuple of them, or the container that the block gives.
+/// The flattened results of a callback, which returns a tuple of them or the container that the block
+/// returns.
 fn leaves_of<'py>(
     py: Python<'py>,
     backend: &Bound<'py, PyBackend>,
@@ -118,7 +119,7 @@ fn leaves_of<'py>(
     Err(Misuse::CallbackResult { callback, backend, got: convert::describe(&result)?, expected }.into())
 }
 
-/// The default of a user's block: `fun(tag, *args)`.
+/// The default of a user-defined block: `fun(tag, *args)`.
 #[pyclass(frozen, module = "defn._core")]
 pub(super) struct UserDefault {
     backend: Py<PyBackend>,
@@ -163,7 +164,7 @@ impl UserDefault {
             on_backend("block", &here, &mut tensors)?;
             if self.program.get().is_none() {
                 let compiled = evaluator().compile(self.region.clone(), Checks::default())?;
-                // Another thread may have been first, with the same program.
+                // Another thread may have set the same program first.
                 let _ = self.program.set(compiled);
             }
             let program = self.program.get().expect("it was set");

@@ -59,7 +59,7 @@ impl ShardedFunction {
         function_name(self.0.jitted.get().fun(py))
     }
 
-    /// A call taken apart, with the spec of each leaf. What is given by name is whole on every device.
+    /// The flattened call, with the spec of each leaf. Keyword arguments are replicated on every device.
     fn take_apart<'py>(
         &self,
         args: &Bound<'py, PyTuple>,
@@ -82,7 +82,7 @@ impl ShardedFunction {
         for (at, (range, input)) in arguments.positional.iter().zip(&self.0.inputs).enumerate() {
             match input {
                 Specs::One(spec) => specs.extend(std::iter::repeat_n(spec.clone(), range.len())),
-                // A parameter that is static as a whole has no tensor to lay anywhere.
+                // A parameter that is entirely static has no tensors to distribute.
                 Specs::List(_) | Specs::Dict(_) if range.is_empty() => {}
                 Specs::List(_) | Specs::Dict(_) => {
                     let what = format!("argument {}", jitted.argument_name(py, at));
@@ -94,7 +94,7 @@ impl ShardedFunction {
         Ok((flat, specs))
     }
 
-    /// The type of the block of a leaf; `position` is that of the leaf among those of the call.
+    /// The block type of a leaf; `position` is the leaf's index in the call.
     fn block(
         &self,
         py: Python<'_>,
@@ -112,7 +112,7 @@ impl ShardedFunction {
         Ok(spec.block(mesh, &format!("argument {}", places[position]), ty)?)
     }
 
-    /// A leaf as a tensor of the mesh.
+    /// Distributes a leaf over the mesh.
     fn lay(&self, py: Python<'_>, flat: &Flat<'_>, position: usize, spec: &Spec) -> Fallible<Tensor> {
         let leaf = &flat.leaves[position];
         let whole = match leaf.cast::<PySharded>() {
@@ -139,7 +139,7 @@ impl ShardedFunction {
         })?)
     }
 
-    /// What the function returned, with the blocks of each tensor as one.
+    /// The function's result, in which the blocks of each tensor are combined into a sharded tensor.
     fn wrap<'py>(&self, result: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
         let py = result.py();
         let mut specs = Vec::new();
@@ -237,7 +237,8 @@ impl ShardedFunction {
             let mut leaves = Vec::with_capacity(specs.len());
             for (position, spec) in specs.iter().enumerate() {
                 let leaf = &flat.leaves[position];
-                // A number is one on every device, and takes on the dtype of what it meets there.
+                // A plain number is replicated on every device, and takes the dtype of its other operands
+                // there.
                 if let Some(model) = number_model(leaf)? {
                     self.block(py, &flat, position, spec, model.ty())?;
                     leaves.push(leaf.clone());
@@ -272,18 +273,18 @@ impl ShardedFunction {
         })
     }
 
-    /// The mesh whose devices run it.
+    /// The mesh on which it runs.
     #[getter]
     fn mesh(&self) -> PyMesh {
         PyMesh { place: self.0.mesh.clone() }
     }
 
-    /// How many calls found a compiled version, and how many compiled one, as of any definition.
+    /// The numbers of calls that found or compiled a version, as for any definition.
     fn cache_info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.jitted(py).call_method0(intern!(py, "cache_info"))
     }
 
-    /// Forgets every compiled version.
+    /// Drops all compiled versions.
     fn cache_clear(&self, py: Python<'_>) -> PyResult<()> {
         self.jitted(py).call_method0(intern!(py, "cache_clear")).map(|_| ())
     }

@@ -1,4 +1,4 @@
-//! Meshes as Python has them.
+//! Meshes as Python objects.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -24,11 +24,12 @@ pub(crate) struct PyMesh {
     pub(crate) place: Arc<MeshBackend>,
 }
 
-/// The compiler for a mesh, as the definition behind a sharded function is given it: what users write is no compiler.
+/// The compiler for a mesh, as it is passed to the definition of a sharded function. Users cannot pass it as
+/// a compiler.
 #[pyclass(frozen, module = "defn._core")]
 pub(crate) struct Over(pub(crate) Py<PyMesh>);
 
-/// The axes of a dict from names to sizes.
+/// The axes in a dict from names to sizes.
 fn axes(value: &Bound<'_, PyAny>) -> Fallible<Vec<(Name, usize)>> {
     let required = "a dict from the names of axes to how many devices are along each";
     let Ok(dict) = value.cast::<PyDict>() else {
@@ -47,7 +48,7 @@ fn axes(value: &Bound<'_, PyAny>) -> Fallible<Vec<(Name, usize)>> {
     Ok(axes)
 }
 
-/// A device: a backend object, what `dn.devices()` lists, or a number among those of a client.
+/// A device: a backend object, an entry of `dn.devices()`, or an index in a client.
 fn device(value: &Bound<'_, PyAny>, client: Option<&str>) -> Fallible<Arc<PjrtBackend>> {
     let py = value.py();
     if let Some(id) = convert::index(value)? {
@@ -112,7 +113,7 @@ impl PyMesh {
         })
     }
 
-    /// How many devices there are along each axis.
+    /// The number of devices along each axis.
     #[getter]
     fn axes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let axes = PyDict::new(py);
@@ -122,14 +123,14 @@ impl PyMesh {
         Ok(axes)
     }
 
-    /// The devices, those along the last axis next to each other.
+    /// The devices in row-major order of the axes.
     #[getter]
     fn devices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let devices = self.place.places().iter().map(|device| place::object(py, &**device));
         PyTuple::new(py, devices.collect::<PyResult<Vec<_>>>()?)
     }
 
-    /// How many devices there are.
+    /// The number of devices.
     #[getter]
     fn size(&self) -> usize {
         self.place.mesh().count()

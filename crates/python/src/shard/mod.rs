@@ -1,4 +1,4 @@
-//! Functions that the devices of a mesh run together: meshes, tensors that lie on them in blocks, and the calls.
+//! Functions that run on all devices of a mesh: meshes, sharded tensors, and the calls.
 
 mod function;
 mod mesh;

@@ -1,4 +1,4 @@
-//! Tensors that lie in blocks on the devices of a mesh.
+//! Sharded tensors, stored in blocks on the devices of a mesh.
 
 use std::sync::Arc;
 
@@ -22,22 +22,22 @@ use crate::tensor::PyTensor;
 /// A tensor in blocks, one on each device of a mesh.
 #[pyclass(frozen, weakref, name = "Sharded", module = "defn")]
 pub(crate) struct PySharded {
-    /// The blocks, as one tensor of the mesh.
+    /// The blocks, as one tensor on the mesh backend.
     pub(super) block: Tensor,
     pub(super) place: Arc<MeshBackend>,
     pub(super) spec: Spec,
-    /// The type of the whole.
+    /// The type of the whole tensor.
     pub(super) ty: TensorType,
 }
 
-/// What any function but those that are sharded has against such a tensor.
+/// The error of functions that do not take sharded tensors: only sharded functions do.
 #[cold]
 pub(crate) fn refuse(op: &str, sharded: &PySharded) -> Fault {
     Error::from(MeshError::Blocks { op: op.to_owned(), got: sharded.ty.clone() }).into()
 }
 
 impl PySharded {
-    /// The whole, on the host.
+    /// The whole tensor, gathered on the host.
     pub(super) fn whole(&self, py: Python<'_>) -> Fallible<Tensor> {
         let gather = || -> Result<Tensor> {
             let host = place::host();
@@ -50,7 +50,7 @@ impl PySharded {
         Ok(away::detach(py, gather)?)
     }
 
-    /// A tensor of the whole's type, which answers what that says.
+    /// A template of the whole tensor's type, for queries of the type.
     fn model<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         Ok(Bound::new(py, PyTensor::new(Tensor::template(self.ty.clone())))?.into_any())
     }
@@ -62,7 +62,7 @@ impl PySharded {
 
 #[pymethods]
 impl PySharded {
-    /// The sizes of the whole.
+    /// The sizes of the whole tensor.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.model(py)?.getattr(intern!(py, "shape"))
@@ -86,19 +86,19 @@ impl PySharded {
         self.ty.shape.rank()
     }
 
-    /// The mesh that the blocks lie on.
+    /// The mesh on which the blocks are stored.
     #[getter]
     fn mesh(&self) -> PyMesh {
         PyMesh { place: self.place.clone() }
     }
 
-    /// Over which axes of the mesh each axis is laid.
+    /// For each axis, the axes of the mesh over which it is sharded.
     #[getter]
     fn spec<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         spec::object(py, &self.spec)
     }
 
-    /// The block of each device, where it is.
+    /// The block of each device, on that device.
     #[getter]
     fn blocks<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyTuple>> {
         guard(|| {
@@ -107,12 +107,12 @@ impl PySharded {
         })
     }
 
-    /// The whole as a tensor on the host.
+    /// The whole tensor on the host.
     fn to_tensor(&self, py: Python<'_>) -> Fallible<PyTensor> {
         guard(|| Ok(PyTensor::new(self.whole(py)?)))
     }
 
-    /// The whole as a NumPy array.
+    /// The whole tensor as a NumPy array.
     fn to_numpy<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyAny>> {
         let whole = Bound::new(py, self.to_tensor(py)?)?;
         Ok(whole.call_method0(intern!(py, "to_numpy"))?)
@@ -147,7 +147,7 @@ impl PySharded {
         Ok(format!("Sharded({}, spec={}, mesh={})", self.ty, self.spec(py)?.repr()?, mesh.repr()?))
     }
 
-    // Operators, each of which is refused in the name of its function.
+    // Operators. Each raises an error that names its function.
 
     fn __add__(&self, _other: &Bound<'_, PyAny>) -> Fallible<Py<PyAny>> {
         self.refused("add")

@@ -1,4 +1,4 @@
-//! How arguments and results are laid over a mesh, as Python says it.
+//! Parsing of sharding specs for arguments and results.
 
 use defn_core::Name;
 use defn_core::mesh::{Mesh, Spec};
@@ -31,8 +31,10 @@ fn entry(value: &Bound<'_, PyAny>) -> Option<Vec<Name>> {
 }
 
 impl Specs {
+    /// Parses the spec of an argument or a result.
+    ///
     /// # Errors
-    /// What is no spec, and an axis that the mesh does not have.
+    /// A value that is not a spec, and an axis that the mesh does not have.
     pub(super) fn parse(what: &str, value: &Bound<'_, PyAny>, mesh: &Mesh) -> Fallible<Specs> {
         if value.is_none() {
             return Ok(Specs::One(Spec::default()));
@@ -57,7 +59,7 @@ impl Specs {
     /// Appends the spec of each leaf of a value; `what` is its name in messages.
     ///
     /// # Errors
-    /// A value that is no container, or one of other parts.
+    /// A value that is not a container, or a container with other parts.
     pub(super) fn assign(&self, what: &str, value: &Bound<'_, PyAny>, specs: &mut Vec<Spec>) -> Fallible<()> {
         match self {
             Specs::One(spec) => {
@@ -114,7 +116,7 @@ fn misfit(what: &str, value: &Bound<'_, PyAny>, required: &str) -> Fallible<crat
     Ok(Misuse::BadArgument { op, what, got, required: required.to_owned() }.into())
 }
 
-/// A spec as Python has it.
+/// A spec as a Python object.
 pub(super) fn object<'py>(py: Python<'py>, spec: &Spec) -> PyResult<Bound<'py, PyTuple>> {
     let entry = |names: &Vec<Name>| -> PyResult<Bound<'py, PyAny>> {
         match &names[..] {

@@ -1,4 +1,4 @@
-//! Which leaves belong to which argument of a call.
+//! The leaves of each argument of a call.
 
 use std::ops::Range;
 
@@ -6,14 +6,14 @@ use pyo3::prelude::*;
 
 use super::{Cursor, Tree};
 
-/// The leaves of each positional argument, and of each keyword by its name.
+/// The leaves of each positional argument, and of each keyword argument by name.
 pub(crate) struct Arguments {
     pub(crate) positional: Vec<Range<usize>>,
     pub(crate) named: Vec<(String, Range<usize>)>,
 }
 
 impl Tree {
-    /// The arguments of a call that was taken apart as a tuple and a dict.
+    /// The arguments of a call that was flattened as a tuple and a dict.
     pub(crate) fn arguments(&self, py: Python<'_>) -> Arguments {
         let (mut cursor, mut leaves) = (Cursor::default(), 0);
         let mut next = |cursor: &mut Cursor| {
@@ -35,8 +35,8 @@ impl Tree {
         Arguments { positional, named }
     }
 
-    /// The place of every leaf of such a call, such as `model.weights`, for messages; `name` names the positional
-    /// arguments.
+    /// The path of each leaf of such a call, such as `model.weights`, for messages; `name` names the
+    /// positional arguments.
     pub(crate) fn argument_places(
         &self,
         py: Python<'_>,

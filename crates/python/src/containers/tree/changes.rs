@@ -1,4 +1,4 @@
-//! Where two structures differ, place by place.
+//! The differences between two structures, with the path of each.
 
 use defn_core::Tensor;
 use defn_core::vectorize::type_text;
@@ -11,28 +11,28 @@ use super::{Cursor, Held, Tag, Tree};
 use crate::convert;
 use crate::error::asked;
 
-/// What of a place differs, apart from the types of tensors.
+/// The property that differs at a path, apart from tensor types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Aspect {
-    /// What it is at all: a tensor, a static value, a container, or nothing.
+    /// The kind of value: a tensor, a static value, a container, or nothing.
     Kind,
     /// The class of a container or of a static value.
     Class,
-    /// How many entries there are.
+    /// The number of entries.
     Length,
     /// The keys of a dict, or their order.
     Keys,
-    /// The order of what is given by name.
+    /// The order of keyword arguments.
     Order,
-    /// What a static value equals.
+    /// The value of a static value.
     Value,
-    /// Which object it is.
+    /// The identity of the object.
     Object,
     /// The code of a function.
     Function,
 }
 
-/// Where a value stands: a root, and steps from it.
+/// The path of a value: a root, and steps from it.
 pub(crate) enum Place<'a> {
     Root(&'a dyn Fn() -> String),
     Entry(&'a Place<'a>, usize),
@@ -41,7 +41,7 @@ pub(crate) enum Place<'a> {
 }
 
 impl Place<'_> {
-    /// The place as Python writes it: `x["w"][0].bias`.
+    /// The path as Python writes it: `x["w"][0].bias`.
     pub(crate) fn text(&self, py: Python<'_>) -> String {
         match self {
             Place::Root(name) => name(),
@@ -52,13 +52,13 @@ impl Place<'_> {
     }
 }
 
-/// Who is told about what two structures have in common and what differs.
+/// The receiver of a comparison: it gets the common leaves and the differences of two structures.
 pub(crate) trait Compare {
-    /// Whether nothing more is wanted.
+    /// Whether the receiver needs no further differences.
     fn is_full(&self) -> bool;
-    /// At one place, both have a leaf: these ones.
+    /// Both structures have a leaf at this path; `old` and `new` are their indices.
     fn leaves(&mut self, place: &Place<'_>, old: usize, new: usize);
-    /// Something else differs, and with it so many leaves.
+    /// Another property differs; the difference covers `leaves` leaves.
     fn differ(&mut self, place: &Place<'_>, aspect: Aspect, leaves: usize, texts: (String, String));
     /// The type of a leaf of the old structure, for texts.
     fn old_leaf(&self, leaf: usize) -> String;
@@ -66,7 +66,7 @@ pub(crate) trait Compare {
     fn new_leaf(&self, leaf: usize) -> String;
 }
 
-/// The place of a subtree: its first word, and its first leaf.
+/// The position of a subtree: its first word and its first leaf.
 #[derive(Clone, Copy, Default)]
 struct At {
     cursor: Cursor,
@@ -80,14 +80,14 @@ struct Sides<'a, 'py> {
     new: &'a Tree,
 }
 
-/// What of a call an argument is: by position or by name.
+/// An argument of a call, by position or by name.
 struct Given {
     name: String,
     at: At,
 }
 
 impl Tree {
-    /// Compares the arguments of two calls, each by its name; `name` names the positional ones.
+    /// Compares the arguments of two calls by name; `name` names the positional ones.
     pub(crate) fn compare_calls(
         &self,
         py: Python<'_>,
@@ -144,7 +144,8 @@ impl Tree {
         sides.walk(&Place::Root(root), &mut At::default(), &mut At::default(), to)
     }
 
-    /// Compares two tuples or dicts whose entries have names of their own; other values as they are.
+    /// Compares two tuples or dicts whose entries have their own names; other values are compared as in
+    /// [`Tree::compare_values`].
     pub(crate) fn compare_entries(
         &self,
         py: Python<'_>,
@@ -190,12 +191,12 @@ impl Tree {
         Ok(given)
     }
 
-    /// The whole, shortly, with the types of its leaves.
+    /// A short text of the whole structure with the types of its leaves.
     pub(crate) fn whole(&self, py: Python<'_>, leaves: &[Tensor]) -> PyResult<String> {
         self.summary(py, At::default(), &|leaf| type_text(&leaves[leaf]))
     }
 
-    /// What stands at a place, shortly: a type, a value, or the class of a container.
+    /// A short text of the value at a position: a type, a value, or the class of a container.
     fn summary(&self, py: Python<'_>, at: At, leaf: &dyn Fn(usize) -> String) -> PyResult<String> {
         let mut cursor = at.cursor;
         let (tag, _) = self.read(&mut cursor);
@@ -212,7 +213,7 @@ impl Tree {
         })
     }
 
-    /// The name of the class of the container at a place.
+    /// The class name of the container at a position.
     fn class_name(&self, py: Python<'_>, at: At) -> PyResult<String> {
         let mut cursor = at.cursor;
         let (tag, _) = self.read(&mut cursor);
@@ -240,7 +241,7 @@ impl Sides<'_, '_> {
         Ok(true)
     }
 
-    /// Compares what stands at two places, and moves past it.
+    /// Compares the values at two positions, and moves past them.
     fn walk(&self, place: &Place<'_>, a: &mut At, b: &mut At, to: &mut dyn Compare) -> PyResult<()> {
         if to.is_full() {
             return Ok(());
@@ -372,7 +373,7 @@ impl Sides<'_, '_> {
             (Held::Value(_), Held::Value(_)) => (Aspect::Value, before, after),
             _ => (Aspect::Object, before, after),
         };
-        // What cannot be told apart by its text is at least another one.
+        // If both texts are equal, the second one says "another".
         let after = if before == after { another(&after) } else { after };
         to.differ(place, aspect, 1, (before, after));
         Ok(())
@@ -409,7 +410,7 @@ fn field_names(class: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
 }
 
 impl Held {
-    /// The object as a text for sentences: a value, a function by its name, another object by its class.
+    /// The object as a phrase: a value, a function by its name, another object by its class.
     fn text(&self, py: Python<'_>) -> String {
         match self {
             Held::Value(value) => value_text(value.bind(py)),
@@ -439,7 +440,7 @@ fn class_text(object: &Bound<'_, PyAny>) -> String {
     object.get_type().name().map(|name| name.to_string()).unwrap_or_else(|_| "object".to_owned())
 }
 
-/// A function or its code by name.
+/// A function or a code object, by name.
 fn function_text(function: &Bound<'_, PyAny>) -> String {
     let py = function.py();
     let name = function
@@ -463,12 +464,12 @@ pub(crate) fn any_text(value: &Bound<'_, PyAny>) -> String {
     }
 }
 
-/// A qualified name without the functions that it was defined in.
+/// A qualified name without its enclosing functions.
 pub(crate) fn local_name(name: &str) -> &str {
     name.rsplit("<locals>.").next().unwrap_or(name)
 }
 
-/// A static value as text, shortened. Where Python would print an address, its class stands.
+/// A static value as text, shortened. If its `repr` contains an address, the class name is used instead.
 pub(crate) fn value_text(value: &Bound<'_, PyAny>) -> String {
     let py = value.py();
     if let Ok(text) = value.cast_exact::<PyString>()
@@ -486,18 +487,18 @@ pub(crate) fn value_text(value: &Bound<'_, PyAny>) -> String {
     }
     match (shows_address(), asked(py, convert::text(value))) {
         (Ok(false), Some(text)) => shortened(text),
-        // An error of the user's `__repr__` is none of the call's.
+        // An error of the user's `__repr__` must not fail the call.
         _ => with_article(&class_text(value)),
     }
 }
 
-/// A name behind its article: a `Model`, an `Array`.
+/// A name with its article: a `Model`, an `Array`.
 pub(crate) fn with_article(name: &str) -> String {
     let vowel = name.chars().next().is_some_and(|c| "aeiouAEIOU".contains(c));
     format!("{} {name}", if vowel { "an" } else { "a" })
 }
 
-/// What is not the same as something of the same text.
+/// The phrase for an object that differs from another one with the same text.
 fn another(text: &str) -> String {
     let bare = ["a ", "an ", "the function ", "the class "].iter().find_map(|lead| text.strip_prefix(lead));
     format!("another {}", bare.unwrap_or(text))

@@ -1,4 +1,4 @@
-//! Structures that outlive the call that they were made of.
+//! Structures that outlive the call for which they were built.
 
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
@@ -9,7 +9,7 @@ use pyo3::types::{PyType, PyWeakrefMethods, PyWeakrefReference};
 use super::{Held, Tag, Tree};
 
 impl Tree {
-    /// The structure of a value that is told apart by identity.
+    /// The structure of a static value that is compared by identity.
     pub(crate) fn of_object(py: Python<'_>, object: &Py<PyAny>) -> Tree {
         let mut tree = Tree::default();
         tree.node(Tag::Static, 0);
@@ -17,14 +17,15 @@ impl Tree {
         tree
     }
 
-    /// The same structure for a key that outlives the call: objects that are told apart by identity are held
-    /// weakly where Python lets them be, functions by their code.
+    /// The structure in a form for keys that outlive the call: objects that are compared by identity are held
+    /// by weak references where their class allows it, functions by their code.
     pub(crate) fn kept(self, py: Python<'_>) -> PyResult<Tree> {
         let held = self.held.into_iter().map(|held| held.kept(py)).collect::<PyResult<_>>()?;
         Ok(Tree { words: self.words, held })
     }
 
-    /// Whether an object is gone that was told apart by identity, so that no call can have this structure.
+    /// Whether an object that is compared by identity no longer exists, so that no call can have this
+    /// structure.
     pub(crate) fn is_gone(&self, py: Python<'_>) -> bool {
         self.held.iter().any(|held| match held {
             Held::Weak(reference, _) => reference.bind(py).upgrade().is_none(),
@@ -32,7 +33,7 @@ impl Tree {
         })
     }
 
-    /// Shows the garbage collector what is held.
+    /// Reports the held objects to the garbage collector.
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.held.iter().try_for_each(|held| visit.call(held.object()))
     }
@@ -44,7 +45,7 @@ impl Held {
             Held::Function(function) => {
                 return Ok(Held::Code(function.bind(py).getattr(intern!(py, "__code__"))?.unbind()));
             }
-            // Classes are kept by those that are known already.
+            // Classes are held by strong references.
             Held::Identity(object) | Held::Value(object) if object.bind(py).is_instance_of::<PyType>() => {
                 return Ok(self);
             }
@@ -62,7 +63,7 @@ impl Held {
     }
 }
 
-/// Whether a value equals itself alone.
+/// Whether a value compares by identity, with the `__eq__` of `object`.
 fn is_told_by_identity(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = value.py();
     let own = value.get_type().getattr(intern!(py, "__eq__"))?;

@@ -1,11 +1,11 @@
-//! Structures that differ in the order of the keys of dicts at most.
+//! Structures that are equal up to the order of dict keys.
 
 use pyo3::prelude::*;
 
 use super::{Cursor, Tag, Tree};
 
 impl Tag {
-    /// How many objects a node of this count carries.
+    /// The number of objects that a node with this count holds.
     pub(super) fn held(self, count: usize) -> usize {
         match self {
             Tag::Leaf | Tag::Tuple | Tag::List => 0,
@@ -15,7 +15,7 @@ impl Tag {
         }
     }
 
-    /// How many structures follow a node of this count.
+    /// The number of child structures that follow a node with this count.
     pub(super) fn children(self, count: usize) -> usize {
         match self {
             Tag::Mapping => 1,
@@ -32,8 +32,8 @@ impl Tag {
 }
 
 impl Tree {
-    /// Where the leaves of this structure are among those of another that differs in the order of the keys of
-    /// dicts at most; nothing where it differs otherwise.
+    /// For each leaf of this structure, its index in `other`, which may differ in the order of dict keys;
+    /// `None` if they differ in anything else.
     pub(crate) fn places_in(&self, py: Python<'_>, other: &Tree) -> PyResult<Option<Vec<usize>>> {
         let mut places = Vec::new();
         let (mut here, mut there, mut leaf) = (Cursor::default(), Cursor::default(), 0);
@@ -96,7 +96,7 @@ impl Tree {
         Ok(true)
     }
 
-    /// Moves a place past the structure that begins there, and counts its leaves.
+    /// Moves the cursor past the structure that begins there, and counts its leaves.
     pub(super) fn skip(&self, cursor: &mut Cursor, leaves: &mut usize) {
         let (tag, count) = self.read(cursor);
         cursor.held += tag.held(count);
