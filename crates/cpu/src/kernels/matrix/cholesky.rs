@@ -144,8 +144,8 @@ multiplying! {
 }
 
 multiplying! {
-    /// Solves for a group of rows of a panel: X in X U = B. U, the transposed factor of the square, is the upper
-    /// triangle of `square`, conjugated.
+    /// Solves X L* = B for a group of rows of a panel, where L* is the adjoint of the diagonal square's factor.
+    /// `square` holds the transpose of L.
     fn solve[P; T: Field] of [T] (square: &[T], step: usize, panel: &mut [T]) {
         let mut factors = [T::ZERO; WIDE];
         for j in 0..panel.len() / ROWS {

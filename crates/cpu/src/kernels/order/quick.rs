@@ -283,7 +283,8 @@ struct Part {
 #[inline(always)]
 unsafe fn sort_serially<V: Vector>(keys: *mut V::Key, tmp: *mut V::Key, len: usize) {
     let whole = Part { start: 0, len, moved: false, patience: 2 * (len | 1).ilog2() };
-    // The longer part waits, so each waiting part is at most half as long as the one that waits below it.
+    // The longer part waits and the shorter one is split further. So the part that is split at least halves each time,
+    // and at most log2(`len`) parts wait.
     let mut waiting = [whole; usize::BITS as usize];
     let mut count = 1;
     while count > 0 {
