@@ -1,8 +1,8 @@
-//! Transforms of lines that no cache holds: columns of a matrix, turned, then its rows.
+//! Transforms of lines that exceed the caches: first the columns of a matrix, then its rows.
 //!
-//! A line of `n1 * n2` elements, seen as a matrix of `n1` rows, is transformed along its columns, each product is
-//! turned by a root of unity, and what comes out is transformed along the rows (Bailey, "FFTs in external or
-//! hierarchical memory", 1990). Strips of columns lie side by side in the cache and are shared by the threads.
+//! A line of `n1 * n2` elements is viewed as a matrix of `n1` rows. Its columns are transformed, the results are
+//! multiplied by roots of unity (twiddle factors), and then the rows are transformed (Bailey, "FFTs in external or
+//! hierarchical memory", 1990). Threads share strips of columns, which are copied to a cache-sized workspace.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -18,21 +18,21 @@ use crate::kernels::simd::vectorized;
 use crate::kernels::{Element, scratch};
 use crate::par::Par;
 
-/// Lines of at least so many elements are split.
+/// Lines of at least this number of elements are split.
 const LONG: usize = 1 << 16;
 
-/// Columns in the workspace begin so many elements after their neighbours end, so that equal rows of them do not
-/// share the few places that a cache has for addresses of equal lower bits.
+/// Gap between the columns of the workspace. It prevents equal rows of several columns from competing for the same
+/// cache sets, which hold few addresses with equal low bits.
 pub(super) const GAP: usize = 8;
 
-/// How a long line is transformed.
+/// The two-step transform of a long line.
 pub(super) struct Split<T: Part> {
     columns: Arc<dyn Fft<T>>,
     rows: Arc<dyn Fft<T>>,
     roots: Roots,
 }
 
-/// Memory of a result that threads share, each a part of its own.
+/// Memory of a result, of which each thread writes its own part.
 struct Target<T>(*mut MaybeUninit<Complex<T>>);
 
 // SAFETY: threads write disjoint parts.
@@ -40,10 +40,10 @@ unsafe impl<T: Send> Sync for Target<T> {}
 
 impl<T> Target<T> {
     /// # Safety
-    /// The range is inside the memory, and nobody else uses it meanwhile.
+    /// The range is inside the memory, and no other thread uses it during the borrow.
     #[expect(clippy::mut_from_ref, reason = "the caller keeps parts disjoint")]
     unsafe fn part(&self, start: usize, len: usize) -> &mut [MaybeUninit<Complex<T>>] {
-        // SAFETY: as the caller promises.
+        // SAFETY: as the caller guarantees.
         unsafe { std::slice::from_raw_parts_mut(self.0.add(start), len) }
     }
 }
@@ -52,7 +52,7 @@ impl<T: Part> Split<T>
 where
     Complex<T>: Element,
 {
-    /// How lines of a length are split, if they are long and of small factors.
+    /// The split of lines of a length, if they are long and have only small prime factors.
     ///
     /// # Errors
     /// When there is no memory for the plan.
@@ -69,13 +69,13 @@ where
         Ok(Some(Split { columns, rows, roots: Roots::new(length, op) }))
     }
 
-    /// The elements of a thread's workspace.
+    /// The number of elements of a thread's workspace.
     fn piece(&self) -> usize {
         let room = |plan: &Arc<dyn Fft<T>>| SIDE * (plan.len() + GAP) + plan.get_inplace_scratch_len();
         room(&self.columns).max(room(&self.rows))
     }
 
-    /// The elements that [`run`](Split::run) needs.
+    /// The number of elements that [`run`](Split::run) needs.
     pub(super) fn scratch(&self, par: Par) -> usize {
         let (piece, width) = (self.piece(), size_of::<Complex<T>>());
         let (columns, rows) = (self.columns.len(), self.rows.len());
@@ -83,8 +83,8 @@ where
         piece * scratch::count(tasks, piece * width, columns * rows * width, par)
     }
 
-    /// Transforms a line, of which `read` gives the elements from a place on, and writes it to `out`, scaled. The
-    /// memory is as [`scratch`](Split::scratch) says.
+    /// Transforms a line and writes it, scaled, to `out`. `read` provides the elements from a position on. `memory` has
+    /// the size that [`scratch`](Split::scratch) returns.
     pub(super) fn run(
         &self,
         read: impl Fn(usize, &mut [Complex<T>]) + Sync,
@@ -103,7 +103,7 @@ where
                 let line = &mut line[..n1];
                 self.columns.process_with_scratch(line, scratch);
                 turn(&self.roots, first + column, line);
-                // SAFETY: each column belongs to one strip, and so does the row of the result that it becomes.
+                // SAFETY: each column belongs to one strip, and so does the row of the result that it is written to.
                 unsafe { target.part((first + column) * n1, n1) }.write_copy_of_slice(line);
             }
         });
@@ -112,7 +112,7 @@ where
             // SAFETY: each column belongs to one strip.
             let part = |row: usize| unsafe { target.part(row * n1 + first, width) };
             gather(block, n2 + GAP, n2, width, |row, elements| {
-                // SAFETY: all of it was written before.
+                // SAFETY: the first pass wrote all of it.
                 elements.copy_from_slice(unsafe { part(row).assume_init_ref() });
             });
             for line in block.chunks_exact_mut(n2 + GAP) {
@@ -127,8 +127,8 @@ where
         });
     }
 
-    /// Calls `work(first, block, scratch)` for strips of columns from the first one on, of which there are
-    /// `count`, with room for them and for the plan.
+    /// Calls `work(first, block, scratch)` for strips of the `count` columns, from column `first` on. `block` has room
+    /// for the columns, `scratch` for the plan.
     fn strips(
         &self,
         plan: &Arc<dyn Fft<T>>,
@@ -139,7 +139,7 @@ where
     ) {
         let line = plan.len() + GAP;
         let zero = Complex::new(T::zero(), T::zero());
-        // A thread keeps its columns for some strips.
+        // A task consists of several adjacent strips.
         let run = 4 * SIDE;
         scratch::share(par, count.div_ceil(run), (memory, self.piece()), |own, tasks| {
             let own = &mut own[..SIDE * line + plan.get_inplace_scratch_len()];
@@ -156,7 +156,7 @@ where
 }
 
 vectorized! {
-    /// Turns the frequencies of a column, each by the root of the column's number times its own.
+    /// Multiplies each frequency of a column by the root to the power of the column's number times the frequency's.
     fn turn[T: Part] of [T] (roots: &Roots, column: usize, line: &mut [Complex<T>]) {
         let (mut re, mut im) = ([0.0; RUN], [0.0; RUN]);
         for (at, (re, im)) in re.iter_mut().zip(&mut im).enumerate() {
@@ -198,7 +198,7 @@ pub(super) fn gather<T: Part>(
     }
 }
 
-/// Gives rows of `width` elements of columns that are `stride` elements apart.
+/// Passes rows of `width` elements to `write`, from columns `stride` elements apart.
 pub(super) fn scatter<T: Part>(
     block: &[Complex<T>],
     stride: usize,

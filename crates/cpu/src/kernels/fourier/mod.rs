@@ -1,4 +1,4 @@
-//! Discrete Fourier transforms of lines, by rustfft.
+//! Discrete Fourier transforms along an axis, by rustfft.
 
 mod long;
 mod plan;
@@ -25,7 +25,7 @@ use plan::plan;
 /// Elements that one thread transforms at a time, unless a line is longer.
 const CHUNK: usize = 1 << 14;
 
-/// Lines across an axis are moved side by side, as many as fill a cache line or two.
+/// The most lines of a strip. Lines across an axis are copied in strips of one or two cache lines' width.
 const SIDE: usize = 16;
 
 /// Lines along an axis: an operand `[outer][size][inner]`, a result `[outer][length][inner]`.
@@ -38,7 +38,7 @@ pub(crate) struct Lines {
 }
 
 vectorized! {
-    /// Multiplies a line with a factor.
+    /// Multiplies a line by a factor.
     fn scale_line[T: Part] of [T] (line: &mut [Complex<T>], factor: T) {
         for x in line {
             *x = Complex::new(x.re * factor, x.im * factor);
@@ -46,14 +46,14 @@ vectorized! {
     }
 }
 
-/// How lines are transformed that are cut, or filled up with zeros, to a length. The inverse divides by it.
+/// A transform of lines that are cut or zero-padded to a length. The inverse divides by the length.
 pub(crate) struct Transform<T: Part> {
     op: FftOp,
     lines: Lines,
     way: Long<T>,
 }
 
-/// Whether lines are split.
+/// Whether lines are split into a matrix.
 enum Long<T: Part> {
     Split(Split<T>),
     Whole(Arc<dyn Fft<T>>),
@@ -63,10 +63,10 @@ impl<T: Part> Transform<T>
 where
     Complex<T>: Element,
 {
-    /// Plans it.
+    /// Plans a transform.
     ///
     /// # Errors
-    /// When there is no memory for the tables, which are kept for the next time.
+    /// When there is no memory for the tables, which are cached.
     pub(crate) fn new(op: FftOp, lines: Lines) -> Result<Transform<T>> {
         let split = if lines.inner == 1 { Split::<T>::new(op, lines.length)? } else { None };
         let way = match split {
@@ -76,7 +76,7 @@ where
         Ok(Transform { op, lines, way })
     }
 
-    /// The complex numbers that [`run`](Transform::run) needs meanwhile.
+    /// The number of complex scratch elements that [`run`](Transform::run) needs.
     pub(crate) fn scratch(&self, par: Par) -> usize {
         match &self.way {
             Long::Split(split) => split.scratch(par),
@@ -84,7 +84,7 @@ where
         }
     }
 
-    /// Transforms lines. Operand, result and scratch are of one complex dtype.
+    /// Transforms all lines. Operand, result and scratch have the same complex dtype.
     pub(crate) fn run(&self, x: View<'_>, out: &mut ViewMut<'_>, scratch: &mut ViewMut<'_>, par: Par) {
         let Lines { size, length, inner, .. } = self.lines;
         let x = x.slice::<Complex<T>>();
@@ -125,7 +125,7 @@ where
                 }
             }
             if inner == 1 {
-                // SAFETY: each line belongs to one task, and the result is borrowed mutably meanwhile.
+                // SAFETY: each line belongs to one task, and the result is mutably borrowed during the call.
                 unsafe { out.part::<Complex<T>>(line * length, length) }
                     .write_copy_of_slice(&block[..length]);
             } else {
@@ -158,23 +158,23 @@ fn read_strip<T: Part>(
     });
 }
 
-/// Strips of lines side by side, each with room for lines of some elements and a gap behind each.
+/// Strips of adjacent lines. The buffer of a strip holds its lines with a gap after each.
 struct Strips {
     lines: Lines,
-    /// Lines of a strip at most.
+    /// The most lines of a strip.
     side: usize,
-    /// Strips of one line.
+    /// The number of strips of one outer index.
     count: usize,
-    /// From one line in a strip to the next.
+    /// Stride between the lines of a strip.
     stride: usize,
-    /// What a thread needs beside.
+    /// Further elements that a thread needs.
     rest: usize,
     /// The bytes of an element.
     width: usize,
 }
 
 impl Strips {
-    /// Strips with room for lines of `room` elements, for `spare` elements and for the plan.
+    /// Strips for lines of `room` elements, with `spare` extra elements and the plan's scratch.
     fn new<T: Part>(lines: Lines, (room, spare): (usize, usize), plan: &dyn Fft<T>) -> Strips {
         let side = lines.inner.min(SIDE);
         let rest = spare + plan.get_inplace_scratch_len();
@@ -182,17 +182,17 @@ impl Strips {
         Strips { lines, side, count, stride: room + GAP, rest, width }
     }
 
-    /// The elements of a thread's workspace.
+    /// The number of elements of a thread's workspace.
     fn piece(&self) -> usize {
         self.side * self.stride + self.rest
     }
 
-    /// How many strips a thread does at a time.
+    /// The number of strips that a thread takes at a time.
     fn grain(&self) -> usize {
         (CHUNK / (self.side * self.stride).max(1)).max(1)
     }
 
-    /// The elements that [`run`](Strips::run) needs.
+    /// The number of elements that [`run`](Strips::run) needs.
     fn scratch(&self, par: Par) -> usize {
         let Lines { outer, length, inner, .. } = self.lines;
         let tasks = (outer * self.count).div_ceil(self.grain());
@@ -200,8 +200,9 @@ impl Strips {
             * scratch::count(tasks, self.piece() * self.width, outer * length * inner * self.width, par)
     }
 
-    /// Calls `work(line, first, width, block, scratch)` for strips of `width` lines side by side, from column `first` on,
-    /// with room for them, and for the spare elements and the plan. The memory is as [`scratch`](Strips::scratch) says.
+    /// Calls `work(line, first, width, block, scratch)` for strips of `width` adjacent lines from column `first` on.
+    /// `block` has room for the lines, `scratch` for the spare elements and the plan. `memory` has the size that
+    /// [`scratch`](Strips::scratch) returns.
     fn run<T: Part>(
         &self,
         memory: &mut [MaybeUninit<Complex<T>>],
@@ -247,7 +248,7 @@ mod tests {
         }
     }
 
-    /// The transform by its definition.
+    /// The transform by definition.
     fn slow(op: FftOp, x: &[Complex<f64>], length: usize) -> Vec<Complex<f64>> {
         let sign = if op == FftOp::Fft { -1.0 } else { 1.0 };
         (0..length)
@@ -299,14 +300,14 @@ mod tests {
 
     #[test]
     fn long_lines_are_those_of_short_ones() {
-        // A cosine and a constant, of which all frequencies are known.
+        // A cosine and a constant, whose frequencies are known.
         for length in [1 << 16, 3 * 5 * 7 * 11 * 64] {
             for &op in FftOp::ALL {
                 let wave = |at: usize| {
                     let turn = (at * 1234 % length) as f64 / length as f64;
                     Complex::new(0.5 + (std::f64::consts::TAU * turn).cos(), 0.25)
                 };
-                // The line is cut at its end, and one more is between them.
+                // The operand's lines are longer than the transform, and there are two of them.
                 let x: Vec<Complex<f64>> = (0..2 * (length + 3)).map(|at| wave(at % (length + 3))).collect();
                 let operand = Array::new(DType::C128, &[x.len()], x.into_iter().map(Number::Complex));
                 let lines = Lines { outer: 2, size: length + 3, length, inner: 1 };

@@ -1,4 +1,4 @@
-//! What transforms of one length need, made once and kept for the next time.
+//! Plans and tables of transforms, cached by length.
 
 use std::any::Any;
 use std::f64::consts::FRAC_PI_2;
@@ -11,15 +11,15 @@ use rustfft::{Fft, FftDirection, FftNum, FftPlanner, FftPlannerScalar};
 
 use crate::settings::{Instructions, instructions};
 
-/// How many plans are kept.
+/// The most cached plans.
 const KEPT: usize = 32;
 
-/// How many bytes the tables of the kept plans take at most, all together.
+/// The most bytes of all cached plans' tables together.
 const KEPT_BYTES: usize = 64 << 20;
 
-/// The parts of complex numbers that are transformed.
+/// The real and imaginary parts of the complex numbers that are transformed.
 pub(crate) trait Part: FftNum {
-    /// The nearest number to this one.
+    /// The nearest number of this type.
     fn nearest(x: f64) -> Self;
 }
 
@@ -37,26 +37,26 @@ impl Part for f64 {
     }
 }
 
-/// What a plan is for.
+/// The kind of a cached plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Use {
-    /// Complex lines.
+    /// A transform of complex lines.
     Complex(FftOp),
-    /// The frequencies of real lines.
+    /// The roots of unity for the frequencies of real lines.
     Turns,
 }
 
-/// A plan that is kept, for anything of its use, length and bytes of a part.
+/// A cached plan. Its key is the kind, the length and the bytes of a part.
 struct Entry {
     key: (Use, usize, usize),
     bytes: usize,
     plan: Arc<dyn Any + Send + Sync>,
 }
 
-/// Plans that were used lately, the last one at the end.
+/// Cached plans in order of use, the most recent last.
 static PLANS: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
-/// A kept plan, or a new one, whose tables take so many bytes and are as many as may be kept.
+/// Returns a cached plan, or a new one, which is cached if its tables, of `bytes` bytes, fit into [`KEPT_BYTES`].
 fn kept<P: Send + Sync + Clone + 'static>(
     key: (Use, usize, usize),
     bytes: usize,
@@ -83,18 +83,19 @@ fn kept<P: Send + Sync + Clone + 'static>(
     Ok(plan)
 }
 
-/// How often the memory of a line its transform may take, with the plan's tables: Bluestein's algorithm works on
-/// a line of up to four times the length, beside two tables and two workspaces.
+/// Memory of a transform with its tables, as a multiple of a line's memory, at most: Bluestein's algorithm uses a line
+/// of up to four times the length, two tables and two workspaces.
 const SHARE: usize = 16;
 
-/// The plan for a length. A planner would keep all that it ever made.
+/// The plan for a length, by a new planner: a planner keeps every plan that it made.
 pub(super) fn plan<T: Part>(op: FftOp, length: usize) -> Result<Arc<dyn Fft<T>>> {
     let line = length.saturating_mul(size_of::<Complex<T>>());
-    // Tables of lengths without great factors are about as long as the line.
+    // Tables of lengths without large prime factors are about as long as the line.
     let bytes = if is_smooth(length) { line } else { line.saturating_mul(SHARE / 2) };
     kept((Use::Complex(op), length, size_of::<T>()), bytes, || {
         reserve(op, line.saturating_mul(SHARE))?;
-        // The planner does not ask; what is given back at once is there for it.
+        // The planner aborts if an allocation fails. Allocating and freeing this memory first shows that it is
+        // available.
         std::hint::black_box(memory::room::<u8>(op.name(), bytes.saturating_mul(2))?);
         let direction = match op {
             FftOp::Fft => FftDirection::Forward,
@@ -109,7 +110,7 @@ pub(super) fn plan<T: Part>(op: FftOp, length: usize) -> Result<Arc<dyn Fft<T>>>
     })
 }
 
-/// `exp(-2 pi i k / length)` for `k` up to and with half the length.
+/// `exp(-2 pi i k / length)` for `k` from 0 to `length / 2`.
 pub(super) fn turns<T: Part>(op: FftOp, length: usize) -> Result<Arc<Vec<Complex<T>>>> {
     let count = length / 2 + 1;
     let bytes = count.saturating_mul(size_of::<Complex<T>>());
@@ -140,13 +141,13 @@ pub(super) fn is_smooth(length: usize) -> bool {
     length > 0 && [2, 3, 5, 7, 11, 13].into_iter().fold(length, without) == 1
 }
 
-/// Asks for memory that the allocator is about to be asked for.
+/// Checks that this memory is available before it is allocated.
 fn reserve(op: FftOp, bytes: usize) -> Result<()> {
     memory::reserve(bytes)
         .map_err(|available| ErrorKind::OutOfMemory { op: op.name(), requested: bytes, available }.into())
 }
 
-/// Fills a vector with so many zeros.
+/// Fills an empty vector with `count` zeros.
 pub(super) fn workspace<T: Part>(op: FftOp, held: &mut Vec<Complex<T>>, count: usize) -> Result<()> {
     let requested = count.saturating_mul(size_of::<Complex<T>>());
     reserve(op, requested)?;
@@ -156,19 +157,19 @@ pub(super) fn workspace<T: Part>(op: FftOp, held: &mut Vec<Complex<T>>, count: u
     Ok(())
 }
 
-/// How many roots are computed of one product.
+/// The number of roots that share one coarse factor.
 pub(super) const RUN: usize = 16;
 
-/// The roots of unity of an order, in two tables whose products they are.
+/// The roots of unity of an order, as products of entries of two tables.
 pub(super) struct Roots {
-    /// The powers 0 up to the coarse step.
+    /// The powers from 0 up to the coarse step.
     pub(super) fine: Vec<Complex<f64>>,
     coarse: Vec<Complex<f64>>,
     shift: u32,
 }
 
 impl Roots {
-    /// The roots of an order above 0, clockwise for the transform and the other way round for the inverse.
+    /// The roots of an order above 0, clockwise for the forward transform and anticlockwise for the inverse.
     pub(super) fn new(order: usize, op: FftOp) -> Roots {
         let shift = (order.ilog2() / 2).max(RUN.ilog2());
         let root = |power: usize| {
@@ -180,14 +181,14 @@ impl Roots {
         Roots { fine, coarse, shift }
     }
 
-    /// The root of a power up to the order.
+    /// The root to a power that is at most the order.
     #[inline(always)]
     pub(super) fn at(&self, power: usize) -> Complex<f64> {
         self.coarse[power >> self.shift] * self.fine[power & ((1 << self.shift) - 1)]
     }
 }
 
-/// `exp(-2 pi i power / order)`, of an angle of less than an eighth of a turn.
+/// `exp(-2 pi i power / order)`, computed from an angle of at most an eighth of a turn.
 fn root(power: usize, order: usize) -> Complex<f64> {
     let (power, order) = (power as u128 * 4, order as u128);
     let (quarter, rest) = (power / order % 4, power % order);

@@ -1,9 +1,9 @@
 //! Transforms between real elements and the first half of their frequencies.
 //!
-//! An even number of real elements is half as many complex ones, of which the transform of half the length
-//! gives that of the elements after one pass over pairs of frequencies (Cooley, Lewis and Welch, "The fast
-//! Fourier transform algorithm: programming considerations in the calculation of sine, cosine and Laplace
-//! transforms", 1970). Lines of odd length are transformed as complex ones.
+//! An even number of real elements is stored as half as many complex ones. The transform of half the length, followed
+//! by one pass over pairs of frequencies, gives the transform of the elements (Cooley, Lewis and Welch, "The fast
+//! Fourier transform algorithm: programming considerations in the calculation of sine, cosine and Laplace transforms",
+//! 1970). Lines of odd length are transformed as complex ones.
 
 use std::mem::MaybeUninit;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,26 +21,26 @@ use crate::kernels::{Element, scratch};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// Pairs of frequencies for one thread.
+/// Pairs of frequencies that one thread takes at a time.
 const PAIRS: usize = 1 << 13;
 
-/// Which way.
+/// The direction of a transform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// From real elements, of which `length` are transformed, to `length / 2 + 1` frequencies.
+    /// From real elements, padded or cut to `length`, to `length / 2 + 1` frequencies.
     Forth,
-    /// From so many frequencies to `length` real elements.
+    /// From `length / 2 + 1` frequencies to `length` real elements.
     Back,
 }
 
-/// How lines are transformed that are cut, or filled up with zeros, to what `lines.length` real elements need.
+/// A transform of lines that are cut or zero-padded to the size that `lines.length` real elements need.
 pub(crate) struct RealTransform<T: Part> {
     way: Way,
     lines: Lines,
     long: Long<T>,
 }
 
-/// Whether lines are split.
+/// Whether lines are split into a matrix.
 enum Long<T: Part> {
     Split(Split<T>, Arc<Vec<Complex<T>>>),
     Whole(Half<T>),
@@ -50,10 +50,10 @@ impl<T: Part + Element> RealTransform<T>
 where
     Complex<T>: Element,
 {
-    /// Plans it.
+    /// Plans a transform.
     ///
     /// # Errors
-    /// When there is no memory for the tables, which are kept for the next time.
+    /// When there is no memory for the tables, which are cached.
     pub(crate) fn new(way: Way, lines: Lines) -> Result<RealTransform<T>> {
         let Lines { length, inner, .. } = lines;
         let op = if way == Way::Forth { FftOp::Fft } else { FftOp::Ifft };
@@ -71,13 +71,13 @@ where
         Strips::new(self.lines, (half.line(), spare), &*half.plan)
     }
 
-    /// Frequencies of a line that is filled up before it is read.
+    /// The frequencies of a line that is copied and zero-padded before it is read; 0 if it is read in place.
     fn filled(&self) -> usize {
         let count = self.lines.length / 2 + 1;
         if self.way == Way::Back && self.lines.size < count { count } else { 0 }
     }
 
-    /// The complex numbers that [`run`](RealTransform::run) needs meanwhile.
+    /// The number of complex scratch elements that [`run`](RealTransform::run) needs.
     pub(crate) fn scratch(&self, par: Par) -> usize {
         match &self.long {
             Long::Split(split, _) => self.filled() + split.scratch(par),
@@ -85,7 +85,7 @@ where
         }
     }
 
-    /// Transforms lines. Real and complex elements are of one precision.
+    /// Transforms all lines. Real and complex elements have the same precision.
     pub(crate) fn run(&self, x: View<'_>, out: &mut ViewMut<'_>, scratch: &mut ViewMut<'_>, par: Par) {
         let memory = scratch.slice::<Complex<T>>();
         match self.way {
@@ -95,7 +95,7 @@ where
     }
 }
 
-/// How lines of one length are transformed.
+/// The transform of lines of one length that are not split.
 struct Half<T: Part> {
     plan: Arc<dyn Fft<T>>,
     length: usize,
@@ -115,12 +115,12 @@ impl<T: Part> Half<T> {
         self.length / 2 + 1
     }
 
-    /// Complex numbers that a line takes while it is transformed.
+    /// Complex elements that a line needs during its transform.
     fn line(&self) -> usize {
         if self.turns.is_none() { self.length } else { self.frequencies() }
     }
 
-    /// Makes frequencies, the first ones of the line, of elements.
+    /// Computes the frequencies of a line's elements and stores them at its start.
     fn forth(&self, line: &mut [Complex<T>], scratch: &mut [Complex<T>]) {
         let Some(turns) = &self.turns else {
             self.plan.process_with_scratch(line, scratch);
@@ -130,7 +130,7 @@ impl<T: Part> Half<T> {
         unpack(line, turns, Par::Serial);
     }
 
-    /// Makes elements, scaled, of frequencies; `spare` has room for half the line.
+    /// Computes the scaled elements of a line's frequencies. `spare` has room for half the line.
     fn back(&self, line: &mut [Complex<T>], spare: &mut [Complex<T>], scratch: &mut [Complex<T>]) {
         let scale = T::nearest(1.0 / self.length as f64);
         let Some(turns) = &self.turns else {
@@ -148,7 +148,7 @@ impl<T: Part> Half<T> {
     }
 }
 
-/// Makes the frequencies of a line of those of its pairs of elements.
+/// Computes the frequencies of a line from those of its pairs of elements.
 fn unpack<T: Part>(line: &mut [Complex<T>], turns: &[Complex<T>], par: Par) {
     let half = line.len() - 1;
     // The lowest and the highest frequency are real.
@@ -172,11 +172,11 @@ fn unpack<T: Part>(line: &mut [Complex<T>], turns: &[Complex<T>], par: Par) {
 }
 
 vectorized! {
-    /// Makes frequencies, in place, of pairs of them: those from a place on, and those down from another.
+    /// Computes frequencies, in place, from pairs of them: `low` in ascending order, `high` in descending order.
     fn unpack_pairs[T: Part] of [T] (low: &mut [Complex<T>], high: &mut [Complex<T>], turns: &[Complex<T>]) {
         let by_half = T::nearest(0.5);
         let pair = |a: Complex<T>, b: Complex<T>, turn: Complex<T>| {
-            // The transforms of the elements at even places and of those at odd ones, which are turned.
+            // The transforms of the elements at even positions, and of those at odd positions, multiplied by the root.
             let even = Complex::new((a.re + b.re) * by_half, (a.im - b.im) * by_half);
             let odd = Complex::new((a.re - b.re) * by_half, (a.im + b.im) * by_half);
             let re = odd.re * turn.im + odd.im * turn.re;
@@ -189,14 +189,14 @@ vectorized! {
     }
 }
 
-/// Makes what the inverse transform of half the length takes, from a place on, of the frequencies of a line.
+/// Computes the input of the inverse transform of half the length, from position `at` on, from a line's frequencies.
 fn pack<T: Part>(line: &[Complex<T>], turns: &[Complex<T>], at: usize, out: &mut [Complex<T>], scale: T) {
     let half = line.len() - 1;
     if at > 0 {
         let end = at + out.len();
         pack_pairs(&line[at..end], &line[half + 1 - end..=half - at], &turns[at..end], out, scale);
     } else if let [first, rest @ ..] = out {
-        // Of these two the imaginary parts have no part in real elements.
+        // The imaginary parts of these two frequencies do not contribute to real elements.
         let (low, high) = (line[0].re, line[half].re);
         *first = Complex::new((low + high) * scale, (low - high) * scale);
         if !rest.is_empty() {
@@ -206,7 +206,7 @@ fn pack<T: Part>(line: &[Complex<T>], turns: &[Complex<T>], at: usize, out: &mut
 }
 
 vectorized! {
-    /// Packs frequencies from a place on, with those down from another.
+    /// Packs frequencies: `low` in ascending order, with `high` in descending order.
     fn pack_pairs[T: Part] of [T] (
         low: &[Complex<T>],
         high: &[Complex<T>],
@@ -227,7 +227,7 @@ vectorized! {
     }
 }
 
-/// Memory for a transform.
+/// Scratch memory of a transform.
 type Room<'m, T> = &'m mut [MaybeUninit<Complex<T>>];
 
 impl<T: Part + Element> RealTransform<T>
@@ -249,7 +249,7 @@ where
                     };
                     split.run(read, None, &mut out[..length / 2], memory, par);
                     out[length / 2].write(zero);
-                    // SAFETY: the transform wrote all but the last one.
+                    // SAFETY: the transform wrote all elements but the last, which was set to zero.
                     unpack(unsafe { out.assume_init_mut() }, turns, par);
                 }
                 return;
@@ -281,7 +281,7 @@ where
                 half.forth(&mut column[..half.line()], scratch);
             }
             if inner == 1 {
-                // SAFETY: each line belongs to one task, and the result is borrowed mutably meanwhile.
+                // SAFETY: each line belongs to one task, and the result is mutably borrowed during the call.
                 unsafe { out.part::<Complex<T>>(line * count, count) }.write_copy_of_slice(&block[..count]);
             } else {
                 scatter(block, stride, count, width, |row, elements| {
@@ -310,7 +310,7 @@ where
                         filled[..taken].copy_from_slice(x);
                         x = &*filled;
                     }
-                    // SAFETY: a complex number is two reals, one after the other, and aligned as they are.
+                    // SAFETY: a complex number has the memory layout and the alignment of two consecutive reals.
                     let out = unsafe {
                         let start = out.as_mut_ptr().cast::<MaybeUninit<Complex<T>>>();
                         std::slice::from_raw_parts_mut(start, length / 2)
@@ -329,7 +329,7 @@ where
                 column[taken..].fill(zero);
                 half.back(&mut column[..half.line()], spare, scratch);
             }
-            // SAFETY: each strip of each line belongs to one task, and the result is borrowed mutably meanwhile.
+            // SAFETY: each strip of each line belongs to one task, and the result is mutably borrowed during the call.
             let row = |row: usize| unsafe { out.part::<T>((line * length + row) * inner + first, width) };
             if half.turns.is_none() {
                 scatter(block, stride, length, width, |at, elements| {
@@ -358,7 +358,7 @@ where
     }
 }
 
-/// Reals in pairs as complex numbers, as many as there is room for, with zeros behind the last one.
+/// Fills `out` with pairs of reals as complex numbers, zero-padded.
 fn pairs<T: Part>(x: &[T], out: &mut [Complex<T>]) {
     let (whole, rest) = x.as_chunks::<2>();
     for (out, &[re, im]) in out.iter_mut().zip(whole) {
@@ -408,7 +408,7 @@ mod tests {
                 let Number::Complex(got) = *got else { panic!("a complex result") };
                 assert!((got - want).norm() < 1e-13 * length as f64, "{lines:?} at {at}: {got} and {want}");
             }
-            // And back again, but for what was cut off.
+            // The inverse restores all elements that were not cut off.
             let count = length / 2 + 1;
             let halves = Array::new(DType::C128, &[got.len()], got);
             let again = run(Way::Back, Lines { size: count, ..lines }, &halves, DType::F64, length);

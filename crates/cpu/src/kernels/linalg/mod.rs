@@ -1,5 +1,5 @@
-//! Sums of products: vectors as fast as memory, matrices of floats by panels and tiles, those of complex numbers as
-//! matrices of their parts, of integers by a blocked loop.
+//! Dot products. Products with a vector run at memory speed. Float matrices are multiplied with packed panels and
+//! register tiles, complex ones as real matrices of their parts, integer ones by a blocked loop.
 
 pub(crate) mod gemm;
 mod plan;
@@ -19,16 +19,16 @@ use crate::kernels::{Element, with_compute};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// Multiplications below which a thread is not worth its waking.
+/// Multiplications below which a further thread does not pay.
 const GRAIN: usize = 1 << 18;
 
-/// The dtype in which a dot of `dtype` is computed, and which [`dot`] takes and gives: f32 for the small floats, a
-/// byte for the integers that are narrower.
+/// The dtype in which a dot of `dtype` is computed: the operand and result dtype of [`dot`]. It is f32 for the small
+/// floats and a byte for the integers that are narrower.
 pub(crate) fn compute_dtype(dtype: DType) -> DType {
     with_compute!(dtype, C => C::DTYPE)
 }
 
-/// Whether a tail of a dot is told of elements while others are still added up.
+/// Whether the epilogue of a dot runs on complete elements while others are still being summed.
 pub(crate) fn tells_early(plan: &Dot, dtype: DType) -> bool {
     let is_panelled = [DType::F32, DType::F64, DType::C64, DType::C128].contains(&dtype);
     match Form::of(plan) {
@@ -37,7 +37,7 @@ pub(crate) fn tells_early(plan: &Dot, dtype: DType) -> bool {
     }
 }
 
-/// What [`dot`] keeps meanwhile: partial results of `dtype`, possibly none.
+/// The scratch memory of [`dot`]: partial results of `dtype`, possibly none.
 pub(crate) fn dot_scratch(plan: &Dot, dtype: DType) -> TensorType {
     let &Dot { batch, m, n, k, .. } = plan;
     let count = match Form::of(plan) {
@@ -53,14 +53,15 @@ pub(crate) fn dot_scratch(plan: &Dot, dtype: DType) -> TensorType {
     TensorType { dtype, shape: Shape::new(&[count]) }
 }
 
-/// Which loop a dot is.
+/// The loop that computes a dot.
 #[derive(Clone, Copy, Debug)]
 enum Form {
-    /// There is nothing to add up, or nothing to write.
+    /// There is nothing to sum, or nothing to write.
     Empty,
-    /// A vector times matrices whose summed elements lie side by side; `a` says which of both is the matrix.
+    /// A vector times matrices that are contiguous along the contracted axis. `a` says that the matrix is the left
+    /// operand.
     Rows { a: bool },
-    /// A vector times matrices whose rows lie side by side.
+    /// A vector times matrices that are contiguous along the free axis.
     Columns { a: bool },
     /// Everything else.
     Matrices,
@@ -84,9 +85,9 @@ impl Form {
     }
 }
 
-/// The sums of products of two operands that lie as `plan` says, in one of the dtypes of [`compute_dtype`].
+/// The dot of two operands stored as `plan` says, in one of the dtypes of [`compute_dtype`].
 ///
-/// The tail is told of all elements. All memory is the caller's.
+/// The epilogue runs once on each element. The caller provides all memory.
 pub(crate) fn dot(
     plan: &Dot,
     a: View<'_>,
@@ -164,43 +165,42 @@ impl<C> Clone for Matrices<'_, C> {
 impl<C> Copy for Matrices<'_, C> {}
 
 impl<'a, C> Matrices<'a, C> {
-    /// One matrix.
     fn matrix(self, batch: usize) -> gemm::Matrix<'a, C> {
         let &Side { free, along, .. } = self.side;
         let elements = &self.elements[self.place(batch, 0)..];
         gemm::Matrix { elements, free: free as usize, along: along as usize }
     }
 
-    /// Where an element of a matrix lies: at index `free` of the kept axes and 0 of the summed ones.
+    /// The position of an element of a matrix: index `free` of the free axes, index 0 of the contracted ones.
     fn place(self, batch: usize, free: usize) -> usize {
         batch * self.side.batch + free * self.side.free as usize
     }
 
-    /// The `k` summed elements of one index of the kept axes; they lie side by side.
+    /// The `k` contracted elements at one index of the free axes. They are contiguous.
     fn row(self, batch: usize, free: usize, k: usize) -> &'a [C] {
         debug_assert!(k == 1 || self.side.along == 1);
         &self.elements[self.place(batch, free)..][..k]
     }
 }
 
-/// Partial results that were written.
+/// Partial results that are initialised.
 ///
 /// # Safety
-/// They were, and nobody writes them meanwhile.
+/// They are initialised, and no thread writes them while they are borrowed.
 unsafe fn partials<'a, C: Element>(scratch: &'a ViewMut<'_>, start: usize, len: usize) -> &'a [C] {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe { scratch.part::<C>(start, len).assume_init_ref() }
 }
 
-/// Elements whose matrices are multiplied by panels.
+/// Elements whose matrices are multiplied with packed panels.
 pub(crate) trait Panels: Element {
-    /// The elements that [`multiply`](Panels::multiply) needs.
+    /// The number of scratch elements that [`multiply`](Panels::multiply) needs.
     fn scratch(sizes: [usize; 3]) -> usize;
 
-    /// Multiplies as [`gemm::multiply`] does, into rows that are not in runs.
+    /// Multiplies as [`gemm::multiply`] does. The target has no runs.
     ///
     /// # Safety
-    /// The result holds the product. It is initialised where the product is put onto it.
+    /// The result has room for the product. It is initialised if the product is added to it or subtracted from it.
     unsafe fn multiply(
         sizes: [usize; 3],
         operands: (&gemm::Matrix<'_, Self>, &gemm::Matrix<'_, Self>),
@@ -225,7 +225,7 @@ macro_rules! panels {
                 space: &mut [MaybeUninit<$ty>],
                 par: Par,
             ) {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 unsafe { gemm::multiply(sizes, a, b, out, onto, space, par) }
             }
         }
@@ -241,7 +241,7 @@ macro_rules! panels {
                 space: &mut [MaybeUninit<Self>],
                 par: Par,
             ) {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 unsafe { gemm::complex::multiply(sizes, operands, out, onto, space, par) }
             }
         }
@@ -249,9 +249,10 @@ macro_rules! panels {
 }
 panels!(f32, f64);
 
-/// Products of matrices of floats: small ones one by one on several threads, large ones with all threads each.
+/// Products of float matrices. Small products of a batch are spread over the threads; each large product uses all
+/// threads.
 ///
-/// `space` is as much as [`dot_scratch`] says.
+/// `space` has the size that [`dot_scratch`] returns.
 fn panelled<C: Panels>(
     plan: &Dot,
     (a, b): (Matrices<'_, C>, Matrices<'_, C>),
@@ -279,12 +280,13 @@ fn panelled<C: Panels>(
     }
 }
 
-/// Products of matrices, in blocks of rows or of columns of the result, whichever it has more of.
+/// Products of matrices, in blocks of rows or of columns of the result: along the longer of both axes.
 ///
-/// An element is added up in an order that does not depend on its block.
+/// The order in which an element is summed does not depend on its block.
 fn blocks<C: Blocks>(plan: &Dot, a: Matrices<'_, C>, b: Matrices<'_, C>, out: &mut ViewMut<'_>, par: Par) {
     let &Dot { batch, m, n, k, .. } = plan;
-    // A block packs all of the other operand again, which is little beside as many multiplications as this.
+    // Each block packs all of the other operand again. This cost is small beside the multiplications of a block this
+    // large.
     let side = |size: usize| (size / 8).next_multiple_of(16).clamp(128, 512);
     let (height, width) = if m >= n { (side(m), n) } else { (m, side(n)) };
     let (down, across) = (m.div_ceil(height), n.div_ceil(width));
@@ -308,7 +310,7 @@ fn blocks<C: Blocks>(plan: &Dot, a: Matrices<'_, C>, b: Matrices<'_, C>, out: &m
     });
 }
 
-/// Where results are written.
+/// The result's memory.
 struct Target<C>(*mut C);
 
 // SAFETY: threads write disjoint blocks behind the pointer, which the result's exclusive borrow outlives.
@@ -318,7 +320,7 @@ impl<C> Target<C> {
     /// # Safety
     /// The position is inside the result.
     unsafe fn at(&self, position: usize) -> *mut C {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { self.0.add(position) }
     }
 }
@@ -329,13 +331,14 @@ struct Block {
     rows: std::ops::Range<usize>,
     columns: std::ops::Range<usize>,
     k: usize,
-    /// From one row of the result to the next.
+    /// Distance between consecutive rows of the result.
     stride: usize,
 }
 
 /// Elements whose matrices can be multiplied.
 trait Product: rows::Rows {
-    /// Writes the products of stacks of matrices, and tells the tail; `scratch` is as [`dot_scratch`] says.
+    /// Writes the products of batches of matrices and runs the epilogue. `scratch` has the size that [`dot_scratch`]
+    /// returns.
     fn matrices(
         plan: &Dot,
         operands: (Matrices<'_, Self>, Matrices<'_, Self>),
@@ -367,7 +370,7 @@ trait Blocks: rows::Rows {
     /// Writes one block of a product.
     ///
     /// # Safety
-    /// The block's rows, from `out` on and a stride apart, are writable, and nobody else uses them.
+    /// The block's rows, which begin at `out` and are a stride apart, are writable, and no other thread uses them.
     unsafe fn multiply(a: Matrices<'_, Self>, b: Matrices<'_, Self>, block: &Block, out: *mut Self);
 }
 
@@ -393,7 +396,7 @@ macro_rules! blocks_of_integers {
     ($($ty:ty),*) => {$(
         impl Blocks for $ty {
             unsafe fn multiply(a: Matrices<'_, $ty>, b: Matrices<'_, $ty>, block: &Block, out: *mut $ty) {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 unsafe { multiply_integers(a, b, block, out) }
             }
         }
@@ -401,10 +404,10 @@ macro_rules! blocks_of_integers {
 }
 blocks_of_integers!(u8, u16, u32, u64, i8, i16, i32, i64);
 
-/// Columns whose elements stay in the first cache while rows pass by.
+/// Columns whose elements stay in the L1 cache while the rows are read.
 const STAY: usize = 16;
 
-/// The block, element by element; what is summed lies side by side in both operands.
+/// One block, element by element. Both operands are contiguous along the contracted axis.
 ///
 /// # Safety
 /// As for [`Blocks::multiply`].

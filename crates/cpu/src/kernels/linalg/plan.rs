@@ -1,11 +1,11 @@
-//! How the operands of a dot lie: as stacks of matrices, as they are or after a copy.
+//! The storage of a dot's operands as batches of matrices, either in place or after a packing copy.
 
 use defn_core::Axis;
 use smallvec::SmallVec;
 
 use crate::kernels::shape::{Layout, StridedCopy};
 
-/// A dot as stacked products of an `m` by `k` and a `k` by `n` matrix.
+/// A dot as batched products of an `m` by `k` and a `k` by `n` matrix.
 #[derive(Clone, Debug)]
 pub(crate) struct Dot {
     pub(crate) batch: usize,
@@ -16,27 +16,26 @@ pub(crate) struct Dot {
     pub(crate) b: Side,
 }
 
-/// The matrices of one operand: how far their elements are apart.
+/// The matrices of one operand: the strides between their elements.
 #[derive(Clone, Debug)]
 pub(crate) struct Side {
-    /// From one matrix to the next.
+    /// Stride from one matrix of the batch to the next.
     pub(crate) batch: usize,
-    /// Along the axes that are kept.
+    /// Stride along the free axes.
     pub(crate) free: isize,
-    /// Along the axes that are summed over.
+    /// Stride along the contracted axes.
     pub(crate) along: isize,
-    /// The copy after which the elements lie so, where they do not.
+    /// The copy that gives the operand these strides, if it does not have them in place.
     pub(crate) pack: Option<StridedCopy>,
 }
 
 /// The axes of one operand of a dot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DotAxes<'a> {
-    /// Its sizes.
     pub(crate) sizes: &'a [usize],
-    /// The axes that are summed over.
+    /// The contracted axes.
     pub(crate) contract: &'a [Axis],
-    /// How many leading axes are kept together with the other operand's.
+    /// The number of leading batch axes, shared with the other operand.
     pub(crate) batch: usize,
 }
 
@@ -52,12 +51,12 @@ impl DotAxes<'_> {
         axes.into_iter().map(|axis| self.sizes[axis]).product()
     }
 
-    /// The summed axes in the order in which `pairs` names them.
+    /// The contracted axes in the order of `pairs`.
     fn along(&self, pairs: &[usize]) -> List {
         pairs.iter().map(|&pair| self.contract[pair].index()).collect()
     }
 
-    /// The stride of axes that are stepped through as if they were one, if they can be.
+    /// The common stride of `axes` merged into one axis, or `None` if they cannot be merged.
     fn joined(&self, axes: &[usize]) -> Option<isize> {
         let strides = Layout::contiguous(self.sizes).strides;
         let mut joined: Option<isize> = None;
@@ -68,7 +67,7 @@ impl DotAxes<'_> {
             }
             joined = Some(strides[axis]);
         }
-        // One element, or none: its distance to the next is free.
+        // Zero elements or one: any stride fits.
         Some(joined.unwrap_or(1))
     }
 
@@ -92,10 +91,11 @@ impl DotAxes<'_> {
 }
 
 impl Dot {
-    /// The dot of two operands; `matrices` says whether matrices may be multiplied as they lie, or only when the
-    /// elements that are summed lie side by side.
+    /// The dot of two operands. If `matrices` is true, matrices may be multiplied in place with any strides; otherwise
+    /// the contracted axis must be contiguous.
     pub(crate) fn new(a: DotAxes<'_>, b: DotAxes<'_>, matrices: bool) -> Dot {
-        // The order of the summed axes is free, but the same in both: one in which both operands can stay.
+        // The order of the contracted axes is free, but both operands must share it: choose an order in which both can
+        // be read in place.
         let by = |side: DotAxes<'_>| {
             let mut pairs: List = (0..side.contract.len()).collect();
             pairs.sort_by_key(|&pair| side.contract[pair]);
@@ -109,7 +109,7 @@ impl Dot {
             m,
             n,
             k: a.count(a.along(&pairs)),
-            // A vector is read along the sums only.
+            // A vector must be contiguous along the contracted axis.
             a: a.side(&pairs, !matrices || m == 1),
             b: b.side(&pairs, !matrices || n == 1),
         }

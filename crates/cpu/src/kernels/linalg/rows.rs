@@ -1,8 +1,8 @@
-//! Sums of products of rows with a vector, a tile of both at a time.
+//! Dot products of rows with a vector, one tile of both at a time.
 //!
-//! A sum has so many lanes that the processor adds up several of them at once; their number is the same for all
-//! instruction sets, and so is the order in which the lanes are joined. Floats are added up by several rows at
-//! once, whose streams are read faster than one, in vectors that stay in registers.
+//! A sum has enough lanes for the processor to compute several of them in parallel. All instruction sets use the same
+//! number of lanes and join them in the same order. Float kernels process several rows at once in vectors that stay in
+//! registers, because several streams are read faster than one.
 
 use std::mem::MaybeUninit;
 
@@ -10,15 +10,15 @@ use super::gemm::Vector;
 use crate::kernels::Element;
 use crate::kernels::simd::vectorized;
 
-/// Products that are added up side by side, of elements that have no kernel of their own.
+/// Lanes of a sum, for elements without a vector kernel.
 const LANES: usize = 64;
 
-/// The bytes of the lanes of a float: two vectors of 512 bits, or four of 256, or eight of 128.
+/// Bytes of the lanes of a float sum: two vectors of 512 bits, four of 256 or eight of 128.
 const BYTES: usize = 128;
 
-/// Elements whose rows can be multiplied with a vector.
+/// Elements whose rows can be multiplied by a vector.
 pub(super) trait Rows: Element {
-    /// Writes the sums of products of `b`, which is at most a tile, with rows that begin a stride apart.
+    /// Writes the dot products of `b` with rows that begin a stride apart. `b` has at most one tile of elements.
     fn dots(a: &[Self], stride: usize, b: &[Self], out: &mut [MaybeUninit<Self>]) {
         plain(a, stride, b, out);
     }
@@ -33,7 +33,7 @@ vectorized! {
     }
 }
 
-/// The sum of products of one row.
+/// The dot product of one row.
 #[inline(always)]
 fn dot<C: Element>(a: &[C], b: &[C]) -> C {
     if a.len() < 2 * LANES {
@@ -52,7 +52,7 @@ fn dot<C: Element>(a: &[C], b: &[C]) -> C {
     joined(&mut lanes)
 }
 
-/// The sum of the lanes: the halves are added up until one is left.
+/// The sum of the lanes, by pairwise halving.
 #[inline(always)]
 fn joined<C: Element>(lanes: &mut [C]) -> C {
     let mut width = lanes.len();
@@ -64,11 +64,11 @@ fn joined<C: Element>(lanes: &mut [C]) -> C {
     lanes[0]
 }
 
-/// Writes the sums of `ROWS` rows at a time, and of what is left row by row. A sum has `LANES` lanes in `VECTORS`
+/// Writes the sums of `ROWS` rows at a time, and of the remaining rows one by one. A sum has `LANES` lanes in `VECTORS`
 /// vectors.
 ///
 /// # Safety
-/// The processor has the instructions, and there are as many rows as sums.
+/// The processor has the instructions, and `a` has one row for each element of `out`.
 #[inline(always)]
 unsafe fn sums<
     C: Element,
@@ -86,7 +86,7 @@ unsafe fn sums<
     let (groups, rest) = out.as_chunks_mut::<ROWS>();
     let left = ROWS * groups.len();
     for (group, out) in groups.iter_mut().enumerate() {
-        // SAFETY: the caller's promise, here and below.
+        // SAFETY: the caller guarantees it, here and below.
         *out = unsafe { group_sums::<C, V, ROWS, VECTORS, LANES>(&a[group * ROWS * stride..], stride, b) };
     }
     for (row, out) in (left..).zip(rest) {
@@ -96,7 +96,7 @@ unsafe fn sums<
     }
 }
 
-/// The sums of so many rows.
+/// The dot products of `ROWS` rows.
 ///
 /// # Safety
 /// As for [`sums`].
@@ -114,8 +114,8 @@ unsafe fn group_sums<
 ) -> [MaybeUninit<C>; ROWS] {
     let lines = b.len() / LANES;
     let rows: [&[C]; ROWS] = std::array::from_fn(|row| &a[row * stride..][..b.len()]);
-    // SAFETY: the processor has the instructions; each line is inside the rows and the vector, and the buffers have
-    // room for one.
+    // SAFETY: the processor has the instructions. Each line is inside the rows and the vector, and the buffers have
+    // room for one line.
     unsafe {
         let mut lanes = [[V::zero(); VECTORS]; ROWS];
         for line in 0..lines {
@@ -124,14 +124,15 @@ unsafe fn group_sums<
             for (lanes, row) in lanes.iter_mut().zip(rows) {
                 for (i, lane) in lanes.iter_mut().enumerate() {
                     let place = row.as_ptr().add(at + i * V::LANES);
-                    // The rows that come next: the processor itself looks ahead within a page, which is a row.
+                    // Prefetches the next group of rows. The hardware prefetcher stays within a page, which holds a
+                    // row.
                     V::expect(place.wrapping_add(ROWS * stride));
                     *lane = lane.plus_product(V::load(place), factors[i]);
                 }
             }
         }
         if lines * LANES < b.len() {
-            // What no line is full of, with zeros.
+            // Pads the last, incomplete line with zeros.
             let full = |from: &[C]| {
                 let mut line = [C::ZERO; LANES];
                 line[..b.len() - lines * LANES].copy_from_slice(&from[lines * LANES..]);
@@ -156,7 +157,7 @@ unsafe fn group_sums<
             }
             lanes[0]
         };
-        // The halves of two vectors are added up at once, where their lanes are in turn.
+        // One addition halves two vectors at once, because `zip` interleaves their lanes.
         let mut sums = lanes.map(halved);
         let mut vectors = ROWS;
         while vectors > 1 {
@@ -178,7 +179,7 @@ unsafe fn group_sums<
     }
 }
 
-/// The kernels of a float: vectors of each instruction set, and rows that are added up at once.
+/// The kernels of a float: its vector type for each instruction set, and the number of rows that are summed at once.
 macro_rules! rows_of_floats {
     ($($C:ty: $wide:ident $half:ident $plainly:ty;)*) => {$(
         impl Rows for $C {
@@ -196,14 +197,14 @@ macro_rules! rows_of_floats {
                     #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,bmi2,fma")]
                     fn avx512(a: &[$C], stride: usize, b: &[$C], out: &mut [MaybeUninit<$C>]) {
                         const VECTORS: usize = BYTES / size_of::<$wide>();
-                        // SAFETY: the caller saw that the processor has the instructions.
+                        // SAFETY: the caller checked that the processor has the instructions.
                         unsafe { sums::<$C, $wide, 4, VECTORS, LANES>(a, stride, b, out) }
                     }
 
                     #[target_feature(enable = "avx2,bmi2,fma")]
                     fn avx2(a: &[$C], stride: usize, b: &[$C], out: &mut [MaybeUninit<$C>]) {
                         const VECTORS: usize = BYTES / size_of::<$half>();
-                        // SAFETY: as above. More rows have no room in 16 registers.
+                        // SAFETY: as above. More rows do not fit into 16 registers.
                         unsafe { sums::<$C, $half, 2, VECTORS, LANES>(a, stride, b, out) }
                     }
 

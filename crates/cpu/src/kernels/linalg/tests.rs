@@ -6,7 +6,7 @@ use crate::kernels::shape;
 use crate::kernels::simd::at_every_level;
 use crate::kernels::testing::{Array, flat_of, index_of, noise};
 
-/// The dtypes that are computed as they are.
+/// The dtypes whose compute dtype is the dtype itself.
 const COMPUTED: [DType; 12] = [
     DType::U8,
     DType::U16,
@@ -40,7 +40,7 @@ impl Case {
         (self.batch..x.ty.shape.rank()).filter(|axis| !contract.contains(axis)).collect()
     }
 
-    /// The sizes of the result.
+    /// The shape of the result.
     fn sizes(&self) -> Vec<usize> {
         let (a, b) = (self.a.ty.shape.sizes(), self.b.ty.shape.sizes());
         let rest = self.free(&self.a, &self.contract_a).into_iter().map(|axis| a[axis]);
@@ -69,7 +69,7 @@ impl Case {
         out
     }
 
-    /// Each element as the definition says; the numbers are small integers, so that all sums are exact.
+    /// Each element by definition. The numbers are small integers, so all sums are exact.
     fn check(&self) {
         let dtype = self.a.ty.dtype;
         let (a, b) = (self.a.scalars(), self.b.scalars());
@@ -125,7 +125,7 @@ fn array(dtype: DType, sizes: &[usize], seed: u64) -> Array {
     Array::new(dtype, sizes, numbers.take(sizes.iter().product()))
 }
 
-/// An `m` by `k` and a `k` by `n` matrix, either or both stored the other way round.
+/// An `m` by `k` and a `k` by `n` matrix, either or both stored transposed.
 fn product(dtype: DType, (m, k, n): (usize, usize, usize), (turn_a, turn_b): (bool, bool)) -> Case {
     Case {
         a: array(dtype, &if turn_a { [k, m] } else { [m, k] }, 1),
@@ -145,7 +145,7 @@ proptest! {
         summed in prop::collection::vec(0usize..5, 0..3),
         order in any::<(u64, u64)>(),
     ) {
-        // The axes of each operand after the batch in any order: which are kept, and which pair is summed.
+        // Each operand's axes after the batch in any order: every choice of free axes and of contracted pairs.
         let build = |kept: &[usize], order: u64, seed: u64| {
             let mut axes: Vec<(usize, Option<usize>)> = kept.iter().map(|&size| (size, None)).collect();
             axes.extend(summed.iter().enumerate().map(|(pair, &size)| (size, Some(pair))));
@@ -210,7 +210,7 @@ fn sums_of_rows_do_not_depend_on_the_width_of_vectors() {
         let case = rounded((39, k, 1), (false, false));
         let mut all = Vec::new();
         at_every_level(|| all.push(case.run(Par::Serial)));
-        // The first are portable: products are rounded before they are added up.
+        // The portable kernels round products before they sum them.
         for pair in all[1..].windows(2) {
             assert_eq!(pair[0].bytes(), pair[1].bytes(), "{k}");
         }

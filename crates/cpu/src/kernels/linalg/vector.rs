@@ -1,4 +1,4 @@
-//! Products with vectors, which are as fast as the matrix can be read.
+//! Products with vectors. Their speed is the speed at which the matrix is read.
 
 use std::mem::MaybeUninit;
 
@@ -10,37 +10,37 @@ use crate::kernels::{Element, TILE};
 use crate::par::Par;
 use crate::view::ViewMut;
 
-/// Results of [`columns`] that are added up side by side.
+/// Results of [`columns`] that are summed in parallel.
 const WIDTH: usize = 256;
 
-/// Rows of a matrix whose products are added up before their sum is joined with others.
+/// Rows of a matrix whose products are summed before this sum is added to the total.
 const BLOCK: usize = 64;
 
-/// Rows that are added up side by side.
+/// Rows that are summed in parallel.
 const GROUP: usize = 4;
 
-/// The sums of products of so many rows, a stride apart, with `b`.
+/// The dot products of `N` rows, a stride apart, with `b`.
 fn group<C: Rows, const N: usize>(a: &[C], stride: usize, b: &[C]) -> [MaybeUninit<C>; N] {
     let mut sums = [MaybeUninit::uninit(); N];
     let mut cascades: [Cascade<C>; N] = std::array::from_fn(|_| Cascade::new());
     for (tile, b) in b.chunks(TILE).enumerate() {
         C::dots(&a[tile * TILE..], stride, b, &mut sums);
         for (cascade, sum) in cascades.iter_mut().zip(sums) {
-            // SAFETY: all were written.
+            // SAFETY: `dots` wrote all of them.
             cascade.push::<Sum<C>>(unsafe { sum.assume_init() });
         }
     }
     cascades.map(|cascade| MaybeUninit::new(cascade.finish::<Sum<C>>()))
 }
 
-/// The sum of products of any number of elements.
+/// The dot product of vectors of any length.
 pub(super) fn dot_long<C: Rows>(a: &[C], b: &[C]) -> C {
     let [sum] = group::<C, 1>(a, a.len(), b);
-    // SAFETY: it was written.
+    // SAFETY: `group` wrote it.
     unsafe { sum.assume_init() }
 }
 
-/// Writes the sums of products of rows, a stride apart, with `b`.
+/// Writes the dot products of rows, a stride apart, with `b`.
 fn dot_rows<C: Rows>(a: &[C], stride: usize, b: &[C], out: &mut [MaybeUninit<C>]) {
     if b.len() <= TILE {
         return C::dots(a, stride, b, out);
@@ -55,7 +55,7 @@ fn dot_rows<C: Rows>(a: &[C], stride: usize, b: &[C], out: &mut [MaybeUninit<C>]
     }
 }
 
-/// Each row of `matrix` with the vector of its batch; the elements of both lie side by side.
+/// Multiplies each row of `matrix` by the vector of its batch. Both are contiguous along the contracted axis.
 pub(super) fn rows<C: Rows>(
     matrix: Matrices<'_, C>,
     vector: Matrices<'_, C>,
@@ -76,7 +76,7 @@ pub(super) fn rows<C: Rows>(
         // SAFETY: each chunk writes its own part.
         let mut part = unsafe { to.part::<C>(chunk.start, chunk.len()) };
         if pieces == 1 {
-            // Rows of one matrix at a time.
+            // Each iteration takes rows of one matrix.
             let mut place = chunk.start;
             while !part.is_empty() {
                 let (batch, row) = (place / count, place % count);
@@ -95,7 +95,7 @@ pub(super) fn rows<C: Rows>(
     });
     if pieces > 1 {
         for output in 0..batch * count {
-            // SAFETY: all pieces are written, by nobody any more, and nobody else writes the output.
+            // SAFETY: all pieces are written and no longer change. Only this thread writes the output.
             unsafe {
                 let mut cascade = Cascade::new();
                 partials::<C>(scratch, output * pieces, pieces)
@@ -107,18 +107,18 @@ pub(super) fn rows<C: Rows>(
     }
 }
 
-/// The rows that one thread adds up at a time.
+/// The number of rows that one thread sums at a time.
 fn piece_rows(count: usize) -> usize {
     (CHUNK / count.min(WIDTH)).next_multiple_of(BLOCK)
 }
 
-/// How many partial results [`rows`] keeps, or [`columns`] if `across`.
+/// The number of partial results that [`rows`] keeps, or [`columns`] if `across`.
 pub(super) fn scratch(batch: usize, count: usize, k: usize, across: bool) -> usize {
     let pieces = k.div_ceil(if across { piece_rows(count) } else { CHUNK });
     if pieces > 1 { batch * count * pieces } else { 0 }
 }
 
-/// As [`rows`], where the elements of `matrix` lie side by side across its rows.
+/// As [`rows`], for matrices that are contiguous along the free axis.
 pub(super) fn columns<C: Element>(
     matrix: Matrices<'_, C>,
     vector: Matrices<'_, C>,
@@ -151,17 +151,17 @@ pub(super) fn columns<C: Element>(
             let first = output / count * pieces * count + output % count;
             let mut cascade = Cascade::new();
             for piece in 0..pieces {
-                // SAFETY: all pieces are written, and by nobody any more.
+                // SAFETY: all pieces are written and no longer change.
                 cascade.push::<Sum<C>>(unsafe { partials::<C>(scratch, first + piece * count, 1) }[0]);
             }
-            // SAFETY: nobody else writes the output.
+            // SAFETY: only this thread writes the output.
             unsafe { out.part::<C>(output, 1)[0].write(cascade.finish::<Sum<C>>()) };
         }
     }
 }
 
 vectorized! {
-    /// Adds to `sums` rows, a stride apart, each times its factor.
+    /// Adds rows, a stride apart, each times its factor, to `sums`.
     fn add_rows[C: Element] of [C] (factors: &[C], matrix: &[C], stride: usize, sums: &mut [C]) {
         let width = sums.len();
         let (fours, rest) = factors.as_chunks::<4>();

@@ -1,12 +1,12 @@
-//! Inverse trigonometric functions, reduced as in fdlibm (Sun Microsystems, 1993), with polynomials where that
-//! has quotients.
+//! Inverse trigonometric functions, reduced as in fdlibm (Sun Microsystems, 1993), with polynomials instead of its
+//! rational functions.
 
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 
 use super::bits::{flipped, head, pick, poly, sign_of};
 use super::tables::{ASIN, ATAN, HALF_PI_LOW, Precision};
 
-/// The tangent of an eighth of a turn's quarter, pi / 8.
+/// The tangent of pi / 8.
 const TAN_EIGHTH: f64 = 0.414_213_562_373_095_03;
 
 /// The angle whose tangent is `small / large`, between 0 and pi / 4, in two parts; `small <= large`, and their
@@ -14,7 +14,7 @@ const TAN_EIGHTH: f64 = 0.414_213_562_373_095_03;
 #[inline(always)]
 fn octant<P: Precision>(small: f64, large: f64) -> (f64, f64) {
     let steep = small > large * TAN_EIGHTH;
-    // The angle from the diagonal.
+    // Beyond pi / 8, the angle is relative to the diagonal.
     let above = pick(steep, small - large, small);
     let below = pick(steep, small + large, large);
     let t = above / below;
@@ -27,7 +27,7 @@ fn octant<P: Precision>(small: f64, large: f64) -> (f64, f64) {
 pub(super) fn atan<P: Precision>(x: f64) -> f64 {
     let magnitude = x.abs();
     let over = magnitude > 1.0;
-    // Beyond 2^60 the angle is a right one.
+    // Beyond 2^60 the angle is pi / 2.
     let bounded = pick(magnitude > 1.2e18, 1.2e18, magnitude);
     let (base, rest) = octant::<P>(pick(over, 1.0, magnitude), pick(over, bounded, 1.0));
     let near = base + rest;
@@ -44,17 +44,17 @@ pub(super) fn atan2<P: Precision>(y: f64, x: f64) -> f64 {
     let high = height > width;
     let large = pick(high, height, width);
     let small = pick(high, width, height);
-    // Two infinities are on the diagonal, one beside a number on an axis.
+    // Two infinities lie on the diagonal. One infinity and a finite number lie on an axis.
     let endless = large == f64::INFINITY;
     let both = small == f64::INFINITY;
     let small = pick(endless, pick(both, 1.0, 0.0), small);
     let large = pick(endless || large == 0.0, 1.0, large);
-    // Powers of two that keep sums finite and quotients exact to the last bit.
+    // Powers of two that keep sums finite and quotients accurate to the last bit.
     let scale = pick(large > 1e300, f64::from_bits((1023 - 60) << 52), 1.0);
     let scale = pick(large < 1e-250, f64::from_bits((1023 + 120) << 52), scale);
     let (base, rest) = octant::<P>(small * scale, large * scale);
     let beside = x.is_sign_negative();
-    // The angle is base + rest, pi / 2 - that, pi - that, or pi / 2 + that.
+    // The angle is a = base + rest, pi / 2 - a, pi - a or pi / 2 + a.
     let turned = high != beside;
     let start = pick(high, FRAC_PI_2, 0.0);
     let start = pick(beside && !high, PI, start);
@@ -67,19 +67,19 @@ pub(super) fn atan2<P: Precision>(y: f64, x: f64) -> f64 {
     flipped(angle, sign_of(y))
 }
 
-/// `asin(t)` for `t` between 0 and 1/2, beyond `t` itself.
+/// `asin(t) - t` for `t` between 0 and 1/2; `z` is `t^2`.
 #[inline(always)]
 fn asin_tail<P: Precision>(t: f64, z: f64) -> f64 {
     t * z * poly::<P>(z, ASIN)
 }
 
-/// `s = sqrt((1 - x) / 2)` in two parts, and the square.
+/// `s = sqrt((1 - x) / 2)` in two parts, and its square.
 #[inline(always)]
 fn half_complement(x: f64) -> (f64, f64, f64) {
     let z = (1.0 - x) * 0.5;
     let s = z.sqrt();
     let high = head(s);
-    // s^2 is z but for rounding.
+    // The difference between z and s^2 is the rounding error of s.
     let lost = (z - high * high) - (s - high) * (s + high);
     let low = lost / (s + s);
     (s, pick(s > 0.0, low, 0.0), z)
@@ -93,7 +93,7 @@ pub(super) fn asin<P: Precision>(x: f64) -> f64 {
     let t = pick(far, s, magnitude);
     let z = pick(far, z, magnitude * magnitude);
     let tail = asin_tail::<P>(t, z);
-    // pi / 2 - 2 (s + tail), largest terms last.
+    // pi / 2 - 2 (s + tail), the largest terms added last.
     let angle = FRAC_PI_4 - (2.0 * (tail + low) - HALF_PI_LOW - (FRAC_PI_4 - 2.0 * s));
     let angle = pick(far, angle, magnitude + tail);
     let angle = pick(magnitude < 1e-9, magnitude, angle);

@@ -1,21 +1,21 @@
-//! What the functions are made of: polynomials, and numbers taken apart.
+//! Building blocks of the functions: polynomials and the decomposition of numbers.
 
 use super::tables::Precision;
 
-/// Adding it rounds a number below 2^51 to an integer, ties to even, and leaves the integer in the low bits.
+/// Adding this rounds a number below 2^51 to an integer, ties to even. The integer is then in the low bits.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 
 const SIGN: u64 = 1 << 63;
 const ONE: u64 = 0x3FF << 52;
 
-/// `a` if the condition holds, else `b`, both computed: branches would not vectorise, and where conditions
-/// repeat, the compiler would compute everything once for each of their combinations.
+/// `a` if the condition holds, else `b`. Both are computed: branches would not vectorise, and for repeated conditions
+/// the compiler would duplicate the code for each combination of them.
 #[inline(always)]
 pub(super) fn pick<T>(condition: bool, a: T, b: T) -> T {
     std::hint::select_unpredictable(condition, a, b)
 }
 
-/// `a * b + c`, in one rounding where that is fast, else in two.
+/// `a * b + c`, with one rounding where FMA is fast, else with two.
 #[inline(always)]
 pub(super) fn mac<P: Precision>(a: f64, b: f64, c: f64) -> f64 {
     if P::FUSED { a.mul_add(b, c) } else { a * b + c }
@@ -39,7 +39,7 @@ pub(super) fn sign_of(x: f64) -> u64 {
     x.to_bits() & SIGN
 }
 
-/// `x` with its sign flipped where the bit is set.
+/// `x` with its sign flipped if the sign bit of `sign` is set.
 #[inline(always)]
 pub(super) fn flipped(x: f64, sign: u64) -> f64 {
     f64::from_bits(x.to_bits() ^ sign)
@@ -51,7 +51,7 @@ pub(super) fn head(x: f64) -> f64 {
     f64::from_bits(x.to_bits() & (u64::MAX << 27))
 }
 
-/// What `product`, the rounded one of the factors, lacks: exact where nothing under- or overflows.
+/// The rounding error `a * b - product` of `product`; exact unless something under- or overflows.
 #[inline(always)]
 pub(super) fn lost<P: Precision>(a: f64, b: f64, product: f64) -> f64 {
     if P::FUSED {
@@ -63,7 +63,7 @@ pub(super) fn lost<P: Precision>(a: f64, b: f64, product: f64) -> f64 {
     ((c * d - product) + c * f + e * d) + e * f
 }
 
-/// The nearest integer, and the number in whose low bits it stands.
+/// The nearest integer, as a number and in the low bits.
 #[inline(always)]
 fn rounded(x: f64) -> (f64, u64) {
     let raised = x + ROUND;
@@ -76,7 +76,7 @@ fn power_of_two(n: u64) -> f64 {
     f64::from_bits((n << 52).wrapping_add(ONE))
 }
 
-/// An integer as a number, and in the low bits.
+/// An integer as a number and in the low bits.
 #[derive(Clone, Copy)]
 pub(super) struct Exponent {
     pub(super) number: f64,
@@ -90,8 +90,8 @@ pub(super) fn exponent<P: Precision>(x: f64, scale: f64) -> Exponent {
     Exponent { number: raised - ROUND, bits: raised.to_bits() }
 }
 
-/// `x * 2^(n + more)` for exponents between -2044 and 2046, rounded once where the result is subnormal. For
-/// f32, the exponent is between -1022 and 1023.
+/// `x * 2^(n + more)` for exponents between -2044 and 2046, with one rounding if the result is subnormal. For f32 the
+/// exponent must be between -1022 and 1023.
 #[inline(always)]
 pub(super) fn scaled<P: Precision>(x: f64, n: Exponent, more: i64) -> f64 {
     if !P::DOUBLE {
@@ -106,11 +106,11 @@ pub(super) fn scaled<P: Precision>(x: f64, n: Exponent, more: i64) -> f64 {
 /// `(m, k)` with `x = m * 2^k` and `m` between `sqrt(1/2)` and `sqrt(2)`, for positive normal `x`.
 #[inline(always)]
 pub(super) fn split(x: f64) -> (f64, f64) {
-    // The bits of sqrt(1/2), so that the quotient's exponent is that of the nearest power of two.
+    // The bits of sqrt(1/2). After their subtraction the exponent is that of the nearest power of two.
     const ROOT: u64 = 0x3FE6_A09E_667F_3BCD;
-    // Keeps the exponent positive: shifts of signed 64-bit lanes are rare among instruction sets.
+    // Keeps the exponent positive: few instruction sets can shift signed 64-bit lanes.
     const BIAS: u64 = 1024;
-    // 2^52, whose low bits count units.
+    // 2^52, whose low bits count integers.
     const UNITS: u64 = 0x433 << 52;
     let moved = x.to_bits().wrapping_sub(ROOT).wrapping_add(BIAS << 52);
     let exponent = moved >> 52;
@@ -118,7 +118,7 @@ pub(super) fn split(x: f64) -> (f64, f64) {
     (f64::from_bits((moved & ((1 << 52) - 1)).wrapping_add(ROOT)), k)
 }
 
-/// The same for positive subnormal numbers too.
+/// As [`split`], also for positive subnormal numbers.
 #[inline(always)]
 pub(super) fn split_any(x: f64) -> (f64, f64) {
     let small = x < f64::MIN_POSITIVE;

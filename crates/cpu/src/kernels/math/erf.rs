@@ -18,12 +18,12 @@ fn near<P: Precision>(x: f64) -> f64 {
 /// `erfc(x)` from 1/2 on.
 #[inline(always)]
 fn complement<P: Precision>(x: f64) -> f64 {
-    // Where it has underflowed.
+    // The function underflows beyond this end.
     let end = if P::DOUBLE { 27.5 } else { 12.0 };
     let x = pick(x > end, end, x);
     let t = (x - 4.0) / (x + 4.0);
     let (p, n) = if P::DOUBLE {
-        // The square in two parts, the first exact.
+        // The square in two parts, the first one exact.
         let high = head(x);
         exp_parts::<P>(-high * high, (high - x) * (high + x))
     } else {
@@ -59,7 +59,7 @@ pub(super) fn erf_inv<P: Precision>(x: f64) -> f64 {
     let end = poly::<P>(root - 5.03, P::ERF_INV_END);
     let ratio = pick(w > 6.25, slope, centre);
     let ratio = pick(w > 16.0, end, ratio);
-    // At the ends of the domain w is infinite, beyond NaN.
+    // At the ends of the domain w is infinite, outside it NaN.
     let ratio = pick(w == f64::INFINITY, w, ratio);
     ratio * x
 }

@@ -1,12 +1,12 @@
 //! Exponentials and hyperbolic functions.
 //!
-//! The reduction to `|r| <= log(2) / 2` in two steps is that of Cody and Waite, Software Manual for the
-//! Elementary Functions (1980); how the low part is carried follows fdlibm (Sun Microsystems, 1993).
+//! The two-step reduction to `|r| <= log(2) / 2` is that of Cody and Waite, Software Manual for the Elementary
+//! Functions (1980). The low part is carried as in fdlibm (Sun Microsystems, 1993).
 
 use super::bits::{Exponent, exponent, flipped, mac, pick, poly, scaled, sign_of};
 use super::tables::{LN2_HIGH, LN2_LOW, Precision, Single};
 
-/// `(p, n)` with `e^(x + low) = (1 + p) * 2^n`, for `|x| < 1500` and a `low` below an ulp of `x` or two.
+/// `(p, n)` with `e^(x + low) = (1 + p) * 2^n`, for `|x| < 1500` and a `low` of at most one or two ulp of `x`.
 #[inline(always)]
 pub(super) fn exp_parts<P: Precision>(x: f64, low: f64) -> (f64, Exponent) {
     let n = exponent::<P>(x, std::f64::consts::LOG2_E);
@@ -23,7 +23,7 @@ pub(super) fn exp_parts<P: Precision>(x: f64, low: f64) -> (f64, Exponent) {
     }
 }
 
-/// `x` where `e^x` is neither zero nor infinite, and a little beyond; NaN stays.
+/// `x` clamped to slightly more than the range where `e^x` is neither zero nor infinite. NaN stays NaN.
 #[inline(always)]
 fn clamped<P: Precision>(x: f64) -> f64 {
     let (low, high) = if P::DOUBLE { (-746.0, 710.0) } else { (-110.0, 90.0) };
@@ -31,7 +31,7 @@ fn clamped<P: Precision>(x: f64) -> f64 {
     pick(x < low, low, x)
 }
 
-/// `|x|` where `e^|x| / 2` is not infinite, and a little beyond.
+/// `|x|` clamped to slightly more than the range where `e^|x| / 2` is finite.
 #[inline(always)]
 fn clamped_abs(x: f64) -> f64 {
     let magnitude = x.abs();
@@ -47,14 +47,14 @@ pub(super) fn exp<P: Precision>(x: f64) -> f64 {
 #[inline(always)]
 pub(super) fn expm1<P: Precision>(x: f64) -> f64 {
     let (p, n) = exp_parts::<P>(clamped::<P>(x), 0.0);
-    // 2^n p + (2^n - 1), halved, since 2^1024 is no number.
+    // 2^n p + (2^n - 1) at half scale, because 2^1024 overflows.
     let half = scaled::<P>(0.5, n, 0);
     let less = mac::<P>(half, p, half - 0.5) * 2.0;
-    // Keeps the sign of zero, and what is subnormal.
+    // Keeps the sign of zero, and subnormal numbers.
     pick(x.abs() < 1e-17, x, less)
 }
 
-/// `e^-x / (1 + e^-x)` or `1 / (1 + e^-x)`: neither form overflows on its side.
+/// `e^-|x| / (1 + e^-|x|)` for negative `x`, else `1 / (1 + e^-|x|)`: neither form overflows.
 #[inline(always)]
 pub(super) fn sigmoid<P: Precision>(x: f64) -> f64 {
     let (p, n) = exp_parts::<P>(clamped::<P>(-x.abs()), 0.0);
@@ -69,7 +69,7 @@ pub(super) fn sinh<P: Precision>(x: f64) -> f64 {
     let magnitude = x.abs();
     let (p, n) = exp_parts::<P>(clamped_abs(x), 0.0);
     let half = scaled::<P>(0.5, n, 0);
-    // Half of e^x and of e^x - 1: the former overflows where the result does, and from 22 on it is it.
+    // `e^x / 2` and `(e^x - 1) / 2`. The former overflows only if the result does, and from 22 on it is the result.
     let (exp, less) = (scaled::<P>(1.0 + p, n, -1), mac::<P>(half, p, half - 0.5));
     let both = less + less / (exp + exp);
     let sum = pick(magnitude > 22.0, exp, both);
@@ -89,7 +89,7 @@ pub(super) fn cosh<P: Precision>(x: f64) -> f64 {
 #[inline(always)]
 pub(super) fn tanh<P: Precision>(x: f64) -> f64 {
     let magnitude = x.abs();
-    // From here on, 1 - 2e^(-2x) rounds to 1.
+    // From 22 on, 1 - 2e^(-2x) rounds to 1.
     let (p, n) = exp_parts::<P>(2.0 * pick(magnitude > 22.0, 22.0, magnitude), 0.0);
     // The exponent is small.
     let scale = scaled::<Single>(1.0, n, 0);

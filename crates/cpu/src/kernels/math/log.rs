@@ -1,6 +1,6 @@
 //! Logarithms and inverse hyperbolic functions.
 //!
-//! `log(1 + f)` by way of `s = f / (2 + f)`, as in fdlibm (Sun Microsystems, 1993).
+//! `log(1 + f)` is computed from `s = f / (2 + f)`, as in fdlibm (Sun Microsystems, 1993).
 
 use std::f64::consts::{LN_2, LN_10};
 
@@ -38,16 +38,16 @@ pub(super) fn log10<P: Precision>(x: f64) -> f64 {
     log::<P>(x) / LN_10
 }
 
-/// The value at the ends of the domain of a logarithm of `argument`.
+/// The logarithm, or its special value at the ends of the domain of `argument`.
 #[inline(always)]
 fn special_log(log: f64, argument: f64, x: f64) -> f64 {
     let log = pick(argument == f64::INFINITY, f64::INFINITY, log);
     let log = pick(argument == 0.0, f64::NEG_INFINITY, log);
-    // NaN too.
+    // NaN for negative arguments and NaN.
     pick(argument >= 0.0, log, f64::NAN + x)
 }
 
-/// `log(1 + x)`, carrying what `1 + x` loses.
+/// `log(1 + x)`, corrected for the rounding of `1 + x`.
 #[inline(always)]
 fn log1p_finite<P: Precision>(x: f64) -> f64 {
     let u = 1.0 + x;
@@ -64,7 +64,7 @@ pub(super) fn log1p<P: Precision>(x: f64) -> f64 {
     pick(x.abs() < 1e-17, x, log)
 }
 
-/// From here on, `asinh(x)` and `acosh(x)` are `log(2x)`.
+/// Above this limit `asinh(x)` and `acosh(x)` are `log(2x)`.
 const LARGE: f64 = 268_435_456.0;
 
 /// `log1p(x + x^2 / (1 + sqrt(1 + x^2)))`.

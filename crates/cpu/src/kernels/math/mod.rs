@@ -1,11 +1,10 @@
-//! The math library: functions of real numbers in f32 and f64, written once for eager operations and for
-//! compiled code.
+//! The math library: functions of real numbers in f32 and f64, shared by eager operations and compiled code.
 //!
-//! There are no branches, so that a loop over an array becomes SIMD instructions of whatever width there is.
-//! Functions of f32 that are common and cheap are computed in f32 itself (`narrow`), the others in f64 with
-//! shorter polynomials, and round once at the end. `docs/ulp.md` has the measured errors: at most 2 ulp in f32,
-//! 4 in f64. Products are fused with sums where the processor does that fast; the bits are the same on all such
-//! processors, whatever their width.
+//! The functions have no branches, so a loop over an array is vectorised at any SIMD width. Common and cheap functions
+//! of f32 are computed in f32 (`narrow`), the others in f64 with shorter polynomials and one rounding at the end.
+//! `docs/ulp.md` lists the measured errors: at most 2 ulp in f32, 4 in f64. Products and sums use fused multiply-add
+//! where the processor has a fast instruction for it. All such processors give the same bits, whatever their SIMD
+//! width.
 //!
 //! Special values are those of C99, Annex F. Polynomials and constants come from `tools/minimax.py`.
 
@@ -25,23 +24,23 @@ use super::Real;
 use super::simd::{at_level, vectorized};
 use tables::{Double, Precision, Single};
 
-/// f32 and f64.
+/// The types f32 and f64.
 pub(crate) trait Float: Real {
-    /// How accurate its functions are.
+    /// The precision of its functions.
     type Precision: Precision;
     /// The same value, in f64.
     fn wide(self) -> f64;
     /// The nearest value.
     fn nearest(x: f64) -> Self;
-    /// The nearest f32.
+    /// The value rounded to f32.
     fn narrow(self) -> f32;
     /// The value of an f32.
     fn of_narrow(x: f32) -> Self;
     /// `|x|`.
     fn magnitude(self) -> Self;
-    /// The greatest integer not above.
+    /// The greatest integer that is not above.
     fn floor(self) -> Self;
-    /// The least integer not below.
+    /// The least integer that is not below.
     fn ceil(self) -> Self;
     /// The nearest integer, halves away from zero.
     fn round(self) -> Self;
@@ -107,8 +106,8 @@ macro_rules! float {
 float!(f32, Single);
 float!(f64, Double);
 
-/// Defines a function over slices whose loop is compiled for several instruction sets, with `$P` standing for
-/// the precision of `T` on each.
+/// Defines a function over slices whose loop is compiled for several instruction sets. `$P` is the precision of `T` on
+/// each.
 macro_rules! accurate {
     ($(#[$meta:meta])* fn $name:ident[$T:ident, $P:ident]($($arg:ident: $ty:ty),* $(,)?) $body:block) => {
         $(#[$meta])*
@@ -128,7 +127,8 @@ macro_rules! accurate {
     };
 }
 
-/// Functions of one number: those of two rooms are computed in the type itself, the others in f64.
+/// Functions of one number. Those with a second module (`narrow`) are computed in f32 for f32; the others are computed
+/// in f64.
 macro_rules! unary {
     ($($(#[$doc:meta])* $name:ident = $($room:ident),+;)*) => {$(
         accurate! {
@@ -191,18 +191,18 @@ unary! {
     erfc = erf;
     /// Writes the inverse of the error function of every element.
     erf_inv = erf;
-    /// Writes the sine of every element up to the limit.
+    /// Writes the sine of every element up to [`trig::LIMIT`].
     near_sin = trig;
-    /// Writes the cosine of every element up to the limit.
+    /// Writes the cosine of every element up to [`trig::LIMIT`].
     near_cos = trig;
-    /// Writes the tangent of every element up to the limit.
+    /// Writes the tangent of every element up to [`trig::LIMIT`].
     near_tan = trig, narrow;
 }
 
 accurate! {
     /// Writes `e^x` of every element.
     fn exp[T, P](x: &[T], out: &mut [MaybeUninit<T>]) {
-        // What may be subnormal or infinite takes half the time, and is rare.
+        // Inputs whose results may be subnormal or infinite are rare. The loop without them takes half the time.
         let most = T::of_narrow(narrow::exp::PLAIN);
         let plain = x.iter().fold(1u32, |all, &x| all & u32::from(x.magnitude() <= most));
         for (out, &x) in out.iter_mut().zip(x) {
@@ -231,7 +231,7 @@ accurate! {
 accurate! {
     /// Writes `x^y` of every pair.
     fn pow[T, P](x: &[T], y: &[T], out: &mut [MaybeUninit<T>]) {
-        // The special values take a third of the time, and are rare.
+        // Special values are rare. The loop without them takes two thirds of the time.
         let (most, infinite) = (T::nearest(power::LARGE), T::nearest(f64::INFINITY));
         let special = x.iter().zip(y).fold(0u32, |any, (&x, &y)| {
             any | u32::from(!((x > T::ZERO) & (x < infinite) & (y.magnitude() <= most)))
@@ -248,7 +248,7 @@ accurate! {
 }
 
 vectorized! {
-    /// Whether any element is beyond the limit of the fast reduction.
+    /// Whether any element is beyond [`trig::LIMIT`].
     fn any_far[T: Float] of [T] (x: &[T]) -> bool {
         x.iter().fold(0u32, |any, x| any | u32::from(x.wide().abs() > trig::LIMIT)) != 0
     }
@@ -275,7 +275,7 @@ pub(crate) fn tan<T: Float>(x: &[T], out: &mut [MaybeUninit<T>]) {
     });
 }
 
-/// Writes `f` of the elements that are beyond the limit, one by one.
+/// Writes `f` of the elements beyond [`trig::LIMIT`], one by one.
 fn patch<T: Float>(x: &[T], out: &mut [MaybeUninit<T>], f: impl Fn(f64) -> f64) {
     if any_far(x) {
         for (x, out) in x.iter().map(|x| x.wide()).zip(out) {
@@ -303,7 +303,7 @@ macro_rules! scalar_functions {
     )*};
 }
 
-/// The functions of one f64, for code that has branches anyway.
+/// The functions of one f64, for code that has branches in any case.
 pub(crate) mod scalar {
     use super::tables::Double;
     use super::{arc, power, trig};
@@ -337,7 +337,7 @@ pub(crate) mod scalar {
         power::hypot(x, y)
     }
 
-    /// The length of a vector of single precision.
+    /// `sqrt(x^2 + y^2)` in single precision.
     #[inline(always)]
     pub(crate) fn hypot_f32(x: f32, y: f32) -> f32 {
         power::hypot_f32(x, y)

@@ -5,15 +5,15 @@ use std::f64::consts::LN_2;
 use super::bits::{exponent, flipped, head, lost, mac, pick, poly, scaled, sign_of, split, split_any};
 use super::tables::{CBRT, EXP2_SINGLE, LOG2_SINGLE, PER_LN2, PER_LN2_LOW, POW, Precision};
 
-/// A polynomial gives the inverse root of the mantissa, from which the root comes as in FreeBSD's `s_cbrt.c`
-/// (Evans, 2002), where the start is rounded so that its square is exact.
+/// A polynomial gives the inverse cube root of the mantissa. The root is computed from it as in FreeBSD's `s_cbrt.c`
+/// (Evans, 2002), where the starting value is rounded so that its square is exact.
 #[inline(always)]
 pub(super) fn cbrt<P: Precision>(x: f64) -> f64 {
     let magnitude = x.abs();
     let small = magnitude < f64::MIN_POSITIVE;
     // 2^54 is the cube of 2^18.
     let bits = (pick(small, magnitude * 18_014_398_509_481_984.0, magnitude)).to_bits();
-    // 3 * third + rest is the exponent, and more than 0.
+    // `3 * third + rest` is the exponent, biased to be positive.
     let exponent = (bits >> 52) + 3 * 341 - 1023;
     let third = (exponent * 21846) >> 16;
     let rest = exponent - 3 * third;
@@ -21,7 +21,7 @@ pub(super) fn cbrt<P: Precision>(x: f64) -> f64 {
     let factor = pick(rest == 1, 1.259_921_049_894_873_2, 1.0);
     let factor = pick(rest == 2, 1.587_401_051_968_199_5, factor);
     let inverse = poly::<P>(mantissa, CBRT);
-    // The mantissa with what the third of the exponent leaves.
+    // The mantissa times 2^`rest`, which remains of the exponent after division by 3.
     let m = f64::from_bits(mantissa.to_bits() + (rest << 52));
     let t = head(mantissa * inverse * inverse * factor);
     let quotient = m / (t * t);
@@ -38,7 +38,7 @@ const UP: f64 = f64::from_bits((1023 + 600) << 52);
 /// 2^-600.
 const DOWN: f64 = f64::from_bits((1023 - 600) << 52);
 
-/// `sqrt(x^2 + y^2)`, scaled so that no square over- or underflows; infinite if either is.
+/// `sqrt(x^2 + y^2)`, scaled so that no square over- or underflows. It is infinite if either operand is.
 #[inline(always)]
 pub(super) fn hypot(x: f64, y: f64) -> f64 {
     let (x, y) = (x.abs(), y.abs());
@@ -54,15 +54,15 @@ pub(super) fn hypot(x: f64, y: f64) -> f64 {
     pick(x == f64::INFINITY || y == f64::INFINITY, f64::INFINITY, root)
 }
 
-/// The same in single precision, less than one unit in the last place off: the squares are exact in f64, and the
-/// root, which would take most of the time there, is taken of their sum moved into the range of f32.
+/// `sqrt(x^2 + y^2)` in single precision, with an error below 1 ulp. The squares are exact in f64. An f64 root would
+/// take most of the time, so the sum is scaled to the range of f32 before the root.
 #[inline(always)]
 pub(super) fn hypot_f32(x: f32, y: f32) -> f32 {
     let (x, y) = (x.abs(), y.abs());
     let large = pick(x > y, x, y);
     let (a, b) = (f64::from(x), f64::from(y));
     let (huge, tiny) = (large > 1e15, large < 1e-15);
-    // Powers of two: the sum's factor, and the root's.
+    // Powers of two: the factors of the sum and of the root.
     let (down, up) = (f64::from_bits((1023 - 140) << 52), f64::from_bits((1023 + 200) << 52));
     let scale = pick(huge, down, pick(tiny, up, 1.0));
     let back =
@@ -81,7 +81,7 @@ fn log2_parts<P: Precision>(x: f64) -> (f64, f64) {
     let (above, below) = (m - 1.0, m + 1.0);
     let inverse = 1.0 / below;
     let s = above * inverse;
-    // What the quotient lacks, the divisor in two parts.
+    // The remainder of the quotient. The divisor is taken in two parts.
     let s_low = (-lost::<P>(s, below, above) - s * (m - (below - 1.0))) * inverse;
     let z = s * s;
     let z_low = mac::<P>(s + s, s_low, lost::<P>(s, s, z));
@@ -98,7 +98,7 @@ fn log2_parts<P: Precision>(x: f64) -> (f64, f64) {
     (sum, ((k - sum) + v) + v_low)
 }
 
-/// About 2^64: with exponents beyond, any number but 1 under- or overflows.
+/// About 2^64. For larger exponents every number but 1 under- or overflows.
 pub(super) const LARGE: f64 = 1.8e19;
 
 /// `x^y` for positive finite `x` and `|y| <= LARGE`, as the exponential of `y log2(x)` in two parts.
@@ -111,13 +111,13 @@ pub(super) fn power<P: Precision>(magnitude: f64, y: f64) -> f64 {
     let sum = pick(sum > 1100.0, 1100.0, sum);
     let sum = pick(sum < -1200.0, -1200.0, sum);
     let n = exponent::<P>(sum, 1.0);
-    // At most half of log(2): nothing is left to be taken off.
+    // At most log(2) / 2, so no further reduction is needed.
     let r = mac::<P>(sum - n.number, LN_2, low * LN_2);
     let p = mac::<P>(r * r, poly::<P>(r, P::EXP), r);
     scaled::<P>(1.0 + p, n, 0)
 }
 
-/// `x^y` for positive finite `x` and `|y| <= LARGE` to the accuracy of f32, both numbers of f32.
+/// `x^y` for positive finite `x` and `|y| <= LARGE` with the accuracy of f32. Both operands are f32 values.
 #[inline(always)]
 pub(super) fn power_single<P: Precision>(magnitude: f64, y: f64) -> f64 {
     let (m, k) = split(magnitude);
@@ -129,7 +129,7 @@ pub(super) fn power_single<P: Precision>(magnitude: f64, y: f64) -> f64 {
     let n = exponent::<P>(sum, 1.0);
     let r = sum - n.number;
     let power = mac::<P>(r, poly::<P>(r, EXP2_SINGLE), 1.0);
-    // Far from the ends of f64: the exponents add up.
+    // The result is far from the ends of the f64 range, so the exponents can be added.
     f64::from_bits(power.to_bits().wrapping_add(n.bits << 52))
 }
 
@@ -144,7 +144,7 @@ pub(super) fn pow<P: Precision>(x: f64, y: f64) -> f64 {
     let upwards = y > 0.0;
     let power = pick(magnitude == 0.0, pick(upwards, 0.0, f64::INFINITY), power);
     let power = pick(magnitude == f64::INFINITY, pick(upwards, f64::INFINITY, 0.0), power);
-    // From 2^52 on every number is an integer, from 2^53 on an even one.
+    // From 2^52 on every number is an integer, and from 2^53 on an even one.
     let size = y.abs();
     let whole = size + 4_503_599_627_370_496.0;
     let fits = size < 4_503_599_627_370_496.0;

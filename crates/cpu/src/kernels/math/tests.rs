@@ -23,7 +23,7 @@ fn of_two<T: Float>(f: Binary<T>, a: &[T], b: &[T]) -> Vec<T> {
     out.into_iter().map(|x| unsafe { x.assume_init() }).collect()
 }
 
-/// The same number, the sign of zero included, or NaN both.
+/// Whether the numbers are equal, including the sign of zero, or both NaN.
 fn same(got: f64, want: f64) -> bool {
     got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan()
 }
@@ -43,7 +43,7 @@ functions!(
     cbrt, erf, erfc, erf_inv, sin, cos, tan
 );
 
-/// Annex F of C99, and what the same reasoning gives for functions that C lacks.
+/// Special values of annex F of C99, and the analogous values of functions that C lacks.
 #[test]
 fn special_values() {
     let table: &[(&str, &[(f64, f64)])] = &[
@@ -197,13 +197,13 @@ fn special_powers() {
     }
 }
 
-/// Whether two results are within some units of the last place of each other.
+/// Whether two results differ by at most some units in the last place.
 fn close<T: Float>(a: T, b: T, unit: f64) -> bool {
     let (a, b) = (a.wide(), b.wide());
     same(a, b) || (a - b).abs() <= 8.0 * unit * a.abs().max(f64::MIN_POSITIVE)
 }
 
-/// Those that fuse products with sums give the same bits, whatever their width, and the others are close.
+/// Kernels with fused multiply-add give the same bits at every width; the others give close results.
 #[test]
 fn all_instruction_sets_agree() {
     let mut state = 0x9E37_79B9_7F4A_7C15u64;
@@ -214,7 +214,7 @@ fn all_instruction_sets_agree() {
         state ^= state << 17;
         state
     };
-    // Any bits, and numbers of ordinary size.
+    // Arbitrary bit patterns, and numbers of ordinary size.
     let doubles_in: Vec<f64> = (0..3001)
         .map(|i| {
             let bits = random();
@@ -247,7 +247,7 @@ fn all_instruction_sets_agree() {
     }
 }
 
-/// Multiples of pi and numbers close to them, where the reductions change and at the ends of the range.
+/// Multiples of pi and numbers close to them, at the change of reduction and at the ends of the range.
 #[test]
 fn large_angles() {
     // Computed with 1,400 bits: 2^1023, 10^22, and the f64 closest to a multiple of pi / 2 (Muller, Elementary

@@ -1,23 +1,23 @@
-//! Square real matrices made bidiagonal by reflections from both sides (Golub & Kahan, "Calculating the singular
-//! values and pseudo-inverse of a matrix", J. SIAM Numer. Anal. 2, 1965).
+//! Reduction of square real matrices to bidiagonal form by reflections from both sides (Golub & Kahan, "Calculating the
+//! singular values and pseudo-inverse of a matrix", J. SIAM Numer. Anal. 2, 1965).
 //!
-//! Each pair of reflections passes over the matrix once: while a few of its rows are in the first cache they get the
-//! pair before, their products with the vector on the left, and are added up to what the vector on the right will
-//! need, which is known but for its first element (Howell, Demmel, Fulton, Hammarling & Marmol, "Cache efficient
+//! Each pair of reflections makes one pass over the matrix. While a few rows are in the L1 cache, the pass applies the
+//! previous pair to them, multiplies them by the left vector, and adds them to the sum that the right vector needs, all
+//! of whose elements but the first are known (Howell, Demmel, Fulton, Hammarling & Marmol, "Cache efficient
 //! bidiagonalization using BLAS 2.5 operators", ACM Trans. Math. Softw. 34, 2008).
 
 use super::RealField;
 use super::passes::{Ahead, Term, combine, inner, lane, reflector, update, update_ahead};
 use crate::par::breathe;
 
-/// Rows of numbers that [`reduce`] needs beside its own.
+/// Workspace rows of [`reduce`].
 pub(super) const ROWS: usize = 7;
 
-/// Reflects a matrix, whose columns are the rows of `a`, until only its diagonal and the elements right of it are
-/// left. Elements are of size 1 at most by far, so that those as small as [`negligible`] can be left out.
+/// Reflects a matrix, whose columns are the rows of `a`, until only its diagonal and superdiagonal are nonzero. The
+/// largest elements are about 1, so elements up to [`negligible`] can be dropped.
 ///
-/// The unit vectors of the reflections become the rows of `left` and `right`; row k is zero before column k, and
-/// before column k + 1.
+/// The unit vectors of the reflections become the rows of `left` and `right`. Row k of `left` is zero before column k,
+/// row k of `right` before column k + 1.
 pub(super) fn reduce<R: RealField>(
     a: &mut [R],
     (n, stride): (usize, usize),
@@ -31,7 +31,7 @@ pub(super) fn reduce<R: RealField>(
     work.fill(R::ZERO);
     let mut rows = work.chunks_exact_mut(stride);
     let mut next = || rows.next().expect("there is room for all rows");
-    // The vectors and factors of the pair before, by which no row has changed yet.
+    // The vectors and factors of the previous pair, not yet applied to any row.
     let (before, across) = (next(), next());
     let (of_before, of_across) = (next(), next());
     let (products, sum, head) = (next(), next(), next());
@@ -64,7 +64,7 @@ pub(super) fn reduce<R: RealField>(
         let ahead = Ahead { column: k, factor: -(two * vector[k]), elements: &mut other[k + 1..n], sum };
         update_ahead(rest, stride, from, terms, vector, &mut products[k + 1..n], ahead);
 
-        // The row of the matrix is reflected to its head, which only now is known.
+        // The matrix's row is reflected to its head, which is known only now.
         let whole =
             other[k + 1..n].iter().fold(R::ZERO, |most, x| if x.abs() > most { x.abs() } else { most });
         head.copy_from_slice(&rest[..stride]);
@@ -77,7 +77,7 @@ pub(super) fn reduce<R: RealField>(
             beside[k] = reflected.head;
             Some(reflected)
         };
-        // before and across: the pair of reflections as a - u w' - x v'.
+        // `before` and `across`: the pair of reflections as a - u w' - x v'.
         for j in k + 1..n {
             of_before[j] = -(two * products[j]);
         }
@@ -91,7 +91,7 @@ pub(super) fn reduce<R: RealField>(
                 products[..k + 1].fill(R::ZERO);
                 products[n..].fill(R::ZERO);
                 let share = two * inner(products, other);
-                // a v = (a r - head a e) factor, and then the reflection on the left.
+                // a v = (a r - head a e) factor, followed by the left reflection.
                 across.copy_from_slice(sum);
                 combine(across, head, vector, [reflected.factor, reflected.head, share]);
                 across[..k + 1].fill(R::ZERO);
@@ -103,13 +103,13 @@ pub(super) fn reduce<R: RealField>(
     }
 }
 
-/// Elements of this size are nothing beside others of size 1, and their squares and quotients may not be exact.
+/// Elements up to this size are negligible beside elements of size 1. Their squares and quotients may be inexact.
 fn negligible<R: RealField>() -> R {
     R::LEAST / (R::EPSILON * R::EPSILON)
 }
 
-/// Makes a vector that of a reflection, and gives what is left of it: its first element, where all others are
-/// negligible.
+/// Replaces a vector by its reflection's unit vector and returns the reflected head. If all other elements are
+/// negligible, the vector becomes zero and its head is returned unchanged.
 fn reflect_or_keep<R: RealField>(vector: &mut [R], small: R) -> R {
     if vector[1..].iter().all(|x| x.abs() <= small) {
         let head = vector[0];

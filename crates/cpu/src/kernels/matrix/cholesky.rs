@@ -1,7 +1,7 @@
-//! Cholesky's factor in panels of columns (Golub & Van Loan, "Matrix Computations", 4th ed. 2013, 4.2.6): the square
-//! on the diagonal is factored, the rows below it are solved for, and their products are subtracted from what is
-//! behind. A panel lies in a place of its own, some rows of it after others, each as columns: what is done to all
-//! rows is done to neighbours in memory.
+//! Cholesky factorization in panels of columns (Golub & Van Loan, "Matrix Computations", 4th ed. 2013, 4.2.6): the
+//! diagonal square is factored, the rows below it are solved for, and their products are subtracted from the columns
+//! after them. A panel has its own buffer, groups of [`ROWS`] rows one after the other, each group stored by columns.
+//! So operations on all rows run over contiguous memory.
 
 use super::field::multiplying;
 use super::passes::pieces;
@@ -10,19 +10,19 @@ use super::{Field, RealField, semidefinite};
 use crate::kernels::linalg::gemm::Matrix;
 use crate::par::Par;
 
-/// Rows of a panel that lie together: whole tiles of products, of all instruction sets.
+/// Rows of a group in a panel: whole product tiles, for all instruction sets.
 const ROWS: usize = 96;
 
-/// Rows that are solved for at once: their elements of one column stay in registers.
+/// Rows that are solved for at once. Their elements of one column stay in registers.
 const STRIP: usize = 48;
 
-/// Rows from which products are subtracted at once: small enough that threads end together.
+/// Rows of a task that subtracts products: few enough to balance the load of the threads.
 const TASK: usize = 48;
 
 /// The most columns of a panel.
 const WIDE: usize = 64;
 
-/// Elements that are subtracted from at once in the square on the diagonal.
+/// Elements of the diagonal square that are updated at once.
 const LANES: usize = 16;
 
 /// Columns of a panel.
@@ -30,7 +30,7 @@ fn panel_width(n: usize) -> usize {
     if n <= 512 { WIDE / 2 } else { WIDE }
 }
 
-/// Elements of some rows of a panel: complex ones are there twice, the second time as conjugates.
+/// Elements of a group of rows in a panel. Complex ones are stored twice, the second time as conjugates.
 fn panel_size<T: Field>(width: usize) -> usize {
     if T::COMPLEX { 2 * width * ROWS } else { width * ROWS }
 }
@@ -41,7 +41,7 @@ pub(super) fn workspace<T: Field>(n: usize) -> usize {
     width * width + n.saturating_sub(width).div_ceil(ROWS) * panel_size::<T>(width)
 }
 
-/// The lower factor in the place of a matrix of `n` rows, whose lower triangle is read; NaN all over where an
+/// Replaces a matrix of `n` rows, of which only the lower triangle is read, by its lower factor; by NaN if an
 /// eigenvalue is negative.
 pub(super) fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T], par: Par) {
     let width = panel_width(n);
@@ -81,8 +81,8 @@ pub(super) fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T], par: Par) 
     }
 }
 
-/// The lower triangle of a matrix again, of which `first` columns are those of its factor, and the rest is what their
-/// products were subtracted from.
+/// Restores the lower triangle of a matrix: `first` columns are already those of its factor, and the products of these
+/// were subtracted from the rest.
 fn restore<T: Field>(a: &mut [T], n: usize, first: usize) {
     for i in (0..n).rev() {
         for j in (0..=i).rev() {
@@ -94,8 +94,8 @@ fn restore<T: Field>(a: &mut [T], n: usize, first: usize) {
     }
 }
 
-/// Writes rows of a panel, the first of which is `start` below the diagonal, to their place behind `first` columns,
-/// and subtracts their products with all rows of the panel up to them from what is behind these.
+/// Copies rows of a panel back to the matrix, from column `first` on, and subtracts their products with the panel's
+/// rows up to them from the columns after the panel. The first of these rows is row `start` of the panel.
 fn subtract<T: Field>(rows: &mut [T], start: usize, n: usize, first: usize, (panels, wide): (&[T], usize)) {
     let (count, size) = (rows.len() / n, panel_size::<T>(wide));
     let left = &panels[start / ROWS * size + start % ROWS..];
@@ -113,14 +113,14 @@ fn subtract<T: Field>(rows: &mut [T], start: usize, n: usize, first: usize, (pan
 }
 
 multiplying! {
-    /// Factors a small matrix, as the upper factor of its upper triangle; the rows are `step` apart. Says whether
-    /// all pivots are positive.
+    /// Factors a small matrix, given and returned as its upper triangle, with row stride `step`. Returns whether all
+    /// pivots are positive.
     fn factor_square[P; T: Field] of [T] (square: &mut [T], n: usize, step: usize) -> bool {
         for j in 0..n {
             let (above, below) = square.split_at_mut((j + 1) * step);
             let row = &mut above[j * step..];
             let pivot = row[j].re();
-            // NaN is no positive number either.
+            // NaN is not positive, either.
             if pivot.partial_cmp(&<T::Real as Field>::ZERO) != Some(std::cmp::Ordering::Greater) {
                 return false;
             }
@@ -128,7 +128,7 @@ multiplying! {
             row[j] = T::from_real(root);
             T::parts(&mut row[j + 1..]).iter_mut().for_each(|x| *x = *x / root);
             for (k, other) in (j + 1..n).zip(below.chunks_exact_mut(step)) {
-                // What is written below the diagonal is not read.
+                // Elements below the diagonal are written but not read.
                 let from = k / LANES * LANES;
                 let factor = -row[k].conj();
                 let (lines, _) = other[from..].as_chunks_mut::<LANES>();
@@ -144,7 +144,8 @@ multiplying! {
 }
 
 multiplying! {
-    /// Solves for some rows of a panel: what they are times the adjoint of the factor of a square gives them.
+    /// Solves X L* = B for a group of rows of a panel, where L* is the adjoint of the diagonal square's factor.
+    /// `square` holds the transpose of L.
     fn solve[P; T: Field] of [T] (square: &[T], step: usize, panel: &mut [T]) {
         let mut factors = [T::ZERO; WIDE];
         for j in 0..panel.len() / ROWS {

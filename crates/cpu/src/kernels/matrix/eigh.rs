@@ -1,6 +1,7 @@
-//! Eigenvalues of Hermitian matrices: Householder's reflections to a tridiagonal matrix (Golub & Van Loan, "Matrix
-//! Computations", 4th ed. 2013, 8.3), then implicit QR or QL steps, whichever way its elements become smaller
-//! (Bowdler, Martin, Reinsch & Wilkinson, "The QR and QL algorithms for symmetric matrices", Numer. Math. 11, 1968).
+//! Eigenvalues of Hermitian matrices: Householder reflections to a tridiagonal matrix (Golub & Van Loan, "Matrix
+//! Computations", 4th ed. 2013, 8.3), then implicit QR or QL steps, in the direction in which the elements become
+//! smaller (Bowdler, Martin, Reinsch & Wilkinson, "The QR and QL algorithms for symmetric matrices", Numer. Math. 11,
+//! 1968).
 
 use smallvec::SmallVec;
 
@@ -9,28 +10,28 @@ use super::rotations::{self, Turned, rotation};
 use super::{Field, RealField, room};
 use crate::par::{Par, breathe};
 
-/// Sweeps for one eigenvalue after which the iteration gives up; it needs two or three.
+/// Most sweeps for one eigenvalue before the iteration gives up; two or three are usual.
 const MOST_SWEEPS: usize = 60;
 
-/// Rows of elements that [`tridiagonal`] needs beside its own.
+/// Workspace rows of [`tridiagonal`].
 const ROWS: usize = 6;
 
-/// The elements that the factors of a matrix need beside their own: the matrix, the reflections, their product and
-/// its panels, the diagonals and the notes about rotations.
+/// Workspace elements of the factors of a matrix: the matrix, the reflections, their product and its panels, the
+/// diagonals and the logs of rotations.
 pub(super) fn workspace<T: Field>(n: usize) -> usize {
     let square = n * stride(n);
-    // Numbers, of which a complex element has two.
+    // Counted in real numbers; a complex element has two.
     let numbers = rotations::panels::<T::Real>(n, n * parts::<T>()) + rotations::notes(n);
     3 * square + (ROWS + 2) * stride(n) + numbers
 }
 
-/// The numbers of an element.
+/// Real numbers of an element.
 fn parts<T: Field>() -> usize {
     if T::COMPLEX { 2 } else { 1 }
 }
 
-/// The values, ascending, and the vectors in columns. Magnitudes of at most `eps` become 0. NaN where
-/// an element is not finite, or where the iteration does not end.
+/// The eigenvalues, ascending, and the eigenvectors in columns. Magnitudes of at most `eps` become 0. All results are
+/// NaN if an element is not finite or the iteration does not converge.
 pub(super) fn factors<T: Field>(
     a: &mut [T],
     n: usize,
@@ -55,7 +56,7 @@ pub(super) fn factors<T: Field>(
             greatest = x.abs();
         }
     }
-    // A power of two changes no digit; infinite magnitudes of finite parts scale by their half.
+    // Scaling by a power of two is exact. Elements stay unscaled if a magnitude of finite parts overflows.
     let scale = if greatest > zero && greatest.is_finite() {
         greatest.power_of_two()
     } else {
@@ -69,7 +70,7 @@ pub(super) fn factors<T: Field>(
     let (diagonal, beside) = (room(&mut work, step), room(&mut work, step));
     tridiagonal(matrix, (n, step), vectors, (diagonal, beside), &mut work[..ROWS * step]);
     accumulate(vectors, (n.saturating_sub(2), 1), step, rows, par);
-    // The elements beside the diagonal become positive.
+    // Makes the off-diagonal elements positive.
     let mut phase = T::ONE;
     for (row, beside) in rows.chunks_exact_mut(step).zip(&mut *beside) {
         if T::COMPLEX || phase.re() < zero {
@@ -107,7 +108,7 @@ pub(super) fn factors<T: Field>(
     }
 }
 
-/// The real parts of elements, side by side.
+/// The real parts of elements, contiguous.
 fn real_parts<T: Field>(x: &mut [T], n: usize) -> &mut [T::Real] {
     for i in 0..n {
         let re = x[i].re();
@@ -116,7 +117,7 @@ fn real_parts<T: Field>(x: &mut [T], n: usize) -> &mut [T::Real] {
     &mut T::parts(x)[..n]
 }
 
-/// Writes the Hermitian part of a matrix, scaled down, in rows that are filled up with zeros.
+/// Writes the Hermitian part of a matrix, divided by `scale`, in zero-padded rows.
 fn symmetric<T: Field>(a: &[T], n: usize, scale: T::Real, matrix: &mut [T], step: usize) {
     let half = T::Real::from_f64(0.5);
     let over = T::from_real(scale);
@@ -131,10 +132,11 @@ fn symmetric<T: Field>(a: &[T], n: usize, scale: T::Real, matrix: &mut [T], step
     }
 }
 
-/// Reflects a Hermitian matrix from both sides until only its diagonal and the elements left of it are there. Row k
-/// of `vectors` becomes the unit vector of the reflection that clears column k, which is zero up to there.
+/// Reflects a Hermitian matrix from both sides until only its diagonal and subdiagonal are nonzero. Row k of `vectors`
+/// becomes the unit vector of the reflection that clears column k. It is zero up to column k.
 ///
-/// The matrix is passed over once for each reflection: its rows get the one before, and are multiplied by the next.
+/// Each reflection makes one pass over the matrix: the pass applies the previous reflection to the rows and multiplies
+/// them by the next vector.
 fn tridiagonal<T: Field>(
     a: &mut [T],
     (n, step): (usize, usize),
@@ -147,7 +149,7 @@ fn tridiagonal<T: Field>(
     beside.fill(T::ZERO);
     let mut lines = work.chunks_exact_mut(step);
     let mut next = || lines.next().expect("there is room for all rows");
-    // The reflection before, by which no row has changed yet: a - v p^H - p v^H with p = 2 (a v - (v^H a v) v).
+    // The previous reflection, not yet applied to any row: a - v p^H - p v^H with p = 2 (a v - (v^H a v) v).
     let (mut of_v, of_p) = (next(), next());
     let (minus_v, minus_p) = (next(), next());
     let (mut conjugates, products) = (next(), next());
@@ -174,7 +176,7 @@ fn tridiagonal<T: Field>(
         if k + 2 == n {
             beside[k] = vector[k + 1];
             vector.fill(T::ZERO);
-            // The last row only gets what is left to do.
+            // The last row has no reflection; only the pending update is applied to it.
         } else {
             beside[k] = reflector(&mut vector[k + 1..]).head;
         }
@@ -192,8 +194,8 @@ fn tridiagonal<T: Field>(
     }
 }
 
-/// Implicit steps on a real tridiagonal matrix, with Wilkinson's shifts; the rotations of the vectors are noted
-/// down. Says whether all elements beside the diagonal became negligible.
+/// Implicit QR or QL steps on a real tridiagonal matrix, with Wilkinson's shifts. Logs the rotations of the vectors.
+/// Returns whether all off-diagonal elements became negligible.
 fn steps<R: RealField>(diagonal: &mut [R], beside: &mut [R], notes: &mut Turned<'_, R, 1>) -> bool {
     let n = diagonal.len();
     let mut last = n - 1;
@@ -205,7 +207,7 @@ fn steps<R: RealField>(diagonal: &mut [R], beside: &mut [R], notes: &mut Turned<
         while first > 0 {
             let around = diagonal[first - 1].abs() + diagonal[first].abs();
             let off = beside[first - 1].abs();
-            // Elements are of size 1 at most by far: the least of them are nothing beside others.
+            // After scaling the largest elements are about 1, so elements as small as `LEAST` are negligible.
             if off <= R::EPSILON * around || off <= R::LEAST {
                 beside[first - 1] = R::ZERO;
                 break;
@@ -221,7 +223,7 @@ fn steps<R: RealField>(diagonal: &mut [R], beside: &mut [R], notes: &mut Turned<
         }
         sweeps += 1;
         breathe();
-        // Towards the small values, which a sweep makes converge; a block keeps its direction while it shrinks.
+        // Sweeps run towards the small values, which makes them converge. A block keeps its direction while it shrinks.
         if first > seen.1 || last < seen.0 {
             ascends = diagonal[first].abs() >= diagonal[last].abs();
         }
@@ -235,7 +237,7 @@ fn steps<R: RealField>(diagonal: &mut [R], beside: &mut [R], notes: &mut Turned<
 /// One sweep along a block, from its first row to its last or back.
 fn sweep<R: RealField>(diagonal: &mut [R], beside: &mut [R], ascends: bool, notes: &mut Turned<'_, R, 1>) {
     let end = beside.len();
-    // The places of a row, and of the element between it and the next, counted from where the sweep begins.
+    // The index of a row, and of the element between it and the next, counted from the start of the sweep.
     let row = |i: usize| if ascends { i } else { end - i };
     let between = |i: usize| if ascends { i } else { end - 1 - i };
     let two = R::ONE + R::ONE;
@@ -256,7 +258,7 @@ fn sweep<R: RealField>(diagonal: &mut [R], beside: &mut [R], ascends: bool, note
         }
         let own = diagonal[row(i)] - p;
         if r == R::ZERO {
-            // The block falls apart here; the rotations so far may have turned the sign of what is beside the rest.
+            // The block splits here. The rotations so far may have changed the sign of the off-diagonal element.
             diagonal[row(i)] = own;
             beside[between(i)] = b;
             return;

@@ -1,4 +1,4 @@
-//! The numbers that matrices hold.
+//! The element types of matrices.
 
 use std::mem::MaybeUninit;
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -11,28 +11,28 @@ use crate::kernels::Plain;
 use crate::kernels::linalg::gemm::{self, Fused, Load, Matrix, Onto, Target, complex};
 use crate::par::Par;
 
-/// How products are added up.
+/// The rounding of multiply-add.
 pub(crate) trait Products {
-    /// Whether a product and its sum are rounded once.
+    /// Whether a product and its sum are rounded once (FMA).
     const FUSED: bool;
 }
 
-/// In one rounding.
+/// One rounding.
 pub(crate) struct Together;
 
 impl Products for Together {
     const FUSED: bool = true;
 }
 
-/// In two roundings: without an instruction of its own, one would take a call.
+/// Two roundings, for processors without FMA, where `mul_add` would be a function call.
 pub(crate) struct Apart;
 
 impl Products for Apart {
     const FUSED: bool = false;
 }
 
-/// Defines a function over rows whose loops are compiled for several instruction sets, with `$P` standing for how
-/// products are added up on each. What it calls must be marked `#[inline(always)]`.
+/// Defines a function over rows whose loops are compiled for several instruction sets. `$P` is the implementation of
+/// `Products` for each. Functions that it calls must be marked `#[inline(always)]`.
 macro_rules! multiplying {
     ($(#[$meta:meta])* $vis:vis fn $name:ident[$P:ident; $($generics:tt)*] of [$($param:ident),*] (
         $($arg:ident: $ty:ty),* $(,)?
@@ -59,49 +59,45 @@ pub(super) use multiplying;
 pub(crate) trait Field:
     Plain + Copy + Send + Sync + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Neg<Output = Self>
 {
-    /// Magnitudes and eigenvalues.
+    /// The type of magnitudes and eigenvalues.
     type Real: RealField;
 
-    /// Whether there are imaginary parts.
+    /// Whether the type is complex.
     const COMPLEX: bool;
-    /// The neutral element of addition.
     const ZERO: Self;
-    /// The neutral element of multiplication.
     const ONE: Self;
 
-    /// A real number.
+    /// The element with this real part.
     fn from_real(x: Self::Real) -> Self;
-    /// The real part.
     fn re(self) -> Self::Real;
-    /// The conjugate.
     fn conj(self) -> Self;
     /// The magnitude.
     fn abs(self) -> Self::Real;
-    /// The square of the magnitude.
+    /// The squared magnitude.
     fn square(self) -> Self::Real;
     /// The quotient.
     fn over(self, other: Self) -> Self;
-    /// Times a real number.
+    /// The product with a real number.
     fn scaled(self, f: Self::Real) -> Self;
     /// Whether no part is infinite or NaN.
     fn is_finite(self) -> bool;
     /// `self + a b`.
     fn plus_product<P: Products>(self, a: Self, b: Self) -> Self;
-    /// The numbers with the parts of each side by side.
+    /// The numbers as a slice of their real and imaginary parts.
     fn parts(x: &mut [Self]) -> &mut [Self::Real];
 
-    /// A magnitude by which pivots are chosen.
+    /// The magnitude that pivots are compared by.
     fn size(self) -> Self::Real;
 
-    /// Elements of the space that [`subtract_product`](Field::subtract_product) of such sizes, and of smaller ones,
-    /// takes.
+    /// Elements of the space that [`subtract_product`](Field::subtract_product) needs for these sizes and for smaller
+    /// ones.
     fn product_space(sizes: [usize; 3]) -> usize;
 
-    /// Subtracts from `m` rows of `n` elements, a stride apart, the product of an `m` by `k` and a `k` by `n`
-    /// matrix; the kept axes are those of the rows, and of the columns.
+    /// Subtracts the product of an `m` by `k` and a `k` by `n` matrix from `m` rows of `n` elements, a stride apart.
+    /// The free axes are the rows of the left matrix and the columns of the right one.
     ///
     /// # Panics
-    /// When an operand, the rows or the space are smaller.
+    /// When an operand, the rows or the space are too small.
     fn subtract_product(
         sizes: [usize; 3],
         operands: (&Matrix<'_, Self>, &Matrix<'_, Self>),
@@ -111,7 +107,7 @@ pub(crate) trait Field:
         par: Par,
     );
 
-    /// The singular values and vectors of a matrix: real ones only.
+    /// The singular values and vectors of a real matrix.
     fn svd(
         a: &mut [Self],
         sides: (usize, usize),
@@ -126,21 +122,18 @@ pub(crate) trait Field:
 pub(crate) trait RealField:
     Field<Real = Self> + PartialOrd + Div<Output = Self> + Fused + Load<Self>
 {
-    /// The distance from 1 to the next number.
+    /// The distance from 1 to the next larger number.
     const EPSILON: Self;
-    /// The largest power of two that is at most `x`, a positive number.
+    /// The largest power of two that is at most `self`, which is positive.
     fn power_of_two(self) -> Self;
-    /// The square root.
     fn sqrt(self) -> Self;
-    /// A number.
     fn from_f64(x: f64) -> Self;
-    /// NaN.
     const NAN: Self;
-    /// The least positive number whose quotients are as exact as those of others.
+    /// The smallest normal number.
     const LEAST: Self;
 }
 
-/// Calls `multiply` with the rows of a product and the space for it, if there is something to multiply.
+/// Calls `multiply` with the rows of a product and its space, unless a size is zero.
 fn subtract<T: Field>(
     [m, n, k]: [usize; 3],
     to: &mut [T],
@@ -152,7 +145,7 @@ fn subtract<T: Field>(
         return;
     }
     assert!(n <= stride && (m - 1) * stride + n <= to.len(), "{m} by {n} in less rows");
-    // SAFETY: numbers are laid out there, nothing else is written.
+    // SAFETY: the callee only packs numbers there, so all elements stay initialised.
     let space =
         unsafe { std::slice::from_raw_parts_mut(space.as_mut_ptr().cast::<MaybeUninit<T>>(), space.len()) };
     multiply(to.as_mut_ptr(), space);
@@ -224,7 +217,7 @@ macro_rules! real {
                 par: Par,
             ) {
                 subtract(sizes, to, stride, space, |to, space| {
-                    // SAFETY: the rows are there, and borrowed here only.
+                    // SAFETY: the assertion in `subtract` checks the rows, which are exclusively borrowed.
                     unsafe {
                         gemm::multiply(sizes, a, b, Target::new(to, stride), Onto::Minus, space, par);
                     }
@@ -297,7 +290,7 @@ macro_rules! complex {
             }
             #[inline(always)]
             fn over(self, other: Self) -> Self {
-                // Scaled by the larger part, so that its square neither overflows nor vanishes (Smith, 1962).
+                // Scaled by the larger part, so that its square neither overflows nor underflows (Smith, 1962).
                 if other.re.abs() >= other.im.abs() {
                     let ratio = other.im / other.re;
                     let whole = other.re + other.im * ratio;
@@ -323,13 +316,13 @@ macro_rules! complex {
                 Complex::new(re, im)
             }
             fn parts(x: &mut [Self]) -> &mut [$ty] {
-                // SAFETY: complex numbers lie in memory as pairs of their parts.
+                // SAFETY: complex numbers have the memory layout of two reals.
                 unsafe { std::slice::from_raw_parts_mut(x.as_mut_ptr().cast::<$ty>(), 2 * x.len()) }
             }
 
             fn size(self) -> $ty {
                 let square = self.square();
-                // A square that neither overflows nor vanishes is faster than a hypotenuse.
+                // Where the square neither overflows nor underflows, its root is faster than `hypot`.
                 if ($ty::MIN_POSITIVE / $ty::EPSILON..=$ty::MAX).contains(&square) {
                     square.sqrt()
                 } else {
@@ -338,7 +331,7 @@ macro_rules! complex {
             }
 
             fn product_space([m, n, k]: [usize; 3]) -> usize {
-                // Room for the left operand as rows, too.
+                // Includes room for the left operand as rows.
                 m * k + complex::scratch::<$ty>([m, n, k])
             }
 
@@ -360,7 +353,7 @@ macro_rules! complex {
                     Matrix { elements: &*rows, free: k, along: 1 }
                 };
                 subtract(sizes, to, stride, space, |to, space| {
-                    // SAFETY: the rows are there, and borrowed here only.
+                    // SAFETY: the assertion in `subtract` checks the rows, which are exclusively borrowed.
                     unsafe {
                         let to = Target::new(to, stride);
                         complex::multiply(sizes, (&a, b), to, Onto::Minus, space, par);

@@ -1,15 +1,15 @@
-//! The singular values of bidiagonal matrices by implicit QR steps (Golub & Kahan 1965), with a shift of zero where
-//! another would spoil small values (Demmel & Kahan, "Accurate singular values of bidiagonal matrices", SIAM J. Sci.
-//! Stat. Comput. 11, 1990).
+//! The singular values of bidiagonal matrices by implicit QR steps (Golub & Kahan 1965), with a zero shift where
+//! another shift would make small values inaccurate (Demmel & Kahan, "Accurate singular values of bidiagonal matrices",
+//! SIAM J. Sci. Stat. Comput. 11, 1990).
 
 use super::RealField;
 use super::rotations::{Turned, rotation};
 use crate::par::breathe;
 
-/// Sweeps for one value after which the iteration gives up; it needs two or three.
+/// Most sweeps for one value before the iteration gives up; two or three are usual.
 const MOST_SWEEPS: usize = 60;
 
-/// The lesser singular value of `((f, g), (0, h))`.
+/// The smaller singular value of `((f, g), (0, h))`.
 fn lesser<R: RealField>(f: R, g: R, h: R) -> R {
     let (f, g, h) = (f.abs(), g.abs(), h.abs());
     let (low, high) = if f < h { (f, h) } else { (h, f) };
@@ -32,8 +32,8 @@ fn lesser<R: RealField>(f: R, g: R, h: R) -> R {
     half + half
 }
 
-/// Rows `first..=last` of the matrix, from the end at which a sweep begins. Read from its other end, the transpose
-/// of the matrix is bidiagonal too.
+/// Rows `first..=last` of the matrix, from the end at which a sweep begins. Read from its other end, the transpose of a
+/// bidiagonal matrix is bidiagonal, too.
 struct Block<'a, R> {
     diagonal: &'a mut [R],
     beside: &'a mut [R],
@@ -43,12 +43,12 @@ struct Block<'a, R> {
 }
 
 impl<R: RealField> Block<'_, R> {
-    /// How many elements are beside the diagonal.
+    /// The number of off-diagonal elements.
     fn len(&self) -> usize {
         self.last - self.first
     }
 
-    /// The place of the sweep's row `i`.
+    /// The index of the sweep's row `i`.
     #[inline(always)]
     fn row(&self, i: usize) -> usize {
         if self.ascends { self.first + i } else { self.last - i }
@@ -67,7 +67,8 @@ impl<R: RealField> Block<'_, R> {
         &mut self.beside[place]
     }
 
-    /// Sets an element to zero that is negligible, if there is one; else says how small the least value may be.
+    /// Sets a negligible element to zero, if there is one, and returns `None`. Otherwise returns a lower estimate of
+    /// the smallest value.
     fn split(&mut self, tolerance: R) -> Option<R> {
         let end = self.len();
         if self.e(end - 1).abs() <= tolerance * self.d(end).abs() {
@@ -88,7 +89,7 @@ impl<R: RealField> Block<'_, R> {
         Some(least)
     }
 
-    /// The shift of the next sweep, from the end that it goes to.
+    /// The shift of the next sweep, from the end at which the sweep ends.
     fn shift(&mut self, least: R, tolerance: R, order: R) -> R {
         let end = self.len();
         let mut greatest = self.d(end).abs();
@@ -108,17 +109,17 @@ impl<R: RealField> Block<'_, R> {
         if ratio * ratio < R::EPSILON { R::ZERO } else { shift }
     }
 
-    /// The rotation of columns, then that of rows; of the transpose, it is the other way round.
+    /// Logs the rotation of columns, then that of rows. For the transpose both are exchanged.
     #[inline(always)]
     fn note(&self, notes: &mut Turned<'_, R, 2>, columns: [R; 2], rows: [R; 2]) {
         notes.turn(if self.ascends { [rows, columns] } else { [columns, rows] });
     }
 
-    /// A sweep with the shift of zero.
+    /// A sweep with zero shift.
     fn sweep_unshifted(&mut self, notes: &mut Turned<'_, R, 2>) {
         let end = self.len();
         let (mut old_c, mut old_s) = (R::ONE, R::ZERO);
-        // The diagonal's element, by the cosine of the rotation before.
+        // The diagonal element times the cosine of the previous rotation.
         let mut d = *self.d(0);
         for i in 0..end {
             let (c, s, r) = rotation(d, *self.e(i));
@@ -170,8 +171,8 @@ impl<R: RealField> Block<'_, R> {
     }
 }
 
-/// Makes the elements beside the diagonal zero, by rotations that are noted down, those of the vectors on the left
-/// first. Says whether all of them became negligible.
+/// Makes the off-diagonal elements zero by rotations. Logs them, those of the left vectors first. Returns whether all
+/// of the elements became negligible.
 pub(super) fn iterate<R: RealField>(
     diagonal: &mut [R],
     beside: &mut [R],
@@ -207,7 +208,7 @@ pub(super) fn iterate<R: RealField>(
             last -= 1;
             continue;
         }
-        // Towards the small values, which a sweep makes converge; a block keeps its direction while it shrinks.
+        // Sweeps run towards the small values, which makes them converge. A block keeps its direction while it shrinks.
         if first > seen.1 || last < seen.0 {
             ascends = diagonal[first].abs() >= diagonal[last].abs();
         }

@@ -1,6 +1,6 @@
-//! LU with row pivoting (Golub & Van Loan, "Matrix Computations", 4th ed. 2013, 3.4): small matrices by rows,
-//! large ones in panels of columns. A panel is factored column by column in a place where its columns lie side by
-//! side; what it does to the columns behind it is a triangular system and a product of matrices.
+//! LU with row pivoting (Golub & Van Loan, "Matrix Computations", 4th ed. 2013, 3.4): small matrices by rows, large
+//! ones in panels of columns. A panel is factored column by column in a buffer where its columns are contiguous. The
+//! update of the columns after it is a triangular solve and a matrix product.
 
 use smallvec::SmallVec;
 
@@ -11,10 +11,11 @@ use crate::kernels::linalg::gemm::Matrix;
 use crate::kernels::simd::vectorized;
 use crate::par::Par;
 
-/// Rows of matrices that are factored by rows.
+/// Most rows of a matrix that is factored by rows.
 const SMALL: usize = 32;
 
-/// Positions of rows or columns. As pivots they say which rows are exchanged: each with one behind it, in this order.
+/// Indices of rows or columns. As pivots they are row exchanges, in order: row `i` is exchanged with row `pivots[i]`,
+/// which is `i` or a later row.
 pub(super) type Positions = SmallVec<[usize; 64]>;
 
 /// Columns of a panel.
@@ -22,7 +23,7 @@ fn panel_width(n: usize) -> usize {
     if n <= 512 { 32 } else { 64 }
 }
 
-/// From one column of a panel to the next: no power of two, so that they lie in different places of the caches.
+/// Stride between the columns of a panel. It is no power of two, so that columns fall into different cache sets.
 fn panel_stride(n: usize) -> usize {
     n.next_multiple_of(32) + 16
 }
@@ -36,12 +37,12 @@ pub(super) fn workspace<T: Field>(n: usize) -> usize {
     width * panel_stride(n) + T::product_space([n - width.min(n), n - width.min(n), width])
 }
 
-/// Elements of workspace to solve a system of `n` unknowns, for so many elements of the right-hand side.
+/// Elements of workspace to solve a system of `n` unknowns with a right-hand side of `count` elements.
 pub(super) fn solve_workspace<T: Field>(n: usize, count: usize) -> usize {
     workspace::<T>(n).max(triangular::space::<T>(n, count.checked_div(n).unwrap_or(0)))
 }
 
-/// Factors a matrix of `n` rows in its place, and says which rows were exchanged.
+/// Factors a matrix of `n` rows in place, and returns the row exchanges.
 fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T], par: Par) -> Positions {
     let mut pivots = SmallVec::from_elem(0, n);
     if n <= SMALL {
@@ -76,7 +77,7 @@ fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T], par: Par) -> Position
     pivots
 }
 
-/// Exchanges two rows of a matrix, if they are two.
+/// Exchanges two rows of a matrix, unless they are the same row.
 pub(super) fn exchange<T>(a: &mut [T], columns: usize, first: usize, last: usize) {
     if first != last {
         let (first, last) = two_rows(a, columns, first, last);
@@ -93,7 +94,7 @@ vectorized! {
             for (i, x) in (j..n).zip(column.iter_mut()) {
                 *x = a[i * n + j];
             }
-            // A NaN stays the pivot: everything after it is NaN whichever row is chosen.
+            // If a NaN is the pivot, every later element is NaN whichever row is chosen.
             let pivot = j + greatest(column);
             pivots[j] = pivot;
             exchange(a, n, j, pivot);
@@ -102,7 +103,7 @@ vectorized! {
             let (top, below) = a.split_at_mut((j + 1) * n);
             let top = &top[j * n + j + 1..];
             for row in below.chunks_exact_mut(n) {
-                // A column of zeros is left as it is.
+                // A column of zeros stays as it is.
                 row[j] = if singular { T::ZERO } else { row[j].over(pivot) };
                 if !singular {
                     let factor = row[j];
@@ -116,7 +117,7 @@ vectorized! {
 }
 
 vectorized! {
-    /// Factors a panel whose columns lie side by side, a stride apart.
+    /// Factors a panel with contiguous columns, a stride apart.
     fn by_columns[T: Field] of [T] (
         panel: &mut [T],
         high: usize,
@@ -127,7 +128,7 @@ vectorized! {
         for j in 0..wide {
             let (before, column) = panel.split_at_mut(j * stride);
             let column = &mut column[..high];
-            // What the columns before do to this one: those of a panel are few, the rows may be many.
+            // Updates this column by the columns before it. A panel has few columns and possibly many rows.
             let (top, rest) = column.split_at_mut(j);
             for k in 0..j {
                 let factor = top[k];
@@ -147,7 +148,7 @@ vectorized! {
             }
             let column = &mut panel[j * stride..][j..high];
             let (pivot, rest) = column.split_first_mut().expect("a row of the diagonal");
-            // A column of zeros is left as it is.
+            // A column of zeros stays as it is.
             if pivot.size() == <T::Real as Field>::ZERO {
                 rest.fill(T::ZERO);
             } else {
@@ -157,7 +158,7 @@ vectorized! {
     }
 }
 
-/// The permutation, the unit lower and the upper factor; `p`, `l` and `u` hold zeros before.
+/// The permutation, the unit lower and the upper factor. `p`, `l` and `u` must be zero-filled.
 pub(super) fn factors<T: Field>(
     a: &mut [T],
     n: usize,
@@ -179,7 +180,7 @@ pub(super) fn factors<T: Field>(
     }
 }
 
-/// Solves a system of `n` unknowns in the place of the right-hand side, which is one vector or a matrix.
+/// Solves a system of `n` unknowns in place of the right-hand side, which is one vector or a matrix.
 pub(super) fn solve<T: Field>(a: &mut [T], n: usize, b: &mut [T], work: &mut [T], par: Par) {
     if n == 0 || b.is_empty() {
         return;
@@ -189,14 +190,14 @@ pub(super) fn solve<T: Field>(a: &mut [T], n: usize, b: &mut [T], work: &mut [T]
     for (i, &pivot) in pivots.iter().enumerate() {
         exchange(b, columns, i, pivot);
     }
-    // The unit lower factor, whose diagonal is that of the upper one in memory.
+    // The unit lower factor. Its diagonal is not stored; the memory holds that of the upper factor.
     let lower = System { elements: &*a, row: n, column: 1, forward: true, unit: true };
     lower.solve(n, b, (columns, columns), work, par);
     let upper = System { forward: false, unit: false, ..lower };
     upper.solve(n, b, (columns, columns), work, par);
 }
 
-/// The determinant: in closed form up to three rows.
+/// The determinant, in closed form up to three rows.
 pub(super) fn determinant<T: Field>(a: &mut [T], n: usize, work: &mut [T], par: Par) -> T {
     let minor = |rows: [usize; 2], columns: [usize; 2]| {
         let at = |i: usize, j: usize| a[rows[i] * n + columns[j]];

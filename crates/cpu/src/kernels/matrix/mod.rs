@@ -1,7 +1,8 @@
-//! Systems of equations and factorizations of one matrix after the other, in row-major order.
+//! Linear systems and factorizations of batches of row-major matrices.
 //!
-//! All of them work by rows, which lie side by side. The matrices of a batch are shared among the threads; where
-//! there are fewer, so are the products of matrices in one factorization. No result depends on the threads.
+//! All algorithms work on contiguous rows. The matrices of a batch are shared among the threads. If there are fewer
+//! matrices than threads, the matrix products inside a factorization use several threads, too. No result depends on the
+//! number of threads.
 
 mod bidiagonal;
 mod cholesky;
@@ -32,32 +33,32 @@ use crate::kernels::Plain;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// Multiplications of a factorization below which a thread does several.
+/// Multiplications per chunk: a thread does several factorizations that are smaller.
 const GRAIN: usize = 1 << 16;
 
-/// What is done to each matrix.
+/// The operation on each matrix.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Task {
-    /// `a`, `b`: the solution in the place of `b`.
+    /// Operands `a`, `b`; the solution replaces `b`.
     Triangular { system: Triangular, vector: bool },
-    /// `a`, `b`: the solution in the place of `b`.
+    /// Operands `a`, `b`; the solution replaces `b`.
     Solve,
-    /// `a`: the factor in its place.
+    /// Operand `a`; the factor replaces it.
     Cholesky,
-    /// `a`: the permutation, and two factors.
+    /// Operand `a`; results: the permutation and the two factors.
     Lu,
-    /// `a`: the determinant.
+    /// Operand `a`; result: the determinant.
     Determinant,
-    /// `a`: the orthogonal factor, and the triangular one.
+    /// Operand `a`; results: the orthogonal factor and the triangular one.
     Qr(QrMode),
-    /// `a`: the vectors on the left, the values, and the vectors on the right.
+    /// Operand `a`; results: the left singular vectors, the values and the right singular vectors.
     Svd { full: bool },
-    /// `a`: the values, and the vectors.
+    /// Operand `a`; results: the eigenvalues and the eigenvectors.
     Eigh { eps: f64 },
 }
 
 impl Task {
-    /// The task of a block, where there is a kernel for it.
+    /// The task of a block, if there is a kernel for it.
     pub(crate) fn of_block(block: &Block) -> Option<Task> {
         match block {
             Block::Solve => Some(Task::Solve),
@@ -89,7 +90,7 @@ impl Task {
         Task::Triangular { system: Triangular { lower, left_side, transform }, vector }
     }
 
-    /// Whether the matrices are read only: all other tasks overwrite them.
+    /// Whether the matrices are only read. All other tasks overwrite them.
     pub(crate) fn keeps_matrix(self) -> bool {
         match self {
             Task::Triangular { .. } => true,
@@ -103,8 +104,8 @@ impl Task {
         }
     }
 
-    /// How many elements a matrix of these sizes needs beside its operands and results, whole lines of a cache; a
-    /// right-hand side has so many elements.
+    /// Workspace elements of one matrix of these sizes, beside its operands and results, rounded up to
+    /// [`passes::LANES`]. `right` is the number of elements of a right-hand side.
     pub(crate) fn workspace<T: Field>(self, (rows, columns): (usize, usize), right: usize) -> usize {
         let (long, short) = (rows.max(columns), rows.min(columns));
         let count = match self {
@@ -128,18 +129,18 @@ fn width(mode: QrMode, rows: usize, columns: usize) -> usize {
     }
 }
 
-/// Parts of a batch, at most, each of which has a workspace.
+/// Most chunks of a batch. Each chunk has a workspace.
 const SHARES: usize = 32;
 
-/// How many matrices of a batch follow each other on a thread, which uses the same workspace for them: as many as are
-/// worth its waking, and few enough that threads which are free sooner than others find more. Memory is measured by
-/// it, so that it does not depend on how many threads there are.
+/// How many consecutive matrices of a batch a thread takes at a time, with one workspace for all: enough to pay for the
+/// thread, and few enough to balance the load. The workspace's size follows from it, so it does not depend on the
+/// number of threads.
 pub(crate) fn grain(batch: usize, (rows, columns): (usize, usize)) -> usize {
     let worth = GRAIN / (rows * columns).saturating_mul(rows.max(columns)).max(1);
     worth.max(batch.div_ceil(SHARES)).max(1)
 }
 
-/// Memory of a batch: `count` elements for each matrix, all written before.
+/// Memory of a batch: `count` initialised elements for each matrix.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part<'a> {
     view: &'a ViewMut<'a>,
@@ -147,7 +148,7 @@ pub(crate) struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// The elements of a view, so many for each matrix.
+    /// The elements of a view, `count` for each matrix.
     pub(crate) fn new(view: &'a ViewMut<'a>, count: usize) -> Part<'a> {
         Part { view, count }
     }
@@ -155,16 +156,16 @@ impl<'a> Part<'a> {
     /// The elements of one matrix.
     ///
     /// # Safety
-    /// All elements of the view were written, and no other slice of this matrix's is alive.
+    /// All elements of the view are initialised, and no other slice of this matrix's elements is alive.
     unsafe fn of<T: Plain>(&self, matrix: usize) -> &'a mut [T] {
-        // SAFETY: as the caller promises; parts of different matrices do not overlap.
+        // SAFETY: as the caller guarantees. Parts of different matrices do not overlap.
         let part = unsafe { self.view.part::<T>(matrix * self.count, self.count) };
-        // SAFETY: the elements were written.
+        // SAFETY: the elements are initialised.
         unsafe { std::slice::from_raw_parts_mut(part.as_mut_ptr().cast::<T>(), part.len()) }
     }
 }
 
-/// Writes zeros over a whole view.
+/// Fills a whole view with zeros.
 pub(crate) fn clear<T: Field>(view: &mut ViewMut<'_>, par: Par) {
     view.fill::<T>(par, 1 << 14, |_, chunk| chunk.fill(MaybeUninit::new(T::ZERO)));
 }
@@ -172,29 +173,30 @@ pub(crate) fn clear<T: Field>(view: &mut ViewMut<'_>, par: Par) {
 /// The matrices of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Matrices<'a> {
-    /// They are read only.
+    /// They are only read.
     Kept(View<'a>),
     /// They are overwritten.
     Lent(Part<'a>),
 }
 
-/// The memory that a task works on.
+/// The buffers of a task.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Places<'a> {
-    /// The matrices, kept where the task keeps them.
+    /// The matrices; [`Matrices::Kept`] if [`Task::keeps_matrix`].
     pub a: Matrices<'a>,
     /// The right-hand sides of systems.
     pub b: Option<Part<'a>>,
-    /// Results that have no operand's place.
+    /// Results that do not replace an operand.
     pub out: &'a [Part<'a>],
-    /// The workspace: a part for every so many matrices as [`grain`] says.
+    /// The workspace: one part for each chunk of [`grain`] matrices.
     pub work: Part<'a>,
 }
 
-/// Runs a task on a batch of matrices of some rows and columns.
+/// Runs a task on a batch of matrices of the given size.
 ///
 /// # Safety
-/// All memory in `places` was written, holds elements of type `T`, and is accessed by nobody else meanwhile.
+/// All memory in `places` is initialised and holds elements of type `T`, and no other thread accesses it during the
+/// call.
 pub(crate) unsafe fn run<T: Field>(
     task: Task,
     batch: usize,
@@ -205,10 +207,10 @@ pub(crate) unsafe fn run<T: Field>(
     let inside = if batch < par.threads() { par } else { Par::Serial };
     let grain = grain(batch, (rows, columns));
     par.for_chunks(batch, grain, |chunk| {
-        // SAFETY: as the caller promises; each part is used by one chunk.
+        // SAFETY: as the caller guarantees; each part is used by one chunk.
         let work = unsafe { places.work.of::<T>(chunk.start / grain) };
         for matrix in chunk {
-            // SAFETY: as the caller promises; each matrix is in one chunk.
+            // SAFETY: as the caller guarantees; each matrix is in one chunk.
             let b = places.b.map(|b| unsafe { b.of::<T>(matrix) });
             // SAFETY: as above; the outputs are different memory.
             let mut out = places.out.iter().map(|out| unsafe { out.of::<T>(matrix) });
@@ -257,14 +259,14 @@ pub(crate) unsafe fn run<T: Field>(
     });
 }
 
-/// Splits room for so many elements off the front.
+/// Splits `count` elements off the front of the workspace.
 fn room<'a, T>(work: &mut &'a mut [T], count: usize) -> &'a mut [T] {
     let (part, rest) = std::mem::take(work).split_at_mut(count);
     *work = rest;
     part
 }
 
-/// Two different rows of a matrix of so many columns.
+/// Two different rows of a matrix with `columns` columns.
 fn two_rows<T>(x: &mut [T], columns: usize, first: usize, last: usize) -> (&mut [T], &mut [T]) {
     assert!(first < last, "rows in order");
     let (head, tail) = x.split_at_mut(last * columns);

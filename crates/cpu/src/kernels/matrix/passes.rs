@@ -1,39 +1,39 @@
-//! Loops over rows whose elements lie side by side, several rows and whole vectors of lanes at a time.
+//! Vector loops over contiguous rows, several rows at a time.
 //!
-//! Rows are filled up with zeros to a multiple of [`LANES`], and a vector that concerns only the end of the rows is
-//! zero before: so no loop has an end of its own, and all of them read from where a line of the cache begins.
+//! Rows are padded with zeros to a multiple of [`LANES`]. A vector that concerns only the end of the rows has zeros
+//! before it. So the loops need no remainder code, and all of them read from the beginning of a cache line.
 
 use super::field::multiplying;
 use super::rows::turn;
 use super::{Field, Products, RealField};
 use crate::par::Par;
 
-/// Rows are filled up to a multiple of so many elements.
+/// Rows are padded to a multiple of this number of elements.
 pub(super) const LANES: usize = 16;
 
-/// Rows that are touched at a time: their sums stay in registers.
+/// Rows that are processed at a time. Their sums stay in registers.
 const HEIGHT: usize = 4;
 
-/// Multiplications below which a thread is not worth its waking.
+/// Multiplications below which a further thread does not pay.
 const GRAIN: usize = 1 << 16;
 
 /// Lanes of a row.
 type Lanes<T> = [T; LANES];
 
-/// Elements from one row of so many to the next.
+/// The stride of padded rows.
 pub(super) fn stride(columns: usize) -> usize {
     columns.next_multiple_of(LANES)
 }
 
-/// Where the lanes begin that hold a column.
+/// The start of the lanes that hold a column.
 pub(super) fn lane(column: usize) -> usize {
     column / LANES * LANES
 }
 
-/// Calls `work` with the number of every piece of so many elements, and the piece.
+/// Calls `work` with the index and the elements of every piece of `size` elements.
 pub(super) fn pieces<T: Send>(x: &mut [T], size: usize, par: Par, work: impl Fn(usize, &mut [T]) + Sync) {
     struct Start<T>(*mut T);
-    // SAFETY: threads use disjoint pieces behind the pointer, which the slice's exclusive borrow outlives.
+    // SAFETY: threads use disjoint pieces behind the pointer, and the slice's exclusive borrow outlives it.
     unsafe impl<T: Send> Sync for Start<T> {}
     impl<T> Start<T> {
         fn at(&self, place: usize) -> *mut T {
@@ -50,8 +50,7 @@ pub(super) fn pieces<T: Send>(x: &mut [T], size: usize, par: Par, work: impl Fn(
     });
 }
 
-/// Writes the transpose of a matrix, both with so many elements from one row to the next, and zeros where the rows
-/// of the result go on.
+/// Writes the transpose of a matrix and pads the result's rows with zeros. `step` and `to_step` are the row strides.
 pub(super) fn transpose<T: Field>(
     from: &[T],
     step: usize,
@@ -67,12 +66,12 @@ pub(super) fn transpose<T: Field>(
     }
 }
 
-/// The threads for so many multiplications.
+/// The parallelism for this number of multiplications.
 pub(super) fn threads(par: Par, multiplications: usize) -> Par {
     if multiplications < 4 * GRAIN { Par::Serial } else { par }
 }
 
-/// The sum of lanes, in pairs.
+/// The sum of lanes, by pairwise halving.
 #[inline(always)]
 fn total<T: Field>(mut lanes: Lanes<T>) -> T {
     let mut half = LANES / 2;
@@ -85,7 +84,7 @@ fn total<T: Field>(mut lanes: Lanes<T>) -> T {
     lanes[0]
 }
 
-/// Adds multiples of vectors to rows, and gives the products of the rows with the conjugate of another vector.
+/// Adds multiples of vectors to rows, and returns the products of the rows with the conjugate of `against`.
 #[inline(always)]
 fn touch<P: Products, T: Field, const ROWS: usize, const TERMS: usize>(
     rows: &mut [T],
@@ -146,18 +145,17 @@ fn gather<P: Products, T: Field, const ROWS: usize>(
     }
 }
 
-/// A vector of which each row gets its multiple.
+/// A vector, multiples of which are added to rows.
 #[derive(Clone, Copy)]
 pub(super) struct Term<'a, T> {
-    /// The factors of the rows.
+    /// The factor of each row.
     pub factors: &'a [T],
-    /// What is added.
     pub vector: &'a [T],
 }
 
 multiplying! {
-    /// Adds multiples of vectors to rows of so many elements, from a place on, and writes their products with the
-    /// conjugate of another vector.
+    /// Adds multiples of vectors to rows with stride `step`, from element `from` on, and writes the rows' products with
+    /// the conjugate of `against`.
     pub(super) fn update[P; T: Field, const TERMS: usize] of [T, TERMS] (
         rows: &mut [T],
         step: usize,
@@ -185,21 +183,20 @@ multiplying! {
     }
 }
 
-/// What the row that is reflected from the other side will be.
+/// The row that is reflected next from the other side, computed ahead.
 pub(super) struct Ahead<'a, T> {
-    /// Where in each row its element is.
+    /// The column of its elements.
     pub column: usize,
-    /// The factor of a row's product that its element gets.
+    /// The factor of a row's product that is added to the row's element.
     pub factor: T,
-    /// The elements.
     pub elements: &'a mut [T],
     /// The sum of the rows, each times its element.
     pub sum: &'a mut [T],
 }
 
 multiplying! {
-    /// As [`update`]; each product also makes one element of a vector, and the rows are added up, each times its
-    /// element, while they are in the first cache.
+    /// As [`update`]. Each product also gives one element of a vector. The rows times their elements are summed while
+    /// they are in the L1 cache.
     pub(super) fn update_ahead[P; T: Field] of [T] (
         rows: &mut [T],
         step: usize,
@@ -236,8 +233,8 @@ multiplying! {
 }
 
 multiplying! {
-    /// Reflects a block of rows along unit vectors, the last first. Each vector is zero before its column, which is
-    /// its number and `first`.
+    /// Reflects a block of rows along unit vectors, the last vector first. Vector `k` is zero before column `k +
+    /// first`.
     fn reflect_block[P; T: Field] of [T] (
         rows: &mut [T],
         step: usize,
@@ -279,8 +276,8 @@ multiplying! {
     }
 }
 
-/// Writes the columns of the product of `count` reflections, one in each row of so many elements. The vectors are
-/// unit vectors, and zero before their column, which is their number and `first`.
+/// Writes the columns of the product of `count` reflections as rows with stride `step`. The vectors are unit vectors;
+/// vector `k` is zero before column `k + first`.
 pub(super) fn accumulate<T: Field>(
     vectors: &[T],
     (count, first): (usize, usize),
@@ -297,7 +294,7 @@ pub(super) fn accumulate<T: Field>(
         for (i, row) in rows.chunks_exact_mut(step).enumerate() {
             row[start + i] = T::ONE;
         }
-        // Reflections whose vectors begin behind the last of these columns leave them as they are.
+        // Reflections whose vectors begin after the last of these columns do not change them.
         let reaching = count.min((start + held).saturating_sub(first));
         reflect_block(rows, step, vectors, reaching, first);
     });
@@ -314,7 +311,7 @@ multiplying! {
 }
 
 multiplying! {
-    /// The sum of the products of one vector with the conjugates of another; both are whole lanes.
+    /// The sum of the products of one vector with the conjugates of another. Both have whole lanes.
     pub(super) fn inner[P; T: Field] of [T] (x: &[T], y: &[T]) -> T {
         let (x, y) = (x.as_chunks::<LANES>().0, y.as_chunks::<LANES>().0);
         let mut sums = [T::ZERO; LANES];
@@ -327,17 +324,17 @@ multiplying! {
     }
 }
 
-/// What a reflection leaves of a vector.
+/// The result of reflecting a vector.
 pub(super) struct Reflected<T: Field> {
-    /// Its first element, the only one.
+    /// Its first element; all others are zero.
     pub head: T,
-    /// What the difference of the vector and the head was multiplied with to be a unit vector; zero where all is 0.
+    /// The scale that made the difference of the vector and `head` a unit vector; zero if the vector is zero.
     pub factor: T::Real,
 }
 
 multiplying! {
-    /// Makes a vector, which ends with whole lanes, the unit vector whose reflection leaves only its first element;
-    /// zero where all of it is.
+    /// Replaces a vector, which ends with whole lanes, by the unit vector whose reflection maps it to its first
+    /// element. A zero vector stays zero.
     pub(super) fn reflector[P; T: Field] of [T] (x: &mut [T]) -> Reflected<T> {
         let zero = <T::Real as Field>::ZERO;
         let mut most = [zero; LANES];
@@ -345,7 +342,7 @@ multiplying! {
         for chunk in chunks {
             for i in 0..LANES {
                 let size = chunk[i].abs();
-                // NaN is not less.
+                // The comparison is false for NaN, so NaN is kept.
                 most[i] = if size <= most[i] { most[i] } else { size };
             }
         }
@@ -356,7 +353,7 @@ multiplying! {
         if greatest == zero {
             return Reflected { head: T::ZERO, factor: zero };
         }
-        // Scaled, so that squares neither overflow nor vanish.
+        // Scaled, so that squares neither overflow nor underflow.
         let scale = greatest.power_of_two();
         let over = T::from_real(scale);
         for x in x.iter_mut() {

@@ -1,22 +1,22 @@
-//! Householder's QR (Golub & Van Loan, "Matrix Computations", 4th ed. 2013, 5.2), of matrices whose columns lie in
-//! rows: each reflection passes over them once, with the products of the next.
+//! Householder QR (Golub & Van Loan, "Matrix Computations", 4th ed. 2013, 5.2) of matrices that are stored by columns.
+//! Each reflection makes one pass over the columns, which also computes the products of the next one.
 
 use super::passes::{Term, accumulate, lane, reflector, stride, transpose, update};
 use super::{Field, room};
 use crate::par::{Par, breathe};
 
-/// The elements that the factors of a matrix need beside their own: its columns, the reflections, the columns of the
-/// orthogonal factor, and what [`reduce`] needs.
+/// Workspace elements of the factors of a matrix: its columns, the reflections, the columns of the orthogonal factor,
+/// and the workspace of [`reduce`].
 pub(super) fn workspace((m, n): (usize, usize), width: usize) -> usize {
     (n + m.min(n) + width) * stride(m) + beside(n)
 }
 
-/// The elements that [`reduce`] needs beside its own.
+/// Workspace elements of [`reduce`].
 pub(super) fn beside(n: usize) -> usize {
     2 * n
 }
 
-/// The orthogonal factor with so many columns, and the triangular one, which holds zeros before.
+/// The orthogonal factor with `width` columns, and the triangular factor `r`, which must be zero-filled.
 pub(super) fn factors<T: Field>(
     a: &[T],
     (m, n): (usize, usize),
@@ -40,8 +40,8 @@ pub(super) fn factors<T: Field>(
     transpose(rows, step, q, width, (width, m));
 }
 
-/// Reflects a matrix, whose columns are rows of so many elements that end with zeros, until it is triangular. Row k
-/// of `vectors` becomes the unit vector of a reflection, which is zero before column k.
+/// Reflects a matrix, whose columns are rows of `step` elements padded with zeros, until it is triangular. Row k of
+/// `vectors` becomes the unit vector of a reflection. It is zero before column k.
 pub(super) fn reduce<T: Field>(
     columns: &mut [T],
     (m, n): (usize, usize),
@@ -59,7 +59,7 @@ pub(super) fn reduce<T: Field>(
             vectors[k.saturating_sub(1) * step..].split_at_mut(if k == 0 { 0 } else { step });
         let (own, _) = rest.split_at_mut(step);
         let (column, after) = columns[k * step..].split_at_mut(step);
-        // The first reflection has none before: its factors are zero.
+        // The first reflection has no previous one: its factors are zero.
         if k > 0 {
             let terms = [Term { factors: &factors[k..], vector: before }];
             update(column, step, lane(k - 1), terms, before, &mut products[..1]);
@@ -77,7 +77,7 @@ pub(super) fn reduce<T: Field>(
             *factor = minus_two * product;
         }
     }
-    // What lies behind the last reflection's column.
+    // The columns after the last reflection's column.
     if n > m && m > 0 {
         let last = &vectors[(m - 1) * step..m * step];
         let terms = [Term { factors: &factors[m..], vector: last }];

@@ -1,11 +1,11 @@
-//! Rotations of neighbouring rows that are noted down first and applied later, many to rows that stay in a cache.
+//! Rotations of adjacent rows. They are logged first and applied later in batches, to rows that stay in a cache.
 //!
-//! A sweep along a bidiagonal or tridiagonal matrix makes a rotation for every pair of neighbours, and the vectors
-//! take part in all of them. So they are cut into panels as wide as a few registers, which the first cache holds;
-//! a panel takes all the rotations that were noted down, two sweeps at a time, of which the second follows the
-//! first by one row: what both rotate stays in registers, and each row is read and written once for the two (Van
-//! Zee, van de Geijn & Quintana-Orti, "Restructuring the tridiagonal and bidiagonal QR algorithms for performance",
-//! ACM Trans. Math. Softw. 40, 2014). No element depends on how the rows are cut or shared among threads.
+//! A sweep along a bidiagonal or tridiagonal matrix creates a rotation for every pair of neighbours, and all of them
+//! apply to the vectors. So the vectors are cut into panels a few registers wide, which fit in the L1 cache. All logged
+//! rotations are applied to a panel, two sweeps at a time, the second one row behind the first. The row that both
+//! rotate stays in registers, and each row is read and written once for the two (Van Zee, van de Geijn & Quintana-Orti,
+//! "Restructuring the tridiagonal and bidiagonal QR algorithms for performance", ACM Trans. Math. Softw. 40, 2014). No
+//! element depends on how the rows are cut or shared among threads.
 
 use smallvec::SmallVec;
 
@@ -14,29 +14,29 @@ use super::passes::{LANES, pieces, threads};
 use super::{Products, RealField};
 use crate::par::Par;
 
-/// Sweeps that are noted down before they are applied.
+/// Most sweeps that are logged before they are applied.
 const SWEEPS: usize = 64;
 
 /// A row of a panel.
 type Row<R, const VECTORS: usize> = [[R; LANES]; VECTORS];
 
-/// Rotations of neighbouring rows, one after the other.
+/// Consecutive rotations of adjacent rows.
 #[derive(Clone, Copy, Debug)]
 struct Sweep {
-    /// The row that all of them carry on.
+    /// The row that the sweep carries along from the start.
     start: usize,
     count: usize,
-    /// Whether the rows follow each other downwards.
+    /// Whether the row index increases along the sweep.
     ascends: bool,
-    /// The first rotation of all that were noted down.
+    /// The index of its first rotation in the log.
     first: usize,
 }
 
-/// The cosine and sine of the rotation that makes `(r, 0)` of `(f, g)`, and `r`.
+/// The cosine and sine of the rotation that maps `(f, g)` to `(r, 0)`, and `r`.
 #[inline(always)]
 pub(super) fn rotation<R: RealField>(f: R, g: R) -> (R, R, R) {
     let squares = f * f + g * g;
-    // Squares below the least number would be inexact.
+    // Squares near the smallest normal number would be inexact.
     if squares >= R::LEAST / R::EPSILON {
         let r = squares.sqrt();
         return (f / r, g / r, r);
@@ -44,7 +44,7 @@ pub(super) fn rotation<R: RealField>(f: R, g: R) -> (R, R, R) {
     careful_rotation(f, g)
 }
 
-/// As [`rotation`], of small numbers.
+/// As [`rotation`], for small numbers.
 #[cold]
 fn careful_rotation<R: RealField>(f: R, g: R) -> (R, R, R) {
     let greatest = if f.abs() > g.abs() { f.abs() } else { g.abs() };
@@ -56,7 +56,7 @@ fn careful_rotation<R: RealField>(f: R, g: R) -> (R, R, R) {
     (f / r, g / r, r * greatest)
 }
 
-/// The vectors of each side, and the rotations that they have not got yet.
+/// The vectors of each side, and the logged rotations that are not applied yet.
 pub(super) struct Turned<'a, R, const SIDES: usize> {
     panels: [&'a mut [R]; SIDES],
     turns: [&'a mut [[R; 2]]; SIDES],
@@ -66,23 +66,23 @@ pub(super) struct Turned<'a, R, const SIDES: usize> {
     par: Par,
 }
 
-/// Numbers in a row of a panel: as many as a cache line or two hold.
+/// Numbers in a row of a panel: one or two cache lines.
 fn width<R>() -> usize {
     (LANES * 8 / size_of::<R>()).max(LANES)
 }
 
-/// Numbers in the panels of so many rows of so many numbers.
+/// Numbers in the panels of a matrix of these sizes.
 pub(super) fn panels<R>(rows: usize, columns: usize) -> usize {
     rows * columns.next_multiple_of(width::<R>())
 }
 
-/// Numbers in the notes about so many rows, for each side.
+/// Numbers in each side's log for `rows` rows.
 pub(super) fn notes(rows: usize) -> usize {
     2 * SWEEPS * rows
 }
 
 impl<'a, R: RealField, const SIDES: usize> Turned<'a, R, SIDES> {
-    /// Copies rows, a stride apart, to panels; the notes have as much room as [`notes`] says for each side.
+    /// Copies rows, a stride apart, to panels. Each side's log has the size that [`notes`] returns.
     pub(super) fn new(
         sides: [&[R]; SIDES],
         (rows, stride): (usize, usize),
@@ -105,7 +105,7 @@ impl<'a, R: RealField, const SIDES: usize> Turned<'a, R, SIDES> {
         Turned { panels, turns, used: 0, sweeps: SmallVec::new(), rows, par }
     }
 
-    /// A sweep of at most so many rotations begins, at a row.
+    /// Begins a sweep of at most `most` rotations at row `start`.
     pub(super) fn begin(&mut self, start: usize, ascends: bool, most: usize) {
         if self.sweeps.len() == SWEEPS || self.used + most > self.turns[0].len() {
             self.apply();
@@ -113,8 +113,8 @@ impl<'a, R: RealField, const SIDES: usize> Turned<'a, R, SIDES> {
         self.sweeps.push(Sweep { start, count: 0, ascends, first: self.used });
     }
 
-    /// The next rotation on each side, by its cosine `c` and sine `s`: with `x` the row that the sweep carries on
-    /// and `y` the next, `c x + s y` stays, and `c y - s x` is carried on.
+    /// Logs the next rotation of each side, by its cosine `c` and sine `s`. With `x` the carried row and `y` the next,
+    /// `c x + s y` replaces `x`, and `c y - s x` is carried on.
     #[inline(always)]
     pub(super) fn turn(&mut self, turns: [[R; 2]; SIDES]) {
         for (notes, turn) in self.turns.iter_mut().zip(turns) {
@@ -126,7 +126,7 @@ impl<'a, R: RealField, const SIDES: usize> Turned<'a, R, SIDES> {
         }
     }
 
-    /// Applies all that was noted down.
+    /// Applies all logged rotations.
     pub(super) fn apply(&mut self) {
         let (used, width, rows) = (self.used, width::<R>(), self.rows);
         let (sweeps, par) = (&self.sweeps, threads(self.par, used * rows));
@@ -144,8 +144,8 @@ impl<'a, R: RealField, const SIDES: usize> Turned<'a, R, SIDES> {
         self.sweeps.clear();
     }
 
-    /// Writes a side's rows, in some order, as columns of a matrix with so many elements in a row. An element is
-    /// of one number, or of two for its parts.
+    /// Writes a side's rows, in the given order, as columns of a matrix with `columns` elements in a row. An element
+    /// has `parts` numbers: 1 if real, 2 if complex.
     pub(super) fn write_columns(
         &self,
         side: usize,
@@ -166,7 +166,7 @@ impl<'a, R: RealField, const SIDES: usize> Turned<'a, R, SIDES> {
         }
     }
 
-    /// Turns the signs of a row of a side.
+    /// Negates a row of a side.
     pub(super) fn negate(&mut self, side: usize, row: usize) {
         let width = width::<R>();
         for panel in self.panels[side].chunks_exact_mut(self.rows * width) {
@@ -176,7 +176,7 @@ impl<'a, R: RealField, const SIDES: usize> Turned<'a, R, SIDES> {
         }
     }
 
-    /// Copies a row of a side.
+    /// Copies a row of a side to `to`.
     pub(super) fn read(&self, side: usize, row: usize, to: &mut [R]) {
         let width = width::<R>();
         for (panel, to) in to.chunks_mut(width).enumerate() {
@@ -186,7 +186,7 @@ impl<'a, R: RealField, const SIDES: usize> Turned<'a, R, SIDES> {
     }
 }
 
-/// The row that stays, and the one that is carried on.
+/// Rotates two rows: the row that is complete, and the one that is carried on.
 #[inline(always)]
 fn turned<P: Products, R: RealField, const VECTORS: usize>(
     x: &Row<R, VECTORS>,
@@ -210,7 +210,7 @@ fn next(row: usize, ascends: bool) -> usize {
     if ascends { row + 1 } else { row.wrapping_sub(1) }
 }
 
-/// Rotations that carry `row` on.
+/// Applies rotations of one sweep that begins at `row`.
 #[inline(always)]
 fn one<P: Products, R: RealField, const VECTORS: usize>(
     panel: &mut [Row<R, VECTORS>],
@@ -231,7 +231,7 @@ fn one<P: Products, R: RealField, const VECTORS: usize>(
     panel[row] = carried;
 }
 
-/// As many rotations of two sweeps: those of the first carry `row` on, those of the second the row before.
+/// Applies equally many rotations of two sweeps. The first sweep carries `row`, the second carries the row before it.
 #[inline(always)]
 fn two<P: Products, R: RealField, const VECTORS: usize>(
     panel: &mut [Row<R, VECTORS>],
@@ -269,7 +269,7 @@ multiplying! {
             let place = |row: usize| if ascends { row } else { usize::MAX - row };
             let turns = own(*sweep);
             let follower = after.first().filter(|other| {
-                // It begins on rows that the first sweep rotates, so that it can follow right behind.
+                // The sweep begins on a row that the first sweep rotates, so that it can run directly behind it.
                 let begins = place(other.start).wrapping_sub(place(start));
                 other.ascends == ascends && place(other.start) >= place(start) && begins < turns.len()
             });

@@ -1,19 +1,19 @@
-//! Loops over rows whose elements lie side by side.
+//! Loops over contiguous rows.
 
 use super::Field;
 use crate::kernels::simd::vectorized;
 
-/// Elements that are added up side by side.
+/// Elements that are summed in parallel.
 const LANES: usize = 16;
 
 vectorized! {
-    /// Subtracts from `y` the rows, a stride apart, each times its factor.
+    /// Subtracts rows, a stride apart, each times its factor, from `y`.
     pub(super) fn subtract_rows[T: Field] of [T] (y: &mut [T], factors: &[T], rows: &[T], stride: usize) {
         subtract_strips(y, factors, rows, stride);
     }
 }
 
-/// See [`subtract_rows`]; compiled in the loop that calls it.
+/// As [`subtract_rows`], inlined for the instruction set of its caller.
 #[inline(always)]
 pub(super) fn subtract_strips<T: Field>(y: &mut [T], factors: &[T], rows: &[T], stride: usize) {
     if factors.is_empty() {
@@ -53,7 +53,7 @@ fn strip<T: Field, const WIDTH: usize>(y: &mut [T], factors: &[T], rows: &[T], s
     *y = held;
 }
 
-/// The sums of products of rows, a stride apart, with as many elements of `x`; compiled in the loop that calls it.
+/// The dot products of `ROWS` rows, a stride apart, with `x`. It is inlined for the instruction set of its caller.
 #[inline(always)]
 pub(super) fn sums<T: Field, const ROWS: usize>(rows: &[T], stride: usize, x: &[T]) -> [T; ROWS] {
     let mut lanes = [[T::ZERO; LANES]; ROWS];
@@ -82,7 +82,7 @@ pub(super) fn sums<T: Field, const ROWS: usize>(rows: &[T], stride: usize, x: &[
     })
 }
 
-/// The place of the element of the greatest size, the first of several: of the first NaN, if there is one.
+/// The index of the element of the greatest size, the first of several. If there is a NaN, the index of the first NaN.
 #[inline(always)]
 pub(super) fn greatest<T: Field>(x: &[T]) -> usize {
     let zero = <T::Real as Field>::ZERO;
@@ -109,11 +109,11 @@ pub(super) fn greatest<T: Field>(x: &[T]) -> usize {
     x.iter().position(|x| x.size() == most).unwrap_or(0)
 }
 
-/// Elements of a square that is turned at once.
+/// Side of a square that is transposed at once.
 const SQUARE: usize = 8;
 
 vectorized! {
-    /// Writes columns as rows: `to[j, i] = from[i, j]`, of matrices whose rows are a stride apart.
+    /// Transposes a matrix: `to[j, i] = from[i, j]`. The strides are those of the rows.
     pub(super) fn turn[T: Field] of [T] (
         from: &[T],
         from_stride: usize,

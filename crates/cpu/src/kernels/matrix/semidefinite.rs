@@ -1,17 +1,17 @@
-//! The lower factor of a singular matrix without negative eigenvalues, of which there are many: the one whose columns
-//! begin where a row is independent of the rows above it.
+//! The lower factor of a singular positive semidefinite matrix. Such factors are not unique: this is the one whose
+//! columns begin where a row is linearly independent of the rows above it.
 //!
-//! Without an order of its pivots, Cholesky's method takes roots of what rounding leaves of zeros. With diagonal
-//! pivoting (Higham, "Analysis of the Cholesky Decomposition of a Semi-definite Matrix", 1990) it ends at the rank, with
-//! a root B, B B* = A, that is not triangular. Householder's reflections of its rows make it so.
+//! Without pivoting, Cholesky's method takes roots of rounding errors. With diagonal pivoting (Higham, "Analysis of the
+//! Cholesky Decomposition of a Semi-definite Matrix", 1990) it ends at the rank, with a root B, B B* = A, that is not
+//! triangular. Householder reflections of its rows make it triangular.
 
 use super::lu::{Positions, exchange};
 use super::passes::reflector;
 use super::{Field, RealField};
 use crate::par::breathe;
 
-/// The factor in the place of a matrix of `n` rows, whose lower triangle is read; needs `2 n` elements of workspace.
-/// Says whether there is one: whether no eigenvalue is negative by more than rounding.
+/// Replaces a matrix of `n` rows, of which only the lower triangle is read, by its factor; needs `2 n` elements of
+/// workspace. Returns whether there is one: no eigenvalue is negative beyond rounding.
 pub(super) fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T]) -> bool {
     let (sizes, space) = work[..2 * n].split_at_mut(n);
     for i in 0..n {
@@ -25,7 +25,7 @@ pub(super) fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T]) -> bool {
     if !sizes.iter().all(|size| size.re() >= zero) {
         return false;
     }
-    // What rounding leaves of a zero, as a share of what it was subtracted from.
+    // The rounding error that may remain of a zero, relative to the value that it was subtracted from.
     let share = T::Real::EPSILON * T::Real::from_f64(4.0 * n as f64);
     let Some(pivots) = root(a, n, sizes, space, share) else { return false };
     let rank = pivots.len();
@@ -41,8 +41,8 @@ pub(super) fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T]) -> bool {
     true
 }
 
-/// The root of a matrix with diagonal pivoting, in its first columns, and which rows and columns were exchanged with
-/// those behind them; None where something is left that is not rounding.
+/// The root of a matrix by diagonal pivoting, in its first columns. Returns which rows and columns were exchanged with
+/// later ones, or `None` if the remainder is larger than rounding errors.
 fn root<T: Field>(
     a: &mut [T],
     n: usize,
@@ -87,7 +87,7 @@ fn root<T: Field>(
 }
 
 /// Reflects the rows of a matrix, which have `rank` elements, from the right until each ends at the row's own column or
-/// before; the conjugates of what is left stand in its place. Gives the rows in which a new column begins.
+/// before. The matrix then holds the conjugates of the result. Returns the rows in which a new column begins.
 fn triangular<T: Field>(
     a: &mut [T],
     n: usize,
@@ -127,14 +127,14 @@ fn triangular<T: Field>(
     columns
 }
 
-/// Puts the columns where they begin, as those of the factor, whose diagonal is positive there.
+/// Moves the columns to the rows' positions at which they begin, and makes the factor's diagonal positive there.
 fn spread<T: Field>(a: &mut [T], n: usize, columns: &[usize], space: &mut [T]) {
     for (at, &column) in columns.iter().enumerate() {
         let head = a[column * n + at];
         space[at] = head.over(T::from_real(head.abs()));
     }
     for row in a.chunks_exact_mut(n) {
-        // A column never moves to the left.
+        // From the last to the first, because a column never moves to the left.
         for (at, &column) in columns.iter().enumerate().rev() {
             let x = row[at].conj() * space[at];
             row[at] = T::ZERO;

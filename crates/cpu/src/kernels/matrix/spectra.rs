@@ -1,5 +1,5 @@
-//! Spectra of matrices that are hard: what the factors must be, of every size around the lanes and panels, and by
-//! every instruction set.
+//! Tests of spectra of hard matrices: the properties of the factors, at sizes around the lanes and panels, with every
+//! instruction set.
 
 use num_complex::Complex;
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ use super::{Field, RealField, eigh, svd};
 use crate::kernels::simd::at_every_level;
 use crate::par::Par;
 
-/// What a matrix looks like.
+/// The structure of a matrix.
 #[derive(Clone, Copy, Debug)]
 enum Kind {
     Even,
@@ -17,13 +17,13 @@ enum Kind {
     Zeros,
     Identity,
     LowRank,
-    /// Columns, and rows, from 1 to almost nothing.
+    /// Columns, or rows, whose magnitudes fall from 1 to almost 0.
     GradedColumns,
     GradedRows,
     Jordan,
-    /// Ones beside a diagonal of zeros.
+    /// Ones above a diagonal of zeros.
     Nilpotent,
-    /// Magnitudes far apart.
+    /// Magnitudes that differ by many orders.
     Scattered,
     Huge,
     Subnormal,
@@ -54,7 +54,7 @@ impl Draws {
     }
 }
 
-/// A matrix by rows, of numbers of the type.
+/// A row-major matrix of the type's numbers.
 fn matrix<R: RealField + Into<f64>>(kind: Kind, (m, n): (usize, usize), seed: u64) -> Vec<R> {
     let mut draws = Draws(seed);
     let narrow = R::EPSILON.into() > 1e-10;
@@ -81,13 +81,13 @@ fn matrix<R: RealField + Into<f64>>(kind: Kind, (m, n): (usize, usize), seed: u6
 
 type C = Complex<f64>;
 
-/// The greatest magnitude, or 1 where all is zero.
+/// The greatest magnitude, or 1 if all elements are zero.
 fn greatest(x: &[C]) -> f64 {
     let most = x.iter().map(|x| x.norm()).fold(0.0, f64::max);
     if most > 0.0 { most } else { 1.0 }
 }
 
-/// How far the columns of a matrix, so many in a row, are from being orthonormal.
+/// The distance of a matrix's columns from being orthonormal.
 fn skew(x: &[C], columns: usize) -> f64 {
     let mut most = 0.0f64;
     for i in 0..columns {
@@ -99,7 +99,7 @@ fn skew(x: &[C], columns: usize) -> f64 {
     most
 }
 
-/// The greatest difference of `u diag(s) vh` from a matrix, both divided by a number.
+/// The greatest difference between `u diag(s) vh` and a matrix, both divided by `unit`.
 fn distance(a: &[C], unit: f64, (u, width): (&[C], usize), s: &[f64], (vh, n): (&[C], usize)) -> f64 {
     let mut most = 0.0f64;
     for (i, row) in a.chunks_exact(n).enumerate() {
@@ -116,7 +116,7 @@ fn numbers<R: RealField + Into<f64>>(x: &[R]) -> Vec<C> {
     x.iter().map(|&x| C::from(x.into())).collect()
 }
 
-/// Room at the beginning of a line, as the backend gives it, full of what nothing may depend on.
+/// Aligned workspace, as the backend provides it, filled with NaN: no result may depend on its content.
 fn with_room<T: Field, O>(count: usize, work: impl FnOnce(&mut [T]) -> O) -> O {
     let mut memory = vec![T::from_real(T::Real::NAN); count + 64];
     let start = memory.as_ptr().align_offset(64);
@@ -156,7 +156,7 @@ fn check_svd<R: RealField + Into<f64> + std::fmt::Debug>(kind: Kind, (m, n): (us
         let v: Vec<C> = (0..n * height).map(|place| vh[place % height * n + place / height]).collect();
         let skews = (skew(&u, width), skew(&v, height));
         assert!(skews.0 <= slack && skews.1 <= slack, "{what}: {skews:?}");
-        // Small results are no more exact than the least number.
+        // Small results are not more exact than the smallest number.
         let spacing = least * eps / unit * k as f64;
         let size = values[0] / unit;
         let far = distance(&wide, unit, (&u, width), &values, (&vh, n));
@@ -204,7 +204,7 @@ fn check_symmetric<R: RealField + Into<f64>>(kind: Kind, n: usize, seed: u64) {
     check_eigh(&symmetric, n, &format!("{kind:?} {n}, seed {seed}"));
 }
 
-/// With a skew imaginary part.
+/// With a skew-symmetric imaginary part.
 fn check_hermitian(kind: Kind, n: usize, seed: u64) {
     let a = matrix::<f32>(kind, (n, n), seed);
     let element = |i: usize, j: usize| {

@@ -1,6 +1,6 @@
-//! Singular values: a QR factorization where there are more rows than columns or the other way round (Chan, "An
-//! improved algorithm for computing the singular value decomposition", ACM Trans. Math. Softw. 8, 1982), reflections
-//! to a bidiagonal matrix, and QR steps on that one.
+//! Singular values: a QR factorization if the matrix is not square (Chan, "An improved algorithm for computing the
+//! singular value decomposition", ACM Trans. Math. Softw. 8, 1982), reflections to a bidiagonal matrix, and QR steps on
+//! the latter.
 
 use smallvec::SmallVec;
 
@@ -10,7 +10,7 @@ use super::{RealField, bidiagonal, golub_kahan, qr, room};
 use crate::kernels::linalg::gemm::{self, Onto};
 use crate::par::Par;
 
-/// The elements that the factors of a matrix need beside their own.
+/// Workspace elements of the factors of a matrix.
 pub(super) fn workspace<R: RealField>(long: usize, short: usize, full: bool) -> usize {
     let (square, line) = (room_for(short), stride(short));
     let count = 4 * square + (bidiagonal::ROWS + 2) * line + 2 * rotations::notes(short);
@@ -22,13 +22,13 @@ pub(super) fn workspace<R: RealField>(long: usize, short: usize, full: bool) -> 
     count + (2 * short + width) * stride(long) + qr::beside(short) + short * short + laid
 }
 
-/// The elements of a square in any of the forms that it takes.
+/// The elements of a square in any of the layouts that it has.
 fn room_for(n: usize) -> usize {
     n * n.next_multiple_of(2 * LANES)
 }
 
-/// The values, descending, and the vectors, so many on the long side. NaN where an element of the matrix is not
-/// finite, or where the iteration does not end.
+/// The values, descending, and the vectors; `full` asks for all vectors of the long side. All results are NaN if an
+/// element of the matrix is not finite or the iteration does not converge.
 pub(super) fn factors<R: RealField>(
     a: &mut [R],
     (m, n): (usize, usize),
@@ -48,7 +48,7 @@ pub(super) fn factors<R: RealField>(
         return spoil([u, s, vh]);
     }
     let greatest = a.iter().fold(R::ZERO, |most, x| if x.abs() > most { x.abs() } else { most });
-    // A power of two changes no digit.
+    // Scaling by a power of two is exact.
     let scale = if greatest > R::ZERO { greatest.power_of_two() } else { R::ONE };
     for x in a.iter_mut() {
         *x = *x / scale;
@@ -61,7 +61,7 @@ pub(super) fn factors<R: RealField>(
     let beside = &mut room(&mut work, step)[..short];
     let notes = [(); 2].map(|()| room(&mut work, rotations::notes(short)));
     let wide = m < n;
-    // The columns of the matrix that is not wide, in rows.
+    // The columns of the matrix, or of its transpose if it is wide, as rows.
     let mut outer = None;
     if long > short {
         let columns = room(&mut work, short * far);
@@ -111,7 +111,8 @@ pub(super) fn factors<R: RealField>(
         }
     }
 
-    // The vectors of the matrix that is not wide: those on its long side, in columns, and those on the short one.
+    // The vectors of the matrix, or of its transpose if it is wide: those of the long side in columns, and those of the
+    // short one.
     let (near, far_side) = if wide { (u, vh) } else { (vh, u) };
     let Some(reflections) = outer else {
         turned.write_columns(0, &order, 1, far_side, n);
@@ -136,7 +137,7 @@ pub(super) fn factors<R: RealField>(
     }
     let outer = gemm::Matrix { elements: &*q, free: 1, along: far };
     let inner = gemm::Matrix { elements: &*inner, free: short, along: 1 };
-    // SAFETY: numbers that were written are numbers that may not have been.
+    // SAFETY: initialised numbers are valid as `MaybeUninit`, and the callee writes only numbers.
     let space = unsafe { &mut *(std::ptr::from_mut(work) as *mut [std::mem::MaybeUninit<R>]) };
     if wide {
         assert!(far_side.len() >= width * long, "room for the vectors");
@@ -168,7 +169,7 @@ fn spoil<R: RealField>(out: [&mut [R]; 3]) {
     }
 }
 
-/// Copies `short` rows of `long` elements, which lie `step` apart then, with zeros between.
+/// Copies `short` rows of `long` elements to rows with stride `step`, padded with zeros.
 fn copy_rows<R: RealField>(from: &[R], to: &mut [R], (short, long, step): (usize, usize, usize)) {
     for (from, to) in from.chunks_exact(long).zip(to.chunks_exact_mut(step)).take(short) {
         to[..long].copy_from_slice(from);
@@ -176,7 +177,7 @@ fn copy_rows<R: RealField>(from: &[R], to: &mut [R], (short, long, step): (usize
     }
 }
 
-/// The places of values by their size, the greatest first.
+/// The indices of values by their magnitude, the greatest first.
 fn descending<R: RealField>(values: &[R]) -> SmallVec<[usize; 64]> {
     let mut order: SmallVec<[usize; 64]> = (0..values.len()).collect();
     order

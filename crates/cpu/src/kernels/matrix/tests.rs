@@ -7,7 +7,7 @@ use crate::kernels::testing::noise;
 /// Sizes on both sides of the blocks.
 const SIZES: [usize; 8] = [1, 2, 5, 31, 32, 33, 65, 130];
 
-/// Numbers that the tests can make and measure.
+/// Numbers that the tests can generate and measure.
 trait Number: Field + PartialEq {
     fn of(re: f64, im: f64) -> Self;
     fn size(self) -> f64;
@@ -44,7 +44,7 @@ fn numbers<T: Number>(seed: u64, count: usize) -> Vec<T> {
     (0..count).map(|_| T::of(draws.next().unwrap(), draws.next().unwrap())).collect()
 }
 
-/// The product of matrices of `m` by `k` and `k` by `n` elements.
+/// The product of an `m` by `k` and a `k` by `n` matrix.
 fn times<T: Field>(a: &[T], b: &[T], [m, n, k]: [usize; 3]) -> Vec<T> {
     let mut product = vec![T::ZERO; m * n];
     for (place, sum) in product.iter_mut().enumerate() {
@@ -76,7 +76,7 @@ fn factors_of<T: Number>(a: &[T], n: usize) -> [Vec<T>; 3] {
     };
     let all = of(Par::Pool);
     for (one, all) in of(Par::Serial).iter().flatten().zip(all.iter().flatten()) {
-        // NaN is as good as NaN.
+        // Two NaNs are equal.
         let nan = Number::size(*one).is_nan() && Number::size(*all).is_nan();
         assert!(one == all || nan, "{n} rows on one thread");
     }
@@ -97,7 +97,7 @@ fn check_lu<T: Number>() {
         let mut work = vec![T::ZERO; lu::workspace::<T>(n)];
         let size = lu::determinant(&mut a.clone(), n, &mut work, Par::Serial);
         let pivots = (0..n).fold(T::ONE, |product, i| product * u[i * n + i]);
-        // The closed forms round otherwise.
+        // The closed forms round differently.
         let difference = Number::size(size - pivots).min(Number::size(size + pivots));
         let bound = 10.0 * T::EPSILON * Number::size(pivots).max(0.1);
         assert!(difference <= bound || !pivots.is_finite(), "{n} rows");
@@ -171,7 +171,7 @@ fn check_cholesky<T: Number>(n: usize) {
     (0..n).for_each(|i| a[i * n + i] = a[i * n + i] + T::ONE);
     let factor = |a: &[T], par| {
         let (mut l, mut work) = (a.to_vec(), vec![T::ZERO; cholesky::workspace::<T>(n)]);
-        // What is above the diagonal is not read.
+        // Elements above the diagonal are not read.
         (0..n).for_each(|i| l[i * n + i + 1..(i + 1) * n].fill(T::of(f64::NAN, 0.0)));
         cholesky::factor(&mut l, n, &mut work, par);
         l

@@ -1,4 +1,4 @@
-//! Triangular systems: by substitution in blocks, which are joined by products of matrices.
+//! Triangular systems: substitution in blocks, joined by matrix products.
 
 use defn_core::op::Transform;
 
@@ -8,33 +8,33 @@ use crate::kernels::linalg::gemm::Matrix;
 use crate::kernels::simd::vectorized;
 use crate::par::Par;
 
-/// Unknowns that are solved for one by one.
+/// Unknowns of a block that is solved by substitution.
 const BLOCK: usize = 32;
 
-/// Unknowns of a vector whose sums of products are computed side by side.
+/// Unknowns of a vector whose dot products are computed in parallel.
 const LINES: usize = 4;
 
-/// Which triangle, on which side, transformed how.
+/// The triangle, the side and the transform of a system.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Triangular {
     /// Whether the lower triangle is read.
     pub lower: bool,
     /// Whether the matrix is on the left of the unknowns.
     pub left_side: bool,
-    /// What is done to the matrix first.
+    /// The transform that is applied to the matrix first.
     pub transform: Transform,
 }
 
 impl Triangular {
-    /// Elements of workspace that [`solve`](Triangular::solve) needs for so many unknowns, and elements of the
-    /// right-hand side.
+    /// Workspace elements that [`solve`](Triangular::solve) needs for `n` unknowns and a right-hand side of `count`
+    /// elements.
     pub(crate) fn workspace<T: Field>(self, n: usize, count: usize, vector: bool) -> usize {
         let columns = count.checked_div(n).unwrap_or(0);
         let turned = if self.left_side || vector || columns == 1 { 0 } else { count };
         turned + space::<T>(n, columns)
     }
 
-    /// Solves a system of `n` unknowns in the place of the right-hand side, which is one vector or a matrix.
+    /// Solves a system of `n` unknowns in place of the right-hand side, which is one vector or a matrix.
     pub(crate) fn solve<T: Field>(
         self,
         a: &[T],
@@ -54,7 +54,7 @@ impl Triangular {
             Transform::Conjugate => (false, T::COMPLEX),
             Transform::Adjoint => (true, T::COMPLEX),
         };
-        // A row of unknowns on the left of a matrix is a column of them on the right of its transpose.
+        // A row of unknowns on the left of a matrix is a column of unknowns on the right of its transpose.
         let swaps = turned == self.left_side;
         let (row, column) = if swaps { (1, n) } else { (n, 1) };
         let system = System { elements: a, row, column, forward: self.lower != swaps, unit: false };
@@ -75,27 +75,27 @@ impl Triangular {
     }
 }
 
-/// Elements of the space that [`System::solve`] takes.
+/// Elements of the space that [`System::solve`] needs.
 pub(super) fn space<T: Field>(n: usize, columns: usize) -> usize {
     if n <= BLOCK || columns <= 1 { 0 } else { T::product_space([half(n), columns, half(n)]) }
 }
 
-/// Where a system is cut.
+/// Where a system is cut in two.
 fn half(n: usize) -> usize {
     n.div_ceil(2).next_multiple_of(BLOCK)
 }
 
-/// A triangular matrix on the left of unknowns, as it lies in memory.
+/// A triangular matrix on the left of the unknowns, with its memory layout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct System<'a, T> {
-    /// From its first element on.
+    /// The elements from the matrix's first one on.
     pub(super) elements: &'a [T],
-    /// From one row to the next, and from one column; one of both is 1.
+    /// The strides between rows and between columns. One of both is 1.
     pub(super) row: usize,
     pub(super) column: usize,
-    /// Whether the first unknown is known first.
+    /// Whether the first unknown is solved first.
     pub(super) forward: bool,
-    /// Whether the diagonal is one of ones, which are not read.
+    /// Whether all diagonal elements are 1 and are not read.
     pub(super) unit: bool,
 }
 
@@ -104,12 +104,12 @@ impl<T: Field> System<'_, T> {
         self.elements[i * self.row + j * self.column]
     }
 
-    /// The system from an unknown on.
+    /// The subsystem from an unknown on.
     fn from(&self, first: usize) -> Self {
         System { elements: &self.elements[first * (self.row + self.column)..], ..*self }
     }
 
-    /// Solves for `n` rows of unknowns in the place of the right-hand sides, rows a stride apart.
+    /// Solves for `n` rows of unknowns in place of the right-hand sides. Rows are `stride` elements apart.
     pub(super) fn solve(
         &self,
         n: usize,
@@ -151,7 +151,7 @@ impl<T: Field> System<'_, T> {
 }
 
 vectorized! {
-    /// A few rows of unknowns.
+    /// A block of at most [`BLOCK`] rows of unknowns.
     fn block[T: Field] of [T] (system: System<'_, T>, n: usize, b: &mut [T], columns: usize, stride: usize) {
         let mut factors = [T::ZERO; BLOCK];
         for step in 0..n {
@@ -174,11 +174,11 @@ vectorized! {
 }
 
 vectorized! {
-    /// One vector of unknowns; the elements of a row of the matrix lie side by side.
+    /// One vector of unknowns, for a matrix with contiguous rows.
     fn vector_by_rows[T: Field] of [T] (system: System<'_, T>, n: usize, x: &mut [T]) {
         for step in (0..n).step_by(LINES) {
             let count = LINES.min(n - step);
-            // These are open; what is known lies before or behind them.
+            // These unknowns are open; the known ones are before or after them.
             let first = if system.forward { step } else { n - step - count };
             let known = if system.forward { 0..first } else { first + count..n };
             let mut open = [T::ZERO; LINES];
@@ -212,7 +212,7 @@ vectorized! {
     }
 }
 
-/// One vector of unknowns; the elements of a column of the matrix lie side by side.
+/// One vector of unknowns, for a matrix with contiguous columns.
 fn vector_by_columns<T: Field>(system: System<'_, T>, n: usize, x: &mut [T]) {
     for step in (0..n).step_by(BLOCK) {
         let count = BLOCK.min(n - step);

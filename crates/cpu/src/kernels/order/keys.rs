@@ -1,4 +1,4 @@
-//! Unsigned integers in the order of elements.
+//! Unsigned integer keys that have the order of the elements.
 
 use std::mem::MaybeUninit;
 
@@ -9,21 +9,16 @@ use crate::kernels::simd::vectorized;
 
 /// The bits of an element.
 pub(super) trait Bits: super::radix::Item {
-    /// How many there are.
+    /// The number of bits.
     const WIDTH: u32;
-    /// The low bits.
+    /// The low bits of a number.
     fn truncate(bits: u64) -> Self;
-    /// The bits as a number.
     fn wide(self) -> u64;
-    /// Every bit the sign's.
+    /// All bits set to the sign bit.
     fn spread(self) -> Self;
-    /// Exclusive or.
     fn xor(self, other: Self) -> Self;
-    /// Or.
     fn or(self, other: Self) -> Self;
-    /// And.
     fn and(self, other: Self) -> Self;
-    /// The complement.
     fn not(self) -> Self;
 }
 
@@ -55,25 +50,25 @@ bits! {
     u64, i64;
 }
 
-/// How the bits of a dtype's elements become keys.
+/// The mapping from a dtype's elements to keys.
 ///
-/// A signed integer's sign is flipped. A negative float has all bits flipped and another one its sign, so that
-/// magnitudes count from zero on in both directions; NaN has the greatest key, and zeros have one (the order
-/// without these two is that of IEEE 754's totalOrder). For the descending order keys are complemented.
+/// For signed integers the sign bit is flipped. For negative floats all bits are flipped, for others the sign bit. NaN
+/// has the greatest key, and both zeros have the same key; otherwise the order is IEEE 754's totalOrder. For the
+/// descending order keys are complemented.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Code<T> {
-    /// All bits for floats, none for integers.
+    /// All bits for floats, zero for integers.
     float: T,
-    /// The sign, for signed numbers.
+    /// The sign bit of signed dtypes, zero for others.
     sign: T,
-    /// The greatest magnitude that is a number; all bits for integers.
+    /// The greatest magnitude that is not NaN; all bits for integers.
     greatest: T,
-    /// All bits for the descending order.
+    /// All bits for the descending order, zero for the ascending one.
     flip: T,
 }
 
 impl<T: Bits> Code<T> {
-    /// The code of a dtype that has an order.
+    /// The mapping for a dtype that has an order.
     pub(super) fn new(dtype: DType, direction: Direction) -> Code<T> {
         let all = u64::MAX;
         let sign = 1 << (T::WIDTH - 1);
@@ -110,21 +105,21 @@ impl<T: Bits> Code<T> {
         key.xor(self.flip)
     }
 
-    /// The element of a key: 0.0 for both zeros, and one NaN for all.
+    /// The element of a key. Both zeros become 0.0, and all NaNs one NaN.
     #[inline(always)]
     pub(super) fn bits(self, key: T) -> T {
         let key = key.xor(self.flip);
         key.xor(key.not().spread().and(self.float).or(self.sign))
     }
 
-    /// The key of every NaN.
+    /// The key of NaN.
     pub(super) fn nan(self) -> T {
         T::truncate(u64::MAX).xor(self.flip)
     }
 }
 
 vectorized! {
-    /// Writes the keys of elements; returns whether one has other bits than its key gives back.
+    /// Writes the keys of elements. Returns whether an element's key does not restore its bits.
     pub(super) fn encode[T: Bits] of [T] (code: Code<T>, x: &[T], out: &mut [MaybeUninit<T>]) -> bool {
         debug_assert_eq!(x.len(), out.len());
         let mut lost = T::default();
@@ -145,7 +140,7 @@ vectorized! {
 }
 
 vectorized! {
-    /// Whether an element has other bits than its key gives back.
+    /// Whether an element's key does not restore its bits.
     pub(super) fn loses[T: Bits] of [T] (code: Code<T>, x: &[T]) -> bool {
         let lost = |lost: T, &bits: &T| lost.or(bits.xor(code.bits(code.key(bits))));
         x.iter().fold(T::default(), lost) != T::default()

@@ -1,12 +1,12 @@
-//! Sorting by comparing: pieces by themselves, then pairs of pieces merged, until there is one. Threads share the
-//! pieces, and each merge at places that are found by bisection (Odeh et al., Merge Path, 2012).
+//! Merge sort: pieces are sorted separately, then merged in pairs until one is left. Threads share the pieces, and
+//! share each merge at positions that are found by bisection (Odeh et al., Merge Path, 2012).
 
 use std::mem::MaybeUninit;
 
 use super::radix::{Item, Target};
 use crate::par::Par;
 
-/// The least length of a piece that is worth a thread.
+/// The least length of a piece that pays for a thread.
 const PIECE: usize = 1 << 15;
 
 /// The greatest length of a piece.
@@ -15,8 +15,8 @@ const MOST: usize = 1 << 19;
 /// Items that one thread merges at a time.
 const GRAIN: usize = 1 << 16;
 
-/// Sorts what `read` gives by position, and writes what `finish` makes of it to `out`. `tmp` is as long. Items that
-/// are equal are the same, so that their order does not show.
+/// Sorts the items that `read` returns by position, and writes the result of `finish` for each to `out`. `tmp` has the
+/// same length. The sort need not be stable, because equal items are identical.
 pub(super) fn sort<T: Item>(
     par: Par,
     read: impl Fn(usize) -> T + Sync,
@@ -26,7 +26,7 @@ pub(super) fn sort<T: Item>(
 ) {
     let len = out.len();
     assert_eq!(len, tmp.len(), "buffers of one length");
-    // What one sorts by itself is little enough to be interrupted after it.
+    // A piece is small enough that an interrupt can wait for its end.
     let pieces = par.threads().min(len / PIECE).max(len.div_ceil(MOST));
     let rounds = pieces.max(1).next_power_of_two().trailing_zeros();
     let mut piece = len.div_ceil(1 << rounds).max(1);
@@ -39,7 +39,7 @@ pub(super) fn sort<T: Item>(
         for (place, item) in part.iter_mut().zip(chunk) {
             place.write(read(item));
         }
-        // SAFETY: all were just written.
+        // SAFETY: the loop wrote all of them.
         let part = unsafe { part.assume_init_mut() };
         part.sort_unstable();
         if rounds == 0 {
@@ -59,7 +59,7 @@ pub(super) fn sort<T: Item>(
     }
 }
 
-/// Merges each two neighbouring pieces; the last of them may be shorter, or missing.
+/// Merges each pair of neighbouring pieces. The last piece may be shorter or missing.
 fn merge_pairs<T: Item>(
     items: &[T],
     piece: usize,
@@ -83,7 +83,7 @@ fn merge_pairs<T: Item>(
     }
 }
 
-/// How many of the first `count` items of a merge are from the left.
+/// The number of items from the left among the first `count` items of a merge.
 fn split<T: Item>(left: &[T], right: &[T], count: usize) -> usize {
     let (mut low, mut high) = (count.saturating_sub(right.len()), count.min(left.len()));
     while low < high {
@@ -97,7 +97,7 @@ fn split<T: Item>(left: &[T], right: &[T], count: usize) -> usize {
 fn merge<T: Item>(left: &[T], right: &[T], out: &mut [MaybeUninit<T>], finish: impl Fn(T) -> T) {
     let (mut i, mut j, mut place) = (0, 0, 0);
     while i < left.len() && j < right.len() {
-        // Which side is next cannot be foretold: a choice of values costs less than a branch.
+        // The next side is unpredictable: a conditional move is faster than a branch.
         let (a, b) = (left[i], right[j]);
         let is_left = a <= b;
         out[place].write(finish(if is_left { a } else { b }));

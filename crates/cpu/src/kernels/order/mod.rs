@@ -1,12 +1,12 @@
-//! Elements in order along rows: the last axis of an operand.
+//! Sorting along rows: the last axis of an operand.
 //!
-//! Elements are compared as unsigned [`keys`] of their width, in the order of which NaN is above every number and
-//! -0.0 equals 0.0. Keys of 32 and 64 bits are sorted by the processor's vectors ([`quick`]) where it has them. Else
-//! short rows are sorted by comparing keys, long ones by their digits ([`radix`]), or by comparing again where those
-//! are many ([`merge`]). Vectors find the order of long rows after one pass by digits ([`spread`]). Equal elements keep
+//! Elements are compared as unsigned [`keys`] of their width. In this order NaN is above every number and -0.0 equals
+//! 0.0. Keys of 32 and 64 bits are sorted by vector instructions ([`quick`]) where the processor has them. Elsewhere
+//! short rows are sorted by comparisons, and long rows by radix sort ([`radix`]), or by merge sort ([`merge`]) if that
+//! would take many passes. The vector argsort of long rows first makes one radix pass ([`spread`]). Equal elements keep
 //! their order.
 
-/// Runs the body with `$T` standing for the unsigned integer as wide as the elements of a dtype that has an order.
+/// Runs the body with `$T` bound to the unsigned integer of the elements' width, for a dtype that has an order.
 macro_rules! with_bits {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype.storage_bytes() {
@@ -57,13 +57,13 @@ use quick::{Functions, Key};
 use radix::{Counts, Item, Plan};
 use spread::Sorts;
 
-/// Rows from this length on are shared among threads, where there are few of them.
+/// Rows from this length on are shared among threads if there are few of them.
 const LONG: usize = 1 << 16;
 
-/// Elements that one thread sorts at a time, where rows are short.
+/// Elements that one thread sorts at a time if rows are short.
 const GRAIN: usize = 1 << 13;
 
-/// The rows of an operand, and how threads share them.
+/// The rows of an operand.
 #[derive(Clone, Copy, Debug)]
 struct Rows {
     count: usize,
@@ -76,13 +76,13 @@ impl Rows {
         Rows { count: ty.size().checked_div(len).unwrap_or(0), len }
     }
 
-    /// Whether threads share each row, one after the other, instead of the rows.
+    /// Whether threads share each row, one row after the other, instead of sharing the set of rows.
     fn is_long(self) -> bool {
         self.len >= LONG && self.count < 16
     }
 }
 
-/// What both kernels count in meanwhile.
+/// The counters of [`sort`] and [`argsort`].
 pub(crate) fn counts_scratch(x: &TensorType) -> TensorType {
     let rows = Rows::of(x);
     let most = radix::counters(rows.len).max(spread::counters(rows.len));
@@ -90,18 +90,18 @@ pub(crate) fn counts_scratch(x: &TensorType) -> TensorType {
     TensorType { dtype: DType::U64, shape: Shape::new(&[count]) }
 }
 
-/// What [`argsort`] sorts, twice: a key and a position for each element.
+/// The buffer that [`argsort`] sorts, needed twice: a key and a position for each element.
 pub(crate) fn pairs_scratch(x: &TensorType) -> TensorType {
     let narrow = is_narrow(x);
     TensorType { dtype: if narrow { DType::U64 } else { DType::C128 }, shape: Shape::new(&[x.size()]) }
 }
 
-/// Whether a key and a position fit 64 bits together.
+/// Whether a key and a position together fit into 64 bits.
 fn is_narrow(x: &TensorType) -> bool {
     x.dtype.storage_bytes() <= 4 && u32::try_from(Rows::of(x).len).is_ok()
 }
 
-/// Sorts the rows of `x`. `tmp` has room for as many elements.
+/// Sorts the rows of `x`. `tmp` has the size of `out`.
 pub(crate) fn sort(
     x: View<'_>,
     direction: Direction,
@@ -128,8 +128,8 @@ pub(crate) fn sort(
         let (out, tmp) = (&*out, &*tmp);
         par.for_chunks(rows.count, (GRAIN / rows.len).max(1), |chunk| {
             let mut counts = Counts::own();
-            // One row of the second buffer serves for all of a chunk, and so stays in the caches.
-            // SAFETY: each row belongs to one chunk, and the view is borrowed mutably meanwhile.
+            // All rows of a chunk use one row of `tmp`, so it stays in the caches. SAFETY: each row belongs to one
+            // chunk, and the view is mutably borrowed during the call.
             let tmp = unsafe { tmp.part(chunk.start * rows.len, rows.len) };
             for row in chunk {
                 let start = row * rows.len;
@@ -175,7 +175,7 @@ fn sort_row<T: Bits>(
             lost.into_inner()
         } else {
             let lost = encode(code, x, out);
-            // SAFETY: all were just written.
+            // SAFETY: `encode` wrote all of them.
             let keys = unsafe { out.assume_init_mut() };
             functions.sort(keys, tmp);
             decode(code, keys);
@@ -183,7 +183,7 @@ fn sort_row<T: Bits>(
         }
     } else if x.len() <= radix::SHORT {
         let lost = encode(code, x, out);
-        // SAFETY: all were just written.
+        // SAFETY: `encode` wrote all of them.
         let keys = unsafe { out.assume_init_mut() };
         keys.sort_unstable();
         decode(code, keys);
@@ -194,12 +194,12 @@ fn sort_row<T: Bits>(
         loses(code, x)
     };
     if loses {
-        // SAFETY: every way above writes every element.
+        // SAFETY: every branch above writes every element.
         restore(code, x, unsafe { out.assume_init_mut() });
     }
 }
 
-/// Sorts few keys of at most 16 bits as keys of 32.
+/// Sorts few keys of at most 16 bits as keys of 32 bits.
 fn sort_widened<T: Bits>(functions: Functions<u32>, code: Code<T>, x: &[T], out: &mut [MaybeUninit<T>]) {
     let (mut keys, mut tmp) = ([0; radix::SHORT], [MaybeUninit::uninit(); radix::SHORT]);
     let keys = &mut keys[..x.len()];
@@ -212,7 +212,7 @@ fn sort_widened<T: Bits>(functions: Functions<u32>, code: Code<T>, x: &[T], out:
     }
 }
 
-/// Counts how often each byte is there.
+/// Counting sort of bytes.
 fn count_bytes<T: Bits>(code: Code<T>, x: &[T], out: &mut [MaybeUninit<T>]) {
     let mut counts = [0usize; 256];
     for &bits in x {
@@ -229,8 +229,8 @@ fn count_bytes<T: Bits>(code: Code<T>, x: &[T], out: &mut [MaybeUninit<T>]) {
     }
 }
 
-/// Puts back what keys do not tell apart, in its order: the zeros of both signs, and the NaNs. Where somebody writes `x`
-/// meanwhile there may be more of them than were sorted, which are left out.
+/// Restores the elements whose keys do not distinguish them, in their original order: zeros of both signs, and NaNs. If
+/// another thread writes `x` during the call, `x` may have more of them than were sorted; the excess is dropped.
 fn restore<T: Bits>(code: Code<T>, x: &[T], out: &mut [T]) {
     let (zero, nan) = (code.key(T::truncate(0)), code.nan());
     let mut zeros = out.partition_point(|&bits| code.key(bits) < zero);
@@ -249,7 +249,7 @@ fn restore<T: Bits>(code: Code<T>, x: &[T], out: &mut [T]) {
     }
 }
 
-/// Where the elements of sorted rows come from. `pairs` are two of [`pairs_scratch`].
+/// Writes the positions that sort the rows. `pairs` are two buffers of [`pairs_scratch`].
 pub(crate) fn argsort(
     x: View<'_>,
     direction: Direction,
@@ -309,19 +309,19 @@ fn argsort_rows<P: Item, T: Bits>(
                 pair.write(read(start + index));
             }
         };
-        // Positions make pairs differ, so that every sort is stable.
+        // Positions make all pairs different, so every sort is stable.
         match (P::functions(), &*counts) {
             (Some(functions), Counts::Shared(_)) => {
                 functions.sort_shared(par, read_all, |_| {}, pairs, tmp);
             }
             (Some(functions), Counts::Own(_)) => {
                 read_all(0, pairs);
-                // SAFETY: all were just written.
+                // SAFETY: `read_all` wrote all of them.
                 functions.sort(unsafe { pairs.assume_init_mut() }, tmp);
             }
             (None, _) if x.len() <= radix::SHORT => {
                 read_all(0, pairs);
-                // SAFETY: all were just written.
+                // SAFETY: `read_all` wrote all of them.
                 unsafe { pairs.assume_init_mut() }.sort_unstable();
             }
             (None, _) => {
@@ -341,7 +341,7 @@ fn argsort_rows<P: Item, T: Bits>(
     let (pairs, tmp) = (&*pairs, &*tmp);
     par.for_chunks(rows.count, (GRAIN / rows.len).max(1), |chunk| {
         let mut counts = Counts::own();
-        // SAFETY: each row belongs to one chunk, and the view is borrowed mutably meanwhile.
+        // SAFETY: each row belongs to one chunk, and the view is mutably borrowed during the call.
         let tmp = unsafe { tmp.part(chunk.start * rows.len, rows.len) };
         for row in chunk {
             let start = row * rows.len;
@@ -352,14 +352,14 @@ fn argsort_rows<P: Item, T: Bits>(
     });
 }
 
-/// Writes the positions of sorted pairs as elements of the result's dtype, wrapping.
+/// Writes the positions of sorted pairs in the result's dtype, with wrap-around.
 fn write<P: Plain>(
     pairs: &mut ViewMut<'_>,
     position: impl Fn(P) -> u64 + Sync,
     out: &mut ViewMut<'_>,
     par: Par,
 ) {
-    // SAFETY: the rows are all of the pairs, and each was sorted.
+    // SAFETY: the rows cover all pairs, and each row was sorted.
     let pairs: &[P] = unsafe { pairs.slice::<P>().assume_init_ref() };
     with_compute!(out.ty().dtype, C => fill_tiles::<C, &[P]>(
         out,

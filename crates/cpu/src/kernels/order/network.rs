@@ -1,9 +1,9 @@
-//! Sorting networks over vectors: few keys are a matrix of a vector in each row.
+//! Sorting networks over vectors. A few keys form a matrix whose rows are vectors.
 //!
-//! Columns are sorted by networks of the rows (Knuth, The Art of Computer Programming 3, 5.3.4; that of 16 rows is
-//! Green's), which need no moves across lanes; then neighbouring columns are merged in pairs by bitonic mergers
-//! (Batcher, Sorting networks and their applications, 1968), and the matrix is transposed. Columns before lanes is
-//! the plan of Blacher et al., Vectorized and performance-portable Quicksort, 2022.
+//! Columns are sorted by networks on the rows (Knuth, The Art of Computer Programming 3, 5.3.4; that of 16 rows is
+//! Green's), which need no moves across lanes. Then neighbouring columns are merged in pairs by bitonic mergers
+//! (Batcher, Sorting networks and their applications, 1968), and the matrix is transposed. The order, columns before
+//! lanes, is that of Blacher et al., Vectorized and performance-portable Quicksort, 2022.
 
 use super::vector::Vector;
 
@@ -13,10 +13,10 @@ pub(super) const ROWS: usize = 16;
 /// Sorts `len` keys, at most `ROWS` vectors of them, and writes them to `to`, which may be `from`.
 ///
 /// # Safety
-/// The processor has the vector's instructions, and both are good for `len` keys.
+/// The processor has the vector's instructions. `len` keys can be read from `from` and written to `to`.
 #[inline(always)]
 pub(super) unsafe fn sort<V: Vector>(from: *const V::Key, to: *mut V::Key, len: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe {
         match len.div_ceil(V::LANES) {
             0 | 1 => matrix::<V, 1>(from, to, len),
@@ -28,20 +28,20 @@ pub(super) unsafe fn sort<V: Vector>(from: *const V::Key, to: *mut V::Key, len: 
     }
 }
 
-/// Sorts as many keys as a vector holds.
+/// Sorts one vector of keys.
 ///
 /// # Safety
 /// The processor has the vector's instructions.
 #[inline(always)]
 pub(super) unsafe fn sort_row<V: Vector>(keys: &mut [V::Key; 16]) {
-    // SAFETY: the caller's promise; no vector holds more.
+    // SAFETY: the caller guarantees it. No vector holds more than 16 keys.
     unsafe { matrix::<V, 1>(keys.as_ptr(), keys.as_mut_ptr(), V::LANES) };
 }
 
-/// As `sort`, with a matrix of `R` rows; lanes without a key hold the greatest one.
+/// As `sort`, with a matrix of `R` rows. Lanes without a key hold the greatest key.
 #[inline(always)]
 unsafe fn matrix<V: Vector, const R: usize>(from: *const V::Key, to: *mut V::Key, len: usize) {
-    // SAFETY: the caller's promise; no more than `len` keys are read and written.
+    // SAFETY: the caller guarantees it. At most `len` keys are read and written.
     unsafe {
         let rest = V::splat(V::GREATEST);
         let mut rows = [rest; R];
@@ -80,22 +80,22 @@ unsafe fn matrix<V: Vector, const R: usize>(from: *const V::Key, to: *mut V::Key
     }
 }
 
-/// Puts the keys of two rows in order, lane by lane.
+/// Orders the keys of two rows in each lane.
 ///
 /// # Safety
-/// The processor has the vector's instructions; so for all functions below.
+/// The processor has the vector's instructions. This applies to all functions below.
 #[inline(always)]
 unsafe fn exchange<V: Vector, const R: usize>(rows: &mut [V; R], first: usize, second: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe { (rows[first], rows[second]) = (rows[first].min(rows[second]), rows[first].max(rows[second])) };
 }
 
-/// Sorts every lane of the rows.
+/// Sorts each lane across the rows.
 #[inline(always)]
 unsafe fn sort_columns<V: Vector, const R: usize>(rows: &mut [V; R]) {
     macro_rules! network {
         ($($first:literal $second:literal),*) => {{$(
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees it.
             unsafe { exchange(rows, $first, $second) };
         )*}};
     }
@@ -116,11 +116,11 @@ unsafe fn sort_columns<V: Vector, const R: usize>(rows: &mut [V; R]) {
     }
 }
 
-/// The first step of a merger of runs of `G` columns with their neighbours: keys that are equally far from the ends
-/// of the pair, which is as many columns as one more than `MIRROR`, go to the halves where they belong.
+/// The first step of merging runs of `G` columns with their neighbours: it orders keys that are equally far from both
+/// ends of the pair. A pair has `MIRROR + 1` columns.
 #[inline(always)]
 unsafe fn merge<V: Vector, const R: usize, const G: usize, const MIRROR: usize>(rows: &mut [V; R]) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe {
         if R == 1 {
             clean::<V, MIRROR, G>(&mut rows[0]);
@@ -134,29 +134,29 @@ unsafe fn merge<V: Vector, const R: usize, const G: usize, const MIRROR: usize>(
     }
 }
 
-/// Puts keys in order whose lanes are `DISTANCE` apart, seen as by `across`; `BIT` tells the greater one's lane.
+/// Orders the keys of lanes `DISTANCE` apart, in the sense of `across`. `BIT` marks the lane of the greater one.
 #[inline(always)]
 unsafe fn clean<V: Vector, const DISTANCE: usize, const BIT: usize>(row: &mut V) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe {
         let other = row.across::<DISTANCE>();
         *row = V::choose::<BIT>(row.min(other), row.max(other));
     }
 }
 
-/// The steps of a merger between columns that are `D` apart.
+/// The merge step between columns `D` apart.
 #[inline(always)]
 unsafe fn clean_across<V: Vector, const R: usize, const D: usize>(rows: &mut [V; R]) {
     for row in rows {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { clean::<V, D, D>(row) };
     }
 }
 
-/// The steps of a merger inside of columns.
+/// The merge steps within columns.
 #[inline(always)]
 unsafe fn clean_rows<V: Vector, const R: usize>(rows: &mut [V; R]) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe {
         if R > 8 {
             clean_apart::<V, R, 8>(rows);
@@ -173,24 +173,24 @@ unsafe fn clean_rows<V: Vector, const R: usize>(rows: &mut [V; R]) {
     }
 }
 
-/// The steps of a merger between rows that are `D` apart.
+/// The merge step between rows `D` apart.
 #[inline(always)]
 unsafe fn clean_apart<V: Vector, const R: usize, const D: usize>(rows: &mut [V; R]) {
     for pair in 0..R / 2 {
         let first = pair / D * 2 * D + pair % D;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { exchange(rows, first, first + D) };
     }
 }
 
-/// Puts the keys one column after the other. A perfect shuffle rotates the bits of a position by one; as many as the
-/// number of a row has bits exchange it with the number of the lane.
+/// Stores the keys column by column. A perfect shuffle rotates the bits of a position by one. With as many shuffles as
+/// a row number has bits, row and lane numbers are exchanged.
 #[inline(always)]
 unsafe fn transpose<V: Vector, const R: usize>(rows: &mut [V; R]) {
     for _ in 0..R.trailing_zeros() {
         let from = *rows;
         for row in 0..R / 2 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees it.
             unsafe { (rows[2 * row], rows[2 * row + 1]) = from[row].interleave(from[row + R / 2]) };
         }
     }

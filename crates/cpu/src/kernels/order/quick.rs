@@ -1,6 +1,6 @@
-//! Quicksort of keys that are nothing but their order, with vectors (Bramas, A novel hybrid quicksort algorithm
-//! vectorized using AVX-512, 2017): a vector is split at once into what goes left and what goes right. Parts move
-//! from one buffer to another, and so are read and written in sequence; few keys are sorted by [`network`]s.
+//! Vectorised quicksort of plain keys (Bramas, A novel hybrid quicksort algorithm vectorized using AVX-512, 2017): one
+//! operation splits a vector into its left and right elements. Parts move between two buffers, so all accesses are
+//! sequential. Few keys are sorted by [`network`]s.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,19 +17,19 @@ use crate::kernels::Plain;
 use crate::kernels::simd::{Level, level};
 use crate::par::{Par, breathe};
 
-/// Keys of the pieces that threads share in one split, and the most pieces.
+/// Least keys of the pieces that threads share in one split, and the most pieces.
 const PIECE: usize = 1 << 15;
 const PIECES: usize = 64;
 
-/// Keys of a part before whose split a thread asks whether to go on.
+/// Keys of a part from which on a thread checks for interrupts before the split.
 const PAUSE: usize = 1 << 17;
 
-/// Keys that are looked at to choose where threads split.
+/// Keys that are sampled to choose the pivot of a shared split.
 const SAMPLE: usize = 255;
 
-/// What is sorted, by vectors where there are some for it.
+/// A sortable element, with vector functions for some types.
 pub(super) trait Key: Plain + Ord + Default {
-    /// How this processor's vectors sort, if they do.
+    /// The vector functions for this processor, if there are any.
     fn functions() -> Option<Functions<Self>> {
         None
     }
@@ -39,13 +39,13 @@ impl Key for u8 {}
 impl Key for u16 {}
 impl Key for [u64; 2] {}
 
-/// Keys that vectors hold.
+/// Keys with vector instructions.
 pub(super) trait Narrow: Key {
-    /// The key that is less by one; wraps.
+    /// The key minus 1, with wrap-around.
     fn before(self) -> Self;
 }
 
-/// Functions of one kind of vector, which the processor has.
+/// Functions for one vector type, which the processor has.
 #[derive(Clone, Copy)]
 pub(super) struct Functions<T> {
     sort: unsafe fn(*mut T, *mut T, usize),
@@ -54,17 +54,17 @@ pub(super) struct Functions<T> {
 
 macro_rules! functions {
     ($(#[$features:meta] $sort:ident, $split:ident: $vector:ty;)*) => {$(
-        /// Sorts so many keys of the first buffer; the second is for meanwhile.
+        /// Sorts `len` keys of the first buffer. The second is scratch.
         ///
         /// # Safety
-        /// The processor has the instructions; the buffers are as long and do not overlap.
+        /// The processor has the instructions. Both buffers have `len` keys and do not overlap.
         #[$features]
         unsafe fn $sort(keys: *mut <$vector as Vector>::Key, tmp: *mut <$vector as Vector>::Key, len: usize) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees it.
             unsafe { sort_serially::<$vector>(keys, tmp, len) }
         }
 
-        /// Moves so many keys to the second buffer, those up to a pivot first; returns how many are.
+        /// Moves `len` keys to the second buffer, those up to the pivot first, and returns their number.
         ///
         /// # Safety
         /// As above.
@@ -75,7 +75,7 @@ macro_rules! functions {
             len: usize,
             pivot: <$vector as Vector>::Key,
         ) -> usize {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees it.
             unsafe { split::<$vector>(from, to, len, pivot) }.low
         }
     )*};
@@ -120,15 +120,15 @@ key! {
 }
 
 impl<T: Key> Functions<T> {
-    /// Sorts keys; `tmp` is as long.
+    /// Sorts keys. `tmp` has the same length.
     pub(super) fn sort(self, keys: &mut [T], tmp: &mut [MaybeUninit<T>]) {
         assert_eq!(keys.len(), tmp.len(), "buffers of one length");
-        // SAFETY: the processor has the instructions, and both buffers have the length.
+        // SAFETY: the processor has the instructions, and both buffers have this length.
         unsafe { (self.sort)(keys.as_mut_ptr(), tmp.as_mut_ptr().cast(), keys.len()) };
     }
 
-    /// Sorts what `read` writes of the positions that it is given, and gives sorted parts of it to `finish`. Threads
-    /// split everything until there are parts enough for each, and then sort those.
+    /// Sorts the keys that `read` writes for a range of positions, and passes sorted parts to `finish`. Threads split
+    /// the row together until there are enough parts for all of them, then they sort the parts.
     pub(super) fn sort_shared(
         self,
         par: Par,
@@ -167,7 +167,7 @@ impl<T: Key> Functions<T> {
         });
     }
 
-    /// Moves the lesser of `len` keys from `start` on before the others; returns how many they are.
+    /// Partitions the `len` keys from `start` on by a pivot, the smaller ones first; returns the number of these.
     fn split_shared(self, par: Par, keys: &Target<T>, tmp: &Target<T>, start: usize, len: usize) -> usize {
         if len <= SAMPLE {
             return len;
@@ -193,7 +193,7 @@ impl<T: Key> Functions<T> {
             let index = chunk.start / piece;
             let (before, low) = (lows[..index].iter().sum::<usize>(), lows[index]);
             let from = start + chunk.start;
-            // SAFETY: the pieces' lesser keys and their others go to disjoint places, which are as many as those.
+            // SAFETY: the pieces' smaller keys and their other keys go to disjoint ranges of the same sizes.
             unsafe {
                 tmp.at(from).copy_to_nonoverlapping(keys.at(start + before), low);
                 let high = start + total + chunk.start - before;
@@ -204,23 +204,24 @@ impl<T: Key> Functions<T> {
     }
 }
 
-/// What a split found.
+/// The result of a split.
 struct Split<T> {
-    /// How many keys are up to the pivot.
+    /// The number of keys up to the pivot.
     low: usize,
     least: T,
     greatest: T,
 }
 
-/// Moves `len` keys to `to`, those up to a pivot first.
+/// Moves `len` keys to `to`, those up to the pivot first.
 ///
 /// # Safety
-/// The processor has the vector's instructions; the buffers are as long and do not overlap. There is a key, and the
-/// pivot is between the least and the greatest for these to be found.
+/// The processor has the vector's instructions. Both buffers have `len` keys and do not overlap. There is at least one
+/// key. The returned least and greatest keys include the pivot, so they are those of the keys only if the pivot is
+/// between them.
 #[inline(always)]
 unsafe fn split<V: Vector>(from: *const V::Key, to: *mut V::Key, len: usize, pivot: V::Key) -> Split<V::Key> {
-    // SAFETY: the caller's promise. What is not read yet is as long as the gap between both sides, and is two vectors
-    // long where whole ones are written.
+    // SAFETY: the caller guarantees it. The unread keys are as many as the gap between both sides holds; it is at least
+    // two vectors long where whole vectors are written.
     unsafe {
         let keys = V::splat(pivot);
         let (mut least, mut greatest) = (keys, keys);
@@ -248,14 +249,14 @@ unsafe fn split<V: Vector>(from: *const V::Key, to: *mut V::Key, len: usize, piv
     }
 }
 
-/// Joins the lanes.
+/// Reduces the lanes to one key.
 ///
 /// # Safety
 /// The processor has the vector's instructions.
 #[inline(always)]
 unsafe fn fold<V: Vector>(vector: V, join: impl Fn(V::Key, V::Key) -> V::Key) -> V::Key {
     let mut lanes = [V::Key::default(); 16];
-    // SAFETY: the caller's promise; there are no more than 16 lanes.
+    // SAFETY: the caller guarantees it. There are at most 16 lanes.
     unsafe { vector.store(lanes.as_mut_ptr()) };
     let mut result = lanes[0];
     for &lane in &lanes[1..V::LANES] {
@@ -264,34 +265,36 @@ unsafe fn fold<V: Vector>(vector: V, join: impl Fn(V::Key, V::Key) -> V::Key) ->
     result
 }
 
-/// Keys that are to be sorted.
+/// A range of keys to sort.
 #[derive(Clone, Copy)]
 struct Part {
     start: usize,
     len: usize,
-    /// Whether they are in the second buffer.
+    /// Whether the keys are in the second buffer.
     moved: bool,
-    /// How many more splits may be as bad as they come.
+    /// The number of further splits before the fallback to `sort_unstable`.
     patience: u32,
 }
 
-/// Sorts `len` keys; `tmp` is for meanwhile.
+/// Sorts `len` keys. `tmp` is scratch.
 ///
 /// # Safety
-/// The processor has the vector's instructions; the buffers are as long and do not overlap.
+/// The processor has the vector's instructions. Both buffers have `len` keys and do not overlap.
 #[inline(always)]
 unsafe fn sort_serially<V: Vector>(keys: *mut V::Key, tmp: *mut V::Key, len: usize) {
     let whole = Part { start: 0, len, moved: false, patience: 2 * (len | 1).ilog2() };
-    // The longer part waits, so that each is at most half as long as the one that waited before.
+    // The longer part waits and the shorter one is split further. So the part that is split at least halves each time,
+    // and at most log2(`len`) parts wait.
     let mut waiting = [whole; usize::BITS as usize];
     let mut count = 1;
     while count > 0 {
         count -= 1;
         let mut part = waiting[count];
-        // SAFETY: the caller's promise; parts are inside and disjoint.
+        // SAFETY: the caller guarantees it. Parts are inside and disjoint.
         unsafe {
             while part.len > network::ROWS * V::LANES && part.patience > 0 {
-                // Keys are plain: nobody looks at a half sorted buffer.
+                // An interrupt may leave the buffer half sorted: keys need no drop, and no code reads the buffer
+                // afterwards.
                 if part.len >= PAUSE {
                     breathe();
                 }
@@ -315,21 +318,22 @@ unsafe fn sort_serially<V: Vector>(keys: *mut V::Key, tmp: *mut V::Key, len: usi
     }
 }
 
-/// Splits a part, which is longer than three vectors. What needs no more sorting is in its place, and is left out.
+/// Splits a part that is longer than three vectors. Keys that need no further sorting are written to their final
+/// position and left out.
 ///
 /// # Safety
 /// As for `sort_serially`.
 #[inline(always)]
 unsafe fn divide<V: Vector>(part: Part, keys: *mut V::Key, tmp: *mut V::Key) -> (Part, Part) {
     let (here, there) = if part.moved { (tmp, keys) } else { (keys, tmp) };
-    // SAFETY: the caller's promise; parts are inside.
+    // SAFETY: the caller guarantees it. Parts are inside.
     unsafe {
         let (here, there, sorted) = (here.add(part.start), there.add(part.start), keys.add(part.start));
         let pivot = choose_pivot::<V>(here, part.len);
         let Split { low, least, greatest } = split::<V>(here, there, part.len, pivot);
         let half = |start, len| Part { start, len, moved: !part.moved, patience: part.patience - 1 };
         if least == pivot {
-            // All lesser ones are equal.
+            // All keys up to the pivot are equal.
             fill(sorted, low, pivot);
             if greatest == pivot {
                 return (half(part.start, 0), half(part.start, 0));
@@ -337,14 +341,14 @@ unsafe fn divide<V: Vector>(part: Part, keys: *mut V::Key, tmp: *mut V::Key) -> 
             return (half(part.start, 0), half(part.start + low, part.len - low));
         }
         if greatest == pivot {
-            // There are no others: those that are equal to the pivot go to the end, the rest back.
+            // No key is above the pivot. Keys equal to the pivot go to the end, and the rest back to this buffer.
             let pivot_before = pivot.before();
             let low = split::<V>(there, here, part.len, pivot_before).low;
             fill(sorted.add(low), part.len - low, pivot);
             return (Part { moved: part.moved, ..half(part.start, low) }, half(part.start, 0));
         }
         if greatest.before() == pivot {
-            // All others are equal.
+            // All keys above the pivot are equal.
             fill(sorted.add(low), part.len - low, greatest);
             return (half(part.start, low), half(part.start, 0));
         }
@@ -352,27 +356,27 @@ unsafe fn divide<V: Vector>(part: Part, keys: *mut V::Key, tmp: *mut V::Key) -> 
     }
 }
 
-/// Writes one key to `len` places.
+/// Writes one key to `len` positions.
 ///
 /// # Safety
-/// They may be written.
+/// The positions are writable.
 #[inline(always)]
 unsafe fn fill<T: Copy>(to: *mut T, len: usize, key: T) {
     for at in 0..len {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { to.add(at).write(key) };
     }
 }
 
-/// One of `len` keys, with about as many above as below: the middle one of medians of medians of keys from nine
-/// places (Tukey, The ninther, 1978), of three where there are few.
+/// A key near the median of `len` keys: the middle lane of medians of medians of nine vectors (Tukey, The ninther,
+/// 1978), or of medians of three if there are few keys.
 ///
 /// # Safety
-/// As for `sort_serially`; there are more keys than three vectors hold.
+/// As for `sort_serially`, and there are more keys than three vectors hold.
 #[inline(always)]
 unsafe fn choose_pivot<V: Vector>(keys: *const V::Key, len: usize) -> V::Key {
     let mut lanes = [V::Key::default(); 16];
-    // SAFETY: the caller's promise: each vector is inside.
+    // SAFETY: the caller guarantees it: each vector is inside.
     unsafe {
         let last = len - V::LANES;
         let middle = if len < 64 * V::LANES {
@@ -391,12 +395,12 @@ unsafe fn choose_pivot<V: Vector>(keys: *const V::Key, len: usize) -> V::Key {
     lanes[(V::LANES - 1) / 2]
 }
 
-/// The medians of the lanes.
+/// The median of each lane.
 ///
 /// # Safety
 /// The processor has the vector's instructions.
 #[inline(always)]
 unsafe fn median<V: Vector>(a: V, b: V, c: V) -> V {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe { a.min(b).max(a.max(b).min(c)) }
 }

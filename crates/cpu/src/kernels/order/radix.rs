@@ -1,6 +1,6 @@
-//! Sorting by digits, the lowest first (Knuth, The Art of Computer Programming 3, 5.2.5: radix list sort with
-//! counting). Each pass counts the digits, and moves the items to where their digit begins; it keeps the order of
-//! equal digits. Threads count and move pieces of the row.
+//! Least-significant-digit radix sort (Knuth, The Art of Computer Programming 3, 5.2.5). Each pass counts the digits
+//! and moves the items to the start of their digit's range. It keeps the order of equal digits. Threads count and move
+//! pieces of the row.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -13,20 +13,20 @@ use super::merge;
 use super::quick::Key;
 use crate::par::Par;
 
-/// Up to this length rows are sorted by comparing.
+/// Rows up to this length are sorted by comparisons.
 pub(super) const SHORT: usize = 512;
 
-/// Items of the pieces that threads share, and the most pieces of a row.
+/// Least items of the pieces that threads share, and the most pieces of a row.
 const PIECE: usize = 1 << 15;
 const PIECES: usize = 64;
 
-/// Bits of a digit. More would be fewer passes, and more places to write to than the caches nearby hold.
+/// Bits of a digit. Larger digits would mean fewer passes, but more write positions than the near caches hold.
 const BITS: u32 = 8;
 const DIGITS: usize = 1 << BITS;
 
-/// What is sorted.
+/// An element to sort.
 pub(super) trait Item: Key {
-    /// How many passes take less time than comparing does.
+    /// The most radix passes that are faster than sorting by comparisons.
     const PASSES: usize;
 
     /// The bits from `shift` on.
@@ -45,7 +45,7 @@ macro_rules! item {
 }
 item!(u8: 1, u16: 2, u32: 4, u64: 4);
 
-/// A key, and what comes with it.
+/// A key and its position.
 impl Item for [u64; 2] {
     const PASSES: usize = 4;
 
@@ -55,23 +55,22 @@ impl Item for [u64; 2] {
     }
 }
 
-/// Where digits are counted.
+/// The counters of digits.
 #[expect(clippy::large_enum_variant, reason = "there is one for each thread, on its stack")]
 pub(super) enum Counts<'a> {
-    /// For one piece, on the stack.
+    /// Counters of one piece, on the stack.
     Own([usize; DIGITS]),
-    /// For all pieces of a row that threads share.
+    /// Counters of all pieces of a row that threads share.
     Shared(&'a mut [MaybeUninit<u64>]),
 }
 
 impl Counts<'_> {
-    /// Counters of one piece.
     pub(super) fn own() -> Counts<'static> {
         Counts::Own([0; DIGITS])
     }
 }
 
-/// How many counters a row takes that threads share.
+/// The number of counters of a row that threads share.
 pub(super) fn counters(len: usize) -> usize {
     len.div_ceil(piece(len)) * DIGITS
 }
@@ -81,7 +80,7 @@ fn piece(len: usize) -> usize {
     PIECE.max(len.div_ceil(PIECES))
 }
 
-/// The passes that a row takes.
+/// The passes for a row.
 #[derive(Debug)]
 pub(super) struct Plan {
     len: usize,
@@ -89,7 +88,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The plan for items whose keys are `width` bits from `low` on. Digits that are the same everywhere take no
+    /// The plan for items whose keys are the `width` bits from `low` on. Digits that are equal in all keys need no
     /// pass.
     pub(super) fn new(len: usize, low: u32, width: u32, par: Par, key: impl Fn(usize) -> u64 + Sync) -> Plan {
         let (ones, zeros) = (AtomicU64::new(0), AtomicU64::new(0));
@@ -109,7 +108,8 @@ impl Plan {
         Plan { len, shifts: shifts.map(|shift| low + shift).collect() }
     }
 
-    /// Sorts what `read` gives by position, and writes what `finish` makes of it to `out`. `tmp` is as long.
+    /// Sorts the items that `read` returns by position, and writes the result of `finish` for each to `out`. `tmp` has
+    /// the same length.
     pub(super) fn run<T: Item>(
         &self,
         counts: &mut Counts<'_>,
@@ -132,7 +132,8 @@ impl Plan {
         };
         // The buffers swap after each pass, and the last one writes to `out`.
         let (mut from, mut to) = if others.len().is_multiple_of(2) { (tmp, out) } else { (out, tmp) };
-        // What is counted is what is moved: items are read once, since somebody may write the elements meanwhile.
+        // The items are read once, so that the items counted are the items moved: another thread may write the elements
+        // during the call.
         let target = Target::of(from);
         par.for_chunks(self.len, piece(self.len), |chunk| {
             for index in chunk {
@@ -141,7 +142,7 @@ impl Plan {
             }
         });
         for &shift in others {
-            // SAFETY: every item was written, here or by the pass before.
+            // SAFETY: every item was written, above or by the previous pass.
             let items = unsafe { from.assume_init_ref() };
             self.pass(shift, counts, par, items, |item| item, to);
             (from, to) = (to, from);
@@ -151,7 +152,7 @@ impl Plan {
         self.pass(last, counts, par, items, finish, to);
     }
 
-    /// Sorts by the digit at `shift`; writes every item of `to`.
+    /// Sorts by the digit at `shift`. It writes every item of `to`.
     fn pass<T: Item>(
         &self,
         shift: u32,
@@ -164,12 +165,12 @@ impl Plan {
         let digit = |item: T| item.shifted(shift) as usize & (DIGITS - 1);
         assert_eq!([items.len(), to.len()], [self.len; 2], "buffers as long as the row");
         let target = Target::of(to);
-        // Moves a piece's items to where its counters say that their digits begin.
+        // Moves a piece's items to the positions at which its counters say that their digits begin.
         let scatter = |piece: Range<usize>, mut next: [usize; DIGITS]| {
             for &item in &items[piece] {
                 let place = &mut next[digit(item)];
-                // SAFETY: the places of a piece's digits are as many as it has items of them, one after the other
-                // in a permutation of the row, so that each is inside and is written once.
+                // SAFETY: a piece has as many consecutive positions for a digit as it has items with this digit.
+                // Together the positions are a permutation of the row. So each is inside and is written once.
                 unsafe { target.at(*place).write(MaybeUninit::new(finish(item))) };
                 *place += 1;
             }
@@ -220,14 +221,14 @@ impl Plan {
     }
 }
 
-/// Where threads write.
+/// The memory that threads write.
 pub(super) struct Target<T>(*mut MaybeUninit<T>);
 
-// SAFETY: threads write disjoint elements behind the pointer, which an exclusive borrow outlives.
+// SAFETY: threads write disjoint elements behind the pointer, and the exclusive borrow outlives it.
 unsafe impl<T: Plain> Sync for Target<T> {}
 
 impl<T> Target<T> {
-    /// The elements of a buffer, which is to stay borrowed while threads write.
+    /// The elements of a buffer, which must stay borrowed while threads write.
     pub(super) fn of(buffer: &mut [MaybeUninit<T>]) -> Target<T> {
         Target(buffer.as_mut_ptr())
     }
@@ -236,7 +237,7 @@ impl<T> Target<T> {
     /// The position is inside the buffer.
     #[inline(always)]
     pub(super) unsafe fn at(&self, position: usize) -> *mut MaybeUninit<T> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { self.0.add(position) }
     }
 }

@@ -1,5 +1,5 @@
-//! The first elements in order, without those after them. Candidates are gathered until there is no more room for them;
-//! then the best are kept, and whatever comes after the last of these is passed over from there on.
+//! Partial sort: the first elements in order. Candidates are gathered until their buffer is full. Then the best are
+//! kept, and from there on elements that are not better than the last of these are skipped.
 
 use defn_core::op::Direction;
 use defn_core::{DType, Shape, TensorType};
@@ -10,22 +10,22 @@ use crate::kernels::simd::vectorized;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// The least length of the pieces of a row that threads share, and the least room for candidates: the less room, the
-/// sooner it is known what to pass over.
+/// The least length of the pieces of a row that threads share, and the smallest candidate buffer. With a smaller buffer
+/// the limit for skipping is known earlier.
 const PIECE: usize = 1 << 16;
 const ROOM: usize = 64;
 
-/// Elements that are passed over at once.
+/// Elements that are skipped at once.
 const BLOCK: usize = 64;
 
-/// How a row's candidates are gathered.
+/// The pieces and the candidate buffers of the rows.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     rows: Rows,
-    /// The length of the pieces of a row, and how many there are.
+    /// The length of a row's pieces, and their number.
     piece: usize,
     pieces: usize,
-    /// Candidates of a piece.
+    /// The candidates that a piece's buffer holds.
     room: usize,
 }
 
@@ -39,20 +39,19 @@ impl Plan {
     }
 }
 
-/// Whether it takes less time to find `k` elements of each row of `x` than to put all in order.
+/// Whether selecting `k` elements of each row of `x` is faster than sorting the rows.
 pub(crate) fn is_few(x: &TensorType, k: usize) -> bool {
     k <= Rows::of(x).len / 4
 }
 
-/// Room for candidates: keys and positions.
+/// The candidate buffers: keys and positions.
 pub(crate) fn candidates_scratch(x: &TensorType, k: usize) -> TensorType {
     let Plan { rows, pieces, room, .. } = Plan::new(x, k);
     let dtype = if is_narrow(x) { DType::U64 } else { DType::C128 };
     TensorType { dtype, shape: Shape::new(&[rows.count * pieces * room]) }
 }
 
-/// The `k` greatest elements of each row, descending, and their positions, as s32. Of equal elements the first come
-/// first.
+/// The `k` greatest elements of each row, descending, and their positions, as s32. Equal elements keep their order.
 pub(crate) fn top_k(
     x: View<'_>,
     k: usize,
@@ -82,7 +81,8 @@ pub(crate) fn top_k(
     });
 }
 
-/// Finds the best candidates of each piece, and puts them first in its room; `k`, or all if there are fewer.
+/// Finds the best `k` candidates of each piece, or all if there are fewer, and writes them to the start of its buffer,
+/// sorted.
 #[expect(clippy::too_many_arguments, reason = "what a kernel is given, and the form of its pairs")]
 fn select<P: Item, T: Bits>(
     plan: Plan,
@@ -101,10 +101,11 @@ fn select<P: Item, T: Bits>(
             let first = place % pieces * piece;
             let x = &x[place / pieces * rows.len..][..rows.len];
             let x = &x[..rows.len.min(first + piece)];
-            // SAFETY: each piece has a room of its own, and belongs to one chunk.
+            // SAFETY: each piece has its own buffer and belongs to one chunk.
             let room = unsafe { candidates.part::<P>(place * room, room) };
             let (mut count, mut next) = (0, first);
-            // What is not less comes after `k` others; everything counts until there are as many.
+            // A key that is not below the limit comes after `k` others. There is no limit until the buffer has been
+            // full.
             let mut limit = None;
             while next < x.len() {
                 if let Some(limit) = limit {
@@ -118,7 +119,7 @@ fn select<P: Item, T: Bits>(
                         continue;
                     }
                     if count == room.len() {
-                        // SAFETY: all were written.
+                        // SAFETY: the buffer is full, so all were written.
                         let found = unsafe { room.assume_init_mut() };
                         let (_, &mut last, _) = found.select_nth_unstable(k - 1);
                         limit = Some(key(last));
@@ -131,7 +132,7 @@ fn select<P: Item, T: Bits>(
                     count += 1;
                 }
             }
-            // SAFETY: so many were written.
+            // SAFETY: `count` candidates were written.
             let found = unsafe { room[..count].assume_init_mut() };
             if count > k {
                 found.select_nth_unstable(k - 1);
@@ -158,7 +159,7 @@ vectorized! {
     }
 }
 
-/// Writes the best of the best.
+/// Selects the best of all pieces' candidates and writes them.
 #[expect(clippy::too_many_arguments, reason = "what a kernel is given, and the form of its pairs")]
 fn write<P: Item, T: Bits>(
     plan: Plan,
@@ -173,7 +174,7 @@ fn write<P: Item, T: Bits>(
     let Plan { rows, piece, pieces, room } = plan;
     par.for_chunks(rows.count, (PIECE / rows.len.min(room)).max(1), |chunk| {
         for row in chunk {
-            // SAFETY: each row has its rooms and its results, and belongs to one chunk.
+            // SAFETY: each row has its own buffers and results, and belongs to one chunk.
             let (all, values, places) = unsafe {
                 (
                     candidates.part::<P>(row * pieces * room, pieces * room),
@@ -181,14 +182,14 @@ fn write<P: Item, T: Bits>(
                     places.part::<u32>(row * k, k),
                 )
             };
-            // Pieces' candidates are moved together.
+            // Moves the candidates of all pieces together.
             let mut count = 0;
             for index in 0..pieces {
                 let found = k.min(piece.min(rows.len - index * piece));
                 all.copy_within(index * room..index * room + found, count);
                 count += found;
             }
-            // SAFETY: `select` has written as many of each piece.
+            // SAFETY: `select` wrote this number of candidates for each piece.
             let best: &mut [P] = unsafe { all[..count].assume_init_mut() };
             if pieces > 1 {
                 best.sort_unstable();
@@ -202,7 +203,8 @@ fn write<P: Item, T: Bits>(
     });
 }
 
-/// Writes the first `k` of the positions of each row, which is as long as those of `x`, and the elements there.
+/// Writes the first `k` positions of each row of `order`, which has the shape of `x`, and the elements at these
+/// positions.
 pub(crate) fn first_of(
     x: View<'_>,
     order: View<'_>,

@@ -1,7 +1,7 @@
-//! The order of long rows of short keys. One pass by the highest digit, as in [`radix`](super::radix) sort, leaves
-//! parts that the nearest cache holds, and vectors sort those ([`quick`](super::quick)). In a part the highest digit
-//! is the same everywhere: what is left of a key and a place in the part often fit 32 bits, of which vectors sort
-//! twice as many.
+//! Argsort of long rows of short keys. One pass by the highest digit, as in [`radix`](super::radix) sort, leaves
+//! buckets that fit in the L1 cache, and vector instructions sort these ([`quick`](super::quick)). All keys of a bucket
+//! share the highest digit. The rest of a key and the index in the bucket often fit into 32 bits, which doubles the
+//! elements of a vector.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,18 +13,18 @@ use crate::kernels::simd::vectorized;
 use crate::kernels::{CastFrom, Plain};
 use crate::par::Par;
 
-/// Keys of the pieces that threads share, and the most pieces.
+/// Least keys of the pieces that threads share, and the most pieces.
 const PIECE: usize = 1 << 15;
 const PIECES: usize = 64;
 
-/// Keys that a part has where all parts have as many, and the most bits of the digit that tells parts apart.
+/// log2 of the keys of an average bucket, and the most bits of the digit that selects the bucket.
 const PART: u32 = 9;
 const BITS: u32 = 11;
 
-/// Keys of the parts that a thread sorts at a time.
+/// Keys of the buckets that a thread sorts at a time.
 const GRAIN: usize = 1 << 14;
 
-/// How many parts there may be.
+/// The largest number of buckets.
 fn parts(len: usize) -> usize {
     1 << (len | 1).ilog2().saturating_sub(PART).min(BITS)
 }
@@ -33,12 +33,12 @@ fn piece(len: usize) -> usize {
     PIECE.max(len.div_ceil(PIECES))
 }
 
-/// How many counters a row takes.
+/// The number of counters of a row.
 pub(super) fn counters(len: usize) -> usize {
     len.div_ceil(piece(len)) * parts(len)
 }
 
-/// The functions that sort what comes up.
+/// The vector sorting functions.
 #[derive(Clone, Copy)]
 pub(super) struct Sorts {
     pairs: Functions<u64>,
@@ -46,12 +46,12 @@ pub(super) struct Sorts {
 }
 
 impl Sorts {
-    /// This processor's, if it has them.
+    /// The functions for this processor, if it has the instructions.
     pub(super) fn find() -> Option<Sorts> {
         Some(Sorts { pairs: u64::functions()?, ranks: u32::functions()? })
     }
 
-    /// Writes where the elements of sorted rows come from. `pairs` and `tmp` have room for as many.
+    /// Writes the positions that sort the rows. `pairs` and `tmp` have the length of `out`.
     pub(super) fn argsort<T: Bits, P: Plain + CastFrom<u32>>(
         self,
         code: Code<T>,
@@ -86,7 +86,7 @@ impl Sorts {
             }
         };
         self.pairs.sort_shared(par, read, |_| {}, pairs, tmp);
-        // SAFETY: all were read and sorted.
+        // SAFETY: `sort_shared` wrote and sorted all of them.
         let pairs: &[u64] = unsafe { pairs.assume_init_ref() };
         let out = Target::of(out);
         par.for_chunks(pairs.len(), GRAIN, |chunk| {
@@ -96,7 +96,7 @@ impl Sorts {
         });
     }
 
-    /// As `argsort`, unless so many keys are near to each other that one part would be a large one.
+    /// As `argsort`, for one row. Returns `false` if so many keys are close together that one bucket would be large.
     fn spread<T: Bits, P: Plain + CastFrom<u32>>(
         self,
         code: Code<T>,
@@ -109,11 +109,12 @@ impl Sorts {
         let len = x.len();
         assert!([out.len(), pairs.len(), tmp.len()] == [len; 3], "buffers as long as the row");
         let piece = piece(len);
-        // What is counted is what is moved: the elements are read once, since somebody may write them meanwhile.
-        // SAFETY: a pair has room for a key, and any bits are one; no pair is used while there are keys.
+        // The keys are read once, so that the keys counted are the keys moved: another thread may write the elements
+        // during the call. SAFETY: a pair has room for a key, and every bit pattern is a key. No pair is used while the
+        // buffer holds keys.
         let keys = unsafe { std::slice::from_raw_parts_mut(pairs.as_mut_ptr().cast(), len) };
         let (least, greatest) = read_shared(code, x, keys, piece, par);
-        // SAFETY: all were just written.
+        // SAFETY: `read_shared` wrote all of them.
         let keys: &[u32] = unsafe { keys.assume_init_ref() };
         let shift = (u32::BITS - (greatest - least).leading_zeros()).saturating_sub(parts(len).ilog2());
         let parts = (u64::from(greatest - least) >> shift) as usize + 1;
@@ -126,7 +127,7 @@ impl Sorts {
         par.for_chunks(len, piece, |chunk| {
             let counts = own(chunk.start);
             counts.fill(MaybeUninit::new(0));
-            // SAFETY: just written.
+            // SAFETY: they were filled with zeros.
             count(&keys[chunk], least, shift, unsafe { counts.assume_init_mut() });
         });
         // SAFETY: every piece has written its counters.
@@ -137,22 +138,21 @@ impl Sorts {
 
         let places = Target::of(tmp);
         par.for_chunks(len, piece, |chunk| {
-            // SAFETY: the counters are as above, and were written. The places of a piece's digits are as many as it has
-            // keys of them, one after the other in a permutation of the row, so that each is inside and is written once.
+            // SAFETY: the counters are as above, and were written. A piece has one position for each of its keys, and
+            // all positions are a permutation of the row. So each is inside and is written once.
             unsafe {
                 scatter(&keys[chunk.clone()], chunk.start, least, shift, own(chunk.start), places.at(0))
             };
         });
 
-        // The last piece's places have come to where the parts end.
-        // SAFETY: as above.
+        // The positions of the last piece have advanced to the ends of the buckets. SAFETY: as above.
         let ends: &[u64] = unsafe { own(len - 1).assume_init_ref() };
         let (out, spare) = (Target::of(out), Target::of(pairs));
         par.for_chunks(parts, (parts * GRAIN / len).max(1), |chunk| {
             for part in chunk {
                 let start = if part == 0 { 0 } else { ends[part - 1] as usize };
                 let len = ends[part] as usize - start;
-                // SAFETY: parts are disjoint and inside, and all pairs were written.
+                // SAFETY: buckets are disjoint and inside, and all pairs were written.
                 let (pairs, spare, out) = unsafe {
                     (
                         std::slice::from_raw_parts_mut(places.at(start).cast::<u64>(), len),
@@ -166,8 +166,8 @@ impl Sorts {
         true
     }
 
-    /// Writes the positions of pairs that are in order but for `bits` bits of their keys, and of equal keys in any
-    /// case. The pairs are for meanwhile, too.
+    /// Writes the positions of pairs, sorted by the low `bits` bits of their keys; all higher bits are equal. Equal
+    /// keys keep their order. `pairs` is also used as scratch.
     fn sort_part<P: Plain + CastFrom<u32>>(
         self,
         pairs: &mut [u64],
@@ -176,16 +176,16 @@ impl Sorts {
         out: &mut [MaybeUninit<P>],
     ) {
         let len = pairs.len();
-        // What counts the part's places.
+        // The number of bits of an index in the bucket.
         let low = usize::BITS - len.saturating_sub(1).leading_zeros();
         if bits == 0 || len < 2 {
             positions(pairs, out);
         } else if bits + low <= u32::BITS {
-            // SAFETY: one 64-bit number has room for two of 32 bits, and any bits are a number.
+            // SAFETY: one 64-bit number has room for two of 32 bits, and every bit pattern is a number.
             let spare = unsafe { std::slice::from_raw_parts_mut(spare.as_mut_ptr().cast(), 2 * len) };
             let (ranks, spare) = spare.split_at_mut(len);
             rank(pairs, low, ranks);
-            // SAFETY: all were just written.
+            // SAFETY: `rank` wrote all of them.
             let ranks: &mut [u32] = unsafe { ranks.assume_init_mut() };
             self.ranks.sort(ranks, spare);
             let mask = (1 << low) - 1;
@@ -199,18 +199,20 @@ impl Sorts {
     }
 }
 
-/// Counts the digits of keys: what is above the least key, without `shift` low bits. Everything is taken by value: what
-/// is read again after each count is mistaken for the count where their addresses end alike.
+/// Counts the digits of keys: the difference to the least key without its `shift` low bits. All arguments are passed by
+/// value: the processor would mistake a value that is loaded again after each count for the count if their addresses
+/// end alike (4K aliasing).
 fn count(keys: &[u32], least: u32, shift: u32, counts: &mut [u64]) {
     for &key in keys {
         counts[(u64::from(key - least) >> shift) as usize] += 1;
     }
 }
 
-/// Writes pairs of keys and positions, from `start` on, to where the counters of their digits say.
+/// Writes pairs of keys and positions, counted from `start`, to the positions in the digits' counters.
 ///
 /// # Safety
-/// The counters are initialised, and stay below the length of `to`, which nobody else writes or reads there meanwhile.
+/// The counters are initialised and stay below the length of `to`. No other thread accesses these positions of `to`
+/// during the call.
 unsafe fn scatter(
     keys: &[u32],
     start: usize,
@@ -221,7 +223,7 @@ unsafe fn scatter(
 ) {
     for (index, &key) in keys.iter().enumerate() {
         let key = u64::from(key - least);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe {
             let next = next[(key >> shift) as usize].assume_init_mut();
             to.add(*next as usize).write(MaybeUninit::new(key << 32 | (start + index) as u64));
@@ -230,7 +232,8 @@ unsafe fn scatter(
     }
 }
 
-/// Turns how often each piece has each digit into where those keys begin. Says whether no digit has many of the keys.
+/// Turns each piece's digit counts into the positions at which those keys begin. Returns whether no digit has more than
+/// 1/16 of the keys.
 fn place(counts: &mut [u64], parts: usize, len: usize) -> bool {
     let mut next = [0; 1 << BITS];
     let next = &mut next[..parts];
@@ -249,7 +252,7 @@ fn place(counts: &mut [u64], parts: usize, len: usize) -> bool {
     most.is_none_or(|most| most <= len as u64 / 16)
 }
 
-/// Writes the keys of elements, of 32 bits or fewer; gives the least and the greatest.
+/// Writes the keys of elements, of at most 32 bits; returns the least and the greatest.
 fn read_shared<T: Bits>(
     code: Code<T>,
     x: &[T],
@@ -270,7 +273,7 @@ fn read_shared<T: Bits>(
 }
 
 vectorized! {
-    /// Writes the keys of elements; gives the least and the greatest.
+    /// Writes the keys of elements; returns the least and the greatest.
     fn read[T: Bits] of [T] (code: Code<T>, x: &[T], keys: &mut [MaybeUninit<u32>]) -> (u32, u32) {
         let (mut least, mut greatest) = (u32::MAX, 0);
         for (to, &bits) in keys.iter_mut().zip(x) {
@@ -283,8 +286,8 @@ vectorized! {
 }
 
 vectorized! {
-    /// Writes the low bits of keys, and below them `low` bits of places. What the pairs of a part have in common may
-    /// be lost above.
+    /// Writes the low bits of keys, and below them `low` bits of indices. The high bits that the keys of a bucket share
+    /// may be shifted out.
     fn rank[] of [] (pairs: &[u64], low: u32, ranks: &mut [MaybeUninit<u32>]) {
         for (place, (rank, &pair)) in ranks.iter_mut().zip(pairs).enumerate() {
             rank.write(((pair >> 32) as u32) << low | place as u32);

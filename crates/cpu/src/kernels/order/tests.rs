@@ -1,5 +1,5 @@
-//! Rows of every dtype and of lengths around every change of method, beside the comparison that the order is
-//! defined by.
+//! Rows of every dtype, with lengths around every change of algorithm, compared with the comparison that defines the
+//! order.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use super::*;
 use crate::kernels::simd::at_every_level;
 use crate::kernels::testing::{Array, noise};
 
-/// Numbers with repetitions, and bits of all kinds.
+/// Numbers with repetitions, and arbitrary bit patterns.
 fn bytes(dtype: DType, count: usize) -> Vec<u8> {
     let mut noise = noise(count as u64);
     let mut next = || noise.next().expect("it goes on");
@@ -41,7 +41,7 @@ fn compare(a: Number, b: Number) -> Ordering {
     }
 }
 
-/// The positions of a row's elements in order.
+/// The positions of a row's elements in sorted order.
 fn sorted(dtype: DType, row: &[u8], direction: Direction) -> Vec<usize> {
     let values: Vec<Number> =
         row.chunks(dtype.storage_bytes()).map(|bytes| Scalar::from_bytes(dtype, bytes).value()).collect();
@@ -74,7 +74,7 @@ fn check(dtype: DType, rows: usize, len: usize, par: Par) {
     }
 }
 
-/// What `argsort` writes, of a dtype.
+/// The output of `argsort`, as a dtype.
 fn positions(input: &Array, ty: &TensorType, direction: Direction, to: DType, par: Par) -> Array {
     let mut places = Array::unwritten(ty.with_dtype(to).unwrap());
     let mut counts = Array::unwritten(counts_scratch(ty));
@@ -88,7 +88,7 @@ fn positions(input: &Array, ty: &TensorType, direction: Direction, to: DType, pa
 fn long_rows_of_near_and_of_far_keys_are_sorted_stably() {
     let len = LONG + 77;
     let ty = TensorType::new(DType::U32, Shape::new(&[len])).unwrap();
-    // Some that are near to each other beside one that is far from all, and some that parts hold only one of.
+    // Close values beside one far outlier, and values of which a bucket holds only one.
     let outlier = (0..len as u32).map(|index| if index == 9 { u32::MAX } else { index % 1000 });
     let steps = (0..len as u32).map(|index| index.wrapping_mul(0x9E37_79B9) >> 7 << 7);
     let near = (0..len as u32).map(|index| (index * 7919) % 100 + 50);
@@ -123,7 +123,7 @@ fn rows_of_every_dtype_and_length_are_sorted_stably() {
     }
 }
 
-/// Keys in orders that quicksorts find hard, besides such without any.
+/// Keys in orders that are hard for quicksort, and keys in random order.
 fn patterns<T: Key>(len: usize, of: fn(u64) -> T) -> impl Iterator<Item = Vec<T>> {
     let draws = noise(len as u64).take(len).collect::<Vec<_>>();
     (0..9).map(move |pattern| {

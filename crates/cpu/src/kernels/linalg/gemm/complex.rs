@@ -1,7 +1,8 @@
-//! Products of complex matrices, as products of real ones that are twice as wide and twice as deep.
+//! Products of complex matrices, as real products of twice the width and twice the depth.
 //!
-//! In memory a row of complex numbers is a row of real ones, parts in turn. Its product with a real matrix that
-//! has two rows for each row `b` of a complex one, `b` itself and `i b`, is the product with the complex one.
+//! A row of complex numbers in memory is a row of real ones with real and imaginary parts interleaved. The right
+//! operand becomes a real matrix with two rows for each complex row `b`: `b` itself and `i b`. The real product is then
+//! the complex product in memory.
 
 use std::mem::MaybeUninit;
 use std::ops::{Neg, Range};
@@ -14,25 +15,25 @@ use super::tile::{Fused, Kernels, Onto};
 use crate::kernels::epilogue::{Rows, Tail};
 use crate::par::Par;
 
-/// Complex numbers as their parts.
+/// Complex numbers as a slice of their parts.
 fn parts<C>(x: &[Complex<C>]) -> &[C] {
-    // SAFETY: a complex number lies in memory as two real ones.
+    // SAFETY: a complex number has the memory layout of two real ones.
     unsafe { std::slice::from_raw_parts(x.as_ptr().cast::<C>(), 2 * x.len()) }
 }
 
-/// The elements that [`multiply`] of these sizes needs to lay its operands out.
+/// The number of complex elements that [`multiply`] of these sizes needs for packing.
 pub(crate) fn scratch<C: Fused>([m, n, k]: [usize; 3]) -> usize {
     super::scratch::<C>([m, 2 * n, 2 * k]).div_ceil(2)
 }
 
-/// As [`multiply`](super::multiply), of complex matrices.
+/// As [`multiply`](super::multiply), for complex matrices.
 ///
 /// # Safety
-/// The result, whose rows are not in runs, holds `m` rows of `n` elements. They are initialised where the product is
-/// put onto them.
+/// The result has room for `m` rows of `n` elements and has no runs. It is initialised if the product is added to it or
+/// subtracted from it.
 ///
 /// # Panics
-/// When an operand is smaller, or `space` is less than [`scratch`] says.
+/// When an operand is smaller than its size, or `space` is smaller than [`scratch`] says.
 pub(crate) unsafe fn multiply<C: Fused + Load<C> + Neg<Output = C>>(
     [m, n, k]: [usize; 3],
     (a, b): (&Matrix<'_, Complex<C>>, &Matrix<'_, Complex<C>>),
@@ -42,17 +43,17 @@ pub(crate) unsafe fn multiply<C: Fused + Load<C> + Neg<Output = C>>(
     par: Par,
 ) {
     let room = 2 * space.len();
-    // SAFETY: a complex number that may not be initialised is two real ones that may not be.
+    // SAFETY: a complex number that may be uninitialised is two real ones that may be.
     let space = unsafe { std::slice::from_raw_parts_mut(space.as_mut_ptr().cast::<MaybeUninit<C>>(), room) };
     let tail = out.tail();
-    // Blocks are of whole complex numbers, as vectors are.
+    // Blocks hold whole complex numbers, because vectors do.
     let halved = |rows: Rows| {
         let Rows { first, count, len, apart } = rows;
         if let Some((tail, position)) = tail {
             tail(Rows { first: position + first / 2, count, len: len / 2, apart: apart / 2 });
         }
     };
-    // SAFETY: the caller's promise; rows of complex numbers are rows of their parts.
+    // SAFETY: the caller guarantees it. Rows of complex numbers are rows of their parts.
     unsafe {
         let parts = Target::new(out.start().cast::<C>(), 2 * out.stride());
         let out = parts.with_tail(tail.is_some().then_some(&halved as Tail<'_>), 0);
@@ -60,12 +61,12 @@ pub(crate) unsafe fn multiply<C: Fused + Load<C> + Neg<Output = C>>(
     }
 }
 
-/// The left operand as a real one.
+/// The left operand as a real matrix.
 #[derive(Clone, Copy, Debug)]
 struct Left<'a, C>(Matrix<'a, Complex<C>>);
 
 impl<'a, C> Left<'a, C> {
-    /// Rows whose elements lie side by side, as rows of their parts.
+    /// Rows of contiguous elements, as rows of their parts.
     fn rows(&self) -> Option<Matrix<'a, C>> {
         let Matrix { elements, free, along } = self.0;
         (along == 1).then(|| Matrix { elements: parts(elements), free: 2 * free, along: 1 })
@@ -104,7 +105,7 @@ impl<C: Fused + Load<C>> Operand<C> for Left<'_, C> {
     }
 }
 
-/// The right operand as a real one.
+/// The right operand as a real matrix.
 #[derive(Clone, Copy, Debug)]
 struct Right<'a, C>(Matrix<'a, Complex<C>>);
 

@@ -1,11 +1,11 @@
-//! How rows, and what lies in them, are written as panels.
+//! Packing of rows into panels, by transposition or by copying.
 
 use std::mem::MaybeUninit;
 
 use super::tile::Vector;
 
-/// Writes `depth` elements of each of `rows` rows, which lie side by side, as a panel: the elements of one place
-/// of all rows lie side by side there, and rows that are missing are zeros.
+/// Transposes `rows` rows of `depth` contiguous elements into a panel. The elements at one position of all rows are
+/// contiguous in the panel, and missing rows are zeros.
 ///
 /// # Safety
 /// The rows, a stride apart, can be read, and `width * depth` elements can be written; `rows <= width`.
@@ -18,26 +18,26 @@ pub(super) type Turn<C> = unsafe fn(
     to: *mut MaybeUninit<C>,
 );
 
-/// Writes `depth` rows of `width` elements, which lie side by side, one behind the other.
+/// Copies `depth` rows of `width` contiguous elements, one behind the other.
 ///
 /// # Safety
-/// The rows, a stride apart, can be read, and `width * depth` elements can be written; the width is that of a tile or
-/// the height of one.
+/// The rows, a stride apart, can be read, and `width * depth` elements can be written. The width is a tile's width or
+/// height.
 pub(super) type Lay<C> =
     unsafe fn(from: *const C, stride: usize, depth: usize, width: usize, to: *mut MaybeUninit<C>);
 
-/// The square whose rows are the columns of this one.
+/// The transpose of a square.
 ///
 /// # Safety
 /// The processor has the instructions.
 #[inline(always)]
 unsafe fn transposed<V: Vector, const LANES: usize>(mut square: [V; LANES]) -> [V; LANES] {
-    // A transposition is as many interleavings as a place of the square has bits.
+    // A transposition takes one round of interleaving for each bit of an index: log2(`LANES`) rounds.
     let mut apart = 1;
     while apart < LANES {
         let before = square;
         for i in 0..LANES / 2 {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees it.
             (square[2 * i], square[2 * i + 1]) = unsafe { before[i].zip(before[i + LANES / 2]) };
         }
         apart *= 2;
@@ -45,7 +45,7 @@ unsafe fn transposed<V: Vector, const LANES: usize>(mut square: [V; LANES]) -> [
     square
 }
 
-/// From how many bytes on between rows they are not in a cache yet.
+/// Row stride, in bytes, from which on rows are assumed to be in no cache yet.
 const FAR: usize = 1024;
 
 /// # Safety
@@ -60,13 +60,13 @@ pub(super) unsafe fn turn<V: Vector, const LANES: usize>(
     to: *mut MaybeUninit<V::Element>,
 ) {
     let to = to.cast::<V::Element>();
-    // The rows of the next panel are asked for, unless these are of a buffer.
+    // The rows of the next panel are prefetched, unless these rows are a buffer's.
     let is_far = stride * size_of::<V::Element>() >= FAR;
-    // SAFETY: the caller's promise. Squares are stored row by row, in order, so that what a row has too much is
-    // overwritten by the next; the last rows of a panel that is narrower than a square go through a buffer.
+    // SAFETY: the caller guarantees it. Squares are stored row by row, in order, so that the excess of a row is
+    // overwritten by the next row. The last rows of a panel that is narrower than a square go through a buffer.
     unsafe {
         for first in (0..width).step_by(LANES) {
-            // The last square of a panel begins earlier, and writes some of it once more.
+            // The last square of a panel begins earlier and rewrites some elements.
             let first = first.min(width.saturating_sub(LANES));
             let (across, lines) = (LANES.min(width), LANES.min(rows.saturating_sub(first)));
             for place in (0..depth).step_by(LANES) {
@@ -120,10 +120,10 @@ pub(super) unsafe fn turn<V: Vector, const LANES: usize>(
     }
 }
 
-/// As [`turn`], of as many rows as the panel is wide, four at a time.
+/// As [`turn`], for exactly as many rows as the panel is wide, four at a time.
 ///
 /// # Safety
-/// As for [`Turn`]; the width is a multiple of four, the depth one of a vector's lanes.
+/// As for [`Turn`]; the width is a multiple of four, the depth a multiple of a vector's lanes.
 #[inline(always)]
 pub(super) unsafe fn turn_fours<V: Vector>(
     from: *const V::Element,
@@ -134,7 +134,7 @@ pub(super) unsafe fn turn_fours<V: Vector>(
 ) {
     let to = to.cast::<V::Element>();
     let is_far = stride * size_of::<V::Element>() >= FAR;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe {
         for place in (0..depth).step_by(V::LANES) {
             for first in (0..width).step_by(4) {
@@ -157,7 +157,7 @@ pub(super) unsafe fn turn_fours<V: Vector>(
 }
 
 /// # Safety
-/// As for [`Lay`], with multiples of `ROWS` elements.
+/// As for [`Lay`]; the width is a multiple of `ROWS`.
 #[inline(always)]
 pub(super) unsafe fn lay<V: Vector, const ROWS: usize>(
     from: *const V::Element,
@@ -167,12 +167,12 @@ pub(super) unsafe fn lay<V: Vector, const ROWS: usize>(
     to: *mut MaybeUninit<V::Element>,
 ) {
     let to = to.cast::<V::Element>();
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe {
         if width == 2 * V::LANES {
             for k in 0..depth {
                 let (from, to) = (from.add(k * stride), to.add(k * width));
-                // What the next panel is made of.
+                // Prefetches the data of the next panel.
                 V::expect_later(from.wrapping_add(width));
                 V::expect_later(from.wrapping_add(width + V::LANES));
                 let (low, high) = (V::load(from), V::load(from.add(V::LANES)));

@@ -1,6 +1,6 @@
-//! Products with what lies under a kernel at each place of a line: what would be the rows of the right operand are
-//! read where they lie, in memory that the kernel slides over, as in the direct convolutions of Georganas et al.,
-//! "Anatomy of high-performance deep learning convolutions on SIMD architectures" (2018).
+//! Direct convolution as a matrix product: the rows of the right operand are read in place, from the memory that the
+//! kernel slides over, as in Georganas et al., "Anatomy of high-performance deep learning convolutions on SIMD
+//! architectures" (2018).
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -9,47 +9,47 @@ use super::tile::{Fused, Onto, Step};
 use super::{DEPTH, GRAIN, LONG, Operand, Panels, Target, parts, tile};
 use crate::par::Par;
 
-/// What the columns of a product are: lines of places, at which a kernel lies over elements.
+/// The columns of a product: lines of output positions of a sliding kernel.
 pub(crate) struct Lines<'a, C> {
     pub(crate) elements: &'a [C],
-    /// How far behind the start of a line is what lies under each of the kernel's elements in a channel at its first
-    /// place; that of the next places lies beside.
+    /// Offsets, from the start of a line, of the elements under the kernel's elements at the line's first position in
+    /// one channel. The elements for the next positions are contiguous with them.
     pub(crate) taps: &'a [usize],
-    /// How many channels there are, and how far apart.
+    /// The number of channels and the stride between them.
     pub(crate) channels: (usize, usize),
-    /// How many lines there are, and how many places each has.
+    /// The number of lines and the positions of each.
     pub(crate) count: usize,
     pub(crate) width: usize,
-    /// Where a line begins, and where its first place is in each row of the result.
+    /// Maps a line to the position where its elements begin and to the offset of its first position in each result row.
     pub(crate) starts: &'a (dyn Fn(usize) -> (usize, usize) + Sync),
 }
 
 impl<C: Fused> Lines<'_, C> {
-    /// What is added up in each element of a product.
+    /// The number of products that are summed in each element.
     fn depth(&self) -> usize {
         self.taps.len() * self.channels.0
     }
 
-    /// How many elements behind the start of a line are read, at most.
+    /// The most elements that are read from the start of a line on.
     fn reach(&self) -> usize {
         let last = self.taps.iter().max().copied().unwrap_or(0);
         let (channels, apart) = self.channels;
         last + (channels - 1) * apart + self.width.next_multiple_of(C::kernels()[0].lanes)
     }
 
-    /// The elements that [`multiply`](Lines::multiply) by a matrix of `m` rows needs.
+    /// The number of elements that [`multiply`](Lines::multiply) by a matrix of `m` rows needs for packing.
     pub(crate) fn scratch(m: usize, depth: usize) -> usize {
         m.next_multiple_of(C::kernels()[0].rows) * depth
     }
 
-    /// Writes the product of a matrix of `m` rows and of what lies under the kernel: channel after channel, in each
-    /// the elements of the kernel.
+    /// Writes the product of a matrix of `m` rows and the elements under the kernel. The contracted axis lists the
+    /// channels, and in each channel the kernel's elements.
     ///
     /// # Safety
-    /// The result holds `m` rows, a stride apart, that reach as far as the lines say; lines are apart.
+    /// The result has `m` rows, a stride apart, that contain all lines. Lines do not overlap.
     ///
     /// # Panics
-    /// When the matrix is smaller, a line reaches beyond the elements, or `space` is less than
+    /// When the matrix is smaller than its sizes, a line reaches beyond the elements, or `space` is less than
     /// [`scratch`](Lines::scratch) says.
     pub(crate) unsafe fn multiply(
         &self,
@@ -62,13 +62,13 @@ impl<C: Fused> Lines<'_, C> {
         let (kernels, depth, taps) = (C::kernels()[0], self.depth(), self.taps.len());
         assert!(a.holds(m, depth), "{m} by {depth} of a matrix that is smaller");
         let (high, wide) = (kernels.most_rows(), kernels.most_columns());
-        // Whole channels, in parts as equal as can be.
+        // Parts of whole channels, as equal as possible.
         let channels = self.channels.0;
         let deep = channels.div_ceil(channels.div_ceil((DEPTH / taps).max(1))) * taps;
         let panels = Panels::new(space, (0..m, 0..depth), (kernels.rows, high), deep);
         par.for_chunks(panels.count().1, 8, |chunk| {
             for index in chunk {
-                // SAFETY: each panel is written once, before they are read.
+                // SAFETY: each panel is written once, before any is read.
                 unsafe { panels.write(kernels, a, index) };
             }
         });
@@ -81,7 +81,7 @@ impl<C: Fused> Lines<'_, C> {
                     "line {line} of {} elements",
                     self.elements.len()
                 );
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 let out = unsafe { out.from(to) };
                 for columns in parts(0..self.width, wide) {
                     for rows in parts(0..m, high) {
@@ -89,7 +89,7 @@ impl<C: Fused> Lines<'_, C> {
                         let start = from + part * (deep / taps) * self.channels.1 + columns.start;
                         // SAFETY: it is inside by the assertion.
                         let b = unsafe { self.elements.as_ptr().add(start + self.taps[0]) };
-                        // Several rows of a channel are found by their places.
+                        // The rows of one channel are found by their offsets in `taps`.
                         let between = if taps > 1 { taps } else { 0 };
                         let step = Step {
                             depth,
@@ -105,13 +105,13 @@ impl<C: Fused> Lines<'_, C> {
                             out_row: out.stride(),
                             onto: if part == 0 { Onto::Nothing } else { Onto::Plus },
                         };
-                        // SAFETY: the tile is inside the line, which nobody else uses, and panels are written.
+                        // SAFETY: the tile is inside the line, which no other thread uses, and the panels are written.
                         unsafe { tile(kernels, &out, step, rows, columns.clone()) };
                     }
                 }
             }
         };
-        // What follows is faster on long parts of rows.
+        // The epilogue is faster on long parts of rows.
         let least = if out.has_tail() { LONG.div_ceil(self.width) } else { 1 };
         let grain = (GRAIN / (m * depth * self.width)).max(least);
         par.for_chunks(self.count, grain, |chunk| {
@@ -119,7 +119,7 @@ impl<C: Fused> Lines<'_, C> {
             if !out.has_tail() {
                 return;
             }
-            // Lines that lie side by side are as one.
+            // Lines that are contiguous in the result are joined into one.
             let (mut start, mut columns) = (0, 0);
             for line in chunk {
                 let (_, to) = (self.starts)(line);

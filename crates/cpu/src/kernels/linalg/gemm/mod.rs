@@ -1,9 +1,8 @@
-//! Products of matrices of floats, as Goto and van de Geijn (2008) and BLIS (Van Zee and van de Geijn, 2015)
-//! lay them out: parts of both operands are copied to where the caches want them, and tiles of the result stay
-//! in registers while they are added up.
+//! Products of float matrices, after Goto and van de Geijn (2008) and BLIS (Van Zee and van de Geijn, 2015): blocks of
+//! both operands are packed for the caches, and tiles of the result stay in registers while they are summed.
 //!
-//! What is summed over is cut into parts of at most [`DEPTH`], as equal as can be: the products of a part are added
-//! up one after the other, and the sums of the parts are added to the result in their order. So no element depends on
+//! The contracted axis is cut into parts of at most [`DEPTH`], as equal as possible. The products of a part are summed
+//! one after the other, and the parts' sums are added to the result in order. So an element's value does not depend on
 //! how the result is cut into blocks and shared among threads.
 
 pub(crate) mod complex;
@@ -28,80 +27,80 @@ pub(super) use tile::{Plainly, Vector};
 
 use crate::par::Par;
 
-/// Products that are added up before their sum is added to the result, at most. The more there are, the less often
-/// the result is read and written; panels, of which a tile reads one of each operand, arrive from the second cache as
-/// fast as they are used.
+/// Most products that are summed in registers before the sum is added to the result. A larger value means fewer reads
+/// and writes of the result. At this value panels, of which a tile reads one of each operand, arrive from the L2 cache
+/// as fast as they are used.
 const DEPTH: usize = 512;
 
-/// Elements of a panel of [`DEPTH`]: the widest tile has 32 columns of f32.
+/// Most elements of a panel of [`DEPTH`]: the widest tile has 32 columns of f32.
 const PANEL: usize = DEPTH * 32;
 
-/// Elements of a tile.
+/// Most elements of a tile.
 const TILE: usize = 12 * 32;
 
-/// Rows and columns of a block of the result: what a thread takes at a time, at most. Its rows of one operand stay
-/// in the second cache, also while it goes on to the next columns.
+/// Most rows and columns of a block of the result, the unit of work of a thread. The block's rows of one operand stay
+/// in the L2 cache while the thread goes through the columns.
 const BLOCK: (usize, usize) = (348, 512);
 
-/// Blocks for each thread, where there is as much to do: none waits long for the last one.
+/// Most blocks per thread if there is enough work. Small blocks keep the wait for the last one short.
 const SHARE: usize = 32;
 
-/// Rows, columns and summed elements that are laid out at once: the memory that a product takes.
+/// Rows, columns and contracted elements that are packed at once. They bound the memory of a product.
 const LAID: (usize, usize, usize) = (1536, 2048, 1024);
 
-/// Multiplications below which a thread is not worth its waking.
+/// Multiplications below which a further thread does not pay.
 const GRAIN: usize = 1 << 19;
 
-/// Elements of a block that something follows, at most: as many as stay in the second cache beside its operands.
+/// Most elements of a block with an epilogue. They stay in the L2 cache beside the block's operands.
 const ENDED: usize = 1 << 15;
 
-/// Rows that are worth it to lay a panel out once more.
+/// Rows that justify packing a panel once more.
 const TALL: usize = 128;
 
-/// Elements of a row from which on what follows takes little beside them.
+/// Elements of a row from which on the epilogue's cost per row is small.
 const LONG: usize = 512;
 
-/// Elements of the left operand that may be read as they lie once for each panel of the other.
+/// Most elements of the left operand if it is read in place once for each panel of the right one.
 const STAYS: usize = 1 << 16;
 
-/// Elements of the right operand that are read as they lie by all tiles.
+/// Most elements of a part of the right operand that all tiles read in place.
 const STAYS_NEAR: usize = 1 << 11;
 
-/// Summed elements of products that need less room.
+/// Most contracted elements of products that use small stack buffers.
 const SHALLOW: usize = 32;
 
-/// How a product goes.
+/// Whether a product packs its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// Panels of the right operand are laid out when they are needed, the left one is read as it lies.
+    /// Panels of the right operand are packed on demand. The left operand is read in place.
     Lying,
-    /// Both are laid out before.
+    /// Both operands are packed beforehand.
     Laid,
 }
 
 impl Way {
     fn of([m, n, k]: [usize; 3], columns: usize) -> Way {
-        // With few columns, or few rows, laying out costs as much as it saves.
+        // With few columns or few rows, packing costs as much as it saves.
         if n <= columns || m * k <= STAYS { Way::Lying } else { Way::Laid }
     }
 }
 
-/// Elements of a vector.
+/// Lanes of a vector.
 pub(crate) fn lanes<C: Fused>() -> usize {
     C::kernels()[0].lanes
 }
 
-/// Into how long parts the summed axis is cut, which is `k` long.
+/// The length of the parts into which a contracted axis of length `k` is cut.
 fn deep(k: usize) -> usize {
     k.div_ceil(k.div_ceil(DEPTH)).next_multiple_of(UNROLL)
 }
 
-/// How much of the summed axis is laid out at once: whole parts.
+/// The length of the contracted axis that is packed at once: whole parts.
 fn laid_depth(k: usize) -> usize {
     k.min(LAID.2 / deep(k) * deep(k))
 }
 
-/// The elements that [`multiply`] of these sizes needs to lay its operands out.
+/// The number of elements that [`multiply`] of these sizes needs for packing.
 pub(crate) fn scratch<C: Fused>(sizes: [usize; 3]) -> usize {
     scratch_of(C::kernels()[0], sizes)
 }
@@ -117,18 +116,17 @@ fn scratch_of<C>(kernels: &Kernels<C>, sizes: [usize; 3]) -> usize {
     }
 }
 
-/// Writes the product of an `m` by `k` matrix, whose kept axis is that of the rows, and a `k` by `n` one, whose
-/// kept axis is that of the columns. What is put onto something adds to it, or subtracts: then the result is
-/// initialised.
+/// Writes the product of an `m` by `k` and a `k` by `n` matrix. The free axis is the rows of `a` and the columns of
+/// `b`. `onto` says whether the product replaces the result, or is added to it or subtracted from it; in the last two
+/// cases the result is initialised.
 ///
-/// A block of the result is complete after its last part of the sums: there it is still in a cache, and the result's
-/// tail is told.
+/// The epilogue runs on each block after its last part of the sums, while the block is still in a cache.
 ///
 /// # Safety
-/// The result holds `m` rows of `n` elements.
+/// The result has room for `m` rows of `n` elements.
 ///
 /// # Panics
-/// When an operand is smaller, or `space` is less than [`scratch`] says.
+/// When an operand is smaller than its size, or `space` is smaller than [`scratch`] says.
 pub(crate) unsafe fn multiply<C: Fused>(
     sizes: [usize; 3],
     a: &dyn Operand<C>,
@@ -138,11 +136,11 @@ pub(crate) unsafe fn multiply<C: Fused>(
     space: &mut [MaybeUninit<C>],
     par: Par,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe { multiply_by(C::kernels()[0], sizes, (a, b), out, onto, space, par) }
 }
 
-/// As [`multiply`], with the loops of one instruction set.
+/// As [`multiply`], with the kernels of one instruction set.
 ///
 /// # Safety
 /// As for [`multiply`]; the processor has the instructions.
@@ -160,33 +158,33 @@ unsafe fn multiply_by<C: Fused>(
     assert!(a.holds(m, k) && b.holds(n, k), "{sizes:?} of operands that are smaller");
     let product = Product { kernels, a, b, out, onto, deep: deep(k) };
     match Way::of(sizes, product.kernels.most_columns()) {
-        // SAFETY: the caller's promise; operands hold the sizes by the assertion.
+        // SAFETY: the caller guarantees it. The operands have these sizes by the assertion.
         Way::Lying => unsafe { product.lying(sizes, par) },
         // SAFETY: as above.
         Way::Laid => unsafe { product.laid(sizes, space, par) },
     }
 }
 
-/// What all blocks have in common.
+/// The data that all blocks share.
 struct Product<'a, C: Fused> {
     kernels: &'static Kernels<C>,
     a: &'a dyn Operand<C>,
     b: &'a dyn Operand<C>,
     out: Target<'a, C>,
     onto: Onto,
-    /// Products that are added up before their sum is added to the result.
+    /// Most products that are summed before the sum is added to the result.
     deep: usize,
 }
 
-/// How many pieces `size` falls into, and how long they are: at most `most`, as equal as can be, and multiples
-/// of `step`.
+/// The number of pieces of `size` and their length. Pieces have at most `most` elements, are as equal as possible and
+/// are multiples of `step`.
 fn pieces(size: usize, most: usize, step: usize) -> (usize, usize) {
     let steps = size.div_ceil(step);
     let each = steps.div_ceil(steps.div_ceil((most / step).max(1))) * step;
     (size.div_ceil(each), each)
 }
 
-/// The parts of a range that begin a multiple of `step` after it does.
+/// The consecutive parts of a range, each `step` long except the last.
 fn parts(range: Range<usize>, step: usize) -> impl Iterator<Item = Range<usize>> {
     let end = range.end;
     range.step_by(step).map(move |start| start..end.min(start + step))
@@ -197,27 +195,27 @@ fn part(index: usize, each: usize, size: usize) -> Range<usize> {
     index * each..size.min((index + 1) * each)
 }
 
-/// Room for the panels of one operand: for each part of the sums, panel after panel.
+/// Memory for the panels of one operand: panel after panel for each part of the sums.
 struct Panels<'a, C> {
     start: *mut MaybeUninit<C>,
-    /// What the panels hold of the operand.
+    /// The indices of the operand that the panels hold.
     free: Range<usize>,
     along: Range<usize>,
-    /// Elements of the kept axis, with those that fill up the last panel.
+    /// Elements of the free axis, including the padding of the last panel.
     rows: usize,
-    /// Elements of the kept axis in a panel.
+    /// Elements of the free axis in a panel.
     width: usize,
-    /// Elements of the summed axis in a part of the sums.
+    /// Elements of the contracted axis in a part of the sums.
     deep: usize,
     room: PhantomData<&'a mut [MaybeUninit<C>]>,
 }
 
-// SAFETY: threads write disjoint panels, and read when all of them are written.
+// SAFETY: threads write disjoint panels, and read them only after all are written.
 unsafe impl<C: Send + Sync> Sync for Panels<'_, C> {}
 
 impl<'a, C: Fused> Panels<'a, C> {
     /// # Panics
-    /// When the room is too small.
+    /// When the memory is too small.
     fn new(
         room: &'a mut [MaybeUninit<C>],
         (free, along): (Range<usize>, Range<usize>),
@@ -229,32 +227,32 @@ impl<'a, C: Fused> Panels<'a, C> {
         Panels { start: room.as_mut_ptr(), free, along, rows, width, deep, room: PhantomData }
     }
 
-    /// How many panels there are in one part of the sums, and in all.
+    /// The number of panels in one part of the sums, and in total.
     fn count(&self) -> (usize, usize) {
         let each = self.rows.div_ceil(self.width);
         (each, each * self.along.len().div_ceil(self.deep))
     }
 
-    /// A panel of one part of the sums: where it is, how wide and how deep.
+    /// A panel of one part of the sums: its start, width and depth.
     fn panel(&self, part: usize, index: usize) -> (*mut MaybeUninit<C>, usize, usize) {
         let (before, first) = (part * self.deep, index * self.width);
         let depth = self.deep.min(self.along.len() - before);
         debug_assert!(first < self.rows);
-        // SAFETY: the room has space for all panels.
+        // SAFETY: the memory has space for all panels.
         let start = unsafe { self.start.add(self.rows * before + first * depth) };
         (start, self.width.min(self.rows - first), depth)
     }
 
-    /// Writes one of all panels.
+    /// Packs panel `index` of all panels.
     ///
     /// # Safety
-    /// Nobody else uses it.
+    /// No other thread uses the panel.
     unsafe fn write(&self, kernels: &Kernels<C>, operand: &dyn Operand<C>, index: usize) {
         let (part, index) = (index / self.count().0, index % self.count().0);
         let (start, width, depth) = self.panel(part, index);
         let first = self.free.start + index * self.width;
         let along = self.along.start + part * self.deep;
-        // SAFETY: the panel is inside the room, and panels are disjoint.
+        // SAFETY: the panel is inside the memory, and panels are disjoint.
         let to = unsafe { std::slice::from_raw_parts_mut(start, width * depth) };
         operand.pack(kernels, first..self.free.end.min(first + width), along..along + depth, width, to);
     }
@@ -268,13 +266,13 @@ impl<C: Fused> Product<'_, C> {
         let work = m * n * k;
         let is_followed = self.out.has_tail();
         let block = |rows: Range<usize>, columns: Range<usize>| {
-            // What follows a block finds it in the second cache.
+            // The epilogue of a block finds the block in the L2 cache.
             let tall = if is_followed { (ENDED / columns.len()).max(TALL) } else { m };
             for rows in parts(rows, tall) {
                 // SAFETY: blocks are disjoint and inside the result.
                 unsafe {
                     let (rows, columns) = (rows.clone(), columns.clone());
-                    // Much memory on the stack costs as much as a small product.
+                    // Large arrays on the stack cost as much as a small product.
                     if k <= SHALLOW {
                         self.lying_block::<{ SHALLOW * 32 }, { SHALLOW * 12 }>(rows, columns, k);
                     } else {
@@ -288,9 +286,9 @@ impl<C: Fused> Product<'_, C> {
             block(0..m, 0..n);
             return;
         }
-        // What a block costs beside its products is its panels: they are shared if the rows are not cut.
+        // The overhead of a block is the packing of its panels. A panel is packed once if the rows are not cut.
         let most = (work / GRAIN).clamp(1, 4 * par.threads());
-        // What follows is faster on whole rows, which lie side by side, or on long parts of them.
+        // The epilogue is faster on whole rows, which are contiguous, or on long parts of rows.
         let is_whole = is_followed && n < most * LONG && m >= TALL * most;
         let is_cut_across = n > 2 * kernels.most_columns() && !is_whole;
         let (most_rows, most_columns) =
@@ -304,11 +302,11 @@ impl<C: Fused> Product<'_, C> {
         });
     }
 
-    /// A block by way of a panel and of lines for what cannot be read as it lies: both have room for `k`, or for
-    /// [`DEPTH`], if that is less.
+    /// One block. A panel and a line buffer hold the parts that cannot be read in place. Both have room for a depth of
+    /// `k`, or of [`DEPTH`] if that is less.
     ///
     /// # Safety
-    /// The block is inside, and nobody else uses it.
+    /// The block is inside the result, and no other thread uses it.
     unsafe fn lying_block<const PANEL: usize, const LINES: usize>(
         &self,
         rows: Range<usize>,
@@ -320,7 +318,7 @@ impl<C: Fused> Product<'_, C> {
         let (a, b) = (self.a.lying(), self.b.lying().filter(|b| b.free == 1));
         let mut panel = [const { MaybeUninit::<C>::uninit() }; PANEL];
         let mut lines = [const { MaybeUninit::<C>::uninit() }; LINES];
-        // A panel that serves several tiles is worth its copy, if it does not stay in the first cache anyway.
+        // Packing a panel pays if several tiles use it and it would not stay in the L1 cache without packing.
         let reads = b.filter(|b| rows.len() <= high || k * b.along <= STAYS_NEAR);
         for columns in parts(columns, wide) {
             for along in parts(0..k, self.deep) {
@@ -329,7 +327,7 @@ impl<C: Fused> Product<'_, C> {
                 let (b, b_step) = match reads.filter(|_| columns.len() == width) {
                     Some(b) => {
                         let start = along.start * b.along + columns.start;
-                        // SAFETY: the operand holds the element.
+                        // SAFETY: the element is inside the operand.
                         (unsafe { b.elements.as_ptr().add(start) }, b.along)
                     }
                     None => {
@@ -348,7 +346,7 @@ impl<C: Fused> Product<'_, C> {
                     let (a, a_row, a_step) = match a.filter(|_| rows.len() == height) {
                         Some(a) => {
                             let start = rows.start * a.free + along.start * a.along;
-                            // SAFETY: the operand holds the element.
+                            // SAFETY: the element is inside the operand.
                             (unsafe { a.elements.as_ptr().add(start) }, a.free, a.along)
                         }
                         None => {
@@ -378,7 +376,8 @@ impl<C: Fused> Product<'_, C> {
                         out_row: self.out.stride(),
                         onto,
                     };
-                    // SAFETY: the tile is inside the block, and all it reads inside the operands or panels.
+                    // SAFETY: the tile is inside the block, and all elements that it reads are inside the operands or
+                    // panels.
                     unsafe { tile(kernels, &self.out, step, rows, columns.clone()) };
                 }
             }
@@ -403,7 +402,7 @@ impl<C: Fused> Product<'_, C> {
                     let of_b = if rows.start == 0 { b.count().1 } else { 0 };
                     par.for_chunks(of_a + of_b, 2, |chunk| {
                         for index in chunk {
-                            // SAFETY: each panel is written once, before they are read.
+                            // SAFETY: each panel is written once, before any is read.
                             unsafe {
                                 match index.checked_sub(of_a) {
                                     None => a.write(kernels, self.a, index),
@@ -414,14 +413,14 @@ impl<C: Fused> Product<'_, C> {
                     });
                     let work = rows.len() * columns.len() * along.len();
                     let blocks = (work / GRAIN).clamp(1, SHARE * par.threads());
-                    // The fewer rows a block has, the less often a panel of columns is used once it has come near:
-                    // columns are cut further, and rows only for many threads.
+                    // With fewer rows in a block, a panel of columns is used less often after it has entered the cache.
+                    // So columns are cut further, and rows only for many threads.
                     let least = blocks.div_ceil(4 * columns.len().div_ceil(wide));
                     let most = BLOCK.0.min(rows.len().div_ceil(least).next_multiple_of(high));
                     let (mut down, mut height) = pieces(rows.len(), most, high);
                     let most = columns.len().div_ceil(blocks.div_ceil(down)).next_multiple_of(wide);
                     let (mut across, mut width) = pieces(columns.len(), BLOCK.1.min(most), wide);
-                    // What follows takes long rows, and few of them, so that it finds them in the second cache.
+                    // The epilogue takes few long rows, so that it finds them in the L2 cache.
                     let is_followed = self.out.has_tail() && along.end == k;
                     if is_followed {
                         (across, width) = pieces(columns.len(), BLOCK.1, wide);
@@ -456,7 +455,8 @@ impl<C: Fused> Product<'_, C> {
     }
 
     /// # Safety
-    /// The block, counted from where the panels begin, is inside them, and nobody else uses it in the result.
+    /// The block, counted from the panels' first row and column, is inside them, and no other thread uses it in the
+    /// result.
     unsafe fn laid_block(
         &self,
         a: &Panels<'_, C>,
@@ -479,7 +479,7 @@ impl<C: Fused> Product<'_, C> {
                         b_step,
                         places: std::ptr::null(),
                         between: 0,
-                        // Each tile asks for its share of the panel that comes next.
+                        // Each tile prefetches its share of the next panel.
                         next: b_start
                             .wrapping_add(b_step * depth)
                             .wrapping_byte_add(index * (depth / UNROLL) * LINE)
@@ -500,11 +500,11 @@ impl<C: Fused> Product<'_, C> {
     }
 }
 
-/// Writes one tile; where the result ends inside it, by way of a buffer.
+/// Writes one tile. A tile that does not fit the result's edge goes through a buffer.
 ///
 /// # Safety
-/// The tile is inside the result, nobody else uses it, and the smallest that holds it can be computed from
-/// what the step says.
+/// The tile is inside the result and no other thread uses it. The operands and panels of `step` cover the smallest
+/// kernel tile that holds it.
 unsafe fn tile<C: Fused>(
     kernels: &Kernels<C>,
     out: &Target<'_, C>,
@@ -513,7 +513,7 @@ unsafe fn tile<C: Fused>(
     columns: Range<usize>,
 ) {
     let (run, height, width) = kernels.tile(rows.len(), columns.len());
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     let corner = unsafe { out.at(rows.start, columns.start) };
     let beside = out.side_by_side(&columns);
     if rows.len() == height && columns.len() == width && beside == width {
@@ -525,7 +525,7 @@ unsafe fn tile<C: Fused>(
     let mut held = [const { MaybeUninit::<C>::uninit() }; TILE];
     let onto = std::mem::replace(&mut step.onto, Onto::Nothing);
     (step.out, step.out_row) = (held.as_mut_ptr().cast(), width);
-    // SAFETY: the buffer has room for the largest tile, and then holds this one.
+    // SAFETY: the buffer has room for the largest tile. The call initialises this tile in it.
     unsafe { run(&step) };
     let mut place = 0;
     while place < columns.len() {
@@ -534,7 +534,7 @@ unsafe fn tile<C: Fused>(
         // SAFETY: the tile is inside the result.
         let first = unsafe { out.at(rows.start, left.start) };
         for (row, line) in held.chunks_exact(width).enumerate().take(rows.len()) {
-            // SAFETY: so many elements lie side by side inside the result, and the tile was written.
+            // SAFETY: `count` elements are contiguous inside the result, and the tile was written.
             unsafe {
                 let to = first.add(row * out.stride());
                 let line = line[place..place + count].assume_init_ref();

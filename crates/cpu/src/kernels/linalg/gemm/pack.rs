@@ -1,4 +1,4 @@
-//! Operands of products, and how they are laid out as panels.
+//! Operands of matrix products and their packing into panels.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -8,20 +8,20 @@ use half::{bf16, f16};
 use super::tile::{Fused, Kernels};
 use crate::kernels::{E4m3, E5m2};
 
-/// A matrix by its elements: the one at index `free` of the kept axis and `along` of the summed one.
+/// A matrix as strided elements, indexed by `free` on the free axis and `along` on the contracted one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Matrix<'a, S> {
     pub(crate) elements: &'a [S],
-    /// From one index of the kept axis to the next.
+    /// Stride along the free axis.
     pub(crate) free: usize,
-    /// From one index of the summed axis to the next.
+    /// Stride along the contracted axis.
     pub(crate) along: usize,
 }
 
-/// A matrix that can be read as elements of `C`, whatever it holds.
+/// A matrix that can be read as elements of `C`, whatever its own dtype.
 pub(crate) trait Operand<C: Fused>: Sync {
-    /// Writes a part as a panel: for each index of the summed axis, `width` elements of the kept one, of which
-    /// those that are missing are zeros.
+    /// Packs a part as a panel: `width` elements of the free axis for each index of the contracted one. Missing
+    /// elements are zeros.
     ///
     /// # Panics
     /// When the part is not inside the matrix, or the panel has another size.
@@ -34,16 +34,16 @@ pub(crate) trait Operand<C: Fused>: Sync {
         to: &mut [MaybeUninit<C>],
     );
 
-    /// The elements from one on as they lie, and their strides, where they are of type `C`.
+    /// The elements and their strides for reading in place, if they are of type `C`.
     fn lying(&self) -> Option<Matrix<'_, C>>;
 
-    /// Whether an operand of these sizes lies inside.
+    /// Whether the matrix has at least these sizes.
     fn holds(&self, free: usize, along: usize) -> bool;
 }
 
-/// Elements that are read as `C`.
+/// Elements that can be converted to `C`.
 pub(crate) trait Load<C>: Copy + Sync {
-    /// Reads one.
+    /// Converts one element.
     fn load(self) -> C;
 
     /// The same elements, if they are of type `C`.
@@ -79,13 +79,13 @@ load! {
     f64: ;
 }
 
-/// Elements of a row that are converted before they are turned into a panel.
+/// Elements of a row that are converted before they are transposed into a panel.
 const STAGE: usize = 64;
 
-/// Rows that are.
+/// Rows that are converted before they are transposed.
 const ROWS: usize = 16;
 
-/// Elements that are copied at once.
+/// Elements that one step copies.
 const RUN: usize = 16;
 
 impl<C: Fused, S: Load<C>> Operand<C> for Matrix<'_, S> {
@@ -141,12 +141,12 @@ impl<C: Fused, S: Load<C>> Operand<C> for Matrix<'_, S> {
 }
 
 impl<S> Matrix<'_, S> {
-    /// Whether an operand of these sizes lies inside.
+    /// Whether the matrix has at least these sizes.
     pub(super) fn holds(&self, free: usize, along: usize) -> bool {
         free == 0 || along == 0 || (free - 1) * self.free + (along - 1) * self.along < self.elements.len()
     }
 
-    /// Rows of another type: some of them are converted, then turned.
+    /// Packs rows of another dtype: some are converted, then transposed.
     fn pack_converted<C: Fused>(
         &self,
         kernels: &Kernels<C>,
@@ -182,10 +182,10 @@ impl<S> Matrix<'_, S> {
     }
 }
 
-/// Writes rows, a stride apart, as a panel.
+/// Transposes rows, a stride apart, into a panel.
 ///
 /// # Panics
-/// When the rows are not inside, or there are more than the panel is wide.
+/// When the rows are outside `from`, or there are more of them than the panel is wide.
 pub(crate) fn turn<C: Fused>(
     kernels: &Kernels<C>,
     from: &[C],
@@ -195,24 +195,24 @@ pub(crate) fn turn<C: Fused>(
 ) {
     let depth = to.len() / width;
     assert!(rows <= width && (rows == 0 || (rows - 1) * stride + depth <= from.len()));
-    // SAFETY: the rows are inside by the assertion, and the panel has room for as many; the loops are those of
-    // the processor.
+    // SAFETY: the rows are inside by the assertion, and the panel has room for them. The processor has the kernels'
+    // instructions.
     unsafe { (kernels.turn)(from.as_ptr(), stride, rows, depth, width, to.as_mut_ptr()) };
 }
 
-/// Writes rows, a stride apart, that are as wide as a panel, one behind the other.
+/// Copies rows of the panel's width, a stride apart, to the panel, one behind the other.
 ///
 /// # Panics
-/// When the rows are not inside, or the width is not that of a tile or the height of one.
+/// When the rows are outside `from`, or the width is neither a tile's width nor a tile's height.
 fn lay<C: Fused>(kernels: &Kernels<C>, from: &[C], stride: usize, width: usize, to: &mut [MaybeUninit<C>]) {
     let depth = to.len() / width;
     assert!(width.is_multiple_of(kernels.rows) && (depth - 1) * stride + width <= from.len());
-    // SAFETY: the rows are inside by the assertion, and the panel has room for as many; the loops are those of the
-    // processor.
+    // SAFETY: the rows are inside by the assertion, and the panel has room for them. The processor has the kernels'
+    // instructions.
     unsafe { (kernels.lay)(from.as_ptr(), stride, depth, width, to.as_mut_ptr()) };
 }
 
-/// Copies elements that lie side by side, and fills up with zeros.
+/// Copies contiguous elements and pads with zeros.
 #[inline(always)]
 fn copy<C: Fused, S: Load<C>>(from: &[S], to: &mut [MaybeUninit<C>]) {
     let (to, rest) = to.split_at_mut(from.len());

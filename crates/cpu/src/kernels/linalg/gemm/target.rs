@@ -1,17 +1,17 @@
-//! Where a product is written, and who is told of its elements when they are complete.
+//! The memory of a product's result, and the epilogue of its complete elements.
 
 use std::ops::Range;
 
 use crate::kernels::epilogue::{Rows, Tail};
 
-/// The result: rows of which the elements lie side by side, or some of them and then others.
+/// The result: rows whose elements are contiguous, or consist of contiguous runs a fixed distance apart.
 #[derive(Clone, Copy)]
 pub(crate) struct Target<'t, C> {
     first: *mut C,
     stride: usize,
-    /// Columns whose elements lie side by side, and how far from the first of them the first of the next are.
+    /// Columns of a run, and the distance from the start of one run to the next.
     runs: Option<(usize, usize)>,
-    /// Who is told of elements that are complete, and the position of the first of all.
+    /// The epilogue, and the position of this target's first element in the epilogue's numbering.
     tail: Option<(Tail<'t>, usize)>,
 }
 
@@ -22,12 +22,12 @@ impl<'t, C> Target<'t, C> {
     /// Rows that begin at `first`, a stride apart.
     ///
     /// # Safety
-    /// While products are written there, all of their elements can be, and nobody else uses them.
+    /// While products are written, all elements of the rows are writable and no other thread uses them.
     pub(crate) unsafe fn new(first: *mut C, stride: usize) -> Target<'t, C> {
         Target { first, stride, runs: None, tail: None }
     }
 
-    /// The same rows, of which so many columns lie side by side, and those that follow so far from the first.
+    /// The same rows in runs of `columns` contiguous elements, which begin `apart` elements from each other.
     ///
     /// # Safety
     /// As for [`Target::new`].
@@ -36,51 +36,49 @@ impl<'t, C> Target<'t, C> {
         Target { runs, ..self }
     }
 
-    /// The same, of which a tail is told when elements are complete; the first of all is the one at a position of what
-    /// the tail knows.
+    /// The same rows with an epilogue. `position` is the number that the epilogue knows the first element by.
     pub(crate) fn with_tail(self, tail: Option<Tail<'t>>, position: usize) -> Target<'t, C> {
         Target { tail: tail.map(|tail| (tail, position)), ..self }
     }
 
-    /// The same rows from an element on.
+    /// The same rows, moved by `element` elements.
     ///
     /// # Safety
-    /// It is inside.
+    /// The element is inside the result.
     pub(crate) unsafe fn from(&self, element: usize) -> Target<'t, C> {
         let tail = self.tail.map(|(tail, position)| (tail, position + element));
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         Target { first: unsafe { self.first.add(element) }, tail, ..*self }
     }
 
     /// # Safety
-    /// The element is inside.
+    /// The element is inside the result.
     pub(super) unsafe fn at(&self, row: usize, column: usize) -> *mut C {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees it.
         unsafe { self.first.add(row * self.stride + self.along(column)) }
     }
 
-    /// The first element.
     pub(super) fn start(&self) -> *mut C {
         self.first
     }
 
-    /// From one row to the next.
+    /// Stride between rows.
     pub(super) fn stride(&self) -> usize {
         self.stride
     }
 
-    /// Who is told of elements that are complete, and the position of the first of all, where the rows are not in runs.
+    /// The epilogue and the position of the first element. The rows must not be in runs.
     pub(super) fn tail(&self) -> Option<(Tail<'t>, usize)> {
         debug_assert!(self.runs.is_none());
         self.tail
     }
 
-    /// Whether somebody is told of elements that are complete.
+    /// Whether there is an epilogue.
     pub(super) fn has_tail(&self) -> bool {
         self.tail.is_some()
     }
 
-    /// Says that a block is complete.
+    /// Runs the epilogue on a complete block.
     pub(super) fn complete(&self, rows: &Range<usize>, columns: &Range<usize>) {
         let Some((tail, position)) = self.tail else { return };
         let mut left = columns.clone();
@@ -92,7 +90,7 @@ impl<'t, C> Target<'t, C> {
         }
     }
 
-    /// How far behind the start of a row a column is.
+    /// The offset of a column from the start of its row.
     fn along(&self, column: usize) -> usize {
         match self.runs {
             None => column,
@@ -100,7 +98,7 @@ impl<'t, C> Target<'t, C> {
         }
     }
 
-    /// How many of some columns, from the first on, lie side by side.
+    /// The number of `columns`, from the first on, that are contiguous.
     pub(super) fn side_by_side(&self, columns: &Range<usize>) -> usize {
         match self.runs {
             None => columns.len(),

@@ -10,7 +10,7 @@ fn numbers(seed: u64, count: usize) -> Vec<f64> {
     noise(seed).map(|bits| (bits >> 11) as f64 / (1u64 << 53) as f64 - 0.5).take(count).collect()
 }
 
-/// A matrix with gaps, stored either way round; what lies in the gaps is not a number.
+/// A matrix with gaps, stored row-major or column-major. The gaps hold NaN.
 fn stored<S: Copy>(
     values: &[S],
     (free, along): (usize, usize),
@@ -38,7 +38,7 @@ struct Case {
 }
 
 impl Case {
-    /// Checks the product of noise, read as `C`, by each instruction set, on one thread and on all.
+    /// Checks the product of random numbers, read as `C`, with each instruction set, on one thread and on all.
     fn check<C: Fused + Into<f64> + From<f32> + PartialEq + std::fmt::Debug, S: Load<C>>(
         &self,
         of: impl Fn(f64) -> S,
@@ -90,7 +90,7 @@ impl Case {
                 size += f64::abs(product);
             }
             let error = (got.into() - want).abs();
-            // Each of the parts is added up one by one, and then they are.
+            // Each part is summed one by one, then the parts' sums are.
             let bound = (k.min(DEPTH) + k.div_ceil(DEPTH)) as f64 * epsilon * size;
             assert!(error <= bound, "{:?} at {i}, {j}: {got:?}, not {want}", self.sizes);
         }
@@ -123,7 +123,7 @@ fn operands_that_are_laid_out() {
         case.check::<f64, f64>(|x| x, f64::EPSILON);
         case.check::<f32, bf16>(bf16::from_f64, f32::EPSILON.into());
     }
-    // More than is laid out at once, along each axis.
+    // Larger than what is packed at once, along each axis.
     for sizes in [[LAID.0 + 5, 40, 60], [70, LAID.1 + 40, 1000], [70, 40, LAID.2 + DEPTH + 3]] {
         let case = Case { sizes, turned: (false, false), gaps: (0, 0, 0), onto: Onto::Plus };
         assert_eq!(Way::of(sizes, f32::kernels()[0].most_columns()), Way::Laid);

@@ -1,16 +1,17 @@
-//! The innermost loops of a product: a tile of the result that stays in registers, for each instruction set.
+//! The innermost loops (micro-kernels) of a matrix product: a tile of the result stays in registers. Each instruction
+//! set has its own.
 //!
-//! A step multiplies a column of one panel with a row of the other: each element of the column is repeated in
-//! all lanes. Products are fused with sums, but on processors without such an instruction.
+//! A step is a rank-1 update: it multiplies a column of one panel by a row of the other, with each element of the
+//! column broadcast to all lanes. Products use fused multiply-add where the processor has it.
 
 use std::mem::MaybeUninit;
 
 use super::lay::{Lay, Turn, lay, turn, turn_fours};
 
-/// Lanes of a register.
+/// A vector register.
 ///
 /// # Safety
-/// A value exists only where the processor has the instructions; so the methods may use them.
+/// A value exists only on a processor with the instructions, so the methods may use them.
 pub(in super::super) trait Vector: Copy {
     type Element: Copy;
     const LANES: usize;
@@ -24,14 +25,14 @@ pub(in super::super) trait Vector: Copy {
     /// # Safety
     /// As above, and `LANES` elements can be written.
     unsafe fn store(self, to: *mut Self::Element);
-    /// Writes each four lanes so far behind those before.
+    /// Writes groups of four lanes, `apart` elements from each other.
     ///
     /// # Safety
-    /// As above, and the elements can be written.
+    /// The processor has the instructions, and the elements can be written.
     #[inline(always)]
     unsafe fn store_fours(self, to: *mut Self::Element, apart: usize) {
         let mut held = [MaybeUninit::<Self::Element>::uninit(); 16];
-        // SAFETY: the caller's promise; no vector has more lanes.
+        // SAFETY: the caller guarantees it. No vector has more than 16 lanes.
         unsafe {
             self.store(held.as_mut_ptr().cast());
             for (place, four) in held.chunks_exact(4).enumerate().take(Self::LANES / 4) {
@@ -50,12 +51,12 @@ pub(in super::super) trait Vector: Copy {
     /// # Safety
     /// The processor has the instructions.
     unsafe fn plus(self, other: Self) -> Self;
-    /// Asks for the cache line of an element that is written soon.
+    /// Prefetches the cache line of an element that is used soon, into the L1 cache.
     ///
     /// # Safety
     /// The processor has the instructions.
     unsafe fn expect(at: *const Self::Element);
-    /// Asks for a cache line that is read after many others.
+    /// Prefetches a cache line that is read after many others, into the L2 cache.
     ///
     /// # Safety
     /// The processor has the instructions.
@@ -63,29 +64,29 @@ pub(in super::super) trait Vector: Copy {
     /// # Safety
     /// The processor has the instructions.
     unsafe fn minus(self, other: Self) -> Self;
-    /// The lanes of both in turn: from the lower halves, and from the upper ones.
+    /// The interleaved lanes of both: of the lower halves, and of the upper halves.
     ///
     /// # Safety
     /// The processor has the instructions.
     unsafe fn zip(self, other: Self) -> (Self, Self);
 }
 
-/// What a tile is computed from. Strides count elements.
+/// The inputs of a tile. Strides count elements.
 pub(super) struct Step<C> {
-    /// How many products are added up in each element.
+    /// The number of products that are summed in each element.
     pub(super) depth: usize,
-    /// The first row of `a`: its rows and its columns are so far apart.
+    /// The first row of `a`, and the strides between its rows and its columns.
     pub(super) a: *const C,
     pub(super) a_row: usize,
     pub(super) a_step: usize,
-    /// The first row of `b`, whose elements lie side by side.
+    /// The first row of `b`. The elements of a row are contiguous.
     pub(super) b: *const C,
     pub(super) b_step: usize,
-    /// Where the rows of `b` begin that come before the next step, if there are several; `a` is a panel then, and
-    /// the depth a multiple of how many they are.
+    /// Offsets of the `between` rows of `b` that belong to each step of `b_step`; unused if `between` is 0. With them
+    /// `a` is a panel, and the depth a multiple of `between`.
     pub(super) places: *const usize,
     pub(super) between: usize,
-    /// What is read soon: some of it is asked for meanwhile.
+    /// Memory that is read after this tile. Some of it is prefetched during the tile.
     pub(super) next: *const C,
     /// The tile.
     pub(super) out: *mut C,
@@ -93,19 +94,19 @@ pub(super) struct Step<C> {
     pub(super) onto: Onto,
 }
 
-/// What is done with the sums of products.
+/// How sums of products are combined with the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Onto {
-    /// They are the result.
+    /// They replace the result.
     Nothing,
-    /// They are added to what the result holds.
+    /// They are added to the result.
     Plus,
-    /// They are subtracted from it.
+    /// They are subtracted from the result.
     Minus,
 }
 
 impl Onto {
-    /// What is done with the sums that come after the first ones.
+    /// How the sums after the first part are combined.
     pub(super) fn then(self) -> Onto {
         match self {
             Onto::Nothing | Onto::Plus => Onto::Plus,
@@ -117,17 +118,17 @@ impl Onto {
 /// Computes a tile.
 ///
 /// # Safety
-/// What the step says can be read and written, for the rows and vectors of the tile, and the processor has the
+/// All memory that the step names can be read and written, for the tile's rows and vectors, and the processor has the
 /// instructions.
 pub(super) type Tile<C> = unsafe fn(&Step<C>);
 
-/// The loops of one instruction set.
+/// The kernels of one instruction set.
 pub(crate) struct Kernels<C: 'static> {
-    /// Tiles have one to three times as many rows.
+    /// Rows of the smallest tile. Tiles have one, two or three times this number.
     pub(super) rows: usize,
-    /// Elements of a vector; tiles have one or two vectors a row.
+    /// Elements of a vector. A row of a tile has one or two vectors.
     pub(super) lanes: usize,
-    /// By rows, then by vectors.
+    /// Indexed by row multiple, then by vectors.
     pub(super) tiles: [[Tile<C>; 2]; 3],
     pub(super) turn: Turn<C>,
     pub(super) lay: Lay<C>,
@@ -144,17 +145,17 @@ impl<C> Kernels<C> {
         2 * self.lanes
     }
 
-    /// The smallest tile with as many rows and columns; also the sizes that it has.
+    /// The smallest tile with at least these rows and columns, and its size.
     pub(super) fn tile(&self, rows: usize, columns: usize) -> (Tile<C>, usize, usize) {
         let (high, wide) = (rows.div_ceil(self.rows), columns.div_ceil(self.lanes));
         (self.tiles[high - 1][wide - 1], high * self.rows, wide * self.lanes)
     }
 }
 
-/// Steps between two looks ahead.
+/// Steps between two prefetches of `next`.
 pub(super) const UNROLL: usize = 8;
 
-/// How many steps before its use a column of a panel is asked for: as long as the last cache takes.
+/// How many steps before its use a column of a panel is prefetched: the latency of the last-level cache.
 const AHEAD: usize = 32;
 
 /// Bytes of a cache line.
@@ -171,7 +172,7 @@ unsafe fn multiply<V: Vector, const ROWS: usize, const VECTORS: usize>(
     a_row: usize,
     b: *const V::Element,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees it.
     unsafe {
         let mut row = [V::zero(); VECTORS];
         for (j, lanes) in row.iter_mut().enumerate() {
@@ -191,10 +192,11 @@ unsafe fn multiply<V: Vector, const ROWS: usize, const VECTORS: usize>(
 #[inline(always)]
 unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(step: &Step<V::Element>) {
     let &Step { depth, a, a_row, a_step, b, b_step, places, between, next, out, out_row, onto } = step;
-    // SAFETY: the caller's promise: all places are inside the operands and the tile.
+    // SAFETY: the caller guarantees it: all positions are inside the operands and the tile.
     unsafe {
-        // The result is far from the caches, where its rows are: its lines arrive while sums are added up. Long sums
-        // would drive them out of the first cache again: they are asked for twice, a few at a time.
+        // The result's rows are usually in no near cache, so its lines are prefetched while sums are computed. Long
+        // sums would evict them from the L1 cache again. Then they are prefetched twice, a few at a time: first into
+        // L2, near the end into L1.
         let rounds = if a_row == 1 && between == 0 { depth / UNROLL } else { 0 };
         let is_long = rounds >= ROWS;
         let ask = |row: usize, near: bool| {
@@ -222,7 +224,7 @@ unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(step: &Step<V
             }
             left = 0;
         } else if a_row == 1 {
-            // A panel: constant distances, and what comes next lies behind it.
+            // A panel: strides are constant, and the next data follows it in memory.
             for round in 0..rounds {
                 if is_long && round < ROWS / 2 {
                     ask(2 * round, false);
@@ -264,13 +266,13 @@ unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(step: &Step<V
     }
 }
 
-/// The loops with the vectors `$V`, compiled with `$feature`.
+/// The kernels with vectors `$V`, compiled with `$feature`.
 macro_rules! kernels {
     ($name:ident, $V:ty, $C:ty, $lanes:literal, [$r1:literal, $r2:literal, $r3:literal] $(, $feature:literal)?) => {
         pub(crate) static $name: Kernels<$C> = {
             $(#[target_feature(enable = $feature)])?
             unsafe fn run<const ROWS: usize, const VECTORS: usize>(step: &Step<$C>) {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 unsafe { tile::<$V, ROWS, VECTORS>(step) }
             }
             $(#[target_feature(enable = $feature)])?
@@ -282,10 +284,11 @@ macro_rules! kernels {
                 width: usize,
                 to: *mut MaybeUninit<$C>,
             ) {
-                // Squares of more rows than a panel has would be cut.
+                // `turn_fours` is for panels that are not whole squares: squares with more rows than the panel would be
+                // cut.
                 let fours = $r1 == 4 && rows == width && !width.is_multiple_of($lanes);
                 let whole = if fours { depth / $lanes * $lanes } else { 0 };
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 unsafe {
                     turn_fours::<$V>(from, stride, whole, width, to);
                     let (from, to) = (from.wrapping_add(whole), to.wrapping_add(whole * width));
@@ -300,7 +303,7 @@ macro_rules! kernels {
                 width: usize,
                 to: *mut MaybeUninit<$C>,
             ) {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 unsafe { lay::<$V, $r1>(from, stride, depth, width, to) }
             }
             Kernels {
@@ -318,15 +321,12 @@ macro_rules! kernels {
     };
 }
 
-/// A type whose matrices are multiplied here.
+/// An element type with matrix product kernels.
 pub(crate) trait Fused: Copy + Send + Sync + 'static {
-    /// Zero.
     const NOTHING: Self;
-    /// The sum.
     fn sum(self, other: Self) -> Self;
-    /// The difference.
     fn difference(self, other: Self) -> Self;
-    /// The loops for the processor, the best first.
+    /// The kernels that the processor can run, best first.
     fn kernels() -> &'static [&'static Kernels<Self>];
 }
 
@@ -363,7 +363,7 @@ macro_rules! fused {
 fused!(f32, PORTABLE_F32, AVX2_F32, AVX512_F32);
 fused!(f64, PORTABLE_F64, AVX2_F64, AVX512_F64);
 
-/// Lanes without instructions of their own; the compiler finds some.
+/// Lanes without intrinsics. The compiler may vectorise them.
 #[derive(Clone, Copy)]
 pub(in super::super) struct Plainly<T, const LANES: usize>([T; LANES]);
 
@@ -379,23 +379,23 @@ macro_rules! portable {
             }
             #[inline(always)]
             unsafe fn load(from: *const $T) -> Self {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 Plainly(unsafe { from.cast::<[$T; $lanes]>().read() })
             }
             #[inline(always)]
             unsafe fn store(self, to: *mut $T) {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 unsafe { to.cast::<[$T; $lanes]>().write(self.0) }
             }
             #[inline(always)]
             unsafe fn repeat(from: *const $T) -> Self {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 Plainly([unsafe { from.read() }; $lanes])
             }
             #[inline(always)]
             unsafe fn plus_product(self, a: Self, b: Self) -> Self {
                 Plainly(std::array::from_fn(|i| {
-                    // x86 without the instruction would call a function for each.
+                    // `mul_add` on x86 without FMA would call a function for each element.
                     if cfg!(target_arch = "aarch64") {
                         a.0[i].mul_add(b.0[i], self.0[i])
                     } else {
@@ -451,7 +451,7 @@ mod x86 {
 
                 #[inline(always)]
                 unsafe fn zero() -> $V {
-                    // SAFETY: the caller's promise, here and below.
+                    // SAFETY: the caller guarantees it, here and below.
                     unsafe { $zero() }
                 }
                 #[inline(always)]

@@ -1,4 +1,5 @@
-//! Inverse trigonometric functions, reduced as in f64, but for the arc tangent, whose polynomial serves up to 1.
+//! Inverse trigonometric functions, reduced as in f64. Only the arc tangent differs: its polynomial covers arguments up
+//! to 1.
 
 use std::f32::consts::{FRAC_PI_2, PI};
 
@@ -6,10 +7,10 @@ use super::super::bits::pick;
 use super::super::tables::{Precision, narrow};
 use super::{SIGN, flipped, poly, sign_of};
 
-/// What the nearest f32 to pi / 2 lacks.
+/// pi / 2 minus the nearest f32.
 const HALF_PI_LOW: f32 = -4.371_139e-8;
 
-/// The arc tangent of `t` between 0 and 1, beyond `t` itself.
+/// `atan(t) - t` for `t` between 0 and 1.
 #[inline(always)]
 fn atan_tail<P: Precision>(t: f32) -> f32 {
     let z = t * t;
@@ -33,13 +34,13 @@ pub(in super::super) fn atan2<P: Precision>(y: f32, x: f32) -> f32 {
     let high = height > width;
     let large = pick(high, height, width);
     let small = pick(high, width, height);
-    // Two infinities are on the diagonal, and the origin is on an axis.
+    // Two infinities lie on the diagonal. The origin lies on an axis.
     let t = small / large;
     let t = pick(large == 0.0, 0.0, t);
     let t = pick(small == f32::INFINITY, 1.0, t);
     let tail = atan_tail::<P>(t);
     let beside = x.is_sign_negative();
-    // The angle is t + tail, pi / 2 - that, pi - that, or pi / 2 + that.
+    // The angle is a = t + tail, pi / 2 - a, pi - a or pi / 2 + a.
     let turned = if high != beside { SIGN } else { 0 };
     let start = pick(high, FRAC_PI_2, pick(beside, PI, 0.0));
     let start_low = pick(high, HALF_PI_LOW, pick(beside, 2.0 * HALF_PI_LOW, 0.0));
@@ -48,7 +49,7 @@ pub(in super::super) fn atan2<P: Precision>(y: f32, x: f32) -> f32 {
     flipped(angle, sign_of(y))
 }
 
-/// `asin(t)` for `t` between 0 and 1/2, beyond `t` itself, of `t` and its square.
+/// `asin(t) - t` for `t` between 0 and 1/2; `z` is `t^2`.
 #[inline(always)]
 fn asin_tail<P: Precision>(t: f32, z: f32) -> f32 {
     t * z * poly::<P>(z, narrow::ASIN)

@@ -4,12 +4,12 @@ use super::super::bits::pick;
 use super::super::tables::{Precision, narrow};
 use super::{ROUND, flipped, mac, poly, power_of_two, sign_of};
 
-/// The leading 9 bits of the logarithm of 2, whose products with exponents are exact.
+/// The leading 9 bits of log(2). Their products with exponents are exact.
 pub(super) const LN2_HIGH: f32 = 355.0 / 512.0;
-/// The rest of it.
+/// The remainder of log(2).
 pub(super) const LN2_LOW: f32 = -2.121_944_4e-4;
 
-/// `(p, n)` with `e^x = (1 + p) * 2^n`, the exponent in the low bits, for `|x| < 1000`.
+/// `(p, n)` with `e^x = (1 + p) * 2^n` for `|x| < 1000`. The integer `n` is in the low bits.
 #[inline(always)]
 fn exp_parts<P: Precision>(x: f32) -> (f32, u32) {
     let raised = mac::<P>(x, std::f32::consts::LOG2_E, ROUND);
@@ -22,15 +22,15 @@ fn exp_parts<P: Precision>(x: f32) -> (f32, u32) {
 pub(in super::super) fn exp<P: Precision>(x: f32) -> f32 {
     let x = pick(x > 89.0, 89.0, x);
     let (p, n) = exp_parts::<P>(pick(x < -104.0, -104.0, x));
-    // In two steps, since the result may be subnormal, and 2^128 is no number.
+    // Scaled in two steps, because the result may be subnormal and 2^128 overflows.
     let half = ((n << 9) as i32 >> 10) as u32;
     (1.0 + p) * power_of_two(half) * power_of_two(n.wrapping_sub(half))
 }
 
-/// Up to here, on both sides, `e^x` is neither subnormal nor infinite.
+/// For `|x|` up to this limit, `e^x` is neither subnormal nor infinite.
 pub(in super::super) const PLAIN: f32 = 87.0;
 
-/// The same up to [`PLAIN`], with the same bits.
+/// `e^x` for `|x|` up to [`PLAIN`], with the same bits as `exp`.
 #[inline(always)]
 pub(in super::super) fn plain_exp<P: Precision>(x: f32) -> f32 {
     let (p, n) = exp_parts::<P>(x);
@@ -41,14 +41,14 @@ pub(in super::super) fn plain_exp<P: Precision>(x: f32) -> f32 {
 pub(in super::super) fn expm1<P: Precision>(x: f32) -> f32 {
     let bounded = pick(x > 89.0, 89.0, x);
     let (p, n) = exp_parts::<P>(pick(bounded < -18.0, -18.0, bounded));
-    // 2^n p + (2^n - 1), halved, since 2^128 is no number.
+    // 2^n p + (2^n - 1), computed at half scale, because 2^128 overflows.
     let half = power_of_two(n.wrapping_sub(1));
     let less = mac::<P>(half, p, half - 0.5) * 2.0;
-    // Keeps the sign of zero, and what is subnormal.
+    // Keeps the sign of zero, and subnormal numbers.
     pick(x.abs() < 1e-8, x, less)
 }
 
-/// A quarter of `e^|x|`, whose half is infinite where that of `cosh` is; NaN stays.
+/// `e^|x| / 4`. Its double overflows where `cosh` does. NaN stays NaN.
 #[inline(always)]
 fn quarter_exp<P: Precision>(magnitude: f32) -> f32 {
     let (p, n) = exp_parts::<P>(pick(magnitude > 89.5, 89.5, magnitude));
@@ -80,7 +80,7 @@ pub(in super::super) fn tanh<P: Precision>(x: f32) -> f32 {
     let magnitude = x.abs();
     let z = magnitude * magnitude;
     let near = mac::<P>(magnitude * z, poly::<P>(z, narrow::TANH), magnitude);
-    // From here on, 1 - 2e^(-2x) rounds to 1.
+    // From 10 on, 1 - 2e^(-2x) rounds to 1.
     let (p, n) = exp_parts::<P>(2.0 * pick(magnitude > 10.0, 10.0, magnitude));
     let scale = power_of_two(n);
     let far = 1.0 - 2.0 / (mac::<P>(scale, p, scale) + 1.0);

@@ -1,6 +1,6 @@
 //! Logarithms and inverse hyperbolic functions.
 //!
-//! `log(1 + f) = f - f^2 / 2 + f^3 q(f)`, the largest term last, as in the Cephes library (Moshier, 1989).
+//! `log(1 + f) = f - f^2 / 2 + f^3 q(f)`, the largest term added last, as in the Cephes library (Moshier, 1989).
 
 use super::super::bits::pick;
 use super::super::tables::{Precision, narrow};
@@ -16,12 +16,12 @@ fn log_of<P: Precision>(k: i32, f: f32, c: f32) -> f32 {
     mac::<P>(k, LN2_HIGH, f + mac::<P>(-0.5, z, tail))
 }
 
-/// The value at the ends of the domain of a logarithm of `argument`.
+/// Replaces a logarithm of `argument` by the special value at the ends of its domain and outside of it.
 #[inline(always)]
 fn special_log(log: f32, argument: f32, x: f32) -> f32 {
     let log = pick(argument == f32::INFINITY, f32::INFINITY, log);
     let log = pick(argument == 0.0, f32::NEG_INFINITY, log);
-    // NaN too.
+    // NaN for negative arguments and NaN.
     pick(argument >= 0.0, log, f32::NAN + x)
 }
 
@@ -31,7 +31,7 @@ pub(in super::super) fn log<P: Precision>(x: f32) -> f32 {
     special_log(log_of::<P>(k, m - 1.0, 0.0), x, x)
 }
 
-/// `k (unit + unit_low) + (scale + scale_low) log(1 + f)` of `x = 2^k (1 + f)`, where `k unit` is exact.
+/// `k (unit[0] + unit[1]) + (scale[0] + scale[1]) log(1 + f)` for `x = 2^k (1 + f)`. `k unit[0]` is exact.
 #[inline(always)]
 fn log_scaled<P: Precision>(x: f32, unit: [f32; 2], scale: [f32; 2]) -> f32 {
     let (m, k) = split_any(x);
@@ -45,21 +45,21 @@ fn log_scaled<P: Precision>(x: f32, unit: [f32; 2], scale: [f32; 2]) -> f32 {
 
 #[inline(always)]
 pub(in super::super) fn log2<P: Precision>(x: f32) -> f32 {
-    // 1 / log(2), and what f32 lacks of it.
+    // 1 / log(2) as f32, and the remainder.
     log_scaled::<P>(x, [1.0, 0.0], [std::f32::consts::LOG2_E, 1.925_963e-8])
 }
 
 #[inline(always)]
 pub(in super::super) fn log10<P: Precision>(x: f32) -> f32 {
-    // log10(2) to 15 bits and the rest, 1 / log(10) and what f32 lacks of it.
+    // log10(2) to 15 bits, and the remainder; 1 / log(10) as f32, and the remainder.
     log_scaled::<P>(x, [0.301_025_4, 4.605_039e-6], [std::f32::consts::LOG10_E, -1.010_305e-8])
 }
 
-/// `log(1 + y + low)`, or `log(x)` and as many times `log(2)` more where `x` is large; `y` is above -1.
+/// `log(1 + y + low)` for `y > -1`, or `log(x) + more log(2)` if `x` is large.
 #[inline(always)]
 fn log_above<P: Precision>(y: f32, low: f32, large: bool, x: f32, more: i32) -> f32 {
     let (m, k) = split(pick(large, x, 1.0 + y));
-    // 2^-k y + (2^-k - 1), and what the sum loses.
+    // 2^-k y + (2^-k - 1), and the rounding error of this sum.
     let scale = power_of_two(0u32.wrapping_sub(k as u32));
     let less = scale - 1.0;
     let f = mac::<P>(y, scale, less);
@@ -73,7 +73,7 @@ pub(in super::super) fn log1p<P: Precision>(x: f32) -> f32 {
     pick(x.abs() < 1e-8, x, log)
 }
 
-/// From here on, `asinh(x)` and `acosh(x)` are `log(2x)`.
+/// Above this limit `asinh(x)` and `acosh(x)` are `log(2x)`.
 const LARGE: f32 = 4096.0;
 
 /// `log1p(x + x^2 / (1 + sqrt(1 + x^2)))`.
@@ -84,7 +84,7 @@ pub(in super::super) fn asinh<P: Precision>(x: f32) -> f32 {
     let rest = magnitude * magnitude / (1.0 + root);
     let y = magnitude + rest;
     let log = log_above::<P>(y, rest - (y - magnitude), magnitude > LARGE, magnitude, 1);
-    // The end, and NaN.
+    // Infinity and NaN.
     let log = pick(magnitude < f32::INFINITY, log, magnitude);
     flipped(log, sign_of(x))
 }
@@ -100,16 +100,16 @@ pub(in super::super) fn acosh<P: Precision>(x: f32) -> f32 {
     pick(x >= 1.0, log, f32::NAN + x)
 }
 
-/// Half the logarithm of `(1 + x) / (1 - x) = 2^k (1 + s) / (1 - s)`, where `s` is `x` for small `x`.
+/// Half the logarithm of `(1 + x) / (1 - x) = 2^k (1 + s) / (1 - s)`. For small `x`, `s` is `x`.
 #[inline(always)]
 pub(in super::super) fn atanh<P: Precision>(x: f32) -> f32 {
     let magnitude = x.abs();
     let (above, below) = (1.0 + magnitude, 1.0 - magnitude);
-    // About the exponent of the quotient, since the bits of a number are nearly its logarithm. It is rounded
-    // down, and s hardly below 0, so that the two terms do not cancel.
+    // About the exponent of the quotient, because the bits of a number are nearly its logarithm. It is rounded down, so
+    // that s is hardly below 0 and the two terms do not cancel.
     let k = (above.to_bits().wrapping_sub(below.to_bits()).wrapping_add(1 << 18) as i32) >> 23;
     let n = power_of_two(k as u32);
-    // One rounding where the difference cancels: near 1, 1 - x is exact.
+    // The difference cancels, so each form rounds once; near 1, 1 - x is exact.
     let near = mac::<P>(n, magnitude, 1.0 - n) + magnitude;
     let far = mac::<P>(-n, below, above);
     let s = pick(magnitude < 0.5, near, far) / mac::<P>(n, below, above);

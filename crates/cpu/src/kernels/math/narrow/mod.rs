@@ -1,7 +1,7 @@
-//! Functions that are computed in f32 itself, twice as many at a time as in f64: within 2 ulp, where the others
-//! round once.
+//! Functions that are computed in f32, with twice the lanes of f64. Their errors are within 2 ulp; the functions in f64
+//! round once to f32.
 //!
-//! What must be exact is exact without fused products too, so that all instruction sets keep the bound.
+//! Steps that must be exact are exact without FMA, too, so all instruction sets keep the error bound.
 
 pub(super) mod arc;
 pub(super) mod exp;
@@ -12,13 +12,13 @@ pub(super) mod trig;
 use super::bits::pick;
 use super::tables::Precision;
 
-/// Adding it rounds a number below 2^22 to an integer, ties to even, and leaves the integer in the low bits.
+/// Adding this rounds a number below 2^22 to an integer, ties to even. The integer is then in the low bits.
 const ROUND: f32 = 12_582_912.0;
 
 const SIGN: u32 = 1 << 31;
 const ONE: u32 = 0x7F << 23;
 
-/// `a * b + c`, in one rounding where that is fast, else in two.
+/// `a * b + c`, with one rounding where FMA is fast, else with two.
 #[inline(always)]
 fn mac<P: Precision>(a: f32, b: f32, c: f32) -> f32 {
     if P::FUSED { a.mul_add(b, c) } else { a * b + c }
@@ -42,7 +42,7 @@ fn sign_of(x: f32) -> u32 {
     x.to_bits() & SIGN
 }
 
-/// `x` with its sign flipped where the bit is set.
+/// `x` with its sign flipped if the sign bit of `sign` is set.
 #[inline(always)]
 fn flipped(x: f32, sign: u32) -> f32 {
     f32::from_bits(x.to_bits() ^ sign)
@@ -57,13 +57,13 @@ fn power_of_two(n: u32) -> f32 {
 /// `(m, k)` with `x = m * 2^k` and `m` between `sqrt(1/2)` and `sqrt(2)`, for positive normal `x`.
 #[inline(always)]
 fn split(x: f32) -> (f32, i32) {
-    // The bits of sqrt(1/2), so that the quotient's exponent is that of the nearest power of two.
+    // The bits of sqrt(1/2). After their subtraction the exponent is that of the nearest power of two.
     const ROOT: u32 = 0x3F35_04F3;
     let moved = x.to_bits().wrapping_sub(ROOT);
     (f32::from_bits((moved & 0x007F_FFFF).wrapping_add(ROOT)), (moved as i32) >> 23)
 }
 
-/// The same for positive subnormal numbers too.
+/// As [`split`], also for positive subnormal numbers.
 #[inline(always)]
 fn split_any(x: f32) -> (f32, i32) {
     let small = x < f32::MIN_POSITIVE;

@@ -5,19 +5,19 @@ use super::super::power::{LARGE, power_single};
 use super::super::tables::{Precision, narrow};
 use super::{SIGN, flipped, mac, poly, sign_of};
 
-/// A polynomial gives the inverse root of the mantissa, and a step of Newton's improves it without a division.
+/// A polynomial gives the inverse cube root of the mantissa. One correction step improves the root without a division.
 #[inline(always)]
 pub(in super::super) fn cbrt<P: Precision>(x: f32) -> f32 {
     let magnitude = x.abs();
     let small = magnitude < f32::MIN_POSITIVE;
     // 2^24 is the cube of 2^8.
     let bits = pick(small, magnitude * 16_777_216.0, magnitude).to_bits();
-    // 3 * third + rest is the exponent, and more than 0.
+    // `3 * third + rest` is the exponent with a positive bias.
     let exponent = (bits >> 23) + 3 * 43 - 127;
     let third = (exponent * 21846) >> 16;
     let rest = exponent - 3 * third;
     let mantissa = bits & 0x007F_FFFF | 0x7F << 23;
-    // The mantissa with what the third of the exponent leaves.
+    // The mantissa times 2^`rest`.
     let m = f32::from_bits(mantissa + (rest << 23));
     let factor = pick(rest == 1, 0.793_700_5, 1.0);
     let factor = pick(rest == 2, 0.629_960_5, factor);
@@ -30,7 +30,8 @@ pub(in super::super) fn cbrt<P: Precision>(x: f32) -> f32 {
     flipped(pick(ends, magnitude, root * power), sign_of(x))
 }
 
-/// `x^y`, with the special values of C99, from a power in f64: what is exact in f32 is computed exactly.
+/// `x^y`, with the special values of C99. The power is computed in f64, so results that f32 represents exactly are
+/// exact.
 #[inline(always)]
 pub(in super::super) fn pow<P: Precision>(x: f32, y: f32) -> f32 {
     let magnitude = x.abs();
@@ -41,7 +42,7 @@ pub(in super::super) fn pow<P: Precision>(x: f32, y: f32) -> f32 {
     let upwards = y > 0.0;
     let power = pick(magnitude == 0.0, pick(upwards, 0.0, f32::INFINITY), power);
     let power = pick(magnitude == f32::INFINITY, pick(upwards, f32::INFINITY, 0.0), power);
-    // From 2^23 on every number is an integer, from 2^24 on an even one.
+    // From 2^23 on every number is an integer, and from 2^24 on an even one.
     let size = y.abs();
     let whole = size + 8_388_608.0;
     let fits = size < 8_388_608.0;

@@ -5,7 +5,7 @@ use super::super::tables::{Precision, narrow};
 use super::super::trig::reduce_single;
 use super::{flipped, mac, poly, sign_of};
 
-/// The quadrants are taken off in f64; what is left, in two parts, is less than an eighth of a turn.
+/// The argument is reduced in f64. The remainder, in two parts, is at most an eighth of a turn.
 #[inline(always)]
 pub(in super::super) fn near_tan<P: Precision>(x: f32) -> f32 {
     let (rest, quadrants) = reduce_single::<P>(f64::from(x.abs()));

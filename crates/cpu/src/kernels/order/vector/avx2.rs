@@ -1,4 +1,4 @@
-//! 256 bits.
+//! AVX2: registers of 256 bits.
 
 use std::arch::x86_64::*;
 
@@ -12,7 +12,7 @@ pub(in super::super) struct Half32(__m256i);
 #[derive(Clone, Copy)]
 pub(in super::super) struct Half64(__m256i);
 
-/// For each set of `lanes` lanes, the parts of 32 bits of a vector with the lanes of the set first.
+/// For each set of `lanes` lanes, the permutation of 32-bit parts that moves the lanes of the set to the front.
 const fn orders<const SETS: usize>(lanes: usize) -> [[u32; 8]; SETS] {
     let parts = 8 / lanes;
     let mut orders = [[0; 8]; SETS];
@@ -46,7 +46,7 @@ const fn orders<const SETS: usize>(lanes: usize) -> [[u32; 8]; SETS] {
 static ORDERS_32: [[u32; 8]; 256] = orders(8);
 static ORDERS_64: [[u32; 8]; 16] = orders(4);
 
-/// The parts of 32 bits of a vector of `lanes` lanes with each lane's key where that of lane `i ^ distance` was.
+/// The permutation of 32-bit parts that gives each of `lanes` lanes the key of lane `i ^ distance`.
 const fn swapped(lanes: usize, distance: usize) -> [u32; 8] {
     let parts = 8 / lanes;
     let mut order = [0; 8];
@@ -58,7 +58,7 @@ const fn swapped(lanes: usize, distance: usize) -> [u32; 8] {
     order
 }
 
-/// All bits in the lanes whose number has the bit.
+/// A mask with all bits set in the lanes whose number has `bit`.
 const fn having(lanes: usize, bit: usize) -> [u32; 8] {
     let mut mask = [0; 8];
     let mut part = 0;
@@ -71,14 +71,14 @@ const fn having(lanes: usize, bit: usize) -> [u32; 8] {
     mask
 }
 
-/// The lesser keys of 64 bits, for which there is no instruction.
+/// The smaller 64-bit keys, for which AVX2 has no instruction.
 #[inline(always)]
 unsafe fn lesser_64(a: __m256i, b: __m256i) -> __m256i {
     // SAFETY: the processor has the instructions.
     unsafe { _mm256_blendv_epi8(a, b, Half64(a).above(Half64(b))) }
 }
 
-/// The greater keys of 64 bits.
+/// The greater 64-bit keys.
 #[inline(always)]
 unsafe fn greater_64(a: __m256i, b: __m256i) -> __m256i {
     // SAFETY: the processor has the instructions.
@@ -92,18 +92,18 @@ macro_rules! half {
         $float:ident, $min:ident, $max:ident
     ) => {
         impl $name {
-            /// All bits in the lanes where `self` is greater.
+            /// A mask with all bits set in the lanes where `self` is greater.
             #[inline(always)]
             unsafe fn above(self, other: Self) -> __m256i {
-                // SAFETY: the processor has the instructions. Without their sign, signed numbers are in order as
-                // unsigned ones are.
+                // SAFETY: the processor has the instructions. With flipped sign bits, unsigned numbers compare as
+                // signed ones.
                 unsafe {
                     let sign = $set(<$signed>::MIN);
                     $above(_mm256_xor_si256(self.0, sign), _mm256_xor_si256(other.0, sign))
                 }
             }
 
-            /// All bits in the first `count` lanes.
+            /// A mask with all bits set in the first `count` lanes.
             #[inline(always)]
             unsafe fn first(count: usize) -> __m256i {
                 const NUMBERS: [$signed; $count] = {
@@ -127,19 +127,19 @@ macro_rules! half {
 
             #[inline(always)]
             unsafe fn splat(key: $key) -> Self {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 $name(unsafe { $set(key as $signed) })
             }
 
             #[inline(always)]
             unsafe fn load(from: *const $key) -> Self {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 $name(unsafe { _mm256_loadu_si256(from.cast()) })
             }
 
             #[inline(always)]
             unsafe fn load_part(from: *const $key, count: usize, rest: Self) -> Self {
-                // SAFETY: the caller's promise; other lanes are not read.
+                // SAFETY: the caller guarantees it; other lanes are not read.
                 unsafe {
                     let first = Self::first(count);
                     $name(_mm256_blendv_epi8(rest.0, $mask_load(from.cast(), first), first))
@@ -148,25 +148,25 @@ macro_rules! half {
 
             #[inline(always)]
             unsafe fn store_part(self, to: *mut $key, count: usize) {
-                // SAFETY: the caller's promise; other lanes are not written.
+                // SAFETY: the caller guarantees it; other lanes are not written.
                 unsafe { $mask_store(to.cast(), Self::first(count), self.0) };
             }
 
             #[inline(always)]
             unsafe fn min(self, other: Self) -> Self {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 $name(unsafe { $min(self.0, other.0) })
             }
 
             #[inline(always)]
             unsafe fn max(self, other: Self) -> Self {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 $name(unsafe { $max(self.0, other.0) })
             }
 
             #[inline(always)]
             unsafe fn across<const DISTANCE: usize>(self) -> Self {
-                // SAFETY: the caller's promise; an array of 32 bytes is read.
+                // SAFETY: the caller guarantees it; an array of 32 bytes is read.
                 unsafe {
                     let order = const { swapped($count, DISTANCE) };
                     $name(_mm256_permutevar8x32_epi32(self.0, _mm256_loadu_si256(order.as_ptr().cast())))
@@ -175,7 +175,7 @@ macro_rules! half {
 
             #[inline(always)]
             unsafe fn choose<const BIT: usize>(unset: Self, set: Self) -> Self {
-                // SAFETY: the caller's promise; an array of 32 bytes is read.
+                // SAFETY: the caller guarantees it; an array of 32 bytes is read.
                 unsafe {
                     let mask = const { having($count, BIT) };
                     $name(_mm256_blendv_epi8(unset.0, set.0, _mm256_loadu_si256(mask.as_ptr().cast())))
@@ -184,7 +184,7 @@ macro_rules! half {
 
             #[inline(always)]
             unsafe fn interleave(self, other: Self) -> (Self, Self) {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 unsafe {
                     let (low, high) = ($low(self.0, other.0), $high(self.0, other.0));
                     let first = _mm256_permute2x128_si256::<0x20>(low, high);
@@ -194,7 +194,7 @@ macro_rules! half {
 
             #[inline(always)]
             unsafe fn split(self, pivot: Self, left: *mut $key, right: *mut $key) -> usize {
-                // SAFETY: the caller's promise: two whole vectors may be written; an array of 32 bytes is read.
+                // SAFETY: the caller guarantees that two whole vectors may be written. An array of 32 bytes is read.
                 unsafe {
                     let above = $bits($float(self.above(pivot))) as usize;
                     let low = !above & ((1 << $count) - 1);
@@ -215,7 +215,7 @@ macro_rules! half {
                 right: *mut $key,
             ) -> usize {
                 let (mut keys, mut pivots) = ([0; $count], [0; $count]);
-                // SAFETY: the caller's promise: there is room for as many keys as there are.
+                // SAFETY: the caller guarantees room for `count` keys.
                 unsafe {
                     self.store(keys.as_mut_ptr());
                     pivot.store(pivots.as_mut_ptr());
@@ -235,7 +235,7 @@ macro_rules! half {
 
             #[inline(always)]
             unsafe fn store(self, to: *mut $key) {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 unsafe { _mm256_storeu_si256(to.cast(), self.0) };
             }
         }

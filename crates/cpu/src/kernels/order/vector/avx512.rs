@@ -1,4 +1,4 @@
-//! 512 bits.
+//! AVX-512: registers of 512 bits.
 
 use std::arch::x86_64::*;
 
@@ -12,7 +12,7 @@ pub(in super::super) struct Wide32(__m512i);
 #[derive(Clone, Copy)]
 pub(in super::super) struct Wide64(__m512i);
 
-/// The numbers of lanes, of the first operand and of the second one from `COUNT` on.
+/// Permutation indices: `(first + i) ^ distance` for lane `i`.
 const fn lanes<const COUNT: usize>(first: usize, distance: usize) -> [u32; COUNT] {
     let mut lanes = [0; COUNT];
     let mut lane = 0;
@@ -23,7 +23,7 @@ const fn lanes<const COUNT: usize>(first: usize, distance: usize) -> [u32; COUNT
     lanes
 }
 
-/// Lanes of two operands in turn, from the lane `first` on.
+/// Permutation indices that interleave the lanes of two operands, from lane `first` of each on.
 const fn turns<const COUNT: usize>(first: usize) -> [u32; COUNT] {
     let mut lanes = [0; COUNT];
     let mut lane = 0;
@@ -34,7 +34,7 @@ const fn turns<const COUNT: usize>(first: usize) -> [u32; COUNT] {
     lanes
 }
 
-/// A bit for each of the first 16 numbers that has `bit`.
+/// A mask of the numbers below 16 that have `bit`.
 const fn having(bit: usize) -> u16 {
     let (mut mask, mut lane) = (0, 0);
     while lane < 16 {
@@ -53,13 +53,13 @@ macro_rules! wide {
         $permute_two:ident, $compare:ident, $compress:ident
     ) => {
         impl $name {
-            /// The first `count` lanes.
+            /// A mask of the first `count` lanes.
             #[inline(always)]
             fn first(count: usize) -> $mask {
                 ((1u32 << count) - 1) as $mask
             }
 
-            /// As `Vector::split`, of the lanes in `low` and in `high`.
+            /// As `Vector::split`, for the lanes in the masks `low` and `high`.
             #[inline(always)]
             unsafe fn scatter(
                 self,
@@ -70,8 +70,8 @@ macro_rules! wide {
                 whole: bool,
             ) -> usize {
                 let (lows, highs) = (low.count_ones() as usize, high.count_ones() as usize);
-                // SAFETY: the caller's promise. Stores are of as many lanes as there are keys, or of a whole vector where
-                // there is room for one; the right side is written last, over what the left one has too much.
+                // SAFETY: the caller guarantees it. A store writes only the selected keys, or a whole vector where
+                // there is room for one. The right side is written last, over the excess of the left one.
                 unsafe {
                     let keys = $compress(low, self.0);
                     if whole {
@@ -92,43 +92,43 @@ macro_rules! wide {
 
             #[inline(always)]
             unsafe fn splat(key: $key) -> Self {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 $name(unsafe { $set(key as $signed) })
             }
 
             #[inline(always)]
             unsafe fn load(from: *const $key) -> Self {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 $name(unsafe { _mm512_loadu_si512(from.cast()) })
             }
 
             #[inline(always)]
             unsafe fn load_part(from: *const $key, count: usize, rest: Self) -> Self {
-                // SAFETY: the caller's promise; other lanes are not read.
+                // SAFETY: the caller guarantees it; other lanes are not read.
                 $name(unsafe { $maskz_load(rest.0, Self::first(count), from.cast()) })
             }
 
             #[inline(always)]
             unsafe fn store_part(self, to: *mut $key, count: usize) {
-                // SAFETY: the caller's promise; other lanes are not written.
+                // SAFETY: the caller guarantees it; other lanes are not written.
                 unsafe { $mask_store(to.cast(), Self::first(count), self.0) };
             }
 
             #[inline(always)]
             unsafe fn min(self, other: Self) -> Self {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 $name(unsafe { $min(self.0, other.0) })
             }
 
             #[inline(always)]
             unsafe fn max(self, other: Self) -> Self {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 $name(unsafe { $max(self.0, other.0) })
             }
 
             #[inline(always)]
             unsafe fn across<const DISTANCE: usize>(self) -> Self {
-                // SAFETY: the caller's promise; arrays of 64 bytes are read.
+                // SAFETY: the caller guarantees it; arrays of 64 bytes are read.
                 unsafe {
                     let order =
                         _mm512_loadu_si512(const { $lanes(lanes::<$count>(0, DISTANCE)) }.as_ptr().cast());
@@ -138,13 +138,13 @@ macro_rules! wide {
 
             #[inline(always)]
             unsafe fn choose<const BIT: usize>(unset: Self, set: Self) -> Self {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 $name(unsafe { $blend(const { having(BIT) as $mask }, unset.0, set.0) })
             }
 
             #[inline(always)]
             unsafe fn interleave(self, other: Self) -> (Self, Self) {
-                // SAFETY: the caller's promise; arrays of 64 bytes are read.
+                // SAFETY: the caller guarantees it; arrays of 64 bytes are read.
                 unsafe {
                     let low = _mm512_loadu_si512(const { $lanes(turns::<$count>(0)) }.as_ptr().cast());
                     let high =
@@ -155,7 +155,7 @@ macro_rules! wide {
 
             #[inline(always)]
             unsafe fn split(self, pivot: Self, left: *mut $key, right: *mut $key) -> usize {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 unsafe {
                     let low = $compare(self.0, pivot.0);
                     self.scatter(low, !low, left, right, true)
@@ -171,7 +171,7 @@ macro_rules! wide {
                 right: *mut $key,
             ) -> usize {
                 let valid = Self::first(count);
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 unsafe {
                     let low = $compare(self.0, pivot.0);
                     self.scatter(low & valid, !low & valid, left, right, false)
@@ -180,7 +180,7 @@ macro_rules! wide {
 
             #[inline(always)]
             unsafe fn store(self, to: *mut $key) {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees it.
                 unsafe { _mm512_storeu_si512(to.cast(), self.0) };
             }
         }

@@ -1,6 +1,6 @@
-//! Keys side by side in a register.
+//! Vector registers of sort keys.
 //!
-//! What works on them is generic, and is compiled where their instructions are switched on.
+//! Code over [`Vector`] is generic and inlined. It is compiled in functions that enable the instructions.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -15,41 +15,42 @@ pub(super) use {
 
 use super::quick::Narrow;
 
-/// As many keys as a register holds, a power of two.
+/// A register of keys. The number of keys is a power of two.
 ///
 /// # Safety
-/// Every function needs a processor that has the instructions of the type; pointers are to be good for what is read
-/// and written there.
+/// Every function requires a processor with the type's instructions. Pointers must be valid for the elements that are
+/// read or written.
 pub(super) trait Vector: Copy {
     /// An unsigned integer.
     type Key: Narrow;
-    /// How many there are.
+    /// The number of keys.
     const LANES: usize;
     /// The greatest key.
     const GREATEST: Self::Key;
 
-    /// The same key everywhere.
+    /// All lanes hold `key`.
     unsafe fn splat(key: Self::Key) -> Self;
-    /// All lanes.
+    /// Loads all lanes.
     unsafe fn load(from: *const Self::Key) -> Self;
-    /// The first `count` lanes, which alone are read; the others are those of `rest`.
+    /// Loads the first `count` lanes and reads no others. The other lanes are those of `rest`.
     unsafe fn load_part(from: *const Self::Key, count: usize, rest: Self) -> Self;
     /// Writes the first `count` lanes.
     unsafe fn store_part(self, to: *mut Self::Key, count: usize);
-    /// The lesser keys.
+    /// The smaller keys, lane by lane.
     unsafe fn min(self, other: Self) -> Self;
-    /// The greater keys.
+    /// The greater keys, lane by lane.
     unsafe fn max(self, other: Self) -> Self;
-    /// The key of lane `i ^ DISTANCE` in lane `i`.
+    /// Lane `i` gets the key of lane `i ^ DISTANCE`.
     unsafe fn across<const DISTANCE: usize>(self) -> Self;
-    /// The lanes of `set` where the number of the lane has the bit, the others of `unset`.
+    /// The lanes of `set` whose number has the bit, and the others of `unset`.
     unsafe fn choose<const BIT: usize>(unset: Self, set: Self) -> Self;
-    /// The lanes of both in turn: the first halves, and the second ones.
+    /// The interleaved lanes of both: of the first halves, and of the second halves.
     unsafe fn interleave(self, other: Self) -> (Self, Self);
-    /// Writes the keys up to `pivot` from `left` on, and the others so that they end before `right`. There is room for
-    /// two vectors between them, of which what was not written may hold anything. Returns how many went to the left.
+    /// Writes the keys up to `pivot` from `left` on, and the others so that they end before `right`. Between the two
+    /// there is room for two vectors, and the unused part of it may be overwritten. Returns the number of keys on the
+    /// left.
     unsafe fn split(self, pivot: Self, left: *mut Self::Key, right: *mut Self::Key) -> usize;
-    /// As `split` for the first `count` lanes, with room for those only.
+    /// As `split` for the first `count` lanes, with room for these only.
     unsafe fn split_part(
         self,
         count: usize,
@@ -57,6 +58,6 @@ pub(super) trait Vector: Copy {
         left: *mut Self::Key,
         right: *mut Self::Key,
     ) -> usize;
-    /// All lanes.
+    /// Stores all lanes.
     unsafe fn store(self, to: *mut Self::Key);
 }
