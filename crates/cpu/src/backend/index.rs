@@ -122,7 +122,7 @@ impl Run<'_> {
                     room.convert(unsafe { wide.view() }, dtype, out, par);
                     return Ok(());
                 }
-                // The updates' random reads from memory cost far more than keeping the result in the caches.
+                // The updates read the result again, which takes far longer from memory than from the caches.
                 out.stay_near();
                 room.convert(x, dtype, out, par);
             }

@@ -44,7 +44,7 @@ fn stays(op: &Op, operand: DType, result: DType) -> bool {
 }
 
 /// The most bytes that [`run_into`](super::run_into) allocates at once beside operands and results, with the
-/// parallelism that [`parallel`] chooses. An op that fails allocates none.
+/// parallelism that [`parallel`] chooses. An op that the backend refuses allocates none.
 ///
 /// The function runs the op without its kernels, and so counts exactly what a run allocates. Not counted are heap
 /// allocations of kernels that do not grow with the number of elements, or grow far more slowly:
