@@ -12,11 +12,11 @@ use crate::par::{Par, breathe};
 /// The most pieces.
 const MOST: usize = 32;
 
-/// The bytes of all pieces from which on there are fewer.
+/// The bytes that all pieces together may have for any result.
 const BYTES: usize = 16 << 20;
 
 /// The number of pieces of `piece` bytes for `tasks` tasks with a result of `result` bytes. Together they take at most
-/// an eighth of the result or `BYTES`, but two pieces are always allowed.
+/// [`BYTES`] or an eighth of the result, whichever is more; but two pieces are always allowed.
 pub(crate) fn count(tasks: usize, piece: usize, result: usize, par: Par) -> usize {
     let few = if par == Par::Serial { 1 } else { tasks.min(MOST) };
     (BYTES.max(result / 8) / piece.max(1)).max(2).min(few)
