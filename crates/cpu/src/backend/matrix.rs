@@ -97,7 +97,7 @@ fn overwritten(task: Task) -> Option<usize> {
     }
 }
 
-/// The operand in whose memory the result of a task may lie.
+/// The operand in whose memory the result of a task may be stored.
 pub(super) fn place_of(task: Task, operands: &[&TensorType], output: &TensorType) -> Option<usize> {
     let dtype = output.dtype;
     overwritten(task).filter(|&index| operands[index].dtype == dtype && working(dtype) == dtype)

@@ -284,10 +284,10 @@ fn all_to_system(blocks: Vec<Idle>) {
 unsafe fn to_system(start: NonNull<u8>, room: usize) {
     count::let_go(room);
     if cfg!(unix) && room >= MAPPED {
-        // SAFETY: as the caller says, and `ask` maps such rooms.
+        // SAFETY: as the caller says, and `ask` maps blocks of this size.
         unsafe { unmap(start, room) };
     } else {
-        // SAFETY: as the caller says, and `ask` allocates such rooms by this layout.
+        // SAFETY: as the caller says, and `ask` allocates blocks of this size with this layout.
         unsafe { dealloc(start.as_ptr(), layout(room)) };
     }
 }
