@@ -105,7 +105,7 @@ pub(crate) struct ViewMut<'a> {
     bytes: PhantomData<&'a mut [MaybeUninit<u8>]>,
 }
 
-// SAFETY: the owner of the view is the only writer; `fill` and `chunks` give disjoint parts to threads.
+// SAFETY: the owner of the view is the only writer; `fill` gives disjoint parts to threads.
 unsafe impl Send for ViewMut<'_> {}
 // SAFETY: only the unsafe `part` writes through a shared view, and `overwrites` is set before the view is shared.
 unsafe impl Sync for ViewMut<'_> {}
