@@ -62,7 +62,7 @@ fn clamped<I: Integer>(index: I, size: usize) -> usize {
     nearest(index, size).0
 }
 
-/// `x` seen as `[outer][size][inner]`; `taken` indices select entries of the middle axis.
+/// `x` seen as `[outer][size][inner]`; indices select entries of the middle axis.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Along {
     outer: usize,
