@@ -1,4 +1,4 @@
-//! Compiled functions: chains of element-wise ops in tiles, rows in the caches, and loops.
+//! Compiled functions: chains of elementwise ops, row-block fusion, and loops.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use defn::{Expr, Tensor, jit, while_};
@@ -51,7 +51,7 @@ const TRIPS: i32 = 1000;
 
 fn loops(c: &mut Criterion) {
     let zero = Tensor::scalar(0i32).expect("there is memory for a number");
-    // A scalar, whose steps run in registers, and arrays in the first caches and in the second.
+    // A scalar, whose steps run in registers, and arrays that fit the first-level and the second-level cache.
     for n in [1, 1 << 10, 1 << 16] {
         let x = uniform(&[n]);
         let walk = jit(|(start, x): (Expr, Expr)| {

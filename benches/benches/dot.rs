@@ -5,14 +5,14 @@ use defn::{DType, Tensor};
 use defn_benches::{Case, SIDES, time, uniform};
 use ndarray::{Array3, ArrayView1, Axis, Ix1, Ix3};
 
-/// Sides of matrices: a few vectors, in the first caches, three of them in the last cache, and in none.
+/// Sides of matrices: a few vectors; in the first-level caches; three matrices in the last cache; in no cache.
 const MATRICES: [usize; 4] = [4, 128, 1024, 2048];
 
-/// What matrixmultiply gives for matrices that lie row by row.
+/// The product of row-major matrices by matrixmultiply.
 fn multiplied(a: &[f32], b: &[f32], n: usize) -> Vec<f32> {
     let mut out = vec![0f32; n * n];
     let step = n as isize;
-    // SAFETY: each of the three has `n` rows of `n` elements, and nobody else has the last.
+    // SAFETY: each of the three has `n` rows of `n` elements, and no other code uses the last.
     unsafe {
         let (a, b, out) = (a.as_ptr(), b.as_ptr(), out.as_mut_ptr());
         matrixmultiply::sgemm(n, n, n, 1.0, a, step, 1, b, step, 1, 0.0, out, step, 1);
@@ -25,7 +25,7 @@ fn matrices(c: &mut Criterion) {
         let (a, b) = (uniform(&[n, n]), uniform(&[n, n]));
         let rows = |x: &defn_benches::Input| x.array.as_slice().expect("contiguous").to_vec();
         let (x, y) = (rows(&a), rows(&b));
-        // A multiplication and an addition each.
+        // One multiplication and one addition each.
         time(c, Case::computes("dot/f32/matrices", n, 2 * n * n * n), || a.tensor.dot(&b.tensor))
             .within(1e-5)
             .beside("matrixmultiply", || multiplied(&x, &y, n))

@@ -1,4 +1,4 @@
-//! One op at a time, element by element: tiny, in the cache, and in memory.
+//! Single elementwise ops: tiny, in the cache, and in memory.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use defn_benches::{Case, SIZES, time, uniform};

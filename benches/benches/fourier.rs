@@ -1,4 +1,4 @@
-//! Fourier transforms: of many rows beside rustfft's, and one there and back, which is what was given.
+//! Fourier transforms: of many rows compared with rustfft, and a transform with its inverse, which restores the input.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use defn::FftLength;

@@ -1,11 +1,11 @@
-//! Reads and writes at positions that look random, and scans.
+//! Gathers and scatters at pseudo-random positions, and scans.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use defn::{Axes, Tensor};
 use defn_benches::{CACHED, Case, MEMORY, SIZES, TINY, time, uniform};
 use ndarray::{Axis, Ix1};
 
-/// As many positions below `size`, for either side.
+/// `count` positions below `size`, for defn and for the rival.
 fn positions(count: usize, size: usize) -> (Tensor, Vec<usize>) {
     let places: Vec<usize> =
         uniform(&[count]).array.iter().map(|x| ((x * size as f32) as usize).min(size - 1)).collect();

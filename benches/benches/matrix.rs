@@ -1,6 +1,6 @@
-//! Factorizations of one matrix, and of many small ones, beside faer's.
+//! Factorizations of one matrix, and of many small ones, compared with faer.
 //!
-//! Where signs are free, what is compared is the product of the factors, which both compute.
+//! If signs are not unique, the product of the factors is compared, which both compute.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use defn::Tensor;
@@ -10,10 +10,10 @@ use faer::linalg::solvers::Solve;
 use faer::{Mat, MatRef, Side};
 use ndarray::{Array3, Axis, Ix3};
 
-/// How many matrices, and how many rows each has.
+/// The number of matrices, and the number of rows of each.
 type Sizes = (usize, usize);
 
-/// A few vectors, in the first caches, in the second, many small ones; of those whose work allows it a larger one.
+/// A few vectors, in the first-level caches, in the second, many small ones; a larger one if the work permits.
 const SIZES: [Sizes; 5] = [(1, 8), (1, 64), (1, 256), (4096, 8), (1, 1024)];
 
 /// Symmetric positive definite matrices.
@@ -29,7 +29,7 @@ fn definite((count, n): Sizes) -> Input {
     Input { tensor, array: array.into_dyn() }
 }
 
-/// Every matrix by itself.
+/// Factorizes each matrix.
 fn each(x: &Input, factor: impl Fn(MatRef<'_, f32>) -> Mat<f32>) -> Array3<f32> {
     let [count, n, _] = x.array.shape() else { panic!("not matrices") };
     let mut out = Array3::zeros((*count, *n, *n));

@@ -1,4 +1,4 @@
-//! Sorting one row, and many, as they lie and across.
+//! Sorting one row, many rows, and along another axis.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use defn::Direction;

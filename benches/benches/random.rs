@@ -1,4 +1,4 @@
-//! Numbers of [0, 1) from a key, beside a plain loop over the same generator.
+//! Random numbers in [0, 1) from a key, compared with a plain loop over the same generator.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use defn::Shape;

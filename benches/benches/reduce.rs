@@ -1,4 +1,4 @@
-//! Folds of all elements, of rows and of columns.
+//! Reductions of all elements, of rows and of columns.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use defn::Axes;

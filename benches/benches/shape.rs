@@ -1,4 +1,4 @@
-//! What moves elements: transposing, joining, cutting and repeating.
+//! Ops that move elements: transposition, concatenation, slices and repetition.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use defn::{Axes, Tensor};

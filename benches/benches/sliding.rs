@@ -18,7 +18,7 @@ fn windows(c: &mut Criterion) {
             };
             let case = Case::moves(group, format!("{n}x{n}"), n * n);
             let timed = time(c, case, || x.tensor.window_max(&window, &options));
-            // The rival looks at each element of each window.
+            // The rival reads each element of each window.
             if n * n * size * size <= 1 << 28 {
                 timed.beside("ndarray", rival).done();
             } else {
@@ -28,7 +28,7 @@ fn windows(c: &mut Criterion) {
     }
 }
 
-/// Rows of what lies under the kernel, times the kernel.
+/// Convolution by im2col: rows of the elements under the kernel, times the kernel.
 fn convolve(x: &ArrayD<f32>, kernel: &ArrayD<f32>) -> Array2<f32> {
     let (sizes, extents) = (x.shape(), kernel.shape());
     let (rows, columns) = (sizes[2] - extents[2] + 1, sizes[3] - extents[3] + 1);

@@ -1,7 +1,7 @@
-//! What the benchmarks share: numbers to compute with, and the comparison without which a time means nothing.
+//! Shared by the benchmarks: inputs, and the check of results, without which a time means nothing.
 //!
-//! Each family of kernels is timed with a size that is tiny, one that lies in the first caches, and one that lies in
-//! none: of the last, a run moves [`MEMORY`] elements or more, where the work of a run does not forbid it.
+//! Each family of kernels is timed with a tiny size, one that fits the first-level caches, and one that fits no cache:
+//! in the last case a run moves [`MEMORY`] elements or more, unless the work of a run would take too long.
 
 use std::fmt::Debug;
 
@@ -11,19 +11,19 @@ use defn::{DType, Tensor};
 use faer::{Mat, MatRef};
 use ndarray::{Array, ArrayD, ArrayView2, Dimension, IxDyn};
 
-/// Elements that cost nothing beside the call.
+/// A number of elements whose cost is negligible compared with the call.
 pub const TINY: usize = 8;
 
-/// Elements of 4 bytes that lie in the first caches of a processor or two.
+/// A number of 4-byte elements that fits the first-level caches of one or two processors.
 pub const CACHED: usize = 1 << 16;
 
-/// Elements of 4 bytes that lie in no cache.
+/// A number of 4-byte elements that fits no cache.
 pub const MEMORY: usize = 1 << 24;
 
-/// The sizes of what is done element by element.
+/// The sizes for elementwise ops.
 pub const SIZES: [usize; 3] = [TINY, CACHED, MEMORY];
 
-/// The sides of matrices with as many elements, about.
+/// The sides of square matrices with about as many elements.
 pub const SIDES: [usize; 3] = [4, 256, 4096];
 
 /// The same numbers as a tensor and as the rival's array.
@@ -36,7 +36,7 @@ pub struct Input {
 }
 
 impl Input {
-    /// The sizes and the elements of a matrix, row by row.
+    /// The array as a matrix.
     ///
     /// # Panics
     /// Where there are not two axes.
@@ -44,7 +44,7 @@ impl Input {
         self.array.view().into_dimensionality().expect("a matrix")
     }
 
-    /// The matrix as faer sees it, where it lies.
+    /// The matrix as a view for faer, without a copy.
     ///
     /// # Panics
     /// Where there are not two axes.
@@ -54,7 +54,7 @@ impl Input {
     }
 }
 
-/// Numbers from 0 up to 1 that look random and are the same in every run.
+/// Pseudo-random numbers in [0, 1), the same in every run.
 ///
 /// # Panics
 /// When there is no memory for them.
@@ -77,7 +77,7 @@ pub fn uniform(sizes: &[usize]) -> Input {
 
 /// A result whose numbers can be compared with another's, row by row.
 pub trait Numbers {
-    /// All of them.
+    /// All numbers.
     fn numbers(&self) -> Vec<f64>;
 }
 
@@ -106,30 +106,30 @@ impl<T: Copy + Into<f64>> Numbers for Mat<T> {
     }
 }
 
-/// What a benchmark of one size is called, and what it moves or computes.
+/// The name of a benchmark of one size, and its throughput.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The benchmark's group.
     pub group: &'static str,
-    /// The size, as it prints.
+    /// The size, as printed.
     pub size: String,
-    /// What one run moves or computes.
+    /// The bytes moved or the operations computed by one run.
     pub throughput: Throughput,
 }
 
 impl Case {
-    /// One that moves `count` elements of 4 bytes.
+    /// A case that moves `count` elements of 4 bytes.
     pub fn moves(group: &'static str, size: impl ToString, count: usize) -> Case {
         Case { group, size: size.to_string(), throughput: Throughput::Bytes(4 * count as u64) }
     }
 
-    /// One that computes `count` elements, or does as many operations.
+    /// A case that computes `count` elements or operations.
     pub fn computes(group: &'static str, size: impl ToString, count: usize) -> Case {
         Case { group, size: size.to_string(), throughput: Throughput::Elements(count as u64) }
     }
 }
 
-/// One case, timed by several: the numbers of each are those of defn.
+/// One case, timed for defn and its rivals, whose results must agree with defn's.
 pub struct Comparison<'a> {
     group: BenchmarkGroup<'a, WallTime>,
     case: Case,
@@ -157,16 +157,16 @@ pub fn time<'a>(c: &'a mut Criterion, case: Case, ours: impl Fn() -> defn::Resul
 }
 
 impl Comparison<'_> {
-    /// What results may differ by, relative to the largest number; nothing at first.
+    /// Sets the tolerance relative to the largest number; the default is 0.
     #[must_use]
     pub fn within(self, tolerance: f64) -> Self {
         Comparison { tolerance, ..self }
     }
 
-    /// Holds what defn gave against what is known to be right.
+    /// Compares defn's result with a known one.
     ///
     /// # Panics
-    /// When it is not.
+    /// When they differ.
     #[must_use]
     pub fn gives(self, want: &impl Numbers) -> Self {
         let want = want.numbers();
@@ -179,10 +179,10 @@ impl Comparison<'_> {
         self
     }
 
-    /// Times a rival, after it has given the same numbers.
+    /// Times a rival after comparing its result with defn's.
     ///
     /// # Panics
-    /// When it has not.
+    /// When they differ.
     #[must_use]
     pub fn beside<R: Numbers>(self, name: &str, rival: impl Fn() -> R) -> Self {
         let mut this = self.gives(&rival());
@@ -190,7 +190,7 @@ impl Comparison<'_> {
         this
     }
 
-    /// Nobody else is timed.
+    /// Ends the comparison.
     pub fn done(self) {
         self.group.finish();
     }

@@ -1,4 +1,4 @@
-//! The backend: one op at a time, on buffers.
+//! The backend runs single ops on buffers.
 
 mod folding;
 mod followed;
@@ -46,12 +46,12 @@ pub struct CpuBackend(());
 /// Bytes of operands and results up to which an op stays on the caller's thread: waking another takes longer.
 const SMALL: usize = 32 << 10;
 
-/// Where what reads and writes elements of these types runs.
+/// The parallelism of an op that reads and writes elements of these types.
 pub(crate) fn parallel<'t>(types: impl Iterator<Item = &'t TensorType>) -> Par {
     parallel_over(types.map(TensorType::byte_size).sum())
 }
 
-/// Where what reads and writes so many bytes runs.
+/// The parallelism of an op that reads and writes `bytes` bytes.
 fn parallel_over(bytes: usize) -> Par {
     if bytes <= SMALL { Par::Serial } else { Par::Pool }
 }
@@ -61,23 +61,23 @@ pub fn cpu_backend() -> Arc<dyn Backend> {
     the_backend().clone()
 }
 
-/// The same, lent.
+/// The same backend, borrowed.
 pub(crate) fn the_backend() -> &'static Arc<dyn Backend> {
     static BACKEND: OnceLock<Arc<dyn Backend>> = OnceLock::new();
     BACKEND.get_or_init(|| Arc::new(crate::stack::known(CpuBackend(()))))
 }
 
-/// Runs an op on operands, into memory that somebody has chosen for its results; one that takes long calls `poll` now
-/// and then. Whatever [`Backend::run`] runs is run here, to the same bits. `over` says in which operand's place the only
-/// result lies, one of those that [`may_overwrite`] names; other memory of operands and results does not overlap, but
-/// that several of those that [`may_overwrite`] names may lie in that place.
+/// Runs an op on operands and writes its results to memory that the caller has chosen. A long op calls `poll` from time
+/// to time. Every op that [`Backend::run`] runs is run here, with the same bits. `over` is the operand in whose memory
+/// the only result is written, one of those that [`may_overwrite`] returns. Apart from this, operands and results do
+/// not overlap; but several operands that [`may_overwrite`] returns may be stored in that same memory.
 ///
 /// # Errors
-/// As [`Backend::run`]; what the results hold is unknown then. Positions out of range, and integers that have no
-/// quotient or power or are no number of bits to shift by, are errors where they are `checked`.
+/// As [`Backend::run`]; the contents of the results are unspecified then. If `checked`, positions out of range are
+/// errors, and so are integers that have no quotient or power or are no valid number of bits to shift by.
 ///
 /// # Panics
-/// When the op does not write in the place of the operand `over`.
+/// When the op cannot write its result in the memory of the operand `over`.
 pub(crate) fn run_into(
     op: &Op,
     operands: &[View<'_>],
@@ -109,7 +109,8 @@ impl CpuBackend {
         interruptible(|| self.dispatch(op, run, poll))
     }
 
-    /// Runs one op; one that takes long calls `poll` now and then. Results in memory that was given are no buffers.
+    /// Runs one op. A long op calls `poll` from time to time. Results in memory of the caller are not returned as
+    /// buffers.
     fn dispatch(&self, op: &Op, run: Run<'_>, poll: Poll<'_>) -> Result<Buffers> {
         let checked = run.checked;
         let over = || op.in_place();
@@ -133,7 +134,7 @@ impl CpuBackend {
             }
             Op::AsType { dtype } if *dtype == run.operand(0).dtype => run.share(),
             Op::AsType { .. } => run.in_place(over(), |x, out, par| elementwise::as_type(x[0], out, par)),
-            // Signed and unsigned elements of one byte are extended differently, the others are their bits.
+            // Signed and unsigned one-byte elements are extended differently; for wider ones the bits are enough.
             Op::Bitcast { dtype } if dtype.bits() < 8 => {
                 run.in_place(over(), |x, out, par| elementwise::as_type(x[0], out, par))
             }
@@ -260,7 +261,7 @@ impl Backend for CpuBackend {
     }
 
     fn is_same_place(&self, other: &dyn Backend) -> bool {
-        // There is one CPU, and places are texts.
+        // There is one CPU backend; a place is a text.
         other.as_any().is::<CpuBackend>() || self.place() == other.place()
     }
 
@@ -312,7 +313,7 @@ impl Backend for CpuBackend {
             | Block::TakeAlongAxis { .. }
             | Block::Rfft { .. }
             | Block::Irfft { .. } => true,
-            // Floats of 8 and 16 bits are rare; their default is exact too.
+            // Floats of 8 and 16 bits are rare; the default expansion is exact too.
             Block::RandomUniform { dtype, .. } => dtype.bits() >= 32,
             // Integers of less than a byte are rare.
             Block::RandomBelow { dtype, .. } => dtype.bits() >= 8,
@@ -324,7 +325,7 @@ impl Backend for CpuBackend {
     }
 }
 
-/// Elements that a program holds.
+/// The elements of a literal of a program.
 struct Held(Arc<[u8]>);
 
 impl AsRef<[u8]> for Held {
@@ -333,25 +334,25 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-/// The operands of one op as kernels see them.
+/// The operands of one op, as kernels take them.
 pub(crate) type Views<'a> = SmallVec<[View<'a>; 3]>;
 
-/// One op being run.
+/// One op while it runs.
 struct Run<'a> {
     room: Room<'a>,
     par: Par,
     checked: bool,
     memory: Memory<'a>,
-    /// Who is told of elements of the only result when they are complete; ops that [`takes_tail`] does not name have none.
+    /// The epilogue, called on complete elements of the only result; None for ops that [`takes_tail`] rejects.
     tail: Option<Tail<'a>>,
 }
 
-/// Where operands are, and where results go.
+/// The memory of operands and results.
 enum Memory<'a> {
-    /// Operands that others may hold too. Results go to new memory, to the place of an operand that nobody else
-    /// holds, or are operands.
+    /// Operands that may have other owners. Results are written to new memory or to the memory of an operand without
+    /// other owners, or they share an operand's memory.
     Held { operands: &'a mut [Operand], outputs: &'a [TensorType] },
-    /// Somebody has chosen the memory, as [`run_into`] says.
+    /// The caller has chosen the memory, as in [`run_into`].
     Given { operands: &'a [View<'a>], results: &'a [ViewMut<'a>], over: Option<usize> },
 }
 
@@ -372,12 +373,12 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Runs a kernel that needs no other memory into new memory or what was given; for ops of one output.
+    /// Runs a kernel that needs no workspace, into new memory or the caller's. For ops of one output.
     fn fresh(self, kernel: impl FnOnce(&[View<'_>], &mut ViewMut<'_>, Par) -> Result<()>) -> Result<Buffers> {
         self.in_place(&[], kernel)
     }
 
-    /// Runs a kernel that needs no other memory as [`Run::stage_in_place`] does.
+    /// Runs a kernel that needs no workspace, with the aliasing of [`Run::stage_in_place`].
     fn in_place(
         self,
         candidates: &[usize],
@@ -386,13 +387,13 @@ impl<'a> Run<'a> {
         if self.room.runs() { self.stage_in_place(candidates, kernel) } else { Ok(Buffers::new()) }
     }
 
-    /// Runs what calls kernels and takes memory meanwhile into new memory or what was given; for ops of one output.
+    /// Runs `work`, which calls kernels and takes workspace, into new memory or the caller's. For ops of one output.
     fn stage(self, work: impl FnOnce(&[View<'_>], &mut ViewMut<'_>, Par) -> Result<()>) -> Result<Buffers> {
         self.stage_in_place(&[], work)
     }
 
-    /// Runs what calls kernels and takes memory meanwhile: in the memory of the first of these operands that is as large
-    /// as the result, element by element, and that nobody else holds; else into new memory, or what was given.
+    /// Runs `work`, which calls kernels and takes workspace, in the caller's memory if given, else in that of the first
+    /// candidate operand of the result's size and element width without other owners, else in new memory.
     fn stage_in_place(
         self,
         candidates: &[usize],
@@ -402,7 +403,7 @@ impl<'a> Run<'a> {
         let (operands, ty) = match self.memory {
             Memory::Given { operands, results, over } => {
                 let [result] = results else { unreachable!("{op} has one output") };
-                // SAFETY: the memory was given for this type, and only this view and those made of it reach it.
+                // SAFETY: the caller's memory is for this type, and only this view and those derived from it access it.
                 let mut out = unsafe { ViewMut::new(result.ty(), result.start()) };
                 let Some(over) = over else {
                     work(operands, &mut out, self.par)?;
@@ -450,8 +451,8 @@ impl<'a> Run<'a> {
             None => (Storage::allocate(op, ty.byte_size())?, 0),
         };
         let start = storage.start_mut().expect("only memory of ours is written");
-        // SAFETY: the storage was allocated for this type, or an operand's elements lie there, as wide and as many as
-        // the result's and so with room and aligned, and nobody else holds it.
+        // SAFETY: the storage was allocated for this type, or an operand without other owners is stored there, with as
+        // many elements of the same width, so that it is large enough and aligned.
         let mut out = unsafe { ViewMut::new(ty, start.add(offset)) };
         let views: Views<'_> = operands
             .iter()
@@ -467,7 +468,7 @@ impl<'a> Run<'a> {
         Ok(smallvec![buffer(window)])
     }
 
-    /// Runs what calls kernels and takes memory meanwhile into new memory or what was given, for several results.
+    /// As [`Run::stage`], for several results.
     fn stage_all(
         self,
         work: impl FnOnce(&[View<'_>], &mut [ViewMut<'_>], Par) -> Result<()>,
@@ -478,8 +479,8 @@ impl<'a> Run<'a> {
                 assert!(over.is_none(), "{op} writes over no operand");
                 let mut outs: SmallVec<[ViewMut<'_>; 3]> = results
                     .iter()
-                    // SAFETY: the memory was given for these types, and only these views and those made of them
-                    // reach it.
+                    // SAFETY: the caller's memory is for these types, and only these views and those derived from them
+                    // access it.
                     .map(|result| unsafe { ViewMut::new(result.ty(), result.start()) })
                     .collect();
                 work(operands, &mut outs, self.par)?;
@@ -498,7 +499,7 @@ impl<'a> Run<'a> {
                     .zip(&mut storages)
                     .map(|(ty, storage)| {
                         let start = storage.start_mut().expect("allocated memory is ours");
-                        // SAFETY: the storage was allocated for this type, and only this view reaches it.
+                        // SAFETY: the storage was allocated for this type, and only this view accesses it.
                         unsafe { ViewMut::new(ty, start) }
                     })
                     .collect();
@@ -513,7 +514,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The first operand's elements as they lie, under the output's type.
+    /// Returns the first operand's elements, without a copy where possible, under the output's type.
     fn share(self) -> Result<Buffers> {
         match &self.memory {
             Memory::Held { operands, .. } => Ok(smallvec![buffer(window(self.room.op, &operands[0])?)]),
@@ -525,7 +526,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Writes the elements that a program holds.
+    /// Writes the elements of a literal.
     fn literal(self, literal: &Literal) -> Result<Buffers> {
         self.fresh(|_, out, par| {
             if literal.ty().dtype.bits() < 8 {
@@ -540,20 +541,19 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Says no.
+    /// Returns the error that the backend does not run the op.
     fn refuse(self, why: &str) -> Result<Buffers> {
         let backend = "cpu".to_owned();
         Err(ErrorKind::BackendRefused { op: self.room.op, backend, why: why.to_owned() }.into())
     }
 }
 
-/// Whether elements of a type lie as a result's would.
+/// Whether an operand has the number and width of the result's elements.
 fn fits(operand: &TensorType, result: &TensorType) -> bool {
     operand.dtype.storage_bytes() == result.dtype.storage_bytes() && operand.size() == result.size()
 }
 
-/// The storage of an operand that nobody else holds, and where the operand begins in it. The operand is unchanged where
-/// there is none.
+/// Takes the storage of an operand without other owners, and its offset there; None, and no change, for other operands.
 fn take(op: &'static str, operand: &mut Operand) -> Result<Option<(Storage, usize)>> {
     if Arc::strong_count(&operand.buffer) != 1 || Arc::weak_count(&operand.buffer) != 0 {
         return Ok(None);
@@ -563,14 +563,14 @@ fn take(op: &'static str, operand: &mut Operand) -> Result<Option<(Storage, usiz
     own.take_unique(op)
 }
 
-/// Bytes that one thread copies at a time.
+/// Bytes that one thread copies in a chunk.
 const COPIED: usize = 1 << 18;
 
-/// Writes a result's bytes as they are elsewhere.
+/// Copies bytes to a result.
 fn copy_bytes(from: &[u8], out: &mut ViewMut<'_>, par: Par) {
     let out = &*out;
     par.for_chunks(out.ty().byte_size(), COPIED, |chunk| {
-        // SAFETY: chunks are disjoint and inside, and the view is borrowed mutably meanwhile.
+        // SAFETY: chunks are disjoint and in range, and the view is borrowed mutably meanwhile.
         unsafe { out.part_bytes(chunk.start, chunk.len()) }.write_copy_of_slice(&from[chunk]);
     });
 }

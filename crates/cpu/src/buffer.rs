@@ -1,4 +1,4 @@
-//! Where tensors lie on the CPU: shared storage, and windows of it.
+//! Memory of tensors on the CPU: shared storage, and windows of it.
 
 use std::any::Any;
 use std::fmt;
@@ -12,7 +12,7 @@ use defn_core::{DType, ErrorKind, Location, Result, TensorType};
 use crate::backend::{CpuBackend, cpu_backend, run_alike, the_backend};
 use crate::memory::Block;
 
-/// Memory of our own, or that somebody lends.
+/// Memory from our allocator, or borrowed from the host program.
 pub(crate) struct Storage {
     owner: Owner,
 }
@@ -20,22 +20,22 @@ pub(crate) struct Storage {
 enum Owner {
     /// Taken from the allocator.
     Ours(Block),
-    /// Kept alive, and never written.
+    /// Kept alive by the handle, and never written.
     Lent(HostMemory),
 }
 
 impl Storage {
-    /// Uninitialised memory of our own. `op` is for the message.
+    /// Allocates uninitialised memory. `op` is for the message.
     ///
     /// # Errors
-    /// When there is not enough.
+    /// When there is not enough memory.
     pub(crate) fn allocate(op: &'static str, bytes: usize) -> Result<Storage> {
         let block = Block::new(bytes);
         let block = block.map_err(|available| out_of_memory(op, bytes, available))?;
         Ok(Storage { owner: Owner::Ours(block) })
     }
 
-    /// Where the memory begins. Only the first `len` bytes may be accessed.
+    /// The first byte. Only the first `len` bytes may be accessed.
     pub(crate) fn start(&self) -> *const u8 {
         match &self.owner {
             Owner::Ours(block) => block.start().cast_const(),
@@ -43,7 +43,7 @@ impl Storage {
         }
     }
 
-    /// How many bytes there are.
+    /// The number of bytes.
     pub(crate) fn len(&self) -> usize {
         match &self.owner {
             Owner::Ours(block) => block.len(),
@@ -51,7 +51,7 @@ impl Storage {
         }
     }
 
-    /// Whether the memory may be written at all.
+    /// Whether the memory may be written.
     fn is_ours(&self) -> bool {
         match &self.owner {
             Owner::Ours(_) => true,
@@ -59,7 +59,7 @@ impl Storage {
         }
     }
 
-    /// Where to write, for who holds the storage alone; nothing for lent memory.
+    /// The first byte for writing, for the only owner of the storage; None for borrowed memory.
     pub(crate) fn start_mut(&mut self) -> Option<*mut u8> {
         match &self.owner {
             Owner::Ours(block) => Some(block.start()),
@@ -86,7 +86,7 @@ impl fmt::Debug for Storage {
     }
 }
 
-/// Initialised bytes of a storage, which they keep alive.
+/// Initialised bytes of a storage, which the window keeps alive.
 #[derive(Clone, Debug)]
 pub(crate) struct Window {
     storage: Arc<Storage>,
@@ -98,7 +98,7 @@ impl Window {
     /// The bytes `offset..offset + len` of a storage.
     ///
     /// # Safety
-    /// They are initialised, and stay unwritten while the window or a clone of it lives.
+    /// They are initialised, and nobody writes them while the window or a clone of it lives.
     ///
     /// # Panics
     /// When the storage is shorter.
@@ -115,7 +115,7 @@ impl Window {
         self.clone().into_part(offset, len)
     }
 
-    /// As [`Window::part`], of a window that is not used any more.
+    /// As [`Window::part`], but consumes the window.
     fn into_part(self, offset: usize, len: usize) -> Window {
         assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "a part of {self:?}");
         Window { offset: self.offset + offset, len, ..self }
@@ -124,22 +124,22 @@ impl Window {
     /// The bytes.
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.storage.owner {
-            // Asked again each time: it is the lender's promise that the bytes stay, not ours.
+            // The slice is requested at each call: its stability is guaranteed by the lender, not by us.
             Owner::Lent(memory) => &memory.bytes()[self.offset..self.offset + self.len],
             Owner::Ours(block) => {
-                // SAFETY: the range is inside the storage and initialised, as `new` demands, and the storage
-                // lives as long as the window; an empty range is aligned and not null.
+                // SAFETY: the range is inside the storage and initialised, as `new` demands, and the storage lives as
+                // long as the window; an empty range is aligned and not null.
                 unsafe { std::slice::from_raw_parts(block.start().add(self.offset), self.len) }
             }
         }
     }
 
-    /// Where the window begins in its storage.
+    /// The offset of the window in its storage.
     pub(crate) fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The storage, if nobody else holds it and it may be written.
+    /// The storage, if it has no other owner and may be written.
     pub(crate) fn into_unique(self) -> std::result::Result<Storage, Window> {
         let Window { storage, offset, len } = self;
         match Arc::try_unwrap(storage) {
@@ -160,16 +160,16 @@ impl AsRef<[u8]> for Window {
 #[derive(Debug)]
 pub struct CpuBuffer {
     slot: Mutex<Slot>,
-    /// The bytes of the storage, all of it.
+    /// The size of the whole storage in bytes.
     held: usize,
-    /// The place among what is alive, for what holds much.
+    /// The entry in the list of live tensors; only for large buffers.
     listed: OnceLock<Arc<Live>>,
 }
 
 #[derive(Debug)]
 enum Slot {
-    /// Storage whose bytes are all initialised, and of which nobody was given a window yet: most results of small ops are
-    /// only read by other small ops, and then need nothing that can be shared.
+    /// Initialised storage of which no window was requested yet. Most results of small ops are only read by other small
+    /// ops, and so need no reference count.
     Own(Storage),
     Live(Window),
     Gone(Gone),
@@ -187,10 +187,10 @@ impl Slot {
         }
     }
 
-    /// Makes storage that the slot has alone a window of it.
+    /// Turns exclusively owned storage into a shared window.
     #[cold]
     fn share(&mut self) {
-        // What stands there meanwhile is seen by nobody.
+        // The temporary value is visible to no other thread.
         match std::mem::replace(self, Slot::Gone(Gone { how: "donated", by: None })) {
             Slot::Own(storage) => {
                 let len = storage.len();
@@ -201,14 +201,14 @@ impl Slot {
     }
 }
 
-/// The bytes of a buffer, which nobody can take away while this is held.
+/// The bytes of a buffer under its lock: nobody can free or donate them meanwhile.
 pub(crate) struct Held<'a>(MutexGuard<'a, Slot>);
 
 impl Held<'_> {
-    /// The bytes; none where they are gone.
+    /// The bytes; None if they were freed or donated.
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
         match &*self.0 {
-            // SAFETY: a slot's own storage is initialised, and nobody else reaches it while the lock is held.
+            // SAFETY: owned storage is initialised, and only the holder of the lock accesses it.
             Slot::Own(storage) => Some(unsafe { std::slice::from_raw_parts(storage.start(), storage.len()) }),
             Slot::Live(window) => Some(window.bytes()),
             Slot::Gone(_) => None,
@@ -226,16 +226,16 @@ impl CpuBuffer {
         }
     }
 
-    /// A buffer of all bytes of a storage.
+    /// A buffer of a whole storage.
     ///
     /// # Safety
-    /// They are initialised.
+    /// All its bytes are initialised.
     pub(crate) unsafe fn filled(storage: Storage) -> CpuBuffer {
         CpuBuffer { held: storage.len(), slot: Mutex::new(Slot::Own(storage)), listed: OnceLock::new() }
     }
 
-    /// The bytes for a moment, in which whoever wants to take them away waits: shorter than [`CpuBuffer::window`]. None where
-    /// another thread is at them.
+    /// Locks the bytes for a short access; a thread that frees or donates them waits. Cheaper than
+    /// [`CpuBuffer::window`]. None where another thread has the lock.
     pub(crate) fn held(&self) -> Option<Held<'_>> {
         match self.slot.try_lock() {
             Ok(slot) => Some(Held(slot)),
@@ -244,22 +244,22 @@ impl CpuBuffer {
         }
     }
 
-    /// A hold on the bytes, which freeing the buffer does not end. `op` is for the message.
+    /// A window of the bytes, which stay valid when the buffer is freed. `op` is for the message.
     ///
     /// # Errors
-    /// When they are gone.
+    /// When they are freed or donated.
     pub(crate) fn window(&self, op: &'static str) -> Result<Window> {
         self.lock().window(op)
     }
 
-    /// The storage and where the window begins in it, if nobody else holds the storage and it may be written.
-    /// The buffer says then that it was donated, else it is unchanged.
+    /// Takes the storage and the offset of the window in it, if the storage has no other owner and may be written. The
+    /// buffer is marked as donated then, else it is unchanged.
     ///
     /// # Errors
-    /// When the bytes are gone.
+    /// When the bytes are freed or donated.
     pub(crate) fn take_unique(&mut self, op: &'static str) -> Result<Option<(Storage, usize)>> {
         let slot = self.slot.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // Nobody else has the buffer, so that nobody asks by which line.
+        // The buffer has no other owner, so that nobody can request the line of the donation.
         match std::mem::replace(slot, Slot::Gone(Gone { how: "donated", by: None })) {
             Slot::Own(storage) => Ok(Some((storage, 0))),
             Slot::Live(window) => {
@@ -279,18 +279,18 @@ impl CpuBuffer {
         }
     }
 
-    /// Gives the elements away: the new buffer has them, and this one says from now on that they were donated.
+    /// Moves the elements to a new buffer, and marks this one as donated.
     ///
     /// # Errors
-    /// When they are gone already.
+    /// When they are already freed or donated.
     pub fn donate(&self) -> Result<CpuBuffer> {
         self.give_up("donate", Gone::donated()).map(CpuBuffer::new)
     }
 
-    /// Takes the bytes for a run: from now on this buffer says that they were donated, by that line.
+    /// Takes the bytes for a run, and marks this buffer as donated by the line in `gone`.
     ///
     /// # Errors
-    /// When they are gone already.
+    /// When they are already freed or donated.
     pub(crate) fn give_up(&self, op: &'static str, gone: Gone) -> Result<Window> {
         let mut slot = self.lock();
         let window = slot.window(op)?;
@@ -299,13 +299,13 @@ impl CpuBuffer {
         Ok(window)
     }
 
-    /// Gives bytes back that a run has not used up.
+    /// Gives back bytes that a run has not used.
     pub(crate) fn restore(&self, window: Window) {
         *self.lock() = Slot::Live(window);
         self.set_gone(false);
     }
 
-    /// Says in the list of what is alive whether the bytes are.
+    /// Updates the list of live tensors.
     fn set_gone(&self, is_gone: bool) {
         if let Some(listed) = self.listed.get() {
             listed.set_gone(is_gone);
@@ -313,7 +313,7 @@ impl CpuBuffer {
     }
 
     fn lock(&self) -> MutexGuard<'_, Slot> {
-        // Nothing can panic while the lock is held, and a slot is whole at every moment.
+        // No code panics while the lock is held, and the slot is valid at each moment.
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -349,14 +349,14 @@ impl Buffer for CpuBuffer {
     }
 
     fn deallocate(&self) -> Result<bool> {
-        // Asked before the lock is held: the answer takes the host language's own.
+        // This comes before the lock: the call may take the host language's own lock.
         let gone = Gone::freed();
         let mut slot = self.lock();
         match &*slot {
             Slot::Own(_) | Slot::Live(_) => {
                 let freed = std::mem::replace(&mut *slot, Slot::Gone(gone));
                 self.set_gone(true);
-                // Whoever lent the memory may run code of its own now, which must not find the lock held.
+                // The lender of the memory may run code when it is released, and the lock must be free then.
                 drop(slot);
                 drop(freed);
                 Ok(true)
@@ -400,7 +400,7 @@ impl Buffer for CpuBuffer {
     }
 }
 
-/// Keeps host memory as a window without a copy where its elements are aligned, else copies it.
+/// Adopts host memory as a window without a copy if its elements are aligned, else copies it.
 ///
 /// # Errors
 /// When there is no memory for the copy.
@@ -409,7 +409,7 @@ pub(crate) fn adopt(memory: HostMemory, len: usize, align: usize) -> Result<Wind
     assert!(bytes.len() >= len, "{} bytes of host memory for {len}", bytes.len());
     if bytes.as_ptr().addr().is_multiple_of(align) {
         let storage = Arc::new(Storage { owner: Owner::Lent(memory) });
-        // SAFETY: a slice of bytes is initialised, and lent memory is never written.
+        // SAFETY: a slice of bytes is initialised, and borrowed memory is never written.
         return Ok(unsafe { Window::new(storage, 0, len) });
     }
     let mut storage = Storage::allocate("tensor", len)?;

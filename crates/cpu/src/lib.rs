@@ -1,4 +1,4 @@
-//! The CPU: buffers, kernels, and a thread pool of its own.
+//! The CPU backend: buffers, kernels, a compiler and a thread pool.
 //!
 //! [`cpu_backend`] is all that most programs need: it places tensors and runs one op at a time.
 

@@ -1,14 +1,14 @@
-//! The threads of the CPU backend: a pool of its own, started when first needed.
+//! The thread pool of the CPU backend, which starts its threads when they are first needed.
 //!
-//! A call does its work itself, and threads that are free join it meanwhile. None is waited for that has not
-//! come: to wake one takes as long as tens of thousands of sums. A thread looks out for more work for a while
-//! before it sleeps, so that calls which follow one another find it awake.
+//! The calling thread works on its call, and idle threads of the pool join it. The call does not wait for threads that
+//! have not joined: to wake a thread takes as long as tens of thousands of additions. A thread spins for a while before
+//! it sleeps, so that the next call finds it awake.
 //!
-//! How many threads share a call is asked anew for each: the pool has as many as any call wanted so far. What a call
-//! starts while it runs is shared by those of its own threads that are free.
+//! The number of threads is read anew for each call; the pool has the most that any call has requested. A parallel call
+//! inside a chunk is shared by the idle threads of the outer call.
 //!
-//! Between chunks the thread that called asks now and then whether to go on ([`set_poll`]). Where it is not to, all
-//! threads leave the call before their next chunk, and the error unwinds to [`interruptible`].
+//! Between chunks the calling thread polls whether to go on ([`set_poll`]). If not, all threads leave the call before
+//! their next chunk, and the error unwinds to [`interruptible`].
 
 mod poll;
 
@@ -30,7 +30,7 @@ pub use poll::set_poll;
 use poll::{IS_OF_POOL, leave, pause};
 pub(crate) use poll::{breathe, interruptible};
 
-/// Where a kernel may run its chunks. The backend chooses, kernels obey.
+/// Where a kernel may run its chunks. The backend chooses; kernels comply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Par {
     /// On the calling thread only.
@@ -39,31 +39,31 @@ pub(crate) enum Par {
     Pool,
 }
 
-/// Shares of the chunks of one call, at most.
+/// The most shares into which the chunks of a call are divided.
 const SHARES: usize = 64;
 
-/// How many threads the program asks for, 0 where it does not.
+/// The number of threads that the program has set, or 0.
 static ASKED: AtomicUsize = AtomicUsize::new(0);
 
-/// How many threads there are where nobody asks, 0 before that was found out.
+/// The default number of threads, or 0 before it was determined.
 static DEFAULT: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// How many threads share what this one starts, 0 where it is not said.
+    /// The number of threads set for calls of this thread, or 0.
     static COUNT: Cell<usize> = const { Cell::new(0) };
 
-    /// The threads that this one works with.
+    /// The team of which this thread is a member.
     static TEAM: Cell<*const Team> = const { Cell::new(std::ptr::null()) };
 }
 
-/// Sets how many threads share the work of one call, the calling one among them, wherever that is not said closer
-/// to the call; None goes back to the default, which is found out anew. Returns what was set before.
+/// Sets how many threads share the work of one call, the calling thread included, where no narrower setting applies.
+/// None restores the default, which is determined anew. Returns the previous setting.
 ///
-/// The default is what `DEFN_THREADS` says, else the processors that the affinity and the quota of the process leave
-/// it. There may be more threads than processors. Results do not depend on it.
+/// The default is `DEFN_THREADS` if set, else the number of processors that the affinity and the quota of the process
+/// allow. There may be more threads than processors. Results do not depend on the number.
 ///
 /// # Errors
-/// No thread at all, more than 1,024, and an environment variable of ours that is not understood.
+/// No thread at all, more than 1,024, or an invalid value in one of our environment variables.
 pub fn set_threads(count: Option<usize>) -> Result<Option<usize>> {
     settings::check()?;
     let count = count.map(|count| settings::threads_asked("set_threads", count)).transpose()?;
@@ -77,7 +77,7 @@ pub fn set_threads(count: Option<usize>) -> Result<Option<usize>> {
 /// How many threads share the work of a call that this thread makes now.
 ///
 /// # Errors
-/// An environment variable of ours that is not understood.
+/// An invalid value in one of our environment variables.
 pub fn threads() -> Result<usize> {
     settings::check()?;
     Ok(count())
@@ -92,16 +92,16 @@ pub fn with_threads<T>(count: usize, body: impl FnOnce() -> T) -> Result<T> {
     Ok(body())
 }
 
-/// How many threads share the work of each call that this thread makes, until it is dropped there.
+/// Sets how many threads share the work of each call that this thread makes, until the guard is dropped.
 #[derive(Debug)]
 pub struct ThreadCount {
     before: usize,
-    /// It belongs to the thread that made it.
+    /// Not `Send`: the guard belongs to the thread that made it.
     here: PhantomData<*const ()>,
 }
 
 impl ThreadCount {
-    /// Sets the number of threads, the calling one among them.
+    /// Sets the number of threads, the calling thread included.
     ///
     /// # Errors
     /// As [`set_threads`].
@@ -127,11 +127,11 @@ pub(crate) fn with_count<T>(count: NonZeroUsize, body: impl FnOnce() -> T) -> T 
     body()
 }
 
-/// How many threads share what this one starts.
+/// How many threads share a call of this thread.
 fn count() -> usize {
     let team = TEAM.get();
     if !team.is_null() {
-        // SAFETY: a team outlives the calls that its members make, and only in these it is theirs.
+        // SAFETY: a team outlives the calls of its members, and a thread is a member only during these.
         return unsafe { (*team).count };
     }
     match (COUNT.get(), ASKED.load(Ordering::Relaxed), DEFAULT.load(Ordering::Relaxed)) {
@@ -146,25 +146,25 @@ fn count() -> usize {
     }
 }
 
-/// The threads of one call, and of all the calls that these make meanwhile: they are never more than was asked for.
+/// The threads of one call and of all calls nested in it: together they are at most `count`.
 struct Team {
     count: usize,
-    /// How many may still be asked to help.
+    /// How many helpers may still join.
     free: AtomicUsize,
-    /// Whether what is left of the work is not to be done.
+    /// Whether the remaining chunks are skipped.
     is_stopped: AtomicBool,
-    /// Whether a helper came to an end of the memory.
+    /// Whether an allocation of a helper found no memory.
     is_short: AtomicBool,
 }
 
 impl Team {
-    /// Whether a chunk is to be run; asks for it, where that is due.
+    /// Whether to run the next chunk; polls if that is due.
     fn goes_on(&self) -> bool {
         pause(Some(self));
         !self.is_stopped.load(Ordering::Relaxed)
     }
 
-    /// Asks for helpers; gives how many may come.
+    /// Reserves up to `helpers` helpers; returns the number that may join.
     fn ask(&self, helpers: usize) -> usize {
         let take = |free: usize| (free > 0).then(|| free - free.min(helpers));
         match self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
@@ -174,7 +174,7 @@ impl Team {
     }
 }
 
-/// Makes a thread one of a team, until it is dropped.
+/// Makes the thread a member of a team until it is dropped.
 struct Member(*const Team);
 
 impl Member {
@@ -190,8 +190,8 @@ impl Drop for Member {
 }
 
 impl Par {
-    /// How many threads there are to share work. Only work whose result does not depend on how it is shared may be
-    /// cut by it, and no memory may be measured by it: the next call may find another number.
+    /// The number of threads that share work. Only work whose result does not depend on the division may be divided by
+    /// it, and no workspace may be sized by it: the next call may find another number.
     pub(crate) fn threads(self) -> usize {
         match self {
             Par::Serial => 1,
@@ -199,14 +199,14 @@ impl Par {
         }
     }
 
-    /// Calls `work` with every chunk of `0..n`, each of `grain` elements but the last.
+    /// Calls `work` with each chunk of `0..n`; all have `grain` elements, but the last may have fewer.
     ///
-    /// The chunks are the same whatever the number of threads, so results that depend on the chunks do not
-    /// depend on the threads. A panic in a chunk unwinds out of this call, when all threads have left it; so does an
-    /// error for which work is to stop ([`interruptible`]).
+    /// The chunks do not depend on the number of threads, and so results that depend on the chunks do not depend on the
+    /// threads either. A panic in a chunk unwinds out of this call when all threads have left it; so does an error that
+    /// stops the work ([`interruptible`]).
     #[inline]
     pub(crate) fn for_chunks(self, n: usize, grain: usize, work: impl Fn(Range<usize>) + Sync) {
-        // There are a thousand kernels and more, and what shares their chunks is compiled once.
+        // There are more than a thousand kernels; the function that shares their chunks is compiled once.
         self.share_chunks(n, grain, &work);
     }
 
@@ -231,7 +231,7 @@ impl Par {
         }
         let team = TEAM.get();
         if !team.is_null() {
-            // SAFETY: a team outlives the calls that its members make.
+            // SAFETY: a team outlives the calls of its members.
             share(unsafe { &*team }, chunks, &chunk);
             return;
         }
@@ -251,7 +251,7 @@ impl Par {
     }
 }
 
-/// Runs every one of several chunks, by those of a team that come.
+/// Runs all chunks on the members of a team that join.
 fn share(team: &Team, chunks: usize, chunk: &(dyn Fn(usize) + Sync)) {
     let helpers = team.ask(chunks - 1);
     let pool = if helpers > 0 { pool(team.count - 1) } else { None };
@@ -260,13 +260,13 @@ fn share(team: &Team, chunks: usize, chunk: &(dyn Fn(usize) + Sync)) {
         (0..chunks).take_while(|_| team.goes_on()).for_each(chunk);
         return leave(team);
     };
-    // Each thread has a share of its own, the same in every call on as much memory, which may be in its
-    // caches. When it is done it helps the others.
+    // Each thread has its own share, which is the same in every call on as much memory, since its caches may hold it. A
+    // thread that has finished its share continues with the others.
     let shares = (1 + helpers).min(SHARES);
     let first = |share: usize| share * (chunks / shares) + share.min(chunks % shares);
     let next: [AtomicUsize; SHARES] = std::array::from_fn(|share| AtomicUsize::new(first(share)));
     let drain = |thread: usize| {
-        // The first share is the caller's, whose number is 0.
+        // The first share is the caller's, whose index is 0.
         let own = if thread < shares { thread } else { 1 + (thread - 1) % (shares - 1) };
         for share in (0..shares).map(|place| (own + place) % shares) {
             loop {
@@ -289,62 +289,62 @@ fn share(team: &Team, chunks: usize, chunk: &(dyn Fn(usize) + Sync)) {
     leave(team);
 }
 
-/// How long a thread looks out for work before it sleeps.
+/// How long a thread spins before it sleeps.
 const AWAKE: Duration = Duration::from_micros(200);
 
-/// How long a caller looks out for the threads that are still at its work.
+/// How long a caller spins for the threads that still run its chunks, before it sleeps.
 const PATIENCE: Duration = Duration::from_micros(20);
 
-/// Threads that a call wakes, and each of those that come to it.
+/// The number of threads that a call wakes, and that each joining thread wakes.
 const WAKES: usize = 2;
 
-/// Something threads do together: the same call on each, with a number of the thread.
+/// One parallel call: threads that join call the same function with their index.
 struct Job {
-    /// Lives until the job is closed and left.
+    /// Valid until the job is closed and all threads have left.
     work: *const (dyn Fn(usize) + Sync),
-    /// As long.
+    /// Valid as long.
     team: *const Team,
     /// How many threads have joined and not left.
     inside: AtomicUsize,
-    /// What a thread panicked with.
+    /// The payload of the first panic of a helper.
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 /// A job that threads may join.
 struct Open {
     job: *const Job,
-    /// How many may.
+    /// How many threads may still join.
     room: usize,
 }
 
-// SAFETY: a job is removed before its memory is gone, and all of it can be used by any thread.
+// SAFETY: a job is removed before it is dropped, and any thread may use all of it.
 unsafe impl Send for Open {}
 
-/// What the threads know of each other.
+/// The state that the lock protects.
 struct State {
     open: Vec<Open>,
     asleep: usize,
 }
 
 struct Pool {
-    /// How many were started.
+    /// The number of threads started.
     threads: AtomicUsize,
-    /// Held by who starts some.
+    /// Held while threads are started.
     growing: Mutex<()>,
-    /// Whether the system refused to start one.
+    /// Whether the system has refused to start a thread.
     is_full: AtomicBool,
     state: Mutex<State>,
-    /// The room of all open jobs: what threads that are awake look at.
+    /// The sum of the `room` of all open jobs; idle threads spin on it.
     room: AtomicUsize,
-    /// Callers that wait for threads to leave.
+    /// The number of callers that wait for threads to leave.
     waiting: AtomicUsize,
-    /// There is a job to join.
+    /// Signals a job to join.
     posted: Condvar,
-    /// A job was left by the last thread.
+    /// Signals that the last thread has left a job.
     left: Condvar,
 }
 
-/// Waits until something holds, or for so long; says whether it does. Threads that have work go first.
+/// Spins until `holds` is true or the time has passed; returns whether it is true. Yields to threads that have work.
 fn look_out(time: Duration, holds: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     loop {
@@ -361,7 +361,7 @@ fn look_out(time: Duration, holds: impl Fn() -> bool) -> bool {
     }
 }
 
-/// A lock that is held for a few steps, none of which panics.
+/// Takes a lock whose critical sections are short and never panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -381,8 +381,7 @@ impl Pool {
         }
     }
 
-    /// Starts threads until there are as many as are `wanted`. A system that grants none still computes, on the
-    /// caller's.
+    /// Starts threads until there are `wanted`. If the system refuses, calls still run, on the caller's thread.
     fn grow(&'static self, wanted: usize) {
         if self.threads() >= wanted || self.is_full.load(Ordering::Relaxed) {
             return;
@@ -398,16 +397,16 @@ impl Pool {
         }
     }
 
-    /// How many threads there are.
+    /// The number of threads.
     fn threads(&self) -> usize {
         self.threads.load(Ordering::Acquire)
     }
 
-    /// Calls `work` on this thread, with 0, and on those that come before it returns, at most `helpers`, whom the
-    /// team was asked for and gets back.
+    /// Calls `work` with 0 on this thread, and on at most `helpers` threads that join before it returns. These helpers
+    /// were reserved in the team and are released here.
     fn run(&self, team: &Team, helpers: usize, work: &(dyn Fn(usize) + Sync)) {
         let work: *const (dyn Fn(usize) + Sync + '_) = work;
-        // SAFETY: only the lifetime changes; this call returns when nobody uses it any more.
+        // SAFETY: only the lifetime changes; this call returns after the last use.
         let work = unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), *const _>(work) };
         let team: *const Team = team;
         let job = Job { work, team, inside: AtomicUsize::new(0), panic: Mutex::new(None) };
@@ -418,7 +417,7 @@ impl Pool {
         drop(state);
         (0..wakes).for_each(|_| self.posted.notify_one());
 
-        // SAFETY: the reference that was given lives as long as this call.
+        // SAFETY: the caller's reference lives as long as this call.
         let own = catch_unwind(AssertUnwindSafe(|| unsafe { (*work)(0) }));
 
         let mut state = lock(&self.state);
@@ -426,7 +425,7 @@ impl Pool {
         let closed = state.open.swap_remove(place.expect("an open job"));
         self.room.fetch_sub(closed.room, Ordering::Relaxed);
         drop(state);
-        // SAFETY: the reference that was given lives as long as this call.
+        // SAFETY: the caller's reference lives as long as this call.
         unsafe { &*team }.free.fetch_add(closed.room, Ordering::Relaxed);
         let alone = || job.inside.load(Ordering::SeqCst) == 0;
         if !look_out(PATIENCE, alone) {
@@ -444,7 +443,7 @@ impl Pool {
         }
     }
 
-    /// What a thread does, for ever.
+    /// The main loop of a thread of the pool.
     fn serve(&self, thread: usize) -> ! {
         IS_OF_POOL.set(true);
         loop {
@@ -461,7 +460,7 @@ impl Pool {
                     let (mut state, waited) = woken.unwrap_or_else(PoisonError::into_inner);
                     state.asleep -= 1;
                     drop(state);
-                    // One of the threads looks after memory that nobody has used for long.
+                    // One of the threads frees memory that was not used for long.
                     if waited.timed_out() && thread == 1 {
                         memory::give_back_old();
                     }
@@ -471,7 +470,7 @@ impl Pool {
             open.room -= 1;
             self.room.fetch_sub(1, Ordering::Relaxed);
             let (job, room) = (open.job, open.room);
-            // SAFETY: the job is open, so its memory is there, and the caller waits until all have left.
+            // SAFETY: the job is open, so it is alive, and the caller waits until all threads have left.
             let job = unsafe { &*job };
             job.inside.fetch_add(1, Ordering::SeqCst);
             let wakes = state.asleep.min(room).min(WAKES);
@@ -483,14 +482,14 @@ impl Pool {
                 lock(&job.panic).get_or_insert(panic);
             }
             drop(member);
-            // SAFETY: as above, and the team lives as long.
+            // SAFETY: as above; the team lives as long.
             let team = unsafe { &*job.team };
             if is_short() {
                 forget_shortage();
                 team.is_short.store(true, Ordering::Relaxed);
             }
             team.free.fetch_add(1, Ordering::Relaxed);
-            // The job may be gone from here on.
+            // The job may be gone after this line.
             if job.inside.fetch_sub(1, Ordering::SeqCst) == 1 && self.waiting.load(Ordering::SeqCst) > 0 {
                 drop(lock(&self.state));
                 self.left.notify_all();
@@ -504,23 +503,23 @@ struct Entry {
     pool: Pool,
 }
 
-/// The pool, with as many threads as are `wanted`, or as the system grants. None where that leaves none.
+/// The pool, with `wanted` threads or those that the system grants. None if it grants none.
 fn pool(wanted: usize) -> Option<&'static Pool> {
     static ENTRY: AtomicPtr<Entry> = AtomicPtr::new(std::ptr::null_mut());
     let process = std::process::id();
     let current = ENTRY.load(Ordering::Acquire);
-    // SAFETY: entries are published whole and never freed.
+    // SAFETY: entries are published complete and never freed.
     let mut entry = unsafe { current.as_ref() }.filter(|entry| entry.process == process);
     if entry.is_none() {
-        // First use, or a forked child, which has none of its parent's threads: the parent's entry is left as it is.
+        // First use, or a forked child, which has none of its parent's threads. The parent's entry is not touched.
         let fresh = Box::into_raw(Box::new(Entry { process, pool: Pool::new() }));
         entry = match ENTRY.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => {
-                // SAFETY: just made, and never freed from now on.
+                // SAFETY: it is new, and never freed once published.
                 Some(unsafe { &*fresh })
             }
             Err(other) => {
-                // SAFETY: it was not published, so that this is the only pointer to it.
+                // SAFETY: it was not published, so this is the only pointer to it.
                 drop(unsafe { Box::from_raw(fresh) });
                 // SAFETY: published entries are never freed.
                 Some(unsafe { &*other })

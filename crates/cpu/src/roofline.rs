@@ -1,4 +1,4 @@
-//! What the machine could do at best: what measured speeds are compared with.
+//! The peak rates of the machine, with which measured speeds are compared.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -10,37 +10,37 @@ use defn_core::{ErrorKind, Result, memory};
 use crate::kernels::peak::{peak_of_f32, peak_of_f64};
 use crate::par::{Par, threads};
 
-/// The limits of a machine with a number of threads.
+/// The limits of a machine for a number of threads.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Roofline {
-    /// How many threads were used.
+    /// The number of threads used.
     pub threads: usize,
-    /// Bytes that are read and written in a second by copying what no cache holds, both counted.
+    /// Bytes read plus bytes written in a second by a copy larger than all caches.
     pub bandwidth: f64,
-    /// Products and sums of `f32` in a second, in registers.
+    /// Multiplications and additions of `f32` in a second, in registers.
     pub flops: f64,
     /// The same of `f64`.
     pub wide_flops: f64,
 }
 
-/// Pieces that are copied, each of which a thread copies at a time.
+/// The number of pieces of the copy; a thread copies one at a time.
 const PIECES: usize = 64;
 
-/// The bytes of a piece: all of them are more than caches hold.
+/// The bytes of a piece. All pieces together are larger than the caches.
 const PIECE: usize = 1 << 20;
 
-/// Repetitions, of which the fastest counts.
+/// Repetitions of a measurement; the fastest counts.
 const TIMES: usize = 5;
 
-/// The least time of a measurement of products: threads need much less to come.
+/// The least duration of a measurement of arithmetic, much longer than threads need to join.
 const LEAST: Duration = Duration::from_micros(500);
 
 impl Roofline {
-    /// Measures the machine with as many threads as share a call here; the second time it is what the first has
-    /// measured. That takes some hundredths of a second, and 128 MiB meanwhile.
+    /// Measures the machine with the current number of threads; later calls return the first measurement. The
+    /// measurement takes some hundredths of a second and 128 MiB of memory.
     ///
     /// # Errors
-    /// An environment that is not understood, and not enough memory.
+    /// An environment variable that is invalid, or not enough memory.
     pub fn measured() -> Result<Roofline> {
         static KNOWN: Mutex<BTreeMap<usize, Roofline>> = Mutex::new(BTreeMap::new());
         let threads = threads()?;
@@ -74,7 +74,7 @@ fn bandwidth() -> Result<f64> {
     Ok(bytes as f64 / time.as_secs_f64())
 }
 
-/// Operations in a second, where each thread does as many as `work` says that it does.
+/// Operations in a second, where `work` returns the number of operations of each thread.
 fn rate(threads: usize, work: fn(usize) -> usize) -> f64 {
     let mut steps = 1000;
     loop {
@@ -88,7 +88,7 @@ fn rate(threads: usize, work: fn(usize) -> usize) -> f64 {
     }
 }
 
-/// The least time of some repetitions, after one that wakes the threads.
+/// The shortest of several repetitions, after one that wakes the threads.
 fn fastest(work: impl Fn()) -> Duration {
     work();
     let times = (0..TIMES).map(|_| {
@@ -109,7 +109,7 @@ mod tests {
         let one = with_threads(1, Roofline::measured).unwrap().unwrap();
         assert_eq!(with_threads(1, Roofline::measured).unwrap().unwrap(), one);
         assert_eq!(one.threads, 1);
-        // Slower than any machine that this runs on, and faster than any.
+        // The bounds are below and above every machine.
         for rate in [one.bandwidth, one.flops, one.wide_flops] {
             assert!((1e6..1e15).contains(&rate), "{one:?}");
         }

@@ -1,4 +1,4 @@
-//! What the environment says of threads and of instruction sets: read once, where the first op runs.
+//! Environment variables for threads and instruction sets, read once, when the first op runs.
 
 use std::env::{VarError, var};
 use std::num::NonZeroUsize;
@@ -12,28 +12,28 @@ pub(crate) const THREADS: &str = "DEFN_THREADS";
 /// The best instruction set that kernels may use.
 const INSTRUCTIONS: &str = "DEFN_SIMD";
 
-/// The most threads that may share one call: more than machines have processors for would only take memory.
+/// The most threads that may share one call. Machines have fewer processors; more threads would only take memory.
 pub const MOST_THREADS: usize = 1024;
 
-/// Instruction sets, each of which includes those before. A processor that lacks one uses the best that it has.
+/// Instruction sets, each of which includes the previous ones. A processor that lacks one uses the best that it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Instructions {
-    /// What every processor of the architecture has.
+    /// The baseline of the architecture.
     Portable,
-    /// AVX2 with fused products and sums.
+    /// AVX2 with fused multiply-add.
     Avx2,
     /// AVX-512.
     Avx512,
 }
 
-/// What is set, each variable by itself.
+/// The settings, each with its own error.
 #[derive(Debug)]
 struct Settings {
     threads: Setting<NonZeroUsize>,
     instructions: Setting<Instructions>,
 }
 
-/// What one variable says, or what stands there in place of what it may say.
+/// The value of one variable, or the invalid text.
 type Setting<T> = std::result::Result<Option<T>, String>;
 
 fn settings() -> &'static Settings {
@@ -44,7 +44,7 @@ fn settings() -> &'static Settings {
     })
 }
 
-/// Empty is as if it were not set.
+/// Parses a variable. An empty one counts as unset.
 fn setting<T>(found: std::result::Result<String, VarError>, parse: fn(&str) -> Option<T>) -> Setting<T> {
     match found {
         Err(VarError::NotPresent) => Ok(None),
@@ -69,10 +69,10 @@ fn instructions_of(text: &str) -> Option<Instructions> {
     }
 }
 
-/// Refuses an environment that says what is not understood.
+/// Returns the error of an invalid environment variable.
 ///
 /// # Errors
-/// A variable that is set to something else than it may be.
+/// A variable with an invalid value.
 #[inline]
 pub(crate) fn check() -> Result<()> {
     static FAULTLESS: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
@@ -102,10 +102,10 @@ fn refused(op: &'static str, option: &'static str, given: String, required: Stri
     ErrorKind::OptionValue { op, option, given, required }
 }
 
-/// A number of threads that somebody asks for.
+/// Checks a number of threads that the program requests.
 ///
 /// # Errors
-/// None at all, or too many.
+/// Zero, or too many.
 pub(crate) fn threads_asked(op: &'static str, count: usize) -> Result<NonZeroUsize> {
     NonZeroUsize::new(count).filter(|count| count.get() <= MOST_THREADS).ok_or_else(|| {
         let required = format!("an integer from 1 to {MOST_THREADS}");
@@ -113,7 +113,7 @@ pub(crate) fn threads_asked(op: &'static str, count: usize) -> Result<NonZeroUsi
     })
 }
 
-/// How many threads the environment asks for. What is not understood is refused elsewhere, by [`check`].
+/// The number of threads that the environment requests. [`check`] reports invalid values.
 pub(crate) fn threads() -> Option<usize> {
     settings().threads.as_ref().ok().copied().flatten().map(NonZeroUsize::get)
 }

@@ -1,12 +1,13 @@
-//! Where the stack of a thread ends, as the operating system says.
+//! The end of a thread's stack, according to the operating system.
 
-/// Tells the core who knows it, on the way to what is made first.
+/// Registers the probe of the stack in the core, and returns `first`. The backend's constructor passes through here, so
+/// that the probe is set before any op runs.
 pub(crate) fn known<T>(first: T) -> T {
     defn_core::stack::set_probe(lowest);
     first
 }
 
-/// The lowest address of this thread's stack, where the system says.
+/// The lowest address of this thread's stack, if the system reports it.
 #[cfg(target_os = "linux")]
 fn lowest() -> Option<usize> {
     let mut attributes = std::mem::MaybeUninit::<libc::pthread_attr_t>::uninit();
@@ -15,14 +16,14 @@ fn lowest() -> Option<usize> {
         return None;
     }
     let (mut start, mut size) = (std::ptr::null_mut(), 0);
-    // SAFETY: the attributes were filled, and both places may be written.
+    // SAFETY: the attributes were filled, and both variables may be written.
     let status = unsafe { libc::pthread_attr_getstack(attributes.as_ptr(), &raw mut start, &raw mut size) };
     // SAFETY: the attributes were filled, and are not used any more.
     unsafe { libc::pthread_attr_destroy(attributes.as_mut_ptr()) };
     (status == 0).then(|| start.addr())
 }
 
-/// The same for macOS, which counts from the other end.
+/// The same for macOS, which reports the highest address.
 #[cfg(target_os = "macos")]
 fn lowest() -> Option<usize> {
     use std::ffi::c_void;
@@ -39,7 +40,7 @@ fn lowest() -> Option<usize> {
     highest.addr().checked_sub(size)
 }
 
-/// Elsewhere nobody is asked.
+/// On other systems it is unknown.
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 fn lowest() -> Option<usize> {
     None

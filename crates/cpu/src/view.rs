@@ -19,7 +19,7 @@ pub(crate) struct View<'a> {
     bytes: PhantomData<&'a [u8]>,
 }
 
-// SAFETY: a view only reads; where its memory is written too, `tile` says what the writer must keep to.
+// SAFETY: a view only reads; where its memory is also written, `tile` documents the writer's obligations.
 unsafe impl Send for View<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for View<'_> {}
@@ -28,23 +28,23 @@ impl<'a> View<'a> {
     /// The elements of `ty` in `bytes`.
     ///
     /// # Panics
-    /// When there are fewer, or they are not aligned.
+    /// When `bytes` is too short or not aligned.
     pub(crate) fn new(ty: &'a TensorType, bytes: &'a [u8]) -> View<'a> {
         assert!(bytes.len() >= ty.byte_size(), "{} bytes for {ty}", bytes.len());
         assert!(is_aligned(ty, bytes.as_ptr()), "the elements of {ty} are not aligned");
         View { ty, start: bytes.as_ptr(), aliased: false, bytes: PhantomData }
     }
 
-    /// The elements of `ty` of which some lie in memory that begins at `start` for the first of all.
+    /// A view of the elements of `ty` of which only some are in memory; `start` is where the first of all would be.
     ///
     /// # Safety
-    /// Only those are read that lie in initialised memory, which is aligned and which nobody writes for 'a.
+    /// Only elements are read whose memory is initialised, aligned and not written for 'a.
     pub(crate) unsafe fn of_part(ty: &'a TensorType, start: *const u8) -> View<'a> {
         debug_assert!(is_aligned(ty, start));
         View { ty, start, aliased: false, bytes: PhantomData }
     }
 
-    /// The elements of `ty` that the result's memory holds, to be overwritten in place.
+    /// The elements of `ty` in the result's memory, to be overwritten in place.
     pub(crate) fn aliasing(ty: &'a TensorType, out: &ViewMut<'a>) -> View<'a> {
         assert!(ty.byte_size() <= out.ty.byte_size(), "{ty} lies in the memory of {}", out.ty);
         out.overwrites.set(true);
@@ -56,13 +56,13 @@ impl<'a> View<'a> {
         self.ty
     }
 
-    /// The same elements as those of another type, of the same width and as many.
+    /// The same elements under another type of the same dtype and size.
     pub(crate) fn with_type(self, ty: &'a TensorType) -> View<'a> {
         assert_eq!((ty.size(), ty.dtype), (self.ty.size(), self.ty.dtype), "{} seen as {ty}", self.ty);
         View { ty, ..self }
     }
 
-    /// Whether the result is written over this operand: then only [`View::start`] may be used.
+    /// Whether the result overwrites this operand. If so, only [`View::start`] may be used.
     pub(crate) fn is_aliased(&self) -> bool {
         self.aliased
     }
@@ -75,19 +75,19 @@ impl<'a> View<'a> {
     /// All elements.
     ///
     /// # Panics
-    /// When `T` has another width than the elements, or the result is written over them.
+    /// When the width of `T` is not that of the elements, or the result overwrites them.
     pub(crate) fn slice<T: Plain>(&self) -> &'a [T] {
         assert!(!self.aliased, "an operand that is overwritten has no slice");
         assert_eq!(size_of::<T>(), self.ty.dtype.storage_bytes(), "elements of {}", self.ty);
         assert!(self.start.cast::<T>().is_aligned(), "elements of {}", self.ty);
-        // SAFETY: `new` has checked length and alignment, any bits are a `T`, and nobody writes them for 'a.
+        // SAFETY: `new` has checked length and alignment, any bits are a valid `T`, and nobody writes them for 'a.
         unsafe { std::slice::from_raw_parts(self.start.cast(), self.ty.size()) }
     }
 
     /// All elements as bytes.
     ///
     /// # Panics
-    /// When the result is written over them.
+    /// When the result overwrites them.
     pub(crate) fn bytes(&self) -> &'a [u8] {
         assert!(!self.aliased, "an operand that is overwritten has no slice");
         // SAFETY: as for `slice`.
@@ -100,22 +100,21 @@ impl<'a> View<'a> {
 pub(crate) struct ViewMut<'a> {
     ty: &'a TensorType,
     start: *mut u8,
-    /// Whether its lines are in the caches or soon used there: an operand lies in the same memory, for one.
+    /// Whether its cache lines are already in the caches, or are used there soon; an aliased operand is one reason.
     overwrites: Cell<bool>,
     bytes: PhantomData<&'a mut [MaybeUninit<u8>]>,
 }
 
-// SAFETY: whoever holds the view is the only writer; `fill` and `chunks` give threads disjoint parts.
+// SAFETY: the owner of the view is the only writer; `fill` gives disjoint parts to threads.
 unsafe impl Send for ViewMut<'_> {}
-// SAFETY: a shared view cannot be written through but by the unsafe `part`, and that it overwrites is noted before it is
-// shared.
+// SAFETY: only the unsafe `part` writes through a shared view, and `overwrites` is set before the view is shared.
 unsafe impl Sync for ViewMut<'_> {}
 
 impl<'a> ViewMut<'a> {
     /// The memory at `start` for the elements of `ty`.
     ///
     /// # Safety
-    /// It has room for them, is aligned, and is accessed by nobody else for 'a but by views made of this one.
+    /// It is large enough and aligned, and for 'a it is accessed only by views derived from this one.
     pub(crate) unsafe fn new(ty: &'a TensorType, start: *mut u8) -> ViewMut<'a> {
         debug_assert!(is_aligned(ty, start));
         ViewMut { ty, start, overwrites: Cell::new(false), bytes: PhantomData }
@@ -126,7 +125,7 @@ impl<'a> ViewMut<'a> {
         self.ty
     }
 
-    /// The same memory for elements of another type, of the same width and as many.
+    /// The same memory under another type of the same dtype and size.
     pub(crate) fn with_type<'b>(&'b mut self, ty: &'b TensorType) -> ViewMut<'b> {
         assert_eq!((ty.size(), ty.dtype), (self.ty.size(), self.ty.dtype), "{} seen as {ty}", self.ty);
         ViewMut { ty, start: self.start, overwrites: self.overwrites.clone(), bytes: PhantomData }
@@ -137,26 +136,26 @@ impl<'a> ViewMut<'a> {
         self.start
     }
 
-    /// The same memory, as long as it is borrowed.
+    /// A view of the same memory for a shorter borrow.
     pub(crate) fn reborrow(&mut self) -> ViewMut<'_> {
         ViewMut { ty: self.ty, start: self.start, overwrites: self.overwrites.clone(), bytes: PhantomData }
     }
 
-    /// Has stores go to the caches: what is stored is used at once.
+    /// Makes stores go to the caches: the elements are used again at once.
     pub(crate) fn stay_near(&mut self) {
         self.overwrites.set(true);
     }
 
-    /// How a kernel that reads each operand once, in the order of the result, stores all elements.
+    /// The kind of store for a kernel that reads each operand once, in the order of the result.
     pub(crate) fn stores(&self) -> Stores {
-        // What was just read is in the cache, where a store finds it.
+        // An element that was just read is in the cache, where the store finds it.
         if self.overwrites.get() { Stores::Near } else { Stores::of(self.ty.byte_size()) }
     }
 
     /// All elements, not yet initialised. Not for results that alias an operand.
     ///
     /// # Panics
-    /// When `T` has another width than the elements.
+    /// When the width of `T` is not that of the elements.
     pub(crate) fn slice<T: Plain>(&mut self) -> &mut [MaybeUninit<T>] {
         // SAFETY: the view is borrowed mutably, so that no other part of it is in use.
         unsafe { self.part(0, self.ty.size()) }
@@ -165,17 +164,17 @@ impl<'a> ViewMut<'a> {
     /// Elements `start..start + len`.
     ///
     /// # Safety
-    /// No other slice of them is alive, and the range is inside the result.
+    /// No other slice of them is alive, and the range is in bounds.
     ///
     /// # Panics
-    /// When `T` has another width than the elements.
+    /// When the width of `T` is not that of the elements.
     #[expect(clippy::mut_from_ref, reason = "the caller keeps parts disjoint")]
     pub(crate) unsafe fn part<T: Plain>(&self, start: usize, len: usize) -> &mut [MaybeUninit<T>] {
         assert_eq!(size_of::<T>(), self.ty.dtype.storage_bytes(), "elements of {}", self.ty);
         debug_assert!(start + len <= self.ty.size());
         let first = self.start.cast::<MaybeUninit<T>>();
         assert!(first.is_aligned(), "elements of {}", self.ty);
-        // SAFETY: `new` promises room and alignment, the caller that nobody else uses the part.
+        // SAFETY: `new` guarantees size and alignment; the caller guarantees that no other part overlaps.
         unsafe { std::slice::from_raw_parts_mut(first.add(start), len) }
     }
 
@@ -190,8 +189,8 @@ impl<'a> ViewMut<'a> {
         unsafe { std::slice::from_raw_parts_mut(self.start.cast::<MaybeUninit<u8>>().add(start), len) }
     }
 
-    /// Fills the result in chunks of `grain` elements: `work` gets the position of a chunk's first element and
-    /// the chunk. Not for results that alias an operand.
+    /// Fills the result in chunks of `grain` elements: `work` gets the index of a chunk's first element and the chunk.
+    /// Not for results that alias an operand.
     pub(crate) fn fill<T: Plain>(
         &mut self,
         par: Par,
@@ -200,14 +199,14 @@ impl<'a> ViewMut<'a> {
     ) {
         let this = &*self;
         par.for_chunks(this.ty.size(), grain, |chunk| {
-            // SAFETY: chunks are disjoint and inside, and the view is borrowed mutably meanwhile.
+            // SAFETY: chunks are disjoint and in bounds, and the view is borrowed mutably meanwhile.
             let out = unsafe { this.part(chunk.start, chunk.len()) };
             work(chunk.start, out);
         });
     }
 }
 
-/// The place of elements of any type that nobody reads or writes.
+/// An aligned pointer for elements of any type that are never accessed.
 pub(crate) fn nowhere() -> *mut u8 {
     std::ptr::without_provenance_mut(64)
 }
@@ -216,7 +215,7 @@ fn is_aligned(ty: &TensorType, start: *const u8) -> bool {
     start.addr().is_multiple_of(element_align(ty))
 }
 
-/// The alignment of the elements: their width, that of the parts for complex numbers.
+/// The alignment of the elements: their width, or the width of one part for complex numbers.
 pub(crate) fn element_align(ty: &TensorType) -> usize {
     let bytes = ty.dtype.storage_bytes();
     if ty.dtype.is_complex() { bytes / 2 } else { bytes }

@@ -1,8 +1,8 @@
-//! Allocations that fail: whichever it is from which on there is no memory left, a program ends with a result or with an
-//! error that says so, and never with the process.
+//! Allocations that fail: whichever allocation is the first without memory, a program ends with a result or with an
+//! out-of-memory error, and never aborts the process.
 //!
-//! Programs run in child processes, so that one that ends its process is told with what it asked for. `DEFN_TEST_PROGRAMS`
-//! asks for more random programs.
+//! Programs run in child processes, so that an abort is detected and the failed allocation reported.
+//! `DEFN_TEST_PROGRAMS` sets a larger number of random programs.
 
 #[path = "../../core/tests/common/mod.rs"]
 mod graphs;
@@ -28,27 +28,27 @@ use graphs::digest::Notes;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
-/// Random programs, and those that a child runs.
+/// The number of random programs, and of those that a child runs.
 const PROGRAMS: usize = 10;
 const BATCH: usize = 10;
 
-/// The most bytes that an allocation gets which does not ask whether it may.
+/// The most bytes that an infallible allocation gets from the reserve.
 const MOST: usize = 64 << 10;
 
 #[global_allocator]
 static ALLOCATOR: Allocator<Failing> = Allocator::over(Failing, MOST);
 
-/// The system's allocator until a thread has used up what it may.
+/// The system's allocator until a thread has used up its number of allocations.
 struct Failing;
 
 thread_local! {
-    /// How many more allocations of this thread succeed; none where any number does.
+    /// How many more allocations of this thread succeed; None for no limit.
     static LEFT: Cell<Option<usize>> = const { Cell::new(None) };
-    /// How many there were.
+    /// How many allocations there were.
     static MADE: Cell<usize> = const { Cell::new(0) };
-    /// Whether only those count that are too large for the spare.
+    /// Whether only allocations count that are too large for the reserve.
     static LARGE: Cell<bool> = const { Cell::new(false) };
-    /// Whether the first large one that fails is told.
+    /// Whether the first large allocation that fails is printed.
     static TELL: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -77,7 +77,7 @@ impl Failing {
     }
 }
 
-// SAFETY: memory is the system's, or there is none.
+// SAFETY: memory comes from the system, or there is none.
 unsafe impl GlobalAlloc for Failing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !Failing::passes(layout.size()) {
@@ -101,7 +101,7 @@ unsafe impl GlobalAlloc for Failing {
     }
 }
 
-/// Runs `body` where so many allocations succeed; also says how many there were.
+/// Runs `body` with a number of allocations that succeed; also returns how many there were.
 fn after<T>(allocations: Option<usize>, body: impl FnOnce() -> T) -> (T, usize) {
     memory::forget_shortage();
     MADE.set(0);
@@ -111,9 +111,9 @@ fn after<T>(allocations: Option<usize>, body: impl FnOnce() -> T) -> (T, usize) 
     (made, MADE.get())
 }
 
-/// Runs a program with every number of allocations that succeed, until it needs no more.
+/// Runs a program with 0, 1, 2, ... allocations that succeed, until these suffice.
 fn with_any_number(name: &str, mut program: impl FnMut() -> Result<()>) {
-    // What is made once for the process is there the second time.
+    // The second run finds what is allocated once for the process.
     let _ = program();
     let (_, most) = after(None, &mut program);
     TELL.set(std::env::var_os("DEFN_TEST_TELL").is_some());
@@ -127,7 +127,7 @@ fn with_any_number(name: &str, mut program: impl FnMut() -> Result<()>) {
     }
 }
 
-/// Some elements for an input.
+/// Elements for an input.
 fn input(ty: &TensorType, index: usize) -> Tensor {
     let element = |position: usize| {
         let number = match ty.dtype.is_integer() {
@@ -141,7 +141,7 @@ fn input(ty: &TensorType, index: usize) -> Tensor {
     Tensor::concrete(ty.clone(), buffer)
 }
 
-/// What happens to a program: it is differentiated, compiled and run, by both compilers, and printed and read.
+/// The life of a program: it is differentiated, compiled by both compilers, run, printed and parsed.
 fn live(region: &Arc<Region>, arguments: &[Tensor]) -> Result<()> {
     let backend = cpu_backend();
     for compiler in [&CpuCompiler::new() as &dyn Compiler, &Evaluator::new(backend.clone())] {
@@ -152,13 +152,13 @@ fn live(region: &Arc<Region>, arguments: &[Tensor]) -> Result<()> {
     match grad::value_and_grad(region, 0, &wrt) {
         Ok(_) => {}
         Err(error) if error.class() == ErrorClass::OutOfMemory => return Err(error),
-        // Many cannot be.
+        // Many programs have no gradient.
         Err(_) => {}
     }
     Ok(())
 }
 
-/// Random programs, the same ones each time.
+/// Random programs, the same ones in every run.
 fn random(first: usize, count: usize) -> Vec<Region> {
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
@@ -176,7 +176,7 @@ fn random_programs(first: usize) {
     }
 }
 
-/// Ops on arrays that are larger than what is spared.
+/// Ops on arrays that are larger than the reserve.
 fn large_arrays() {
     LARGE.set(true);
     let ops = || Ops::new(cpu_backend(), Source::Unknown);
@@ -221,11 +221,11 @@ fn large_arrays() {
     }
 }
 
-/// What a child does where it is asked to.
+/// The work of a child process.
 #[test]
 fn child() {
     let Ok(task) = std::env::var("DEFN_TEST_CHILD") else { return };
-    // What a panic takes to be told is there.
+    // The message of a panic is allocated before.
     let told = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         LEFT.set(None);
@@ -239,7 +239,7 @@ fn child() {
     println!("done");
 }
 
-/// Runs a child; its last words where it does not come to its end.
+/// Runs a child; returns the end of its output if it does not finish.
 fn run(task: &str) {
     let output = |tell: bool| {
         let mut command = Command::new(std::env::current_exe().unwrap());

@@ -1,4 +1,4 @@
-//! Ops that go to the backend at once give what they give on the long way, and nothing where that fails.
+//! The fast path of eager ops gives the results of the general path, and none where that fails.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ const MOST: usize = 1 << 20;
 const DTYPES: [DType; 7] =
     [DType::F32, DType::F64, DType::BF16, DType::S32, DType::U8, DType::U4, DType::C64];
 
-/// Zeros, negative numbers and ones among others.
+/// Elements with zeros, ones and negative numbers.
 fn tensor(dtype: DType, sizes: &[usize], seed: usize) -> Tensor {
     let ty = TensorType::new(dtype, Shape::new(sizes)).unwrap();
     let element = |position: usize| {
@@ -41,7 +41,7 @@ fn bytes(tensor: &Tensor) -> Vec<u8> {
     bytes
 }
 
-/// What the backend makes of an op.
+/// The result of the general path.
 fn long(op: &Op, operands: &[&Tensor]) -> Option<Tensor> {
     let types: Vec<&TensorType> = operands.iter().map(|tensor| tensor.ty()).collect();
     let outputs = infer(op, &types).ok()?;
@@ -100,7 +100,7 @@ fn what_is_longer_than_the_most_goes_the_long_way() {
 fn an_operand_may_stand_on_both_sides() {
     for (op, dtype) in BinaryOp::ALL.iter().flat_map(|op| DTYPES.map(|dtype| (Op::Binary(*op), dtype))) {
         let x = tensor(dtype, &[7], 1);
-        // Another tensor of the same elements.
+        // A second tensor with the same buffer.
         let again = Tensor::concrete(x.ty().clone(), x.buffer().unwrap().clone());
         for y in [&x, &again] {
             let short = at_once(&op, &[Arg::Value(&x), Arg::Value(y)], MOST);
@@ -123,7 +123,7 @@ fn results_are_shared_freed_and_used_again() {
     assert_eq!(bytes(&part), before[4..]);
     assert!(part_at_once(&twice, 1, Shape::new(&[2])).is_none());
     assert!(at_once(&Op::Unary(UnaryOp::EXP), &[Arg::Value(&twice)], MOST).is_none());
-    // An op may write over a result that nobody else has.
+    // An op may overwrite a result without other owners.
     let made = at_once(&Op::Unary(UnaryOp::NEGATE), &[Arg::Value(&a)], MOST).unwrap();
     let expected = long(&Op::Unary(UnaryOp::EXP), &[&made]).unwrap();
     let held = Operand { ty: made.ty().clone(), buffer: made.into_buffer().unwrap() };
@@ -143,7 +143,7 @@ fn threads_that_use_the_same_operands_wait_for_nobody() {
             scope.spawn(move || {
                 let op = Op::Binary(BinaryOp::ADD);
                 for _ in 0..2_000 {
-                    // Where another thread is at an operand there may be no short way.
+                    // There may be no fast path while another thread has the lock of an operand.
                     let made = at_once(&op, &[Arg::Value(x), Arg::Value(y)], MOST);
                     assert_eq!(bytes(&made.or_else(|| long(&op, &[x, y])).unwrap()), *expected);
                 }

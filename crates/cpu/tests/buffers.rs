@@ -1,4 +1,4 @@
-//! Where elements lie: sharing, freeing, reuse, and too much of them.
+//! Memory of tensors: sharing, freeing, reuse, and running out of it.
 
 mod common;
 
@@ -10,7 +10,7 @@ use defn_core::op::{BinaryOp, Literal, Op, UnaryOp};
 use defn_core::{DType, ErrorClass, ErrorKind, Scalar, Shape, TensorType};
 use defn_cpu::{CpuBuffer, cpu_backend};
 
-/// Elements in memory of the backend's own.
+/// Elements in memory that the backend has allocated.
 fn own(dtype: DType, sizes: &[usize]) -> Operand {
     run(&Op::Iota { shape: Shape::new(sizes), dtype, axis: None }, &[]).unwrap()
 }
@@ -103,7 +103,7 @@ fn freed_elements_are_gone_but_for_those_who_hold_them() {
 
 #[test]
 fn an_owner_may_look_at_the_buffer_while_its_memory_is_freed() {
-    /// Memory whose end asks the buffer for its state.
+    /// Memory whose destructor reads the state of the buffer.
     struct Watched {
         bytes: [u8; 4],
         buffer: Arc<OnceLock<Weak<dyn Buffer>>>,
@@ -148,13 +148,13 @@ fn too_large_a_result_is_an_error() {
     let ErrorKind::OutOfMemory { op, requested, available } = error.kind() else { panic!("{error}") };
     assert_eq!((*op, *requested), ("iota", 1 << 51));
     assert!(*available < 1 << 51);
-    // The next call works.
+    // The next call succeeds.
     assert_eq!(integers(&own(DType::S32, &[2])), [0, 1]);
 }
 
 #[test]
 fn tensors_out_of_nothing() {
-    // Bools do not count.
+    // Iota has no bool.
     for &dtype in DType::ALL.iter().filter(|dtype| !dtype.is_bool()) {
         let counted = run(&Op::Iota { shape: Shape::new(&[3, 2]), dtype, axis: None }, &[]).unwrap();
         let want: Vec<Scalar> = (0..6).map(|i| Scalar::new(dtype, i).unwrap()).collect();

@@ -1,4 +1,4 @@
-//! Programs that ask the host: functions called at run time, and native forms of blocks.
+//! Programs that call the host: functions called at run time, and native forms of blocks.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -42,10 +42,10 @@ fn compile(region: Region) -> Arc<dyn Executable> {
     Evaluator::new(cpu_backend()).compile(Arc::new(region), Checks::default()).unwrap()
 }
 
-/// What a host function gives for the values of a slot.
+/// The function that a host runs on the values of a slot.
 type Compute = fn(&[Tensor]) -> Result<Vec<Tensor>>;
 
-/// A host with one function, which knows one block.
+/// A host with one function, which implements one block.
 struct Host {
     compute: Compute,
     asked: RefCell<Vec<String>>,
@@ -131,7 +131,7 @@ fn a_call_that_gives_something_else_stops_the_run() {
     );
 }
 
-/// A block of `x` that is doubled by default, with a hook on the way if that is asked for.
+/// A block that doubles `x` by default, with a hook if `hooked`.
 fn blocked(name: &'static str, hooked: bool) -> Region {
     let vector = ty(DType::F64, &[2]);
     traced(std::slice::from_ref(&vector), |ops, x| {
@@ -154,7 +154,7 @@ fn a_block_is_its_default_unless_the_host_knows_it() {
     assert_eq!(run(blocked("Known", false), &NoHooks), [2.0, 4.0]);
     assert_eq!(run(blocked("Known", false), &host), [3.0, 6.0]);
     assert_eq!(run(blocked("Other", false), &host), [2.0, 4.0]);
-    // A default with effects runs in any case.
+    // A default with effects always runs.
     assert_eq!(run(blocked("Known", true), &host), [2.0, 4.0]);
     assert_eq!(*host.asked.borrow(), ["Known(by=3)", "Other(by=3)", "hook 7"]);
 }

@@ -1,4 +1,5 @@
-//! Compiled programs give the bits that the evaluator gives, but for those of NaNs, and show the host the same, on random graphs.
+//! On random graphs, compiled programs give the bits of the evaluator, except for those of NaNs, and call the same
+//! hooks.
 
 #[path = "../../core/tests/common/mod.rs"]
 mod graphs;
@@ -14,15 +15,15 @@ use graphs::bounded::bounded;
 use graphs::digest::{Notes, bytes};
 use proptest::prelude::*;
 
-/// The least number of random graphs; `DEFN_TEST_GRAPHS` asks for more.
+/// The least number of random graphs; `DEFN_TEST_GRAPHS` sets a larger one.
 const GRAPHS: u32 = 2000;
 
-/// Some elements for an input, different for each position.
+/// Elements for an input, different for each position.
 fn input(backend: &Arc<dyn Backend>, index: usize, ty: &TensorType) -> Tensor {
     let element = |position: usize| {
         let number = (11 * position + 3 * index) % 7;
         let number = match !ty.dtype.is_inexact() {
-            // All types have these.
+            // All types have these values.
             true => Number::Int((position + index) as i128 % 2),
             false => Number::Float(number as f64 / 4.0 - 0.6),
         };
@@ -33,7 +34,7 @@ fn input(backend: &Arc<dyn Backend>, index: usize, ty: &TensorType) -> Tensor {
     Tensor::concrete(ty.clone(), buffer)
 }
 
-/// What a program gives, and what it shows.
+/// The results of a program, and the values that its hooks see.
 type Seen = (Vec<(TensorType, Vec<u8>)>, Vec<(usize, Vec<(TensorType, Vec<u8>)>)>);
 
 fn run(compiler: &dyn Compiler, region: &Arc<Region>) -> Result<Seen> {
@@ -46,8 +47,8 @@ fn run(compiler: &dyn Compiler, region: &Arc<Region>) -> Result<Seen> {
     Ok((with_one_nan(bytes(&results)), shown.collect()))
 }
 
-/// Values with the same bits for every NaN: of two that meet, processors keep that of the first operand, and either is the
-/// first in the code of a commutative op.
+/// Replaces the bits of every NaN by the same ones: of two NaNs, processors keep that of the first operand, and in the
+/// code of a commutative op either operand may be the first.
 fn with_one_nan(mut values: Vec<(TensorType, Vec<u8>)>) -> Vec<(TensorType, Vec<u8>)> {
     for (ty, bytes) in &mut values {
         // Complex elements are two floats each.
@@ -82,17 +83,17 @@ proptest! {
     }
 }
 
-/// What the evaluator gives of what compiling for the CPU begins with: the simplified region, in which blocks are graphs.
-/// Simplifying may change the sign of a zero, and inside a block it sees less.
+/// The evaluator's results for the region that compilation starts with: it is simplified, and blocks are expanded.
+/// Simplification may change the sign of a zero, and it sees less inside a block.
 fn evaluated(region: &Arc<Region>) -> Result<Seen> {
     let expanded = Arc::new(pass::expand(region, &cpu_backend())?);
     run(&Evaluator::new(cpu_backend()), &expanded)
 }
 
-/// The numbers of threads that have to give the same bits: more than there are processors, too.
+/// The numbers of threads that must give the same bits; one of them exceeds the number of processors.
 const THREADS: [usize; 3] = [1, 2, 7];
 
-/// What a program gives on each of [`THREADS`], by both compilers, each of which is told in its own way.
+/// The results of a program on each of [`THREADS`], by both compilers, whose numbers of threads are set in two ways.
 fn on_any_number_of_threads(region: &Arc<Region>) -> Vec<Result<Seen>> {
     let each = THREADS.iter().flat_map(|&threads| {
         let compiler = CpuCompiler::new().with_threads(threads).unwrap();
@@ -131,8 +132,8 @@ fn any_number_of_threads_gives_the_same_bits_of_what_is_large() {
     }
 }
 
-/// A program whose operations are done together: rows that repeat, columns that do, numbers, what counts, slices and a
-/// row read backwards, and results in the middle.
+/// A program whose operations are fused: broadcast rows and columns, constants, counts, slices and a reversed row, with
+/// intermediate values as results.
 fn together(dtype: DType, rows: usize, columns: usize) -> Region {
     let text = format!(
         "defn-ir 1
@@ -166,7 +167,7 @@ fn together(dtype: DType, rows: usize, columns: usize) -> Region {
 fn tiles_of_every_size_and_type_give_what_the_evaluator_gives() {
     let sizes =
         [(1, 1), (1, 7), (3, 341), (1, 1023), (2, 512), (1, 1025), (7, 1000), (300, 301), (2, 150_001)];
-    // Sums, differences and steps are numbers'.
+    // Differences and sums are those of numbers.
     let dtypes: Vec<DType> =
         DType::ALL.iter().copied().filter(|dtype| !dtype.is_complex() && !dtype.is_bool()).collect();
     for (rows, columns) in sizes {
@@ -179,7 +180,8 @@ fn tiles_of_every_size_and_type_give_what_the_evaluator_gives() {
     }
 }
 
-/// A program that goes through rows: softmax, and normalising with a variance; sums of what lies between are results.
+/// A program with row-block fusion: softmax, and normalisation with a variance. Sums of intermediate values are
+/// results.
 fn by_rows(dtype: DType, rows: usize, len: usize) -> Region {
     let float = dtype.to_float();
     let text = format!(
@@ -229,8 +231,8 @@ fn rows_of_every_length_give_what_the_evaluator_gives() {
     }
 }
 
-/// A program with folds of what is made element by element, of which some are wanted: of everything, of the first axes,
-/// of the middle one and of the last.
+/// A program with reductions of elementwise results, some of which are results: over all axes, the first axes, the
+/// middle one and the last.
 fn folded(dtype: DType, sizes: [usize; 3], wanted: usize) -> Region {
     let [a, b, c] = sizes;
     let float = dtype.to_float();

@@ -1,4 +1,4 @@
-//! What the composites of the core compute, run op by op.
+//! Results of the core's composites, run op by op.
 
 mod common;
 
@@ -40,7 +40,7 @@ fn counted(dtype: DType, sizes: &[usize]) -> Tensor {
     ops().iota(Shape::new(sizes), dtype, None).unwrap()
 }
 
-/// Equal, NaN and the sign of zero included.
+/// Whether two numbers are equal, with NaN equal to itself and signed zeros different.
 fn same(a: f64, b: f64) -> bool {
     a.is_nan() && b.is_nan() || a == b && a.is_sign_negative() == b.is_sign_negative()
 }
@@ -191,7 +191,7 @@ fn all_close_follows_its_tolerances() {
     assert_eq!(close(&[NAN], &[NAN], true), 1);
     assert_eq!(close(&[NAN], &[1.0], true), 0);
     assert_eq!(close(&[], &[], false), 1);
-    // Integers do not wrap on the way, and equal ones need no float.
+    // Integers do not wrap in between, and equal ones need no float.
     let integers_close = |dtype: DType, a: u64, b: u64| {
         let (a, b) = (given(scalar(dtype, a)), given(scalar(dtype, b)));
         integers(&ops().all_close(&a, &b, false, 0.0, 1.0).unwrap())[0]
@@ -222,7 +222,7 @@ fn ranges_begin_and_end_where_they_should() {
     assert_eq!(floats(&ops.linspace(0, 1, 4, None, f32, false).unwrap()), [0.0, 0.25, 0.5, 0.75]);
     assert_eq!(floats(&ops.linspace(3, 9, 1, None, f32, true).unwrap()), [3.0]);
     assert_eq!(integers(&ops.linspace(10, 0, 6, None, DType::S64, true).unwrap()), [10, 8, 6, 4, 2, 0]);
-    // The end is exact, whatever the steps add up to, and numbers are not rounded to f32 first.
+    // The last value is exact, even if the steps add up to another, and numbers are not rounded to f32 first.
     let values = floats(&ops.linspace(0.1, 0.7, 4, None, f64, true).unwrap());
     assert_eq!((values[0], values[3]), (0.1, 0.7));
     let (start, stop) = (given(vector(f32, &[0.0, 10.0])), given(vector(f32, &[2.0, 30.0])));
@@ -247,7 +247,7 @@ fn fill_takes_the_shape_and_the_value() {
 }
 
 proptest! {
-    /// Each way to a diagonal against the indices.
+    /// Each function of diagonals agrees with the indices.
     #[test]
     fn diagonals_agree_with_their_indices(rows in 0usize..5, columns in 0usize..5, offset in -5i64..6) {
         let mut ops = ops();
@@ -282,7 +282,7 @@ proptest! {
         prop_assert_eq!(integers(&made), expected);
     }
 
-    /// Padding reads `x` through the map of positions that defines the mode.
+    /// Padding reads `x` at the positions that define the mode.
     #[test]
     fn pad_outer_reads_the_positions_of_its_mode(size in 1i64..6, left in 0i64..14, right in 0i64..14) {
         let x = counted(DType::S32, &[size as usize]);
@@ -384,7 +384,7 @@ fn an_empty_list_of_axes_folds_nothing() {
     let none = || Axes::List(Vec::new());
     let x = given(vector(DType::U8, &[0, 7]));
     assert_eq!(integers(&ops.sum(&x, none(), false).unwrap()), [0, 7]);
-    // Truths, of each element alone.
+    // The truth value of each element alone.
     assert_eq!(integers(&ops.all(&x, none(), false).unwrap()), [0, 1]);
     assert_eq!(floats(&ops.mean(&x, none(), false).unwrap()), [0.0, 7.0]);
     assert_eq!(floats(&ops.logsumexp(&x, none(), false, None).unwrap()), [0.0, 7.0]);
@@ -419,7 +419,7 @@ fn an_integer_divided_by_zero_is_an_error() {
     assert!(matches!(error.unwrap_err().kind(), ErrorKind::DivisionByZero { .. }));
 }
 
-/// `np.matmul` of operands that count up, by loops.
+/// `np.matmul` of operands with the elements 0, 1, 2, ..., by loops.
 fn product(a: &[usize], b: &[usize]) -> (Vec<usize>, Vec<f64>) {
     let lead = |x: &[usize]| x[..x.len() - 2].to_vec();
     let (lead_a, lead_b) = (Shape::new(&lead(a)), Shape::new(&lead(b)));
@@ -427,7 +427,7 @@ fn product(a: &[usize], b: &[usize]) -> (Vec<usize>, Vec<f64>) {
     let (rows, inner, columns) = (a[a.len() - 2], a[a.len() - 1], b[b.len() - 1]);
     let mut out = Vec::new();
     for batch in 0..lead.size() {
-        // Where a batch begins in an operand: its own leading sizes, aligned at the end, 1 repeating.
+        // The offset of a batch in an operand: its own leading sizes, aligned at the end, with broadcasting of 1.
         let offset = |x: &[usize]| {
             let (mut rest, mut step, mut at) = (batch, 1, 0);
             for back in 0..lead.rank() {
@@ -455,7 +455,7 @@ fn product(a: &[usize], b: &[usize]) -> (Vec<usize>, Vec<f64>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Batched products against loops, leading axes broadcasting.
+    /// Batched products against loops, with broadcasting of leading axes.
     #[test]
     fn matmul_agrees_with_loops(
         lead in proptest::collection::vec(1usize..4, 0..3),
@@ -519,7 +519,7 @@ fn conditionals_and_loops_run_at_once_outside_of_a_trace() {
     assert_eq!(choose(&mut ops, 1), [-1.0, -2.0]);
     assert_eq!(choose(&mut ops, 0), [3.0, 3.0]);
 
-    // Captures of the loop are the tensor and the limit.
+    // The loop captures the tensor and the limit.
     let limit = given(scalar(DType::S32, 5));
     let state = vec![given(scalar(DType::S32, 0)), counted(DType::F32, &[2])];
     let last = while_(

@@ -1,4 +1,4 @@
-//! Conversions between all element types, against their definition on one number.
+//! Conversions between all element types, compared with their definition on one number.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::*;
 use defn_core::op::Op;
 use defn_core::{DType, Kind, Number, Scalar, Shape, TensorType};
 
-/// What one number becomes, by the rules of `as_type`.
+/// The conversion of one number, by the rules of `as_type`.
 fn converted(x: Scalar, to: DType) -> Scalar {
     let number = match (x.value(), to.kind()) {
         (value, Kind::Bool) => Number::Bool(value.is_true()),
@@ -23,7 +23,7 @@ fn converted(x: Scalar, to: DType) -> Scalar {
 
 fn saturated(value: f64, to: DType) -> Number {
     let (Number::Int(low), Number::Int(high)) = (to.lowest(), to.highest()) else { unreachable!() };
-    // A cast from float to integer in Rust truncates, saturates and makes 0 of NaN.
+    // A cast from float to integer in Rust truncates, saturates and converts NaN to 0.
     Number::Int((value as i128).clamp(low, high))
 }
 
@@ -44,7 +44,7 @@ fn edges_of_every_type_become_every_type() {
     for &from in DType::ALL {
         let x = edges(from);
         let operand = tensor(from, &[x.len()], &x);
-        // To bool converts a comparison with zero.
+        // The conversion to bool is a comparison with zero.
         for &to in DType::ALL.iter().filter(|to| !to.is_bool() || from.is_bool()) {
             let got = elements(&run(&Op::AsType { dtype: to }, &[&operand]).unwrap());
             for (&x, got) in x.iter().zip(got) {
@@ -78,7 +78,7 @@ fn every_bit_pattern_of_the_small_floats_is_read_and_written() {
     }
 }
 
-/// The middle between two neighbours goes to the even one, anything beside it to the nearer.
+/// The middle between two neighbours is rounded to the even one, other values to the nearest.
 #[test]
 fn narrowing_rounds_to_the_nearest_once() {
     for (dtype, bits) in [(DType::F16, 10), (DType::BF16, 7), (DType::F8E5M2, 2), (DType::F8E4M3FN, 3)] {
@@ -96,7 +96,7 @@ fn narrowing_rounds_to_the_nearest_once() {
             }
         }
     }
-    // Integers round once too: f32 would make a tie of this one.
+    // Integers are rounded once too: f32 would make a tie of this one.
     let near_tie = (1i64 << 40) + (1 << 32) + 1;
     let got = run(&Op::AsType { dtype: DType::BF16 }, &[&vector(DType::S64, &[near_tie])]).unwrap();
     assert_eq!(floats(&got), [((1i64 << 40) + (1i64 << 33)) as f64]);

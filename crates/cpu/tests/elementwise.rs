@@ -1,4 +1,4 @@
-//! Ops element by element, in every type, against their definition on one number.
+//! Elementwise ops in every type, compared with their definition on one number.
 
 mod common;
 
@@ -10,7 +10,7 @@ use defn_core::{DType, ErrorKind, Number, Scalar};
 use num_complex::Complex;
 use proptest::prelude::*;
 
-/// All pairs of the edges of a type, as two vectors.
+/// All pairs of the edge values of a type, as two vectors.
 fn pairs(dtype: DType) -> (Vec<Scalar>, Operand, Operand) {
     let x = edges(dtype);
     let (mut left, mut right) = (Vec::new(), Vec::new());
@@ -43,7 +43,7 @@ fn complex(x: Scalar) -> Complex<f64> {
     }
 }
 
-/// Whether two floats are one, or both NaN.
+/// Whether two floats are equal, or both NaN.
 fn agree(a: f64, b: f64) -> bool {
     a == b || a.is_nan() && b.is_nan()
 }
@@ -91,7 +91,7 @@ fn integers_wrap_in_every_type() {
         check(BinaryOp::BITWISE_OR, &|a, b| a | b);
         check(BinaryOp::BITWISE_XOR, &|a, b| a ^ b);
 
-        // Divisors, exponents and distances of shifts that are allowed.
+        // Valid divisors, exponents and shift distances.
         let some = |keep: &dyn Fn(i128) -> bool| -> Vec<Scalar> {
             x.iter().copied().filter(|&x| keep(int(x))).collect()
         };
@@ -152,7 +152,7 @@ fn what_integers_cannot_do_is_an_error() {
         of(BinaryOp::LEFT_SHIFT, &negative),
         "left_shift: the number of bits to shift by is -2, it must not be negative"
     );
-    // Without elements there is nothing to refuse, and a great unsigned distance is not negative.
+    // An empty operand has no invalid element, and a large unsigned distance is not negative.
     let none = vector::<i32>(DType::S32, &[]);
     let got = run(&Op::Binary(BinaryOp::QUOTIENT), &[&none, &scalar(DType::S32, 0)]).unwrap();
     assert!(elements(&got).is_empty());
@@ -198,7 +198,7 @@ fn floats_round_once_after_every_operation() {
     }
 }
 
-/// The units of the last place by which a function may be off: the narrow types are rounded from f32.
+/// The error bound of a function in units of the last place: the narrow types are rounded from f32.
 fn bound(dtype: DType) -> f64 {
     if dtype == DType::F64 {
         4.0
@@ -252,12 +252,12 @@ fn functions_of_floats_are_accurate_in_every_type() {
                 assert!(ok, "{op:?} of {x} in {dtype}: {got:e} and not {:e}", want(x));
             }
         }
-        // The inverse, through the function that it inverts.
+        // The inverse, checked by the function that it inverts.
         let inverse = run(&Op::Unary(UnaryOp::ERF_INV), &[&operand]).unwrap();
         for (x, got) in x.iter().map(|x| x.value().to_f64()).zip(floats(&inverse)) {
             match x.abs() {
                 1.0 => {
-                    // 448 where there is no infinity.
+                    // 448 if the type has no infinity.
                     let end = Scalar::new(dtype, f64::INFINITY.copysign(x)).unwrap();
                     assert_eq!(got, end.value().to_f64());
                 }
@@ -287,7 +287,7 @@ fn integers_become_f32_where_a_result_is_real() {
     assert_eq!(numbers(&own), [Number::complex(4.0, 0.0), Number::complex(9.0, 0.0)]);
 }
 
-/// Operands are rounded to the merged type before anything is computed.
+/// Operands are rounded to the merged type before the computation.
 #[test]
 fn operands_are_converted_first() {
     let sum = run(&Op::Binary(BinaryOp::ADD), &[&vector(DType::S32, &[257]), &vector(DType::BF16, &[3.0])]);
@@ -404,7 +404,7 @@ fn complex_arithmetic_and_parts() {
     assert_eq!(numbers(&joined), [Number::complex(1.0, 0.5), Number::complex(-2.0, 0.5)]);
 }
 
-/// A tensor of consecutive integers and what broadcasting makes of it, element by element.
+/// Consecutive integers broadcast from `sizes` to `to`, element by element.
 fn broadcast(sizes: &[usize], to: &[usize]) -> Vec<i128> {
     let count: usize = to.iter().product();
     (0..count)
@@ -426,7 +426,7 @@ fn broadcast(sizes: &[usize], to: &[usize]) -> Vec<i128> {
 }
 
 proptest! {
-    /// Every pattern of kept, repeated and missing axes, across tiles.
+    /// All combinations of kept, repeated and missing axes, across tiles.
     #[test]
     fn operands_broadcast(
         to in prop::collection::vec(1usize..9, 0..5),

@@ -1,4 +1,4 @@
-//! The evaluator on the CPU: control flow, effects, reuse of memory, and where an error is said to be.
+//! The evaluator on the CPU: control flow, effects, reuse of memory, and the position of an error.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -59,7 +59,7 @@ fn scalar(dtype: DType) -> TensorType {
     TensorType::scalar(dtype)
 }
 
-/// Remembers which slots were called with which integers, and refuses one.
+/// Records which slots were called with which integers, and returns an error for one.
 #[derive(Default)]
 struct Log {
     seen: RefCell<Vec<(usize, i32)>>,
@@ -129,7 +129,7 @@ fn a_fold_shows_each_element_by_itself() {
             Ok(vec![ops.sum(folded, Axes::All, false)?])
         })
     };
-    // Of the rows (1, 2) and (6, 7): the elements in their order, and the first of each before the second.
+    // Of the rows (1, 2) and (6, 7): the elements in order, and the first elements of the rows before the second.
     for (axes, result, order) in
         [(Axes::All, 7 - (6 - (2 - 1)), [1, 2, 6, 7]), (1.into(), 1 + 1, [1, 6, 2, 7])]
     {
@@ -190,7 +190,7 @@ fn an_argument_that_nobody_else_holds_is_written_in_place() {
         let update = ops.full(Shape::new(&[1]), DType::F32, 9.0)?;
         Ok(vec![ops.put_slice(&x[0], &[Start::from(2i64)], &update)?])
     });
-    // Memory that the backend made itself; lent memory is never written.
+    // Memory of the backend's own; borrowed memory is never written.
     let owned = || ops().add(f32s(&[0.0, 1.0, 2.0, 3.0]), 0.0).unwrap();
     let at = |tensor: &Tensor| tensor.host_bytes("test").unwrap().bytes().as_ptr();
 
@@ -283,7 +283,7 @@ fn control_flow_runs_at_once_outside_a_trace() {
     assert_eq!(read_s32(&out.unwrap()[0]), 243);
 }
 
-/// A backend elsewhere: it keeps what it is given on the CPU under another name, and says so.
+/// Another backend, which stores its data on the CPU under another name.
 #[derive(Debug)]
 struct Elsewhere;
 

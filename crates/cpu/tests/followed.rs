@@ -1,4 +1,4 @@
-//! Products and convolutions that element-wise ops follow: they are one step, and give what the evaluator gives op by op.
+//! Products and convolutions with elementwise epilogues are one step, and give the evaluator's results.
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,13 +12,13 @@ use defn_cpu::{
     CpuCompiler, cpu_backend, following_always, live_bytes, peak_bytes, reset_peak, with_threads,
 };
 
-/// The numbers of threads that have to give the same bits: more than there are processors, too.
+/// The numbers of threads that must give the same bits; one of them exceeds the number of processors.
 const THREADS: [usize; 3] = [1, 2, 7];
 
-/// One test at a time: what is allocated is counted for all of them.
+/// Runs one test at a time: the counters of allocations are global.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Numbers without end, which look like chance (Marsaglia, "Xorshift RNGs", 2003).
+/// Pseudo-random numbers (Marsaglia, "Xorshift RNGs", 2003).
 struct Noise(u64);
 
 impl Noise {
@@ -38,7 +38,7 @@ impl Noise {
     }
 }
 
-/// Elements between -1 and 1, or small whole ones.
+/// Elements between -1 and 1, or small integers.
 fn input(backend: &Arc<dyn Backend>, index: usize, ty: &TensorType) -> Tensor {
     let mut noise = Noise(0x9E37_79B9_7F4A_7C15 ^ (index as u64 + 1) << 7);
     let mut part = || ((noise.next() >> 11) as f64 / (1u64 << 52) as f64 - 1.0).clamp(-1.0, 1.0);
@@ -68,8 +68,8 @@ fn bytes_of(results: &[Tensor]) -> Vec<Vec<u8>> {
     results.iter().map(|result| result.host_bytes("test").unwrap().bytes().to_vec()).collect()
 }
 
-/// Compares what a program gives on any number of threads with what the evaluator gives, and its memory with what was
-/// foretold, where all that can be is done block by block. The ops of each of its steps.
+/// Compares the results of a program on any number of threads with the evaluator's, and its memory with the plan, with
+/// epilogues wherever possible. Returns the ops of each step.
 fn check(text: &str) -> Vec<Vec<&'static str>> {
     check_as(text, |program| following_always(|| CpuCompiler::new().compile(program, Checks::default())))
 }
@@ -100,7 +100,7 @@ fn check_as(
     recorder.record().steps.into_iter().map(|step| step.work.ops).collect()
 }
 
-/// A program of a product, and of what follows it.
+/// A program of a product and its consumers.
 struct Program {
     text: String,
     inputs: Vec<String>,
@@ -112,7 +112,7 @@ impl Program {
         Program { text: String::new(), inputs: Vec::new(), count: 0 }
     }
 
-    /// Adds a value, and names it.
+    /// Adds a value, and returns its name.
     fn add(&mut self, op: &str, ty: &str) -> String {
         let name = format!("%{}", self.count);
         self.count += 1;
@@ -134,7 +134,7 @@ fn shape(sizes: &[usize]) -> String {
     sizes.iter().map(|size| format!("[{size}]")).collect()
 }
 
-/// A product with something following: which matrices of which type, how they lie, and what follows.
+/// A product with an epilogue: the matrices, their type and layout, and the epilogue.
 #[derive(Clone, Copy, Debug)]
 struct Dot {
     dtype: DType,
@@ -163,7 +163,7 @@ impl Dot {
     }
 }
 
-/// The ways to go on with a product, by number.
+/// The number of kinds of epilogues.
 const FOLLOWERS: usize = 8;
 
 fn followed(
@@ -181,13 +181,13 @@ fn followed(
     let most = if dtype.is_complex() { "multiply" } else { "max" };
     let number = if dtype.is_integer() { "1" } else { "0.5" };
     let results = match way {
-        // Dense layers: a bias, and a bound.
+        // A dense layer: a bias, and a bound.
         0 => {
             let (bias, one) = (program.input(&last), program.input(&dtype.to_string()));
             let sum = program.add(&format!("add {product} {bias}"), &ty);
             vec![program.add(&format!("{most} {sum} {one}"), &ty)]
         }
-        // Something as large, and one for each row.
+        // An operand of the same size, and one with an element for each row.
         1 => {
             let (residual, each) = (program.input(&ty), program.input(&down));
             let sum = program.add(&format!("add {residual} {product}"), &ty);
@@ -200,26 +200,26 @@ fn followed(
             let equal = program.add(&format!("equal {sum} {product}"), &format!("bool{}", shape(&sizes)));
             vec![sum, equal, product]
         }
-        // The product twice, and a result of another type.
+        // The product is used twice, and a result has another type.
         3 => {
             let square = program.add(&format!("multiply {product} {product}"), &ty);
             let sum = program.add(&format!("add {square} {product}"), &ty);
             let to = if dtype.is_complex() { DType::C64 } else { DType::BF16 };
             vec![program.add(&format!("as_type {sum}"), &format!("{to}{}", shape(&sizes)))]
         }
-        // Another shape.
+        // A reshape.
         4 => {
             let size: usize = sizes.iter().product();
             let other = program.input(&format!("{dtype}[{size}]"));
             let flat = program.add(&format!("reshape {product}"), &format!("{dtype}[{size}]"));
             vec![program.add(&format!("subtract {other} {flat}"), &format!("{dtype}[{size}]"))]
         }
-        // What is read otherwise than it lies is no part of it.
+        // A consumer that permutes the product is no part of the epilogue.
         5 => {
             let turned = program.add(&format!("reverse {product} {{axes: [{}]}}", sizes.len() - 1), &ty);
             vec![program.add(&format!("add {product} {turned}"), &ty)]
         }
-        // A number, and what others need later.
+        // A scalar, and a value that is used later.
         6 => {
             let number = if dtype.is_complex() {
                 program.input(&dtype.to_string())
@@ -234,7 +234,7 @@ fn followed(
             let fold = program.add(&fold, &format!("{wide}{}", shape(&rows)));
             vec![fold, sum]
         }
-        // Many ops in a row, of which some are wanted.
+        // Many ops in sequence, some of which are results.
         _ => {
             let mut noise = Noise(way as u64 * 0x2545_F491_4F6C_DD1D + 1);
             let mut pool = vec![product.clone()];
@@ -260,13 +260,13 @@ fn followed(
 #[test]
 fn what_follows_products_of_any_sizes_gives_what_the_evaluator_gives() {
     let sizes = [
-        // Read as they lie: few columns, many columns, few rows, and whole blocks.
+        // Read in place: few columns, many columns, few rows, and complete blocks.
         [300, 17, 31],
         [2000, 32, 32],
         [20, 100, 900],
         [700, 40, 130],
         [90, 3, 1500],
-        // Laid out: around blocks and their parts.
+        // Packed: sizes around blocks and their parts.
         [301, 257, 67],
         [349, 300, 513],
         [700, 100, 600],
@@ -417,7 +417,7 @@ fn what_follows_convolutions_gives_what_the_evaluator_gives() {
     }
 }
 
-/// The steps of what follows a product of f32.
+/// The steps of an f32 product with an epilogue.
 fn steps(way: usize) -> Vec<Vec<&'static str>> {
     let dot = Dot { dtype: DType::F32, batch: 1, sizes: [100, 50, 120], turned: (false, false) };
     let mut program = Program::new();
@@ -461,7 +461,7 @@ fn products_lie_where_results_will() {
 fn donated_arguments_are_written_over() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let dot = Dot { dtype: DType::F32, batch: 1, sizes: [120, 120, 120], turned: (false, false) };
-    // What was given beside the product, and an operand of the product, which others of its elements are made of.
+    // Another operand of the epilogue, and an operand of the product that is used in its epilogue.
     let beside = {
         let mut program = Program::new();
         let product = dot.add(&mut program);
@@ -486,7 +486,7 @@ fn donated_arguments_are_written_over() {
     }
 }
 
-/// How many steps a dense layer or a convolution's is.
+/// The number of steps of a dense layer or a convolution with one.
 fn steps_of(program: Program, product: (String, Vec<usize>)) -> usize {
     let text = followed(program, product, DType::F32, 0);
     check_as(&text, |program| CpuCompiler::new().compile(program, Checks::default())).len()

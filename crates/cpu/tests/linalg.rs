@@ -1,4 +1,4 @@
-//! Factorizations: the kernels and the definitions in primitive ops, each by what its factors must be.
+//! Factorizations by kernels and by their definitions in primitive ops, checked by the properties of the factors.
 
 mod common;
 
@@ -47,7 +47,7 @@ fn backends() -> [(&'static str, Arc<dyn Backend>); 2] {
     [("native", cpu_backend()), ("default", Arc::new(Plain))]
 }
 
-/// A matrix of wide numbers.
+/// A matrix of f64 or complex f64 numbers.
 #[derive(Clone, Debug)]
 struct Matrix {
     rows: usize,
@@ -172,12 +172,12 @@ fn results(backend: &Arc<dyn Backend>, op: &Op, operands: &[Operand]) -> Result<
     Ok(outputs.iter().zip(buffers).map(read).collect())
 }
 
-/// Numbers that look random, the same each time.
+/// Pseudo-random numbers, the same in every run.
 struct Draws(u64);
 
 impl Draws {
     fn next(&mut self) -> f64 {
-        // Knuth's MMIX generator; the high bits are the good ones.
+        // Knuth's MMIX generator; its high bits are the most random.
         self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (self.0 >> 11) as f64 / (1u64 << 52) as f64 - 1.0
     }
@@ -196,7 +196,7 @@ fn epsilon(dtype: DType) -> f64 {
     if dtype.to_real() == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) }
 }
 
-/// Matrices of some sizes: random ones, and those that are hard.
+/// Matrices of given sizes: random and ill-conditioned ones.
 fn matrices(dtype: DType, rows: usize, columns: usize) -> Vec<Matrix> {
     let mut draws = Draws(7 + rows as u64 * 31 + columns as u64);
     let random = draws.matrix(dtype, rows, columns);
@@ -332,7 +332,7 @@ fn cholesky_of_singular_semidefinite_matrices_is_finite() {
                 let found = results(&backend, &op, &[operand(dtype, &batch)]).unwrap();
                 for (at, (a, l)) in batch.iter().zip(&found[0]).enumerate() {
                     let what = format!("{name} cholesky of {dtype} {n}x{n}, matrix {at}");
-                    // What rounding leaves of a pivot counts by its root.
+                    // The rounding error of a pivot enters by its root.
                     let tolerance = 20.0 * n as f64 * epsilon(dtype).sqrt() * a.size();
                     assert_close(&what, &l.times(&l.adjoint()), a, tolerance);
                 }
@@ -444,7 +444,7 @@ fn elements_that_are_not_finite_give_nan_and_end() {
                         assert!(!factor[1].elements.iter().any(|x| x.re.is_nan()), "{name} {op:?} of {bad}");
                     }
                 }
-                // These have no iteration that could go on for ever; what they give is not NaN everywhere.
+                // These have no iteration that could fail to end; their results are not NaN everywhere.
                 for block in [Block::Lu, Block::Qr { mode: QrMode::Complete, eps: Tolerance(0.0) }] {
                     results(&backend, &Op::Block(block), std::slice::from_ref(&batch)).unwrap();
                 }

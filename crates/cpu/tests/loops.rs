@@ -1,5 +1,4 @@
-//! Compiled loops and branches over scalars, small arrays, and elements and rows of arrays give the bits that the
-//! evaluator gives.
+//! Compiled loops and branches over scalars, small arrays, and elements and rows of arrays give the evaluator's bits.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +17,7 @@ fn ty(dtype: DType, sizes: &[usize]) -> TensorType {
     TensorType::new(dtype, Shape::new(sizes)).unwrap()
 }
 
-/// A region over inputs, of which all but the last `captures` are parameters.
+/// A region whose last `captures` inputs are captures; the others are parameters.
 fn region(
     inputs: &[TensorType],
     captures: usize,
@@ -32,7 +31,7 @@ fn region(
     Arc::new(Region::new(graph, inputs.to_vec(), parameters, results.into_iter().collect()))
 }
 
-/// Some elements for an input, different for each position.
+/// Elements for an input, different for each position.
 fn input(backend: &Arc<dyn Backend>, index: usize, ty: &TensorType) -> Tensor {
     let element = |position: usize| {
         let number = (11 * position + 3 * index) % 7;
@@ -62,8 +61,8 @@ fn check(region: &Arc<Region>) {
     assert!(want == got, "{}", region.to_text());
 }
 
-/// A loop of so many trips over state and captures of these types, in a program whose inputs they are. The first of
-/// what `cond` and `body` are given counts the trips, in s32.
+/// A loop of `trips` trips over state and captures of these types, which are the program's inputs. The first value that
+/// `cond` and `body` get counts the trips, in s32.
 fn counted(
     trips: i64,
     state: &[TensorType],
@@ -85,7 +84,7 @@ fn counted(
     })
 }
 
-/// Numbers that a test's choices are made of.
+/// The numbers that determine a test's choices.
 struct Choices {
     numbers: Vec<u16>,
     at: usize,
@@ -104,7 +103,7 @@ impl Choices {
     /// A real type.
     fn dtype(&mut self) -> DType {
         let real: Vec<DType> = DType::ALL.iter().copied().filter(|dtype| !dtype.is_complex()).collect();
-        // Most programs have the common ones.
+        // Half of the programs have the common types.
         if self.below(2) == 0 { self.one(&real) } else { self.one(&[DType::F32, DType::F64, DType::S32]) }
     }
 
@@ -114,7 +113,7 @@ impl Choices {
         ty(dtype, sizes)
     }
 
-    /// What has another shape or type as a value of a type: a scalar of it is repeated.
+    /// Converts a value to a type; if its shape differs, a scalar of it is broadcast.
     fn fitted(&mut self, g: &mut Graph, x: Value, ty: &TensorType) -> Value {
         let x = if g.ty(x).shape.sizes() == ty.shape.sizes() {
             x
@@ -126,7 +125,7 @@ impl Choices {
         g.as_type(x, ty.dtype).unwrap()
     }
 
-    /// A scalar of a value: one of its elements, at a position that other values say.
+    /// A scalar of a value: one of its elements, at a position given by other values.
     fn element(&mut self, g: &mut Graph, x: Value) -> Value {
         let sizes = g.ty(x).shape.sizes().to_vec();
         let starts = sizes.iter().map(|_| self.below(5) as i128 - 1);
@@ -143,7 +142,7 @@ impl Choices {
         g.reshape_to(one, Shape::new(&[])).unwrap()
     }
 
-    /// Positions for the axes of a shape, of scalars that there are.
+    /// Positions on the axes of a shape, from existing scalars.
     fn starts(&mut self, g: &mut Graph, values: &[Value], rank: usize) -> Vec<Value> {
         let scalars: Vec<Value> = values
             .iter()
@@ -162,7 +161,7 @@ impl Choices {
             .collect()
     }
 
-    /// One more value, if the choice can be made.
+    /// One more value, if the choice is possible.
     fn value(&mut self, g: &mut Graph, values: &[Value], depth: usize) -> Option<Value> {
         let (a, b, c) = (self.one(values), self.one(values), self.one(values));
         let shape = g.ty(a).shape.clone();
@@ -274,7 +273,7 @@ impl Choices {
         }
     }
 
-    /// Values of these types, made of what there is.
+    /// Values of these types, computed from existing ones.
     fn results(&mut self, g: &mut Graph, given: &[Value], types: &[TensorType], depth: usize) -> Vec<Value> {
         let mut values = given.to_vec();
         for _ in 0..2 + self.below(7) {
@@ -321,7 +320,7 @@ fn state_that_is_read_after_it_is_written_is_what_it_was() {
     let float = ty(DType::F32, &[]);
     for x in [float.clone(), ty(DType::F32, &[7]), ty(DType::F16, &[]), ty(DType::F32, &[3, 1100])] {
         for trips in [0, 1, 2, 3, 10] {
-            // Exchanged, turned around, and both the same.
+            // Exchanged, rotated, and both the same.
             check(&counted(trips, &[x.clone(), x.clone()], &[], |_, v| vec![v[2], v[1]]));
             check(&counted(trips, &[x.clone(), x.clone(), x.clone()], &[], |_, v| vec![v[2], v[3], v[1]]));
             check(&counted(trips, &[x.clone(), x.clone()], &[], |_, v| vec![v[2], v[2]]));
@@ -338,7 +337,7 @@ fn state_that_is_read_after_it_is_written_is_what_it_was() {
                 let sum = g.add(v[1], v[3]).unwrap();
                 vec![sum, v[3]]
             }));
-            // The counter is read after it is counted on.
+            // The counter is read after its increment.
             check(&counted(trips, std::slice::from_ref(&x), &[], |g, v| {
                 vec![g.add(v[1], v[0]).unwrap()]
                     .into_iter()
@@ -363,7 +362,7 @@ fn elements_that_change_by_themselves_go_through_all_trips() {
     for (dtype, len) in [(DType::F32, 2), (DType::F32, 1030), (DType::F64, 64), (DType::F16, 65)] {
         let (x, number) = (ty(dtype, &[len]), TensorType::scalar(dtype));
         for trips in [0, 1, 2, 300] {
-            // With constants, and with numbers from outside on either side.
+            // With constants, and with scalars from outside on either side.
             check(&counted(trips, std::slice::from_ref(&x), &[], |g, v| {
                 let product = g.multiply(v[1], 0.75).unwrap();
                 vec![g.subtract(0.5, product).unwrap()]
@@ -372,14 +371,14 @@ fn elements_that_change_by_themselves_go_through_all_trips() {
                 let difference = g.subtract(v[1], v[2]).unwrap();
                 vec![g.multiply(v[3], difference).unwrap()]
             }));
-            // Beside other state, of which some is an array, and some stays.
+            // With other state: an array, and a value that does not change.
             check(&counted(trips, &[x.clone(), x.clone(), number.clone()], &[], |g, v| {
                 let sum = g.add(v[1], v[3]).unwrap();
                 let product = g.multiply(sum, 0.5).unwrap();
                 let other = g.multiply(v[2], v[2]).unwrap();
                 vec![product, other, v[3]]
             }));
-            // Of which one is read by another, or what lies between is.
+            // One state is read by another, or an intermediate value is.
             check(&counted(trips, &[x.clone(), x.clone()], &[], |g, v| {
                 let product = g.multiply(v[1], 0.5).unwrap();
                 let sum = g.add(product, 0.25).unwrap();
@@ -394,7 +393,7 @@ fn elements_that_change_by_themselves_go_through_all_trips() {
     }
 }
 
-/// The rows of an array as a recurrence goes through them, each written to a second one.
+/// A recurrence over the rows of an array, each of which is written to a second array.
 fn scan(dtype: DType, rows: usize, len: usize) -> Arc<Region> {
     let all = ty(dtype, &[rows, len]);
     let row = ty(dtype, &[1, len]);
@@ -420,7 +419,7 @@ fn rows_are_read_and_written_where_they_are() {
     }
 }
 
-/// Polls so often, then asks to stop.
+/// Polls a number of times, then returns an error.
 struct Stops(AtomicUsize, usize);
 
 impl Hooks for Stops {

@@ -1,4 +1,4 @@
-//! Reads and writes at positions and scans, beside what their definitions say element by element.
+//! Gathers, scatters and scans, compared with their definitions element by element.
 
 mod common;
 
@@ -39,7 +39,7 @@ fn flat_of(sizes: &[usize], index: &[usize]) -> usize {
     sizes.iter().zip(index).fold(0, |flat, (size, i)| flat * size + i)
 }
 
-/// Puts entries of a position and indices of the other axes together.
+/// Merges the entries of a position and the indices of the other axes.
 fn joined(rank: usize, axes: &[usize], entries: &[usize], rest: &[usize]) -> Vec<usize> {
     let (mut entries, mut rest) = (entries.iter(), rest.iter());
     (0..rank)
@@ -47,8 +47,8 @@ fn joined(rank: usize, axes: &[usize], entries: &[usize], rest: &[usize]) -> Vec
         .collect()
 }
 
-/// A tensor, the axes that entries are along, rows of positions that may be out of range, and how much of each
-/// other axis is updated.
+/// A tensor, the axes of a position's entries, rows of positions that may be out of range, and the sizes of updates on
+/// the other axes.
 #[derive(Clone, Debug)]
 struct Sample {
     sizes: Vec<usize>,
@@ -100,7 +100,7 @@ impl Sample {
     }
 }
 
-/// A position counted from the front, where it is below 0 from the end, moved into range.
+/// A position counted from the front, after counting negative ones from the end and clamping.
 fn nearest(entry: i64, size: usize) -> usize {
     let size = size as i64;
     let entry = if entry < 0 { entry + size } else { entry };
@@ -147,7 +147,7 @@ proptest! {
         let sizes: Vec<usize> = [sample.rows.len()].iter().chain(&sample.lengths).copied().collect();
         // An update of another dtype is converted.
         let updates = count(DType::S8, &sizes);
-        // Sums of small integers are exact in every dtype here, but for those that wrap.
+        // Sums of small integers are exact in every dtype here, except those that wrap.
         let mut want: Vec<i128> =
             if dtype.is_integer() { integers(&x) } else { (0..x.ty.size() as i128).collect() };
         let block: usize = sample.lengths.iter().product();
@@ -174,7 +174,7 @@ proptest! {
         if !sample.rows.iter().all(|row| sample.is_in_range(row)) {
             prop_assert!(run(&op, &[&x, &indices, &updates]).is_err());
         } else if owned {
-            // In the operand's own memory, where it has the result's dtype.
+            // In the operand's own memory, if it has the result's dtype.
             let again = run_owned(&op, vec![x, indices, updates]).unwrap();
             prop_assert_eq!(elements(&again), want);
         }
@@ -212,14 +212,14 @@ proptest! {
     }
 }
 
-/// What a dtype merges to with s8.
+/// The common dtype with s8.
 fn unified(dtype: DType) -> DType {
     dtype.merge(DType::S8)
 }
 
 #[test]
 fn large_blocks_are_shared_among_threads() {
-    // One row of each position has more elements than a thread takes at once, and positions repeat.
+    // One row of each position has more elements than a chunk, and positions repeat.
     let (rows, width) = (3usize, 70_000usize);
     let x = ints(DType::S32, &[rows, width], std::iter::repeat_n(0, rows * width));
     let indices = ints(DType::S32, &[4, 1], [2, 0, 2, 7]);
@@ -245,7 +245,7 @@ fn large_blocks_are_shared_among_threads() {
 
 #[test]
 fn scans_are_those_of_the_definition() {
-    // Lines of one piece and of several, as they lie and side by side.
+    // Lines of one piece and of several, contiguous and not.
     for sizes in [&[5][..], &[3, 7], &[2, 3, 700], &[1, 200_001], &[65_537, 2], &[2, 0, 3], &[4, 1]] {
         for axis in 0..sizes.len() {
             for &op in CumulativeOp::ALL {

@@ -1,4 +1,4 @@
-//! The generator's kernels against its definition, and the types that are known against those of the definition.
+//! The generator's kernels compared with its definition, and their dtypes with those of the definition.
 
 mod common;
 
@@ -29,7 +29,7 @@ fn words(sizes: &[usize], words: &[u32]) -> defn_core::backend::Operand {
     place(TensorType::new(DType::U32, Shape::new(sizes)).unwrap(), bytes)
 }
 
-/// The bytes that the definition gives, op by op.
+/// The bytes of the definition, op by op.
 fn defined(block: &Block, operands: &[&defn_core::backend::Operand]) -> Vec<u8> {
     let mut ops = Ops::new(cpu_backend(), Source::Unknown);
     let tensors: Vec<Tensor> =

@@ -1,4 +1,4 @@
-//! Simplified programs give what the programs themselves give, on random graphs.
+//! On random graphs, simplified programs give the results of the original ones.
 
 #[path = "../../core/tests/common/mod.rs"]
 mod graphs;
@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 type Elements = Vec<Scalar>;
 
-/// Runs a program op by op as it is written. Inside regions the evaluator does as it always does.
+/// Runs a program op by op without simplification. Nested regions are run by the evaluator as usual.
 fn run(backend: &Arc<dyn Backend>, region: &Region) -> Result<Vec<Elements>> {
     let mut values: Vec<SmallVec<[Arc<dyn Buffer>; 1]>> = Vec::new();
     for node in region.graph().nodes() {
@@ -38,7 +38,7 @@ fn run(backend: &Arc<dyn Backend>, region: &Region) -> Result<Vec<Elements>> {
         .collect()
 }
 
-/// Some elements for an input, different for each position.
+/// Elements for an input, different for each position.
 fn input(backend: &Arc<dyn Backend>, index: usize, ty: &TensorType) -> Result<Arc<dyn Buffer>> {
     let element = |position: usize| {
         let number = (7 * position + 3 * index) % 5;
@@ -54,7 +54,7 @@ fn elements(buffer: &Arc<dyn Buffer>, ty: &TensorType) -> Result<Elements> {
     Ok(bytes.chunks(ty.dtype.storage_bytes()).map(|bytes| Scalar::from_bytes(ty.dtype, bytes)).collect())
 }
 
-/// Equal but for the sign of zero, which `x + 0` loses.
+/// Equal except for the sign of zero, which `x + 0` loses.
 fn agree(a: Scalar, b: Scalar) -> bool {
     let same = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan());
     match (a.value(), b.value()) {
@@ -69,11 +69,11 @@ proptest! {
 
     #[test]
     fn simplified_programs_give_the_same(region in graphs::regions()) {
-        // Random loops do not end.
+        // Random loops may not end.
         prop_assume!(!region.to_text().contains(" = while "));
         let backend = cpu_backend();
         let simple = pass::simplify(&region, &backend).unwrap();
-        // What a program does not need may fail, too.
+        // Values that no result needs may fail, too.
         let Ok(want) = run(&backend, &pass::dce(&region).unwrap()) else { return Ok(()) };
         let got = run(&backend, &simple).map_err(|error| TestCaseError::fail(error.to_string()))?;
         for (want, got) in want.iter().zip(&got) {

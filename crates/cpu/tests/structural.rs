@@ -1,4 +1,4 @@
-//! Ops that move, fold and multiply elements, through the backend: what is shared, reused and converted.
+//! Ops that move, reduce and multiply elements, through the backend: sharing, reuse and conversion.
 
 mod common;
 
@@ -78,13 +78,13 @@ fn put_slice_reuses_what_nobody_else_holds() {
     assert_eq!(floats(&kept), [0.0, 1.0, 2.0, 3.0]);
     assert_eq!(floats(&got), [0.0, 7.5, 8.5, 3.0]);
 
-    // Memory of our own that nobody else holds is written in place, by updates of any type that fits.
+    // Memory of the backend without other owners is written in place, by updates of any type that fits.
     let own = address(&got.buffer);
     let got = run_owned(&put_slice(), vec![got, vector(DType::S8, &[-1]), start.clone()]).unwrap();
     assert_eq!(address(&got.buffer), own);
     assert_eq!(floats(&got), [0.0, -1.0, 8.5, 3.0]);
 
-    // A wider update asks for a wider result; one as wide, but of another kind, for new memory as well.
+    // A wider update requires a wider result; one of the same width, but of another kind, needs new memory as well.
     let wide = run_owned(&put_slice(), vec![got, vector(DType::F64, &[0.1]), start.clone()]).unwrap();
     assert_eq!(wide.ty.dtype, DType::F64);
     assert_eq!(floats(&wide), [0.0, 0.1, 8.5, 3.0]);
@@ -158,7 +158,7 @@ fn extremes_are_found_and_named_in_any_type() {
     for (tie_break, expected) in [(TieBreak::Low, 1.0), (TieBreak::High, 3.0)] {
         for &dtype in DType::ALL {
             let op = Op::ArgReduce { op: ArgOp::Argmin, axis: None, keep_axis: true, tie_break, dtype };
-            // What holds the last index, as s2 does not.
+            // Dtypes that can hold the last index, unlike s2.
             let Ok(got) = run(&op, &[&x]) else { continue };
             assert_eq!(floats(&got), [expected], "{dtype}");
         }
@@ -190,7 +190,7 @@ fn every_type_multiplies() {
             }
         }
     }
-    // Nothing to add up gives zeros.
+    // An empty sum gives zeros.
     let got = run(&dot, &[&tensor(DType::F16, &[2, 0], &[]), &tensor(DType::F16, &[0, 1], &[])]).unwrap();
     assert_eq!(floats(&got), [0.0, 0.0]);
 }

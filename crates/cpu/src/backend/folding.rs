@@ -1,6 +1,6 @@
-//! Folds by functions that work element by element on scalars: the function's ops run in the kernels, one after
-//! the other, on a block of kept positions at once, for each folded element in turn. Few positions, to which a
-//! kernel's call would cost more than its elements, are folded one after the other by instructions on registers.
+//! Folds by functions of elementwise ops on scalars. The ops of the function run as kernels, one after the other, on a
+//! block of kept positions at once, for each folded element in turn. If there are few positions, a kernel call would
+//! cost more than its elements; these positions are folded one by one in a register machine.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,22 +20,22 @@ use crate::kernels::{TILE, create, elementwise, shape};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// Fewer positions than this are folded one after the other.
+/// With fewer positions than this, positions are folded one by one.
 const NARROW: usize = 16;
 
-/// How many ops on elements lie between two looks at whether to stop.
+/// The number of elementary operations between two polls.
 const BATCH: usize = 1 << 20;
 
-/// What a node of a function is to a fold.
+/// The role of a node of the function.
 #[derive(Clone, Copy, Debug)]
 enum Role {
     /// An input of the function.
     Input(usize),
-    /// Its operand, under another name.
+    /// An alias of its operand.
     Same,
     /// An op on scalars.
     Computes(Action),
-    /// Nothing that is run here.
+    /// An op that is not run here.
     Foreign,
 }
 
@@ -46,7 +46,7 @@ enum Action {
     Unary(UnaryOp),
     Binary(BinaryOp),
     AsType,
-    /// The bits of an element of a byte or more as they are.
+    /// The unchanged bits of an element of at least one byte.
     Bits,
     Select,
     Clip,
@@ -65,7 +65,7 @@ impl Role {
                 ElementWise::Unary(op) => Action::Unary(op),
                 ElementWise::Binary(op) => Action::Binary(op),
                 ElementWise::AsType(_) => Action::AsType,
-                // Signed and unsigned elements of one byte are extended differently.
+                // Signed and unsigned one-byte elements are extended differently.
                 ElementWise::Bitcast(dtype) if dtype.bits() < 8 => Action::AsType,
                 ElementWise::Bitcast(_) => Action::Bits,
                 ElementWise::Select => Action::Select,
@@ -99,7 +99,7 @@ impl Role {
     }
 }
 
-/// Whether a fold is run here: its function is made of ops on scalars alone, and is more than one reduction.
+/// Whether a fold runs here: its function has only ops on scalars, and is more than one reduction.
 pub(super) fn is_native(fold: &FoldOp) -> bool {
     let fun = &fold.fun;
     let scalar = |ty: &TensorType| ty.shape.rank() == 0;
@@ -107,7 +107,7 @@ pub(super) fn is_native(fold: &FoldOp) -> bool {
     let runs = |node: &Node| {
         let here = match Role::of(&node.op) {
             Role::Input(_) | Role::Same => true,
-            // The kernel takes scalars for bounds.
+            // The kernel takes its bounds as scalars.
             Role::Computes(Action::Clip) => !node.inputs[1..].iter().any(|input| varied[input.node as usize]),
             Role::Computes(_) => true,
             Role::Foreign => false,
@@ -117,7 +117,7 @@ pub(super) fn is_native(fold: &FoldOp) -> bool {
     !is_one_reduction(fun) && fun.inputs().iter().all(scalar) && fun.graph().nodes().iter().all(runs)
 }
 
-/// For each node of a function, whether it depends on the element or on what was folded so far.
+/// For each node of a function, whether it depends on the element or on the accumulator.
 fn varied(fun: &Region) -> Vec<bool> {
     let mut varied: Vec<bool> = Vec::with_capacity(fun.graph().len());
     for node in fun.graph().nodes() {
@@ -131,7 +131,7 @@ fn varied(fun: &Region) -> Vec<bool> {
     varied
 }
 
-/// Where a value of the function is while it runs.
+/// The storage of a value while the function runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Element,
@@ -140,7 +140,7 @@ enum Place {
     Register(usize),
 }
 
-/// One op of the function: what it is, what it reads, and the type of its register.
+/// One op of the function: its kind, its operands, and the type of its register.
 struct Step<'a> {
     action: Action,
     inputs: SmallVec<[Place; 3]>,
@@ -148,7 +148,7 @@ struct Step<'a> {
     varied: bool,
 }
 
-/// A function as a list of ops, and where its result is.
+/// The function as a list of ops, and the storage of its result.
 struct Program<'a> {
     steps: Vec<Step<'a>>,
     result: Place,
@@ -179,22 +179,22 @@ impl<'a> Program<'a> {
     }
 }
 
-/// Where the registers of a block of kept positions lie in its memory, and what was folded so far.
+/// The offsets of registers and accumulator in the memory of a block of kept positions.
 struct Frame {
-    /// The offset of each op's register, and behind them that of what was folded.
+    /// The offset of each op's register, then that of the accumulator.
     offsets: Vec<usize>,
     /// The bytes of a block.
     size: usize,
 }
 
-/// The types of the registers of a block of so many positions, and behind them that of what was folded.
+/// The types of the registers of a block of `len` positions, then that of the accumulator.
 fn register_types(program: &Program<'_>, acc: &TensorType, len: usize) -> Result<Vec<TensorType>> {
     let registers = program.steps.iter().map(|step| shaped(step.ty, len, step.varied));
     registers.chain([shaped(acc, len, true)]).collect()
 }
 
 impl Frame {
-    /// Room for registers of these types.
+    /// Lays out registers of these types.
     fn new(types: &[TensorType]) -> Frame {
         let mut size = 0;
         let offsets = types.iter().map(|ty| {
@@ -205,7 +205,7 @@ impl Frame {
     }
 }
 
-/// What the places hold while a block of kept positions is folded.
+/// The values of a block of kept positions while it is folded.
 struct Registers<'a> {
     program: &'a Program<'a>,
     captures: &'a [View<'a>],
@@ -213,14 +213,14 @@ struct Registers<'a> {
     frame: &'a Frame,
     /// The block's memory.
     memory: *mut u8,
-    /// Whether what was folded and the function's result have each other's memory.
+    /// Whether the accumulator and the function's result have exchanged their memory.
     swapped: bool,
-    /// Whether elements without a result are refused.
+    /// Whether elements without a defined result are errors.
     checked: bool,
 }
 
 impl<'a> Registers<'a> {
-    /// The type of a register, or behind them of what was folded, and where it begins.
+    /// The type and address of a register or, behind the registers, of the accumulator.
     fn register(&self, index: usize) -> (&'a TensorType, *mut u8) {
         let folded = self.program.steps.len();
         let place = match self.program.result {
@@ -231,17 +231,17 @@ impl<'a> Registers<'a> {
         (&self.types[index], self.memory.wrapping_add(self.frame.offsets[place]))
     }
 
-    /// What a register holds.
+    /// The value of a register.
     ///
     /// # Safety
-    /// It was written, and is not meanwhile.
+    /// It was written, and is not written while the view lives.
     unsafe fn read(&self, index: usize) -> View<'a> {
         let (ty, start) = self.register(index);
-        // SAFETY: the frame has room for the type, and the caller's promise.
+        // SAFETY: the frame has room for the type; the rest is the caller's promise.
         View::new(ty, unsafe { std::slice::from_raw_parts(start, ty.byte_size()) })
     }
 
-    /// A register, to be written.
+    /// A register, for writing.
     fn write(&mut self, index: usize) -> ViewMut<'a> {
         let (ty, start) = self.register(index);
         // SAFETY: the frame has room for the type, and the registers are borrowed mutably.
@@ -255,9 +255,9 @@ impl<'a> Registers<'a> {
         match place {
             Place::Element => element,
             Place::Capture(index) => self.captures[index],
-            // SAFETY: what was folded so far is written before the first step.
+            // SAFETY: the accumulator is written before the first step.
             Place::Folded => unsafe { self.read(self.program.steps.len()) },
-            // SAFETY: an op reads registers that ops before it have written.
+            // SAFETY: an op reads only registers that earlier ops have written.
             Place::Register(index) => unsafe { self.read(index) },
         }
     }
@@ -282,11 +282,11 @@ impl<'a> Registers<'a> {
         }
     }
 
-    /// Takes the function's result for what was folded so far.
+    /// Makes the function's result the new accumulator.
     fn advance(&mut self, element: View<'_>) {
         match self.program.result {
             Place::Folded => {}
-            // The register is written anew by the next step before anything reads it.
+            // The next step writes the register before anything reads it.
             Place::Register(index) if self.program.steps[index].varied => self.swapped = !self.swapped,
             place @ (Place::Element | Place::Capture(_) | Place::Register(_)) => {
                 let x = self.view(place, element);
@@ -296,7 +296,7 @@ impl<'a> Registers<'a> {
     }
 }
 
-/// Copies elements as they lie, or one of them to all places.
+/// Copies all elements, or one element to all positions.
 fn copy(x: View<'_>, out: &mut ViewMut<'_>) {
     if x.ty().size() == out.ty().size() {
         // SAFETY: the view is borrowed mutably, so that no other part of it is in use.
@@ -324,7 +324,7 @@ impl Run<'_> {
             }
             let dtype = x.ty().dtype;
             let mut held = None;
-            // The folded axes first: a row for each of their elements.
+            // Folded axes first: one row for each folded element.
             let x = if order.is_sorted() {
                 x
             } else {
@@ -340,7 +340,7 @@ impl Run<'_> {
                 .into_iter()
                 .collect::<Result<SmallVec<[_; 2]>>>()?;
             let frame = Frame::new(&types[0]);
-            // For all blocks, whichever way they are folded: whether registers suffice is known only while they are.
+            // For all blocks, in both cases: whether the register machine suffices is known only at run time.
             let bytes = Shape::new(&[width.div_ceil(TILE), frame.size]);
             let mut memory = room.scratch(TensorType::new(DType::U8, bytes)?)?;
             if !room.runs() {
@@ -361,7 +361,7 @@ impl Run<'_> {
 
 /// The memory of the blocks.
 struct Blocks<'a> {
-    /// The types of registers of a whole block, and of the last one.
+    /// The types of the registers of a full block, and of the last one.
     types: &'a [Vec<TensorType>],
     frame: &'a Frame,
     memory: *mut u8,
@@ -383,8 +383,7 @@ struct Folding<'a> {
 }
 
 impl<'a> Folding<'a> {
-    /// Calls `work` with ranges of rows, one after the other, and looks between them whether to stop. An element
-    /// takes so many steps.
+    /// Calls `work` with consecutive ranges of rows, and polls between them. An element takes `steps` operations.
     fn batches(
         &self,
         steps: usize,
@@ -401,7 +400,7 @@ impl<'a> Folding<'a> {
         Ok(true)
     }
 
-    /// Folds blocks of positions by the kernels.
+    /// Folds blocks of positions by kernels.
     fn run(&self, blocks: &Blocks<'_>, out: &mut ViewMut<'_>, poll: Poll<'_>) -> Result<()> {
         let failure = Mutex::new(None);
         let each_block = |done: usize, work: &(dyn Fn(Registers<'_>, Range<usize>) -> Result<()> + Sync)| {
@@ -414,7 +413,7 @@ impl<'a> Folding<'a> {
         };
         each_block(0, &|mut registers, _| {
             copy(self.acc, &mut registers.write(self.program.steps.len()));
-            // What does not depend on elements is computed once.
+            // Values that do not depend on elements are computed once.
             let once = self.program.steps.iter().enumerate().filter(|(_, step)| !step.varied);
             once.map(|(index, _)| index).try_for_each(|index| registers.run(index, self.acc))
         })?;
@@ -426,8 +425,8 @@ impl<'a> Folding<'a> {
         })?;
         let out = &*out;
         each_block(self.count, &|registers, positions| {
-            // SAFETY: blocks are disjoint parts of the result, which is borrowed mutably meanwhile; what was
-            // folded is written.
+            // SAFETY: blocks are disjoint parts of the result, which is borrowed mutably meanwhile; the accumulator is
+            // written.
             unsafe {
                 let width = out.ty().dtype.storage_bytes();
                 let target = out.part_bytes(positions.start * width, positions.len() * width);
@@ -437,7 +436,7 @@ impl<'a> Folding<'a> {
         })
     }
 
-    /// The registers of the block of some positions, after so many rows.
+    /// The registers of the block of `positions` after `rows` rows.
     fn registers<'r>(
         &'r self,
         blocks: &'r Blocks<'r>,
@@ -479,12 +478,12 @@ impl<'a> Folding<'a> {
     }
 }
 
-/// The type of a register for a block of so many positions: of one element, where nothing in it varies.
+/// The type of a register for a block of `len` positions: one element if it does not vary.
 fn shaped(ty: &TensorType, len: usize, varied: bool) -> Result<TensorType> {
     TensorType::new(ty.dtype, Shape::new(if varied { std::slice::from_ref(&len) } else { &[] }))
 }
 
-/// The function as instructions on registers.
+/// The function as a program of the register machine.
 struct Narrow {
     machine: Machine,
     element: Register,
@@ -493,7 +492,7 @@ struct Narrow {
 }
 
 impl Narrow {
-    /// The instructions of a program whose values all fit registers.
+    /// Translates a program; None unless all its values fit registers.
     fn new(folding: &Folding<'_>) -> Option<Narrow> {
         let mut machine = Machine::new(folding.checked);
         let element = machine.input(folding.x.ty().dtype, true)?;
@@ -525,7 +524,7 @@ impl Narrow {
         (result.dtype() == folded.dtype()).then_some(Narrow { machine, element, folded, result })
     }
 
-    /// Folds each position by itself, and says whether every op had a result.
+    /// Folds the positions one by one; returns whether every op had a defined result.
     fn run(&self, folding: &Folding<'_>, out: &ViewMut<'_>, poll: Poll<'_>) -> Result<bool> {
         let Some(start) = self.machine.start(folding.acc, self.folded) else { return Ok(false) };
         let states: Vec<Mutex<_>> = (0..folding.width).map(|_| Mutex::new(start)).collect();

@@ -1,4 +1,4 @@
-//! Ops whose results something follows while they are made.
+//! Ops with an epilogue that runs while they compute their result.
 
 use std::cell::Cell;
 
@@ -14,19 +14,20 @@ use crate::kernels::window::Lie;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// Bytes of a result from which on it pays: no cache holds all of it until what follows reads it again. Smaller ones
-/// are as fast one after the other.
+/// The least size in bytes of a result for which an epilogue pays: no cache holds all of it until its consumer reads
+/// it. For smaller results two separate passes are as fast.
 const LEAST: usize = 16 << 20;
 
-/// Elements of a row, at most, and of a sum: what follows takes whole rows, and a part of the time that counts.
+/// The most elements of a row, and of a sum. The epilogue takes whole rows, and is a relevant share of the time only if
+/// sums are short.
 const MOST: usize = 512;
 
 thread_local! {
-    /// What tests on this thread take for worth it, whatever it is.
+    /// Whether tests on this thread use epilogues at any size.
     static FORCED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Compiles so that all that can be is done block by block, for tests: they need no large results then.
+/// Compiles with epilogues wherever they are possible; for tests, which need no large results then.
 #[doc(hidden)]
 pub fn following_always<T>(body: impl FnOnce() -> T) -> T {
     let before = FORCED.replace(true);
@@ -35,7 +36,7 @@ pub fn following_always<T>(body: impl FnOnce() -> T) -> T {
     made
 }
 
-/// Whether an op tells of the elements of its only result while it makes others, and what follows is better off so.
+/// Whether an op can run an epilogue on its only result, and this is faster.
 pub(crate) fn takes_tail(op: &Op, operands: &[&TensorType], outputs: &[TensorType]) -> bool {
     let ([out], is_forced) = (outputs, FORCED.get()) else { return false };
     let lies_as_computed = !out.dtype.is_integer() && linalg::compute_dtype(out.dtype) == out.dtype;
@@ -52,7 +53,7 @@ pub(crate) fn takes_tail(op: &Op, operands: &[&TensorType], outputs: &[TensorTyp
         return linalg::tells_early(&dot, out.dtype) && (is_forced || dot.n.max(dot.k) <= MOST);
     }
     let Op::Conv(conv) = op else { return false };
-    // The columns of complex convolutions are laid out in other pieces.
+    // Complex convolutions lay out their columns in other pieces.
     if out.dtype.is_complex() || Lie::of(&conv.output_permutation).is_none() {
         return false;
     }
@@ -61,8 +62,8 @@ pub(crate) fn takes_tail(op: &Op, operands: &[&TensorType], outputs: &[TensorTyp
     is_forced || places >= MOST && operands[1].size() <= MOST * features
 }
 
-/// As [`run_into`](super::run_into), unchecked, with somebody who is told of elements of the result when they are
-/// complete, and may then write there what follows; for ops that [`takes_tail`] names.
+/// As [`run_into`](super::run_into), unchecked, with an epilogue. `tail` is called on elements of the result when they
+/// are complete, and may overwrite them; for ops that [`takes_tail`] accepts.
 ///
 /// # Errors
 /// As there.

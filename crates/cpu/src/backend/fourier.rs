@@ -1,4 +1,4 @@
-//! How transforms run: in which dtype, and with which scratch memory.
+//! Fourier transforms: choice of dtype, and scratch memory.
 
 use defn_core::backend::Buffers;
 use defn_core::op::FftOp;
@@ -13,7 +13,7 @@ use crate::kernels::fourier::{self, Lines, RealTransform, Transform, Way};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// Runs a transform with scratch memory for so many complex numbers, or only counts it.
+/// Runs a transform with scratch memory for `count` complex numbers, or only counts the memory.
 fn with_scratch<T>(room: Room<'_>, count: usize, run: impl FnOnce(&mut ViewMut<'_>)) -> Result<()>
 where
     Complex<T>: Element,
@@ -41,7 +41,7 @@ where
     with_scratch::<T>(room, transform.scratch(par), |scratch| transform.run(x, out, scratch, par))
 }
 
-/// Transforms real lines, or to real lines.
+/// Transforms real lines to complex ones, or back.
 fn transform_real<T: fourier::Part + Element>(
     room: Room<'_>,
     way: Way,
@@ -58,11 +58,11 @@ where
 }
 
 impl Run<'_> {
-    /// Real elements to the first half of their frequencies, or back.
+    /// Transforms real elements to the first half of their spectrum, or back.
     pub(super) fn real_fft(self, way: Way, axis: Axis, length: usize) -> Result<Buffers> {
         let room = self.room;
         let dtype = self.output(0).dtype;
-        // Real elements of a precision that has complex numbers, whatever the operand's and the result's.
+        // The precision is one that has complex numbers, whatever the dtypes of operand and result.
         let complex = self.operand(0).dtype.merge(dtype).to_complex();
         let real = complex.to_real();
         self.stage(|views, out, par| {

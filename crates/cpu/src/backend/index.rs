@@ -1,4 +1,4 @@
-//! How reads and writes at positions run.
+//! Gathers and scatters: choice of dtype and kernel.
 
 use std::sync::atomic::AtomicBool;
 
@@ -17,7 +17,7 @@ fn positions(axes: &[Axis]) -> SmallVec<[usize; 6]> {
     axes.iter().map(|axis| axis.index()).collect()
 }
 
-/// The sizes of the axes that no entry of a position is along.
+/// The sizes of the axes that positions do not index.
 fn others(x: &TensorType, axes: &[usize]) -> SmallVec<[usize; 6]> {
     x.shape
         .axes()
@@ -27,8 +27,8 @@ fn others(x: &TensorType, axes: &[usize]) -> SmallVec<[usize; 6]> {
         .collect()
 }
 
-/// The dtype in which elements are put together: sums of small floats are rounded once, and the bytes of 2- and 4-bit
-/// integers hold no sum.
+/// The dtype in which elements are combined: sums of small floats are rounded once, and the bytes of 2- and 4-bit
+/// integers cannot hold a sum.
 fn scattered(op: ScatterOp, dtype: DType) -> DType {
     match op {
         ScatterOp::IndexedAdd => compute_dtype(dtype),
@@ -36,14 +36,14 @@ fn scattered(op: ScatterOp, dtype: DType) -> DType {
     }
 }
 
-/// Whether elements of an operand can stay where they are: only those of the result's dtype can.
+/// Whether the result can overwrite the operand: the dtypes must be equal, and be computed in that dtype.
 pub(super) fn stays(op: ScatterOp, operand: DType, result: DType) -> bool {
     scattered(op, result) == result && operand == result
 }
 
 impl Run<'_> {
-    /// A kernel that reads at the positions in the second operand, and looks whether they are in range where that is
-    /// asked for: what it wrote by then is dropped with the error.
+    /// Runs a kernel that reads at the positions in the second operand. If `checked`, a position out of range is an
+    /// error, and the elements written by then are dropped.
     fn reading(
         self,
         axes: &[usize],
@@ -52,7 +52,7 @@ impl Run<'_> {
         let (op, checked) = (self.room.op, self.checked);
         self.fresh(|views: &[View<'_>], out, par| {
             let (x, indices) = (views[0], views[1]);
-            // Nothing is read where nothing is written.
+            // An empty result reads nothing.
             if checked && out.ty().size() == 0 {
                 return index::check(op, x.ty(), axes, indices, par);
             }
@@ -122,7 +122,7 @@ impl Run<'_> {
                     room.convert(unsafe { wide.view() }, dtype, out, par);
                     return Ok(());
                 }
-                // Far more is read for the updates from memory than from the caches in the same time.
+                // The updates read the result again, which takes far longer from memory than from the caches.
                 out.stay_near();
                 room.convert(x, dtype, out, par);
             }

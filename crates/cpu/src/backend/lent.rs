@@ -1,4 +1,4 @@
-//! Small ops on operands that somebody else keeps, by ways that are as short as they are.
+//! Fast paths for small ops on borrowed operands.
 
 use std::sync::Arc;
 
@@ -29,16 +29,16 @@ pub(crate) fn run_alike(
         return None;
     }
     let (bytes, made) = (size * dtype.storage_bytes(), size * to.storage_bytes());
-    // Nobody is told what fails here.
+    // An error here is dropped: the general path reports it.
     let mut storage = Storage::allocate("at_once", made).ok()?;
-    // SAFETY: the storage has room for so many, and only this slice reaches it.
+    // SAFETY: the storage has this size, and only this slice accesses it.
     let out = unsafe { std::slice::from_raw_parts_mut(storage.start_mut()?.cast(), made) };
     match operands {
         [Alike::Elements(x)] => {
             let x = held(*x)?;
             elementwise::alike(op, &[given(&x, bytes)?], dtype, out);
         }
-        // A lock is taken once.
+        // The lock of one buffer is taken only once.
         [Alike::Elements(a), Alike::Elements(b)] if std::ptr::addr_eq(*a, *b) => {
             let x = held(*a)?;
             elementwise::alike(op, &[given(&x, bytes)?, given(&x, bytes)?], dtype, out);
@@ -61,7 +61,8 @@ pub(crate) fn run_alike(
     Some(unsafe { filled(storage) })
 }
 
-/// The bytes of an operand while the op runs; none where it is of another backend, or another thread is at it.
+/// Locks the bytes of an operand while the op runs; None for another backend's buffer, or where another thread has the
+/// lock.
 fn held(buffer: &dyn Buffer) -> Option<Held<'_>> {
     buffer.as_any().downcast_ref::<CpuBuffer>()?.held()
 }
@@ -84,7 +85,7 @@ impl CpuBackend {
             let own = operand.buffer.as_any().downcast_ref::<CpuBuffer>();
             return own.map(|own| Ok(smallvec![buffer(own.window(name)?)])).transpose();
         }
-        // What else gives its operand under another type, and what gives several results, goes the long way.
+        // Ops that return an operand under another type, and ops with several results, take the general path.
         let (
             Op::Unary(_)
             | Op::Binary(_)
@@ -113,7 +114,7 @@ impl CpuBackend {
         }
         let mut storage = Storage::allocate(name, bytes)?;
         let start = storage.start_mut().expect("allocated memory is ours");
-        // SAFETY: the storage was allocated for this type, and only this view and those made of it reach it.
+        // SAFETY: the storage was allocated for this type, and only this view and those derived from it access it.
         let out = unsafe { ViewMut::new(ty, start) };
         let par = parallel_over(moved);
         let memory = Memory::Given { operands: &views, results: std::slice::from_ref(&out), over: None };

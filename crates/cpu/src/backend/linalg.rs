@@ -1,4 +1,4 @@
-//! How products run: in which dtype, with which operands copied first, and with which scratch memory.
+//! Matrix products: choice of dtype, copies of operands, and scratch memory.
 
 use defn_core::backend::Buffers;
 use defn_core::{Axis, DType, Result};
@@ -10,8 +10,8 @@ use crate::kernels::linalg::{self, Dot, DotAxes, Side};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// An operand of a dot of `dtype`, converted to what that is computed in and moved to where the plan expects its
-/// elements; `held` keeps what that takes.
+/// Converts an operand of a dot of `dtype` to the dtype of computation and packs it as the plan requires. `converted`
+/// and `packed` own the copies.
 fn prepare<'a, 'r: 'a>(
     room: Room<'r>,
     mut x: View<'a>,
@@ -22,7 +22,7 @@ fn prepare<'a, 'r: 'a>(
 ) -> Result<View<'a>> {
     let [converted, packed] = held;
     let computed = linalg::compute_dtype(dtype);
-    // Integers of a few bits lie as the bytes in which they are computed.
+    // Integers of a few bits are stored as the bytes in which they are computed.
     if x.ty().dtype != dtype || computed.storage_bytes() != dtype.storage_bytes() {
         let mut scratch = room.scratch(x.ty().with_dtype(computed)?)?;
         room.convert(x, dtype, &mut scratch.view_mut(), par);
@@ -43,7 +43,7 @@ impl Run<'_> {
         let (room, tail) = (self.room, self.tail);
         let dtype = self.output(0).dtype;
         self.stage(|views, out, par| {
-            // Matrices of floats are taken as they lie; the loop for integers takes them by rows only.
+            // The kernels for floats read matrices in any layout; the loop for integers reads rows only.
             let [a, b] = [(0, contract_a), (1, contract_b)].map(|(index, contract)| DotAxes {
                 sizes: views[index].ty().shape.sizes(),
                 contract,

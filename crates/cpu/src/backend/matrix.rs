@@ -1,4 +1,4 @@
-//! How systems of equations and factorizations run: the copies that they overwrite, their workspace and results.
+//! Linear systems and factorizations: the copies that they overwrite, their workspace and results.
 
 use defn_core::backend::Buffers;
 use defn_core::op::{Block, Transform};
@@ -12,13 +12,13 @@ use crate::kernels::matrix::{self, Field, Matrices, Part, Places, Task};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// In which dtype the matrices are computed.
+/// The dtype in which the matrices are computed.
 fn working(dtype: DType) -> DType {
     let float = dtype.to_float();
     if float.is_float() && float.bits() < 32 { DType::F32 } else { float }
 }
 
-/// Runs the body with `$T` standing for the numbers of a working dtype.
+/// Runs the body with `$T` as the number type of a working dtype.
 macro_rules! with_field {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {
@@ -88,7 +88,7 @@ impl Run<'_> {
     }
 }
 
-/// The operand whose place the result takes.
+/// The operand whose memory the result takes.
 fn overwritten(task: Task) -> Option<usize> {
     match task {
         Task::Triangular { .. } | Task::Solve => Some(1),
@@ -97,13 +97,14 @@ fn overwritten(task: Task) -> Option<usize> {
     }
 }
 
-/// The operand in whose memory the result of a task may lie.
+/// The operand in whose memory the result of a task may be stored.
 pub(super) fn place_of(task: Task, operands: &[&TensorType], output: &TensorType) -> Option<usize> {
     let dtype = output.dtype;
     overwritten(task).filter(|&index| operands[index].dtype == dtype && working(dtype) == dtype)
 }
 
-/// Runs a task on each matrix of the first operand. An operand whose place the result takes may lie there already.
+/// Runs a task on each matrix of the first operand. The operand whose memory the result takes may already be stored
+/// there.
 fn run_task(
     task: Task,
     room: Room<'_>,
@@ -119,7 +120,7 @@ fn run_task(
     let dtype = working(dtypes.reduce(DType::merge).expect("a matrix"));
     let each = |ty: &TensorType| ty.size().checked_div(batch).unwrap_or(0);
 
-    // What kernels write that is to be converted: other results they write where those belong.
+    // Results that are converted afterwards; kernels write the others directly.
     let mut wide = outs
         .iter()
         .map(|out| (out.ty().dtype != dtype).then(|| room.scratch(out.ty().with_dtype(dtype)?)).transpose())
@@ -134,7 +135,7 @@ fn run_task(
             Some(x) if !x.is_aliased() => room.convert(x, dtype, &mut results[0], par),
             Some(_) | None => {}
         }
-        // A matrix that is overwritten, or is of other numbers, is copied.
+        // A matrix is copied if it is overwritten or has another dtype.
         let a = operands[0];
         let mut copied = if place == Some(0) || task.keeps_matrix() && a.ty().dtype == dtype {
             None
@@ -177,8 +178,8 @@ fn run_task(
             let b = if place == Some(1) { Some(out[0]) } else { None };
             let out: &[Part<'_>] = if place.is_none() { &out } else { &[] };
             let places = Places { a, b, out, work: Part::new(&work, count) };
-            // SAFETY: conversions and `clear` have written every element, as numbers of this type, and the views
-            // are borrowed here only.
+            // SAFETY: conversions and `clear` have written every element as a number of this type, and the views are
+            // borrowed only here.
             unsafe { matrix::run::<T>(task, batch, (rows, columns), places, par) };
         });
     }

@@ -1,4 +1,4 @@
-//! How elements are put in order: rows by the kernels, other axes as rows of a transposed copy.
+//! Sorting: the kernels sort rows; another axis is moved to the rows of a transposed copy.
 
 use defn_core::backend::Buffers;
 use defn_core::op::Direction;
@@ -66,7 +66,7 @@ impl Run<'_> {
         })
     }
 
-    /// Runs a kernel that works on the last axis, with another axis there.
+    /// Runs a kernel for the last axis along another axis.
     fn along_rows(
         self,
         axis: Axis,
@@ -76,7 +76,7 @@ impl Run<'_> {
         let sizes: SmallVec<[usize; 6]> = self.operand(0).shape.sizes().into();
         let inner = sizes[axis.index() + 1..].iter().product::<usize>();
         if inner == 1 || self.output(0).size() == 0 {
-            // The axes after it have one element, and no axis of the others is longer than the row.
+            // The axes behind it have one element, so that it is the row axis without a copy.
             let rows = [self.output(0).size() / sizes[axis.index()].max(1), sizes[axis.index()]];
             return self.stage(|views, out, par| {
                 let ty = TensorType::new(views[0].ty().dtype, Shape::new(&rows))?;

@@ -1,9 +1,9 @@
-//! Bytes from outside, which need not be those of elements.
+//! Bytes from outside, which may be no valid elements.
 
 use defn_core::{DType, Kind, Result, TensorType};
 
-/// The type of bytes from outside for elements of less than a byte: kernels count on the unused bits to extend the
-/// element, and these bytes may hold any.
+/// The byte type for elements of less than a byte that come from outside. Kernels use the unused bits as an extension
+/// of the element, but in these bytes they may have any value.
 pub(super) fn whole_bytes(ty: &TensorType) -> Result<TensorType> {
     ty.with_dtype(if ty.dtype.kind() == Kind::Signed { DType::S8 } else { DType::U8 })
 }

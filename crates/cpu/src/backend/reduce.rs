@@ -1,4 +1,4 @@
-//! How reductions run: in which dtype, and with which scratch memory.
+//! Reductions: choice of dtype, and scratch memory.
 
 use defn_core::backend::Buffers;
 use defn_core::op::{ArgOp, CumulativeOp, ReduceOp, TieBreak};
@@ -34,7 +34,7 @@ impl Run<'_> {
     pub(super) fn cumulative(self, scan: CumulativeOp, axis: Axis, reverse: bool) -> Result<Buffers> {
         let room = self.room;
         let dtype = self.output(0).dtype;
-        // Small floats are rounded once at each place, and not what is carried on.
+        // Small floats are rounded once for each output; the carried value is not rounded.
         let computed = linalg::compute_dtype(dtype);
         self.stage(|views, out, par| {
             let run = |x: View<'_>, out: &mut ViewMut<'_>| {

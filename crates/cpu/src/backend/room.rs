@@ -1,4 +1,4 @@
-//! Memory that ops need while they run.
+//! Scratch memory of ops.
 
 use std::cell::Cell;
 
@@ -9,16 +9,16 @@ use crate::kernels::shape;
 use crate::par::Par;
 use crate::view::{View, ViewMut, nowhere};
 
-/// Where an op takes memory for a while: from the allocator, or from nowhere, where only counts how much it takes. Then
-/// no kernel runs, since there are no elements.
+/// The allocator of an op's scratch memory. In counting mode it allocates nothing and only adds up sizes; no kernel
+/// runs then, since there are no elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Room<'a> {
-    /// Who takes the memory, for messages.
+    /// The name of the op, for messages.
     pub(super) op: &'static str,
     tally: Option<&'a Tally>,
 }
 
-/// How many bytes are taken at once.
+/// The bytes in use at once.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     live: Cell<usize>,
@@ -35,30 +35,30 @@ impl Tally {
         self.live.set(self.live.get() - bytes);
     }
 
-    /// The most that was taken.
+    /// The maximum of the bytes in use.
     pub(super) fn peak(&self) -> usize {
         self.peak.get()
     }
 }
 
 impl<'a> Room<'a> {
-    /// Memory for an op that runs.
+    /// The allocator of an op that runs.
     pub(super) fn of(op: &'static str) -> Room<'a> {
         Room { op, tally: None }
     }
 
-    /// Counts what an op would take.
+    /// Counts the memory of an op.
     pub(super) fn counting(op: &'static str, tally: &'a Tally) -> Room<'a> {
         Room { op, tally: Some(tally) }
     }
 
-    /// Whether kernels run: else nothing is read or written.
+    /// Whether kernels run. If not, nothing is read or written.
     #[inline]
     pub(super) fn runs(self) -> bool {
         self.tally.is_none()
     }
 
-    /// Room for the elements of `ty`.
+    /// Scratch memory for the elements of `ty`.
     pub(super) fn scratch(self, ty: TensorType) -> Result<Scratch<'a>> {
         let bytes = ty.byte_size();
         let place = match self.tally {
@@ -71,7 +71,7 @@ impl<'a> Room<'a> {
         Ok(Scratch { ty, place })
     }
 
-    /// The elements of an operand as those of another dtype.
+    /// A copy of an operand in another dtype.
     pub(super) fn converted(self, x: View<'_>, dtype: DType, par: Par) -> Result<Scratch<'a>> {
         let mut scratch = self.scratch(x.ty().with_dtype(dtype)?)?;
         self.convert(x, dtype, &mut scratch.view_mut(), par);
@@ -85,7 +85,7 @@ impl<'a> Room<'a> {
         }
     }
 
-    /// Moves elements, where kernels run.
+    /// Copies elements, where kernels run.
     pub(super) fn copy(self, plan: &shape::StridedCopy, x: View<'_>, out: &mut ViewMut<'_>, par: Par) {
         if self.runs() {
             shape::copy(plan, x, out, par);
@@ -93,7 +93,7 @@ impl<'a> Room<'a> {
     }
 }
 
-/// Memory that a kernel needs while it runs.
+/// Memory that an op needs while it runs.
 #[derive(Debug)]
 pub(super) struct Scratch<'a> {
     ty: TensorType,
@@ -107,7 +107,7 @@ enum Place<'a> {
 }
 
 impl Scratch<'_> {
-    /// The room, to be written.
+    /// The memory, for writing.
     pub(super) fn view_mut(&mut self) -> ViewMut<'_> {
         match &mut self.place {
             Place::Taken(storage) => {

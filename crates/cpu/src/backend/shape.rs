@@ -1,4 +1,4 @@
-//! How the ops that move elements run: which memory they share with operands, and by which kernel.
+//! Ops that move elements: when they share their operand's memory, and with which kernel they copy.
 
 use defn_core::backend::Buffers;
 use defn_core::op::{Padding, Starts};
@@ -13,7 +13,7 @@ use crate::kernels::shape::{self, StridedCopy, gather, scatter};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// Copies an operand to its place in the result, by way of the result's dtype where its own is another.
+/// Copies an operand into the result, converted first if its dtype differs.
 fn put(room: Room<'_>, plan: &StridedCopy, x: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()> {
     let dtype = out.ty().dtype;
     if x.ty().dtype == dtype {
@@ -26,8 +26,8 @@ fn put(room: Room<'_>, plan: &StridedCopy, x: View<'_>, out: &mut ViewMut<'_>, p
     Ok(())
 }
 
-/// Where a window of `lengths` begins in `x`: as the program says, or as scalar operands do, moved into range unless that
-/// is `checked`.
+/// The start of a window of `lengths` in `x`: static, or from scalar operands. It is clamped into range; if `checked`,
+/// one out of range is an error.
 fn starts_of(
     room: Room<'_>,
     starts: &Starts,
@@ -44,7 +44,7 @@ fn starts_of(
     };
     match starts {
         Starts::Static(starts) => Ok(starts.clone()),
-        // Where a slice begins changes no need of memory.
+        // The start of a slice does not affect the memory needed.
         Starts::Dynamic | Starts::FromEnd if !room.runs() => Ok(SmallVec::from_elem(0, x.shape.rank())),
         Starts::Dynamic | Starts::FromEnd => {
             let window = x.shape.axes().zip(dynamic).zip(lengths);
@@ -105,8 +105,8 @@ impl<'a> Run<'a> {
         self.gather(&plan)
     }
 
-    /// Makes one copy of the first operand, of the result's dtype, that fills the result; or none, where the
-    /// elements lie as they should.
+    /// Fills the result by one copy of the first operand, which has the result's dtype; or shares its memory, if the
+    /// elements are in place already.
     fn gather(self, plan: &StridedCopy) -> Result<Buffers> {
         if let (Memory::Held { operands, outputs }, Some(first)) = (&self.memory, plan.shared()) {
             let (whole, ty) = (window(self.room.op, &operands[0])?, &outputs[0]);

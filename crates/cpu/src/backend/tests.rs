@@ -1,4 +1,4 @@
-//! Ops write the bits that they give into memory that is chosen for them, in an operand's place too.
+//! Ops give the same bits when the caller chooses the memory of their results, also in an operand's memory.
 
 #[path = "../../../core/tests/common/mod.rs"]
 mod graphs;
@@ -17,10 +17,10 @@ use proptest::test_runner::{Config, TestRunner};
 use super::*;
 use crate::memory::{live_bytes, peak_bytes, reset_peak};
 
-/// Whether nothing else runs in this process, so that all memory is an op's.
+/// Whether nothing else runs in this process, so that all allocations are the op's.
 static COUNTS: AtomicBool = AtomicBool::new(false);
 
-/// A value that an op takes.
+/// An operand of an op.
 type Given = (TensorType, Arc<dyn Buffer>);
 
 /// Some elements, different for each position.
@@ -42,8 +42,8 @@ fn bytes(ty: &TensorType, buffer: &dyn Buffer) -> Vec<u8> {
     bytes
 }
 
-/// Runs an op into memory that held something else. `over` are operands that lie where the result goes, the first of
-/// which is said to.
+/// Runs an op into memory with other contents. The operands `over` are stored in the result's memory; the first of them
+/// is passed as `over`.
 fn into_memory(
     op: &Op,
     given: &[Given],
@@ -83,7 +83,7 @@ fn into_memory(
     let results: Vec<ViewMut<'_>> = outputs
         .iter()
         .zip(&starts)
-        // SAFETY: each storage has room for its type, and nothing else reaches it but operands that are overwritten.
+        // SAFETY: each storage has room for its type, and only overwritten operands share it.
         .map(|(ty, &start)| unsafe { ViewMut::new(ty, start) })
         .collect();
     let types: Vec<&TensorType> = given.iter().map(|(ty, _)| ty).collect();
@@ -106,7 +106,7 @@ fn into_memory(
     Ok(outputs.iter().zip(&starts).map(read).collect())
 }
 
-/// Checks an op in every place where its result may be, and gives its results.
+/// Checks an op with its result in each possible place, and returns its results.
 fn check(op: &Op, given: &[Given], outputs: &[TensorType]) -> Option<Vec<Arc<dyn Buffer>>> {
     let operands =
         || given.iter().map(|(ty, buffer)| Operand { ty: ty.clone(), buffer: buffer.clone() }).collect();
@@ -150,7 +150,7 @@ fn check(op: &Op, given: &[Given], outputs: &[TensorType]) -> Option<Vec<Arc<dyn
     results
 }
 
-/// Checks every node of a region, on what the nodes before have given.
+/// Checks every node of a region on the results of the nodes before it.
 fn check_all(graph: &Graph) {
     let mut values: Vec<Vec<Given>> = Vec::new();
     for (position, node) in graph.nodes().iter().enumerate() {
@@ -159,7 +159,7 @@ fn check_all(graph: &Graph) {
             .iter()
             .map(|input| values[input.node as usize][input.output as usize].clone())
             .collect();
-        // Folds by any other function are loops by then.
+        // Other folds were expanded to loops.
         let foreign = if let Op::Fold(fold) = &node.op { !folding::is_native(fold) } else { false };
         let results = if foreign { None } else { check(&node.op, &given, &node.outputs) };
         let results =
@@ -177,7 +177,7 @@ proptest! {
     }
 }
 
-/// Ops that are large enough for threads, with their operands, attributes and results; the dtypes that stand for T.
+/// Ops that are large enough for several threads: operands, attributes and results, and the dtypes that replace T.
 const LARGE: &[(&str, &str)] = &[
     ("add T[300][100] T[100] : T[300][100]", "u4 s8 u16 s32 f16 f32 f64 c64 c128"),
     ("sin T[30000] : T[30000]", "bf16 f32 f64 c64"),
@@ -285,7 +285,7 @@ fn region_of(text: &str, dtype: &str) -> Region {
     Region::from_text(&text).unwrap_or_else(|error| panic!("{error} in\n{text}"))
 }
 
-/// Set for a process in which nothing else runs.
+/// Set in a process in which nothing else runs.
 const ALONE: &str = "DEFN_TEST_ALONE";
 
 #[test]
@@ -323,11 +323,11 @@ fn planned_memory_is_what_kernels_ask_for() {
         workspace(&node.op, &types, &node.outputs)
     };
     assert_eq!(take("add T[300] T[300] : T[300]", "f32"), 0);
-    // Rows are sorted in the result and room for as many elements.
+    // Rows are sorted in the result, with scratch memory of the same size.
     assert_eq!(take("sort T[30000] {axis: 0, direction: \"asc\"} : T[30000]", "f32"), 120_000);
-    // Columns become rows and come back, beside that.
+    // In addition, columns are transposed to rows and back.
     assert_eq!(take("sort T[100][300] {axis: 0, direction: \"asc\"} : T[100][300]", "f32"), 360_000);
-    // Scanned in f32 from f32.
+    // The scan computes in f32, from an f32 copy.
     let scan = "cumulative_sum T[300][100] {axis: 0, reverse: true} : T[300][100]";
     assert_eq!(take(scan, "f16"), 240_000);
     assert_eq!(take(scan, "f32"), 0);

@@ -1,4 +1,4 @@
-//! How windows and convolutions run: in which dtype, and with which scratch memory.
+//! Windows and convolutions: choice of dtype, and scratch memory.
 
 use defn_core::backend::Buffers;
 use defn_core::op::{ConvOp, Window, WindowOp, WindowScatterOp};
@@ -13,7 +13,7 @@ use crate::kernels::window::{self, Conv, Lie, Pass};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// An operand in the type in which elements of `dtype` are computed; `held` keeps what that takes.
+/// An operand in the type in which elements of `dtype` are computed; `held` owns the copy, if one is needed.
 pub(super) fn computed<'a, 'r: 'a>(
     room: Room<'r>,
     x: View<'a>,
@@ -31,7 +31,7 @@ pub(super) fn computed<'a, 'r: 'a>(
     Ok(unsafe { held.insert(scratch).view() })
 }
 
-/// An operand with its axes in the order of their roles.
+/// An operand with its axes permuted to the order of their roles.
 fn by_role<'a, 'r: 'a>(
     room: Room<'r>,
     x: View<'a>,
@@ -158,7 +158,7 @@ impl Run<'_> {
             let (mut held_x, mut moved_x, mut held_kernel, mut moved_kernel) = (None, None, None, None);
             let x = computed(room, views[0], dtype, &mut held_x, par)?;
             let roles: Shape = out.ty().shape.permuted(&conv.output_permutation);
-            // What does not lie as it can be read is copied.
+            // Operands in a layout that the kernel cannot read are copied.
             let input = x.ty().shape.permuted(&conv.input_permutation);
             let input_lies = Lie::of(&conv.input_permutation);
             let x = match input_lies {

@@ -1,4 +1,4 @@
-//! What is known of an op's memory before it runs: where its result may lie, and how much it takes meanwhile.
+//! Memory of an op that is known before it runs: which operands the result may overwrite, and the workspace.
 
 use defn_core::op::{Op, OpClass, Primitive};
 use defn_core::{DType, TensorType, form};
@@ -9,8 +9,8 @@ use super::{CpuBackend, Memory, Run, Views, fits, index, matrix, parallel};
 use crate::kernels::matrix::Task;
 use crate::view::{View, ViewMut, nowhere};
 
-/// The operands in whose memory the only result of an op may lie, from its first element on. Where several of them are
-/// one and the same memory, the result may lie there too; where any other operand is, it may not.
+/// The operands in whose memory the only result of an op may be stored, starting at the first element. If several of
+/// them share the same memory, the result may still be stored there; if another operand shares it, it may not.
 pub(crate) fn may_overwrite(
     op: &Op,
     operands: &[&TensorType],
@@ -38,22 +38,22 @@ pub(crate) fn may_overwrite(
     candidates.into_iter().filter(|&index| fits(operands[index], output)).collect()
 }
 
-/// Whether a write into a part of an operand leaves the other elements as they are.
+/// Whether an in-place write to a part of an operand leaves the other elements unchanged.
 fn stays(op: &Op, operand: DType, result: DType) -> bool {
     if let Op::Scatter { op, .. } = op { index::stays(*op, operand, result) } else { operand == result }
 }
 
-/// The most bytes that [`run_into`](super::run_into) takes at once beside operands and results, where its kernels run
-/// on the threads that [`parallel`] chooses. An op that is refused takes none.
+/// The most bytes that [`run_into`](super::run_into) allocates at once beside operands and results, with the
+/// parallelism that [`parallel`] chooses. An op that the backend refuses allocates none.
 ///
-/// It does all that a run does but for the kernels, and so takes what a run takes. What kernels keep on the heap beside
-/// that does not grow with their elements, or far more slowly:
+/// The function runs the op without its kernels, and so counts exactly what a run allocates. Not counted are heap
+/// allocations of kernels that do not grow with the number of elements, or grow far more slowly:
 ///
-/// - a convolution that lays out columns, `COLUMNS` elements of them and what multiplies these, for each thread;
-/// - factorizations, the order of the rows of each matrix that is being worked on, a `usize` for each row;
-/// - transforms, roots of unity, as many as the square root of a line that is split; tables are kept for the next
-///   call, `KEPT_BYTES` of them at most;
-/// - folds, an instruction for each op of their function, and where its register lies.
+/// - a convolution that lays out columns: `COLUMNS` elements of them and the packed kernel, for each thread;
+/// - factorizations: the row permutation of each matrix in work, one `usize` a row;
+/// - transforms: roots of unity, the square root of the length of a line that is split; tables are cached for the next
+///   call, at most `KEPT_BYTES` of them;
+/// - folds: one instruction for each op of their function, and the offset of its register.
 pub(crate) fn workspace(op: &Op, operands: &[&TensorType], outputs: &[TensorType]) -> usize {
     let par = parallel(operands.iter().copied().chain(outputs));
     // SAFETY: no kernel runs, so that nothing is read.
@@ -64,7 +64,7 @@ pub(crate) fn workspace(op: &Op, operands: &[&TensorType], outputs: &[TensorType
     let tally = Tally::default();
     let memory = Memory::Given { operands: &views, results: &results, over: None };
     let run = Run { room: Room::counting(form::name(op), &tally), par, checked: true, memory, tail: None };
-    // A refusal is the run's to report.
+    // The run reports errors.
     let _refused = CpuBackend(()).dispatch(op, run, &|| Ok(()));
     tally.peak()
 }

@@ -1,4 +1,4 @@
-//! Tensors out of nothing.
+//! Tensors made without operands.
 
 use std::mem::MaybeUninit;
 
@@ -9,10 +9,10 @@ use super::{Element, TILE, fill_tiles, with_compute, with_width};
 use crate::par::Par;
 use crate::view::ViewMut;
 
-/// Elements below which a thread is not worth its waking.
+/// The elements of a chunk: fewer are not worth waking a thread.
 const GRAIN: usize = 64 * TILE;
 
-/// Fills with a function of the position of each tile's first element.
+/// Fills the result tile by tile; the body gets the index of a tile's first element.
 macro_rules! by_tile {
     ($out:expr, $par:expr, $C:ident, |$first:ident, $tile:ident| $body:block) => {{
         let out: &mut ViewMut<'_> = $out;
@@ -30,13 +30,13 @@ macro_rules! by_tile {
     }};
 }
 
-/// Every element is `scalar`.
+/// Fills the result with `scalar`.
 pub(crate) fn constant(scalar: Scalar, out: &mut ViewMut<'_>, par: Par) -> Result<()> {
     debug_assert_eq!(scalar.dtype(), out.ty().dtype);
     let bytes = scalar.to_bytes();
     with_width!(scalar.dtype(), T => {
         assert_eq!(bytes.len(), size_of::<T>(), "the bytes of one element");
-        // SAFETY: the lengths are equal, and any bits are a `T`.
+        // SAFETY: the lengths are equal, and any bits are a valid `T`.
         let value = unsafe { bytes.as_ptr().cast::<T>().read_unaligned() };
         out.fill::<T>(par, GRAIN, |_, chunk| {
             chunk.iter_mut().for_each(|out| {
@@ -47,7 +47,7 @@ pub(crate) fn constant(scalar: Scalar, out: &mut ViewMut<'_>, par: Par) -> Resul
     Ok(())
 }
 
-/// Counts along `axis`, or over the flat index; integers wrap, floats round.
+/// Counts along `axis`, or over the flat index. Integers wrap, floats round.
 pub(crate) fn iota(axis: Option<Axis>, out: &mut ViewMut<'_>, par: Par) -> Result<()> {
     let shape = &out.ty().shape;
     // The index along the axis is (flat / step) % size.
@@ -64,7 +64,7 @@ pub(crate) fn iota(axis: Option<Axis>, out: &mut ViewMut<'_>, par: Par) -> Resul
     Ok(())
 }
 
-/// Counts `(flat / step) % size` from the position `first` on.
+/// Writes `(flat / step) % size` for the flat indices from `first` on.
 pub(crate) fn count<C: Element>(step: usize, size: usize, first: usize, tile: &mut [MaybeUninit<C>]) {
     let mut done = 0;
     while done < tile.len() {
@@ -91,7 +91,7 @@ vectorized! {
     }
 }
 
-/// 1 where the last two indices agree, else 0.
+/// 1 where the last two indices are equal, else 0.
 pub(crate) fn eye(out: &mut ViewMut<'_>, par: Par) -> Result<()> {
     let [.., rows, columns] = *out.ty().shape.sizes() else {
         unreachable!("eye has rank 2 or more, and not {}", out.ty())

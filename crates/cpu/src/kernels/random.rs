@@ -1,7 +1,7 @@
 //! Random bits: Threefry-2x32 with 20 rounds on many pairs of counters at once.
 //!
-//! After Salmon, Moraes, Dror and Shaw, Parallel Random Numbers: As Easy as 1, 2, 3 (2011). The order of the words
-//! is that of the block's definition in the core.
+//! After Salmon, Moraes, Dror and Shaw, Parallel Random Numbers: As Easy as 1, 2, 3 (2011). The order of the words is
+//! the one that the core defines for the block.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -13,13 +13,13 @@ use super::{Plain, with_integer};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// Pairs that go through the rounds together.
+/// Pairs in one vectorized loop.
 const LANES: usize = 32;
 
-/// Pairs whose words wait in the first cache until they are made numbers.
+/// Pairs in a tile, whose words stay in the first-level cache until they are converted to numbers.
 const TILE: usize = 512;
 
-/// Pairs below which a thread is not worth its waking.
+/// The pairs of a chunk: fewer are not worth waking a thread.
 const GRAIN: usize = 16 * TILE;
 
 /// The generator of one key.
@@ -34,7 +34,7 @@ impl Threefry {
         Threefry { words: [first, second, first ^ second ^ 0x1BD1_1BDA] }
     }
 
-    /// Replaces counters by words, pair by pair.
+    /// Replaces pairs of counters by pairs of words.
     fn encrypt(self, left: &mut [u32], right: &mut [u32]) {
         debug_assert_eq!(left.len(), right.len());
         encrypt(self, left, right);
@@ -115,7 +115,7 @@ fn round<const ROTATION: u32>(x: &mut [u32; LANES], y: &mut [u32; LANES]) {
     }
 }
 
-/// A pair of words for each pair of counters.
+/// Writes a pair of words for each pair of counters.
 pub(crate) fn threefry(key: View<'_>, counters: View<'_>, out: &mut ViewMut<'_>, par: Par) {
     let threefry = Threefry::new(key);
     let counters = counters.slice::<u32>();
@@ -125,7 +125,7 @@ pub(crate) fn threefry(key: View<'_>, counters: View<'_>, out: &mut ViewMut<'_>,
         left.copy_from_slice(&counters[tile.clone()]);
         right.copy_from_slice(&counters[pairs + tile.start..pairs + tile.end]);
         threefry.encrypt(left, right);
-        // SAFETY: tiles are disjoint, so are the halves, and the view is borrowed mutably meanwhile.
+        // SAFETY: tiles are disjoint, and so are the halves; the view is borrowed mutably meanwhile.
         let (lefts, rights) =
             unsafe { (out.part(tile.start, tile.len()), out.part(pairs + tile.start, tile.len())) };
         write(lefts, left, |word| word);
@@ -133,10 +133,10 @@ pub(crate) fn threefry(key: View<'_>, counters: View<'_>, out: &mut ViewMut<'_>,
     });
 }
 
-/// Random unsigned integers of the result's type.
+/// Writes random unsigned integers of the result's type.
 pub(crate) fn bits(key: View<'_>, out: &mut ViewMut<'_>, par: Par) {
     let dtype = out.ty().dtype;
-    // Elements of 2 and 4 bits have a byte each, of which the rest is 0.
+    // Elements of 2 and 4 bits are stored in a byte each, whose other bits are 0.
     let mask = (u64::MAX >> (64 - dtype.bits())) as u8;
     match dtype.storage_bytes() {
         1 => narrow(key, out, par, |word| word as u8 & mask),
@@ -146,7 +146,7 @@ pub(crate) fn bits(key: View<'_>, out: &mut ViewMut<'_>, par: Par) {
     }
 }
 
-/// Random f32 or f64 in [0, 1): bits in the fraction of a number between 1 and 2, less 1.
+/// Writes random f32 or f64 in [0, 1): random fraction bits make a number in [1, 2), from which 1 is subtracted.
 pub(crate) fn uniform(key: View<'_>, out: &mut ViewMut<'_>, par: Par) {
     if out.ty().dtype == DType::F64 {
         wide(key, out, par, |word| f64::from_bits(word >> 12 | 1f64.to_bits()) - 1.0);
@@ -155,11 +155,11 @@ pub(crate) fn uniform(key: View<'_>, out: &mut ViewMut<'_>, par: Par) {
     }
 }
 
-/// Random integers below a bound, a scalar of u64: two words of an integer's bits, the upper one first, modulo the
-/// bound. Words of 64 bits are put together modulo 2^64.
+/// Writes random integers below a bound, a u64 scalar: two words of the integer's width, the upper one first, modulo
+/// the bound. Words of 64 bits are combined modulo 2^64.
 ///
 /// # Errors
-/// A bound of 0, where that is `checked`. Where not, a number modulo 0 is itself.
+/// A bound of 0, if `checked`. If not, a number modulo 0 is itself.
 pub(crate) fn below(
     key: View<'_>,
     bound: View<'_>,
@@ -185,7 +185,7 @@ pub(crate) fn below(
     Ok(())
 }
 
-/// The same of words of 64 bits, each of which is a pair of words: those of the upper halves come first.
+/// The same for words of 64 bits. Each is a pair of words; the pairs of the upper halves come first.
 fn widest<T: Plain>(
     key: View<'_>,
     modulus: Modulus,
@@ -210,26 +210,26 @@ fn widest<T: Plain>(
     });
 }
 
-/// A number that others are taken modulo of.
+/// A modulus, with constants for fast reduction.
 #[derive(Clone, Copy, Debug)]
 struct Modulus {
     number: u64,
-    /// `2^32` and `2^64`, the latter as the square of the former and modulo 2^64 on the way, modulo the number.
+    /// `2^32` and `2^64` modulo the number; the latter is computed as the square of the former, modulo 2^64 in between.
     half: u64,
     whole: u64,
     /// `2^64 / number`, rounded down.
     share: u64,
     /// `1 / number`.
     inverse: f64,
-    /// `2^96`, `2^64` and `2^32` modulo a number that is tiny.
+    /// `2^96`, `2^64` and `2^32` modulo the number, if that is tiny.
     powers: [u32; 3],
 }
 
 impl Modulus {
-    /// Up to this, products of two remainders and a word are exact in f64.
+    /// Up to this number, f64 holds the product of two remainders plus a word exactly.
     const SMALL: u64 = 1 << 26;
 
-    /// Up to this, so are the products of three words with remainders and another word, added up.
+    /// Up to this number, f64 holds the sum of three products of a word and a remainder plus a word exactly.
     const TINY: u64 = 1 << 19;
 
     fn new(number: u64) -> Modulus {
@@ -242,25 +242,25 @@ impl Modulus {
         Modulus { number, half, whole, share, inverse, powers: powers.map(|power| power as u32) }
     }
 
-    /// Whether words of 32 bits need one division together.
+    /// Whether 32-bit words need only one division together.
     fn is_tiny(self) -> bool {
         (1..=Modulus::TINY).contains(&self.number)
     }
 
-    /// Whether f64 holds what comes up.
+    /// Whether f64 holds all intermediate results exactly.
     fn is_small(self) -> bool {
         (1..=Modulus::SMALL).contains(&self.number)
     }
 
-    /// `x` modulo a small number, for `x` below 2^53 less that number. A processor's lanes divide floats only.
+    /// `x` modulo a small number, for `x` below 2^53 minus that number. Vector units divide only floats.
     #[inline(always)]
     fn reduce_small(self, x: u64) -> u64 {
         let (x, number) = (x as f64, self.number as f64);
-        // Both are integers below 2^53, and so exact. The quotient may be one off.
+        // Both are integers below 2^53, and so exact. The quotient may be off by one.
         let rest = x - (x * self.inverse).trunc() * number;
         let rest = if rest < 0.0 { rest + number } else { rest };
         let rest = if rest >= number { rest - number } else { rest };
-        // SAFETY: a number from 0 up to 2^26.
+        // SAFETY: the value is in 0..2^26.
         unsafe { rest.to_int_unchecked::<i64>() as u64 }
     }
 
@@ -270,7 +270,7 @@ impl Modulus {
         self.reduce_small(self.reduce_small(u64::from(high)) * self.half + u64::from(low))
     }
 
-    /// `x` modulo the number: the product with the share gives the quotient or one less.
+    /// `x` modulo the number: the product with `share` gives the quotient or one less.
     #[inline(always)]
     fn reduce(self, x: u64) -> u64 {
         if self.number == 0 {
@@ -281,7 +281,7 @@ impl Modulus {
         if rest >= self.number { rest - self.number } else { rest }
     }
 
-    /// Writes `2^bits left + right` modulo the number for words of so many bits, which `mask` has.
+    /// Writes `2^bits left + right` modulo the number, for words of `bits` bits, which are those of `mask`.
     fn reduce_each<T: Copy>(
         self,
         left: &[u32],
@@ -309,7 +309,7 @@ impl Modulus {
         }
     }
 
-    /// Writes the numbers of two words of 64 bits modulo the number, of which each part has 32.
+    /// Writes two 64-bit words, each given by two 32-bit parts, modulo the number.
     fn reduce_wide<T: Copy>(
         self,
         [left, right, low_left, low_right]: [&[u32]; 4],
@@ -339,7 +339,7 @@ impl Modulus {
 }
 
 vectorized! {
-    /// Writes what is made of pairs of words.
+    /// Writes a function of each pair of words.
     fn words[T, F: Fn(u32, u32) -> T] of [T, F] (
         left: &[u32],
         right: &[u32],
@@ -353,7 +353,7 @@ vectorized! {
 }
 
 vectorized! {
-    /// Writes what is made of four words each.
+    /// Writes a function of each four words.
     fn quads[T, F: Fn(u32, u32, u32, u32) -> T] of [T, F] (
         words: [&[u32]; 4],
         out: &mut [MaybeUninit<T>],
@@ -366,7 +366,7 @@ vectorized! {
     }
 }
 
-/// Fills with what is made of single words: those of the first counters, then those of the second.
+/// Fills the result with a function of single words: those of the first counters, then those of the second.
 fn narrow<T: Plain>(key: View<'_>, out: &mut ViewMut<'_>, par: Par, finish: impl Fn(u32) -> T + Sync) {
     let threefry = Threefry::new(key);
     let (out, count) = (&*out, out.ty().size());
@@ -374,13 +374,13 @@ fn narrow<T: Plain>(key: View<'_>, out: &mut ViewMut<'_>, par: Par, finish: impl
     for_tiles(pairs, par, |tile, left, right| {
         number(left, tile.start);
         number(right, pairs + tile.start);
-        // An odd number of words leaves one counter over, which is 0.
+        // If the number of words is odd, the last counter is 0.
         let second = pairs + tile.start..count.min(pairs + tile.end);
         if second.len() < tile.len() {
             right[second.len()] = 0;
         }
         threefry.encrypt(left, right);
-        // SAFETY: tiles are disjoint, so are the halves, and the view is borrowed mutably meanwhile.
+        // SAFETY: tiles are disjoint, and so are the halves; the view is borrowed mutably meanwhile.
         let (lefts, rights) =
             unsafe { (out.part(tile.start, tile.len()), out.part(second.start, second.len())) };
         write(lefts, left, &finish);
@@ -388,7 +388,7 @@ fn narrow<T: Plain>(key: View<'_>, out: &mut ViewMut<'_>, par: Par, finish: impl
     });
 }
 
-/// Fills with what is made of pairs of words, the first of which is the upper half.
+/// Fills the result with a function of pairs of words, whose first word is the upper half.
 fn wide<T: Plain>(key: View<'_>, out: &mut ViewMut<'_>, par: Par, finish: impl Fn(u64) -> T + Sync) {
     pairs(key, out, par, |high, low, numbers| {
         for ((number, &high), &low) in numbers.iter_mut().zip(high).zip(low) {
@@ -397,7 +397,7 @@ fn wide<T: Plain>(key: View<'_>, out: &mut ViewMut<'_>, par: Par, finish: impl F
     });
 }
 
-/// Fills with what `finish` makes of the words of pairs.
+/// Fills the result tile by tile: `finish` converts the words of pairs.
 fn pairs<T: Plain>(
     key: View<'_>,
     out: &mut ViewMut<'_>,
@@ -415,7 +415,7 @@ fn pairs<T: Plain>(
     });
 }
 
-/// Calls `work` with tiles of pairs, and room for the words of each.
+/// Calls `work` with tiles of pairs and buffers for their words.
 fn for_tiles(pairs: usize, par: Par, work: impl Fn(Range<usize>, &mut [u32], &mut [u32]) + Sync) {
     par.for_chunks(pairs, GRAIN, |chunk| {
         let (mut left, mut right) = ([0; TILE], [0; TILE]);
@@ -427,14 +427,14 @@ fn for_tiles(pairs: usize, par: Par, work: impl Fn(Range<usize>, &mut [u32], &mu
     });
 }
 
-/// Counters from `start` on, modulo 2^32.
+/// Fills with counters from `start` on, modulo 2^32.
 fn number(counters: &mut [u32], start: usize) {
     for (at, counter) in counters.iter_mut().enumerate() {
         *counter = (start as u32).wrapping_add(at as u32);
     }
 }
 
-/// Writes as many numbers as there is room for.
+/// Fills `out` with a function of the words.
 fn write<T>(out: &mut [MaybeUninit<T>], words: &[u32], finish: impl Fn(u32) -> T) {
     for (out, &word) in out.iter_mut().zip(words) {
         out.write(finish(word));

@@ -1,13 +1,13 @@
-//! Large blocks, which all threads keep together.
+//! The cache of large blocks, which all threads share.
 //!
-//! Of what is kept the block is given that wastes least; where several are as good, the one that was freed last, which
-//! the caches may still hold. A block that would waste more than an eighth is not given: it is as well given back.
+//! An allocation gets the cached block that wastes least; of equal blocks, the one freed last, which the caches may
+//! still hold. A block that would waste more than an eighth is not reused.
 //!
-//! What is kept is never more than the most that was in use at once, so that no program has more than twice of what it
-//! needs, and never more than an eighth of the machine's memory. What was not used for [`AGE`] is given back, which is
-//! looked after whenever a large block is freed, and by a thread of the pool that has nothing to do. Ten seconds are
-//! what jemalloc waits too before it lets go of pages (its `dirty_decay_ms`); programs that come back to a size do so
-//! sooner.
+//! The cache never holds more than the most that was in use at once, so that no program has more than twice the memory
+//! that it needs, and never more than an eighth of the machine's memory. Blocks that were unused for [`AGE`] go back to
+//! the system. This is checked whenever a large block is freed, and by an idle thread of the pool. jemalloc, too, waits
+//! ten seconds before it releases pages (its `dirty_decay_ms`); programs that use a size repeatedly do so within less
+//! time.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::UnsafeCell;
@@ -21,45 +21,45 @@ use defn_core::memory::limit;
 
 use super::{ALIGN, count, from_system};
 
-/// From how many bytes on blocks are mapped for themselves, so that they go back to the system whole.
+/// Blocks from this size on are mapped separately, so that they go back to the system as a whole.
 const MAPPED: usize = 1 << 20;
 
-/// Large pages are of so many bytes, and blocks of as many are aligned to them.
+/// The size of a large page. Blocks of at least this size are aligned to it.
 const LARGE_PAGE: usize = 2 << 20;
 
-/// Blocks are multiples of this: the largest of the small pages in use.
+/// Block sizes are multiples of this: the largest of the small page sizes in use.
 const PAGE: usize = 16 << 10;
 
-/// What may be kept at least.
+/// The lower bound of the cache's limit.
 const FLOOR: usize = 64 << 20;
 
-/// What was kept for so long is given back.
+/// Blocks that were cached for this long go back to the system.
 pub(crate) const AGE: Duration = Duration::from_secs(10);
 
-/// Blocks that are kept at most: they are looked through one after the other.
+/// The most blocks in the cache: it is searched linearly.
 const COUNT: usize = 256;
 
-/// A block that is kept.
+/// A cached block.
 struct Idle {
     start: NonNull<u8>,
     room: usize,
     since: Instant,
 }
 
-/// All that are kept.
+/// The cache.
 struct Kept {
     /// In the order in which they were freed.
     idle: Vec<Idle>,
-    /// The bytes of all.
+    /// The bytes of all cached blocks.
     bytes: usize,
-    /// The bytes of blocks that are in use.
+    /// The bytes of blocks in use.
     out: usize,
-    /// The most that were.
+    /// The maximum of `out`.
     most: usize,
 }
 
 impl Kept {
-    /// Takes the best block for so many bytes.
+    /// Takes the best block for `bytes` bytes.
     fn take(&mut self, bytes: usize) -> Option<Idle> {
         let mut best: Option<(usize, usize)> = None;
         for (place, idle) in self.idle.iter().enumerate().rev() {
@@ -80,7 +80,7 @@ impl Kept {
         self.most = self.most.max(self.out);
     }
 
-    /// Takes out what is too much or too old at a time, oldest first.
+    /// Removes the blocks that are beyond the limits or too old at `now`, oldest first.
     fn surplus(&mut self, now: Instant) -> Vec<Idle> {
         let bound = self.most.max(FLOOR).min(limit() / 8);
         let mut count = 0;
@@ -95,20 +95,21 @@ impl Kept {
     }
 }
 
-/// A lock that a fork can hold: the child would wait for ever for a thread that it does not have.
+/// A spin lock that `fork` can take: otherwise a child could inherit a lock held by a thread that it does not have, and
+/// would wait for ever.
 struct Locked {
     state: AtomicU8,
     kept: UnsafeCell<Kept>,
 }
 
-/// Nobody has asked for the lock yet.
+/// The lock was not used yet.
 const NEW: u8 = 0;
-/// Forks are being told of it.
+/// The fork handlers are being registered.
 const BEGUN: u8 = 1;
 const FREE: u8 = 2;
 const TAKEN: u8 = 3;
 
-// SAFETY: what is kept is reached by who has taken the lock, and any thread may give a block back.
+// SAFETY: the cache is accessed under the lock only, and any thread may free a block.
 unsafe impl Sync for Locked {}
 
 static KEPT: Locked = Locked {
@@ -117,7 +118,7 @@ static KEPT: Locked = Locked {
 };
 
 impl Locked {
-    /// Waits for the lock; none while another thread sets it up.
+    /// Takes the lock; None while another thread initialises it.
     fn lock(&self) -> Option<Guard<'_>> {
         for turn in 0_u64.. {
             match self.state.compare_exchange_weak(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed) {
@@ -137,7 +138,7 @@ impl Locked {
         if self.state.compare_exchange(NEW, BEGUN, Ordering::Relaxed, Ordering::Relaxed).is_err() {
             return;
         }
-        // Where forks cannot be told, nothing is kept: the lock stays as it is.
+        // Without fork handlers nothing is cached: the lock stays in this state.
         if hold_at_forks() {
             self.state.store(FREE, Ordering::Release);
         }
@@ -163,7 +164,7 @@ impl std::ops::Deref for Guard<'_> {
 
 impl std::ops::DerefMut for Guard<'_> {
     fn deref_mut(&mut self) -> &mut Kept {
-        // SAFETY: the lock is taken, and the guard borrowed alone.
+        // SAFETY: the lock is taken, and the guard is borrowed exclusively.
         unsafe { &mut *self.locked.kept.get() }
     }
 }
@@ -174,10 +175,10 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// Makes whoever forks take the lock before and leave it after, in the child too.
+/// Registers fork handlers that take the lock before a fork and release it after, in the child too.
 #[cfg(unix)]
 fn hold_at_forks() -> bool {
-    /// Whether `before` has taken the lock: not while it is set up.
+    /// Whether `before` has taken the lock; it does not while the lock is initialised.
     static HELD: AtomicBool = AtomicBool::new(false);
 
     unsafe extern "C" fn before() {
@@ -196,13 +197,13 @@ fn hold_at_forks() -> bool {
     unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) == 0 }
 }
 
-/// Other systems have no forks.
+/// Other systems have no `fork`.
 #[cfg(not(unix))]
 fn hold_at_forks() -> bool {
     true
 }
 
-/// A block of at least so many bytes, and its room.
+/// Allocates a block of at least `bytes` bytes; returns it and its size.
 ///
 /// # Errors
 /// The number of bytes that are available, when there are fewer.
@@ -226,17 +227,17 @@ pub(super) fn take(bytes: usize) -> Result<(NonNull<u8>, usize), usize> {
     Ok((start, room))
 }
 
-/// Takes a block back.
+/// Frees a block.
 ///
 /// # Safety
-/// It was taken with this room, and nobody refers to it any more.
+/// It was allocated with this size, and is not accessed any more.
 pub(super) unsafe fn give(start: NonNull<u8>, room: usize) {
     let since = Instant::now();
     let Some(mut kept) = KEPT.lock() else {
         // SAFETY: as the caller says.
         return unsafe { to_system(start, room) };
     };
-    // What was taken while the lock was set up was not counted.
+    // Blocks allocated while the lock was initialised were not counted.
     kept.out = kept.out.saturating_sub(room);
     kept.idle.push(Idle { start, room, since });
     kept.bytes += room;
@@ -245,7 +246,7 @@ pub(super) unsafe fn give(start: NonNull<u8>, room: usize) {
     all_to_system(surplus);
 }
 
-/// Gives back to the system what is kept.
+/// Returns the cached blocks to the system.
 pub(super) fn give_back() {
     if let Some(mut kept) = KEPT.lock() {
         kept.bytes = 0;
@@ -255,12 +256,12 @@ pub(super) fn give_back() {
     }
 }
 
-/// Gives back to the system what was kept too long.
+/// Returns the blocks to the system that were cached too long.
 pub(crate) fn give_back_old() {
     give_back_at(Instant::now());
 }
 
-/// As [`give_back_old`] does at a time; whether anything is still kept.
+/// As [`give_back_old`], for the time `now`; returns whether blocks are still cached.
 pub(super) fn give_back_at(now: Instant) -> bool {
     let Some(mut kept) = KEPT.lock() else { return false };
     let surplus = kept.surplus(now);
@@ -270,23 +271,23 @@ pub(super) fn give_back_at(now: Instant) -> bool {
     rest
 }
 
-/// The lock is not held: the system takes its time.
+/// Called without the lock: the system calls are slow.
 fn all_to_system(blocks: Vec<Idle>) {
     for Idle { start, room, since: _ } in blocks {
-        // SAFETY: what was kept came from the system with this room, and nobody refers to it.
+        // SAFETY: a cached block came from the system with this size, and is not accessed.
         unsafe { to_system(start, room) };
     }
 }
 
 /// # Safety
-/// The block came from the system with this room, and nobody refers to it.
+/// The block came from the system with this size, and is not accessed any more.
 unsafe fn to_system(start: NonNull<u8>, room: usize) {
     count::let_go(room);
     if cfg!(unix) && room >= MAPPED {
-        // SAFETY: as the caller says, and `ask` maps such rooms.
+        // SAFETY: as the caller says, and `ask` maps blocks of this size.
         unsafe { unmap(start, room) };
     } else {
-        // SAFETY: as the caller says, and `ask` allocates such rooms by this layout.
+        // SAFETY: as the caller says, and `ask` allocates blocks of this size with this layout.
         unsafe { dealloc(start.as_ptr(), layout(room)) };
     }
 }
@@ -295,7 +296,7 @@ fn layout(room: usize) -> Layout {
     Layout::from_size_align(room, ALIGN).expect("sizes are checked when blocks are taken")
 }
 
-/// Memory from the system.
+/// Allocates memory from the system.
 fn ask(room: usize) -> Option<NonNull<u8>> {
     if cfg!(unix) && room >= MAPPED {
         return map(room);
@@ -304,13 +305,13 @@ fn ask(room: usize) -> Option<NonNull<u8>> {
     NonNull::new(unsafe { alloc(layout(room)) })
 }
 
-/// Maps memory; where there is room for large pages it is aligned to them, and they are asked for.
+/// Maps memory. Blocks of the size of a large page or more are aligned to large pages, which are requested.
 #[cfg(unix)]
 fn map(room: usize) -> Option<NonNull<u8>> {
     let skipped = if room >= LARGE_PAGE { LARGE_PAGE } else { 0 };
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANON;
-    // SAFETY: a new mapping changes nothing that is there.
+    // SAFETY: a new mapping changes no existing one.
     let whole = unsafe { libc::mmap(std::ptr::null_mut(), room + skipped, protection, flags, -1, 0) };
     if whole == libc::MAP_FAILED {
         return None;
@@ -320,11 +321,11 @@ fn map(room: usize) -> Option<NonNull<u8>> {
         return Some(whole);
     }
     let before = whole.align_offset(LARGE_PAGE);
-    // SAFETY: both are inside the mapping, which has so many bytes more.
+    // SAFETY: both are inside the mapping, which is `skipped` bytes longer.
     let (start, end) = unsafe { (whole.add(before), whole.add(before + room)) };
     for (rest, bytes) in [(whole, before), (end, skipped - before)] {
         if bytes > 0 {
-            // SAFETY: the part was just mapped, and is in pages of which the block has none.
+            // SAFETY: the part was just mapped, and shares no page with the block.
             unsafe { unmap(rest, bytes) };
         }
     }
@@ -338,13 +339,13 @@ fn map(_: usize) -> Option<NonNull<u8>> {
 }
 
 /// # Safety
-/// The range was mapped, and nobody refers to it.
+/// The range was mapped, and is not accessed any more.
 #[cfg(unix)]
 unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
     // SAFETY: as the caller says.
     if unsafe { libc::munmap(start.as_ptr().cast(), bytes) } != 0 {
-        // A mapping would be cut in two and there are too many: only the addresses are lost.
-        // SAFETY: as the caller says.
+        // `munmap` would split a mapping and fails if there are too many: only addresses are lost then. SAFETY: as the
+        // caller says.
         unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_DONTNEED) };
     }
 }
@@ -354,15 +355,15 @@ unsafe fn unmap(_: NonNull<u8>, _: usize) {
     unreachable!("blocks are allocated here")
 }
 
-/// Tells the system that all of the memory will be used: it then maps hundreds of pages at once, where one after
-/// the other takes longer than most operations take to write them.
+/// Advises the system that all of the memory will be used. It then maps hundreds of pages at once; page faults one by
+/// one take longer than most ops need to write the pages.
 #[cfg(target_os = "linux")]
 fn prefer_large_pages(start: NonNull<u8>, bytes: usize) {
-    // SAFETY: the memory was just mapped, and the advice changes none of it. Systems without large pages refuse it,
+    // SAFETY: the memory was just mapped, and the advice does not change it. Systems without large pages refuse it,
     // which does no harm.
     unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
 }
 
-/// Other systems choose themselves.
+/// Other systems decide by themselves.
 #[cfg(all(unix, not(target_os = "linux")))]
 fn prefer_large_pages(_: NonNull<u8>, _: usize) {}

@@ -1,9 +1,9 @@
-//! Memory for tensors. What is freed is kept for a while and given again, so that a program that does the same over and
-//! over neither asks the system for memory nor pays for pages that are touched first.
+//! The allocator of tensors. Freed memory is cached and reused, so that a program that repeats its work neither calls
+//! the system nor pays for page faults.
 //!
-//! Blocks of up to 64 KiB are kept by the thread that frees them ([`small`]), without locks; larger ones by all threads
-//! together ([`large`]). What is kept is bounded, goes back to the system when it was not used for some seconds, and
-//! goes back wholly before an allocation is refused.
+//! Blocks of up to 64 KiB are cached without locks by the thread that frees them ([`small`]); larger ones are cached
+//! for all threads together ([`large`]). The caches are bounded. Blocks that were unused for some seconds go back to
+//! the system, and all cached blocks do before an allocation is refused.
 
 mod count;
 mod large;
@@ -20,25 +20,25 @@ pub(crate) use large::{AGE, give_back_old};
 pub use report::{MemoryReport, memory_report};
 pub use spare::Allocator;
 
-/// Blocks begin at a multiple of this: a cache line, and the widest vector register.
+/// The alignment of blocks: a cache line, and the widest vector register.
 pub(crate) const ALIGN: usize = 64;
 
-/// Uninitialised memory that somebody holds alone, and gives back by dropping it.
+/// Uninitialised memory with one owner, freed on drop.
 pub(crate) struct Block {
     start: NonNull<u8>,
-    /// What was asked for.
+    /// The bytes requested.
     bytes: usize,
-    /// What there is.
+    /// The bytes allocated.
     room: usize,
 }
 
-// SAFETY: a block is memory that nobody else refers to, and the allocator takes it from any thread.
+// SAFETY: a block owns its memory, and any thread may free it.
 unsafe impl Send for Block {}
-// SAFETY: a shared block gives addresses and sizes.
+// SAFETY: a shared block returns only addresses and sizes.
 unsafe impl Sync for Block {}
 
 impl Block {
-    /// Memory of so many bytes, which begins at a multiple of [`ALIGN`].
+    /// Allocates `bytes` bytes, aligned to [`ALIGN`].
     ///
     /// # Errors
     /// The number of bytes that are available, when there are fewer.
@@ -54,12 +54,12 @@ impl Block {
         Ok(Block { start, bytes, room })
     }
 
-    /// Where the memory begins.
+    /// The first byte.
     pub(crate) fn start(&self) -> *mut u8 {
         self.start.as_ptr()
     }
 
-    /// How many bytes were asked for.
+    /// The number of bytes requested.
     pub(crate) fn len(&self) -> usize {
         self.bytes
     }
@@ -70,7 +70,7 @@ impl Drop for Block {
         count::given(self.bytes);
         match self.room {
             0 => {}
-            // SAFETY: the block was taken there with this room, and nobody refers to it any more.
+            // SAFETY: the block was allocated there with this size, and is not accessed any more.
             1..=small::MOST => unsafe { small::give(self.start, self.room) },
             // SAFETY: as above.
             _ => unsafe { large::give(self.start, self.room) },
@@ -78,7 +78,8 @@ impl Drop for Block {
     }
 }
 
-/// Asks the system for memory by `ask`. Where there is not enough, what is kept goes back before it is asked again.
+/// Allocates memory from the system by `ask`. If that fails, the caches are returned to the system, and it is tried
+/// again.
 ///
 /// # Errors
 /// The number of bytes that are available, when there are fewer.
@@ -95,7 +96,7 @@ fn from_system(bytes: usize, ask: impl Fn() -> Option<NonNull<u8>>) -> Result<No
     Ok(start)
 }
 
-/// Gives back to the system what is kept: all large blocks, and the small ones of this thread.
+/// Returns cached blocks to the system: all large ones, and the small ones of this thread.
 pub(crate) fn give_back() {
     small::give_back();
     large::give_back();

@@ -1,4 +1,4 @@
-//! What is alive and who made it, as values and as a table.
+//! Live tensors and the lines that made them, as values and as a table.
 
 use std::fmt;
 
@@ -6,24 +6,24 @@ use defn_core::live::{Alive, Group, alive};
 
 use super::{held_bytes, live_bytes, peak_bytes};
 
-/// The memory of this process's tensors on the CPU at a moment.
+/// The memory of this process's tensors on the CPU at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryReport {
-    /// Bytes that tensors and running programs have asked for and not given back: exact, without rounding.
+    /// Bytes that tensors and running programs have allocated and not freed: exact, without rounding.
     pub live: usize,
-    /// The most that has been live at once.
+    /// The maximum of `live`.
     pub peak: usize,
-    /// Bytes that are held from the system beside: freed memory that is kept to be given again, and rounding.
+    /// Further bytes obtained from the system: cached freed memory, and rounding.
     pub cached: usize,
-    /// Bytes in large tensors that came with values of the host language: their own memory, or a copy of it.
+    /// Bytes in large tensors that came from values of the host language: borrowed memory, or a copy.
     pub borrowed: usize,
-    /// Bytes of what is live that are in no tensor listed: small tensors, and memory of programs.
+    /// Live bytes that belong to no listed tensor: small tensors, and memory of programs.
     pub unlisted: usize,
-    /// The tensors that hold 64 KiB or more, those of one type and line together, which hold most first.
+    /// The tensors of 64 KiB or more, grouped by type and line, largest groups first.
     pub tensors: Vec<Group>,
 }
 
-/// What is alive now. Other threads may make and free tensors meanwhile.
+/// The memory in use now. Other threads may make and free tensors meanwhile.
 pub fn memory_report() -> MemoryReport {
     let Alive { groups, own, borrowed } = alive();
     let (live, held) = (live_bytes(), held_bytes());

@@ -1,7 +1,7 @@
-//! Small blocks, in lists of equal size that each thread has for itself.
+//! The caches of small blocks: each thread has free lists by size class.
 //!
-//! A block goes to the thread that frees it. A thread that only frees gives back what it has too much of, and one that
-//! only takes asks the system, so that memory does not gather anywhere.
+//! A block goes to the thread that frees it. A thread that only frees returns its surplus to the system, and one that
+//! only allocates gets blocks from the system, so that no thread accumulates memory.
 
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::Cell;
@@ -9,16 +9,16 @@ use std::ptr::{NonNull, null_mut};
 
 use super::{ALIGN, count, from_system};
 
-/// Bytes of the largest small block.
+/// The size of the largest small block.
 pub(super) const MOST: usize = 64 << 10;
 
-/// What a thread keeps at most: a share of the second cache, in which it is still warm.
+/// The most bytes that a thread caches: a part of its second-level cache, which still holds them.
 const KEPT: usize = 1 << 20;
 
-/// Sizes: every multiple of a line up to 16, then four for each power of two.
+/// Size classes: every multiple of a cache line up to 16, then four for each power of two.
 const CLASSES: usize = 40;
 
-/// The class of blocks that have room for so many bytes.
+/// The class of blocks for `bytes` bytes.
 fn class_of(bytes: usize) -> usize {
     let before = bytes.div_ceil(ALIGN) - 1;
     if before < 16 {
@@ -28,7 +28,7 @@ fn class_of(bytes: usize) -> usize {
     16 + (top - 4) * 4 + (before >> (top - 2) & 3)
 }
 
-/// The bytes of the blocks of a class.
+/// The size of the blocks of a class.
 fn room_of(class: usize) -> usize {
     if class < 16 {
         return (class + 1) * ALIGN;
@@ -41,10 +41,10 @@ fn layout(room: usize) -> Layout {
     Layout::from_size_align(room, ALIGN).expect("a small block")
 }
 
-/// The blocks that a thread keeps. The first bytes of each are the address of the next one.
+/// The free lists of a thread. A free block starts with the address of the next one.
 struct Lists {
     heads: [Cell<*mut u8>; CLASSES],
-    /// The bytes of all.
+    /// The bytes of all cached blocks.
     kept: Cell<usize>,
 }
 
@@ -57,22 +57,22 @@ impl Lists {
     /// Takes the block that was freed last.
     fn take(&self, class: usize) -> Option<NonNull<u8>> {
         let head = NonNull::new(self.heads[class].get())?;
-        // SAFETY: `give` has written the address there, and a kept block is touched by nobody else.
+        // SAFETY: `give` has written the address there, and no other code accesses a free block.
         self.heads[class].set(unsafe { head.cast::<*mut u8>().read() });
         self.kept.set(self.kept.get() - room_of(class));
         Some(head)
     }
 
-    /// Keeps a block.
+    /// Caches a block.
     ///
     /// # Safety
-    /// It has the room of the class, and nobody refers to it.
+    /// It has the size of the class, and is not accessed any more.
     unsafe fn give(&self, start: NonNull<u8>, class: usize) {
         if self.kept.get() + room_of(class) > KEPT {
-            // All of it, so that sizes which are used no more leave room for others. What is freed pays for that once.
+            // All lists are cleared, so that sizes not used any more leave room for others.
             self.give_back();
         }
-        // SAFETY: a block has at least a line, and is aligned to one.
+        // SAFETY: a block has at least one cache line, and is aligned to it.
         unsafe { start.cast::<*mut u8>().write(self.heads[class].get()) };
         self.heads[class].set(start.as_ptr());
         self.kept.set(self.kept.get() + room_of(class));
@@ -81,7 +81,7 @@ impl Lists {
     fn give_back(&self) {
         for class in 0..CLASSES {
             while let Some(start) = self.take(class) {
-                // SAFETY: `take` below has asked for it by this layout, and it is in no list any more.
+                // SAFETY: `take` below has allocated it with this layout, and it is in no list any more.
                 unsafe { to_system(start, room_of(class)) };
             }
         }
@@ -95,20 +95,20 @@ impl Drop for Lists {
 }
 
 /// # Safety
-/// The block came from the system with this room, and nobody refers to it.
+/// The block came from the system with this size, and is not accessed any more.
 unsafe fn to_system(start: NonNull<u8>, room: usize) {
     count::let_go(room);
     // SAFETY: as the caller says.
     unsafe { dealloc(start.as_ptr(), layout(room)) };
 }
 
-/// A block of at least so many bytes, and its room.
+/// Allocates a block of at least `bytes` bytes; returns it and its size.
 ///
 /// # Errors
 /// The number of bytes that are available, when there are fewer.
 pub(super) fn take(bytes: usize) -> Result<(NonNull<u8>, usize), usize> {
     let class = class_of(bytes);
-    // A thread that ends may have no lists any more.
+    // The lists of a thread that ends may be gone.
     if let Ok(Some(kept)) = LISTS.try_with(|lists| lists.take(class)) {
         return Ok((kept, room_of(class)));
     }
@@ -118,12 +118,12 @@ pub(super) fn take(bytes: usize) -> Result<(NonNull<u8>, usize), usize> {
     Ok((start, room))
 }
 
-/// Takes a block back.
+/// Frees a block.
 ///
 /// # Safety
-/// It was taken with this room, and nobody refers to it any more.
+/// It was allocated with this size, and is not accessed any more.
 pub(super) unsafe fn give(start: NonNull<u8>, room: usize) {
-    // SAFETY: as the caller says; the room of a class is of that class.
+    // SAFETY: as the caller says; a size determines its class.
     let kept = LISTS.try_with(|lists| unsafe { lists.give(start, class_of(room)) });
     if kept.is_err() {
         // SAFETY: as the caller says.
@@ -131,9 +131,9 @@ pub(super) unsafe fn give(start: NonNull<u8>, room: usize) {
     }
 }
 
-/// Gives back to the system what this thread keeps.
+/// Returns the cached blocks of this thread to the system.
 pub(super) fn give_back() {
-    // A thread that ends has given it back already.
+    // The lists of a thread that has ended were returned already.
     let _ended = LISTS.try_with(Lists::give_back);
 }
 

@@ -1,10 +1,10 @@
-//! An allocator that has something to spare when the system has nothing left.
+//! A global allocator with a reserve for the time when the system has no memory left.
 //!
-//! Rust's collections end the process where an allocation fails, unless each is asked whether it may. What takes memory by
-//! shapes and elements asks; graphs, plans and texts are thousands of small allocations, which do not. Here the last
-//! megabytes are kept for them: an allocation that the system refuses is met from there, and noted. Whoever walks over
-//! nodes or steps looks whether one was ([`defn_core::memory::check`]), and stops with an error that a program can catch,
-//! which frees what was taken.
+//! Rust's collections abort the process when an allocation fails, unless they use the fallible functions. Code that
+//! allocates by shapes and elements does; graphs, plans and texts make thousands of small allocations that do not. A
+//! reserve of a few megabytes serves these: when the system refuses an allocation, it comes from the reserve, and this
+//! is recorded. Loops over nodes or steps check the record ([`defn_core::memory::check`]) and stop with an error that a
+//! program can catch, which frees the memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
@@ -13,19 +13,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use defn_core::memory::note_shortage;
 
-/// Bytes to spare. They are addresses alone until they are used.
+/// The bytes of the reserve. They are only addresses until they are used.
 const ROOM: usize = 32 << 20;
 
-/// The most that an allocation gets of them: what is larger has to ask whether it may.
+/// The most that one allocation gets from the reserve; larger ones must be fallible.
 const MOST: usize = 4 << 20;
 
-/// What chunks begin at multiples of.
+/// Chunks are aligned to this.
 const LINE: usize = 64;
 
-/// Allocates as `A` does, the system's allocator as it stands; where that has nothing left, from the spare.
+/// Allocates like `A`, by default the system's allocator; when that has no memory left, from the reserve.
 ///
-/// A program installs it by `#[global_allocator]`. Without it running out of memory ends the process while a graph is
-/// built or compiled, as it does in Rust anywhere.
+/// A program installs it by `#[global_allocator]`. Without it, running out of memory while a graph is built or compiled
+/// aborts the process, as everywhere in Rust.
 #[derive(Debug, Default)]
 pub struct Allocator<A = System> {
     inner: A,
@@ -33,14 +33,14 @@ pub struct Allocator<A = System> {
 }
 
 impl Allocator {
-    /// The system's allocator, with something to spare.
+    /// The system's allocator with a reserve.
     pub const fn new() -> Allocator {
         Allocator { inner: System, most: MOST }
     }
 }
 
 impl<A> Allocator<A> {
-    /// As [`Allocator::new`] over another allocator, which spares no more than `most` bytes for one allocation.
+    /// Adds a reserve to another allocator; one allocation gets at most `most` bytes from it.
     pub const fn over(inner: A, most: usize) -> Allocator<A> {
         Allocator { inner, most }
     }
@@ -58,8 +58,8 @@ impl<A> Allocator<A> {
     }
 }
 
-// SAFETY: memory is the inner allocator's or a chunk of the spare, which is aligned as asked for, is given to one at a time,
-// and goes back to where it came from. Nothing here panics.
+// SAFETY: memory comes from the inner allocator or is a chunk of the reserve, which is aligned as requested, has one
+// owner at a time, and is freed where it came from. Nothing here panics.
 unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -77,7 +77,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
         }
         let start = self.spare(layout);
         if !start.is_null() {
-            // SAFETY: the chunk has as many bytes.
+            // SAFETY: the chunk has this size.
             unsafe { start.write_bytes(0, layout.size()) };
         }
         start
@@ -86,10 +86,10 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
     #[inline]
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
         if SPARE.has(start) {
-            // SAFETY: the chunk was taken there, and the caller uses it no more.
+            // SAFETY: the chunk was taken from the reserve, and the caller does not access it any more.
             unsafe { SPARE.give(start) };
         } else {
-            // SAFETY: the inner allocator gave it for this layout.
+            // SAFETY: the inner allocator returned it for this layout.
             unsafe { self.inner.dealloc(start, layout) };
         }
     }
@@ -97,18 +97,18 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
     #[inline]
     unsafe fn realloc(&self, start: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if !SPARE.has(start) {
-            // SAFETY: the inner allocator gave it for this layout.
+            // SAFETY: the inner allocator returned it for this layout.
             let moved = unsafe { self.inner.realloc(start, layout, size) };
             if !moved.is_null() {
                 return moved;
             }
         }
-        // SAFETY: the caller promises a size that is a layout's.
+        // SAFETY: the caller promises a size that is valid for a layout.
         let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         // SAFETY: the size is not zero, as the caller promises.
         let moved = unsafe { self.alloc(wanted) };
         if !moved.is_null() {
-            // SAFETY: both have so many bytes and are apart, and the old ones are used no more.
+            // SAFETY: both have that many bytes and do not overlap, and the old ones are not accessed any more.
             unsafe {
                 moved.copy_from_nonoverlapping(start, layout.size().min(size));
                 self.dealloc(start, layout);
@@ -118,28 +118,28 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
     }
 }
 
-/// The memory of the spare.
+/// The memory of the reserve.
 #[repr(C, align(64))]
 struct Room(UnsafeCell<[MaybeUninit<u8>; ROOM]>);
 
-// SAFETY: parts are given to one at a time, under the lock.
+// SAFETY: parts are given to one owner at a time, under the lock.
 unsafe impl Sync for Room {}
 
 static MEMORY: Room = Room(UnsafeCell::new([MaybeUninit::uninit(); ROOM]));
 
-/// What is written before each chunk.
+/// The header before each chunk.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Head {
-    /// From here to the next head.
+    /// The distance to the next header.
     step: usize,
     is_taken: bool,
 }
 
-/// Chunks one after the other: new ones behind the last, and where no room is left there the first that is free and
-/// large enough. When all are given back it begins again.
+/// Chunks in sequence. A new one goes behind the last; if there is no room left, it takes the first free chunk that is
+/// large enough. When all are free, the sequence is emptied.
 struct Chunks {
-    /// Where the last chunk ends.
+    /// The end of the last chunk.
     end: usize,
     taken: usize,
 }
@@ -149,7 +149,7 @@ struct Spare {
     chunks: UnsafeCell<Chunks>,
 }
 
-// SAFETY: what is inside is reached by who holds the lock.
+// SAFETY: the contents are accessed under the lock only.
 unsafe impl Sync for Spare {}
 
 static SPARE: Spare =
@@ -160,36 +160,36 @@ impl Spare {
         MEMORY.0.get().cast()
     }
 
-    /// Whether a chunk is one of these.
+    /// Whether a chunk belongs to the reserve.
     #[inline]
     fn has(&self, chunk: *mut u8) -> bool {
         chunk.addr().wrapping_sub(Spare::start().addr()) < ROOM
     }
 
-    /// Runs `body` alone. A lock of the standard library may allocate.
+    /// Runs `body` under a spin lock: a lock of the standard library may allocate.
     fn locked<T>(&self, body: impl FnOnce(&mut Chunks) -> T) -> T {
         while self.is_locked.swap(true, Ordering::Acquire) {
             std::hint::spin_loop();
         }
-        // SAFETY: nobody else has the lock.
+        // SAFETY: this thread has the lock.
         let made = body(unsafe { &mut *self.chunks.get() });
         self.is_locked.store(false, Ordering::Release);
         made
     }
 
-    /// A chunk of so many bytes; null where there is none.
+    /// A chunk of `bytes` bytes; null where there is none.
     fn take(&self, bytes: usize) -> *mut u8 {
         self.locked(|chunks| chunks.take(LINE + bytes.next_multiple_of(LINE)))
             .map_or(std::ptr::null_mut(), |at| Spare::start().wrapping_add(at + LINE))
     }
 
     /// # Safety
-    /// It was taken, and nobody uses it any more.
+    /// It was taken, and is not accessed any more.
     unsafe fn give(&self, chunk: *mut u8) {
         let at = chunk.addr() - Spare::start().addr() - LINE;
         self.locked(|chunks| {
             let head = Chunks::head(at);
-            // SAFETY: a head was written before the chunk.
+            // SAFETY: the header was written before the chunk.
             unsafe { (*head).is_taken = false };
             chunks.taken -= 1;
             if chunks.taken == 0 {
@@ -204,23 +204,24 @@ impl Chunks {
         Spare::start().wrapping_add(at).cast()
     }
 
-    /// Where a chunk of so many bytes begins, its head among them.
+    /// The offset of a new chunk of `step` bytes, header included.
     fn take(&mut self, step: usize) -> Option<usize> {
         let at = if ROOM - self.end >= step { self.end } else { self.find(step)? };
         if at == self.end {
             self.end += step;
-            // SAFETY: there is room for a head, aligned to a line, which nobody uses.
+            // SAFETY: there is unused room for a header, aligned to a line.
             unsafe { Chunks::head(at).write(Head { step, is_taken: true }) };
         }
         self.taken += 1;
         Some(at)
     }
 
-    /// The first free chunk that is large enough, of which the rest stays free; neighbours become one on the way.
+    /// Finds the first free chunk that is large enough and splits off its rest. Adjacent free chunks are merged on the
+    /// way.
     fn find(&mut self, step: usize) -> Option<usize> {
         let mut at = 0;
         while at < self.end {
-            // SAFETY: heads were written from the first to the end, each where the one before says.
+            // SAFETY: headers were written from the first to the end, each where the previous one says.
             let head = unsafe { &mut *Chunks::head(at) };
             while !head.is_taken && at + head.step < self.end {
                 // SAFETY: as above.
@@ -232,7 +233,7 @@ impl Chunks {
             }
             if !head.is_taken && head.step >= step {
                 if head.step > step {
-                    // SAFETY: steps are whole lines, so that there is room for a head in what is left.
+                    // SAFETY: steps are whole lines, so that the rest has room for a header.
                     unsafe {
                         Chunks::head(at + step).write(Head { step: head.step - step, is_taken: false })
                     };
@@ -250,10 +251,10 @@ impl Chunks {
 mod tests {
     use super::*;
 
-    /// One that has nothing.
+    /// An allocator without memory.
     struct Nothing;
 
-    // SAFETY: it gives nothing.
+    // SAFETY: it never returns memory.
     unsafe impl GlobalAlloc for Nothing {
         unsafe fn alloc(&self, _: Layout) -> *mut u8 {
             std::ptr::null_mut()
@@ -276,7 +277,7 @@ mod tests {
             assert!(allocator.alloc(layout((1 << 20) + 1)).is_null(), "it is too large");
             assert!(!defn_core::memory::is_short());
             for round in 0..3 {
-                // Twice as many as there is room for, of which every other one is given back at once.
+                // Twice as many as there is room for; every other one is freed at once.
                 let mut held = Vec::new();
                 let size = |at: usize| 1000 + 60_000 * (at % 5);
                 for at in 0..600 {

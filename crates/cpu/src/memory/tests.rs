@@ -1,4 +1,4 @@
-//! The allocator as a whole. Other tests take and give memory meanwhile, so that what is said of all is said loosely.
+//! Tests of the whole allocator. Other tests allocate meanwhile, so that totals are checked loosely.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -7,10 +7,10 @@ use super::*;
 
 const MIB: usize = 1 << 20;
 
-/// Writes all of a block, and looks whether it lies as it should.
+/// Checks the alignment of a block and fills it.
 fn fill(block: &Block, with: u8) {
     assert!(block.len() == 0 || block.start().addr().is_multiple_of(ALIGN));
-    // SAFETY: there is room for as many bytes, and only this test has them.
+    // SAFETY: the block has that many bytes, and only this test has it.
     unsafe { block.start().write_bytes(with, block.len()) };
 }
 
@@ -42,7 +42,7 @@ fn small_blocks_are_given_again_on_their_thread() {
 
 #[test]
 fn large_blocks_are_given_again_on_any_thread() {
-    // A size that no other test asks for, nor one near it.
+    // A size that is not near one of any other test.
     let bytes = 37 * MIB;
     let first = Block::new(bytes).unwrap();
     assert!(first.start().addr().is_multiple_of(2 * MIB), "large pages begin there");
@@ -54,7 +54,7 @@ fn large_blocks_are_given_again_on_any_thread() {
     assert_ne!(much_less.start().addr(), start, "that would waste more than an eighth");
 }
 
-/// Runs a test in a process of its own: what is held is counted for all of a process, and other tests take memory too.
+/// Runs a test in its own process: the counters are global, and other tests allocate too.
 fn alone(name: &str, body: fn()) {
     const ALONE: &str = "DEFN_TEST_ALONE";
     if std::env::var_os(ALONE).is_some() {
@@ -96,13 +96,13 @@ fn sizes_that_vary_keep_a_bounded_amount() {
 fn vary_sizes() {
     let mut most = 0;
     for round in 0..300 {
-        // Every size is new, and no block fits two of them for long.
+        // Each size is new, and no block fits two of them for long.
         let first = Block::new(MIB + round * 131 % 300 * 37_000).unwrap();
         let second = Block::new(2 * MIB + round * 57 % 200 * 41_000).unwrap();
         drop((first, second));
         most = most.max(held_bytes());
     }
-    // Nearly a gibibyte would be kept of one block for each size.
+    // A cache with a block for each size would hold nearly a gibibyte.
     assert!(most < 700 * MIB, "{most} bytes");
 }
 
@@ -126,7 +126,7 @@ fn counts_alone() {
     assert_eq!((live_bytes(), peak_bytes()), (0, MIB + 100));
     give_back();
     assert_eq!(held_bytes(), 0);
-    // Young blocks stay, old ones go.
+    // Young blocks stay cached, old ones do not.
     drop(Block::new(5 * MIB).unwrap());
     give_back_old();
     assert_eq!(held_bytes(), 5 * MIB);
@@ -135,7 +135,7 @@ fn counts_alone() {
     refused_only_when_nothing_is_kept();
 }
 
-/// What is kept goes back before an allocation is refused.
+/// The caches are returned to the system before an allocation is refused.
 fn refused_only_when_nothing_is_kept() {
     drop((Block::new(50 * MIB).unwrap(), Block::new(100).unwrap()));
     assert!(held_bytes() > 50 * MIB);
@@ -148,7 +148,7 @@ fn refused_only_when_nothing_is_kept() {
 #[test]
 fn a_fork_can_take_and_give() {
     use std::sync::atomic::{AtomicBool, Ordering};
-    // Another thread is inside most of the time.
+    // Another thread is in the allocator most of the time.
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -157,7 +157,7 @@ fn a_fork_can_take_and_give() {
             }
         });
         for _ in 0..20 {
-            // SAFETY: the child only takes and gives memory, and leaves without anything of its parent's.
+            // SAFETY: the child only allocates and frees, and exits without running the parent's code.
             let child = unsafe { libc::fork() };
             if child == 0 {
                 for bytes in [100, 128 << 10, 3 * MIB] {

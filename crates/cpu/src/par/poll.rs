@@ -1,4 +1,4 @@
-//! How long work is stopped: who asks, and how everybody gets out.
+//! How long work is interrupted: the poll, and how all threads leave the call.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -15,29 +15,30 @@ thread_local! {
     /// Whether this thread is one of the pool.
     pub(super) static IS_OF_POOL: Cell<bool> = const { Cell::new(false) };
 
-    /// When this thread asks next whether to go on; none where what it runs has not asked for the time yet.
+    /// When this thread polls next; None where its current work has not read the clock yet.
     static NEXT_POLL: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// How long work goes on before its thread asks whether to, and how long from then on.
+/// The time before a thread polls for the first time, and between two polls.
 const POLL_PERIOD: Duration = Duration::from_millis(20);
 
-/// What is asked.
+/// The function that is polled.
 static POLL: OnceLock<fn() -> Result<()>> = OnceLock::new();
 
-/// Says what a thread that calls the backend asks every 20 milliseconds, between the chunks of long work: an error stops
-/// the op or run, which gives that error. Said once for the process; a second one is not heard.
+/// Sets the function that a thread which calls the backend polls every 20 milliseconds between the chunks of long work.
+/// Its error stops the op or run and becomes its error. It is set once for the process; later calls have no effect.
 pub fn set_poll(poll: fn() -> Result<()>) {
     POLL.get_or_init(|| poll);
 }
 
-/// What threads of a team unwind with when it was stopped; the thread that stopped it unwinds with the error.
+/// The panic payload of the threads of a stopped team; the thread that stopped it unwinds with the error.
 struct Stopped;
 
-/// Runs what may be stopped between the chunks that it shares. What it was to write is unknown then, and nobody may see it.
+/// Runs work that may be stopped between its parallel chunks. After a stop the contents of its results are unspecified,
+/// and no reader may see them.
 ///
 /// # Errors
-/// Those of `body`, and what [`set_poll`]'s function gives.
+/// Those of `body`, and those of the function of [`set_poll`].
 pub(crate) fn interruptible<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     NEXT_POLL.set(None);
     match catch_unwind(AssertUnwindSafe(body)) {
@@ -49,10 +50,10 @@ pub(crate) fn interruptible<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Asks whether to go on, where that is due and this thread is the one that called.
+/// Polls, if that is due and this is the calling thread.
 ///
 /// # Panics
-/// Unwinds with the error where not; the team is stopped then.
+/// Unwinds with the error of the poll; the team is stopped then.
 #[inline]
 pub(super) fn pause(team: Option<&Team>) {
     if let Some(poll) = POLL.get()
@@ -62,11 +63,10 @@ pub(super) fn pause(team: Option<&Team>) {
     }
 }
 
-/// Asks whether to go on where a thread does much in one chunk. Any thread may call it at any time, every few microseconds
-/// at most.
+/// Polls within a long chunk. Any thread may call it at any time, every few microseconds at most.
 ///
 /// # Panics
-/// Unwinds where what it belongs to is stopped: what is half done by then is to be of no harm.
+/// Unwinds if the work is stopped; half-done work must do no harm.
 pub(crate) fn breathe() {
     // SAFETY: a team outlives the calls that its members make.
     let team = unsafe { TEAM.get().as_ref() };
@@ -84,7 +84,7 @@ fn pause_for(poll: fn() -> Result<()>, team: Option<&Team>) {
         None => return NEXT_POLL.set(Some(now + POLL_PERIOD)),
     }
     let asked = {
-        // What the host language runs meanwhile is none of the team's.
+        // The host language may call the backend here; such calls are no part of the team.
         let _nobody = Member::of(std::ptr::null());
         poll()
     };
@@ -97,10 +97,11 @@ fn pause_for(poll: fn() -> Result<()>, team: Option<&Team>) {
     }
 }
 
-/// Goes on after a call that a team has shared.
+/// Checks the state of the team after a parallel call.
 ///
 /// # Panics
-/// Unwinds where it was stopped, since chunks were left out: to whoever joined this thread to the team.
+/// Unwinds if the team was stopped, since chunks were skipped; the panic goes to the code that made this thread a
+/// member.
 pub(super) fn leave(team: &Team) {
     if team.is_short.load(Ordering::Relaxed) {
         note_shortage(1);

@@ -54,7 +54,7 @@ fn threads_join_and_leave_while_others_work() {
         }
     });
     assert_eq!(total.into_inner(), 4 * (0..500).map(|round| round % 50).sum::<usize>());
-    // Other tests let the pool have more threads.
+    // Other tests may enlarge the pool.
     assert!(seen.into_inner().unwrap().len() < 4 + 7);
 }
 
@@ -66,7 +66,7 @@ fn no_more_threads_come_than_were_asked_for() {
         with_threads(count, || {
             assert_eq!(threads().unwrap(), count);
             Par::Pool.for_chunks(20, 1, |_| {
-                // What is started here is done by those that are free.
+                // A nested call is run by the idle threads of the outer call.
                 Par::Pool.for_chunks(20, 1, |chunk| {
                     assert_eq!(Par::Pool.threads(), count);
                     let now = 1 + here.fetch_add(1, Ordering::SeqCst);
@@ -129,7 +129,7 @@ fn on_another_thread(work: impl Fn() + Sync) {
                 std::thread::yield_now();
             }
         } else if come.fetch_add(1, Ordering::Relaxed) == 0 {
-            // It may take both chunks, if it is faster than the caller.
+            // It may take both chunks if it is faster than the caller.
             work();
         }
     });
@@ -157,7 +157,7 @@ fn a_panic_of_another_thread_comes_out() {
     }
     let caught = std::panic::catch_unwind(|| {
         on_another_thread(|| {
-            // The caller is done, and waits for this thread.
+            // The caller has finished and waits for this thread.
             std::thread::sleep(4 * PATIENCE);
             panic!("of another thread");
         });
@@ -176,7 +176,7 @@ fn a_panic_comes_out_and_the_pool_goes_on() {
 }
 
 thread_local! {
-    /// Whether this thread is not to go on.
+    /// Whether the poll of this thread returns an error.
     static STOP: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -214,7 +214,7 @@ fn work_is_stopped_between_chunks() {
                     panic!("another")
                 };
                 assert!(done.into_inner() < 2000);
-                // The next call has a team of its own.
+                // The next call has a new team.
                 let sum = AtomicUsize::new(0);
                 Par::Pool.for_chunks(1000, 10, |chunk| {
                     sum.fetch_add(chunk.sum::<usize>(), Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Tensors from numbers, ops on them, and numbers back.
+//! Helpers: tensors from numbers, ops on them, and numbers back.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::sync::Arc;
@@ -83,12 +83,12 @@ pub fn integers(x: &Operand) -> Vec<i128> {
     numbers(x).into_iter().map(integer).collect()
 }
 
-/// Where the elements lie.
+/// The address of the elements.
 pub fn address(x: &Arc<dyn Buffer>) -> *const u8 {
     x.host().unwrap().unwrap().bytes().as_ptr()
 }
 
-/// Values at the edges of a type: small ones, the ends, and for floats what is special.
+/// Values at the edges of a type: small ones, the bounds, and the special ones of floats.
 pub fn edges(dtype: DType) -> Vec<Scalar> {
     let make = |number: Number| Scalar::new(dtype, number).unwrap();
     let mut found: Vec<Scalar> = match dtype.kind() {

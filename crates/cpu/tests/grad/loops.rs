@@ -27,8 +27,8 @@ fn closed(
     Arc::new(Region::new(region.graph().clone(), types, parameters.len(), region.results().clone()))
 }
 
-/// Repeats `x = tanh(w x + b) + x / 2` on x: f64[2] for `n` trips; inputs x, w, n. The loop knows its trips or
-/// not. `b` is a leaf of the state that does not change.
+/// Repeats `x = tanh(w x + b) + x / 2` on x: f64[2] for `n` trips; inputs x, w, n. The trip count is static or not. `b`
+/// is a leaf of the state that does not change.
 fn recurrence(trips: Option<u64>) -> Region {
     let (x, w, n) = (ty(DType::F64, &[2]), ty(DType::F64, &[]), ty(DType::S32, &[]));
     let state = [n.clone(), x.clone(), w.clone()];
@@ -50,7 +50,7 @@ fn recurrence(trips: Option<u64>) -> Region {
     })
 }
 
-/// Differences in x and w; the number of trips is no variable.
+/// Checks finite differences in x and w; the number of trips is no variable.
 fn check_recurrence(program: &Region, name: &str, trips: usize) {
     let inputs = vec![vec![0.3, -0.2], vec![0.9], vec![trips as f64]];
     let both = value_and_grad(program, 0, &[0, 1, 2]).unwrap();
@@ -90,7 +90,7 @@ fn known_and_unknown_trips_agree_bit_by_bit() {
     }
 }
 
-/// Counts how often an op runs, and any op.
+/// Counts the runs of one op, and of all ops.
 #[derive(Debug)]
 struct Counting {
     inner: Arc<dyn Backend>,
@@ -125,8 +125,8 @@ impl Backend for Counting {
     }
 }
 
-/// How often the body is evaluated, inside its gradient too, which needs the result of its `tanh`; and how many
-/// ops run altogether.
+/// How often the body is evaluated, also inside its gradient, which needs the result of its `tanh`; and how many ops
+/// run altogether.
 fn evaluations(program: &Region, inputs: &[Vec<f64>]) -> (usize, usize) {
     let (count, all) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let counting = Arc::new(Counting { inner: cpu_backend(), op: UnaryOp::TANH, count, all });
@@ -322,7 +322,7 @@ fn leaves_have_names_and_any_dtype() {
         });
         check_region(&format!("{known:?}"), &program, &[vec![0.7, -0.4], vec![1.2, 0.8]]);
     }
-    // The gradient passes a state of integers, each trip doubles it, and has the dtype of what it is taken of.
+    // The gradient passes a state of integers, which each trip doubles, and has the dtype of its variable.
     for known in [Some(3), None] {
         let state = [i.clone(), ty(DType::S64, &[2])];
         let cond = closed(&state, &[], |g, v| Ok(vec![g.less(v[0], 3)?]));
@@ -354,7 +354,7 @@ fn what_no_result_needs_is_not_differentiated() {
     }
 }
 
-/// Hooks have run forward; the reverse runs the body again without them.
+/// The forward pass has called the hooks; the reverse pass runs the body again without them.
 #[test]
 fn hooks_do_not_run_again() {
     use defn_core::Tensor;

@@ -1,4 +1,4 @@
-//! Gradients by the rules against central differences in f64.
+//! Gradients by the rules, compared with central differences in f64.
 
 mod loops;
 mod rules;
@@ -30,7 +30,7 @@ fn scalar(value: f64) -> Array {
     Array { sizes: vec![], values: vec![value] }
 }
 
-/// Distinct values without a pattern, between -1 and 1, none near 0.
+/// Distinct irregular values between -1 and 1, none near 0.
 fn noise(sizes: &[usize], seed: usize) -> Array {
     let count = sizes.iter().product();
     let value = |i: usize| {
@@ -64,7 +64,7 @@ fn to_tensor(backend: &Arc<dyn Backend>, ty: &TensorType, values: &[f64]) -> Ten
     Tensor::concrete(ty.clone(), backend.from_host(ty, HostMemory::new(Arc::new(bytes))).unwrap())
 }
 
-/// The elements, of complex ones the real parts.
+/// The elements; for complex ones, the real parts.
 fn values(tensor: &Tensor) -> Vec<f64> {
     let memory = tensor.host_bytes("test").unwrap();
     let dtype = tensor.ty().dtype;
@@ -83,7 +83,7 @@ fn run(region: &Region, inputs: &[Vec<f64>]) -> Vec<Tensor> {
     run_on(&cpu_backend(), region, inputs)
 }
 
-/// The loss that a check differentiates: the elements with weights that tell them apart.
+/// The loss that a check differentiates: the sum of the elements with distinct weights.
 fn weighted(graph: &mut Graph, y: Value) -> Result<Value> {
     let shape = Shape::new(&[graph.ty(y).size()]);
     let flat = graph.emit_one(Op::Reshape { shape: shape.clone() }, &[y])?;

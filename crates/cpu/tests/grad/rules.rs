@@ -1,4 +1,4 @@
-//! Every rule, and the edges where slopes are a matter of convention.
+//! Every gradient rule, and the edges where slopes are a matter of convention.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ fn unary_ops() {
             | UnaryOp::Function(_)
             | UnaryOp::Part(_)
             | UnaryOp::Test(_) => &[-2.3, -0.7, -0.1, 0.2, 0.9, 2.6],
-            // Integers only: no gradient passes.
+            // Integers only: no gradient.
             UnaryOp::Bits(_) => continue,
         };
         check(op.name(), &[vector(points)], |graph, x| {
@@ -65,7 +65,7 @@ fn binary_ops_with_broadcasting() {
                     graph.add(product, length)
                 });
             }
-            // Integers only: no gradient passes, or none is defined.
+            // Integers only: no gradient, or none is defined.
             BinaryOp::QUOTIENT | BinaryOp::Bitwise(_) => {}
             BinaryOp::Arithmetic(_) | BinaryOp::Comparison(_) | BinaryOp::Logical(_) => {
                 for (left, right) in shapes {
@@ -112,7 +112,7 @@ fn complex_functions_follow_their_derivative() {
 fn edges_of_elementwise_ops() {
     // Slope 1 at 0, also of the negative zero.
     assert_eq!(gradient(&[0.0, -0.0, -1.0], |g, x| g.abs(x)), [1.0, 1.0, -1.0]);
-    // Ties are shared.
+    // Ties share the gradient.
     let two = [ty(DType::F64, &[3]), ty(DType::F64, &[3])];
     let operands = [vec![1.0, 2.0, 3.0], vec![1.0, 3.0, 2.0]];
     for (op, left, right) in
@@ -121,7 +121,7 @@ fn edges_of_elementwise_ops() {
         let found = gradients(&two, &operands, |graph, x| graph.emit_one(Op::Binary(op), x));
         assert_eq!((values(&found[0]), values(&found[1])), (left.to_vec(), right.to_vec()), "{op:?}");
     }
-    // Both bounds of a clip pass the gradient; what is cut off goes to the bounds.
+    // At both bounds a clip passes the gradient to the operand; beyond a bound it goes to the bound.
     let types = [ty(DType::F64, &[5]), ty(DType::F64, &[]), ty(DType::F64, &[])];
     let inputs = [vec![-2.0, -1.0, 0.0, 1.0, 2.0], vec![-1.0], vec![1.0]];
     let found = gradients(&types, &inputs, |graph, x| graph.emit_one(Op::Clip, x));
@@ -134,17 +134,17 @@ fn edges_of_elementwise_ops() {
     let two = [ty(DType::F64, &[2]), ty(DType::F64, &[2])];
     let found = gradients(&two, &[vec![0.0, 0.0], vec![0.0, 2.0]], |graph, x| graph.pow(x[0], x[1]));
     assert_eq!((values(&found[0]), values(&found[1])), (vec![0.0, 0.0], vec![0.0, 0.0]));
-    // Stable far out, where e^-x overflows.
+    // Stable for large arguments, where e^-x overflows.
     assert_eq!(gradient(&[-1000.0, 1000.0], |g, x| g.sigmoid(x)), [0.0, 0.0]);
     assert_eq!(gradient(&[0.0], |g, x| g.sqrt(x)), [f64::INFINITY]);
-    // A mask does not protect from what the masked branch does: 0 times infinity.
+    // A mask does not suppress infinities of the masked branch: 0 times infinity.
     let masked = gradient(&[0.0], |g, x| {
         let (positive, root) = (g.greater(x, 0)?, g.sqrt(x)?);
         let zero = g.constant(DType::F64, 0)?;
         g.emit_one(Op::Select, &[positive, root, zero])
     });
     assert!(masked[0].is_nan());
-    // abs of the complex zero is 0 all around.
+    // The slope of abs at the complex zero is 0 in all directions.
     let at_zero = gradient(&[0.0], |g, x| {
         let z = g.complex(x, x)?;
         g.abs(z)
@@ -154,14 +154,14 @@ fn edges_of_elementwise_ops() {
 
 #[test]
 fn cuts_and_casts() {
-    // Casts to integers pass; jumps do not.
+    // Casts to integers pass the gradient; steps do not.
     let cast = gradient(&[1.5, -2.5], |g, x| {
         let whole = g.as_type(x, DType::S32)?;
         g.multiply(whole, 3)
     });
     assert_eq!(cast, [3.0, 3.0]);
     assert_eq!(gradient(&[1.5, -2.5], |g, x| g.floor(x)), [0.0, 0.0]);
-    // What is cut is the value: x + stop_grad(x) has slope 1.
+    // The gradient is cut for the value: x + stop_grad(x) has slope 1.
     let cut = gradient(&[1.5], |g, x| {
         let stopped = g.stop_grad(x)?;
         g.add(x, stopped)
@@ -193,7 +193,7 @@ fn dtypes_are_the_variables() {
     let two = [ty(DType::F64, &[2]), ty(DType::F64, &[3])];
     let unused = gradients(&two, &[vec![1.0; 2], vec![1.0; 3]], |graph, x| graph.exp(x[0]));
     assert_eq!((unused[1].ty().to_string(), values(&unused[1])), ("f64[3]".to_owned(), vec![0.0; 3]));
-    // A real variable keeps the real part of what a complex function sends it.
+    // The gradient of a real variable is the real part of the complex one.
     let found = gradients(&[ty(DType::F32, &[1])], &[vec![0.5]], |graph, x| {
         let turned = graph.multiply(x[0], Number::complex(2.0, 3.0))?;
         graph.real(turned)
@@ -305,7 +305,7 @@ fn reductions() {
             });
         }
     }
-    // Ties share, zeros in products are exact.
+    // Ties share the gradient; zeros in products are exact.
     assert_eq!(gradient(&[1.0, 3.0, 3.0], |g, x| g.reduce_max(x, Axes::All, false)), [0.0, 0.5, 0.5]);
     assert_eq!(
         gradient(&[1.0, 1.0, 2.0, 3.0], |g, x| g.reduce_min(x, Axes::All, true)),
@@ -374,7 +374,7 @@ fn refusals_say_what_to_do() {
     let program = region(&types, |graph, x| Ok(vec![graph.quotient(x[0], 2)?]));
     let error = value_and_grad(&program, 0, &[0]).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::NoGradient { op: "quotient", .. }), "{error}");
-    // Where no variable is involved nothing is refused.
+    // Without a variable among the operands there is no error.
     let types = [ty(DType::S32, &[2]), ty(DType::F64, &[2])];
     let program = region(&types, |graph, x| {
         let whole = graph.quotient(x[0], 2)?;
@@ -391,7 +391,7 @@ fn custom_rules_replace_the_derivative() {
     let found = gradient(&[0.5, 1.0, -2.0], |graph, x| {
         let value = graph.exp(x)?;
         let op = CustomGradOp { values: 1, inputs: 1, rule: Arc::new(rule) };
-        // The rule captures x: exp(x) is said to have the slope x.
+        // The rule captures x and declares that exp(x) has the slope x.
         let outputs = graph.emit(Op::CustomGrad(op), &[value, x, x])?;
         graph.multiply(outputs[0], 2)
     });
@@ -421,7 +421,7 @@ fn pullbacks_are_regions_of_their_own() {
     assert!((values(&found[0])[0] - (32.0 + 100.0 * 0.5f64.cos())).abs() < 1e-12);
     assert_eq!(values(&found[1]), [0.5, 5.0]);
 
-    // The same on an open graph, with respect to a value in the middle too.
+    // The same on an open graph, also with respect to an intermediate value.
     let program = region(&types, |graph, x| {
         let middle = graph.multiply(x[0], x[1])?;
         let y = graph.exp(middle)?;

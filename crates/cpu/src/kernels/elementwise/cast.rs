@@ -1,7 +1,7 @@
-//! Conversions from element to element, by the rules of `as_type`.
+//! Conversions of elements, by the rules of `as_type`.
 //!
-//! Integers wrap. Floats become integers by truncation, saturating, NaN as 0. Floats round to the nearest, ties
-//! to even. Complex numbers lose their imaginary part where the target has none.
+//! Integers wrap. Floats become integers by truncation, saturating, NaN as 0. Floats round to the nearest, ties to
+//! even. Complex numbers lose their imaginary part if the target is real.
 
 use std::mem::MaybeUninit;
 
@@ -19,8 +19,8 @@ pub(crate) trait CastFrom<S> {
     /// Converts.
     fn cast_from(x: S) -> Self;
 
-    /// Converts, and where the target is f32 and cannot hold the value, gives the neighbour whose last bit is
-    /// 1. Rounding that once more to 22 bits or fewer gives what rounding the value at once would.
+    /// Converts; if the target is f32 and cannot hold the value, returns the neighbour whose last bit is
+    /// 1. A second rounding to 22 bits or fewer then gives the same as rounding the value once.
     fn cast_odd(x: S) -> Self;
 }
 
@@ -34,7 +34,7 @@ macro_rules! cast {
         }
     )*)*};
 }
-// `as` between numbers is what the rules above say.
+// `as` between numbers follows the rules above.
 cast! {
     u8 => u8, u16, u32, u64, i8, i16, i32, i64, f32, f64;
     u16 => u8, u16, u32, u64, i8, i16, i32, i64, f32, f64;
@@ -48,18 +48,18 @@ cast! {
     f64 => u32, u64, i64, f64;
 }
 
-/// As `as`, written so that it vectorises: what is moved into the range first needs no saturation.
+/// As `as`, in steps that vectorise: the value is first clamped to the range.
 macro_rules! cast_float {
     ($($from:ty => $($to:ty),*;)*) => {$($(
         impl CastFrom<$from> for $to {
             #[inline(always)]
             fn cast_from(x: $from) -> $to {
-                // The bounds are powers of two or less than the digits of either type: floats.
+                // The bounds are exact floats: they are powers of two, or have fewer digits than either type.
                 let low = <$to>::MIN as $from;
                 let above = if x > low { x } else { low };
                 let inside = if above < <$to>::MAX as $from { above } else { <$to>::MAX as $from };
                 let inside = if x.is_nan() { 0.0 } else { inside };
-                // SAFETY: the number is between the least and the greatest of a type that i32 holds.
+                // SAFETY: the number is in the range of an integer type that i32 includes.
                 let whole = unsafe { inside.to_int_unchecked::<i32>() };
                 whole as $to
             }
@@ -76,12 +76,12 @@ cast_float! {
 impl CastFrom<f32> for i32 {
     #[inline(always)]
     fn cast_from(x: f32) -> i32 {
-        // The greatest integer is no f32, the next one is: what reaches that is replaced afterwards.
+        // f32 holds not the greatest integer but the next one; values of at least that are replaced afterwards.
         const END: f32 = 2_147_483_648.0;
         let above = if x > -END { x } else { -END };
         let inside = if above < END { above } else { 0.0 };
         let inside = if x.is_nan() { 0.0 } else { inside };
-        // SAFETY: the number is at least the least i32, and less than the one behind the greatest.
+        // SAFETY: the number is at least the least i32, and less than the greatest plus 1.
         let whole = unsafe { inside.to_int_unchecked::<i32>() };
         if x >= END { i32::MAX } else { whole }
     }
@@ -105,7 +105,7 @@ macro_rules! cast_odd {
                 if back == exact || near.is_nan() || near.to_bits() & 1 == 1 {
                     return near;
                 }
-                // The bits of floats of one sign count up with the magnitude.
+                // For floats of one sign the bits grow with the magnitude.
                 let grows = near == 0.0 || (exact > back) == (near > 0.0);
                 f32::from_bits(if grows { near.to_bits() + 1 } else { near.to_bits() - 1 })
             }
@@ -184,12 +184,12 @@ impl Small for E4m3 {
 }
 
 impl Small for f16 {
-    // In steps that vectorise on every processor.
+    // The steps vectorise on every processor.
     #[inline(always)]
     fn wide(self) -> f32 {
         let bits = u32::from(self.to_bits());
         let magnitude = bits & 0x7FFF;
-        // The bits of the exponent and of the digits in their places; 2^112 moves the exponent's zero.
+        // The bits of exponent and fraction are shifted to their places; the factor 2^112 corrects the exponent's bias.
         const SCALE: f32 = f32::from_bits((127 + 112) << 23);
         let finite = (f32::from_bits(magnitude << 13) * SCALE).to_bits();
         let special = magnitude << 13 | 0x7F80_0000 | u32::from(magnitude > 0x7C00) << 22;
@@ -205,7 +205,7 @@ impl Small for bf16 {
     }
 }
 
-/// The bits of the nearest bf16, ties to even; NaN stays NaN. In steps that vectorise.
+/// The bits of the nearest bf16, ties to even; NaN stays NaN. The steps vectorise.
 #[inline(always)]
 fn bf16_bits(x: f32) -> u32 {
     let bits = x.to_bits();
@@ -214,7 +214,7 @@ fn bf16_bits(x: f32) -> u32 {
     if x.is_nan() { quiet } else { nearest }
 }
 
-/// The number of the nearest bf16.
+/// The value of the nearest bf16.
 #[inline(always)]
 pub(crate) fn nearest_bf16(x: f32) -> f32 {
     f32::from_bits(bf16_bits(x) << 16)

@@ -1,11 +1,11 @@
-//! Functions of complex numbers: principal branches, with signed zeros on the cuts, safe against overflow
-//! in between.
+//! Functions of complex numbers: principal branches, with signed zeros on the cuts, and without overflow of
+//! intermediate results.
 //!
-//! Infinities and NaN give what Annex G of C99 says. Where that leaves a sign open, and for functions that it
-//! lacks, they give what NumPy does.
+//! Infinities and NaN follow Annex G of C99. Where it leaves a sign open, and for functions that it lacks, they follow
+//! NumPy.
 //!
-//! Inverse functions after Kahan, Branch Cuts for Complex Elementary Functions (1987). Everything is computed in
-//! f64; c64 rounds once.
+//! Inverse functions after Kahan, Branch Cuts for Complex Elementary Functions (1987). Everything is computed in f64;
+//! c64 rounds once.
 
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2};
 use std::hint::select_unpredictable;
@@ -14,7 +14,7 @@ use num_complex::Complex;
 
 use crate::kernels::math::scalar as math;
 
-/// What everything is computed in.
+/// The type of all computations.
 type C = Complex<f64>;
 
 const ONE: C = Complex::new(1.0, 0.0);
@@ -52,7 +52,7 @@ pub(crate) fn divide(a: C, b: C) -> C {
     }
 }
 
-/// The same for parts whose squares neither over- nor underflow, without branches.
+/// The same without branches, for parts whose squares neither overflow nor underflow.
 #[inline(always)]
 pub(crate) fn divide_narrow(a: C, b: C) -> C {
     let norm = b.re * b.re + b.im * b.im;
@@ -81,12 +81,12 @@ pub(crate) fn exp(z: C) -> C {
     C::new(exp * cos, exp * sin)
 }
 
-/// A zero with the sign of `y`, positive if that is NaN.
+/// A zero with the sign of `y`, positive if `y` is NaN.
 fn vanished(y: f64) -> f64 {
     if y < 0.0 { -0.0 } else { 0.0 }
 }
 
-/// `scale * e^x (cos y + i sin y)` for an `x` whose exponential may overflow before the product does.
+/// `scale * e^x (cos y + i sin y)` for an `x` whose exponential may overflow although the product does not.
 fn large_exp(x: f64, y: f64, scale: f64) -> C {
     let (sin, cos) = math::sin_cos(y);
     let half = math::exp(x / 2.0);
@@ -99,7 +99,7 @@ pub(crate) fn expm1(z: C) -> C {
         return C::new(f64::NAN, f64::NAN);
     }
     if z.im == 0.0 {
-        // The product of infinity and zero is no number.
+        // Infinity times zero is NaN.
         let defined = z.re < f64::INFINITY;
         return C::new(math::expm1(z.re), if defined { z.im } else { f64::NAN });
     }
@@ -142,7 +142,7 @@ pub(crate) fn log1p(z: C) -> C {
     C::new(re, math::atan2(z.im, 1.0 + z.re))
 }
 
-/// `1 / (1 + e^-z)`; neither form overflows on its side.
+/// `1 / (1 + e^-z)`; each form is used on the side where it does not overflow.
 pub(crate) fn sigmoid(z: C) -> C {
     if z.re >= 0.0 {
         divide(ONE, ONE + exp(-z))
@@ -152,7 +152,7 @@ pub(crate) fn sigmoid(z: C) -> C {
     }
 }
 
-/// The square root with a real part that is not negative.
+/// The square root with a non-negative real part.
 pub(crate) fn sqrt(z: C) -> C {
     if z.re == 0.0 && z.im == 0.0 {
         return C::new(0.0, z.im);
@@ -189,9 +189,10 @@ pub(crate) fn rsqrt(z: C) -> C {
     divide(ONE, sqrt(z))
 }
 
-/// The cube root whose angle is a third of the principal one.
+/// The cube root whose argument is a third of the principal one.
 pub(crate) fn cbrt(z: C) -> C {
-    // Beside an infinity to the right nothing finite counts: the angle is 0, of which infinity makes no NaN.
+    // With a real part of +infinity a finite imaginary part is negligible: the angle is 0, which avoids infinity times
+    // 0.
     let is_flat = z.im == 0.0 || (z.re == f64::INFINITY && z.im.is_finite());
     if is_flat && z.re >= 0.0 {
         return C::new(math::cbrt(z.re), 0.0_f64.copysign(z.im));
@@ -242,7 +243,7 @@ pub(crate) fn sinh(z: C) -> C {
         return C::new(f64::INFINITY, f64::NAN);
     }
     if x.abs() > 700.0 {
-        // Both halves of the sum but one vanish.
+        // All terms but one vanish.
         let large = large_exp(x.abs(), y, 0.5);
         return C::new(large.re * x.signum(), large.im);
     }
@@ -292,7 +293,7 @@ pub(crate) fn tanh(z: C) -> C {
     }
     let (sin, cos) = math::sin_cos(y);
     let sinh = math::sinh(x);
-    // |cosh z|^2, of two terms that do not cancel.
+    // |cosh z|^2 as a sum of two terms that do not cancel.
     let norm = sinh * sinh + cos * cos;
     C::new(sinh * math::cosh(x) / norm, sin * cos / norm)
 }
@@ -329,7 +330,7 @@ fn turned(f: impl Fn(C) -> C, z: C) -> C {
     C::new(w.im, -w.re)
 }
 
-/// Beyond this, `asin`, `acos` and `acosh` are logarithms, and their products would overflow.
+/// Beyond this magnitude, `asin`, `acos` and `acosh` equal logarithms, and their products would overflow.
 const LARGE: f64 = 1e150;
 
 fn is_large(z: C) -> bool {
@@ -339,7 +340,7 @@ fn is_large(z: C) -> bool {
 /// Arc sine, cut along the real axis outside [-1, 1].
 pub(crate) fn asin(z: C) -> C {
     if is_large(z) {
-        // The angle of the point in the right half-plane, and ln(2|z|).
+        // The argument of the point mirrored to the right half-plane, and ln(2|z|).
         let re = math::atan2(z.re, z.im.abs());
         return C::new(re, (log_abs(z) + LN_2).copysign(z.im));
     }
@@ -386,14 +387,14 @@ pub(crate) fn atanh(z: C) -> C {
         return C::new(0f64.copysign(x), f64::NAN);
     }
     if is_large(z) {
-        // 1/z, without its square.
+        // 1/z, without squaring |z|.
         let abs = abs(z);
         let re = if abs.is_finite() { x / abs / abs } else { 0f64.copysign(x) };
         return C::new(re, FRAC_PI_2.copysign(y));
     }
     let to_end = math::hypot(1.0 - x.abs(), y);
     if to_end < 1e-150 {
-        // Its square would vanish; the distance to the other end is 2.
+        // Its square would underflow; the distance to the other end is 2.
         let re = (LN_2 - math::log(to_end)) / 2.0;
         return C::new(re.copysign(x), FRAC_PI_4.copysign(y));
     }
@@ -420,7 +421,7 @@ mod tests {
         (got - want).norm() <= 8.0 * f64::EPSILON * want.norm().max(f64::MIN_POSITIVE)
     }
 
-    /// The sign of a zero says from which side a cut is approached.
+    /// The sign of a zero selects the side of a cut.
     #[test]
     fn cuts_have_two_sides() {
         // acosh(2) and atanh(1/2).

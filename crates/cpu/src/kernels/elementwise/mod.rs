@@ -1,4 +1,4 @@
-//! One element in, or several, one out: which tiles are read as what, and what is computed from them.
+//! Elementwise ops: the dtype in which operands are read, and the function computed from them.
 
 pub(crate) mod cast;
 mod complex;
@@ -21,16 +21,16 @@ use crate::par::Par;
 use crate::view::{View, ViewMut};
 use vector::{Base, Lanes};
 
-/// Elements for one thread where each costs about a nanosecond or less.
+/// Elements of a chunk if each costs about a nanosecond or less.
 const CHEAP: usize = 64 * TILE;
 
-/// As [`CHEAP`], where all operands and the result have elements of as many bytes: half a million bytes are done before
-/// another thread is awake.
+/// As [`CHEAP`], where all operands and the result have elements of `bytes` bytes: half a million one-byte elements are
+/// done before another thread is awake.
 fn cheap(bytes: usize) -> usize {
     if bytes == 1 { 8 * CHEAP } else { CHEAP }
 }
 
-/// How many elements a thread takes at least, of as many bytes at most.
+/// The least elements of a chunk, for elements of at most `bytes` bytes.
 fn grain(cost: ElementCost, bytes: usize) -> usize {
     match cost {
         ElementCost::Cheap => cheap(bytes),
@@ -38,10 +38,10 @@ fn grain(cost: ElementCost, bytes: usize) -> usize {
     }
 }
 
-/// Elements for one thread where each costs tens of nanoseconds.
+/// Elements of a chunk if each costs tens of nanoseconds.
 const COSTLY: usize = 4 * TILE;
 
-/// `op(x)`; the op says in which type it is computed.
+/// `op(x)`; the op determines the dtype of the computation.
 pub(crate) fn unary(op: UnaryOp, x: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()> {
     let from = x.ty().dtype;
     match op {
@@ -72,14 +72,14 @@ pub(crate) fn unary(op: UnaryOp, x: View<'_>, out: &mut ViewMut<'_>, par: Par) -
 
 /// An operand of [`alike`].
 pub(crate) enum Given<'a> {
-    /// Its elements as they lie.
+    /// Its elements, in order.
     Elements(&'a [u8]),
-    /// One that stands for all.
+    /// One element for all positions.
     Same(Scalar),
 }
 
-/// An op that [`alike`](defn_core::infer::alike) names and that refuses no elements, of operands of one dtype that is computed
-/// as it lies, on the elements of one tile at most.
+/// Runs an op that [`alike`](defn_core::infer::alike) accepts and that has a result for all elements. The operands have
+/// the same dtype, which is computed without conversion, and at most the elements of one tile.
 ///
 /// # Panics
 /// When it is another op, and when elements are not aligned.
@@ -119,14 +119,14 @@ pub(crate) fn alike(op: &Op, operands: &[Given<'_>], dtype: DType, out: &mut [Ma
     with_compute!(dtype, C => of::<C>(op, operands, out));
 }
 
-/// Bytes as room for as many elements as they are.
+/// Bytes as memory for elements.
 fn room_for<C: Element>(out: &mut [MaybeUninit<u8>]) -> &mut [MaybeUninit<C>] {
     assert!(out.as_ptr().cast::<C>().is_aligned());
-    // SAFETY: there is room for so many, aligned.
+    // SAFETY: the memory is aligned and large enough.
     unsafe { std::slice::from_raw_parts_mut(out.as_mut_ptr().cast(), out.len() / size_of::<C>()) }
 }
 
-/// A function of what counts as true of two elements of one dtype.
+/// A logical op on the truth values of two operands of the same dtype.
 fn logical<C: Lanes>(op: LogicalOp, a: &[C], b: &[C], out: &mut [MaybeUninit<u8>]) {
     match op {
         LogicalOp::And => each_pair(a, b, out, |a, b| u8::from(a.truth() & b.truth())),
@@ -135,25 +135,25 @@ fn logical<C: Lanes>(op: LogicalOp, a: &[C], b: &[C], out: &mut [MaybeUninit<u8>
     }
 }
 
-/// Calls `work` with so many elements of an operand.
+/// Calls `work` with `len` elements of an operand.
 fn with_elements<C: Element>(operand: &Given<'_>, len: usize, work: impl FnOnce(&[C])) {
     match operand {
         Given::Elements(bytes) => {
             assert!(bytes.as_ptr().cast::<C>().is_aligned() && bytes.len() >= len * size_of::<C>());
-            // SAFETY: so many elements lie there, aligned, and any bytes are one.
+            // SAFETY: there are that many elements, aligned, and all bit patterns are valid.
             work(unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), len) });
         }
         Given::Same(scalar) => with_repeated(*scalar, len, work),
     }
 }
 
-/// Calls `work` with so many times one element, no more than a tile has. Apart from where elements lie already: a tile on
-/// the stack is looked for even where it is not used.
+/// Calls `work` with `len` copies of an element, at most a tile. Not inlined: a function with a tile on its stack
+/// probes the stack even if the tile is not used.
 #[inline(never)]
 fn with_repeated<C: Element>(scalar: Scalar, len: usize, work: impl FnOnce(&[C])) {
     let bytes = scalar.to_bytes();
     assert_eq!(bytes.len(), size_of::<C>(), "an element of {}", C::DTYPE);
-    // SAFETY: there are as many bytes, and any are an element.
+    // SAFETY: the number of bytes is right, and all bit patterns are valid.
     let element = unsafe { bytes.as_ptr().cast::<C>().read_unaligned() };
     work(&[element; TILE][..len]);
 }
@@ -172,7 +172,7 @@ pub(crate) fn log_to(base: Base, x: View<'_>, out: &mut ViewMut<'_>, par: Par) -
     Ok(())
 }
 
-/// A real number made of every complex one.
+/// A real function of complex numbers.
 fn complex_parts(
     x: View<'_>,
     out: &mut ViewMut<'_>,
@@ -190,9 +190,9 @@ fn complex_parts(
 /// `op(a, b)` with broadcasting.
 ///
 /// # Errors
-/// Integer division by zero, and negative exponents and shifts of integers, where they are `checked`. Where not, a
-/// quotient by zero has all bits set and a remainder is the dividend; a shift by a negative number is one by more bits
-/// than there are, and a power is that of the exponent's bits.
+/// Integer division by zero, and negative exponents and shifts of integers, if `checked`. If not, a quotient by zero
+/// has all bits set, and a remainder by zero is the dividend; a shift by a negative number counts as one by more bits
+/// than there are, and a negative exponent is read as unsigned.
 pub(crate) fn binary(
     op: BinaryOp,
     a: View<'_>,
@@ -202,7 +202,7 @@ pub(crate) fn binary(
     checked: bool,
 ) -> Result<()> {
     let to = out.ty().dtype;
-    // Elements of an operand count only if the result has any.
+    // An empty result uses no element of an operand.
     let checked = checked && to.is_integer() && out.ty().size() > 0;
     let bytes = [a.ty(), b.ty(), out.ty()].map(|ty| ty.dtype.storage_bytes()).into_iter().max();
     let BinaryTraits { cost, refused, .. } = op.traits();
@@ -234,7 +234,7 @@ pub(crate) fn binary(
     Ok(())
 }
 
-/// Refuses integers of the second operand for which the op has no result.
+/// Returns the error of elements of the second operand for which the op has no result.
 fn check(op: &'static str, refused: Refused, b: View<'_>, par: Par) -> Result<()> {
     let error = match refused {
         Refused::ZeroDivisor => has_zero(b).then_some(ErrorKind::DivisionByZero { op }),
@@ -254,7 +254,7 @@ fn merged(op: BinaryOp, a: View<'_>, b: View<'_>, out: &mut ViewMut<'_>, par: (P
     });
 }
 
-/// A function of what counts as true: 0 or 1 on either side.
+/// A logical op with 0 or 1 as operands and result.
 fn truths(
     a: View<'_>,
     b: View<'_>,
@@ -293,7 +293,7 @@ fn first_negative(x: View<'_>, par: Par) -> Option<i128> {
         return None;
     }
     let found = if x.is_aliased() {
-        // Nothing is written yet; but nothing may be lent either.
+        // The operand is not overwritten yet, but in-place reads are not allowed either.
         true
     } else {
         with_integer!(dtype, I => {
@@ -310,7 +310,7 @@ fn first_negative(x: View<'_>, par: Par) -> Option<i128> {
     if !found {
         return None;
     }
-    // Only then is it worth while to look for the place.
+    // The search for the position is only worth it then.
     let source = Source::broadcast(x, x.ty().shape.sizes());
     let mut loader = Loader::<i64>::new(&source, DType::S64);
     let mut first = None;
@@ -340,7 +340,7 @@ fn any_tile<C: Element>(
     })
 }
 
-/// Compares by mathematical value; but for integers with floats, as floats.
+/// Compares by mathematical value; integers with floats are compared as floats.
 fn compare(op: ComparisonOp, a: View<'_>, b: View<'_>, out: &mut ViewMut<'_>, par: (Par, usize)) {
     let (left, right) = (a.ty().dtype, b.ty().dtype);
     if let Some(both) = left.compared(right) {
@@ -358,7 +358,7 @@ fn compare(op: ComparisonOp, a: View<'_>, b: View<'_>, out: &mut ViewMut<'_>, pa
     }
 }
 
-/// Every element as the result's dtype; as bool, whether it is not zero.
+/// Converts every element to the result's dtype; for bool, to whether it is not zero.
 pub(crate) fn as_type(x: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()> {
     let to = out.ty().dtype;
     if to.is_bool() && x.ty().dtype != to {
@@ -369,7 +369,7 @@ pub(crate) fn as_type(x: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()
         with_compute!(to, C => map(x, to, out, (par, CHEAP), |x: &[C], out| each(x, out, |x| x)));
         return Ok(());
     }
-    // Converted on the way, without a tile in between.
+    // The loader converts, without a tile in between.
     let source = Source::broadcast(x, sizes(out));
     with_compute!(to, C => fill_tiles(
         out,
@@ -408,7 +408,7 @@ pub(crate) fn select(
     Ok(())
 }
 
-/// `x` moved into `lo..=hi`; NaN stays, and `hi` wins over `lo`.
+/// `x` clamped to `lo..=hi`; NaN stays, and `hi` wins over `lo`.
 pub(crate) fn clip(x: View<'_>, lo: View<'_>, hi: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()> {
     fn clipped<C: Real>(x: View<'_>, lo: View<'_>, hi: View<'_>, out: &mut ViewMut<'_>, par: Par) {
         let to = out.ty().dtype;
@@ -440,8 +440,8 @@ fn sizes<'a>(out: &ViewMut<'a>) -> &'a [usize] {
     ty.shape.sizes()
 }
 
-/// The elements of an operand as they lie, where the result has one for each, all in one tile, and none is converted or
-/// written over: then there is nothing to walk.
+/// All elements of an operand, if it needs no broadcasting and no conversion, is not overwritten, and fits one tile:
+/// then no walk is needed.
 fn in_one_tile<'a, X: Element>(x: View<'a>, dtype: DType, out: &ViewMut<'_>) -> Option<&'a [X]> {
     let lies = X::stores(x.ty().dtype) && X::stores(dtype) && !x.is_aliased();
     let is_one = lies && x.ty().size() <= TILE && x.ty().shape.sizes() == sizes(out);

@@ -1,10 +1,10 @@
-//! Simple ops of an element and another number.
+//! Simple ops of an element and a second number.
 
 use defn_core::op::BinaryOp;
 
 use super::Element;
 
-/// An op of `x` and another number.
+/// An op of `x` and a second number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Simple {
     /// `x + other`
@@ -18,7 +18,7 @@ pub(crate) enum Simple {
 }
 
 impl Simple {
-    /// An op of which `x` is the first operand, or the second.
+    /// The op with `x` as its first or second operand.
     pub(crate) fn of(op: BinaryOp, is_second: bool) -> Option<Simple> {
         if op == BinaryOp::ADD {
             Some(Simple::Plus)

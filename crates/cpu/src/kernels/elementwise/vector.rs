@@ -1,4 +1,4 @@
-//! What is computed within a tile: one match over the ops outside, one loop without branches inside.
+//! Loops over a tile: one match over the ops outside, one loop without branches inside.
 
 use std::mem::MaybeUninit;
 
@@ -11,15 +11,15 @@ use crate::kernels::math::{self, Float};
 use crate::kernels::simd::{each, each_pair, vectorized};
 use crate::kernels::{Element, Integer};
 
-/// Element types with every op of the catalogue that they are in the domain of.
+/// Element types with every op of the catalogue whose domain they belong to.
 pub(crate) trait Lanes: Element {
     /// `op(x)` for ops whose result has the type of the operand. `bits` is the width of the dtype, for ops that
     /// count bits.
     fn unary(op: UnaryOp, bits: u32, x: &[Self], out: &mut [MaybeUninit<Self>]);
     /// `op(a, b)` for ops whose result has the type of the operands.
     fn binary(op: BinaryOp, a: &[Self], b: &[Self], out: &mut [MaybeUninit<Self>]);
-    /// `op(x, y)` for a sequence of runs of `x`, each with one element `y` of `with`, which is the first operand if
-    /// `is_first`. Only for ops that [`is_simple`] names.
+    /// `op(x, y)` for consecutive runs of `x`, each with one element `y` of `with`, which is the first operand if
+    /// `is_first`. Only for ops that [`is_simple`] accepts.
     fn binary_with(op: BinaryOp, _: Runs<'_, Self>, _is_first: bool, _: &mut [MaybeUninit<Self>]) {
         misplaced(op.name(), Self::DTYPE);
     }
@@ -29,17 +29,17 @@ pub(crate) trait Lanes: Element {
     fn compare(op: ComparisonOp, a: &[Self], b: &[Self], out: &mut [MaybeUninit<u8>]);
 }
 
-/// Elements, and those that are the other operand of a run of them each.
+/// Elements in runs, and for each run the element that is its other operand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Runs<'x, C> {
     pub(crate) x: &'x [C],
     pub(crate) with: &'x [C],
-    /// How long the first run is that is left, and the others.
+    /// The length of the first run, of which a part may be done already, and of the others.
     pub(crate) first: usize,
     pub(crate) each: usize,
 }
 
-/// Whether an op is done on runs as [`Lanes::binary_with`] does it: one that takes no longer than reading its operands.
+/// Whether [`Lanes::binary_with`] supports an op: only ops that take no longer than reading their operands.
 pub(crate) fn is_simple(op: BinaryOp, dtype: DType) -> bool {
     match op {
         BinaryOp::ADD
@@ -57,7 +57,7 @@ pub(crate) fn is_simple(op: BinaryOp, dtype: DType) -> bool {
 }
 
 vectorized! {
-    /// Writes `f` of every element and the one of its run.
+    /// Writes `f` of each element and the other operand of its run.
     fn each_run[T: Copy, F: Fn(T, T) -> T] of [T, F] (runs: Runs<'_, T>, out: &mut [MaybeUninit<T>], f: F) {
         let Runs { mut x, with, first, each } = runs;
         let (mut out, mut len) = (out, first);
@@ -79,7 +79,7 @@ pub(crate) enum Base {
     Ten,
 }
 
-/// The op cannot come here: its domain or its rule forbids it, and `infer` keeps to both.
+/// Panics. `infer` rejects ops outside the domain of a dtype, so that none reaches a kernel.
 #[cold]
 fn misplaced(op: &'static str, dtype: defn_core::DType) -> ! {
     unreachable!("{op} is not computed in {dtype}")
@@ -168,7 +168,7 @@ vectorized! {
     ) {
         for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
             let (a, b) = (wide(a), wide(b));
-            // What f32 holds can be squared in f64.
+            // The squares of f32 values do not overflow in f64.
             let narrow = T::DTYPE == DType::F32;
             out.write(nearest(if narrow { complex::divide_narrow(a, b) } else { complex::divide(a, b) }));
         }
@@ -186,7 +186,7 @@ fn nearest<T: Float>(z: Complex<f64>) -> Complex<T> {
 }
 
 fn integer_unary<T: Integer>(op: UnaryOp, bits: u32, x: &[T], out: &mut [MaybeUninit<T>]) {
-    // The bits of the dtype itself, of which the 2- and 4-bit types have fewer than T.
+    // The bits of the dtype itself; the 2- and 4-bit types have fewer than T.
     let own = |x: T| x.extended() & (u64::MAX >> (64 - bits));
     match op {
         UnaryOp::NEGATE => each(x, out, T::negated),
@@ -299,8 +299,8 @@ fn integer_binary<T: Integer>(op: BinaryOp, a: &[T], b: &[T], out: &mut [MaybeUn
     }
 }
 
-/// Modulo 2^bits. The exponent is not negative: its bits are read as unsigned, since a large u64 may have
-/// become negative in a merged type.
+/// Modulo 2^bits. The exponent is not negative: its bits are read as unsigned, since a large u64 may have become
+/// negative in a merged type.
 fn power<T: Integer>(mut base: T, exponent: T) -> T {
     let mut exponent = exponent.extended();
     let mut result = T::ONE;
@@ -384,7 +384,7 @@ fn complex_binary<T: Float>(
     }
 }
 
-/// Compares elements by what `left` and `right` make of them.
+/// Compares the values that `left` and `right` map elements to.
 pub(crate) fn compare<A: Copy, B: Copy, K: PartialOrd>(
     op: ComparisonOp,
     a: &[A],
@@ -403,7 +403,7 @@ pub(crate) fn compare<A: Copy, B: Copy, K: PartialOrd>(
     }
 }
 
-/// A complex number that can be asked whether it equals another, and has no order.
+/// A complex number, which can be equal to another but has no order.
 #[derive(PartialEq)]
 struct Unordered<T>(T);
 

@@ -1,8 +1,8 @@
-//! Reads and writes at positions held in a tensor of integers.
+//! Reads and writes at positions given by an integer tensor.
 //!
-//! Positions below 0 count from the end. Reads that are still out of range are moved to the nearest element and such
-//! writes are dropped; [`check`] and [`Watch`] find these positions, for who wants to know. Elements move by their width,
-//! in runs where they lie side by side.
+//! Negative positions count from the end. Positions that are still out of range are clamped in reads, and skipped in
+//! writes; [`check`] and [`Watch`] report them if the caller needs it. Kernels depend only on the width of elements,
+//! and move contiguous runs at once.
 
 mod range;
 
@@ -19,29 +19,29 @@ use super::{Element, Integer, Plain, TILE, with_compute, with_integer, with_widt
 use crate::par::{Par, breathe};
 use crate::view::{View, ViewMut};
 
-/// Elements that one thread moves at a time.
+/// Elements of a chunk.
 const GRAIN: usize = 16 * TILE;
 
-/// Elements written from which on threads share them.
+/// Writes of at least this number of elements are shared by threads.
 const SHARED: usize = 1 << 16;
 
-/// An index along an axis of `size`, counted from the front, as bits of 64: it is out of range where they are not below
-/// the size.
+/// An index along an axis of `size`, counted from the front, as 64 bits. It is out of range unless these are below the
+/// size.
 #[inline(always)]
 fn from_front<I: Integer>(index: I, size: u64) -> u64 {
     let bits = index.extended();
-    // The sign stretched over all bits chooses without a branch.
+    // The sign, extended to all bits, selects without a branch.
     if I::SIGNED { bits.wrapping_add(((bits as i64) >> 63) as u64 & size) } else { bits }
 }
 
-/// The element nearest to an index along an axis of `size`, which is not 0, and whether the index is out of range.
+/// The index clamped to an axis of `size`, which is not 0, and whether it was out of range.
 #[inline(always)]
 fn nearest<I: Integer>(index: I, size: usize) -> (usize, bool) {
     if I::SIGNED
         && size_of::<I>() <= size_of::<i32>()
         && let Ok(size) = i32::try_from(size)
     {
-        // Twice as many of 32 bits are found at once.
+        // With 32 bits a vector holds twice as many.
         let index = index.extended() as i32;
         let place = index + (index >> 31 & size);
         let near = place.max(0).min(size - 1);
@@ -56,13 +56,13 @@ fn nearest<I: Integer>(index: I, size: usize) -> (usize, bool) {
     (near, near as u64 != place)
 }
 
-/// The element nearest to an index along an axis of `size`, which is not 0.
+/// The index clamped to an axis of `size`, which is not 0.
 #[inline(always)]
 fn clamped<I: Integer>(index: I, size: usize) -> usize {
     nearest(index, size).0
 }
 
-/// `x` seen as `[outer][size][inner]`, of which `taken` indices pick places of the middle axis.
+/// `x` seen as `[outer][size][inner]`; indices select entries of the middle axis.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Along {
     outer: usize,
@@ -77,7 +77,7 @@ impl Along {
         Along { outer: count(&sizes[..axis]), size: sizes[axis], inner: count(&sizes[axis + 1..]) }
     }
 
-    /// Each outer part with every index: `[outer][indices][inner]`.
+    /// Reads all indices in each outer part: `[outer][indices][inner]`.
     pub(crate) fn take(
         self,
         x: View<'_>,
@@ -96,7 +96,7 @@ impl Along {
             debug_assert_eq!(out.ty().size(), outer * count * inner);
             let out = &*out;
             par.for_chunks(outer * count, GRAIN.div_ceil(inner), |chunk| {
-                // SAFETY: chunks are disjoint and inside, and the view is borrowed mutably meanwhile.
+                // SAFETY: chunks are disjoint and in bounds, and the view is borrowed mutably meanwhile.
                 let mut out = unsafe { out.part::<T>(chunk.start * inner, chunk.len() * inner) };
                 let mut place = chunk.start;
                 while place < chunk.end {
@@ -111,7 +111,7 @@ impl Along {
         }));
     }
 
-    /// Each place of the result with an index of its own: `[outer][count][inner]`.
+    /// Reads with a separate index for each element of the result: `[outer][count][inner]`.
     pub(crate) fn take_along(
         self,
         x: View<'_>,
@@ -131,7 +131,7 @@ impl Along {
             out.fill::<T>(par, GRAIN, |start, mut out| {
                 let mut place = start;
                 while !out.is_empty() {
-                    // Rows of one place along the axis, or, where those have one element, all of a part.
+                    // Rows of one entry of the axis; if these have one element, all rows of an outer part.
                     let row = if inner == 1 { count } else { inner };
                     let (part, column) = (place / (count * inner), place % inner);
                     let len = (row - place % row).min(out.len());
@@ -154,7 +154,7 @@ impl Along {
     }
 }
 
-/// The runs of `inner` elements that indices name among `size` of them; whether an index is out of range.
+/// Copies the runs of `inner` elements at the indices below `size`; returns whether an index is out of range.
 fn pick<T: Plain, I: Integer>(
     from: &[T],
     indices: &[I],
@@ -175,21 +175,21 @@ fn pick<T: Plain, I: Integer>(
 }
 
 vectorized! {
-    /// The elements that indices name; whether an index is out of range.
+    /// Copies the elements at the indices; returns whether an index is out of range.
     fn pick_each[T: Plain, I: Integer] of [T, I] (from: &[T], indices: &[I], out: &mut [MaybeUninit<T>]) -> bool {
         assert!(!from.is_empty());
         let mut is_any_beyond = false;
         for (out, &index) in out.iter_mut().zip(indices) {
             let (place, is_beyond) = nearest(index, from.len());
             is_any_beyond |= is_beyond;
-            // SAFETY: the nearest place is inside what is not empty. A check would keep the loop from being vectorized.
+            // SAFETY: a clamped index is in bounds of a slice that is not empty. A check would prevent vectorization.
             out.write(unsafe { *from.get_unchecked(place) });
         }
         is_any_beyond
     }
 }
 
-/// The elements that rows of indices name, which count along axes of these sizes and strides; whether an index is out of
+/// Copies the elements at rows of indices, along axes of these sizes and strides; returns whether an index is out of
 /// range.
 fn pick_rows<T: Plain, I: Integer, const N: usize>(
     from: &[T],
@@ -208,12 +208,12 @@ fn pick_rows<T: Plain, I: Integer, const N: usize>(
     is_any_beyond
 }
 
-/// Positions that are found before the elements there are read: a processor has the more reads under way the less it
-/// does between them.
+/// Positions that are computed before their elements are read: a processor has more reads in flight if there is less
+/// work between them.
 const PICKED: usize = 64;
 
 vectorized! {
-    /// Where rows of indices lie; whether an index is out of range.
+    /// Computes the positions of rows of indices; returns whether an index is out of range.
     fn starts_of[I: Integer, const N: usize] of [I, N] (
         rows: &[[I; N]],
         axes: [(usize, usize); N],
@@ -233,7 +233,7 @@ vectorized! {
     }
 }
 
-/// One axis that moves as a whole: its size, and how far its elements are apart on either side.
+/// One axis that moves as a whole: its size, and its stride on either side.
 #[derive(Clone, Copy, Debug)]
 struct Dim {
     size: usize,
@@ -241,22 +241,22 @@ struct Dim {
     part: usize,
 }
 
-/// Where positions lie in a tensor, and what moves at each of them.
+/// The positions that indices select in a tensor, and the elements moved at each.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
-    /// Size and stride of the axis that each entry of a position counts along.
+    /// Size and stride of the axis of each entry of a position.
     entries: SmallVec<[(usize, usize); 6]>,
-    /// The axes that no entry is along, but for the last ones, which are `run`.
+    /// The axes without entry, except the last ones, which are part of `run`.
     dims: SmallVec<[Dim; 6]>,
-    /// How many elements lie side by side in the tensor and in what is moved.
+    /// The number of elements that are contiguous both in the tensor and in the moved block.
     run: usize,
-    /// How many elements move at a position.
+    /// The number of elements moved at a position.
     block: usize,
 }
 
 impl Places {
-    /// Positions in a tensor of `sizes` with entries along `axes`; at each of them the first elements of the other
-    /// axes move, as many as `lengths` says.
+    /// Positions in a tensor of `sizes` with entries along `axes`; at each of them the first `lengths` elements of the
+    /// other axes move.
     pub(crate) fn new(sizes: &[usize], axes: &[usize], lengths: &[usize]) -> Places {
         let strides = Layout::contiguous(sizes).strides;
         let entries = axes.iter().map(|&axis| (sizes[axis], strides[axis] as usize)).collect();
@@ -281,13 +281,13 @@ impl Places {
         Places { entries, dims, run, block }
     }
 
-    /// Where the position of a row of indices begins in the tensor, moved into range.
+    /// The offset of the position of a row of indices, clamped into range.
     #[inline(always)]
     fn nearest<I: Integer>(&self, row: &[I]) -> usize {
         row.iter().zip(&self.entries).map(|(&index, &(size, stride))| clamped(index, size) * stride).sum()
     }
 
-    /// Where it begins, if it is in range.
+    /// The offset of the position, if it is in range.
     #[inline(always)]
     fn exact<I: Integer>(&self, row: &[I]) -> Option<usize> {
         let mut start = 0;
@@ -319,7 +319,7 @@ impl Places {
             let (x, indices): (&[T], &[I]) = (x.slice(), indices.slice());
             let out = &*out;
             par.for_chunks(count, GRAIN.div_ceil(self.block), |chunk| {
-                // SAFETY: chunks are disjoint and inside, and the view is borrowed mutably meanwhile.
+                // SAFETY: chunks are disjoint and in bounds, and the view is borrowed mutably meanwhile.
                 let out = unsafe { out.part::<T>(chunk.start * self.block, chunk.len() * self.block) };
                 let rows = &indices[chunk.start * width..chunk.end * width];
                 match (&self.entries[..], self.block) {
@@ -342,7 +342,7 @@ impl Places {
         }));
     }
 
-    /// Writes the updates, `[positions][block]`, over elements that are there, in the order of the positions.
+    /// Writes the updates, `[positions][block]`, over existing elements, in the order of the positions.
     pub(crate) fn put(&self, indices: View<'_>, updates: View<'_>, out: &mut ViewMut<'_>, par: Par) {
         with_width!(out.ty().dtype, T => {
             let updates: &[T] = updates.slice();
@@ -354,15 +354,15 @@ impl Places {
         });
     }
 
-    /// Adds the updates, `[positions][block]`, to elements that are there, in the order of the positions. All are of
-    /// a dtype in which is computed.
+    /// Adds the updates, `[positions][block]`, to existing elements, in the order of the positions. All have a dtype in
+    /// which kernels compute.
     pub(crate) fn add(&self, indices: View<'_>, updates: View<'_>, out: &mut ViewMut<'_>, par: Par) {
         with_compute!(out.ty().dtype, C => {
             let updates: &[C] = updates.slice();
             with_integer!(indices.ty().dtype, I => {
                 self.scatter::<I, C>(indices.slice(), updates, out.slice(), par, |out, update| {
                     for (out, &update) in out.iter_mut().zip(update) {
-                        // SAFETY: the caller promises elements that are there.
+                        // SAFETY: the caller guarantees initialised elements.
                         let before = unsafe { out.assume_init_read() };
                         out.write(before.plus(update));
                     }
@@ -371,7 +371,7 @@ impl Places {
         });
     }
 
-    /// Whether what moves at a position is all that lies between it and the next.
+    /// Whether every position begins at a multiple of the run.
     fn lies_in_rows(&self) -> bool {
         self.entries.iter().all(|&(_, stride)| stride % self.run == 0)
     }
@@ -402,8 +402,8 @@ impl Places {
         let row = |at: usize| self.exact(&indices[at * width..][..width]);
         let target = Target(out.as_mut_ptr());
         let len = out.len();
-        // Several positions may be one, so that threads share what is written and not the positions: rows that lie
-        // side by side, or long rows.
+        // Positions may repeat, so that threads divide the result and not the positions: into contiguous rows, or into
+        // columns if rows are long.
         if self.dims.is_empty() && self.run <= GRAIN && self.lies_in_rows() {
             by_parts(len / self.run, updates.len(), par, |mine| {
                 let mut found = Found::new();
@@ -421,7 +421,8 @@ impl Places {
                     }
                     for &(at, start) in found.all() {
                         assert!(start + self.run <= len, "a run inside the result");
-                        // SAFETY: it is inside; each thread has its rows, and runs begin at multiples of their length.
+                        // SAFETY: it is in bounds; each thread has its rows, and runs begin at multiples of their
+                        // length.
                         let out = unsafe { std::slice::from_raw_parts_mut(target.at(start), self.run) };
                         write(out, &updates[at * self.run..][..self.run]);
                     }
@@ -445,8 +446,8 @@ impl Places {
                 let Some(start) = row(at) else { continue };
                 let first = start + columns.start;
                 assert!(first + columns.len() <= len, "a run inside the result");
-                // SAFETY: it is inside; each thread has its columns of every position, and two positions begin at
-                // multiples of the run apart.
+                // SAFETY: it is in bounds; each thread has its columns of every position, and positions are multiples
+                // of the run.
                 let out = unsafe { std::slice::from_raw_parts_mut(target.at(first), columns.len()) };
                 write(out, &updates[at * self.run..][columns.clone()]);
             }
@@ -454,13 +455,14 @@ impl Places {
     }
 }
 
-/// Calls `work` with parts of `0..count`, so that each thread has one, where `size` elements are worth it.
+/// Calls `work` with one part of `0..count` for each thread, or with the whole if `size` elements are not worth
+/// several.
 fn by_parts(count: usize, size: usize, par: Par, work: impl Fn(Range<usize>) + Sync) {
     let parts = if size < SHARED { 1 } else { par.threads() };
     par.for_chunks(count, count.div_ceil(parts), work);
 }
 
-/// Asks now and then whether to go on: a thread goes through all positions alone.
+/// Polls from time to time: each thread goes through all positions.
 #[inline(always)]
 fn breathe_at(position: usize) {
     if position.is_multiple_of(1 << 12) {
@@ -468,13 +470,13 @@ fn breathe_at(position: usize) {
     }
 }
 
-/// Positions that are looked at before anything is written at them.
+/// Positions that are computed before the first of them is written.
 const AHEAD: usize = 64;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Which of some updates are written, and where. It is found out without a branch, which nothing could foresee.
+/// The updates to write, with their positions. They are collected without a branch, which would be unpredictable.
 struct Found {
     held: [(usize, usize); AHEAD],
     count: usize,
@@ -489,7 +491,7 @@ impl Found {
         self.count = 0;
     }
 
-    /// Adds an update and its place, if it is written; there have been less than [`AHEAD`].
+    /// Adds an update and its position if `is_written`; at most [`AHEAD`] are added.
     #[inline(always)]
     fn push(&mut self, update: usize, place: usize, is_written: bool) {
         self.held[self.count % AHEAD] = (update, place);
@@ -501,11 +503,11 @@ impl Found {
     }
 }
 
-/// Asks for the cache line of an element that is written soon.
+/// Prefetches the cache line of an element that is written soon.
 #[inline(always)]
 fn expect<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the processor has the instruction, and it may be told any address.
+    // SAFETY: the processor has the instruction, and any address is valid for it.
     unsafe {
         std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
     }
@@ -513,7 +515,7 @@ fn expect<T>(at: *const T) {
     let _ = at;
 }
 
-/// Writes single elements where rows of indices say, which count along axes of these sizes and strides.
+/// Writes single elements at rows of indices, along axes of these sizes and strides.
 fn scatter_each<T: Plain, I: Integer, const N: usize>(
     indices: &[I],
     updates: &[T],
@@ -525,7 +527,7 @@ fn scatter_each<T: Plain, I: Integer, const N: usize>(
     let len = out.len();
     let target = Target(out.as_mut_ptr());
     by_parts(len, updates.len(), par, |mine| {
-        // SAFETY: each thread has its part.
+        // SAFETY: each thread writes its own part.
         let out = unsafe { std::slice::from_raw_parts_mut(target.at(mine.start), mine.len()) };
         let rows = indices.as_chunks::<N>().0;
         let mut found = Found::new();
@@ -549,7 +551,7 @@ fn scatter_each<T: Plain, I: Integer, const N: usize>(
     });
 }
 
-/// Calls `visit` with the offset on either side of every run.
+/// Calls `visit` with the offset on either side of each run.
 fn each(dims: &[Dim], whole: usize, part: usize, visit: &mut impl FnMut(usize, usize)) {
     match dims {
         [] => visit(whole, part),
@@ -561,20 +563,20 @@ fn each(dims: &[Dim], whole: usize, part: usize, visit: &mut impl FnMut(usize, u
     }
 }
 
-/// Where updates are written.
+/// The result, shared by threads.
 struct Target<T>(*mut MaybeUninit<T>);
 
 // SAFETY: threads write disjoint elements behind the pointer, which the result's exclusive borrow outlives.
 unsafe impl<T: Plain> Sync for Target<T> {}
 
 impl<T> Target<T> {
-    /// Where a position is, or would be.
+    /// The address of a position, which may be out of bounds.
     fn place(&self, position: usize) -> *const MaybeUninit<T> {
         self.0.wrapping_add(position).cast_const()
     }
 
     /// # Safety
-    /// The position is inside the result.
+    /// The position is in bounds of the result.
     unsafe fn at(&self, position: usize) -> *mut MaybeUninit<T> {
         // SAFETY: the caller's promise.
         unsafe { self.0.add(position) }

@@ -1,4 +1,4 @@
-//! Looking for indices that are out of range.
+//! The search for indices that are out of range.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -11,11 +11,11 @@ use crate::kernels::{Integer, with_integer};
 use crate::par::Par;
 use crate::view::View;
 
-/// Finds the first index that is out of range: entry `i` of the last axis, or each element where there is one
-/// axis, counts along `axes[i]` of `x`.
+/// Returns the error of the first index that is out of range. Entry `i` of the last axis, or each element if there is
+/// one axis, counts along `axes[i]` of `x`.
 ///
 /// # Errors
-/// It names the index, the axis and `x`.
+/// The error has the index, the axis and `x`.
 pub(crate) fn check(
     op: &'static str,
     x: &TensorType,
@@ -36,7 +36,7 @@ pub(crate) fn check(
         if !some.into_inner() {
             return Ok(());
         }
-        // Whoever writes the indices meanwhile may have mended it.
+        // Another thread that writes the indices may have corrected it meanwhile.
         let entries = indices.iter().zip(sizes.iter().map(|&size| size as u64).cycle());
         let mut entries = entries.map(|(&index, size)| (index.extended(), from_front(index, size), size)).enumerate();
         match entries.find(|(_, (_, place, size))| place >= size) {
@@ -50,7 +50,7 @@ pub(crate) fn check(
     })
 }
 
-/// Where a kernel that reads at indices says that one was out of range, if anybody asks. It finds out on the way.
+/// The flag that a kernel sets when it reads an index that is out of range, if the caller needs it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Watch<'a>(Option<&'a AtomicBool>);
 
@@ -59,7 +59,7 @@ impl<'a> Watch<'a> {
         Watch(some)
     }
 
-    /// Says whether there was one.
+    /// Sets the flag if `is_beyond`.
     #[inline]
     pub(super) fn note(self, is_beyond: bool) {
         if let Some(some) = self.0
@@ -69,7 +69,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Looks at rows of indices, of as many as there are sizes.
+    /// Checks rows of indices, whose length is the number of sizes.
     #[inline]
     pub(super) fn look<I: Integer>(self, indices: &[I], sizes: &[usize]) {
         if let Some(some) = self.0
@@ -81,10 +81,10 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// How many indices are looked at in one go: a multiple of the usual lengths of rows.
+/// Indices checked in one loop iteration: a multiple of the usual lengths of rows.
 const LANES: usize = 48;
 
-/// Whether any index is not one of an axis of its size.
+/// Whether any index is out of range of its axis.
 fn is_any_beyond<I: Integer>(indices: &[I], sizes: &[usize]) -> bool {
     let is_beyond = |(&index, &size): (&I, &usize)| from_front(index, size as u64) >= size as u64;
     let is_narrow = size_of::<I>() <= 4 && sizes.iter().all(|&size| size < 1 << 30);
@@ -92,7 +92,7 @@ fn is_any_beyond<I: Integer>(indices: &[I], sizes: &[usize]) -> bool {
     if !LANES.is_multiple_of(sizes.len()) || !is_wide {
         return indices.iter().zip(sizes.iter().cycle()).any(is_beyond);
     }
-    // An index is in range where it is one of so many from the lowest one on.
+    // An index is in range if it is one of `count` values from the lowest one on.
     let lowest = |at: usize| if I::SIGNED { sizes[at % sizes.len()] as u64 } else { 0 };
     let count = |at: usize| sizes[at % sizes.len()] as u64 + lowest(at);
     let rest = &indices[indices.len() - indices.len() % LANES..];
@@ -106,7 +106,8 @@ fn is_any_beyond<I: Integer>(indices: &[I], sizes: &[usize]) -> bool {
 }
 
 vectorized! {
-    /// Not 0 where an index of whole groups is beyond its range. An `or` over all instead of a search is vectorized.
+    /// Not 0 if an index of the complete groups is out of range. Unlike a search, an `or` over all indices is
+    /// vectorized.
     fn beyond_narrow[I: Integer] of [I] (indices: &[I], lowest: &[u32; LANES], count: &[u32; LANES]) -> u32 {
         let mut beyond = 0u32;
         for group in indices.as_chunks::<LANES>().0 {
@@ -119,7 +120,7 @@ vectorized! {
 }
 
 vectorized! {
-    /// As [`beyond_narrow`], of indices of 64 bits or along long axes.
+    /// As [`beyond_narrow`], for indices of 64 bits or long axes.
     fn beyond_wide[I: Integer] of [I] (indices: &[I], lowest: &[u64; LANES], count: &[u64; LANES]) -> u64 {
         let mut beyond = 0u64;
         for group in indices.as_chunks::<LANES>().0 {

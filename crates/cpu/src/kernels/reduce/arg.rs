@@ -1,4 +1,4 @@
-//! Where extreme elements are.
+//! Positions of extreme elements.
 
 use defn_core::op::{ArgOp, TieBreak};
 use defn_core::{Axis, DType, Shape, TensorType};
@@ -11,21 +11,21 @@ use crate::kernels::{CastFrom, Element, Loader, Real, Source, TILE, with_compute
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// Columns that are searched side by side.
+/// Columns that are searched together.
 const WIDTH: usize = 256;
 
-/// Results that are gathered before they are written.
+/// Results that are collected before they are written.
 const BATCH: usize = 64;
 
 fn folding(x: &TensorType, axis: Option<Axis>) -> Folding {
     match axis {
         Some(axis) => Folding::new(x.shape.sizes(), &[axis]),
-        // The flat index: one axis that holds everything.
+        // The flat index: one axis with all elements.
         None => Folding::new(&[x.size()], &[Shape::new(&[1]).axis(0).expect("the rank is 1")]),
     }
 }
 
-/// What [`arg_reduce`] keeps meanwhile: the winners of pieces of long rows, possibly none.
+/// The scratch memory of [`arg_reduce`]: the winners of pieces of long rows, possibly none.
 pub(crate) fn arg_scratch(x: &TensorType, axis: Option<Axis>) -> TensorType {
     let folding = folding(x, axis);
     let long = folding.inner == 1 && folding.reduced > CHUNK;
@@ -33,7 +33,7 @@ pub(crate) fn arg_scratch(x: &TensorType, axis: Option<Axis>) -> TensorType {
     TensorType { dtype: DType::U64, shape: Shape::new(&[count]) }
 }
 
-/// The index of the extreme element along `axis`, or the flat one; NaN is more extreme than any number.
+/// The index of the extreme element along `axis`, or the flat index; NaN is more extreme than any number.
 pub(crate) fn arg_reduce(
     (op, tie): (ArgOp, TieBreak),
     x: View<'_>,
@@ -58,21 +58,21 @@ pub(crate) fn arg_reduce(
     });
 }
 
-/// An element and where it is.
+/// An element and its index.
 #[derive(Clone, Copy)]
 struct Found<C> {
     value: C,
     index: u64,
 }
 
-/// Whether `next`, which comes later, takes the place of `best`.
+/// Whether `next`, which comes later, replaces `best`.
 #[inline(always)]
 fn beats<F: Extreme, const LAST: bool>(best: F::Item, next: F::Item) -> bool {
     let ties = LAST && next == best;
     (F::precedes(next, best) | ties | next.nan()) & (LAST & next.nan() | !best.nan())
 }
 
-/// A fold that picks one of its elements.
+/// A reduction that selects one of its elements.
 trait Extreme: Fold<Item: Real, Acc = <Self as Fold>::Item> {
     /// Whether `a` is the more extreme number.
     fn precedes(a: Self::Item, b: Self::Item) -> bool;
@@ -130,7 +130,7 @@ fn search<F: Extreme, const LAST: bool>(
         });
         let mut loader = Loader::new(source, dtype);
         for output in 0..folding.outer {
-            // SAFETY: all pieces are written, and by nobody any more.
+            // SAFETY: all pieces are written, and no thread writes them any more.
             let winners: &[u64] = unsafe { read(scratch, output * pieces, pieces) };
             let found = winners.iter().map(|&index| {
                 loader.seek(output * length + index as usize, 1);
@@ -139,13 +139,13 @@ fn search<F: Extreme, const LAST: bool>(
             let best =
                 found.reduce(|best, next| if beats::<F, LAST>(best.value, next.value) { next } else { best });
             let best = best.expect("a long row has pieces");
-            // SAFETY: nobody else writes the output.
+            // SAFETY: no other thread writes the output.
             unsafe { store_indices(out, output, &[best.index]) };
         }
     }
 }
 
-/// The extreme of elements `from..to` of the row that begins at `start`.
+/// The extreme element in `from..to` of the row that begins at `start`.
 fn search_row<F: Extreme, const LAST: bool>(
     loader: &mut Loader<'_, F::Item>,
     start: usize,
@@ -156,7 +156,7 @@ fn search_row<F: Extreme, const LAST: bool>(
     for first in (from..to).step_by(TILE) {
         loader.seek(start + first, TILE.min(to - first));
         let tile = loader.tile();
-        // The extreme is found by a fold, which vectorises, and its place only where the tile has a winner.
+        // A vectorized reduction finds the extreme value; its position is searched only in tiles with a new extreme.
         let value = fold_slice::<F>(tile);
         if best.is_some_and(|best| !beats::<F, LAST>(best.value, value)) {
             continue;
@@ -167,12 +167,12 @@ fn search_row<F: Extreme, const LAST: bool>(
     best.expect("the row is not empty")
 }
 
-/// Elements among which is looked at once.
+/// Elements that are tested together.
 const BLOCK: usize = 64;
 
 vectorized! {
-    /// Where an element is that is equal to `value`, or that is NaN if it is: the first one, or the last. The value is one of
-    /// theirs; where somebody writes them meanwhile it may be gone, and any place will do.
+    /// The index of the first or last element that equals `value`, or that is NaN if `value` is. The value is one of
+    /// the elements; if another thread writes them meanwhile it may be gone, and any index is allowed.
     fn find[C: Real, const LAST: bool] of [C, LAST] (items: &[C], value: C) -> usize {
         let is_it = |&item: &C| (item == value) | (value.nan() & item.nan());
         let (blocks, rest) = items.as_chunks::<BLOCK>();
@@ -180,7 +180,7 @@ vectorized! {
         if LAST && let Some(place) = rest.iter().rposition(is_it) {
             return end + place;
         }
-        // A block that has none is passed over without a branch for each element.
+        // A block without the value is skipped without a branch for each element.
         for step in 0..blocks.len() {
             let index = if LAST { blocks.len() - 1 - step } else { step };
             let block = &blocks[index];
@@ -236,7 +236,7 @@ fn search_columns<F: Extreme, const LAST: bool>(
 /// Writes indices as elements of the result's dtype.
 ///
 /// # Safety
-/// Nobody else uses these elements of the result.
+/// No other code uses these elements of the result.
 unsafe fn store_indices(out: &ViewMut<'_>, start: usize, indices: &[u64]) {
     let dtype = out.ty().dtype;
     let small = dtype.is_float() && dtype.bits() < 32;
@@ -244,7 +244,7 @@ unsafe fn store_indices(out: &ViewMut<'_>, start: usize, indices: &[u64]) {
         for (start, part) in (start..).step_by(BATCH).zip(indices.chunks(BATCH)) {
             let mut values = [C::default(); BATCH];
             for (value, &index) in values.iter_mut().zip(part) {
-                // By way of f32, the small floats would round twice.
+                // Without this the small floats would be rounded twice, because of the f32 in between.
                 *value = if small { CastFrom::cast_odd(index) } else { CastFrom::cast_from(index) };
             }
             // SAFETY: the caller's promise.

@@ -1,4 +1,4 @@
-//! Folds of elements that lie apart, many side by side.
+//! Reductions along axes that are not contiguous: many adjacent columns together.
 
 use defn_core::DType;
 
@@ -9,29 +9,30 @@ use crate::kernels::{Element, Loader, Source, TILE};
 use crate::par::Par;
 use crate::view::ViewMut;
 
-/// Columns that are folded side by side: rows of so many f32 are read to the end of a page before the next ones, as the
-/// processor expects it.
+/// Columns that are reduced together. A row of 1024 f32 is a page, which is read to its end before the next row, as
+/// hardware prefetchers expect.
 pub(super) const WIDTH: usize = 1024;
 
 /// Levels of a cascade of columns: it takes `2^DEPTH - 1` runs.
 pub(super) const DEPTH: usize = 11;
 
-/// Levels that are enough for most pieces, whose columns are many and whose runs are few: all levels of a piece are cleared
-/// before it.
+/// Levels that suffice for most pieces, which have many columns and few runs. All levels of a piece are cleared before
+/// it, so that fewer levels save time.
 const SHALLOW: usize = 4;
 
-/// The rows of one piece: a power of two of runs, so that pieces do not show in the order of the joins.
+/// The rows of one piece: a power of two of runs, so that the division into pieces does not change the order of the
+/// joins.
 pub(super) fn piece_rows(folding: &Folding) -> usize {
     (CHUNK / folding.inner.min(WIDTH)).max(RUN).next_power_of_two().min(RUN << (DEPTH - 1))
 }
 
-/// How many partial results [`columns`] keeps for the folding.
+/// The number of partial results of [`columns`].
 pub(super) fn columns_scratch(folding: &Folding) -> usize {
     let pieces = folding.reduced.div_ceil(piece_rows(folding));
     if pieces > 1 { folding.outputs() * pieces } else { 0 }
 }
 
-/// Folds a folding whose inner size is greater than 1.
+/// Reduces a folding whose inner size is greater than 1.
 pub(super) fn columns<F: Fold>(
     source: &Source<'_>,
     dtype: DType,
@@ -68,7 +69,7 @@ pub(super) fn columns<F: Fold>(
     }
 }
 
-/// Joins the partial results of more than one piece.
+/// Joins the partial results, if there is more than one piece.
 pub(super) fn join_pieces<F: Fold>(folding: &Folding, out: &ViewMut<'_>, scratch: &ViewMut<'_>, par: Par) {
     let &Folding { outer, reduced, inner, .. } = folding;
     let (pieces, strips) = (reduced.div_ceil(piece_rows(folding)), inner.div_ceil(WIDTH));
@@ -77,13 +78,14 @@ pub(super) fn join_pieces<F: Fold>(folding: &Folding, out: &ViewMut<'_>, scratch
         for place in chunk {
             let (outer, column) = (place / strips, place % strips * WIDTH);
             let width = WIDTH.min(inner - column);
-            // SAFETY: all pieces are written, and strips are disjoint and belong to one chunk each, as their outputs do.
+            // SAFETY: all pieces are written; strips are disjoint and belong to one chunk each, and so do their
+            // outputs.
             unsafe {
                 let piece = |index: usize| {
                     let start = (outer * pieces + index) * inner + column;
                     scratch.part::<F::Acc>(start, width).assume_init_mut()
                 };
-                // Pairs, pairs of pairs and so on, each in the place of its first piece.
+                // Pairwise: pairs, pairs of pairs and so on, each stored in place of its first piece.
                 let mut distance = 1;
                 while distance < pieces {
                     for first in (0..pieces - distance).step_by(2 * distance) {
@@ -97,7 +99,7 @@ pub(super) fn join_pieces<F: Fold>(folding: &Folding, out: &ViewMut<'_>, scratch
     });
 }
 
-/// Folds `rows` rows that are `step` apart into as many columns as `total` has, in pairs of runs.
+/// Reduces `rows` rows at distance `step` to the columns of `total`, with runs joined pairwise.
 fn fold_strip<F: Fold>(
     loader: &mut Loader<'_, F::Item>,
     start: usize,
@@ -116,7 +118,7 @@ fn fold_strip<F: Fold>(
     }
 }
 
-/// As [`fold_strip`], of several runs, less than `2^LEVELS`.
+/// As [`fold_strip`], for several runs, fewer than `2^LEVELS`.
 fn fold_runs<F: Fold, const LEVELS: usize>(
     loader: &mut Loader<'_, F::Item>,
     start: usize,
@@ -133,7 +135,7 @@ fn fold_runs<F: Fold, const LEVELS: usize>(
     runs.finish(total);
 }
 
-/// Joins rows of results in pairs, pairs of pairs and so on.
+/// Joins rows of results pairwise: pairs, pairs of pairs and so on.
 pub(super) struct Runs<'l, F: Fold> {
     /// Level i holds the join of `2^i` rows if bit i of `count` is set.
     pub(super) levels: &'l mut [[F::Acc; WIDTH]],
@@ -141,7 +143,7 @@ pub(super) struct Runs<'l, F: Fold> {
 }
 
 impl<F: Fold> Runs<'_, F> {
-    /// Takes the next row of results, and writes over it.
+    /// Takes the next row of results, and overwrites it.
     pub(super) fn push(&mut self, total: &mut [F::Acc]) {
         let mut level = 0;
         while self.count >> level & 1 == 1 {
@@ -152,7 +154,7 @@ impl<F: Fold> Runs<'_, F> {
         self.count += 1;
     }
 
-    /// The join of all rows, of which there was one at least.
+    /// The join of all rows; there must be at least one.
     pub(super) fn finish(self, total: &mut [F::Acc]) {
         let mut set = (0..DEPTH).filter(|level| self.count >> level & 1 == 1);
         let lowest = set.next().expect("at least one run was folded");
@@ -163,7 +165,7 @@ impl<F: Fold> Runs<'_, F> {
     }
 }
 
-/// Folds at most `RUN` rows, one after the other.
+/// Reduces at most `RUN` rows sequentially.
 pub(super) fn fold_run<F: Fold>(
     loader: &mut Loader<'_, F::Item>,
     start: usize,

@@ -1,29 +1,29 @@
-//! Folds of slices, in an order that follows the lengths only.
+//! Reductions of slices, in an order that depends only on the lengths.
 
 use std::marker::PhantomData;
 
 use crate::kernels::simd::vectorized;
 use crate::kernels::{Element, Real};
 
-/// A fold: how elements are lifted into what accumulates, and how two of those are joined.
+/// A reduction: how elements are converted to the accumulator's type, and how two accumulators are joined.
 ///
-/// Joining is associative but for rounding; the kernels here choose the order.
+/// Joining is associative except for rounding; the kernels here choose the order.
 pub(crate) trait Fold: 'static {
-    /// What is read.
+    /// The type of the elements.
     type Item: Element;
-    /// What accumulates.
+    /// The type of the accumulator.
     type Acc: Element;
-    /// Which one it is.
+    /// The kind of the reduction.
     const KIND: Kind;
-    /// What changes nothing.
+    /// The neutral element.
     fn start() -> Self::Acc;
-    /// One element.
+    /// The accumulator of one element.
     fn lift(item: Self::Item) -> Self::Acc;
-    /// Two results, the earlier elements' first.
+    /// Joins two accumulators; the earlier elements are in the first.
     fn join(first: Self::Acc, second: Self::Acc) -> Self::Acc;
 }
 
-/// Which fold it is.
+/// The kinds of reductions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Sum,
@@ -38,13 +38,13 @@ pub(crate) enum Kind {
 pub(crate) struct Sum<C>(PhantomData<C>);
 /// `a * b`.
 pub(super) struct Product<C>(PhantomData<C>);
-/// The greater.
+/// The maximum.
 pub(super) struct Greatest<C>(PhantomData<C>);
-/// The lesser.
+/// The minimum.
 pub(super) struct Least<C>(PhantomData<C>);
-/// 1 unless one is 0.
+/// 1 unless an element is 0.
 pub(super) struct All<C>(PhantomData<C>);
-/// 0 unless one is not 0.
+/// 0 unless an element is not 0.
 pub(super) struct Any<C>(PhantomData<C>);
 
 macro_rules! fold {
@@ -70,30 +70,29 @@ macro_rules! fold {
 }
 fold!(Sum, Element, C, C::ZERO, std::convert::identity, C::plus);
 fold!(Product, Element, C, C::ONE, std::convert::identity, C::times);
-// The conversion saturates: an integer's least value, -inf for floats.
+// The conversion saturates: the neutral elements are an integer's bounds, and infinities for floats.
 fold!(Greatest, Real, C, C::cast_from(f64::NEG_INFINITY), std::convert::identity, C::greater);
 fold!(Least, Real, C, C::cast_from(f64::INFINITY), std::convert::identity, C::lesser);
 fold!(All, Element, u8, 1, |item: C| u8::from(item.truth()), |a, b| a & b);
 fold!(Any, Element, u8, 0, |item: C| u8::from(item.truth()), |a, b| a | b);
 
-/// How many elements one accumulator takes before its sum is joined with others: the error of a float sum
-/// grows with this, and with the logarithm of the length, not with the length.
+/// How many elements one accumulator adds before it is joined with others. The error of a float sum grows with this and
+/// with the logarithm of the length, instead of with the length.
 pub(crate) const RUN: usize = 16;
 
-/// Accumulators side by side: enough to fill vector registers and hide the latency of an addition, and fewer for short
-/// slices.
+/// Parallel accumulators: enough to fill vector registers and hide the latency of an addition; fewer for short slices.
 pub(super) const LANES: usize = 64;
 pub(super) const FEW_LANES: usize = 16;
 
 vectorized! {
-    /// Folds one slice of at most a few tiles.
+    /// Reduces one slice of at most a few tiles.
     pub(super) fn fold_slice[F: Fold] of [F] (items: &[F::Item]) -> F::Acc {
         if items.len() >= 4 * LANES {
             fold_lanes::<F, LANES>(items)
         } else if items.len() >= 2 * FEW_LANES {
             fold_lanes::<F, FEW_LANES>(items)
         } else {
-            // The first element starts: `0 + -0` would lose the sign.
+            // The first element is the start: `0 + -0` would lose the sign.
             let Some((&first, rest)) = items.split_first() else { return F::start() };
             let mut total = F::lift(first);
             for &item in rest {
@@ -124,7 +123,7 @@ fn fold_lanes<F: Fold, const N: usize>(items: &[F::Item]) -> F::Acc {
     total[0]
 }
 
-/// Folds the lines of one run, of which there is one at least.
+/// Reduces the lines of one run; there must be at least one.
 #[inline(always)]
 fn fold_lines<F: Fold, const N: usize>(lines: &[[F::Item; N]]) -> [F::Acc; N] {
     let mut lanes = [F::start(); N];
@@ -140,11 +139,10 @@ fn fold_lines<F: Fold, const N: usize>(lines: &[[F::Item; N]]) -> [F::Acc; N] {
 }
 
 vectorized! {
-    /// Joins to a row of results the elements of all rows but the first, one after the other. A row is `step` elements
-    /// after the one before.
+    /// Joins the elements of all rows but the first to a row of results, sequentially. Rows are `step` elements apart.
     pub(super) fn fold_down[F: Fold] of [F] (total: &mut [F::Acc], items: &[F::Item], step: usize, rows: usize) {
         let mut next = 1;
-        // Several rows are read at once, and results stay in registers meanwhile.
+        // Several rows are read at once, while results stay in registers.
         while next + 4 <= rows {
             let row = |index: usize| &items[(next + index) * step..][..total.len()];
             let rows = row(0).iter().zip(row(1)).zip(row(2)).zip(row(3));
@@ -163,14 +161,14 @@ vectorized! {
 }
 
 vectorized! {
-    /// Joins each of a row of results with one that followed.
+    /// Joins each result with one of later elements.
     pub(super) fn join_rows[F: Fold] of [F] (first: &mut [F::Acc], second: &[F::Acc]) {
         join_all::<F>(first, second);
     }
 }
 
 vectorized! {
-    /// Joins each of a row of results with one from before.
+    /// Joins each result with one of earlier elements.
     pub(super) fn join_before[F: Fold] of [F] (first: &[F::Acc], second: &mut [F::Acc]) {
         for (&first, second) in first.iter().zip(second) {
             *second = F::join(first, *second);
@@ -179,7 +177,7 @@ vectorized! {
 }
 
 vectorized! {
-    /// Joins one more element to each of a row of results.
+    /// Joins one more element to each result.
     pub(super) fn join_row[F: Fold] of [F] (total: &mut [F::Acc], row: &[F::Item]) {
         for (total, &item) in total.iter_mut().zip(row) {
             *total = F::join(*total, F::lift(item));
@@ -195,10 +193,10 @@ pub(super) fn join_all<F: Fold>(first: &mut [F::Acc], second: &[F::Acc]) {
     }
 }
 
-/// How many levels a cascade has: it takes `2^LEVELS - 1` results.
+/// The levels of a cascade: it takes `2^LEVELS - 1` results.
 pub(super) const LEVELS: usize = 24;
 
-/// Joins a sequence of results in pairs, pairs of pairs and so on.
+/// Joins a sequence of results pairwise: pairs, pairs of pairs and so on.
 pub(crate) struct Cascade<A> {
     /// Level i holds the join of `2^i` results if bit i of `count` is set.
     levels: [A; LEVELS],
@@ -222,7 +220,7 @@ impl<A: Element> Cascade<A> {
         self.count += 1;
     }
 
-    /// The join of all results; the start where there were none.
+    /// The join of all results; the neutral element if there are none.
     pub(crate) fn finish<F: Fold<Acc = A>>(self) -> A {
         let mut set = (0..LEVELS).filter(|level| self.count >> level & 1 == 1);
         let Some(lowest) = set.next() else { return F::start() };

@@ -1,4 +1,4 @@
-//! How the elements of an operand lie for a reduction.
+//! The layout of an operand for a reduction.
 
 use defn_core::Axis;
 use smallvec::SmallVec;
@@ -7,14 +7,14 @@ use crate::kernels::shape::Layout;
 use crate::kernels::{Source, TILE, Walk};
 use crate::view::View;
 
-/// Elements that one thread folds at a time, whatever the number of threads: results must not depend on it.
+/// Elements of a chunk. It does not depend on the number of threads, and so neither do results.
 pub(crate) const CHUNK: usize = 64 * TILE;
 
-/// From this many on, kept elements that lie side by side are folded side by side.
+/// From this number on, contiguous kept elements are reduced as columns.
 const LEAST_INNER: usize = 8;
 
-/// An operand seen as `[outer][reduced][inner]`: of each outer and inner index, all reduced ones are folded.
-/// The result's order is `[outer][inner]`.
+/// An operand seen as `[outer][reduced][inner]`: for each outer and inner index, all elements along `reduced` are
+/// reduced. The result's order is `[outer][inner]`.
 #[derive(Clone, Debug)]
 pub(super) struct Folding {
     pub(super) outer: usize,
@@ -30,7 +30,7 @@ impl Folding {
         let layout = Layout::contiguous(sizes);
         let reduces = |axis: usize| axes.iter().any(|reduced| reduced.index() == axis);
         let rank = sizes.len();
-        // Trailing axes that are kept, if they are wide enough together; the others are moved to the front.
+        // Trailing kept axes, if they are wide enough together; the others are moved to the front.
         let mut first_inner = (0..rank).rev().find(|&axis| reduces(axis)).map_or(rank, |axis| axis + 1);
         if sizes[first_inner..].iter().product::<usize>() < LEAST_INNER {
             first_inner = rank;
@@ -51,13 +51,13 @@ impl Folding {
         }
     }
 
-    /// Whether that order is the one in which the elements lie.
+    /// Whether that order is the one in memory.
     pub(super) fn is_in_order(&self) -> bool {
         let count = self.sizes.iter().product();
         Walk::strided(0, &self.sizes, &self.strides) == Walk::strided(0, &[count], &[1])
     }
 
-    /// How many results there are.
+    /// The number of results.
     pub(super) fn outputs(&self) -> usize {
         self.outer * self.inner
     }

@@ -1,7 +1,7 @@
-//! Folds over axes, in an order that follows the shape only: results do not depend on the number of threads.
+//! Reductions over axes, in an order that depends only on the shape: results do not depend on the number of threads.
 //!
-//! An operand is seen as `[outer][reduced][inner]`. Small floats accumulate in f32 and round once; float sums
-//! are joined in pairs of short runs, so that their error does not grow with the length.
+//! An operand is seen as `[outer][reduced][inner]`. Small floats accumulate in f32 and are rounded once. Float sums are
+//! pairwise sums of short runs, so that their error does not grow with the length.
 
 mod arg;
 mod columns;
@@ -31,12 +31,12 @@ use crate::kernels::{Element, Source, with_compute, with_real};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// The dtype in which results of `dtype` accumulate.
+/// The dtype of accumulators for results of `dtype`.
 fn accumulator(dtype: DType) -> DType {
     if dtype.is_float() && dtype.bits() < 32 { DType::F32 } else { dtype }
 }
 
-/// What [`reduce`] keeps meanwhile: partial results of a dtype, possibly none.
+/// The scratch memory of [`reduce`]: partial results of a dtype, possibly none.
 pub(crate) fn reduce_scratch(operand: &TensorType, axes: &[Axis], out: &TensorType) -> TensorType {
     let folding = Folding::new(operand.shape.sizes(), axes);
     let count = if folding.reduced == 0 || folding.outputs() == 0 {
@@ -50,7 +50,7 @@ pub(crate) fn reduce_scratch(operand: &TensorType, axes: &[Axis], out: &TensorTy
     TensorType { dtype, shape: Shape::new(&[count]) }
 }
 
-/// Folds `x` over `axes`. Without elements to fold the results are what changes nothing: 0 for a sum.
+/// Reduces `x` over `axes`. If there are no elements to reduce, results are the neutral element: 0 for a sum.
 pub(crate) fn reduce(
     op: ReduceOp,
     x: View<'_>,
@@ -65,14 +65,14 @@ pub(crate) fn reduce(
     with_fold(op, from, to, Run { x, folding, out, scratch, par });
 }
 
-/// What is done with a fold, whichever it is.
+/// A function that is generic over the reduction.
 trait WithFold {
     type Output;
-    /// Does it with the fold, for which elements are read as ones of `dtype`.
+    /// Runs it with the reduction, whose elements are read as ones of `dtype`.
     fn with<F: Fold>(self, dtype: DType) -> Self::Output;
 }
 
-/// Calls `work` with the fold that an op is on elements of a type, with results of another.
+/// Calls `work` with the reduction of an op from elements of one dtype to results of another.
 fn with_fold<W: WithFold>(op: ReduceOp, from: DType, to: DType, work: W) -> W::Output {
     let to = accumulator(to);
     match op {
@@ -85,13 +85,13 @@ fn with_fold<W: WithFold>(op: ReduceOp, from: DType, to: DType, work: W) -> W::O
     }
 }
 
-/// Folds rows of `len` elements, as [`reduce`] does, on this thread.
+/// Reduces rows of `len` elements, as [`reduce`] does, on this thread.
 pub(crate) fn reduce_rows(op: ReduceOp, x: View<'_>, len: usize, out: &mut ViewMut<'_>) {
     let (from, to) = (x.ty().dtype, out.ty().dtype);
     with_fold(op, from, to, Rows { x, len, out });
 }
 
-/// Rows that are folded on this thread.
+/// Rows that are reduced on this thread.
 struct Rows<'r, 'a> {
     x: View<'a>,
     len: usize,
@@ -144,7 +144,7 @@ impl WithFold for Run<'_, '_> {
 /// Writes results from position `start` on, rounded to the result's dtype.
 ///
 /// # Safety
-/// Nobody else uses these elements of the result.
+/// No other code uses these elements of the result.
 unsafe fn store<C: Element>(out: &ViewMut<'_>, start: usize, values: &[C]) {
     let dtype = out.ty().dtype;
     if C::stores(dtype) {
@@ -157,10 +157,10 @@ unsafe fn store<C: Element>(out: &ViewMut<'_>, start: usize, values: &[C]) {
     }
 }
 
-/// Writes elements as they are.
+/// Writes elements without conversion.
 ///
 /// # Safety
-/// Nobody else uses these elements.
+/// No other code uses these elements.
 unsafe fn write<C: Element>(out: &ViewMut<'_>, start: usize, values: &[C]) {
     // SAFETY: the caller's promise.
     unsafe { out.part(start, values.len()) }.write_copy_of_slice(values);
@@ -169,7 +169,7 @@ unsafe fn write<C: Element>(out: &ViewMut<'_>, start: usize, values: &[C]) {
 /// Elements that were written.
 ///
 /// # Safety
-/// They were, and nobody writes them meanwhile.
+/// They are initialised, and nobody writes them while the slice lives.
 unsafe fn read<'a, C: Element>(scratch: &'a ViewMut<'_>, start: usize, len: usize) -> &'a [C] {
     // SAFETY: the caller's promise.
     unsafe { scratch.part::<C>(start, len).assume_init_ref() }

@@ -1,5 +1,5 @@
-//! Folds of elements that are made block by block, and need not lie in memory together: in the order in which they are
-//! folded from there.
+//! Reductions of elements that are computed block by block and need not be in memory together. The order is the same as
+//! for elements in memory.
 
 use std::marker::PhantomData;
 
@@ -15,10 +15,10 @@ use crate::kernels::{Element, Loader, Source, TILE};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// Elements of a block of a row: a few tiles, which the first cache holds.
+/// Elements of a block of a row: a few tiles, which fit the first-level cache.
 const BLOCK: usize = 4 * TILE;
 
-/// How elements that lie in order are cut into pieces, each of which one thread folds, and pieces into blocks.
+/// The division of contiguous elements into pieces, one thread each, and of pieces into blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut {
     outer: usize,
@@ -28,8 +28,7 @@ pub(crate) struct Cut {
     height: usize,
 }
 
-/// `rows` rows of `width` elements, of which the first begins with the element `start` and each other one `step`
-/// elements after the one before.
+/// `rows` rows of `width` elements. The first begins at the element `start`; rows are `step` elements apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) start: usize,
@@ -44,7 +43,7 @@ impl Cut {
         Cut { outer, reduced, inner, height: if inner > 1 { piece_rows(folding) } else { 1 } }
     }
 
-    /// How many pieces there are, by which results and partial results are counted.
+    /// The number of pieces, which index results and partial results.
     pub(crate) fn pieces(&self) -> usize {
         if self.inner > 1 {
             self.outer * self.inner.div_ceil(WIDTH) * self.reduced.div_ceil(self.height)
@@ -53,7 +52,7 @@ impl Cut {
         }
     }
 
-    /// About how many elements a piece has.
+    /// The approximate number of elements of a piece.
     pub(crate) fn piece(&self) -> usize {
         if self.inner > 1 {
             self.inner.min(WIDTH) * self.reduced.min(self.height)
@@ -62,7 +61,7 @@ impl Cut {
         }
     }
 
-    /// Whether the elements of a block lie side by side, each as all of them are in order.
+    /// Whether the elements of a block are contiguous in the operand.
     pub(crate) fn is_side_by_side(&self) -> bool {
         self.inner <= WIDTH
     }
@@ -77,12 +76,12 @@ impl Cut {
         }
     }
 
-    /// How many runs of columns a block has.
+    /// The number of runs of columns in a block.
     fn runs(&self, width: usize) -> usize {
         (TILE / (RUN * width)).clamp(1, self.reduced.min(self.height).div_ceil(RUN))
     }
 
-    /// Where a piece begins: the outer index, the row of those that are folded, and the first column.
+    /// The start of a piece: the outer index, the reduced row, and the first column.
     fn place(&self, piece: usize) -> (usize, usize, usize) {
         if self.inner > 1 {
             let (pieces, strips) = (self.reduced.div_ceil(self.height), self.inner.div_ceil(WIDTH));
@@ -93,7 +92,7 @@ impl Cut {
         }
     }
 
-    /// Calls `work` with the blocks of a piece, one after the other.
+    /// Calls `work` with the blocks of a piece in order.
     pub(crate) fn blocks(&self, piece: usize, mut work: impl FnMut(Block)) {
         let (outer, row, column) = self.place(piece);
         let start = (outer * self.reduced + row) * self.inner + column;
@@ -114,7 +113,7 @@ impl Cut {
     }
 }
 
-/// A fold by pieces.
+/// A reduction by pieces.
 #[derive(Debug)]
 pub(crate) struct Pieces {
     op: ReduceOp,
@@ -124,19 +123,19 @@ pub(crate) struct Pieces {
     cut: Cut,
 }
 
-/// What folds pieces, one after the other. One per thread.
+/// Reduces pieces, one after the other. Each thread has its own.
 pub(crate) trait Folder {
     /// Takes the next block of a piece. `x` has its elements, row by row.
     fn take(&mut self, x: View<'_>, block: Block);
     /// Ends a piece, of which at least one block was taken.
     ///
     /// # Safety
-    /// Nobody else writes what the piece gives, in `out` or in `partial`.
+    /// No other code writes the results of the piece, in `out` or in `partial`.
     unsafe fn finish(&mut self, piece: usize, out: &ViewMut<'_>, partial: &ViewMut<'_>);
 }
 
 impl Pieces {
-    /// The fold of an operand over axes, where it is folded as it lies and rows are no shorter than a tile.
+    /// The reduction of an operand over axes; None unless the axes need no reordering and rows have at least a tile.
     pub(crate) fn new(op: ReduceOp, operand: &TensorType, axes: &[Axis], out: &TensorType) -> Option<Pieces> {
         let folding = Folding::new(operand.shape.sizes(), axes);
         let least = if folding.inner > 1 { 2 } else { TILE };
@@ -147,24 +146,24 @@ impl Pieces {
         Some(Pieces { op, from: operand.dtype, to: out.dtype, folding, cut })
     }
 
-    /// How the elements are cut.
+    /// The division of the elements.
     pub(crate) fn cut(&self) -> Cut {
         self.cut
     }
 
-    /// What lies between: partial results of a type, and how many, possibly none.
+    /// The partial results: their dtype and number, possibly 0.
     pub(crate) fn partial(&self) -> (DType, usize) {
         let is_columns = self.folding.inner > 1;
         let count = if is_columns { columns_scratch(&self.folding) } else { rows_scratch(&self.folding) };
         (accumulator(self.to), count)
     }
 
-    /// What folds pieces.
+    /// The state of one thread.
     pub(crate) fn folder(&self) -> Box<dyn Folder + '_> {
         with_fold(self.op, self.from, self.to, Make(self))
     }
 
-    /// Joins the partial results of the pieces, where there are any.
+    /// Joins the partial results of the pieces, if there are any.
     pub(crate) fn join(&self, out: &ViewMut<'_>, partial: &ViewMut<'_>, par: Par) {
         if self.partial().1 > 0 {
             with_fold(self.op, self.from, self.to, Join { folding: &self.folding, out, partial, par });
@@ -208,7 +207,7 @@ impl WithFold for Join<'_, '_> {
     }
 }
 
-/// Folds pieces of rows.
+/// Reduces pieces of rows.
 struct Row<F: Fold> {
     dtype: DType,
     has_pieces: bool,
@@ -239,13 +238,13 @@ impl<F: Fold> Folder for Row<F> {
     }
 }
 
-/// Folds pieces of columns.
+/// Reduces pieces of columns.
 struct Columns<F: Fold> {
     cut: Cut,
     dtype: DType,
     has_pieces: bool,
     total: Vec<F::Acc>,
-    /// How many columns the piece has.
+    /// The number of columns of the piece.
     width: usize,
     levels: Vec<[F::Acc; WIDTH]>,
     count: usize,

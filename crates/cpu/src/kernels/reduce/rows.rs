@@ -1,4 +1,4 @@
-//! Folds of elements that are read one after the other.
+//! Reductions of contiguous rows.
 
 use std::ops::Range;
 
@@ -11,15 +11,15 @@ use crate::kernels::{Element, Loader, Source, TILE};
 use crate::par::Par;
 use crate::view::ViewMut;
 
-/// Results that are gathered before they are written.
+/// Results that are collected before they are written.
 const BATCH: usize = 64;
 
-/// How many partial results [`rows`] keeps for the folding.
+/// The number of partial results of [`rows`].
 pub(super) fn rows_scratch(folding: &Folding) -> usize {
     if folding.reduced > CHUNK { folding.outer * folding.reduced.div_ceil(CHUNK) } else { 0 }
 }
 
-/// Folds a folding whose inner size is 1.
+/// Reduces a folding whose inner size is 1.
 pub(super) fn rows<F: Fold>(
     source: &Source<'_>,
     dtype: DType,
@@ -35,7 +35,7 @@ pub(super) fn rows<F: Fold>(
         });
         return;
     }
-    // Long rows: partial results of pieces, then their join.
+    // Long rows: partial results of pieces, which are then joined.
     let pieces = length.div_ceil(CHUNK);
     par.for_chunks(folding.outer * pieces, 1, |chunk| {
         let mut loader = Loader::new(source, dtype);
@@ -54,16 +54,16 @@ pub(super) fn rows<F: Fold>(
 pub(super) fn join_pieces<F: Fold>(folding: &Folding, out: &ViewMut<'_>, scratch: &ViewMut<'_>) {
     let pieces = folding.reduced.div_ceil(CHUNK);
     for output in 0..folding.outer {
-        // SAFETY: all pieces are written, and by nobody any more.
+        // SAFETY: all pieces are written, and no thread writes them any more.
         let partial: &[F::Acc] = unsafe { read(scratch, output * pieces, pieces) };
         let mut cascade = Cascade::new();
         partial.iter().for_each(|&value| cascade.push::<F>(value));
-        // SAFETY: nobody else writes the output.
+        // SAFETY: no other thread writes the output.
         unsafe { store(out, output, &[cascade.finish::<F>()]) };
     }
 }
 
-/// Folds rows of `length` elements, at most a chunk, one for each output.
+/// Reduces rows of `length` elements, at most a chunk, one for each output.
 pub(super) fn fold_each<F: Fold>(
     source: &Source<'_>,
     dtype: DType,
@@ -81,7 +81,7 @@ pub(super) fn fold_each<F: Fold>(
     }
 }
 
-/// Folds rows of `length` from the row `first` on, one for each result.
+/// Reduces rows of `length` elements from the row `first` on, one for each result.
 fn fold_rows<F: Fold>(loader: &mut Loader<'_, F::Item>, first: usize, length: usize, results: &mut [F::Acc]) {
     if 2 * length > TILE {
         for (row, result) in (first..).zip(results) {
@@ -104,7 +104,7 @@ fn fold_rows<F: Fold>(loader: &mut Loader<'_, F::Item>, first: usize, length: us
     }
 }
 
-/// Folds one row, or a piece of it.
+/// Reduces one row, or a piece of it.
 fn fold_row<F: Fold>(loader: &mut Loader<'_, F::Item>, start: usize, length: usize) -> F::Acc {
     if length <= TILE {
         loader.seek(start, length);

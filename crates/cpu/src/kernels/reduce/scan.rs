@@ -1,4 +1,4 @@
-//! Scans: at each place of an axis, the fold of the elements up to it.
+//! Scans: at each position of an axis, the reduction of the elements up to it.
 
 use std::mem::MaybeUninit;
 
@@ -9,10 +9,10 @@ use crate::kernels::{Element, Real, with_compute, with_real};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// Columns that are scanned side by side.
+/// Columns that are scanned together.
 const STRIP: usize = 512;
 
-/// Scans `x`, of a dtype in which is computed, along an axis, from its first element on or from its last.
+/// Scans `x`, whose dtype is one of computation, along an axis, from its first element on or from its last.
 pub(crate) fn scan(
     op: CumulativeOp,
     x: View<'_>,
@@ -42,7 +42,7 @@ pub(crate) fn scan(
     }
 }
 
-/// A tensor seen as `[outer][len][inner]`, to be scanned along the middle.
+/// A tensor seen as `[outer][len][inner]`, scanned along the middle axis.
 #[derive(Clone, Copy, Debug)]
 struct Lines {
     outer: usize,
@@ -79,7 +79,7 @@ impl Lines {
         }
     }
 
-    /// Scans neighbouring elements.
+    /// Scans contiguous elements.
     fn piece<C: Element>(self, x: &[C], out: &mut [MaybeUninit<C>], fold: impl Fn(C, C) -> C) {
         let step = |acc: &mut Option<C>, (out, &x): (&mut MaybeUninit<C>, &C)| {
             let next = acc.map_or(x, |before| fold(before, x));
@@ -94,8 +94,8 @@ impl Lines {
         }
     }
 
-    /// Scans a long line in pieces, which follow its length only: each by itself, then what comes before each of
-    /// them, then both together.
+    /// Scans a long line in pieces that depend only on its length: first each piece, then the carries of the pieces,
+    /// then the carry is added to each piece.
     fn long<C: Element>(
         self,
         x: &[C],
@@ -105,12 +105,12 @@ impl Lines {
     ) {
         let pieces = self.len.div_ceil(CHUNK);
         let range = |piece: usize| piece * CHUNK..self.len.min((piece + 1) * CHUNK);
-        // Where a piece's scan ends, and the piece that is scanned before it.
+        // The last scanned element of a piece, and the piece that is scanned before it.
         let end = |piece: usize| if self.reverse { range(piece).start } else { range(piece).end - 1 };
         let before = |piece: usize| if self.reverse { piece + 1 } else { piece.wrapping_sub(1) };
         let target = Target(out.as_mut_ptr());
         par.for_chunks(self.len, CHUNK, |chunk| {
-            // SAFETY: chunks are disjoint and inside the line.
+            // SAFETY: chunks are disjoint and within the line.
             let out = unsafe { std::slice::from_raw_parts_mut(target.at(chunk.start), chunk.len()) };
             self.piece(&x[chunk], out, fold);
         });
@@ -138,7 +138,7 @@ impl Lines {
                 } else {
                     range.end -= 1
                 }
-                // SAFETY: all elements are written. The ends of pieces are whole already, and only read; the others
+                // SAFETY: all elements are written. The ends of pieces are final already, and only read; the others
                 // belong to one chunk each.
                 unsafe {
                     let carry = target.at(end(before(piece))).read().assume_init();
@@ -150,7 +150,7 @@ impl Lines {
         });
     }
 
-    /// Scans lines whose elements are not neighbours, side by side.
+    /// Scans lines of adjacent columns together.
     fn columns<C: Element>(
         self,
         x: &[C],
@@ -177,7 +177,7 @@ impl Lines {
                         to.write_copy_of_slice(from);
                         continue;
                     }
-                    // SAFETY: as above; the row before is written.
+                    // SAFETY: as above; the previous row is written.
                     let before = unsafe { out.part::<C>(start(row - 1), width).assume_init_ref() };
                     for ((to, &before), &x) in to.iter_mut().zip(before).zip(from) {
                         to.write(fold(before, x));
@@ -188,7 +188,7 @@ impl Lines {
     }
 }
 
-/// Where threads write.
+/// The result, shared by threads.
 struct Target<C>(*mut MaybeUninit<C>);
 
 // SAFETY: threads write disjoint elements behind the pointer, which an exclusive borrow outlives.
@@ -196,7 +196,7 @@ unsafe impl<C: Element> Sync for Target<C> {}
 
 impl<C> Target<C> {
     /// # Safety
-    /// The position is inside the line.
+    /// The position is within the line.
     unsafe fn at(&self, position: usize) -> *mut MaybeUninit<C> {
         // SAFETY: the caller's promise.
         unsafe { self.0.add(position) }

@@ -1,11 +1,11 @@
-//! Rows of a few vectors of f32, one after the other: what the compiler makes of a loop over their lanes joins two of
-//! them at a time. The order is that of [`fold_slice`](super::fold::fold_slice).
+//! Short rows of f32, a few vectors each, one row after the other: for a loop over the lanes of a row the compiler
+//! emits vectors of two lanes. The order is that of [`fold_slice`](super::fold::fold_slice).
 
 use super::fold::{FEW_LANES, Fold, Kind, LANES};
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::simd::{Level, level};
 
-/// Folds rows of `length` elements, one for each result, if there is a faster way than one by one.
+/// Reduces rows of `length` elements, one for each result; returns false if there is no faster way than one by one.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn fold_rows<F: Fold>(items: &[F::Item], length: usize, results: &mut [F::Acc]) -> bool {
     use defn_core::DType;
@@ -17,7 +17,7 @@ pub(super) fn fold_rows<F: Fold>(items: &[F::Item], length: usize, results: &mut
         return false;
     }
     assert!(items.len() >= results.len() * length, "{} rows of {length}", results.len());
-    // SAFETY: both types are that of f32, by their element types.
+    // SAFETY: both element types are f32, as their dtypes say.
     let (items, results) = unsafe {
         let items = std::slice::from_raw_parts(items.as_ptr().cast::<f32>(), items.len());
         (items, std::slice::from_raw_parts_mut(results.as_mut_ptr().cast::<f32>(), results.len()))
@@ -34,7 +34,7 @@ pub(super) fn fold_rows<F: Fold>(items: &[F::Item], length: usize, results: &mut
     true
 }
 
-/// There is no faster way.
+/// Without AVX-512 there is no faster way.
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) fn fold_rows<F: Fold>(_: &[F::Item], _: usize, _: &mut [F::Acc]) -> bool {
     false
@@ -50,14 +50,14 @@ mod avx512 {
         _mm512_mask_mov_ps, _mm512_maskz_loadu_ps, _mm512_max_ps, _mm512_min_ps,
     };
 
-    /// Defines a fold by what joins vectors of 16, 8 and 4 elements, and two elements.
+    /// Defines a reduction by the functions that join vectors of 16, 8 and 4 elements, and two elements.
     macro_rules! fold {
         ($name:ident, $join:expr, $half:expr, $quarter:expr, $last:expr) => {
             #[target_feature(enable = "avx512f,avx512dq,avx512vl")]
             pub(super) fn $name(items: &[f32], length: usize, results: &mut [f32]) {
                 for (row, result) in items.chunks_exact(length).zip(results) {
                     let (lines, rest) = row.as_chunks::<16>();
-                    // SAFETY: a line has as many elements.
+                    // SAFETY: a line has 16 elements.
                     let load = |line: &[f32; 16]| unsafe { _mm512_loadu_ps(line.as_ptr()) };
                     let mut total = load(&lines[0]);
                     for line in &lines[1..] {
@@ -65,7 +65,7 @@ mod avx512 {
                     }
                     if !rest.is_empty() {
                         let mask = (1 << rest.len()) - 1;
-                        // SAFETY: only as many elements are read as there are.
+                        // SAFETY: the mask limits the read to the elements that exist.
                         let line = unsafe { _mm512_maskz_loadu_ps(mask, rest.as_ptr()) };
                         total = _mm512_mask_mov_ps(total, mask, $join(total, line));
                     }
@@ -80,7 +80,7 @@ mod avx512 {
 
     fold!(sum, _mm512_add_ps, _mm256_add_ps, _mm_add_ps, _mm_add_ss);
 
-    // The instructions give the second where either is no number: what is none in the first stays.
+    // If either operand is NaN the instructions return the second; a NaN in the first must be kept explicitly.
     macro_rules! extreme {
         ($name:ident, $join:ident, $half:ident, $quarter:ident) => {
             fold!(

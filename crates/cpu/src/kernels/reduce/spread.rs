@@ -1,7 +1,7 @@
-//! Sums of long rows, and the sums of the squares of what their elements differ from their mean, in one pass through
-//! memory: what a tile has is found while the first cache holds it, and tiles are put together in pairs (Chan, Golub and
-//! LeVeque, Algorithms for Computing the Sample Variance, 1983). The mean of a tile is nearer to its elements than that of
-//! all, so that this loses no more digits than a second pass does.
+//! One-pass variance: sums of long rows, and sums of the squared deviations from their means. The moments of a tile are
+//! computed while the first-level cache holds it, and tiles are combined pairwise (Chan, Golub and LeVeque, Algorithms
+//! for Computing the Sample Variance, 1983). The mean of a tile is closer to its elements than the overall mean, so
+//! that this is as accurate as a second pass.
 
 use defn_core::{Axis, DType, Shape, TensorType};
 
@@ -15,23 +15,23 @@ use crate::kernels::simd::vectorized;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// Rows that are looked at once.
+/// Rows whose moments are computed together.
 #[derive(Debug)]
 pub(crate) struct Spread {
     folding: Folding,
     dtype: DType,
 }
 
-/// What is known of some elements.
+/// The moments of some elements.
 #[derive(Clone, Copy)]
 struct Moments {
     count: f64,
     mean: f64,
-    /// The sum of the squares of what they differ from their mean.
+    /// The sum of the squared deviations from the mean.
     squares: f64,
 }
 
-/// How many numbers those are.
+/// The number of fields of [`Moments`].
 const NUMBERS: usize = 3;
 
 impl Moments {
@@ -47,7 +47,7 @@ impl Moments {
         }
     }
 
-    /// Those of all elements, of which there are some, by halves.
+    /// The moments of all elements, combined by halves.
     fn of_all(parts: &[Moments]) -> Moments {
         match parts {
             [] => Moments::NONE,
@@ -59,12 +59,12 @@ impl Moments {
         }
     }
 
-    /// Those of a tile, whose sum is known.
+    /// The moments of a tile, whose sum is known.
     fn of_tile<T: Float>(tile: &[T], sum: T) -> Moments {
         let count = tile.len() as f64;
         let mut mean = sum.wide() / count;
         if !mean.is_finite() {
-            // The sum may be too large where the mean is not.
+            // The sum may overflow where the mean does not.
             mean = tile.iter().map(|x| x.wide() / count).sum();
         }
         Moments { count, mean, squares: squares_from(tile, T::nearest(mean)).wide() }
@@ -72,7 +72,7 @@ impl Moments {
 }
 
 vectorized! {
-    /// The sum of the squares of what elements differ from a number, of at most a tile.
+    /// The sum of squared differences from a number, for at most a tile.
     fn squares_from[T: Float] of [T] (tile: &[T], center: T) -> T {
         let square = |x: T| {
             let apart = x.minus(center);
@@ -101,8 +101,8 @@ vectorized! {
 }
 
 impl Spread {
-    /// The sums of an operand over axes, where it is of floats, is folded as it lies, and has long rows. Shorter ones are
-    /// still in a cache when they are read again.
+    /// The moments of an operand over axes; None unless it has floats, the axes need no reordering, and rows are long.
+    /// Shorter rows are still in a cache when they are read again.
     pub(crate) fn new(operand: &TensorType, axes: &[Axis]) -> Option<Spread> {
         let folding = Folding::new(operand.shape.sizes(), axes);
         let fits = (operand.dtype == DType::F32 || operand.dtype == DType::F64)
@@ -113,7 +113,7 @@ impl Spread {
         fits.then_some(Spread { folding, dtype: operand.dtype })
     }
 
-    /// How many rows there are, and how long they are.
+    /// The number of rows, and their length.
     pub(crate) fn rows(&self) -> (usize, usize) {
         (self.folding.outer, self.folding.reduced)
     }
@@ -122,13 +122,13 @@ impl Spread {
         self.folding.outer * self.folding.reduced.div_ceil(CHUNK)
     }
 
-    /// What lies between: the partial sums, and what else is known of pieces.
+    /// The partial results: the sums, and the moments of pieces.
     pub(crate) fn partial(&self) -> [TensorType; 2] {
         let of = |dtype, count| TensorType { dtype, shape: Shape::new(&[count]) };
         [of(self.dtype, self.pieces()), of(DType::F64, NUMBERS * self.pieces())]
     }
 
-    /// Writes the sums, with the bits that [`super::reduce`] gives, and the sums of squares.
+    /// Writes the sums, with the bits of [`super::reduce`], and the sums of squares.
     pub(crate) fn run(&self, x: View<'_>, out: [&ViewMut<'_>; 2], partial: [&ViewMut<'_>; 2], par: Par) {
         if self.dtype == DType::F64 {
             self.run_in::<f64>(x, out, partial, par);
@@ -167,12 +167,12 @@ impl Spread {
         });
         join_pieces::<Sum<T>>(&self.folding, sums, partial_sums);
         for row in 0..self.folding.outer {
-            // SAFETY: all pieces are written, and by nobody any more.
+            // SAFETY: all pieces are written, and no thread writes them any more.
             let known: &[f64] = unsafe { read(known, row * pieces * NUMBERS, pieces * NUMBERS) };
             let all = known.as_chunks::<NUMBERS>().0.iter();
             let parts: Vec<Moments> =
                 all.map(|&[count, mean, squares]| Moments { count, mean, squares }).collect();
-            // SAFETY: nobody else writes the output.
+            // SAFETY: no other thread writes the output.
             unsafe { store(squares, row, &[T::nearest(Moments::of_all(&parts).squares)]) };
         }
     }
@@ -224,7 +224,7 @@ mod tests {
         let noise = |at: usize| (at * 7919 % 10007) as f32 / 10007.0;
         let kinds: [&dyn Fn(usize) -> f32; 4] = [
             &noise,
-            // Far from zero; on a slope, whose tiles have means far apart; and one row after another.
+            // Far from zero; a slope, whose tiles have distant means; and rows with distant means.
             &|at| 1000.0 + noise(at),
             &|at| (at % length) as f32 + noise(at),
             &|at| (at / length) as f32 * 1e6,

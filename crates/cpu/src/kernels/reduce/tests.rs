@@ -26,7 +26,7 @@ fn run(op: ReduceOp, x: &Array, axes: &[Axis], par: Par) -> Array {
     out
 }
 
-/// The elements that each result is made of, in order.
+/// The elements that are reduced to each result, in order.
 fn groups(x: &Array, axes: &[Axis]) -> Vec<Vec<Scalar>> {
     let kept: Vec<Axis> = x.ty.shape.axes().filter(|axis| !axes.contains(axis)).collect();
     let result: Vec<usize> = kept.iter().map(|&axis| x.ty.shape[axis]).collect();
@@ -39,7 +39,7 @@ fn groups(x: &Array, axes: &[Axis]) -> Vec<Vec<Scalar>> {
     groups
 }
 
-/// The fold as the definition says, exact: the tests choose numbers whose sums and products are.
+/// The reduction by its definition, exact: the tests choose numbers whose sums and products are exact.
 fn naive(op: ReduceOp, dtype: DType, items: &[Scalar]) -> Scalar {
     let to = result_dtype(op, dtype);
     let is_nan = |x: &Scalar| match x.value() {
@@ -93,7 +93,7 @@ fn naive(op: ReduceOp, dtype: DType, items: &[Scalar]) -> Scalar {
     Scalar::new(to, number).unwrap()
 }
 
-/// Numbers whose folds are exact in every dtype that accumulates them.
+/// Numbers whose reductions are exact in every dtype that accumulates them.
 fn numbers(op: ReduceOp, dtype: DType, seed: u64) -> impl Iterator<Item = Number> {
     noise(seed).map(move |bits| {
         let pick = |choices: &[f64]| choices[bits as usize % choices.len()];
@@ -126,7 +126,7 @@ fn check(op: ReduceOp, dtype: DType, sizes: &[usize], axes: &[Axis], seed: u64) 
     assert_eq!(groups.len(), got.ty.size());
     for (got, items) in got.scalars().into_iter().zip(groups) {
         let want = naive(op, dtype, &items);
-        // The narrow integers have no place for the start of an empty extreme; nobody asks for one.
+        // The narrow integers cannot hold the neutral element of an extreme; the core rejects this case.
         if items.is_empty() && matches!(op, ReduceOp::ReduceMax | ReduceOp::ReduceMin) {
             continue;
         }
@@ -183,7 +183,7 @@ fn long_float_sums_are_accurate() {
         let got = run(ReduceOp::Sum, &x, &axes_of(&[count], 1), Par::Pool).scalars()[0].value().to_f64();
         assert!(((got - exact) / exact).abs() < 1e-6, "{got} and not {exact}");
     }
-    // Down the columns too, where many sums run side by side.
+    // Down the columns too, where many sums run in parallel.
     let x = floats(1 << 20, |_| f64::from(0.1f32));
     let x = Array::new(DType::F32, &[1 << 16, 16], x.scalars().into_iter().map(Scalar::value));
     let exact = f64::from(0.1f32) * f64::from(1 << 16);

@@ -4,12 +4,12 @@ use defn_core::Axis;
 
 use super::{Layout, StridedCopy};
 
-/// From where element i of a result of `sizes` comes.
+/// A copy of elements in layout `from` to a row-major result of `sizes`.
 fn gather(sizes: &[usize], from: &Layout) -> StridedCopy {
     StridedCopy::new(sizes, from, &Layout::contiguous(sizes))
 }
 
-/// Axis i of `operand` becomes axis `axes[i]` of `result`; what is new, or had size 1, repeats.
+/// Axis i of `operand` becomes axis `axes[i]` of `result`; new axes, and axes of size 1, repeat.
 pub(crate) fn broadcast(operand: &[usize], result: &[usize], axes: &[Axis]) -> StridedCopy {
     let plain = Layout::contiguous(operand);
     let mut from = Layout { offset: 0, strides: smallvec::smallvec![0; result.len()] };
@@ -29,7 +29,7 @@ pub(crate) fn transpose(operand: &[usize], axes: &[Axis]) -> StridedCopy {
     gather(&sizes, &Layout { offset: 0, strides })
 }
 
-/// The operand read backwards along `axes`.
+/// The operand in reverse order along `axes`.
 pub(crate) fn reverse(sizes: &[usize], axes: &[Axis]) -> StridedCopy {
     let mut from = Layout::contiguous(sizes);
     if sizes.contains(&0) {
@@ -43,7 +43,7 @@ pub(crate) fn reverse(sizes: &[usize], axes: &[Axis]) -> StridedCopy {
     gather(sizes, &from)
 }
 
-/// Every `strides[i]`th element of the operand from `starts[i]` on, as many as `result` has. All are inside.
+/// Every `strides[i]`th element of the operand from `starts[i]` on, up to the size of `result`. All are in bounds.
 pub(crate) fn slice(operand: &[usize], starts: &[usize], strides: &[usize], result: &[usize]) -> StridedCopy {
     let mut from = Layout::contiguous(operand);
     if result.contains(&0) {

@@ -1,7 +1,7 @@
-//! Ops that move elements without computing. Elements move by their width, whatever they are.
+//! Ops that move elements without arithmetic. The kernels depend only on the width of the elements.
 //!
-//! Every op is one or more [`StridedCopy`]: [`gather`] makes those that read in some order and write the whole
-//! result, [`scatter`] those that write a part of it. Operands have the result's element type.
+//! Every op is one or more [`StridedCopy`]: those of [`gather`] read in any order and write the whole result, those of
+//! [`scatter`] write a part of it. Operands have the result's element type.
 
 pub(crate) mod gather;
 pub(crate) mod scatter;
@@ -16,37 +16,37 @@ use crate::kernels::{Loader, Source, TILE, fill_tiles, with_compute, with_width}
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// Makes one copy from an operand to the result, of one element type.
+/// Runs a copy from an operand to a result of the same element type.
 pub(crate) fn copy(plan: &StridedCopy, from: View<'_>, out: &mut ViewMut<'_>, par: Par) {
     let (from_dtype, dtype) = (from.ty().dtype, out.ty().dtype);
     assert_eq!(from_dtype.storage_bytes(), dtype.storage_bytes(), "{from_dtype} moves to {dtype}");
     with_width!(dtype, T => plan.run::<T>(from.slice(), out.slice(), par));
 }
 
-/// Writes one element, a scalar, to every place of the result.
+/// Writes a scalar to every element of the result.
 pub(crate) fn fill(value: View<'_>, out: &mut ViewMut<'_>, par: Par) {
     let sizes = [out.ty().size()];
     let from = Layout { offset: 0, strides: smallvec::smallvec![0] };
     copy(&StridedCopy::new(&sizes, &from, &Layout::contiguous(&sizes)), value, out, par);
 }
 
-/// The rows of a result each of which is put together of one row of every operand.
+/// Rows of a result that concatenate one row of each operand.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Joined {
-    /// How many there are.
+    /// The number of rows.
     pub(crate) count: usize,
-    /// The length of the result's.
+    /// The length of a row of the result.
     pub(crate) len: usize,
 }
 
 impl Joined {
-    /// Whether a row is worth the look at every operand, and threads can share the rows.
+    /// Whether rows are long enough for a loop over all operands in each, and numerous enough for several threads.
     pub(crate) fn are_long(self, dtype: DType) -> bool {
         self.count >= 32 && self.len * dtype.storage_bytes() >= 512
     }
 }
 
-/// Puts rows together one after the other, so that where they meet is in the nearest cache.
+/// Concatenates row by row, so that cache lines with parts of two operands are completed in the first-level cache.
 pub(crate) fn join(rows: Joined, operands: &[View<'_>], out: &mut ViewMut<'_>, par: Par) {
     with_width!(out.ty().dtype, T => {
         let parts = operands.iter().map(|x| x.slice()).filter(|x| !x.is_empty()).collect::<SmallVec<[&[T]; 8]>>();
@@ -73,11 +73,11 @@ pub(crate) fn join(rows: Joined, operands: &[View<'_>], out: &mut ViewMut<'_>, p
     });
 }
 
-/// Elements that one thread converts at a time.
+/// Elements of a chunk of a conversion.
 const GRAIN: usize = 32 * TILE;
 
-/// Writes the elements of an operand, in their order, as elements of `dtype` in the result: its own, or the one
-/// in which `dtype` is computed.
+/// Converts an operand to elements of `dtype`, in order. The result's dtype is `dtype` or the one in which `dtype` is
+/// computed.
 pub(crate) fn convert(x: View<'_>, dtype: DType, out: &mut ViewMut<'_>, par: Par) {
     let source = Source::broadcast(x, x.ty().shape.sizes());
     with_compute!(dtype, C => fill_tiles(
@@ -98,7 +98,7 @@ mod tests_support {
 
     use super::*;
 
-    /// What stands in a result where nothing was written.
+    /// The value of result elements that were not written.
     pub(super) const UNTOUCHED: usize = usize::MAX;
 
     /// Copies a tensor whose elements are their own row-major positions.

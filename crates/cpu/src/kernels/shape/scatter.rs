@@ -6,14 +6,14 @@ use smallvec::SmallVec;
 
 use super::{Layout, StridedCopy};
 
-/// The elements of `operand` that `config` leaves, to their places in `result`.
+/// Copies the elements of `operand` that `config` keeps to their positions in `result`.
 pub(crate) fn pad(operand: &[usize], config: &[Padding], result: &[usize]) -> StridedCopy {
     let (mut from, mut to) = (Layout::contiguous(operand), Layout::contiguous(result));
     let mut sizes = SmallVec::<[usize; 6]>::new();
     for (axis, padding) in config.iter().enumerate() {
         let step = padding.interior as i128 + 1;
         let low = i128::from(padding.low);
-        // Element i lies at `low + i * step`: the first and the last that the result has.
+        // Element i goes to `low + i * step`: the first and the last element within the result.
         let first = if low < 0 { (-low + step - 1) / step } else { 0 };
         let last = (result[axis] as i128 - 1 - low).div_euclid(step).min(operand[axis] as i128 - 1);
         sizes.push((last - first + 1).max(0) as usize);
@@ -27,8 +27,8 @@ pub(crate) fn pad(operand: &[usize], config: &[Padding], result: &[usize]) -> St
     StridedCopy::new(&sizes, &from, &to)
 }
 
-/// One element to all that `pad` does not write in `result`: the places before and behind the operand along each axis,
-/// inside those of the axes before. Nothing where the operand's elements come apart, or some are left out.
+/// Fills all elements of `result` that `pad` does not write, by one element: along each axis the positions before and
+/// after the operand, within the operand's range on the previous axes. None if padding is interior or negative.
 pub(crate) fn border(operand: &[usize], config: &[Padding], result: &[usize]) -> Option<Vec<StridedCopy>> {
     if config.iter().any(|padding| padding.low < 0 || padding.high < 0 || padding.interior > 0) {
         return None;
@@ -53,7 +53,7 @@ pub(crate) fn border(operand: &[usize], config: &[Padding], result: &[usize]) ->
     Some(plans)
 }
 
-/// The whole operand to where its first element has the index `starts`. All of it is inside.
+/// Copies the whole operand to the window that begins at index `starts`. The window is in bounds.
 pub(crate) fn put_slice(operand: &[usize], starts: &[usize], result: &[usize]) -> StridedCopy {
     let mut to = Layout::contiguous(result);
     if !operand.contains(&0) {
@@ -62,14 +62,14 @@ pub(crate) fn put_slice(operand: &[usize], starts: &[usize], result: &[usize]) -
     StridedCopy::new(operand, &Layout::contiguous(operand), &to)
 }
 
-/// One operand of a concatenation, whose elements begin at `start` along `axis`.
+/// Copies one operand of a concatenation, which begins at `start` along `axis`.
 pub(crate) fn concatenate(operand: &[usize], axis: Axis, start: usize, result: &[usize]) -> StridedCopy {
     let mut starts: SmallVec<[usize; 6]> = SmallVec::from_elem(0, operand.len());
     starts[axis.index()] = start;
     put_slice(operand, &starts, result)
 }
 
-/// One operand of a stack, which becomes entry `index` of the new axis at position `axis`.
+/// Copies one operand of a stack, which becomes entry `index` of the new axis `axis`.
 pub(crate) fn stack(operand: &[usize], axis: usize, index: usize, result: &[usize]) -> StridedCopy {
     let mut entry: SmallVec<[usize; 6]> = operand.into();
     entry.insert(axis, 1);

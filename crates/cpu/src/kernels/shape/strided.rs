@@ -1,4 +1,4 @@
-//! Moving elements between two strided layouts: what every shape op comes down to.
+//! Copies between two strided layouts: all shape ops are made of them.
 
 use std::mem::MaybeUninit;
 
@@ -10,15 +10,15 @@ use crate::par::Par;
 /// A chunk of a parallel copy moves about this many bytes.
 pub(super) const GRAIN_BYTES: usize = 128 << 10;
 
-/// The side of the square blocks in which transposed elements move: read by rows, written by columns.
+/// The side in bytes of the square blocks of a transposition, which are read by rows and written by columns.
 const BLOCK_BYTES: usize = 128;
 
-/// Where an element lies, by its index: `offset` plus index times stride, summed over the axes.
+/// The address of an element by its index: `offset` plus index times stride, summed over the axes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// Where the first element lies.
+    /// The position of the first element.
     pub(crate) offset: usize,
-    /// How far the elements of an axis are apart; they may run backwards or stand still.
+    /// The distance between neighbours on each axis; it may be negative or 0.
     pub(crate) strides: SmallVec<[isize; 6]>,
 }
 
@@ -36,7 +36,7 @@ impl Layout {
     }
 }
 
-/// One axis of a copy: its size and the distances of its elements on either side.
+/// One axis of a copy: its size, and its stride on either side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Dim {
     size: usize,
@@ -44,20 +44,20 @@ struct Dim {
     to: isize,
 }
 
-/// A copy from one layout to another, in the order that suits the memory best.
+/// A copy from one layout to another, with axes sorted for sequential access.
 ///
-/// Up to six axes it lies on the stack; more are bounded by the rank.
+/// Its axes are stored inline up to six; a tensor's rank bounds their number.
 #[derive(Clone, Debug)]
 pub(crate) struct StridedCopy {
     dims: SmallVec<[Dim; 6]>,
     from: usize,
     to: usize,
-    /// Whether the last two axes are a transposition: `from` is contiguous on the last but one only.
+    /// Whether the last two axes are a transposition: `from` is contiguous only on the second to last.
     transposes: bool,
 }
 
 impl StridedCopy {
-    /// Element i of `from` goes to element i of `to`, for each index i below `sizes`.
+    /// Copies element i of `from` to element i of `to`, for each index i below `sizes`.
     pub(crate) fn new(sizes: &[usize], from: &Layout, to: &Layout) -> StridedCopy {
         assert!(sizes.len() == from.strides.len() && sizes.len() == to.strides.len(), "one stride per axis");
         let mut dims: SmallVec<[Dim; 6]> = sizes
@@ -72,20 +72,20 @@ impl StridedCopy {
             dims.push(Dim { size: 0, from: 0, to: 0 });
             return StridedCopy { dims, from, to, transposes: false };
         }
-        // Writing runs forward through memory; the order of the axes is free otherwise.
+        // Writes run forward through memory; otherwise the order of the axes is free.
         dims.sort_by_key(|dim| std::cmp::Reverse(dim.to.unsigned_abs()));
         merge(&mut dims);
         let transposes = pair_transposed(&mut dims);
         StridedCopy { dims, from, to, transposes }
     }
 
-    /// How many elements move.
+    /// The number of elements copied.
     pub(crate) fn len(&self) -> usize {
         self.dims.iter().map(|dim| dim.size).product()
     }
 
-    /// Where the elements begin that are copied, if they lie in `from` as they lie from the start of `to`: then
-    /// nothing needs to move.
+    /// The offset of the elements in `from`, if they are stored there as they are from the start of `to`: then no copy
+    /// is needed.
     pub(crate) fn shared(&self) -> Option<usize> {
         let forward = match self.dims.as_slice() {
             [] => true,
@@ -95,10 +95,10 @@ impl StridedCopy {
         (forward && self.to == 0).then_some(self.from)
     }
 
-    /// Copies. Only the elements that `to` names are written.
+    /// Copies. Only the elements of the layout `to` are written.
     ///
     /// # Panics
-    /// When either side has fewer elements than its layout names.
+    /// When a layout refers to elements outside its side.
     pub(crate) fn run<T: Plain>(&self, from: &[T], to: &mut [MaybeUninit<T>], par: Par) {
         if self.len() == 0 {
             return;
@@ -115,12 +115,13 @@ impl StridedCopy {
             let dim = self.dims[split];
             let mut dims = self.dims.clone();
             dims[split].size = chunk.len();
-            // SAFETY: as above; chunks of one axis name disjoint elements of `to`, as no two indices do not.
+            // SAFETY: as above; in `to`, different indices are different elements, and so chunks of one axis are
+            // disjoint.
             unsafe { self.walk(&dims, ends.at(dim, chunk.start)) };
         });
     }
 
-    /// Asserts that every element which a side's layout names is among `len`.
+    /// Asserts that a side's layout refers only to the elements below `len`.
     fn check(&self, len: usize, offset: usize, stride: impl Fn(&Dim) -> isize) {
         let reach = |backwards: bool| -> isize {
             let far = |dim: &Dim| (dim.size as isize - 1) * stride(dim);
@@ -130,8 +131,8 @@ impl StridedCopy {
         assert!(low >= 0 && high < len as isize, "a layout from {low} to {high} in {len} elements");
     }
 
-    /// The axis to share among threads and the size of its chunks, which follow the sizes only; none for
-    /// copies that one thread makes sooner.
+    /// The axis that threads share and the size of its chunks, which depend only on the sizes; None for copies that are
+    /// faster on one thread.
     fn split(&self, width: usize) -> Option<(usize, usize)> {
         let chunks = (self.len() * width).div_ceil(GRAIN_BYTES);
         if chunks < 2 {
@@ -141,7 +142,7 @@ impl StridedCopy {
         let axis = enough.or_else(|| (0..self.dims.len()).max_by_key(|&axis| self.dims[axis].size))?;
         let grain = self.dims[axis].size.div_ceil(chunks);
         let inner = axis + 2 >= self.dims.len();
-        // A chunk of a transposition has whole blocks.
+        // A chunk of a transposition has complete blocks.
         let grain =
             if self.transposes && inner { grain.next_multiple_of(BLOCK_BYTES / width) } else { grain };
         Some((axis, grain))
@@ -150,7 +151,7 @@ impl StridedCopy {
     /// Copies along `dims`, a suffix of the copy's axes.
     ///
     /// # Safety
-    /// All elements that `dims` reaches from `ends` are readable and writable, and nobody else writes them.
+    /// All elements that `dims` reaches from `ends` are readable and writable, and no other code writes them.
     unsafe fn walk<T: Plain>(&self, dims: &[Dim], ends: Ends<T>) {
         match dims {
             // SAFETY: the caller's promise, for the one element.
@@ -161,7 +162,7 @@ impl StridedCopy {
             [across, along] if self.transposes => unsafe { transpose(*across, *along, ends) },
             [dim, rest @ ..] => {
                 for index in 0..dim.size {
-                    // SAFETY: an index below the size stays inside what the caller promises.
+                    // SAFETY: an index below the size stays in the range that the caller promises.
                     unsafe { self.walk(rest, ends.at(*dim, index)) };
                 }
             }
@@ -169,7 +170,7 @@ impl StridedCopy {
     }
 }
 
-/// Joins neighbouring axes that either side steps through as if they were one.
+/// Merges neighbouring axes where both sides step through them as through one axis.
 fn merge(dims: &mut SmallVec<[Dim; 6]>) {
     let mut kept: usize = 0;
     for index in 1..dims.len() {
@@ -185,7 +186,7 @@ fn merge(dims: &mut SmallVec<[Dim; 6]>) {
     dims.truncate(kept + 1);
 }
 
-/// Where reading along the last axis jumps and another axis is contiguous to read, puts that one next to it.
+/// If reads along the last axis are not contiguous but those along another axis are, moves that axis next to the last.
 fn pair_transposed(dims: &mut SmallVec<[Dim; 6]>) -> bool {
     let Some((last, outer)) = dims.split_last_mut() else { return false };
     if last.to != 1 || matches!(last.from, -1..=1) {
@@ -200,7 +201,7 @@ fn pair_transposed(dims: &mut SmallVec<[Dim; 6]>) -> bool {
     }
 }
 
-/// Where a copy reads and writes next.
+/// The current positions of reads and writes.
 struct Ends<T> {
     from: *const T,
     to: *mut T,
@@ -214,17 +215,17 @@ impl<T> Clone for Ends<T> {
 
 impl<T> Copy for Ends<T> {}
 
-// SAFETY: the pointers come from a shared and from an exclusive borrow that outlive the copy; `run` gives
-// threads disjoint elements to write.
+// SAFETY: the pointers come from a shared and from an exclusive borrow that outlive the copy; `run` gives threads
+// disjoint elements to write.
 unsafe impl<T: Plain> Send for Ends<T> {}
 // SAFETY: as above.
 unsafe impl<T: Plain> Sync for Ends<T> {}
 
 impl<T: Plain> Ends<T> {
-    /// The ends `index` steps along an axis.
+    /// The positions `index` steps along an axis.
     ///
     /// # Safety
-    /// Both stay inside their slices.
+    /// Both stay within their slices.
     unsafe fn at(self, dim: Dim, index: usize) -> Ends<T> {
         let index = index as isize;
         // SAFETY: the caller's promise.
@@ -232,14 +233,14 @@ impl<T: Plain> Ends<T> {
     }
 }
 
-/// Copies along one axis. The loops stand apart so that each has constant strides where it can.
+/// Copies along one axis. The loops are separate so that strides are constant where possible.
 ///
 /// # Safety
 /// As for [`StridedCopy::walk`].
 unsafe fn copy_row<T: Plain>(row: Dim, ends: Ends<T>) {
     let Ends { from, to } = ends;
     let count = row.size as isize;
-    // SAFETY: every index below the count is inside by the caller's promise.
+    // SAFETY: every index below the count is in bounds by the caller's promise.
     unsafe {
         match (row.from, row.to) {
             // A call of memcpy costs more than a few elements.
@@ -257,12 +258,12 @@ unsafe fn copy_row<T: Plain>(row: Dim, ends: Ends<T>) {
     }
 }
 
-/// Copies two axes of which `across` is contiguous to read and `along` contiguous to write, block by block.
+/// Copies two axes block by block. `across` is contiguous to read, `along` contiguous to write.
 ///
 /// # Safety
 /// As for [`StridedCopy::walk`]; `across.from` and `along.to` are 1.
 unsafe fn transpose<T: Plain>(across: Dim, along: Dim, ends: Ends<T>) {
-    // The side in elements follows their width; a constant for each, so that the inner loops unroll.
+    // The side in elements depends on their width; it is a constant for each, so that the inner loops are unrolled.
     // SAFETY: the caller's promise.
     unsafe {
         match size_of::<T>() {
@@ -278,15 +279,15 @@ unsafe fn transpose<T: Plain>(across: Dim, along: Dim, ends: Ends<T>) {
 /// # Safety
 /// As for [`transpose`].
 unsafe fn transpose_by<T: Plain, const SIDE: usize>(across: Dim, along: Dim, ends: Ends<T>) {
-    // Whole lines are read into the block at once: rows that are a power of two apart share a cache set, and
-    // would push each other out before their lines were used up.
+    // Whole cache lines are read into the block at once. Rows whose distance is a power of two share a cache set, and
+    // would evict each other before their lines were used up.
     let mut block = [[MaybeUninit::<T>::uninit(); SIDE]; SIDE];
     for first in (0..across.size).step_by(SIDE) {
         let width = SIDE.min(across.size - first);
         for start in (0..along.size).step_by(SIDE) {
             let height = SIDE.min(along.size - start);
-            // SAFETY: the block's corners are inside both axes, so that all of it is, by the caller's promise;
-            // the elements of the block that are read were written just before.
+            // SAFETY: the block's corners are within both axes, and so the whole block is, by the caller's promise; the
+            // elements of the block that are read were written just before.
             unsafe {
                 let corner = ends.at(across, first).at(along, start);
                 for (j, line) in block.iter_mut().enumerate().take(height) {
@@ -295,7 +296,7 @@ unsafe fn transpose_by<T: Plain, const SIDE: usize>(across: Dim, along: Dim, end
                 }
                 for i in 0..width {
                     let to = corner.at(across, i).to;
-                    // The whole block has a loop of its own, of constant length.
+                    // A full block has a separate loop of constant length.
                     let lines = if height == SIDE { &block[..] } else { &block[..height] };
                     for (j, line) in lines.iter().enumerate() {
                         to.add(j).write(line[i].assume_init());
@@ -312,7 +313,7 @@ mod tests {
 
     use super::*;
 
-    /// Copies element by element, as the definition says.
+    /// Copies element by element, according to the definition.
     fn naive(sizes: &[usize], from: &Layout, to: &Layout, input: &[u32], output: &mut [u32]) {
         let count = sizes.iter().product::<usize>();
         for mut flat in 0..count {
@@ -327,8 +328,8 @@ mod tests {
         }
     }
 
-    /// A layout of `sizes` with the axes in any order, running either way or standing still, with gaps; and how
-    /// many elements it needs.
+    /// A layout of `sizes` with permuted axes, strides of any sign or 0, and gaps; and the number of elements that it
+    /// spans.
     fn layout(sizes: &[usize], keys: &[(u8, u8, u8)], repeats: bool) -> (Layout, usize) {
         let mut order: Vec<usize> = (0..sizes.len()).collect();
         order.sort_by_key(|&axis| keys[axis].0);

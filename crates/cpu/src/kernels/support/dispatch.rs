@@ -1,10 +1,10 @@
-//! From an element type to the Rust type in which its elements are computed or moved.
+//! Macros that map an element type to the Rust type in which its elements are computed or moved.
 
 use super::element::Element;
 
-/// Runs the body with `$C` standing for the type in which elements of an ordered dtype are computed: bytes for
-/// bool, 8-bit integers for the narrower ones, f32 for the small floats. A complex dtype is not for `$body`; it panics, or
-/// runs what `else` gives.
+/// Runs the body with `$C` as the type in which elements of an ordered dtype are computed: bytes for bool, 8-bit
+/// integers for the narrower ones, f32 for the small floats. For a complex dtype it runs the `else` branch, or panics
+/// without one.
 macro_rules! with_real {
     ($dtype:expr, $C:ident => $body:expr) => {
         $crate::kernels::with_real!($dtype, $C => $body, else other => unreachable!("{other} has no order"))
@@ -58,8 +58,8 @@ macro_rules! with_real {
 }
 pub(crate) use with_real;
 
-/// Runs the body with `$C` standing for the type in which elements of any dtype are computed: as `with_real`,
-/// and complex numbers as they are.
+/// Runs the body with `$C` as the type in which elements of any dtype are computed: as `with_real`, and complex numbers
+/// in their own type.
 macro_rules! with_compute {
     ($dtype:expr, $C:ident => $body:expr) => {
         $crate::kernels::with_real!($dtype, $C => $body, else other => {
@@ -75,12 +75,12 @@ macro_rules! with_compute {
 }
 pub(crate) use with_compute;
 
-/// Whether elements of a dtype are computed in their own type.
+/// Whether elements of a dtype are computed in the type in which they are stored.
 pub(crate) fn is_computed_as_it_lies(dtype: defn_core::DType) -> bool {
     with_compute!(dtype, C => C::stores(dtype))
 }
 
-/// Runs the body with `$I` standing for the type in which integers of a dtype are computed.
+/// Runs the body with `$I` as the type in which integers of a dtype are computed.
 macro_rules! with_integer {
     ($dtype:expr, $I:ident => $body:expr) => {{
         use ::defn_core::DType::*;
@@ -125,7 +125,7 @@ macro_rules! with_integer {
 }
 pub(crate) use with_integer;
 
-/// Runs the body with `$T` standing for a plain type as wide as the elements of a dtype, to move them.
+/// Runs the body with `$T` as a plain type of the width of a dtype's elements, to move them.
 macro_rules! with_width {
     ($dtype:expr, $T:ident => $body:expr) => {{
         match $dtype.storage_bytes() {
@@ -141,7 +141,7 @@ macro_rules! with_width {
                 type $T = u32;
                 $body
             }
-            // Complex numbers are aligned as their parts.
+            // Complex numbers have the alignment of their parts.
             8 if $dtype.is_complex() => {
                 type $T = [u32; 2];
                 $body

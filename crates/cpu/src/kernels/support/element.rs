@@ -8,10 +8,10 @@ use num_complex::Complex;
 
 use crate::kernels::elementwise::cast::{CastFrom, E4m3, E5m2, encode_small, round_small};
 
-/// A type of which any bits are a value, so that memory can be read as it.
+/// A type for which all bit patterns are valid, so that memory can be read as this type.
 ///
 /// # Safety
-/// That is so, and the type has no padding.
+/// All bit patterns are valid, and the type has no padding.
 pub(crate) unsafe trait Plain: Copy + Send + Sync + 'static {}
 
 macro_rules! plain {
@@ -42,10 +42,10 @@ pub(crate) trait Element:
     + CastFrom<Complex<f32>>
     + CastFrom<Complex<f64>>
 {
-    /// The dtype whose elements lie in memory as this type.
+    /// The dtype whose elements are stored as this type.
     const DTYPE: DType;
 
-    /// Whether elements of a dtype lie in memory as values of this type: of its own, and bools as bytes.
+    /// Whether elements of a dtype are stored as values of this type: its own dtype, and bool as bytes.
     fn stores(dtype: DType) -> bool {
         dtype == Self::DTYPE || dtype.is_bool() && Self::DTYPE == DType::U8
     }
@@ -65,20 +65,20 @@ pub(crate) trait Element:
     fn times(self, other: Self) -> Self;
     /// The negative.
     fn negated(self) -> Self;
-    /// Whether it counts as true: everything but zero does, NaN too.
+    /// Whether it counts as true: all values but zero do, NaN too.
     fn truth(self) -> bool;
-    /// Whether it is no number; for a complex number, whether either part is none.
+    /// Whether it is NaN; for a complex number, whether either part is.
     fn nan(self) -> bool;
 
     /// Whether it is infinite; for a complex number, whether either part is.
     fn infinite(self) -> bool;
 
-    /// Brings values into the range and precision of a dtype that is computed in this type. They were
-    /// converted from a float if `from_float` is set, and then saturate where integers wrap.
+    /// Rounds values to the range and precision of a dtype that is computed in this type. If `from_float` is set, they
+    /// were converted from a float, and saturate instead of wrapping to an integer.
     fn fit(tile: &mut [Self], dtype: DType, from_float: bool);
 
-    /// Writes values to memory as elements of a dtype that is computed in this type, one byte or two each,
-    /// rounding floats and wrapping integers. Only for dtypes other than `DTYPE`.
+    /// Stores values as elements of one or two bytes of a dtype that is computed in this type, rounding floats and
+    /// wrapping integers. Only for dtypes other than `DTYPE`.
     fn encode(tile: &[Self], dtype: DType, out: &mut [MaybeUninit<u8>]);
 }
 
@@ -88,7 +88,7 @@ pub(crate) trait Real: Element + PartialOrd {
     fn greater(self, other: Self) -> Self;
     /// The lesser; NaN if either is.
     fn lesser(self, other: Self) -> Self;
-    /// What truncated division leaves; all of an integer by zero.
+    /// The remainder of truncated division; the dividend for an integer divided by zero.
     fn remainder(self, other: Self) -> Self;
 }
 
@@ -100,21 +100,21 @@ pub(crate) trait Integer: Real + Eq + Ord {
     fn extended(self) -> u64;
     /// The low bits.
     fn truncated(bits: u64) -> Self;
-    /// The quotient, truncated; all bits by zero. Wraps.
+    /// The quotient, truncated; all bits set for a division by zero. Wraps.
     fn quotient(self, other: Self) -> Self;
-    /// Zeros come in from below; all bits leave where the distance, read as unsigned, is the width or more.
+    /// Shifts in zeros; the result is 0 if the distance, read as unsigned, is at least the width.
     fn shifted_left(self, by: Self) -> Self;
-    /// Copies of the sign, or zeros, come in from above.
+    /// Shifts in copies of the sign, or zeros if unsigned.
     fn shifted_right(self, by: Self) -> Self;
-    /// How many bits are set.
+    /// The number of bits set.
     fn ones(self) -> Self;
-    /// The bits that both have.
+    /// Bitwise and.
     fn both(self, other: Self) -> Self;
-    /// The bits that either has.
+    /// Bitwise or.
     fn either(self, other: Self) -> Self;
-    /// The bits that one of them has.
+    /// Bitwise exclusive or.
     fn one_of(self, other: Self) -> Self;
-    /// `|self|`; the most negative wraps.
+    /// `|self|`; the least value wraps.
     fn magnitude(self) -> Self;
     /// -1, 0 or 1.
     fn signum(self) -> Self;
@@ -150,7 +150,7 @@ macro_rules! integer {
             }
 
             fn encode(tile: &[$ty], dtype: DType, out: &mut [MaybeUninit<u8>]) {
-                // Only the 2- and 4-bit types are computed in a wider integer, that of one byte.
+                // Only the 2- and 4-bit types are computed in a wider integer, and that has one byte.
                 assert_eq!(size_of::<$ty>(), 1, "{dtype} is not computed in {}", Self::DTYPE);
                 let bits = dtype.bits() as u32;
                 for (out, &x) in out.iter_mut().zip(tile) {
@@ -184,7 +184,7 @@ macro_rules! integer {
             fn shifted_right(self, by: $ty) -> $ty {
                 let by = by as $unsigned;
                 let most = <$unsigned>::BITS as $unsigned - 1;
-                // From the width on, only copies of the sign are left.
+                // For distances of at least the width, only copies of the sign are left.
                 let shifted = self.wrapping_shr(by.min(most) as u32);
                 if $signed || by <= most { shifted } else { 0 }
             }
@@ -214,7 +214,7 @@ integer! {
     i64 = S64, true, i64, u64;
 }
 
-/// The low bits of an integer, extended as its type is.
+/// The low bits of an integer, extended by sign or zeros according to its type.
 fn narrow<T: Integer>(x: T, bits: u32) -> T {
     let shift = 64 - bits;
     let raised = x.extended() << shift;
@@ -263,7 +263,7 @@ macro_rules! float {
         }
 
         impl Real for $ty {
-            // Written with one comparison and one blend each, so that they vectorise.
+            // One comparison and one blend each, so that they vectorise.
             fn greater(self, other: $ty) -> $ty {
                 let greater = if self > other { self } else { other };
                 if self.is_nan() { self } else { greater }

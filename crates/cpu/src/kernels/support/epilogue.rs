@@ -1,23 +1,23 @@
-//! What is done with the elements of a result as soon as they are complete, while a cache holds them.
+//! Epilogues: work on the elements of a result as soon as they are complete, while a cache holds them.
 
 use std::ops::Range;
 
 use crate::par::Par;
 
-/// Elements of a result in memory, by their positions: rows of as many elements, as far apart.
+/// Elements of a result by their positions: rows of equal length and distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rows {
     /// The first element.
     pub(crate) first: usize,
     pub(crate) count: usize,
-    /// Elements of a row.
+    /// The elements of a row.
     pub(crate) len: usize,
-    /// From one row to the next.
+    /// The distance between rows.
     pub(crate) apart: usize,
 }
 
 impl Rows {
-    /// The elements that lie side by side, one range after the other.
+    /// The ranges of contiguous elements.
     pub(crate) fn ranges(self) -> impl Iterator<Item = Range<usize>> {
         let Rows { first, count, len, apart } = self;
         let (count, len) = if len == apart { (1, count * len) } else { (count, len) };
@@ -25,14 +25,14 @@ impl Rows {
     }
 }
 
-/// Is told of elements by the thread that has completed them, of each once: nobody reads or writes it as a part of the
-/// result any more.
+/// An epilogue. The thread that has completed elements calls it, once for each element. After that the op does not
+/// access them any more.
 pub(crate) type Tail<'a> = &'a (dyn Fn(Rows) + Sync);
 
-/// Elements that one thread is told of at a time, where all were complete before.
+/// Elements of a chunk, if the whole result was complete before.
 const GRAIN: usize = 1 << 15;
 
-/// Tells of all of so many elements.
+/// Calls the epilogue on a complete result of `size` elements.
 pub(crate) fn at_the_end(tail: Option<Tail<'_>>, size: usize, par: Par) {
     let Some(tail) = tail else { return };
     par.for_chunks(size, GRAIN, |chunk| {

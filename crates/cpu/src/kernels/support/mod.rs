@@ -1,4 +1,4 @@
-//! What kernels of all families are built on: element types, tiles, vector code, stores, scratch memory.
+//! Shared by kernels of all families: element types, tiles, vector code, stores, scratch memory.
 
 mod dispatch;
 mod element;

@@ -1,15 +1,15 @@
-//! Products and sums in registers, as many as a processor can do: to measure that.
+//! The peak rate of multiplications and additions in registers, for measurements.
 
 use std::hint::black_box;
 
 use super::simd::at_level;
 
-/// Independent sums, each of a vector: as many as hide what one of them takes, and as registers hold.
+/// The number of independent vector sums: enough to hide the latency, and few enough for the registers.
 const SUMS: usize = 10;
 
 macro_rules! peak {
     ($name:ident, $T:ty, $widest:literal) => {
-        /// Does so many steps, and returns how many products and sums these are.
+        /// Runs `steps` steps, and returns the number of multiplications and additions.
         pub(crate) fn $name(steps: usize) -> usize {
             fn sums<const LANES: usize>(steps: usize) -> usize {
                 #[inline(always)]

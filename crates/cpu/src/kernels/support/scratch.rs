@@ -1,7 +1,7 @@
-//! Memory that threads take turns at: some equal pieces, each of which one thread works in at a time.
+//! Scratch memory that threads share: equal pieces, each used by one thread at a time.
 //!
-//! How many there are follows from what is computed alone, so that memory can be planned; more threads than pieces do
-//! not help.
+//! The number of pieces depends only on the work, so that memory can be planned. Threads beyond that number do not
+//! help.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,21 +9,21 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::Plain;
 use crate::par::{Par, breathe};
 
-/// Pieces at most.
+/// The most pieces.
 const MOST: usize = 32;
 
-/// Bytes of all pieces, from which on fewer have to do.
+/// The bytes that all pieces together may have for any result.
 const BYTES: usize = 16 << 20;
 
-/// How many pieces of so many bytes some tasks are worth, which make a result of `result` bytes: together they take up
-/// to an eighth of that, where more than two threads can still work.
+/// The number of pieces of `piece` bytes for `tasks` tasks with a result of `result` bytes. Together they take at most
+/// [`BYTES`] or an eighth of the result, whichever is more; but two pieces are always allowed.
 pub(crate) fn count(tasks: usize, piece: usize, result: usize, par: Par) -> usize {
     let few = if par == Par::Serial { 1 } else { tasks.min(MOST) };
     (BYTES.max(result / 8) / piece.max(1)).max(2).min(few)
 }
 
-/// Calls `work` with pieces of `piece` elements of `memory` and the tasks that are done in each. Every task is done
-/// once; tasks are done in any order.
+/// Calls `work` with pieces of `piece` elements of `memory` and the tasks to run in each. Every task runs once; their
+/// order is not defined.
 pub(crate) fn share<T: Plain>(
     par: Par,
     tasks: usize,
@@ -40,13 +40,13 @@ pub(crate) fn share<T: Plain>(
     };
     par.for_chunks(count.min(tasks), 1, |index| {
         let Some(first) = take() else { return };
-        // SAFETY: pieces are disjoint and inside, and the memory is borrowed mutably meanwhile.
+        // SAFETY: pieces are disjoint and in bounds, and the memory is borrowed mutably meanwhile.
         let own = unsafe { start.piece(index.start * piece, piece) };
         work(own, &mut std::iter::once(first).chain(std::iter::from_fn(take)));
     });
 }
 
-/// Where the pieces begin.
+/// The first element of the memory.
 struct Start<T>(*mut MaybeUninit<T>);
 
 // SAFETY: threads use disjoint pieces.
@@ -54,7 +54,7 @@ unsafe impl<T: Send> Sync for Start<T> {}
 
 impl<T> Start<T> {
     /// # Safety
-    /// The range is inside the memory, and nobody else uses it meanwhile.
+    /// The range is in bounds of the memory, and no other code uses it meanwhile.
     #[expect(clippy::mut_from_ref, reason = "the caller keeps pieces disjoint")]
     unsafe fn piece(&self, start: usize, len: usize) -> &mut [MaybeUninit<T>] {
         // SAFETY: as the caller promises.

@@ -1,7 +1,7 @@
-//! Loops compiled for several instruction sets, one of which is chosen when the program runs.
+//! Loops compiled for several instruction sets, one of which is selected at run time.
 //!
-//! Every step is one of IEEE 754, and none is contracted with another unless it says so, so that all give the
-//! same bits. The math library fuses products with sums where that is fast, which is everywhere but on
+//! Every operation is one of IEEE 754 and is not contracted with another unless the code says so. So all instruction
+//! sets give the same bits. The math library uses fused multiply-add where it is fast, which is everywhere but on
 //! processors of before 2013: only on those its results may differ, within their bounds.
 
 use std::mem::MaybeUninit;
@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 #[cfg(target_arch = "x86_64")]
 use crate::settings::{Instructions, instructions};
 
-/// Defines a function whose loop is compiled for AVX-512, for AVX2, and portably. What it calls must be marked
-/// `#[inline(always)]`, or be small, so that it is compiled in the loop. NEON is portable on AArch64.
+/// Defines a function whose loop is compiled for AVX-512, for AVX2, and portably. Functions that it calls must be
+/// marked `#[inline(always)]`, or be small, so that they are compiled in the loop. NEON is portable on AArch64.
 macro_rules! vectorized {
     ($(#[$meta:meta])* $vis:vis fn $name:ident[$($generics:tt)*] of [$($param:ident),*] (
         $($arg:ident: $ty:ty),* $(,)?
@@ -36,7 +36,7 @@ macro_rules! vectorized {
 }
 pub(crate) use vectorized;
 
-/// Calls `$fused` compiled for the level of the processor, or `$plain` where products are not fused with sums.
+/// Calls `$fused` compiled for the level of the processor, or `$plain` if there is no fused multiply-add.
 macro_rules! at_level {
     (
         [$($generics:tt)*], [$($param:ident),*], ($($arg:ident: $ty:ty),*), ($($result:ty)?), $plain:expr, $fused:expr
@@ -69,7 +69,7 @@ macro_rules! at_level {
 }
 pub(crate) use at_level;
 
-/// What the processor can do.
+/// The instruction sets of the processor.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -79,11 +79,11 @@ pub(crate) enum Level {
     Avx512 = 3,
 }
 
-/// What the processor can do, or 0 before it was asked.
+/// The level of the processor, or 0 before it was detected.
 #[cfg(target_arch = "x86_64")]
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
-/// What the processor can do, asked once.
+/// The level of the processor, detected once.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn level() -> Level {
@@ -105,8 +105,8 @@ pub(crate) fn level() -> Level {
     }
 }
 
-/// What the processor can do, and the environment allows: all that is compiled for several instruction sets asks
-/// here, or for the level.
+/// The level that the processor has and the environment allows. All code for several instruction sets calls this or
+/// [`level`].
 #[cfg(target_arch = "x86_64")]
 #[cold]
 pub(crate) fn detect() -> Level {
@@ -127,7 +127,7 @@ pub(crate) fn detect() -> Level {
 }
 
 vectorized! {
-    /// Writes `f` of every element.
+    /// Writes `f` of each element.
     pub(crate) fn each[X: Copy, Y, F: Fn(X) -> Y] of [X, Y, F] (x: &[X], out: &mut [MaybeUninit<Y>], f: F) {
         debug_assert_eq!(x.len(), out.len());
         for (out, &x) in out.iter_mut().zip(x) {
@@ -137,7 +137,7 @@ vectorized! {
 }
 
 vectorized! {
-    /// Writes `f` of every pair of elements.
+    /// Writes `f` of each pair of elements.
     pub(crate) fn each_pair[A: Copy, B: Copy, Y, F: Fn(A, B) -> Y] of [A, B, Y, F] (
         a: &[A],
         b: &[B],
@@ -156,7 +156,7 @@ vectorized! {
     pub(crate) fn choose[T: Copy] of [T] (picks: &[u8], a: &[T], b: &[T], out: &mut [MaybeUninit<T>]) {
         debug_assert!(picks.len() == out.len() && a.len() == out.len() && b.len() == out.len());
         for (((out, &pick), &a), &b) in out.iter_mut().zip(picks).zip(a).zip(b) {
-            // Both are read: a branch becomes a gather of what it picks.
+            // Both are read: with a branch the compiler would gather the selected elements.
             out.write(std::hint::select_unpredictable(pick != 0, a, b));
         }
     }
@@ -164,17 +164,17 @@ vectorized! {
 
 #[cfg(test)]
 thread_local! {
-    /// What tests on this thread let the processor do, 0 where it is all that it can.
+    /// The level that tests on this thread allow, or 0 for no limit.
     static TESTED: std::cell::Cell<u8> = const { std::cell::Cell::new(0) };
 }
 
-/// What tests on this thread let the processor do, for [`at_tested`] on another thread.
+/// The level that tests on this thread allow, for [`at_tested`] on another thread.
 #[cfg(test)]
 pub(crate) fn tested() -> u8 {
     TESTED.get()
 }
 
-/// Runs `f` with what the tests on the thread that asks for it let the processor do.
+/// Runs `f` with the level of the test whose thread has started it.
 #[cfg(test)]
 pub(crate) fn at_tested(level: u8, f: impl FnOnce()) {
     let before = TESTED.replace(level);
@@ -182,8 +182,8 @@ pub(crate) fn at_tested(level: u8, f: impl FnOnce()) {
     TESTED.set(before);
 }
 
-/// Runs `f` with each of the instruction sets that the processor has, the best last: on this thread, and on those
-/// of the pool that help it. What other threads compute meanwhile is not touched.
+/// Runs `f` with each of the instruction sets that the processor has, the best last: on this thread, and on the helper
+/// threads of its calls. Other threads are not affected.
 #[cfg(all(test, target_arch = "x86_64"))]
 pub(crate) fn at_every_level(mut f: impl FnMut()) {
     let best = detect();

@@ -1,12 +1,12 @@
-//! Stores past the caches, for results that are far larger than they.
+//! Non-temporal stores, for results that are far larger than the caches.
 //!
-//! An ordinary store reads the line that it writes a part of, and pushes another line out. Where a result does not stay
-//! in the caches until it is read again, neither is of use: a store that goes past them moves half as many bytes as
-//! reading and writing the line. What is stored so is computed in the first cache, tile by tile, and copied from there
-//! in whole lines (Intel 64 and IA-32 Architectures Optimization Reference Manual, 2023, on write combining).
+//! An ordinary store reads the cache line that it writes to, and evicts another line. If the result does not stay in
+//! the caches until it is read, both are useless: a non-temporal store moves half as many bytes. Results are computed
+//! in the first-level cache, tile by tile, and copied from there in whole lines (Intel 64 and IA-32 Architectures
+//! Optimization Reference Manual, 2023, on write combining).
 //!
-//! Other threads see such stores in any order: whoever has made some calls [`Stores::finish`] before it says that it is
-//! done.
+//! Other threads see such stores in any order: after some calls, a thread calls [`Stores::finish`] before it signals
+//! that it is done.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,34 +14,34 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 #[cfg(target_arch = "x86_64")]
 use super::simd::{Level, level};
 
-/// Results of so many bytes go past the caches. With an operand of as many they are more than last-level caches hold
-/// for one program; from half of it down, ordinary stores were as fast, and whoever reads the result next is faster.
+/// Results of at least this size use non-temporal stores. With an operand of equal size they exceed one program's part
+/// of a last-level cache; at half the size ordinary stores were as fast, and the next reader of the result is faster.
 const FAR: usize = 16 << 20;
-/// However large a cache is: it has to hold what other programs use too.
+/// The upper bound for the size of the last cache, which other programs use too.
 const MOST: usize = 64 << 20;
 
 /// How results are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stores {
-    /// Into the caches.
+    /// Ordinary stores, into the caches.
     Near,
-    /// Past them.
+    /// Non-temporal stores, past the caches.
     Far,
 }
 
 impl Stores {
-    /// How results of so many bytes in all are stored.
+    /// The kind of stores for results of `bytes` bytes in all.
     pub(crate) fn of(bytes: usize) -> Stores {
         if bytes < FAR || !is_possible() { Stores::Near } else { Stores::Far }
     }
 
-    /// How results of so many bytes in all are stored, where so many are read for them: what the last cache holds
-    /// together is as fast to write there, and to read again.
+    /// The kind of stores for results of `written` bytes computed from `read` bytes. If the last cache holds both,
+    /// ordinary stores are as fast, and so is the next reader.
     pub(crate) fn beside(read: usize, written: usize) -> Stores {
         if read + written <= held() { Stores::Near } else { Stores::of(written) }
     }
 
-    /// Waits until other threads can see what this one has stored.
+    /// Waits until other threads can see the stores of this one.
     pub(crate) fn finish(self) {
         match self {
             Stores::Near => {}
@@ -50,9 +50,9 @@ impl Stores {
     }
 }
 
-/// How many bytes stay in the last cache.
+/// The bytes that stay in the last cache.
 fn held() -> usize {
-    // One more, since none is not known yet.
+    // One more than the value; 0 means that it is not known yet.
     static FOUND: AtomicUsize = AtomicUsize::new(0);
     match FOUND.load(Ordering::Relaxed) {
         0 => {
@@ -64,14 +64,14 @@ fn held() -> usize {
     }
 }
 
-/// The bytes of the last cache, as the processor tells (Intel 64 and IA-32 Architectures Software Developer's Manual, and
-/// AMD64 Architecture Programmer's Manual, on CPUID).
+/// The size of the last cache, according to the processor (Intel 64 and IA-32 Architectures Software Developer's
+/// Manual, and AMD64 Architecture Programmer's Manual, on CPUID).
 #[cfg(target_arch = "x86_64")]
 #[cold]
 fn last_cache() -> Option<usize> {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
 
-    // AMD's have a leaf of their own for it, in the form of the other.
+    // AMD's processors have a separate leaf in the same format.
     let is_extended = __cpuid(0x8000_0000).eax >= 0x8000_001D && __cpuid(0x8000_0001).ecx >> 22 & 1 == 1;
     let leaf = if is_extended { 0x8000_001D } else { 4 };
     if !is_extended && __cpuid(0).eax < leaf {
@@ -80,7 +80,7 @@ fn last_cache() -> Option<usize> {
     let caches = (0..16).map(|index| __cpuid_count(leaf, index)).take_while(|cache| cache.eax & 0x1F != 0);
     let bytes = caches.map(|cache| {
         let field = |from: u32, bits: u32| (cache.ebx >> from & ((1 << bits) - 1)) as usize + 1;
-        // The bytes of a line, partitions of lines, ways, and sets.
+        // Line size in bytes, partitions, ways, and sets.
         field(0, 12) * field(12, 10) * field(22, 10) * (cache.ecx as usize + 1)
     });
     bytes.max()
@@ -91,7 +91,7 @@ fn last_cache() -> Option<usize> {
     None
 }
 
-/// Whether the processor has such stores in widths that pay.
+/// Whether the processor has non-temporal stores in a useful width.
 fn is_possible() -> bool {
     #[cfg(target_arch = "x86_64")]
     return level() != Level::Portable;
@@ -101,19 +101,19 @@ fn is_possible() -> bool {
 
 fn fence() {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: every processor of this kind has the instruction.
+    // SAFETY: every x86-64 processor has the instruction.
     unsafe {
         std::arch::x86_64::_mm_sfence();
     }
 }
 
-/// Bytes of a line.
+/// The bytes of a cache line.
 const LINE: usize = 64;
 
-/// Copies bytes past the caches, as far as they fill lines; the ends are stored as ever.
+/// Copies bytes with non-temporal stores; incomplete lines at the ends are stored normally.
 ///
 /// # Panics
-/// When there are not as many bytes on both sides.
+/// When the lengths differ.
 pub(crate) fn copy(from: &[u8], to: &mut [MaybeUninit<u8>]) {
     assert_eq!(from.len(), to.len(), "a copy");
     let before = to.as_ptr().align_offset(LINE).min(to.len());
@@ -127,7 +127,7 @@ pub(crate) fn copy(from: &[u8], to: &mut [MaybeUninit<u8>]) {
     copy_lines(lines, to);
 }
 
-/// Copies whole lines to where lines begin.
+/// Copies whole lines to an address aligned to a line.
 #[cfg(target_arch = "x86_64")]
 fn copy_lines(from: &[u8], to: &mut [MaybeUninit<u8>]) {
     use std::arch::x86_64::{
@@ -137,7 +137,7 @@ fn copy_lines(from: &[u8], to: &mut [MaybeUninit<u8>]) {
     #[target_feature(enable = "avx512f")]
     unsafe fn avx512(from: *const u8, to: *mut u8, bytes: usize) {
         for at in (0..bytes).step_by(LINE) {
-            // SAFETY: both ranges have so many bytes, and `to` begins with a line.
+            // SAFETY: both ranges have `bytes` bytes, and `to` is aligned to a line.
             unsafe {
                 let line = _mm512_loadu_si512(from.add(at).cast::<__m512i>());
                 _mm512_stream_si512(to.add(at).cast::<__m512i>(), line);
@@ -160,8 +160,7 @@ fn copy_lines(from: &[u8], to: &mut [MaybeUninit<u8>]) {
 
     let (start, bytes) = (to.as_mut_ptr().cast::<u8>(), from.len());
     match level() {
-        // SAFETY: the level says that the processor has these instructions; `copy` gives whole lines that begin where
-        // lines do.
+        // SAFETY: the level says that the processor has these instructions; `copy` passes whole, aligned lines.
         Level::Avx512 => unsafe { avx512(from.as_ptr(), start, bytes) },
         // SAFETY: as above.
         Level::Avx2 => unsafe { avx2(from.as_ptr(), start, bytes) },
@@ -176,7 +175,7 @@ fn copy_lines(from: &[u8], to: &mut [MaybeUninit<u8>]) {
     to.write_copy_of_slice(from);
 }
 
-/// Memory for a tile, which begins with a line.
+/// Memory for a tile, aligned to a cache line.
 #[repr(align(64))]
 pub(crate) struct Lines<T>(pub(crate) T);
 
@@ -228,7 +227,7 @@ mod tests {
         let right = |(small, &x): (&[u8], &f32)| small == bf16::from_f32(x).to_ne_bytes();
         assert!(small.bytes().chunks(2).zip(&x).all(right));
 
-        // What is written over is in the caches.
+        // An in-place result is in the caches.
         let out = sum.view_mut();
         let _over = crate::view::View::aliasing(out.ty(), &out);
         assert_eq!(out.stores(), Stores::Near);

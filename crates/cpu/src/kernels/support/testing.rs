@@ -1,4 +1,4 @@
-//! What the kernels' tests share: tensors of any dtype in memory, and indices.
+//! Helpers of the kernels' tests: tensors of any dtype in memory, and indices.
 
 use std::mem::MaybeUninit;
 
@@ -15,7 +15,7 @@ pub(crate) struct Array {
 }
 
 impl Array {
-    /// A result that nothing was written to.
+    /// A result that was not written.
     pub(crate) fn unwritten(ty: TensorType) -> Array {
         let words =
             vec![MaybeUninit::new(0x5A5A_5A5A_5A5A_5A5A_5A5A_5A5A_5A5A_5A5A); ty.byte_size().div_ceil(16)];
@@ -30,7 +30,7 @@ impl Array {
         Array::of_bytes(ty, &bytes)
     }
 
-    /// Elements as they lie in memory.
+    /// A tensor of the given bytes.
     pub(crate) fn of_bytes(ty: TensorType, bytes: &[u8]) -> Array {
         assert_eq!(bytes.len(), ty.byte_size());
         let mut array = Array::unwritten(ty);
@@ -62,7 +62,7 @@ impl Array {
     }
 }
 
-/// Sizes of up to four axes, empty ones among them.
+/// Sizes of up to four axes, some of them 0.
 pub(crate) fn sizes() -> impl Strategy<Value = Vec<usize>> {
     prop::collection::vec(0usize..9, 0..=4)
 }
@@ -87,7 +87,7 @@ pub(crate) fn flat_of(sizes: &[usize], index: &[usize]) -> usize {
     sizes.iter().zip(index).fold(0, |flat, (size, i)| flat * size + i)
 }
 
-/// Numbers that look random, the same in every run.
+/// Pseudo-random numbers, the same in every run.
 pub(crate) fn noise(seed: u64) -> impl Iterator<Item = u64> {
     (0u64..).map(move |i| {
         // SplitMix64 (Steele, Lea and Flood, 2014).

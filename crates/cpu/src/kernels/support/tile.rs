@@ -1,4 +1,4 @@
-//! Tiles: pieces of operands, converted to the type that is computed in and small enough for the first cache.
+//! Tiles: pieces of operands, converted to the type of computation and small enough for the first-level cache.
 
 use std::borrow::Cow;
 use std::mem::MaybeUninit;
@@ -18,22 +18,22 @@ use crate::view::{View, ViewMut};
 /// Elements of a tile.
 pub(crate) const TILE: usize = 1024;
 
-/// Axes of equal behaviour are one: sizes and strides in elements, outermost first. Few are left of most operands, and
-/// every op moves walks around.
+/// Sizes and strides in elements, outermost first, with axes merged where possible. Few axes are left in most operands,
+/// and every op moves walks around.
 type Dims = SmallVec<[(usize, isize); 2]>;
 
-/// A way through the elements of an operand, in the order of the result's elements.
+/// A strided view of the elements of an operand, in the order of the result's elements.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Walk {
-    /// The element where the walk starts.
+    /// The offset of the first element.
     offset: usize,
     dims: Dims,
-    /// How many elements the operand has at least.
+    /// The least number of elements that the operand must have.
     end: usize,
 }
 
 impl Walk {
-    /// A walk from element `offset` on, along axes of these sizes and strides in elements.
+    /// A walk that starts at element `offset`, along axes of these sizes and strides in elements.
     pub(crate) fn strided(offset: usize, sizes: &[usize], strides: &[isize]) -> Walk {
         let mut dims = Dims::new();
         if sizes.contains(&0) {
@@ -44,7 +44,7 @@ impl Walk {
                 continue;
             }
             match dims.last_mut() {
-                // One step of the outer axis is a whole turn of this one: together they are one axis.
+                // One step of the outer axis is the whole extent of this one: together they are one axis.
                 Some((outer, outer_stride)) if *outer_stride == stride * size as isize => {
                     *outer *= size;
                     *outer_stride = stride;
@@ -60,12 +60,12 @@ impl Walk {
         Walk { offset, dims, end }
     }
 
-    /// Whether the result has rows of `len` elements, each of which is one element, in order.
+    /// Whether row i of the result, of `len` elements, repeats element i.
     pub(crate) fn is_of_rows(&self, rows: usize, len: usize) -> bool {
         *self == Walk::strided(0, &[rows, len], &[1, 0])
     }
 
-    /// How many elements of the result each element is, where those lie in order that are not all one.
+    /// How often each element is repeated in the result, if the elements are contiguous and more than one.
     pub(crate) fn run(&self) -> Option<usize> {
         match self.dims.as_slice() {
             [(_, 1), (run, 0)] => Some(*run),
@@ -73,17 +73,17 @@ impl Walk {
         }
     }
 
-    /// Whether these are so many elements as they lie, from the first one on.
+    /// Whether the walk is the first `size` elements in order.
     pub(crate) fn is_plain(&self, size: usize) -> bool {
         *self == Walk::strided(0, &[size], &[1])
     }
 
-    /// Whether all elements are one.
+    /// Whether the walk repeats one element.
     pub(crate) fn is_constant(&self) -> bool {
         self.dims.iter().all(|&(_, stride)| stride == 0)
     }
 
-    /// Whether the elements are walked as they lie.
+    /// Whether the walk is contiguous.
     fn is_contiguous(&self) -> bool {
         match self.dims.as_slice() {
             [] => true,
@@ -93,7 +93,7 @@ impl Walk {
     }
 }
 
-/// An operand in the order of the result's elements: broadcast, or walked by other strides.
+/// An operand in the order of the result's elements: broadcast or strided.
 #[derive(Clone, Debug)]
 pub(crate) struct Source<'a> {
     view: View<'a>,
@@ -122,35 +122,35 @@ impl<'a> Source<'a> {
         Source::strided(view, 0, sizes, &strides)
     }
 
-    /// An operand walked from element `offset` on, along axes of these sizes and strides in elements.
+    /// An operand seen from element `offset` on, along axes of these sizes and strides in elements.
     pub(crate) fn strided(view: View<'a>, offset: usize, sizes: &[usize], strides: &[isize]) -> Source<'a> {
         Source::on(view, Cow::Owned(Walk::strided(offset, sizes, strides)))
     }
 
-    /// An operand on a walk.
+    /// An operand with a given walk.
     ///
     /// # Panics
-    /// When it has fewer elements.
+    /// When the walk reaches beyond the operand.
     pub(crate) fn walked(view: View<'a>, walk: &'a Walk) -> Source<'a> {
         Source::on(view, Cow::Borrowed(walk))
     }
 
     fn on(view: View<'a>, walk: Cow<'a, Walk>) -> Source<'a> {
-        // Everything that is read lies between the first element and this one.
+        // All reads are between the first element and this one.
         assert!(walk.end <= view.ty().size(), "{walk:?} through {}", view.ty());
         Source { view, walk }
     }
 
-    /// Whether the operand begins in the memory of a result.
+    /// Whether the operand's first element is in the memory of a result.
     pub(crate) fn lies_in(&self, result: &ViewMut<'_>) -> bool {
         let start = result.start().addr();
         (start..start + result.ty().byte_size().max(1)).contains(&self.view.start().addr())
     }
 
-    /// Takes the elements from where they lie now.
+    /// Changes the address of the elements.
     ///
     /// # Safety
-    /// There are as many from there on as before, of the same type, written and aligned, and nobody writes them while
+    /// The same number of elements of the same type is there, initialised and aligned, and nobody writes them while
     /// they are read.
     pub(crate) unsafe fn relocate(&mut self, start: *const u8) {
         // SAFETY: the caller says so.
@@ -162,32 +162,33 @@ impl<'a> Source<'a> {
         self.view.ty().byte_size()
     }
 
-    /// The elements for `start..start + len` of the result, each of which is for `run` of them.
+    /// The elements for `start..start + len` of the result, each of which is repeated `run` times.
     ///
     /// # Panics
-    /// When they have another width, or the result is written over them.
+    /// When their width differs, or the result overwrites them.
     pub(crate) fn runs<C: Element>(&self, run: usize, start: usize, len: usize) -> &'a [C] {
         debug_assert_eq!(self.walk.run(), Some(run));
         let (first, end) = (start / run, (start + len).div_ceil(run));
         assert!(self.walk.offset + first < self.walk.end && end <= self.walk.end - self.walk.offset);
         assert!(!self.view.is_aliased() && C::stores(self.view.ty().dtype));
         let from = self.view.start().cast::<C>().wrapping_add(self.walk.offset + first);
-        // SAFETY: the walk ends behind them, and what is read of a view is written, aligned, and of this type.
+        // SAFETY: the walk ends behind them, and the elements of a view that are read are initialised, aligned, and of
+        // this type.
         unsafe { std::slice::from_raw_parts(from, end - first) }
     }
 
-    /// Whether all elements are one.
+    /// Whether the walk repeats one element.
     fn is_constant(&self) -> bool {
         self.walk.is_constant()
     }
 
-    /// All `size` elements as they lie, where they are bytes that are computed in `C` without conversion: a tile holds
-    /// so few bytes that one is computed about as fast as it is looked up.
+    /// All `size` elements without conversion, if they are bytes that are computed in `C`: a tile has so few bytes that
+    /// computing one takes about as long as looking it up.
     pub(crate) fn bytes<C: Element>(&self, dtype: DType, size: usize) -> Option<&[C]> {
         if size_of::<C>() == 1 { Loader::<C>::new(self, dtype).lend(0, size) } else { None }
     }
 
-    /// The element of an operand that has one alone.
+    /// The element of an operand with one element.
     pub(crate) fn only<C: Element>(&self, dtype: DType) -> Option<C> {
         if self.view.ty().size() != 1 {
             return None;
@@ -198,22 +199,23 @@ impl<'a> Source<'a> {
         Some(unsafe { only[0].assume_init() })
     }
 
-    /// The first element, where elements can be read as ones of `dtype`, which is computed in `C`, as they lie.
+    /// The address of the first element, if the elements can be read in place as ones of `dtype`, which is computed in
+    /// `C`.
     pub(crate) fn lent<C: Element>(&self, dtype: DType) -> Option<*const C> {
         let as_it_lies = C::stores(self.view.ty().dtype) && C::stores(dtype);
         let lends = as_it_lies && self.walk.is_contiguous() && !self.is_constant() && !self.view.is_aliased();
         lends.then(|| self.view.start().cast::<C>().wrapping_add(self.walk.offset))
     }
 
-    /// Calls `run(element, stride, range)` for pieces of the result that are walked by one stride: where the
-    /// piece starts in the operand, and which part of `start..start + len` it is, counted from 0.
+    /// Calls `run(element, stride, range)` for pieces of the result that have one stride: the start of the piece in the
+    /// operand, and its part of `start..start + len`, counted from 0.
     fn walk(&self, start: usize, len: usize, mut run: impl FnMut(usize, isize, std::ops::Range<usize>)) {
         let Some((&(inner, stride), outer)) = self.walk.dims.split_last() else {
             run(self.walk.offset, 0, 0..len);
             return;
         };
         let (mut within, mut rest) = (start % inner, start / inner);
-        // Where the piece's innermost axis begins, and its index along each of the outer ones.
+        // The start of the piece's innermost axis, and its index along each of the outer ones.
         let mut row = self.walk.offset as isize;
         let mut indices: SmallVec<[usize; 6]> = smallvec::smallvec![0; outer.len()];
         for (index, &(size, stride)) in indices.iter_mut().zip(outer).rev() {
@@ -239,8 +241,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Reads the elements for `start..start + out.len()` of the result as elements of `dtype`, which is computed
-    /// in `C`.
+    /// Reads the elements for `start..start + out.len()` of the result as elements of `dtype`, which is computed in
+    /// `C`.
     pub(crate) fn read<C: Element>(&self, dtype: DType, start: usize, out: &mut [MaybeUninit<C>]) {
         self.convert(dtype, start, out);
         let from = self.view.ty().dtype;
@@ -254,7 +256,7 @@ impl<'a> Source<'a> {
     /// Converts the elements for `start..start + out.len()` of the result.
     fn convert<C: Element>(&self, dtype: DType, start: usize, out: &mut [MaybeUninit<C>]) {
         let from = self.view.ty().dtype;
-        // Only into the small floats would f32 in between round twice.
+        // Only conversions to the small floats would round twice, because of the f32 in between.
         let odd = dtype.is_float() && dtype.bits() < 32;
         match from {
             DType::Bool | DType::U2 | DType::U4 | DType::U8 => self.cast::<u8, C>(odd, start, out),
@@ -309,7 +311,7 @@ impl<'a> Source<'a> {
     }
 
     fn cast<S: Plain, C: Element + CastFrom<S>>(&self, odd: bool, start: usize, out: &mut [MaybeUninit<C>]) {
-        // A constant condition: the other types need no second copy of every loop.
+        // The condition is constant: other types get no second copy of every loop.
         if C::CARRIES_SMALL && odd {
             self.gather::<S, C>(start, out, C::cast_odd);
         } else {
@@ -334,10 +336,10 @@ impl<'a> Source<'a> {
         let len = out.len();
         self.walk(start, len, |element, stride, range| {
             let out = &mut out[range];
-            // SAFETY: the element and every step from it lie inside the operand: `strided` has checked the
-            // extremes, and views are aligned; without aliasing nobody writes them.
+            // SAFETY: the element and every step from it are inside the operand: `strided` has checked the extremes,
+            // and views are aligned; without aliasing nobody writes them.
             unsafe {
-                // Where only a part of the operand is there, the others' places are no part of it.
+                // If only a part of the operand is in memory, the other elements are outside the allocation.
                 let from = first.wrapping_add(element);
                 match stride {
                     0 => {
@@ -367,18 +369,18 @@ impl<'a> Source<'a> {
 pub(crate) struct Loader<'a, C> {
     source: &'a Source<'a>,
     dtype: DType,
-    /// Whether tiles can be lent as they lie.
+    /// Whether tiles can be read in place.
     lent: bool,
-    /// Whether one tile, once read, serves for all.
+    /// Whether one tile, once read, is valid for all positions.
     constant: bool,
-    /// Whether the elements are read as their truth, 0 or 1, instead of converted.
+    /// Whether elements are read as truth values, 0 or 1, instead of converted.
     truth: bool,
     start: usize,
     len: usize,
-    /// How many elements of `scratch` are initialised.
+    /// The number of initialised elements of `scratch`.
     filled: usize,
-    /// Room for a tile that is not lent, made when the first one is read: most operands are lent, and what lies in the
-    /// loader is moved with it.
+    /// Memory for a tile that is not read in place, allocated for the first one. Most operands are read in place, and a
+    /// tile inside the loader would be moved with it.
     scratch: Box<[MaybeUninit<C>]>,
 }
 
@@ -399,7 +401,7 @@ impl<'a, C: Element> Loader<'a, C> {
         }
     }
 
-    /// A loader that gives 1 for elements that count as true and 0 for the others.
+    /// A loader of truth values: 1 for elements that count as true and 0 for the others.
     pub(crate) fn truth(source: &'a Source<'a>) -> Loader<'a, C> {
         Loader { lent: false, truth: true, ..Loader::new(source, C::DTYPE) }
     }
@@ -422,7 +424,7 @@ impl<'a, C: Element> Loader<'a, C> {
         self.source.read(self.dtype, start, tile);
     }
 
-    /// Any number of elements from `start` on, where they can be read as they lie.
+    /// Any number of elements from `start` on, if they can be read in place.
     pub(crate) fn lend(&self, start: usize, len: usize) -> Option<&'a [C]> {
         let source = self.source;
         self.lent.then(|| &source.view.slice::<C>()[source.walk.offset + start..][..len])
@@ -440,9 +442,9 @@ impl<'a, C: Element> Loader<'a, C> {
 
 /// Fills a result tile by tile with values of a dtype that is computed in `C`, rounding them to the result's.
 ///
-/// For every tile, `load(state, start, len)` reads the operands, then `compute(state, tile)` writes every
-/// element of the tile. Results may alias operands whose elements are as wide: a tile is read before it is
-/// written. `state` makes what one thread needs.
+/// For each tile, `load(state, start, len)` reads the operands, then `compute(state, tile)` writes every element of the
+/// tile. Results may alias operands with elements of the same width: a tile is read before it is written. `state` makes
+/// the state of one thread.
 pub(crate) fn fill_tiles<C: Element, S>(
     out: &mut ViewMut<'_>,
     par: Par,
@@ -463,8 +465,8 @@ pub(crate) fn fill_tiles<C: Element, S>(
             let len = TILE.min(chunk.end - start);
             load(&mut state, start, len);
             if direct && stores == Stores::Near {
-                // SAFETY: chunks and the tiles in them are disjoint, and operands are read before and after
-                // this slice lives.
+                // SAFETY: chunks and the tiles in them are disjoint, and operands are read before and after the
+                // lifetime of this slice.
                 compute(&state, unsafe { out.part(start, len) });
             } else {
                 let tile = &mut scratch.0[..len];
@@ -479,17 +481,17 @@ pub(crate) fn fill_tiles<C: Element, S>(
     });
 }
 
-/// Stores the elements of a tile as those of a dtype.
+/// Stores the elements of a tile as those of `dtype`.
 fn put<C: Element>(tile: &[C], dtype: DType, out: &mut [MaybeUninit<u8>], stores: Stores) {
     match stores {
         Stores::Near => C::encode(tile, dtype, out),
         Stores::Far if C::stores(dtype) => {
-            // SAFETY: elements are their bytes, of which none is uninitialised.
+            // SAFETY: elements are plain bytes, all initialised.
             let bytes = unsafe { std::slice::from_raw_parts(tile.as_ptr().cast(), size_of_val(tile)) };
             stream::copy(bytes, out);
         }
         Stores::Far => {
-            // Small types are of four bytes at most.
+            // Small types have at most four bytes.
             let mut encoded = Lines([MaybeUninit::uninit(); 4 * TILE]);
             let encoded = &mut encoded.0[..out.len()];
             C::encode(tile, dtype, encoded);

@@ -1,4 +1,4 @@
-//! Which element of each window is the extreme one, and sums of what is sent there.
+//! The positions of the extreme elements of windows, and the sums of values scattered to them.
 
 use std::mem::MaybeUninit;
 
@@ -11,15 +11,15 @@ use crate::kernels::{Element, Real, with_compute, with_real};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// Elements that one thread compares at a time.
+/// Elements that are compared in a chunk.
 const CHUNK: usize = 1 << 15;
 
-/// Stands for padding among positions.
+/// The position of padding.
 const PADDING: u64 = u64::MAX;
 
-/// Writes, for each place of a window, the row-major position of the extreme element, u64; `PADDING` where the
-/// start is more extreme than any element and there is padding. The last of equal ones is taken, and NaN is
-/// the extreme. Operand and start have the dtype in which elements of `dtype` are computed.
+/// Writes, for each place of a window, the row-major position of the extreme element, as u64; `PADDING` if there is
+/// padding and the start is more extreme than any element. Of equal elements the last one is taken; NaN is the most
+/// extreme. Operand and start have the dtype in which elements of `dtype` are computed.
 pub(crate) fn choose(
     op: WindowScatterOp,
     dtype: DType,
@@ -44,7 +44,7 @@ pub(crate) fn choose(
 
 type List = SmallVec<[usize; 6]>;
 
-/// `wins(later, earlier)` says whether a later element takes the place of an earlier one.
+/// `wins(later, earlier)` returns whether a later element replaces an earlier one.
 fn run<C: Real>(
     window: &Window,
     places: &[usize],
@@ -64,7 +64,7 @@ fn run<C: Real>(
         .fold(1usize, |work, (&window, &size)| work.saturating_mul(window.min(size)));
     out.fill::<u64>(par, (CHUNK / work.max(1)).max(1), |first, chunk| {
         let mut place: List = SmallVec::from_elem(0, rank);
-        // In each axis: where the window begins, and which of its elements lie in the tensor.
+        // On each axis: where the window begins, and which of its cells are inside the tensor.
         let (mut begin, mut from, mut to) = ([0i64; 0].to_vec(), place.clone(), place.clone());
         for (flat, out) in (first..).zip(chunk) {
             let mut rest = flat;
@@ -96,7 +96,7 @@ fn run<C: Real>(
     });
 }
 
-/// Whether the places of a window have no element in common, and none reaches beyond the tensor.
+/// Whether windows are disjoint and have no padding.
 pub(crate) fn are_apart(window: &Window) -> bool {
     let sizes = window.sizes.iter().zip(&window.strides).zip(window.padding.iter().zip(&window.dilations));
     sizes.into_iter().all(|((&size, &stride), (&padding, &dilation))| {
@@ -104,8 +104,8 @@ pub(crate) fn are_apart(window: &Window) -> bool {
     })
 }
 
-/// What [`choose`] and [`add_chosen`] do, where the places [are apart](are_apart) and everything has one dtype, in
-/// which elements of `dtype` are computed.
+/// [`choose`] and [`add_chosen`] in one, for windows that [are disjoint](are_apart) and operands of one dtype, in which
+/// elements of `dtype` are computed.
 pub(crate) fn scatter_apart(
     op: WindowScatterOp,
     dtype: DType,
@@ -152,7 +152,7 @@ fn apart<C: Real>(
     for axis in (0..last).rev() {
         steps[axis] = steps[axis + 1] * sizes[axis + 1];
     }
-    // The rows of a window, counted from its corner.
+    // The offsets of a window's rows from its corner.
     let mut rows: SmallVec<[usize; 8]> = SmallVec::from_elem(0, 1);
     for axis in 0..last {
         rows = rows
@@ -177,20 +177,20 @@ fn apart<C: Real>(
                 let (mut best, mut at) = (x[first], first);
                 for &row in &rows {
                     for (cell, &x) in x[first + row..][..wide].iter().enumerate() {
-                        // The first cell is taken again, which changes nothing.
+                        // The first cell is compared again, which changes nothing.
                         let taken = wins(x, best);
                         at = if taken { first + row + cell } else { at };
                         best = if taken { x } else { best };
                     }
                 }
-                // SAFETY: the element was read in `x`, which is as large; no other place has it.
+                // SAFETY: the position was read in `x`, which has the same size; no other window has it.
                 unsafe { out.at(at).write(MaybeUninit::new(start.plus(value))) };
             }
         }
     });
 }
 
-/// Where results are written.
+/// The result, shared by threads.
 struct Sums<C>(*mut MaybeUninit<C>);
 
 // SAFETY: threads write disjoint elements behind the pointer, which the result's exclusive borrow outlives.
@@ -198,14 +198,14 @@ unsafe impl<C: Real> Sync for Sums<C> {}
 
 impl<C> Sums<C> {
     /// # Safety
-    /// The position is inside the result.
+    /// The position is in bounds of the result.
     unsafe fn at(&self, position: usize) -> *mut MaybeUninit<C> {
         // SAFETY: the caller's promise.
         unsafe { self.0.add(position) }
     }
 }
 
-/// The part of a window at one place that lies in the tensor.
+/// The part of a window that is inside the tensor.
 struct Inside<'a> {
     window: &'a Window,
     sizes: &'a [usize],
@@ -215,7 +215,7 @@ struct Inside<'a> {
 }
 
 impl Inside<'_> {
-    /// The position of the extreme element, and its cell in the window; none where all is padding.
+    /// The position of the extreme element, and its cell in the window; None if the whole window is padding.
     fn best<C: Real>(&self, x: &[C], wins: &impl Fn(C, C) -> bool) -> Option<(usize, List)> {
         if self.from.iter().zip(self.to).any(|(from, to)| from >= to) {
             return None;
@@ -241,13 +241,13 @@ impl Inside<'_> {
         }
     }
 
-    /// The last cell, in row-major order, that is padding; none where there is no padding.
+    /// The last cell, in row-major order, that is padding; None without padding.
     fn last_outside(&self) -> Option<List> {
         let last: List = self.window.sizes.iter().map(|&size| size - 1).collect();
         if last.iter().zip(self.to).any(|(&last, &to)| to <= last) {
             return Some(last);
         }
-        // Everything up to the last cell is there, so that padding is only before the tensor.
+        // The last cell is inside, so that padding is only before the tensor.
         let axis = (0..last.len()).rev().find(|&axis| self.from[axis] > 0)?;
         let mut cell = last;
         cell[axis] = self.from[axis] - 1;
@@ -255,8 +255,8 @@ impl Inside<'_> {
     }
 }
 
-/// Writes the start everywhere, and adds each element of `source` to the position chosen for it. All have the
-/// dtype in which elements of `dtype` are computed.
+/// Fills the result with the start, and adds each element of `source` at its chosen position. All have the dtype in
+/// which elements of `dtype` are computed.
 pub(crate) fn add_chosen(
     dtype: DType,
     chosen: View<'_>,
@@ -310,7 +310,7 @@ mod tests {
         assert_eq!(chosen(&[f64::NAN, 2.0, f64::NAN], 0.0, 2, (0, 0), 2), [Some(0), Some(2)]);
     }
 
-    /// What places that are apart get, by both ways.
+    /// The results for disjoint windows, by both functions.
     fn sent(x: &[f64], window: Window, sizes: &[usize], places: &[usize]) -> [Vec<f64>; 2] {
         let x = Array::new(DType::F64, sizes, x.iter().map(|&x| x.into()));
         let start = Array::new(DType::F64, &[], [0.5.into()]);
@@ -339,7 +339,7 @@ mod tests {
             ([4, 1, 6, 70], [2, 1, 1, 5], [2, 1, 1, 7]),
         ] {
             let count = sizes.iter().product();
-            // Few numbers, so that many are equal, and some that are none.
+            // Few different numbers, so that many are equal, and some NaN.
             let x: Vec<f64> = (0..count)
                 .map(|_| match random.next().unwrap() % 7 {
                     0 => f64::NAN,

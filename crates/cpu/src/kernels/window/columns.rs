@@ -1,4 +1,4 @@
-//! Where a kernel's elements lie over the input.
+//! The input elements under an element of the kernel.
 
 use std::ops::Range;
 
@@ -10,11 +10,11 @@ use crate::kernels::Element;
 
 type List = SmallVec<[usize; 4]>;
 
-/// Walks places of the kernel in runs along the last spatial axis.
+/// Iterates over places of the kernel in runs along the last spatial axis.
 ///
-/// For one channel of the input, the kernel's element number `tap`, and each run of places `range` of the
-/// result's spatial positions, counted from `places.start`: calls `zeros(range)` for places under which there
-/// is no element of the input, and `read(range, first, step)` for places that lie over elements `step` apart.
+/// For one input channel and the kernel's element number `tap`, and each run `range` of the result's spatial positions,
+/// counted from `places.start`: calls `zeros(range)` for places where this kernel element is over padding, and
+/// `read(range, first, step)` for places where it is over input elements at distance `step`.
 #[inline(always)]
 pub(super) fn runs(
     conv: &Conv,
@@ -59,7 +59,7 @@ pub(super) fn runs(
 }
 
 impl Spatial {
-    /// The element of the input under the kernel's element `offset` at a place, if there is one.
+    /// The input element under the kernel's element `offset` at a place, if there is one.
     fn position(&self, place: usize, offset: usize) -> Option<usize> {
         let dilated = (place * self.stride + offset * self.kernel_dilation) as i64 - self.low;
         let at = usize::try_from(dilated).ok()?;
@@ -67,8 +67,8 @@ impl Spatial {
             .then_some(at / self.input_dilation)
     }
 
-    /// Calls `run` for runs of places on this axis with the first element of the input and the distance of the
-    /// others, or without any.
+    /// Calls `run` for runs of places on this axis, with the first input element and the distance of the others, or
+    /// with None.
     #[inline(always)]
     fn runs(
         &self,
@@ -99,7 +99,7 @@ impl Spatial {
     }
 }
 
-/// Writes what lies under the kernel's element `tap` at `places`, one channel of the input being `x`.
+/// Writes the elements under the kernel's element `tap` at `places`; `x` is one input channel.
 pub(super) fn fill_row<C: Element>(conv: &Conv, tap: usize, places: Range<usize>, x: &[C], row: &mut [C]) {
     let row = std::cell::RefCell::new(row);
     runs(
@@ -121,7 +121,7 @@ pub(super) fn fill_row<C: Element>(conv: &Conv, tap: usize, places: Range<usize>
     );
 }
 
-/// Adds `weight` times what lies under the kernel's element `tap` at `places`.
+/// Adds `weight` times the elements under the kernel's element `tap` at `places`.
 pub(super) fn add_row<C: Element>(
     conv: &Conv,
     tap: usize,

@@ -1,6 +1,6 @@
-//! Convolutions, as products of the kernel as a matrix and of what lies under it at each place. That is laid out
-//! part by part as the product goes on; for complex numbers, as columns before it. A kernel of few output channels
-//! is not worth it: its elements are added up one by one, over runs of places.
+//! Convolutions as matrix products of the kernel and the input elements under it at each place (im2col). The second
+//! matrix is packed part by part during the product; for complex numbers its columns are materialized first. With few
+//! output channels this does not pay: the kernel's elements are added one by one, over runs of places.
 
 use std::mem::MaybeUninit;
 
@@ -20,47 +20,47 @@ use crate::kernels::linalg::{Panels, gemm};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// Elements of the columns that a thread keeps: the memory of a convolution beside its operands.
+/// Elements of the columns that a thread holds: the workspace of a convolution.
 const COLUMNS: usize = 1 << 17;
 
 /// Rows of the columns that are multiplied at once.
 const DEPTH: usize = 512;
 
-/// Into how many pieces the work falls at most.
+/// The most pieces of work.
 const PIECES: usize = 32;
 
-/// From so many output channels on, a product is worth its while.
+/// The number of output channels from which on a matrix product pays.
 const FEATURES: usize = 4;
 
-/// From so many elements of a kernel on, it need not lie in the order of its roles.
+/// The number of kernel elements from which on the kernel may be stored with its first two axes swapped.
 const LONG: usize = 64;
 
-/// Multiplications of a group below which groups are shared among threads.
+/// Groups with fewer multiplications than this are shared among threads as a whole.
 const GRAIN: usize = 1 << 21;
 
-/// A convolution whose operands and result lie as it says.
+/// A convolution of operands and a result with known layouts.
 #[derive(Clone, Debug)]
 pub(crate) struct Conv {
     /// The batch of the result.
     pub(super) batch: usize,
     /// Groups of features or of the batch.
     groups: usize,
-    /// Whether the groups are of the batch.
+    /// Whether the groups divide the batch.
     of_batch: bool,
     /// Output channels of one group.
     pub(super) features: usize,
     /// Input channels of one group.
     pub(super) depth: usize,
-    /// From one item, and from one channel, of the input to the next.
+    /// The strides of items and of channels in the input.
     pub(super) input: (usize, usize),
-    /// From one feature, and from one channel, of the kernel to the next.
+    /// The strides of features and of channels in the kernel.
     pub(super) kernel: (usize, usize),
-    /// From one item, and from one feature, of the result to the next.
+    /// The strides of items and of features in the result.
     pub(super) out: (usize, usize),
     pub(super) spatial: SmallVec<[Spatial; 3]>,
 }
 
-/// Which of its first two axes an operand has first, where the others are in the order of their roles.
+/// Which of its first two axes an operand stores first; the others are in the order of their roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lie {
     InOrder,
@@ -68,21 +68,21 @@ pub(crate) enum Lie {
 }
 
 impl Lie {
-    /// How a tensor lies whose axes have these roles; nothing where its spatial axes are not the last, in order.
+    /// The layout of a tensor whose axes have these roles; None unless its spatial axes are the last, in order.
     pub(crate) fn of(permutation: &[Axis]) -> Option<Lie> {
         let spatial = permutation[2..].iter().enumerate().all(|(place, axis)| axis.index() == place + 2);
         let lie = if permutation[0].index() == 0 { Lie::InOrder } else { Lie::Swapped };
         spatial.then_some(lie)
     }
 
-    /// As [`of`](Lie::of), of a kernel of `dtype`.
+    /// As [`of`](Lie::of), for a kernel of `dtype`.
     pub(crate) fn of_kernel(permutation: &[Axis], sizes: &[usize], dtype: DType) -> Option<Lie> {
         let taps: usize = permutation[2..].iter().map(|axis| sizes[axis.index()]).product();
         let free = taps >= LONG && !dtype.is_complex();
         Lie::of(permutation).filter(|&lie| lie == Lie::InOrder || free)
     }
 
-    /// From one index of the first role, and from one of the second, to the next.
+    /// The strides of the first role and of the second.
     fn strides(self, sizes: &[usize]) -> (usize, usize) {
         let rest: usize = sizes[2..].iter().product();
         match self {
@@ -96,7 +96,7 @@ impl Lie {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spatial {
     pub(super) size: usize,
-    /// How far neighbours of the input are apart.
+    /// The distance of neighbours of the input.
     pub(super) step: usize,
     pub(super) kernel: usize,
     pub(super) out: usize,
@@ -107,7 +107,7 @@ pub(super) struct Spatial {
 }
 
 impl Conv {
-    /// The convolution of tensors of these sizes, in the order of their roles, which lie so.
+    /// The convolution of tensors of these sizes, in the order of their roles, with these layouts.
     pub(crate) fn new(
         op: &ConvOp,
         (input, input_lies): (&[usize], Lie),
@@ -142,8 +142,7 @@ impl Conv {
         .simplified()
     }
 
-    /// The same with one axis, where the kernel has one element in each channel and what lies under it is the
-    /// input in order.
+    /// Merges the spatial axes if the kernel has one element in each channel and reads the input in order.
     fn simplified(mut self) -> Conv {
         if self.is_pointwise() && self.spatial.len() > 1 {
             let mut axis = self.spatial[self.spatial.len() - 1];
@@ -153,12 +152,12 @@ impl Conv {
         self
     }
 
-    /// Output channels.
+    /// The number of output channels.
     pub(super) fn all_features(&self) -> usize {
         self.groups * self.features
     }
 
-    /// The same over other places and with other elements of the kernel; kernel and result are in order.
+    /// The same for other places and other kernel elements, with kernel and result in order.
     pub(super) fn with_axes(&self, spatial: SmallVec<[Spatial; 3]>) -> Conv {
         let mut conv = Conv { spatial, ..self.clone() };
         conv.kernel = (conv.rows(), conv.taps());
@@ -166,39 +165,39 @@ impl Conv {
         conv
     }
 
-    /// What is added up in each element of the result.
+    /// The number of products added in each element of the result.
     pub(super) fn rows(&self) -> usize {
         self.depth * self.taps()
     }
 
-    /// Sizes of the product of a group.
+    /// Sizes of the matrix product of a group.
     fn sizes(&self) -> [usize; 3] {
         [self.features, self.batch * self.places(), self.rows()]
     }
 
-    /// The first elements of a group: of the input, of the kernel and of the result.
+    /// The offsets of a group in the input, the kernel and the result.
     fn group(&self, group: usize) -> (usize, usize, usize) {
         let input =
             if self.of_batch { group * self.batch * self.input.0 } else { group * self.depth * self.input.1 };
         (input, group * self.features * self.kernel.0, group * self.features * self.out.1)
     }
 
-    /// Elements of the kernel in one channel.
+    /// The number of kernel elements in one channel.
     pub(super) fn taps(&self) -> usize {
         self.spatial.iter().map(|axis| axis.kernel).product()
     }
 
-    /// Places of the kernel.
+    /// The number of places of the kernel.
     pub(super) fn places(&self) -> usize {
         self.spatial.iter().map(|axis| axis.out).product()
     }
 
-    /// Elements of the input in one channel.
+    /// The number of input elements in one channel.
     fn channel(&self) -> usize {
         self.spatial.iter().map(|axis| axis.size).product()
     }
 
-    /// Whether the columns are the input as it lies.
+    /// Whether the columns are the input itself.
     fn is_pointwise(&self) -> bool {
         self.spatial.iter().all(|axis| {
             axis.kernel == 1
@@ -210,7 +209,7 @@ impl Conv {
     }
 }
 
-/// What [`conv`] keeps meanwhile: elements of `dtype`, possibly none.
+/// The scratch memory of [`conv`]: elements of `dtype`, possibly none.
 pub(crate) fn conv_scratch(conv: &Conv, dtype: DType) -> TensorType {
     let scratch = |conv: &Conv| {
         if dtype == DType::F32 { products_scratch::<f32>(conv) } else { products_scratch::<f64>(conv) }
@@ -221,21 +220,21 @@ pub(crate) fn conv_scratch(conv: &Conv, dtype: DType) -> TensorType {
         let phases = conv.phases();
         let space = phases.iter().map(|phase| scratch(&phase.conv)).max();
         let (kernel, out) = phase_room(&phases);
-        // A kernel that is not finite is multiplied with the zeros, too.
+        // A kernel with infinities or NaN is multiplied with the padding's zeros, too.
         scratch(conv).max(space.unwrap_or(0) + kernel + out)
     };
     TensorType { dtype, shape: Shape::new(&[count]) }
 }
 
-/// Elements of the largest kernel and the largest result of sets of places.
+/// Elements of the largest kernel and the largest result of all phases.
 fn phase_room(phases: &[Phase]) -> (usize, usize) {
     let most = |size: fn(&Conv) -> usize| phases.iter().map(|phase| size(&phase.conv)).max().unwrap_or(0);
     let kernel = most(|conv| conv.all_features() * conv.rows());
     (kernel, most(|conv| conv.batch * conv.all_features() * conv.places()))
 }
 
-/// Convolves operands of one dtype, float or complex and of 32 bits or more a part, and tells the tail of all elements.
-/// The scratch is as [`conv_scratch`] says.
+/// Convolves operands of one dtype, float or complex and of at least 32 bits a part, and calls the epilogue on all
+/// elements. [`conv_scratch`] gives the type of the scratch.
 pub(crate) fn conv(
     conv: &Conv,
     x: View<'_>,
@@ -260,12 +259,12 @@ pub(crate) fn conv(
     }
 }
 
-/// Whether no element of a kernel is infinite or NaN. Then places without an element of the input need no product.
+/// Whether all elements of a kernel are finite. Then products with padding can be skipped.
 fn is_finite<C: Element>(kernel: &[C]) -> bool {
     kernel.iter().all(|weight| !weight.nan() && !weight.infinite())
 }
 
-/// Whether the kernel's elements are added up one by one.
+/// Whether the kernel's elements are added one by one.
 fn is_plain<C: Element>(conv: &Conv, kernel: &[C]) -> bool {
     conv.rows() == 0 || conv.features < FEATURES && is_finite(kernel)
 }
@@ -291,7 +290,7 @@ fn real<C: Element + gemm::Fused>(
     }
     let phases = conv.phases();
     if phases.is_empty() || !is_finite(kernel) {
-        // SAFETY: the result has room for the convolution, and nobody else uses it.
+        // SAFETY: the result has room for the convolution, and no other code uses it.
         return unsafe { products(conv, x, kernel, (&out, tail), space, par) };
     }
     let (for_kernel, for_out) = phase_room(&phases);
@@ -306,7 +305,7 @@ fn real<C: Element + gemm::Fused>(
         let weights = &mut weights[..conv.all_features() * rows];
         phase.kernel(conv, kernel, weights);
         let sums = &mut sums[..conv.batch * conv.all_features() * places];
-        // SAFETY: the weights were written, and the sums are as many as the convolution has.
+        // SAFETY: the weights were written, and there is a sum for each result of the convolution.
         unsafe {
             let sums = Target(sums.as_mut_ptr());
             products(&phase.conv, x, weights.assume_init_ref(), (&sums, None), space, par);
@@ -317,13 +316,13 @@ fn real<C: Element + gemm::Fused>(
     epilogue::at_the_end(tail, size, par);
 }
 
-/// How a convolution slides, if it does: small groups are shared among threads instead.
+/// The direct convolution, if it is possible; small groups are shared among threads instead.
 fn direct<C: gemm::Fused>(conv: &Conv) -> Option<Direct<'_>> {
     let is_large = conv.groups == 1 || conv.sizes().into_iter().product::<usize>() >= GRAIN;
     Direct::of(conv, gemm::lanes::<C>()).filter(|_| is_large)
 }
 
-/// Elements that [`products`] needs.
+/// The number of scratch elements of [`products`].
 fn products_scratch<C: gemm::Fused>(conv: &Conv) -> usize {
     let sizes = conv.sizes();
     match direct::<C>(conv) {
@@ -333,10 +332,10 @@ fn products_scratch<C: gemm::Fused>(conv: &Conv) -> usize {
     }
 }
 
-/// The products of all groups; the tail is told of all elements.
+/// The matrix products of all groups, with an epilogue.
 ///
 /// # Safety
-/// The result has room for the convolution, and nobody else uses it.
+/// The result has room for the convolution, and no other code uses it.
 unsafe fn products<C: Element + gemm::Fused>(
     conv: &Conv,
     x: &[C],
@@ -362,7 +361,7 @@ unsafe fn products<C: Element + gemm::Fused>(
         let (input, weights, first) = conv.group(group);
         let weights = Weights { conv, kernel: &kernel[weights..] };
         let patches = Patches { conv, input: &x[input..] };
-        // SAFETY: groups are disjoint parts of the result, whose items and features are as far apart.
+        // SAFETY: groups are disjoint parts of the result, with the strides given for items and features.
         unsafe {
             let target = gemm::Target::new(out.at(first), conv.out.1).in_runs(conv.places(), conv.out.0);
             let target = target.with_tail(tail, first);
@@ -378,14 +377,14 @@ unsafe fn products<C: Element + gemm::Fused>(
     }
 }
 
-/// Places of one feature that a thread adds up at a time.
+/// Places of one feature in a chunk.
 const PLACES: usize = COLUMNS / 8;
 
-/// Adds up the kernel's elements one by one.
+/// Adds the kernel's elements one by one.
 fn plain<C: Element>(conv: &Conv, x: &[C], kernel: &[C], out: &Target<C>, par: Par) {
     let (taps, places, channel, rows) = (conv.taps(), conv.places(), conv.channel(), conv.rows());
     let &Conv { batch, groups, features, .. } = conv;
-    // Enough pieces for the threads, as long as each is worth its while.
+    // Enough pieces for all threads, but none too small.
     let wide = places.div_ceil(64).next_multiple_of(64).max((1 << 18) / (rows.max(1) * features).max(1));
     let width = PLACES.min(wide.max(64)).min(places);
     let tiles = places.div_ceil(width);
@@ -397,7 +396,7 @@ fn plain<C: Element>(conv: &Conv, x: &[C], kernel: &[C], out: &Target<C>, par: P
             let (input, weights, first) = conv.group(group);
             for feature in 0..features {
                 let start = first + item * conv.out.0 + feature * conv.out.1 + range.start;
-                // SAFETY: the tile's places of one channel belong to this task and are inside the result.
+                // SAFETY: the tile's places of one channel belong to this task and are in bounds of the result.
                 let sums = unsafe { out.part(start, range.len()) };
                 sums.iter_mut().for_each(|sum| {
                     sum.write(C::ZERO);
@@ -427,12 +426,12 @@ fn complex<C: Gemm>(conv: &Conv, x: View<'_>, kernel: View<'_>, out: &mut ViewMu
         return plain(conv, x, kernel, &out, par);
     }
     let height = rows.clamp(1, DEPTH);
-    // Enough pieces for the threads, as long as each is worth its while.
+    // Enough pieces for all threads, but none too small.
     let wide = places.div_ceil(64).next_multiple_of(64).max((1 << 18) / (rows * features));
     let width = (COLUMNS / height).next_multiple_of(8).min(wide.max(64)).min(places);
     let tiles = places.div_ceil(width);
     let tasks = batch * groups * tiles;
-    // A thread takes several, so that it takes memory for columns once.
+    // A thread takes several tasks, so that it allocates memory for columns once.
     par.for_chunks(tasks, tasks.div_ceil(PIECES), |chunk| {
         let (mut held, mut space): (Vec<C>, Vec<MaybeUninit<C>>) = (Vec::new(), Vec::new());
         for task in chunk {
@@ -454,15 +453,15 @@ fn complex<C: Gemm>(conv: &Conv, x: View<'_>, kernel: View<'_>, out: &mut ViewMu
                     columns: (&held[..], range.len()),
                     adds: from > 0,
                 };
-                // SAFETY: the tile's places of the group's channels belong to this task and are inside the
-                // result; they were written before they are added to.
+                // SAFETY: the tile's places of the group's channels belong to this task and are in bounds of the
+                // result; they are written before they are added to.
                 unsafe { C::multiply(&product, out.at(start), conv.out.1, &mut space) };
             }
         }
     });
 }
 
-/// Where results are written.
+/// The result, shared by threads.
 pub(super) struct Target<C>(*mut MaybeUninit<C>);
 
 // SAFETY: threads write disjoint parts behind the pointer, which the result's exclusive borrow outlives.
@@ -470,14 +469,14 @@ unsafe impl<C: Element> Sync for Target<C> {}
 
 impl<C> Target<C> {
     /// # Safety
-    /// The position is inside the result.
+    /// The position is in bounds of the result.
     pub(super) unsafe fn at(&self, position: usize) -> *mut C {
         // SAFETY: the caller's promise.
         unsafe { self.0.add(position) }.cast()
     }
 
     /// # Safety
-    /// The range is inside the result, and nobody else uses it.
+    /// The range is in bounds of the result, and no other code uses it.
     #[expect(clippy::mut_from_ref, reason = "the caller keeps parts disjoint")]
     unsafe fn part(&self, start: usize, len: usize) -> &mut [MaybeUninit<C>] {
         // SAFETY: the caller's promise.
@@ -485,23 +484,23 @@ impl<C> Target<C> {
     }
 }
 
-/// Weights times columns: both with their rows a distance apart.
+/// Weights times columns, each with its row stride.
 struct Product<'a, C> {
-    /// Rows of the weights, what is summed over, columns.
+    /// Rows of the weights, their columns, columns of the product.
     sizes: [usize; 3],
     weights: (&'a [C], usize),
     columns: (&'a [C], usize),
-    /// Whether the product adds to what is there.
+    /// Whether the product is added to the result.
     adds: bool,
 }
 
-/// Elements whose columns are laid out before they are multiplied.
+/// Element types whose columns are materialized before they are multiplied.
 trait Gemm: Element {
-    /// Writes a product; `space` keeps the memory that this takes.
+    /// Writes a product; `space` is scratch memory.
     ///
     /// # Safety
-    /// Its rows, from `out` on and a stride apart, are writable, and nobody else uses them. They are
-    /// initialised if the product adds to them.
+    /// Its rows, from `out` on and a stride apart, are writable, and no other code uses them. They are initialised if
+    /// the product is added to them.
     unsafe fn multiply(
         product: &Product<'_, Self>,
         out: *mut Self,

@@ -1,7 +1,7 @@
-//! Convolutions of a dilated input, which gradients of strided ones are. Places that are a multiple of the dilation
-//! apart have the same elements of the kernel over elements of the input, and zeros under the others: each such set
-//! of places is a convolution without zeros, of a part of the kernel (Shi et al., "Is the deconvolution layer the
-//! same as a convolutional layer?", 2016).
+//! Convolutions of a dilated input, which occur in gradients of strided ones. At places whose distance is a multiple of
+//! the period, the same kernel elements are over input elements, and the others are over zeros. Each such phase is a
+//! convolution without zeros, with a part of the kernel (Shi et al., "Is the deconvolution layer the same as a
+//! convolutional layer?", 2016).
 
 use std::mem::MaybeUninit;
 
@@ -11,27 +11,27 @@ use super::conv::{Conv, Spatial, Target};
 use crate::kernels::Element;
 use crate::par::Par;
 
-/// Sets of places, at most; with more of them each is too small.
+/// The most phases; with more of them each is too small.
 const MOST: usize = 64;
 
-/// Elements that one thread writes at a time.
+/// Elements that are written in a chunk.
 const GRAIN: usize = 1 << 14;
 
-/// Some places on an axis, and the elements of the kernel that lie over elements of the input there.
+/// Some places on an axis, and the kernel elements that are over input elements there.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     axis: Spatial,
-    /// The first place, and how far the others are apart.
+    /// The first place, and the distance of the others.
     place: (usize, usize),
-    /// The first element of the kernel, and how far the others are apart.
+    /// The first kernel element, and the distance of the others.
     tap: (usize, usize),
 }
 
-/// A set of places.
+/// A set of places with the same kernel elements over input elements.
 #[derive(Clone, Debug)]
 pub(super) struct Phase {
     parts: SmallVec<[Part; 3]>,
-    /// Its convolution, of a kernel and into a result of its own, both in order.
+    /// Its convolution, with its own kernel and result, both in order.
     pub(super) conv: Conv,
 }
 
@@ -40,7 +40,7 @@ fn gcd(a: usize, b: usize) -> usize {
 }
 
 impl Spatial {
-    /// How far places are apart that have the same elements of the kernel over elements of the input.
+    /// The distance of places with the same kernel elements over input elements.
     fn period(&self) -> usize {
         self.input_dilation / gcd(self.stride, self.input_dilation)
     }
@@ -66,7 +66,7 @@ impl Spatial {
 }
 
 impl Conv {
-    /// The sets of places of a dilated input; none where it is not dilated, or so far that they are too many.
+    /// The phases of a dilated input; none if it is not dilated, or if they are too many.
     pub(super) fn phases(&self) -> Vec<Phase> {
         let counts: SmallVec<[usize; 3]> =
             self.spatial.iter().map(|axis| axis.period().min(axis.out)).collect();
@@ -88,7 +88,7 @@ impl Conv {
 }
 
 impl Phase {
-    /// Writes the elements of a kernel that lie over elements of the input.
+    /// Writes the kernel elements that are over input elements.
     pub(super) fn kernel<C: Element>(&self, whole: &Conv, kernel: &[C], to: &mut [MaybeUninit<C>]) {
         let (taps, features) = (self.conv.taps(), self.conv.all_features());
         for feature in 0..features {
@@ -108,7 +108,7 @@ impl Phase {
         }
     }
 
-    /// Writes the places, the sums of which `from` has, into the whole result; zeros where the set has no sums.
+    /// Writes the sums in `from` to the phase's places in the whole result; zeros if the phase has no sums.
     pub(super) fn spread<C: Element>(&self, whole: &Conv, from: Option<&[C]>, to: &Target<C>, par: Par) {
         let places = self.conv.places();
         let features = self.conv.all_features();
@@ -128,7 +128,7 @@ impl Phase {
                 }
                 for place in 0..wide {
                     let sum = from.map_or(C::ZERO, |from| from[line * wide + place]);
-                    // SAFETY: the place is inside the result, and each belongs to one set and one line.
+                    // SAFETY: the place is in bounds of the result, and belongs to one phase and one line.
                     unsafe { to.at(first + place * last.place.1).write(sum) };
                 }
             }

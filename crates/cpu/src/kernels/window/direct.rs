@@ -1,6 +1,6 @@
-//! Convolutions whose kernel slides over the input as it lies, or over a copy of it with zeros around: what lies under
-//! an element of the kernel at neighbouring places lies side by side there, so that nothing is laid out for each of
-//! the kernel's elements. Of an axis with strides the copy has as many parts as places are apart, in turn.
+//! Direct convolutions, whose kernel slides over the input or over a zero-padded copy. The input elements under one
+//! kernel element at neighbouring places are contiguous there, so that no columns are needed. If the last axis has a
+//! stride, the copy stores each residue modulo the stride as a separate part.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -14,30 +14,30 @@ use crate::kernels::linalg::gemm::{Fused, Lines, Target};
 use crate::kernels::simd::vectorized;
 use crate::par::Par;
 
-/// The elements of a kernel in a channel, at most.
+/// The most kernel elements in a channel.
 const TAPS: usize = 64;
 
-/// Elements of items that are copied at once, if it is not one.
+/// The elements of items that are copied at once, if more than one item is.
 const ITEMS: usize = 1 << 20;
 
-/// Elements of an item that is copied, at most.
+/// The most elements of an item that is copied.
 const LARGEST: usize = 1 << 22;
 
 /// Elements behind the copies: tiles read beyond the last place.
 const BEHIND: usize = 32;
 
-/// Elements that one thread copies at a time.
+/// Elements that are copied in a chunk.
 const GRAIN: usize = 1 << 14;
 
-/// How a convolution slides.
+/// The plan of a direct convolution.
 pub(super) struct Direct<'c> {
     conv: &'c Conv,
-    /// Whether the input is copied: rows of the leading axes, and of the last one so many parts.
+    /// If the input is copied: the rows of the leading axes, and the number of parts of the last one.
     copied: Option<(SmallVec<[usize; 3]>, usize)>,
-    /// From one row of each leading axis to the next, and how long a part of the last axis is.
+    /// The row stride of each leading axis, and the length of a part of the last axis.
     steps: SmallVec<[usize; 3]>,
     line: usize,
-    /// From one item, and from one channel, to the next.
+    /// The strides of items and of channels.
     item: usize,
     channel: usize,
     /// Items that are copied at once.
@@ -45,7 +45,7 @@ pub(super) struct Direct<'c> {
 }
 
 impl Spatial {
-    /// The elements, with those around them, that the kernel lies over.
+    /// The number of input elements, padding included, under the kernel at all places.
     fn reach(&self) -> usize {
         let places = (self.out - 1).saturating_mul(self.stride);
         places.saturating_add((self.kernel - 1).saturating_mul(self.kernel_dilation)).saturating_add(1)
@@ -53,7 +53,7 @@ impl Spatial {
 }
 
 impl Direct<'_> {
-    /// How a convolution slides, where that is worth it with vectors of so many elements.
+    /// The plan, if it pays with vectors of `lanes` elements.
     pub(super) fn of(conv: &Conv, lanes: usize) -> Option<Direct<'_>> {
         let (last, leading) = conv.spatial.split_last()?;
         let taps = conv.taps();
@@ -99,12 +99,12 @@ impl Direct<'_> {
         if self.copied.is_some() { self.items * self.item + BEHIND } else { 0 }
     }
 
-    /// The elements that [`run`](Direct::run) needs.
+    /// The number of scratch elements of [`run`](Direct::run).
     pub(super) fn scratch<C: Fused>(&self) -> usize {
         self.room() + Lines::<C>::scratch(self.conv.features, self.conv.rows())
     }
 
-    /// How far behind a line's start the elements of the kernel begin in a channel.
+    /// The offsets of the kernel's elements from a line's start, in a channel.
     fn taps(&self) -> SmallVec<[usize; 16]> {
         let (last, leading) = self.conv.spatial.split_last().expect("there is a spatial axis");
         (0..self.conv.taps())
@@ -124,10 +124,10 @@ impl Direct<'_> {
             .collect()
     }
 
-    /// Writes the convolution of a group, whose elements the slices begin with.
+    /// Writes the convolution of a group, at whose first elements the slices begin.
     ///
     /// # Safety
-    /// The result has room for it where the convolution says, and nobody else uses that.
+    /// The result has room for it at the convolution's strides, and no other code uses that memory.
     pub(super) unsafe fn run<C: Fused>(
         &self,
         input: &[C],
@@ -155,7 +155,7 @@ impl Direct<'_> {
             let elements = match &self.copied {
                 Some((rows, phases)) => {
                     self.copy(input, items.clone(), (rows, *phases), copies, par);
-                    // SAFETY: as many items were written, and what is behind them.
+                    // SAFETY: these items were written, and so was the space behind them.
                     unsafe { copies[..items.len() * self.item + BEHIND].assume_init_ref() }
                 }
                 None => &input[first * self.item..],
@@ -168,7 +168,7 @@ impl Direct<'_> {
                 width: last.out,
                 starts: &starts,
             };
-            // SAFETY: the caller's promise; lines of items and features are apart.
+            // SAFETY: the caller's promise; lines of items and features are disjoint.
             unsafe {
                 let out = out.from(first * conv.out.0);
                 sliding.multiply(conv.features, weights, out, space, par);
@@ -176,7 +176,7 @@ impl Direct<'_> {
         }
     }
 
-    /// Copies some items, with zeros around them.
+    /// Copies items with zero padding.
     fn copy<C: Fused>(
         &self,
         input: &[C],
@@ -213,7 +213,7 @@ impl Direct<'_> {
                     rest /= rows;
                 }
                 let from = row.map_or(&[][..], |row| &input[row..][..last.size]);
-                // SAFETY: the row is inside, and each is one chunk's.
+                // SAFETY: the row is in bounds, and belongs to one chunk.
                 let to = unsafe { std::slice::from_raw_parts_mut(to.at(index * long), long) };
                 copy_row(from, last.low, last.stride, self.line, to);
             }
@@ -222,7 +222,7 @@ impl Direct<'_> {
 }
 
 vectorized! {
-    /// Writes a row with zeros around it, in parts of so many elements: the first, and others so many further on.
+    /// Writes a zero-padded row in parts of `part` elements, one for each residue modulo the stride.
     fn copy_row[C: Fused] of [C] (
         from: &[C],
         low: i64,
@@ -231,7 +231,7 @@ vectorized! {
         to: &mut [MaybeUninit<C>],
     ) {
         for (phase, to) in to.chunks_exact_mut(part).enumerate() {
-            // Where the part's first element lies, or would.
+            // The position of the part's first element, which may be out of bounds.
             let start = phase as i64 - low;
             let bound = |at: i64| ceil_div(at - start, stride as i64).clamp(0, part as i64) as usize;
             let (first, stop) = (bound(0), bound(from.len() as i64));

@@ -1,10 +1,10 @@
-//! Folds of windows, one axis after the other: a window's fold is the fold along one axis of its folds along
-//! the others.
+//! Reductions of windows, one axis after the other: a window's reduction is the reduction along one axis of the
+//! reductions along the others.
 //!
-//! Short windows are folded element by element, side by side. Long ones climb a ladder: from the folds of runs
-//! of 1, 2, 4, ... elements at every position, each made of two of the last, the runs that the window's length
-//! has in binary are joined (the doubling of Hillis and Steele, "Data parallel algorithms", 1986). Nothing is
-//! ever taken out of a sum again, so that float sums are as good as those of a tree.
+//! Short windows are reduced element by element, for many places together. Long ones use recursive doubling (Hillis and
+//! Steele, "Data parallel algorithms", 1986): the reductions of runs of 1, 2, 4, ... elements at every position are
+//! each made of two of the previous level, and the runs for the binary digits of the window's length are joined.
+//! Nothing is ever subtracted from a sum, so that float sums are as accurate as those of a tree.
 
 use std::mem::MaybeUninit;
 
@@ -17,13 +17,13 @@ use crate::kernels::{CastFrom, Element, Real, TILE, with_compute, with_real};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// Elements that one thread folds at a time.
+/// Elements that are reduced in a chunk.
 const CHUNK: usize = 32 * TILE;
 
-/// From this length on, a window climbs the ladder.
+/// The least length of a window for recursive doubling.
 const LONG: usize = 48;
 
-/// A fold along one axis, from `[outer][size][inner]` to `[outer][count][inner]`.
+/// A reduction along one axis, from `[outer][size][inner]` to `[outer][count][inner]`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pass {
     outer: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Pass {
 }
 
 impl Pass {
-    /// The passes that make a window's folds of a tensor of these sizes, with the sizes that each gives; what
+    /// The passes that reduce the windows of a tensor of these sizes, with the sizes of their results. The pass that
     /// shrinks the tensor most comes first.
     pub(crate) fn plan(sizes: &[usize], window: &Window, places: &[usize]) -> SmallVec<[(Pass, Shape); 4]> {
         let mut axes: SmallVec<[usize; 4]> = (0..sizes.len())
@@ -66,7 +66,7 @@ impl Pass {
         passes
     }
 
-    /// The elements between the first and the last that a window reads, padding counted.
+    /// The number of elements between the first and the last that a window reads, padding included.
     fn padded(&self) -> usize {
         (self.count - 1) * self.stride + (self.window - 1) * self.dilation + 1
     }
@@ -76,19 +76,19 @@ impl Pass {
         self.low > 0 || self.padded() as i64 > self.size as i64 + self.low
     }
 
-    /// Whether the ladder is worth its memory.
+    /// Whether recursive doubling is worth its memory.
     fn is_long(&self) -> bool {
         self.window >= LONG && self.count > 1 && self.padded() <= 4 * self.size + self.window
     }
 }
 
-/// What [`fold`] keeps meanwhile: two rungs of the ladder, possibly none.
+/// The scratch memory of [`fold`]: two levels of recursive doubling, possibly none.
 pub(crate) fn ladder_scratch(pass: &Pass, dtype: DType) -> TensorType {
     let count = if pass.is_long() { 2 * pass.outer * pass.padded() * pass.inner } else { 0 };
     TensorType { dtype, shape: Shape::new(&[count]) }
 }
 
-/// Folds along one axis. Operand and result have the dtype in which elements of `dtype` are computed.
+/// Reduces along one axis. Operand and result have the dtype in which elements of `dtype` are computed.
 pub(crate) fn fold(
     op: WindowOp,
     dtype: DType,
@@ -114,7 +114,7 @@ pub(crate) fn fold(
     }
 }
 
-/// An end of a dtype's range.
+/// A bound of a dtype's range.
 fn bound<C: Element + CastFrom<f64> + CastFrom<i64> + CastFrom<u64>>(number: defn_core::Number) -> C {
     match number {
         defn_core::Number::Bool(value) => C::cast_from(u64::from(value)),
@@ -136,11 +136,11 @@ fn run<C: Element>(
     par: Par,
     (start, join): (C, impl Fn(C, C) -> C + Copy + Sync),
 ) {
-    // An empty axis behind this one leaves nothing to fold.
+    // An empty axis behind this one leaves nothing to reduce.
     if pass.inner == 0 {
         return;
     }
-    // On the ladder what changes nothing stands for padding. Times a complex infinity it is no such thing.
+    // Recursive doubling pads with the neutral element. For products with a complex infinity it is not neutral.
     if pass.is_long() && !(op == WindowOp::WindowProduct && dtype.is_complex() && pass.is_padded()) {
         ladder(pass, x.slice(), out, scratch, par, start, join);
     } else {
@@ -148,7 +148,7 @@ fn run<C: Element>(
     }
 }
 
-/// Element by element of the window, for runs of places side by side.
+/// Reduces element by element of the window, for runs of contiguous places.
 fn direct<C: Element>(
     pass: &Pass,
     x: &[C],
@@ -165,7 +165,7 @@ fn direct<C: Element>(
         while row < rows.end {
             let (line, first) = (row / count, row % count);
             let last = count.min(first + (rows.end - row));
-            // SAFETY: chunks are disjoint and inside the result, which the caller borrows mutably.
+            // SAFETY: chunks are disjoint and in bounds of the result, which the caller borrows mutably.
             let target = unsafe { out.part::<C>(row * inner, (last - first) * inner) };
             target.iter_mut().for_each(|out| {
                 out.write(start);
@@ -174,10 +174,11 @@ fn direct<C: Element>(
             let target = unsafe { target.assume_init_mut() };
             let line = &x[line * size * inner..][..size * inner];
             let (step, apart) = (stride as i64, dilation as i64);
-            // Elements of the window that lie in the tensor at one of these places at least.
+            // Elements of the window that are inside the tensor for at least one of these places.
             let from = ceil_div(low - (last as i64 - 1) * step, apart).max(0);
             let to = ((size as i64 - 1 + low - first as i64 * step).div_euclid(apart) + 1).min(window as i64);
-            // Places from here on have begun: what comes first is copied, as it is where elements are folded.
+            // Places from `begun` on have a value: their first element is copied instead of joined, as in other
+            // reductions.
             let mut begun = last;
             for element in from..to {
                 let shift = element * apart - low;
@@ -226,7 +227,7 @@ fn join_all<C: Element>(out: &mut [C], x: &[C], join: impl Fn(C, C) -> C) {
     }
 }
 
-/// Folds of runs whose lengths double.
+/// Recursive doubling.
 fn ladder<C: Element>(
     pass: &Pass,
     x: &[C],
@@ -241,10 +242,10 @@ fn ladder<C: Element>(
     let line = length * inner;
     let out = &*out;
     let scratch = &*scratch;
-    // SAFETY: the caller lends the scratch for this call, and both halves of it are apart.
+    // SAFETY: the caller lends the scratch for this call, and its halves are disjoint.
     let (mut rung, mut next) =
         unsafe { (scratch.part::<C>(0, outer * line), scratch.part::<C>(outer * line, outer * line)) };
-    // The first rung: the elements, with what changes nothing around them.
+    // The first level: the elements, padded with the neutral element.
     fill(rung, par, |at, piece| {
         for (at, out) in (at..).zip(piece) {
             let position = (at % line / inner) as i64 - low;
@@ -258,7 +259,7 @@ fn ladder<C: Element>(
     });
     let (mut run, mut done) = (1, 0);
     loop {
-        // SAFETY: every rung is written whole.
+        // SAFETY: each level is written completely.
         let current: &[C] = unsafe { rung.assume_init_ref() };
         if window & run != 0 {
             let first = done == 0;
@@ -266,10 +267,10 @@ fn ladder<C: Element>(
             par.for_chunks(outer * count, (CHUNK / inner).max(1), |rows| {
                 for row in rows {
                     let read = row / count * line + (row % count * stride + skip) * inner;
-                    // SAFETY: chunks are disjoint and inside the result, which the caller borrows mutably.
+                    // SAFETY: chunks are disjoint and in bounds of the result, which the caller borrows mutably.
                     let target = unsafe { out.part::<C>(row * inner, inner) };
                     for (out, &x) in target.iter_mut().zip(&current[read..]) {
-                        // SAFETY: the first run that is joined has written every place.
+                        // SAFETY: the first joined run has written every place.
                         out.write(if first { x } else { join(unsafe { out.assume_init_read() }, x) });
                     }
                 }
@@ -285,7 +286,7 @@ fn ladder<C: Element>(
             let mut at = at;
             let mut piece = piece;
             while at < end {
-                // What reaches beyond its line is read by no window.
+                // No window reads the runs that reach beyond their line.
                 let within = at % line;
                 let stop = end.min(at - within + line);
                 let both = stop.min(at - within + line.saturating_sub(reach)).max(at) - at;
@@ -306,7 +307,7 @@ fn ladder<C: Element>(
     }
 }
 
-/// Writes all of a slice, chunk by chunk.
+/// Writes a whole slice, chunk by chunk.
 fn fill<C: Element>(
     target: &mut [MaybeUninit<C>],
     par: Par,
@@ -320,7 +321,7 @@ fn fill<C: Element>(
     });
 }
 
-/// Where a slice begins.
+/// The first element of a slice.
 struct Start<C>(*mut MaybeUninit<C>);
 
 // SAFETY: threads take disjoint parts of the slice, whose exclusive borrow outlives them.
@@ -328,7 +329,7 @@ unsafe impl<C: Element> Sync for Start<C> {}
 
 impl<C> Start<C> {
     /// # Safety
-    /// The position is inside the slice.
+    /// The position is in bounds of the slice.
     unsafe fn at(&self, position: usize) -> *mut MaybeUninit<C> {
         // SAFETY: the caller's promise.
         unsafe { self.0.add(position) }
@@ -342,7 +343,7 @@ mod tests {
     use super::*;
     use crate::kernels::testing::{Array, noise};
 
-    /// The folds of `[outer][size][inner]` integers, by the definition.
+    /// The reductions of `[outer][size][inner]` integers, by the definition.
     fn slow(x: &[i64], pass: &Pass, op: WindowOp) -> Vec<i64> {
         let &Pass { outer, size, inner, count, window, stride, dilation, low } = pass;
         let mut out = Vec::new();

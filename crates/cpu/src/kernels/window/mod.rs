@@ -1,4 +1,4 @@
-//! Windows that slide over a tensor: folds of each place, choices, and convolutions.
+//! Windows that slide over a tensor: reductions at each place, positions of extremes, and convolutions.
 
 mod choose;
 mod columns;
@@ -14,8 +14,8 @@ pub(crate) use choose::{add_chosen, are_apart, choose, scatter_apart};
 pub(crate) use conv::{Conv, Lie, conv, conv_scratch};
 pub(crate) use fold::{Pass, fold, ladder_scratch};
 
-/// Strides and dilations beyond this are as good as this: no axis is as long, and products with a position that
-/// exists do not overflow.
+/// The bound for strides and dilations. Larger ones are equivalent, as no axis is as long, and products with a valid
+/// position do not overflow.
 const FAR: usize = 1 << 50;
 
 /// The least integer that is not below `a / b`.

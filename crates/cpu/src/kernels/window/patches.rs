@@ -1,6 +1,5 @@
-//! What lies under a kernel at each of its places, as a matrix that is nowhere in memory: products lay parts of it
-//! out where they need them, which is the implicit product of Chetlur et al., "cuDNN: efficient primitives for deep
-//! learning" (2014).
+//! The input elements under a kernel at each of its places, as an implicit matrix: products pack parts of it where they
+//! need them (implicit GEMM: Chetlur et al., "cuDNN: efficient primitives for deep learning", 2014).
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -12,23 +11,23 @@ use super::conv::{Conv, Spatial};
 use crate::kernels::linalg::gemm::{self, Fused, Kernels, Matrix, Operand};
 use crate::kernels::simd::vectorized;
 
-/// Elements that are copied at once. What is too much is overwritten by what follows.
+/// Elements that are copied at once. The next copy overwrites those beyond the count.
 const RUN: usize = 16;
 
-/// Elements of a panel's row, at most.
+/// The most elements of a panel's row.
 const WIDTH: usize = 32;
 
-/// Pieces of rows that are kept for all channels.
+/// The most pieces of rows that are stored for use in all channels.
 const PIECES: usize = 384;
 
-/// Elements of a column that are read before they are turned into a panel.
+/// Elements of a column that are read before they are transposed into a panel.
 const STAGE: usize = 64;
 
-/// The kernel's elements from which on columns are read rather than rows, where a row of places is shorter.
+/// The number of kernel elements from which on columns are read instead of rows, if a row of places is shorter.
 const LONG: usize = 8;
 
-/// The matrix: its columns are the places of all items of a batch, its rows the elements of the kernel in all
-/// channels of a group.
+/// The matrix: its columns are the places of all items of a batch, its rows the kernel elements in all channels of a
+/// group.
 #[derive(Clone, Copy)]
 pub(super) struct Patches<'a, C> {
     pub(super) conv: &'a Conv,
@@ -36,34 +35,34 @@ pub(super) struct Patches<'a, C> {
     pub(super) input: &'a [C],
 }
 
-/// Some places of a row of places.
+/// Contiguous places of a row of places.
 #[derive(Clone, Copy, Default)]
 struct Line {
-    /// The first of them in the panel, and how many there are.
+    /// The first of them in the panel, and their number.
     at: u32,
     count: u32,
-    /// Where the item begins.
+    /// The offset of the item.
     item: usize,
-    /// Where the kernel begins over the last axis.
+    /// The start of the kernel on the last axis.
     start: i64,
 }
 
-/// Some elements of a row of a panel: zeros, or what lies in a channel from a place on.
+/// Contiguous elements of a row of a panel: zeros, or input elements of a channel.
 #[derive(Clone, Copy, Default)]
 struct Piece {
     at: u32,
     count: u32,
-    /// [`ZEROS`], or the place.
+    /// [`ZEROS`], or the position of the first element.
     from: usize,
 }
 
-/// Stands for zeros among places.
+/// The position of zeros.
 const ZEROS: usize = usize::MAX;
 
-/// Where the kernel begins over the leading axes.
+/// The start of the kernel on the leading axes.
 type Corners = SmallVec<[i64; 2 * WIDTH]>;
 
-/// The elements of `input` under a kernel's element that lies so far after the start of the axis, if there are any.
+/// The position in `input` of the kernel element at distance `start` from the start of the axis, if it is inside.
 #[inline(always)]
 fn position(axis: &Spatial, start: i64) -> Option<usize> {
     let at = usize::try_from(start).ok()?;
@@ -73,7 +72,7 @@ fn position(axis: &Spatial, start: i64) -> Option<usize> {
     (at % axis.input_dilation == 0 && at / axis.input_dilation < axis.size).then(|| at / axis.input_dilation)
 }
 
-/// Copies some elements; more of them where both sides have more, which is faster.
+/// Copies `count` elements, or more if both sides have more, which is faster.
 #[inline(always)]
 fn copy<C: Copy>(from: &[C], to: &mut [MaybeUninit<C>], count: usize) {
     if let (Some(from), Some(to)) = (from.first_chunk::<WIDTH>(), to.first_chunk_mut::<WIDTH>())
@@ -96,7 +95,7 @@ fn copy<C: Copy>(from: &[C], to: &mut [MaybeUninit<C>], count: usize) {
     }
 }
 
-/// Writes zeros, some more where there is room.
+/// Writes `count` zeros, or more if there is room.
 #[inline(always)]
 fn clear<C: Fused>(to: &mut [MaybeUninit<C>], count: usize) {
     let mut done = 0;
@@ -110,7 +109,7 @@ fn clear<C: Fused>(to: &mut [MaybeUninit<C>], count: usize) {
 }
 
 impl<C: Fused> Patches<'_, C> {
-    /// The places of a panel, in runs along the last axis, and the corners of each.
+    /// The places of a panel in runs along the last axis, and the corner of each.
     #[inline(always)]
     fn lines(&self, columns: Range<usize>, corners: &mut Corners) -> ([Line; WIDTH], usize) {
         let conv = self.conv;
@@ -140,9 +139,9 @@ impl<C: Fused> Patches<'_, C> {
         (lines, count)
     }
 
-    /// What one of the kernel's elements makes of each line; stops where there is no room.
+    /// The pieces of each line for one kernel element; stops when there is no room.
     ///
-    /// Returns how many pieces there are, or nothing where they are too many.
+    /// Returns the number of pieces, or None if they are too many.
     #[inline(always)]
     fn pieces(
         &self,
@@ -210,7 +209,7 @@ impl<C: Fused> Patches<'_, C> {
         Some(count)
     }
 
-    /// Writes a row of a panel, and perhaps some of the next.
+    /// Writes a row of a panel; it may overwrite the beginning of the next.
     #[inline(always)]
     fn row(&self, pieces: &[Piece], channel: usize, to: &mut [MaybeUninit<C>]) {
         let step = self.conv.spatial.last().map_or(1, |last| last.stride);
@@ -231,7 +230,7 @@ impl<C: Fused> Patches<'_, C> {
         }
     }
 
-    /// A panel row by row.
+    /// Packs a panel row by row.
     #[inline(always)]
     fn by_rows(&self, columns: Range<usize>, along: Range<usize>, width: usize, to: &mut [MaybeUninit<C>]) {
         let taps = self.conv.taps();
@@ -239,7 +238,7 @@ impl<C: Fused> Patches<'_, C> {
         let (lines, count) = self.lines(columns, &mut corners);
         let lines = &lines[..count];
         let mut pieces = [Piece::default(); PIECES];
-        // Where the pieces of each of the kernel's elements begin, if there is room for all.
+        // The ranges of the pieces of each kernel element, if there is room for all.
         let mut ends: SmallVec<[u16; 64]> = SmallVec::new();
         if along.len() > taps && taps < ends.inline_size() {
             let mut used = 0;
@@ -270,7 +269,7 @@ impl<C: Fused> Patches<'_, C> {
         }
     }
 
-    /// A panel column by column: runs along the kernel's last axis are read, and turned.
+    /// Packs a panel column by column: runs along the kernel's last axis are read and transposed.
     #[inline(always)]
     fn by_columns(
         &self,
@@ -283,7 +282,7 @@ impl<C: Fused> Patches<'_, C> {
         let conv = self.conv;
         let (last, leading) = conv.spatial.split_last().expect("there is a spatial axis");
         let (places, taps) = (conv.places(), conv.taps());
-        // Where the kernel begins at each column.
+        // The start of the kernel for each column.
         let mut corners = Corners::new();
         let (lines, count) = self.lines(columns.clone(), &mut corners);
         let mut held = [C::NOTHING; STAGE * WIDTH];
@@ -292,7 +291,7 @@ impl<C: Fused> Patches<'_, C> {
         for (stage, to) in to.chunks_mut(STAGE * width).enumerate() {
             let depth = to.len() / width;
             let first = along.start + stage * STAGE;
-            // Runs of the kernel's elements: where they begin in the stage, their first, and the channel.
+            // Runs of kernel elements: their position in the stage, their first element, and the channel.
             let mut runs = [(0usize, 0usize, 0usize); STAGE];
             let (mut many, mut at) = (0, 0);
             offsets.clear();
@@ -337,7 +336,7 @@ impl<C: Fused> Patches<'_, C> {
         }
     }
 
-    /// What lies under neighbours of the kernel's last axis, the first of which lies at `start`.
+    /// Reads the input elements under neighbours on the kernel's last axis; the first is at `start`.
     #[inline(always)]
     fn run(&self, axis: &Spatial, row: usize, start: i64, column: &mut [C]) {
         let apart = axis.kernel_dilation;
@@ -365,7 +364,7 @@ impl<C: Fused> Patches<'_, C> {
         if apart == 1 {
             to.copy_from_slice(&from[..to.len()]);
         } else if apart == 2 {
-            // In pairs, which vectors take apart.
+            // In pairs, which the compiler turns into vector shuffles.
             let (pairs, rest) = from.as_chunks::<2>();
             to.iter_mut().zip(pairs).for_each(|(to, &[x, _])| *to = x);
             if let (Some(to), Some(&x)) = (to.get_mut(pairs.len()), rest.first()) {
@@ -380,7 +379,7 @@ impl<C: Fused> Patches<'_, C> {
 }
 
 vectorized! {
-    /// A panel row by row.
+    /// Packs a panel row by row.
     fn pack_rows[C: Fused] of [C] (
         patches: &Patches<'_, C>,
         columns: Range<usize>,
@@ -393,7 +392,7 @@ vectorized! {
 }
 
 vectorized! {
-    /// A panel column by column.
+    /// Packs a panel column by column.
     fn pack_columns[C: Fused] of [C] (
         patches: &Patches<'_, C>,
         kernels: &Kernels<C>,
@@ -467,7 +466,7 @@ impl<C: Fused> Operand<C> for Weights<'_, C> {
 
     fn lying(&self) -> Option<Matrix<'_, C>> {
         let (feature, channel) = self.conv.kernel;
-        // One channel, or channels that follow one another, are as one.
+        // One channel, or contiguous channels, count as one.
         let (taps, depth) = (self.conv.taps(), self.conv.depth);
         let along = if taps == 1 { channel } else { 1 };
         let plain = depth == 1 || taps == 1 || channel == taps;

@@ -1,4 +1,4 @@
-//! Convolutions beside their definition.
+//! Convolutions compared with their definition.
 
 use defn_core::op::ConvOp;
 use defn_core::{Axis, DType, Shape, TensorType};
@@ -36,7 +36,7 @@ impl Case {
             kernel_permutation: SmallVec::new(),
             output_permutation: SmallVec::new(),
         };
-        // A kernel that is longer than its places are many is laid out the other way round.
+        // A kernel that is longer than its number of places is packed by columns.
         let long = rank < 3 && below(3) == 0;
         for _ in 0..rank {
             let taps = if long { 6 + below(20) } else { 1 + below(4) };
