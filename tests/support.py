@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 
@@ -46,6 +47,15 @@ def assert_alike(compiled: dn.Tensor, eager: dn.Tensor, scale: float = 0.0) -> N
 
 # The backend that tests compare with others: the default one, unless the tests run with another.
 HERE = dn.tensor(0).backend
+
+
+def in_turn(
+    function: Callable[..., Any], arguments: Sequence[Sequence[Any]], backend: object = HERE
+) -> list[Any]:
+    """The results for each list of arguments; XLA compiles one program for all of them."""
+    if on_xla() and backend == HERE:
+        return dn.jit(lambda: [function(*row) for row in arguments])()
+    return [function(*row) for row in arguments]
 
 
 class Log:

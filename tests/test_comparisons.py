@@ -11,7 +11,7 @@ import pytest
 
 import defn as dn
 from cases.dtypes import ALL, NUMPY, REAL, is_complex, is_whole, limits, narrow, widen
-from support import HERE, on_xla
+from support import HERE, in_turn, on_xla
 
 EQUALITIES: dict[str, Callable[[Any, Any], bool]] = {
     "equal": operator.eq,
@@ -80,16 +80,17 @@ def numbers(array: np.ndarray, dtype: str, other: str) -> list[Any]:
 @pytest.mark.parametrize("backend", [HERE, dn.backends.NumPyBackend()], ids=["cpu", "numpy"])
 @pytest.mark.parametrize("left", ALL)
 def test_values_are_compared(left: str, backend: Any) -> None:
-    for right in ALL:
-        asked = {**EQUALITIES, **ORDERINGS} if {left, right} <= set(REAL) else EQUALITIES
-        a, b = elements(left), elements(right)
+    a, others = elements(left), {right: elements(right) for right in ALL}
+    rows = []
+    for right, b in others.items():
         x = dn.tensor(a[:, None], backend=backend)
         y = dn.tensor(b[None, :], backend=backend)
-        for name, compare in asked.items():
-            got = getattr(dn, name)(x, y)
-            want = [
-                [compare(p, q) for q in numbers(b, right, left)] for p in numbers(a, left, right)
-            ]
-            wrong = got.to_numpy().astype(bool) != np.array(want)
-            pairs = [(a[i], b[j]) for i, j in np.argwhere(wrong)]
-            assert (str(got.dtype), pairs) == ("bool", []), (name, left, right)
+        asked = {**EQUALITIES, **ORDERINGS} if {left, right} <= set(REAL) else EQUALITIES
+        rows += [(name, right, x, y) for name in asked]
+    results = in_turn(lambda name, _, x, y: getattr(dn, name)(x, y), rows, backend)
+    for (name, right, _, _), got in zip(rows, results, strict=True):
+        b, compare = others[right], {**EQUALITIES, **ORDERINGS}[name]
+        want = [[compare(p, q) for q in numbers(b, right, left)] for p in numbers(a, left, right)]
+        wrong = got.to_numpy().astype(bool) != np.array(want)
+        pairs = [(a[i], b[j]) for i, j in np.argwhere(wrong)]
+        assert (str(got.dtype), pairs) == ("bool", []), (name, left, right)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 
 import numpy as np
@@ -28,7 +29,7 @@ from cases.dtypes import (
     to_number,
     widen,
 )
-from support import HERE, XLA_ULPS, on_xla
+from support import HERE, XLA_ULPS, in_turn, on_xla
 
 CASES = all_cases()
 ORACLE = dn.backends.NumPyBackend()
@@ -63,34 +64,54 @@ def assert_equal_bits(left: dn.Tensor, right: dn.Tensor) -> None:
     assert left.to_numpy().tobytes() == right.to_numpy().tobytes()
 
 
+@functools.cache
+def compiled_rows(case: Case) -> list[dn.Tensor]:
+    """A row's results in all its dtypes. XLA compiles one program for all of them."""
+    if case.creates:
+        return in_turn(case.run, [(dtype,) for dtype in case.dtypes])
+    return in_turn(case.run, [tensors(case, case.arrays(dtype)) for dtype in case.dtypes])
+
+
+def compiled(case: Case, dtype: str) -> dn.Tensor:
+    if on_xla():
+        return compiled_rows(case)[case.dtypes.index(dtype)]
+    if case.creates:
+        return dn.jit(lambda: case.run(dtype))()
+    return dn.jit(lambda *args: case.run(*args))(*tensors(case, case.arrays(dtype)))
+
+
 @pytest.mark.parametrize(("case", "dtype"), ACCEPTED, ids=identify)
 def test_matches_oracle(case: Case, dtype: str) -> None:
+    """Eager, compiled, and on NumPy's backend, each beside the row's oracle.
+
+    An eager operation on a device is a compiled program of one operation: there, one dtype of each
+    row runs eagerly, and the others in one program. NumPy's backend runs without a device.
+    """
     expected_dtype = result_dtype(case.out, dtype)
-    if case.creates:
-        got = case.run(dtype)
-        compiled = dn.jit(lambda: case.run(dtype))()
-        want = case.oracle()
-    else:
-        arrays = case.arrays(dtype)
-        got = case.run(*tensors(case, arrays))
-        compiled = dn.jit(lambda *args: case.run(*args))(*tensors(case, arrays))
-        wide = arrays if case.stored else [widen(array, dtype) for array in arrays]
-        with np.errstate(all="ignore"):
-            want = case.oracle(*wide)
-    want = narrow(want, expected_dtype)
-    assert str(got.dtype) == expected_dtype
-    array = got.to_numpy()
-    assert array.dtype == NUMPY[expected_dtype]
-    assert array.shape == got.shape == want.shape
-    ok = close(array, want, expected_dtype, tolerance(case, dtype, expected_dtype), case.scale)
-    assert ok.all(), f"got\n{array}\nwant\n{want}"
+    arrays = [] if case.creates else case.arrays(dtype)
+    wide = arrays if case.stored else [widen(array, dtype) for array in arrays]
+    with np.errstate(all="ignore"):
+        want = narrow(case.oracle(*wide), expected_dtype)
+
+    def check(got: dn.Tensor, how: str, ulps: float) -> None:
+        assert str(got.dtype) == expected_dtype, how
+        array = got.to_numpy()
+        assert array.dtype == NUMPY[expected_dtype], how
+        assert array.shape == got.shape == want.shape, how
+        ok = close(array, want, expected_dtype, ulps, case.scale)
+        assert ok.all(), f"{how}\ngot\n{array}\nwant\n{want}"
+
+    whole = compiled(case, dtype)
+    ulps = tolerance(case, dtype, expected_dtype)
+    if not on_xla() or dtype == ("f32" if "f32" in case.dtypes else case.dtypes[0]):
+        got = case.run(dtype) if case.creates else case.run(*tensors(case, arrays))
+        check(got, "eager", ulps)
+        if not on_xla():
+            assert_equal_bits(got, whole)
+        assert whole.names == got.names
     if on_xla():
-        again = compiled.to_numpy()
-        ok = close(again, want, expected_dtype, tolerance(case, dtype, expected_dtype), case.scale)
-        assert ok.all(), f"compiled\n{again}\nwant\n{want}"
-        assert (str(compiled.dtype), compiled.names) == (expected_dtype, got.names)
-    else:
-        assert_equal_bits(got, compiled)
+        check(whole, "compiled", ulps)
+        return
     if case.name in NOT_YET:
         return
     if case.creates:
@@ -99,11 +120,7 @@ def test_matches_oracle(case: Case, dtype: str) -> None:
     else:
         got = case.run(*[dn.tensor(x, backend=ORACLE) for x in arrays])
     assert got.backend == ORACLE
-    assert str(got.dtype) == expected_dtype
-    array = got.data
-    assert array.shape == want.shape
-    ok = close(array, want, expected_dtype, case.tolerance(dtype, expected_dtype), case.scale)
-    assert ok.all(), f"on NumPy's backend, got\n{array}\nwant\n{want}"
+    check(got, "on NumPy's backend", case.tolerance(dtype, expected_dtype))
 
 
 @pytest.mark.parametrize(("case", "dtype"), REFUSED, ids=identify)
@@ -151,27 +168,48 @@ def test_names_that_differ_are_refused(case: Case) -> None:
         case.run(a, b)
 
 
+def merging(x: dn.Tensor, y: dn.Tensor) -> dict[str, dn.Tensor]:
+    """What operations of two operands make of two dtypes."""
+    results = {
+        "add": dn.add(x, y),
+        "divide": dn.divide(x, y + dn.as_type(1, y.dtype)),
+        "select": dn.select(x, x, y),
+        "concatenate": dn.concatenate([x, y]),
+        "dot": dn.dot(x, y),
+        "equal": dn.equal(x, y),
+    }
+    if not is_complex(merge(str(x.dtype), str(y.dtype))):
+        results["less"] = dn.less(x, y)
+        results["complex"] = dn.complex(x, y)
+    return results
+
+
+@pytest.mark.parametrize("backend", BACKENDS, ids=str)
 @pytest.mark.parametrize("left", ALL)
-def test_merging(left: str) -> None:
+def test_merging(left: str, backend: object) -> None:
     """Operands of any two dtypes: the merged one, and values converted to it first."""
-    for right, backend in itertools.product(ALL, BACKENDS):
-        a, b = store([1, 0, 1], left), store([1, 1, 0], right)
-        x, y = dn.tensor(a, backend=backend), dn.tensor(b, backend=backend)
+    a, others = store([1, 0, 1], left), [store([1, 1, 0], right) for right in ALL]
+    x = dn.tensor(a, backend=backend)
+    pairs = [(x, dn.tensor(b, backend=backend)) for b in others]
+    for right, b, got in zip(ALL, others, in_turn(merging, pairs, backend), strict=True):
         merged = merge(left, right)
-        total = dn.add(x, y)
-        count = to_number(merged)
-        assert str(total.dtype) == merged, (left, right)
+        dtypes = {name: str(value.dtype) for name, value in got.items()}
+        expected = {
+            "add": merged,
+            "divide": to_float(merged),
+            "select": merged,
+            "concatenate": merged,
+            "dot": to_number(merged),
+            "equal": "bool",
+        }
+        assert got["equal"].to_list() == [1, 0, 0]
+        if not is_complex(merged):
+            assert got["less"].to_list() == [0, 1, 0]
+            expected |= {"less": "bool", "complex": to_complex(merged)}
+        assert dtypes == expected, (left, right)
         kind = np.int64 if is_whole(merged) else complex
         want = narrow(widen(a, left).astype(kind) + widen(b, right).astype(kind), merged)
-        assert (total.to_numpy() == want).all(), (left, right)
-        assert str(dn.divide(x, y + dn.as_type(1, right)).dtype) == to_float(merged)
-        assert str(dn.select(x, x, y).dtype) == merged
-        assert str(dn.concatenate([x, y]).dtype) == merged
-        assert str(dn.dot(x, y).dtype) == count
-        assert dn.equal(x, y).to_list() == [1, 0, 0]
-        if not is_complex(merged):
-            assert dn.less(x, y).to_list() == [0, 1, 0]
-            assert str(dn.complex(x, y).dtype) == to_complex(merged)
+        assert (got["add"].to_numpy() == want).all(), (left, right)
 
 
 @pytest.mark.parametrize("left", INTEGERS)
@@ -239,13 +277,14 @@ def test_casts(source: str) -> None:
     else:
         with np.errstate(all="ignore"):
             array = store([0.0, -0.0, 1.5, -2.75, 448.0, np.nan, np.inf, -np.inf], source)
-    for target in ALL:
-        wide_array = widen(array, source)
-        if is_complex(source) and not is_complex(target):
-            wide_array = wide_array.real
-        want = narrow(wide_array, target)
-        for backend in BACKENDS:
-            got = dn.as_type(dn.tensor(array, backend=backend), target)
+    for backend in BACKENDS:
+        x = dn.tensor(array, backend=backend)
+        results = in_turn(dn.as_type, [(x, target) for target in ALL], backend)
+        for target, got in zip(ALL, results, strict=True):
+            wide_array = widen(array, source)
+            if is_complex(source) and not is_complex(target):
+                wide_array = wide_array.real
+            want = narrow(wide_array, target)
             assert str(got.dtype) == target
             ok = close(got.to_numpy(), want, target, 0, 0.0)
             assert ok.all(), f"{source} to {target} on {backend}: got {got}, want {want}"

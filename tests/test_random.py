@@ -317,16 +317,18 @@ def test_every_dtype_and_shape_eager_and_compiled(
     name: str, arguments: tuple[float, ...], dtypes: tuple[str, ...]
 ) -> None:
     function = getattr(random, name)
+    shapes = [(), (3,), (2, 0, 3), (1, 2) * 5]
     for dtype in ALL:
         if dtype not in dtypes:
             with pytest.raises(dn.OptionError, match=f"^{name}: the dtype is {dtype}"):
                 function(key(0), *arguments, dtype=dtype)
             continue
-        for shape in [(), (3,), (2, 0, 3), (1, 2) * 5]:
+        traced = dn.jit(
+            lambda k, d=dtype: [function(k, *arguments, shape=s, dtype=d) for s in shapes]
+        )
+        for shape, (compiled, next_key) in zip(shapes, traced(key(4)), strict=True):
             value, after = function(key(4), *arguments, shape=shape, dtype=dtype)
             assert (value.dtype, value.shape, value.names) == (dtype, shape, (None,) * len(shape))
-            traced = dn.jit(lambda k, s=shape, d=dtype: function(k, *arguments, shape=s, dtype=d))
-            compiled, next_key = traced(key(4))
             assert_alike(compiled, value)
             same(next_key, after.to_numpy())
     named, _ = function(key(0), *arguments, shape=(2, 3), names=["x", None])

@@ -10,7 +10,7 @@ import pytest
 import defn as dn
 from cases import Case, all_cases
 from cases.dtypes import close, is_integer
-from support import assert_alike
+from support import assert_alike, in_turn, on_xla
 
 # These have tests of their own below.
 OF_AXES = {"broadcast_vectors", "devectorize", "reshape_vectors", "revectorize", "vectorize"}
@@ -78,24 +78,50 @@ def leaves(value: object) -> list[dn.Tensor]:
     ("case", "dtype"), [(c, d) for c in CASES for d in dtypes_of(c)], ids=identify
 )
 def test_is_a_loop_over_positions(case: Case, dtype: str) -> None:
-    for axes in layouts(case):
-        check_layout(case, dtype, axes)
+    """Vectorized, eager and compiled, beside a loop over the positions.
+
+    An eager operation on a device is a compiled program of one operation: there, the first layout
+    runs eagerly too, and all of them in one program.
+    """
+    known = layouts(case)
+    drawn = [pools_of(case, dtype, axes) for axes in known]
+    arguments = [
+        [
+            dn.vectorize(dn.tensor(pool), [REAL.get(name, name) for name in names])
+            for pool, names in zip(pools, axes, strict=True)
+        ]
+        for pools, axes in zip(drawn, known, strict=True)
+    ]
+    if on_xla():
+        compiled = in_turn(case.run, arguments)
+    else:
+        compiled = [dn.jit(lambda *given: case.run(*given))(*args) for args in arguments]
+    for at, axes in enumerate(known):
+        whole = leaves(compiled[at])
+        got = whole if at and on_xla() else leaves(case.run(*arguments[at]))
+        check_layout(case, dtype, axes, drawn[at], got, whole)
 
 
-def check_layout(case: Case, dtype: str, axes: tuple[tuple[str, ...], ...]) -> None:
-    order = list(dict.fromkeys(REAL.get(name, name) for one in axes for name in one))
+def pools_of(case: Case, dtype: str, axes: tuple[tuple[str, ...], ...]) -> list[np.ndarray]:
+    """Each argument's elements for all positions of the axes that it has."""
     pools = []
     for at, names in enumerate(axes):
         sizes = [SIZES[name] for name in names]
         count = int(np.prod(sizes, dtype=int))
         draws = [case.arrays(dtype, seed=seed)[at] for seed in range(count)]
         pools.append(np.stack(draws).reshape((*sizes, *draws[0].shape)))
-    args = [
-        dn.vectorize(dn.tensor(pool), [REAL.get(name, name) for name in names])
-        for pool, names in zip(pools, axes, strict=True)
-    ]
-    got = leaves(case.run(*args))
-    compiled = leaves(dn.jit(lambda *given: case.run(*given))(*args))
+    return pools
+
+
+def check_layout(
+    case: Case,
+    dtype: str,
+    axes: tuple[tuple[str, ...], ...],
+    pools: list[np.ndarray],
+    got: list[dn.Tensor],
+    compiled: list[dn.Tensor],
+) -> None:
+    order = list(dict.fromkeys(REAL.get(name, name) for one in axes for name in one))
     wanted: list[list[dn.Tensor]] = []
     for place in itertools.product(*(range(SIZES[name]) for name in order)):
         at = dict(zip(order, place, strict=True))
