@@ -1,4 +1,4 @@
-//! Numbers with a name, and the limits of element types.
+//! Named constants, and the limits of element types.
 
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
@@ -6,13 +6,13 @@ use crate::op::catalogue;
 use crate::scalar::{Number, Scalar};
 
 catalogue! {
-    /// A number with a name, after Nx.Constants.
+    /// A named constant, after Nx.Constants.
     pub enum Constant {
         /// The ratio of a circle's circumference to its diameter.
         Pi = "pi",
         /// The base of the natural logarithm.
         E = "e",
-        /// The limit of the harmonic series less the logarithm.
+        /// The limit of the difference between the harmonic series and the logarithm.
         EulerGamma = "euler_gamma",
         /// Not a number.
         Nan = "nan",
@@ -20,24 +20,24 @@ catalogue! {
         Infinity = "infinity",
         /// Negative infinity; the least number where the type has none.
         NegInfinity = "neg_infinity",
-        /// The greatest value: infinity where the type has it.
+        /// The greatest value: infinity where the type has one.
         Max = "max",
-        /// The least value: negative infinity where the type has it.
+        /// The least value: negative infinity where the type has one.
         Min = "min",
-        /// The greatest number.
+        /// The greatest finite number.
         MaxFinite = "max_finite",
-        /// The least number.
+        /// The least finite number.
         MinFinite = "min_finite",
-        /// What is between 1 and the next greater float.
+        /// The distance between 1 and the next greater float.
         Epsilon = "epsilon",
-        /// The smallest float above 0 whose precision is whole.
+        /// The smallest float above 0 with full precision.
         SmallestPositiveNormal = "smallest_positive_normal",
         /// The imaginary unit.
         I = "i",
     }
 }
 
-/// Which element types have a constant.
+/// The element types for which a constant is defined.
 enum Domain {
     Floats,
     Reals,
@@ -55,7 +55,7 @@ impl Constant {
     /// ```
     ///
     /// # Errors
-    /// A type in which the constant means nothing.
+    /// A type for which the constant is not defined.
     pub fn scalar(self, dtype: DType) -> Result<Scalar> {
         let domain = match self {
             Constant::Pi

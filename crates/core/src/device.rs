@@ -1,4 +1,4 @@
-//! Errors about devices: plugins, clients, what runs on them and what does not.
+//! Errors about devices: plugins, clients, and programs that run on them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use crate::shape::TensorType;
 /// An argument of a compiled program, for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Argument {
-    /// Its position among the tensors that the program takes.
+    /// Its position among the program's tensor arguments.
     Position(usize),
-    /// What it is called where the function is written, such as `argument model.weight` or `the global scale`.
+    /// Its name where the function is written, such as `argument model.weight` or `the global scale`.
     Written(String),
 }
 
@@ -31,7 +31,7 @@ impl From<usize> for Argument {
     }
 }
 
-/// What can go wrong with devices. `op` is the public name of the function that was called.
+/// Errors about devices. `op` is the public name of the function that was called.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each message says what its fields are")]
@@ -40,19 +40,19 @@ pub enum DeviceError {
         "{op}: no PJRT plugin is installed, one is required; install XLA's for the CPU by pip install 'defn[xla]', one for a GPU by pip install 'defn[cuda13]', or name a plugin's file in DEFN_PJRT_PLUGIN"
     )]
     NoPlugin { op: &'static str },
-    /// What is wrong with a file, or with what a plugin is asked for, in the words of whoever found it.
+    /// An error in a file or in a request to a plugin, with the text of the component that reported it.
     #[error("{error}")]
     Plugin { error: Arc<dyn std::error::Error + Send + Sync> },
     #[error(
         "client \"{client}\": {plugin} cannot start: {why}, the device with its driver and the options that the plugin knows are required"
     )]
     Start { client: String, plugin: String, why: String },
-    /// The hint says how a plugin for the client is installed, where that is known.
+    /// The hint explains how to install a plugin for the client, where that is known.
     #[error("{op}: the client \"{client}\" is unknown, it must be one of {known}{hint}")]
     UnknownClient { op: &'static str, client: String, known: String, hint: &'static str },
     #[error("client \"{client}\": unknown option \"{option}\", it takes {known}")]
     UnknownOption { client: String, option: String, known: String },
-    /// Why, in the words of the plugin.
+    /// `why` is the plugin's own message.
     #[error(
         "compiler \"pjrt\": the plugin of client \"{client}\" refuses the option \"{flag}\" ({why}), a flag that its version of XLA has and a value of the flag's kind are required; correct it or leave it out, XLA lists its flags in xla.proto as DebugOptions"
     )]
@@ -100,14 +100,14 @@ pub enum DeviceError {
 }
 
 impl DeviceError {
-    /// What a compiler of this name has against donated arguments, where it reuses none.
+    /// The error of a compiler of this name that does not support donated arguments.
     #[cold]
     pub fn no_donation(compiler: &str) -> DeviceError {
         let problem = format!("the compiler \"{compiler}\" reuses no arguments");
         DeviceError::Donate { problem, required: "a compiler that does is required, such as \"pjrt\"" }
     }
 
-    /// The class that users catch.
+    /// The public error class.
     pub fn class(&self) -> ErrorClass {
         match self {
             DeviceError::NoPlugin { .. }

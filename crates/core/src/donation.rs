@@ -1,4 +1,4 @@
-//! Which result takes the memory of which donated argument.
+//! Assigns the memory of donated arguments to results.
 
 use crate::device::DeviceError;
 use crate::error::{Error, ErrorKind, Result};
@@ -7,16 +7,17 @@ use crate::op::Op;
 use crate::region::Region;
 use crate::tensor::Tensor;
 
-/// The input that a value of a program is, if it is one.
+/// The index of the input that a value of a program is, if it is one.
 pub fn input_of(program: &Region, value: Value) -> Option<usize> {
     if let Op::Parameter { index, .. } = &program.graph().node(value).op { Some(*index) } else { None }
 }
 
-/// For each donated argument the result that takes its memory, by its position among the results: one of the same
-/// dtype and shape that takes no other's. An argument that is given back as it is needs none, and is left out.
+/// For each donated argument, the position of the result that takes its memory: a result of the same dtype
+/// and shape that takes no other argument's. An argument that is returned unchanged needs none and is left
+/// out.
 ///
 /// # Errors
-/// A position that no argument has, and an argument whose memory no result can take.
+/// A position without an argument, and an argument whose memory no result can take.
 pub fn takes(program: &Region, donate: &[usize]) -> Result<Vec<(usize, usize)>> {
     let mut takes: Vec<(usize, usize)> = Vec::new();
     for &argument in donate {
@@ -25,7 +26,7 @@ pub fn takes(program: &Region, donate: &[usize]) -> Result<Vec<(usize, usize)>> 
             return Err(DeviceError::DonatePosition { position: argument, count }.into());
         };
         let results = program.results();
-        // What is given back as it is needs no memory; nor can such a result take any.
+        // A result that is an argument needs no memory, and cannot take another argument's.
         if results.iter().any(|&value| input_of(program, value) == Some(argument)) {
             continue;
         }
@@ -43,7 +44,7 @@ pub fn takes(program: &Region, donate: &[usize]) -> Result<Vec<(usize, usize)>> 
     Ok(takes)
 }
 
-/// An error with the argument that it is about, where it says that a buffer is gone.
+/// Names the argument in an error about a buffer that is gone.
 #[cold]
 pub fn named(error: Error, position: usize, argument: &Tensor) -> Error {
     let ErrorKind::BufferGone { op, gone } = error.kind() else { return error };

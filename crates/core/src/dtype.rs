@@ -1,4 +1,4 @@
-//! Element types, their maps and how two of them merge.
+//! Element types, conversions between them, and type promotion.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use crate::scalar::{Number, wrap};
 pub enum Kind {
     /// False and true.
     Bool,
-    /// Integers from 0 on.
+    /// Integers from 0.
     Unsigned,
     /// Two's complement integers.
     Signed,
@@ -35,15 +35,15 @@ macro_rules! dtypes {
         pub enum DType { $($(#[$doc])* $variant,)* }
 
         impl DType {
-            /// Every element type: bool, then integers, narrow before wide.
+            /// Every element type: bool, then the other kinds, narrow before wide.
             pub const ALL: &'static [DType] = &[$(DType::$variant,)*];
 
-            /// The name by which users know the type, as in `f32`.
+            /// The public name of the type, as in `f32`.
             pub const fn name(self) -> &'static str {
                 match self { $(DType::$variant => $name,)* }
             }
 
-            /// What kind of number an element is, or that it is a truth value.
+            /// The kind of the elements.
             pub const fn kind(self) -> Kind {
                 match self { $(DType::$variant => Kind::$kind,)* }
             }
@@ -79,7 +79,7 @@ dtypes! {
     S8 = "s8", Signed 8;
     /// Signed, 16 bits.
     S16 = "s16", Signed 16;
-    /// Signed, 32 bits; what a host integer becomes.
+    /// Signed, 32 bits; the type of a host integer.
     S32 = "s32", Signed 32;
     /// Signed, 64 bits.
     S64 = "s64", Signed 64;
@@ -91,7 +91,7 @@ dtypes! {
     F16 = "f16", Float 16;
     /// The upper half of an f32.
     BF16 = "bf16", Float 16;
-    /// IEEE single precision; what a host float becomes.
+    /// IEEE single precision; the type of a host float.
     F32 = "f32", Float 32;
     /// IEEE double precision.
     F64 = "f64", Float 64;
@@ -113,22 +113,22 @@ impl DType {
         if bytes == 0 { 1 } else { bytes }
     }
 
-    /// Truth values.
+    /// Whether this is bool.
     pub const fn is_bool(self) -> bool {
         matches!(self.kind(), Kind::Bool)
     }
 
-    /// Signed or unsigned; truth values are no integers.
+    /// Whether this is a signed or unsigned integer type; bool is none.
     pub const fn is_integer(self) -> bool {
         matches!(self.kind(), Kind::Unsigned | Kind::Signed)
     }
 
-    /// Real floating point.
+    /// Whether this is a real floating point type.
     pub const fn is_float(self) -> bool {
         matches!(self.kind(), Kind::Float)
     }
 
-    /// A pair of floats.
+    /// Whether elements are pairs of floats.
     pub const fn is_complex(self) -> bool {
         matches!(self.kind(), Kind::Complex)
     }
@@ -157,22 +157,22 @@ impl DType {
         }
     }
 
-    /// Whether gradients flow through elements of the type: floats and complex numbers.
+    /// Whether gradients are defined for elements of the type: floats and complex numbers.
     pub const fn is_inexact(self) -> bool {
         matches!(self.kind(), Kind::Float | Kind::Complex)
     }
 
-    /// Floats and complex numbers as they are; integers and truth values become f32.
+    /// Floats and complex types stay; integers and bool become f32.
     pub const fn to_float(self) -> DType {
         if self.is_inexact() { self } else { DType::F32 }
     }
 
-    /// The type in which elements are counted and added up: truth values as s32, everything else as it is.
+    /// The type for counting and adding up elements: s32 for bool, every other type stays.
     pub const fn to_number(self) -> DType {
         if self.is_bool() { DType::S32 } else { self }
     }
 
-    /// Complex as it is; f64 becomes c128, everything else c64.
+    /// Complex types stay; f64 becomes c128, every other type c64.
     pub const fn to_complex(self) -> DType {
         match self.kind() {
             Kind::Complex => self,
@@ -185,7 +185,7 @@ impl DType {
         }
     }
 
-    /// The float half of a complex type; floats as they are; integers and truth values become f32.
+    /// The type of a complex type's parts; floats stay; integers and bool become f32.
     pub const fn to_real(self) -> DType {
         match self.kind() {
             Kind::Complex if self.bits() == 128 => DType::F64,
@@ -194,8 +194,8 @@ impl DType {
         }
     }
 
-    /// What `sum` and `product` give: s32 or s64, u32, and s64 for u64 (as in Nx); s32 for truth values, which are
-    /// counted; others as they are.
+    /// The result type of `sum` and `product`: s32 or s64 for signed integers, u32 or s64 (for u64, as in Nx)
+    /// for unsigned ones, s32 for bool, which is counted; other types stay.
     pub const fn to_aggregate(self) -> DType {
         match self.kind() {
             Kind::Bool => DType::S32,
@@ -207,10 +207,11 @@ impl DType {
         }
     }
 
-    /// The type in which values of both types are represented, whatever the order.
+    /// The promoted type of two types, symmetric in them.
     ///
-    /// Truth values give way to every other type. Within a kind the wider wins; unsigned with signed gives a signed type that is wide enough, up
-    /// to s64; integers give way to floats of any width, bf16 and f8_e4m3fn to other floats.
+    /// Bool is promoted to every other type. Within a kind the wider type wins. Unsigned and signed give a
+    /// signed type that is wide enough, up to s64. Integers are promoted to floats of any width, bf16 and
+    /// f8_e4m3fn to other floats.
     pub fn merge(self, other: DType) -> DType {
         if self == other {
             return self;
@@ -232,11 +233,12 @@ impl DType {
         }
     }
 
-    /// The type in which elements of both types are compared, whatever the order: one that holds the values of
-    /// both, but that an integer is rounded to the float or complex type that it is compared with. None for u64
-    /// with signed integers, which no type holds.
+    /// The type in which elements of two types are compared, symmetric in them. It represents the values of
+    /// both, except that an integer is rounded to the float or complex type that it is compared with. None
+    /// for u64 with signed integers: no type represents both.
     ///
-    /// Where floats merge into one that holds not all of their values, they are compared in f32, which does.
+    /// Where the promoted float type does not represent all values of both, they are compared in f32, which
+    /// does.
     pub fn compared(self, other: DType) -> Option<DType> {
         let merged = self.merge(other);
         match (self.kind(), other.kind()) {
@@ -247,9 +249,9 @@ impl DType {
         }
     }
 
-    /// The type of a tensor of this type with a plain number, which has a say in the kind and none in the width: an
-    /// integer tensor with a float becomes f32, a complex number makes a real tensor complex. Truth values become numbers: s32,
-    /// f32 or c64.
+    /// The type of a tensor of this type combined with a plain number. The number affects the kind, not the
+    /// width: an integer tensor with a float becomes f32, a complex number makes a real tensor complex. Bool
+    /// becomes s32, f32 or c64.
     pub fn merge_weak(self, number: Number) -> DType {
         match number {
             Number::Bool(_) => self,
@@ -268,8 +270,8 @@ impl DType {
         }
     }
 
-    /// The narrowest dtype in which an integer is compared exactly with integers of a dtype that does not hold it; beyond
-    /// 64 bits an infinity stands for it, which lies on the same side of all of them.
+    /// The narrowest dtype in which an integer is compared exactly with integers of a dtype that does not
+    /// hold it. Beyond 64 bits an infinity replaces it, which compares the same way with all of them.
     pub(crate) fn comparing(number: Number) -> DType {
         match number {
             Number::Int(value) if !DType::S64.lacks(number) => DType::signed(needed_signed(value)),
@@ -284,7 +286,7 @@ impl DType {
         matches!(self.kind(), Kind::Float) && !matches!(self, DType::F8E4M3FN)
     }
 
-    /// How many bits of a float or of a part of a complex number are its fraction.
+    /// The number of fraction bits of a float, or of a part of a complex number.
     ///
     /// # Panics
     /// For integers.
@@ -313,7 +315,7 @@ impl DType {
         }
     }
 
-    /// The smallest float above 0 whose precision is whole.
+    /// The smallest float above 0 with full precision.
     ///
     /// # Panics
     /// For integers.
@@ -344,7 +346,7 @@ impl DType {
         if !self.is_float() { self.lowest() } else { Number::Float(-self.greatest_finite().to_f64()) }
     }
 
-    /// What is between 1 and the next greater float.
+    /// The distance between 1 and the next greater float.
     ///
     /// # Panics
     /// For integers.
@@ -383,7 +385,8 @@ impl DType {
     }
 }
 
-/// The float rule: bf16 gives way to every other, f8_e4m3fn to every other but that bf16 wins over it.
+/// Promotion of floats: bf16 is promoted to every other type except f8_e4m3fn, and f8_e4m3fn to every other
+/// type.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the caller passes floats")]
 fn merge_floats(a: DType, b: DType) -> DType {
     let rank = |dtype: DType| match dtype {
@@ -397,7 +400,7 @@ fn merge_floats(a: DType, b: DType) -> DType {
     if rank(a) >= rank(b) { a } else { b }
 }
 
-/// The width of the signed type that a constant asks for; -2 to 1 fit everywhere.
+/// The width of the signed type that an integer needs; -2 to 1 fit every type.
 fn needed_signed(value: i128) -> usize {
     match if value < 0 { -value - 1 } else { value } {
         0..=1 => 0,

@@ -1,7 +1,7 @@
-//! Every error of the core, as data, and its text.
+//! The errors of the core, as data, and their texts.
 //!
-//! A text reads `<op>: <what was given>, <what is required>[; <what to do>]`: lower case, no full stop,
-//! types as they print.
+//! A text reads `<op>: <what was given>, <what is required>[; <what to do>]`: lower case, no full stop, types
+//! as they print.
 
 mod class;
 
@@ -20,10 +20,10 @@ use crate::scalar::Number;
 use crate::shape::{AxisRef, Name, Shape, TensorType};
 use crate::stage::StageError;
 
-/// The result of everything that can be asked for wrongly.
+/// The result of every fallible function.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong, and where in the user's program.
+/// An error, and its location in the user's program.
 #[derive(Clone, Debug)]
 pub struct Error {
     inner: Box<Inner>,
@@ -34,12 +34,12 @@ struct Inner {
     kind: ErrorKind,
     location: Option<Location>,
     operands: Vec<Given>,
-    /// The part of a program that was run by itself.
+    /// The separately run part of the program in which the error occurred.
     within: Option<String>,
 }
 
 impl Error {
-    /// What went wrong.
+    /// The kind of the error.
     pub fn kind(&self) -> &ErrorKind {
         &self.inner.kind
     }
@@ -54,7 +54,7 @@ impl Error {
         self.inner.location.as_ref()
     }
 
-    /// The operands of the op that refused, when they are known.
+    /// The operands of the failed op, when they are known.
     pub fn operands(&self) -> &[Given] {
         &self.inner.operands
     }
@@ -68,7 +68,7 @@ impl Error {
         self
     }
 
-    /// Says in which part of a program it went wrong that was run by itself, unless the error says so.
+    /// Adds the separately run part of the program in which the error occurred, unless the error has one.
     #[must_use]
     pub fn within(mut self, part: impl FnOnce() -> String) -> Error {
         self.inner.within.get_or_insert_with(part);
@@ -84,7 +84,7 @@ impl Error {
         self
     }
 
-    /// Says what the function that was called was given, in place of what is known of the operands.
+    /// Replaces the known operands by the arguments of the public function that was called.
     #[must_use]
     pub fn given(mut self, operands: Vec<Given>) -> Error {
         if !operands.is_empty() {
@@ -93,8 +93,8 @@ impl Error {
         self
     }
 
-    /// Says what the argument is called that the error is about, where that has only its position among the tensors
-    /// that a program takes.
+    /// Replaces an argument's position among a program's tensors by its name, where the error has only the
+    /// position.
     #[must_use]
     pub fn with_argument(mut self, written: impl FnOnce(usize) -> Option<String>) -> Error {
         if let ErrorKind::ArgumentType { argument, .. }
@@ -110,8 +110,8 @@ impl Error {
         self
     }
 
-    /// Says what the function of the loop is called, and where in the state the leaf is whose type changed, which is
-    /// known by its number only.
+    /// Adds the public name of the loop, and the location in the state of the leaf whose type changed, which
+    /// the error identifies only by its number.
     #[must_use]
     pub fn of_state(mut self, name: &'static str, written: impl FnOnce(usize) -> String) -> Error {
         if let ErrorKind::LoopState { index, expected, got, hint, .. } = &self.inner.kind {
@@ -121,7 +121,7 @@ impl Error {
         self
     }
 
-    /// What refuses a product as the product that was asked for.
+    /// Renames the op of an error about a product to the product that the user called.
     #[must_use]
     pub(crate) fn of_product(mut self, name: &'static str) -> Error {
         if let ErrorKind::DotSizes { op, .. } | ErrorKind::NamesRepeated { op, .. } = &mut self.inner.kind {
@@ -130,7 +130,7 @@ impl Error {
         self
     }
 
-    /// Whether the text goes on with a line for each operand: where it says something new.
+    /// Whether the text continues with a line for each operand, where this adds information.
     fn shows_operands(&self) -> bool {
         let is_about_types = match self.class() {
             _ if self.inner.kind.is_of_state() => true,
@@ -176,7 +176,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// What can go wrong. `op` is the public name of the function that was called.
+/// All kinds of errors. `op` is the public name of the function that was called.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each message says what its fields are")]
@@ -369,7 +369,7 @@ pub enum ErrorKind {
     #[error("{op}: shapes {left} and {right} must be equal, {}", left.shape.misfit(&right.shape, |_, a, b| a != b, "the names differ"))]
     ShapesDiffer { op: &'static str, left: TensorType, right: TensorType },
 
-    // positions held in a tensor
+    // positions in a tensor
     #[error("{op}: the indices are {got}, integers are required; convert them with as_type")]
     IndicesDType { op: &'static str, got: TensorType },
     #[error("{op}: the indices are {got}, {required}")]
@@ -519,7 +519,7 @@ pub enum ErrorKind {
     )]
     OutOfMemoryBeside { op: &'static str, requested: usize, available: usize, live: String },
 
-    /// An error of the host language's or of a backend's own, which passes through as it is.
+    /// An error of the host language or of a backend, passed through unchanged.
     #[error("{error}")]
     Host { error: Arc<dyn std::error::Error + Send + Sync> },
 
@@ -571,7 +571,7 @@ fn number_digits(number: Number) -> String {
     }
 }
 
-/// Where windows of `length` elements begin on an axis, an element being one of 1.
+/// The valid start positions of windows of `length` elements on an axis; an element is a window of length 1.
 fn positions_text(ty: &TensorType, axis: usize, length: usize, from_end: bool) -> String {
     let size = ty.shape.sizes().get(axis).map_or(0, |&size| size as i128);
     let end = size - length as i128 + 1;
@@ -585,7 +585,7 @@ fn positions_text(ty: &TensorType, axis: usize, length: usize, from_end: bool) -
     }
 }
 
-/// A shape inside a sentence; a scalar's prints as `[]`.
+/// A shape inside a sentence; a scalar's shape prints as `[]`.
 fn shape_text(shape: &Shape) -> String {
     if shape.rank() == 0 { "[]".to_owned() } else { shape.to_string() }
 }

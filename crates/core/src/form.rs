@@ -1,7 +1,7 @@
-//! The one map between an op and its public name, its operands and its attributes, in the order of the
+//! The only mapping between an op and its public name, operands and attributes. Their order is that of the
 //! arguments of Nx.Backend's callbacks, where Nx has the op.
 //!
-//! What those callbacks read off their `out` argument, the result's type, is no attribute here either: the
+//! Properties that those callbacks take from their `out` argument, the result's type, are not attributes: the
 //! dtype of `as_type`, the shape of `reshape`.
 
 mod attribute;
@@ -26,19 +26,19 @@ use crate::shape::Name;
 /// The value of an attribute.
 #[derive(Clone, Debug)]
 pub enum Attr {
-    /// Nothing, where something is optional.
+    /// No value of an optional attribute.
     None,
-    /// Yes or no.
+    /// A boolean.
     Bool(bool),
     /// A number; counts and positions are integers.
     Number(Number),
     /// Axes, sizes or positions.
     Ints(SmallVec<[i128; 6]>),
-    /// How each axis is padded.
+    /// The padding of each axis.
     Padding(SmallVec<[Padding; 4]>),
     /// A name.
     Text(Name),
-    /// Elements as they lie in memory.
+    /// Elements in memory layout.
     Bytes(Arc<[u8]>),
 }
 
@@ -54,11 +54,11 @@ pub enum Argument {
     },
     /// A list of operands.
     Operands {
-        /// Its name.
+        /// Their name.
         name: &'static str,
         /// The position of the first among the node's inputs.
         start: usize,
-        /// How many there are; all that follow where it is not said.
+        /// Their number; None for all remaining inputs.
         count: Option<usize>,
     },
     /// An attribute by position.
@@ -68,7 +68,7 @@ pub enum Argument {
         /// Its value.
         value: Attr,
     },
-    /// An attribute by name, as one of the options at the end.
+    /// An attribute by name, written after the others.
     Option {
         /// Its name.
         name: &'static str,
@@ -77,10 +77,10 @@ pub enum Argument {
     },
 }
 
-/// The operands and attributes of an op, in the order in which they are written.
+/// The operands and attributes of an op, in written order.
 pub type Arguments = SmallVec<[Argument; 4]>;
 
-/// An op as it is written.
+/// The written form of an op.
 #[derive(Clone, Debug)]
 pub struct Form {
     /// The public name.
@@ -117,7 +117,8 @@ fn option(name: &'static str, value: impl Into<Attr>) -> Argument {
     Argument::Option { name, value: value.into() }
 }
 
-/// How an op is written: its name, then its operands and attributes in the order of the public arguments.
+/// The written form of an op: its name, then its operands and attributes in the order of the public
+/// arguments.
 ///
 /// ```
 /// use defn_core::form::form;
@@ -204,7 +205,7 @@ pub fn form(op: &Op) -> Form {
     Form { name: name(op), arguments, regions }
 }
 
-/// What is done, then the groups: their devices one after the other, and how many are in each.
+/// The kind's arguments, then the groups: all their devices in one list, and the size of a group.
 fn collective_arguments(op: &CollectiveOp) -> Arguments {
     let mut arguments: Arguments = match &op.kind {
         Collective::AllReduce { op } => {
@@ -261,8 +262,8 @@ pub fn block_name(block: &Block) -> &'static str {
     block.name()
 }
 
-/// The names of all ops, each leaf by itself, in the order of the catalogue. A test holds the list equal to
-/// what [`name`] and [`build`] know.
+/// The names of all ops, each leaf separately, in the order of the catalogue. A test compares the list with
+/// [`name`] and [`build`].
 pub fn all_names() -> Vec<&'static str> {
     let mut names = vec!["parameter", "constant", "tensor"];
     names.extend(UnaryOp::ALL.iter().map(|op| op.name()));
@@ -283,7 +284,7 @@ impl From<usize> for Attr {
     }
 }
 
-/// Exact: equal texts are equal values.
+/// Exact: equal texts denote equal values.
 impl fmt::Display for Attr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -318,12 +319,12 @@ impl fmt::Display for Attr {
     }
 }
 
-/// The shortest text that reads back to the same bits; for NaN the bits.
+/// The shortest text that parses to the same bits; NaNs are written as their bits.
 fn write_float(f: &mut fmt::Formatter<'_>, value: f64) -> fmt::Result {
     if value.is_nan() { write!(f, "nan(0x{:016x})", value.to_bits()) } else { write!(f, "{value:?}") }
 }
 
-/// A name in quotes, in which only printing characters are themselves.
+/// A quoted name; every character that is not printable is escaped.
 pub(crate) fn quoted(name: &str) -> String {
     let mut out = String::with_capacity(name.len() + 2);
     out.push('"');

@@ -1,7 +1,8 @@
 //! The expression graph: an append-only arena of typed nodes.
 //!
-//! A value is one output of a node. The order of the nodes is the order of evaluation. Only [`Graph::push`]
-//! makes a node, and it asks `infer` for the node's types, so that no node has a type of its own opinion.
+//! A value is one output of a node. The order of the nodes is the order of evaluation. [`Graph::push`] takes
+//! a node's types from `infer`, so that all types have a single source. Only passes copy nodes with known
+//! types.
 
 use std::hash::{Hash, Hasher};
 
@@ -22,23 +23,23 @@ use crate::shape::TensorType;
 pub struct Value {
     /// The node's position in the arena.
     pub node: u32,
-    /// Which of the node's outputs.
+    /// The index among the node's outputs.
     pub output: u32,
 }
 
 /// Inputs of a node or results of a region.
 pub type Values = SmallVec<[Value; 3]>;
 
-/// An operation on values of earlier nodes. Its location takes no part in comparisons.
+/// An operation on values of earlier nodes. Comparisons ignore its location.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What is computed.
+    /// The operation.
     pub op: Op,
-    /// From what: operands, then captures.
+    /// Operands, then captures.
     pub inputs: Values,
     /// The types of the outputs.
     pub outputs: Outputs,
-    /// The user's line that made the node.
+    /// The user's line that created the node.
     pub location: Option<Location>,
 }
 
@@ -52,7 +53,7 @@ impl Eq for Node {}
 
 impl Hash for Node {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // The outputs follow from op and inputs.
+        // Op and inputs determine the outputs.
         (&self.op, &self.inputs).hash(state);
     }
 }
@@ -61,14 +62,14 @@ impl Hash for Node {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Graph {
     nodes: Vec<Node>,
-    /// What serves construction and is no part of the graph's value.
+    /// State for construction, which is no part of the graph's value.
     aside: Aside,
 }
 
-/// What a graph carries besides its nodes; it compares equal to any other.
+/// A graph's state besides its nodes; it compares equal to any other.
 #[derive(Clone, Debug, Default)]
 struct Aside {
-    /// The location that new nodes get.
+    /// The location of new nodes.
     location: Option<Location>,
     /// The first node of each parameter index.
     parameters: FxHashMap<usize, Value>,
@@ -125,21 +126,21 @@ impl Graph {
         (0..count).map(|output| Value { node: node as u32, output: output as u32 }).collect()
     }
 
-    /// The location that nodes made from now on get.
+    /// The location of new nodes.
     pub fn location(&self) -> Option<&Location> {
         self.aside.location.as_ref()
     }
 
-    /// Sets the location that nodes made from now on get, and returns the one before.
+    /// Sets the location of new nodes, and returns the previous one.
     pub fn set_location(&mut self, location: Option<Location>) -> Option<Location> {
         std::mem::replace(&mut self.aside.location, location)
     }
 
-    /// Adds a node as it is, without simplification, and returns its outputs.
+    /// Adds a node without simplification, and returns its outputs.
     ///
     /// # Errors
-    /// Whatever `infer` has against the op on these operands; the error names the current location and
-    /// the operands' types. Memory. The graph is then as before.
+    /// Those of `infer`, with the current location and the operands' types. Memory. The graph is then
+    /// unchanged.
     pub fn push(&mut self, op: Op, inputs: &[Value]) -> Result<Values> {
         let types: SmallVec<[&TensorType; 4]> = inputs.iter().map(|&input| self.ty(input)).collect();
         let outputs = infer::infer(&op, &types)
@@ -148,10 +149,10 @@ impl Graph {
         self.push_typed(op, inputs.into(), outputs)
     }
 
-    /// Adds a node whose types are known from another graph: passes copy what `infer` has seen.
+    /// Adds a node whose types are known from another graph: passes copy the types that `infer` computed.
     ///
     /// # Errors
-    /// Memory; the graph is then as before.
+    /// Memory; the graph is then unchanged.
     pub(crate) fn push_typed(&mut self, op: Op, inputs: Values, outputs: Outputs) -> Result<Values> {
         memory::check(form::name(&op))?;
         if self.nodes.len() == self.nodes.capacity() {
@@ -161,7 +162,7 @@ impl Graph {
         Ok(self.place(op, inputs, outputs))
     }
 
-    /// As [`Graph::push_typed`], where memory was asked for ahead.
+    /// As [`Graph::push_typed`], where memory was reserved before.
     pub(crate) fn place(&mut self, op: Op, inputs: Values, outputs: Outputs) -> Values {
         let location = self.aside.location.clone();
         let value = Value { node: self.nodes.len() as u32, output: 0 };
@@ -174,17 +175,17 @@ impl Graph {
         self.outputs(self.nodes.len() - 1)
     }
 
-    /// The first node that is the input at a position, if there is one.
+    /// The first parameter node with an index, if there is one.
     pub fn find_parameter(&self, index: usize) -> Option<Value> {
         self.aside.parameters.get(&index).copied()
     }
 
-    /// The first node that is this constant, bit by bit, if there is one.
+    /// The first constant node with the same bits, if there is one.
     pub fn find_constant(&self, scalar: Scalar) -> Option<Value> {
         self.aside.constants.get(&scalar).copied()
     }
 
-    /// Gives the inputs of the region other numbers.
+    /// Renumbers the inputs of the region.
     pub(crate) fn renumber_parameters(&mut self, number: impl Fn(usize) -> usize) {
         for node in &mut self.nodes {
             if let Op::Parameter { index, .. } = &mut node.op {
@@ -193,7 +194,7 @@ impl Graph {
         }
     }
 
-    /// For each of so many inputs, whether one of the results or an effect needs it.
+    /// For each of the first `inputs` inputs, whether one of the results or an effect needs it.
     pub(crate) fn needed_inputs(&self, results: &[Value], inputs: usize) -> Vec<bool> {
         let mut live = vec![false; self.nodes.len()];
         results.iter().for_each(|result| live[result.node as usize] = true);
@@ -210,7 +211,7 @@ impl Graph {
         needed
     }
 
-    /// Gives the inputs of the region other numbers; where there is none for one, its nodes become a zero.
+    /// Renumbers the inputs of the region. The nodes of inputs without a new number become zeros.
     pub(crate) fn place_parameters(&mut self, places: &[Option<usize>]) {
         self.aside.parameters.clear();
         for (position, node) in self.nodes.iter_mut().enumerate() {
@@ -226,7 +227,7 @@ impl Graph {
         }
     }
 
-    /// Says where the inputs of the region stand that have been added so far.
+    /// Sets the location of the parameter nodes so far.
     pub(crate) fn locate_parameters(&mut self, location: &Location) {
         for node in &mut self.nodes {
             if let Op::Parameter { .. } = &node.op {
@@ -235,7 +236,7 @@ impl Graph {
         }
     }
 
-    /// Adds an input of the region that the graph will be.
+    /// Adds an input of the future region.
     pub fn parameter(&mut self, index: usize, ty: TensorType) -> Value {
         let outputs = SmallVec::from_elem(ty.clone(), 1);
         self.place(Op::Parameter { index, ty }, Values::new(), outputs)[0]

@@ -1,5 +1,5 @@
-//! What a numerical computation is: element types, shapes, operations, graphs, their passes, and the traits
-//! behind which backends and compilers stand. No threads, no foreign functions, no unsafe, and no backend.
+//! The core of numerical definitions: element types, shapes, operations, graphs, their passes, and the traits
+//! that backends and compilers implement. No threads, no foreign functions, no unsafe, and no backend.
 #![forbid(unsafe_code)]
 
 pub mod backend;

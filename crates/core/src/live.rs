@@ -1,4 +1,4 @@
-//! The large tensors of this process that are alive: what they are, who made them, and what memory they hold.
+//! The large live tensors of this process: their types, the user's lines that created them, and their memory.
 
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,11 +9,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::location::Location;
 use crate::shape::TensorType;
 
-/// From how many bytes of memory on a tensor is listed: what fills memory is large, and a small tensor is made in less
-/// time than a list is kept.
+/// The minimum size in bytes of a listed tensor: small tensors rarely exhaust memory, and are created faster
+/// than they could be listed.
 pub const LARGE: usize = 64 << 10;
 
-/// What is known of a tensor while its buffer is there.
+/// The entry of a tensor while its buffer exists.
 #[derive(Debug)]
 pub struct Live {
     ty: TensorType,
@@ -22,29 +22,29 @@ pub struct Live {
     is_gone: AtomicBool,
 }
 
-/// The memory that a tensor holds: all of it, of which other tensors may have a part too.
+/// The memory block that a tensor uses; other tensors may use parts of it too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// Where it begins, which says which tensors hold the same.
+    /// Its start address, which identifies the block.
     pub start: usize,
-    /// How many bytes it has.
+    /// Its size in bytes.
     pub bytes: usize,
-    /// Whether somebody else lends it, such as an array of the host language.
+    /// Whether it is borrowed, for example from an array of the host language.
     pub is_borrowed: bool,
 }
 
 impl Live {
-    /// Says which line made the tensor, unless that is known.
+    /// Records the line that created the tensor, unless a line is recorded.
     pub fn made_by(&self, line: impl FnOnce() -> Option<Location>) {
         if self.line.get().is_none()
             && let Some(line) = line()
         {
-            // Where two threads say so, the first is heard.
+            // If two threads record a line, the first one wins.
             let _known = self.line.set(line);
         }
     }
 
-    /// Says whether the elements were freed or donated.
+    /// Records whether the elements were freed or donated.
     pub fn set_gone(&self, is_gone: bool) {
         self.is_gone.store(is_gone, Ordering::Relaxed);
     }
@@ -52,7 +52,8 @@ impl Live {
 
 static LIST: Mutex<Vec<Weak<Live>>> = Mutex::new(Vec::new());
 
-/// The list, or nothing where a thread has it that does not give it back: a fork has none of its parent's threads.
+/// Locks the list. None if another thread does not release it: after a fork the parent's threads do not
+/// exist.
 fn lock() -> Option<MutexGuard<'static, Vec<Weak<Live>>>> {
     for _ in 0..10_000 {
         match LIST.try_lock() {
@@ -64,12 +65,13 @@ fn lock() -> Option<MutexGuard<'static, Vec<Weak<Live>>>> {
     None
 }
 
-/// Lists a tensor for as long as the result is held, and its elements are not gone.
+/// Lists a tensor until the result is dropped or its elements are gone.
 pub fn list(ty: &TensorType, memory: Memory) -> Arc<Live> {
     let (line, is_gone) = (OnceLock::new(), AtomicBool::new(false));
     let live = Arc::new(Live { ty: ty.clone(), line, memory, is_gone });
     if let Some(mut list) = lock() {
-        // Looked through when it is full, which leaves as many places as are taken: each tensor is met a few times.
+        // Cleaned when it is full, and then given as much spare capacity as it has entries: amortized, an
+        // entry is visited a few times.
         if list.len() == list.capacity() {
             list.retain(|live| live.strong_count() > 0);
             let room = list.len().max(16);
@@ -80,40 +82,40 @@ pub fn list(ty: &TensorType, memory: Memory) -> Arc<Live> {
     live
 }
 
-/// Live tensors of one type that one line made.
+/// Live tensors of one type from one user line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Their type.
+    /// The type.
     pub ty: TensorType,
-    /// The line, where it is known.
+    /// The line, if it is known.
     pub line: Option<Location>,
-    /// How many there are.
+    /// The number of tensors.
     pub count: usize,
-    /// The bytes of the memory that they hold, each part of it counted once.
+    /// The size of their memory in bytes, shared blocks counted once.
     pub bytes: usize,
-    /// Whether somebody else lends it.
+    /// Whether the memory is borrowed.
     pub is_borrowed: bool,
-    /// Whether tensors of other groups hold some of it too.
+    /// Whether tensors of other groups also use some of the memory.
     pub is_shared: bool,
 }
 
-/// All large tensors that are alive.
+/// All large live tensors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Alive {
-    /// In groups, those that hold most first.
+    /// The groups, largest memory first.
     pub groups: Vec<Group>,
-    /// The bytes of their memory that is our own, each part of it counted once.
+    /// The bytes of memory that is our own, shared blocks counted once.
     pub own: usize,
-    /// As much of what others lend.
+    /// The bytes of borrowed memory.
     pub borrowed: usize,
 }
 
-/// All large tensors that are alive.
+/// All large live tensors.
 pub fn alive() -> Alive {
     let listed = lock().map_or_else(Vec::new, |list| list.iter().filter_map(Weak::upgrade).collect());
     let mut alive = Alive::default();
     let mut members: Vec<FxHashSet<usize>> = Vec::new();
-    // For each memory how many groups hold it.
+    // For each memory block, the number of groups that use it.
     let mut holders: FxHashMap<usize, usize> = FxHashMap::default();
     for live in listed.iter().filter(|live: &&Arc<Live>| !live.is_gone.load(Ordering::Relaxed)) {
         let (line, memory) = (live.line.get(), live.memory);
@@ -157,7 +159,7 @@ impl fmt::Display for Group {
     }
 }
 
-/// The largest as a part of a sentence for messages; nothing where none is large.
+/// The largest groups, as part of a sentence for messages; None if there are no large tensors.
 pub fn largest() -> Option<String> {
     let Alive { groups, .. } = alive();
     if groups.is_empty() {
@@ -179,7 +181,7 @@ mod tests {
     #[test]
     fn groups_count_memory_once() {
         let ty = |size| TensorType { dtype: DType::F64, shape: Shape::new(&[size]) };
-        // Sizes that no other test makes.
+        // Sizes that no other test uses.
         let (one, other) = (ty(1_234_567), ty(1_234_566));
         let memory = |start| Memory { start, bytes: 9_876_536, is_borrowed: false };
         let line = Location { file: "user.py".into(), line: 3 };

@@ -1,23 +1,23 @@
-//! Where in the user's program something was made.
+//! Locations in the user's program.
 
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 thread_local! {
-    /// The line whose call this thread is in, where it was said.
+    /// The user's line that is running on this thread, where it was set.
     static HERE: RefCell<Option<Location>> = const { RefCell::new(None) };
 }
 
-/// How the host language finds the line that its user is in.
+/// The host language's function that finds the user's line.
 static FINDER: OnceLock<fn() -> Option<Location>> = OnceLock::new();
 
-/// A file and a line. Locations are kept with nodes and errors and take part in no comparison of graphs.
+/// A file and a line. Nodes and errors have locations; comparisons of graphs ignore them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// The file as the host language names it.
+    /// The file, as named by the host language.
     pub file: Arc<str>,
-    /// The line, from 1 on.
+    /// The line, from 1.
     pub line: u32,
 }
 
@@ -29,19 +29,19 @@ impl Location {
         Location { file: caller.file().into(), line: caller.line() }
     }
 
-    /// The line that the innermost [`during`] on this thread is for. To ask takes no locks.
+    /// The location of the innermost [`during`] on this thread. Takes no locks.
     pub fn said() -> Option<Location> {
         HERE.with_borrow(Clone::clone)
     }
 
-    /// The line of the user's that this thread is called from, where it is known: that of the innermost [`during`],
-    /// else what the host language finds. To ask takes the host language's locks.
+    /// The user's line that is running on this thread, if known: that of the innermost [`during`], else the
+    /// one that the host language finds, which takes the host language's locks.
     pub fn of_user() -> Option<Location> {
         Location::said().or_else(|| FINDER.get()?())
     }
 }
 
-/// Runs `body` for a line of the user's, which [`Location::of_user`] gives meanwhile on this thread.
+/// Runs `body` with [`Location::of_user`] returning `location` on this thread.
 pub fn during<R>(location: Location, body: impl FnOnce() -> R) -> R {
     struct Before(Option<Location>);
     impl Drop for Before {
@@ -53,7 +53,7 @@ pub fn during<R>(location: Location, body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// Says how the host language finds its user's line. The first to say so is heard.
+/// Sets the host language's function that finds the user's line. Only the first call has an effect.
 pub fn find_by(finder: fn() -> Option<Location>) {
     let _ = FINDER.set(finder);
 }

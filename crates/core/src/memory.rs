@@ -1,9 +1,10 @@
-//! How much memory of the host may still be taken, so that asking for too much is an error and not an abort.
+//! The host memory that is still available, so that running out of memory is an error and not an abort.
 //!
-//! What depends on shapes and elements is asked for by what may refuse ([`reserve`], `try_reserve`). What grows with the
-//! length of a graph is spread over thousands of small allocations, which Rust's collections make without asking: an
-//! allocator that keeps a spare for them notes that it was used ([`note_shortage`]), and who walks over nodes looks at
-//! each ([`check`]). What takes more at once than the spare is asked for ahead ([`ahead`]).
+//! Memory that depends on shapes and elements is requested by functions that may fail ([`reserve`],
+//! `try_reserve`). Memory that grows with the length of a graph consists of thousands of small allocations,
+//! which Rust's collections make infallibly. An allocator keeps a reserve for them and reports its use
+//! ([`note_shortage`]); functions that visit nodes check for it at each node ([`check`]). Requests larger
+//! than the reserve are made in advance ([`ahead`]).
 
 use std::cell::Cell;
 use std::fs;
@@ -14,28 +15,29 @@ use std::sync::atomic::{AtomicBool, AtomicIsize, Ordering};
 use crate::error::{Error, ErrorKind, Result};
 
 thread_local! {
-    /// The bytes of an allocation of this thread for which only the spare was left, 0 for none.
+    /// The size in bytes of an allocation of this thread that used the reserve; 0 for none.
     static SHORT: Cell<usize> = const { Cell::new(0) };
-    /// How often this thread was refused memory.
+    /// The number of times that this thread was refused memory.
     static REFUSED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Whether any thread ever was short: until then none looks at its own place, which takes a call.
+/// Whether any thread ever used the reserve. Until then no thread reads its thread-local value, which takes a
+/// call.
 static WAS_SHORT: AtomicBool = AtomicBool::new(false);
 
-/// Bytes that working on a node takes, about: its copies, its values and its places in a plan.
+/// The approximate memory in bytes for work on a node: its copies, its values and its plan entries.
 const NODE: usize = 1 << 10;
 
-/// What is taken without asking for it ahead.
+/// The largest size in bytes that is not requested in advance.
 const SMALL: usize = 1 << 20;
 
-/// For an allocator: only what it keeps for this case was left for so many bytes of this thread.
+/// For an allocator: reports that an allocation of this size by this thread used the reserve.
 pub fn note_shortage(bytes: usize) {
     WAS_SHORT.store(true, Ordering::Relaxed);
     SHORT.set(bytes.max(1));
 }
 
-/// Forgets a shortage of this thread that nobody was told of: what was to be done is over.
+/// Clears an unreported shortage of this thread, after its work has ended.
 #[inline]
 pub fn forget_shortage() {
     if WAS_SHORT.load(Ordering::Relaxed) {
@@ -43,15 +45,15 @@ pub fn forget_shortage() {
     }
 }
 
-/// Whether this thread came to an end of the memory, and nobody was told.
+/// Whether this thread has an unreported shortage.
 pub fn is_short() -> bool {
     WAS_SHORT.load(Ordering::Relaxed) && SHORT.get() != 0
 }
 
-/// Stops what this thread does where it came to an end of the memory. Asked once for each node and step.
+/// Reports a shortage of this thread. Called once for each node and step.
 ///
 /// # Errors
-/// It did; the next one is told only of what came after.
+/// The shortage; the next call reports only later ones.
 #[inline]
 pub fn check(op: &'static str) -> Result<()> {
     if !WAS_SHORT.load(Ordering::Relaxed) {
@@ -69,60 +71,61 @@ fn refuse(op: &'static str, requested: usize) -> Error {
     ErrorKind::OutOfMemory { op, requested, available: 0 }.into()
 }
 
-/// How often this thread was refused memory: who finds fault with something that takes memory to look at knows then whether
-/// that is the fault.
+/// The number of times that this thread was refused memory. A check that itself needs memory compares it to
+/// find whether its failure is due to memory.
 pub(crate) fn refused() -> usize {
     REFUSED.get()
 }
 
-/// Asks for the memory that working on so many nodes takes, before it is begun.
+/// Requests the memory for work on this number of nodes, before it begins.
 ///
 /// # Errors
-/// There is less.
+/// When less is available.
 pub fn ahead(op: &'static str, nodes: usize) -> Result<()> {
     check(op)?;
     let bytes = nodes.saturating_mul(NODE);
     if bytes <= SMALL {
         return Ok(());
     }
-    // What is given back at once is there for who asks next.
+    // The memory is released at once and is then available to the caller.
     std::hint::black_box(room::<u8>(op, bytes)?);
     Ok(())
 }
 
-/// An empty list with room for so many items.
+/// An empty list with capacity for `count` items.
 ///
 /// # Errors
-/// There is no memory for them.
+/// When there is no memory for them.
 pub fn room<T>(op: &'static str, count: usize) -> Result<Vec<T>> {
     let mut list = Vec::new();
     grow(op, &mut list, count)?;
     Ok(list)
 }
 
-/// Makes room for so many more items.
+/// Reserves capacity for `count` more items.
 ///
 /// # Errors
-/// There is no memory for them.
+/// When there is no memory for them.
 pub fn grow<T>(op: &'static str, list: &mut Vec<T>, count: usize) -> Result<()> {
     list.try_reserve(count)
         .map_err(|_| refuse(op, list.len().saturating_add(count).saturating_mul(size_of::<T>())))
 }
 
-/// How many bytes are handed out between two looks at the system's counters.
+/// The number of bytes that may be allocated between two reads of the system's counters.
 const CREDIT: usize = 64 << 20;
 
 /// Bytes that may be taken before the counters are read again.
 static LEFT: AtomicIsize = AtomicIsize::new(0);
 
-/// Asks whether `bytes` may be allocated. Small requests are answered from credit, without a system call.
+/// Checks whether `bytes` may be allocated. Small requests are granted from the credit, without a system
+/// call.
 ///
 /// # Errors
-/// The number of bytes that are available, when there are fewer.
+/// The number of available bytes, if it is smaller.
 pub fn reserve(bytes: usize) -> std::result::Result<(), usize> {
     let wanted = isize::try_from(bytes).map_err(|_| available())?;
     if LEFT.load(Ordering::Relaxed) >= wanted {
-        // Two threads may both pass and overdraw by what they ask for: the credit is far below the limit.
+        // Two threads may both pass and overdraw by their requests: the credit is far below the limit.
         LEFT.fetch_sub(wanted, Ordering::Relaxed);
         return Ok(());
     }
@@ -134,14 +137,14 @@ pub fn reserve(bytes: usize) -> std::result::Result<(), usize> {
     Ok(())
 }
 
-/// Bytes that can be had: the least of what the system and each enclosing control group leave.
+/// The available bytes: the least remaining memory of the system and each enclosing control group.
 pub fn available() -> usize {
     let system = meminfo("MemAvailable:").unwrap_or(usize::MAX);
     groups().iter().filter_map(Group::left).fold(system, usize::min)
 }
 
-/// Bytes that this process could have at most: the least of what the system has and the limit of each enclosing control
-/// group. Read once.
+/// The limit of this process in bytes: the least of the system's memory and the limits of the enclosing
+/// control groups. Read once.
 pub fn limit() -> usize {
     static LIMIT: OnceLock<usize> = OnceLock::new();
     *LIMIT.get_or_init(|| {
@@ -150,7 +153,7 @@ pub fn limit() -> usize {
     })
 }
 
-/// A line of what the system says about its memory; none where there is no `/proc`.
+/// A line of the system's memory statistics; None without `/proc`.
 fn meminfo(name: &str) -> Option<usize> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -163,12 +166,12 @@ struct Group {
     limit: usize,
     usage: PathBuf,
     stat: PathBuf,
-    /// The line of `stat` that counts file pages which the kernel gives up first.
+    /// The line of `stat` that counts the file pages which the kernel reclaims first.
     reclaimable: &'static str,
 }
 
 impl Group {
-    /// What the group may still take.
+    /// The bytes that the group may still allocate.
     fn left(&self) -> Option<usize> {
         let usage: usize = number(&self.usage)?;
         let stat = fs::read_to_string(&self.stat).unwrap_or_default();
@@ -184,7 +187,7 @@ fn number(path: &Path) -> Option<usize> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-/// The groups that limit this process, found once: limits are set before a process starts.
+/// The control groups that limit this process, found once: limits are set before a process starts.
 fn groups() -> &'static [Group] {
     static GROUPS: OnceLock<Vec<Group>> = OnceLock::new();
     GROUPS.get_or_init(|| {
@@ -193,7 +196,7 @@ fn groups() -> &'static [Group] {
     })
 }
 
-/// Reads the lines `id:controllers:path`; both versions of control groups may be there.
+/// Parses the lines `id:controllers:path`; both versions of control groups may be present.
 fn find_groups(text: &str, root: &Path) -> Vec<Group> {
     let mut found = Vec::new();
     for line in text.lines() {
@@ -208,10 +211,11 @@ fn find_groups(text: &str, root: &Path) -> Vec<Group> {
         } else {
             continue;
         };
-        // A limit of any ancestor binds; inside a container the path may name groups that cannot be seen.
+        // The limit of any ancestor applies; inside a container the path may name groups that are not
+        // visible.
         for ancestor in Path::new(path.trim_start_matches('/')).ancestors() {
             let directory = base.join(ancestor);
-            // Without a limit the file says `max`, which is no number.
+            // Without a limit the file contains `max`, which is not a number.
             if let Some(limit) = number(&directory.join(limit)) {
                 found.push(Group {
                     limit,

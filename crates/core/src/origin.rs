@@ -1,4 +1,4 @@
-//! What is said of the operands of an op that refuses them: their types, and where they were made.
+//! Descriptions of an op's operands in errors: their types and origins.
 
 use std::fmt;
 
@@ -8,21 +8,21 @@ use crate::shape::TensorType;
 use crate::tensor::{Data, Tensor};
 use crate::trace;
 
-/// Where a tensor comes from, as far as it is known.
+/// The origin of a tensor, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nothing is known: tensors with elements do not keep who made them.
+    /// Unknown: tensors with elements do not record their origin.
     Unknown,
-    /// It was there before the trace that uses it.
+    /// It existed before the trace that uses it.
     Outside,
-    /// It is an input of the function, loop or branch that is being traced, which stands there.
+    /// It is an input of the function, loop or branch that is being traced, which is at this location.
     Input(Option<Location>),
-    /// An op of the trace made it, on that line.
+    /// An op of the trace computed it, on that line.
     Made(Option<Location>),
 }
 
 impl Origin {
-    /// Where a tensor comes from.
+    /// The origin of a tensor.
     pub fn of(tensor: &Tensor) -> Origin {
         match tensor.data() {
             Data::Traced { trace, value } => trace.with_inputs(|graph, parameters| {
@@ -52,19 +52,19 @@ impl fmt::Display for Origin {
     }
 }
 
-/// An operand of an op that refused.
+/// An operand of an op that failed.
 #[derive(Clone, Debug)]
 pub struct Given {
-    /// What the function that was called names it.
+    /// Its name in the function that was called.
     pub name: Option<&'static str>,
     /// Its type.
     pub ty: TensorType,
-    /// Where it comes from.
+    /// Its origin.
     pub origin: Origin,
 }
 
 impl Given {
-    /// A tensor that a function was given under a name.
+    /// A named argument of a function.
     pub fn new(name: Option<&'static str>, tensor: &Tensor) -> Given {
         Given { name, ty: tensor.ty().clone(), origin: Origin::of(tensor) }
     }
@@ -75,7 +75,7 @@ impl Given {
     }
 }
 
-/// Writes a line for each operand: what it is called, its type, where it was made.
+/// Writes a line for each operand: its name, type and origin.
 pub(crate) fn write_all(f: &mut fmt::Formatter<'_>, operands: &[Given]) -> fmt::Result {
     for (position, Given { name, ty, origin }) in operands.iter().enumerate() {
         match (name, operands.len(), position) {

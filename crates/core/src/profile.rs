@@ -1,7 +1,7 @@
-//! What each step of a run takes: time, and what it has to compute and move.
+//! Profiles of runs: time, operations and memory traffic of each step.
 //!
-//! Who wants to know puts a [`Recorder`] on the thread by [`observing`]. An executable that runs in steps asks once for
-//! each run whether there is one, by [`current`], and tells it when steps begin and end.
+//! A [`Recorder`] is attached to a thread by [`observing`]. An executable that runs in steps asks once for
+//! each run whether there is one, by [`current`], and reports the begin and end of its steps to it.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,66 +15,66 @@ use crate::graph::{Graph, Value};
 use crate::location::Location;
 use crate::op::{Op, ScatterOp};
 
-/// How many runs of steps are kept one by one; the others are counted only.
+/// The maximum number of recorded spans; further runs are only counted.
 const SPANS: usize = 100_000;
 
-/// What a step is, and what it has to do each time.
+/// The ops of a step, and the work of one run of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// The ops that are done together, without those that only give their operand another form.
+    /// The fused ops, without those that only change their operand's shape or type.
     pub ops: Vec<&'static str>,
-    /// The lines of the user's program that made them, each once, in order.
+    /// The user's lines that created them, each once, in order.
     pub lines: Vec<Location>,
     /// Operations on elements, as the cost model counts them.
     pub flops: u64,
-    /// Bytes of what is read and of what is written, each value once.
+    /// Bytes read and written, each value once.
     pub bytes: u64,
-    /// Whether some of it is computed in elements of 64 bits.
+    /// Whether some of it is computed on 64-bit elements.
     pub is_wide: bool,
-    /// Whether it is a loop or a branch, whose work is that of the steps inside, where those are recorded.
+    /// Whether it is a loop or a branch, whose work is that of its inner steps, where those are recorded.
     pub is_control: bool,
 }
 
-/// A step, with what all its runs took.
+/// A step, and the total of all its runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What one run of it has to do.
+    /// The work of one run.
     pub work: Work,
-    /// The step that it is a part of, by its place in the record.
+    /// The step that contains it, by its index in the record.
     pub parent: Option<usize>,
-    /// How often it ran.
+    /// The number of runs.
     pub runs: u64,
-    /// What these runs took together, the steps inside included.
+    /// The total time of these runs, inner steps included.
     pub time: Duration,
 }
 
 /// One run of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The step, by its place in the record.
+    /// The step, by its index in the record.
     pub step: usize,
-    /// When it began, since the recorder was made.
+    /// The start, since the recorder was created.
     pub start: Duration,
-    /// How long it took.
+    /// The duration.
     pub time: Duration,
 }
 
-/// What was recorded.
+/// The recorded data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// The steps in the order in which they first began, those inside a loop or a branch after it.
     pub steps: Vec<Step>,
-    /// Their runs, in the order in which they ended; of very many the first.
+    /// Their runs, in the order in which they ended; only the first ones if there are too many.
     pub spans: Vec<Span>,
-    /// How many runs of steps are not among the spans.
+    /// The number of runs without a span.
     pub left_out: u64,
-    /// What the runs of whole programs took, with all that is done between steps.
+    /// The total time of whole programs, including the time between steps.
     pub total: Duration,
-    /// How many threads shared the work, where a program says that for itself.
+    /// The number of threads that shared the work, where a program reports it.
     pub threads: Option<usize>,
 }
 
-/// Watches the runs of a thread.
+/// Records the runs on a thread.
 #[derive(Debug)]
 pub struct Recorder {
     made: Instant,
@@ -84,18 +84,18 @@ pub struct Recorder {
 #[derive(Debug, Default)]
 struct State {
     record: Record,
-    /// Where a step is, by the step around it and its own identity.
+    /// The index of a step, by its enclosing step and its identity.
     known: FxHashMap<(Option<usize>, usize), usize>,
     open: Vec<usize>,
     programs: usize,
 }
 
-/// A step or a program that runs, until it is dropped.
+/// A running step or program; it ends when this is dropped.
 #[must_use]
 #[derive(Debug)]
 pub struct Running<'a> {
     recorder: &'a Recorder,
-    /// None is a program.
+    /// None for a program.
     step: Option<usize>,
     start: Instant,
 }
@@ -111,19 +111,19 @@ impl Recorder {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A program begins to run.
+    /// Starts the measurement of a program.
     pub fn program(&self) -> Running<'_> {
         self.state().programs += 1;
         Running { recorder: self, step: None, start: Instant::now() }
     }
 
-    /// Says how many threads share the work of a program.
+    /// Records how many threads share the work of a program.
     pub fn set_threads(&self, count: usize) {
         self.state().record.threads = Some(count);
     }
 
-    /// A step begins. Whenever the same one runs its `identity` is the same, and no other's in the program; what it
-    /// is, is asked at its first run.
+    /// Starts the measurement of a step. `identity` is the same for each run of the step, and unique in the
+    /// program; `work` is called at the first run.
     pub fn step(&self, identity: usize, work: impl FnOnce() -> Work) -> Running<'_> {
         let mut state = self.state();
         let parent = state.open.last().copied();
@@ -141,7 +141,7 @@ impl Recorder {
         Running { recorder: self, step: Some(place), start: Instant::now() }
     }
 
-    /// What was recorded so far.
+    /// A copy of the record so far.
     pub fn record(&self) -> Record {
         self.state().record.clone()
     }
@@ -153,7 +153,7 @@ impl Drop for Running<'_> {
         let mut state = self.recorder.state();
         let Some(step) = self.step else {
             state.programs -= 1;
-            // What a host function runs is a part of the program that calls it.
+            // Programs that a host function runs are part of the program that calls it.
             if state.programs == 0 {
                 state.record.total += time;
             }
@@ -175,7 +175,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<Recorder>>> = const { RefCell::new(None) };
 }
 
-/// Runs `body` while a recorder watches what this thread runs.
+/// Runs `body` while a recorder records the runs on this thread.
 pub fn observing<R>(recorder: &Arc<Recorder>, body: impl FnOnce() -> R) -> R {
     struct Before(Option<Arc<Recorder>>);
     impl Drop for Before {
@@ -187,13 +187,13 @@ pub fn observing<R>(recorder: &Arc<Recorder>, body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// The recorder that watches this thread, if one does.
+/// The recorder of this thread, if there is one.
 #[inline]
 pub fn current() -> Option<Arc<Recorder>> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// What a step does that makes `outputs` of `inputs` and ends with the node at `last`.
+/// The work of a step that computes `outputs` from `inputs` and ends with the node at `last`.
 pub fn work(graph: &Graph, inputs: &[Value], outputs: &[Value], last: usize) -> Work {
     let nodes = between(graph, inputs, outputs, last);
     let mut work = Work { is_control: holds_steps(&graph.nodes()[last].op), ..Work::default() };
@@ -205,7 +205,7 @@ pub fn work(graph: &Graph, inputs: &[Value], outputs: &[Value], last: usize) -> 
         }
     }
     if let [only] = nodes[..] {
-        // An op may read a part of an operand only.
+        // An op may read only a part of an operand.
         let cost = cost::of_node(graph, only);
         work.bytes = cost.read.saturating_add(cost.written);
     }
@@ -232,8 +232,8 @@ pub fn work(graph: &Graph, inputs: &[Value], outputs: &[Value], last: usize) -> 
     work
 }
 
-/// The bytes that an op reads and writes whose result lies in the memory of its first operand, where it leaves most of
-/// that as it is.
+/// The bytes read and written by an op that updates its first operand in place and leaves most of it
+/// unchanged.
 pub fn in_place(graph: &Graph, node: usize) -> Option<u64> {
     let node = &graph.nodes()[node];
     let size = |at: usize| graph.ty(node.inputs[at]).byte_size() as u64;
@@ -242,7 +242,7 @@ pub fn in_place(graph: &Graph, node: usize) -> Option<u64> {
         return Some(starts.saturating_add(size(1).saturating_mul(2)));
     }
     let Op::Scatter { op, axes: _ } = &node.op else { return None };
-    // What is added to is read, too.
+    // An addition also reads the old elements.
     let times = match op {
         ScatterOp::IndexedAdd => 3,
         ScatterOp::IndexedPut => 2,
@@ -250,7 +250,7 @@ pub fn in_place(graph: &Graph, node: usize) -> Option<u64> {
     Some(size(1).saturating_add(size(2).saturating_mul(times)))
 }
 
-/// The nodes that a step does, in order.
+/// The nodes of a step, in order.
 fn between(graph: &Graph, inputs: &[Value], outputs: &[Value], last: usize) -> Vec<usize> {
     let given: FxHashSet<Value> = inputs.iter().copied().collect();
     let mut nodes = FxHashSet::default();
@@ -269,13 +269,13 @@ fn between(graph: &Graph, inputs: &[Value], outputs: &[Value], last: usize) -> V
     nodes
 }
 
-/// Whether an op runs others, which are steps of their own.
+/// Whether an op contains ops that are steps of their own.
 fn holds_steps(op: &Op) -> bool {
     let (Op::Cond(_) | Op::While(_)) = op else { return false };
     true
 }
 
-/// Whether a node computes nothing: an argument, and what is written in the program.
+/// Whether a node computes nothing: an argument or a constant.
 fn is_given(op: &Op) -> bool {
     let (Op::Parameter { .. } | Op::Constant(_) | Op::Literal(_)) = op else { return false };
     true

@@ -11,8 +11,8 @@ use crate::shape::TensorType;
 
 /// A closed graph with a cached structural hash; immutable.
 ///
-/// Inputs are numbered: first the parameters, which the caller or the op supplies, then the captures,
-/// which are values of the graph around. An input that nothing uses may lack a node.
+/// Inputs are numbered: first the parameters, which the caller or the op supplies, then the captures, which
+/// are values of the surrounding graph. An unused input may have no node.
 #[derive(Clone)]
 pub struct Region {
     graph: Graph,
@@ -46,10 +46,10 @@ impl Region {
         (self.graph, self.inputs, self.parameters, self.results)
     }
 
-    /// The same region under another list of captures: `places[i]` is where capture `i` stands in it.
+    /// The same region with another list of captures: `places[i]` is the new position of capture `i`.
     ///
     /// # Panics
-    /// When there is no place for a capture, or one of another type: a bug of the caller.
+    /// When a capture has no position, or one of another type: a bug of the caller.
     pub fn with_captures(self, places: &[usize], captures: &[TensorType]) -> Region {
         assert_eq!(places.len(), self.capture_count(), "a place for each capture");
         let (mut graph, mut inputs, parameters, results) = self.into_parts();
@@ -75,37 +75,37 @@ impl Region {
         &self.inputs
     }
 
-    /// How many of the inputs are parameters.
+    /// The number of parameters among the inputs.
     pub fn parameter_count(&self) -> usize {
         self.parameters
     }
 
-    /// How many of the inputs are captures.
+    /// The number of captures among the inputs.
     pub fn capture_count(&self) -> usize {
         self.inputs.len() - self.parameters
     }
 
-    /// The values that the region gives.
+    /// The result values.
     pub fn results(&self) -> &Values {
         &self.results
     }
 
-    /// The types of the values that the region gives.
+    /// The types of the results.
     pub fn result_types(&self) -> impl ExactSizeIterator<Item = &TensorType> {
         self.results.iter().map(|&value| self.graph.ty(value))
     }
 
-    /// The structural hash: equal for equal regions, whatever their locations.
+    /// The structural hash: equal for equal regions, independent of locations.
     pub fn structural_hash(&self) -> u64 {
         self.hash
     }
 
-    /// Whether running the region can be observed other than by its results.
+    /// Whether running the region has observable effects other than its results.
     pub fn has_effects(&self) -> bool {
         self.effects
     }
 
-    /// Nodes here and in all regions inside.
+    /// The number of nodes here and in all nested regions.
     pub fn total_nodes(&self) -> usize {
         let inner =
             |node: &Node| -> usize { node.op.regions().iter().map(|region| region.total_nodes()).sum() };

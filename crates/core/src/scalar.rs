@@ -9,14 +9,14 @@ use num_complex::Complex;
 use crate::dtype::{DType, Kind};
 use crate::error::{ErrorKind, Result};
 
-/// A plain number, not yet of any element type.
+/// A plain number without an element type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// An integer; every element type's integers fit.
+    /// An integer; large enough for every integer element type.
     Int(i128),
-    /// An integer that i128 does not hold, as the nearest float. It fits no integer type.
+    /// An integer beyond the range of i128, as the nearest float. It fits no integer type.
     Huge(f64),
     /// A float in full host precision.
     Float(f64),
@@ -50,7 +50,7 @@ impl Number {
         }
     }
 
-    /// Whether the number counts as true: everything but zero, NaN included.
+    /// Whether the number is true: everything but zero is, including NaN.
     pub fn is_true(self) -> bool {
         match self {
             Number::Bool(value) => value,
@@ -85,7 +85,7 @@ impl From<Complex<f64>> for Number {
 
 /// One element: a type and a value that the type represents exactly.
 ///
-/// Equality and hash compare bits, so that `0.0` and `-0.0` differ and NaN equals itself.
+/// Equality and hash compare bits: `0.0` and `-0.0` differ, and NaN equals itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Scalar {
     dtype: DType,
@@ -93,11 +93,11 @@ pub struct Scalar {
 }
 
 impl Scalar {
-    /// Converts a number to an element. Integers wrap; floats round to the nearest, ties to even; for bool everything
-    /// but zero is true, NaN too.
+    /// Converts a number to an element. Integers wrap; floats round to the nearest, ties to even; for bool
+    /// everything but zero is true, including NaN.
     ///
     /// # Errors
-    /// A float given for an integer type, or a complex number for a type that is not complex.
+    /// A float for an integer type, or a complex number for a type that is not complex.
     pub fn new(dtype: DType, number: impl Into<Number>) -> Result<Scalar> {
         let number = number.into();
         let value = match (dtype.kind(), number) {
@@ -153,12 +153,13 @@ impl Scalar {
         self.value
     }
 
-    /// Whether this is the number `value`; `-0.0` is no zero here, since adding it differs.
+    /// Whether this is the number `value`; `-0.0` is not zero here, since adding it differs from adding
+    /// `0.0`.
     pub fn is(self, value: i32) -> bool {
         self == Scalar::small(self.dtype, i128::from(value))
     }
 
-    /// The element as it lies in memory, in native byte order; 2- and 4-bit types take a byte.
+    /// The element in memory layout, in native byte order; 2- and 4-bit types take a byte.
     pub fn to_bytes(self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.dtype.storage_bytes());
         match self.value {
@@ -180,14 +181,14 @@ impl Scalar {
         out
     }
 
-    /// Reads one element as it lies in memory.
+    /// Reads one element in memory layout.
     ///
     /// # Panics
     /// When `bytes` is not exactly one element long.
     pub fn from_bytes(dtype: DType, bytes: &[u8]) -> Scalar {
         assert_eq!(bytes.len(), dtype.storage_bytes(), "one element of {dtype}");
         let value = match dtype.kind() {
-            // Bytes from outside may be other than 0 and 1.
+            // Foreign bytes may have values other than 0 and 1.
             Kind::Bool => Number::Bool(bytes[0] != 0),
             Kind::Unsigned | Kind::Signed => {
                 let mut wide = [0u8; 8];
@@ -232,7 +233,7 @@ impl Hash for Scalar {
     }
 }
 
-/// As Nx prints an element: `1`, `1.0`, `1.0e-7`, `NaN`, `Inf`, `1.0-2.0i`.
+/// Nx's text of an element: `1`, `1.0`, `1.0e-7`, `NaN`, `Inf`, `1.0-2.0i`.
 impl fmt::Display for Scalar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.value {
@@ -248,8 +249,8 @@ impl fmt::Display for Scalar {
     }
 }
 
-/// Whether bytes are those of bools. Others count as true where they are not 0, but what computes with bools reckons with
-/// 0 and 1.
+/// Whether all bytes are valid bools. Other nonzero values count as true in conversions, but ops on bools
+/// require 0 and 1.
 pub fn are_truths(bytes: &[u8]) -> bool {
     bytes.iter().all(|&byte| byte <= 1)
 }
@@ -280,22 +281,22 @@ pub fn round_float(dtype: DType, value: f64) -> f64 {
     }
 }
 
-/// The value as f32, or the one of its two neighbours whose last bit is 1.
+/// The value as f32 if exact, else the neighbouring f32 whose last bit is 1.
 ///
-/// Rounding that to 22 bits or fewer gives what rounding `value` at once would: unlike the nearest f32, it
-/// never lies half-way between two narrower values unless `value` does.
+/// Rounding the result to 22 bits or fewer equals rounding `value` directly: unlike the nearest f32, it is
+/// never half-way between two narrower values unless `value` is.
 fn round_to_odd(value: f64) -> f32 {
     let near = value as f32;
     let back = f64::from(near);
     if back == value || near.is_nan() || near.to_bits() & 1 == 1 {
         return near;
     }
-    // The bits of floats of one sign count up with the magnitude.
+    // The bits of floats of one sign increase with the magnitude.
     let grows = near == 0.0 || (value > back) == (near > 0.0);
     f32::from_bits(if grows { near.to_bits() + 1 } else { near.to_bits() - 1 })
 }
 
-/// Rounds an integer once, straight to the target: f64 on the way would round f32 twice.
+/// Rounds an integer once, directly to the target type: f64 as an intermediate would round twice for f32.
 fn round_int(dtype: DType, value: i128) -> f64 {
     if dtype == DType::F32 { f64::from(value as f32) } else { round_float(dtype, value as f64) }
 }
@@ -336,7 +337,7 @@ pub struct Float8 {
     bias: i32,
     /// The code of the greatest finite value.
     max: u8,
-    /// What overflow becomes: infinity, or the greatest finite value.
+    /// The code for overflow: infinity, or the greatest finite value.
     overflow: u8,
     nan: u8,
 }
@@ -364,7 +365,7 @@ impl Float8 {
         // One unit in the last place at this exponent; scaling by a power of two is exact.
         let unit = 2f64.powi(exponent - self.mantissa_bits as i32);
         let steps = (magnitude / unit).round_ties_even() as u32;
-        // Codes of one sign count up without a gap, so a carry into the exponent needs no case.
+        // Codes of one sign increase without gaps, so that a carry into the exponent needs no special case.
         let code = (((exponent - least_exponent) as u32) << self.mantissa_bits) + steps;
         sign | if code > u32::from(self.max) { self.overflow } else { code as u8 }
     }
@@ -385,7 +386,7 @@ impl Float8 {
     }
 }
 
-/// The shortest decimal text that reads back to the same element, with `.0` or an exponent.
+/// The shortest decimal text that parses to the same element, with `.0` or an exponent.
 #[expect(clippy::wildcard_enum_match_arm, reason = "every other float is narrow")]
 pub fn float_text(dtype: DType, value: f64) -> String {
     if value.is_nan() {
@@ -397,7 +398,7 @@ pub fn float_text(dtype: DType, value: f64) -> String {
     let shortest = match dtype {
         DType::F64 => format!("{value:e}"),
         DType::F32 => format!("{:e}", value as f32),
-        // The narrow types have few digits: try them from one up.
+        // The narrow types have few digits: try increasing numbers of digits.
         _ => (0..=8)
             .map(|digits| format!("{value:.digits$e}"))
             .find(|text| text.parse::<f64>().is_ok_and(|back| round_float(dtype, back) == value))
@@ -405,12 +406,12 @@ pub fn float_text(dtype: DType, value: f64) -> String {
     };
     let (digits, exponent) = shortest.split_once('e').expect("`{:e}` writes an exponent");
     let exponent: i32 = exponent.parse().expect("`{:e}` writes an integer exponent");
-    // Trailing zeros appear when a narrow type found its text only with more digits.
+    // Trailing zeros occur when a narrow type's text needed more digits.
     let digits =
         if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits };
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |rest| ("-", rest));
     let plain: String = digits.chars().filter(|c| *c != '.').collect();
-    // Plain notation where Elixir, and so Nx, prints it: up to about 16 digits before the point.
+    // Plain notation in the range where Elixir, and so Nx, uses it: up to about 16 digits before the point.
     if (-5..16).contains(&exponent) && !(value == 0.0 && exponent != 0) {
         let text = if exponent < 0 {
             format!("0.{}{plain}", "0".repeat((-exponent - 1) as usize))
@@ -459,7 +460,7 @@ mod tests {
 
     #[test]
     fn f16_and_bf16_round_once() {
-        // A little beside the middle of two neighbours, by less than f32 can tell.
+        // Slightly off the middle of two neighbours, by less than f32 can represent.
         let tiny = 2f64.powi(-40);
         for (dtype, half) in [(DType::F16, 2f64.powi(-11)), (DType::BF16, 2f64.powi(-8))] {
             for sign in [1.0, -1.0] {

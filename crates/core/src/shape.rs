@@ -12,10 +12,10 @@ use crate::error::{ErrorKind, Result};
 /// The name of an axis.
 pub type Name = Arc<str>;
 
-/// Sizes by axis, kept in place up to rank 4: types are moved around with every op.
+/// Sizes by axis, stored inline up to rank 4: types are copied with every op.
 pub type Sizes = SmallVec<[usize; 4]>;
 
-/// Axes of one tensor, kept in place up to rank 6.
+/// Axes of one tensor, stored inline up to rank 6.
 pub type AxisList = SmallVec<[Axis; 6]>;
 
 /// The position of an axis, known to be in range for the shape that resolved it.
@@ -23,7 +23,7 @@ pub type AxisList = SmallVec<[Axis; 6]>;
 pub struct Axis(pub(crate) usize);
 
 impl Axis {
-    /// The position, from 0 on.
+    /// The position, from 0.
     pub const fn index(self) -> usize {
         self.0
     }
@@ -35,7 +35,7 @@ impl fmt::Display for Axis {
     }
 }
 
-/// An axis as users write it: a position, negative from the end, or a name.
+/// An axis in the user's notation: a position, negative from the end, or a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AxisRef {
     /// A position in `-rank..rank`.
@@ -77,13 +77,13 @@ impl From<&str> for AxisRef {
     }
 }
 
-/// Which axes an op works on, as users write them.
+/// The axes of an op, in the user's notation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Axes {
-    /// Every axis; what an option left out means.
+    /// Every axis; the default of options.
     #[default]
     All,
-    /// These.
+    /// The listed axes.
     List(Vec<AxisRef>),
 }
 
@@ -135,7 +135,7 @@ pub struct Shape {
 
 impl Clone for Shape {
     fn clone(&self) -> Shape {
-        // Copied in one go, where cloning the list would push one size after the other.
+        // A slice copy is faster than cloning the list, which pushes the sizes one by one.
         Shape { sizes: Sizes::from_slice(&self.sizes), names: self.names.clone() }
     }
 }
@@ -177,7 +177,7 @@ impl Shape {
         Shape { sizes: self.sizes.clone(), names: None }
     }
 
-    /// Puts a shape together from pairs of size and name.
+    /// A shape from pairs of size and name.
     pub fn from_axes(axes: impl IntoIterator<Item = (usize, Option<Name>)>) -> Shape {
         let (mut sizes, mut names) = (Sizes::new(), SmallVec::<[Option<Name>; 6]>::new());
         for (size, name) in axes {
@@ -247,7 +247,7 @@ impl Shape {
         self.axes().map(|axis| (self[axis], self.name(axis).cloned()))
     }
 
-    /// Finds the axis that a user names; `op` is for the message.
+    /// Finds the axis for a user's reference; `op` is for the message.
     ///
     /// # Errors
     /// A position out of range, a name that no axis has, or a name that several axes have.
@@ -276,7 +276,7 @@ impl Shape {
         }
     }
 
-    /// Finds several axes, in the order given; all of them where none are given.
+    /// Finds several axes, in the given order; all axes for [`Axes::All`].
     ///
     /// # Errors
     /// As [`Shape::resolve`], and an axis given twice.
@@ -299,7 +299,8 @@ impl Shape {
         }
     }
 
-    /// The shape that both fit into: axes align at the end, sizes are equal or one of them is 1, names merge.
+    /// The broadcast shape of two shapes: axes align at the end, sizes are equal or one of them is 1, names
+    /// merge.
     ///
     /// # Errors
     /// Sizes or names that do not fit.
@@ -340,7 +341,7 @@ impl Shape {
         Ok(Shape { sizes, names: Some(names.into()) })
     }
 
-    /// The size `back` axes before the last; 1 where there is none.
+    /// The size of the axis `back` axes before the last; 1 if there is none.
     fn size_from_end(&self, back: usize) -> usize {
         if back < self.rank() { self.sizes[self.rank() - 1 - back] } else { 1 }
     }
@@ -362,8 +363,8 @@ impl Shape {
         Shape::from_axes(axes.iter().map(|&axis| (self[axis], self.name(axis).cloned())))
     }
 
-    /// What makes two shapes unfit for each other, for messages: their ranks, or the first axis whose sizes
-    /// `is_bad`; `otherwise` where neither is it.
+    /// The reason why two shapes do not fit, for messages: their ranks, or the first axis whose sizes
+    /// `is_bad`; else `otherwise`.
     pub(crate) fn misfit(
         &self,
         other: &Shape,
@@ -419,7 +420,7 @@ impl fmt::Display for Shape {
     }
 }
 
-/// Merges the names of two axes that become one: a missing name gives way.
+/// Merges the names of two axes that become one: a missing name merges with any name.
 ///
 /// # Errors
 /// Two different names.
@@ -448,7 +449,7 @@ pub(crate) fn names_text(names: &[Option<Name>]) -> String {
     format!("[{}]", entries.join(", "))
 }
 
-/// What is known of a tensor before its elements: element type, sizes and names.
+/// The type of a tensor: element type, sizes and names.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TensorType {
     /// The element type.
@@ -458,10 +459,10 @@ pub struct TensorType {
 }
 
 impl TensorType {
-    /// A type whose bytes can be counted.
+    /// A type whose size in bytes does not overflow.
     ///
     /// # Errors
-    /// More bytes than an address can reach.
+    /// More bytes than the address space.
     pub fn new(dtype: DType, shape: Shape) -> Result<TensorType> {
         let bytes = shape.checked_size().and_then(|n| n.checked_mul(dtype.storage_bytes()));
         match bytes {
@@ -480,7 +481,7 @@ impl TensorType {
         self.shape.size()
     }
 
-    /// Bytes in memory.
+    /// The size in memory in bytes.
     pub fn byte_size(&self) -> usize {
         self.size() * self.dtype.storage_bytes()
     }
@@ -493,7 +494,7 @@ impl TensorType {
         TensorType::new(dtype, self.shape.clone())
     }
 
-    /// Whether a tensor of type `other` may stand where this one is expected: equal, but for names that
+    /// Whether a tensor of type `other` is accepted where this type is expected: equal, except for names that
     /// are missing on either side.
     pub fn is_compatible(&self, other: &TensorType) -> bool {
         self.dtype == other.dtype

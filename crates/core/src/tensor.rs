@@ -1,4 +1,4 @@
-//! Tensors: a type with concrete elements, with a place in a trace, or with nothing.
+//! Tensors: a type with elements, a value of a trace, or nothing.
 
 use std::sync::Arc;
 
@@ -10,28 +10,28 @@ use crate::shape::{Name, Shape, TensorType};
 use crate::trace::Trace;
 use crate::weak::Weak;
 
-/// Leading named axes that ops do not see; outside shape, rank and names.
+/// Leading named axes that ops do not see; they are not part of shape, rank and names.
 pub type VectorizedAxes = Arc<[(Name, usize)]>;
 
-/// A tensor. Immutable, cheap to clone, and free to cross threads.
+/// A tensor: immutable, cheap to clone, `Send` and `Sync`.
 #[derive(Clone, Debug)]
 pub struct Tensor {
     ty: TensorType,
     vectorized: Option<Arc<Vectorized>>,
-    /// How it is made, where it takes on the dtype of what it meets.
+    /// The definition of a weak value, which adopts the dtype of the tensors it is combined with.
     weak: Option<Arc<Weak>>,
     data: Data,
 }
 
-/// What a vectorized tensor has besides its inner type.
+/// The additional data of a vectorized tensor.
 #[derive(Debug)]
 struct Vectorized {
     axes: VectorizedAxes,
-    /// The type of the elements as they lie: the vectorized axes first, without their names.
+    /// The type of the stored elements: the vectorized axes first, without their names.
     whole: TensorType,
 }
 
-/// What stands behind a tensor's type.
+/// The data of a tensor, in addition to its type.
 #[derive(Clone, Debug)]
 pub enum Data {
     /// Elements on a backend.
@@ -43,7 +43,7 @@ pub enum Data {
         /// The value in the trace's graph.
         value: Value,
     },
-    /// Nothing: a type to be expected later.
+    /// Nothing: only a type.
     Template,
 }
 
@@ -59,12 +59,12 @@ impl Tensor {
         Tensor { ty, vectorized: None, weak: None, data: Data::Traced { trace, value } }
     }
 
-    /// A type without elements, to say what a function will be given.
+    /// A type without elements, to describe a function's future argument.
     pub fn template(ty: TensorType) -> Tensor {
         Tensor { ty, vectorized: None, weak: None, data: Data::Template }
     }
 
-    /// Element type, sizes and names, the vectorized axes left out.
+    /// Element type, sizes and names, without the vectorized axes.
     pub fn ty(&self) -> &TensorType {
         &self.ty
     }
@@ -82,7 +82,7 @@ impl Tensor {
         self.vectorized.is_some()
     }
 
-    /// The type of the elements as they lie: vectorized axes lead, without their names.
+    /// The type of the stored elements: vectorized axes first, without their names.
     pub fn whole(&self) -> &TensorType {
         match &self.vectorized {
             Some(vectorized) => &vectorized.whole,
@@ -90,16 +90,16 @@ impl Tensor {
         }
     }
 
-    /// The same elements without vectorized axes: they lead the shape, and have no names.
+    /// The same elements without vectorized axes, which become leading axes without names.
     #[must_use]
     pub fn flat(&self) -> Tensor {
         Tensor { ty: self.whole().clone(), vectorized: None, weak: None, data: self.data.clone() }
     }
 
-    /// The same elements, of whose axes the leading ones are vectorized; their names, if any, are forgotten.
+    /// The same elements with the leading axes vectorized; the axes' own names are dropped.
     ///
     /// # Panics
-    /// When the tensor is vectorized already, or its leading sizes are others: a bug of the caller.
+    /// When the tensor is vectorized already, or its leading sizes differ: a bug of the caller.
     #[must_use]
     pub fn with_vectorized(self, axes: &[(Name, usize)]) -> Tensor {
         if axes.is_empty() {
@@ -117,39 +117,40 @@ impl Tensor {
         Tensor { ty, vectorized, weak: None, data: self.data }
     }
 
-    /// The same value as one that takes on the dtype of what it meets; the type is a scalar's, s32, f32 or c64.
+    /// The same value as a weak one, which adopts the dtype of its partners; the type is a scalar's, s32, f32
+    /// or c64.
     #[must_use]
     pub fn with_weak(self, weak: Arc<Weak>) -> Tensor {
         Tensor { weak: Some(weak), ..self }
     }
 
-    /// The same value with a dtype of its own.
+    /// The same value with a fixed dtype.
     #[must_use]
     pub fn strong(self) -> Tensor {
         Tensor { weak: None, ..self }
     }
 
-    /// How a value is made that takes on the dtype of what it meets.
+    /// The definition of a weak value.
     pub fn weak(&self) -> Option<&Arc<Weak>> {
         self.weak.as_ref()
     }
 
-    /// Whether the value takes on the dtype of what it meets.
+    /// Whether the value is weak: whether it adopts the dtype of its partners.
     pub fn is_weak(&self) -> bool {
         self.weak.is_some()
     }
 
-    /// As [`Tensor::weak`], taken out of the tensor, so that its holder may be the only one.
+    /// As [`Tensor::weak`], moved out of the tensor, so that the caller may be the only owner.
     pub fn into_weak(self) -> Option<Arc<Weak>> {
         self.weak
     }
 
-    /// What stands behind the type.
+    /// The data besides the type.
     pub fn data(&self) -> &Data {
         &self.data
     }
 
-    /// The buffer, where there is one.
+    /// The buffer, if there is one.
     pub fn buffer(&self) -> Option<&Arc<dyn Buffer>> {
         match &self.data {
             Data::Buffer(buffer) => Some(buffer),
@@ -157,7 +158,7 @@ impl Tensor {
         }
     }
 
-    /// The buffer, taken out of the tensor, so that its holder may be the only one.
+    /// The buffer, moved out of the tensor, so that the caller may be the only owner.
     pub fn into_buffer(self) -> Option<Arc<dyn Buffer>> {
         match self.data {
             Data::Buffer(buffer) => Some(buffer),
@@ -165,7 +166,7 @@ impl Tensor {
         }
     }
 
-    /// Where the elements are, where there are any.
+    /// The backend of the elements, if there are any.
     pub fn backend(&self) -> Option<Arc<dyn Backend>> {
         self.buffer().map(|buffer| buffer.backend())
     }
@@ -175,7 +176,7 @@ impl Tensor {
         matches!(self.data, Data::Traced { .. })
     }
 
-    /// The buffer; `op` and `hint` are for the message where there is none.
+    /// The buffer; `op` and `hint` are for the error message.
     ///
     /// # Errors
     /// A traced tensor or a template.
@@ -187,8 +188,8 @@ impl Tensor {
         }
     }
 
-    /// The elements in row-major order, native byte order, a byte for each 2- or 4-bit element; without a
-    /// copy where they are on the host. Those of vectorized axes are included.
+    /// The elements in row-major order, native byte order, one byte for each 2- or 4-bit element; without a
+    /// copy where they are on the host. Vectorized axes are included.
     ///
     /// # Errors
     /// A traced tensor, a template, or elements that were freed.
@@ -196,8 +197,8 @@ impl Tensor {
         self.host_prefix(op, usize::MAX)
     }
 
-    /// As [`Tensor::host_bytes`], of the first elements only, so that a device sends no more than that; memory
-    /// on the host may hold more.
+    /// As [`Tensor::host_bytes`] for the first elements only, so that a device transfers no more; host memory
+    /// may contain more.
     ///
     /// # Errors
     /// As [`Tensor::host_bytes`].
@@ -214,10 +215,11 @@ impl Tensor {
         Ok(HostMemory::new(Arc::new(bytes)))
     }
 
-    /// A tensor of the same elements, types, names and vectorized axes on a backend; this one stays as it is.
+    /// A copy on a backend, with the same elements, types, names and vectorized axes; this tensor is
+    /// unchanged.
     ///
     /// # Errors
-    /// As [`Tensor::host_bytes`], and what the backend cannot place.
+    /// As [`Tensor::host_bytes`], and errors of the backend.
     pub fn copy_to(&self, op: &'static str, backend: &Arc<dyn Backend>) -> Result<Tensor> {
         match self.live_buffer(op)?.copy_to(backend)? {
             Some(buffer) => Ok(Tensor { data: Data::Buffer(buffer), ..self.clone() }),
@@ -234,8 +236,8 @@ impl Tensor {
         Ok(Tensor { data: Data::Buffer(buffer), ..self.clone() })
     }
 
-    /// The same elements on a backend. Where they are there already nothing happens; else this tensor's are
-    /// freed, also when the copy fails.
+    /// Moves the elements to a backend. Without a move if they are already there; else this tensor's elements
+    /// are freed, also when the copy fails.
     ///
     /// # Errors
     /// As [`Tensor::copy_to`].
@@ -250,13 +252,13 @@ impl Tensor {
             Err(error) => Err(error),
         };
         let freed = buffer.deallocate();
-        // The copy's failure says more than that of freeing what was to be copied.
+        // The error of the copy is more useful than the error of freeing the source.
         let moved = moved?;
         freed?;
         Ok(moved)
     }
 
-    /// The buffer, whose elements are there.
+    /// The buffer, whose elements are not gone.
     fn live_buffer(&self, op: &'static str) -> Result<&Arc<dyn Buffer>> {
         let buffer = self.require_buffer(op, "return it from the definition, and read it there")?;
         match buffer.state() {
@@ -266,7 +268,7 @@ impl Tensor {
     }
 }
 
-/// Room for bytes of the host.
+/// An empty list with capacity for `len` bytes.
 pub fn host_memory(op: &'static str, len: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match bytes.try_reserve_exact(len) {

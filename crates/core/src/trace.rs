@@ -1,7 +1,7 @@
-//! Tracing: how running a function once leaves a closed graph.
+//! Tracing: running a function once records a closed graph.
 //!
-//! Traces nest, one for each region that is being traced; a thread-local stack knows the innermost. A tensor
-//! that comes from outside the innermost trace, concrete or traced further out, becomes a capture of it.
+//! Traces nest, one for each region that is being traced; a thread-local stack holds them. A tensor from
+//! outside the innermost trace, concrete or from an outer trace, becomes a capture of it.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -28,7 +28,7 @@ thread_local! {
     static STACK: RefCell<Vec<Arc<Trace>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A region in the making.
+/// A region under construction.
 pub struct Trace {
     id: u64,
     thread: ThreadId,
@@ -41,26 +41,26 @@ struct State {
     /// Types of parameters and captures so far.
     inputs: Vec<TensorType>,
     parameters: usize,
-    /// The vectorized axes of each parameter, where a trace was begun like tensors.
+    /// The vectorized axes of each parameter, for traces from [`Trace::begin_like`].
     parameter_lanes: Vec<Lanes>,
-    /// Parameters that are numbers, which take on the dtypes of what they meet.
+    /// Parameters that are weak numbers, which adopt the dtypes of their partners.
     weak: Vec<usize>,
-    /// What they are wanted as, in the order in which that was found.
+    /// The dtypes in which they are needed, in order of discovery.
     wanted: Vec<Wanted>,
-    /// What [`Closed::further`] has, once their dtypes are known.
+    /// [`Closed::further`], once the dtypes are resolved.
     further: Vec<usize>,
     captures: Vec<Tensor>,
-    /// The vectorized axes of tensors from outside that were used.
+    /// The vectorized axes of captured tensors.
     lanes: Lanes,
     error: Option<Error>,
-    /// The region that the trace was closed to, where it is kept for a look at it.
+    /// The region of the closed trace, where it is kept for inspection.
     kept: Option<Arc<Region>>,
-    /// What the host language keeps beside the graph.
+    /// The host language's data about the graph.
     host: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-/// A number among the parameters in the dtype of what it met. Until the trace is closed it stands among the captures,
-/// so that no input changes its number while others are added.
+/// A weak parameter in the dtype of a partner. Until the trace is closed it is among the captures, so that
+/// adding one renumbers no other input.
 struct Wanted {
     parameter: usize,
     dtype: DType,
@@ -78,7 +78,7 @@ pub fn current() -> Option<Arc<Trace>> {
     STACK.with_borrow(|stack| stack.last().cloned())
 }
 
-/// Tells the open traces that a vectorized tensor is used to which it comes from outside.
+/// Records in the open traces the axes of a vectorized tensor from outside that is used in them.
 pub(crate) fn note_vectorized(tensor: &Tensor) {
     STACK.with_borrow(|stack| {
         for open in stack.iter().rev() {
@@ -97,15 +97,15 @@ pub(crate) fn note_vectorized(tensor: &Tensor) {
     });
 }
 
-/// How many traces are open on this thread.
+/// The number of open traces on this thread.
 pub fn depth() -> usize {
     STACK.with_borrow(Vec::len)
 }
 
-/// Runs `body` as if no trace were open on this thread. A backend in the host language computes with tensors of
-/// its own, also where a definition is being traced around it.
+/// Runs `body` as if no trace were open on this thread. A backend in the host language computes with its own
+/// tensors, also while a definition is being traced around it.
 pub fn suspended<R>(body: impl FnOnce() -> R) -> R {
-    /// Puts the traces back, also when `body` panics.
+    /// Restores the traces, also when `body` panics.
     struct Restore(Vec<Arc<Trace>>);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -117,11 +117,11 @@ pub fn suspended<R>(body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// Keeps a trace open; dropping it closes the trace, so that an error on the way leaves nothing behind.
+/// Keeps a trace open until it is dropped, so that an error leaves no open trace behind.
 #[derive(Debug)]
 pub struct Tracing {
     trace: Arc<Trace>,
-    /// The stack is a thread's own, so a trace is closed on the thread that opened it.
+    /// The stack is thread-local, so that a trace must be closed on the thread that opened it.
     not_send: PhantomData<*const ()>,
 }
 
@@ -130,12 +130,12 @@ pub struct Tracing {
 pub struct Closed {
     /// The graph; its captures correspond to `captures`.
     pub region: Region,
-    /// What the traced function used from outside, in the order of the region's captures.
+    /// The tensors that the traced function captured, in the order of the region's captures.
     pub captures: Vec<Tensor>,
-    /// The vectorized axes of tensors from outside that the function used; captures have them in front.
+    /// The vectorized axes of captured tensors; they lead the shapes of the captures.
     pub lanes: Lanes,
-    /// The parameters that stand behind those that the trace was begun with: numbers among these that are used in
-    /// several dtypes. Each is told by the position of the number, which itself has the first dtype.
+    /// Additional parameters after the original ones: weak numbers that are used in several dtypes. Each
+    /// entry is the position of the number's original parameter, which has the first dtype.
     pub further: Vec<usize>,
 }
 
@@ -175,8 +175,8 @@ impl Trace {
         (Tracing { trace, not_send: PhantomData }, tensors)
     }
 
-    /// Opens a trace whose parameters have the types and the vectorized axes of tensors, and take on other dtypes where
-    /// these do.
+    /// Opens a trace whose parameters have the types and the vectorized axes of tensors, and are weak where
+    /// these are.
     pub fn begin_like(models: &[Tensor]) -> (Tracing, Vec<Tensor>) {
         let types: Vec<TensorType> = models.iter().map(|model| model.whole().clone()).collect();
         let (tracing, parameters) = Trace::begin(&types);
@@ -194,7 +194,7 @@ impl Trace {
         (tracing, wrapped)
     }
 
-    /// A trace that has ended, of a region that is kept for a look at it and tensors for its captures.
+    /// An ended trace with a region for inspection and the tensors of its captures.
     pub fn ended(region: Arc<Region>, captures: Vec<Tensor>) -> Arc<Trace> {
         let (tracing, _) = Trace::begin(&[]);
         let trace = tracing.trace.clone();
@@ -207,32 +207,32 @@ impl Trace {
         trace
     }
 
-    /// The vectorized axes of each parameter; nothing where the trace was not begun like tensors.
+    /// The vectorized axes of each parameter; empty unless the trace is from [`Trace::begin_like`].
     pub fn parameter_lanes(&self) -> Vec<Lanes> {
         self.lock().parameter_lanes.clone()
     }
 
-    /// The parameters behind those that the trace was begun with, as [`Closed::further`] has them.
+    /// The additional parameters after the original ones; see [`Closed::further`].
     pub fn further(&self) -> Vec<usize> {
         self.lock().further.clone()
     }
 
-    /// The tensors from outside, in the order of the captures; none where they were handed on when it was finished.
+    /// The captured tensors, in the order of the captures; empty if `finish` moved them out.
     pub fn captures(&self) -> Vec<Tensor> {
         self.lock().captures.clone()
     }
 
-    /// A number that no other trace of this process has.
+    /// A number that is unique among the traces of this process.
     pub fn id(&self) -> u64 {
         self.id
     }
 
-    /// Whether it is open on this thread.
+    /// Whether the trace is open on this thread.
     pub(crate) fn is_open(&self) -> bool {
         STACK.with_borrow(|stack| stack.iter().any(|open| std::ptr::eq(&**open, self)))
     }
 
-    /// What is wrong with a tensor of this trace where the trace is not among the open ones.
+    /// The error about a tensor of this trace when the trace is not open.
     pub fn stray(&self, op: &'static str, got: &TensorType) -> ErrorKind {
         let got = got.clone();
         if self.ended.load(Ordering::Relaxed) {
@@ -243,12 +243,12 @@ impl Trace {
         ErrorKind::TraceElsewhere { op, got, place }
     }
 
-    /// A panic while the lock was held cannot leave a graph half made: `push` adds a node at the end.
+    /// A panic while the lock is held cannot leave a half-built graph: `push` adds a node at the end.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs `read` on the graph as it stands; it is empty once the trace was closed and its region not kept.
+    /// Runs `read` on the current graph; it is empty after the trace was closed, unless its region is kept.
     pub fn with_graph<R>(&self, read: impl FnOnce(&Graph) -> R) -> R {
         let state = self.lock();
         match &state.kept {
@@ -261,22 +261,22 @@ impl Trace {
         }
     }
 
-    /// Keeps the region that the trace was closed to, so that its values can be looked at still.
+    /// Keeps the region of the closed trace, so that its values can still be inspected.
     pub fn keep(&self, region: Arc<Region>) {
         self.lock().kept = Some(region);
     }
 
-    /// Lets the host language keep something beside the graph, which holds no object of its.
+    /// Stores the host language's data about the graph, which itself holds no host objects.
     pub fn set_host(&self, host: Arc<dyn Any + Send + Sync>) {
         self.lock().host = Some(host);
     }
 
-    /// What the host language keeps beside the graph.
+    /// The host language's data about the graph.
     pub fn host(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         self.lock().host.clone()
     }
 
-    /// The types of the parameters and captures, and how many are parameters.
+    /// The types of the parameters and captures, and the number of parameters.
     pub fn inputs(&self) -> (Vec<TensorType>, usize) {
         let state = self.lock();
         match &state.kept {
@@ -285,8 +285,8 @@ impl Trace {
         }
     }
 
-    /// The parameter of a dtype for a number among the parameters, which is `value`; nothing where it has that dtype,
-    /// or the trace is closed.
+    /// The parameter for the weak number `value` in a dtype; None if it already has that dtype, or the trace
+    /// is closed.
     pub(crate) fn weak_parameter(self: &Arc<Trace>, value: Value, dtype: DType) -> Option<Tensor> {
         let mut state = self.lock();
         if state.weak.is_empty() {
@@ -321,8 +321,8 @@ impl Trace {
         Some(Tensor::traced(ty, self.clone(), value))
     }
 
-    /// Resolves the dtypes of the numbers among the parameters by what is returned, for who looks at the graph before
-    /// the trace is closed.
+    /// Resolves the dtypes of weak parameters from the results, to inspect the graph before the trace is
+    /// closed.
     pub fn resolve_weak(&self, results: &[Tensor]) {
         let value = |tensor: &Tensor| match tensor.data() {
             Data::Traced { trace, value } if std::ptr::eq(&**trace, self) => Some(*value),
@@ -332,7 +332,7 @@ impl Trace {
         self.lock().resolve_weak(&results);
     }
 
-    /// Runs `read` on the graph as it stands and the number of its parameters; inputs after them are captures.
+    /// Runs `read` on the current graph and the number of its parameters; the inputs after them are captures.
     pub(crate) fn with_inputs<R>(&self, read: impl FnOnce(&Graph, usize) -> R) -> R {
         let state = self.lock();
         read(&state.graph, state.parameters)
@@ -350,7 +350,7 @@ impl Trace {
         }
     }
 
-    /// Keeps the first error, which comes out when the trace is finished.
+    /// Records the first error; [`Tracing::finish`] returns it.
     pub fn poison(&self, error: Error) {
         self.lock().error.get_or_insert(error);
     }
@@ -358,7 +358,7 @@ impl Trace {
     /// Adds a node. Operands from outside become captures; results are tensors of this trace.
     ///
     /// # Errors
-    /// What `infer` has against it, and operands whose trace has ended.
+    /// Those of `infer`, and operands whose trace has ended.
     pub fn emit(
         self: &Arc<Trace>,
         op: Op,
@@ -374,7 +374,8 @@ impl Trace {
         let outputs = match outputs {
             Ok(outputs) => outputs,
             Err(error) => {
-                // Where an operand was made is asked of its trace, which may be this one.
+                // An operand's origin is looked up in its trace, which may be this one: the lock must be
+                // released.
                 drop(state);
                 let given = operands.iter().map(|operand| Given::new(None, operand)).collect();
                 return Err(error.at(location).given(given));
@@ -388,7 +389,7 @@ impl Trace {
 }
 
 impl State {
-    /// The value that stands for a tensor in this trace.
+    /// The value of a tensor in this trace.
     fn lift(&mut self, trace: &Arc<Trace>, op: &'static str, tensor: &Tensor) -> Result<Value> {
         match tensor.data() {
             Data::Traced { trace: owner, value } if Arc::ptr_eq(owner, trace) => return Ok(*value),
@@ -410,15 +411,15 @@ impl State {
             self.captures.len() - 1
         });
         let index = self.parameters + position;
-        // Equal parameters are one value: `emit` merges them.
+        // Parameters with the same index are one value: `emit` merges them.
         Ok(self.graph.emit(Op::Parameter { index, ty: tensor.whole().clone() }, &[])?[0])
     }
 }
 
 impl State {
-    /// Gives each number among the parameters the dtypes in which something needs it, the first to the parameter itself
-    /// and the others to parameters behind all. One that nothing needs keeps its own. Nodes keep their places; what is
-    /// left of a parameter in a dtype that nothing needs is a constant, which nothing needs either.
+    /// Assigns to each weak parameter the dtypes in which it is needed: the first to the parameter itself,
+    /// the others to additional parameters at the end. An unneeded one keeps its dtype. Nodes keep their
+    /// positions; the nodes of a parameter in an unneeded dtype become an unused constant.
     fn resolve_weak(&mut self, results: &[Value]) {
         if self.weak.is_empty() {
             return;
@@ -459,7 +460,7 @@ impl State {
     }
 }
 
-/// Whether two tensors are the same buffer or the same value, under the same type.
+/// Whether two tensors are the same buffer or the same value, with the same type.
 pub(crate) fn is_same(a: &Tensor, b: &Tensor) -> bool {
     let same = match (a.data(), b.data()) {
         (Data::Buffer(a), Data::Buffer(b)) => Arc::ptr_eq(a, b),
@@ -477,7 +478,7 @@ impl Tracing {
         &self.trace
     }
 
-    /// Says where the function stands that is being traced, for errors about its arguments.
+    /// Sets the location of the traced function, for errors about its arguments.
     #[must_use]
     pub fn at(self, location: Option<Location>) -> Tracing {
         if let Some(location) = location {
@@ -489,7 +490,7 @@ impl Tracing {
     /// Closes the trace.
     ///
     /// # Errors
-    /// The first error that [`Trace::poison`] was given, or a result whose trace has ended.
+    /// The first error passed to [`Trace::poison`], or a result whose trace has ended.
     pub fn finish(self, op: &'static str, results: &[Tensor]) -> Result<Closed> {
         let mut state = self.trace.lock();
         if let Some(error) = state.error.take() {
@@ -510,8 +511,8 @@ impl Tracing {
 impl Drop for Tracing {
     fn drop(&mut self) {
         self.trace.ended.store(true, Ordering::Relaxed);
-        // Traces close in the reverse of the order in which they open, also on the way of an error. What they
-        // hold is dropped after the borrow has ended: it may be anything.
+        // Traces close in the reverse of the order in which they open, also after an error. Their contents
+        // are dropped after the borrow ends: dropping may run arbitrary code.
         let closed = STACK.with_borrow_mut(|stack| {
             let at = stack.iter().rposition(|open| Arc::ptr_eq(open, &self.trace));
             at.map(|at| stack.split_off(at))

@@ -1,4 +1,4 @@
-//! What a legal graph is. A graph that is not legal is our bug, never the user's.
+//! Checks that a graph is legal. An illegal graph is an internal bug, never the user's.
 
 pub(crate) mod attributes;
 
@@ -22,8 +22,8 @@ use attributes::exactly;
 
 static ALWAYS: AtomicBool = AtomicBool::new(false);
 
-/// Makes every pass of this process verify what it gives, which builds with debug assertions do anyway, and
-/// parse its text back.
+/// Makes every pass of this process verify its result, as builds with debug assertions always do, and parse
+/// its text back.
 pub fn set_always(on: bool) {
     ALWAYS.store(on, Ordering::Relaxed);
 }
@@ -38,23 +38,23 @@ pub(crate) fn is_on() -> bool {
     cfg!(any(debug_assertions, test)) || always()
 }
 
-/// Checks a region and all regions inside: nodes take values of earlier nodes, parameters agree with the
-/// region's inputs, regions with the operands of their node, and every type is what `infer` says.
+/// Checks a region and all nested regions: nodes take values of earlier nodes, parameters agree with the
+/// region's inputs, regions with the operands of their node, and every type with `infer`.
 ///
 /// # Errors
-/// A sentence about the first node that is not legal.
+/// A sentence about the first illegal node.
 pub fn verify(region: &Region) -> Result<(), String> {
     verify_new(region, &mut HashSet::new())
 }
 
-/// Checks a region unless it is among those that are known to be legal.
+/// Checks a region, but no nested region that is known to be legal.
 fn verify_new(region: &Region, known: &mut HashSet<*const Region>) -> Result<(), String> {
     let graph = region.graph();
     for (position, node) in graph.nodes().iter().enumerate() {
         let problem = verify_node(region, graph, position, node);
         problem.map_err(|problem| format!("%{position} = {}: {problem}", form::name(&node.op)))?;
         for inner in node.op.regions() {
-            // Regions are shared: by a loop and its gradient, for example.
+            // Regions may be shared, for example by a loop and its gradient.
             if known.insert(Arc::as_ptr(inner)) {
                 verify_new(inner, known).map_err(|problem| {
                     format!("%{position} = {}: in its region: {problem}", form::name(&node.op))
@@ -98,8 +98,8 @@ fn verify_node(region: &Region, graph: &Graph, position: usize, node: &Node) -> 
     Ok(())
 }
 
-/// Checks what the builder guarantees and `infer` relies on: how many operands there are, that axes are in
-/// range, and that regions take what the node passes.
+/// Checks the builder's guarantees on which `infer` relies: the number of operands, axes in range, and
+/// regions whose inputs are the node's operands.
 pub(crate) fn operands(op: &Op, types: &[&TensorType]) -> Result<(), String> {
     match op.class() {
         OpClass::Parameter { .. } | OpClass::Constant(_) | OpClass::Literal(_) => exactly(types, 0),
@@ -124,7 +124,8 @@ pub(crate) fn operands(op: &Op, types: &[&TensorType]) -> Result<(), String> {
     }
 }
 
-/// A collective has one operand, `mesh_index` none, and a block goes from and to each device at most once.
+/// A collective has one operand, `mesh_index` none, and each device sends at most one block and receives at
+/// most one.
 fn collective(op: &CollectiveOp, types: &[&TensorType]) -> Result<(), String> {
     let axis = match &op.kind {
         Collective::AllReduce { op: _ } | Collective::CollectivePermute { pairs: _ } => None,
@@ -144,7 +145,7 @@ fn collective(op: &CollectiveOp, types: &[&TensorType]) -> Result<(), String> {
     op.check_pairs()
 }
 
-/// The function of a fold takes an element, what was folded so far, and the captures.
+/// The function of a fold takes an element, the accumulator, and the captures.
 fn fold(fun: &Region, types: &[&TensorType]) -> Result<(), String> {
     let [x, acc, captures @ ..] = types else {
         return Err("a tensor and a start must be given".to_owned());
@@ -237,7 +238,7 @@ mod tests {
     use crate::scalar::Scalar;
     use crate::shape::Axis;
 
-    /// What is wrong with a node after a constant of type f32, whose output is said to be an f32 too.
+    /// The error for a node after a constant of type f32, with a declared output type f32.
     fn problem(op: Op, inputs: &[(u32, u32)]) -> String {
         let mut graph = Graph::new();
         graph.push(Op::Constant(Scalar::one(DType::F32)), &[]).unwrap();

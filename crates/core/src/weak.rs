@@ -1,9 +1,9 @@
-//! Numbers that a traced function is given: values that take on the dtype of what they meet.
+//! Weak numbers: arguments of a traced function that adopt the dtype of the tensors they are combined with.
 //!
-//! Weakness belongs to the handle of a value, never to the graph. A weak tensor is a value like any other, of the
-//! dtype that its number has alone: s32, f32 or c64. Beside that it knows how it was made of arguments and numbers, so
-//! that it can be had once more in the dtype of a tensor beside it: an argument becomes a parameter of that dtype, and
-//! operators are applied again to it. What nothing needs is dropped when the trace is closed.
+//! Weakness belongs to the handle of a value, never to the graph. A weak tensor is an ordinary value of its
+//! number's default dtype: s32, f32 or c64. It also records how it was computed from arguments and numbers,
+//! so that it can be recomputed in the dtype of a tensor: an argument becomes a parameter of that dtype, and
+//! the operators are applied again. Unneeded nodes are dropped when the trace is closed.
 
 use std::mem;
 use std::sync::Arc;
@@ -19,26 +19,26 @@ use crate::scalar::Number;
 use crate::shape::TensorType;
 use crate::tensor::{Data, Tensor};
 
-/// An operator of the host language that gives a weak value where all of its operands give way.
+/// An operator of the host language whose result is weak if all of its operands are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
-    /// Of one operand.
+    /// With one operand.
     Unary(UnaryOp),
-    /// Of two.
+    /// With two operands.
     Binary(BinaryOp),
     /// The quotient rounded down.
     FloorDivide,
-    /// What that leaves.
+    /// The remainder of [`Operator::FloorDivide`].
     FloorModulo,
 }
 
 impl Operator {
-    /// The operator that a unary op is, if it is one that keeps its operand weak.
+    /// The operator for a unary op, if it keeps its operand weak.
     pub fn of_unary(op: UnaryOp) -> Option<Operator> {
         [UnaryOp::NEGATE, UnaryOp::ABS, UnaryOp::BITWISE_NOT].contains(&op).then_some(Operator::Unary(op))
     }
 
-    /// As [`Operator::of_unary`], of two operands.
+    /// As [`Operator::of_unary`], with two operands.
     pub fn of_binary(op: BinaryOp) -> Option<Operator> {
         let is_operator = match op {
             BinaryOp::Bitwise(_) => true,
@@ -59,8 +59,9 @@ impl Operator {
         is_operator.then_some(Operator::Binary(op))
     }
 
-    /// The dtype in which the operator gives a value of dtype `own` that is wanted in another: narrow floats are rounded
-    /// once at the end, a real value is computed as one, and bits are those of an integer.
+    /// The dtype in which the operator computes a value of default dtype `own` for the dtype `wanted`: narrow
+    /// floats are rounded once at the end, real values are computed as reals, and bitwise operators compute
+    /// on integers.
     fn computed_in(self, own: DType, wanted: DType) -> DType {
         let is_bitwise = match self {
             Operator::Unary(op) => op == UnaryOp::BITWISE_NOT,
@@ -87,28 +88,28 @@ impl Operator {
     }
 }
 
-/// How a weak value is made.
+/// The definition of a weak value.
 #[derive(Debug)]
 pub struct Weak {
-    /// An argument has none: the tensor is its parameter.
+    /// None for an argument: the tensor is its parameter.
     operator: Option<Operator>,
     /// Weak tensors and numbers.
     operands: SmallVec<[Arg<Tensor>; 2]>,
 }
 
 impl Weak {
-    /// A number that a function is given.
+    /// A number that is an argument of a function.
     pub fn argument() -> Arc<Weak> {
         Arc::new(Weak { operator: None, operands: SmallVec::new() })
     }
 
-    /// What an operator makes of operands that give way.
+    /// The result of an operator on weak operands.
     pub fn of(operator: Operator, operands: &[Arg<Tensor>]) -> Arc<Weak> {
         Arc::new(Weak { operator: Some(operator), operands: operands.into() })
     }
 }
 
-/// Operators in a row may be more than the stack has room for.
+/// Long chains of operators would overflow the stack in a recursive drop.
 impl Drop for Weak {
     fn drop(&mut self) {
         let mut rest = mem::take(&mut self.operands);
@@ -123,14 +124,14 @@ impl Drop for Weak {
 }
 
 impl Tensor {
-    /// A number of the kind that the value has, where it takes the dtype of what it meets.
+    /// For a weak value, a number of its kind.
     pub fn weakness(&self) -> Option<Number> {
         self.is_weak().then(|| number_of(self.ty().dtype))
     }
 }
 
 impl Arg<Tensor> {
-    /// A number of the kind of an operand that takes the dtype of what it meets: the number itself, where it is one.
+    /// For a weak operand, a number of its kind: for a plain number the number itself.
     pub fn weakness(&self) -> Option<Number> {
         match self {
             Arg::Value(tensor) => tensor.weakness(),
@@ -139,7 +140,7 @@ impl Arg<Tensor> {
     }
 }
 
-/// A number of the kind that a dtype has.
+/// A number of the kind of a dtype.
 pub(crate) fn number_of(dtype: DType) -> Number {
     match dtype.kind() {
         Kind::Bool => Number::Bool(false),
@@ -149,13 +150,13 @@ pub(crate) fn number_of(dtype: DType) -> Number {
     }
 }
 
-/// A weak value in a dtype, which is one that gives way to nothing of its kind.
+/// A weak value, converted to a dtype; the result is not weak.
 ///
 /// # Errors
-/// A number among the operands that the dtype does not hold, and operators that it does not have.
+/// A number among the operands that the dtype does not hold, and operators that it does not support.
 pub(crate) fn in_dtype(ops: &mut Ops, value: &Tensor, dtype: DType) -> Result<Tensor> {
     let mut known: FxHashMap<(*const Weak, DType), Tensor> = FxHashMap::default();
-    // What is to be made, and whether its operands have been asked for.
+    // The values to compute, with a flag for those whose operands are already on the stack.
     let mut wanted = vec![(value, dtype, false)];
     while let Some((value, dtype, is_asked)) = wanted.pop() {
         let Some(weak) = value.weak() else { continue };
@@ -211,7 +212,8 @@ fn apply(ops: &mut Ops, operator: Operator, operands: &[Tensor]) -> Result<Tenso
     }
 }
 
-/// Whether the region is still being traced in which a value was made: a branch gives what is used around it.
+/// Whether the region in which a value was computed is still being traced: a branch may return a value that
+/// is used outside it.
 fn is_open(value: &Tensor) -> bool {
     match value.data() {
         Data::Traced { trace, .. } => trace.is_open(),
@@ -219,7 +221,8 @@ fn is_open(value: &Tensor) -> bool {
     }
 }
 
-/// The parameter of a dtype for an argument; that of a closed trace stays what it is, and is refused where it is used.
+/// The parameter in a dtype for an argument; that of a closed trace is returned unchanged, and refused where
+/// it is used.
 fn argument_in(argument: &Tensor, dtype: DType) -> Tensor {
     let found = match argument.data() {
         Data::Traced { trace, value } => trace.weak_parameter(*value, dtype),

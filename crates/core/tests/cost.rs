@@ -1,4 +1,4 @@
-//! What graphs cost, counted by hand.
+//! Costs of graphs, compared with hand counts.
 
 use defn_core::builder::{BuildElementwise, BuildLinalg, BuildShape, Start};
 use defn_core::cost::{Cost, NodeCost, cost};
@@ -62,7 +62,7 @@ fn products_count_two_for_each_term() {
     let dot = built(&[ty(DType::F32, &[3, 4]), ty(DType::F32, &[4, 5])], |g, v| Ok(vec![g.dot(v[0], v[1])?]));
     assert_eq!(dot.flops, 2 * 3 * 4 * 5);
     assert_eq!(dot.nodes[2].work(), 16 * 4 * (12 + 20 + 15));
-    // A large product takes longer to compute than to move.
+    // A large product takes longer to compute than its memory traffic.
     let n = 1 << 10;
     let large = built(&[ty(DType::F32, &[n, n])], |g, v| Ok(vec![g.dot(v[0], v[0])?]));
     assert_eq!(large.nodes[1].work(), 2 << 30);
@@ -79,13 +79,13 @@ fn matrices_count_as_in_the_book() {
     assert_eq!(flops(&square, Block::Determinant), 2 * 144);
     assert_eq!(flops(&square, Block::Eigh { max_iter: 9, eps }), 2 * 9 * 216);
     assert_eq!(flops(&square, Block::Svd { max_iter: 9, full_matrices: true }), 2 * (14 + 8) * 216);
-    // 2n²(m - n/3), for both factors where they are slim; 4(m²n - mn² + n³/3) for a square one.
+    // 2n²(m - n/3) for both factors in reduced mode; 4(m²n - mn² + n³/3) for a square factor.
     let tall = [ty(DType::F32, &[9, 6])];
     let slim = 2 * 36 * 7;
     assert_eq!(flops(&tall, Block::Qr { mode: QrMode::Reduced, eps }), 2 * slim);
     let complete = 4 * (81 * 6 - 9 * 36 + 72);
     assert_eq!(flops(&tall, Block::Qr { mode: QrMode::Complete, eps }), slim + complete);
-    // Complex ones: four times.
+    // Complex elements cost four times as much.
     assert_eq!(flops(&[ty(DType::C64, &[6, 6])], Block::Cholesky), 4 * 72);
     // A factorization, and two triangular systems of n² for each of 3 columns.
     let system = [ty(DType::F32, &[6, 6]), ty(DType::F32, &[6, 3])];
@@ -133,7 +133,7 @@ fn memory_is_what_lives_at_one_time() {
         Ok(vec![x])
     });
     assert_eq!(chain.peak, 120);
-    // A value that is used at the end is held until then, also under another shape.
+    // A value with a late last use stays allocated until then, also with another shape.
     let held = |reshaped: bool| {
         built(&[ty(DType::F32, &[10])], |g, v| {
             let first = g.sin(v[0])?;
@@ -147,7 +147,7 @@ fn memory_is_what_lives_at_one_time() {
     };
     assert_eq!(held(false).peak, 40 + 3 * 40);
     assert_eq!(held(true).peak, 40 + 3 * 40);
-    // What nothing uses goes at once.
+    // Unused values are freed at once.
     let unused = built(&[ty(DType::F32, &[10])], |g, v| {
         g.sin(v[0])?;
         g.cos(v[0])?;
@@ -156,7 +156,7 @@ fn memory_is_what_lives_at_one_time() {
     assert_eq!(unused.peak, 80);
 }
 
-/// A loop over `f32[10]`, of which the body computes the sine and the condition a sum.
+/// A loop over `f32[10]` whose body computes the sine and whose condition computes a sum.
 fn sines(trips: &str) -> Cost {
     parsed(&format!(
         "(f32[10]) {{
@@ -181,7 +181,7 @@ fn sines(trips: &str) -> Cost {
 #[test]
 fn loops_cost_their_trips_where_they_are_known() {
     let known = sines("7");
-    // The body seven times, the condition once more.
+    // Seven times the body, eight times the condition.
     assert_eq!(known.flops, 7 * 20 + 8 * 10);
     assert_eq!((known.read, known.written), (7 * 80 + 8 * 40, 7 * 80 + 8 * 4));
     assert_eq!(known.assumed_loops, 0);
@@ -216,7 +216,7 @@ fn the_branch_with_the_most_work_counts() {
         }",
     );
     assert_eq!(all.flops, 30);
-    // Both inputs; and three values of the branch, of which one is the result.
+    // Both inputs, and three values of the branch, one of which is the result.
     assert_eq!(all.peak, 1 + 40 + 120);
     assert_eq!(all.nodes[2].inside, 80);
 }
@@ -243,7 +243,7 @@ fn functions_that_fold_run_for_each_element() {
 
 #[test]
 fn regions_in_many_places_are_counted_once() {
-    // Each level holds the one below twice: there are 2^60 nodes in all.
+    // Each level contains the one below twice: there are 2^60 nodes in all.
     use defn_core::op::CondOp;
     use std::sync::Arc;
     let x = ty(DType::F32, &[]);

@@ -1,4 +1,4 @@
-//! How graphs differ, as text and as data.
+//! Differences of graphs, as text and as data.
 
 mod common;
 
@@ -212,12 +212,12 @@ fn regions_are_compared_inside() {
     ");
 }
 
-/// Nodes but for parameters.
+/// The number of nodes without parameters.
 fn count(region: &Region) -> usize {
     region.graph().nodes().iter().filter(|node| name(&node.op) != "parameter").count()
 }
 
-/// How many nodes were removed, added and changed.
+/// The numbers of removed, added and changed nodes.
 fn counts(difference: &Difference) -> [usize; 3] {
     let mut counts = [0; 3];
     for change in &difference.nodes {
@@ -245,8 +245,8 @@ proptest! {
         prop_assert_eq!(back.is_empty(), difference.is_empty());
     }
 
-    /// Dropping nodes changes no other, and what was dropped is all that is told. Of equal computations there is one,
-    /// as another might be taken for that which was dropped.
+    /// Removing nodes changes no other node, and only the removed ones are reported. `cse` removes equal
+    /// computations first, since one of these could be mistaken for a removed one.
     #[test]
     fn what_was_dropped_is_told(region in regions()) {
         let region = pass::cse(&region).unwrap();
@@ -256,14 +256,14 @@ proptest! {
         prop_assert!(difference.inputs.is_empty() && difference.results.is_none());
     }
 
-    /// Other graphs have other texts: no difference is overlooked.
+    /// Graphs with different texts differ: no difference is overlooked.
     #[test]
     fn only_equal_graphs_have_no_difference(region in regions(), drop in any::<prop::sample::Index>()) {
         let text = region.to_text();
         let names = ["sin", "add", "f32", "true", "1", "axes: [0]"];
         let others = ["cos", "multiply", "f64", "false", "0", "axes: [1]"];
         let which = drop.index(names.len());
-        // Where the altered text is a graph, it differs.
+        // If the altered text is a legal graph, it differs.
         if let Ok(other) = Region::from_text(&text.replacen(names[which], others[which], 1))
             && other != region
         {

@@ -1,4 +1,4 @@
-//! Files: round trips in every type, and every way to damage them.
+//! Files: round trips in every dtype, and all kinds of damage.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 const OP: &str = "load";
 
-/// Elements that count, in as many bits as they have.
+/// Ascending elements, masked to the dtype's width.
 fn array(dtype: DType, sizes: &[usize]) -> Array {
     let ty = TensorType::new(dtype, Shape::new(sizes)).unwrap();
     let mask = if dtype.bits() < 8 { (1u8 << (dtype.bits() - 1)) - 1 } else { 0xFF };
@@ -117,7 +117,7 @@ fn every_type_comes_back() {
     assert_eq!(without_memory(&back), without_memory(&value));
 }
 
-/// A value as text; the memory of tensors prints by its length.
+/// A value as text; the memory of tensors prints as its length.
 fn without_memory(value: &Value) -> String {
     format!("{value:?}")
 }
@@ -146,7 +146,7 @@ fn every_changed_bit_is_an_error_or_a_value() {
     }
 }
 
-/// No panic, and what comes is not larger than what it comes from, but for what is inflated.
+/// Checks for panics, and that the result is not larger than the file, except for inflated data.
 fn check(name: &str, parse: Parse, bytes: &[u8]) {
     if let Ok(arrays) = parse(&memory(bytes)) {
         for (_, array) in arrays {
@@ -180,7 +180,7 @@ proptest! {
         }
         check(name, parse, &bytes);
         if name == "native" {
-            // With the checksum that the bytes should have, the structure is looked at.
+            // With a correct checksum, the parser reaches the structure.
             let end = bytes.len() - 4;
             let checksum = crc32fast::hash(&bytes[..end]);
             bytes[end..].copy_from_slice(&checksum.to_le_bytes());

@@ -1,4 +1,4 @@
-//! What the reverse pass appends, as text.
+//! The nodes that the reverse pass appends, as text.
 
 use defn_core::builder::{BuildCreate, BuildElementwise, BuildLinalg, BuildReduce, BuildShape};
 use defn_core::grad::value_and_grad;

@@ -1,4 +1,4 @@
-//! Meshes, how tensors are laid over them, and what programs for them may be.
+//! Meshes, shardings, and legal programs for meshes.
 
 use std::sync::Arc;
 
@@ -155,7 +155,7 @@ fn every_device_comes_to_every_exchange() {
     assert!(open.contains("inside a loop that ends by what a device has"), "{open}");
     let other = mesh::check(&looped(Some(3)), 4).unwrap_err().to_string();
     assert!(other.contains("the program is for 2 devices"), "{other}");
-    // A loop that counts, in a branch.
+    // A counting loop inside a branch.
     let inner = Arc::new(Region::new(
         looped(Some(3)).graph().clone(),
         vec![f32s(&[])],

@@ -1,4 +1,4 @@
-//! What each pass does, text in and text out.
+//! Tests of each pass, from text to text.
 
 mod common;
 
@@ -208,7 +208,8 @@ fn known_branches_are_inlined_and_loops_without_a_trip_vanish() {
     ");
 }
 
-/// The text of a loop over a counter and a float: the counter's type and start, the condition and the step.
+/// The text of a loop over a counter and a float, with the counter's type and start, the condition and the
+/// step.
 fn counting(dtype: &str, start: &str, compare: &str, limit: &str, step: (&str, &str)) -> String {
     let (op, by) = step;
     format!(
@@ -252,7 +253,7 @@ fn trips_of_loops_that_count_are_counted() {
     assert_eq!(trips("s64", "10", "greater_equal %0 %1", "-1", ("add", "-2")), "6");
     assert_eq!(trips("u8", "0", "less %0 %1", "250", ("add", "5")), "50");
     assert_eq!(trips("s32", "10", "less %0 %1", "10", up), "0");
-    // It wraps, or goes away from the limit, or is compared otherwise, or is no integer.
+    // The counter wraps, moves away from the limit, is compared otherwise, or is no integer.
     for (dtype, start, compare, limit, step) in [
         ("u8", "0", "less %0 %1", "255", ("add", "2")),
         ("u8", "0", "less_equal %0 %1", "255", up),
@@ -295,7 +296,7 @@ fn ty(dtype: DType, sizes: &[usize]) -> TensorType {
     TensorType::new(dtype, Shape::new(sizes)).unwrap()
 }
 
-/// The nodes that a function adds on x: f32[2], n: s32[2] and y: f32[2].
+/// The nodes that a function adds to x: f32[2], n: s32[2] and y: f32[2].
 fn built(body: impl FnOnce(&mut Graph, Value, Value, Value) -> Result<Value>) -> String {
     let mut graph = Graph::new();
     let inputs = vec![ty(DType::F32, &[2]), ty(DType::S32, &[2]), ty(DType::F32, &[2])];
@@ -337,7 +338,7 @@ fn identities_return_the_operand() {
     for (position, case) in same.into_iter().enumerate() {
         assert_eq!(built(case), "return %0", "case {position}");
     }
-    // The result has another type than the operand.
+    // The result's type differs from the operand's.
     assert_snapshot!(built(|g, _, n, _| g.divide(n, 1)), @"%1 = as_type %0 : f32[2]; return %1");
     assert_snapshot!(built(|g, _, n, _| g.add(n, 0.0)), @"%1 = as_type %0 : f32[2]; return %1");
 }
@@ -357,7 +358,7 @@ fn negated_sums_and_inverted_products_become_one_op() {
         let inverse = g.divide(1, n)?;
         g.multiply(x, inverse)
     }), @"%2 = divide %0 %1 : f32[2]; return %2");
-    // The narrow difference wraps; that of the wide types does not.
+    // The narrow difference wraps, that of the wide types does not.
     assert_snapshot!(built(|g, _, n, _| {
         let narrow = g.as_type(n, DType::U8)?;
         let minus = g.subtract(0, narrow)?;
@@ -382,7 +383,7 @@ fn what_would_differ_stays() {
             },
             "add",
         ),
-        // The constant brings a name.
+        // The constant adds a name.
         (
             |g, x, _, _| {
                 let zeros = g.full(Shape::named(&[2], &[Some("x")])?, DType::F32, 0.0)?;
@@ -390,7 +391,7 @@ fn what_would_differ_stays() {
             },
             "add",
         ),
-        // The type in between is narrower.
+        // The intermediate type is narrower.
         (
             |g, x, _, _| {
                 let narrow = g.as_type(x, DType::F16)?;

@@ -192,7 +192,7 @@ fn stages_are_boxes() {
     "#);
 }
 
-/// The names of a picture's shapes, and those that its arrows name.
+/// The names of a picture's shapes, and the names at the ends of its arrows.
 fn names(mermaid: &str) -> (Vec<String>, BTreeSet<String>) {
     let (mut shapes, mut ends) = (Vec::new(), BTreeSet::new());
     for line in mermaid.lines().skip(1).map(str::trim) {
@@ -210,7 +210,7 @@ fn names(mermaid: &str) -> (Vec<String>, BTreeSet<String>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// No name stands for two things, and every arrow has both ends.
+    /// Names of shapes are unique, and every arrow connects two shapes.
     #[test]
     fn pictures_hang_together(region in regions(), count in 1usize..9) {
         let stages = stage::split_by(&region, &Rule::Every(count)).unwrap();

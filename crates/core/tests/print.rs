@@ -1,4 +1,4 @@
-//! Both text forms, on a graph for each form of op.
+//! Both text forms, for a graph with each form of op.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn ty(dtype: DType, sizes: &[usize]) -> TensorType {
     TensorType::new(dtype, Shape::new(sizes)).unwrap()
 }
 
-/// A region over inputs, of which all but the last `captures` are parameters.
+/// A region with these inputs, the last `captures` of which are captures.
 fn region(
     inputs: &[TensorType],
     captures: usize,
@@ -38,7 +38,7 @@ fn shown(region: &Region) -> String {
     display(region, region.results())
 }
 
-/// The IR text, which parses back.
+/// The IR text, checked to parse back.
 fn text(region: &Region) -> String {
     let text = region.to_text();
     assert!(Region::from_text(&text).unwrap() == *region, "{text}");
@@ -243,7 +243,7 @@ fn reductions_and_products() {
     "#);
 }
 
-/// `while i < n: i, x = i + 1, x * y`, a cond, and what passes values on.
+/// `while i < n: i, x = i + 1, x * y`, a cond, and ops that pass values on.
 fn control() -> Region {
     let (i, x) = (ty(DType::S32, &[]), ty(DType::F32, &[2]));
     let inputs = [i.clone(), x.clone(), x.clone()];

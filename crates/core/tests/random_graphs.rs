@@ -1,4 +1,4 @@
-//! What holds of every graph: it is legal, its text parses back, and passes keep its signature.
+//! Properties of every graph: it is legal, its text parses back, and passes keep its signature.
 
 mod common;
 
@@ -57,7 +57,7 @@ proptest! {
         same_signature(&region, &pass::simplify(&region, &scalars()).unwrap())?;
     }
 
-    /// Folds among them, whatever their functions are.
+    /// Includes folds with arbitrary functions.
     #[test]
     fn every_region_compiles(region in regions()) {
         let compiled = Evaluator::new(scalars()).compile(Arc::new(region.clone()), Checks::default());
@@ -86,7 +86,7 @@ proptest! {
     }
 }
 
-/// The random graphs are of no use if they lack an op.
+/// The random graphs must contain every op.
 #[test]
 fn random_graphs_reach_every_op() {
     fn collect(region: &Region, names: &mut BTreeSet<&'static str>) {
@@ -110,7 +110,7 @@ proptest! {
     fn gradients_are_legal(region in smooth_regions()) {
         let wrt: Vec<usize> = (0..region.parameter_count()).collect();
         verify::set_always(true);
-        // Some ops refuse; what is differentiated is a legal graph with the same inputs, again and again.
+        // Some ops refuse. Otherwise the gradient is a legal graph with the same inputs, repeatedly.
         let mut current = region;
         for _ in 0..2 {
             let Ok(new) = grad::value_and_grad(&current, 0, &wrt) else { break };
@@ -120,7 +120,7 @@ proptest! {
                 prop_assert_eq!(&gradient.shape, &current.inputs()[at].shape);
             }
             same_signature(&new, &pass::simplify(&new, &scalars()).unwrap())?;
-            // Next comes the gradient with respect to the first input.
+            // The next graph is the gradient with respect to the first input.
             let Some(&first) = new.results().get(current.results().len()) else { break };
             current = Region::new(
                 new.graph().clone(),
@@ -132,8 +132,8 @@ proptest! {
     }
 }
 
-/// Where a window has one place there is still an axis, which a function that is no element-wise one does not take; and
-/// what stands around the elements has their type.
+/// A window with one position still has an axis, which functions that are not element-wise do not accept; and
+/// the padding has the type of the elements.
 #[test]
 fn a_window_of_one_place_is_folded_by_any_function() {
     let region = Region::from_text(

@@ -1,5 +1,5 @@
-//! What holds of every graph however it is cut: its stages compute what it computes, each node once, and nothing
-//! travels that is not used.
+//! Properties of every cut of every graph: its stages compute the same results, each node once, and only used
+//! values pass between them.
 
 mod common;
 
@@ -21,12 +21,12 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-/// Programs of every op, and some with many effects.
+/// Programs with every op, and some with many effects.
 fn programs() -> impl Strategy<Value = Region> {
     prop_oneof![3 => regions(), 1 => arithmetic()].prop_map(|region| bounded(&region, 3))
 }
 
-/// Decisions for the nodes in the order of the visit; mostly for no cut, so that stages have several nodes.
+/// Decisions for the nodes in the order of visits; mostly no cut, so that stages have several nodes.
 fn decisions() -> impl Strategy<Value = Vec<Decision>> {
     let decision = prop_oneof![
         8 => Just(Decision::None),
@@ -46,7 +46,7 @@ fn is_input(op: &Op) -> bool {
     name(op) == "parameter"
 }
 
-/// Whether a node computes nothing, so that several stages may have it.
+/// Whether a node computes nothing, so that several stages may have a copy.
 fn is_leaf(op: &Op) -> bool {
     ["parameter", "constant", "tensor"].contains(&name(op))
 }
@@ -55,10 +55,10 @@ fn computed(region: &Region) -> usize {
     region.graph().nodes().iter().filter(|node| !is_leaf(&node.op)).count()
 }
 
-/// The structure: every stage alone, and how they hang together.
+/// Checks the structure of each stage, and the connections between stages.
 fn check_structure(whole: &Region, stages: &[Stage]) -> Result<(), TestCaseError> {
     prop_assert!(stage::check("test", stages).is_ok());
-    // Each node that is needed is in one stage, and in no other.
+    // Each needed node is in exactly one stage.
     let needed = pass::dce(whole).unwrap();
     prop_assert_eq!(stages.iter().map(|stage| computed(stage.region())).sum::<usize>(), computed(&needed));
     let mut taken: BTreeSet<Source> = BTreeSet::new();
@@ -70,7 +70,7 @@ fn check_structure(whole: &Region, stages: &[Stage]) -> Result<(), TestCaseError
         prop_assert!(Region::from_text(&text).unwrap() == **region, "{}", text);
         prop_assert_eq!((stage.position(), stage.count()), (position, stages.len()));
         prop_assert!(ids.insert(stage.id()));
-        // A stage has nothing that it does not need, and inner ones have something to compute.
+        // A stage has only nodes that it needs, and a stage other than the last has something to compute.
         prop_assert_eq!(&pass::dce(region).unwrap(), &**region);
         prop_assert!(stages.len() == 1 || computed(region) > 0);
         // Inputs are dense: one for each source, no source twice, each used by a node or a result.
@@ -105,7 +105,7 @@ fn check_structure(whole: &Region, stages: &[Stage]) -> Result<(), TestCaseError
             }
         }
     }
-    // Whatever an inner stage gives is taken by a later one.
+    // A later stage takes every output of a stage before the last.
     for stage in &stages[..stages.len() - 1] {
         for output in 0..stage.region().results().len() {
             let source = Source::Output { stage: stage.position(), output };
@@ -114,13 +114,13 @@ fn check_structure(whole: &Region, stages: &[Stage]) -> Result<(), TestCaseError
     }
     let last = stages.last().unwrap().region();
     prop_assert!(last.result_types().eq(whole.result_types()));
-    // Of every value there is one last use.
+    // Every value has exactly one last use.
     let frees = stage::last_uses(stages);
     prop_assert_eq!(frees.iter().flatten().filter(|&&last| last).count(), taken.len());
     Ok(())
 }
 
-/// Runs of all stages that need not wait the last one first, until all have run.
+/// Runs all stages, always the last one of those that need not wait.
 fn run_late_first(stages: &[Stage], placed: &[Placed], arguments: &[Tensor], notes: &Notes) -> Vec<Tensor> {
     let waits = stage::waits(stages);
     let mut made: Vec<Option<Vec<Tensor>>> = vec![None; stages.len()];
@@ -139,21 +139,21 @@ fn run_late_first(stages: &[Stage], placed: &[Placed], arguments: &[Tensor], not
     made.pop().unwrap().unwrap()
 }
 
-/// What the whole and the stages give and show, op for op.
+/// Compares the results and the hook calls of the whole and of its stages.
 fn check_run(whole: &Arc<Region>, stages: &[Stage]) -> Result<(), TestCaseError> {
     let arguments: Vec<Tensor> =
         whole.inputs().iter().enumerate().map(|(index, ty)| seeded(ty, index)).collect();
     let (expected_notes, notes) = (Notes::default(), Notes::default());
     let placed =
         |region: &Arc<Region>| Placed { executable: Arc::new(Literally(region.clone())), backend: digests() };
-    // Stages do not have what nobody needs.
+    // Stages have no unused nodes.
     let whole = placed(&Arc::new(pass::dce(whole).unwrap()));
     let expected = whole.executable.run(&whole.backend, arguments.clone(), &expected_notes).unwrap();
     let placed: Vec<Placed> = stages.iter().map(|stage| placed(stage.region())).collect();
     let got = stage::run(stages, &placed, arguments.clone(), &notes).unwrap();
     prop_assert_eq!(bytes(&got), bytes(&expected));
     prop_assert_eq!(&notes.0.into_inner(), &*expected_notes.0.borrow());
-    // Late stages run as early as they may.
+    // Late stages run as early as allowed.
     let notes = Notes::default();
     let got = run_late_first(stages, &placed, &arguments, &notes);
     prop_assert_eq!(bytes(&got), bytes(&expected));
@@ -237,7 +237,7 @@ proptest! {
     }
 }
 
-/// The properties are of no use if graphs are not cut, or lack what makes cutting hard.
+/// The random cuts must actually cut graphs, and reach the difficult cases.
 #[test]
 fn random_cuts_reach_every_case() {
     let mut runner = TestRunner::deterministic();
@@ -260,7 +260,7 @@ fn random_cuts_reach_every_case() {
     );
 }
 
-/// Programs of f64 scalars in real arithmetic: sums and products that are shared, loops, branches, hooks, marks.
+/// Programs of f64 scalars with real arithmetic: shared sums and products, loops, branches, hooks, marks.
 fn arithmetic() -> impl Strategy<Value = Region> {
     prop::collection::vec((0u8..12, any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..40)
         .prop_map(|choices| {
@@ -274,7 +274,7 @@ fn arithmetic() -> impl Strategy<Value = Region> {
                 let outputs = match kind {
                     0..4 => graph.push(add, &[x, y]),
                     4..7 => graph.push(Op::Binary(BinaryOp::MULTIPLY), &[x, y]),
-                    // Numbers that simplifying knows, and others.
+                    // Numbers that the simplifier treats specially, and others.
                     7 => {
                         let numbers = [1.0, 1.0, 0.5, 1.5, 0.1];
                         graph.push(Op::Constant(Scalar::new(DType::F64, *a.get(&numbers)).unwrap()), &[])
@@ -297,7 +297,7 @@ fn arithmetic() -> impl Strategy<Value = Region> {
         })
 }
 
-/// `op(x, y)` of two captures.
+/// `op(x, y)` on two captures.
 fn pair(op: BinaryOp) -> Region {
     let number = TensorType::scalar(DType::F64);
     let mut graph = Graph::new();
@@ -306,7 +306,7 @@ fn pair(op: BinaryOp) -> Region {
     Region::new(graph, vec![number.clone(), number], 0, results)
 }
 
-/// `while x < 100: x = x + x + y`, which ends as all numbers are positive.
+/// `while x < 100: x = x + x + y`, which ends since all numbers are positive.
 fn doubling() -> WhileOp {
     let number = TensorType::scalar(DType::F64);
     let inputs = vec![number.clone(), number.clone()];

@@ -8,7 +8,7 @@ fn parse(text: &str) -> Region {
     Region::from_text(&format!("defn-ir 1\n{text}")).unwrap()
 }
 
-/// Texts with a word left out, doubled, or another in its place are stages or errors, never a panic.
+/// Texts with a word removed, doubled or replaced are parsed or refused, without a panic.
 #[test]
 fn damaged_texts_are_refused() {
     let region = parse(
@@ -39,7 +39,7 @@ fn damaged_texts_are_refused() {
             }
         }
     }
-    // Another split, or more stages, are nothing that a single stage could know of.
+    // Another split hash, or more stages, cannot be detected from a single stage.
     assert!((1..40).contains(&read), "{read}");
     let refused = |from: &str, to: &str| {
         let error = Stage::from_text(&text.replacen(from, to, 1)).unwrap_err().to_string();

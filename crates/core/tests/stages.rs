@@ -1,4 +1,4 @@
-//! Stages of chosen graphs: which nodes are in which, what travels, what runs and what is refused.
+//! Stages of chosen graphs: their nodes, the values between them, runs and errors.
 
 mod common;
 
@@ -38,7 +38,7 @@ fn at(name: &'static str, decision: Decision) -> impl Fn(&Visit<'_>) -> Result<D
     move |visit| Ok(if visit.name() == name { decision } else { Decision::None })
 }
 
-/// Each stage: where its inputs come from, and what it prints.
+/// Each stage: the sources of its inputs, and its text.
 fn shown(stages: &[Stage]) -> String {
     let mut out = String::new();
     for stage in stages {
@@ -154,7 +154,7 @@ fn an_accumulator_cuts_every_third_op() {
     ");
 }
 
-/// A value that is used on both sides of a cut is computed on the first and travels; Nx computes it twice.
+/// A value that both sides of a cut use is computed on the first and passed on; Nx computes it twice.
 #[test]
 fn what_both_sides_need_is_computed_once() {
     let region = region(&[ty(DType::F32, &[2]), ty(DType::F32, &[2])], |g, v| {
@@ -228,7 +228,7 @@ fn loops_are_cut_out_and_never_inside() {
         assert_eq!(stages[1].sources(), [Source::Output { stage: 0, output: 0 }, Source::Capture(0)]);
         assert_eq!((stages[1].region().parameter_count(), stages[1].region().capture_count()), (1, 1));
     }
-    // The sines inside of the loop are not asked about.
+    // The decider is not called for the sines inside the loop.
     let stages = stage::split(&region, at("sin", Decision::After)).unwrap();
     assert_eq!(stages.len(), 2);
 }
@@ -247,7 +247,7 @@ fn effects_stay_in_order() {
             return %5
         }"#,
     );
-    // The second hook is needed for the result and cut out; the first has to come before it.
+    // The result needs the second hook, which is cut out; the first must come before it.
     let stages = stage::split(&region, at("exp", Decision::Before)).unwrap();
     let slots = |stage: &Stage| -> Vec<usize> {
         let nodes = stage.region().graph().nodes().iter();
@@ -284,7 +284,7 @@ fn rules_cut_at_ops_and_marks() {
     assert_eq!(sizes(Rule::Balanced(5)), [1; 5]);
 }
 
-/// Blocks of a network: what was added up is all that crosses from one to the next, and they are equal.
+/// Blocks of a network: only the running sum passes from one to the next, and the blocks are equal.
 #[test]
 fn a_balanced_cut_is_between_blocks() {
     let (batch, width) = (4, 32);
@@ -312,7 +312,7 @@ fn a_balanced_cut_is_between_blocks() {
     }
 }
 
-/// Says so of every run: which stage it was, and how many hold each input.
+/// An executable that records every run: its stage, and the number of owners of each input.
 #[derive(Debug)]
 struct Probe {
     program: Arc<Region>,
@@ -323,7 +323,7 @@ struct Probe {
 #[derive(Debug)]
 struct Place(&'static str);
 
-/// Zeros in a place.
+/// Zeros on a backend.
 fn zeros(place: &'static str, ty: &TensorType) -> Arc<dyn Buffer> {
     Bytes::at(Arc::new(Place(place)), vec![0; ty.byte_size()])
 }
@@ -380,7 +380,7 @@ fn placed(stage: &Stage, name: &'static str, seen: &Arc<Mutex<Vec<(usize, Vec<us
     }
 }
 
-/// `x` and the sine are used twice, the unused argument never.
+/// `x` and the sine are used twice, the second argument never.
 fn shared() -> Region {
     region(&[ty(DType::F32, &[2]), ty(DType::F32, &[3]), ty(DType::F32, &[2])], |g, v| {
         let sine = g.sin(v[0])?;
@@ -406,7 +406,7 @@ fn values_are_freed_after_their_last_use() {
     let results = stage::run(&stages, &all, arguments, &NoHooks).unwrap();
     assert_eq!(results.len(), 1);
     assert!(unused.upgrade().is_none());
-    // Where a value is used for the last time nobody else holds it.
+    // At its last use, a value has no other owner.
     let expected = vec![(0, vec![2]), (1, vec![2]), (2, vec![1, 1]), (3, vec![1, 1]), (4, vec![1, 1])];
     assert_eq!(*seen.lock().unwrap(), expected);
 }
@@ -419,7 +419,7 @@ fn stages_on_several_backends_get_copies() {
     let names = ["here", "there", "here"];
     let all: Vec<Placed> = stages.iter().zip(names).map(|(stage, name)| placed(stage, name, &seen)).collect();
     let arguments: Vec<Tensor> = region.inputs().iter().map(tensor).collect();
-    // The probe asserts that what it gets is where it runs.
+    // The probe asserts that its inputs are on its backend.
     let chain = Chain::new(&stages, all).unwrap();
     for _ in 0..2 {
         let results = chain.run(arguments.clone(), &NoHooks).unwrap();
@@ -463,7 +463,7 @@ fn lists_that_do_not_run_are_refused() {
     Shape: run: 2 arguments, the graph was traced with 3
     Shape: run: argument 0 is f32[3], the graph was traced with f32[2]; trace and split it again for other types
     ");
-    // Nothing has run.
+    // No stage has run.
     assert!(seen.lock().unwrap().is_empty());
 }
 
@@ -493,7 +493,7 @@ fn wrong_rules_and_decisions_are_refused() {
         refused(&region, Rule::Marks(Marks::All)),
         refused(&marked, Rule::Marks(Marks::Named(vec!["blok".into()]))),
     ];
-    // What a decider fails with is passed on as it is.
+    // An error of the decider is returned unchanged.
     let fails = |visit: &Visit<'_>| Decision::parse(visit.name());
     lines.push(stage::split(&region, fails).unwrap_err().to_string());
     assert_snapshot!(lines.join("\n"), @r#"

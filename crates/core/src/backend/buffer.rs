@@ -1,4 +1,4 @@
-//! Buffers: the elements of a tensor in a place.
+//! Buffers: the elements of a tensor on a backend.
 
 use std::any::Any;
 use std::fmt;
@@ -12,64 +12,66 @@ use crate::location::Location;
 use crate::op::Op;
 use crate::shape::TensorType;
 
-/// The elements of one tensor, somewhere. Shared, and immutable while shared.
+/// The elements of one tensor on some backend. Shared buffers are immutable.
 pub trait Buffer: Any + fmt::Debug + Send + Sync {
-    /// Where the elements are.
+    /// The backend that stores the elements.
     fn backend(&self) -> Arc<dyn Backend>;
 
-    /// As [`Buffer::backend`], of one that lives as long as the buffer, where there is such a one.
+    /// As [`Buffer::backend`], borrowed, where the buffer holds a reference to its backend.
     fn backend_lent(&self) -> Option<&Arc<dyn Backend>> {
         None
     }
 
-    /// Whether the elements are on a backend that is this very object.
+    /// Whether the elements are on exactly this backend object.
     fn is_on(&self, backend: &Arc<dyn Backend>) -> bool {
         Arc::ptr_eq(&self.backend(), backend)
     }
 
-    /// Copies the first `out.len()` bytes to the host: row-major, native byte order, a byte for each 2- or
-    /// 4-bit element. Waits until they are there.
+    /// Copies the first `out.len()` bytes to the host: row-major, native byte order, one byte for each 2- or
+    /// 4-bit element. Blocks until the copy is complete.
     ///
     /// # Errors
     /// When the elements were freed or donated, or the device fails.
     fn read(&self, out: &mut [u8]) -> Result<()>;
 
-    /// The elements as host memory, without a copy, where they are on the host. The result keeps them alive,
-    /// and keeps them from being reused in place.
+    /// The elements as host memory, without a copy; None where they are not on the host. The result keeps
+    /// them alive and prevents their reuse in place.
     ///
     /// # Errors
     /// When the elements were freed or donated.
     fn host(&self) -> Result<Option<HostMemory>>;
 
-    /// The elements in another place, by a way of the backend's own. Without one they go by way of the host.
+    /// Copies the elements to another backend by a transfer of this backend's own. None where it has none:
+    /// the caller then copies through the host.
     ///
     /// # Errors
-    /// What the backend fails with.
+    /// The backend's own.
     fn copy_to(&self, _backend: &Arc<dyn Backend>) -> Result<Option<Arc<dyn Buffer>>> {
         Ok(None)
     }
 
-    /// As [`Buffer::copy_to`], where the elements are freed after.
+    /// As [`Buffer::copy_to`], where the elements are freed afterwards.
     ///
     /// # Errors
-    /// What the backend fails with.
+    /// The backend's own.
     fn transfer_to(&self, backend: &Arc<dyn Backend>) -> Result<Option<Arc<dyn Buffer>>> {
         self.copy_to(backend)
     }
 
-    /// Whether the elements are still there.
+    /// Whether the elements are still available.
     fn state(&self) -> BufferState;
 
-    /// Frees the elements now; a run that uses them keeps its own hold. False if they were gone before.
+    /// Frees the elements now; a run that uses them keeps its own reference. False if they were already gone.
     ///
     /// # Errors
     /// When the backend fails to free them.
     fn deallocate(&self) -> Result<bool>;
 
-    /// Runs an element-wise op on operands that are all of the type `ty`, or elements of its dtype that stand for all, where
-    /// the result is of that shape and of the dtype `to` ([`infer::alike`](crate::infer::alike)) and the op refuses no
-    /// elements: the shortest way for small operands, of which this buffer is one. None where the backend has no such way
-    /// for them; it is then asked to run the op as any other, and says what is wrong if something is.
+    /// The fast path for small operands, of which this buffer is one: runs an element-wise op that is defined
+    /// for all elements. Each operand is a buffer of the type `ty`, or one element of its dtype that is
+    /// broadcast. The result has that shape and the dtype `to` ([`infer::alike`](crate::infer::alike)). None
+    /// where the backend has no fast path for the operands; the caller then runs the op by the general path,
+    /// which reports any error.
     fn run_alike(
         &self,
         op: &Op,
@@ -81,50 +83,50 @@ pub trait Buffer: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// The bytes `offset..offset + len`, which there are, as a buffer of their own over the same memory. None where the
-    /// backend has no such way, and where the bytes are gone.
+    /// The bytes `offset..offset + len`, which must be in range, as a buffer that shares this memory. None
+    /// where the backend does not support this, and where the elements are gone.
     fn part(&self, offset: usize, len: usize) -> Option<Arc<dyn Buffer>> {
         let _ = (offset, len);
         None
     }
 
-    /// Lists the elements among what is alive ([`crate::live`]), as a tensor of this type that a line made: where they
-    /// hold much of this process's memory, else nothing happens. Where they are listed already, only a line that is not
-    /// known yet is added.
+    /// Registers the elements in the list of live buffers ([`crate::live`]), with their type and the user's
+    /// line that created them. Only buffers that hold much of this process's memory are listed. If the buffer
+    /// is listed already, only a missing line is added.
     fn list(&self, _ty: &TensorType, _line: fn() -> Option<Location>) {}
 
-    /// For backends, which know their own buffers.
+    /// For backends, to downcast to their own buffers.
     fn as_any(&self) -> &dyn Any;
 
-    /// For backends, which take a buffer that nobody else holds and reuse it.
+    /// For backends, to take over a buffer without other owners and reuse its memory.
     fn into_any(self: Arc<Self>) -> Arc<dyn Any + Send + Sync>;
 }
 
-/// Whether a buffer's elements are there.
+/// Whether a buffer's elements are available.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BufferState {
-    /// They are.
+    /// They are available.
     Live,
-    /// They are not any more.
+    /// They are gone.
     Gone(Gone),
 }
 
-/// How elements went, and by which line of the user's.
+/// How the elements were lost, and at which line of the user's program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gone {
-    /// In a word: `freed` by the user, or `donated` to a run that reused their memory.
+    /// One word: `freed` by the user, or `donated` to a run that reused their memory.
     pub how: &'static str,
     /// The line, where it is known.
     pub by: Option<Location>,
 }
 
 impl Gone {
-    /// Freed by the line that this thread is called from.
+    /// Freed by the user's line that is running on this thread.
     pub fn freed() -> Gone {
         Gone { how: "freed", by: Location::of_user() }
     }
 
-    /// Donated by the line that this thread is called from.
+    /// Donated by the user's line that is running on this thread.
     pub fn donated() -> Gone {
         Gone { how: "donated", by: Location::of_user() }
     }

@@ -1,4 +1,4 @@
-//! Compilers and what they compile.
+//! Compilers and their executables.
 
 use std::any::Any;
 use std::fmt;
@@ -11,38 +11,38 @@ use crate::region::Region;
 use crate::shape::TensorType;
 use crate::tensor::Tensor;
 
-/// Called between the parts of what takes long, so that it can be interrupted.
+/// Called between the parts of a long operation, so that it can be interrupted.
 pub type Poll<'a> = &'a dyn Fn() -> Result<()>;
 
-/// What a compiled program looks for while it runs, beside what is always an error.
+/// Additional checks that a compiled program makes at run time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Checks {
-    /// What [`Backend::run_unchecked`] lets pass is an error: positions out of range, integer divisors of zero.
+    /// Report what [`Backend::run_unchecked`] accepts: positions out of range, integer divisors of zero.
     pub index: bool,
-    /// A result with a NaN is an error.
+    /// Report a result with a NaN.
     pub nan: bool,
-    /// A result with an infinity is an error, unless an operand has one.
+    /// Report a result with an infinity, unless an operand has one.
     pub inf: bool,
 }
 
-/// Turns a closed graph into something that runs.
+/// Compiles a closed graph into an executable.
 pub trait Compiler: Any + fmt::Debug + Send + Sync {
-    /// The name, as users choose it.
+    /// The public name.
     fn name(&self) -> &str;
 
     /// Compiles.
     ///
     /// # Errors
-    /// What the compiler cannot do.
+    /// Programs that the compiler does not support.
     fn compile(&self, program: Arc<Region>, checks: Checks) -> Result<Arc<dyn Executable>> {
         self.compile_donating(program, checks, &[])
     }
 
-    /// Compiles, so that a run reuses the memory of the arguments at these positions: they are gone after it. A
-    /// compiler that reuses none refuses them by [`DeviceError::no_donation`].
+    /// Compiles such that a run reuses the memory of the arguments at these positions, which are gone after
+    /// the run. A compiler without donation returns [`DeviceError::no_donation`].
     ///
     /// # Errors
-    /// What the compiler cannot do, and an argument whose memory no result can take.
+    /// Programs that the compiler does not support, and an argument whose memory no result can take.
     fn compile_donating(
         &self,
         program: Arc<Region>,
@@ -51,10 +51,10 @@ pub trait Compiler: Any + fmt::Debug + Send + Sync {
     ) -> Result<Arc<dyn Executable>>;
 }
 
-/// Refuses arguments that are not of these types; `op` is for the message.
+/// Checks that arguments have these types; `op` is for the message.
 ///
 /// # Errors
-/// Another number of arguments, and one of another type.
+/// A wrong number of arguments, or an argument of another type.
 pub fn check_arguments<'a>(
     op: &'static str,
     types: &[TensorType],
@@ -78,21 +78,21 @@ pub fn buffers_of(results: Vec<Tensor>) -> Buffers {
     results.into_iter().filter_map(Tensor::into_buffer).collect()
 }
 
-/// The memory that a run of a compiled program takes, in bytes.
+/// The memory that a run of a compiled program uses, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MemoryNeed {
-    /// What the arguments have that it reads. They are there before it.
+    /// The arguments that the run reads. They are allocated before the run.
     pub arguments: usize,
-    /// What it allocates for results. Those that are arguments, or lie in the memory of donated ones, take none.
+    /// Allocated for results. Results that are arguments, or use the memory of donated ones, add nothing.
     pub results: usize,
-    /// What it allocates for values in between, which lie where others lay that nothing reads any more.
+    /// Allocated for temporaries, which share memory where their lifetimes do not overlap.
     pub between: usize,
-    /// The most that an op takes beside while it runs.
+    /// The largest workspace that one op uses while it runs.
     pub workspace: usize,
 }
 
 impl MemoryNeed {
-    /// The most that is allocated at once.
+    /// The largest number of bytes allocated at one time.
     pub fn peak(&self) -> usize {
         self.results + self.between + self.workspace
     }
@@ -100,16 +100,16 @@ impl MemoryNeed {
 
 /// A compiled program.
 pub trait Executable: fmt::Debug + Send + Sync {
-    /// The program as it was given.
+    /// The source program.
     fn program(&self) -> &Arc<Region>;
 
-    /// Whether running looks at an input. For one that it does not look at a template will do, so that what nothing
-    /// uses need not be where the program runs.
+    /// Whether the run reads an input. A template is accepted for an input that the run does not read, so
+    /// that unused arguments need not be on the program's device.
     fn uses(&self, _input: usize) -> bool {
         true
     }
 
-    /// What a run will allocate, exactly, before it is run.
+    /// The memory that a run will allocate, exactly.
     ///
     /// # Errors
     /// A compiler that does not plan memory.
@@ -117,11 +117,11 @@ pub trait Executable: fmt::Debug + Send + Sync {
         Err(DeviceError::NotPlanned.into())
     }
 
-    /// Runs on `backend`. One tensor for each input of the program, types compatible; one for each result.
-    /// Arguments that nobody else holds may be reused.
+    /// Runs on `backend`. Takes one tensor of a compatible type for each input of the program, and returns
+    /// one for each result. Arguments without other owners may be reused.
     ///
     /// # Errors
-    /// What can only be known from the elements, memory, and what hooks raise.
+    /// Errors that depend on the elements, memory, and errors of hooks.
     fn run(
         &self,
         backend: &Arc<dyn Backend>,
@@ -129,8 +129,9 @@ pub trait Executable: fmt::Debug + Send + Sync {
         hooks: &dyn Hooks,
     ) -> Result<Vec<Tensor>>;
 
-    /// As [`Executable::run`], on arguments that the caller keeps: a short run takes no hold of them. The caller has
-    /// looked whether they are of the program's types, and knows the results' types from there.
+    /// As [`Executable::run`], on arguments that the caller keeps: a fast path borrows them without taking a
+    /// reference. The caller has checked that they have the program's types, and takes the results' types
+    /// from the program.
     ///
     /// # Errors
     /// As [`Executable::run`].
@@ -144,9 +145,9 @@ pub trait Executable: fmt::Debug + Send + Sync {
         Ok(buffers_of(self.run(backend, held, hooks)?))
     }
 
-    /// Runs on several lists of arguments, each with the backend that its tensors are on; a list of results for each.
-    /// Where the compiler drives several devices, lists that are on none of them are dealt to them in turn, and the
-    /// runs go on side by side.
+    /// Runs on several lists of arguments, each with the backend that holds its tensors, and returns one list
+    /// of results for each. A compiler that drives several devices distributes the lists that are on none of
+    /// them round-robin, and runs on the devices in parallel.
     ///
     /// # Errors
     /// As [`Executable::run`]; the other lists may have been run.
@@ -158,11 +159,11 @@ pub trait Executable: fmt::Debug + Send + Sync {
         lists.into_iter().map(|(backend, list)| self.run(&backend, list, hooks)).collect()
     }
 
-    /// The compiled program as bytes, from which its compiler makes it again where the device is, in this process or
-    /// another. The `note` is kept with it.
+    /// Serializes the compiled program. Its compiler restores it on the same kind of device, in this process
+    /// or another. The `note` is stored with it.
     ///
     /// # Errors
-    /// A compiler that does not write programs.
+    /// A compiler that does not serialize executables.
     fn to_bytes(&self, _note: &[u8]) -> Result<Vec<u8>> {
         let required = "that of a compiler which writes them is required, such as \"pjrt\"";
         Err(DeviceError::NotWritten { problem: "the compiler writes no executables", required }.into())

@@ -8,7 +8,7 @@ use crate::op::UserBlockOp;
 use crate::shape::TensorType;
 use crate::tensor::Tensor;
 
-/// The host functions of one run, by the slots that hook nodes name.
+/// The host functions of one run, by the slot numbers in hook nodes.
 pub trait Hooks {
     /// Called with the values of a hook, in program order.
     ///
@@ -16,20 +16,21 @@ pub trait Hooks {
     /// The host function's; the run stops with it.
     fn call(&self, slot: usize, values: &[Tensor]) -> Result<()>;
 
-    /// Called for what a host function makes of values: one tensor for each of `outputs`, of its type and anywhere.
+    /// Computes the results of a host function: one tensor for each of `outputs`, of its type and on any
+    /// backend.
     ///
     /// # Errors
-    /// The host function's; the run stops with it. Without host functions, that there is none.
+    /// The host function's; the run stops with it. Without host functions, [`ErrorKind::NoHostFunction`].
     fn compute(&self, slot: usize, _values: &[Tensor], _outputs: &[TensorType]) -> Result<Vec<Tensor>> {
         Err(ErrorKind::NoHostFunction { slot }.into())
     }
 
-    /// What a user's block is on a backend that has a native form of it: one tensor for each of `outputs`, of its
-    /// type and anywhere. The values are the block's arguments, then its captures. Nothing where the backend has
-    /// none, which is so for every backend that is not the host language's: the default runs.
+    /// Runs the native form of a user's block: one tensor for each of `outputs`, of its type and on any
+    /// backend. The values are the block's arguments, then its captures. None where the backend has no native
+    /// form; only backends that are written in the host language have any. The caller then runs the default.
     ///
     /// # Errors
-    /// What the native form fails with; the run stops with it.
+    /// The native form's; the run stops with it.
     fn native(
         &self,
         _block: &UserBlockOp,

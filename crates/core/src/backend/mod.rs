@@ -1,5 +1,5 @@
-//! Backends, which run one op at a time, and the traits of what surrounds them: the rest of the workspace stands behind
-//! these.
+//! The traits `Backend`, which runs one op at a time, and `Buffer`, `Compiler` and `Hooks` around it. The
+//! other crates implement them.
 
 mod buffer;
 mod compiler;
@@ -20,16 +20,16 @@ use crate::op::{Block, Op};
 use crate::scalar::Scalar;
 use crate::shape::TensorType;
 
-/// An operand of an op whose operands are of one type.
+/// An operand of an op on same-dtype operands.
 #[derive(Clone, Copy, Debug)]
 pub enum Alike<'a> {
     /// Its elements.
     Elements(&'a dyn Buffer),
-    /// One element that stands for all.
+    /// One element, broadcast.
     Same(Scalar),
 }
 
-/// An operand of one op: its type, and its buffer. A buffer whose `Arc` nobody else holds may be reused.
+/// An operand of one op: its type and its buffer. A buffer without other owners may be reused.
 #[derive(Clone, Debug)]
 pub struct Operand {
     /// The type.
@@ -38,7 +38,7 @@ pub struct Operand {
     pub buffer: Arc<dyn Buffer>,
 }
 
-/// An operand of one op that somebody else keeps.
+/// A borrowed operand of one op.
 #[derive(Clone, Copy, Debug)]
 pub struct Lent<'a> {
     /// The type.
@@ -47,15 +47,15 @@ pub struct Lent<'a> {
     pub buffer: &'a Arc<dyn Buffer>,
 }
 
-/// The buffers that an op gives.
+/// The result buffers of an op.
 pub type Buffers = SmallVec<[Arc<dyn Buffer>; 1]>;
 
-/// A place for tensors that can run one op at a time. Types come inferred; a backend never infers.
+/// Stores tensors and runs one op at a time. Output types are inferred by the caller; a backend never infers.
 pub trait Backend: Any + fmt::Debug + Send + Sync {
-    /// The name, as users choose it.
+    /// The public name.
     fn name(&self) -> &str;
 
-    /// The place as it prints: the name, and the device where there are several.
+    /// The printed location: the name, and the device where there are several.
     fn place(&self) -> String {
         self.name().to_owned()
     }
@@ -67,15 +67,15 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
     #[expect(clippy::wrong_self_convention, reason = "the backend is where the bytes go")]
     fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>>;
 
-    /// Runs one op without regions: every op but `Parameter`, `Cond`, `While`, `CustomGrad`, `Hook` and a
-    /// block that [`Backend::has_native`] does not name.
+    /// Runs one op without regions: every op but `Parameter`, `Cond`, `While`, `CustomGrad`, `Hook` and
+    /// blocks for which [`Backend::has_native`] is false.
     ///
     /// # Errors
-    /// What can only be known from the elements, and memory.
+    /// Errors that depend on the elements, and memory.
     fn run(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers>;
 
-    /// As [`Backend::run`], on operands of which somebody else keeps every one, the first on this backend: a shorter way
-    /// for small ops. None where there is no such way for the op or its operands.
+    /// As [`Backend::run`], on borrowed operands, the first of which is on this backend: a fast path for
+    /// small ops. None where there is no fast path for the op or its operands.
     ///
     /// # Errors
     /// As [`Backend::run`].
@@ -84,26 +84,27 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// Whether [`Backend::run`] refuses what only the elements of operands tell: positions out of range, integer
-    /// divisors of zero, negative shifts and exponents of integers, zeros on the diagonal of a triangular system. For
-    /// a backend that does not, they are read and looked at before the op runs, where that is asked for.
+    /// Whether [`Backend::run`] reports errors that depend on the operands' elements: positions out of range,
+    /// integer divisors of zero, negative shifts and exponents of integers, zeros on the diagonal of a
+    /// triangular system. If not, the evaluator reads and checks these elements before the op runs, where
+    /// checks are requested.
     fn checks_operands(&self) -> bool {
         false
     }
 
-    /// Whether a position out of range is an error where an op runs at once. On a device it is not: positions would have to
-    /// be brought to the host first, and every op would wait for them.
+    /// Whether a position out of range is an error in an eager op. On a device it is not: every op would have
+    /// to wait for its positions to be copied to the host.
     fn refuses_positions(&self) -> bool {
         true
     }
 
-    /// Runs one op as [`Backend::run`] does, where a compiled program asks for no checks. A position out of range is
-    /// no error: a read is moved to the nearest element and a write is dropped. Neither is an integer divisor of
-    /// zero: the quotient has all bits set, and the remainder is the dividend. A backend that does the same
-    /// in both cases need not say so.
+    /// Runs one op as [`Backend::run`] does, for compiled programs without checks. A position out of range is
+    /// no error: a read is clamped to the nearest element and a write is dropped. Neither is an integer
+    /// divisor of zero: the quotient has all bits set, and the remainder is the dividend. A backend that does
+    /// the same in both cases need not implement this.
     ///
     /// # Errors
-    /// As [`Backend::run`], but for those.
+    /// As [`Backend::run`], except for these.
     fn run_unchecked(
         &self,
         op: &Op,
@@ -116,19 +117,18 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
     /// Whether the backend runs a block natively rather than by its default graph.
     fn has_native(&self, block: &Block) -> bool;
 
-    /// Whether the backend runs a fold by a function of the user's itself, [`Op::Fold`] or
-    /// [`Op::WindowFold`], rather than by the ops that it is in others. A fold whose function has effects is
-    /// never asked for.
+    /// Whether the backend runs a fold with a user's function itself ([`Op::Fold`] or [`Op::WindowFold`]),
+    /// rather than by its decomposition into other ops. Never called for a fold whose function has effects.
     fn has_native_fold(&self, _fold: &Op) -> bool {
         false
     }
 
-    /// Runs a fold that [`Backend::has_native_fold`] names, as [`Backend::run`] does where it is `checked` and as
-    /// [`Backend::run_unchecked`] does where not. A user's function may take long over many elements: `poll` is
-    /// called now and then, on this thread, and the run stops with its error.
+    /// Runs a fold for which [`Backend::has_native_fold`] is true: as [`Backend::run`] if `checked`, else as
+    /// [`Backend::run_unchecked`]. A user's function may take long over many elements: `poll` is called
+    /// periodically on this thread, and the run stops with its error.
     ///
     /// # Errors
-    /// As those, and what `poll` gives.
+    /// As those methods, and the error of `poll`.
     fn run_fold(
         &self,
         op: &Op,
@@ -141,17 +141,17 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
         if checked { self.run(op, operands, outputs) } else { self.run_unchecked(op, operands, outputs) }
     }
 
-    /// Whether tensors of both are in one place.
+    /// Whether both backends store tensors in the same place.
     fn is_same_place(&self, other: &dyn Backend) -> bool {
         self.place() == other.place()
     }
 
-    /// Whether an op on tensors of both runs here, those of `other` being copied. Where neither backend takes over,
-    /// the default backend gives way to the other.
+    /// Whether an op on tensors of both backends runs on this one, with the tensors of `other` copied. Where
+    /// neither takes over, an op on tensors of the default backend and another runs on the other.
     fn takes_over(&self, _other: &dyn Backend) -> bool {
         false
     }
 
-    /// For adapters that know their own backends.
+    /// For adapters, to downcast to their own backends.
     fn as_any(&self) -> &dyn Any;
 }

@@ -1,15 +1,15 @@
-//! What each block costs where a backend runs it natively.
+//! The cost of blocks that a backend runs natively.
 //!
-//! Counts for matrices are those of Golub and Van Loan, Matrix Computations, 4th edition, 2013: Cholesky 4.2.5, LU
-//! 3.2.1, QR 5.2.1 with its factor 5.1.6, symmetric eigenvalues 8.3.3, singular values 8.6.3. They are for real
-//! elements, to which a complex multiplication and addition are four.
+//! Operation counts for matrices follow Golub and Van Loan, Matrix Computations, 4th edition, 2013: Cholesky
+//! 4.2.5, LU 3.2.1, QR 5.2.1 with its factor 5.1.6, symmetric eigenvalues 8.3.3, singular values 8.6.3. They
+//! are for real elements; a complex multiplication and addition count four times as much.
 
 use super::op::{bytes, fft, multiply_add, parts, product, size, sorting};
 use crate::dtype::DType;
 use crate::op::{Block, Outputs, QrMode};
 use crate::shape::{Shape, TensorType};
 
-/// The operations of a block.
+/// The number of operations of a block.
 pub(super) fn flops(block: &Block, operands: &[&TensorType], outputs: &Outputs) -> u64 {
     let x = operands[0];
     let result = &outputs[0];
@@ -19,20 +19,20 @@ pub(super) fn flops(block: &Block, operands: &[&TensorType], outputs: &Outputs) 
             let (traits, most) = (block.traits(), operands.iter().map(|ty| size(ty)).max().unwrap_or(0));
             most.saturating_mul(traits.operand_work).saturating_add(each(traits.result_work))
         }
-        // A logarithm, and the quotient of it.
+        // A logarithm and a division.
         Block::Log2 | Block::Log10 => each(2),
         Block::Cumulative { .. } => each(1),
         Block::Take { .. } | Block::TakeAlongAxis { .. } => 0,
         Block::TopK { .. } => x.shape.last_axis().map_or(0, |axis| sorting(x, axis)),
         Block::Fft2 { axes, lengths, .. } => {
-            // Along the first of the axes, then along the second over what that gives.
+            // The first axis, then the second on the result of the first.
             let first = fft(&x.shape, axes[0], lengths[0]);
             let between = Shape::from_axes(
                 x.shape.axes().map(|axis| (if axis == axes[0] { lengths[0] } else { x.shape[axis] }, None)),
             );
             first.saturating_add(fft(&between, axes[1], lengths[1]))
         }
-        // Of real elements half is computed.
+        // For real elements half of the transform is computed.
         Block::Rfft { axis, length, eps: _ } | Block::Irfft { axis, length, eps: _ } => {
             fft(&x.shape, *axis, *length) / 2
         }
@@ -43,7 +43,7 @@ pub(super) fn flops(block: &Block, operands: &[&TensorType], outputs: &Outputs) 
         Block::Lu | Block::Determinant => lu(x),
         Block::Solve => {
             let (_, _, n) = matrix(x);
-            // Two triangular systems for each column.
+            // Two triangular systems per column.
             let systems = size(result).saturating_mul(n).saturating_mul(multiply_add(x.dtype));
             lu(x).saturating_add(systems)
         }
@@ -64,7 +64,7 @@ pub(super) fn flops(block: &Block, operands: &[&TensorType], outputs: &Outputs) 
         Block::Svd { .. } => {
             let (batch, rows, columns) = matrix(x);
             let (m, n) = (rows.max(columns), rows.min(columns));
-            // 14mn² + 8n³, by Golub and Reinsch.
+            // 14mn² + 8n³, after Golub and Reinsch.
             let tall = scaled(x.dtype, &[14, m, n, n]);
             batch.saturating_mul(tall.saturating_add(scaled(x.dtype, &[8, n, n, n])))
         }
@@ -74,14 +74,14 @@ pub(super) fn flops(block: &Block, operands: &[&TensorType], outputs: &Outputs) 
         }
         Block::Threefry => size(result).div_ceil(2).saturating_mul(THREEFRY),
         Block::RandomBits { count, dtype } => words(*dtype, *count, 1),
-        // A shift, a conversion's subtraction.
+        // A shift, and a subtraction that converts.
         Block::RandomUniform { count, dtype } => words(*dtype, *count, 1).saturating_add(each(2)),
-        // A remainder of two words each.
+        // A remainder of two words per element.
         Block::RandomBelow { count, dtype } => words(*dtype, *count, 2).saturating_add(each(1)),
     }
 }
 
-/// The bytes that a block reads where it does not read its operands whole.
+/// The bytes that a block reads, where it does not read its whole operands.
 pub(super) fn read(block: &Block, operands: &[&TensorType], outputs: &Outputs) -> Option<u64> {
     if let Block::Take { .. } | Block::TakeAlongAxis { .. } = block {
         return Some(bytes(&outputs[0]).saturating_add(bytes(operands[1])));
@@ -89,18 +89,19 @@ pub(super) fn read(block: &Block, operands: &[&TensorType], outputs: &Outputs) -
     None
 }
 
-/// Operations of the generator for two words of 32 bits: an addition, a rotation (two shifts and an or) and an
-/// exclusive or in each of 20 rounds, and three additions after every fourth (Salmon and others, Parallel Random
-/// Numbers: As Easy as 1, 2, 3, 2011).
+/// Operations of the generator per two 32-bit words: an addition, a rotation (two shifts and an or) and an
+/// exclusive or in each of 20 rounds, and three additions after every fourth (Salmon and others, Parallel
+/// Random Numbers: As Easy as 1, 2, 3, 2011).
 const THREEFRY: u64 = 20 * 5 + 5 * 3;
 
-/// Operations of the words that random elements are made of, so many times their own size.
+/// Operations that generate `count` random elements, each of which consumes `times` its own size in random
+/// words.
 fn words(dtype: DType, count: usize, times: u64) -> u64 {
     let bytes = (count as u64).saturating_mul(dtype.storage_bytes() as u64).saturating_mul(times);
     bytes.div_ceil(8).saturating_mul(THREEFRY)
 }
 
-/// How many matrices there are, with how many rows and columns.
+/// The number of matrices in a batch, and their numbers of rows and columns.
 fn matrix(ty: &TensorType) -> (u64, u64, u64) {
     let [batch @ .., rows, columns] = ty.shape.sizes() else { unreachable!("{ty} is no matrix") };
     (product(batch.iter().copied()), *rows as u64, *columns as u64)
@@ -111,7 +112,7 @@ fn lu(x: &TensorType) -> u64 {
     scaled(x.dtype, &[batch, 2, n, n, n]) / 3
 }
 
-/// A product of counts of real operations.
+/// A product of factors: multiply-add pairs, converted to real operations.
 fn scaled(dtype: DType, factors: &[u64]) -> u64 {
     factors.iter().fold(multiply_add(dtype) / 2, |product, &factor| product.saturating_mul(factor))
 }

@@ -1,24 +1,24 @@
-//! How many bytes are there at one time.
+//! Peak memory: the most bytes that are live at one time.
 
 use super::op::Count;
 use crate::graph::Value;
 use crate::region::Region;
 
-/// The bytes of one value, or whose bytes it shares.
+/// The storage of one value.
 #[derive(Clone, Copy)]
 enum Place {
-    /// An input of the region: the caller holds it.
+    /// An input of the region, which the caller owns.
     Input,
-    /// Its own.
+    /// Memory of its own.
     Own,
-    /// Those of another value, which is no alias itself.
+    /// The memory of another value, which is no alias itself.
     Of(Value),
 }
 
-/// The most bytes that are there at one time while a region runs, besides its inputs.
+/// The most bytes that are live at one time while a region runs, in addition to its inputs.
 pub(super) fn extra(region: &Region, counts: &[Count]) -> u64 {
     let graph = region.graph();
-    // Where each value's bytes are.
+    // The storage of each value.
     let mut places: Vec<Vec<Place>> = Vec::with_capacity(graph.len());
     for (node, count) in graph.nodes().iter().zip(counts) {
         let place = |output: usize| {
@@ -41,7 +41,7 @@ pub(super) fn extra(region: &Region, counts: &[Count]) -> u64 {
         Place::Own => Some(value),
         Place::Of(owner) => Some(owner),
     };
-    // The last node that uses each value's bytes; results are used after all nodes.
+    // The last node that uses each value's memory; results are used after all nodes.
     let mut last: Vec<Vec<usize>> =
         graph.nodes().iter().enumerate().map(|(at, node)| vec![at; node.outputs.len()]).collect();
     let mut used = |value: Value, by: usize| {

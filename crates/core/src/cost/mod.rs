@@ -1,7 +1,7 @@
-//! What running a graph costs, as far as its types tell: operations, bytes moved, memory.
+//! The cost of running a graph, estimated from types alone: operations, bytes moved, memory.
 //!
-//! The model knows nothing of a machine or a compiler. Each op reads its operands and writes its results; a compiler
-//! that fuses ops moves less, and one that reuses memory in place needs less.
+//! The model describes no particular machine or compiler. Each op reads its operands and writes its results;
+//! a compiler that fuses ops moves less, and one that works in place needs less memory.
 
 mod block;
 mod memory;
@@ -14,35 +14,36 @@ use rustc_hash::FxHashMap;
 use crate::graph::Graph;
 use crate::region::Region;
 
-/// How many operations take the time in which a byte comes from memory: measured with two cores of a CPU, 428 GFLOP/s
-/// of products of f32 matrices and 25 GB/s of an element-wise loop.
+/// The number of operations that take as long as one byte from memory: measured on two cores of a CPU, with
+/// 428 GFLOP/s for products of f32 matrices and 25 GB/s for an element-wise loop.
 const OPERATIONS_PER_BYTE: u64 = 16;
 
-/// What one node costs, the regions inside it included. Counts that are too large stay at the greatest.
+/// The cost of one node, including the regions inside it. Counts saturate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeCost {
-    /// Operations on elements: an addition, a comparison, a sine are one each, and so is a multiplication; on complex
-    /// elements they are as many as those on their parts. Operations on integers count like others; moving and
-    /// converting elements are none.
+    /// Operations on elements. An addition, a multiplication, a comparison or a sine counts as one; an
+    /// operation on complex elements counts the operations on their parts. Operations on integers count too;
+    /// moving and converting elements counts nothing.
     pub flops: u64,
-    /// Bytes of the operands that are read, of each operand once.
+    /// Bytes of the operands that are read, each operand once.
     pub read: u64,
     /// Bytes of the outputs that are written.
     pub written: u64,
-    /// The most bytes that regions inside need at one time besides operands and outputs of the node.
+    /// The most bytes that the regions inside need at one time, in addition to the node's operands and
+    /// outputs.
     pub inside: u64,
-    /// How many loops inside, this one included, have unknown trips and are counted as if they had one.
+    /// The number of loops inside, this one included, with unknown trip counts. They are counted as one trip.
     pub assumed_loops: u64,
 }
 
 impl NodeCost {
-    /// One number for how long it takes: operations, or moving bytes, whichever takes longer. It is in operations,
-    /// of which sixteen take as long as a byte.
+    /// An estimate of the time: operations or memory traffic, whichever takes longer. The unit is one
+    /// operation; a byte takes as long as sixteen.
     pub fn work(&self) -> u64 {
         self.flops.max(self.read.saturating_add(self.written).saturating_mul(OPERATIONS_PER_BYTE))
     }
 
-    /// Costs one after the other.
+    /// The sum of two costs in sequence.
     fn then(self, next: NodeCost) -> NodeCost {
         NodeCost {
             flops: self.flops.saturating_add(next.flops),
@@ -53,7 +54,7 @@ impl NodeCost {
         }
     }
 
-    /// The cost so many times over.
+    /// The cost times `count`.
     fn times(self, count: u64) -> NodeCost {
         NodeCost {
             flops: self.flops.saturating_mul(count),
@@ -64,7 +65,7 @@ impl NodeCost {
     }
 }
 
-/// What a region costs.
+/// The cost of a region.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
     /// Operations; see [`NodeCost::flops`].
@@ -73,10 +74,11 @@ pub struct Cost {
     pub read: u64,
     /// Bytes written.
     pub written: u64,
-    /// The most bytes that are there at one time: inputs, results once they are computed, and every other value from
-    /// its node to its last use. Values that are an operand under another shape or name take none of their own.
+    /// The most bytes that are live at one time: inputs, computed results, and every other value from its
+    /// node to its last use. Values that are an operand with another shape or name need no memory of their
+    /// own.
     pub peak: u64,
-    /// How many loops have unknown trips and are counted as if they had one, those in loops once.
+    /// The number of loops with unknown trip counts, which are counted as one trip. Nested loops count once.
     pub assumed_loops: u64,
     /// The cost of each node, in the order of the graph.
     pub nodes: Vec<NodeCost>,
@@ -89,10 +91,10 @@ impl Cost {
     }
 }
 
-/// Estimates what a region costs: every node of it, needed or not.
+/// Estimates the cost of a region: all of its nodes, needed or not.
 ///
-/// A loop costs its trips where they were known while tracing, and one trip where not, which is counted in
-/// [`Cost::assumed_loops`]. Of several branches the one with the most work counts.
+/// A loop counts all its trips where their number was known while tracing. Otherwise it counts one trip and
+/// is recorded in [`Cost::assumed_loops`]. Of several branches the one with the most work counts.
 ///
 /// ```
 /// use defn_core::cost::cost;
@@ -111,21 +113,22 @@ pub fn cost(region: &Region) -> Cost {
     Costs::default().of(region).0
 }
 
-/// What one node of a graph costs, as [`Cost::nodes`] has it.
+/// The cost of one node of a graph, as in [`Cost::nodes`].
 pub fn of_node(graph: &Graph, position: usize) -> NodeCost {
     op::count(&mut Costs::default(), graph, &graph.nodes()[position]).cost
 }
 
-/// What a region costs that stands inside a node.
+/// The cost of a region inside a node.
 #[derive(Clone, Copy)]
 struct Inner {
-    /// All of its nodes.
+    /// The sum over its nodes.
     cost: NodeCost,
-    /// The most bytes at one time besides the inputs.
+    /// The most bytes at one time, in addition to the inputs.
     extra: u64,
 }
 
-/// Regions whose cost is known: one may stand in many places.
+/// A cache of region costs: one region may occur in many places. The cost of a region, and the most bytes
+/// that it needs in addition to its inputs.
 #[derive(Default)]
 struct Costs {
     known: FxHashMap<*const Region, Inner>,
@@ -144,7 +147,8 @@ impl Costs {
         (Cost { flops, read, written, peak: inputs.saturating_add(extra), assumed_loops, nodes }, extra)
     }
 
-    /// The cost of a region inside a node. The region is held by it, so that its address is its own.
+    /// The cost of a region inside a node. The key is the region's address; it stays valid since the node
+    /// owns the region.
     fn inner(&mut self, region: &Arc<Region>) -> Inner {
         let key = Arc::as_ptr(region);
         if let Some(&known) = self.known.get(&key) {

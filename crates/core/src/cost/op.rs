@@ -1,4 +1,4 @@
-//! What each op costs.
+//! The cost of each op.
 
 use super::block;
 use super::{Costs, Inner, NodeCost};
@@ -7,18 +7,17 @@ use crate::graph::{Graph, Node};
 use crate::op::{BinaryOp, Collective, ElementWise, OpClass, Primitive, ScatterOp, Work};
 use crate::shape::{Axis, Shape, TensorType};
 
-/// The cost of one node, and what becomes of its operands' memory.
+/// The cost of one node, and its memory aliases.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Count {
     pub cost: NodeCost,
     /// Whether the node is an input of its region.
     pub is_input: bool,
-    /// How many of the first outputs are the operands of the same position, in the same memory.
+    /// The number of leading outputs that alias the operand at the same position.
     pub passes: usize,
 }
 
-/// Counts a node. Whatever an op does, reading its operands whole and writing its outputs is what it costs unless
-/// something else is said.
+/// Counts a node. By default an op costs reading its whole operands and writing its outputs.
 pub(super) fn count(costs: &mut Costs, graph: &Graph, node: &Node) -> Count {
     let operands: Vec<&TensorType> = node.inputs.iter().map(|&input| graph.ty(input)).collect();
     let outputs = &node.outputs;
@@ -27,7 +26,7 @@ pub(super) fn count(costs: &mut Costs, graph: &Graph, node: &Node) -> Count {
         cost: NodeCost { flops, read, written, ..NodeCost::default() },
         ..Count::default()
     };
-    // One operation for each element of the result, or two for a complex one.
+    // One operation per element of the result, two for complex elements.
     let each =
         |factor: u64| whole(size(&outputs[0]).saturating_mul(factor).saturating_mul(parts(outputs[0].dtype)));
     let passes = |passes: usize| Count { passes, ..Count::default() };
@@ -36,13 +35,13 @@ pub(super) fn count(costs: &mut Costs, graph: &Graph, node: &Node) -> Count {
         OpClass::Parameter { .. } => Count { is_input: true, ..Count::default() },
         OpClass::Constant(_) | OpClass::Literal(_) => Count::default(),
         OpClass::Identity { .. } => passes(1),
-        // The rule runs where a gradient is taken, as nodes of its own.
+        // The gradient rule adds its own nodes when a gradient is taken.
         OpClass::CustomGrad(op) => passes(op.values),
         OpClass::Hook(_) => {
             let cost = NodeCost { read, ..NodeCost::default() };
             Count { cost, passes: outputs.len(), ..Count::default() }
         }
-        // What the host does is not known.
+        // The cost of the host function is unknown.
         OpClass::RuntimeCall(_) => whole(0),
         OpClass::Primitive(Primitive::ElementWise(op)) => match op {
             ElementWise::Unary(_) | ElementWise::Select => each(1),
@@ -84,7 +83,7 @@ pub(super) fn count(costs: &mut Costs, graph: &Graph, node: &Node) -> Count {
                 whole(size(&outputs[0]).saturating_mul(depth).saturating_mul(multiply_add(outputs[0].dtype)))
             }
             Work::Transforms { axis, length } => whole(fft(&first().shape, axis, length)),
-            // Half of a square, a multiplication and an addition for each entry.
+            // A multiplication and an addition for each entry of half a square.
             Work::Solves => {
                 let rows = first().shape.sizes().last().copied().unwrap_or(0) as u64;
                 whole(
@@ -93,7 +92,7 @@ pub(super) fn count(costs: &mut Costs, graph: &Graph, node: &Node) -> Count {
             }
         },
         OpClass::Collective(op) => match &op.kind {
-            // Each device folds its part of what all have.
+            // Each device reduces its share of the elements.
             Collective::AllReduce { .. } | Collective::ReduceScatter { .. } => {
                 whole(size(first()).saturating_mul(parts(outputs[0].dtype)))
             }
@@ -122,10 +121,10 @@ pub(super) fn count(costs: &mut Costs, graph: &Graph, node: &Node) -> Count {
         OpClass::While(op) => {
             let (cond, body) = (costs.inner(&op.cond), costs.inner(&op.body));
             let trip = cond.cost.then(body.cost);
-            // The condition is asked once more than the body runs.
+            // The condition runs once more than the body.
             let cost = trip.times(op.trips.unwrap_or(1)).then(NodeCost { assumed_loops: 0, ..cond.cost });
             let assumed_loops = trip.assumed_loops.saturating_add(u64::from(op.trips.is_none()));
-            // The state is where the outputs will be while the body makes the next.
+            // The state is in the outputs' memory while the body computes the next state.
             let inside = cond.extra.max(body.extra);
             Count { cost: NodeCost { inside, assumed_loops, ..cost }, ..Count::default() }
         }
@@ -155,7 +154,8 @@ impl Count {
         self
     }
 
-    /// A region that runs on elements, one after the other: what it moves are a few numbers near the processor.
+    /// Counts a region that runs on one element at a time: its temporaries are a few numbers in registers or
+    /// cache.
     fn with_region(mut self, each: Inner, times: u64, written: u64) -> Count {
         self.cost.flops = each.cost.times(times).flops;
         self.cost.assumed_loops = each.cost.assumed_loops;
@@ -171,7 +171,7 @@ fn distinct_bytes(graph: &Graph, node: &Node) -> u64 {
     sum(distinct.map(|(_, &input)| bytes(graph.ty(input))))
 }
 
-/// Operations of a binary op for each element.
+/// Operations per element of a binary op.
 fn binary(op: BinaryOp, dtype: DType) -> u64 {
     if !dtype.is_complex() {
         return 1;
@@ -189,13 +189,13 @@ fn binary(op: BinaryOp, dtype: DType) -> u64 {
     }
 }
 
-/// Comparisons that sorting along an axis takes.
+/// The number of comparisons for sorting along an axis.
 pub(super) fn sorting(ty: &TensorType, axis: Axis) -> u64 {
     size(ty).saturating_mul(log2(ty.shape[axis]))
 }
 
-/// Operations of transforms along an axis: 5 n log2(n) each, as is usual for complex ones of every length (Frigo and
-/// Johnson, The Design and Implementation of FFTW3, 2005).
+/// Operations of transforms along an axis: 5 n log2(n) each, the usual figure for complex transforms of any
+/// length (Frigo and Johnson, The Design and Implementation of FFTW3, 2005).
 pub(super) fn fft(shape: &Shape, axis: Axis, length: usize) -> u64 {
     let lines = product(shape.axes().filter(|&other| other != axis).map(|other| shape[other]));
     lines.saturating_mul(5).saturating_mul(length as u64).saturating_mul(log2(length))
@@ -208,12 +208,12 @@ fn log2(count: usize) -> u64 {
         .map_or(u64::from(usize::BITS), |power| u64::from(power.trailing_zeros()))
 }
 
-/// Operations of a multiplication and an addition.
+/// Operations of a multiply-add.
 pub(super) fn multiply_add(dtype: DType) -> u64 {
     if dtype.is_complex() { 8 } else { 2 }
 }
 
-/// The numbers that an element is made of.
+/// The number of real parts of an element.
 pub(super) fn parts(dtype: DType) -> u64 {
     if dtype.is_complex() { 2 } else { 1 }
 }

@@ -1,11 +1,11 @@
-//! Which elements of two lists stand for each other.
+//! Matches the elements of two lists.
 
-/// With more insertions and deletions than this the shortest way is not sought: what is between the common beginning
-/// and the common end then has no counterparts here.
+/// The largest number of insertions and deletions that is searched. Beyond it, the elements between the
+/// common prefix and the common suffix stay unmatched.
 const LIMIT: usize = 1000;
 
-/// Pairs of positions with equal labels, ascending on both sides: a longest list of them up to the limit (Myers, An
-/// O(ND) Difference Algorithm and Its Variations, 1986).
+/// Pairs of positions with equal labels, ascending on both sides: a longest common subsequence, up to the
+/// limit (Myers, An O(ND) Difference Algorithm and Its Variations, 1986).
 pub(super) fn align(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let (old_rest, new_rest) = (&old[head..], &new[head..]);
@@ -17,10 +17,11 @@ pub(super) fn align(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// The same without the common ends.
+/// The same, without common prefix and suffix.
 ///
-/// Diagonal k has the points with k more old elements passed than new ones. After d steps, each of which passes one
-/// element of one list, diagonals -d, -d + 2, ..., d are reached; of each the farthest point is kept.
+/// Diagonal k has the points with k more old elements passed than new ones. After d steps, each of which
+/// passes one element of one list, diagonals -d, -d + 2, ..., d are reached; the farthest point of each is
+/// kept.
 fn between(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
     let (old_count, new_count) = (old.len() as isize, new.len() as isize);
     let limit = LIMIT.min(old.len() + new.len()) as isize;
@@ -50,7 +51,7 @@ fn passes_new(diagonal: isize, steps: isize, below: isize, above: isize) -> bool
     diagonal == -steps || (diagonal != steps && below < above)
 }
 
-/// The pairs on the way that was found, from what was reached before each step.
+/// The pairs on the path that was found, from the points reached before each step.
 fn walk_back(trace: &[Vec<isize>], mut x: isize, mut y: isize) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
     for (steps, farthest) in trace.iter().enumerate().rev() {
@@ -74,7 +75,7 @@ fn walk_back(trace: &[Vec<isize>], mut x: isize, mut y: isize) -> Vec<(usize, us
 mod tests {
     use super::*;
 
-    /// The length of a longest common subsequence, by the table that defines it.
+    /// The length of a longest common subsequence, by dynamic programming.
     fn longest(old: &[usize], new: &[usize]) -> usize {
         let mut row = vec![0; new.len() + 1];
         for a in old {
@@ -90,7 +91,7 @@ mod tests {
 
     #[test]
     fn the_longest_list_is_found() {
-        // Numbers of a linear congruence, so that every run sees the same lists.
+        // A linear congruential generator, so that every run tests the same lists.
         let mut state = 1u64;
         let mut below = |count: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -1,4 +1,4 @@
-//! How two graphs differ.
+//! The difference of two graphs.
 
 mod align;
 mod text;
@@ -17,19 +17,20 @@ use crate::region::Region;
 use crate::shape::TensorType;
 use crate::stage::role::{Role, role};
 
-/// How one region differs from another. Its text has a line with `-` for what only the old one has, and one with `+`
-/// for what only the new one has, each as in the IR text of its graph; what differs inside of a node follows it.
+/// The difference of two regions. Its text has a line with `-` for each node that only the old one has, and
+/// one with `+` for each node that only the new one has, as in the IR text. Differences inside a node follow
+/// its line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Difference {
     /// The numbers of parameters, where they differ.
     pub parameters: Option<(usize, usize)>,
-    /// Inputs of other types, and those that only one region has.
+    /// Inputs whose types differ, and those that only one region has.
     pub inputs: Vec<InputChange>,
-    /// Nodes, in the order of the new graph; what was removed stands where it was.
+    /// Nodes, in the order of the new graph; a removed node comes at its old position.
     pub nodes: Vec<Change>,
-    /// The lines that return, where they give other values.
+    /// The `return` lines, where they return different values.
     pub results: Option<(String, String)>,
-    /// How many nodes both have, parameters aside.
+    /// The number of nodes that both have, without parameters.
     pub equal: usize,
 }
 
@@ -51,20 +52,20 @@ pub enum Change {
     Removed(Line),
     /// Only the new graph has it.
     Added(Line),
-    /// Both have it, but not as it was.
+    /// Both have it, with differences.
     Changed {
         /// The old node.
         old: Line,
         /// The new one.
         new: Line,
-        /// What differs.
+        /// The aspects that differ.
         aspects: Vec<Aspect>,
-        /// The regions of the node that differ: the name of each, and how.
+        /// The regions of the node that differ, by name.
         inside: Vec<(&'static str, Difference)>,
     },
 }
 
-/// A node as its graph's IR text has it, elements of tensors left out.
+/// A node as in its graph's IR text, without the elements of tensors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The position of the node in its graph.
@@ -73,36 +74,35 @@ pub struct Line {
     pub text: String,
 }
 
-/// In what a node differs.
+/// An aspect in which a node differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Aspect {
-    /// Its op: another one stands in its place, on the same operands.
+    /// Its op: another op on the same operands replaces it.
     Op,
     /// Its attributes.
     Attributes,
     /// The types of its outputs.
     Types,
-    /// The values that it takes.
+    /// Its operands.
     Operands,
     /// The regions inside it.
     Regions,
 }
 
 impl Difference {
-    /// Whether nothing differs: both have the same nodes on the same values, though perhaps in another order where
-    /// that cannot be observed.
+    /// Whether nothing differs: both have the same nodes on the same values, possibly in another order where
+    /// the order cannot be observed.
     pub fn is_empty(&self) -> bool {
         self.parameters.is_none() && self.inputs.is_empty() && self.nodes.is_empty() && self.results.is_none()
     }
 }
 
-/// Says how a region differs from another.
+/// Computes the difference of two regions.
 ///
-/// Nodes stand for each other where a longest common list of computations has them; between such neighbours where one
-/// of ops has them, then where they have the same name, and then where they have the same operands and types. Nodes
-/// without effects may also have moved. Each is then compared: its attributes, its types, and
-/// whether its operands stand for each other, so that a change is told once and not again for all that uses it.
-/// Locations do not count.
+/// Nodes are matched by a longest common subsequence of computations. Between matched neighbours they are
+/// matched by a longest common subsequence of ops, then by name, then by operands and types. Nodes without
+/// effects are also matched where they moved. Matched nodes are compared by attributes, types and matched
+/// operands, so that a change is reported once and not again for all its users. Locations are ignored.
 ///
 /// ```
 /// use defn_core::diff::diff;
@@ -150,17 +150,17 @@ fn is_input(node: &Node) -> bool {
     role(&node.op) == Role::Input
 }
 
-/// Numbers for what nodes are, the same for equal ones of all graphs.
+/// Assigns the same numbers to equal nodes of all graphs.
 #[derive(Default)]
 struct Numbers<'g> {
-    /// By op and types, regions included.
+    /// By op and output types, regions included.
     ops: FxHashMap<(&'g Op, &'g Outputs), usize>,
-    /// By that and the numbers of the operands.
+    /// By the op's number and the operands' numbers.
     computations: FxHashMap<(usize, SmallVec<[(usize, u32); 3]>), usize>,
 }
 
 impl<'g> Numbers<'g> {
-    /// For each node, a number of all that it computes from the inputs, and one of its op alone.
+    /// For each node, a number of its whole computation from the inputs, and a number of its op alone.
     fn of(&mut self, graph: &'g Graph) -> (Vec<usize>, Vec<usize>) {
         let (mut computations, mut ops): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
         for node in graph.nodes() {
@@ -175,13 +175,13 @@ impl<'g> Numbers<'g> {
     }
 }
 
-/// Which nodes of two graphs stand for each other.
+/// The matching between the nodes of two graphs.
 struct Pairing<'g> {
     old: &'g Graph,
     new: &'g Graph,
-    /// For each new node its old one.
+    /// For each new node, its old one.
     old_of: Vec<Option<usize>>,
-    /// For each old node its new one.
+    /// For each old node, its new one.
     new_of: Vec<Option<usize>>,
 }
 
@@ -199,8 +199,8 @@ impl<'g> Pairing<'g> {
         pairing
     }
 
-    /// Pairs nodes by longest common lists of their numbers, and what stands between such pairs by the next numbers;
-    /// where there are none left, by name.
+    /// Matches nodes by a longest common subsequence of their first numbers, and the nodes between matches by
+    /// the next numbers. Without further numbers it matches by name.
     fn pair_listed(&mut self, old: &[usize], new: &[usize], numbers: &[(&Vec<usize>, &Vec<usize>)]) {
         let Some(((old_ids, new_ids), rest)) = numbers.split_first() else {
             return self.pair_by_name(old, new);
@@ -222,7 +222,7 @@ impl<'g> Pairing<'g> {
         self.old_of[new] = Some(old);
     }
 
-    /// Pairs nodes of one name in order, so that none crosses another, and what stands between them by operands.
+    /// Matches nodes of the same name in order, without crossings, and the nodes between them by operands.
     fn pair_by_name(&mut self, old: &[usize], new: &[usize]) {
         let mut by_name: FxHashMap<&str, VecDeque<usize>> = FxHashMap::default();
         for (place, &position) in new.iter().enumerate() {
@@ -243,8 +243,8 @@ impl<'g> Pairing<'g> {
         self.pair_by_operands(&old[old_from..], &new[new_from..]);
     }
 
-    /// Pairs nodes that compute something else of the same type from the same values. Both lists are passed once: of
-    /// nodes that do not fit each other the old one is passed, unless there are more new ones.
+    /// Matches nodes that compute something else of the same type from the same values, in one pass over both
+    /// lists. If two nodes do not match, the old one is skipped, unless more new ones are left.
     fn pair_by_operands(&mut self, mut old: &[usize], mut new: &[usize]) {
         while let ([old_first, old_rest @ ..], [new_first, new_rest @ ..]) = (old, new) {
             let (before, after) = (&self.old.nodes()[*old_first], &self.new.nodes()[*new_first]);
@@ -259,7 +259,7 @@ impl<'g> Pairing<'g> {
         }
     }
 
-    /// Pairs what is left and computes the same from values that stand for each other.
+    /// Matches the remaining nodes that compute the same from matched values.
     fn pair_moved(&mut self, old: &[usize], new: &[usize]) {
         let mut left: FxHashMap<(&Op, &Outputs), Vec<usize>> = FxHashMap::default();
         for &position in old {
@@ -282,7 +282,7 @@ impl<'g> Pairing<'g> {
         }
     }
 
-    /// Whether two lists are values that stand for each other. Inputs do by their positions.
+    /// Whether two lists of values match. Inputs match by position.
     fn same_values(&self, old: &[Value], new: &[Value]) -> bool {
         let same = |(old, new): (&Value, &Value)| {
             let (old_op, new_op) = (&self.old.node(*old).op, &self.new.node(*new).op);
@@ -294,10 +294,10 @@ impl<'g> Pairing<'g> {
         old.len() == new.len() && old.iter().zip(new).all(same)
     }
 
-    /// What differs, and how many nodes do not.
+    /// The differences, and the number of equal nodes.
     fn changes(&self) -> (Vec<Change>, usize) {
         let (mut changes, mut equal) = (Vec::new(), 0);
-        // For each new node, where the next one that was there before stood.
+        // For each new node, the old position of the next node that has one.
         let mut follower = vec![self.old.len(); self.new.len() + 1];
         for position in (0..self.new.len()).rev() {
             follower[position] = self.old_of[position].unwrap_or(follower[position + 1]);
@@ -315,7 +315,7 @@ impl<'g> Pairing<'g> {
             if is_input(node) {
                 continue;
             }
-            // What was removed from a place is told before what was put there.
+            // Nodes removed at a position come before nodes added there.
             removed_until(&mut changes, &mut next_old, follower[position]);
             let Some(old) = self.old_of[position] else {
                 changes.push(Change::Added(line(position, node)));

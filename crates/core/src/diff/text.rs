@@ -57,7 +57,7 @@ fn line(f: &mut fmt::Formatter<'_>, depth: usize, sign: char, text: &str) -> fmt
     writeln!(f, "{sign} {:width$}{text}", "", width = 2 * depth)
 }
 
-/// The line that returns values.
+/// The `return` line.
 pub(super) fn returned(values: &[Value]) -> String {
     let texts: Vec<String> = values.iter().map(|&value| print::value_text(value)).collect();
     format!("return {}", texts.join(" ")).trim_end().to_owned()

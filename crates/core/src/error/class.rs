@@ -1,4 +1,4 @@
-//! The classes of errors, and which each error is of.
+//! The error classes, and the class of each error.
 
 use super::ErrorKind;
 
@@ -18,37 +18,37 @@ pub enum ErrorClass {
     Option,
     /// An integer divided by zero.
     Division,
-    /// A NaN or an infinity that was looked for.
+    /// An unexpected NaN or infinity.
     NonFinite,
-    /// Containers whose structures differ.
+    /// Containers with different structures.
     Container,
     /// An index out of range.
     Bounds,
     /// Misuse of traced values.
     Trace,
-    /// A compiler refused.
+    /// An error of a compiler.
     Compile,
-    /// A backend refused, or data is gone.
+    /// An error of a backend, or elements that are gone.
     Backend,
-    /// A file or bytes that are not what they should be.
+    /// A malformed file or malformed bytes.
     Format,
     /// Memory.
     OutOfMemory,
 }
 
 impl ErrorKind {
-    /// Whether the text is about several operands and does not say their types.
+    /// Whether the text is about several operands and leaves out their types.
     pub(super) fn leaves_out_types(&self) -> bool {
         use ErrorKind::{Broadcast, NamesConflict, NamesRepeated};
         matches!(self, Broadcast { .. } | NamesConflict { .. } | NamesRepeated { .. })
     }
 
-    /// Whether the text is about a loop's state, whose origin says more than its type.
+    /// Whether the text is about a loop's state; the origin of the state helps more than its type.
     pub(super) fn is_of_state(&self) -> bool {
         matches!(self, ErrorKind::LoopState { .. } | ErrorKind::StateType { .. })
     }
 
-    /// The class that users catch.
+    /// The public error class.
     pub fn class(&self) -> ErrorClass {
         use ErrorKind::*;
         match self {

@@ -1,5 +1,5 @@
-//! What only the elements of operands tell, looked for here on behalf of backends that do not look themselves:
-//! positions out of range, integer divisors of zero, negative shifts and exponents, zeros on a diagonal.
+//! Checks that depend on the operands' elements, for backends that do not make them: positions out of range,
+//! integer divisors of zero, negative shifts and exponents, zeros on a diagonal.
 
 use crate::backend::{Backend, Operand};
 use crate::error::{ErrorKind, Result};
@@ -9,21 +9,22 @@ use crate::scalar::{Number, Scalar};
 use crate::shape::{Axis, TensorType};
 use crate::tensor::Tensor;
 
-/// What an op is not defined for, in the elements of one operand.
+/// Elements of one operand for which an op is not defined.
 enum Wrong<'a> {
-    /// Positions on these axes of the first operand that it does not have.
+    /// Positions out of range on these axes of the first operand.
     Positions(&'a [Axis]),
-    /// Starts of windows, the operands from this one on, at which the window is not inside.
+    /// Starts of windows that are not inside the tensor. The starts are the operands from this one on.
     Starts(&'a Starts),
     /// Zeros on the diagonal.
     Diagonal,
-    /// Integers that are zero, divisors of the operation of this name.
+    /// Zero integers as divisors of the operation of this name.
     Zero(&'static str),
-    /// Integers below zero, and the error for one.
+    /// Negative integers, and the error for one.
     Negative(fn(&'static str, i128) -> ErrorKind),
 }
 
-/// Where a window begins that operands of an op say, and the first of them.
+/// The starts of an op's window and the position of the first operand among them, where operands hold the
+/// starts.
 fn start_operands(op: &Op) -> Option<(usize, &Starts)> {
     let (first, starts) = if let Op::Slice { starts, lengths: _, strides: _ } = op {
         (1, starts)
@@ -35,8 +36,8 @@ fn start_operands(op: &Op) -> Option<(usize, &Starts)> {
     starts.are_operands().then_some((first, starts))
 }
 
-/// Whether an op that runs at once moves or drops what is out of range, as it does in a compiled program: a window whose
-/// starts do not count from the end, and whatever has positions where a backend does not refuse them.
+/// Whether an eager op clamps or drops positions out of range, as compiled programs do: windows whose starts
+/// do not count from the end, and all positions where the backend does not report them.
 pub(super) fn moves_at_once(op: &Op, out: &TensorType, backend: &dyn Backend) -> bool {
     match wrong(op, out) {
         Some((_, Wrong::Starts(starts))) => !starts.count_from_end() || !backend.refuses_positions(),
@@ -45,7 +46,8 @@ pub(super) fn moves_at_once(op: &Op, out: &TensorType, backend: &dyn Backend) ->
     }
 }
 
-/// What an op with this result is not defined for, and in which operand; elements count only if the result has any.
+/// The operand and the elements for which an op with this result is not defined. Elements other than
+/// positions matter only if the result has any.
 fn wrong<'a>(op: &'a Op, out: &TensorType) -> Option<(usize, Wrong<'a>)> {
     if let Op::Gather { axes } | Op::Scatter { op: _, axes } = op {
         return Some((1, Wrong::Positions(axes)));
@@ -77,12 +79,12 @@ fn wrong<'a>(op: &'a Op, out: &TensorType) -> Option<(usize, Wrong<'a>)> {
     Some((1, wrong))
 }
 
-/// Whether only the elements of operands tell if an op with this result is defined for them.
+/// Whether the op with this result is defined only for some elements of its operands.
 pub(crate) fn depends(op: &Op, out: &TensorType) -> bool {
     wrong(op, out).is_some()
 }
 
-/// Refuses operands with elements that the op is not defined for.
+/// Reports operands with elements for which the op is not defined.
 pub(super) fn check(op: &Op, operands: &[Operand], out: &TensorType) -> Result<()> {
     let Some((at, wrong)) = wrong(op, out) else { return Ok(()) };
     let operand = &operands[at];
@@ -106,13 +108,13 @@ pub(super) fn check(op: &Op, operands: &[Operand], out: &TensorType) -> Result<(
     }
 }
 
-/// Whether the functions inside an op have any whose operands have to be looked at while they run.
+/// Whether the functions inside an op have ops whose operands must be checked at run time.
 pub(super) fn counts_inside(op: &Op) -> bool {
     op.regions().iter().any(|region| {
         let graph = region.graph();
         graph.nodes().iter().any(|node| {
             let looks = wrong(&node.op, &node.outputs[0]).is_some_and(|(at, wrong)| {
-                // Numbers that the program says are right or not, whatever it is run on.
+                // A constant is valid or not, independent of the operands.
                 let Op::Constant(scalar) = &graph.node(node.inputs[at]).op else { return true };
                 match (wrong, scalar.value()) {
                     (Wrong::Zero(_), Number::Int(number)) => number == 0,
@@ -137,7 +139,7 @@ pub(super) fn counts_inside(op: &Op) -> bool {
     })
 }
 
-/// The elements of an operand as numbers, in order, until `look` fails.
+/// Calls `look` on each element of an operand in order, until it fails.
 fn each(op: &Op, operand: &Operand, mut look: impl FnMut(usize, Number) -> Result<()>) -> Result<()> {
     let dtype = operand.ty.dtype;
     let bytes = Tensor::concrete(operand.ty.clone(), operand.buffer.clone()).host_bytes(form::name(op))?;
@@ -147,12 +149,12 @@ fn each(op: &Op, operand: &Operand, mut look: impl FnMut(usize, Number) -> Resul
     Ok(())
 }
 
-/// Refuses a position out of range among the operands of an op that reads or writes at positions.
+/// Reports a position out of range among the operands of an op that reads or writes at positions.
 fn positions(op: &Op, operands: &[Operand], axes: &[Axis]) -> Result<()> {
     let (x, indices) = (&operands[0].ty, &operands[1]);
     each(op, indices, |entry, number| {
         let Number::Int(index) = number else { unreachable!("indices are integers, and not {}", indices.ty) };
-        // The entries of a position lie side by side.
+        // The index entries of one position are adjacent.
         let axis = axes[entry % axes.len()];
         let size = x.shape[axis] as i128;
         if (-size..size).contains(&index) {
@@ -162,7 +164,7 @@ fn positions(op: &Op, operands: &[Operand], axes: &[Axis]) -> Result<()> {
     })
 }
 
-/// Refuses a window that is not inside its tensor. Its starts are the operands from `first` on.
+/// Reports a window that is not inside its tensor. Its starts are the operands from `first` on.
 fn windows(op: &Op, starts: &Starts, operands: &[Operand], first: usize) -> Result<()> {
     let x = &operands[0].ty;
     let lengths = if let Op::Slice { lengths, .. } = op { lengths } else { operands[1].ty.shape.sizes() };
@@ -175,7 +177,7 @@ fn windows(op: &Op, starts: &Starts, operands: &[Operand], first: usize) -> Resu
     Ok(())
 }
 
-/// Refuses a zero on the diagonal of square matrices.
+/// Reports a zero on the diagonal of square matrices.
 fn diagonal(op: &Op, operand: &Operand) -> Result<()> {
     let sizes = operand.ty.shape.sizes();
     let rows = sizes[sizes.len() - 1];

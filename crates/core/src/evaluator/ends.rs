@@ -1,4 +1,4 @@
-//! What comes into a run and what host functions give it, for compilers whose programs run on one backend.
+//! The arguments of a run and the results of host functions, for compilers whose programs run on one backend.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::scalar::Scalar;
 use crate::shape::TensorType;
 use crate::tensor::Tensor;
 
-/// The buffers of a run's arguments, those that are `used`, all of which are on `backend`.
+/// The buffers of a run's `used` arguments, all of which must be on `backend`.
 ///
 /// # Errors
-/// As [`check_arguments`], tensors without elements, and tensors that are elsewhere.
+/// As [`check_arguments`], tensors without elements, and tensors on another backend.
 pub fn argument_buffers(
     program: &Region,
     used: impl Fn(usize) -> bool,
@@ -39,10 +39,10 @@ pub fn argument_buffers(
     Ok(buffers)
 }
 
-/// What a host function has made for an op with these outputs, brought to where the program runs.
+/// The buffers of a host function's results for an op with these outputs, copied to the program's backend.
 ///
 /// # Errors
-/// Another number of tensors, one of another type or without elements, and memory.
+/// A wrong number of tensors, one of another type or without elements, and memory.
 pub fn adopt(
     op: &Op,
     results: Vec<Tensor>,
@@ -74,16 +74,16 @@ fn is_here(backend: &Arc<dyn Backend>, place: &Arc<dyn Backend>) -> bool {
     Arc::ptr_eq(place, backend) || place.is_same_place(&**backend)
 }
 
-/// Buffers as tensors that the host may look at.
+/// Buffers as tensors, for host functions.
 pub fn tensors_of(types: &[TensorType], buffers: &[Arc<dyn Buffer>]) -> Vec<Tensor> {
     let pairs = types.iter().zip(buffers);
     pairs.map(|(ty, buffer)| Tensor::concrete(ty.clone(), buffer.clone())).collect()
 }
 
-/// Reads a scalar predicate: zero is false, everything else true, NaN too.
+/// Reads a scalar predicate: zero is false; every other value, including NaN, is true.
 ///
 /// # Errors
-/// What reading fails with.
+/// Those of reading the buffer.
 pub fn is_true(ty: &TensorType, buffer: &dyn Buffer) -> Result<bool> {
     let mut bytes = [0; 16];
     let bytes = &mut bytes[..ty.dtype.storage_bytes()];

@@ -1,7 +1,7 @@
-//! The compiler that compiles nothing: it runs a graph op by op on a backend.
+//! The evaluator: a compiler that generates no code and runs a graph op by op on a backend.
 //!
 //! It is the reference for every other compiler, and best for debugging. Values are dropped after their last
-//! use, and handed over rather than lent there, so that a backend may reuse their memory.
+//! use. The last use passes ownership of the buffer, so that a backend may reuse its memory.
 
 mod elements;
 mod ends;
@@ -94,11 +94,12 @@ impl Executable for Evaluation {
     }
 }
 
-/// Runs one op at once, with its regions where it has any. Positions out of range are an error, whatever the checks, where
-/// the backend refuses them; only a window whose starts do not count from the end is moved into range everywhere.
+/// Runs one eager op, including its regions. Positions out of range are an error, independent of the checks,
+/// where the backend reports them. Only a window whose starts do not count from the end is clamped into range
+/// on every backend.
 ///
 /// # Errors
-/// What can only be known from the elements, memory, and what hooks raise.
+/// Errors that depend on the elements, memory, and errors of hooks.
 pub fn run_op(
     backend: &Arc<dyn Backend>,
     op: &Op,
@@ -111,7 +112,7 @@ pub fn run_op(
         let types: SmallVec<[&TensorType; 4]> = operands.iter().map(|operand| &operand.ty).collect();
         Step::new(op, &types)?
     };
-    // A constant is kept by plans only; here it is made like any other result.
+    // Only plans keep constants; here a constant is computed like any other result.
     let run = Run { backend, hooks, checks, at_once: true, recorder: None };
     let is_constant = matches!(step, Step::Kept(_));
     if is_constant || run.is_native(op, &step) {
@@ -126,9 +127,10 @@ struct Run<'a> {
     backend: &'a Arc<dyn Backend>,
     hooks: &'a dyn Hooks,
     checks: Checks,
-    /// Whether the op runs at once, so that what it is not defined for is an error, whatever the checks.
+    /// Whether this is an eager op: operands for which the op is not defined are then an error, independent
+    /// of the checks.
     at_once: bool,
-    /// Who wants to know what the steps take.
+    /// Records the time of each step, where profiling is on.
     recorder: Option<Arc<Recorder>>,
 }
 
@@ -140,7 +142,8 @@ impl Run<'_> {
         if looks && !self.backend.checks_operands() {
             elements::check(op, &operands, &outputs[0])?;
         }
-        // What was infinite before is no fault of the op. Kept operands are not written over.
+        // An infinity in an operand is not the op's fault. The clones also keep the operands from being
+        // reused in place.
         let before = if self.checks.inf { operands.clone() } else { SmallVec::new() };
         let buffers = if let Op::Fold(_) | Op::WindowFold(_) = op {
             self.backend.run_fold(op, operands, outputs, looks, &|| self.hooks.poll())?
@@ -153,14 +156,14 @@ impl Run<'_> {
         Ok(buffers)
     }
 
-    /// What the host has made, checked and brought to where the program runs.
+    /// The results of a host function, checked and copied to the program's backend.
     fn adopt(&self, op: &Op, results: Vec<Tensor>, outputs: &[TensorType]) -> Result<Buffers> {
         let buffers = adopt(op, results, outputs, self.backend)?;
         self.require_numbers(op, &[], outputs, &buffers)?;
         Ok(buffers)
     }
 
-    /// Refuses results with a NaN or an infinity, as far as they are looked for.
+    /// Reports results with a NaN or an infinity, as far as checks request it.
     fn require_numbers(
         &self,
         op: &Op,
@@ -186,7 +189,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether a predicate is true of any element.
+    /// Whether a predicate is true for any element.
     fn has(&self, predicate: UnaryOp, ty: &TensorType, buffer: &Arc<dyn Buffer>) -> Result<bool> {
         if !ty.dtype.is_inexact() {
             return Ok(false);
@@ -209,7 +212,7 @@ impl Run<'_> {
         match step {
             Step::Backend => true,
             Step::Block(default) => self.backend.has_native(&default.block),
-            // What is looked at before an op runs is looked at before each step of a fold.
+            // Where operands are checked before an op, they are checked before each step of a fold.
             Step::Default(_) => {
                 let looks = (self.checks.index || self.at_once) && !self.backend.checks_operands();
                 self.backend.has_native_fold(op)
@@ -227,7 +230,7 @@ impl Run<'_> {
         }
     }
 
-    /// Runs a region on buffers for all its inputs; an argument that nobody else holds may be reused.
+    /// Runs a region on buffers for all its inputs; arguments without other owners may be reused.
     fn region(&self, plan: &Plan, arguments: Vec<Arc<dyn Buffer>>) -> Result<Vec<Arc<dyn Buffer>>> {
         stack::require("run")?;
         self.inputs(plan, arguments.into_iter().map(Some).collect())
@@ -300,14 +303,14 @@ impl Run<'_> {
         let results = plan.region.results();
         let fetch = |(at, value): (usize, &crate::graph::Value)| {
             let slot = &mut slots[plan.slot(*value)];
-            // The last of equal results takes the buffer, so that the caller may be its only holder.
+            // The last of equal results takes the buffer, so that the caller may be its only owner.
             let buffer = if results[at + 1..].contains(value) { slot.clone() } else { slot.take() };
             buffer.expect("results live to the end")
         };
         Ok(results.iter().enumerate().map(fetch).collect())
     }
 
-    /// Runs what is no single op of the backend.
+    /// Runs a step that is not a single op of the backend.
     fn control(&self, op: &Op, step: &Step, mut operands: Vec<Arc<dyn Buffer>>) -> Result<Buffers> {
         match step {
             Step::Parameter { .. } | Step::Kept(_) | Step::Backend => {
@@ -373,7 +376,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether a step does anything, rather than hand over what is there.
+/// Whether a step does work, rather than pass on existing values.
 fn is_done(step: &Step) -> bool {
     match step {
         Step::Parameter { .. } | Step::Kept(_) | Step::Pass { .. } => false,
@@ -388,7 +391,7 @@ fn is_done(step: &Step) -> bool {
     }
 }
 
-/// Says where in the user's program a run failed.
+/// Adds the location in the user's program to an error of a run.
 #[cold]
 fn blame(error: Error, node: &Node) -> Error {
     error.at(node.location.clone())

@@ -1,4 +1,4 @@
-//! What is known of a region before it runs: how each node is run, and where each value is used last.
+//! The plan of a region, made before it runs: how each node is run, and where each value has its last use.
 
 use std::sync::{Arc, OnceLock};
 
@@ -36,39 +36,39 @@ pub(super) struct PlannedNode {
     first_slot: usize,
 }
 
-/// What running a node means.
+/// How a node is run.
 #[derive(Debug)]
 pub(super) enum Step {
-    /// Fetch an argument; the last parameter of its index takes it.
+    /// Fetch an argument; the last parameter of its index takes ownership.
     Parameter { index: usize, last: bool },
-    /// Make a constant once and keep it.
+    /// Compute a constant once and keep it.
     Kept(Kept),
     /// One op of the backend.
     Backend,
-    /// The first operands, as they are.
+    /// Pass the first operands through.
     Pass { count: usize },
-    /// Show the operands to the host.
+    /// Pass the operands to a hook on the host.
     Hook { slot: usize, types: Vec<TensorType> },
-    /// Ask the host for values of these types.
+    /// Call a host function for values of these types.
     Call { slot: usize, types: Vec<TensorType>, outputs: Vec<TensorType> },
-    /// A user's block: as the host has it natively for the backend of the run, else its default.
+    /// A user's block: the host language's native form for the run's backend, else the default.
     User { block: UserBlockOp, types: Vec<TensorType>, default: Plan },
-    /// A block, natively or by its default graph, as the backend of the run has it.
+    /// A block: the backend's native form, else the default graph.
     Block(BlockDefault),
-    /// A fold by the ops that its function is made of.
+    /// A fold, decomposed into other ops.
     Default(Plan),
     /// One of several regions.
     Cond { predicates: Vec<TensorType>, branches: Vec<Plan> },
-    /// A region over and over.
+    /// A loop of regions.
     While { state: usize, predicate: TensorType, cond: Plan, body: Plan },
 }
 
-/// A constant's buffer, made at the first run. The plan holds it, so that no run reuses its memory.
+/// A constant's buffer, computed in the first run. The plan owns it, so that no run reuses its memory.
 #[derive(Debug, Default)]
 pub(super) struct Kept(OnceLock<Arc<dyn Buffer>>);
 
 impl Kept {
-    /// The buffer on `backend`: the kept one, unless another backend made it.
+    /// The buffer on `backend`: the kept one, unless another backend computed it.
     pub fn get(
         &self,
         backend: &Arc<dyn Backend>,
@@ -85,7 +85,7 @@ impl Kept {
     }
 }
 
-/// The default graph of a block, planned when a backend without a native form asks for it.
+/// The default graph of a block, planned when a backend without a native form first needs it.
 #[derive(Debug)]
 pub(super) struct BlockDefault {
     pub block: Block,
@@ -130,7 +130,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Walks backwards: the first use met is the last one to run. Results live to the end.
+    /// Walks backwards: the first use found is the last one to run. Results live to the end.
     fn find_last_uses(&mut self) {
         let graph = self.region.graph();
         let mut seen = vec![false; self.slots];

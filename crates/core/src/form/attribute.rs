@@ -1,4 +1,4 @@
-//! How attributes are written and read.
+//! Writing and reading attributes.
 
 use smallvec::SmallVec;
 
@@ -10,7 +10,7 @@ use crate::shape::{Axis, AxisList, Shape, Sizes, TensorType};
 
 /// An attribute of an op. Most are one argument; some are several, or operands.
 pub(crate) trait Attribute: Clone {
-    /// The value, of an attribute that is one argument.
+    /// The value of an attribute that is a single argument.
     fn value(&self) -> Attr;
 
     /// Writes the attribute.
@@ -21,21 +21,21 @@ pub(crate) trait Attribute: Clone {
     /// Reads the attribute.
     ///
     /// # Errors
-    /// A sentence about one that is missing, of another kind or out of range.
+    /// A sentence about an attribute that is missing, of another kind or out of range.
     fn read(name: &str, reader: &Reader<'_>) -> Result<Self, String>;
 
-    /// How many operands the attribute stands for, of an op whose operands have these types.
+    /// The number of operands that the attribute consists of, for an op with operands of these types.
     fn operands(&self, _types: &[&TensorType]) -> usize {
         0
     }
 
-    /// The attribute behind so many new leading axes: one that names axes names the same ones.
+    /// The attribute after `lead` new leading axes: the axes in it are shifted.
     fn behind(&self, _lead: usize) -> Self {
         self.clone()
     }
 }
 
-/// Whether an attribute is public by its position or by its name.
+/// Whether the public argument is positional or named.
 #[derive(Clone, Copy)]
 pub(crate) enum AsArgument {
     Positional,
@@ -50,7 +50,7 @@ pub(crate) struct ArgumentWriter {
 }
 
 impl ArgumentWriter {
-    /// The arguments of an op with some operands, after which there may be a list of them.
+    /// The arguments of an op with these operands, optionally followed by a list of operands.
     pub fn new(names: &[&'static str], list: Option<&'static str>) -> ArgumentWriter {
         let mut positional: Arguments =
             names.iter().enumerate().map(|(index, name)| operand(name, index)).collect();
@@ -58,20 +58,20 @@ impl ArgumentWriter {
         ArgumentWriter { operands: names.len(), positional, named: Arguments::new() }
     }
 
-    /// An attribute by position.
+    /// A positional attribute.
     pub fn attribute(&mut self, name: &'static str, value: &impl Attribute) {
         value.write(name, AsArgument::Positional, self);
     }
 
-    /// An attribute by name.
+    /// A named attribute.
     pub fn option(&mut self, name: &'static str, value: &impl Attribute) {
         value.write(name, AsArgument::Named, self);
     }
 
-    /// An attribute that the type of the result says is not written.
+    /// An attribute that follows from the result's type and is not written.
     pub fn result<T>(&mut self, _name: &'static str, _value: &T) {}
 
-    /// Moves an operand to a place among the arguments by position.
+    /// Moves an operand to a position among the positional arguments.
     pub fn move_operand(&mut self, name: &'static str, place: usize) {
         let is_operand = |argument: &Argument| match argument {
             Argument::Operand { name: own, index: _ } => *own == name,
@@ -82,7 +82,7 @@ impl ArgumentWriter {
         self.positional.insert(place, operand);
     }
 
-    /// All arguments, in their order.
+    /// All arguments in order.
     pub fn finish(mut self) -> Arguments {
         self.positional.append(&mut self.named);
         self.positional
@@ -198,7 +198,7 @@ impl Attribute for [Axis; 2] {
     }
 }
 
-/// The sizes of the result's type, which names the axes, too.
+/// The sizes only: the axis names are in the result's type.
 impl Attribute for Shape {
     fn value(&self) -> Attr {
         Attr::Ints(self.sizes().iter().map(|&size| size as i128).collect())
@@ -234,7 +234,7 @@ impl Attribute for SmallVec<[Padding; 4]> {
         if let Attr::Padding(config) = attr {
             return Ok(config.clone());
         }
-        // An empty list does not say what it is a list of.
+        // The text of an empty list does not show the type of its elements.
         let is_empty = if let Attr::Ints(values) = attr { values.is_empty() } else { false };
         if is_empty { Ok(SmallVec::new()) } else { Err(kind(name, attr, "a list of triples")) }
     }
@@ -244,7 +244,7 @@ impl Attribute for SmallVec<[Padding; 4]> {
     }
 }
 
-/// Padding without anything between the elements.
+/// Padding without interior padding.
 impl Attribute for SmallVec<[(i64, i64); 4]> {
     fn value(&self) -> Attr {
         Attr::Padding(self.iter().map(|&(low, high)| Padding { low, high, interior: 0 }).collect())
@@ -263,7 +263,7 @@ impl Attribute for SmallVec<[(i64, i64); 4]> {
     }
 }
 
-/// Starts are an attribute where they are known, and operands where they are not.
+/// Known starts are an attribute; others are operands.
 impl Attribute for Starts {
     fn value(&self) -> Attr {
         match self {
@@ -278,7 +278,7 @@ impl Attribute for Starts {
         } else {
             writer.push(name, self.value(), argument);
         }
-        // Said only of starts of which those below 0 count from the end.
+        // Written only for starts that count from the end below 0.
         if self.count_from_end() {
             writer.push("from_end", Attr::Bool(true), AsArgument::Named);
         }

@@ -1,4 +1,4 @@
-//! From a name and attributes back to an op.
+//! Builds an op from a name and attributes.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use crate::region::Region;
 use crate::scalar::{Number, Scalar};
 use crate::shape::{Name, Shape, Sizes, TensorType};
 
-/// The op of a name with attributes, regions, and the types of its outputs, the inverse of [`form`].
+/// Builds the op with this name, attributes, regions and output types; the inverse of [`form`].
 ///
-/// Whether the op fits its operands is not known here: `infer` says it.
+/// Whether the op is legal for its operands is checked by `infer`.
 ///
 /// # Errors
-/// A sentence about a name that no op has, and attributes or regions that are missing, of another kind, or
-/// more than the op has.
+/// A sentence about an unknown name, or about attributes or regions that are missing, of another kind or not
+/// part of the op.
 pub fn build(
     name: &str,
     attributes: &[(String, Attr)],
@@ -28,7 +28,7 @@ pub fn build(
 ) -> Result<Op, String> {
     let reader = Reader { name, attributes, outputs };
     let op = reader.op(&regions)?;
-    // The op's own form says what it takes; whatever else was given is too much.
+    // The op's own form lists the expected attributes; all others are rejected.
     let expected = form(&op);
     let texts = |pairs: Vec<(&str, &Attr)>| {
         let mut texts: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}: {value}")).collect();
@@ -47,7 +47,7 @@ pub fn build(
     Ok(op)
 }
 
-/// Reads an op from its text: its name, its attributes, the types of its outputs.
+/// The parts from which an op is read: its name, its attributes, the types of its outputs.
 pub(crate) struct Reader<'a> {
     name: &'a str,
     attributes: &'a [(String, Attr)],
@@ -154,7 +154,7 @@ impl Reader<'_> {
         Ok(op)
     }
 
-    /// A collective of a kind over the groups that were read.
+    /// A collective of this kind over the groups that were read.
     fn collective(&self, kind: Collective) -> Result<Op, String> {
         let Some(axes) = self.text("over")? else {
             return Err("over is none, the axes of a mesh are required".to_owned());
@@ -168,7 +168,7 @@ impl Reader<'_> {
         devices.map_err(|_| format!("a device in {name} is out of range"))
     }
 
-    /// Checks the element type of random elements, which the result's type says.
+    /// Checks the element type of random elements, which is that of the result.
     fn check_drawn(&self, block: &Block) -> Result<(), String> {
         let (dtype, kinds): (DType, &[Kind]) = if let Block::RandomBits { dtype, .. } = block {
             (*dtype, &[Kind::Unsigned])
@@ -182,12 +182,12 @@ impl Reader<'_> {
         if kinds.contains(&dtype.kind()) { Ok(()) } else { Err(self.result().not_drawn()?) }
     }
 
-    /// Whether the op has a name.
+    /// Whether this is the op's name.
     pub fn is_named(&self, name: &str) -> bool {
         self.name == name
     }
 
-    /// Which of several ops with names of their own it is.
+    /// The one of several ops that has this name.
     ///
     /// # Errors
     /// A sentence about a name that none of them has.
@@ -199,17 +199,17 @@ impl Reader<'_> {
     /// An attribute.
     ///
     /// # Errors
-    /// A sentence about one that is missing, of another kind or out of range.
+    /// A sentence about an attribute that is missing, of another kind or out of range.
     pub fn attribute<T: Attribute>(&self, name: &str) -> Result<T, String> {
         T::read(name, self)
     }
 
-    /// What the type of the result says.
+    /// The attributes that follow from the result's type.
     pub fn result(&self) -> OfResult<'_> {
         OfResult { reader: self }
     }
 
-    /// Whether there is an attribute.
+    /// Whether the attribute is present.
     pub fn has(&self, name: &str) -> bool {
         self.attributes.iter().any(|(own, _)| own == name)
     }
@@ -217,16 +217,16 @@ impl Reader<'_> {
     /// The value of an attribute.
     ///
     /// # Errors
-    /// A sentence about one that is missing.
+    /// A sentence about a missing attribute.
     pub fn attr(&self, name: &str) -> Result<&Attr, String> {
         let found = self.attributes.iter().find(|(own, _)| own == name);
         found.map(|(_, value)| value).ok_or_else(|| format!("the attribute {name} is missing"))
     }
 
-    /// An integer, or none.
+    /// An integer, or None.
     ///
     /// # Errors
-    /// A sentence about one that is missing, of another kind or out of range.
+    /// A sentence about an attribute that is missing, of another kind or out of range.
     pub fn integer<T: TryFrom<i128>>(&self, name: &str) -> Result<Option<T>, String> {
         let attr = self.attr(name)?;
         if let Attr::Number(Number::Int(value)) = attr {
@@ -281,7 +281,7 @@ impl Reader<'_> {
         if bytes.len() != ty.byte_size() {
             return Err(format!("the elements have {} bytes, {ty} has {}", bytes.len(), ty.byte_size()));
         }
-        // A packed element has a byte to itself, of which only some values mean anything.
+        // A packed element has one byte here, in which only some values are valid.
         let is_whole = |byte: &u8| Scalar::from_bytes(ty.dtype, &[*byte]).to_bytes() == [*byte];
         if ty.dtype.bits() < 8 && !bytes.iter().all(is_whole) {
             return Err(format!("a byte is out of the range of {}", ty.dtype));
@@ -290,7 +290,7 @@ impl Reader<'_> {
     }
 }
 
-/// The attributes that the type of the one result says. Each method is named as the attribute.
+/// Attributes that follow from the type of the only result. Each method has the attribute's name.
 pub(crate) struct OfResult<'a> {
     reader: &'a Reader<'a>,
 }
@@ -303,10 +303,10 @@ impl OfResult<'_> {
         }
     }
 
-    /// The shape, names included.
+    /// The shape, with names.
     ///
     /// # Errors
-    /// A sentence about a number of results that is not 1. So do all methods here.
+    /// A sentence, unless there is exactly one result. This holds for all methods here.
     pub fn shape(&self) -> Result<Shape, String> {
         Ok(self.ty()?.shape.clone())
     }
@@ -322,7 +322,7 @@ impl OfResult<'_> {
         Ok(shape.axis(axis).and_then(|axis| shape.name(axis).cloned()))
     }
 
-    /// The size of a vector of random elements.
+    /// The number of random elements, which is the size of a vector.
     pub fn count(&self) -> Result<usize, String> {
         match self.ty()?.shape.sizes() {
             [count] => Ok(*count),

@@ -1,9 +1,9 @@
-//! Bytes that are read from the front, each time with a look at how many there are.
+//! Reads bytes from front to back, with a check of the remaining length before each read.
 
 use super::malformed;
 use crate::error::Result;
 
-/// A place in some bytes.
+/// A position in a byte slice.
 pub(super) struct Cursor<'a> {
     op: &'static str,
     bytes: &'a [u8],
@@ -15,12 +15,12 @@ impl<'a> Cursor<'a> {
         Cursor { op, bytes, at: 0 }
     }
 
-    /// How many bytes were read.
+    /// The number of bytes read.
     pub(super) fn position(&self) -> usize {
         self.at
     }
 
-    /// How many bytes are left.
+    /// The number of bytes left.
     pub(super) fn left(&self) -> usize {
         self.bytes.len() - self.at
     }
@@ -28,7 +28,7 @@ impl<'a> Cursor<'a> {
     /// The next bytes.
     ///
     /// # Errors
-    /// When there are fewer.
+    /// When fewer are left.
     pub(super) fn take(&mut self, what: &str, len: usize) -> Result<&'a [u8]> {
         match self.bytes[self.at..].get(..len) {
             Some(bytes) => {
@@ -54,7 +54,7 @@ impl<'a> Cursor<'a> {
         Ok(self.array::<1>(what)?[0])
     }
 
-    /// Numbers outside the elements are in little endian order.
+    /// Numbers outside the elements are little endian.
     pub(super) fn u16(&mut self, what: &str) -> Result<u16> {
         Ok(u16::from_le_bytes(self.array(what)?))
     }
@@ -67,10 +67,10 @@ impl<'a> Cursor<'a> {
         Ok(u64::from_le_bytes(self.array(what)?))
     }
 
-    /// A number that counts something of which each takes at least a byte, and so cannot be more than are left.
+    /// A number of items, each of at least one byte; it cannot exceed the number of bytes left.
     ///
     /// # Errors
-    /// When it is.
+    /// When it does.
     pub(super) fn count(&mut self, what: &str) -> Result<usize> {
         let count = self.u32(what)? as usize;
         if count > self.left() {
@@ -80,7 +80,7 @@ impl<'a> Cursor<'a> {
         Ok(count)
     }
 
-    /// A text, after its length.
+    /// A text, preceded by its length.
     ///
     /// # Errors
     /// When it is not UTF-8.

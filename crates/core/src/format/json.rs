@@ -1,13 +1,13 @@
-//! As much of JSON (RFC 8259) as the header of a safetensors file has: objects, strings, lists of integers. Anything
-//! else is skipped where it may stand.
+//! The part of JSON (RFC 8259) that headers of safetensors files use: objects, strings, lists of integers.
+//! Values of other kinds are skipped where allowed.
 
 use super::malformed;
 use crate::error::{Error, Result};
 
-/// How deep what is skipped may be nested.
+/// The maximum nesting depth of skipped values.
 const DEEPEST: usize = 64;
 
-/// A place in a text.
+/// A position in a text.
 pub(super) struct Json<'a> {
     op: &'static str,
     text: &'a str,
@@ -43,12 +43,12 @@ impl<'a> Json<'a> {
         Err(self.refuse(format!("{:?} is missing", char::from(byte))))
     }
 
-    /// Whether only spaces are left.
+    /// Whether only white space is left.
     pub(super) fn is_at_end(&mut self) -> bool {
         self.peek().is_none()
     }
 
-    /// Reads an object: `entry` is called for each key, and reads the value.
+    /// Reads an object: calls `entry` with each key; `entry` reads the value.
     pub(super) fn object(&mut self, mut entry: impl FnMut(&mut Self, String) -> Result<()>) -> Result<()> {
         self.expect(b'{')?;
         if self.accept(b'}') {
@@ -64,7 +64,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// A list of integers that are at least 0.
+    /// A list of integers of at least 0.
     pub(super) fn sizes(&mut self) -> Result<Vec<usize>> {
         let mut sizes = Vec::new();
         self.expect(b'[')?;
@@ -107,7 +107,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// What stands after a backslash.
+    /// The escape sequence after a backslash.
     fn escape(&mut self) -> Result<char> {
         let Some(&byte) = self.text.as_bytes().get(self.at) else {
             return Err(self.refuse("a string does not end"));
@@ -122,7 +122,7 @@ impl<'a> Json<'a> {
             b't' => '\t',
             b'u' => {
                 let mut code = self.hex()?;
-                // Characters beyond 16 bits are two surrogates; one alone is none.
+                // Characters above U+FFFF are two surrogates; a single surrogate is no character.
                 if (0xD800..0xDC00).contains(&code) && self.text[self.at..].starts_with("\\u") {
                     self.at += 2;
                     let second = self.hex()?;
@@ -146,7 +146,7 @@ impl<'a> Json<'a> {
         Ok(u32::from_str_radix(digits, 16).expect("hexadecimal digits"))
     }
 
-    /// Passes over any value.
+    /// Skips any value.
     pub(super) fn skip(&mut self, depth: usize) -> Result<()> {
         if depth > DEEPEST {
             return Err(self.refuse("values are nested too deep"));
@@ -180,7 +180,7 @@ impl<'a> Json<'a> {
     }
 }
 
-/// A string as JSON writes it.
+/// A JSON string literal.
 pub(super) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for character in text.chars() {

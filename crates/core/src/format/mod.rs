@@ -1,8 +1,8 @@
-//! Tensors as bytes: NumPy's files, safetensors, and a format of our own that keeps everything.
+//! Tensors as bytes: NumPy's files, safetensors, and our own format, which keeps all properties of a tensor.
 //!
-//! Parsers take memory and give [`Array`]s that lie in it where they can. Nothing that a file says is believed
-//! before it is compared with the bytes that are there, so that no file leads to more memory being asked for
-//! than it holds; compressed archives take a limit besides. Reading and writing files is the caller's.
+//! Parsers take memory and return [`Array`]s that are views of it where possible. Every size in a file is
+//! compared with the number of bytes present, so that no file can request more memory than its own size;
+//! compressed archives also have a limit. The caller reads and writes the files.
 
 mod cursor;
 mod json;
@@ -18,15 +18,15 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::shape::TensorType;
 use crate::tensor::{Tensor, VectorizedAxes};
 
-/// The elements of a tensor that is not placed yet: in row-major order and native byte order, a byte for each
+/// The elements of a tensor that is not on a backend yet: row-major, in native byte order, one byte for each
 /// 2- or 4-bit element.
 #[derive(Clone, Debug)]
 pub struct Array {
-    /// Dtype, sizes and names; vectorized axes lead, without their names.
+    /// Dtype, sizes and names; vectorized axes come first, without names.
     pub ty: TensorType,
     /// The vectorized axes.
     pub vectorized: VectorizedAxes,
-    /// The elements, and nothing else.
+    /// The bytes of the elements, exactly.
     pub memory: HostMemory,
 }
 
@@ -36,7 +36,7 @@ impl Array {
         Array { ty, vectorized: VectorizedAxes::from([]), memory }
     }
 
-    /// The elements of a tensor, which is not copied where it is on the host.
+    /// The elements of a tensor, without a copy where it is on the host.
     ///
     /// # Errors
     /// A traced tensor, a template, or elements that were freed.
@@ -49,13 +49,13 @@ impl Array {
     }
 }
 
-/// An error about what a file is.
+/// An error about the contents of a file.
 #[cold]
 fn malformed(op: &'static str, problem: impl Into<String>, required: impl Into<String>) -> Error {
     ErrorKind::Malformed { op, problem: problem.into(), required: required.into() }.into()
 }
 
-/// Reverses the bytes of each number, in place; complex numbers are two.
+/// Reverses the bytes of each number in place; a complex number has two.
 fn swap_bytes(dtype: DType, bytes: &mut [u8]) {
     let width = dtype.storage_bytes();
     let part = if dtype.is_complex() { width / 2 } else { width };

@@ -1,5 +1,5 @@
-//! The format of `serialize`: containers of tensors with everything that is known of them. `docs/formats.md`
-//! describes it byte by byte.
+//! The format of `serialize`: containers of tensors with all their properties. `docs/formats.md` describes it
+//! byte by byte.
 
 use rustc_hash::FxHashSet;
 
@@ -12,19 +12,20 @@ use crate::shape::{Name, Shape, TensorType};
 use crate::stack;
 use crate::tensor::{VectorizedAxes, host_memory};
 
-/// What data begins with. The first byte is no text, and the line ends are changed by what takes it for text.
+/// The first bytes of the data. The first is no text character, and the line ends reveal transfers in text
+/// mode.
 const MAGIC: [u8; 8] = *b"\x89DEFN\r\n\x1a";
 
-/// The version that is written, and the only one that is read.
+/// The version that is written, and the only one that can be read.
 const VERSION: u32 = 1;
 
-/// Tensors' elements begin at multiples of this.
+/// The alignment of tensors' elements.
 const ALIGN: usize = 64;
 
-/// How deep containers may be nested.
+/// The maximum nesting depth of containers.
 pub const DEEPEST: usize = 256;
 
-/// What can be serialized: tensors, containers of them, and plain values that stand in containers.
+/// A serializable value: a tensor, a container, or a plain value in a container.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// A tensor.
@@ -35,7 +36,7 @@ pub enum Value {
     List(Vec<Value>),
     /// Values by key, in order. Keys are plain.
     Dict(Vec<(Value, Value)>),
-    /// A value of a class of the host language, by the class's name, how it is taken apart, and its parts.
+    /// An object of a host language class: the class's name, the kind of decomposition, and the parts.
     Object(Box<Object>),
     /// Nothing.
     None,
@@ -53,31 +54,31 @@ pub enum Value {
     Bytes(Vec<u8>),
 }
 
-/// A value of a class.
+/// An object of a class.
 #[derive(Clone, Debug)]
 pub struct Object {
     /// The module of the class.
     pub module: String,
     /// The name of the class in it.
     pub class: String,
-    /// What the parts are.
+    /// The kind of decomposition.
     pub form: Form,
-    /// The parts, by name where they have one.
+    /// The parts, with names where they have any.
     pub parts: Vec<(String, Value)>,
 }
 
-/// How an object of a class is taken apart.
+/// How an object is decomposed into parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
     /// Its fields by name.
     Fields,
-    /// Its entries in order, as a tuple with names.
+    /// Its entries in order, as a named tuple.
     Named,
     /// A dict of its entries, which is the only part.
     Ordered,
-    /// The rest and the children that a registered function gave, the rest first.
+    /// The auxiliary data and the children that a registered function returned, the auxiliary data first.
     Registered,
-    /// A member of an enumeration, by name, which is the only part.
+    /// An enumeration member: its name is the only part.
     Member,
 }
 
@@ -99,7 +100,7 @@ mod tag {
     pub(super) const BYTES: u8 = 13;
 }
 
-/// Whether bytes begin as serialized data does.
+/// Whether bytes begin like serialized data.
 pub fn is_native(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)
 }
@@ -132,7 +133,7 @@ pub fn write(op: &'static str, value: &Value) -> Result<Vec<u8>> {
 struct Writer<'a> {
     op: &'static str,
     structure: Vec<u8>,
-    /// Tensors, and where their elements begin after the structure.
+    /// Tensors, with the offsets of their elements after the structure.
     arrays: Vec<(usize, &'a Array)>,
     next: usize,
 }
@@ -250,7 +251,7 @@ fn too_deep(op: &'static str) -> Error {
 /// Reads what [`write()`] wrote.
 ///
 /// # Errors
-/// Other data, other versions, and damage of any kind, which a checksum finds.
+/// Other data, other versions, and corruption, which a checksum detects.
 pub fn parse(op: &'static str, data: &HostMemory) -> Result<Value> {
     let bytes = data.bytes();
     if !is_native(bytes) {

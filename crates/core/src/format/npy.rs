@@ -12,39 +12,40 @@ use crate::tensor::host_memory;
 
 const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// Headers longer than this are refused, as NumPy does with longer ones that are not trusted.
+/// The maximum header length. NumPy also refuses longer headers of untrusted files.
 const LONGEST_HEADER: usize = 64 << 10;
 
-/// NumPy's arrays have at most 64 axes.
+/// NumPy's maximum number of axes.
 const MOST_AXES: usize = 64;
 
-/// What a header says.
+/// A parsed header.
 #[derive(Debug)]
 pub(super) struct Header {
     descr: Descr,
     fortran_order: bool,
     sizes: Vec<usize>,
-    /// Where the elements begin.
+    /// The offset of the elements.
     pub(super) start: usize,
 }
 
-/// How elements lie in the file.
+/// The element layout in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Descr {
     dtype: DType,
     big_endian: bool,
 }
 
-/// Whether bytes begin as an `.npy` file does.
+/// Whether bytes begin like an `.npy` file.
 pub fn is_npy(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
-/// Reads a file. `opaque` is the type of elements of which the file gives only the width, which is how NumPy
-/// writes the types of `ml_dtypes`; without it, two bytes are bf16 and one byte is refused.
+/// Reads a file. `opaque` is the dtype of elements for which the file gives only the width; NumPy writes the
+/// types of `ml_dtypes` in this way. Without it, two bytes are bf16 and one byte is refused.
 ///
 /// # Errors
-/// A file that is no `.npy` file, that is cut short or goes on, and elements that have no counterpart.
+/// A file that is no `.npy` file, that is truncated or has trailing bytes, and elements without a counterpart
+/// here.
 pub fn parse(op: &'static str, file: &HostMemory, opaque: Option<DType>) -> Result<Array> {
     let bytes = file.bytes();
     let header = parse_header(op, bytes, opaque)?;
@@ -58,7 +59,7 @@ pub fn parse(op: &'static str, file: &HostMemory, opaque: Option<DType>) -> Resu
     header.finish(op, elements)
 }
 
-/// Reads the header alone.
+/// Reads only the header.
 pub(super) fn parse_header(op: &'static str, bytes: &[u8], opaque: Option<DType>) -> Result<Header> {
     if !is_npy(bytes) {
         return Err(malformed(
@@ -95,7 +96,7 @@ impl Header {
         TensorType::new(self.descr.dtype, Shape::new(&self.sizes))
     }
 
-    /// The bytes of the elements in the file.
+    /// The size of the elements in the file.
     pub(super) fn byte_size(&self, op: &'static str) -> Result<usize> {
         match self.ty() {
             Ok(ty) => Ok(ty.byte_size()),
@@ -106,7 +107,7 @@ impl Header {
         }
     }
 
-    /// The array of these elements, which are as many as the header says.
+    /// The array of these elements, whose number must match the header.
     pub(super) fn finish(self, op: &'static str, elements: HostMemory) -> Result<Array> {
         let ty = self.ty()?;
         let Descr { dtype, big_endian } = self.descr;
@@ -125,14 +126,14 @@ impl Header {
             swap_bytes(dtype, &mut own);
         }
         if dtype.bits() < 8 {
-            // The unused bits of a byte may hold anything, and the byte of a bool any number.
+            // Unused bits of a byte may have any value, and so may the byte of a bool.
             own.iter_mut().for_each(|byte| *byte = wrap(dtype, i128::from(*byte)) as u8);
         }
         Ok(Array::new(ty, own.into()))
     }
 }
 
-/// Appends elements that lie with the first axis moving fastest, in row-major order.
+/// Appends elements in column-major order to `out` in row-major order.
 fn turn(ty: &TensorType, bytes: &[u8], out: &mut Vec<u8>) {
     let (sizes, width) = (ty.shape.sizes(), ty.dtype.storage_bytes());
     if sizes.contains(&0) {
@@ -228,7 +229,7 @@ impl Literal<'_> {
         Err(self.refuse(&problem))
     }
 
-    /// A string without escapes: NumPy writes none for the keys and types that are read.
+    /// A string without escapes: NumPy uses none in the keys and types that are read here.
     fn string(&mut self) -> Result<String> {
         self.skip_space();
         let quote = match self.text.get(self.at) {
@@ -268,7 +269,7 @@ impl Literal<'_> {
                 return Err(self.refuse("an entry of the shape is no size"));
             };
             self.at += digits;
-            // Python 2 wrote long integers so.
+            // The suffix of long integers in Python 2.
             if self.text.get(self.at) == Some(&b'L') {
                 self.at += 1;
             }
@@ -295,7 +296,7 @@ impl Literal<'_> {
     }
 }
 
-/// The elements that a type descriptor such as `<f4` says.
+/// The dtype and byte order of a type descriptor such as `<f4`.
 fn descr(op: &'static str, text: &str, opaque: Option<DType>) -> Result<Descr> {
     let foreign =
         |required| Err(ErrorKind::ForeignElements { op, got: format!("{text:?}"), required }.into());
@@ -337,10 +338,10 @@ fn descr(op: &'static str, text: &str, opaque: Option<DType>) -> Result<Descr> {
     }
 }
 
-/// Writes a file of version 1.0. Names are not kept, vectorized axes become ordinary ones.
+/// Writes a file of version 1.0. Names are dropped, vectorized axes become ordinary ones.
 ///
 /// # Errors
-/// Types that NumPy's format cannot tell apart, and memory.
+/// Types that NumPy's format cannot distinguish, and memory.
 pub fn write(op: &'static str, array: &Array) -> Result<Vec<u8>> {
     let ty = &array.ty;
     let header = header(op, ty)?;
@@ -350,7 +351,7 @@ pub fn write(op: &'static str, array: &Array) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// The beginning of a file, up to the elements, which begin at a multiple of 64 bytes.
+/// The bytes before the elements, which begin at a multiple of 64 bytes.
 pub(super) fn header(op: &'static str, ty: &TensorType) -> Result<Vec<u8>> {
     let order = if cfg!(target_endian = "big") { '>' } else { '<' };
     let code = match ty.dtype {
@@ -363,7 +364,7 @@ pub(super) fn header(op: &'static str, ty: &TensorType) -> Result<Vec<u8>> {
         DType::S16 => format!("{order}i2"),
         DType::S32 => format!("{order}i4"),
         DType::S64 => format!("{order}i8"),
-        // As NumPy writes the types that ml_dtypes registers.
+        // The descriptors that NumPy writes for the types of `ml_dtypes`.
         DType::F8E5M2 => format!("{order}f1"),
         DType::BF16 => format!("{order}V2"),
         DType::F16 => format!("{order}f2"),

@@ -1,8 +1,9 @@
-//! NumPy's `.npz` archives: ZIP files of `.npy` files, stored or deflated (PKWARE's APPNOTE 6.3, with 64-bit sizes).
+//! NumPy's `.npz` archives: ZIP files of `.npy` files, stored or deflated (PKWARE's APPNOTE 6.3, with 64-bit
+//! sizes).
 //!
-//! Sizes come from the central directory, as NumPy's own reader takes them. Entries may not overlap, a deflated
-//! one may not be larger than deflate can make it, and all of them together not larger than the caller allows:
-//! a small archive cannot ask for much memory, however it is made.
+//! Sizes come from the central directory, as in NumPy's own reader. Entries may not overlap, a deflated entry
+//! may not exceed deflate's maximum ratio, and their total size may not exceed the caller's limit: a small
+//! archive cannot request much memory, even a malicious one.
 
 use std::ops::Range;
 
@@ -24,13 +25,14 @@ const END_64_LOCATOR: [u8; 4] = *b"PK\x06\x07";
 const CENTRAL: [u8; 4] = *b"PK\x01\x02";
 const LOCAL: [u8; 4] = *b"PK\x03\x04";
 
-/// The end record without its comment, which has at most 65,535 bytes.
+/// The size of the end record without its comment, which has at most 65,535 bytes.
 const END_BYTES: usize = 22;
 
-/// Deflate turns one byte into at most this many (258 bytes of a match in two bits, and the block's header).
+/// The maximum number of bytes that deflate produces from one byte (258 bytes of a match in two bits, and the
+/// block's header).
 const MOST_INFLATION: usize = 1032;
 
-/// Whether bytes begin as an archive does; an empty one begins with its end.
+/// Whether bytes begin like an archive; an empty one begins with its end record.
 pub fn is_npz(bytes: &[u8]) -> bool {
     bytes.starts_with(&LOCAL) || bytes.starts_with(&END)
 }
@@ -45,11 +47,11 @@ struct Entry {
     offset: usize,
 }
 
-/// Reads every array, in the archive's order, by its name without `.npy`. What is deflated may take `limit` bytes
-/// together; `opaque` is as for [`npy::parse`].
+/// Reads every array, in the archive's order, by its name without `.npy`. Deflated entries may take `limit`
+/// bytes in total; `opaque` is as for [`npy::parse`].
 ///
 /// # Errors
-/// An archive that is damaged, entries that are no arrays, and archives that inflate beyond the limit.
+/// A damaged archive, entries that are no arrays, and archives that inflate beyond the limit.
 pub fn parse(
     op: &'static str,
     file: &HostMemory,
@@ -98,11 +100,11 @@ fn damaged(op: &'static str, problem: &str) -> crate::error::Error {
     malformed(op, problem, "an archive as NumPy writes it is required; it is damaged")
 }
 
-/// Where the end record and, before it, the one for 64-bit sizes say that the directory lies, and its entries.
+/// The entries of the directory, located by the end record and the optional record of 64-bit sizes before it.
 fn directory(op: &'static str, bytes: &[u8]) -> Result<Vec<Entry>> {
     let first = bytes.len().saturating_sub(END_BYTES + usize::from(u16::MAX));
     let end = (first..=bytes.len().saturating_sub(END_BYTES)).rev().find(|&at| {
-        // The comment reaches to the end of the file.
+        // The comment ends at the end of the file.
         let Some(record) = bytes.get(at..at + END_BYTES) else { return false };
         let comment = usize::from(u16::from_le_bytes([record[20], record[21]]));
         record.starts_with(&END) && at + END_BYTES + comment == bytes.len()
@@ -141,7 +143,7 @@ fn directory(op: &'static str, bytes: &[u8]) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// The number of entries, and size and offset of the directory, from the record for 64-bit sizes.
+/// The number of entries, and the directory's size and offset, from the record of 64-bit sizes.
 fn end_64(op: &'static str, bytes: &[u8], end: usize) -> Result<(u64, u64, u64)> {
     let absent = || damaged(op, "the archive lacks its record of 64-bit sizes");
     let locator = end.checked_sub(20).and_then(|at| bytes.get(at..at + 20)).ok_or_else(absent)?;
@@ -202,7 +204,7 @@ fn central(op: &'static str, cursor: &mut Cursor<'_>) -> Result<Entry> {
     Ok(Entry { name, is_deflated, crc, compressed, size, offset })
 }
 
-/// Sizes and offset with those that do not fit 32 bits from the extra field, where they stand in this order.
+/// Sizes and offset; those that do not fit 32 bits come from the extra field, in this order.
 fn widen(op: &'static str, extra: &[u8], short: [u32; 3]) -> Result<[usize; 3]> {
     let mut wide: &[u8] = &[];
     let mut cursor = Cursor::new(op, extra);
@@ -222,7 +224,7 @@ fn widen(op: &'static str, extra: &[u8], short: [u32; 3]) -> Result<[usize; 3]> 
     Ok(out)
 }
 
-/// Where the bytes of an entry lie: after its local header.
+/// The range of an entry's data, which follows its local header.
 fn data_range(op: &'static str, bytes: &[u8], entry: &Entry) -> Result<Range<usize>> {
     let outside = || damaged(op, &format!("the entry {:?} is outside the file", entry.name));
     let header = bytes.get(entry.offset..).filter(|at| at.starts_with(&LOCAL)).ok_or_else(outside)?;
@@ -234,8 +236,8 @@ fn data_range(op: &'static str, bytes: &[u8], entry: &Entry) -> Result<Range<usi
     Ok(start..end)
 }
 
-/// The bytes of a deflated entry. The array's header is inflated first, and what it says must be what the
-/// directory says before there is memory for the whole.
+/// Inflates an entry. The array's header is inflated first, and its size must match the directory's before
+/// memory for the whole entry is allocated.
 fn inflate(op: &'static str, entry: &Entry, data: &HostMemory, opaque: Option<DType>) -> Result<HostMemory> {
     let wrong = || damaged(op, &format!("the entry {:?} cannot be inflated", entry.name));
     let mut head = vec![0; entry.size.min(70 << 10)];
@@ -257,13 +259,13 @@ fn inflate(op: &'static str, entry: &Entry, data: &HostMemory, opaque: Option<DT
     Ok(whole.into())
 }
 
-/// How hard deflate tries: what zlib uses where nothing is said.
+/// The compression level: zlib's default.
 const LEVEL: u8 = 6;
 
-/// Writes an archive; `is_deflated` makes it smaller and slower.
+/// Writes an archive; `is_deflated` makes it smaller, and writing slower.
 ///
 /// # Errors
-/// Names that no entry can have, types that NumPy's format cannot tell apart, and memory.
+/// Invalid names of entries, types that NumPy's format cannot distinguish, and memory.
 pub fn write(op: &'static str, arrays: &[(String, Array)], is_deflated: bool) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut directory = Vec::new();
@@ -281,7 +283,7 @@ pub fn write(op: &'static str, arrays: &[(String, Array)], is_deflated: bool) ->
         let data = if is_deflated { compress_to_vec(&file, LEVEL) } else { file };
         let (compressed, offset) = (data.len() as u64, out.len() as u64);
         let method: u16 = if is_deflated { 8 } else { 0 };
-        // Version 4.5 knows 64-bit sizes; bit 11 says that names are UTF-8; dates begin in 1980.
+        // Version 4.5 supports 64-bit sizes; bit 11 marks names as UTF-8; dates begin in 1980.
         let mut common = Vec::new();
         for short in [45, 1 << 11, method, 0, (1 << 5) | 1] {
             common.extend_from_slice(&u16::to_le_bytes(short));
@@ -303,7 +305,7 @@ pub fn write(op: &'static str, arrays: &[(String, Array)], is_deflated: bool) ->
         directory.extend_from_slice(&CENTRAL);
         directory.extend_from_slice(&u16::to_le_bytes(45));
         directory.extend_from_slice(&common);
-        // The extra field's length comes before what a local header does not have.
+        // The extra field's length precedes the fields that a local header lacks.
         directory.extend_from_slice(&u16::to_le_bytes(4 + 3 * 8));
         directory.extend_from_slice(&[0; 10]);
         directory.extend_from_slice(&[0xFF; 4]);
@@ -313,7 +315,7 @@ pub fn write(op: &'static str, arrays: &[(String, Array)], is_deflated: bool) ->
     let (count, offset, size) = (arrays.len() as u64, out.len() as u64, directory.len() as u64);
     out.extend_from_slice(&directory);
     if arrays.is_empty() {
-        // NumPy knows an empty archive by beginning with its end.
+        // NumPy recognizes an empty archive by the end record at its start.
         out.extend_from_slice(&END);
         out.extend_from_slice(&[0; END_BYTES - END.len()]);
         return Ok(out);
@@ -336,7 +338,7 @@ pub fn write(op: &'static str, arrays: &[(String, Array)], is_deflated: bool) ->
     Ok(out)
 }
 
-/// The end of a local header: the extra field's length, the name, and the field with the sizes.
+/// The end of a local header: the extra field's length, the name, and the extra field with the sizes.
 fn extend_wide(out: &mut Vec<u8>, name: &str, sizes: &[u64]) {
     out.extend_from_slice(&((4 + 8 * sizes.len()) as u16).to_le_bytes());
     out.extend_from_slice(name.as_bytes());

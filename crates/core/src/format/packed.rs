@@ -1,16 +1,16 @@
-//! Elements of 2 and 4 bits, packed: several to a byte, the first in the highest bits. Bools take a byte each.
+//! Packed 2- and 4-bit elements: several to a byte, the first in the highest bits. Bools take a byte each.
 
 use std::borrow::Cow;
 
 use crate::dtype::DType;
 use crate::scalar::wrap;
 
-/// Bytes that so many elements take when they are packed; others are as in memory.
+/// The number of bytes of packed elements; other types have their size in memory.
 pub fn len(dtype: DType, elements: usize) -> usize {
     if dtype.is_packed() { elements.div_ceil(8 / dtype.bits()) } else { elements * dtype.storage_bytes() }
 }
 
-/// Packs elements of a byte each. Other elements are given back as they are.
+/// Packs elements that have a byte each. Elements of other types are returned unchanged.
 pub fn pack(dtype: DType, elements: &[u8]) -> Cow<'_, [u8]> {
     if !dtype.is_packed() {
         return Cow::Borrowed(elements);
@@ -24,10 +24,10 @@ pub fn pack(dtype: DType, elements: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(elements.chunks(per_byte).map(byte).collect())
 }
 
-/// Unpacks every element of some bytes, the unused ones of the last byte included.
+/// Unpacks every element of some bytes, including the unused ones of the last byte.
 pub fn unpack(dtype: DType, bytes: &[u8]) -> Cow<'_, [u8]> {
     if dtype.is_bool() {
-        // Bytes from outside may be other than 0 and 1.
+        // Foreign bytes may have values other than 0 and 1.
         return Cow::Owned(bytes.iter().map(|&byte| u8::from(byte != 0)).collect());
     }
     if !dtype.is_packed() {

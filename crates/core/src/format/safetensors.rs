@@ -1,5 +1,5 @@
-//! Safetensors (huggingface/safetensors, format of version 0.3 on): the length of a header, the header in JSON, and
-//! the elements of all tensors without gaps, in little endian order.
+//! Safetensors (huggingface/safetensors, version 0.3 and later): the length of the header, the header in
+//! JSON, and the elements of all tensors without gaps, in little endian order.
 
 use std::cmp::Reverse;
 
@@ -14,10 +14,10 @@ use crate::error::{ErrorKind, Result};
 use crate::shape::{Shape, TensorType};
 use crate::tensor::host_memory;
 
-/// The reference refuses longer headers.
+/// The reference implementation's maximum header length.
 const LONGEST_HEADER: u64 = 100_000_000;
 
-/// The names of element types, in the order of the reference, which sorts tensors by it.
+/// The names of element types, in the reference implementation's order, by which it sorts tensors.
 const DTYPES: &[(&str, DType)] = &[
     ("BOOL", DType::Bool),
     ("U8", DType::U8),
@@ -37,7 +37,7 @@ const DTYPES: &[(&str, DType)] = &[
     ("U64", DType::U64),
 ];
 
-/// Whether bytes begin as a file does: a length that leaves room, and an object.
+/// Whether bytes begin like a file: eight bytes of length, then a JSON object.
 pub fn is_safetensors(bytes: &[u8]) -> bool {
     bytes.get(8) == Some(&b'{')
 }
@@ -54,7 +54,7 @@ struct Entry {
 /// Reads every tensor, in the order of their elements in the file.
 ///
 /// # Errors
-/// A file that is damaged, and elements that have no counterpart.
+/// A damaged file, and elements without a counterpart here.
 pub fn parse(op: &'static str, file: &HostMemory) -> Result<Vec<(String, Array)>> {
     let bytes = file.bytes();
     let mut cursor = Cursor::new(op, bytes);
@@ -142,7 +142,7 @@ fn array(op: &'static str, file: &HostMemory, base: usize, entry: Entry) -> Resu
     let mut own = host_memory(op, ty.byte_size())?;
     own.extend_from_slice(memory.bytes());
     if known.is_bool() {
-        // A writer may have stored other bytes than 0 and 1.
+        // A writer may have stored bytes other than 0 and 1.
         own.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
     } else {
         swap_bytes(known, &mut own);
@@ -150,16 +150,16 @@ fn array(op: &'static str, file: &HostMemory, base: usize, entry: Entry) -> Resu
     Ok((name, Array::new(ty, own.into())))
 }
 
-/// Where a type stands in the list.
+/// The position of a type in the list.
 fn position(dtype: DType) -> Option<usize> {
     DTYPES.iter().position(|(_, known)| *known == dtype)
 }
 
-/// Writes a file: wide elements first, then by name, as the reference does, so that all of them are aligned. Axis
-/// names are not kept, vectorized axes become ordinary ones.
+/// Writes a file: wide elements first, then by name, like the reference implementation, so that all elements
+/// are aligned. Axis names are dropped, vectorized axes become ordinary ones.
 ///
 /// # Errors
-/// Types that the format does not know, names that are taken, and memory.
+/// Types that the format lacks, duplicate names, and memory.
 pub fn write(op: &'static str, arrays: &[(String, Array)]) -> Result<Vec<u8>> {
     let mut sorted: Vec<&(String, Array)> = arrays.iter().collect();
     sorted.sort_by_key(|(name, array)| (Reverse(position(array.ty.dtype)), name));

@@ -1,4 +1,5 @@
-//! Blocks are differentiated through their default, whatever the backend ran forward, or by a closed rule.
+//! Gradients of blocks: a closed-form rule, else through the block's default graph, independent of the form
+//! that the backend ran forward.
 
 use super::region::{self, Draft, Pullback};
 use super::{Site, Vjp, matrix};
@@ -8,7 +9,7 @@ use crate::graph::{Value, Values};
 use crate::op::{Block, UserBlockOp};
 use crate::region::Region;
 
-/// The closed rule of a factorization, else that of the default graph.
+/// The closed-form rule of a factorization, else the gradient of the default graph.
 pub(super) fn rule(site: &mut Site<'_>, block: &Block, g: &[Option<Value>]) -> Result<Vjp> {
     match block {
         Block::Cholesky => matrix::cholesky(site, g),
@@ -35,7 +36,7 @@ pub(super) fn rule(site: &mut Site<'_>, block: &Block, g: &[Option<Value>]) -> R
     }
 }
 
-/// The gradient of the default graph, of which only what the gradient needs is computed again.
+/// The gradient of the default graph; recomputes only the values that the gradient needs.
 fn default(site: &mut Site<'_>, block: &Block, g: &[Option<Value>]) -> Result<Vjp> {
     let count = site.inputs.len();
     let inputs: Values = (0..count).map(|input| site.input(input)).collect::<Result<_>>()?;

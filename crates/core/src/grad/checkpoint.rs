@@ -1,17 +1,19 @@
-//! The reverse of a loop whose number of trips is not known.
+//! The reverse of a loop with an unknown number of trips.
 //!
-//! The forward loop keeps up to `slots` checkpoints, a stride of trips apart. When they are all taken, every
-//! second one is dropped and the stride doubles, so that memory does not depend on the number of trips.
+//! The forward loop keeps up to `slots` checkpoints, a stride of trips apart. When all slots are taken, every
+//! second checkpoint is dropped and the stride doubles, so that memory does not depend on the number of
+//! trips.
 //!
-//! The reverse treats the checkpoints as a stack and repeats one step until no trip is left. Between the topmost
-//! checkpoint and the trips that are done lie some trips. If a tape of `slots` states holds them, they are run
-//! again onto the tape and reversed. If not, the free slots of the stack, at least `slots` for the trips
-//! between two forward checkpoints, take new checkpoints, evenly spaced. If there is no free slot either, as
-//! many trips as the tape holds are run onto it from the end, and the checkpoint stays.
+//! The reverse uses the checkpoints as a stack and repeats one step until no trip is left. The step looks at
+//! the trips between the topmost checkpoint and the trips already reversed. If a tape of `slots` states can
+//! hold them, they are recomputed onto the tape and reversed. If not, the free slots of the stack take new,
+//! evenly spaced checkpoints; at least `slots` are free for the trips between two forward checkpoints. If no
+//! slot is free either, the last trips that fit the tape are recomputed onto it and reversed, and the
+//! checkpoint stays.
 //!
-//! A body is evaluated at most four times a trip, up to about `slots^3` trips: forward, towards new checkpoints,
-//! onto the tape, and inside its gradient; three times up to `slots^2`. Beyond, the stack is filled more than
-//! once, and the evaluations grow with the logarithm of the number of trips.
+//! A body is evaluated at most four times a trip, up to about `slots^3` trips: forward, towards new
+//! checkpoints, onto the tape, and inside its gradient; three times up to `slots^2`. Beyond that the stack is
+//! filled more than once, and the number of evaluations grows with the logarithm of the number of trips.
 
 use super::loops::{BUDGET, LoopPlan, buffer, integer, read, reverse_tape, write};
 use super::region::{self, inline};
@@ -22,18 +24,18 @@ use crate::op::Op;
 use crate::region::Region;
 use crate::shape::TensorType;
 
-/// What the forward loop keeps.
+/// The values that the forward loop keeps.
 pub(super) struct Kept {
-    /// How many trips there were.
+    /// The number of trips.
     trips: Value,
-    /// None where the gradient of the body reads no leaf.
+    /// None if the gradient of the body reads no leaf.
     stack: Option<Stack>,
 }
 
 struct Stack {
     slots: usize,
-    /// Positions among the changing leaves of those that are kept: the ones that the gradient reads, and all
-    /// that are needed to compute these again.
+    /// The positions, among the changing leaves, of the kept ones: those that the gradient reads, and all
+    /// that are needed to recompute these.
     leaves: Vec<usize>,
     /// From leaves and constants to the next values of the kept leaves.
     step: Region,
@@ -45,7 +47,7 @@ struct Stack {
     count: Value,
 }
 
-/// The leaves that have to be kept, and the part of the body that computes them.
+/// The leaves that must be kept, and the part of the body that computes them.
 fn rerun(plan: &LoopPlan) -> Result<(Vec<usize>, Region)> {
     let mut leaves = plan.taped.clone();
     let body = region::silent(&plan.body)?;
@@ -61,7 +63,7 @@ fn rerun(plan: &LoopPlan) -> Result<(Vec<usize>, Region)> {
     }
 }
 
-/// How many checkpoints, and how many states on the tape. Even, so that every second one can be dropped.
+/// The number of checkpoints, and of states on the tape. Even, so that every second one can be dropped.
 fn slots(bytes: usize) -> usize {
     (BUDGET / (3 * bytes.max(1))).clamp(32, 128) & !1
 }
@@ -70,7 +72,7 @@ fn select(graph: &mut Graph, pred: Value, on_true: Value, on_false: Value) -> Re
     graph.emit_one(Op::Select, &[pred, on_true, on_false])
 }
 
-/// The forward loop, and what it keeps.
+/// The forward loop, and the values that it keeps.
 pub(super) fn forward(
     graph: &mut Graph,
     plan: &LoopPlan,
@@ -91,7 +93,7 @@ pub(super) fn forward(
 
     let types: Vec<&TensorType> = kept.iter().map(|&leaf| &plan.body.inputs()[leaf]).collect();
     let slots = slots(types.iter().map(|ty| ty.byte_size()).sum());
-    // The reverse needs as many slots again, and one that takes what is thrown away.
+    // The reverse needs `slots` more, and one slot for writes that are discarded.
     let room = 2 * slots + 1;
     let stride = integer(graph, slots)?;
     let mut state: Vec<Value> = leaves.iter().copied().chain([go, zero, zero, stride]).collect();
@@ -143,7 +145,7 @@ pub(super) fn forward(
     Ok((outputs[..count].into(), Kept { trips, stack: Some(stack) }))
 }
 
-/// Runs the loop, at most `stride` trips of it. State: the leaves, the predicate at them, the trips so far.
+/// Runs at most `stride` trips of the loop. State: the leaves, their predicate, the trips so far.
 fn run(
     graph: &mut Graph,
     plan: &LoopPlan,
@@ -181,7 +183,7 @@ fn run(
     )
 }
 
-/// Moves the values at positions 0, 2, 4 ... of each buffer to 0, 1, 2 ...; `moves` of them.
+/// Moves the values at positions 0, 2, 4 ... of each buffer to 0, 1, 2 ..., `moves` values in all.
 fn thin_out(graph: &mut Graph, buffers: &[Value], moves: Value) -> Result<Vec<Value>> {
     let zero = integer(graph, 0)?;
     let state: Vec<Value> = std::iter::once(zero).chain(buffers.iter().copied()).collect();
@@ -260,18 +262,19 @@ pub(super) fn reverse(
     Ok(outputs[carried_at..].to_vec())
 }
 
-/// What one step of the reverse does.
+/// One step of the reverse.
 struct Schedule {
-    /// Whether it makes a new checkpoint rather than reverse trips.
+    /// Whether the step creates a new checkpoint rather than reverses trips.
     splits: Value,
-    /// The trips to run from the topmost checkpoint.
+    /// The number of trips to run from the topmost checkpoint.
     advance: Value,
-    /// The trips after these to reverse.
+    /// The number of trips after these to reverse.
     chunk: Value,
 }
 
 impl Stack {
-    /// The next step, with trips from `here`, the position of the checkpoint at `top`, to `end` to reverse.
+    /// The next step: trips from `here`, the position of the checkpoint at `top`, to `end` remain to be
+    /// reversed.
     fn schedule(&self, graph: &mut Graph, end: Value, top: Value, here: Value) -> Result<Schedule> {
         let tape = integer(graph, self.slots)?;
         let zero = integer(graph, 0)?;
@@ -280,7 +283,7 @@ impl Stack {
         let room = graph.subtract(last, top)?;
         let (long, roomy) = (graph.greater(distance, tape)?, graph.greater(room, 0)?);
         let splits = graph.logical_and(long, roomy)?;
-        // The new checkpoints leave room + 1 pieces, of a multiple of what the tape holds.
+        // The new checkpoints split the trips into room + 1 pieces, each a multiple of the tape's length.
         let pieces = graph.add(room, 1)?;
         let width = graph.multiply(pieces, tape)?;
         let rounded = graph.add(distance, width)?;

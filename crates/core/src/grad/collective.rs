@@ -1,6 +1,7 @@
-//! What `g`, the cotangent of what a device has after devices worked together, contributes to the blocks of all.
+//! Gradients of collectives: the contribution of `g`, the cotangents of a collective's results, to the
+//! devices' blocks.
 //!
-//! The value that is differentiated is the sum of what the devices have: each rule is the transpose of the whole
+//! The differentiated value is the sum over the devices, so that each rule is the transpose of the whole
 //! exchange, as if the blocks were parts of one vector.
 
 use std::sync::Arc;
@@ -31,7 +32,8 @@ pub(super) fn collective(site: &mut Site<'_>, op: &CollectiveOp, g: Value) -> Re
     Ok(Vjp::one(site.graph.emit_one(as_kind(transposed), &[g])?))
 }
 
-/// Equal shares among the devices whose element equals the result. A NaN equals none, so that its share is 0 / 0.
+/// Equal shares for the devices whose element equals the result. A NaN equals none, so that its share is 0 /
+/// 0.
 fn extreme(site: &mut Site<'_>, op: &CollectiveOp, g: Value) -> Result<Vjp> {
     let sum = || {
         let kind = Collective::AllReduce { op: AllReduceOp::Sum };
@@ -39,7 +41,7 @@ fn extreme(site: &mut Site<'_>, op: &CollectiveOp, g: Value) -> Result<Vjp> {
     };
     let (x, y) = (site.input(0)?, site.output(0)?);
     let ties = site.graph.equal(x, y)?;
-    // A byte would wrap over as many devices.
+    // A byte would overflow for 256 devices or more.
     let ties = site.graph.as_type(ties, DType::S32)?;
     let count = site.graph.emit_one(sum(), &[ties])?;
     let all = site.graph.emit_one(sum(), &[g])?;

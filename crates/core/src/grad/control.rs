@@ -1,4 +1,4 @@
-//! What cotangents contribute through branches and through rules of the user's own.
+//! Gradients of branches and of functions with a user's own rule.
 
 use super::region::{self, Draft, Pullback};
 use super::{Site, Vjp};
@@ -9,8 +9,8 @@ use crate::op::{CondOp, CustomGradOp, Op};
 use crate::region::Region;
 use crate::shape::{AxisList, TensorType};
 
-/// A new conditional on the same predicates: each branch computes the gradients of the captures through the
-/// branch of its position, and zeros where that branch does not depend on one.
+/// A new conditional on the same predicates. Each new branch computes the gradients of the captures through
+/// the branch at its position, and zeros where that branch does not depend on a capture.
 pub(super) fn cond(site: &mut Site<'_>, op: &CondOp, g: &[Option<Value>]) -> Result<Vjp> {
     let predicates: Values = site.inputs[..op.branches.len() - 1].into();
     let mut captures: Values = site.inputs[predicates.len()..].into();
@@ -46,7 +46,7 @@ pub(super) fn cond(site: &mut Site<'_>, op: &CondOp, g: &[Option<Value>]) -> Res
     Ok(Vjp::flows(shares))
 }
 
-/// The type of a variable's gradient that those of all branches fit into, if it has one in any branch.
+/// The common type of a variable's gradients from all branches; None if no branch has one.
 fn common_type(pullbacks: &[Pullback], variable: usize) -> Option<TensorType> {
     let mut common: Option<TensorType> = None;
     for pullback in pullbacks.iter().filter(|pullback| pullback.flows[variable]) {
@@ -58,7 +58,7 @@ fn common_type(pullbacks: &[Pullback], variable: usize) -> Option<TensorType> {
     common
 }
 
-/// A branch that gives every gradient of `gradients`.
+/// A branch that returns every gradient of `gradients`.
 fn branch(pullback: &Pullback, inputs: &[TensorType], gradients: &[Option<TensorType>]) -> Result<Region> {
     let mut draft = Draft::new();
     let arguments: Vec<Value> = inputs.iter().map(|ty| draft.input(ty.clone())).collect();
@@ -76,7 +76,7 @@ fn branch(pullback: &Pullback, inputs: &[TensorType], gradients: &[Option<Tensor
     draft.close(0, &results)
 }
 
-/// The user's rule on the cotangents of the values gives those of the inputs; nothing flows into the values.
+/// Applies the user's rule to the cotangents of the values; no gradient flows into the values.
 pub(super) fn custom_grad(site: &mut Site<'_>, op: &CustomGradOp, g: &[Option<Value>]) -> Result<Vjp> {
     let mut arguments: Vec<Value> = Vec::with_capacity(op.rule.inputs().len());
     for (g, ty) in g.iter().zip(op.rule.inputs()) {
@@ -98,7 +98,7 @@ pub(super) fn custom_grad(site: &mut Site<'_>, op: &CustomGradOp, g: &[Option<Va
     Ok(Vjp::flows(shares))
 }
 
-/// What the user's rule gave, broadcast to the sizes of the input that it is for.
+/// A gradient from the user's rule, broadcast to the sizes of its input.
 fn stretched(site: &mut Site<'_>, share: Value, input: usize) -> Result<Value> {
     let (got, wanted) = (site.graph.ty(share).clone(), site.input_ty(input));
     let shape = wanted.shape.without_names();

@@ -1,4 +1,4 @@
-//! What `g`, the cotangent of an element-wise result, contributes to the operands.
+//! Gradients of element-wise ops. `g` is the cotangent of the result.
 
 use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 
@@ -20,7 +20,7 @@ pub(super) fn unary(site: &mut Site<'_>, op: UnaryOp, g: Value) -> Result<Vjp> {
             let y = site.output(0)?;
             site.graph.multiply(g, y)?
         }
-        // e^x = y + 1, so that the exponential is not computed again.
+        // e^x = y + 1, so that the exponential is not recomputed.
         UnaryOp::EXPM1 => {
             let y = site.output(0)?;
             let exp = site.graph.add(y, 1)?;
@@ -88,7 +88,7 @@ pub(super) fn unary(site: &mut Site<'_>, op: UnaryOp, g: Value) -> Result<Vjp> {
         }
         UnaryOp::ASINH => over_root(site, g, |site, square| site.graph.add(square, 1))?,
         UnaryOp::ACOSH if site.input_ty(0).dtype.is_complex() => {
-            // The root of the product would take the other branch on the left half of the plane.
+            // The root of the product would be on the wrong branch in the left half plane.
             let x = site.input(0)?;
             let (above, below) = (site.graph.add(x, 1)?, site.graph.subtract(x, 1)?);
             let (above, below) = (site.graph.sqrt(above)?, site.graph.sqrt(below)?);
@@ -145,7 +145,7 @@ pub(super) fn unary(site: &mut Site<'_>, op: UnaryOp, g: Value) -> Result<Vjp> {
     Ok(Vjp::one(share))
 }
 
-/// Slope 1 at 0; for complex numbers the direction away from 0, and 0 there.
+/// Slope 1 at 0. For complex numbers the direction away from 0, and 0 at 0.
 fn abs(site: &mut Site<'_>, g: Value) -> Result<Value> {
     let x = site.input(0)?;
     if !site.input_ty(0).dtype.is_complex() {
@@ -156,7 +156,7 @@ fn abs(site: &mut Site<'_>, g: Value) -> Result<Value> {
     let y = site.output(0)?;
     let one = site.graph.scalar(Scalar::one(site.output_ty(0).dtype))?;
     let at_zero = site.graph.equal(y, 0)?;
-    // conj(0) / 1 is the 0 that is wanted.
+    // conj(0) / 1 is the required 0.
     let length = site.graph.emit_one(Op::Select, &[at_zero, one, y])?;
     let conjugate = site.graph.conjugate(x)?;
     let direction = site.graph.divide(conjugate, length)?;
@@ -255,7 +255,7 @@ pub(super) fn binary(site: &mut Site<'_>, op: BinaryOp, g: Value) -> Result<Vjp>
     Ok(Vjp::flows([left, right]))
 }
 
-/// The number that an operand is everywhere, if it is a constant.
+/// The value of a constant operand, broadcast or not.
 fn number(site: &Site<'_>, input: usize) -> Option<Number> {
     let mut node = site.graph.node(site.inputs[input]);
     if let Op::Broadcast { .. } = &node.op {
@@ -300,7 +300,7 @@ fn exponent(site: &mut Site<'_>, g: Value) -> Result<Value> {
     site.graph.multiply(g, slope)
 }
 
-/// All of `g` to the operand that wins, half to each where they are equal.
+/// All of `g` to the larger (or smaller) operand, half to each where they are equal.
 fn winner(
     site: &mut Site<'_>,
     g: Value,
@@ -319,7 +319,7 @@ fn winner(
     Ok((left, site.share(1, |site| side(site, right_wins))?))
 }
 
-/// `(pred, a, b)`: each branch gets `g` where it was taken.
+/// `(pred, a, b)`: each branch gets `g` where it was selected.
 pub(super) fn select(site: &mut Site<'_>, g: Value) -> Result<Vjp> {
     let pred = site.input(0)?;
     let on_true = site.share(1, |site| site.masked(pred, g))?;
@@ -330,7 +330,8 @@ pub(super) fn select(site: &mut Site<'_>, g: Value) -> Result<Vjp> {
     Ok(Vjp::flows([None, on_true, on_false]))
 }
 
-/// `(x, lo, hi)`: `g` where `x` is within the bounds, boundaries included; what is cut off goes to the bound.
+/// `(x, lo, hi)`: `x` gets `g` where it is within the bounds, boundaries included; elsewhere the bound gets
+/// it.
 pub(super) fn clip(site: &mut Site<'_>, g: Value) -> Result<Vjp> {
     let (x, lo, hi) = (site.input(0)?, site.input(1)?, site.input(2)?);
     let inside = site.share(0, |site| {

@@ -1,4 +1,4 @@
-//! What `g`, the cotangent of a transform, contributes.
+//! Gradients of Fourier transforms. `g` is the cotangent of the result.
 
 use smallvec::SmallVec;
 
@@ -9,7 +9,8 @@ use crate::graph::Value;
 use crate::op::{FftOp, Op, Padding, Tolerance};
 use crate::shape::Axis;
 
-/// The same transform of `g`, cut or filled up with zeros to the operand's size: its matrix is symmetric.
+/// The same transform of `g`, truncated or zero-padded to the operand's size: the matrix of the transform is
+/// symmetric.
 pub(super) fn fft(
     site: &mut Site<'_>,
     op: FftOp,

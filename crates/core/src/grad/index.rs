@@ -1,4 +1,4 @@
-//! What `g` contributes to what was read or written at positions.
+//! Gradients of reads and writes at positions. `g` is the cotangent of the result.
 
 use smallvec::SmallVec;
 
@@ -10,7 +10,7 @@ use crate::graph::Value;
 use crate::op::{Op, ScatterOp, Starts};
 use crate::shape::{Axis, AxisList, Shape, Sizes, TensorType};
 
-/// `g` added up where it was read.
+/// Adds `g` at the positions that were read.
 pub(super) fn gather(site: &mut Site<'_>, axes: &[Axis], g: Value) -> Result<Vjp> {
     let indices = site.input(1)?;
     let (x, places) = (site.input_ty(0), site.graph.ty(indices).shape.clone());
@@ -28,8 +28,8 @@ pub(super) fn gather(site: &mut Site<'_>, axes: &[Axis], g: Value) -> Result<Vjp
     Ok(Vjp::flows([Some(share), None]))
 }
 
-/// The target gets `g`, with zeros where elements were replaced; each update gets `g` from where it was written,
-/// though of several there only one has survived.
+/// The target gets `g`, with zeros where elements were replaced. Each update gets `g` from its position,
+/// although of several updates of one position only one took effect.
 pub(super) fn scatter(site: &mut Site<'_>, op: ScatterOp, axes: &[Axis], g: Value) -> Result<Vjp> {
     let indices = site.input(1)?;
     let shape = site.input_ty(2).shape.without_names();

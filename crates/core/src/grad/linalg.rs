@@ -1,4 +1,4 @@
-//! What `g`, the cotangent of a product, contributes to the operands.
+//! Gradients of products. `g` is the cotangent of the result.
 
 use smallvec::SmallVec;
 
@@ -12,7 +12,7 @@ use crate::shape::{Axis, AxisList};
 /// The contracted and the batch axes of one factor.
 type Side<'a> = (&'a [Axis], &'a [Axis]);
 
-/// `y = dot(a, b)`: each factor gets `g` contracted with the other over the axes that the other brought to `y`.
+/// `y = dot(a, b)`: each factor gets `g` contracted with the other factor over that factor's free axes.
 pub(super) fn dot(site: &mut Site<'_>, a_side: Side<'_>, b_side: Side<'_>, g: Value) -> Result<Vjp> {
     let ((contract_a, batch_a), (contract_b, batch_b)) = (a_side, b_side);
     let (a, b) = (site.input(0)?, site.input(1)?);
@@ -33,7 +33,7 @@ pub(super) fn dot(site: &mut Site<'_>, a_side: Side<'_>, b_side: Side<'_>, g: Va
             batch_b: batch_b.into(),
         };
         let share = site.graph.emit_one(op, &[g, b])?;
-        // Batch, then the rest of `a`, then what `b` contracted, in b's order.
+        // Batch, then the rest of `a`, then the axes that `b` contracted, in b's order.
         let after = batch + rest_a.len();
         let axes = restore(batch, &rest_a, batch, contract_a, contract_b, after);
         Some(site.graph.emit_one(Op::Transpose { axes }, &[share])?)
@@ -48,7 +48,7 @@ pub(super) fn dot(site: &mut Site<'_>, a_side: Side<'_>, b_side: Side<'_>, g: Va
             batch_b: batch_g,
         };
         let share = site.graph.emit_one(op, &[a, g])?;
-        // Batch, then what `a` contracted, in a's order, then the rest of `b`.
+        // Batch, then the axes that `a` contracted, in a's order, then the rest of `b`.
         let after = batch + contract_a.len();
         let axes = restore(batch, &rest_b, after, contract_b, contract_a, batch);
         Some(site.graph.emit_one(Op::Transpose { axes }, &[share])?)
@@ -58,8 +58,8 @@ pub(super) fn dot(site: &mut Site<'_>, a_side: Side<'_>, b_side: Side<'_>, g: Va
     Ok(Vjp::flows([to_a, to_b]))
 }
 
-/// The permutation that puts the axes of a contraction into a factor's order: batch axes are in place, `rest`
-/// begins at `rest_at`, and the contracted axes, at `contract_at`, lie in the other factor's ascending order.
+/// The permutation that restores a factor's order of axes. Batch axes are in place, `rest` begins at
+/// `rest_at`, and the contracted axes begin at `contract_at`, in the other factor's ascending order.
 fn restore(
     batch: usize,
     rest: &[Axis],

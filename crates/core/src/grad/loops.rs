@@ -1,13 +1,13 @@
-//! The reverse of a loop, in linear time, on static shapes and without a list that grows.
+//! The reverse of a loop, in linear time, with static shapes and without a growing list.
 //!
-//! The cotangents of the state are carried through a loop of their own, which needs the states of the forward
-//! loop in reverse order. Where the number of trips is known, the forward loop writes each state onto a tape of
-//! that length; a trip then costs two evaluations of the body, the second inside its gradient. Where it is not
-//! known, see [`checkpoint`](super::checkpoint).
+//! A second loop carries the cotangents of the state. It needs the states of the forward loop in reverse
+//! order. Where the number of trips is known, the forward loop writes each state onto a tape of that length;
+//! a trip then costs two evaluations of the body, the second inside its gradient. Where it is not known, see
+//! [`checkpoint`](super::checkpoint).
 //!
-//! What is carried is what a gradient needs: of the state the leaves that depend on a variable and on which the
-//! results in question depend, and of the captures those that are variables. A leaf that the body passes on as
-//! it is counts as a capture. Tapes hold only leaves that the gradient of the body reads.
+//! Only the values that a gradient needs are carried: of the state, the leaves that depend on a variable and
+//! on which the differentiated results depend; of the captures, the variables. A leaf that the body passes on
+//! unchanged counts as a capture. Tapes hold only leaves that the gradient of the body reads.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -23,17 +23,17 @@ use crate::region::Region;
 use crate::scalar::Scalar;
 use crate::shape::{Shape, Sizes, TensorType};
 
-/// Bytes of tapes and checkpoints that a loop may well keep.
+/// The target size in bytes of tapes and checkpoints of a loop.
 pub(super) const BUDGET: usize = 64 << 20;
 
-/// A loop made ready to be reversed. Its regions have inputs without names: the leaves of the state that
-/// change, then the constants, which are the captures and the leaves that do not.
+/// A loop prepared for its reverse. Its regions have inputs without names: the changing leaves of the state,
+/// then the constants, which are the captures and the unchanged leaves.
 pub(super) struct LoopPlan {
     state: usize,
     pub trips: Option<u64>,
-    /// Which operands of the loop are leaves that change.
+    /// The operands of the loop that are changing leaves.
     pub variant: Vec<usize>,
-    /// Which operands are constants.
+    /// The operands that are constants.
     pub constants: Vec<usize>,
     /// From leaves and constants to the predicate.
     pub cond: Region,
@@ -50,7 +50,7 @@ pub(super) struct LoopPlan {
     pub taped: Vec<usize>,
 }
 
-/// What a forward loop keeps for its reverse.
+/// The values that a forward loop keeps for its reverse.
 pub(super) struct Saved {
     plan: LoopPlan,
     /// The loop's operands, without names.
@@ -60,7 +60,7 @@ pub(super) struct Saved {
 }
 
 impl Saved {
-    /// The node whose first outputs are the leaves that change.
+    /// The node whose first outputs are the changing leaves.
     pub fn node(&self) -> u32 {
         self.node
     }
@@ -69,13 +69,13 @@ impl Saved {
 enum Kept {
     /// For each leaf in `taped`, its value before each trip.
     Tapes { tapes: Vec<Value>, length: usize },
-    /// Some states, from which the others are computed again.
+    /// Some states; the others are recomputed from them.
     Checkpoints(Box<checkpoint::Kept>),
 }
 
 impl LoopPlan {
-    /// Plans a loop on operands of the given types. `varied` says which operands depend on a variable, `useful`
-    /// which outputs the results in question depend on. None if no gradient passes.
+    /// Plans a loop on operands of the given types. `varied` marks the operands that depend on a variable,
+    /// `useful` the outputs on which the differentiated results depend. None if no gradient passes.
     pub fn new(
         op: &WhileOp,
         types: &[&TensorType],
@@ -107,27 +107,27 @@ impl LoopPlan {
         Ok(Some(LoopPlan { state, trips, variant, constants, cond, body, active, wanted, pullback, taped }))
     }
 
-    /// The leaves that change and the constants among the loop's operands.
+    /// Splits the loop's operands into changing leaves and constants.
     fn split(&self, operands: &[Value]) -> (Vec<Value>, Vec<Value>) {
         let pick = |positions: &[usize]| positions.iter().map(|&position| operands[position]).collect();
         (pick(&self.variant), pick(&self.constants))
     }
 
-    /// The bytes of one state.
+    /// The size of one state in bytes.
     fn state_bytes(&self, leaves: &[usize]) -> usize {
         leaves.iter().map(|&leaf| self.body.inputs()[leaf].byte_size()).sum()
     }
 
-    /// The number of trips, where tapes for all of them are kept.
+    /// The number of trips, if tapes for all of them are kept.
     fn tape_length(&self) -> Option<usize> {
         let trips = usize::try_from(self.trips?).ok()?;
         let bytes = self.state_bytes(&self.taped).checked_mul(trips)?;
-        // A tape this long would not leave room for what the tape is for.
+        // A longer tape would leave too little memory for the computation itself.
         (bytes <= 16 * BUDGET).then_some(trips)
     }
 }
 
-/// A region of a loop on inputs without names, in the order of the plan.
+/// A region of a loop with inputs without names, in the order of the plan.
 fn normalised(
     region: &Region,
     types: &[&TensorType],
@@ -153,7 +153,7 @@ fn normalised(
     draft.close(variant.len(), &results)
 }
 
-/// The gradient of one trip. What flows to a constant adds to what later trips have given it.
+/// The gradient of one trip. Gradients of constants accumulate over the trips.
 fn pullback(body: &Region, leaves: usize, active: &[usize], wanted: &[usize]) -> Result<Region> {
     let wrt: Vec<usize> = active.iter().copied().chain(wanted.iter().map(|&c| leaves + c)).collect();
     let carried: Vec<TensorType> = wrt.iter().map(|&input| cotangent_type(&body.inputs()[input])).collect();
@@ -185,7 +185,7 @@ fn pullback(body: &Region, leaves: usize, active: &[usize], wanted: &[usize]) ->
     draft.close(count, &results)
 }
 
-/// Adds a loop in the form that keeps what its reverse needs. Gives the loop's outputs without names.
+/// Adds a loop that keeps the values for its reverse. Returns the loop's outputs without names.
 pub(super) fn forward(graph: &mut Graph, plan: LoopPlan, operands: Values) -> Result<(Values, Saved)> {
     let (leaves, constants) = plan.split(&operands);
     let (finals, kept) = match plan.tape_length() {
@@ -211,7 +211,7 @@ pub(super) fn integer(graph: &mut Graph, value: usize) -> Result<Value> {
     graph.scalar(Scalar::new(DType::S64, value as i64)?)
 }
 
-/// Room for `count` values of one type, all zeros.
+/// A buffer for `count` values of one type, filled with zeros.
 pub(super) fn buffer(graph: &mut Graph, count: usize, ty: &TensorType) -> Result<Value> {
     let sizes: Sizes = std::iter::once(count).chain(ty.shape.sizes().iter().copied()).collect();
     region::zeros(graph, &TensorType::new(ty.dtype, Shape::new(&sizes))?)
@@ -254,7 +254,7 @@ fn taping(
     if !plan.taped.is_empty() {
         state.push(integer(graph, 0)?);
         for &leaf in &plan.taped {
-            // A loop without trips has a tape too, on which nothing is written.
+            // A loop without trips also gets a tape, to which nothing is written.
             state.push(buffer(graph, length.max(1), &plan.body.inputs()[leaf])?);
         }
     }
@@ -309,7 +309,7 @@ pub(super) fn reverse_tape(
                 leaves.push(if plan.taped.contains(&leaf) {
                     read(graph, *tapes.next().expect("a tape for each leaf in taped"), trip)?
                 } else {
-                    // The pullback has no use for it.
+                    // The pullback does not read this leaf.
                     trip
                 });
             }
@@ -328,14 +328,14 @@ pub(super) fn while_(
     g: &[Option<Value>],
     saved: Option<Saved>,
 ) -> Result<Vjp> {
-    // A loop that was added with its reverse in mind has its changing leaves first; its constants are not
-    // among its outputs.
+    // A loop that was added for reversal returns its changing leaves first; constants are not among its
+    // outputs.
     if let Some(saved) = saved {
         let targets = saved.operands.clone();
         let g: Vec<Option<Value>> = g[..saved.plan.variant.len()].to_vec();
         return reverse(site.graph, &saved, &targets, &g, &[]);
     }
-    // The loop has run; what is run again for the reverse calls no hooks.
+    // The loop has run already; the rerun for the reverse calls no hooks.
     let silent = region::without_hooks(&Op::While(op.clone()))?;
     let op = if let Op::While(op) = &silent { op } else { op };
     let types: Vec<TensorType> = (0..site.inputs.len()).map(|input| site.input_ty(input)).collect();
@@ -354,8 +354,8 @@ pub(super) fn while_(
     reverse(site.graph, &saved, &targets, &through, &seeds)
 }
 
-/// What the cotangents `g` of the changing leaves give at the operands. `seeds` are cotangents that constants
-/// have already; `targets` are the values to which the shares go, one for each operand.
+/// The cotangents of the operands, from the cotangents `g` of the changing leaves. `seeds` are cotangents
+/// that constants already have; `targets` are the values that receive the shares, one for each operand.
 fn reverse(
     graph: &mut Graph,
     saved: &Saved,
@@ -394,7 +394,7 @@ fn reverse(
     Ok(Vjp::To(shares))
 }
 
-/// The leaves that the body passes on as they are.
+/// The leaves that the body passes on unchanged.
 fn invariants(op: &WhileOp) -> Vec<usize> {
     let results = op.body.results().iter().enumerate();
     let is_kept = |leaf: usize, value: Value| {

@@ -1,11 +1,11 @@
 //! Gradient rules of triangular systems and of factorizations.
 //!
-//! They are those of Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+//! The rules follow Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
 //! differentiation", 2008; Murray, "Differentiation of the Cholesky decomposition", 2016; Townsend,
-//! "Differentiating the singular value decomposition", 2016; and Walter & Lehmann, "Algorithmic differentiation
-//! of linear algebra functions", 2010, for QR. There the cotangent `G` of a complex `z` means
-//! `dL = real(conj(G) dz)`; here it is without the conjugate, so that each rule conjugates what comes in and
-//! what goes out.
+//! "Differentiating the singular value decomposition", 2016; and Walter & Lehmann, "Algorithmic
+//! differentiation of linear algebra functions", 2010, for QR. There the cotangent `G` of a complex `z` means
+//! `dL = real(conj(G) dz)`; here there is no conjugate, so that each rule conjugates its incoming and
+//! outgoing cotangents.
 
 use super::{Site, Vjp};
 use crate::builder::{BuildCreate, BuildElementwise, BuildMatrix, BuildShape};
@@ -17,18 +17,18 @@ use crate::graph::{Graph, Value};
 use crate::op::Transform;
 use crate::shape::Axes;
 
-/// The cotangent of an output in the convention of the sources.
+/// The cotangent of an output in the convention of the literature.
 fn incoming(site: &mut Site<'_>, g: &[Option<Value>], output: usize) -> Result<Option<Value>> {
     g[output].map(|g| conjugated(site.graph, &g)).transpose()
 }
 
-/// What goes to the only input.
+/// The cotangent of the only input, in our convention.
 fn outgoing(site: &mut Site<'_>, share: Option<Value>) -> Result<Vjp> {
     let share = share.map(|share| conjugated(site.graph, &share)).transpose()?;
     Ok(Vjp::flows([share]))
 }
 
-/// The sum of terms that may be absent.
+/// The sum of optional terms.
 fn sum(graph: &mut Graph, terms: impl IntoIterator<Item = Option<Value>>) -> Result<Option<Value>> {
     let mut total: Option<Value> = None;
     for term in terms.into_iter().flatten() {
@@ -40,21 +40,21 @@ fn sum(graph: &mut Graph, terms: impl IntoIterator<Item = Option<Value>>) -> Res
     Ok(total)
 }
 
-/// Rows and columns of the matrices in the last two axes.
+/// The numbers of rows and columns of the matrices in the last two axes.
 fn sides(graph: &Graph, x: Value) -> (usize, usize) {
     let sizes = graph.ty(x).shape.sizes();
     (sizes[sizes.len() - 2], sizes[sizes.len() - 1])
 }
 
-/// The lower triangle, of which the diagonal is halved.
+/// The lower triangle with its diagonal halved.
 fn lower_half(graph: &mut Graph, x: Value) -> Result<Value> {
     let (whole, below) = (graph.tril(x, 0)?, graph.tril(x, -1)?);
     let twice = graph.add(whole, below)?;
     graph.multiply(twice, 0.5)
 }
 
-/// `t(a) x = b`: `b` gets the solution of the transposed system, and `t(a)` minus its product with `x`, of which
-/// only the triangle that was read counts. With `a` on the right it is the mirror image.
+/// `t(a) x = b`: `b` gets the solution of the transposed system. `t(a)` gets minus its product with `x`,
+/// restricted to the triangle that was read. With `a` on the right it is the mirror image.
 pub(super) fn triangular_solve(
     site: &mut Site<'_>,
     lower: bool,
@@ -73,7 +73,7 @@ pub(super) fn triangular_solve(
     };
     let to_b = graph.triangular_solve(a, g, lower, left_side, transposed_system)?;
     let to_a = if site.wanted[0] {
-        // A vector is a column on the left's right, and a row on the right's left.
+        // A vector is a column where `a` is on the left, and a row where `a` is on the right.
         let matrix = |graph: &mut Graph, value: Value| {
             if vector { graph.new_axis(value, if left_side { -1 } else { -2 }, None) } else { Ok(value) }
         };
@@ -159,9 +159,10 @@ pub(super) fn lu(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
     outgoing(site, Some(share))
 }
 
-/// `a = q r`. With `m = r gr^H - gq^H q`, made Hermitian from its lower triangle, it is `(gq + q m) r^-H` for the
-/// first square of `r`. The columns of `r` beyond that square are `q^H` times those of `a`, and the columns of a
-/// complete `q` beyond the width of `a` are free to turn among themselves, so that only their space counts.
+/// `a = q r`. With `m = r gr^H - gq^H q`, made Hermitian from its lower triangle, it is `(gq + q m) r^-H` for
+/// the first square of `r`. The columns of `r` beyond that square are `q^H` times those of `a`. The columns
+/// of a complete `q` beyond the width of `a` are determined only up to a rotation, so that only the space
+/// they span matters.
 pub(super) fn qr(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
     let (to_q, to_r) = (incoming(site, g, 0)?, incoming(site, g, 1)?);
     let (q, r) = (site.output(0)?, site.output(1)?);
@@ -174,7 +175,7 @@ pub(super) fn qr(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
     if width > k {
         inner = piece_last(graph, q, 0, k)?;
         if let Some(g) = to_q {
-            // What reaches the columns beyond turns the space of the first ones.
+            // The cotangent of the columns beyond the first `k` rotates the space of the first ones.
             let (outer, beyond) = (piece_last(graph, q, k, width - k)?, piece_last(graph, g, k, width - k)?);
             let turned = adjoint(graph, &beyond)?;
             let share = product(graph, &turned, &inner)?;
@@ -194,7 +195,7 @@ pub(super) fn qr(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
         let g = piece_last(graph, g, k, n - k)?;
         let rest = piece_last(graph, r, k, n - k)?;
         beyond = Some(product(graph, &inner, &g)?);
-        // The columns beyond are q y, so that q gets y's share: their own q^H a is r's.
+        // The columns beyond are q y, so that q gets y's share. The columns of `r` get their own q^H a.
         let turned = adjoint(graph, &g)?;
         let columns = product(graph, &inner, &rest)?;
         let share = product(graph, &columns, &turned)?;
@@ -239,14 +240,14 @@ pub(super) fn qr(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
     outgoing(site, Some(share))
 }
 
-/// The Hermitian matrix with the lower triangle of `x`; the diagonal keeps its real part.
+/// The Hermitian matrix with the lower triangle of `x`; only the real part of the diagonal is kept.
 fn from_lower(graph: &mut Graph, x: Value) -> Result<Value> {
     let half = lower_half(graph, x)?;
     let turned = adjoint(graph, &half)?;
     graph.add(half, turned)
 }
 
-/// `1 / (s_j - s_i)` beside the diagonal, and 0 on it.
+/// `1 / (s_j - s_i)` off the diagonal, and 0 on it.
 fn gaps(graph: &mut Graph, s: Value) -> Result<Value> {
     let (row, column) = (graph.new_axis(s, -2, None)?, graph.new_axis(s, -1, None)?);
     let difference = graph.subtract(row, column)?;
@@ -266,8 +267,8 @@ fn columns_times(graph: &mut Graph, x: Value, s: Value) -> Result<Value> {
     graph.multiply(x, s)
 }
 
-/// `a = v diag(w) v^H`: `v (diag(gw) + f * (v^H gv)) v^H` with `f = 1 / (w_j - w_i)`, symmetrised. Equal values
-/// have no gradient of their vectors.
+/// `a = v diag(w) v^H`: `v (diag(gw) + f * (v^H gv)) v^H` with `f = 1 / (w_j - w_i)`, symmetrised. Vectors of
+/// equal values have no gradient.
 pub(super) fn eigh(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
     let (to_w, to_v) = (incoming(site, g, 0)?, incoming(site, g, 1)?);
     let (w, v) = (site.output(0)?, site.output(1)?);
@@ -299,8 +300,8 @@ pub(super) fn eigh(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
     outgoing(site, Some(share))
 }
 
-/// `a = u diag(s) v^T` of real matrices. Equal values have no gradient of their vectors, and with the cotangent
-/// of the values alone no differences of values are divided by.
+/// `a = u diag(s) v^T` of real matrices. Vectors of equal values have no gradient. With the cotangent of the
+/// values alone nothing is divided by differences of values.
 pub(super) fn svd(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
     let [to_u, to_s, to_vh] = [g[0], g[1], g[2]];
     let (u, s, vh) = (site.output(0)?, site.output(1)?, site.output(2)?);
@@ -356,7 +357,7 @@ pub(super) fn svd(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
     }
 }
 
-/// The first `k` vectors and their cotangent; what reaches the others turns the space of the first.
+/// The first `k` vectors and their cotangent; the cotangent of the others rotates the space of the first.
 fn first_vectors(
     graph: &mut Graph,
     vectors: Value,
@@ -386,7 +387,7 @@ fn skew(graph: &mut Graph, vectors: Value, g: Value, gaps: Value) -> Result<Valu
     graph.multiply(difference, gaps)
 }
 
-/// The part of `g` outside of the space of the vectors, where they do not span everything.
+/// The component of `g` outside the space of the vectors, if they do not span the whole space.
 fn beside(graph: &mut Graph, vectors: Value, g: Value) -> Result<Option<Value>> {
     let (m, k) = sides(graph, vectors);
     if m == k {

@@ -1,14 +1,15 @@
 //! Reverse-mode differentiation: a pass that appends the backward computation to a graph.
 //!
-//! Each family of ops has its rules in a file of its own name: what the cotangent of a node's output contributes
-//! to each input. The walk here visits the nodes in reverse and accumulates. Conventions:
+//! Each family of ops has its rules in the file of its name. A rule computes the contribution of the
+//! cotangents of a node's outputs to each input. This module visits the nodes in reverse and accumulates.
+//! Conventions:
 //!
 //! - Cotangents have no axis names, and rules see operands without names: backward arithmetic pairs axes by
-//!   position only. A gradient takes its variable's shape and names at the very end.
-//! - A cotangent has its value's element type, but at least f32 (and its complex type): small floats would stop
-//!   growing where many are added up. Integers have one of the float that reaches them. It passes a conversion of
-//!   element types unchanged, but on its way to a real value a complex one keeps only its real part. A gradient
-//!   takes its variable's element type at the very end, f32 for integers.
+//!   position only. A gradient gets its variable's shape and names at the very end.
+//! - A cotangent has its value's element type, but at least f32 (or c64): sums of many small floats would
+//!   stagnate. The cotangent of an integer keeps the float type of the incoming cotangent. A conversion of
+//!   element types passes it unchanged, except that a real value keeps only the real part of a complex
+//!   cotangent. A gradient gets its variable's element type at the very end, f32 for integers.
 //! - The gradient of a complex `z` is the `G` with `dL = real(G * dz)`. Holomorphic functions multiply by their
 //!   derivative, without a conjugate.
 
@@ -43,14 +44,15 @@ use crate::scalar::Scalar;
 use crate::shape::{Sizes, TensorType};
 use region::{Draft, HookCalls};
 
-/// Appends the reverse pass to a graph: what `cotangents` at `outputs` give at each value of `wrt`.
+/// Appends the reverse pass to a graph: propagates `cotangents` from `outputs` to each value of `wrt`.
 ///
-/// A value that does not influence the outputs differentiably has `None`. A cotangent has the sizes of its
-/// output; results have the sizes and the float types of their values, and no names. A loop's state is not kept by a forward loop
-/// that is in the graph already, so that reversing one runs it once more; [`value_and_grad`] has no such cost.
+/// The result is `None` for a value that the outputs do not depend on differentiably. A cotangent has the
+/// sizes of its output; results have the sizes and the float types of their values, and no names. A forward
+/// loop that is already in the graph keeps no states, so that its reverse runs it once more;
+/// [`value_and_grad`] avoids this.
 ///
 /// # Errors
-/// An op without a gradient on the way.
+/// An op without a gradient on the path.
 ///
 /// # Panics
 /// When `outputs` and `cotangents` differ in number, or a cotangent in sizes.
@@ -79,8 +81,8 @@ pub fn vjp(
 /// A region with the same inputs whose results are the region's own, then the gradient of result `loss` with
 /// respect to each input in `wrt`.
 ///
-/// A loss that is no scalar stands for the sum of its elements. A gradient has the shape, the names and the
-/// element type of its variable, f32 for integers.
+/// A loss that is no scalar is summed. A gradient has the shape, the names and the element type of its
+/// variable, f32 for integers.
 ///
 /// # Errors
 /// An op without a gradient between a variable and the loss.
@@ -117,7 +119,7 @@ pub fn value_and_grad(region: &Region, loss: usize, wrt: &[usize]) -> Result<Reg
 /// in `wrt`. All its inputs are parameters.
 ///
 /// Cotangents have no names and the element type of their result, merged with f32. Gradients are as those of
-/// [`value_and_grad`]. Hooks inside do not run.
+/// [`value_and_grad`]. Hooks in the region do not run.
 ///
 /// # Errors
 /// An op without a gradient between a variable and a result.
@@ -142,8 +144,7 @@ pub fn vjp_region(region: &Region, wrt: &[usize]) -> Result<Region> {
     draft.close(count, &results)
 }
 
-/// What the cotangent of a variable is given out as: its shape and names, its element type, and zeros where
-/// nothing flows to it.
+/// The final gradient of a variable: with its shape, names and element type, and zeros without a cotangent.
 fn finished(graph: &mut Graph, cotangent: Option<Value>, variable: &TensorType) -> Result<Value> {
     let ty = TensorType { dtype: variable.dtype.to_float(), shape: variable.shape.clone() };
     let Some(cotangent) = cotangent else { return region::zeros(graph, &ty) };
@@ -157,15 +158,15 @@ pub(crate) fn cotangent_type(ty: &TensorType) -> TensorType {
     TensorType { dtype, shape: ty.shape.without_names() }
 }
 
-/// What a rule answers.
+/// The result of a rule.
 enum Vjp {
     /// One share for each input.
     Flows(SmallVec<[Share; 3]>),
-    /// Shares of values, which are not in every case the node's inputs.
+    /// Shares of given values, which need not be the node's inputs.
     To(SmallVec<[(Value, Share); 3]>),
     /// No gradient passes.
     Zero,
-    /// There is no rule; what the user may do instead.
+    /// There is no rule; the hint suggests an alternative.
     Refused {
         /// The end of the message.
         hint: &'static str,
@@ -184,25 +185,25 @@ impl Vjp {
     }
 }
 
-/// What a node contributes to the cotangent of one of its inputs.
+/// The contribution of a node to the cotangent of one of its inputs.
 enum Share {
     /// Nothing.
     None,
     /// A value of the input's sizes.
     Whole(Value),
-    /// A value that adds to a window of the input and is zero around it. What is there is updated in place,
-    /// so that reading a large value piece by piece, in a loop too, costs what the pieces cost.
+    /// A value that is added to a window of the input, with zeros around it. The window is updated in place,
+    /// so that reading a large value in pieces, also in a loop, costs no more than the pieces.
     Window {
         /// The cotangent of the window.
         update: Value,
         /// Where the window begins.
         starts: Starts,
-        /// The scalar starts where they are dynamic.
+        /// The scalar starts, if they are dynamic.
         operands: Values,
     },
 }
 
-/// The node that a rule is asked about, and the graph that its answer is added to.
+/// The node to which a rule is applied, and the graph to which the rule adds nodes.
 struct Site<'a> {
     graph: &'a mut Graph,
     nameless: &'a mut FxHashMap<Value, Value>,
@@ -212,7 +213,7 @@ struct Site<'a> {
 }
 
 impl Site<'_> {
-    /// Whether anything wants the gradient of an input; work for the others is wasted.
+    /// Whether the gradient of an input is needed; rules skip the others.
     fn wants(&self, input: usize) -> bool {
         self.wanted[input]
     }
@@ -227,7 +228,7 @@ impl Site<'_> {
         self.without_names(self.outputs[output])
     }
 
-    /// An input without names, as the float or complex number that the node computes with.
+    /// An input without names, converted to the float or complex type in which the node computes.
     fn float_input(&mut self, input: usize) -> Result<Value> {
         let dtype = self.output_ty(0).dtype.to_float();
         let x = self.input(input)?;
@@ -257,7 +258,7 @@ impl Site<'_> {
         self.graph.scalar(Scalar::zero(dtype))
     }
 
-    /// Where `mask` is not zero `g`, else zero.
+    /// `g` where `mask` is not zero, else zero.
     fn masked(&mut self, mask: Value, g: Value) -> Result<Value> {
         let zero = self.zero_of(g)?;
         self.graph.emit_one(Op::Select, &[mask, g, zero])
@@ -269,7 +270,7 @@ impl Site<'_> {
         region::unbroadcast(self.graph, g, &sizes)
     }
 
-    /// The share of an input that may have been broadcast; it is made only where it is wanted.
+    /// The share of an input that may have been broadcast; computed only where it is needed.
     fn share(
         &mut self,
         input: usize,
@@ -286,11 +287,11 @@ impl Site<'_> {
 /// The reverse pass over one graph.
 struct Walk<'a> {
     graph: &'a mut Graph,
-    /// For each node that was there before the pass, whether each output depends on a variable.
+    /// For each node before the pass, whether each output depends on a variable.
     varied: Vec<SmallVec<[bool; 1]>>,
     cotangents: Vec<SmallVec<[Option<Value>; 1]>>,
     nameless: FxHashMap<Value, Value>,
-    /// What the forward loops keep for their reverse, by node.
+    /// The values that the forward loops keep for their reverse, by node.
     loops: FxHashMap<u32, loops::Saved>,
 }
 
@@ -305,13 +306,13 @@ impl<'a> Walk<'a> {
         self.varied[value.node as usize][value.output as usize]
     }
 
-    /// Visits every node once, the last first: all uses of a value come after it.
+    /// Visits every node once, the last first: all uses of a value are visited before it.
     fn run(&mut self) -> Result<()> {
         for node in (0..self.varied.len()).rev() {
             let reached = self.cotangents[node].iter().any(Option::is_some);
             let inputs = self.graph.nodes()[node].inputs.clone();
             if reached && inputs.iter().any(|&input| self.is_varied(input)) {
-                // What the reverse of a line does belongs to that line.
+                // Nodes of the reverse get the location of the forward node.
                 let location = self.graph.nodes()[node].location.clone();
                 let before = self.graph.set_location(location.clone());
                 let visited = self.visit(node, inputs);
@@ -342,7 +343,7 @@ impl<'a> Walk<'a> {
     }
 
     fn share(&mut self, value: Value, share: Share) -> Result<()> {
-        // Rules may answer for inputs that nothing wants.
+        // Rules may return shares of inputs that need none.
         if !self.is_varied(value) {
             return Ok(());
         }
@@ -386,12 +387,12 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// A cotangent as its value has it: real where that is real, and at least an f32.
+    /// A cotangent converted for its value: real where the value is real, and at least f32.
     fn fit(&mut self, value: Value, cotangent: Value) -> Result<Value> {
         let (ty, got) = (cotangent_type(self.graph.ty(value)), self.graph.ty(cotangent).dtype);
         let real =
             if got.is_complex() && !ty.dtype.is_complex() { self.graph.real(cotangent)? } else { cotangent };
-        // A conversion to integers is no cut, and rounds nothing on the way back.
+        // A conversion to integers passes gradients, and does not round them.
         let is_integer = !self.graph.ty(value).dtype.is_inexact();
         let dtype = if is_integer { ty.dtype.merge(self.graph.ty(real).dtype) } else { ty.dtype };
         region::convert(self.graph, real, dtype)
@@ -402,8 +403,8 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What the cotangents of a node's outputs contribute to its inputs. `g` has an entry for each output, at least
-/// one of them there.
+/// The contributions of the cotangents of a node's outputs to its inputs. `g` has an entry for each output,
+/// at least one of them not None.
 fn rule(site: &mut Site<'_>, op: &Op, g: &[Option<Value>], saved: Option<loops::Saved>) -> Result<Vjp> {
     let first = || g[0].expect("a node with one output is visited for its cotangent");
     match op {
@@ -413,7 +414,7 @@ fn rule(site: &mut Site<'_>, op: &Op, g: &[Option<Value>], saved: Option<loops::
 
         Op::Unary(op) => elementwise::unary(site, *op, first()),
         Op::Binary(op) => elementwise::binary(site, *op, first()),
-        // Casts to integers are no cut.
+        // Conversions to integers pass gradients.
         Op::AsType { .. } | Op::Bitcast { .. } => Ok(Vjp::one(first())),
         Op::Select => elementwise::select(site, first()),
         Op::Clip => elementwise::clip(site, first()),

@@ -1,4 +1,4 @@
-//! What `g` contributes to what was put in order.
+//! Gradients of ops that sort. `g` is the cotangent of the result.
 
 use super::{Site, Vjp};
 use crate::builder::{BuildIndex, BuildOrder};
@@ -7,11 +7,11 @@ use crate::graph::Value;
 use crate::op::Direction;
 use crate::shape::Axis;
 
-/// `g` put back in the order of `x`.
+/// `g` permuted back into the order of `x`.
 pub(super) fn sort(site: &mut Site<'_>, axis: Axis, direction: Direction, g: Value) -> Result<Vjp> {
     let x = site.input(0)?;
     let order = site.graph.argsort(x, axis, direction, None)?;
-    // Where each element has gone: the inverse of where each place's element comes from.
+    // The sorted position of each element: the inverse of the sorting permutation.
     let places = site.graph.argsort(order, axis, Direction::Asc, None)?;
     Ok(Vjp::one(site.graph.take_along_axis(g, places, axis)?))
 }

@@ -1,7 +1,7 @@
-//! Which outputs depend on which inputs in a way that a gradient can follow.
+//! Which outputs depend differentiably on which inputs.
 //!
-//! The answers may err on the side of yes: a rule then finds that nothing flows. They keep work and NaNs away
-//! from what no gradient needs, counters of loops above all.
+//! The analysis may report too many dependencies: a rule then finds that nothing flows. It avoids work and
+//! NaNs for values that no gradient needs, loop counters above all.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::graph::{Graph, Value};
 use crate::op::{BinaryRule, CondOp, ElementWise, Flow, Op, OpClass, Primitive, UnaryRule, WhileOp};
 use crate::region::Region;
 
-/// Positions of inputs.
+/// A set of input positions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Inputs(SmallVec<[u64; 1]>);
 
@@ -29,7 +29,7 @@ impl Inputs {
         self.0[input / 64] |= 1 << (input % 64);
     }
 
-    /// Whether an input is there.
+    /// Whether the set contains an input.
     pub fn has(&self, input: usize) -> bool {
         self.0.get(input / 64).is_some_and(|word| word >> (input % 64) & 1 == 1)
     }
@@ -44,17 +44,17 @@ impl Inputs {
     }
 }
 
-/// How gradients pass an op.
+/// How gradients flow through an op.
 enum Reach<'a> {
     /// Between these inputs and every output.
     Between(Range<usize>),
-    /// Between inputs and outputs of one position.
+    /// Between input and output of the same position.
     Each,
-    /// As a region of all inputs says.
+    /// As in a region with all inputs.
     Region(&'a Region),
-    /// As its branches say.
+    /// As in its branches.
     Cond(&'a CondOp),
-    /// As its body says, over and over.
+    /// As in its body, repeatedly.
     While(&'a WhileOp),
 }
 
@@ -98,7 +98,7 @@ fn flow(op: &Op, inputs: usize) -> Reach<'_> {
     }
 }
 
-/// For each output of a node, the inputs that it depends on.
+/// For each output of a node, the inputs on which it depends.
 fn outputs(op: &Op, inputs: usize, outputs: usize) -> Vec<Inputs> {
     match flow(op, inputs) {
         Reach::Between(range) => {
@@ -123,7 +123,7 @@ fn outputs(op: &Op, inputs: usize, outputs: usize) -> Vec<Inputs> {
     }
 }
 
-/// What the state depends on after any number of trips, from what it depends on after one.
+/// The dependencies of the state after any number of trips, from those after one.
 pub(super) fn trips(state: usize, step: &[Inputs]) -> Vec<Inputs> {
     let mut sets: Vec<Inputs> = (0..state).map(Inputs::one).collect();
     loop {
@@ -141,7 +141,7 @@ pub(super) fn trips(state: usize, step: &[Inputs]) -> Vec<Inputs> {
     }
 }
 
-/// For each result of a region, the inputs that it depends on.
+/// For each result of a region, the inputs on which it depends.
 pub(super) fn results(region: &Region) -> Vec<Inputs> {
     let graph = region.graph();
     let mut sets: Vec<SmallVec<[Inputs; 1]>> = Vec::with_capacity(graph.len());
@@ -172,7 +172,7 @@ fn flag(flags: &Flags, value: Value) -> bool {
     flags[value.node as usize][value.output as usize]
 }
 
-/// Which values are one of `wrt` or depend on it.
+/// The values that are one of `wrt` or depend on one.
 pub(super) fn varied(graph: &Graph, wrt: &[Value]) -> Flags {
     let mut flags: Flags = graph.nodes().iter().map(|node| smallvec![false; node.outputs.len()]).collect();
     for value in wrt {
@@ -192,7 +192,7 @@ pub(super) fn varied(graph: &Graph, wrt: &[Value]) -> Flags {
     flags
 }
 
-/// Which values are one of `ends` or have one that depends on them.
+/// The values that are one of `ends`, or on which one of them depends.
 pub(super) fn useful(graph: &Graph, ends: &[Value]) -> Flags {
     let mut flags: Flags = graph.nodes().iter().map(|node| smallvec![false; node.outputs.len()]).collect();
     for value in ends {

@@ -1,4 +1,4 @@
-//! What `g`, the cotangent of a fold's result, contributes to the elements.
+//! Gradients of reductions. `g` is the cotangent of the result.
 
 use smallvec::SmallVec;
 
@@ -28,14 +28,14 @@ pub(super) fn reduce(
     Ok(Vjp::one(share))
 }
 
-/// Repeats a value of the result's shape along the reduced axes.
+/// Broadcasts a value of the result's shape along the reduced axes.
 fn spread(site: &mut Site<'_>, value: Value, axes: &[Axis], keep_axes: bool) -> Result<Value> {
     let shape = site.input_ty(0).shape.without_names();
     let kept: AxisList = shape.axes().filter(|axis| keep_axes || !axes.contains(axis)).collect();
     site.graph.emit_one(Op::Broadcast { shape, axes: kept }, &[value])
 }
 
-/// Equal shares among the elements that equal the result. A NaN equals none, so that its share is 0 / 0.
+/// Equal shares for the elements that equal the result. A NaN equals none, so that its share is 0 / 0.
 fn extreme(site: &mut Site<'_>, axes: &[Axis], keep_axes: bool, g: Value) -> Result<Value> {
     let (x, y) = (site.input(0)?, site.output(0)?);
     let y = spread(site, y, axes, keep_axes)?;
@@ -50,7 +50,7 @@ fn extreme(site: &mut Site<'_>, axes: &[Axis], keep_axes: bool, g: Value) -> Res
 
 /// `g` times the product of the other elements, without a division, so that zeros are exact.
 ///
-/// The elements are multiplied pair by pair in a tree of slices, which is then walked down again: the cotangent
+/// A tree of slices multiplies the elements pair by pair. The tree is then walked down again: the cotangent
 /// of each factor is its parent's times the other factor.
 fn product(site: &mut Site<'_>, axes: &[Axis], g: Value) -> Result<Value> {
     let x = site.float_input(0)?;
@@ -63,7 +63,7 @@ fn product(site: &mut Site<'_>, axes: &[Axis], g: Value) -> Result<Value> {
         let zero = graph.scalar(Scalar::zero(graph.ty(g).dtype))?;
         return fill(graph, zero, &shape);
     }
-    // The folded axes first, and flat.
+    // The reduced axes first, flattened.
     let order: AxisList = axes.iter().chain(&kept).copied().collect();
     let x = graph.emit_one(Op::Transpose { axes: order.clone() }, &[x])?;
     let mut factors = graph.emit_one(Op::Reshape { shape: Shape::new(&[count, rest]) }, &[x])?;
@@ -106,7 +106,7 @@ fn rows(graph: &mut crate::graph::Graph, x: Value, start: usize, count: usize) -
     region::window(graph, x, starts, &[], SmallVec::from_slice(&[count, width]))
 }
 
-/// A matrix with rows added after the last, or dropped there.
+/// A matrix with rows appended at the end, or removed there.
 fn lengthen(graph: &mut crate::graph::Graph, x: Value, value: Value, by: i64) -> Result<Value> {
     let config = SmallVec::from_slice(&[Padding { high: by, ..Padding::default() }, Padding::default()]);
     graph.emit_one(Op::Pad { config }, &[x, value])

@@ -1,4 +1,4 @@
-//! Regions in the making, and the few shapes of nodes that several rules make.
+//! Region drafts, and common node patterns of the gradient rules.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ impl Draft {
         self.graph.parameter(self.inputs.len() - 1, ty)
     }
 
-    /// The region, without the nodes that neither a result nor an effect needs.
+    /// The region, without nodes that neither a result nor an effect needs.
     pub fn close(self, parameters: usize, results: &[Value]) -> Result<Region> {
         let region = Region::new(self.graph, self.inputs, parameters, results.into());
         let inputs: Vec<usize> = (0..region.inputs().len()).collect();
@@ -42,8 +42,8 @@ impl Draft {
     }
 }
 
-/// A region with some of a region's results, from the inputs at `kept`, which are all that these results and
-/// the effects need.
+/// A region with some of a region's results and the inputs at `kept`, which must include all that these
+/// results and the effects need.
 fn with_inputs(region: &Region, kept: &[usize], results: &[Value]) -> Result<Region> {
     let nodes = region.graph().nodes();
     let mut live = vec![false; nodes.len()];
@@ -82,7 +82,7 @@ fn mapped(values: &[Values], value: Value) -> Value {
     values[value.node as usize][value.output as usize]
 }
 
-/// The inputs that a region's nodes mention.
+/// The inputs that a region's nodes use.
 pub(super) fn used_inputs(region: &Region) -> Vec<bool> {
     let mut used = vec![false; region.inputs().len()];
     for node in region.graph().nodes() {
@@ -103,16 +103,16 @@ pub(super) fn with_results(region: &Region, results: &[usize]) -> Result<Region>
 /// Whether a replayed region calls its hooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HookCalls {
-    /// It does.
+    /// It calls them.
     Keep,
-    /// It does not: it is run again only because of a gradient.
+    /// It does not: the region is rerun only for a gradient. A region's nodes, copied into another graph.
     Drop,
 }
 
 /// A region's nodes in another graph.
 pub(super) struct Replayed {
     pub results: Values,
-    /// What its loops keep for their reverse, by node.
+    /// The values that its loops keep for their reverse, by node.
     pub loops: FxHashMap<u32, loops::Saved>,
 }
 
@@ -122,7 +122,7 @@ pub(super) fn inline(graph: &mut Graph, region: &Region, arguments: &[Value]) ->
 }
 
 /// Adds the nodes of a region to a graph. Where gradients are `wanted` of some inputs through some results,
-/// a loop in between is added in the form that keeps what its reverse needs.
+/// the loops between them are added in the form that keeps values for the reverse.
 pub(super) fn replay(
     graph: &mut Graph,
     region: &Region,
@@ -131,7 +131,7 @@ pub(super) fn replay(
     wanted: Option<(&[bool], &[bool])>,
 ) -> Result<Replayed> {
     let source = region.graph();
-    // Only loops ask, and only they and their kin have regions.
+    // The analysis is only needed for loops, and these have regions.
     let may_loop = source.nodes().iter().any(|node| !node.op.regions().is_empty());
     let wanted = wanted.filter(|_| may_loop).map(|(inputs, results)| {
         let is_wanted = |op: &Op| if let Op::Parameter { index, .. } = op { inputs[*index] } else { false };
@@ -192,7 +192,7 @@ pub(super) fn silent(region: &Region) -> Result<Region> {
     draft.close(region.parameter_count(), &replayed.results)
 }
 
-/// An op whose regions call no hooks.
+/// An op with regions that call no hooks.
 pub(super) fn without_hooks(op: &Op) -> Result<Op> {
     if !op.has_effect() {
         return Ok(op.clone());
@@ -202,15 +202,15 @@ pub(super) fn without_hooks(op: &Op) -> Result<Op> {
 
 /// The gradient of a region as a region.
 pub(super) struct Pullback {
-    /// From the region's inputs, the cotangents that were asked for and the seeds, to the gradients that flow.
+    /// From the region's inputs, the requested cotangents and the seeds, to the gradients that flow.
     pub region: Region,
     /// For each variable, whether its gradient is among the results.
     pub flows: Vec<bool>,
 }
 
 impl Pullback {
-    /// Differentiates a region with respect to the inputs `wrt`. There is an entry in `cotangents` for each
-    /// result, and one in `seeds` for each variable: the type of a cotangent that it has from elsewhere.
+    /// Differentiates a region with respect to the inputs `wrt`. `cotangents` has an entry for each result.
+    /// `seeds` has one for each variable: the type of a cotangent that it already has from elsewhere.
     pub fn new(
         region: &Region,
         wrt: &[usize],
@@ -227,7 +227,7 @@ impl Pullback {
         let forward = replay(graph, region, &arguments, HookCalls::Drop, Some((&wanted, &useful)))?;
         let variables: Vec<Value> = wrt.iter().map(|&input| arguments[input]).collect();
         let mut walk = Walk::new(graph, &variables, forward.loops);
-        // Seeds come first, so that what flows adds to them in place.
+        // Seeds come first, so that other cotangents are added to them in place.
         let pairs = variables.iter().zip(&seeds).chain(forward.results.iter().zip(&g));
         for (&value, cotangent) in pairs {
             if let Some(cotangent) = *cotangent {
@@ -243,8 +243,8 @@ impl Pullback {
     }
 }
 
-/// Adds a loop, its regions made by closures from state and captures. State has no names. Captures that are
-/// used nowhere are left out.
+/// Adds a loop, with regions built by closures from state and captures. State has no names. Unused captures
+/// are left out.
 pub(crate) fn while_(
     graph: &mut Graph,
     trips: Option<u64>,
@@ -305,18 +305,18 @@ pub(super) fn cond(
     graph.push(Op::Cond(CondOp { branches }), &operands)
 }
 
-/// The value without names.
+/// A value without names.
 pub(crate) fn nameless(graph: &mut Graph, value: Value) -> Result<Value> {
     let shape = graph.ty(value).shape.without_names();
     graph.emit_one(Op::Reshape { shape }, &[value])
 }
 
-/// The value as another element type.
+/// A value converted to another element type.
 pub(crate) fn convert(graph: &mut Graph, value: Value, dtype: DType) -> Result<Value> {
     graph.as_type(value, dtype)
 }
 
-/// A scalar everywhere.
+/// A scalar broadcast to a shape.
 pub(crate) fn fill(graph: &mut Graph, scalar: Value, shape: &Shape) -> Result<Value> {
     graph.emit_one(Op::Broadcast { shape: shape.clone(), axes: AxisList::new() }, &[scalar])
 }
@@ -327,7 +327,7 @@ pub(super) fn zeros(graph: &mut Graph, ty: &TensorType) -> Result<Value> {
     fill(graph, zero, &ty.shape)
 }
 
-/// The sum over axes, which go.
+/// The sum over axes, which are removed.
 pub(super) fn sum(graph: &mut Graph, value: Value, axes: AxisList) -> Result<Value> {
     if axes.is_empty() {
         return Ok(value);
@@ -335,7 +335,7 @@ pub(super) fn sum(graph: &mut Graph, value: Value, axes: AxisList) -> Result<Val
     graph.emit_one(Op::Reduce { op: ReduceOp::Sum, axes, keep_axes: false }, &[value])
 }
 
-/// Sums over the axes along which something of the given sizes was broadcast, aligned at the end.
+/// Sums over the axes along which a value of the given sizes was broadcast, aligned at the end.
 pub(super) fn unbroadcast(graph: &mut Graph, value: Value, sizes: &[usize]) -> Result<Value> {
     let shape = graph.ty(value).shape.clone();
     if shape.sizes() == sizes {
@@ -348,7 +348,7 @@ pub(super) fn unbroadcast(graph: &mut Graph, value: Value, sizes: &[usize]) -> R
     graph.emit_one(Op::Reshape { shape: Shape::new(sizes) }, &[value])
 }
 
-/// The permutation that undoes another.
+/// The inverse of a permutation.
 pub(crate) fn inverse(axes: &[Axis]) -> AxisList {
     let mut inverse: AxisList = axes.into();
     for (position, axis) in axes.iter().enumerate() {

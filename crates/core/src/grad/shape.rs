@@ -1,4 +1,4 @@
-//! What `g`, the cotangent of moved elements, contributes to where they came from.
+//! Gradients of ops that move elements. `g` is the cotangent of the result.
 
 use smallvec::SmallVec;
 
@@ -11,13 +11,13 @@ use crate::op::{Op, Padding, Starts};
 use crate::scalar::Scalar;
 use crate::shape::{Axis, AxisList, Sizes};
 
-/// Elements keep their order, so that the operand's shape is all that is missing.
+/// Elements keep their order, so that a reshape to the operand's shape is enough.
 pub(super) fn reshape(site: &mut Site<'_>, g: Value) -> Result<Vjp> {
     let shape = site.input_ty(0).shape.without_names();
     Ok(Vjp::one(site.graph.emit_one(Op::Reshape { shape }, &[g])?))
 }
 
-/// Sums over the axes that were added, and those of size 1 that were stretched.
+/// Sums over the axes that were added, and those of size 1 that were broadcast.
 pub(super) fn broadcast(site: &mut Site<'_>, axes: &[Axis], g: Value) -> Result<Vjp> {
     let (from, to) = (site.input_ty(0).shape.without_names(), site.output_ty(0).shape);
     let is_repeated = |axis: &Axis| match axes.iter().position(|target| target == axis) {
@@ -35,7 +35,7 @@ pub(super) fn transpose(site: &mut Site<'_>, axes: &[Axis], g: Value) -> Result<
     Ok(Vjp::one(site.graph.emit_one(Op::Transpose { axes }, &[g])?))
 }
 
-/// `(x, value)`: the operand's elements are picked out again; all others are the padding's.
+/// `(x, value)`: the operand gets its own elements; the padding value gets the sum of all others.
 pub(super) fn pad(site: &mut Site<'_>, config: &[Padding], g: Value) -> Result<Vjp> {
     let sizes: Sizes = site.input_ty(0).shape.sizes().into();
     let zero = site.zero_of(g)?;
@@ -81,7 +81,7 @@ pub(super) fn concatenate(site: &mut Site<'_>, axis: Axis, g: Value) -> Result<V
     Ok(Vjp::flows(shares))
 }
 
-/// Each operand gets its layer.
+/// Each operand gets its slice along the new axis.
 pub(super) fn stack(site: &mut Site<'_>, axis: usize, g: Value) -> Result<Vjp> {
     let mut shares = Vec::with_capacity(site.inputs.len());
     for input in 0..site.inputs.len() {
@@ -100,7 +100,7 @@ pub(super) fn stack(site: &mut Site<'_>, axis: usize, g: Value) -> Result<Vjp> {
     Ok(Vjp::flows(shares))
 }
 
-/// The window gets `g`, with zeros between its elements where the slice skipped some; starts get nothing.
+/// The window gets `g`, with zeros between its elements where the stride skipped some; starts get nothing.
 pub(super) fn slice(
     site: &mut Site<'_>,
     starts: &Starts,
@@ -128,11 +128,11 @@ pub(super) fn slice(
     Ok(Vjp::Flows(shares))
 }
 
-/// `(x, update)`: the update gets the window, the target `g` with zeros there.
+/// `(x, update)`: the update gets the window, the target gets `g` with zeros in the window.
 pub(super) fn put_slice(site: &mut Site<'_>, starts: &Starts, g: Value) -> Result<Vjp> {
     let operands = start_operands(site, 2)?;
     let shape = site.input_ty(1).shape.without_names();
-    // The window is read first: then `g` has its last use below, and is overwritten in place.
+    // The window is read first: `g` then has its last use below, and is overwritten in place.
     let update = if site.wants(1) {
         Some(window(site.graph, g, starts.clone(), &operands, shape.sizes().into())?)
     } else {

@@ -1,4 +1,4 @@
-//! What `g` contributes to what a window slid over.
+//! Gradients of window ops and convolutions. `g` is the cotangent of the result.
 
 use smallvec::SmallVec;
 
@@ -12,7 +12,7 @@ use crate::op::{ConvOp, Op, Padding, Window, WindowOp, WindowScatterOp};
 use crate::scalar::Number;
 use crate::shape::{Axis, AxisList, Shape, Sizes, TensorType};
 
-/// Sums spread `g` over their windows; extremes give it to one element.
+/// Sums distribute `g` over their windows; maxima and minima pass it to one element.
 pub(super) fn window(site: &mut Site<'_>, op: WindowOp, window: &Window, g: Value) -> Result<Vjp> {
     match op {
         WindowOp::WindowSum => Ok(Vjp::one(sum(site, window, g)?)),
@@ -31,15 +31,14 @@ pub(super) fn window(site: &mut Site<'_>, op: WindowOp, window: &Window, g: Valu
     }
 }
 
-/// Every element gets the sum of the windows that it lies in.
+/// Every element gets the sum over the windows that contain it.
 fn sum(site: &mut Site<'_>, window: &Window, g: Value) -> Result<Value> {
     let shape = site.input_ty(0).shape.without_names();
     let ty = site.graph.ty(g).clone();
     if shape.size() == 0 || ty.shape.size() == 0 {
         return zeros(site.graph, &TensorType::new(ty.dtype, shape)?);
     }
-    // The strides between places become gaps; what an element is far from the first place it is in from its
-    // window's end.
+    // The strides between windows become gaps. The padding places each window so that it ends at its element.
     let mut config = SmallVec::new();
     for axis in shape.axes() {
         let i = axis.index();
@@ -60,7 +59,7 @@ fn sum(site: &mut Site<'_>, window: &Window, g: Value) -> Result<Value> {
     site.graph.emit_one(Op::Window { op: WindowOp::WindowSum, window }, &[spread])
 }
 
-/// The last of the extreme elements of a window gets all of it.
+/// The last of a window's extreme elements gets all of `g`.
 fn extreme(
     site: &mut Site<'_>,
     op: WindowScatterOp,
@@ -70,7 +69,7 @@ fn extreme(
 ) -> Result<Value> {
     let x = site.input(0)?;
     let ty = site.graph.ty(x).clone();
-    // Padding is what the extreme was sought among, and not the scatter's start.
+    // The padding value takes part in the search for the extreme element; it is not the start of the scatter.
     let padding = site.graph.constant(ty.dtype, padding)?;
     let padded = site.graph.emit_one(Op::Pad { config: outward(window, 1) }, &[x, padding])?;
     let zero = site.zero_of(g)?;
@@ -79,7 +78,7 @@ fn extreme(
     site.graph.emit_one(Op::Pad { config: outward(window, -1) }, &[share, zero])
 }
 
-/// The window's padding as that of a pad, or, with the other sign, what undoes it.
+/// The window's padding as that of a pad, or, with sign -1, its inverse.
 fn outward(window: &Window, sign: i64) -> SmallVec<[Padding; 4]> {
     let entry = |&(low, high): &(i64, i64)| Padding { low: sign * low, high: sign * high, interior: 0 };
     window.padding.iter().map(entry).collect()
@@ -89,7 +88,7 @@ fn unpadded(window: &Window) -> Window {
     Window { padding: SmallVec::from_elem((0, 0), window.padding.len()), ..window.clone() }
 }
 
-/// The source gets what was scattered, the start the sum of all.
+/// The source gets the elements of `g` to which it was scattered, the start gets the sum of `g`.
 pub(super) fn scatter(site: &mut Site<'_>, op: WindowScatterOp, window: &Window, g: Value) -> Result<Vjp> {
     let source = if site.wants(1) { Some(chosen(site, op, window, g)?) } else { None };
     let init = if site.wants(2) {
@@ -101,8 +100,8 @@ pub(super) fn scatter(site: &mut Site<'_>, op: WindowScatterOp, window: &Window,
     Ok(Vjp::flows([None, source, init]))
 }
 
-/// What `g` has at the extreme element of each window: the window's cells pass by, and the last one that is not
-/// exceeded stays.
+/// `g` at the extreme element of each window: a scan over the window's positions keeps the last one that no
+/// other exceeds.
 fn chosen(site: &mut Site<'_>, op: WindowScatterOp, window: &Window, g: Value) -> Result<Value> {
     let places = site.input_ty(1).shape.without_names();
     let dtype = site.graph.ty(g).dtype;
@@ -143,8 +142,8 @@ fn chosen(site: &mut Site<'_>, op: WindowScatterOp, window: &Window, g: Value) -
     Ok(state[1])
 }
 
-/// Input and kernel: convolutions of `g` with the kernel and of the input with `g`, in which strides and
-/// dilations have changed places. Both are made with axes in the order of their roles.
+/// Input and kernel: convolutions of `g` with the kernel and of the input with `g`, with strides and
+/// dilations exchanged. Both are computed with axes in the order of their roles.
 pub(super) fn conv(site: &mut Site<'_>, op: &ConvOp, g: Value) -> Result<Vjp> {
     let (x, kernel) = (site.input(0)?, site.input(1)?);
     let g = by_role(site, &op.output_permutation, g)?;
@@ -171,7 +170,7 @@ fn by_role(site: &mut Site<'_>, permutation: &[Axis], value: Value) -> Result<Va
     site.graph.emit_one(Op::Transpose { axes: permutation.into() }, &[value])
 }
 
-/// A convolution whose axes are in the order of their roles, and its cotangent.
+/// A convolution with axes in the order of their roles, and its cotangent.
 struct Sides<'a> {
     op: &'a ConvOp,
     x: Value,
@@ -182,7 +181,7 @@ struct Sides<'a> {
     g_sizes: Sizes,
 }
 
-/// The length over which `size` elements spread that are `step` apart.
+/// The length of `size` elements that are `step` apart.
 fn spread(size: usize, step: usize) -> i64 {
     ((size - 1) * step + 1) as i64
 }
@@ -194,7 +193,7 @@ impl Sides<'_> {
         Sides { op, x, kernel, g, x_sizes, kernel_sizes, g_sizes }
     }
 
-    /// Whether there is nothing to add up, or nothing to give.
+    /// Whether a sum or a result is empty.
     fn is_empty(&self) -> bool {
         [&self.x_sizes, &self.kernel_sizes, &self.g_sizes].into_iter().any(|sizes| sizes.contains(&0))
     }
@@ -221,7 +220,8 @@ impl Sides<'_> {
         0..self.x_sizes.len() - 2
     }
 
-    /// `g` convolved with the kernel read backwards, whose channels have changed sides group by group.
+    /// `g` convolved with the reversed kernel, whose channels are exchanged within each group. The channels
+    /// of each group belong to a separate part of the batch.
     fn to_input(&self, site: &mut Site<'_>) -> Result<Value> {
         if self.is_empty() {
             return self.zeros(site, &self.x_sizes);
@@ -265,7 +265,7 @@ impl Sides<'_> {
         swap(graph, share, &split, 0, 1, &self.x_sizes)
     }
 
-    /// The input convolved with `g`, batch and channels having changed places in both.
+    /// The input convolved with `g`, with batch and channels exchanged in both.
     fn to_kernel(&self, site: &mut Site<'_>) -> Result<Value> {
         if self.is_empty() {
             return self.zeros(site, &self.kernel_sizes);
@@ -297,7 +297,7 @@ fn join(first: &[usize], rest: &[usize]) -> Sizes {
     first.iter().chain(rest).copied().collect()
 }
 
-/// The value seen in the sizes `split`, with two axes exchanged, in the sizes `joined`.
+/// The value reshaped to the sizes `split`, with two axes exchanged, reshaped to the sizes `joined`.
 fn swap(
     graph: &mut crate::graph::Graph,
     value: Value,

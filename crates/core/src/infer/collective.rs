@@ -1,4 +1,4 @@
-//! Types of what devices make together.
+//! Types of collectives.
 
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
@@ -6,7 +6,7 @@ use crate::mesh::MeshError;
 use crate::op::{AllReduceOp, Collective, CollectiveOp};
 use crate::shape::{Axis, Shape, TensorType};
 
-/// Blocks keep their dtype, so that they add up as they are stored.
+/// Blocks keep their dtype, so that they are reduced in the type in which they are stored.
 pub(super) fn collective(op: &CollectiveOp, operands: &[&TensorType]) -> Result<TensorType> {
     let count = op.over.size();
     match &op.kind {
@@ -40,7 +40,7 @@ pub(super) fn collective(op: &CollectiveOp, operands: &[&TensorType]) -> Result<
     }
 }
 
-/// A shape with another size on one axis.
+/// A shape with the size of one axis replaced.
 fn with_size(shape: &Shape, axis: Axis, size: usize) -> Shape {
     let entries = shape.entries().enumerate();
     Shape::from_axes(entries.map(|(at, (old, name))| (if at == axis.index() { size } else { old }, name)))

@@ -1,5 +1,5 @@
-//! Types of ops that hold regions. Their signatures are made to fit by the builder; what is checked here is
-//! what a user can get wrong.
+//! Types of ops with regions. The builder makes the regions' signatures fit; errors of users are checked
+//! here.
 
 use super::window;
 use crate::error::{ErrorKind, Result};
@@ -7,7 +7,7 @@ use crate::op::{CondOp, CustomGradOp, FoldOp, Outputs, UserBlockOp, WhileOp, Win
 use crate::region::Region;
 use crate::shape::TensorType;
 
-/// One scalar predicate for each branch but the last; the branches give one list of types.
+/// One scalar predicate for each branch but the last; all branches return the same types.
 pub(super) fn cond(op: &CondOp, operands: &[&TensorType]) -> Result<Outputs> {
     let (predicates, captures) = operands.split_at(op.branches.len() - 1);
     for predicate in predicates {
@@ -38,7 +38,7 @@ pub(super) fn cond(op: &CondOp, operands: &[&TensorType]) -> Result<Outputs> {
     Ok(op.branches[0].result_types().cloned().collect())
 }
 
-/// The body gives the state's types again; the condition gives a scalar.
+/// The body returns the state's types; the condition returns a scalar.
 pub(super) fn while_(op: &WhileOp, operands: &[&TensorType]) -> Result<Outputs> {
     let state = &operands[..op.state];
     require_inputs("while", &op.cond, operands);
@@ -71,7 +71,7 @@ pub(super) fn while_(op: &WhileOp, operands: &[&TensorType]) -> Result<Outputs> 
     Ok(state.iter().map(|ty| (*ty).clone()).collect())
 }
 
-/// What most often makes a loop's state change its type.
+/// A hint about the usual reasons for a change of a loop state's type.
 pub(crate) fn state_hint(before: &TensorType, after: &TensorType) -> &'static str {
     if !before.dtype.is_inexact() && after.dtype.is_inexact() {
         "; start from a float, as in 0.0"
@@ -96,13 +96,14 @@ pub(super) fn custom_grad(op: &CustomGradOp, operands: &[&TensorType]) -> Result
     Ok(operands[..op.values].iter().map(|ty| (*ty).clone()).collect())
 }
 
-/// What the default gives.
+/// The result types of the default.
 pub(super) fn user_block(op: &UserBlockOp, operands: &[&TensorType]) -> Outputs {
     require_inputs("block", &op.default, operands);
     op.default.result_types().cloned().collect()
 }
 
-/// The tensor without the folded axes, in the start's dtype.
+/// The tensor without the reduced axes, in the start's dtype. One element of the start's dtype for each
+/// position of the window.
 pub(super) fn fold(op: &FoldOp, operands: &[&TensorType]) -> Result<TensorType> {
     let (x, acc) = (operands[0], operands[1]);
     require_fold("reduce", &op.fun, acc)?;
@@ -116,7 +117,7 @@ pub(super) fn window_fold(op: &WindowFoldOp, operands: &[&TensorType]) -> Result
     TensorType::new(acc.dtype, window::places("window_reduce", x, &op.window)?)
 }
 
-/// The start is a scalar, and the function gives one of its type.
+/// The start is a scalar, and the function returns a scalar of its type.
 fn require_fold(op: &'static str, fun: &Region, acc: &TensorType) -> Result<()> {
     if acc.shape.rank() != 0 {
         return Err(ErrorKind::NotScalar { op, what: "the accumulator", got: acc.clone() }.into());
@@ -141,7 +142,7 @@ fn require_predicate(op: &'static str, got: &TensorType) -> Result<()> {
     Err(ErrorKind::Predicate { op, got: got.clone() }.into())
 }
 
-/// A region takes exactly what the node passes: our own invariant.
+/// A region's inputs are exactly the node's operands: an internal invariant.
 fn require_inputs(op: &str, region: &Region, operands: &[&TensorType]) {
     assert!(
         region.inputs().iter().eq(operands.iter().copied()),

@@ -1,10 +1,10 @@
-//! Types of tensors out of nothing.
+//! Types of tensors without operands.
 
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::shape::{Axis, AxisRef, Shape, TensorType};
 
-/// Counting needs an axis of the shape, when it needs one, and numbers.
+/// The axis must exist, if given, and the dtype must be numeric.
 pub(super) fn iota(shape: &Shape, dtype: DType, axis: Option<Axis>) -> Result<TensorType> {
     if let Some(axis) = axis {
         shape.resolve("iota", &AxisRef::from(axis))?;
@@ -15,7 +15,7 @@ pub(super) fn iota(shape: &Shape, dtype: DType, axis: Option<Axis>) -> Result<Te
     TensorType::new(dtype, shape.clone())
 }
 
-/// The diagonal is that of the last two axes.
+/// The diagonal of the last two axes.
 pub(super) fn eye(shape: &Shape, dtype: DType) -> Result<TensorType> {
     let ty = TensorType::new(dtype, shape.clone())?;
     if shape.rank() < 2 {

@@ -1,11 +1,11 @@
-//! Types of ops that work element by element.
+//! Types of element-wise ops.
 
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::op::{BinaryOp, BinaryRule, Domain, Op, UnaryOp, UnaryRule};
 use crate::shape::{Shape, TensorType};
 
-/// The shape is kept; the dtype follows the op's rule.
+/// The operand's shape; the dtype follows the op's rule.
 pub(super) fn unary(op: UnaryOp, x: &TensorType) -> Result<TensorType> {
     if !op.domain().has(x.dtype) {
         let (got, required) = (x.clone(), op.domain().text());
@@ -19,7 +19,7 @@ pub(super) fn unary(op: UnaryOp, x: &TensorType) -> Result<TensorType> {
     x.with_dtype(unary_dtype(op, x.dtype))
 }
 
-/// The dtype that the op's rule makes of the operand's.
+/// The result dtype by the op's rule.
 fn unary_dtype(op: UnaryOp, x: DType) -> DType {
     match op.rule() {
         UnaryRule::Same => x,
@@ -32,7 +32,7 @@ fn unary_dtype(op: UnaryOp, x: DType) -> DType {
     }
 }
 
-/// The dtype that the op's rule makes of the merged one.
+/// The result dtype by the op's rule, from the merged dtype of the operands.
 fn binary_dtype(op: BinaryOp, merged: DType) -> DType {
     match op.rule() {
         BinaryRule::Merge => merged,
@@ -42,14 +42,14 @@ fn binary_dtype(op: BinaryOp, merged: DType) -> DType {
     }
 }
 
-/// The dtype of the result of an element-wise op whose operands are of one type, where it is computed in that type: that of
-/// the operands, or that of predicates. None for other ops, and for what the type does not allow.
+/// The result dtype of an element-wise op on same-dtype operands that computes in their dtype: that dtype, or
+/// that of predicates. None for other ops, and for dtypes that the op does not allow.
 pub fn alike(op: &Op, ty: &TensorType) -> Option<DType> {
     let (is_predicate, made, domain) = if let Op::Unary(op) = op {
         let is_predicate = match op.rule() {
             UnaryRule::Same | UnaryRule::Float | UnaryRule::Magnitude => false,
             UnaryRule::Predicate => true,
-            // Parts of numbers.
+            // Real and imaginary parts.
             UnaryRule::Real | UnaryRule::Complex => return None,
         };
         (is_predicate, unary_dtype(*op, ty.dtype), op.domain())
@@ -88,7 +88,7 @@ pub(super) fn binary(op: BinaryOp, a: &TensorType, b: &TensorType) -> Result<Ten
     TensorType::new(dtype, a.shape.broadcast_with(op.name(), &b.shape)?)
 }
 
-/// What to do with elements that an op does not take.
+/// A hint for elements of the wrong dtype.
 fn hint(domain: Domain, dtype: DType) -> &'static str {
     match domain {
         Domain::Integer => "; convert with as_type",
@@ -99,7 +99,7 @@ fn hint(domain: Domain, dtype: DType) -> &'static str {
     }
 }
 
-/// A comparison with zero makes bools; only bools are bools already.
+/// Only bools convert to bool: other types need a comparison with zero.
 pub(super) fn as_type(x: &TensorType, dtype: DType) -> Result<TensorType> {
     if dtype.is_bool() && !x.dtype.is_bool() {
         let required = "bool, to stay bool; use not_equal with 0";
@@ -108,7 +108,7 @@ pub(super) fn as_type(x: &TensorType, dtype: DType) -> Result<TensorType> {
     x.with_dtype(dtype)
 }
 
-/// Widths are equal, and neither side is complex.
+/// Widths must be equal, and neither side complex.
 pub(super) fn bitcast(x: &TensorType, dtype: DType) -> Result<TensorType> {
     if x.dtype.bits() != dtype.bits() || x.dtype.is_complex() || dtype.is_complex() {
         return Err(ErrorKind::BitcastWidth { got: x.clone(), dtype }.into());
@@ -116,7 +116,7 @@ pub(super) fn bitcast(x: &TensorType, dtype: DType) -> Result<TensorType> {
     x.with_dtype(dtype)
 }
 
-/// The predicate and the branches broadcast together, names and all.
+/// The predicate and the branches broadcast together, including names.
 pub(super) fn select(pred: &TensorType, on_true: &TensorType, on_false: &TensorType) -> Result<TensorType> {
     let together = |[pred, on_true, on_false]: [&Shape; 3]| {
         pred.broadcast_with("select", &on_true.broadcast_with("select", on_false)?)
@@ -134,7 +134,7 @@ pub(super) fn select(pred: &TensorType, on_true: &TensorType, on_false: &TensorT
     TensorType::new(on_true.dtype.merge(on_false.dtype), shape)
 }
 
-/// The bounds are scalars and take part in the merge.
+/// The bounds are scalars; their dtypes are merged with that of `x`.
 pub(super) fn clip(x: &TensorType, lo: &TensorType, hi: &TensorType) -> Result<TensorType> {
     for (what, bound) in [("the lower bound", lo), ("the upper bound", hi)] {
         if bound.shape.rank() != 0 {

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::op::FftOp;
 use crate::shape::{Axis, TensorType};
 
-/// Complex, of the transform's length along its axis.
+/// Complex, with the transform's length on its axis.
 pub(super) fn fft(op: FftOp, x: &TensorType, axis: Axis, length: usize) -> Result<TensorType> {
     let mut shape = x.shape.clone();
     shape[axis] = length;

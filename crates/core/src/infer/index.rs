@@ -5,7 +5,7 @@ use crate::error::{ErrorKind, Result};
 use crate::op::ScatterOp;
 use crate::shape::{Axis, Shape, TensorType};
 
-/// The leading axes of the indices, then the axes of `x` that no entry of a position is along.
+/// The leading axes of the indices, then the axes of `x` that are not indexed.
 pub(super) fn gather(x: &TensorType, indices: &TensorType, axes: &[Axis]) -> Result<TensorType> {
     let entries = entries("gather", indices)?;
     if entries != axes.len() {
@@ -25,7 +25,7 @@ pub(super) fn gather(x: &TensorType, indices: &TensorType, axes: &[Axis]) -> Res
     Ok(ty)
 }
 
-/// The error for a read along an axis without elements, which no index makes right.
+/// The error for a read along an empty axis, for which no index is valid.
 pub(crate) fn nothing(
     op: &'static str,
     x: &TensorType,
@@ -35,7 +35,7 @@ pub(crate) fn nothing(
     ErrorKind::NothingToTake { op, got: x.clone(), axis: axis.index(), indices: indices.clone() }.into()
 }
 
-/// How many entries a position has: the size of the indices' last axis.
+/// The number of entries of a position: the size of the indices' last axis.
 fn entries(op: &'static str, indices: &TensorType) -> Result<usize> {
     require_integers(op, indices)?;
     let Some(&entries) = indices.shape.sizes().last() else {
@@ -46,7 +46,7 @@ fn entries(op: &'static str, indices: &TensorType) -> Result<usize> {
     Ok(entries)
 }
 
-/// Indices are integers.
+/// Requires integer indices.
 pub(crate) fn require_integers(op: &'static str, indices: &TensorType) -> Result<()> {
     if indices.dtype.is_integer() {
         return Ok(());
@@ -55,7 +55,7 @@ pub(crate) fn require_integers(op: &'static str, indices: &TensorType) -> Result
 }
 
 /// The shape of `x` in the merged dtype. There is one update for each row of the indices, no larger than the
-/// axes of `x` that no entry is along.
+/// axes of `x` that are not indexed.
 pub(super) fn scatter(
     op: ScatterOp,
     x: &TensorType,

@@ -5,10 +5,10 @@ use crate::shape::{Axis, Name, Shape, TensorType};
 
 type Side<'a> = (&'a TensorType, &'a [Axis], &'a [Axis]);
 
-/// Batch axes, then what is left of `a`, then what is left of `b`.
+/// Batch axes, then the free axes of `a`, then the free axes of `b`.
 ///
 /// Batch axes are 0..n in order on both sides, of equal sizes and not contracted; their names come from `a`.
-/// Contracted axes pair up with equal sizes. Bools are counted in s32. No name may stand twice in the result.
+/// Paired contracted axes have equal sizes. Bools are counted in s32. No name may occur twice in the result.
 pub(super) fn dot(a: Side<'_>, b: Side<'_>) -> Result<TensorType> {
     let ((left, contract_a, batch_a), (right, contract_b, batch_b)) = (a, b);
     let refuse = |problem: String, required: &'static str| ErrorKind::DotAxes {

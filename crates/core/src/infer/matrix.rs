@@ -1,4 +1,4 @@
-//! Types of systems and factorizations.
+//! Types of linear systems and factorizations.
 
 use smallvec::smallvec;
 
@@ -25,8 +25,8 @@ fn square(op: &'static str, got: &TensorType) -> Result<usize> {
     }
 }
 
-/// A right-hand side fits a system of `a` if it has the same batch, and as many rows, or columns where `a` is on
-/// its right, as `a`; or if it is one vector for each matrix.
+/// A right-hand side fits a system of `a` if it has the same batch and as many rows as `a`, or as many
+/// columns where `a` is on its right; or if it is one vector for each matrix.
 fn system(op: &'static str, a: &TensorType, b: &TensorType, left_side: bool) -> Result<()> {
     let n = square(op, a)?;
     let batch = &a.shape.sizes()[..a.shape.rank() - 2];
@@ -58,7 +58,7 @@ pub(super) fn solve(a: &TensorType, b: &TensorType) -> Result<TensorType> {
     TensorType::new(a.dtype.merge(b.dtype).to_float(), b.shape.without_names())
 }
 
-/// The type of `x` as a float.
+/// The type of `x`, converted to a float dtype.
 pub(super) fn cholesky(x: &TensorType) -> Result<TensorType> {
     square("cholesky", x)?;
     TensorType::new(x.dtype.to_float(), x.shape.clone())
@@ -80,14 +80,14 @@ pub(super) fn qr(x: &TensorType, mode: QrMode) -> Result<Outputs> {
     Ok(smallvec![batch_of(x, &[m, width])?, batch_of(x, &[width, n])?])
 }
 
-/// The permutation in the dtype of `x`, and two factors.
+/// The permutation in the dtype of `x`, and the two triangular factors.
 pub(super) fn lu(x: &TensorType) -> Result<Outputs> {
     let n = square("lu", x)?;
     let factor = batch_of(x, &[n, n])?;
     Ok(smallvec![factor.with_dtype(x.dtype)?, factor.clone(), factor])
 }
 
-/// The vectors on the left, the values, and the vectors on the right.
+/// The left vectors, the values, and the right vectors.
 pub(super) fn svd(x: &TensorType, full: bool) -> Result<Outputs> {
     let (m, n) = matrix("svd", x)?;
     if x.dtype.is_complex() {
@@ -105,7 +105,7 @@ pub(super) fn eigh(x: &TensorType) -> Result<Outputs> {
     Ok(smallvec![batch_of(x, &[n])?, batch_of(x, &[n, n])?])
 }
 
-/// The leading axes of `x` and others, without names, in the float dtype.
+/// The leading axes of `x`, then the axes `last`, without names, in the float dtype.
 fn batch_of(x: &TensorType, last: &[usize]) -> Result<TensorType> {
     let sizes = x.shape.sizes();
     let sizes: Vec<usize> = sizes[..sizes.len() - 2].iter().chain(last).copied().collect();

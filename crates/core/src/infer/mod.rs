@@ -1,4 +1,5 @@
-//! The type of a result, computed once for eager calls, tracing, templates and every language.
+//! Type inference: computes the types of results, once for eager calls, tracing, templates and every
+//! language.
 
 mod collective;
 mod control;
@@ -29,10 +30,10 @@ use crate::shape::TensorType;
 /// The types of an op's outputs on operands of the given types.
 ///
 /// # Errors
-/// Whatever the op's contract has against the operands.
+/// Operands for which the op is not defined.
 ///
 /// # Panics
-/// When the operands are not as many as the op's form has: a bug of the caller, not of the user.
+/// When the number of operands is not that of the op's form: a bug of the caller, not of the user.
 ///
 /// ```
 /// use defn_core::{DType, Shape, TensorType, infer::infer, op::{BinaryOp, Op}};
@@ -118,7 +119,7 @@ pub fn infer(op: &Op, operands: &[&TensorType]) -> Result<Outputs> {
     })
 }
 
-/// The types of a block: directly for long definitions, else those of its default.
+/// The types of a block: by a rule where the definition is long, else those of its default graph.
 fn infer_block(block: &Block, operands: &[&TensorType]) -> Result<Outputs> {
     let one = |ty: TensorType| Outputs::from_elem(ty, 1);
     Ok(match block {
@@ -148,7 +149,7 @@ fn infer_block(block: &Block, operands: &[&TensorType]) -> Result<Outputs> {
     })
 }
 
-/// The types of a block's default, which is built in a graph of its own and thrown away.
+/// The types of a block's default graph, which is built temporarily.
 fn infer_default(block: &Block, operands: &[&TensorType]) -> Result<Outputs> {
     let mut graph = Graph::new();
     let arguments: Vec<_> =

@@ -1,4 +1,4 @@
-//! Types of ops that put elements in order.
+//! Types of ops that sort.
 
 use super::reduce::{require_index, require_real};
 use crate::dtype::DType;

@@ -1,4 +1,4 @@
-//! Types of random bits, whose definitions are long.
+//! Types of blocks that generate random bits; their default graphs are long.
 
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
@@ -16,7 +16,7 @@ pub(super) fn threefry(key: &TensorType, counters: &TensorType) -> Result<Tensor
     counters.with_dtype(DType::U32).map(|ty| TensorType { shape: ty.shape.without_names(), ..ty })
 }
 
-/// A vector of what is drawn.
+/// A vector of random elements.
 pub(super) fn drawn(op: &'static str, key: &TensorType, dtype: DType, count: usize) -> Result<TensorType> {
     check(key, op)?;
     TensorType::new(dtype, Shape::new(&[count]))

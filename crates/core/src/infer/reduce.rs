@@ -1,4 +1,4 @@
-//! Types of folds.
+//! Types of reductions.
 
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
@@ -6,7 +6,7 @@ use crate::op::{ArgOp, Domain, ReduceOp};
 use crate::scalar::Number;
 use crate::shape::{Axis, TensorType};
 
-/// Axes go, or stay with size 1. Extremes need an element; the other folds have an identity.
+/// Axes are removed, or stay with size 1. Extremes need an element; the other reductions have an identity.
 pub(super) fn reduce(op: ReduceOp, x: &TensorType, axes: &[Axis], keep_axes: bool) -> Result<TensorType> {
     let dtype = match op {
         ReduceOp::Sum | ReduceOp::Product => x.dtype.to_aggregate(),
@@ -20,7 +20,7 @@ pub(super) fn reduce(op: ReduceOp, x: &TensorType, axes: &[Axis], keep_axes: boo
     TensorType::new(dtype, x.shape.reduced(axes, keep_axes))
 }
 
-/// An integer for each place along the other axes.
+/// One integer for each position along the other axes.
 pub(super) fn arg_reduce(
     op: ArgOp,
     x: &TensorType,
@@ -43,12 +43,12 @@ pub(super) fn arg_reduce(
     }
 }
 
-/// The type of indices along an axis of so many elements, where none was asked for.
+/// The default index dtype for an axis of `count` elements.
 pub(crate) fn index_dtype(count: usize) -> DType {
     if i32::try_from(count.saturating_sub(1)).is_ok() { DType::S32 } else { DType::S64 }
 }
 
-/// Indices along an axis, or over all elements, are of an integer type that holds the last one.
+/// Requires an integer dtype that holds the last index along an axis, or over all elements.
 pub(super) fn require_index(
     op: &'static str,
     x: &TensorType,
@@ -73,7 +73,7 @@ pub(super) fn require_index(
     }
 }
 
-/// Elements that are compared have an order.
+/// Requires elements that can be ordered.
 pub(crate) fn require_real(op: &'static str, x: &TensorType) -> Result<()> {
     if Domain::Real.has(x.dtype) {
         return Ok(());
@@ -82,7 +82,7 @@ pub(crate) fn require_real(op: &'static str, x: &TensorType) -> Result<()> {
     Err(ErrorKind::OperandDType { op, got: x.clone(), required: Domain::Real.text(), hint }.into())
 }
 
-/// Elements that are computed as `dtype` are added or subtracted one by one, which bools are not.
+/// Requires a computation dtype whose elements can be added and subtracted, which excludes bool.
 pub(crate) fn require_number(op: &'static str, x: &TensorType, dtype: DType) -> Result<()> {
     if Domain::Number.has(dtype) {
         return Ok(());
@@ -91,7 +91,7 @@ pub(crate) fn require_number(op: &'static str, x: &TensorType, dtype: DType) -> 
     Err(ErrorKind::OperandDType { op, got: x.clone(), required, hint }.into())
 }
 
-/// A fold without an identity has no value over no elements, unless there is no result to give.
+/// Requires elements for a reduction without an identity, unless its result is empty.
 fn require_elements(op: &'static str, x: &TensorType, axes: &[Axis]) -> Result<()> {
     let empty = axes.iter().find(|&&axis| x.shape[axis] == 0);
     let results = x.shape.reduced(axes, false).size();

@@ -5,9 +5,9 @@ use crate::error::{ErrorKind, Result};
 use crate::op::{Padding, Starts};
 use crate::shape::{Axis, AxisRef, Name, Shape, TensorType, merge_names};
 
-/// Element counts are equal; the names are the new shape's.
+/// The numbers of elements are equal; the names are those of the new shape.
 pub(super) fn reshape(x: &TensorType, shape: &Shape) -> Result<TensorType> {
-    // The count of the new shape may overflow, that of `x` does not.
+    // The element count of the new shape may overflow, that of `x` does not.
     if shape.checked_size() != Some(x.size()) {
         TensorType::new(x.dtype, shape.clone())?;
         return Err(ErrorKind::ReshapeSize { got: x.clone(), to: shape.clone() }.into());
@@ -15,7 +15,7 @@ pub(super) fn reshape(x: &TensorType, shape: &Shape) -> Result<TensorType> {
     TensorType::new(x.dtype, shape.clone())
 }
 
-/// Only axes of size 1 go.
+/// Only axes of size 1 are removed.
 pub(super) fn squeeze(x: &TensorType, axes: &[Axis]) -> Result<TensorType> {
     for &axis in axes {
         let size = x.shape[axis];
@@ -26,7 +26,7 @@ pub(super) fn squeeze(x: &TensorType, axes: &[Axis]) -> Result<TensorType> {
     TensorType::new(x.dtype, x.shape.reduced(axes, false))
 }
 
-/// Each axis of `x` meets an axis of its own size, or has size 1; axes ascend.
+/// Each axis of `x` has the size of its target axis, or size 1; axes ascend.
 pub(super) fn broadcast(x: &TensorType, shape: &Shape, axes: &[Axis]) -> Result<TensorType> {
     let fits = axes.len() == x.shape.rank()
         && axes.windows(2).all(|pair| pair[0] < pair[1])
@@ -48,7 +48,7 @@ pub(super) fn broadcast(x: &TensorType, shape: &Shape, axes: &[Axis]) -> Result<
     TensorType::new(x.dtype, shape.clone())
 }
 
-/// `axes` names every axis once.
+/// `axes` is a permutation.
 pub(super) fn transpose(x: &TensorType, axes: &[Axis]) -> Result<TensorType> {
     let is_permutation = axes.len() == x.shape.rank() && x.shape.axes().all(|axis| axes.contains(&axis));
     if !is_permutation {
@@ -59,7 +59,7 @@ pub(super) fn transpose(x: &TensorType, axes: &[Axis]) -> Result<TensorType> {
     TensorType::new(x.dtype, x.shape.permuted(axes))
 }
 
-/// One entry for each axis; what is cropped must be there.
+/// One entry for each axis; cropping may not exceed the axis.
 pub(super) fn pad(x: &TensorType, value: &TensorType, config: &[Padding]) -> Result<TensorType> {
     if value.shape.rank() != 0 {
         return Err(ErrorKind::NotScalar { op: "pad", what: "the padding value", got: value.clone() }.into());
@@ -80,17 +80,16 @@ pub(super) fn pad(x: &TensorType, value: &TensorType, config: &[Padding]) -> Res
     TensorType::new(x.dtype.merge(value.dtype), shape)
 }
 
-/// The size of a padded axis, unless it is negative. One that is too large for a size is the largest there is, for
-/// which there is no memory either.
+/// The size of a padded axis; None if negative. A size that overflows saturates: no memory suffices for it.
 fn padded_size(size: usize, padding: &Padding) -> Option<usize> {
-    // Sizes fit 63 bits, so that no product reaches 127.
+    // Sizes fit 63 bits, so that products stay below 127 bits.
     let between = size.saturating_sub(1) as i128 * padding.interior as i128;
     let padded = size as i128 + between + i128::from(padding.low) + i128::from(padding.high);
-    // Cropping both ends of a short axis may not meet in the middle from the wrong sides.
+    // Cropping may not remove more elements than the axis has.
     if padded < 0 { None } else { Some(usize::try_from(padded).unwrap_or(usize::MAX)) }
 }
 
-/// The axes exist; the type is kept.
+/// The axes must exist; the type is kept.
 pub(super) fn reverse(x: &TensorType, axes: &[Axis]) -> Result<TensorType> {
     for &axis in axes {
         x.shape.resolve("reverse", &AxisRef::from(axis))?;
@@ -98,7 +97,7 @@ pub(super) fn reverse(x: &TensorType, axes: &[Axis]) -> Result<TensorType> {
     Ok(x.clone())
 }
 
-/// Inputs have one rank and agree on every axis but `axis`, whose sizes add up; dtypes and names merge.
+/// Inputs have one rank and equal sizes except on `axis`, where sizes add up; dtypes and names merge.
 pub(super) fn concatenate(inputs: &[&TensorType], axis: Axis) -> Result<TensorType> {
     let [first, rest @ ..] = inputs else {
         return Err(ErrorKind::NoTensors { op: "concatenate" }.into());
@@ -129,7 +128,7 @@ pub(super) fn concatenate(inputs: &[&TensorType], axis: Axis) -> Result<TensorTy
     TensorType::new(dtype, shape)
 }
 
-/// Inputs have one shape, which gets an axis more; dtypes and names merge.
+/// Inputs have one shape, which gets a new axis; dtypes and names merge.
 pub(super) fn stack(inputs: &[&TensorType], axis: usize, name: Option<&Name>) -> Result<TensorType> {
     let [first, rest @ ..] = inputs else {
         return Err(ErrorKind::NoTensors { op: "stack" }.into());
@@ -153,7 +152,7 @@ pub(super) fn stack(inputs: &[&TensorType], axis: usize, name: Option<&Name>) ->
     TensorType::new(dtype, Shape::from_axes(entries))
 }
 
-/// The sizes of `a` with the names of both, which have one rank.
+/// The sizes of `a` with the merged names of both; the ranks are equal.
 fn merged_names(op: &'static str, a: &Shape, b: &Shape) -> Result<Shape> {
     if !a.has_names() && !b.has_names() {
         return Ok(a.clone());
@@ -166,7 +165,8 @@ fn merged_names(op: &'static str, a: &Shape, b: &Shape) -> Result<Shape> {
     a.with_names(names)
 }
 
-/// Lengths lie within the sizes; static starts are in range already; the result counts the strides.
+/// Lengths do not exceed the sizes; static starts are already in range; the result's sizes take the strides
+/// into account.
 pub(super) fn slice(
     x: &TensorType,
     dynamic: &[&TensorType],

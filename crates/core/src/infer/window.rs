@@ -1,15 +1,15 @@
-//! Types of ops that slide a window.
+//! Types of window ops and convolutions.
 
 use super::reduce::require_number;
 use crate::error::{ErrorKind, Result};
 use crate::op::{ConvOp, Domain, Window, WindowOp, WindowScatterOp};
 use crate::shape::{Axis, Shape, Sizes, TensorType};
 
-/// Beyond this, in either direction, padding is refused: no tensor has an axis as long, and sums of a few
-/// such numbers cannot overflow.
+/// The limit of padding in either direction: no tensor has such a long axis, and sums of a few such numbers
+/// cannot overflow.
 const MOST_PADDING: u64 = 1 << 48;
 
-/// One element for each place of the window.
+/// One element for each position of the window.
 pub(super) fn window(op: WindowOp, x: &TensorType, window: &Window) -> Result<TensorType> {
     let dtype = match op {
         // Bools are counted.
@@ -47,10 +47,10 @@ pub(super) fn scatter(
     TensorType::new(dtype, x.shape.clone())
 }
 
-/// How often the window fits on each axis of `x`, with the names of `x`.
+/// The number of window positions on each axis of `x`, with the names of `x`.
 ///
-/// It has to fit once at least; only on an axis that has no elements, padding included, there may be no place
-/// for a window of size 1.
+/// At least one position is required. The exception is an axis without elements, padding included, with a
+/// window of size 1: it may have none.
 pub(crate) fn places(op: &'static str, x: &TensorType, window: &Window) -> Result<Shape> {
     check_padding(op, &window.padding)?;
     let mut counts = Sizes::new();
@@ -71,7 +71,7 @@ pub(crate) fn places(op: &'static str, x: &TensorType, window: &Window) -> Resul
     Ok(Shape::from_axes(counts.into_iter().zip(names)))
 }
 
-/// The length over which `size` elements spread that are `dilation` apart.
+/// The length of `size` elements that are `dilation` apart.
 fn dilated(size: usize, dilation: usize) -> i128 {
     if size == 0 { 0 } else { (size as i128 - 1) * dilation as i128 + 1 }
 }
@@ -84,7 +84,7 @@ struct Fit {
 }
 
 impl Fit {
-    /// How many places it has, if there is one.
+    /// The number of positions, if there are any.
     fn count(&self) -> Option<usize> {
         if self.window > self.padded {
             return None;
@@ -113,7 +113,7 @@ fn require_real(op: &'static str, x: &TensorType) -> Result<()> {
     Err(ErrorKind::OperandDType { op, got: x.clone(), required: Domain::Real.text(), hint }.into())
 }
 
-/// Batch, output channels, and the places of the kernel, where the output's permutation puts them.
+/// Batch, output channels and the kernel's positions, ordered by the output's permutation.
 ///
 /// Names come from the input, by role.
 pub(super) fn conv(op: &ConvOp, x: &TensorType, kernel: &TensorType) -> Result<TensorType> {
@@ -173,7 +173,7 @@ pub(super) fn conv(op: &ConvOp, x: &TensorType, kernel: &TensorType) -> Result<T
     TensorType::new(x.dtype.merge(kernel.dtype).to_float(), Shape::from_axes(axes))
 }
 
-/// The first two sizes, and the spatial ones.
+/// The first two sizes, and the spatial sizes.
 fn split(sizes: &[usize]) -> (&[usize; 2], &[usize]) {
     sizes.split_first_chunk().expect("the rank was checked")
 }

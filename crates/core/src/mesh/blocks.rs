@@ -1,4 +1,4 @@
-//! Tensors cut into blocks, and blocks put together.
+//! Cuts tensors into blocks, and joins blocks.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -13,10 +13,10 @@ use crate::shape::{Sizes, TensorType};
 type Placed<V> = BTreeMap<Vec<usize>, V>;
 
 impl Spec {
-    /// The block of each device; `block` is what [`Spec::block`] gives for the tensor's type.
+    /// The block of each device; `block` is the result of [`Spec::block`] for the tensor's type.
     ///
     /// # Errors
-    /// A mesh axis that is unknown or named twice, and what cutting fails with.
+    /// A mesh axis that is unknown or named twice, and errors of the builder.
     pub fn cut<B: Builder>(
         &self,
         builder: &mut B,
@@ -49,10 +49,11 @@ impl Spec {
         Ok(blocks)
     }
 
-    /// The tensor that blocks make up. `block` is asked for the block of a device, once for each that is another.
+    /// Joins a tensor from its blocks. `block` returns a device's block and is called once for each distinct
+    /// block.
     ///
     /// # Errors
-    /// A mesh axis that is unknown or named twice, what `block` gives, and what putting together fails with.
+    /// A mesh axis that is unknown or named twice, and errors of `block` and of the builder.
     pub fn join<B: Builder>(
         &self,
         builder: &mut B,
@@ -70,7 +71,7 @@ impl Spec {
     }
 }
 
-/// The blocks at `at` along the first axes, put together along the others up to `axes`.
+/// The blocks at `at` along the first axes, joined along the others up to `axes`.
 fn join<B: Builder>(
     builder: &mut B,
     blocks: &Placed<B::V>,

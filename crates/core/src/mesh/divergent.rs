@@ -1,8 +1,8 @@
-//! Programs that every device of a mesh comes through in the same way.
+//! Checks that every device of a mesh reaches the same collectives.
 //!
-//! A device waits in an exchange until the others have come to it. Where one does not come the others wait for ever, so
-//! that exchanges stand only where every device comes equally often: not in branches, which depend on what a device
-//! has, nor in loops that end by it.
+//! A device waits in a collective until the others reach it, and would wait for ever if one does not.
+//! Collectives are therefore allowed only where every device executes them equally often: not in branches,
+//! which depend on a device's data, nor in loops whose end depends on it.
 
 use super::MeshError;
 use crate::error::{Error, Result};
@@ -10,11 +10,11 @@ use crate::form;
 use crate::op::OpClass;
 use crate::region::Region;
 
-/// Refuses a program that the devices of a mesh cannot all come through, and one for another number of devices.
+/// Refuses a program in which the devices of a mesh could diverge, and one for another number of devices.
 ///
 /// # Errors
-/// An exchange in a branch, in a loop whose trips are not known or in the function of a fold; one between another
-/// number of devices; and effects, which the host would have to make.
+/// A collective in a branch, in a loop with an unknown number of trips or in the function of a fold; one over
+/// another number of devices; and effects, which need the host.
 pub fn check(program: &Region, count: usize) -> Result<()> {
     visit(program, count, None)
 }
@@ -44,7 +44,7 @@ fn visit(region: &Region, count: usize, inside: Option<&'static str>) -> Result<
             }
             OpClass::While(_) => Some("a loop that ends by what a device has"),
             OpClass::Fold(_) | OpClass::WindowFold(_) => Some("the function of a reduction"),
-            // Its rule stands in the program where a gradient was taken.
+            // Its rule adds nodes to the program where a gradient is taken.
             OpClass::CustomGrad(_) => continue,
             OpClass::Parameter { .. }
             | OpClass::Constant(_)

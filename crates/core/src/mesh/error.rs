@@ -3,7 +3,7 @@
 use crate::error::{Error, ErrorClass, ErrorKind};
 use crate::shape::{Name, TensorType};
 
-/// What can go wrong with meshes. `op` is the public name of the function that was called.
+/// Errors about meshes. `op` is the public name of the function that was called.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each message says what its fields are")]
@@ -63,7 +63,7 @@ pub enum MeshError {
 }
 
 impl MeshError {
-    /// The class that users catch.
+    /// The public error class.
     pub fn class(&self) -> ErrorClass {
         match self {
             MeshError::Axes { .. }

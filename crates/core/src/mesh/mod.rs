@@ -1,7 +1,7 @@
-//! Meshes: devices in a grid with named axes, how a tensor is laid over them, and which mesh a program is for.
+//! Meshes: grids of devices with named axes, the sharding of tensors over them, and the mesh of a program.
 //!
-//! A program for a mesh is one that every device runs on its own blocks. The devices are numbers from 0 on, in
-//! row-major order of their coordinates, the last axis fastest.
+//! Every device of a mesh runs the same program on its own blocks. Devices are numbered from 0, in row-major
+//! order of their coordinates, the last axis fastest.
 
 mod blocks;
 mod divergent;
@@ -21,10 +21,10 @@ use crate::error::Result;
 use crate::op::Over;
 use crate::shape::Name;
 
-/// The most devices that a mesh may have.
+/// The maximum number of devices of a mesh.
 const MOST: usize = 1 << 16;
 
-/// Devices in a grid with named axes.
+/// A grid of devices with named axes.
 ///
 /// ```
 /// use defn_core::mesh::Mesh;
@@ -41,10 +41,10 @@ pub struct Mesh {
 }
 
 impl Mesh {
-    /// A mesh of axes with their sizes.
+    /// A mesh with the given axes and sizes.
     ///
     /// # Errors
-    /// No axis, a name given twice, a size of 0, and more devices than any machine has.
+    /// No axis, a name given twice, a size of 0, and too many devices.
     pub fn new(axes: Vec<(Name, usize)>) -> Result<Mesh> {
         let wrong = |problem: String, required| Err(MeshError::Axes { problem, required }.into());
         if axes.is_empty() {
@@ -73,18 +73,18 @@ impl Mesh {
         &self.axes
     }
 
-    /// How many devices there are.
+    /// The number of devices.
     pub fn count(&self) -> usize {
         self.axes.iter().map(|(_, size)| size).product()
     }
 
-    /// Where a device stands along the axis at a position.
+    /// The coordinate of a device along the axis at a position.
     pub fn coordinate(&self, device: usize, axis: usize) -> usize {
         let after: usize = self.axes[axis + 1..].iter().map(|(_, size)| size).product();
         device / after % self.axes[axis].1
     }
 
-    /// Where a device stands along several axes together, the last fastest.
+    /// The coordinate of a device along several axes combined, the last fastest.
     pub(crate) fn coordinate_along(&self, device: usize, axes: &[usize]) -> usize {
         axes.iter().fold(0, |at, &axis| at * self.axes[axis].1 + self.coordinate(device, axis))
     }
@@ -92,7 +92,7 @@ impl Mesh {
     /// The position of an axis.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// An unknown name.
     pub(crate) fn axis(&self, op: &'static str, name: &Name) -> Result<usize> {
         let found = self.axes.iter().position(|(known, _)| known == name);
         found.ok_or_else(|| {
@@ -101,7 +101,7 @@ impl Mesh {
         })
     }
 
-    /// The positions of axes that are named, each once.
+    /// The positions of named axes.
     pub(crate) fn positions(&self, op: &'static str, names: &[Name]) -> Result<Vec<usize>> {
         let mut positions = Vec::with_capacity(names.len());
         for name in names {
@@ -114,13 +114,13 @@ impl Mesh {
         Ok(positions)
     }
 
-    /// How many devices there are along several axes together.
+    /// The number of devices along several axes combined.
     pub(crate) fn size_along(&self, axes: &[usize]) -> usize {
         axes.iter().map(|&axis| self.axes[axis].1).product()
     }
 
-    /// The groups of devices that differ only along the axes of these names, or all devices where none is named; in a
-    /// group the last axis that is named is the fastest.
+    /// The groups of devices that differ only along the axes of these names. Without names all devices are
+    /// one group. In a group the last named axis is the fastest.
     ///
     /// # Errors
     /// An axis that the mesh does not have, and one that is named twice.
@@ -154,14 +154,14 @@ thread_local! {
     static MESHES: RefCell<Vec<Mesh>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Keeps a mesh the one that programs are traced for on this thread.
+/// Keeps a mesh current on this thread until it is dropped.
 #[derive(Debug)]
 pub struct Entered {
-    /// The stack is a thread's own.
+    /// The stack is thread-local.
     not_send: PhantomData<*const ()>,
 }
 
-/// Says for which mesh programs are traced on this thread, until the result is dropped.
+/// Makes a mesh current for traces on this thread, until the result is dropped.
 pub fn enter(mesh: Mesh) -> Entered {
     MESHES.with_borrow_mut(|stack| stack.push(mesh));
     Entered { not_send: PhantomData }
@@ -173,19 +173,19 @@ impl Drop for Entered {
     }
 }
 
-/// The mesh that programs are traced for on this thread; `op` is for messages.
+/// The current mesh of this thread; `op` is for messages.
 ///
 /// # Errors
-/// There is none.
+/// When there is none.
 pub fn current(op: &'static str) -> Result<Mesh> {
     let current = MESHES.with_borrow(|stack| stack.last().cloned());
     current.ok_or_else(|| MeshError::NoMesh { op }.into())
 }
 
-/// The groups of devices along axes of the mesh that is traced for, as [`Mesh::over`] gives them.
+/// The groups of devices along axes of the current mesh, as in [`Mesh::over`].
 ///
 /// # Errors
-/// There is no mesh, and as [`Mesh::over`].
+/// When there is no mesh, and as [`Mesh::over`].
 pub fn over(op: &'static str, names: &[Name]) -> Result<Over> {
     current(op)?.over(op, names)
 }

@@ -1,4 +1,4 @@
-//! How a tensor is laid over a mesh.
+//! The sharding of a tensor over a mesh.
 
 use std::fmt;
 
@@ -6,19 +6,20 @@ use super::{Mesh, MeshError};
 use crate::error::{ErrorKind, Result};
 use crate::shape::{Name, Shape, Sizes, TensorType};
 
-/// Over which axes of a mesh each axis of a tensor is laid. Axes without an entry, and those whose entry names none, are
-/// whole on every device.
+/// For each axis of a tensor, the mesh axes over which it is sharded. Axes without an entry or with an empty
+/// entry are replicated: every device has the whole axis.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Spec(pub Vec<Vec<Name>>);
 
-/// A spec of a mesh: the positions of the axes.
+/// A spec with mesh axes as positions.
 type Along = Vec<Vec<usize>>;
 
 impl Spec {
-    /// The type of the block of a tensor of type `got` that each device has; `what` is the tensor's name in messages.
+    /// The type of each device's block of a tensor of type `got`; `what` is the tensor's name in messages.
     ///
     /// # Errors
-    /// More entries than axes, a mesh axis that is unknown or named twice, and a size that the devices do not divide.
+    /// More entries than axes, a mesh axis that is unknown or named twice, and a size that the number of
+    /// devices does not divide.
     pub fn block(&self, mesh: &Mesh, what: &str, got: &TensorType) -> Result<TensorType> {
         let along = self.along(mesh)?;
         if along.len() > got.shape.rank() {
@@ -38,7 +39,7 @@ impl Spec {
         TensorType::new(got.dtype, with_sizes(&got.shape, &sizes))
     }
 
-    /// The type of the tensor whose blocks are of type `got`.
+    /// The type of the tensor whose blocks have the type `got`.
     ///
     /// # Errors
     /// As [`Spec::block`], and a tensor that is too large.
@@ -58,7 +59,7 @@ impl Spec {
         TensorType::new(got.dtype, with_sizes(&got.shape, &sizes))
     }
 
-    /// Which block along each axis of a tensor a device has.
+    /// The position of a device's block along each axis of a tensor.
     ///
     /// # Errors
     /// A mesh axis that is unknown or named twice.
@@ -67,7 +68,7 @@ impl Spec {
         Ok(along.iter().map(|over| mesh.coordinate_along(device, over)).collect())
     }
 
-    /// Refuses what is no spec of a mesh.
+    /// Checks the spec against a mesh.
     ///
     /// # Errors
     /// A mesh axis that is unknown or named twice.
@@ -75,7 +76,7 @@ impl Spec {
         self.along(mesh).map(|_| ())
     }
 
-    /// The same without empty entries at the end, by which equal layouts are known.
+    /// The spec without trailing empty entries: equal layouts then have equal specs.
     #[must_use]
     pub fn trimmed(mut self) -> Spec {
         while self.0.last().is_some_and(Vec::is_empty) {
@@ -95,7 +96,7 @@ fn with_sizes(shape: &Shape, sizes: &[usize]) -> Shape {
     Shape::from_axes(sizes.iter().copied().zip(shape.names().map(|name| name.cloned())))
 }
 
-/// An entry as users write it.
+/// An entry in the user's notation.
 fn entry_text(entry: &[Name]) -> String {
     match entry {
         [] => "None".to_owned(),
@@ -107,7 +108,7 @@ fn entry_text(entry: &[Name]) -> String {
     }
 }
 
-/// As users write it: `("data", None)`.
+/// In the user's notation: `("data", None)`.
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let entries: Vec<String> = self.0.iter().map(|entry| entry_text(entry)).collect();

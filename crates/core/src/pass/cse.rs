@@ -1,4 +1,4 @@
-//! Common subexpressions.
+//! Common subexpression elimination.
 
 use std::hash::{Hash, Hasher};
 
@@ -9,8 +9,8 @@ use super::{finish, rebuild};
 use crate::error::Result;
 use crate::region::Region;
 
-/// Computes once what is computed several times: the same op, attributes, and equal regions too, on the same
-/// values. Effects are never merged. The first node stays, with its location.
+/// Merges nodes with the same op, attributes, equal regions and the same operands. Nodes with effects are
+/// never merged. The first node stays, with its location.
 ///
 /// # Errors
 /// None is known; the signature is that of all passes.

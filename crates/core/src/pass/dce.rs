@@ -1,12 +1,12 @@
-//! Dead code.
+//! Dead code elimination.
 
 use super::{finish, rebuild};
 use crate::error::Result;
 use crate::graph::Values;
 use crate::region::Region;
 
-/// Drops every node that neither a result nor an effect needs. Inputs keep their numbers, and effects their
-/// order, even where nothing uses them.
+/// Removes every node that neither a result nor an effect needs. Inputs keep their numbers, even unused ones,
+/// and effects keep their order.
 ///
 /// # Errors
 /// None is known; the signature is that of all passes.
@@ -16,7 +16,7 @@ pub fn dce(region: &Region) -> Result<Region> {
     for result in region.results() {
         live[result.node as usize] = true;
     }
-    // Inputs come before their users, so one walk backwards sees every user first.
+    // Inputs come before their users, so that a single backward pass visits every user first.
     for (position, node) in nodes.iter().enumerate().rev() {
         if live[position] || node.op.has_effect() {
             live[position] = true;

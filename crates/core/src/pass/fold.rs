@@ -1,4 +1,4 @@
-//! Constants computed ahead of the run.
+//! Constant folding.
 
 use std::sync::Arc;
 
@@ -15,10 +15,11 @@ use crate::region::Region;
 use crate::scalar::Scalar;
 use crate::shape::TensorType;
 
-/// Replaces elementwise ops on constants by their values, which `backend` computes: there is no second
-/// arithmetic here that could differ from it. Ops on constants that are broadcast become one broadcast.
+/// Replaces element-wise ops on constants by their values. `backend` computes them, so that no second
+/// implementation of the arithmetic could differ from it. Ops on broadcast constants become one broadcast.
 ///
-/// What the backend refuses stays in the graph, so that the run says so, at its line, if it comes to it.
+/// Ops that fail on the backend stay in the graph, so that a run that reaches them reports the error at its
+/// line.
 ///
 /// # Errors
 /// None is known; the signature is that of all passes.
@@ -32,7 +33,7 @@ pub fn fold(region: &Region, backend: &Arc<dyn Backend>) -> Result<Region> {
     Ok(finish("fold", region, new))
 }
 
-/// The value of an elementwise op on constants, made in the graph.
+/// The value of an element-wise op on constants, added to the graph.
 pub(super) fn fold_node(
     graph: &mut Graph,
     op: &Op,
@@ -82,7 +83,7 @@ fn evaluate(op: &Op, constants: &[Scalar], backend: &Arc<dyn Backend>) -> Option
     Some(Scalar::from_bytes(dtype, &bytes))
 }
 
-/// Whether each element of the result comes from one element of each operand.
+/// Whether each element of the result depends on one element of each operand.
 fn is_elementwise(op: &Op) -> bool {
     matches!(op.class(), OpClass::Primitive(Primitive::ElementWise(_)))
 }

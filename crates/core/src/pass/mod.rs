@@ -1,7 +1,8 @@
-//! Passes: a region in, a region out, with the same inputs and the same result types.
+//! Passes: functions from regions to regions with the same inputs and the same result types.
 //!
-//! Every pass walks the nodes in order, so that no chain of nodes is too long for the stack; only the nesting
-//! of regions recurses. What a pass gives is verified in tests and wherever [`verify::set_always`] says so.
+//! Every pass visits the nodes in order, so that long chains of nodes cannot overflow the stack; only the
+//! nesting of regions recurses. The result of a pass is verified in tests and where [`verify::set_always`]
+//! requests it.
 
 mod cse;
 mod dce;
@@ -21,8 +22,8 @@ use crate::memory;
 use crate::region::Region;
 use crate::verify;
 
-/// Builds a region anew, node by node: `each` gets a node and where its inputs are now, and says where its
-/// outputs are. Nodes that it makes get the location of the node that it was given.
+/// Rebuilds a region node by node. `each` gets a node and the new values of its inputs, and returns the new
+/// values of its outputs. Nodes that it adds get the location of the old node.
 fn rebuild(
     region: &Region,
     mut each: impl FnMut(&mut Graph, usize, &Node, Values) -> Result<Values>,
@@ -45,15 +46,15 @@ fn rebuild(
     Ok(Region::new(graph, region.inputs().to_vec(), region.parameter_count(), results))
 }
 
-/// Where an old value is now; nowhere when a pass has dropped its node.
+/// The new value of an old one; None if a pass has dropped its node.
 fn find(moved: &[Values], value: Value) -> Option<Value> {
     moved[value.node as usize].get(value.output as usize).copied()
 }
 
-/// The end of every pass.
+/// Ends every pass.
 ///
 /// # Panics
-/// When verification is on and the pass has made what is not legal, or has changed the region's signature.
+/// When verification is on and the pass has built an illegal region or changed the region's signature.
 fn finish(pass: &str, old: &Region, new: Region) -> Region {
     check(pass, &new);
     if verify::is_on() {
@@ -65,8 +66,8 @@ fn finish(pass: &str, old: &Region, new: Region) -> Region {
     new
 }
 
-/// Checks a region where verification is on. Where it is on for all of a process, in tests that is, the
-/// region's text has to parse back too.
+/// Checks a region where verification is on. Where it is on for the whole process, as in tests, the region's
+/// text must also parse back.
 ///
 /// # Panics
 /// When the region is not legal.

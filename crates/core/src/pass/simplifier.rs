@@ -1,4 +1,4 @@
-//! The passes together, and what they need to reach into regions.
+//! The sequence of passes, applied to nested regions too.
 
 use std::sync::Arc;
 
@@ -16,9 +16,10 @@ use crate::op::{CondOp, Op, OpClass, WhileOp};
 use crate::region::Region;
 use crate::scalar::{Number, Scalar};
 
-/// Makes a region smaller, and the regions inside it first: constants are folded on `backend`, what
-/// [`at_construction`] knows is applied again, known branches of a `cond` are inlined, the trips of a `while` that
-/// counts are counted, and one that makes none vanishes, common subexpressions are computed once, and dead code goes.
+/// Simplifies a region, nested regions first. Constants are folded on `backend`; the rewrites of
+/// [`at_construction`] are applied again; known branches of a `cond` are inlined; the trips of counting
+/// `while` loops are determined, and loops without trips are removed; common subexpressions and dead code are
+/// eliminated.
 ///
 /// # Errors
 /// None is known; ops that the backend refuses to fold stay.
@@ -30,8 +31,9 @@ pub fn simplify(region: &Region, backend: &Arc<dyn Backend>) -> Result<Region> {
     Simplifier { backend, expands: false, known: FxHashMap::default() }.region(region)
 }
 
-/// As [`simplify`], for who runs ops on `backend` and nothing else: what only carries values on, marks and gradient
-/// rules among it, is left out, and a block that the backend has no native form of is what it is by default.
+/// As [`simplify`], for compilers that run only ops of `backend`. Ops that only pass values on, such as marks
+/// and gradient rules, are removed, and blocks without a native form on the backend are replaced by their
+/// defaults.
 ///
 /// # Errors
 /// As [`simplify`].
@@ -45,9 +47,9 @@ pub fn expand(region: &Region, backend: &Arc<dyn Backend>) -> Result<Region> {
 
 struct Simplifier<'a> {
     backend: &'a Arc<dyn Backend>,
-    /// Whether only ops of the backend are to be left.
+    /// Whether only ops of the backend may remain.
     expands: bool,
-    /// What a region became, by its address. Both are kept, so that no address is used again.
+    /// Old and new regions by the old one's address. Both are kept alive, so that no address is reused.
     known: FxHashMap<*const Region, (Arc<Region>, Arc<Region>)>,
 }
 
@@ -58,7 +60,7 @@ impl Simplifier<'_> {
         dce(&cse(&finish("simplify", region, rewritten))?)
     }
 
-    /// A shared region is simplified once, and stays shared.
+    /// A shared region is simplified once, and remains shared.
     fn inner(&mut self, region: &Arc<Region>) -> Result<Arc<Region>> {
         if let Some((_, new)) = self.known.get(&Arc::as_ptr(region)) {
             return Ok(new.clone());
@@ -70,7 +72,7 @@ impl Simplifier<'_> {
         Ok(new)
     }
 
-    /// Adds what a node has become to the graph.
+    /// Adds the simplified node to the graph.
     fn node(
         &mut self,
         graph: &mut Graph,
@@ -104,7 +106,7 @@ impl Simplifier<'_> {
         graph.push_typed(op, inputs, outputs.clone())
     }
 
-    /// What an op is in ops of the backend, if it is none.
+    /// The expansion of an op into ops of the backend, if it is none.
     fn expanded(&mut self, graph: &mut Graph, op: &Op, inputs: &[Value]) -> Result<Option<Values>> {
         match op.class() {
             OpClass::Identity { .. } => Ok(Some(inputs.into())),
@@ -137,7 +139,7 @@ impl Simplifier<'_> {
         }
     }
 
-    /// What a cond becomes whose predicates are known, or some of them.
+    /// The replacement of a cond with known predicates, all or some.
     fn cond(
         &mut self,
         graph: &mut Graph,
@@ -172,7 +174,7 @@ impl Simplifier<'_> {
         Ok(Some(graph.push_typed(Op::Cond(CondOp { branches }), open, outputs.clone())?))
     }
 
-    /// Puts the nodes of a region, such as a branch, in the place of its op.
+    /// Adds the nodes of a region, such as a branch, in place of its op.
     fn inline(&mut self, graph: &mut Graph, branch: &Region, captures: &[Value]) -> Result<Values> {
         let outer = graph.set_location(None);
         let mut moved: Vec<Values> = Vec::with_capacity(branch.graph().len());
@@ -192,7 +194,7 @@ impl Simplifier<'_> {
     }
 }
 
-/// Whether the condition is zero before the first trip. An effect in it has to be seen once all the same.
+/// Whether the condition is false before the first trip. A condition with effects must run once anyway.
 fn makes_no_trip(op: &WhileOp) -> bool {
     let known = constant(op.cond.graph(), op.cond.results()[0]);
     !op.cond.has_effects() && (op.trips == Some(0) || known.is_some_and(is_zero))

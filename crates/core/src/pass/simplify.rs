@@ -1,4 +1,4 @@
-//! Rewrites of single nodes that keep what a value is and make its graph smaller.
+//! Rewrites of single nodes that keep their values and make the graph smaller.
 
 use crate::builder::Builder;
 use crate::dtype::{DType, Kind};
@@ -9,15 +9,15 @@ use crate::op::{ArithmeticOp, BinaryOp, ElementWise, Op, OpClass, OperandOrder, 
 use crate::scalar::Scalar;
 use crate::shape::TensorType;
 
-/// A value that stands for `op` on `operands`, where no new node is needed or a simpler one does.
+/// A value equal to `op` on `operands`, where no new node or a simpler one is enough.
 ///
-/// These are the simplifications that Nx does while it builds, and that users see in printed graphs: `x + 0`,
-/// `x - 0`, `x * 1`, `x / 1` and `x ** 1` are `x`, converted; `x + (0 - y)` is `x - y`; `x * (1 / y)` is `x / y`.
-/// Parameters of one index and equal constants are one value, and ops that change nothing give their operand.
-/// `x * 0` stays, since `x` may be infinite or NaN.
+/// Nx makes the same simplifications during construction, and users see them in printed graphs: `x + 0`,
+/// `x - 0`, `x * 1`, `x / 1` and `x ** 1` are `x`, converted; `x + (0 - y)` is `x - y`; `x * (1 / y)` is
+/// `x / y`. Parameters of one index are one value, and so are equal constants. Ops that change nothing return
+/// their operand. `x * 0` stays, since `x` may be infinite or NaN.
 ///
 /// # Errors
-/// What `infer` has against the simpler op; none is known that it has not against `op` too.
+/// Those of `infer` for the simpler op; none is known that `op` would not have too.
 pub fn at_construction(graph: &mut Graph, op: &Op, operands: &[Value]) -> Result<Option<Value>> {
     match op.class() {
         OpClass::Parameter { index, ty } => {
@@ -66,7 +66,7 @@ pub fn at_construction(graph: &mut Graph, op: &Op, operands: &[Value]) -> Result
     }
 }
 
-/// The types that `op` would give, unless it is illegal: then the builder comes upon the same error.
+/// The types of `op`'s outputs, unless it is illegal: the builder then reports the error.
 fn types_of(graph: &Graph, op: &Op, operands: &[Value]) -> Option<Outputs> {
     let types: smallvec::SmallVec<[&TensorType; 4]> =
         operands.iter().map(|&operand| graph.ty(operand)).collect();
@@ -75,7 +75,7 @@ fn types_of(graph: &Graph, op: &Op, operands: &[Value]) -> Option<Outputs> {
 
 fn binary(graph: &mut Graph, op: BinaryOp, a: Value, b: Value) -> Result<Option<Value>> {
     let BinaryOp::Arithmetic(arithmetic) = op else { return Ok(None) };
-    // The number that makes the op an identity, on the right and where operands can be exchanged on the left, too.
+    // The number that makes the op an identity: on the right, and for commutative ops on the left too.
     let right = match arithmetic {
         ArithmeticOp::Add | ArithmeticOp::Subtract => Some(0),
         ArithmeticOp::Multiply | ArithmeticOp::Divide | ArithmeticOp::Pow => Some(1),
@@ -102,7 +102,7 @@ fn binary(graph: &mut Graph, op: BinaryOp, a: Value, b: Value) -> Result<Option<
             };
         }
     }
-    // `x + (0 - y)` and `x * (1 / y)`, either way around.
+    // `x + (0 - y)` and `x * (1 / y)`, in either order.
     let (outer, number) = match arithmetic {
         ArithmeticOp::Add => (BinaryOp::SUBTRACT, 0),
         ArithmeticOp::Multiply => (BinaryOp::DIVIDE, 1),
@@ -123,7 +123,7 @@ fn binary(graph: &mut Graph, op: BinaryOp, a: Value, b: Value) -> Result<Option<
         let y = node.inputs[1];
         let Some(now) = types_of(graph, &Op::Binary(op), &[a, b]) else { continue };
         let Some(then) = types_of(graph, &Op::Binary(outer), &[x, y]) else { continue };
-        // A narrower type in between would wrap or round what the simpler op does not.
+        // A narrower intermediate type would wrap or round where the simpler op does not.
         let exact = op != BinaryOp::ADD || graph.ty(y).dtype == now[0].dtype;
         if now == then && graph.ty(side).dtype == now[0].dtype && exact {
             return Ok(Some(graph.emit_one(Op::Binary(outer), &[x, y])?));
@@ -132,7 +132,7 @@ fn binary(graph: &mut Graph, op: BinaryOp, a: Value, b: Value) -> Result<Option<
     Ok(None)
 }
 
-/// The number that a value is, everywhere if it has several elements.
+/// The value of a constant, broadcast or not.
 pub(super) fn constant(graph: &Graph, value: Value) -> Option<Scalar> {
     let mut node = graph.node(value);
     if let Op::Broadcast { .. } = &node.op {
@@ -149,7 +149,7 @@ fn as_type(graph: &mut Graph, dtype: DType, x: Value) -> Result<Option<Value>> {
     let Op::AsType { dtype: middle } = node.op else { return Ok(None) };
     let source = node.inputs[0];
     let from = graph.ty(source).dtype;
-    // Integers convert to floats and back under other rules than among themselves.
+    // Conversions between integers and floats and back follow other rules than those among integers.
     let direct = from == dtype || from.is_bool() || from.is_integer() == middle.is_integer();
     if holds(middle, from) && direct {
         return Ok(Some(graph.emit_one(Op::AsType { dtype }, &[source])?));
@@ -185,7 +185,7 @@ fn holds(wide: DType, narrow: DType) -> bool {
     }
 }
 
-/// The bits of a float's significand, the hidden one included: integers up to two to this power are exact.
+/// The bits of a float's significand, including the hidden bit: integers up to two to this power are exact.
 fn significand(float: DType) -> usize {
     let bits = [
         (DType::F8E5M2, 3),
@@ -199,8 +199,8 @@ fn significand(float: DType) -> usize {
     found.expect("every float has a significand").1
 }
 
-/// The first operand, where an op that moves elements leaves each in its place and keeps the type. An op without a
-/// pattern here is not simplified.
+/// The first operand, if an op that moves elements leaves all in their positions and keeps the type. Ops
+/// without a pattern here are not simplified.
 fn identity(graph: &Graph, op: &Op, operands: &[Value]) -> Option<Value> {
     let &x = operands.first()?;
     let ty = graph.ty(x);
@@ -227,7 +227,7 @@ fn identity(graph: &Graph, op: &Op, operands: &[Value]) -> Option<Value> {
     } else {
         false
     };
-    // A legal op only: an axis out of range stays an error.
+    // Legal ops only: an axis out of range remains an error.
     let legal = same && types_of(graph, op, operands).is_some_and(|types| types[0] == *ty);
     legal.then_some(x)
 }

@@ -1,4 +1,4 @@
-//! How often a loop runs, where its text says so.
+//! Determines the trip counts of loops.
 
 use super::simplify::constant;
 use crate::graph::{Graph, Value};
@@ -6,13 +6,14 @@ use crate::op::{BinaryOp, Op, WhileOp};
 use crate::region::Region;
 use crate::scalar::Number;
 
-/// The number of trips of a loop that counts: an integer of the state starts at a constant, the body adds a constant to
-/// it, and the condition compares it with a constant. `inputs` are the loop's operands in `graph`.
+/// The number of trips of a counting loop: an integer of the state starts at a constant, the body adds a
+/// constant to it, and the condition compares it with a constant. `inputs` are the loop's operands in
+/// `graph`.
 pub(super) fn counted(graph: &Graph, op: &WhileOp, inputs: &[Value]) -> Option<u64> {
     let holds = op.cond.graph().node(op.cond.results()[0]);
     let Op::Binary(compare) = holds.op else { return None };
     let around = Around { graph, inputs };
-    // With the counter on the left of the comparison.
+    // Normalised to a counter on the left of the comparison.
     let (a, b) = (holds.inputs[0], holds.inputs[1]);
     let (counter, limit, (goes_up, includes)) =
         match (parameter(&op.cond, a, op.state), parameter(&op.cond, b, op.state)) {
@@ -32,14 +33,14 @@ pub(super) fn counted(graph: &Graph, op: &WhileOp, inputs: &[Value]) -> Option<u
     let between = if goes_up { limit - start } else { start - limit };
     let distance = between + i128::from(includes);
     let trips = if distance <= 0 { 0 } else { (distance + step.abs() - 1) / step.abs() };
-    // A counter that wraps goes on.
+    // A counter that wraps around continues.
     let dtype = graph.ty(inputs[counter]).dtype;
     let (Number::Int(lowest), Number::Int(highest)) = (dtype.lowest(), dtype.highest()) else { return None };
     let end = start.checked_add(step.checked_mul(trips)?)?;
     if (lowest..=highest).contains(&end) { u64::try_from(trips).ok() } else { None }
 }
 
-/// Whether a loop whose condition is that comparison of its counter with a limit counts up, and whether it makes a trip
+/// Whether a loop that compares its counter with a limit in this way counts up, and whether it makes a trip
 /// at the limit too.
 fn order(compare: BinaryOp) -> Option<(bool, bool)> {
     let orders = [
@@ -51,7 +52,7 @@ fn order(compare: BinaryOp) -> Option<(bool, bool)> {
     orders.iter().find(|(op, _)| *op == compare).map(|(_, order)| *order)
 }
 
-/// Which of a region's first `count` inputs a value is.
+/// The position among a region's first `count` inputs of a value that is one.
 fn parameter(region: &Region, value: Value, count: usize) -> Option<usize> {
     let Op::Parameter { index, .. } = region.graph().node(value).op else { return None };
     (index < count).then_some(index)
@@ -67,14 +68,15 @@ fn integer(graph: &Graph, value: Value) -> Option<i128> {
     }
 }
 
-/// What is around a loop.
+/// The surroundings of a loop.
 struct Around<'a> {
     graph: &'a Graph,
     inputs: &'a [Value],
 }
 
 impl Around<'_> {
-    /// The integer that a value in a region of the loop is, also where it comes from around the loop.
+    /// The integer constant that a value in a region of the loop is, inside the region or as an operand of
+    /// the loop.
     fn integer(&self, region: &Region, value: Value) -> Option<i128> {
         if let Op::Parameter { index, .. } = region.graph().node(value).op {
             return integer(self.graph, self.inputs[index]);
@@ -82,7 +84,7 @@ impl Around<'_> {
         integer(region.graph(), value)
     }
 
-    /// What the body adds to the counter.
+    /// The constant that the body adds to the counter.
     fn step(&self, body: &Region, next: Value, counter: usize) -> Option<i128> {
         let node = body.graph().node(next);
         let Op::Binary(op) = node.op else { return None };

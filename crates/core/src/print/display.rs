@@ -8,15 +8,15 @@ use crate::op::{CondOp, Op, OpClass, Outputs};
 use crate::region::Region;
 use crate::shape::TensorType;
 
-/// The spaces between the longest line and the column of types.
+/// The number of spaces between the longest line and the column of types.
 const GAP: usize = 3;
 
-/// Prints what some values of a region are computed from.
+/// Prints the nodes that some values of a region need.
 ///
-/// Parameters come first, with their positions, then captured tensors and literals, then nodes in the order in
-/// which they are first needed. Letters go in order of first visit, and the column of types has no names.
-/// Constants and options stand inline; a loop shows its initial state only, and a cond the values of its
-/// branches, whose nodes stand with the others; what only carries a gradient rule is not shown.
+/// Parameters come first, with their positions, then captured tensors and literals, then nodes in the order
+/// in which they are first needed. Letters are assigned in order of first visit. The types have no names.
+/// Constants and options are printed inline. A loop shows only its initial state. A cond shows the values of
+/// its branches, whose nodes are listed with the others. Ops that only add a gradient rule are not shown.
 pub fn display(region: &Region, results: &[Value]) -> String {
     let mut printer = Printer::default();
     let arguments = vec![None; region.inputs().len()];
@@ -40,12 +40,12 @@ struct Printer {
     letters: usize,
 }
 
-/// A graph in the middle of being printed: the program's, or a branch's inside it.
+/// A graph that is being printed: the program's, or a branch's inside it.
 struct Frame<'g> {
     graph: &'g Graph,
-    /// What stands for each input of a branch. The program's inputs get letters when they are met.
+    /// The text of each input of a branch. The program's inputs get letters when they are first visited.
     arguments: Vec<Option<String>>,
-    /// What stands for each node's outputs, once it is visited.
+    /// The text of each node's outputs, once it is visited.
     texts: Vec<Option<SmallVec<[String; 1]>>>,
 }
 
@@ -72,7 +72,8 @@ impl Printer {
         reversed.iter().rev().map(|&byte| char::from(byte)).collect()
     }
 
-    /// Visits what values need, operands first. A chain of nodes is walked with a stack of our own.
+    /// Visits the nodes that values need, operands first. An explicit stack avoids recursion on long chains
+    /// of nodes.
     fn visit(&mut self, frame: &mut Frame<'_>, values: &[Value], parameters: usize) {
         for value in values {
             let mut stack = vec![(value.node as usize, 0)];
@@ -93,7 +94,7 @@ impl Printer {
         }
     }
 
-    /// Prints a node whose operands are printed, and says what stands for its outputs.
+    /// Prints a node whose operands are printed, and returns the texts of its outputs.
     fn node(&mut self, frame: &Frame<'_>, node: &Node, parameters: usize) -> SmallVec<[String; 1]> {
         let one = |text: String| SmallVec::from_elem(text, 1);
         match node.op.class() {
@@ -169,8 +170,8 @@ impl Printer {
         letters
     }
 
-    /// `a -> b, true -> c`: what each branch gives. Branches have captures only, so that their nodes can stand
-    /// among those around them.
+    /// `a -> b, true -> c`: the results of each branch. Branches have captures only, so that their nodes can
+    /// be listed among the surrounding ones.
     fn clauses(&mut self, frame: &Frame<'_>, node: &Node, op: &CondOp) -> String {
         let (predicates, captures) = node.inputs.split_at(op.branches.len() - 1);
         let mut clauses = Vec::new();
@@ -196,7 +197,7 @@ impl Printer {
     }
 }
 
-/// How many of a node's inputs are printed before it.
+/// The number of a node's inputs that are printed.
 fn shown_inputs(op: &Op, count: usize) -> usize {
     if let Op::While(op) = op {
         op.state
@@ -234,7 +235,7 @@ fn attribute(value: &Attr) -> String {
     }
 }
 
-/// One value by itself, several in braces.
+/// A single value without braces, several in braces.
 fn tuple(values: &[&str]) -> String {
     if let [value] = values { (*value).to_owned() } else { format!("{{{}}}", values.join(", ")) }
 }

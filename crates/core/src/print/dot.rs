@@ -6,7 +6,7 @@ use super::picture::{Arrow, Group, Kind, Picture, of_region, of_stages};
 use crate::region::Region;
 use crate::stage::Stage;
 
-/// A region as a DOT graph, the regions inside as clusters.
+/// A region as a DOT graph, with nested regions as clusters.
 ///
 /// ```
 /// use defn_core::print::dot;
@@ -29,7 +29,7 @@ pub fn dot(region: &Region) -> String {
     write(&of_region(region))
 }
 
-/// Stages as a DOT graph: each is a cluster, with edges for what goes from one to another.
+/// Stages as a DOT graph: each is a cluster, with edges for the values that pass between stages.
 pub fn dot_of_stages(stages: &[Stage]) -> String {
     write(&of_stages(stages))
 }
@@ -66,7 +66,7 @@ fn push(out: &mut String, depth: usize, line: std::fmt::Arguments<'_>) {
     writeln!(out, "{:width$}{line}", "", width = 2 * depth).expect("writing to a string does not fail");
 }
 
-/// Lines in quotes, in which quotes and backslashes are escaped.
+/// Quoted lines, with quotes and backslashes escaped.
 fn quoted(lines: &[impl AsRef<str>]) -> String {
     let escaped = |line: &str| line.replace('\\', "\\\\").replace('"', "\\\"");
     let lines: Vec<String> = lines.iter().map(|line| escaped(line.as_ref())).collect();

@@ -1,4 +1,4 @@
-//! Pictures in the language of Mermaid, which notebooks and many sites draw.
+//! Pictures in the language of Mermaid, which notebooks and many sites render.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use super::picture::{Arrow, Group, Kind, Picture, of_region, of_stages};
 use crate::region::Region;
 use crate::stage::Stage;
 
-/// A region as a Mermaid flowchart, the regions inside as boxes.
+/// A region as a Mermaid flowchart, with nested regions as boxes.
 ///
 /// ```
 /// use defn_core::print::mermaid;
@@ -31,7 +31,7 @@ pub fn mermaid(region: &Region) -> String {
     write(&of_region(region))
 }
 
-/// Stages as a Mermaid flowchart: each is a box, with arrows for what goes from one to another.
+/// Stages as a Mermaid flowchart: each is a box, with arrows for the values that pass between stages.
 pub fn mermaid_of_stages(stages: &[Stage]) -> String {
     write(&of_stages(stages))
 }
@@ -65,7 +65,8 @@ fn push(out: &mut String, depth: usize, line: std::fmt::Arguments<'_>) {
     writeln!(out, "{:width$}{line}", "", width = 2 * depth).expect("writing to a string does not fail");
 }
 
-/// Lines in quotes. What Mermaid or the page around it would read as something else is written by its number.
+/// Quoted lines. Characters that Mermaid or the surrounding page would interpret are written as character
+/// codes.
 fn quoted(lines: &[impl AsRef<str>]) -> String {
     let mut out = "\"".to_owned();
     for (position, line) in lines.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The two text forms of a graph, Nx's display form for reading and the IR text, which parses back; and pictures.
+//! Text forms and pictures of a graph: Nx's display form for reading, and the IR text, which parses back.
 
 mod display;
 mod dot;

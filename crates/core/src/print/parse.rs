@@ -1,4 +1,4 @@
-//! From IR text back to a region. Nothing in a text is trusted: what is not legal is an error with its line.
+//! Parses IR text into a region. Texts are not trusted: everything illegal is an error with its line.
 
 use std::sync::Arc;
 
@@ -18,21 +18,21 @@ use crate::shape::{Name, Shape, TensorType};
 use crate::stack;
 use crate::verify;
 
-/// How deep regions may nest. It keeps a hostile text from using up the stack.
+/// The maximum nesting depth of regions. It protects the stack from hostile texts.
 const MAX_DEPTH: usize = 128;
 
 impl Region {
-    /// Parses what [`Region::to_text`] writes, and [`Region::to_text_with_locations`].
+    /// Parses the output of [`Region::to_text`] and of [`Region::to_text_with_locations`].
     ///
     /// # Errors
     /// `IrText` with the line: text of another form or version, unknown ops, attributes that an op does not
-    /// have, values that are not computed yet, and types that differ from what the op gives.
+    /// have, values that are not computed yet, and types other than those of the op's outputs.
     pub fn from_text(text: &str) -> Result<Region> {
         Parser::new(text).program()
     }
 }
 
-/// The location that a comment says, if it does.
+/// The location in a comment, if there is one.
 fn read_location(comment: &str) -> Option<Location> {
     let (file, line) = comment.trim().rsplit_once(':')?;
     Some(Location { file: file.into(), line: line.parse().ok()? })
@@ -43,7 +43,7 @@ pub(super) struct Parser<'t> {
     at: usize,
     line: usize,
     depth: usize,
-    /// The last comment that was passed, and its line.
+    /// The last skipped comment, and its line.
     comment: Option<(usize, &'t str)>,
 }
 
@@ -52,7 +52,7 @@ impl<'t> Parser<'t> {
         Parser { text, at: 0, line: 1, depth: 0, comment: None }
     }
 
-    /// The text of a region, to the end.
+    /// Parses a region up to the end of the text.
     pub(super) fn program(&mut self) -> Result<Region> {
         self.word("defn-ir")?;
         self.version(VERSION)?;
@@ -63,7 +63,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The version of a text, which must be this one.
+    /// Parses the version, which must be `known`.
     pub(super) fn version(&mut self, known: u32) -> Result<()> {
         let version = self.int()?;
         if version == i128::from(known) {
@@ -101,7 +101,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Takes a punctuation mark if it is next.
+    /// Consumes a punctuation mark if it is next.
     pub(super) fn take(&mut self, mark: char) -> bool {
         let found = self.peek() == Some(mark);
         if found {
@@ -114,7 +114,7 @@ impl<'t> Parser<'t> {
         if self.take(mark) { Ok(()) } else { Err(self.expected(&format!("\"{mark}\""))) }
     }
 
-    /// The characters from here on that a number or a word may have.
+    /// The next characters that satisfy `has`.
     fn run(&mut self, has: impl Fn(char) -> bool) -> &'t str {
         self.peek();
         let rest = &self.text[self.at..];
@@ -194,7 +194,7 @@ impl<'t> Parser<'t> {
             self.require(']')?;
         }
         TensorType::new(dtype, Shape::from_axes(axes)).map_err(|error| {
-            // Looking for another axis has perhaps gone on to the next line.
+            // The search for another axis may have moved on to the next line.
             self.line = line;
             self.error(error.to_string())
         })
@@ -270,7 +270,7 @@ impl<'t> Parser<'t> {
             labels.push(self.name()?);
             regions.push(Arc::new(self.region()?));
         }
-        // What follows is about the node as a whole: errors name its first line.
+        // Errors from here on are about the whole node: they name its first line.
         let after = std::mem::replace(&mut self.line, line);
         let op = form::build(name, &attributes, regions, &outputs)
             .map_err(|problem| self.error(format!("{name}: {problem}")))?;
@@ -286,7 +286,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Adds a node after everything that `infer` relies on is checked.
+    /// Adds a node after checking everything that `infer` relies on.
     fn push(
         &self,
         graph: &mut Graph,
@@ -444,7 +444,7 @@ fn is_number_or_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '.' || c == '-' || c == '+'
 }
 
-/// What follows `\u`: a code point in braces.
+/// The part after `\u`: a code point in braces.
 fn code_point(chars: &mut std::str::CharIndices<'_>) -> Option<char> {
     let rest = chars.as_str();
     let digits = &rest.strip_prefix('{')?[..rest.find('}')?.checked_sub(1)?];

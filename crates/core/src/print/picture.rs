@@ -1,7 +1,7 @@
-//! What a picture of a graph shows, before it is written in the language of a program that draws.
+//! The content of a picture of a graph, independent of the drawing language.
 //!
-//! Every node is a shape, but for numbers, which stand in the shapes of those that take them. Regions are boxes in a
-//! box around their node, and stages are boxes.
+//! Every node is a shape, except numbers, which are shown in the shapes of their users. Regions are boxes in
+//! a box around their node, and stages are boxes.
 
 use rustc_hash::FxHashMap;
 
@@ -13,7 +13,7 @@ use crate::region::Region;
 use crate::shape::TensorType;
 use crate::stage::{Source, Stage};
 
-/// The longest text of attributes, in characters.
+/// The maximum length of the text of attributes, in characters.
 const WIDTH: usize = 60;
 
 /// Shapes in boxes, and arrows between them.
@@ -41,20 +41,20 @@ pub(super) struct Shape {
 
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
-    /// What comes in or goes out.
+    /// An input or a result.
     End,
-    /// What is computed.
+    /// An operation.
     Node,
 }
 
 pub(super) struct Arrow {
     pub from: String,
     pub to: String,
-    /// Which output it comes from, where a node has several.
+    /// The output where it begins, for a node with several.
     pub label: Option<String>,
 }
 
-/// Where an arrow begins.
+/// The start of an arrow.
 #[derive(Clone)]
 struct Tail {
     id: String,
@@ -62,13 +62,13 @@ struct Tail {
 }
 
 impl Group {
-    /// Whether nothing is in it.
+    /// Whether it has no shapes.
     pub fn is_empty(&self) -> bool {
         self.shapes.is_empty() && self.groups.iter().all(Group::is_empty)
     }
 }
 
-/// A region.
+/// The picture of a region.
 pub(super) fn of_region(region: &Region) -> Picture {
     let mut picture = Picture::default();
     let mut root = Group::default();
@@ -79,7 +79,7 @@ pub(super) fn of_region(region: &Region) -> Picture {
     picture
 }
 
-/// Stages with what goes from one to another. Arguments and results stand outside of them.
+/// The picture of stages and the values that pass between them. Arguments and results are outside the stages.
 pub(super) fn of_stages(stages: &[Stage]) -> Picture {
     let mut picture = Picture::default();
     let mut root = Group::default();
@@ -109,7 +109,7 @@ pub(super) fn of_stages(stages: &[Stage]) -> Picture {
                         })
                         .clone(),
                 ),
-                // A list that is not in order has arrows for what is there.
+                // A list of stages in the wrong order gets only arrows from stages that are already drawn.
                 Source::Output { stage, output } => outputs.get(*stage)?.get(*output)?.clone(),
             })
             .collect();
@@ -151,7 +151,7 @@ impl Picture {
         inputs
     }
 
-    /// Draws the nodes of a region, and says where the arrow of each value begins.
+    /// Draws the nodes of a region, and returns the start of each value's arrow.
     fn nodes(
         &mut self,
         group: &mut Group,
@@ -209,7 +209,7 @@ impl Picture {
         tails
     }
 
-    /// Draws what a region gives.
+    /// Draws the results of a region.
     fn results(&mut self, group: &mut Group, region: &Region, prefix: &str, tails: &FxHashMap<Value, Tail>) {
         for (position, &value) in region.results().iter().enumerate() {
             let id = format!("{prefix}out{position}");
@@ -225,12 +225,12 @@ impl Picture {
     }
 }
 
-/// The number that a value is, as it prints.
+/// The text of a constant.
 fn number(graph: &Graph, value: Value) -> Option<String> {
     if let Op::Constant(scalar) = &graph.node(value).op { Some(scalar.to_string()) } else { None }
 }
 
-/// What stands in a node's shape: its name, with attributes and numbers, and the types of what it gives.
+/// The lines in a node's shape: its name with attributes and numbers, and the types of its outputs.
 fn lines(graph: &Graph, node: &Node) -> Vec<String> {
     let form = form(&node.op);
     let numbered = |index: usize| number(graph, node.inputs[index]);

@@ -1,4 +1,4 @@
-//! A stage as text: where it belongs and what it takes, then the IR text of its region.
+//! A stage as text: its position and the sources of its inputs, then the IR text of its region.
 //!
 //! ```text
 //! defn-stage 1
@@ -19,12 +19,12 @@ use crate::error::Result;
 use crate::region::Region;
 use crate::stage::{Parts, Source, Stage};
 
-/// The version of the text that this build writes, and the only one that it reads.
+/// The only version of the text that this build writes and reads.
 const VERSION: u32 = 1;
 
 impl Stage {
-    /// The whole stage as text, which [`Stage::from_text`] parses to an equal one. Locations are left out, and so are
-    /// the elements of captured tensors.
+    /// The whole stage as text, which [`Stage::from_text`] parses to an equal stage. Locations and the
+    /// elements of captured tensors are left out.
     ///
     /// ```
     /// use defn_core::region::Region;
@@ -63,11 +63,11 @@ impl Stage {
         format!("defn-stage {VERSION}\n{head}\n{}", region_text(&region))
     }
 
-    /// Parses what [`Stage::to_text`] writes, and [`Stage::to_text_with_locations`].
+    /// Parses the output of [`Stage::to_text`] and of [`Stage::to_text_with_locations`].
     ///
     /// # Errors
-    /// `IrText` with the line: what [`Region::from_text`](crate::region::Region::from_text) has against the region,
-    /// text of another form or version, and sources that are not those of the region's inputs.
+    /// `IrText` with the line: errors of [`Region::from_text`](crate::region::Region::from_text) in the
+    /// region, text of another form or version, and sources that do not match the region's inputs.
     pub fn from_text(text: &str) -> Result<Stage> {
         let mut parser = Parser::new(text);
         parser.word("defn-stage")?;

@@ -1,4 +1,4 @@
-//! The IR text: all of a region, exact to the bit.
+//! The IR text: a complete description of a region, exact to the bit.
 //!
 //! ```text
 //! defn-ir 1
@@ -12,9 +12,9 @@
 //!
 //! Inputs come first, parameters before the semicolon and captures after it. A node has its operands, its
 //! attributes by name, and the types of its outputs; regions follow with their own numbers. `%3.1` is the
-//! second output of node 3. Floats are the shortest decimals of their f64 value, NaNs their bits, and names
-//! are quoted. The rest of a line after `//` is a comment; a file and a line there, behind a node, are its
-//! location.
+//! second output of node 3. Floats are written as the shortest decimals of their f64 value, NaNs as their
+//! bits, and names are quoted. The rest of a line after `//` is a comment; a file and a line in a comment
+//! after a node are its location.
 
 use std::fmt::Write as _;
 use std::hash::{Hash, Hasher};
@@ -26,11 +26,12 @@ use crate::graph::{Node, Value};
 use crate::region::Region;
 use crate::shape::TensorType;
 
-/// The version of the text that this build writes, and the only one that it reads.
+/// The only version of the text that this build writes and reads.
 pub(super) const VERSION: u32 = 1;
 
 impl Region {
-    /// The whole region as text, which [`Region::from_text`] parses to an equal one. Locations are left out.
+    /// The whole region as text, which [`Region::from_text`] parses to an equal region. Locations are left
+    /// out.
     ///
     /// ```
     /// use defn_core::graph::Graph;
@@ -61,34 +62,34 @@ impl Region {
     }
 }
 
-/// A value as the text names it.
+/// The text of a value.
 pub(crate) fn value_text(value: Value) -> String {
     let Value { node, output } = value;
     if output == 0 { format!("%{node}") } else { format!("%{node}.{output}") }
 }
 
-/// A type as the text has it.
+/// The text of a type.
 pub(crate) fn type_text(ty: &TensorType) -> String {
     let mut writer = Writer { out: String::new(), indent: 0, locations: false };
     writer.types(std::slice::from_ref(ty));
     writer.out
 }
 
-/// The types of parameters and captures as the text has them.
+/// The text of the types of parameters and captures.
 pub(super) fn types_text(inputs: &[TensorType], parameters: usize) -> String {
     let mut writer = Writer { out: String::new(), indent: 0, locations: false };
     writer.inputs(inputs, parameters);
     writer.out
 }
 
-/// A node on one line, for reading: without its regions, and with a digest of what a tensor holds.
+/// A node on one line, for reading: without its regions, and with a digest in place of elements.
 pub(crate) fn line(position: usize, node: &Node) -> String {
     let mut writer = Writer { out: String::new(), indent: 0, locations: false };
     writer.head(position, node, &form(&node.op), short);
     writer.out
 }
 
-/// An attribute on a line for reading: elements that may be many are told by their number and a digest.
+/// An attribute on one line, for reading: elements are replaced by their size and a digest.
 pub(crate) fn short(value: &Attr) -> String {
     match value {
         Attr::Bytes(bytes) => {
@@ -144,7 +145,7 @@ impl Writer {
         if self.locations
             && let Some(location) = &node.location
         {
-            // A file's name may hold anything but must not end the comment.
+            // A file name may contain any character, but must not end the comment.
             let text: String =
                 location.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
             self.push(format_args!(" // {text}"));
@@ -158,7 +159,7 @@ impl Writer {
         self.indent -= 1;
     }
 
-    /// A node but for its regions.
+    /// A node without its regions.
     fn head(&mut self, position: usize, node: &Node, form: &Form, attribute: impl Fn(&Attr) -> String) {
         self.push(format_args!("%{position} = {}", form.name));
         for &input in &node.inputs {

@@ -1,19 +1,22 @@
-//! Where to cut a chain of ops into stages of nearly equal work.
+//! Cuts a chain of ops into stages of nearly equal work.
 
 use crate::cost::cost;
 use crate::region::Region;
 
-/// How much more work than it must the heaviest stage may have, so that less travels: one part in so many.
+/// The heaviest stage may exceed its least possible work by this fraction (one in `SLACK`), to reduce the
+/// traffic between stages.
 const SLACK: u128 = 10;
 
-/// After how many ops to cut for a number of stages, no more than there are ops.
+/// The cuts for a number of stages, as numbers of ops before each cut; there are at least as many ops as
+/// stages.
 ///
-/// The least work that the heaviest stage must have is sought by bisection, which needs one walk for each try: a
-/// stage takes ops as long as they fit. With a little more than that there is a choice at most cuts; each is then
-/// made where the fewest bytes cross it, and among equal ones nearest to where the work done is in proportion.
+/// Bisection finds the least possible work of the heaviest stage. Each try takes one greedy walk: a stage
+/// takes ops as long as they fit. A slightly larger limit leaves a choice at most cuts. Each cut is then made
+/// where the fewest bytes cross it; among equal ones, where the work so far is closest to its proportional
+/// share.
 pub(super) fn balanced(region: &Region, ops: &[usize], stages: usize) -> Vec<usize> {
     let cost = cost(region);
-    // The work of the first ops, by their number. One more for each, so that none is nothing.
+    // The cumulative work by number of ops. One more for each op, so that none has zero work.
     let mut done: Vec<u128> = vec![0];
     for &op in ops {
         done.push(done[done.len() - 1] + u128::from(cost.nodes[op].work()) + 1);
@@ -21,7 +24,7 @@ pub(super) fn balanced(region: &Region, ops: &[usize], stages: usize) -> Vec<usi
     choose(&done, &crossing(region, ops), stages)
 }
 
-/// Where to cut, from the work of the first ops and the bytes that cross a cut after them, by their number.
+/// The cuts, from the cumulative work and the bytes that cross a cut, both by the number of ops before it.
 fn choose(done: &[u128], bytes: &[u128], stages: usize) -> Vec<usize> {
     let ops = done.len() - 1;
     let least = least_limit(done, stages);
@@ -32,7 +35,7 @@ fn choose(done: &[u128], bytes: &[u128], stages: usize) -> Vec<usize> {
     for cut in 1..stages {
         let left = stages - cut;
         let target = done[ops] * cut as u128 / stages as u128;
-        // What is left must fit into the stages that are left, with an op for each.
+        // The remaining ops must fit into the remaining stages, with at least one op each.
         let places = (start + 1..=ops - left).take_while(|&place| done[place] - done[start] <= limit);
         let best = places
             .filter(|&place| rest[place] <= left)
@@ -43,7 +46,7 @@ fn choose(done: &[u128], bytes: &[u128], stages: usize) -> Vec<usize> {
     cuts
 }
 
-/// The least limit on a stage's work with which so many stages suffice.
+/// The least limit on a stage's work with which `stages` stages are enough.
 fn least_limit(done: &[u128], stages: usize) -> u128 {
     let (mut low, mut high) = (0, done[done.len() - 1]);
     while low < high {
@@ -58,7 +61,7 @@ fn least_limit(done: &[u128], stages: usize) -> u128 {
     low
 }
 
-/// The least number of stages for the ops from each place on, no op having more work than the limit.
+/// The least number of stages for the ops from each position on; no op has more work than the limit.
 fn stages_from(done: &[u128], limit: u128) -> Vec<usize> {
     let end = done.len() - 1;
     let mut stages = vec![0; end + 1];
@@ -72,14 +75,14 @@ fn stages_from(done: &[u128], limit: u128) -> Vec<usize> {
     stages
 }
 
-/// How many bytes cross a cut after so many ops.
+/// The number of bytes that cross a cut, by the number of ops before it.
 fn crossing(region: &Region, ops: &[usize]) -> Vec<u128> {
     let graph = region.graph();
     let mut place_of = vec![None; graph.len()];
     for (place, &op) in ops.iter().enumerate() {
         place_of[op] = Some(place);
     }
-    // For each value that an op makes, the place of its last use; results are used at the end.
+    // For each value of an op, the position of its last use; results are used at the end.
     let mut last: Vec<Vec<usize>> = ops.iter().map(|&op| vec![0; graph.nodes()[op].outputs.len()]).collect();
     let mut used = |value: &crate::graph::Value, by: usize| {
         if let Some(place) = place_of[value.node as usize] {
@@ -114,7 +117,7 @@ fn crossing(region: &Region, ops: &[usize]) -> Vec<u128> {
 mod tests {
     use super::*;
 
-    /// The least work of the heaviest of some stages from a place on, by trying every cut.
+    /// The least work of the heaviest of `stages` stages from a position on, by exhaustive search.
     fn tried(done: &[u128], start: usize, stages: usize) -> u128 {
         let end = done.len() - 1;
         if stages == 1 {
@@ -151,7 +154,7 @@ mod tests {
         }
     }
 
-    /// A chain of sines whose values are large, but after the first op and in the middle.
+    /// A chain of sines whose values are large, except after the first op and in the middle.
     #[test]
     fn little_travels_where_work_allows_it() {
         let mut text = "defn-ir 1 (f32[64]) { %0 = parameter {index: 0} : f32[64]".to_owned();
@@ -168,7 +171,8 @@ mod tests {
         let ops: Vec<usize> = (1..=at).collect();
         let bytes = [0, 4, 256, 256, 256, 256, 256, 256, 256, 4, 256, 256, 256, 256, 256, 256, 256];
         assert_eq!(crossing(&region, &ops), bytes);
-        // Half of the work is done after 8 ops; one more is no tenth of it, and less travels.
+        // Half of the work is done after 8 ops; one more op is less than a tenth of it, and fewer bytes
+        // cross.
         assert_eq!(balanced(&region, &ops, 2), [9]);
         assert_eq!(balanced(&region, &ops, 1), []);
         assert_eq!(balanced(&region, &ops, at), (1..at).collect::<Vec<_>>());

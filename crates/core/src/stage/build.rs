@@ -1,4 +1,4 @@
-//! The regions of stages, from which node is in which.
+//! Builds the regions of stages from the assignment of nodes.
 
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
@@ -14,16 +14,16 @@ use crate::op::Op;
 use crate::pass;
 use crate::region::Region;
 
-/// What one stage takes, computes and gives, in values of the whole.
+/// The inputs, nodes and outputs of one stage, as values of the whole graph.
 #[derive(Default)]
 struct Part {
     sources: BTreeSet<Source>,
-    /// The nodes that the stage has: its own, and what is written in the program.
+    /// The stage's nodes: its own, and copies of constants.
     nodes: BTreeSet<usize>,
     outputs: Vec<Value>,
 }
 
-/// Makes the stages of a region.
+/// Builds the stages of a region.
 pub(super) fn build(region: &Region, deal: Deal) -> Vec<Stage> {
     let mut parts: Vec<Part> = Vec::new();
     parts.resize_with(deal.targets.len(), Part::default);
@@ -78,8 +78,8 @@ pub(super) fn build(region: &Region, deal: Deal) -> Vec<Stage> {
     stages.collect()
 }
 
-/// Finds the values that are used by another stage than the one that makes them, or given by the whole and not made
-/// by the last stage. They are outputs: those that a cut was made for first, the others in order.
+/// Finds the values that a stage other than their own uses, and the results of the whole graph from stages
+/// before the last. These are outputs: first those for which a cut was made, then the others in order.
 fn outputs(region: &Region, deal: &Deal, parts: &mut [Part]) -> FxHashMap<Value, Source> {
     let graph = region.graph();
     let mut crossing: BTreeSet<Value> = BTreeSet::new();
@@ -111,12 +111,13 @@ fn outputs(region: &Region, deal: &Deal, parts: &mut [Part]) -> FxHashMap<Value,
     places
 }
 
-/// The region of one stage. `given` says which value of the whole each source is.
+/// The region of one stage. `given` maps each source to its value in the whole graph.
 fn part_region(region: &Region, part: &Part, given: &FxHashMap<Source, Value>) -> Region {
     let old = region.graph();
     let mut graph = Graph::new();
     let mut inputs = Vec::with_capacity(part.sources.len());
-    // Where each value of the whole is here. An argument may have several nodes there, of which the first counts.
+    // The new value of each value of the whole. An argument may have several nodes there; the first one is
+    // used.
     let mut moved: FxHashMap<Value, Value> = FxHashMap::default();
     for (index, source) in part.sources.iter().enumerate() {
         let value = given[source];

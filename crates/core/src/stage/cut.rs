@@ -1,21 +1,21 @@
-//! Which node is in which stage.
+//! Assigns nodes to stages.
 
 use super::role::{Role, role};
 use crate::graph::{Graph, Node, Value, Values};
 use crate::region::Region;
 
-/// The nodes of a region dealt to stages, one stage after the other.
+/// The assignment of a region's nodes to stages, one stage after the other.
 pub(super) struct Cuts<'r> {
     graph: &'r Graph,
-    /// The stage of each node that is in one.
+    /// The stage of each assigned node.
     stage_of: Vec<Option<usize>>,
-    /// The effect before each effect: the later one must not be in an earlier stage.
+    /// The previous effect of each effect: the later one must not be in an earlier stage.
     before: Vec<Option<usize>>,
-    /// What each stage was made to compute, which is first among its outputs.
+    /// The values for which each stage was made, which come first among its outputs.
     targets: Vec<Values>,
 }
 
-/// The finished deal. What is in no stage is a parameter, written in the program, or needed by nobody.
+/// The finished assignment. A node without a stage is a parameter, a constant, or unused.
 pub(super) struct Deal {
     pub stage_of: Vec<Option<usize>>,
     pub targets: Vec<Values>,
@@ -34,9 +34,9 @@ impl<'r> Cuts<'r> {
         Cuts { graph, stage_of: vec![None; graph.len()], before, targets: Vec::new() }
     }
 
-    /// The nodes that a region's results need, and those with effects, each after its operands and after the effects
-    /// before it: in the order in which a walk from the first result on meets them, operands from left to right. What
-    /// only effects need follows.
+    /// The nodes that a region's results need, and those with effects, each after its operands and after
+    /// previous effects. They are in depth-first order from the first result, operands from left to right.
+    /// Nodes that only effects need come last.
     pub fn order(&self, region: &Region) -> Vec<usize> {
         let nodes = self.graph.nodes();
         let effects = (0..nodes.len()).filter(|&position| nodes[position].op.has_effect());
@@ -68,20 +68,20 @@ impl<'r> Cuts<'r> {
         order
     }
 
-    /// A stage ends that computes a node's operands, and where the node has an effect whatever has one before it.
+    /// Ends a stage that computes a node's operands, and for a node with an effect also the previous effect.
     pub fn end_before(&mut self, position: usize) {
         let operands = &self.graph.nodes()[position].inputs;
         let nodes = operands.iter().map(|value| value.node as usize).chain(self.before[position]);
         self.end_stage(nodes.collect(), operands);
     }
 
-    /// A stage ends that computes a node.
+    /// Ends a stage that computes a node.
     pub fn end_after(&mut self, position: usize) {
         self.end_stage(vec![position], &self.graph.outputs(position));
     }
 
-    /// A stage ends that computes some nodes, with whatever they need and no stage has; some values are first among
-    /// its outputs. Where all of that is there already nothing happens.
+    /// Ends a stage that computes some nodes, and all that they need and no earlier stage has. The targets
+    /// come first among its outputs. Without new nodes nothing happens.
     pub fn end_stage(&mut self, mut stack: Vec<usize>, targets: &[Value]) {
         let stage = self.targets.len();
         let mut is_empty = true;
@@ -100,8 +100,8 @@ impl<'r> Cuts<'r> {
         }
     }
 
-    /// The last stage computes all that is left of what is needed. There is one, though it may have nothing to do, and
-    /// a cut after which nothing is left to compute is none.
+    /// Assigns all remaining nodes to the last stage. There is at least one stage, possibly empty, and a cut
+    /// without nodes after it is ignored.
     pub fn finish(mut self, order: &[usize]) -> Deal {
         self.end_stage(order.to_vec(), &[]);
         if self.targets.is_empty() {

@@ -1,9 +1,9 @@
-//! Errors about stages: decisions, cuts that are impossible, and lists of stages that do not run.
+//! Errors about stages: decisions, impossible cuts, and lists of stages that cannot run.
 
 use crate::error::{Error, ErrorClass, ErrorKind};
 use crate::shape::TensorType;
 
-/// What can go wrong with stages. `op` is the public name of the function that was called.
+/// Errors about stages. `op` is the public name of the function that was called.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each message says what its fields are")]
@@ -45,7 +45,7 @@ pub enum StageError {
 }
 
 impl StageError {
-    /// The class that users catch.
+    /// The public error class.
     pub fn class(&self) -> ErrorClass {
         match self {
             StageError::Decision { .. }

@@ -1,12 +1,13 @@
-//! Graphs in stages: a closed region cut into a chain of regions that together compute what it computes.
+//! Stages: a closed region, cut into a chain of regions that together compute the same results.
 //!
-//! [`split`] shows every node to a decider and cuts where it says so, as Nx.Defn.Graph does. Where that computes a
-//! value on both sides of a cut once for each side, here nothing is computed twice: each node is in the first stage
-//! that needs it, and what later stages use of it is among that stage's outputs. A stage takes only what it uses, each
-//! value once. [`split_by`] has deciders ready made, [`Chain`] runs stages one after the other.
+//! [`split`] passes every node to a decider and cuts according to its decisions, like Nx.Defn.Graph. Nx
+//! computes a value that both sides of a cut need once on each side; here nothing is computed twice. Each
+//! node is in the first stage that needs it, and values that later stages use are outputs of that stage. A
+//! stage takes only values that it uses, each once. [`split_by`] has predefined deciders, [`Chain`] runs
+//! stages in sequence.
 //!
-//! What is written in the program, a constant or a tensor, is no computation: it stands in every stage that uses it
-//! and does not travel, so that a compiler knows as much of a stage as of the whole.
+//! Constants are not computation: they are copied into every stage that uses them and are not passed between
+//! stages, so that a compiler can simplify a stage like the whole graph.
 
 mod balance;
 mod build;
@@ -34,16 +35,16 @@ use crate::op::Op;
 use crate::region::Region;
 use crate::shape::TensorType;
 
-/// Where a decider wants a cut.
+/// A decider's choice of cuts at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Decision {
-    /// Nowhere.
+    /// No cut.
     None,
-    /// A stage ends that computes the node's operands.
+    /// End a stage that computes the node's operands.
     Before,
-    /// A stage ends that computes the node.
+    /// End a stage that computes the node.
     After,
-    /// Both: the node has a stage of its own.
+    /// Both: the node is a stage of its own.
     Both,
 }
 
@@ -51,7 +52,7 @@ impl Decision {
     /// Every decision.
     pub const ALL: &'static [Decision] = &[Decision::None, Decision::Before, Decision::After, Decision::Both];
 
-    /// The name by which users choose it.
+    /// The public name.
     pub const fn name(self) -> &'static str {
         match self {
             Decision::None => "none",
@@ -61,29 +62,30 @@ impl Decision {
         }
     }
 
-    /// The decision of a name.
+    /// Parses a decision.
     ///
     /// # Errors
-    /// A name that is none of a decision.
+    /// An unknown name.
     pub fn parse(name: &str) -> Result<Decision> {
         let found = Decision::ALL.iter().copied().find(|decision| decision.name() == name);
         found.ok_or_else(|| StageError::Decision { given: format!("{name:?}") }.into())
     }
 }
 
-/// Where an input of a stage comes from. Arguments of the whole come first, then outputs of stages, then captures.
+/// The source of a stage's input. Arguments of the whole graph sort first, then outputs of stages, then
+/// captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Source {
-    /// A parameter of the whole.
+    /// A parameter of the whole graph.
     Argument(usize),
     /// An output of an earlier stage.
     Output {
         /// The position of the stage.
         stage: usize,
-        /// Which of its outputs.
+        /// The index among its outputs.
         output: usize,
     },
-    /// A capture of the whole, by its number among them. It is a capture of the stage too.
+    /// A capture of the whole graph, by its number. It is a capture of the stage too.
     Capture(usize),
 }
 
@@ -98,7 +100,7 @@ impl fmt::Display for Source {
 }
 
 impl Source {
-    /// An input of a whole that has so many parameters.
+    /// The source for an input of a whole graph with this number of parameters.
     fn input(index: usize, parameters: usize) -> Source {
         match index.checked_sub(parameters) {
             Some(capture) => Source::Capture(capture),
@@ -106,7 +108,7 @@ impl Source {
         }
     }
 
-    /// The number of the capture that it is, if it is one.
+    /// The number of the capture, if this is one.
     pub fn capture(&self) -> Option<usize> {
         match self {
             Source::Capture(index) => Some(*index),
@@ -115,8 +117,8 @@ impl Source {
     }
 }
 
-/// One part of a graph that was split. Its region gives what later stages use; that of the last stage gives what the
-/// whole gives.
+/// One part of a split graph. Its region returns the values that later stages use; the last stage's region
+/// returns the results of the whole graph.
 #[derive(Clone, Debug)]
 pub struct Stage {
     position: usize,
@@ -125,10 +127,10 @@ pub struct Stage {
     whole: Arc<Whole>,
 }
 
-/// What all stages of one split have in common.
+/// The data that all stages of one split share.
 #[derive(Debug)]
 struct Whole {
-    /// The graph and how it was cut, as one number.
+    /// A hash of the graph and its cuts.
     split: u64,
     /// The types of the parameters, then of the captures.
     inputs: Vec<TensorType>,
@@ -136,7 +138,7 @@ struct Whole {
     stages: usize,
 }
 
-/// What a stage is made of again that was taken apart; see [`Stage::from_parts`].
+/// The parts from which a stage can be rebuilt; see [`Stage::from_parts`].
 #[derive(Clone, Debug)]
 pub struct Parts {
     /// See [`Stage::split`].
@@ -145,9 +147,9 @@ pub struct Parts {
     pub position: usize,
     /// See [`Stage::count`].
     pub stages: usize,
-    /// The types of the parameters of the whole, then of its captures.
+    /// The types of the whole graph's parameters, then of its captures.
     pub inputs: Vec<TensorType>,
-    /// How many of them are parameters.
+    /// The number of parameters among them.
     pub parameters: usize,
     /// See [`Stage::sources`].
     pub sources: Vec<Source>,
@@ -156,10 +158,10 @@ pub struct Parts {
 }
 
 impl Stage {
-    /// A stage of its parts.
+    /// Builds a stage from its parts.
     ///
     /// # Errors
-    /// What is wrong with parts that no stage has, as a sentence.
+    /// A sentence about parts that do not form a stage.
     pub fn from_parts(parts: Parts) -> std::result::Result<Stage, String> {
         let Parts { split, position, stages, inputs, parameters, sources, region } = parts;
         if position >= stages {
@@ -203,7 +205,7 @@ impl Stage {
         Ok(Stage { position, region, sources, whole })
     }
 
-    /// What it is made of.
+    /// The parts of the stage.
     pub fn parts(&self) -> Parts {
         Parts {
             split: self.whole.split,
@@ -216,36 +218,36 @@ impl Stage {
         }
     }
 
-    /// A number that all stages of one split share, and those of other graphs and other splits do not.
+    /// A number that is the same for all stages of one split, and differs for other graphs and other splits.
     pub fn split(&self) -> u64 {
         self.whole.split
     }
 
-    /// Where the stage stands among those of its split.
+    /// The position of the stage in its split.
     pub fn position(&self) -> usize {
         self.position
     }
 
-    /// A number that stages of one split do not share, nor those of other graphs and other splits; the same in every
+    /// A number that differs between stages, also of other graphs and other splits; it is the same in every
     /// process of one build.
     pub fn id(&self) -> u64 {
         self.id_at(self.position)
     }
 
-    /// The number of the stage at a position of the same split.
+    /// The id of the stage at a position of the same split.
     pub fn id_at(&self, position: usize) -> u64 {
         let mut hasher = FxHasher::default();
         (self.whole.split, position).hash(&mut hasher);
         hasher.finish()
     }
 
-    /// What the stage computes. Each of its inputs is used. What travels are its parameters; tensors that the whole
-    /// captured are captures here too.
+    /// The stage's computation. Each of its inputs is used. Its parameters are passed in at each run; tensors
+    /// that the whole graph captured are captures here too.
     pub fn region(&self) -> &Arc<Region> {
         &self.region
     }
 
-    /// Where each input comes from: ascending, and none twice.
+    /// The source of each input: ascending and distinct.
     pub fn sources(&self) -> &[Source] {
         &self.sources
     }
@@ -263,17 +265,17 @@ impl Stage {
         needs
     }
 
-    /// The types of the parameters of the whole.
+    /// The types of the whole graph's parameters.
     pub fn arguments(&self) -> &[TensorType] {
         &self.whole.inputs[..self.whole.parameters]
     }
 
-    /// The types of the captures of the whole.
+    /// The types of the whole graph's captures.
     pub fn captures(&self) -> &[TensorType] {
         &self.whole.inputs[self.whole.parameters..]
     }
 
-    /// How many stages the split has.
+    /// The number of stages in the split.
     pub fn count(&self) -> usize {
         self.whole.stages
     }

@@ -1,17 +1,17 @@
-//! What an op is to a cut.
+//! The role of an op when its graph is cut.
 
 use crate::op::{Op, OpClass};
 
-/// What becomes of a node when its graph is cut.
+/// How a cut treats a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// It is an input, and belongs to no stage.
+    /// An input; it belongs to no stage.
     Input,
-    /// It is written in the program: every stage that uses it has its own.
+    /// A constant: every stage that uses it has a copy.
     Written,
-    /// It computes, and belongs to one stage.
+    /// A computation; it belongs to one stage.
     Computes,
-    /// It is a loop or a branch, which computes and is cut out whole.
+    /// A loop or a branch; it is a computation that is cut out as a whole.
     Whole,
 }
 

@@ -1,4 +1,4 @@
-//! Deciders ready made.
+//! Predefined deciders.
 
 use super::balance;
 use super::build::build;
@@ -10,27 +10,27 @@ use crate::op::Op;
 use crate::region::Region;
 use crate::shape::Name;
 
-/// Where to cut, without a decider of one's own.
+/// A rule for cuts, in place of a decider function.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
-    /// After so many ops, and again and again, in the order in which a decider would see them. Every stage but the
-    /// last has exactly so many.
+    /// After every so many ops, in the order in which a decider would see them. Every stage but the last has
+    /// exactly this number of ops.
     Every(usize),
     /// At the ops of some names.
     Ops {
         /// The public names.
         names: Vec<String>,
-        /// On which side.
+        /// The sides on which to cut.
         decision: Decision,
     },
     /// After marks.
     Marks(Marks),
-    /// Into so many stages that the one with the most work has little more than it must, where the least has to
-    /// travel. Work is [`NodeCost::work`](crate::cost::NodeCost::work).
+    /// Into this number of stages: the heaviest has little more work than the least possible, with the least
+    /// traffic between stages. Work is [`NodeCost::work`](crate::cost::NodeCost::work).
     Balanced(usize),
 }
 
-/// Which marks.
+/// A selection of marks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Marks {
     /// All.
@@ -39,7 +39,7 @@ pub enum Marks {
     Named(Vec<Name>),
 }
 
-/// Splits a region by a rule. What is written in the program is no op here.
+/// Splits a region by a rule. Constants do not count as ops.
 ///
 /// # Errors
 /// A count of zero, more stages than there are ops, an unknown op, and a mark that the graph does not have.
@@ -88,7 +88,7 @@ impl Marks {
     }
 }
 
-/// Cuts a region where so many of its ops have been seen, ascending.
+/// Cuts a region after these numbers of ops, ascending.
 fn cut_after(region: &Region, places: impl FnOnce(&[usize]) -> Vec<usize>) -> Vec<Stage> {
     let mut cuts = Cuts::new(region);
     let order = cuts.order(region);
@@ -105,7 +105,7 @@ fn cut_after(region: &Region, places: impl FnOnce(&[usize]) -> Vec<usize>) -> Ve
 fn check_names(names: &[String]) -> Result<()> {
     let known = all_names();
     for name in names {
-        // Where nothing is computed there is nothing to cut.
+        // Constants and inputs compute nothing, so that there is nothing to cut.
         let (problem, required) = if !known.contains(&name.as_str()) {
             ("is unknown", "the public name of an op")
         } else if ["parameter", "constant", "tensor"].contains(&name.as_str()) {

@@ -1,4 +1,4 @@
-//! Runs stages, and says which lists of stages run.
+//! Runs stages, and checks lists of stages.
 
 use std::sync::Arc;
 
@@ -11,19 +11,19 @@ use crate::error::Result;
 use crate::shape::TensorType;
 use crate::tensor::Tensor;
 
-/// How one stage is run: what was compiled from its region, and where.
+/// The executable of one stage, and its backend.
 #[derive(Clone, Debug)]
 pub struct Placed {
-    /// What was compiled from [`Stage::region`].
+    /// Compiled from [`Stage::region`].
     pub executable: Arc<dyn Executable>,
-    /// Where it runs. What the stage takes is copied there, where it is elsewhere.
+    /// The backend of the run. Inputs on other backends are copied to it.
     pub backend: Arc<dyn Backend>,
 }
 
-/// Whether a list of stages is all that one split gave, in its order. `op` is for the message.
+/// Checks that a list of stages is complete, in order and from one split. `op` is for the message.
 ///
 /// # Errors
-/// No stage, a stage at another's place, one of another split, and a list that is too short.
+/// An empty list, a stage at a wrong position or of another split, and a list that is too short.
 pub fn check(op: &'static str, stages: &[Stage]) -> Result<()> {
     let Some(first) = stages.first() else { return Err(StageError::Empty { op }.into()) };
     for (place, stage) in stages.iter().enumerate() {
@@ -42,7 +42,8 @@ pub fn check(op: &'static str, stages: &[Stage]) -> Result<()> {
     Ok(())
 }
 
-/// For each stage and each of its inputs, whether no later stage takes the same value: it can be freed after it.
+/// For each stage and each of its inputs, whether no later stage takes the same value: it can be freed after
+/// the stage.
 pub fn last_uses(stages: &[Stage]) -> Vec<Vec<bool>> {
     let mut last: FxHashMap<Source, usize> = FxHashMap::default();
     for stage in stages {
@@ -53,9 +54,9 @@ pub fn last_uses(stages: &[Stage]) -> Vec<Vec<bool>> {
     stages.iter().map(of_stage).collect()
 }
 
-/// For each stage, the stages that must have run before it, ascending: those whose outputs it takes, and where it has
-/// effects the one before that has. Stages that do not wait for each other, by themselves or by others, may run side by
-/// side or in any order.
+/// For each stage, the stages that must run before it, ascending: those whose outputs it takes and, for a
+/// stage with effects, the previous stage with effects. Stages that do not depend on each other, directly or
+/// indirectly, may run in parallel or in any order.
 pub fn waits(stages: &[Stage]) -> Vec<SmallVec<[usize; 4]>> {
     let mut effect = None;
     let of_stage = |stage: &Stage| {
@@ -71,32 +72,32 @@ pub fn waits(stages: &[Stage]) -> Vec<SmallVec<[usize; 4]>> {
     stages.iter().map(of_stage).collect()
 }
 
-/// Stages with their executables, looked at once and run as often as wanted, by several threads too.
+/// Stages with their executables, checked once and run any number of times, also by several threads.
 #[derive(Debug)]
 pub struct Chain {
     arguments: Vec<TensorType>,
     /// For each argument, whether a stage takes it.
     taken: Vec<bool>,
     steps: Vec<Step>,
-    /// How many values there are: the arguments, then the outputs of each stage.
+    /// The number of values: the arguments, then the outputs of each stage.
     values: usize,
 }
 
-/// One stage, with its values by their numbers.
+/// One stage, with its values as numbers.
 #[derive(Debug)]
 struct Step {
     placed: Placed,
-    /// What it takes, and whether it is the last to do so.
+    /// The values that it takes, and whether this is their last use.
     inputs: Vec<(usize, bool)>,
-    /// The number of the first output of the stage before.
+    /// The number of the previous stage's first output.
     before: usize,
 }
 
 impl Chain {
-    /// Brings stages and executables together, one for each stage.
+    /// Combines stages and executables, one for each stage.
     ///
     /// # Errors
-    /// What [`check`] has against the stages, and executables of other programs.
+    /// Those of [`check`], and executables of other programs.
     pub fn new(stages: &[Stage], placed: Vec<Placed>) -> Result<Chain> {
         let op = "run";
         check(op, stages)?;
@@ -133,12 +134,13 @@ impl Chain {
         Ok(Chain { arguments, taken, steps, values })
     }
 
-    /// Runs the stages one after the other on arguments of the whole: its parameters, then its captures. Gives what
-    /// the whole gives. A value is dropped after its last use, and handed over there, so that its memory may be
-    /// reused; an argument that no stage takes is dropped at once. Hooks are called as a run of the whole calls them.
+    /// Runs the stages in sequence on the arguments of the whole graph: its parameters, then its captures.
+    /// Returns the results of the whole graph. Ownership of a value passes on at its last use, so that its
+    /// memory may be reused; an argument that no stage takes is dropped at once. Hooks are called in the same
+    /// order as in a run of the whole.
     ///
     /// # Errors
-    /// Arguments of other types, and what the runs fail with; what is held elsewhere stays as it is.
+    /// Arguments of other types, and errors of the runs; values with other owners are unchanged.
     pub fn run(&self, arguments: Vec<Tensor>, hooks: &dyn Hooks) -> Result<Vec<Tensor>> {
         let op = "run";
         if arguments.len() != self.arguments.len() {
@@ -186,11 +188,11 @@ pub fn run(
     Chain::new(stages, placed.to_vec())?.run(arguments, hooks)
 }
 
-/// A tensor where a stage runs.
+/// Copies a tensor to a stage's backend.
 fn bring(op: &'static str, tensor: Tensor, backend: &Arc<dyn Backend>) -> Result<Tensor> {
     match tensor.backend() {
         Some(place) if !place.is_same_place(&**backend) => tensor.copy_to(op, backend),
-        // What is no tensor with elements is the executable's to refuse.
+        // The executable reports tensors without elements.
         Some(_) | None => Ok(tensor),
     }
 }

@@ -1,4 +1,4 @@
-//! Cuts where a decider says so.
+//! Cuts according to a decider function.
 
 use super::build::build;
 use super::cut::Cuts;
@@ -9,7 +9,7 @@ use crate::form;
 use crate::graph::{Graph, Node};
 use crate::region::Region;
 
-/// A node that a decider is asked about.
+/// A node that is passed to a decider.
 #[derive(Clone, Copy, Debug)]
 pub struct Visit<'r> {
     /// The graph that is split.
@@ -30,20 +30,21 @@ impl<'r> Visit<'r> {
     }
 }
 
-/// Splits a region where `decide` says so.
+/// Splits a region according to `decide`.
 ///
-/// It is asked once about every node that the results need or that has an effect, but for parameters: operands first,
-/// in the order in which a walk from the first result meets them. It is asked about what is written in the program
-/// too, where no cut is possible, and it does not see what is inside of loops and branches.
+/// It is called once for every node that the results need or that has an effect, except parameters: operands
+/// first, in depth-first order from the first result. It is also called for constants, where no cut is
+/// possible. It is not called for nodes inside loops and branches.
 ///
-/// - [`Decision::Before`] ends a stage that computes the node's operands; for a node with an effect, what has one
-///   before it is computed then too.
+/// - [`Decision::Before`] ends a stage that computes the node's operands; for a node with an effect, the
+///   stage also computes the previous effects.
 /// - [`Decision::After`] ends a stage that computes the node.
 /// - [`Decision::Both`] does one after the other.
 ///
-/// A stage has what it was made for and what that needs, as far as no earlier stage has it; the last has all that is
-/// left. A cut that leaves nothing to compute on one side is none. A loop or a branch is never cut inside: every cut
-/// there is on both sides, so that the node is by itself. Effects stay in order.
+/// A stage has the nodes for which it was made and all that they need and no earlier stage has; the last
+/// stage has all remaining nodes. A cut with nothing to compute on one side is ignored. A loop or a branch is
+/// never cut inside: every cut there is on both sides, so that the node is a stage of its own. Effects stay
+/// in order.
 ///
 /// ```
 /// use defn_core::region::Region;
@@ -73,7 +74,7 @@ pub fn split(region: &Region, mut decide: impl FnMut(&Visit<'_>) -> Result<Decis
     split_with(region, (), |visit, ()| Ok((decide(visit)?, ())))
 }
 
-/// As [`split`], with a decider that gets an accumulator and gives the next.
+/// As [`split`], with a decider that takes an accumulator and returns the next.
 ///
 /// # Errors
 /// The decider's.
@@ -104,7 +105,7 @@ pub fn split_with<A>(
     Ok(build(region, cuts.finish(&order)))
 }
 
-/// On which sides of a node a decision cuts.
+/// The sides of a node on which a decision cuts.
 fn sides(decision: Decision, role: Role) -> (bool, bool) {
     let (before, after) = match decision {
         Decision::None => (false, false),

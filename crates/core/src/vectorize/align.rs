@@ -1,4 +1,4 @@
-//! Leading axes put in one order and stretched to one size.
+//! Aligns leading axes: brings them into one order and broadcasts them to one size.
 
 use super::{Lane, Lanes};
 use crate::builder::{BuildShape, Builder};
@@ -6,7 +6,7 @@ use crate::error::{ErrorKind, Result};
 use crate::shape::{Axes, AxisRef, Shape};
 use crate::tensor::Tensor;
 
-/// The vectorized axes of several tensors together, in the order of first appearance.
+/// The union of the vectorized axes of several tensors, in the order of first appearance.
 ///
 /// # Errors
 /// Axes of one name whose sizes differ, neither being 1.
@@ -18,7 +18,7 @@ pub(crate) fn join<'a>(op: &'static str, tensors: impl IntoIterator<Item = &'a T
     Ok(joined)
 }
 
-/// Adds axes to others.
+/// Adds axes to a union.
 ///
 /// # Errors
 /// As [`join`].
@@ -37,8 +37,8 @@ pub(crate) fn join_into(op: &'static str, joined: &mut Lanes, axes: &[Lane]) -> 
     Ok(())
 }
 
-/// A value whose leading axes are `from`, under the leading axes `to`: in their order, of size 1 where `from` lacks
-/// one. The inner shape is filled up to `rank` with axes of size 1.
+/// A value with leading axes `from`, reshaped to the leading axes `to`: in their order, with size 1 where
+/// `from` lacks one. The inner shape is padded to `rank` with leading axes of size 1.
 pub(crate) fn lead<B: Builder>(b: &mut B, x: &B::V, from: &[Lane], to: &[Lane], rank: usize) -> Result<B::V> {
     let place = |lane: &Lane| to.iter().position(|(name, _)| *name == lane.0).expect("a joined axis");
     let mut order: Vec<usize> = (0..from.len()).collect();
@@ -55,8 +55,8 @@ pub(crate) fn lead<B: Builder>(b: &mut B, x: &B::V, from: &[Lane], to: &[Lane], 
     b.reshape_to(x, shape)
 }
 
-/// A value whose leading axes are `from`, stretched to the leading axes `to` and to the inner shape, whose names it
-/// gets.
+/// A value with leading axes `from`, broadcast to the leading axes `to` and to the inner shape, whose names
+/// it gets.
 pub(crate) fn spread<B: Builder>(
     b: &mut B,
     x: &B::V,

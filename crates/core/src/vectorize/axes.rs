@@ -1,4 +1,4 @@
-//! Making, moving and joining vectorized axes.
+//! Creates, moves and joins vectorized axes.
 
 use smallvec::SmallVec;
 
@@ -10,13 +10,13 @@ use crate::shape::{Name, Shape};
 use crate::tensor::{Data, Tensor};
 use crate::trace;
 
-/// A vectorized axis as users ask for it: its name, and its size where they say it.
+/// A vectorized axis in the user's notation: its name, and optionally its size.
 pub type Wanted = (Name, Option<usize>);
 
-/// The leading axes of `x` as vectorized ones, after those that it has.
+/// Vectorizes the leading axes of `x`; they come after its existing vectorized axes.
 ///
 /// # Errors
-/// More axes than `x` has, another size than was said, and a name that stands on two axes.
+/// More axes than `x` has, a size other than the given one, and a name on two axes.
 pub fn vectorize(ops: &mut Ops, x: &Tensor, wanted: &[Wanted]) -> Result<Tensor> {
     if wanted.is_empty() {
         return Ok(x.clone());
@@ -47,7 +47,7 @@ pub fn vectorize(ops: &mut Ops, x: &Tensor, wanted: &[Wanted]) -> Result<Tensor>
     Ok(rename(ops, x, target)?.with_vectorized(&lanes))
 }
 
-/// The elements of a tensor, as they lie, under another shape of the same sizes; a template too.
+/// The same elements with another shape of the same sizes; also for a template.
 fn rename(ops: &mut Ops, x: &Tensor, shape: Shape) -> Result<Tensor> {
     match x.data() {
         Data::Template => {
@@ -58,10 +58,10 @@ fn rename(ops: &mut Ops, x: &Tensor, shape: Shape) -> Result<Tensor> {
     }
 }
 
-/// `x` with its vectorized axes in front of the others, under their names or none.
+/// `x` with its vectorized axes as leading axes, with or without their names.
 ///
 /// # Errors
-/// What the builder has against a new node.
+/// Those of the builder.
 pub fn devectorize(ops: &mut Ops, x: &Tensor, keep_names: bool) -> Result<Tensor> {
     if !x.is_vectorized() {
         return Ok(x.clone());
@@ -74,12 +74,12 @@ pub fn devectorize(ops: &mut Ops, x: &Tensor, keep_names: bool) -> Result<Tensor
     rename(ops, x, shape)
 }
 
-/// The elements of `x` in row-major order under other vectorized axes and another shape, its own where none is
-/// given. At most one size is left open.
+/// The elements of `x` in row-major order with other vectorized axes and another shape, by default its own.
+/// At most one size is left open.
 ///
 /// # Errors
-/// Sizes that do not fit, more than one that is open, names that stand twice, and another number of names than
-/// sizes.
+/// Sizes that do not fit, more than one open size, duplicate names, and a number of names other than that of
+/// the sizes.
 pub fn revectorize(
     ops: &mut Ops,
     x: &Tensor,
@@ -113,11 +113,11 @@ pub fn revectorize(
     vectorize(ops, &plain, &wanted)
 }
 
-/// The tensors with the vectorized axes of all, of size 1 where one lacks them. With `align_ranks` inner shapes get
-/// leading axes of size 1 up to the greatest rank.
+/// Gives each tensor the vectorized axes of all, with size 1 where it lacks one. With `align_ranks` inner
+/// shapes get leading axes of size 1 up to the greatest rank.
 ///
 /// # Errors
-/// Axes of one name whose sizes differ, and a name that stands on an inner axis too.
+/// Axes of one name whose sizes differ, and a name that an inner axis has too.
 pub fn reshape_vectors(ops: &mut Ops, tensors: &[Tensor], align_ranks: bool) -> Result<Vec<Tensor>> {
     together(ops, "reshape_vectors", tensors, align_ranks, |ops, x, axes, rank| {
         let lead = align::lead(ops, &x.flat(), x.vectorized_axes(), axes, rank)?;
@@ -127,8 +127,8 @@ pub fn reshape_vectors(ops: &mut Ops, tensors: &[Tensor], align_ranks: bool) -> 
     })
 }
 
-/// The tensors with the vectorized axes of all, in full. With `align_ranks` inner shapes get leading axes of size 1
-/// up to the greatest rank.
+/// Broadcasts each tensor to the vectorized axes of all. With `align_ranks` inner shapes get leading axes of
+/// size 1 up to the greatest rank.
 ///
 /// # Errors
 /// As [`reshape_vectors`].
@@ -161,7 +161,7 @@ fn together(
     tensors.iter().map(|x| change(ops, x, &axes, rank)).collect()
 }
 
-/// No inner axis may have the name of a vectorized one.
+/// Checks that no inner axis has the name of a vectorized one.
 fn check_inner(op: &'static str, axes: &[Lane], x: &Tensor) -> Result<()> {
     match clash(axes, x.ty().shape.names().flatten()) {
         Some(name) => Err(ErrorKind::VectorizedName { op, name }.into()),
@@ -169,7 +169,7 @@ fn check_inner(op: &'static str, axes: &[Lane], x: &Tensor) -> Result<()> {
     }
 }
 
-/// None of the names that `x` is to get may be that of a vectorized axis.
+/// Checks that none of the future names of `x` is that of a vectorized axis.
 ///
 /// # Errors
 /// A name that is.
@@ -180,12 +180,12 @@ pub fn check_names(op: &'static str, x: &Tensor, names: &[Option<Name>]) -> Resu
     }
 }
 
-/// The first of some names that a vectorized axis has.
+/// The first of some names that is also the name of a vectorized axis.
 pub(super) fn clash<'a>(axes: &[Lane], mut names: impl Iterator<Item = &'a Name>) -> Option<Name> {
     names.find(|known| axes.iter().any(|(name, _)| name == *known)).cloned()
 }
 
-/// The vectorized axes of several tensors together, in the order of first appearance.
+/// The union of the vectorized axes of several tensors, in the order of first appearance.
 ///
 /// # Errors
 /// Axes of one name whose sizes differ, neither being 1.
@@ -193,10 +193,10 @@ pub fn union(op: &'static str, tensors: &[Tensor]) -> Result<Lanes> {
     join(op, tensors)
 }
 
-/// `x` repeated over vectorized axes, among which are its own.
+/// `x` broadcast to vectorized axes, which include its own.
 ///
 /// # Errors
-/// A name that stands on an inner axis too, or twice, and a result too large to address.
+/// A name that an inner axis has too, a duplicate name, and a result too large to address.
 pub fn spread_over(ops: &mut Ops, op: &'static str, x: &Tensor, axes: &[Lane]) -> Result<Tensor> {
     for (at, (name, _)) in axes.iter().enumerate() {
         if axes[..at].iter().any(|(known, _)| known == name) {
@@ -210,11 +210,11 @@ pub fn spread_over(ops: &mut Ops, op: &'static str, x: &Tensor, axes: &[Lane]) -
     Ok(spread(ops, &x.flat(), x.vectorized_axes(), axes, &x.ty().shape)?.with_vectorized(axes))
 }
 
-/// 1 where the last two indices agree, else 0, for each place on vectorized axes. There a shape of one axis is a matrix of
-/// one row.
+/// 1 where the last two indices are equal, else 0, for each position on vectorized axes. With vectorized
+/// axes, a shape of one axis is a matrix of one row.
 ///
 /// # Errors
-/// Fewer than two axes where none is vectorized, a name that stands twice, and a result too large to address.
+/// Fewer than two axes without vectorized ones, a duplicate name, and a result too large to address.
 pub fn eye(ops: &mut Ops, shape: Shape, dtype: DType, axes: &[Lane]) -> Result<Tensor> {
     let plain = if let (&[size], false) = (shape.sizes(), axes.is_empty()) {
         let row = ops.eye(Shape::new(&[1, size]), dtype)?;
@@ -225,7 +225,7 @@ pub fn eye(ops: &mut Ops, shape: Shape, dtype: DType, axes: &[Lane]) -> Result<T
     spread_over(ops, "eye", &plain, axes)
 }
 
-/// A text of the vectorized axes and the inner type, as tensors print them.
+/// The vectorized axes and the inner type as text, as tensors print them.
 pub fn type_text(x: &Tensor) -> String {
     if x.is_vectorized() {
         format!("{} {}", lanes_text(x.vectorized_axes()), x.ty())
@@ -234,7 +234,7 @@ pub fn type_text(x: &Tensor) -> String {
     }
 }
 
-/// Names that no axis of the tensors has: `<stem>`, or the stem with the least number that is free.
+/// A name that no axis of the tensors has: `<stem>`, or the stem with the least free number.
 pub fn fresh_name(stem: &str, tensors: &[Tensor]) -> Name {
     let taken: SmallVec<[&Name; 8]> = tensors
         .iter()

@@ -1,4 +1,4 @@
-//! Blocks: either their axes are shifted, or their definition is put in their place.
+//! Blocks: their axes are shifted, or their default graph replaces them.
 
 use smallvec::SmallVec;
 
@@ -8,9 +8,9 @@ use crate::error::Result;
 use crate::op::{Block, Op, Vectors};
 use crate::tensor::Tensor;
 
-/// What became of a block.
+/// The rewritten block.
 pub(super) enum Outcome {
-    /// Plain outputs, with the vectorized axes in front.
+    /// Plain outputs, with the vectorized axes first.
     Flat(SmallVec<[Tensor; 1]>),
     /// Vectorized outputs.
     Done(SmallVec<[Tensor; 1]>),
@@ -22,7 +22,7 @@ impl Rewrite<'_> {
             Block::Composite(block) if block.traits().vectors == Vectors::Leading => vec![operands[0].flat()],
             Block::Log2
             | Block::Log10
-            // Elementwise, along axes, on the last axis, or on the last two with a batch before them.
+            // Element-wise, along axes, on the last axis, or on the last two with batch axes before them.
             | Block::Cumulative { .. }
             | Block::TopK { .. }
             | Block::Fft2 { .. }
@@ -40,7 +40,7 @@ impl Rewrite<'_> {
             }
             Block::TakeAlongAxis { .. } | Block::Solve => self.all_full(operands)?,
 
-            // One verdict, one set of positions or one key for each place on the vectorized axes.
+            // One verdict, one set of positions or one key for each position on the vectorized axes.
             Block::Composite(_)
             | Block::Take { .. }
             | Block::Threefry

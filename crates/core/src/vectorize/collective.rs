@@ -1,4 +1,4 @@
-//! What devices make together: axes are shifted behind the vectorized ones.
+//! Collectives: axes are shifted by the number of vectorized ones.
 
 use smallvec::SmallVec;
 
@@ -8,7 +8,7 @@ use crate::op::{Collective, CollectiveOp, Op};
 use crate::tensor::Tensor;
 
 impl Rewrite<'_> {
-    /// Every position of the vectorized axes is exchanged alike.
+    /// All positions of the vectorized axes are exchanged in the same way.
     pub(super) fn collective(&mut self, op: &CollectiveOp, x: &Tensor) -> Result<SmallVec<[Tensor; 1]>> {
         let kind = match &op.kind {
             Collective::AllGather { axis } => Collective::AllGather { axis: self.shift(*axis) },

@@ -1,5 +1,5 @@
-//! Control flow on vectorized tensors: regions are traced again with the vectorized axes on their inputs, and the
-//! builder's functions for branches, loops and gradient rules see to the rest.
+//! Control flow on vectorized tensors: regions are retraced with the vectorized axes on their inputs, by the
+//! builder's functions for branches, loops and gradient rules.
 
 use smallvec::SmallVec;
 
@@ -12,7 +12,7 @@ fn args(tensors: Vec<Tensor>) -> Vec<Arg<Tensor>> {
     tensors.into_iter().map(Arg::Value).collect()
 }
 
-/// A conditional over ready regions of which an operand is vectorized.
+/// A conditional with given regions and a vectorized operand.
 pub(super) fn cond(ops: &mut Ops, op: &CondOp, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
     let (predicates, captures) = operands.split_at(op.branches.len() - 1);
     let mut thunks: Vec<Thunk<'_>> = Vec::with_capacity(op.branches.len());
@@ -24,7 +24,7 @@ pub(super) fn cond(ops: &mut Ops, op: &CondOp, operands: &[Tensor]) -> Result<Sm
     Ok(builder::cond(ops, clauses, otherwise)?.into())
 }
 
-/// A loop over ready regions of which an operand is vectorized.
+/// A loop with given regions and a vectorized operand.
 pub(super) fn while_(ops: &mut Ops, op: &WhileOp, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
     let (state, captures) = operands.split_at(op.state);
     let condition = |ops: &mut Ops, state: &[Tensor]| {
@@ -34,7 +34,7 @@ pub(super) fn while_(ops: &mut Ops, op: &WhileOp, operands: &[Tensor]) -> Result
     Ok(builder::while_(ops, state.to_vec(), op.trips, condition, body)?.into())
 }
 
-/// Values with a ready gradient rule of which an operand is vectorized.
+/// Values with a given gradient rule and a vectorized operand.
 pub(super) fn custom_grad(
     ops: &mut Ops,
     op: &CustomGradOp,

@@ -1,4 +1,4 @@
-//! Elementwise ops: inner ranks are aligned behind the vectorized axes.
+//! Element-wise ops: inner ranks are aligned after the vectorized axes.
 
 use smallvec::SmallVec;
 
@@ -10,8 +10,8 @@ use crate::shape::Axes;
 use crate::tensor::Tensor;
 
 impl Rewrite<'_> {
-    /// An operand that broadcasts against a result of inner rank `rank`. One that is not vectorized does so from
-    /// its last axis on.
+    /// An operand that broadcasts to a result of inner rank `rank`. An operand that is not vectorized aligns
+    /// from its last axis without a change.
     fn broadcasting(&mut self, x: &Tensor, rank: usize) -> Result<Tensor> {
         if x.is_vectorized() { self.lead(x, rank) } else { Ok(x.clone()) }
     }
@@ -23,7 +23,7 @@ impl Rewrite<'_> {
         self.emit(op.clone(), &[a, b])
     }
 
-    /// The predicate is stretched to the result; a scalar one that is not vectorized need not be.
+    /// The predicate is broadcast to the result, except a scalar that is not vectorized.
     pub(super) fn select(&mut self, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
         let out = self.inner[0].shape.without_names();
         let mut pred = operands[0].clone();
@@ -33,7 +33,7 @@ impl Rewrite<'_> {
         }
         let mut branches = SmallVec::<[Tensor; 3]>::new();
         for branch in &operands[1..] {
-            // The names are the result's.
+            // The result has the names.
             let nameless = self.ops.reshape_to(branch, branch.ty().shape.without_names())?;
             branches.push(self.broadcasting(&nameless, out.rank())?);
         }
@@ -47,8 +47,8 @@ impl Rewrite<'_> {
         self.emit(Op::Clip, &[operands[0].flat(), operands[1].clone(), operands[2].clone()])
     }
 
-    /// Bounds for each position. As with those that all share, what lies on a bound is inside, and a bound that is NaN
-    /// makes NaN.
+    /// Bounds that differ between positions. As with common bounds, a value on a bound is inside, and a NaN
+    /// bound gives NaN.
     fn clip_each(&mut self, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
         let (dtype, shape) = (self.inner[0].dtype, self.inner[0].shape.without_names());
         let ops = &mut *self.ops;

@@ -1,5 +1,5 @@
-//! Reads and writes at positions held in a tensor: where both sides are vectorized, the place on a vectorized axis
-//! is one more entry of each position.
+//! Reads and writes at positions in a tensor. Where both sides are vectorized, the index on a vectorized axis
+//! becomes an additional entry of each position.
 
 use smallvec::SmallVec;
 
@@ -18,7 +18,7 @@ impl Rewrite<'_> {
             return self.emit(Op::Gather { axes: axes.into() }, &[x.clone(), indices.flat()]);
         }
         if !indices.is_vectorized() {
-            // One set of positions for all: what is read there has the vectorized axes behind those of the indices.
+            // The same positions for all: the result has the vectorized axes after those of the indices.
             let axes = self.shifted(axes);
             let read = self.emit_one(Op::Gather { axes }, &[x.flat(), indices.clone()])?;
             let before = indices.ty().shape.rank() - 1;
@@ -43,7 +43,7 @@ impl Rewrite<'_> {
         let target = self.full(x)?;
         let rest = updates.ty().shape.without_names();
         if !indices.is_vectorized() && indices.ty().shape.rank() == 2 {
-            // One set of positions for all: each update is one for every place on the vectorized axes.
+            // The same positions for all: each update covers all positions on the vectorized axes.
             let updates = self.full(updates)?;
             let (count, rank) = (lanes.len(), updates.ty().shape.rank());
             let order = std::iter::once(count).chain(0..count).chain(count + 1..rank);
@@ -63,8 +63,8 @@ impl Rewrite<'_> {
         self.emit(Op::Scatter { op, axes }, &[target, positions, updates])
     }
 
-    /// The indices in full, with the place on each of `lanes` before the entries of every position. A lane of size 1
-    /// that others stretch has one place.
+    /// The indices broadcast in full, with the index on each of `lanes` before the entries of every position.
+    /// A lane of size 1 that others broadcast has one index.
     fn with_places(&mut self, lanes: &[Lane], indices: &Tensor) -> Result<Tensor> {
         let indices = self.full(indices)?;
         let shape = indices.ty().shape.without_names();
@@ -97,7 +97,7 @@ impl Rewrite<'_> {
         self.ops.transpose(x, Axes::from(axes))
     }
 
-    /// An operand under other vectorized axes than those of the result.
+    /// An operand with other vectorized axes than those of the result.
     pub(super) fn lead_by(&mut self, x: &Tensor, to: &[Lane]) -> Result<Tensor> {
         align::lead(self.ops, &x.flat(), x.vectorized_axes(), to, 0)
     }

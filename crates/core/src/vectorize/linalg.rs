@@ -1,4 +1,4 @@
-//! Products: axes that both operands have are batch axes, those that one has are left over.
+//! Products: axes of both operands become batch axes, axes of one become free axes.
 
 use smallvec::SmallVec;
 
@@ -16,7 +16,7 @@ impl Rewrite<'_> {
         operands: &[Tensor],
     ) -> Result<SmallVec<[Tensor; 1]>> {
         let [a, b] = operands else { unreachable!("dot has two operands") };
-        // An axis of size 1 that the other side stretches is none.
+        // An axis of size 1 that the other side broadcasts does not count.
         let axes = self.axes.clone();
         let has = |x: &Tensor, lane: &Lane| x.vectorized_axes().contains(lane);
         let pick = |wanted: fn(bool, bool) -> bool| -> Lanes {
@@ -58,8 +58,8 @@ impl Rewrite<'_> {
         Ok(SmallVec::from_elem(self.transposed(product, order)?, 1))
     }
 
-    /// A side with its axes as: those that are shared, the op's batch, its own, the rest; and where the contracted
-    /// axes then are.
+    /// A side with its axes in this order: shared vectorized axes, the op's batch axes, its own vectorized
+    /// axes, the rest; and the new positions of the contracted axes.
     fn side(
         &mut self,
         x: &Tensor,
@@ -68,7 +68,7 @@ impl Rewrite<'_> {
         both: &[Lane],
         own: &[Lane],
     ) -> Result<(Tensor, AxisList)> {
-        // Axes that only the other side has in full have size 1 here, and go.
+        // Axes that only the other side has in full have size 1 here, and are removed.
         let kept: Lanes = both.iter().chain(own).cloned().collect();
         let gone: Lanes = x.vectorized_axes().iter().filter(|lane| !kept.contains(lane)).cloned().collect();
         let to: Lanes = gone.iter().chain(&kept).cloned().collect();

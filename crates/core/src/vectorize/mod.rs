@@ -1,9 +1,9 @@
-//! Vectorized axes: an op on tensors that carry them becomes plain ops with leading axes.
+//! Vectorized axes: rewrites an op on vectorized tensors into plain ops with leading axes.
 //!
-//! The axes live on the [`Tensor`] alone. The elements of a vectorized tensor lie with the vectorized axes first,
-//! so that most ops only have their axes shifted. What several operands have is joined by name, in the order of
-//! first appearance; an axis that an operand lacks, or has with size 1, is stretched. Each family of ops has its
-//! rules in a file of its own name.
+//! Only the [`Tensor`] has vectorized axes. Its elements are stored with the vectorized axes first, so that
+//! most ops only need their axes shifted. The axes of several operands are joined by name, in the order of
+//! first appearance; an axis that an operand lacks, or has with size 1, is broadcast. Each family of ops has
+//! its rules in the file of its name.
 
 mod align;
 mod axes;
@@ -38,14 +38,14 @@ use crate::trace;
 /// A vectorized axis: its name and its size.
 pub type Lane = (Name, usize);
 
-/// The vectorized axes of a tensor, or of several together.
+/// The vectorized axes of a tensor, or the union of several.
 pub type Lanes = SmallVec<[Lane; 2]>;
 
 /// Applies an op to operands of which some are vectorized.
 ///
 /// # Errors
-/// Axes of one name whose sizes differ, an operand that may not be vectorized, and what `infer` has against the op
-/// on the inner types.
+/// Axes of one name whose sizes differ, an operand that may not be vectorized, and errors of `infer` for the
+/// inner types.
 pub(crate) fn emit(ops: &mut Ops, op: Op, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
     let name = form::name(&op);
     let operands = position::read_all(ops, operands)?;
@@ -62,13 +62,13 @@ pub(crate) fn emit(ops: &mut Ops, op: Op, operands: &[Tensor]) -> Result<SmallVe
     Rewrite { ops, name, axes, inner }.rewrite(&op, &operands)
 }
 
-/// An op in the making on vectorized operands.
+/// An op on vectorized operands that is being rewritten.
 struct Rewrite<'a> {
     ops: &'a mut Ops,
     name: &'static str,
-    /// What the operands have together.
+    /// The union of the operands' vectorized axes.
     axes: Lanes,
-    /// The types of the outputs, the vectorized axes left out.
+    /// The types of the outputs, without the vectorized axes.
     inner: Outputs,
 }
 
@@ -148,7 +148,8 @@ impl Rewrite<'_> {
             Op::While(op) => return control::while_(self.ops, op, operands),
             Op::CustomGrad(op) => return control::custom_grad(self.ops, op, operands),
             Op::Hook(_) => {
-                // What is shown has the axes in front; what goes on has them where they were.
+                // Hooks get the values with the axes as leading ones; the outputs keep them as vectorized
+                // axes.
                 let flat: Vec<Tensor> = operands.iter().map(Tensor::flat).collect();
                 let outputs = self.emit(op.clone(), &flat)?;
                 let lanes = operands.iter().map(Tensor::vectorized_axes);
@@ -185,7 +186,7 @@ impl Rewrite<'_> {
         Ok(self.emit(op, operands)?.remove(0))
     }
 
-    /// Hangs the axes on plain outputs whose leading axes they are.
+    /// Vectorizes the leading axes of plain outputs.
     fn finish(self, outputs: SmallVec<[Tensor; 1]>) -> Result<SmallVec<[Tensor; 1]>> {
         let Rewrite { ops, name: op, axes, inner } = self;
         let mut finished = SmallVec::with_capacity(outputs.len());
@@ -194,45 +195,45 @@ impl Rewrite<'_> {
                 let error = crate::error::Error::from(ErrorKind::VectorizedName { op, name });
                 return Err(error.at(ops.source.locate()));
             }
-            // An op that takes its names from an operand may have lost them on the way.
+            // Ops that take their names from an operand may have lost them in the rewrite.
             let output = ops.reshape_to(output, with_lead(&axes, &ty.shape))?;
             finished.push(output.with_vectorized(&axes));
         }
         Ok(finished)
     }
 
-    /// An op whose attributes name the same axes after the vectorized ones.
+    /// The op with the axes in its attributes shifted by the vectorized ones.
     fn behind(&self, op: &Op) -> Op {
         op.row_behind(self.axes.len()).expect("an op with attributes has a row")
     }
 
-    /// The axis after the vectorized ones.
+    /// The axis, shifted by the vectorized ones.
     fn shift(&self, axis: Axis) -> Axis {
         axis.behind(self.axes.len())
     }
 
-    /// Axes after the vectorized ones.
+    /// The axes, shifted by the vectorized ones.
     fn shifted(&self, axes: &[Axis]) -> AxisList {
         axes.iter().map(|&axis| self.shift(axis)).collect()
     }
 
-    /// The vectorized axes, then these after them.
+    /// The vectorized axes, then the shifted axes.
     fn led(&self, axes: &[Axis]) -> AxisList {
         (0..self.axes.len()).map(Axis).chain(axes.iter().map(|&axis| self.shift(axis))).collect()
     }
 
-    /// A shape after the vectorized axes.
+    /// A shape with the vectorized axes in front.
     fn with_lead(&self, shape: &Shape) -> Shape {
         with_lead(&self.axes, shape)
     }
 
-    /// The operand with all vectorized axes in front, of size 1 where it lacks one, and an inner shape filled up to
-    /// `rank` with axes of size 1.
+    /// The operand with all vectorized axes in front, with size 1 where it lacks one, and an inner shape
+    /// padded to `rank` with axes of size 1.
     fn lead(&mut self, x: &Tensor, rank: usize) -> Result<Tensor> {
         align::lead(self.ops, &x.flat(), x.vectorized_axes(), &self.axes, rank)
     }
 
-    /// The operand with all vectorized axes in front, in their full sizes.
+    /// The operand broadcast to all vectorized axes, in front.
     fn full(&mut self, x: &Tensor) -> Result<Tensor> {
         spread(self.ops, &x.flat(), x.vectorized_axes(), &self.axes, &x.ty().shape)
     }
@@ -241,7 +242,7 @@ impl Rewrite<'_> {
         operands.iter().map(|x| self.full(x)).collect()
     }
 
-    /// An operand that may not be vectorized.
+    /// Refuses an operand that may not be vectorized.
     fn refuse_vectorized(&self, what: &'static str, x: &Tensor) -> Result<()> {
         if !x.is_vectorized() {
             return Ok(());
@@ -251,7 +252,7 @@ impl Rewrite<'_> {
     }
 }
 
-/// A shape after axes without names.
+/// A shape with leading axes without names.
 fn with_lead(axes: &[Lane], shape: &Shape) -> Shape {
     Shape::from_axes(axes.iter().map(|&(_, size)| (size, None)).chain(shape.entries()))
 }

@@ -1,7 +1,7 @@
-//! Positions on vectorized axes that a loop visits one by one.
+//! Positions on vectorized axes over which a loop iterates.
 //!
-//! While the body of such a loop is traced, a tensor from outside that has the axes is read at the position: its
-//! slice takes its place wherever an op uses it.
+//! While the body of such a loop is traced, a tensor from outside that has the axes is sliced at the
+//! position: ops use the slice in its place.
 
 use std::cell::RefCell;
 
@@ -25,9 +25,9 @@ thread_local! {
 #[derive(Clone, Debug)]
 struct Scope {
     axes: Lanes,
-    /// The place on each axis, a scalar.
+    /// The scalar index on each axis.
     places: Vec<Tensor>,
-    /// Tensors of traces from this one on are inside.
+    /// Tensors of traces with this id or a later one are inside the loop.
     inside: u64,
 }
 
@@ -41,11 +41,11 @@ impl Drop for Guard {
     }
 }
 
-/// Visits the positions of `axes` at `flat`, an index into all of them in row-major order, in the trace that is
-/// open.
+/// Opens a scope in the current trace for the positions of `axes` at `flat`, an index into all of them in
+/// row-major order.
 ///
 /// # Errors
-/// What the builder has against a new node.
+/// Those of the builder.
 pub(crate) fn enter(ops: &mut Ops, axes: &[Lane], flat: &Tensor) -> Result<Guard> {
     let dtype = flat.ty().dtype;
     let mut places = Vec::with_capacity(axes.len());
@@ -62,18 +62,18 @@ pub(crate) fn enter(ops: &mut Ops, axes: &[Lane], flat: &Tensor) -> Result<Guard
     Ok(Guard(()))
 }
 
-/// The tensors as the loops that are open see them.
+/// The tensors, sliced for the open loops.
 ///
 /// # Errors
-/// What the builder has against a new node.
+/// Those of the builder.
 pub(crate) fn read_all(ops: &mut Ops, tensors: &[Tensor]) -> Result<SmallVec<[Tensor; 3]>> {
     tensors.iter().map(|tensor| read(ops, tensor)).collect()
 }
 
-/// The tensor as the loops that are open see it.
+/// The tensor, sliced for the open loops.
 ///
 /// # Errors
-/// What the builder has against a new node.
+/// Those of the builder.
 pub(crate) fn read(ops: &mut Ops, tensor: &Tensor) -> Result<Tensor> {
     if !tensor.is_vectorized() || SCOPES.with_borrow(Vec::is_empty) {
         return Ok(tensor.clone());
@@ -105,7 +105,7 @@ impl Scope {
         let mut lengths: Sizes = flat.ty().shape.sizes().into();
         let mut starts = vec![zero; lengths.len()];
         for (axis, lane) in lanes.iter().enumerate() {
-            // An axis of size 1 has one place for all.
+            // An axis of size 1 has one index for all.
             if let Some(place) = self.place(lane)
                 && lane.1 > 1
             {

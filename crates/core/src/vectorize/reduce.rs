@@ -1,4 +1,4 @@
-//! Folds: axes are shifted behind the vectorized ones.
+//! Reductions: axes are shifted by the vectorized ones.
 
 use smallvec::SmallVec;
 
@@ -12,7 +12,7 @@ use crate::shape::{Axis, Shape};
 use crate::tensor::Tensor;
 
 impl Rewrite<'_> {
-    /// A flat index is one into the inner elements, which become one axis.
+    /// A flat index refers to the inner elements, which are reshaped to one axis.
     pub(super) fn arg_reduce(
         &mut self,
         (op, axis, keep_axis, tie_break, dtype): (ArgOp, Option<Axis>, bool, TieBreak, DType),
@@ -28,7 +28,7 @@ impl Rewrite<'_> {
         self.emit(Op::ArgReduce { op, axis: Some(axis), keep_axis, tie_break, dtype }, &[x])
     }
 
-    /// The start and what the function uses from outside are the same for all positions.
+    /// The start and the function's captures must be the same for all positions.
     pub(super) fn fold(&mut self, op: &FoldOp, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
         self.refuse_start(operands)?;
         let axes = self.shifted(&op.axes);
@@ -54,7 +54,7 @@ impl Rewrite<'_> {
     }
 }
 
-/// The first operand without its vectorized axes, the others as they are.
+/// The first operand without its vectorized axes, the others unchanged.
 fn first_flat(operands: &[Tensor]) -> Vec<Tensor> {
     let mut operands = operands.to_vec();
     operands[0] = operands[0].flat();

@@ -25,7 +25,7 @@ impl Rewrite<'_> {
         self.emit(Op::Pad { config }, &[operands[0].flat(), operands[1].clone()])
     }
 
-    /// A value for each position: it takes the place of what is no element of `x`.
+    /// Padding values that differ between positions: they replace all elements that do not come from `x`.
     fn pad_each(&mut self, config: &[Padding], operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
         let dtype = self.inner[0].dtype;
         let shape = operands[0].ty().shape.without_names();
@@ -42,12 +42,12 @@ impl Rewrite<'_> {
         self.flattened(&out)
     }
 
-    /// What was made of vectorized operands by the builder, as plain operands make it.
+    /// The builder's result on vectorized operands, converted to plain outputs.
     pub(super) fn flattened(&mut self, made: &Tensor) -> Result<SmallVec<[Tensor; 1]>> {
         Ok(smallvec![self.full(made)?])
     }
 
-    /// Starts that begin at 0 on the vectorized axes; those that are operands get constants beside them.
+    /// Starts with 0 for the vectorized axes; starts that are operands get constants for them.
     fn starts(&mut self, starts: &Starts, dynamic: &[Tensor]) -> Result<(Starts, Vec<Tensor>)> {
         match starts {
             Starts::Static(starts) => {
@@ -82,7 +82,7 @@ impl Rewrite<'_> {
         self.emit(Op::Slice { starts, lengths: led_lengths, strides: led_strides }, &all)
     }
 
-    /// Starts that differ from position to position: the window's elements are gathered one by one.
+    /// Starts that differ between positions: the window's elements are gathered.
     pub(super) fn slice_by_gather(
         &mut self,
         starts: &Starts,
@@ -96,7 +96,8 @@ impl Rewrite<'_> {
         self.flattened(&gathered)
     }
 
-    /// Where the elements of a window lie, whose starts may be vectorized: the window's axes, then the entries.
+    /// The positions of a window's elements, with starts that may be vectorized: the window's axes, then the
+    /// entries.
     fn elements(
         &mut self,
         starts: &Starts,
@@ -120,7 +121,7 @@ impl Rewrite<'_> {
         self.ops.concatenate(&columns, counts.len() as i64)
     }
 
-    /// A start on an axis of `size`, moved so that a window of `length` is inside.
+    /// A start on an axis of `size`, clamped so that a window of `length` is inside.
     fn inside(&mut self, starts: &Starts, start: &Tensor, length: usize, size: usize) -> Result<Tensor> {
         let (ops, last) = (&mut *self.ops, size - length);
         let start = starts::converted(ops, start, DType::S64, size)?;
@@ -131,7 +132,8 @@ impl Rewrite<'_> {
         let below = ops.less(&start, 0)?;
         let counted = ops.add(&start, Arg::Number(Number::from(size)))?;
         let start = ops.select(below, counted, start)?;
-        // Read from the starts that there are, one out of range is an error or moved, as any position is.
+        // A gather from all valid starts treats a start out of range like any other position: as an error, or
+        // clamped.
         let still = ops.less(&start, 0)?;
         let nowhere = ops.constant(DType::S64, -(last as i64) - 2)?;
         let start = ops.select(still, nowhere, start)?;
@@ -153,7 +155,7 @@ impl Rewrite<'_> {
         self.emit(Op::PutSlice { starts }, &all)
     }
 
-    /// Starts that differ from position to position: the window's elements are put one by one.
+    /// Starts that differ between positions: the window's elements are scattered.
     fn put_by_scatter(&mut self, starts: &Starts, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
         let (x, update) = (&operands[0], &operands[1]);
         let lengths: Sizes = update.ty().shape.sizes().into();

@@ -1,4 +1,5 @@
-//! Windows do not move along vectorized axes; a convolution folds them into its batch, its channels or its groups.
+//! Windows are extended over vectorized axes with size 1. A convolution merges these axes into its batch,
+//! channels or groups.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -38,7 +39,7 @@ impl Rewrite<'_> {
             output_permutation: identity(),
             ..op.clone()
         };
-        // Where the lanes are in the result: among the batch, or the channels, after so many groups.
+        // The axis of the result that holds the lanes, batch or channels, and its number of groups.
         let (input, filter, side, groups) = match (x.is_vectorized(), kernel.is_vectorized()) {
             (true, false) => {
                 let x = self.roles(x, &op.input_permutation, lanes)?;
@@ -52,7 +53,7 @@ impl Rewrite<'_> {
                 (self.roles(x, &op.input_permutation, 0)?, kernel, 1, groups)
             }
             (true, true) | (false, false) => {
-                // Each position is a group of its own, of channels or, where the batch has groups, of the batch.
+                // Each position is a group of its own: of channels, or of the batch where that has groups.
                 let x = self.roles(x, &op.input_permutation, lanes)?;
                 let axis = if op.batch_groups > 1 {
                     plain.batch_groups *= lanes;
@@ -68,7 +69,7 @@ impl Rewrite<'_> {
         };
         let out = self.emit_one(Op::Conv(plain), &[input, filter])?;
         let out = self.unfold_lanes(out, side, groups, lanes)?;
-        // Role i is at axis i + 1, and goes to the axis that the permutation says, behind the lanes.
+        // Role i is on axis i + 1 and moves to the axis given by the permutation, after the lanes.
         let mut order = vec![0; op.output_permutation.len() + 1];
         for (role, axis) in op.output_permutation.iter().enumerate() {
             order[axis.0 + 1] = role + 1;
@@ -78,7 +79,7 @@ impl Rewrite<'_> {
         Ok(smallvec![self.ops.reshape_to(out, shape)?])
     }
 
-    /// An operand with its axes in the order of their roles, behind one axis of all lanes where there are any.
+    /// An operand with its axes in the order of their roles, after one axis of all lanes if there are any.
     fn roles(&mut self, x: &Tensor, permutation: &[Axis], lanes: usize) -> Result<Tensor> {
         let inner = x.ty().shape.without_names();
         if lanes == 0 {
@@ -91,7 +92,7 @@ impl Rewrite<'_> {
         self.transposed(x, std::iter::once(0).chain(permutation.iter().map(|axis| axis.0 + 1)))
     }
 
-    /// The leading lanes folded into an axis of the others, within each of so many groups of it.
+    /// Merges the leading lanes into another axis, within each of `groups` groups of it.
     fn fold_lanes(&mut self, x: Tensor, axis: usize, groups: usize) -> Result<Tensor> {
         let sizes: Sizes = x.ty().shape.sizes().into();
         let (lanes, at) = (sizes[0], axis + 1);

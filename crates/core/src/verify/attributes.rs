@@ -1,12 +1,13 @@
-//! Rules of attributes, by the names that the rows of ops use: what the builder guarantees and `infer` relies on.
+//! Attribute rules, with the names that the rows of ops use: the builder's guarantees on which `infer`
+//! relies.
 //!
-//! A rule takes the attribute, the types of the operands, and the operand that it is about.
+//! A rule takes the attribute, the types of the operands, and the operand that it refers to.
 
 use super::list;
 use crate::op::{ConvOp, Starts, Window};
 use crate::shape::{Axis, AxisList, TensorType};
 
-/// Attributes that name axes.
+/// Attributes that contain axes.
 pub(crate) trait NamesAxes {
     fn axes(&self) -> &[Axis];
 }
@@ -35,7 +36,7 @@ impl NamesAxes for [Axis; 2] {
     }
 }
 
-/// There are so many operands.
+/// The number of operands is `count`.
 pub(crate) fn exactly(types: &[&TensorType], count: usize) -> Result<(), String> {
     if types.len() == count {
         return Ok(());
@@ -43,7 +44,7 @@ pub(crate) fn exactly(types: &[&TensorType], count: usize) -> Result<(), String>
     Err(format!("the operands are {}, {count} must be given", list(types.iter().copied())))
 }
 
-/// The position of an operand, or of the first one in the list of operands that ends the inputs.
+/// The position of an operand, or of the first one in the list of operands at the end.
 pub(crate) fn position(operands: &[&str], list: Option<&str>, operand: &str) -> usize {
     let mut all = operands.iter().copied().chain(list);
     all.position(|own| own == operand).expect("a rule names an operand of its row")
@@ -58,13 +59,13 @@ pub(crate) fn valid(axes: &impl NamesAxes, types: &[&TensorType], operand: usize
     }
 }
 
-/// The axes are axes of the operand, in their order, each once.
+/// The axes are distinct axes of the operand in ascending order.
 pub(crate) fn ascending(axes: &AxisList, types: &[&TensorType], operand: usize) -> Result<(), String> {
     valid(axes, types, operand)?;
     if axes.windows(2).all(|pair| pair[0] < pair[1]) { Ok(()) } else { Err("axes must ascend".to_owned()) }
 }
 
-/// The axes are axes of the operand, each once.
+/// The axes are distinct axes of the operand.
 pub(crate) fn distinct(axes: &AxisList, types: &[&TensorType], operand: usize) -> Result<(), String> {
     valid(axes, types, operand)?;
     if axes.iter().enumerate().any(|(i, axis)| axes[..i].contains(axis)) {
@@ -73,7 +74,7 @@ pub(crate) fn distinct(axes: &AxisList, types: &[&TensorType], operand: usize) -
     Ok(())
 }
 
-/// There is a place for a new axis; all operands have one rank, as `infer` says.
+/// The position of the new axis is valid; all operands have one rank, which `infer` checks.
 pub(crate) fn inserted(axis: &usize, types: &[&TensorType], operand: usize) -> Result<(), String> {
     match types.get(operand) {
         Some(x) if *axis > x.shape.rank() => {
@@ -83,7 +84,7 @@ pub(crate) fn inserted(axis: &usize, types: &[&TensorType], operand: usize) -> R
     }
 }
 
-/// The operand after this one, written from the starts on, is inside of it.
+/// The next operand, written at the starts, is inside this one.
 pub(crate) fn fitting(starts: &Starts, types: &[&TensorType], operand: usize) -> Result<(), String> {
     let Starts::Static(starts) = starts else { return Ok(()) };
     let (whole, part) = (types[operand].shape.sizes(), types[operand + 1].shape.sizes());

@@ -60,7 +60,7 @@ fn ops() -> Ops {
     Ops::new(Arc::new(nowhere::Nowhere), Source::Unknown)
 }
 
-/// Traces a function of tensors of some types.
+/// Traces a function on tensors of these types.
 fn trace(
     types: &[&str],
     function: impl FnOnce(&mut Ops, &[Tensor]) -> Result<Vec<Tensor>>,
@@ -149,7 +149,7 @@ fn branches_share_one_list_of_captures() {
     for branch in &branches {
         assert_eq!((branch.parameter_count(), branch.capture_count()), (0, 2));
     }
-    // The branches subtract the same two captures the other way around.
+    // The branches subtract the same two captures in opposite order.
     assert_ne!(branches[0], branches[1]);
     let operands = |branch: &Region| {
         let graph = branch.graph();
@@ -299,7 +299,7 @@ fn custom_gradients_see_float_cotangents_without_names() {
         of(&["f32[2]", "f32[3]"], 1),
         "custom_grad: shapes f32[2] and f32[3] must be equal, axis 0 has sizes 2 and 3"
     );
-    // A scalar cotangent serves every element.
+    // A scalar cotangent is broadcast to every element.
     assert_eq!(of(&["f32", "f32[3]"], 1), "f32");
 }
 

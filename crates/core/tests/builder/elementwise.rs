@@ -39,7 +39,7 @@ fn binary_ops_merge_dtypes_shapes_and_names() {
                 let got = check(&[&format!("{a}[x: 2][1]"), &format!("{b}[y: 3]")], |b, v| {
                     b.binary(op, v[0], v[1])
                 });
-                // Sums of bools are or, products and; their bits are truths.
+                // Sums of bools are `or`, products `and`; their bits are booleans.
                 let logical = [
                     BinaryOp::ADD,
                     BinaryOp::MULTIPLY,
@@ -215,7 +215,7 @@ fn any_number() -> impl Strategy<Value = Number> {
 }
 
 proptest! {
-    /// A number beside a tensor is a constant of a type that holds it, or an error, on either side alike.
+    /// A number combined with a tensor is a constant of a type that holds it, or an error, on either side.
     #[test]
     fn numbers_are_the_same_on_either_side(dtype in any_dtype(), number in any_number()) {
         let ty = dtype.to_string();

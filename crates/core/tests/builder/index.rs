@@ -58,7 +58,7 @@ fn writes_keep_the_shape_and_merge_dtypes() {
         check(&ty, |b, v| b.indexed_put(v[0], v[1], v[4], Axes::All)),
         "indexed_put: the updates are f32, sizes [5, at most 4] are required to update f32[2][3][4] at s32[5][2]"
     );
-    // A plain number gives way.
+    // A plain number adopts the tensor's dtype.
     assert_eq!(check(&["f16[3]", "s32[1]"], |b, v| b.indexed_put(v[0], v[1], 1, Axes::All)), "f16[3]");
     assert_eq!(check(&["u8[3]", "s32[1]"], |b, v| b.indexed_put(v[0], v[1], 1, Axes::All)), "u8[3]");
 }

@@ -14,7 +14,7 @@ use defn_core::builder::Builder;
 use defn_core::graph::{Graph, Value};
 use defn_core::{DType, Name, Result, Shape, TensorType};
 
-/// Reads a type as it prints, such as `f32[x: 2][3]`.
+/// Parses a printed type, such as `f32[x: 2][3]`.
 fn ty(text: &str) -> TensorType {
     let (dtype, axes) = text.split_at(text.find('[').unwrap_or(text.len()));
     let axes = axes.split_terminator(']').map(|axis| {
@@ -28,7 +28,7 @@ fn ty(text: &str) -> TensorType {
     TensorType::new(dtype, Shape::from_axes(axes)).expect("a type that fits in memory")
 }
 
-/// The type of what `build` makes of operands of some types, or the text of its error.
+/// The type of `build`'s result on operands of these types, or the text of its error.
 fn check<R: Describe>(types: &[&str], build: impl FnOnce(&mut Graph, &[Value]) -> Result<R>) -> String {
     let mut graph = Graph::new();
     let operands: Vec<Value> =
@@ -39,7 +39,7 @@ fn check<R: Describe>(types: &[&str], build: impl FnOnce(&mut Graph, &[Value]) -
     }
 }
 
-/// What a function of the builder gives, as text.
+/// The result of a builder function, as text.
 trait Describe {
     fn describe(&self, graph: &Graph) -> String;
 }
@@ -56,7 +56,7 @@ impl Describe for (Value, Value) {
     }
 }
 
-/// Names from text; empty ones are missing.
+/// Names from texts; an empty text is a missing name.
 fn names(texts: &[&str]) -> Vec<Option<Name>> {
     texts.iter().map(|text| (!text.is_empty()).then(|| Name::from(*text))).collect()
 }

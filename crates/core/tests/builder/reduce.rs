@@ -26,7 +26,7 @@ fn reductions_have_their_dtypes() {
                 continue;
             }
             assert_eq!(got, format!("{expected}[x: 2]"), "{name}");
-            // An empty list folds nothing.
+            // An empty list of axes reduces nothing.
             let nothing = check(&[&format!("{dtype}[x: 2][3]")], |b, v| b.reduce(op, v[0], NONE, false));
             assert_eq!(nothing, format!("{expected}[x: 2][3]"), "{name}");
         }

@@ -354,7 +354,7 @@ fn tensor(sizes: &[usize]) -> (Graph, Value) {
 }
 
 proptest! {
-    /// Tiling has NumPy's shape for any ranks.
+    /// Tiling has NumPy's result shape for any ranks.
     #[test]
     fn tile_multiplies_sizes(sizes in sizes(), times in proptest::collection::vec(1i64..4, 0..5)) {
         let (mut graph, x) = tensor(&sizes);
@@ -366,7 +366,7 @@ proptest! {
         prop_assert_eq!(graph.ty(tiled).shape.sizes(), &expected[..]);
     }
 
-    /// Every axis can be left open, when the count says what it is.
+    /// Every axis can be left open if the number of elements determines it.
     #[test]
     fn the_open_size_is_found(sizes in proptest::collection::vec(1usize..5, 1..5), at in any::<prop::sample::Index>()) {
         let (mut graph, x) = tensor(&sizes);
@@ -377,7 +377,7 @@ proptest! {
         prop_assert_eq!(graph.ty(back).shape.sizes(), &sizes[..]);
     }
 
-    /// Whatever the starts, a slice has the lengths that were asked for, and its node is legal.
+    /// For any starts, a slice has the requested lengths, and its node is legal.
     #[test]
     fn starts_are_always_clamped(sizes in sizes(), seed in any::<i64>()) {
         let (mut graph, x) = tensor(&sizes);

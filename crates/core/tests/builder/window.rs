@@ -39,7 +39,7 @@ fn windows_keep_dtype_and_names() {
 fn places_follow_strides_padding_and_dilations() {
     let places = |options: &WindowOptions| check(&["f32[10]"], |b, v| b.window_sum(v[0], &[4], options));
     assert_eq!(places(&options(3, WindowPadding::Valid)), "f32[3]");
-    // Same padding does not depend on the stride.
+    // "Same" padding does not depend on the stride.
     assert_eq!(places(&options(3, WindowPadding::Same)), "f32[4]");
     assert_eq!(places(&options(1, WindowPadding::Same)), "f32[10]");
     assert_eq!(places(&options(vec![2], WindowPadding::Each(vec![(-3, 1)]))), "f32[3]");
@@ -75,7 +75,7 @@ fn entries_are_checked() {
         "window_sum: padding is (-9223372036854775808, 9223372036854775807), it must be between \
          -281474976710656 and 281474976710656"
     );
-    // What dilation makes of a window may overflow; what is padded the same, too.
+    // The length of a dilated window may overflow, and so may "same" padding.
     let huge = WindowOptions { padding: WindowPadding::Same, dilations: i64::MAX.into(), ..plain };
     assert!(sum(&[3, 1], &huge).starts_with("window_sum: padding is"), "{}", sum(&[3, 1], &huge));
 }
@@ -111,8 +111,8 @@ fn convolutions_put_roles_where_they_are_told() {
         input_dilation: 2.into(),
         ..ConvOptions::default()
     };
-    // The batch of 2 goes to the axis that "c" is in the input, 2; the 4 channels to 1; the places, of which
-    // there are floor((17 + 2 - 3) / 2) + 1, to 0.
+    // The batch of 2 goes to the axis of "c" in the input, 2; the 4 channels go to 1; the window positions,
+    // of which there are floor((17 + 2 - 3) / 2) + 1, go to 0.
     assert_eq!(conv(&["f32[n: 2][x: 9][c: 3]", "f32[4][3][3]"], &last), "f32[x: 9][c: 4][n: 2]");
     let groups = ConvOptions { feature_group_size: 2, ..ConvOptions::default() };
     assert_eq!(conv(&["f32[1][4][5]", "f32[6][2][5]"], &groups), "f32[1][6][1]");

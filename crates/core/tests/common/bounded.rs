@@ -1,4 +1,4 @@
-//! Random loops, made to end.
+//! Random loops with bounded trip counts.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use defn_core::op::{BinaryOp, Op, WhileOp};
 use defn_core::region::Region;
 use defn_core::{DType, Scalar, TensorType};
 
-/// The region with every loop ending after a number of trips at the latest: its state has a counter more.
+/// The region with the trips of every loop limited by an additional counter in its state.
 pub fn bounded(region: &Region, trips: i32) -> Region {
     let parameters: Vec<usize> = (0..region.inputs().len()).collect();
     let inputs = region.inputs().to_vec();
@@ -15,7 +15,7 @@ pub fn bounded(region: &Region, trips: i32) -> Region {
     Region::new(graph, inputs, region.parameter_count(), results)
 }
 
-/// The nodes of a region with their loops bounded, and where its results are; input i becomes `places[i]`.
+/// The nodes of a region with bounded loops, and its results; input i becomes `places[i]`.
 fn copy(region: &Region, places: &[usize], trips: i32) -> (Graph, Values) {
     let mut graph = Graph::new();
     let mut moved: Vec<Values> = Vec::new();
@@ -43,7 +43,7 @@ fn copy(region: &Region, places: &[usize], trips: i32) -> (Graph, Values) {
 fn counted(op: &WhileOp, trips: i32) -> WhileOp {
     let state = op.state;
     let counter = TensorType::scalar(DType::S32);
-    // The counter stands after the state, and before the captures.
+    // The counter comes after the state and before the captures.
     let open = |region: &Region| {
         let places: Vec<usize> =
             (0..region.inputs().len()).map(|index| if index < state { index } else { index + 1 }).collect();

@@ -1,4 +1,4 @@
-//! Random exchanges between devices.
+//! Random collectives.
 
 use defn_core::Shape;
 use defn_core::graph::Values;
@@ -7,7 +7,7 @@ use defn_core::op::{AllReduceOp, Collective, CollectiveOp, Op, Over};
 use super::Random;
 
 impl Random {
-    /// An exchange of a tensor between the devices of a small mesh; mostly it fits.
+    /// A collective over the devices of a small mesh, with operands that mostly fit.
     pub(super) fn exchange(&mut self, shape: &Shape, x: Values) -> (Op, Values) {
         let over = match self.below(3) {
             0 => Over::new("data".into(), [0, 1], 2),

@@ -1,5 +1,5 @@
-//! A backend on which every op gives a digest of itself and its operands: two runs agree only where they have
-//! computed the same from the same, whatever the ops are.
+//! A backend on which every op returns a digest of itself and its operands: the results of two runs are equal
+//! only if both applied the same ops to the same values.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 use super::Bytes;
 
-/// The backend. What bounds loops is computed for what it is: sums and comparisons of s32 scalars, and `and`.
+/// The backend. The ops that bound loops are really computed: sums and comparisons of s32 scalars, and `and`.
 #[derive(Debug)]
 pub struct Digests;
 
@@ -93,9 +93,10 @@ fn hash(of: &impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Bytes of a type that tell what they are made of. Half of all scalars are zero, so that predicates go both ways.
+/// Bytes of a type, derived from a hash of `of`. Half of all scalars are zero, so that predicates take both
+/// values.
 fn digest(of: &impl Hash, ty: &TensorType) -> Vec<u8> {
-    // What it is made of may be a million elements, and as many are made of it.
+    // Both the hashed value and the result may have a million elements.
     let seed = hash(of);
     let word = |salt: usize| hash(&(seed, salt));
     let len = ty.byte_size();
@@ -105,7 +106,7 @@ fn digest(of: &impl Hash, ty: &TensorType) -> Vec<u8> {
     (1..).flat_map(|salt| word(salt).to_ne_bytes()).take(len).collect()
 }
 
-/// A tensor of a type that tells its seed.
+/// A tensor of a type, derived from a seed.
 pub fn seeded(ty: &TensorType, seed: usize) -> Tensor {
     Tensor::concrete(ty.clone(), Bytes::at(digests(), digest(&seed, ty)))
 }
@@ -116,7 +117,7 @@ pub fn bytes(tensors: &[Tensor]) -> Vec<(TensorType, Vec<u8>)> {
     tensors.iter().map(one).collect()
 }
 
-/// Runs a region node by node, without simplifying it: what is computed is what is written.
+/// Runs a region node by node, without simplification.
 #[derive(Debug)]
 pub struct Literally(pub Arc<Region>);
 
@@ -154,7 +155,7 @@ impl Executable for Literally {
     }
 }
 
-/// Notes what the host is shown and asked, in order.
+/// Records the values passed to hooks and host functions, in order.
 #[derive(Default)]
 pub struct Notes(pub RefCell<Vec<(usize, Vec<(TensorType, Vec<u8>)>)>>);
 
@@ -166,7 +167,7 @@ impl Hooks for Notes {
 
     fn compute(&self, slot: usize, values: &[Tensor], outputs: &[TensorType]) -> Result<Vec<Tensor>> {
         self.call(slot, values)?;
-        // Calls differ by their number too: the host may count them.
+        // Calls also differ by their number: a host function may have state.
         let call = self.0.borrow().len();
         let make = |(output, ty): (usize, &TensorType)| {
             let bytes = digest(&(call, slot, bytes(values), output), ty);

@@ -1,4 +1,4 @@
-//! Random bits, of the other kind.
+//! Random graphs: ops that generate random bits.
 
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::{Block, Op};
@@ -7,7 +7,7 @@ use defn_core::{DType, Shape, TensorType};
 use super::Random;
 
 impl Random {
-    /// An op that draws from a key and operands for it, or a key.
+    /// An op that draws from a key and operands for it, or an op that creates a key.
     pub(super) fn drawing(&mut self, graph: &Graph, values: &[Value]) -> (Op, Values) {
         let key = self.fitting(graph, values, |ty| ty.dtype == DType::U32 && ty.shape.sizes() == [2]);
         let ty = graph.ty(key);

@@ -1,4 +1,4 @@
-//! Random systems of equations and factorizations.
+//! Random graphs: linear systems and factorizations.
 
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::{Block, Op, QrMode, Tolerance, Transform};
@@ -14,7 +14,7 @@ fn is_square(ty: &TensorType) -> bool {
 }
 
 impl Random {
-    /// An op of these families and operands for it; mostly they fit.
+    /// An op of these families, with operands that mostly fit.
     pub(super) fn matrices(&mut self, graph: &Graph, values: &[Value]) -> (Op, Values) {
         let a = self.fitting(graph, values, is_square);
         if !is_square(graph.ty(a)) {

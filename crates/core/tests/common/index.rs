@@ -1,4 +1,4 @@
-//! Random reads and writes at positions, orders and scans.
+//! Random graphs: reads and writes at positions, sorts and scans.
 
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::{Block, CumulativeOp, Direction, Op, ScatterOp};
@@ -8,7 +8,7 @@ use defn_core::{DType, TensorType};
 use super::Random;
 
 impl Random {
-    /// One of the values whose type is right, or any where there is none.
+    /// One of the values whose type is right, or any value if there is none.
     pub(super) fn fitting(
         &mut self,
         graph: &Graph,
@@ -19,12 +19,12 @@ impl Random {
         if fit.is_empty() { self.one(values) } else { self.one(&fit) }
     }
 
-    /// An op of these families and operands for it; mostly they fit.
+    /// An op of these families, with operands that mostly fit.
     pub(super) fn positions(&mut self, graph: &Graph, values: &[Value]) -> (Op, Values) {
         let x = self.fitting(graph, values, |ty| ty.shape.rank() > 0);
         let shape = graph.ty(x).shape.clone();
         let Some(axis) = self.axis(&shape) else {
-            // What others read: positions of one entry.
+            // Indices for the other ops: positions with one entry.
             let shape = defn_core::Shape::new(&[self.one(&[1, 2, 3]), 1]);
             return (
                 Op::Iota { shape, dtype: self.one(&[DType::S32, DType::U8]), axis: None },

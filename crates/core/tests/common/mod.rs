@@ -1,4 +1,4 @@
-//! Random regions over every form of op, and a small backend for constants.
+//! Random regions with every form of op, and a small backend for constants.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod bounded;
@@ -31,7 +31,7 @@ pub fn regions() -> impl Strategy<Value = Region> {
     regions_of(false)
 }
 
-/// The same with exchanges between devices, which no device runs alone.
+/// The same with collectives, which no single device can run.
 pub fn regions_of_devices() -> impl Strategy<Value = Region> {
     regions_of(true)
 }
@@ -130,12 +130,12 @@ const SMOOTH: &[&str] = &[
     "collective_permute",
 ];
 
-/// Takes decisions from a list, so that proptest can shrink them.
+/// Makes decisions from a list, so that proptest can shrink them.
 pub struct Random {
     choices: Vec<u32>,
     next: usize,
     smooth: bool,
-    /// Whether there are exchanges between devices.
+    /// Whether collectives are generated.
     exchanges: bool,
 }
 
@@ -146,7 +146,7 @@ impl Random {
         choice as usize % count.max(1)
     }
 
-    /// One of several values: mostly a late one, so that graphs are deep.
+    /// One of several values, mostly a late one, so that graphs become deep.
     fn late(&mut self, values: &[Value]) -> Value {
         if self.below(4) == 0 {
             self.one(values)
@@ -164,7 +164,7 @@ impl Random {
     }
 
     fn dtype(&mut self) -> DType {
-        // Mostly one type, so that operands fit together.
+        // Mostly one dtype, so that operands fit together.
         if self.below(4) != 0 { DType::F32 } else { self.one(DType::ALL) }
     }
 
@@ -213,7 +213,7 @@ impl Random {
         let ty = self.ty();
         let scalar = |random: &mut Random| {
             let bytes: Vec<u8> = (0..ty.dtype.storage_bytes()).map(|_| random.below(256) as u8).collect();
-            // Packed types have one pattern for each value.
+            // Packed types have one bit pattern for each value.
             if ty.dtype.bits() < 8 { Scalar::from_bytes(ty.dtype, &bytes).to_bytes() } else { bytes }
         };
         let bytes: Vec<u8> = (0..ty.size()).flat_map(|_| scalar(self)).collect();
@@ -243,7 +243,7 @@ impl Random {
             if self.smooth && !SMOOTH.contains(&name(&op)) {
                 continue;
             }
-            // Operands that do not fit are refused, and the graph stays as it was.
+            // Operands that do not fit are refused, and the graph is unchanged.
             if let Ok(outputs) = graph.emit(op, &operands) {
                 values.extend(outputs);
             }
@@ -261,7 +261,7 @@ impl Random {
         Region::new(graph, inputs, count, results)
     }
 
-    /// A value of a type: one that is there, or a broadcast constant.
+    /// A value of a type: an existing one, or a broadcast constant.
     fn value_of(&mut self, graph: &mut Graph, values: &[Value], ty: &TensorType) -> Value {
         let fit: Vec<Value> = values.iter().copied().filter(|&value| graph.ty(value) == ty).collect();
         if !fit.is_empty() && self.below(4) != 0 {
@@ -276,7 +276,7 @@ impl Random {
         Starts::Static(shape.sizes().iter().map(|&size| self.below(size + 1)).collect())
     }
 
-    /// An op and operands for it; mostly they fit.
+    /// An op, with operands that mostly fit.
     fn op(&mut self, graph: &Graph, values: &[Value], depth: usize) -> (Op, Values) {
         if values.is_empty() {
             return (Op::Constant(self.scalar()), Values::new());
@@ -469,7 +469,7 @@ impl Random {
             }
             _ => {
                 let inputs: Values = (0..self.below(2)).map(|_| self.one(values)).collect();
-                // A rule takes cotangents, which are floats without names.
+                // A rule takes cotangents: floats without names.
                 let cotangents = types(&state).into_iter().map(|ty| TensorType {
                     dtype: DType::F32.merge(ty.dtype.to_float()),
                     shape: ty.shape.without_names(),
@@ -482,16 +482,16 @@ impl Random {
     }
 }
 
-/// Runs what the tests fold: constants, conversions, and sums, products and comparisons of f64 and s32 scalars.
+/// Runs constants, conversions, and sums, products and comparisons of f64 and s32 scalars.
 #[derive(Debug)]
 pub struct Scalars;
 
-/// The backend as the passes take it.
+/// The backend, as the passes take it.
 pub fn scalars() -> Arc<dyn Backend> {
     Arc::new(Scalars)
 }
 
-/// Bytes in a place of a test's.
+/// A buffer of bytes on a test's backend.
 #[derive(Debug)]
 pub struct Bytes {
     place: Arc<dyn Backend>,

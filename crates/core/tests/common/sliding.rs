@@ -1,4 +1,4 @@
-//! Windows, convolutions, transforms and folds of random graphs.
+//! Random graphs: windows, convolutions, transforms and folds.
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ impl Random {
         }
     }
 
-    /// An op that slides over a value, transforms it, or folds it by a function.
+    /// An op that slides over a value, transforms it, or folds it with a function.
     pub(super) fn sliding(&mut self, graph: &Graph, values: &[Value], depth: usize) -> (Op, Values) {
         let (x, y) = (self.late(values), self.late(values));
         let ty = graph.ty(x).clone();
@@ -52,7 +52,7 @@ impl Random {
                 (Op::Window { op: self.one(WindowOp::ALL), window }, one)
             }
             1 => {
-                // A window of one element has a place for each element of the tensor.
+                // A window of one element has one position for each element of the tensor.
                 let mut window = self.window(&ty.shape);
                 window.sizes.iter_mut().chain(&mut window.strides).for_each(|entry| *entry = 1);
                 window.padding.iter_mut().for_each(|entry| *entry = (0, 0));
