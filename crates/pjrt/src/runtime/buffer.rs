@@ -180,7 +180,7 @@ impl PjrtBuffer {
     /// The device's number among those of the machine that are alike, by which its vendor's libraries know it.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn hardware_id(&self) -> Result<i32> {
         let id = self.place.device().local_id();
         id.map_err(|error| failure::device("device", self.place.runtime(), error))
