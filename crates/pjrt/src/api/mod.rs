@@ -77,7 +77,7 @@ impl Api {
         }
         std::mem::forget(library);
         // Functions that an older plugin's table lacks stay null here; calling one is an error.
-        // SAFETY: every field of a table is a pointer, an integer or an optional function; zero is valid for all of them.
+        // SAFETY: every field of a table is a pointer, an integer or an optional function, for which zero is valid.
         let mut table: ffi::Table = unsafe { std::mem::zeroed() };
         // SAFETY: both sides have at least that many bytes and do not overlap; all versions of the table begin with the
         // same fields.
