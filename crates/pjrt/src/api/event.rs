@@ -12,7 +12,7 @@ pub struct Event {
     raw: *mut ffi::Event,
 }
 
-// SAFETY: the PJRT C API allows any thread to ask and wait for an event.
+// SAFETY: the PJRT C API allows any thread to query and await an event.
 unsafe impl Send for Event {}
 // SAFETY: as above.
 unsafe impl Sync for Event {}
