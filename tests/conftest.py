@@ -31,7 +31,7 @@ XLA_FLAGS = (
     "--xla_cpu_parallel_codegen_split_count=1"
 )
 
-# The examples contain a compiler that the tests can be run with.
+# The examples contain a compiler that the tests can run with.
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "examples"))
 
 

@@ -103,7 +103,7 @@ def test_what_is_given_back_as_it_is_lives_on(place) -> None:
     assert float(new.bias) == 2.0
     with pytest.raises(dn.BackendError, match="donated"):
         float(m.bias)
-    # Another result of its type does not take its memory either.
+    # Another result of the same type does not reuse its memory either.
     both = jit(lambda x: (x, x + 1.0), donate="x")
     x = dn.tensor([1.0, 2.0], backend=place)
     assert [part.to_list() for part in both(x)] == [[1.0, 2.0], [2.0, 3.0]]
@@ -166,7 +166,7 @@ def test_what_is_gone_is_named_as_it_is_written(place) -> None:
         for _ in range(2):
             with pytest.raises(dn.BackendError, match=re.escape(f"run: {which} is f32[2] and its")):
                 use()
-    # Where it is called again, what was compiled is named alike.
+    # A repeated call, which reuses the compiled program, names the argument in the same way.
     assert add(x, state={"parts": [x, x]}).to_list() == [2.0, 4.0]
     with pytest.raises(dn.BackendError, match=re.escape('argument state["parts"][1] is')):
         add(x, state={"parts": [x, gone]})

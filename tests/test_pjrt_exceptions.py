@@ -10,7 +10,7 @@ import pytest
 from cases.dtypes import ALL
 from pjrt_exceptions import EXCEPTIONS, FILES, PARTS
 
-# The greatest part of the rows that may be excepted.
+# The greatest share of the rows that may be exceptions.
 SHARE = 0.03
 CODES = "CANCELLED UNKNOWN INVALID_ARGUMENT NOT_FOUND UNIMPLEMENTED INTERNAL FAILED_PRECONDITION"
 
@@ -36,14 +36,14 @@ def test_exceptions_are_few(part: str, request: pytest.FixtureRequest) -> None:
     rows = [row for row in request.session.items if file_of(row) in PARTS[part]]
     files = {file_of(row) for row in rows}
     if request.config.getoption("--compiler") != "pjrt" or files != set(PARTS[part]):
-        # What counts are the rows of all files, where XLA computes.
+        # The share is counted over the rows of all files, with XLA as the compiler.
         return
     exceptions = {key for key in EXCEPTIONS if key.split("::")[0] in PARTS[part]}
     excepted = [row for row in rows if {name(row), name(row).split("[")[0]} & exceptions]
     named = {key for row in excepted for key in (name(row), name(row).split("[")[0])}
     assert named.issuperset(exceptions), "names of no row"
     assert len(excepted) <= SHARE * len(rows), f"{len(excepted)} of {len(rows)} rows"
-    # Nothing else is left out: a row that skips itself here would not be counted.
+    # No other rows are missing: a row that skips itself here would not be counted.
     assert len(rows) > (500 if part == "generated calls" else 3_000)
 
 

@@ -17,7 +17,7 @@ from support import needs_plugin
 
 pytestmark = needs_plugin
 
-# A product that takes a second or so, in one program; `long` starts it.
+# A product that takes about a second, in one program; `long` starts it.
 LONG = """
 import os, signal, sys, threading, time
 import numpy as np
@@ -111,7 +111,7 @@ def test_compiling_is_interrupted_and_made_later() -> None:
         print(compiled(y).shape, dn.pjrt.cache_report().compiles - before)
         """)
     assert done.returncode == 0, done.stderr
-    # The thread that compiles goes on: who calls again waits for it.
+    # The thread that compiles continues, and the second call waits for it.
     assert done.stdout.splitlines() == ["interrupted True", "(8, 8) 1"]
 
 
@@ -149,7 +149,7 @@ def test_other_threads_run_while_one_waits(wait: object) -> None:
     took = time.perf_counter() - start
     over.set()
     ticking.join()
-    # With the lock held the whole wait would be one gap.
+    # If the wait held the lock, it would be one single gap.
     assert took < 0.1 or max(gaps) < took / 2, (took, max(gaps))
 
 

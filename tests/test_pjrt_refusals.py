@@ -104,7 +104,7 @@ def test_one_broken_plugin_does_not_hide_the_others() -> None:
     assert {device.client for device in dn.devices()} >= {"host"}
     with pytest.raises(dn.BackendError, match=r"pjrt_text\.so cannot be loaded"):
         dn.devices("broken")
-    # It may be described again, as it never ran.
+    # It can be registered again because it never ran.
     dn.pjrt.client("broken", plugin=fake_plugin.host())
     assert dn.devices("broken")[0].platform == "cpu"
 
@@ -210,7 +210,7 @@ def test_a_full_device_names_its_largest_tensors() -> None:
     )
     assert f"the largest of 8 live tensors are {', '.join(largest)}; free tensors with " in text
     assert isinstance(caught.value, MemoryError)
-    # What is freed can be had again.
+    # Freed memory can be allocated again.
     assert dn.backend_deallocate(kept) == ["ok"] * 8
     assert dn.devices("full")[0].memory_used == 0
     assert make(200_000).shape == (200_000,)

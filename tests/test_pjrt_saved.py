@@ -71,7 +71,7 @@ def test_files_and_bytes_are_the_same():
     again = dn.pjrt.load(file, trust=True)
     assert repr(again) == repr(compiled)
     assert again(dn.tensor([1.0, 2.0]), 10.0).to_list() == [11.0, 12.0]
-    # What was loaded is saved as it was.
+    # A loaded executable is saved unchanged.
     assert again.serialize() == file.getvalue()
     third = dn.pjrt.deserialize(again.serialize(), client="host", device_id=2, trust=True)
     out = third(dn.tensor([1.0, 2.0]), 10.0)
@@ -211,7 +211,7 @@ def test_the_folder_of_programs_is_the_users_own(tmp_path: Path):
         assert made.stat().st_mode & 0o777 == 0o700
     assert run(folder)[0].split() == ["2", str(compiles - 2), "2", "0"]
 
-    # Whoever may write there could have put any code in place of ours.
+    # Other users with write access could have replaced the code.
     folder.chmod(0o770)
     counts, text = run(folder)
     assert counts.split() == ["0", str(compiles), "2", "1"]
@@ -284,6 +284,6 @@ def test_targets_are_looked_for():
         dn.compile(dn.exp, template, compiler="pjrt", target="h200", device_id=1)
     with pytest.raises(dn.BackendError, match='"abacus" is unknown'):
         dn.compile(dn.exp, template, compiler="pjrt", target="h200", client="abacus")
-    # XLA's plugin for the CPU knows no other device.
+    # XLA's plugin for the CPU supports no other device.
     with pytest.raises(dn.Error, match="not supported"):
         dn.compile(dn.exp, template, compiler="pjrt", target="h200", client="host")

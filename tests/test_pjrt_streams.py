@@ -140,7 +140,7 @@ def test_ending_early_leaves_nothing_on_the_device(options, end) -> None:
             raise ZeroDivisionError
     del stream
     deadline = time.monotonic() + 20
-    # The thread of the stream lets go of what it was at.
+    # The thread of the stream releases its current value.
     while live() != before and time.monotonic() < deadline:
         time.sleep(0.01)
     assert live() == before

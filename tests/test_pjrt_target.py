@@ -41,7 +41,7 @@ def test_training_steps_compile_for_an_h200(make, tmp_path: Path):
     data = path.read_bytes()
     assert b"sm_90" in data
     assert data.count(b".entry") + data.count(b"\x7fELF") > 0, "it holds kernels"
-    # Where there is no such device, both are named.
+    # Without such a device the error names both devices.
     with pytest.raises(dn.CompileError, match=r"load: the executable is for h200 on cuda .*is cpu"):
         dn.pjrt.load(path, trust=True, client="host")
 

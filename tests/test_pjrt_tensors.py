@@ -167,7 +167,7 @@ def test_the_last_batch_wraps_or_is_discarded(device: PJRT) -> None:
     for _ in range(2):
         repeated = [b.to_list() for b in x.to_batched(3)]
         assert repeated == [[0, 1, 2], [3, 4, 5], [6, 0, 1]]
-    # What is left, the beginning that fills it, and both together.
+    # The remainder, the start of the tensor that fills it up, and their concatenation.
     assert compiles() - before == 4
 
 
@@ -205,7 +205,7 @@ def test_arrays_read_the_devices_memory(device: PJRT, dtype: str) -> None:
     assert x.__dlpack_device__() == (1, 0)
     y = dn.tensor(array)
     assert y.backend == "cpu"
-    # An array holds what it shows.
+    # An array keeps the memory that it shows alive.
     assert dn.backend_deallocate(x) == "ok"
     assert live() == before
     assert array.tolist() == y.to_list()
@@ -233,7 +233,7 @@ def test_pointers(device: PJRT) -> None:
     assert (y * 2.0).to_list() == [[2.0], [4.0], [6.0]]
     assert dn.backend_deallocate((x, y)) == ("ok", "ok")
     assert dn.from_pointer(pointer, "f32", (3,)).to_list() == [1.0, 2.0, 3.0]
-    # What the device cannot read as it lies is copied.
+    # The device cannot read this memory in place, so it is copied.
     array = np.arange(20, dtype=np.float32)
     for start in range(1, 17):
         part = array[start : start + 3]
@@ -273,7 +273,7 @@ def test_memory_of_an_accelerator_is_lent_where_it_lies() -> None:
     plugin = fake_plugin.fake("pjrt_lending_cuda.so", platform="cuda")
     dn.pjrt.client("lending", plugin=plugin)
     x = dn.tensor(np.float32([1.5, 2.5]), backend=PJRT(client="lending"))
-    # Kind 2 is CUDA's; the plugin says that its device is the third of the machine.
+    # Kind 2 is CUDA's; the plugin reports that its device is the third of the machine.
     assert x.__dlpack_device__() == (2, 3)
     capsule = x.__dlpack__(max_version=(1, 1), stream=1)
     get = ctypes.pythonapi.PyCapsule_GetPointer
@@ -286,7 +286,7 @@ def test_memory_of_an_accelerator_is_lent_where_it_lies() -> None:
         1,
     )
     assert tuple((ctypes.c_float * 2).from_address(lent.data)) == (1.5, 2.5)
-    # Who was lent it holds it.
+    # The borrower keeps the memory alive.
     assert dn.backend_deallocate(x) == "ok"
     assert dn.pjrt.live_buffers("lending") == 1
     assert tuple((ctypes.c_float * 2).from_address(lent.data)) == (1.5, 2.5)

@@ -22,7 +22,7 @@ pytestmark = needs_plugin
 
 THREADS = 16
 SECONDS = float(os.environ.get("DEFN_TEST_THREAD_SECONDS", "5"))
-# A client of the test's own: nothing else lives there.
+# A client of the test's own, which has no other tensors.
 CLIENT = "threads"
 DEVICES = 4
 
@@ -135,7 +135,7 @@ def jobs() -> list[Job]:
 
     def fail(rng: random.Random) -> None:
         x = there([1.0, 2.0])
-        # Devices move positions into the range.
+        # Devices clamp positions to the range.
         assert dn.take(x, there(np.int32([rng.randint(2, 9)]))).to_list() == [2.0]
         with pytest.raises(dn.BackendError, match="threads:"):
             dn.add(x, there([1.0, 2.0], rng.randint(1, 3)))

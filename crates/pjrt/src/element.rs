@@ -1,10 +1,10 @@
-//! The types of elements that plugins know.
+//! The element types of PJRT.
 
 use std::fmt;
 
 use crate::error::{Error, Result};
 
-/// Declares the types with their numbers in the interface, their sizes in bits, and their names in StableHLO.
+/// Declares the types: number in the PJRT C API, size in bits, name in StableHLO.
 macro_rules! elements {
     ($($name:ident = $raw:literal, $bits:literal, $text:literal;)*) => {
         /// The type of a buffer's elements.
@@ -15,7 +15,7 @@ macro_rules! elements {
         }
 
         impl ElementType {
-            /// Every type, in the order of the interface.
+            /// All types, in the order of the PJRT C API.
             pub const ALL: &[ElementType] = &[$(ElementType::$name),*];
 
             pub(crate) fn to_raw(self) -> i32 {
@@ -31,7 +31,7 @@ macro_rules! elements {
                 }
             }
 
-            /// The bits of an element.
+            /// The size of an element in bits.
             pub fn bits(self) -> usize {
                 match self {
                     $(ElementType::$name => $bits,)*
@@ -80,7 +80,7 @@ elements! {
 }
 
 impl ElementType {
-    /// The bytes of a tensor in host memory, where an element takes at least one; `None` when there is no such size.
+    /// The size in bytes of a tensor in host memory, where an element takes at least one byte; `None` if it overflows.
     pub fn bytes(self, dims: &[i64]) -> Option<usize> {
         let each = self.bits().div_ceil(8);
         dims.iter().try_fold(each, |bytes, &size| bytes.checked_mul(usize::try_from(size).ok()?))

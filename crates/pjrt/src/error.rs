@@ -1,4 +1,4 @@
-//! What a plugin, or the way to it, can answer instead of a result.
+//! Errors of a plugin, and errors in finding, loading or calling it.
 
 use std::path::PathBuf;
 
@@ -7,25 +7,25 @@ use crate::element::ElementType;
 /// The result of a call to a plugin.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why there is no result.
+/// The reason why a call has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file is no shared library that this machine can load.
+    /// The file is not a shared library that this machine can load.
     #[error("plugin: {} cannot be loaded, a PJRT plugin for this machine is required: {why}", path.display())]
     Load {
         /// The file.
         path: PathBuf,
-        /// What the loader says.
+        /// The message of the dynamic loader.
         why: String,
     },
-    /// The library is something else.
+    /// The library is not a PJRT plugin.
     #[error("plugin: {} exports no GetPjrtApi, a PJRT plugin is required", path.display())]
     NoPlugin {
         /// The file.
         path: PathBuf,
     },
-    /// The plugin speaks another version of the interface.
+    /// The plugin implements an incompatible version of the PJRT C API.
     #[error("plugin: {} speaks PJRT {major}.{minor} with a table of {size} bytes, version 0 and at least {required} bytes are required; install another version of the plugin", path.display())]
     Version {
         /// The file.
@@ -34,28 +34,28 @@ pub enum Error {
         major: i32,
         /// The minor version.
         minor: i32,
-        /// The size of its table of functions.
+        /// The size of its function table.
         size: usize,
-        /// The size that is needed.
+        /// The required size.
         required: usize,
     },
-    /// Bytes that are not as many as a tensor of that type and shape has.
+    /// The number of bytes does not match the type and shape of the tensor.
     #[error("buffer: {given} bytes, {} required for elements of type {element} and the sizes {dims:?}", element.bytes(dims).map_or_else(|| "a size that exists is".to_owned(), |bytes| format!("{bytes} are")))]
     Size {
-        /// The bytes.
+        /// The number of bytes.
         given: usize,
         /// The type of the elements.
         element: ElementType,
         /// The sizes of the axes.
         dims: Vec<i64>,
     },
-    /// A type of elements that was unknown when this was written.
+    /// An element type that this crate does not know.
     #[error("buffer: elements of type number {raw}, one of the types up to {} is required", ElementType::ALL.len() + 1)]
     Element {
-        /// Its number in the interface.
+        /// Its number in the PJRT C API.
         raw: i32,
     },
-    /// Lists of arguments of different lengths.
+    /// The argument lists have different lengths.
     #[error("run: {one} arguments for one device and {other} for another, as many for each are required")]
     Arguments {
         /// The length of the first list.
@@ -63,19 +63,19 @@ pub enum Error {
         /// The length of another.
         other: usize,
     },
-    /// The plugin answered with an error of its own.
+    /// The plugin returned an error.
     #[error("{call}: the plugin answered {code:?}: {message}")]
     Plugin {
         /// The call.
         call: &'static str,
-        /// The kind.
+        /// The error code.
         code: Code,
-        /// What the plugin says.
+        /// The plugin's message.
         message: String,
     },
 }
 
-/// The kinds of errors that plugins answer with.
+/// The error codes of PJRT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the names are those of the interface")]
@@ -96,7 +96,7 @@ pub enum Code {
     Unavailable,
     DataLoss,
     Unauthenticated,
-    /// A number that the interface did not have when this was written.
+    /// A code that this crate does not know.
     Other(i32),
 }
 

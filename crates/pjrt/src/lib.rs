@@ -1,11 +1,11 @@
-//! Devices: PJRT plugins, tensors on the devices that they drive, ops at once, and compiled programs.
+//! Devices: PJRT plugins, tensors on their devices, eager ops, and compiled programs.
 //!
-//! A client is [`register`]ed under a name, and its devices are [`backend`]s: tensors are placed on them, and ops run
-//! there, each as a program that is compiled once. [`PjrtCompiler`] compiles whole graphs.
+//! A client is [`register`]ed under a name. Its devices are [`backend`]s: they store tensors and run ops, each op as a
+//! program that is compiled once. [`PjrtCompiler`] compiles whole graphs.
 //!
-//! A plugin is a shared library that exports `GetPjrtApi`. It is opened at run time, so that one binary drives
-//! whatever device a plugin was installed for, and building needs neither C++ nor the plugin. Raw declarations
-//! are in `ffi`, the calls with their safety arguments in `api`; nothing else is unsafe.
+//! A plugin is a shared library that exports `GetPjrtApi`. It is opened at run time. So one binary drives every device
+//! that has a plugin installed, and a build needs neither C++ nor a plugin. `ffi` has the raw declarations, `api` the
+//! calls with their safety arguments; no other module is unsafe.
 
 mod api;
 mod element;

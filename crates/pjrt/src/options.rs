@@ -1,18 +1,18 @@
-//! What a plugin is told when it compiles, in the encoding that it reads: XLA's `CompileOptionsProto`, as a Protocol
-//! Buffers message (version 3 of the language, whose wire format is public).
+//! Compile options in the encoding that plugins read: XLA's `CompileOptionsProto`, as a Protocol Buffers message
+//! (version 3 of the language, whose wire format is public).
 
 use crate::plugin::Attribute;
 
-/// A flag for the programs that have one of some words, and no other: XLA copies a program's flags at each run, which
-/// takes 0.07 us.
+/// A flag that is passed only to programs that contain one of some words: XLA copies a program's flags at each run,
+/// which takes 0.07 us.
 struct Needed {
     flag: &'static str,
     value: Attribute,
     words: &'static [&'static str],
 }
 
-/// Passed before other flags, which may say otherwise. Without them XLA leaves out roundings to narrower types between
-/// operations, and on the CPU, in some versions, takes the greater of a number and NaN for the number.
+/// Passed before the caller's flags, which may override them. Without these flags XLA omits roundings to narrower types
+/// between operations, and some versions on the CPU return the number as the maximum of a number and NaN.
 const NEEDED: &[Needed] = &[
     Needed {
         flag: "xla_allow_excess_precision",
@@ -27,13 +27,13 @@ const NEEDED: &[Needed] = &[
 ];
 
 impl Needed {
-    /// What is not the text of a module may have any operation.
+    /// A program that is not text (bytecode) may contain any operation, so it gets every flag.
     fn is_for(&self, text: Option<&str>) -> bool {
         text.is_none_or(|text| self.words.iter().any(|word| text.contains(word)))
     }
 }
 
-/// The flag by which XLA on the CPU leaves sums and products to a library of kernels, which is several times as fast
+/// The flag with which XLA on the CPU computes sums and products with a kernel library, which is several times as fast
 /// as its own loops.
 pub(crate) const LIBRARY: &str = "xla_cpu_experimental_ynn_fusion_type";
 const LIBRARY_USES: &str = "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT,LIBRARY_FUSION_TYPE_REDUCE";
@@ -41,15 +41,15 @@ const LIBRARY_USES: &str = "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT,LIBRARY_FUSION_TY
 /// How to compile a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CompileOptions {
-    /// How many copies run side by side, each on its own devices.
+    /// The number of replicas, which run side by side on different devices.
     pub replicas: i64,
-    /// Over how many devices a copy is spread.
+    /// The number of devices over which one replica is partitioned.
     pub partitions: i64,
-    /// The ids of the devices, `replicas` rows of `partitions` each; none leaves the choice to the plugin.
+    /// The ids of the devices, `replicas` rows of `partitions` each; with `None` the plugin chooses.
     pub devices: Option<Vec<i64>>,
-    /// Leave the device open until the program is run.
+    /// Chooses the device when the program runs, not when it is compiled.
     pub portable: bool,
-    /// XLA's flags without the leading `xla_`'s dashes, such as `xla_gpu_autotune_level`.
+    /// XLA's flags without the leading dashes, such as `xla_gpu_autotune_level`.
     pub flags: Vec<(String, Attribute)>,
 }
 
@@ -60,14 +60,14 @@ impl Default for CompileOptions {
 }
 
 impl CompileOptions {
-    /// The same with XLA's library of kernels, unless a flag says something else of it.
+    /// These options with XLA's kernel library, unless the caller's flags set it otherwise.
     pub(crate) fn with_library(&self) -> CompileOptions {
         let mut options = self.clone();
         options.flags.insert(0, (LIBRARY.to_owned(), Attribute::Text(LIBRARY_USES.to_owned())));
         options
     }
 
-    /// The message, for a program.
+    /// The encoded message for a program.
     pub fn to_bytes(&self, program: &[u8]) -> Vec<u8> {
         let mut build = Message::default();
         build.int(4, self.replicas);
@@ -103,7 +103,7 @@ impl CompileOptions {
         options.0
     }
 
-    /// A `DeviceAssignmentProto`: for each partition the devices of all replicas.
+    /// A `DeviceAssignmentProto`: for each partition, the devices of all replicas.
     fn assignment(&self, devices: &[i64]) -> Message {
         let mut assignment = Message::default();
         assignment.int(1, self.replicas);
@@ -120,7 +120,7 @@ impl CompileOptions {
     }
 }
 
-/// A message that is being written: fields follow each other, each after its number and the kind of its encoding.
+/// A message under construction: a sequence of fields, each preceded by its number and wire type.
 #[derive(Default)]
 struct Message(Vec<u8>);
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::api::{Api, Client, Topology};
 use crate::error::Result;
 
-/// A PJRT plugin, loaded and initialised. Cheap to clone; it stays loaded until the process ends.
+/// A PJRT plugin, loaded and initialised. Clones are cheap; the plugin stays loaded until the process ends.
 ///
 /// ```no_run
 /// # fn main() -> Result<(), defn_pjrt::Error> {
@@ -20,12 +20,12 @@ pub struct Plugin {
     api: Api,
 }
 
-/// A version of the interface.
+/// A version of the PJRT C API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// Changes break callers.
+    /// Changes with incompatible versions.
     pub major: i32,
-    /// Changes add.
+    /// Changes with additions.
     pub minor: i32,
 }
 
@@ -35,10 +35,10 @@ impl fmt::Display for Version {
     }
 }
 
-/// Something that a plugin says of itself.
+/// An attribute of a plugin, or an option for it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Attribute {
-    /// A text.
+    /// A string.
     Text(String),
     /// An integer.
     Int(i64),
@@ -46,7 +46,7 @@ pub enum Attribute {
     Ints(Vec<i64>),
     /// A float.
     Float(f32),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
 }
 
@@ -63,10 +63,10 @@ impl fmt::Display for Attribute {
 }
 
 impl Plugin {
-    /// Loads the shared library at `path`, agrees on a version and initialises it.
+    /// Loads the shared library at `path`, checks its version and initialises it.
     ///
     /// # Errors
-    /// No such library, a library that is no plugin, a version that cannot be spoken, or the plugin's own error.
+    /// No such library, a library that is not a plugin, an incompatible version, or an error from the plugin.
     pub fn load(path: impl AsRef<Path>) -> Result<Plugin> {
         let path = path.as_ref().to_owned();
         let api = Api::load(&path)?;
@@ -78,37 +78,37 @@ impl Plugin {
         &self.path
     }
 
-    /// The version of the interface that the plugin speaks.
+    /// The version of the PJRT C API that the plugin implements.
     pub fn version(&self) -> Version {
         self.api.version()
     }
 
-    /// The numbers of the extensions that the plugin has, as the interface defines them.
+    /// The type numbers of the plugin's extensions, as defined in the PJRT C API.
     pub fn extensions(&self) -> Vec<i32> {
         self.api.extensions()
     }
 
-    /// What the plugin says of itself, such as `stablehlo_current_version`.
+    /// The plugin's attributes, such as `stablehlo_current_version`.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn attributes(&self) -> Result<Vec<(String, Attribute)>> {
         self.api.attributes()
     }
 
-    /// Takes hold of the devices of this process, with options that the plugin knows, such as
+    /// Creates a client, which acquires the devices of this process. The options are the plugin's, such as
     /// `cpu_device_count`.
     ///
     /// # Errors
-    /// The plugin's own: no driver, no device, an option that it does not know.
+    /// An error from the plugin: no driver, no device, an unknown option.
     pub fn client(&self, options: &[(String, Attribute)]) -> Result<Client> {
         Client::new(self.api, options)
     }
 
-    /// Describes devices that need not be there, to compile for them.
+    /// Describes devices to compile for; they need not be present.
     ///
     /// # Errors
-    /// The plugin's own: a plugin without such descriptions, an option that it does not know.
+    /// An error from the plugin: a plugin without topologies, an unknown option.
     pub fn topology(&self, name: &str, options: &[(String, Attribute)]) -> Result<Topology> {
         Topology::new(self.api, name, options)
     }

@@ -26,7 +26,7 @@ fn read_s32(tensor: &Tensor) -> i32 {
     i32::from_ne_bytes(tensor.host_bytes("test").unwrap().bytes().try_into().unwrap())
 }
 
-/// Remembers which slots were called with which integers.
+/// Records which slots were called, and with which integers.
 #[derive(Default)]
 struct Log {
     seen: RefCell<Vec<(usize, i32)>>,
@@ -210,7 +210,7 @@ fn a_donated_argument_is_gone_and_its_memory_is_a_result_s() {
         error.to_string(),
         "run: argument 0 is f32[2] and its memory was donated at user.rs:5, a tensor that is there is required; keep a copy, or do not use it after"
     );
-    // What the host reads is copied.
+    // Bytes that the host reads are a copy.
     let x = floats(&*place, &[1.0, 2.0]);
     let view = x.host_bytes("test").unwrap();
     let out = run(&*program, &place, vec![x.clone(), y]).unwrap();
@@ -230,7 +230,7 @@ fn a_run_that_does_not_start_uses_nothing_up() {
     y.buffer().unwrap().deallocate().unwrap();
     assert!(run(&*program, &place, vec![x.clone(), y]).is_err());
     assert_eq!(read(&x), [1.0, 2.0]);
-    // One tensor cannot give its memory twice.
+    // One tensor cannot be donated twice.
     assert!(run(&*program, &place, vec![x.clone(), x.clone()]).is_err());
     assert_eq!(read(&x), [1.0, 2.0]);
 }

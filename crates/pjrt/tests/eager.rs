@@ -1,4 +1,4 @@
-//! Ops at once on devices, and moving tensors between them.
+//! Eager ops on devices, and moving tensors between them.
 
 mod device;
 
@@ -103,7 +103,7 @@ fn a_copy_at_the_same_place_has_memory_of_its_own() {
     );
 }
 
-/// A backend that takes nothing.
+/// A backend that rejects all tensors.
 #[derive(Debug)]
 struct Full;
 
@@ -158,7 +158,7 @@ fn the_host_reads_a_tensor_where_it_lies() {
     assert_eq!(views[2].bytes()[4..8], 2f32.to_ne_bytes());
     drop(views);
     assert_eq!(place.runtime().live_buffers(), 0);
-    // Less than a byte for each element is laid out as the plugin likes.
+    // The plugin chooses the layout of elements of less than a byte.
     let small = place.from_host(&ty(DType::S4, &[2]), HostMemory::from(vec![1, 2])).unwrap();
     assert!(small.host().unwrap().is_none());
     let none = place.from_host(&ty(DType::F32, &[0]), HostMemory::from(Vec::new())).unwrap();
@@ -167,11 +167,11 @@ fn the_host_reads_a_tensor_where_it_lies() {
 
 #[test]
 fn memory_of_the_host_is_read_where_it_lies() {
-    /// One, two, three and four, on a boundary as programs need.
+    /// The floats 1, 2, 3 and 4, aligned as programs need.
     #[repr(align(64))]
     struct Constant([u8; 16]);
     static CONSTANT: Constant = Constant([0, 0, 128, 63, 0, 0, 0, 64, 0, 0, 64, 64, 0, 0, 128, 64]);
-    /// Says when it is let go.
+    /// Memory whose release the test can observe.
     struct Lent(Arc<()>);
     impl AsRef<[u8]> for Lent {
         fn as_ref(&self) -> &[u8] {
@@ -187,7 +187,7 @@ fn memory_of_the_host_is_read_where_it_lies() {
     let x = Tensor::concrete(sizes.clone(), place.borrow(&sizes, memory.clone()).unwrap());
     assert_eq!(own(&x).pointer(&|| Ok(())).unwrap(), address);
     assert_eq!(read(&ops(&place).add(&x, &x).unwrap()), [2.0, 4.0, 6.0, 8.0]);
-    // A program that uses its argument up gets a copy of what is not ours.
+    // A program that donates its argument gets a copy of borrowed memory.
     let region = trace(&[sizes], |ops, x| Ok(vec![ops.add(&x[0], &x[0])?]));
     let program = compiler(&place).compile_donating(region, Checks::default(), &[0]).unwrap();
     let out = run(&*program, &place, vec![x.clone()]).unwrap();
@@ -257,7 +257,7 @@ fn operands_on_two_devices_conflict() {
         error.to_string(),
         "add: the operands are on pjrt<host:0> and pjrt<host:1>; move one with backend_copy or backend_transfer"
     );
-    // The default one gives way.
+    // The default device gives way to the operands' device.
     let sum = ops(&first).add(&a, &b).unwrap();
     assert_eq!(sum.backend().unwrap().place(), "pjrt<host:1>");
 }
@@ -288,7 +288,7 @@ fn positions_out_of_range_are_moved() {
     };
     let mut ops = ops(&place);
     assert_eq!(read(&ops.take(&x, at(1), 0).unwrap()), [2.0]);
-    // To look would be to wait for the device: reads take the nearest element, as in compiled programs.
+    // A check would have to wait for the device: reads take the nearest element, as in compiled programs.
     assert_eq!(read(&ops.take(&x, at(-2), 0).unwrap()), [1.0]);
     assert_eq!(read(&ops.take(&x, at(2), 0).unwrap()), [2.0]);
     assert_eq!(read(&ops.take(&x, at(-3), 0).unwrap()), [1.0]);

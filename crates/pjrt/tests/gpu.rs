@@ -1,10 +1,10 @@
 //! Every operation compiles for an H200, on a machine that need not have one.
 //!
-//! `./dev test gpu-compile` installs what this needs and runs it; `cargo test` alone leaves it out, since the
+//! `./dev test gpu-compile` installs the packages that this needs and runs it. `cargo test` alone skips it, because the
 //! packages are large.
 //!
-//! Most of the time goes into `ptxas`, which XLA starts once for each kernel. With the programs of a family it shares
-//! the kernels that it has made, since one family's programs for many element types compute in a few types.
+//! Most of the time is spent in `ptxas`, which XLA starts once for each kernel. The programs of a family share the
+//! kernels that XLA has compiled, because its programs for many element types compute in few types.
 
 mod device;
 mod rows;
@@ -61,8 +61,8 @@ fn a_program_is_compiled_for_an_h200_and_for_nothing_else() {
     assert!(error.starts_with("run: the executable is for h200 on cuda and this is cpu ("), "{error}");
 }
 
-/// What the programs of a family are compiled with, which keep their kernels in a file of the family: XLA reads and
-/// writes the whole file, so that no two programs may be compiled with one at once.
+/// The compile options of a family's programs, which keep their kernels in one file of the family. XLA reads and writes
+/// the whole file, so no two programs may be compiled with one file at the same time.
 struct Options {
     kernels: PathBuf,
     options: CompileOptions,
@@ -75,7 +75,7 @@ impl Options {
         let path = kernels.to_str().expect("the folder's name is text").to_owned();
         let flags = [
             ("xla_gpu_kernel_cache_file", Attribute::Text(path)),
-            // XLA would compile several candidates for a kernel, which without a device it cannot compare.
+            // XLA would compile several candidates for a kernel, which it cannot compare without a device.
             ("xla_gpu_autotune_level", Attribute::Int(0)),
         ];
         let flags = flags.map(|(flag, value)| (flag.to_owned(), value)).to_vec();
@@ -85,12 +85,12 @@ impl Options {
 
 impl Drop for Options {
     fn drop(&mut self) {
-        // It is not there where no program has been compiled.
+        // The file does not exist if no program was compiled.
         let _ = fs::remove_file(&self.kernels);
     }
 }
 
-/// Compiles rows as one program; if that fails, halves of them.
+/// Compiles rows as one program; if that fails, each half by itself.
 fn compile(rows: &[Row], options: &CompileOptions, refused: &mut Vec<String>) {
     let text = lower(&program(rows).0, &[], Hardware::Device).expect("every row has a lowering").text;
     match target().topology().compile(text.as_bytes(), options) {
@@ -114,7 +114,7 @@ fn check(name: &str) {
     let options = Options::new(name);
     let (mut refused, mut count) = (Vec::new(), 0);
     for &dtype in DType::ALL {
-        // One row of each operation: the device's compiler does not look at the elements.
+        // One row of each operation: the device's compiler does not read the elements.
         let mut names = BTreeSet::new();
         let mut rows = (family.rows)(dtype).rows;
         rows.retain(|row| names.insert(form::name(&row.op)));

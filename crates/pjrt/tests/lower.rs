@@ -1,4 +1,4 @@
-//! Lowered operations against the CPU's: every one on every element type, through XLA's plugin for the CPU.
+//! Compares lowered operations with the CPU's: each on every element type, through XLA's plugin for the CPU.
 
 mod rows;
 mod wheel;
@@ -30,7 +30,7 @@ fn client() -> &'static Client {
     })
 }
 
-/// A program as text: as it is for the host and, where that is another text, for devices of their own.
+/// The texts of a program: for the host and, if that text differs, for other devices.
 fn texts(region: &Region) -> Result<Vec<String>, String> {
     let text = |hardware| lower(region, &[], hardware).map(|program| program.text);
     let texts: Result<Vec<String>, _> = [Hardware::Host, Hardware::Device].into_iter().map(text).collect();
@@ -39,7 +39,7 @@ fn texts(region: &Region) -> Result<Vec<String>, String> {
     Ok(texts)
 }
 
-/// The results of a program on the device, or what the plugin has against it.
+/// The results of a program on the device, or the plugin's error.
 fn on_device(region: &Region, text: &str, arguments: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, String> {
     let options = CompileOptions::default();
     let executable = client().compile(text.as_bytes(), &options).map_err(|error| error.to_string())?;
@@ -80,7 +80,7 @@ fn on_cpu(region: &Region, arguments: &[Vec<u8>]) -> Vec<Vec<u8>> {
     results.iter().map(|tensor| tensor.host_bytes("test").unwrap().bytes().to_vec()).collect()
 }
 
-/// The distance of a number's neighbours in a float type.
+/// The distance between neighbouring numbers of a float type.
 fn distance(dtype: DType, at: f64) -> f64 {
     let at = at.abs().max(dtype.smallest_normal().to_f64()).min(dtype.greatest_finite().to_f64());
     at.log2().floor().exp2() * dtype.epsilon().to_f64()
@@ -103,7 +103,8 @@ fn numbers(dtype: DType, bytes: &[u8]) -> Vec<Complex> {
     bytes.chunks_exact(dtype.storage_bytes()).map(number).collect()
 }
 
-/// The elements of the last two axes, of which each line in steps of `stride` is turned towards `want`.
+/// The elements of the last two axes. Each line with steps of `stride` is multiplied by the number of magnitude 1 that
+/// brings it closest to `want`.
 fn turned(got: &[Complex], want: &[Complex], n: usize, stride: usize) -> Vec<Complex> {
     let mut turned = got.to_vec();
     for line in 0..got.len() / n {
@@ -120,9 +121,9 @@ fn turned(got: &[Complex], want: &[Complex], n: usize, stride: usize) -> Vec<Com
     turned
 }
 
-/// Whether two results agree; where not, the first element of each that differs.
+/// Compares two results; returns the first element that differs, if any.
 ///
-/// The plugin takes numbers below the least normal one of the type that computes for zero.
+/// The plugin treats subnormal numbers of the compute type as zero.
 fn compare(ty: &TensorType, got: &[u8], want: &[u8], close: Close) -> Option<(usize, Complex, Complex)> {
     let dtype = ty.dtype;
     if got == want {
@@ -166,7 +167,7 @@ fn compare(ty: &TensorType, got: &[u8], want: &[u8], close: Close) -> Option<(us
     }
 }
 
-/// Rows whose results differ, with what they are, and rows that the plugin refuses, with what it says.
+/// Rows whose results differ, with the results, and rows that the plugin rejects, with its errors.
 #[derive(Default)]
 struct Outcome {
     rows: usize,
@@ -175,7 +176,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    /// Runs rows as one program; if that fails, halves of them.
+    /// Runs rows as one program; if that fails, each half by itself.
     fn run(&mut self, rows: &[Row]) {
         if rows.is_empty() {
             return;
@@ -245,8 +246,8 @@ families! {
     create unary binary mixed convert shape reduce order window index random products factors spectral fourier control
 }
 
-/// Programs for the host and for other devices find them by other ways: in floats that have integers of their size,
-/// in those that are computed as others, and in integers.
+/// Extremes are lowered differently for the host and for other devices. The types are floats with integers of their
+/// size, a float that is computed in another type, and an integer.
 #[test]
 fn extremes_along_long_axes() {
     check_rows("extremes", folds::extremes, &[DType::F32, DType::F64, DType::BF16, DType::S32]);
@@ -271,9 +272,9 @@ fn every_operation_has_rows_and_every_family_a_test() {
             }
         }
     }
-    // Exchanges are those of programs for several devices, which have a test file of their own.
+    // Collectives need programs for several devices, which have their own test file.
     ops.insert("Collective");
-    // A function of the host's has no lowering.
+    // A host function has no lowering.
     ops.insert(op_name(&Op::RuntimeCall(RuntimeCallOp { slot: 0, outputs: Default::default() })));
     assert_eq!(ops, OPS.iter().copied().collect());
     assert_eq!(blocks, BLOCKS.iter().copied().collect());
@@ -281,7 +282,7 @@ fn every_operation_has_rows_and_every_family_a_test() {
     assert_eq!(dtypes.len(), DType::ALL.len());
 }
 
-/// What only the host can do has no program, and the error says where it is.
+/// Operations that only the host can run have no lowering, and the error names their location.
 #[test]
 fn what_the_host_has_to_do_is_refused() {
     let vector = rows::ty(DType::F32, &[3]);

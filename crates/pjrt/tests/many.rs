@@ -1,4 +1,4 @@
-//! Several devices, and several threads, at once.
+//! Several devices, and several threads, at the same time.
 
 mod device;
 
@@ -53,13 +53,13 @@ fn a_list_runs_where_all_of_it_is() {
     );
 }
 
-/// For how long threads run: 3 seconds, or what `DEFN_TEST_THREAD_SECONDS` says.
+/// How long threads run: 3 seconds, or the value of `DEFN_TEST_THREAD_SECONDS`.
 fn seconds() -> Duration {
     let given = std::env::var("DEFN_TEST_THREAD_SECONDS").ok();
     Duration::from_secs_f64(given.map_or(3.0, |text| text.parse().unwrap()))
 }
 
-/// The bytes of this process that are in memory, where the system tells.
+/// The resident memory of this process in bytes, if the system reports it.
 fn resident() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

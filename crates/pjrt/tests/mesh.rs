@@ -34,7 +34,7 @@ fn trace_over(
     trace(types, function)
 }
 
-/// Runs a program on blocks, the arguments in rows; the blocks of each result.
+/// Runs a program on blocks, with one row for each argument; returns the blocks of each result.
 fn run(
     place: &Arc<MeshBackend>,
     program: Arc<Region>,
@@ -52,7 +52,7 @@ fn over(axes: &[&str]) -> Over {
     mesh::over("test", &axes.iter().map(|&axis| axis.into()).collect::<Vec<_>>()).unwrap()
 }
 
-/// A tensor of small numbers on the host, others for each seed.
+/// A tensor of small numbers on the host, which depend on the seed.
 fn small(dtype: DType, sizes: &[usize], seed: usize) -> Tensor {
     let ty = ty(dtype, sizes);
     let number = |at: usize| {
@@ -175,7 +175,7 @@ fn a_nan_is_the_greatest_and_the_least() {
         assert_eq!(min[1..], [f32::MIN, 0.0, f32::NEG_INFINITY]);
         assert_eq!((max[2].is_sign_positive(), min[2].is_sign_negative()), (true, true));
         assert_eq!(bytes(&results[2][device]), (device as i32).to_ne_bytes());
-        // Blocks are where the mesh has its devices.
+        // The order of the blocks is that of the mesh's devices.
         let there = results[0][device].backend().unwrap().place();
         assert_eq!(there, format!("pjrt<host:{}>", [3, 1, 2, 0][device]));
     }
@@ -223,7 +223,7 @@ fn donated_blocks_are_gone_unless_the_run_fails() {
     assert!(MeshBackend::blocks(&a).unwrap_err().to_string().contains("donated"));
     let error = executable.run(&backend, vec![a, b.clone()], &NoHooks).unwrap_err();
     assert!(error.to_string().starts_with("run: argument 0 is f32[2] and its memory was donated"), "{error}");
-    // A block that another tensor has too is copied instead.
+    // A block that another tensor shares is copied instead.
     let c = make([4.0, 4.0]);
     let held = MeshBackend::blocks(&c).unwrap();
     let results = executable.run(&backend, vec![c, b], &NoHooks).unwrap();

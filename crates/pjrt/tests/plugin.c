@@ -1,5 +1,5 @@
-/* A plugin that does nothing but answer, laid out by hand from the interface's documentation. Built several
-   times by the test with other values of the macros. */
+/* A minimal plugin that only answers calls. Its layouts are written by hand from the documentation of the PJRT C API.
+   The test builds it several times, with different values of the macros. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-//! Loading plugins: one built here by the C compiler that also links Rust, and files that are none.
+//! Loading plugins: one built here by the C compiler that also links Rust, and files that are not plugins.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

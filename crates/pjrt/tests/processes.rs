@@ -1,4 +1,4 @@
-//! Several processes: a folder of programs that they share, and the end of one while its devices work.
+//! Several processes: a folder of programs that they share, and the end of a process while its devices work.
 
 mod device;
 
@@ -16,10 +16,10 @@ use defn_pjrt::{CompilerOptions, PjrtCompiler, backend};
 
 use device::{floats, place, read, run, trace, ty};
 
-/// The variable that says what this program does as a child of itself.
+/// The environment variable that selects what this program does as its own child.
 const CHILD: &str = "DEFN_TEST_CHILD";
 
-/// Runs this program again, to do one thing.
+/// Runs this program again, for one task.
 fn child(what: &str, variables: &[(&str, &Path)]) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "what_children_do", "--nocapture"]).env(CHILD, what);
@@ -47,7 +47,7 @@ fn what_children_do() {
     }
 }
 
-/// Runs a program, and says what was found and made.
+/// Compiles and runs a program, and reports the cache's statistics.
 fn compile_and_report(options: CompilerOptions) -> String {
     let place = place(0);
     let region = trace(&[ty(DType::F32, &[4])], |ops, x| {
@@ -66,7 +66,7 @@ fn compile_and_report(options: CompilerOptions) -> String {
     )
 }
 
-/// What a child reports that compiles with the folder.
+/// The report of a child that compiles with the folder.
 fn report(folder: &Path) -> String {
     let output = child("compile", &[("DEFN_CACHE_DIR", folder)]);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -106,7 +106,7 @@ fn the_environment_names_a_plugin() {
     assert!(none.contains("pip install 'defn[xla]'"), "{none}");
 }
 
-/// Starts products that take long, and ends the process.
+/// Starts long matrix products, and ends the process.
 fn leave_while_working() {
     let place = place(0);
     let sizes = ty(DType::F32, &[1024, 1024]);

@@ -1,4 +1,4 @@
-//! What is refused: plugins, clients, devices, memory, executables.
+//! Errors: of plugins, clients, devices, memory and executables.
 
 mod device;
 
@@ -91,7 +91,7 @@ fn to_list_one_client_starts_no_other() {
     register("idle", spec()).unwrap();
     register("asked", spec()).unwrap();
     assert_eq!(devices_of("asked").unwrap().len(), 4);
-    // Only what does not run can be described otherwise.
+    // Only a client that is not running can get other options.
     register("idle", ClientSpec::new(spec().plugin)).unwrap();
     assert!(register("asked", ClientSpec::new(spec().plugin)).is_err());
     let error = devices_of("unheard of").unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Everything through a real plugin: XLA's for the CPU.
+//! The whole API through a real plugin: XLA's for the CPU.
 
 mod wheel;
 

@@ -8,15 +8,15 @@ use crate::element::ElementType;
 use crate::error::{Error, Result};
 use crate::ffi::{self, Struct};
 
-/// A tensor on a device. It may not be computed yet: reading waits.
+/// A tensor on a device. It may still be computing: reads wait for it.
 pub struct Buffer {
     client: Client,
     raw: *mut ffi::Buffer,
-    /// Held while views are counted, which plugins do without a lock of their own.
+    /// Locked while external references are counted, because plugins count them without a lock.
     views: Mutex<()>,
 }
 
-// SAFETY: the interface lets any thread use a buffer.
+// SAFETY: the PJRT C API allows any thread to use a buffer.
 unsafe impl Send for Buffer {}
 // SAFETY: as above.
 unsafe impl Sync for Buffer {}
@@ -25,16 +25,17 @@ impl Drop for Buffer {
     fn drop(&mut self) {
         let mut args = ffi::BufferDestroyArgs::new();
         args.buffer = self.raw;
-        // SAFETY: owned and not used after; the plugin keeps the memory as long as running programs need it.
+        // SAFETY: owned, and not used afterwards; the plugin keeps the memory until running programs have finished with
+        // it.
         unsafe { self.client.api().free(&mut args) };
     }
 }
 
 impl Buffer {
-    /// Takes over a buffer.
+    /// Takes ownership of a buffer.
     ///
     /// # Safety
-    /// The buffer is live, belongs to this client, and is the caller's, who gives it away.
+    /// The buffer is live, belongs to this client, and is owned by the caller, who gives up ownership.
     pub(super) unsafe fn own(client: &Client, raw: *mut ffi::Buffer) -> Buffer {
         Buffer { client: client.clone(), raw, views: Mutex::new(()) }
     }
@@ -43,7 +44,7 @@ impl Buffer {
         self.raw
     }
 
-    /// The client that it belongs to.
+    /// The client that owns it.
     pub fn client(&self) -> &Client {
         &self.client
     }
@@ -51,7 +52,7 @@ impl Buffer {
     /// The type of its elements.
     ///
     /// # Errors
-    /// The plugin's own, or a type that this crate does not know.
+    /// An error from the plugin, or a type that this crate does not know.
     pub fn element_type(&self) -> Result<ElementType> {
         let mut args = ffi::BufferElementTypeArgs::new();
         args.buffer = self.raw;
@@ -63,7 +64,7 @@ impl Buffer {
     /// The sizes of its axes.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn dims(&self) -> Result<Vec<i64>> {
         let mut args = ffi::BufferDimensionsArgs::new();
         args.buffer = self.raw;
@@ -74,10 +75,10 @@ impl Buffer {
         }
     }
 
-    /// The bytes that it takes on the device, padding included.
+    /// Its size in bytes on the device, including padding.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn device_bytes(&self) -> Result<usize> {
         let mut args = ffi::BufferOnDeviceSizeInBytesArgs::new();
         args.buffer = self.raw;
@@ -86,10 +87,10 @@ impl Buffer {
         Ok(args.on_device_size_in_bytes)
     }
 
-    /// The device that it is on.
+    /// The device that stores it.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn device(&self) -> Result<Device> {
         let mut args = ffi::BufferDeviceArgs::new();
         args.buffer = self.raw;
@@ -100,10 +101,10 @@ impl Buffer {
         }
     }
 
-    /// The memory that it is in.
+    /// The memory that stores it.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn memory(&self) -> Result<Memory> {
         let mut args = ffi::BufferMemoryArgs::new();
         args.buffer = self.raw;
@@ -114,35 +115,35 @@ impl Buffer {
         }
     }
 
-    /// When it is computed.
+    /// The event of its computation.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn ready(&self) -> Result<Event> {
         let mut args = ffi::BufferReadyEventArgs::new();
         args.buffer = self.raw;
-        // SAFETY: the buffer is live; the event is ours.
+        // SAFETY: the buffer is live; this side owns the event.
         unsafe {
             self.client.api().call(&mut args)?;
             Ok(Event::own(self.client.api(), args.event))
         }
     }
 
-    /// Frees the memory now; the handle stays, and every use of it is an error.
+    /// Frees the memory now. The handle remains, and every further use of it is an error.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn delete(&self) -> Result<()> {
         let mut args = ffi::BufferDeleteArgs::new();
         args.buffer = self.raw;
-        // SAFETY: the buffer is live; the plugin itself refuses its use from here on.
+        // SAFETY: the buffer is live; the plugin itself rejects later uses.
         unsafe { self.client.api().call(&mut args) }
     }
 
-    /// Whether its memory was freed, or given away to a program.
+    /// Whether its memory was freed or donated to a program.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn is_deleted(&self) -> Result<bool> {
         let mut args = ffi::BufferIsDeletedArgs::new();
         args.buffer = self.raw;
@@ -154,7 +155,7 @@ impl Buffer {
     /// Waits for the elements and copies them, in row-major order.
     ///
     /// # Errors
-    /// A slice of another size, what the computation failed with, or the plugin's own.
+    /// A slice of the wrong size, the error of the computation, or an error from the plugin.
     pub fn read(&self, into: &mut [u8]) -> Result<()> {
         let (element, dims) = (self.element_type()?, self.dims()?);
         if element.bytes(&dims) != Some(into.len()) {
@@ -164,19 +165,19 @@ impl Buffer {
         args.src = self.raw;
         args.dst = into.as_mut_ptr().cast::<c_void>();
         args.dst_size = into.len();
-        // SAFETY: the buffer is live; the slice is as long as the elements, and borrowed until the event says
-        // that they were written, for which this waits even when it fails.
+        // SAFETY: the buffer is live; the slice is as long as the elements. It is borrowed until the event reports that
+        // they were written, and this function waits for the event even if that fails.
         unsafe {
             self.client.api().call(&mut args)?;
             Event::own(self.client.api(), args.event).wait()
         }
     }
 
-    /// Waits for the elements and copies the first bytes of them. Only for plain row-major layouts, which is what
-    /// programs with default layouts give.
+    /// Waits for the elements and copies their first bytes. Valid only for dense row-major layouts, which are the
+    /// layouts of results of programs with default layouts.
     ///
     /// # Errors
-    /// More bytes than there are, what the computation failed with, or the plugin's own.
+    /// More bytes than the buffer has, the error of the computation, or an error from the plugin.
     pub fn read_start(&self, into: &mut [u8]) -> Result<()> {
         if self.device_bytes()? < into.len() {
             return Err(Error::Size { given: into.len(), element: self.element_type()?, dims: self.dims()? });
@@ -185,8 +186,8 @@ impl Buffer {
         args.buffer = self.raw;
         args.dst = into.as_mut_ptr().cast::<c_void>();
         args.transfer_size = into.len().try_into().unwrap_or(i64::MAX);
-        // SAFETY: the buffer is live and has as many bytes; the slice is borrowed until the event says that they
-        // were written.
+        // SAFETY: the buffer is live and has at least `into.len()` bytes; the slice is borrowed until the event reports
+        // that they were written.
         unsafe {
             self.client.api().call(&mut args)?;
             Event::own(self.client.api(), args.event).wait()
@@ -196,21 +197,21 @@ impl Buffer {
     /// A copy on another device of this client.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn copy_to(&self, device: &Device) -> Result<Buffer> {
         let mut args = ffi::BufferCopyToDeviceArgs::new();
         (args.buffer, args.dst_device) = (self.raw, device.raw());
-        // SAFETY: both are live; the new buffer is ours and belongs to the device's client.
+        // SAFETY: both are live; this side owns the new buffer, which belongs to the device's client.
         unsafe {
             self.client.api().call(&mut args)?;
             Ok(Buffer::own(device.client(), args.dst_buffer))
         }
     }
 
-    /// Whether the elements are in memory that the host's processors read, as they read it.
+    /// Whether the elements are in memory that the host's processors can read directly.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn is_on_host(&self) -> Result<bool> {
         let mut args = ffi::BufferIsOnCpuArgs::new();
         args.buffer = self.raw;
@@ -219,38 +220,39 @@ impl Buffer {
         Ok(args.is_on_cpu)
     }
 
-    /// Where the elements lie in the device's memory, for whom another library reads them.
+    /// The address of the elements in the device's memory, for other libraries.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn pointer(&self) -> Result<usize> {
         let mut args = ffi::BufferUnsafePointerArgs::new();
         args.buffer = self.raw;
-        // SAFETY: the buffer is live. The address alone does nothing; whoever follows it answers for that.
+        // SAFETY: the buffer is live. The address alone is harmless; code that dereferences it needs its own safety
+        // argument.
         unsafe { self.client.api().call(&mut args) }?;
         Ok(args.buffer_pointer)
     }
 }
 
-/// The elements of a buffer in memory of the host, read where they lie for as long as this is there.
+/// A view of a buffer's elements in host memory, read in place. The memory stays valid as long as the view lives.
 pub(crate) struct HostView<H: AsRef<Buffer>> {
     holder: H,
     start: *const u8,
     len: usize,
-    /// Of the process that counts the view.
+    /// The value of [`forks`] in the process that counted the view.
     forks: u32,
 }
 
-// SAFETY: the memory is only read, and stays as it is; the interface lets any thread use a buffer.
+// SAFETY: the memory is read-only while the view lives; the PJRT C API allows any thread to use a buffer.
 unsafe impl<H: AsRef<Buffer> + Send> Send for HostView<H> {}
 // SAFETY: as above.
 unsafe impl<H: AsRef<Buffer> + Sync> Sync for HostView<H> {}
 
 impl<H: AsRef<Buffer>> HostView<H> {
-    /// Waits for the first `len` bytes of a buffer's elements; nothing where the host does not read its memory.
+    /// Waits for the first `len` bytes of a buffer's elements. `None` if the host cannot read the buffer's memory.
     ///
     /// # Errors
-    /// What the computation failed with, or the plugin's own.
+    /// The error of the computation, or an error from the plugin.
     pub fn of(holder: H, len: usize) -> Result<Option<HostView<H>>> {
         let buffer = holder.as_ref();
         if !buffer.is_on_host()? || buffer.device_bytes()? < len {
@@ -259,8 +261,8 @@ impl<H: AsRef<Buffer>> HostView<H> {
         let mut args = ffi::BufferIncreaseExternalReferenceCountArgs::new();
         args.buffer = buffer.raw;
         let counting = buffer.views.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the buffer is live. From here on the plugin neither frees nor moves the memory, nor gives it to a
-        // program; the view takes that back when it is dropped.
+        // SAFETY: the buffer is live. From here on the plugin does not free, move or donate the memory, until the drop
+        // of the view undoes the count.
         unsafe { buffer.client.api().call(&mut args) }?;
         drop(counting);
         let mut view = HostView { holder, start: std::ptr::null(), len, forks: forks() };
@@ -273,8 +275,8 @@ impl<H: AsRef<Buffer>> HostView<H> {
 
 impl<H: AsRef<Buffer>> AsRef<[u8]> for HostView<H> {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: the elements are computed, in memory of the host that is as long, is not null, and stays unwritten
-        // and where it is while the view holds the buffer by its count.
+        // SAFETY: the elements are computed. They are in host memory of at least `len` bytes, not null, which is
+        // neither written nor moved while the view holds its reference count on the buffer.
         unsafe { std::slice::from_raw_parts(self.start, self.len) }
     }
 }
@@ -282,14 +284,14 @@ impl<H: AsRef<Buffer>> AsRef<[u8]> for HostView<H> {
 impl<H: AsRef<Buffer>> Drop for HostView<H> {
     fn drop(&mut self) {
         if self.forks != forks() {
-            // A fork has none of the plugin's threads, one of which may hold a lock for ever.
+            // A forked process has none of the plugin's threads, and one of those may hold a lock for ever.
             return;
         }
         let buffer = self.holder.as_ref();
         let mut args = ffi::BufferDecreaseExternalReferenceCountArgs::new();
         args.buffer = buffer.raw;
         let _counting = buffer.views.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the buffer is live, and the view has counted itself once.
+        // SAFETY: the buffer is live, and the view has incremented the count once.
         unsafe { buffer.client.api().free(&mut args) };
     }
 }

@@ -1,4 +1,4 @@
-//! A client: a plugin's hold on the devices of this process.
+//! A client: the plugin's access to the devices of this process.
 
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use crate::ffi::{self, Struct};
 use crate::options::CompileOptions;
 use crate::plugin::Attribute;
 
-/// A plugin's hold on the devices of this process. Cheap to clone; the last of its clones, devices, buffers and
-/// executables frees it.
+/// The plugin's access to the devices of this process. Clones are cheap. It is freed with the last of its clones,
+/// devices, buffers and executables.
 #[derive(Clone)]
 pub struct Client(Arc<Inner>);
 
@@ -22,7 +22,7 @@ struct Inner {
     raw: *mut ffi::Client,
 }
 
-// SAFETY: the interface lets any thread use a client.
+// SAFETY: the PJRT C API allows any thread to use a client.
 unsafe impl Send for Inner {}
 // SAFETY: as above.
 unsafe impl Sync for Inner {}
@@ -31,7 +31,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         let mut args = ffi::ClientDestroyArgs::new();
         args.client = self.raw;
-        // SAFETY: owned and not used after; everything that belongs to it holds a reference and is gone.
+        // SAFETY: owned, and not used afterwards; all dependent objects hold a reference and were dropped before.
         unsafe { self.api.free(&mut args) };
     }
 }
@@ -41,7 +41,7 @@ impl Client {
         let values = named::write(options);
         let mut args = ffi::ClientCreateArgs::new();
         (args.create_options, args.num_options) = (values.as_ptr(), values.len());
-        // SAFETY: the options live across the call; callbacks for several processes are null, which is allowed.
+        // SAFETY: the options live across the call; the callbacks for multi-process runs are null, which is allowed.
         unsafe { api.call(&mut args) }?;
         Ok(Client(Arc::new(Inner { api, raw: args.client })))
     }
@@ -57,7 +57,7 @@ impl Client {
     /// The platform, such as `cpu` or `cuda`.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn platform_name(&self) -> Result<String> {
         let mut args = ffi::ClientPlatformNameArgs::new();
         args.client = self.raw();
@@ -68,10 +68,10 @@ impl Client {
         }
     }
 
-    /// The platform's version, a text for people.
+    /// The platform's version, in human-readable text.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn platform_version(&self) -> Result<String> {
         let mut args = ffi::ClientPlatformVersionArgs::new();
         args.client = self.raw();
@@ -82,10 +82,10 @@ impl Client {
         }
     }
 
-    /// All devices, those of other processes included.
+    /// All devices, including those of other processes.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn devices(&self) -> Result<Vec<Device>> {
         let mut args = ffi::ClientDevicesArgs::new();
         args.client = self.raw();
@@ -99,7 +99,7 @@ impl Client {
     /// The devices that this process can use.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn addressable_devices(&self) -> Result<Vec<Device>> {
         let mut args = ffi::ClientAddressableDevicesArgs::new();
         args.client = self.raw();
@@ -111,10 +111,10 @@ impl Client {
         }
     }
 
-    /// Compiles a program, StableHLO as text or bytecode, for devices of this client.
+    /// Compiles a program (StableHLO as text or bytecode) for devices of this client.
     ///
     /// # Errors
-    /// The plugin's own: a program that it cannot parse or compile.
+    /// An error from the plugin: a program that it cannot parse or compile.
     pub fn compile(&self, program: &[u8], options: &CompileOptions) -> Result<LoadedExecutable> {
         let options = options.to_bytes(program);
         let program = mlir(program);
@@ -122,33 +122,34 @@ impl Client {
         (args.client, args.program) = (self.raw(), &raw const program);
         (args.compile_options, args.compile_options_size) =
             (options.as_ptr().cast::<c_char>(), options.len());
-        // SAFETY: the client is live; program and options live across the call; the executable is ours.
+        // SAFETY: the client is live; program and options live across the call; this side owns the executable.
         unsafe {
             self.api().call(&mut args)?;
             LoadedExecutable::own(self, args.executable)
         }
     }
 
-    /// Loads what [`super::Executable::serialize`] wrote, on this plugin in this version.
+    /// Loads bytes that [`super::Executable::serialize`] wrote with the same version of the same plugin.
     ///
     /// # Errors
-    /// The plugin's own: bytes of another plugin or for other devices.
+    /// An error from the plugin: bytes of another plugin or for other devices.
     pub fn load(&self, serialized: &[u8]) -> Result<LoadedExecutable> {
         let mut args = ffi::ExecutableDeserializeAndLoadArgs::new();
         args.client = self.raw();
         args.serialized_executable = serialized.as_ptr().cast::<c_char>();
         args.serialized_executable_size = serialized.len();
-        // SAFETY: the client is live; the bytes live across the call; the executable is ours.
+        // SAFETY: the client is live; the bytes live across the call; this side owns the executable.
         unsafe {
             self.api().call(&mut args)?;
             LoadedExecutable::own(self, args.loaded_executable)
         }
     }
 
-    /// Copies elements in row-major order to a device; the bytes are read before this returns.
+    /// Copies elements in row-major order to a device. The bytes are read before this function returns.
     ///
     /// # Errors
-    /// Bytes that are too few or too many for the shape, or the plugin's own: a type that it lacks, no memory.
+    /// A number of bytes that does not match the shape, or an error from the plugin: an unsupported type, out of
+    /// memory.
     pub fn buffer(
         &self,
         data: &[u8],
@@ -170,8 +171,8 @@ impl Client {
             Place::Device(device) => args.device = device.raw(),
             Place::Memory(memory) => args.memory = memory.raw(),
         }
-        // SAFETY: the client is live; data, which is as long as the shape needs, and dims live across the call,
-        // after which they are not read; the event and the buffer are ours.
+        // SAFETY: the client is live; `data`, which is as long as the shape needs, and `dims` live across the call and
+        // are not read after it; this side owns the event and the buffer.
         unsafe {
             self.api().call(&mut args)?;
             drop(Event::own(self.api(), args.done_with_host_buffer));
@@ -179,12 +180,12 @@ impl Client {
         }
     }
 
-    /// A buffer of elements that lie in memory of the host in row-major order already, on a device that reads it. The
-    /// plugin reads the memory and does not write it, unless a program is given the buffer to use up.
+    /// A buffer over elements that already are in host memory in row-major order, on a device that can read that
+    /// memory. The plugin reads the memory and does not write it, unless the buffer is donated to a program.
     ///
     /// # Errors
-    /// Bytes that are too few or too many for the shape, or the plugin's own: memory that it does not read, or that is
-    /// not aligned as it needs.
+    /// A number of bytes that does not match the shape, or an error from the plugin: memory that it cannot read, or
+    /// that is not aligned as it needs.
     pub(crate) fn view(
         &self,
         memory: HostMemory,
@@ -205,9 +206,9 @@ impl Client {
         let held = Box::into_raw(Box::new(memory));
         args.on_delete_callback = Some(let_go);
         args.on_delete_callback_arg = held.cast::<c_void>();
-        // SAFETY: client and device are live; dims live across the call; the memory, which is as long as the shape
-        // needs, is held until the plugin calls back. The buffer is ours.
-        // Whether a plugin that refuses calls back is not said: at worst the memory is held for ever.
+        // SAFETY: client and device are live; `dims` lives across the call; the memory, which is as long as the shape
+        // needs, is held until the plugin calls back. This side owns the buffer. The API does not say whether a plugin
+        // that returns an error also calls back: at worst the memory leaks.
         unsafe {
             self.api().call(&mut args)?;
             Ok(Buffer::own(self, args.buffer))
@@ -215,12 +216,12 @@ impl Client {
     }
 }
 
-/// Lets go of memory that a plugin has read so far.
+/// Releases memory that a plugin no longer reads.
 ///
 /// # Safety
-/// The argument is what [`Client::view`] gave to the plugin, which calls this once.
+/// The argument is the pointer that [`Client::view`] gave to the plugin, which calls this function once.
 unsafe extern "C" fn let_go(_: *mut c_void, memory: *mut c_void) {
-    // SAFETY: the caller's promise; the box was leaked for this.
+    // SAFETY: guaranteed by the caller; the box was leaked for this call.
     drop(unsafe { Box::from_raw(memory.cast::<HostMemory>()) });
 }
 
@@ -232,19 +233,19 @@ impl PartialEq for Client {
 
 impl Eq for Client {}
 
-/// Where a buffer goes.
+/// The destination of a buffer.
 #[derive(Clone, Copy)]
 pub enum Place<'a> {
-    /// To a device's default memory.
+    /// The device's default memory.
     Device(&'a Device),
-    /// To a memory.
+    /// A specific memory.
     Memory(&'a Memory),
 }
 
-/// A program as the plugin reads it; it borrows the text.
+/// A program in the plugin's format; it borrows the text.
 pub(super) fn mlir(program: &[u8]) -> ffi::Program {
     let mut raw = ffi::Program::new();
-    // The interface declares the code mutable for the calls that write it.
+    // The API declares the code mutable because some calls write it.
     raw.code = program.as_ptr().cast::<c_char>().cast_mut();
     raw.code_size = program.len();
     (raw.format, raw.format_size) = (c"mlir".as_ptr(), 4);

@@ -1,22 +1,22 @@
-//! Devices of a client, what describes them, and their memories.
+//! Devices of a client, their descriptions, and their memories.
 
 use super::{Api, Client, list, named, text};
 use crate::error::Result;
 use crate::ffi::{self, Struct};
 use crate::plugin::Attribute;
 
-/// What a device is, without the device: also known of the devices of other processes and of a topology.
+/// The properties of a device. They are also known for devices of other processes and of a topology.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceDescription {
     /// Its number, unique among all devices of all processes.
     pub id: i32,
-    /// The process that can use it.
+    /// The process that can use the device.
     pub process_index: i32,
     /// The vendor's name, such as `NVIDIA H200`.
     pub kind: String,
-    /// A text for people.
+    /// A human-readable description.
     pub text: String,
-    /// What else the plugin says, such as `core_count`.
+    /// Further properties from the plugin, such as `core_count`.
     pub attributes: Vec<(String, Attribute)>,
 }
 
@@ -32,7 +32,7 @@ pub(super) unsafe fn describe(api: Api, raw: *mut ffi::DeviceDescription) -> Res
     let mut attributes = ffi::DeviceDescriptionAttributesArgs::new();
     (id.device_description, process.device_description, kind.device_description) = (raw, raw, raw);
     (debug.device_description, attributes.device_description) = (raw, raw);
-    // SAFETY: the caller's promise; texts and attributes live as long as the description and are copied.
+    // SAFETY: guaranteed by the caller; texts and attributes live as long as the description and are copied.
     unsafe {
         api.call(&mut id)?;
         api.call(&mut process)?;
@@ -49,7 +49,7 @@ pub(super) unsafe fn describe(api: Api, raw: *mut ffi::DeviceDescription) -> Res
     }
 }
 
-/// A device of a client, which it keeps alive.
+/// A device of a client. It keeps the client alive.
 #[derive(Clone)]
 pub struct Device {
     client: Client,
@@ -74,7 +74,7 @@ impl Device {
         self.raw
     }
 
-    /// The client that it belongs to.
+    /// The client that owns it.
     pub fn client(&self) -> &Client {
         &self.client
     }
@@ -83,24 +83,24 @@ impl Device {
         self.client.api()
     }
 
-    /// What it is.
+    /// Its properties.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn description(&self) -> Result<DeviceDescription> {
         let mut args = ffi::DeviceGetDescriptionArgs::new();
         args.device = self.raw;
-        // SAFETY: the device lives as long as its client; the description as long as the device.
+        // SAFETY: the device lives as long as its client, and the description as long as the device.
         unsafe {
             self.api().call(&mut args)?;
             describe(self.api(), args.device_description)
         }
     }
 
-    /// Its number on this machine.
+    /// Its hardware id on this machine.
     ///
     /// # Errors
-    /// The plugin's own; devices of other processes have none.
+    /// An error from the plugin; devices of other processes have no such id.
     pub fn local_id(&self) -> Result<i32> {
         let mut args = ffi::DeviceLocalHardwareIdArgs::new();
         args.device = self.raw;
@@ -112,7 +112,7 @@ impl Device {
     /// Whether this process can use it.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn is_addressable(&self) -> Result<bool> {
         let mut args = ffi::DeviceIsAddressableArgs::new();
         args.device = self.raw;
@@ -124,11 +124,11 @@ impl Device {
     /// The memories that it can use.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn memories(&self) -> Result<Vec<Memory>> {
         let mut args = ffi::DeviceAddressableMemoriesArgs::new();
         args.device = self.raw;
-        // SAFETY: the device lives as long as its client, its memories as long as it.
+        // SAFETY: the device lives as long as its client, and its memories as long as the device.
         unsafe {
             self.api().call(&mut args)?;
             let raw = list(args.memories, args.num_memories);
@@ -136,22 +136,22 @@ impl Device {
         }
     }
 
-    /// The memory that buffers go to unless another is named.
+    /// The memory in which buffers are placed by default.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn default_memory(&self) -> Result<Memory> {
         let mut args = ffi::DeviceDefaultMemoryArgs::new();
         args.device = self.raw;
-        // SAFETY: the device lives as long as its client, its memories as long as it.
+        // SAFETY: the device lives as long as its client, and its memories as long as the device.
         unsafe { self.api().call(&mut args) }?;
         Ok(Memory { client: self.client.clone(), raw: args.memory })
     }
 
-    /// How much of its memory is used.
+    /// The usage of its memory.
     ///
     /// # Errors
-    /// The plugin's own: not every plugin counts.
+    /// An error from the plugin: some plugins keep no statistics.
     pub fn memory_stats(&self) -> Result<MemoryStats> {
         let mut args = ffi::DeviceMemoryStatsArgs::new();
         args.device = self.raw;
@@ -176,22 +176,22 @@ impl PartialEq for Device {
 
 impl Eq for Device {}
 
-/// How much of a device's memory is used, in bytes, as far as the plugin says.
+/// The usage of a device's memory, in bytes, as far as the plugin reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryStats {
-    /// Now.
+    /// The current usage.
     pub bytes_in_use: i64,
-    /// The most so far.
+    /// The peak usage.
     pub peak_bytes_in_use: Option<i64>,
-    /// How many blocks are allocated.
+    /// The number of allocated blocks.
     pub allocations: Option<i64>,
-    /// What may be used.
+    /// The usable memory.
     pub bytes_limit: Option<i64>,
     /// The largest block that could be allocated now.
     pub largest_free_block: Option<i64>,
 }
 
-/// A memory of a client, which it keeps alive.
+/// A memory of a client. It keeps the client alive.
 #[derive(Clone)]
 pub struct Memory {
     client: Client,
@@ -219,7 +219,7 @@ impl Memory {
     /// Its kind, such as `device` or `pinned_host`.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn kind(&self) -> Result<String> {
         let mut args = ffi::MemoryKindArgs::new();
         args.memory = self.raw;
@@ -233,7 +233,7 @@ impl Memory {
     /// Its number, unique among all memories.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn id(&self) -> Result<i32> {
         let mut args = ffi::MemoryIdArgs::new();
         args.memory = self.raw;

@@ -1,4 +1,4 @@
-//! Events: when something that the device does is done.
+//! Events: the completion of work on a device.
 
 use std::ffi::c_void;
 
@@ -6,30 +6,30 @@ use super::Api;
 use crate::error::Result;
 use crate::ffi::{self, Struct};
 
-/// Something that a device does, and whether it is done.
+/// The completion of work on a device.
 pub struct Event {
     api: Api,
     raw: *mut ffi::Event,
 }
 
-// SAFETY: the interface lets any thread ask and wait for an event.
+// SAFETY: the PJRT C API allows any thread to query and await an event.
 unsafe impl Send for Event {}
 // SAFETY: as above.
 unsafe impl Sync for Event {}
 
 impl Event {
-    /// Takes over an event.
+    /// Takes ownership of an event.
     ///
     /// # Safety
-    /// The event is null, which is one that is done, or live and owned by the caller, who gives it away.
+    /// The event is null, which means already complete, or live and owned by the caller, who gives up ownership.
     pub(super) unsafe fn own(api: Api, raw: *mut ffi::Event) -> Event {
         Event { api, raw }
     }
 
-    /// Whether it is done; it may have failed.
+    /// Whether the work is complete; it may have failed.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn is_ready(&self) -> Result<bool> {
         if self.raw.is_null() {
             return Ok(true);
@@ -41,11 +41,10 @@ impl Event {
         Ok(args.is_ready)
     }
 
-    /// Calls a function when it is done or has failed: on a thread of the plugin's, or at once. The function must not
-    /// panic.
+    /// Calls a function when the work is complete or has failed: on a thread of the plugin, or immediately. The
+    /// function must not panic.
     ///
-    /// # Errors
-    /// The plugin's own; then the function is not called.
+    /// An error from the plugin; then the function is not called.
     pub fn on_ready(&self, then: impl FnOnce() + Send + 'static) -> Result<()> {
         if self.raw.is_null() {
             then();
@@ -55,19 +54,19 @@ impl Event {
         let mut args = ffi::EventOnReadyArgs::new();
         (args.event, args.callback, args.user_arg) =
             (self.raw, Some(call_after as ffi::OnReady), after.cast());
-        // SAFETY: the event is live as long as `self`; what it calls gets what it is made for, once.
+        // SAFETY: the event is live as long as `self`; the callback receives the pointer made for it, once.
         let called = unsafe { self.api.call(&mut args) };
         if called.is_err() {
-            // SAFETY: it came from a box, and nobody else has it.
+            // SAFETY: the pointer came from a box, and the plugin does not use it.
             drop(unsafe { Box::from_raw(after) });
         }
         called
     }
 
-    /// Blocks the thread until it is done.
+    /// Blocks the thread until the work is complete.
     ///
     /// # Errors
-    /// What the device failed with.
+    /// The error of the work on the device.
     pub fn wait(&self) -> Result<()> {
         if self.raw.is_null() {
             return Ok(());
@@ -79,17 +78,17 @@ impl Event {
     }
 }
 
-/// What is called when an event is done.
+/// The function to call when an event is complete.
 struct After {
     api: Api,
     then: Box<dyn FnOnce() + Send>,
 }
 
-/// Calls what was left for an event.
+/// Calls the function that was registered for an event.
 unsafe extern "C" fn call_after(error: *mut ffi::PjrtError, after: *mut c_void) {
-    // SAFETY: the plugin gives what it was given, once.
+    // SAFETY: the plugin passes the pointer that it was given, once.
     let after = unsafe { Box::from_raw(after.cast::<After>()) };
-    // SAFETY: the error is null, or ours to free. Whoever waits for the event is told of it there.
+    // SAFETY: the error is null, or ours to free. A caller that waits for the event gets the error there.
     let _ = unsafe { after.api.check("PJRT_Event_OnReady", error) };
     (after.then)();
 }
@@ -99,7 +98,7 @@ impl Drop for Event {
         if !self.raw.is_null() {
             let mut args = ffi::EventDestroyArgs::new();
             args.event = self.raw;
-            // SAFETY: the event is owned and not used after; what it stands for goes on without it.
+            // SAFETY: the event is owned, and not used afterwards; the work continues without it.
             unsafe { self.api.free(&mut args) };
         }
     }

@@ -1,4 +1,4 @@
-//! Executables: compiled programs, loaded on devices or not.
+//! Executables: compiled programs, with or without the devices to run on.
 
 use std::ffi::{c_char, c_int};
 use std::ptr;
@@ -16,7 +16,7 @@ pub struct Executable {
     raw: *mut ffi::Executable,
 }
 
-// SAFETY: the interface lets any thread use an executable, which is constant.
+// SAFETY: the PJRT C API allows any thread to use an executable, which is constant.
 unsafe impl Send for Executable {}
 // SAFETY: as above.
 unsafe impl Sync for Executable {}
@@ -25,28 +25,28 @@ impl Drop for Executable {
     fn drop(&mut self) {
         let mut args = ffi::ExecutableDestroyArgs::new();
         args.executable = self.raw;
-        // SAFETY: owned and not used after.
+        // SAFETY: owned, and not used afterwards.
         unsafe { self.api.free(&mut args) };
     }
 }
 
-/// The memory that a program takes on a device, in bytes.
+/// The memory use of a program on a device, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are those of the interface")]
 pub struct ExecutableMemory {
     pub code: i64,
     pub arguments: i64,
     pub outputs: i64,
-    /// Outputs that lie in arguments.
+    /// Outputs that are stored in the memory of arguments.
     pub aliases: i64,
     pub temporaries: i64,
 }
 
 impl Executable {
-    /// Takes over an executable.
+    /// Takes ownership of an executable.
     ///
     /// # Safety
-    /// The executable is live and the caller's, who gives it away.
+    /// The executable is live and owned by the caller, who gives up ownership.
     pub(super) unsafe fn own(api: Api, raw: *mut ffi::Executable) -> Executable {
         Executable { api, raw }
     }
@@ -54,38 +54,39 @@ impl Executable {
     /// The program's name.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn name(&self) -> Result<String> {
         let mut args = ffi::ExecutableNameArgs::new();
         args.executable = self.raw;
-        // SAFETY: live, and the text lives as long.
+        // SAFETY: the object is live, and the text lives as long as it.
         unsafe {
             self.api.call(&mut args)?;
             Ok(text(args.executable_name, args.executable_name_size))
         }
     }
 
-    /// How many results a run gives.
+    /// The number of results.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn num_outputs(&self) -> Result<usize> {
         let mut args = ffi::ExecutableNumOutputsArgs::new();
         args.executable = self.raw;
-        // SAFETY: live.
+        // SAFETY: the executable is live.
         unsafe { self.api.call(&mut args) }?;
         Ok(args.num_outputs)
     }
 
-    /// The types and sizes of its results.
+    /// The element types and dimensions of the results.
     ///
     /// # Errors
-    /// The plugin's own, or a type that this crate does not know.
+    /// An error from the plugin, or a type that this crate does not know.
     pub fn outputs(&self) -> Result<Vec<(ElementType, Vec<i64>)>> {
         let (mut types, mut dims) =
             (ffi::ExecutableOutputElementTypesArgs::new(), ffi::ExecutableOutputDimensionsArgs::new());
         (types.executable, dims.executable) = (self.raw, self.raw);
-        // SAFETY: live, and what comes out lives as long; `dims` are concatenated, by `dim_sizes`.
+        // SAFETY: the executable is live, and the lists live as long as it. `dims` is the concatenation of all
+        // dimensions, and `dim_sizes` has the ranks.
         let (types, mut all, ranks) = unsafe {
             self.api.call(&mut types)?;
             self.api.call(&mut dims)?;
@@ -102,26 +103,26 @@ impl Executable {
         Ok(outputs)
     }
 
-    /// The bytes of its code on the device.
+    /// The size of its code on the device, in bytes.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn code_bytes(&self) -> Result<i64> {
         let mut args = ffi::ExecutableSizeOfGeneratedCodeInBytesArgs::new();
         args.executable = self.raw;
-        // SAFETY: live.
+        // SAFETY: the executable is live.
         unsafe { self.api.call(&mut args) }?;
         Ok(args.size_in_bytes)
     }
 
-    /// The memory that a run takes.
+    /// The memory that a run needs.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn memory(&self) -> Result<ExecutableMemory> {
         let mut args = ffi::ExecutableGetCompiledMemoryStatsArgs::new();
         args.executable = self.raw;
-        // SAFETY: live.
+        // SAFETY: the executable is live.
         unsafe { self.api.call(&mut args) }?;
         Ok(ExecutableMemory {
             code: args.generated_code_size_in_bytes,
@@ -132,19 +133,20 @@ impl Executable {
         })
     }
 
-    /// The program after the plugin's optimisations, and the format that it is written in.
+    /// The format and the code of the program after the plugin's optimisations.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn optimized_program(&self) -> Result<(String, Vec<u8>)> {
         let mut program = ffi::Program::new();
         let mut args = ffi::ExecutableOptimizedProgramArgs::new();
         (args.executable, args.program) = (self.raw, &raw mut program);
-        // SAFETY: live; without memory for the code the call says how much it needs.
+        // SAFETY: the executable is live; without memory for the code the call returns the size that it needs.
         unsafe { self.api.call(&mut args) }?;
         let mut code = vec![0_u8; program.code_size];
         program.code = code.as_mut_ptr().cast::<c_char>();
-        // SAFETY: live; now there is as much memory as it asked for; the format is a constant of the plugin.
+        // SAFETY: the executable is live; the memory has the size that the call asked for; the format is a constant of
+        // the plugin.
         let format = unsafe {
             self.api.call(&mut args)?;
             text(program.format, program.format_size)
@@ -152,14 +154,14 @@ impl Executable {
         Ok((format, code))
     }
 
-    /// The executable as bytes, which this plugin in this version loads again.
+    /// The executable as bytes, which the same version of the same plugin can load.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn serialize(&self) -> Result<Vec<u8>> {
         let mut args = ffi::ExecutableSerializeArgs::new();
         args.executable = self.raw;
-        // SAFETY: live; the bytes live until the object that came with them is freed, by its own function.
+        // SAFETY: the executable is live; the bytes live until the accompanying object is freed, by its own function.
         unsafe {
             self.api.call(&mut args)?;
             let bytes = list(args.serialized_bytes.cast::<u8>(), args.serialized_bytes_size).to_vec();
@@ -171,7 +173,7 @@ impl Executable {
     }
 }
 
-/// A compiled program on devices of a client, which it keeps alive.
+/// A compiled program on devices of a client. It keeps the client alive.
 pub struct LoadedExecutable {
     client: Client,
     raw: *mut ffi::LoadedExecutable,
@@ -179,7 +181,7 @@ pub struct LoadedExecutable {
     outputs: usize,
 }
 
-// SAFETY: the interface lets any thread run an executable.
+// SAFETY: the PJRT C API allows any thread to run an executable.
 unsafe impl Send for LoadedExecutable {}
 // SAFETY: as above.
 unsafe impl Sync for LoadedExecutable {}
@@ -188,7 +190,7 @@ impl Drop for LoadedExecutable {
     fn drop(&mut self) {
         let mut args = ffi::LoadedExecutableDestroyArgs::new();
         args.executable = self.raw;
-        // SAFETY: owned and not used after; runs that were started keep what they need.
+        // SAFETY: owned, and not used afterwards; started runs keep what they need alive.
         unsafe { self.client.api().free(&mut args) };
     }
 }
@@ -197,14 +199,14 @@ impl Drop for LoadedExecutable {
 pub type Buffers = SmallVec<[Buffer; 2]>;
 
 impl LoadedExecutable {
-    /// Takes over a loaded executable.
+    /// Takes ownership of a loaded executable.
     ///
     /// # Safety
-    /// The executable is live, belongs to this client, and is the caller's, who gives it away.
+    /// The executable is live, belongs to this client, and is owned by the caller, who gives up ownership.
     pub(super) unsafe fn own(client: &Client, raw: *mut ffi::LoadedExecutable) -> Result<LoadedExecutable> {
         let mut args = ffi::LoadedExecutableGetExecutableArgs::new();
         args.loaded_executable = raw;
-        // SAFETY: live; the executable that comes out is ours.
+        // SAFETY: the loaded executable is live; this side owns the executable that is returned.
         let executable = unsafe {
             client.api().call(&mut args)?;
             Executable::own(client.api(), args.executable)
@@ -213,24 +215,24 @@ impl LoadedExecutable {
         Ok(LoadedExecutable { client: client.clone(), raw, executable, outputs })
     }
 
-    /// The client that it belongs to.
+    /// The client that owns it.
     pub fn client(&self) -> &Client {
         &self.client
     }
 
-    /// The program without the devices.
+    /// The program, independent of devices.
     pub fn executable(&self) -> &Executable {
         &self.executable
     }
 
-    /// The devices that it runs on, one for each list of arguments.
+    /// The devices on which it runs, one for each argument list.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn devices(&self) -> Result<Vec<Device>> {
         let mut args = ffi::LoadedExecutableAddressableDevicesArgs::new();
         args.executable = self.raw;
-        // SAFETY: live; its devices belong to its client.
+        // SAFETY: the executable is live; its devices belong to its client.
         unsafe {
             self.client.api().call(&mut args)?;
             let raw = list(args.addressable_devices, args.num_addressable_devices);
@@ -238,36 +240,36 @@ impl LoadedExecutable {
         }
     }
 
-    /// Starts a run on one device: its own, or `device` if it was compiled for any.
+    /// Starts a run on one device: its own, or `device` if it was compiled as portable.
     ///
-    /// Arguments that the program aliases with a result are used up, but for those at the positions `keep`.
+    /// Arguments that the program aliases with a result are donated (used up), except those at the positions `keep`.
     ///
     /// # Errors
-    /// The plugin's own: arguments of other types, of other devices, or already used up; no memory.
+    /// An error from the plugin: arguments of other types, on other devices, or already donated; out of memory.
     pub fn run(&self, arguments: &[&Buffer], keep: &[i64], device: Option<&Device>) -> Result<Buffers> {
         self.run_on(arguments.iter().copied(), keep, device)
     }
 
-    /// As [`LoadedExecutable::run`], on arguments that lie somewhere.
+    /// Like [`LoadedExecutable::run`], with the arguments from an iterator.
     pub(crate) fn run_on<'a>(
         &self,
         arguments: impl Iterator<Item = &'a Buffer>,
         keep: &[i64],
         device: Option<&Device>,
     ) -> Result<Buffers> {
-        // Most runs are of this kind, and short: what they need lies on the stack.
+        // Most runs are of this kind and short: their lists are on the stack.
         let raw: SmallVec<[*mut ffi::Buffer; 8]> = arguments.map(Buffer::raw).collect();
         let mut outputs: SmallVec<[*mut ffi::Buffer; 8]> = SmallVec::from_elem(ptr::null_mut(), self.outputs);
-        // SAFETY: one list, of as many arguments, and places for as many results as the program has.
+        // SAFETY: one argument list, of `raw.len()` buffers, and space for all results of the program.
         unsafe { self.start(&[raw.as_ptr()], raw.len(), &[outputs.as_mut_ptr()], keep, device) }?;
-        // SAFETY: the run was started, and filled every place with a buffer that is ours.
+        // SAFETY: the run was started and has written a buffer that this side owns to every place.
         Ok(outputs.iter().map(|&raw| unsafe { Buffer::own(&self.client, raw) }).collect())
     }
 
-    /// Starts a run on several devices at once, one for each list of arguments.
+    /// Starts a run on several devices at once, one for each argument list.
     ///
     /// # Errors
-    /// Lists of different lengths, or the plugin's own, as for [`LoadedExecutable::run`].
+    /// Lists of different lengths, or an error from the plugin, as for [`LoadedExecutable::run`].
     pub fn run_all(&self, arguments: &[&[&Buffer]], keep: &[i64]) -> Result<Vec<Vec<Buffer>>> {
         let lists = arguments;
         let count = lists.first().map_or(0, |list| list.len());
@@ -279,9 +281,9 @@ impl LoadedExecutable {
         let arguments: Vec<*const *mut ffi::Buffer> = arguments.iter().map(Vec::as_ptr).collect();
         let mut outputs = vec![vec![ptr::null_mut::<ffi::Buffer>(); self.outputs]; lists.len()];
         let output_lists: Vec<*mut *mut ffi::Buffer> = outputs.iter_mut().map(Vec::as_mut_ptr).collect();
-        // SAFETY: lists of as many arguments, and for each as many places as the program has results.
+        // SAFETY: lists of the same length, and for each list space for all results of the program.
         unsafe { self.start(&arguments, count, &output_lists, keep, None) }?;
-        // SAFETY: the run was started, and filled every place with a buffer that is ours.
+        // SAFETY: the run was started and has written a buffer that this side owns to every place.
         let own = |raw: &*mut ffi::Buffer| unsafe { Buffer::own(&self.client, *raw) };
         Ok(outputs.iter().map(|list| list.iter().map(own).collect()).collect())
     }
@@ -289,8 +291,8 @@ impl LoadedExecutable {
     /// Starts a run.
     ///
     /// # Safety
-    /// As many lists of live buffers as of places, of `count` buffers each, and of as many places as the program has
-    /// results.
+    /// `arguments` has one list of `count` live buffers per device, and `outputs` as many lists, each with space for
+    /// all results of the program.
     unsafe fn start(
         &self,
         arguments: &[*const *mut ffi::Buffer],
@@ -307,7 +309,7 @@ impl LoadedExecutable {
         (args.argument_lists, args.num_devices, args.num_args) = (arguments.as_ptr(), arguments.len(), count);
         args.output_lists = outputs.as_ptr();
         args.execute_device = device.map_or(ptr::null_mut(), Device::raw);
-        // SAFETY: the executable is live; lists and places are as the caller promises; no events are asked for.
+        // SAFETY: the executable is live; the caller guarantees the lists; no completion events are requested.
         unsafe { self.client.api().call(&mut args) }
     }
 }

@@ -1,6 +1,6 @@
 //! The end of the process.
 
-/// What is called when the process ends; whether the rest may be taken down.
+/// A function that is called when the process ends. It returns whether the remaining exit handlers may run.
 pub(crate) type AtExit = fn() -> bool;
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -10,7 +10,7 @@ mod handler {
 
     use super::AtExit;
 
-    // SAFETY: these are the declarations of the C library. The calls that are safe have no requirements.
+    // SAFETY: the declarations match the C library. The functions declared safe have no preconditions.
     unsafe extern "C" {
         safe fn on_exit(handler: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
         safe fn _exit(status: c_int) -> !;
@@ -21,7 +21,7 @@ mod handler {
 
     extern "C" fn call(status: c_int, _: *mut c_void) {
         if FUNCTION.get().is_some_and(|function| !function()) {
-            // SAFETY: null stands for every open file.
+            // SAFETY: null means all open streams.
             unsafe { fflush(std::ptr::null_mut()) };
             _exit(status);
         }
@@ -29,7 +29,7 @@ mod handler {
 
     pub fn register(function: AtExit) {
         FUNCTION.get_or_init(|| function);
-        // It fails only without memory for one entry; then nothing is called.
+        // It fails only if there is no memory for one entry; then the function is not called.
         let _ = on_exit(call, std::ptr::null_mut());
     }
 }
@@ -41,7 +41,7 @@ mod handler {
 
     use super::AtExit;
 
-    // SAFETY: this is the declaration of the C library, and the call has no requirements.
+    // SAFETY: the declaration matches the C library, and the function has no preconditions.
     unsafe extern "C" {
         safe fn atexit(handler: extern "C" fn()) -> c_int;
     }
@@ -49,13 +49,13 @@ mod handler {
     static FUNCTION: OnceLock<AtExit> = OnceLock::new();
 
     extern "C" fn call() {
-        // The status is not told here, so that the rest is taken down in any case.
+        // The exit status is unknown here, so the remaining handlers run in any case.
         let _ = FUNCTION.get().map(|function| function());
     }
 
     pub fn register(function: AtExit) {
         FUNCTION.get_or_init(|| function);
-        // It fails only without memory for one entry; then nothing is called.
+        // It fails only if there is no memory for one entry; then the function is not called.
         let _ = atexit(call);
     }
 }
@@ -64,12 +64,13 @@ mod handler {
 mod handler {
     use super::AtExit;
 
-    /// Where libraries are not taken down while threads run, there is nothing to wait for.
+    /// Other systems do not unload libraries while threads run, so there is nothing to wait for.
     pub fn register(_: AtExit) {}
 }
 
-/// Has a function called when the process ends, before what was there earlier is taken down. Where it says no, the
-/// process ends without that, as far as the system can. There is one such function; it must not panic.
+/// Registers a function that is called when the process ends, before the handlers that were registered earlier. If it
+/// returns false, the process ends without those handlers, as far as the system can. There is one such function; it
+/// must not panic.
 pub(crate) fn at_exit(function: AtExit) {
     handler::register(function);
 }

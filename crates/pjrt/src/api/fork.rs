@@ -1,4 +1,4 @@
-//! Whether this process was forked from another. It is asked at every run, so that the system must not be.
+//! Detects whether this process was forked. Every run checks this, so the check makes no system call.
 
 #[cfg(unix)]
 mod count {
@@ -7,7 +7,7 @@ mod count {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     unsafe extern "C" {
-        /// POSIX: calls functions before and after every `fork`, in the parent and in the child.
+        /// POSIX: registers functions to call before and after every `fork`, in the parent and in the child.
         safe fn pthread_atfork(
             prepare: Option<extern "C" fn()>,
             parent: Option<extern "C" fn()>,
@@ -15,7 +15,7 @@ mod count {
         ) -> c_int;
     }
 
-    /// How many forks lie between the first process that asked and this one.
+    /// The number of forks between the first process that called `forks` and this one.
     static FORKS: AtomicU32 = AtomicU32::new(0);
 
     extern "C" fn in_child() {
@@ -26,7 +26,7 @@ mod count {
         static COUNTED: Once = Once::new();
         if !COUNTED.is_completed() {
             COUNTED.call_once(|| {
-                // It fails only without memory for one entry; then a fork goes unseen.
+                // It fails only if there is no memory for one entry; then forks are not detected.
                 let _ = pthread_atfork(None, None, Some(in_child));
             });
         }
@@ -42,7 +42,7 @@ mod count {
     }
 }
 
-/// A number that changes in the child of a fork: equal numbers are of one process.
+/// A number that changes in the child of a fork: equal numbers mean the same process.
 pub(crate) fn forks() -> u32 {
     count::forks()
 }

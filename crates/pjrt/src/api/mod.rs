@@ -1,4 +1,4 @@
-//! Calls through a plugin's table, each with its safety argument, behind handles that free what they hold.
+//! Calls through a plugin's function table, each with its safety argument, behind handles that free their objects.
 #![allow(unsafe_code)]
 
 mod buffer;
@@ -35,8 +35,8 @@ use crate::error::{Code, Error, Result};
 use crate::ffi::{self, Arguments, Struct};
 use crate::plugin::{Attribute, Version};
 
-/// The functions of a loaded plugin. The library stays loaded for the life of the process: plugins start threads
-/// and register handlers that unloading would pull the code from under.
+/// The functions of a loaded plugin. The library is never unloaded: plugins start threads and register handlers, and
+/// unloading would remove their code.
 #[derive(Clone, Copy)]
 pub(crate) struct Api {
     table: &'static ffi::Table,
@@ -50,11 +50,11 @@ unsafe impl Sync for Api {}
 impl Api {
     /// Opens a library, finds its table, checks version and size, and initialises the plugin.
     pub fn load(path: &Path) -> Result<Api> {
-        // SAFETY: loading runs the library's initialisers; the caller names a library that it trusts, as it
-        // does when it runs a program.
+        // SAFETY: loading runs the library's initialisers; the caller names a library that it trusts, as for a program
+        // that it runs.
         let library = unsafe { Library::new(path) }
             .map_err(|error| Error::Load { path: path.to_owned(), why: reason(&error) })?;
-        // SAFETY: a symbol of this name has this type by the definition of the interface.
+        // SAFETY: the PJRT C API defines the type of the symbol with this name.
         let entry = unsafe { library.get::<ffi::GetPjrtApi>(b"GetPjrtApi\0") }
             .map_err(|_| Error::NoPlugin { path: path.to_owned() })?;
         // SAFETY: it takes no arguments and returns a table that lives as long as the library.
@@ -62,8 +62,8 @@ impl Api {
         if theirs.is_null() {
             return Err(Error::NoPlugin { path: path.to_owned() });
         }
-        // SAFETY: not null; the first three fields exist in every version of the interface, and nothing past
-        // them is read before `struct_size` says that it is there.
+        // SAFETY: not null; the first three fields exist in every version of the API, and later fields are read only if
+        // `struct_size` covers them.
         let (size, version) = unsafe {
             (
                 (*theirs).struct_size,
@@ -76,10 +76,11 @@ impl Api {
             return Err(Error::Version { path: path.to_owned(), major, minor, size, required });
         }
         std::mem::forget(library);
-        // What an older plugin's table lacks stays null here and is an error when it is called.
-        // SAFETY: every field of a table is a pointer, an integer or an optional function: zero is a value.
+        // Functions that an older plugin's table lacks stay null here; calling one is an error.
+        // SAFETY: every field of a table is a pointer, an integer or an optional function, for which zero is valid.
         let mut table: ffi::Table = unsafe { std::mem::zeroed() };
-        // SAFETY: both sides have as many bytes, and do not overlap; a table begins alike in every version.
+        // SAFETY: both sides have at least that many bytes and do not overlap; all versions of the table begin with the
+        // same fields.
         unsafe {
             std::ptr::copy_nonoverlapping(
                 theirs.cast::<u8>(),
@@ -88,17 +89,17 @@ impl Api {
             );
         }
         let api = Api { table: Box::leak(Box::new(table)) };
-        // SAFETY: no pointer in it.
+        // SAFETY: the arguments contain no pointer.
         unsafe { api.call(&mut ffi::PluginInitializeArgs::new()) }?;
         Ok(api)
     }
 
-    /// The version that the plugin speaks.
+    /// The version of the API that the plugin implements.
     pub fn version(self) -> Version {
         Version { major: self.table.version.major, minor: self.table.version.minor }
     }
 
-    /// The kinds of the extensions, in the order of the plugin's list.
+    /// The type numbers of the extensions, in the order of the plugin's list.
     pub fn extensions(self) -> Vec<i32> {
         let mut kinds = Vec::new();
         let mut next = self.table.extension_start;
@@ -111,46 +112,46 @@ impl Api {
         kinds
     }
 
-    /// What the plugin says of itself.
+    /// The plugin's attributes.
     pub fn attributes(self) -> Result<Vec<(String, Attribute)>> {
         let mut args = ffi::PluginAttributesArgs::new();
-        // SAFETY: no pointer goes in; out comes an array that lives as long as the process.
+        // SAFETY: the arguments contain no pointer; the returned array lives as long as the process.
         unsafe {
             self.call(&mut args)?;
             Ok(named::read(args.attributes, args.num_attributes))
         }
     }
 
-    /// Calls the function that takes these arguments and turns its error object into ours.
+    /// Calls the function that takes these arguments and converts its error object to [`Error`].
     ///
     /// # Safety
-    /// Every pointer in the arguments is null where the function allows it, or points to what the function
-    /// expects there, for as long as it says.
+    /// Every pointer in the arguments is null where the function allows it, or points to what the function expects, for
+    /// as long as the API requires.
     unsafe fn call<A: Arguments>(self, args: &mut A) -> Result<()> {
         let Some(function) = A::function(self.table) else {
             let message = "the plugin's table has no such function".to_owned();
             return Err(Error::Plugin { call: A::CALL, code: Code::Unimplemented, message });
         };
-        // SAFETY: the function belongs to this type of arguments by the layout of the table; the rest is the
-        // caller's promise.
+        // SAFETY: the layout of the table pairs the function with this type of arguments; the caller guarantees the
+        // rest.
         let error = unsafe { function(args) };
-        // SAFETY: an error object is the caller's to free.
+        // SAFETY: the caller of a function owns the error object and frees it.
         unsafe { self.check(A::CALL, error) }
     }
 
-    /// Frees an object by a call that cannot say anything useful when it fails.
+    /// Frees an object. Its errors are ignored because no caller could handle them.
     ///
     /// # Safety
-    /// As for [`Api::call`]; what the arguments point to is not used after.
+    /// As for [`Api::call`]; the objects that the arguments point to are not used afterwards.
     unsafe fn free<A: Arguments>(self, args: &mut A) {
-        // SAFETY: the caller's promise. An error here means that the object was not freed: a leak, not a hazard.
+        // SAFETY: guaranteed by the caller. An error means that the object was not freed: a leak, not a hazard.
         let _ = unsafe { self.call(args) };
     }
 
-    /// An error object as ours.
+    /// Converts an error object to [`Error`] and frees it.
     ///
     /// # Safety
-    /// The object is null, or live and owned by the caller, who gives it away.
+    /// The object is null, or live and owned by the caller, who gives up ownership.
     unsafe fn check(self, call: &'static str, error: *mut ffi::PjrtError) -> Result<()> {
         if error.is_null() {
             return Ok(());
@@ -165,7 +166,7 @@ impl Api {
         message.error = error;
         let mut said = String::new();
         if let Some(get_message) = self.table.error_message {
-            // SAFETY: as above; the text lives as long as the error object and is copied at once.
+            // SAFETY: as above; the text lives as long as the error object and is copied immediately.
             said = unsafe {
                 get_message(&mut message);
                 text(message.message, message.message_size)
@@ -174,14 +175,14 @@ impl Api {
         if let Some(destroy) = self.table.error_destroy {
             let mut args = ffi::ErrorDestroyArgs::new();
             args.error = error;
-            // SAFETY: the error object is live and not used after.
+            // SAFETY: the error object is live, and not used afterwards.
             unsafe { destroy(&mut args) };
         }
         Err(Error::Plugin { call, code: Code::from_raw(code.code), message: said })
     }
 }
 
-/// What the loader says; the library that calls it says only that it failed.
+/// The dynamic loader's message; `libloading` itself says only that loading failed.
 fn reason(error: &libloading::Error) -> String {
     match std::error::Error::source(error) {
         Some(loader) => loader.to_string(),
@@ -197,16 +198,16 @@ unsafe fn text(start: *const c_char, size: usize) -> String {
     if start.is_null() {
         return String::new();
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let bytes = unsafe { std::slice::from_raw_parts(start.cast::<u8>(), size) };
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A list of the plugin, which may give null for an empty one.
+/// A list that belongs to the plugin, which may use null for an empty list.
 ///
 /// # Safety
-/// `start` is null, or points to `size` values that live as long as the result is used.
+/// `start` is null, or points to `size` values that outlive the use of the result.
 unsafe fn list<'a, T>(start: *const T, size: usize) -> &'a [T] {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     if start.is_null() { &[] } else { unsafe { std::slice::from_raw_parts(start, size) } }
 }

@@ -1,4 +1,4 @@
-//! Named values, in which plugins take options and say what they are.
+//! Named values: the format of plugins' options and attributes.
 
 use std::ffi::c_char;
 
@@ -6,14 +6,14 @@ use super::text;
 use crate::ffi::{self, kind};
 use crate::plugin::Attribute;
 
-/// Copies the values whose type the interface had when this was written.
+/// Copies the values; those whose type this crate does not know are skipped.
 ///
 /// # Safety
 /// `start` is null, or points to `size` named values of the plugin.
 pub(super) unsafe fn read(start: *const ffi::NamedValue, size: usize) -> Vec<(String, Attribute)> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let values = unsafe { super::list(start, size) };
-    // SAFETY: a name belongs to its size.
+    // SAFETY: every name has `name_size` bytes.
     values
         .iter()
         .filter_map(|value| Some((unsafe { text(value.name, value.name_size) }, attribute(value)?)))
@@ -21,7 +21,7 @@ pub(super) unsafe fn read(start: *const ffi::NamedValue, size: usize) -> Vec<(St
 }
 
 fn attribute(value: &ffi::NamedValue) -> Option<Attribute> {
-    // SAFETY: `kind` says which member of the union was written; pointers belong to `value_size` elements.
+    // SAFETY: `kind` names the member of the union that was written; pointers refer to `value_size` elements.
     unsafe {
         match value.kind {
             kind::STRING => Some(Attribute::Text(text(value.data.string, value.value_size))),
@@ -36,7 +36,7 @@ fn attribute(value: &ffi::NamedValue) -> Option<Attribute> {
     }
 }
 
-/// Options as the plugin reads them; they borrow from `options`.
+/// Options in the plugin's format; they borrow from `options`.
 pub(super) fn write(options: &[(String, Attribute)]) -> Vec<ffi::NamedValue> {
     let one = |(name, attribute): &(String, Attribute)| {
         let (kind, data, value_size) = match attribute {

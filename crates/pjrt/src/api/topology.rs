@@ -1,4 +1,4 @@
-//! Topologies: descriptions of devices that need not be there, to compile for them.
+//! Topologies: descriptions of devices to compile for; the devices need not be present.
 
 use std::ffi::c_char;
 
@@ -9,7 +9,7 @@ use crate::ffi::{self, Struct};
 use crate::options::CompileOptions;
 use crate::plugin::Attribute;
 
-/// Devices that need not be there, as a target to compile for.
+/// Devices to compile for, which need not be present.
 pub struct Topology {
     api: Api,
     raw: *mut ffi::TopologyDescription,
@@ -24,7 +24,7 @@ impl Drop for Topology {
     fn drop(&mut self) {
         let mut args = ffi::TopologyDescriptionDestroyArgs::new();
         args.topology = self.raw;
-        // SAFETY: owned and not used after.
+        // SAFETY: owned, and not used afterwards.
         unsafe { self.api.free(&mut args) };
     }
 }
@@ -35,7 +35,7 @@ impl Topology {
         let mut args = ffi::TopologyDescriptionCreateArgs::new();
         (args.topology_name, args.topology_name_size) = (name.as_ptr().cast::<c_char>(), name.len());
         (args.create_options, args.num_options) = (values.as_ptr(), values.len());
-        // SAFETY: name and options live across the call; the topology is ours.
+        // SAFETY: name and options live across the call; this side owns the topology.
         unsafe { api.call(&mut args) }?;
         Ok(Topology { api, raw: args.topology })
     }
@@ -43,11 +43,11 @@ impl Topology {
     /// The platform, such as `cuda`.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn platform_name(&self) -> Result<String> {
         let mut args = ffi::TopologyDescriptionPlatformNameArgs::new();
         args.topology = self.raw;
-        // SAFETY: live, and the text lives as long.
+        // SAFETY: the object is live, and the text lives as long as it.
         unsafe {
             self.api.call(&mut args)?;
             Ok(text(args.platform_name, args.platform_name_size))
@@ -57,11 +57,11 @@ impl Topology {
     /// The devices.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn devices(&self) -> Result<Vec<DeviceDescription>> {
         let mut args = ffi::TopologyDescriptionGetDeviceDescriptionsArgs::new();
         args.topology = self.raw;
-        // SAFETY: live, and the descriptions live as long.
+        // SAFETY: the topology is live, and the descriptions live as long as it.
         unsafe {
             self.api.call(&mut args)?;
             let raw = list(args.descriptions, args.num_descriptions);
@@ -69,10 +69,10 @@ impl Topology {
         }
     }
 
-    /// Compiles a program for these devices, without them.
+    /// Compiles a program for these devices, which need not be present.
     ///
     /// # Errors
-    /// The plugin's own: a program that it cannot parse or compile, tools that it needs and does not find.
+    /// An error from the plugin: a program that it cannot parse or compile, or tools that it needs and does not find.
     pub fn compile(&self, program: &[u8], options: &CompileOptions) -> Result<Executable> {
         let options = options.to_bytes(program);
         let program = mlir(program);
@@ -80,8 +80,8 @@ impl Topology {
         (args.topology, args.program) = (self.raw, &raw const program);
         (args.compile_options, args.compile_options_size) =
             (options.as_ptr().cast::<c_char>(), options.len());
-        // SAFETY: the topology is live; program and options live across the call; no client is allowed; the
-        // executable is ours.
+        // SAFETY: the topology is live; program and options live across the call; a null client is allowed; this side
+        // owns the executable.
         unsafe {
             self.api.call(&mut args)?;
             Ok(Executable::own(self.api, args.executable))

@@ -1,9 +1,9 @@
-//! Whose process this is.
+//! The user of this process.
 
-/// The number of the user whose rights this process has.
+/// The effective user id of this process.
 #[cfg(unix)]
 pub(crate) fn user() -> u32 {
-    // SAFETY: this is the declaration of the C library, and the call has no requirements.
+    // SAFETY: the declaration matches the C library, and the function has no preconditions.
     unsafe extern "C" {
         safe fn geteuid() -> u32;
     }

@@ -1,16 +1,16 @@
-//! The structs that calls take, one for each function that is used, and those that they point to.
+//! The argument structs of all functions that are used, and the structs that they point to.
 
 use std::ffi::{c_char, c_int, c_void};
 
 use super::*;
 
-/// A struct of the interface: made with its size filled in and everything else zero.
+/// A struct of the PJRT C API.
 pub(crate) trait Struct {
-    /// All fields but the size are null or zero.
+    /// A struct with its size filled in; all other fields are null or zero.
     fn new() -> Self;
 }
 
-/// Declares structs with their names in C; the two fields that every one begins with are added.
+/// Declares structs with their names in C, and adds the two fields with which every struct begins.
 macro_rules! structs {
     ($($name:ident = $c:literal { $($field:ident: $type:ty),* $(,)? })*) => {
         $(
@@ -23,8 +23,8 @@ macro_rules! structs {
 
             impl Struct for $name {
                 fn new() -> Self {
-                    // SAFETY: every field is an integer, a bool, a pointer or an optional function, for all of
-                    // which zero is a value.
+                    // SAFETY: every field is an integer, a bool, a pointer or an optional function; zero is a valid
+                    // value for all of them.
                     let mut zero: Self = unsafe { std::mem::zeroed() };
                     zero.struct_size = size_of::<Self>();
                     zero
@@ -32,7 +32,7 @@ macro_rules! structs {
             }
         )*
 
-        /// The layouts of all of them.
+        /// The layouts of all structs.
         #[cfg(test)]
         pub(super) fn layouts() -> Vec<Layout> {
             vec![$(Layout {

@@ -1,8 +1,8 @@
-//! The C interface as far as it is used: layouts, in the order and with the field names of `pjrt_c_api.h`.
+//! The part of the PJRT C API that is used: layouts with the order and the field names of `pjrt_c_api.h`.
 //!
-//! Every struct begins with its size, by which both sides know how many of its fields the other has: what a newer
-//! plugin appends is not seen, what an older one lacks stays zero. `layouts` lists every struct with its size and
-//! offsets, which a test compares with the header that a plugin's wheel carries.
+//! Every struct begins with its size, which tells both sides how many fields the other side has. Fields that a newer
+//! plugin appends are not read; fields that an older plugin lacks stay zero. `layouts` lists every struct with its size
+//! and offsets, and a test compares them with the header in a plugin's wheel.
 
 #![allow(unsafe_code)]
 #![allow(dead_code, reason = "fields that only the plugin reads or writes complete the layouts")]
@@ -17,7 +17,7 @@ use std::ffi::{c_char, c_int, c_void};
 pub(crate) use args::*;
 pub(crate) use table::*;
 
-/// Declares objects of the plugin that are only ever pointed to.
+/// Declares opaque objects of the plugin, which are used only through pointers.
 macro_rules! opaque {
     ($($name:ident)*) => { $(pub(crate) enum $name {})* };
 }
@@ -27,7 +27,7 @@ opaque! {
     ExecuteContext SerializedExecutable SerializedTopology BufferMemoryLayout
 }
 
-/// The head of every extension; they form a list.
+/// The head of every extension; extensions form a linked list.
 #[repr(C)]
 pub(crate) struct ExtensionBase {
     pub struct_size: usize,
@@ -44,7 +44,7 @@ pub(crate) struct ApiVersion {
     pub minor: c_int,
 }
 
-/// A value of one of five types; `kind` of [`NamedValue`] says which.
+/// A value of one of five types; `kind` of [`NamedValue`] names the type.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) union NamedValueData {
@@ -81,20 +81,20 @@ pub(crate) mod kind {
 /// The caller may change and free the memory as soon as the call returns.
 pub(crate) const IMMUTABLE_ONLY_DURING_CALL: c_int = 0;
 
-/// A function that answers with an error object, or with null.
+/// A function that returns an error object, or null on success.
 pub(crate) type Call<Args> = unsafe extern "C" fn(*mut Args) -> *mut PjrtError;
-/// A function that answers with nothing.
+/// A function without a result.
 pub(crate) type Procedure<Args> = unsafe extern "C" fn(*mut Args);
-/// What is called when an event is ready; it owns the error, which is null on success.
+/// The callback of a ready event; it owns the error, which is null on success.
 pub(crate) type OnReady = unsafe extern "C" fn(*mut PjrtError, *mut c_void);
-/// What is called when a borrowed device buffer is no longer used.
+/// The callback for a borrowed device buffer that is no longer used.
 pub(crate) type OnDelete = unsafe extern "C" fn(*mut c_void, *mut c_void);
-/// A pointer that is always null here.
+/// A pointer that is always null in this crate.
 pub(crate) type Unused = *const c_void;
 /// The one symbol that a plugin exports.
 pub(crate) type GetPjrtApi = unsafe extern "C" fn() -> *const Table;
 
-/// A struct as Rust lays it out: its C name, its size, its fields with their offsets.
+/// The layout of a struct in Rust: its C name, its size, and the offsets of its fields.
 #[cfg(test)]
 pub(crate) struct Layout {
     pub name: &'static str,

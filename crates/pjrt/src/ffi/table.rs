@@ -1,28 +1,28 @@
-//! The plugin's table of functions, up to the last one that is used.
+//! The plugin's function table, up to the last function that is used.
 
 use super::*;
 
-/// The arguments of a function of the table.
+/// The arguments of a function in the table.
 pub(crate) trait Arguments: Struct {
     /// The function's name in C.
     const CALL: &'static str;
 
-    /// The function, if the plugin has it.
+    /// The function, or `None` if the plugin lacks it.
     fn function(table: &Table) -> Option<Call<Self>>
     where
         Self: Sized;
 }
 
-/// The type of an entry: a function of its arguments, or a pointer that nobody follows.
+/// The type of an entry: a function of its arguments, or a pointer that is never used.
 macro_rules! entry {
     () => { Unused };
     ($args:ident) => { Option<Call<$args>> };
 }
 
-/// Declares the table; entries with arguments are callable.
+/// Declares the table; only entries with arguments can be called.
 macro_rules! table {
     ($($field:ident = $c:literal $(: $args:ident)?;)*) => {
-        /// The table, as long as it was when this was written. A plugin's own may be shorter or longer.
+        /// The function table up to the last function used here. A plugin's table may be shorter or longer.
         #[repr(C)]
         #[derive(Clone, Copy)]
         pub(crate) struct Table {
@@ -44,13 +44,13 @@ macro_rules! table {
             }
         )?)*
 
-        /// Where every function stands.
+        /// The offset of every function.
         #[cfg(test)]
         pub(super) fn layout() -> Layout {
             use std::mem::offset_of;
             Layout {
                 name: "PJRT_Api",
-                // Later versions append.
+                // Later versions append functions, so the size is not compared.
                 size: 0,
                 fields: vec![
                     ("extension_start", offset_of!(Table, extension_start)),

@@ -1,4 +1,4 @@
-//! The declared layouts against the header that a plugin's wheel carries.
+//! Compares the declared layouts with the header in a plugin's wheel.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,7 +8,8 @@ use std::process::Command;
 use super::layouts;
 use crate::wheel;
 
-/// The compiler's own figures: a program that prints the size of every struct and the offset of every field.
+/// The C compiler's figures: compiles and runs a program that prints the size of every struct and the offset of every
+/// field.
 fn measured(header: &Path) -> BTreeMap<String, usize> {
     let folder =
         PathBuf::from(std::env::var_os("CARGO_TARGET_TMPDIR").unwrap_or_else(|| std::env::temp_dir().into()))
@@ -44,7 +45,7 @@ fn layouts_are_those_of_the_header() {
     let measured = measured(&wheel::file("include/pjrt_c_api.h"));
     let mut compared = 0;
     for layout in layouts() {
-        // The table is declared up to the last function that is used.
+        // The table is declared only up to the last function that is used.
         if layout.size > 0 {
             assert_eq!(layout.size, measured[layout.name], "size of {}", layout.name);
         }

@@ -1,4 +1,4 @@
-//! Blocks: those that StableHLO has an operation for, and definitions written in place.
+//! Blocks: native where StableHLO has the operation, otherwise their definitions inlined.
 
 use std::f64::consts::{LN_2, LN_10};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use defn_core::{TensorType, compose};
 use super::text::Ssa;
 use super::{Lowering, Operands, Result};
 
-/// What a definition makes of operands.
+/// The region of a definition applied to operands.
 pub(super) fn defined(
     x: &Operands<'_>,
     make: impl FnOnce(&mut Graph, &[Value]) -> defn_core::Result<Vec<Value>>,
@@ -26,7 +26,7 @@ pub(super) fn defined(
 }
 
 impl Lowering {
-    /// A block that StableHLO has an operation for, or that rounds less than its default graph.
+    /// A block for which StableHLO has an operation, or a formula that rounds less than its default graph.
     pub(super) fn native(
         &mut self,
         block: &Block,
@@ -65,7 +65,7 @@ impl Lowering {
         self.default(x, |graph, operands| Ok(compose::block::default(graph, block, operands)?.into_vec()))
     }
 
-    /// What a function makes of operands in a graph of its own, written in place.
+    /// Inlines the result of a function, which builds it from the operands in a graph of its own.
     pub(super) fn default(
         &mut self,
         x: &Operands<'_>,

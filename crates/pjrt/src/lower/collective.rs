@@ -1,4 +1,4 @@
-//! Exchanges between the devices of a mesh: each is a replica, and groups are lists of replicas.
+//! Collectives over the devices of a mesh: each device is a replica, and groups are lists of replicas.
 
 use defn_core::op::{AllReduceOp, Collective, CollectiveOp, Over};
 use defn_core::{DType, TensorType};
@@ -9,7 +9,7 @@ use super::value::{computed, held};
 use super::{Lowering, Operands, tensor};
 use crate::element::ElementType as E;
 
-/// Rows of integers as the attribute that is a matrix of them.
+/// A matrix of integers as an attribute.
 fn matrix(rows: &[Vec<u32>], width: usize) -> String {
     let ty = format!("tensor<{}x{width}xi64>", rows.len());
     if rows.is_empty() {
@@ -28,7 +28,7 @@ fn groups(over: &Over) -> String {
     format!("replica_groups = {}", matrix(&rows, over.size()))
 }
 
-/// What elements are added and compared in between devices: libraries of exchanges have no integers of 16 bits.
+/// The type in which elements are added and compared between devices: collective libraries have no 16-bit integers.
 fn exchanged(dtype: DType) -> E {
     match dtype {
         DType::Bool => E::U8,
@@ -55,7 +55,7 @@ fn exchanged(dtype: DType) -> E {
     }
 }
 
-/// What elements are moved as: their bits, where an exchange might not know the type.
+/// The type as which elements are moved: their bits, where a collective might not support their own type.
 fn moved(dtype: DType) -> Option<E> {
     match dtype {
         DType::Bool | DType::F8E5M2 | DType::F8E4M3FN => Some(E::U8),
@@ -80,7 +80,7 @@ fn moved(dtype: DType) -> Option<E> {
     }
 }
 
-/// The integers that have a computed float's bits, and their greatest number.
+/// The integer type with the width of a float compute type, and its greatest number.
 fn keys(element: E) -> Option<(E, Vec<u8>)> {
     if element == E::F32 {
         Some((E::S32, i32::MAX.to_le_bytes().to_vec()))
@@ -92,14 +92,15 @@ fn keys(element: E) -> Option<(E, Vec<u8>)> {
 }
 
 impl Writer {
-    /// An exchange that folds.
+    /// A collective that reduces.
     fn folding(&mut self, name: &str, fold: &'static str, x: &Ssa, attributes: &str, ty: Ty) -> Ssa {
         let region = combine(x.element(), fold);
         let folded: Sure<Vec<Ssa>> = self.op_with(name, &[x], attributes, vec![region], &[ty]);
         folded.expect("an operation of two operands is always written").remove(0)
     }
 
-    /// Bits of floats as integers in the same order, or back again: those below zero turned round.
+    /// Converts bits of floats to integers in the same order, or back: of negative ones all bits but the sign are
+    /// inverted.
     fn turn(&mut self, bits: &Ssa, greatest: &Ssa) -> Ssa {
         let zero = self.number_like(bits, 0);
         let below = self.compare(bits, &zero, "LT");
@@ -151,21 +152,21 @@ impl Lowering {
         }
     }
 
-    /// An exchange that moves elements as they are held.
+    /// A collective that moves elements in their storage type.
     fn moving(&mut self, name: &str, x: &Operands<'_>, out: &TensorType, attributes: &str) -> Ssa {
         let (w, value) = (&mut self.writer, &x.values[0]);
         let Some(bits) = moved(out.dtype) else {
             return w.op(name, &[value], attributes, tensor(out));
         };
-        // A truth value has no byte's bits.
+        // A predicate has no bits to reinterpret as a byte.
         let turn = if out.dtype.is_bool() { "convert" } else { "bitcast_convert" };
         let plain = w.op(turn, &[value], "", value.ty.of(bits));
         let there = w.op(name, &[&plain], attributes, tensor(out).of(bits));
         w.op(turn, &[&there], "", tensor(out))
     }
 
-    /// The greatest or the least of all devices. Floats are compared by their bits, a NaN beyond every number: what an
-    /// exchange makes of a NaN is its own affair.
+    /// The greatest or the least over all devices. Floats are compared by their bits, with NaN beyond every number: the
+    /// result of a collective on NaN is unspecified.
     fn extreme(&mut self, x: &Operands<'_>, out: &TensorType, fold: &'static str, groups: &str) -> Ssa {
         let w = &mut self.writer;
         let loaded = w.load(&x.values[0], out.dtype);
@@ -180,7 +181,7 @@ impl Lowering {
         let greatest = w.splat(&greatest, loaded.dims());
         let bits = w.op("bitcast_convert", &[&loaded], "", ty.clone());
         let ordered = w.turn(&bits, &greatest);
-        // Both read back as a NaN.
+        // Both integers convert back to a NaN.
         let beyond =
             if fold == "maximum" { greatest.clone() } else { w.op("not", &[&greatest], "", ty.clone()) };
         let nan = w.compare(&loaded, &loaded, "NE");
@@ -191,7 +192,7 @@ impl Lowering {
         w.store(&number, out.dtype)
     }
 
-    /// A device's position in its group, out of a table.
+    /// A device's position in its group, from a table.
     fn place_in_group(&mut self, over: &Over) -> Ssa {
         let w = &mut self.writer;
         let mut places = vec![0_i32; over.devices().len()];

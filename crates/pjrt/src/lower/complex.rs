@@ -1,7 +1,7 @@
-//! Functions of complex numbers: principal branches, with signed zeros on the cuts, as the CPU's kernels have them.
+//! Functions of complex numbers: principal branches, with signed zeros on the cuts, as in the CPU's kernels.
 //!
-//! Plugins differ in both, and in accuracy, so the functions are written out, in f64 for both complex types.
-//! Inverse functions after Kahan, Branch Cuts for Complex Elementary Functions (1987); the quotient after Smith,
+//! Plugins differ in both, and in accuracy, so the functions are written as formulas, in f64 for both complex types.
+//! Inverse functions follow Kahan, Branch Cuts for Complex Elementary Functions (1987); the quotient follows Smith,
 //! Algorithm 116 (1962).
 
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2};
@@ -32,7 +32,7 @@ impl Writer {
         self.in_parts(&[z], |z| sign(&z[0]))
     }
 
-    /// `|z|`, as the half of the complex type.
+    /// `|z|`, in the real type of the complex type.
     pub fn complex_abs(&mut self, z: &Ssa) -> Ssa {
         let element = half(z.element());
         let parts = self.wide_parts(z);
@@ -81,7 +81,7 @@ fn one<'a>(like: &C<'a>) -> C<'a> {
 }
 
 impl<'a> C<'a> {
-    /// This, where a condition does not hold, else what is given.
+    /// `self` where a condition is false, else `re` and `im`.
     fn unless(self, condition: &Truth<'a>, re: &X<'a>, im: &X<'a>) -> C<'a> {
         c(condition.choose(re, &self.re), condition.choose(im, &self.im))
     }
@@ -122,7 +122,7 @@ fn sign<'a>(z: &C<'a>) -> C<'a> {
     c(&z.re / &size, &z.im / &size).unless(&size.is("EQ", 0.0), &zero, &zero)
 }
 
-/// After Smith; a divisor of zero divides each part.
+/// Smith's algorithm; a divisor of zero divides each part.
 fn divide<'a>(a: &C<'a>, b: &C<'a>) -> C<'a> {
     let wide = b.re.abs().compare(&b.im.abs(), "GE");
     let (large, small) = (wide.choose(&b.re, &b.im), wide.choose(&b.im, &b.re));
@@ -143,12 +143,12 @@ fn divide<'a>(a: &C<'a>, b: &C<'a>) -> C<'a> {
     )
 }
 
-/// A zero with the sign of `y`, positive if that is NaN.
+/// A zero with the sign of `y`, positive if `y` is NaN.
 fn vanished<'a>(y: &X<'a>) -> X<'a> {
     y.is("LT", 0.0).choose(&y.number(-0.0), &y.number(0.0))
 }
 
-/// `scale * e^x (cos y + i sin y)` for an `x` whose exponential may overflow before the product does.
+/// `scale * e^x (cos y + i sin y)`, for `x` where `e^x` may overflow although the product does not.
 fn large_exp<'a>(x: &X<'a>, y: &X<'a>, scale: f64) -> C<'a> {
     let half = (x * 0.5).exp();
     c(&half * scale * y.cos() * &half, &half * scale * y.sin() * &half)
@@ -298,7 +298,7 @@ fn pow<'a>(a: &C<'a>, b: &C<'a>) -> C<'a> {
 pub(super) fn sinh<'a>(z: &C<'a>) -> C<'a> {
     let (x, y) = (&z.re, &z.im);
     let unit = x.number(1.0).copysign(x);
-    // Both halves of the sum but one vanish.
+    // One of the two exponentials vanishes.
     let large = large_exp(&x.abs(), y, 0.5);
     let (endless, nan) = (x.number(f64::INFINITY), x.number(f64::NAN));
     let upright = y.is_finite().choose(&(x * y.cos()), x);
@@ -326,7 +326,7 @@ pub(super) fn cosh<'a>(z: &C<'a>) -> C<'a> {
 pub(super) fn tanh<'a>(z: &C<'a>) -> C<'a> {
     let (x, y) = (&z.re, &z.im);
     let (sin, cos, sinh) = (y.sin(), y.cos(), x.sinh());
-    // |cosh z|^2, of two terms that do not cancel.
+    // |cosh z|^2, as a sum of two terms that do not cancel.
     let norm = &sinh * &sinh + &cos * &cos;
     let small = 4.0 * &sin * &cos * (-2.0 * x.abs()).exp();
     let small = y.is_finite().choose(&small, &vanished(y));
@@ -342,12 +342,12 @@ fn is_large<'a>(z: &C<'a>) -> Truth<'a> {
     z.re.abs().is("GT", 1e150).or(&z.im.abs().is("GT", 1e150))
 }
 
-/// The roots of `1 - z` and `1 + z`.
+/// The square roots of `1 - z` and `1 + z`.
 fn roots<'a>(z: &C<'a>) -> (C<'a>, C<'a>) {
     (sqrt(&c(1.0 - &z.re, -&z.im)), sqrt(&z.plus_one()))
 }
 
-/// Whether `z` has no real part, and no number as the imaginary one.
+/// Whether the real part of `z` is 0 and its imaginary part is NaN.
 fn is_lost<'a>(z: &C<'a>) -> Truth<'a> {
     z.re.is("EQ", 0.0).and(&z.im.is_nan())
 }
@@ -386,11 +386,11 @@ pub(super) fn atanh<'a>(z: &C<'a>) -> C<'a> {
     let gap = &unit - &size;
     let re = (0.25 * (4.0 * &size / (&gap * &gap + y * y)).log1p()).copysign(x);
     let im = 0.5 * (2.0 * y).atan2(&((&unit - x) * (&unit + x) - y * y));
-    // Where its square would vanish; the distance to the other end is 2.
+    // Where the square of the distance to the nearer of -1 and 1 would underflow; the distance to the other is 2.
     let to_end = abs(&c(gap, y.clone()));
     let end_re = ((LN_2 - to_end.log()) * 0.5).copysign(x);
     let end_im = x.number(FRAC_PI_4).copysign(y);
-    // 1/z, without its square.
+    // 1/z, computed without the square of |z|.
     let whole = abs(z);
     let nought = x.number(0.0).copysign(x);
     let far_re = whole.is_finite().choose(&(x / &whole / &whole), &nought);

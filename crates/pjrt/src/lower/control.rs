@@ -1,4 +1,4 @@
-//! Operations that hold regions, and hooks.
+//! Control flow (operations with regions), and hooks.
 
 use defn_core::Location;
 use defn_core::op::{CondOp, Outputs, WhileOp};
@@ -9,7 +9,7 @@ use super::{LowerError, Lowering, Operands, Result, tensor};
 use crate::element::ElementType as E;
 
 impl Lowering {
-    /// Writes a region inside an operation. The writer is lent to whoever writes the region's text.
+    /// Writes a region inside an operation. While it does, `self` and `w` exchange their writers.
     fn inner(&mut self, w: &mut Writer, region: &Region, inputs: &[Ssa]) -> Result<Vec<Ssa>> {
         std::mem::swap(&mut self.writer, w);
         self.depth += 1;
@@ -19,7 +19,7 @@ impl Lowering {
         results
     }
 
-    /// Exactly one branch runs: that of the first predicate that is not zero, else the last.
+    /// Exactly one branch runs: that of the first nonzero predicate, else the last.
     pub(super) fn cond(&mut self, op: &CondOp, x: &Operands<'_>, outputs: &Outputs) -> Result<Vec<Ssa>> {
         let count = op.branches.len() - 1;
         let captures = x.values[count..].to_vec();
@@ -55,7 +55,7 @@ impl Lowering {
         values
     }
 
-    /// A value where a scalar predicate holds, else what a region makes of inputs, which runs only then.
+    /// `value` if a scalar predicate holds, else the result of a region on `inputs`, which runs only in that case.
     pub(super) fn unless(
         &mut self,
         holds: &Ssa,
@@ -80,7 +80,7 @@ impl Lowering {
         Ok(results?.remove(0))
     }
 
-    /// Repeats the body while the condition gives a value that is not zero.
+    /// Repeats the body while the condition is nonzero.
     pub(super) fn while_(&mut self, op: &WhileOp, x: &Operands<'_>, outputs: &Outputs) -> Result<Vec<Ssa>> {
         self.is_open |= op.trips.is_none();
         let counters = self.counters(op, x);
@@ -111,7 +111,7 @@ impl Lowering {
         values
     }
 
-    /// The values go on, and are outputs of the program too.
+    /// Passes the values on, and also makes them outputs of the program.
     pub(super) fn hook(
         &mut self,
         slot: usize,

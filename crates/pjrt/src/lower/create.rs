@@ -1,4 +1,4 @@
-//! Tensors that are computed from nothing.
+//! Tensors without operands.
 
 use defn_core::{Axis, DType, Shape, TensorType};
 
@@ -8,7 +8,7 @@ use super::{Lowering, tensor};
 use crate::element::ElementType as E;
 
 impl Lowering {
-    /// A tensor written in the program.
+    /// A constant tensor.
     pub(super) fn literal(&mut self, bytes: Vec<u8>, out: &TensorType) -> Ssa {
         self.writer.literal(tensor(out), &little_endian(out.dtype, bytes))
     }
@@ -26,7 +26,7 @@ impl Lowering {
         w.cast(&counted, DType::S64, dtype)
     }
 
-    /// 1 where the last two indices agree.
+    /// 1 where the last two indices are equal.
     pub(super) fn eye(&mut self, shape: &Shape, dtype: DType) -> Ssa {
         let w = &mut self.writer;
         let ty = Ty::new(E::S64, shape.sizes());

@@ -1,4 +1,4 @@
-//! Operations on each element.
+//! Element-wise operations.
 
 use defn_core::op::{BinaryOp, FunctionOp, UnaryOp};
 use defn_core::{DType, Kind, Number, Scalar, TensorType};
@@ -16,7 +16,7 @@ impl Lowering {
         let w = &mut self.writer;
         let kind = from.kind();
         let is_whole = !from.is_inexact();
-        // What looks at the operand as it is.
+        // Operations that compute in the operand's own type return from this match.
         let x = w.load(&operands.values[0], from);
         let same = x.ty.clone();
         let op = match op {
@@ -92,7 +92,7 @@ impl Lowering {
         w.store(&y, out.dtype)
     }
 
-    /// The logarithm to a base whose natural one is given, rounded once.
+    /// The logarithm to a base, given the natural logarithm of that base; rounded once.
     pub(super) fn log_to(&mut self, base: f64, operands: &Operands<'_>, out: &TensorType) -> Ssa {
         let w = &mut self.writer;
         let x = w.load_as(&operands.values[0], operands.types[0].dtype, out.dtype);
@@ -110,7 +110,7 @@ impl Lowering {
         w.store(&y, out.dtype)
     }
 
-    /// Two operands, which are broadcast.
+    /// Two operands, with broadcasting.
     pub(super) fn binary(&mut self, op: BinaryOp, operands: &Operands<'_>, out: &TensorType) -> Ssa {
         let dims = out.shape.sizes();
         let w = &mut self.writer;
@@ -169,7 +169,7 @@ impl Lowering {
         }
     }
 
-    /// The bits of each element under another type.
+    /// Reinterprets the bits of each element as another type.
     pub(super) fn bitcast(&mut self, operands: &Operands<'_>, to: DType) -> Ssa {
         let x = &operands.values[0];
         let from = operands.types[0].dtype;
@@ -195,7 +195,7 @@ impl Lowering {
         w.choose(&pred, &a, &b)
     }
 
-    /// `(x, lo, hi)`: NaN stays, and the upper bound has the last word.
+    /// `(x, lo, hi)`: NaN is kept; if the bounds conflict, the upper one wins.
     pub(super) fn clip(&mut self, operands: &Operands<'_>, out: &TensorType) -> Ssa {
         let w = &mut self.writer;
         let dims = out.shape.sizes();
@@ -211,7 +211,7 @@ impl Lowering {
 }
 
 impl Writer {
-    /// Trailing axes aligned, axes of size 1 repeated.
+    /// Broadcasts: trailing axes are aligned, axes of size 1 are repeated.
     pub fn broadcast_to(&mut self, x: &Ssa, dims: &[usize]) -> Ssa {
         if x.dims() == dims {
             return x.clone();
@@ -226,7 +226,7 @@ impl Writer {
         )
     }
 
-    /// Both operands as what computes a type, of one shape.
+    /// Both operands in the compute type of `dtype`, broadcast to one shape.
     fn two(&mut self, operands: &Operands<'_>, dtype: DType, dims: &[usize]) -> [Ssa; 2] {
         [0, 1].map(|at| {
             let x = self.load_as(&operands.values[at], operands.types[at].dtype, dtype);
@@ -234,7 +234,7 @@ impl Writer {
         })
     }
 
-    /// An operation of one operand, stored.
+    /// An operation of one operand, with its result in the storage type.
     fn stored(&mut self, name: &str, x: &Ssa, dtype: DType) -> Ssa {
         let y = self.op(name, &[x], "", x.ty.clone());
         self.store(&y, dtype)
@@ -247,7 +247,7 @@ impl Writer {
         self.store(&y, out.dtype)
     }
 
-    /// A power of integers by squares, for exponents of so many bits; a negative one is the number of its bits.
+    /// An integer power by repeated squaring, for exponents of `bits` bits; a negative exponent is read as unsigned.
     fn integer_power(&mut self, base: &Ssa, exponent: &Ssa, bits: usize) -> Ssa {
         let ty = base.ty.clone();
         let one = self.number_like(base, 1);
@@ -276,13 +276,14 @@ impl Writer {
         self.op(name, &[&a, &b], "", a.ty.clone())
     }
 
-    /// Compares numbers, whatever their types. The second direction is the first read from the right.
+    /// Compares numbers of any two types. The second direction is the first with the operands swapped.
     fn ordered(&mut self, [direction, mirrored]: [&str; 2], operands: &Operands<'_>, dims: &[usize]) -> Ssa {
         let [a_type, b_type] = [operands.types[0].dtype, operands.types[1].dtype];
         let both = a_type.compared(b_type);
         let [a, b] = self.two(operands, both.unwrap_or(DType::S64), dims);
         let mut truth = self.compare(&a, &b, direction);
-        // Unsigned 64-bit numbers beyond the signed ones have become negative here, and are above every signed one.
+        // Unsigned 64-bit numbers beyond the signed range have become negative here; they are above every signed
+        // number.
         for (x, from, direction) in [(&a, a_type, direction), (&b, b_type, mirrored)] {
             if from == DType::U64 && both.is_none() {
                 let zero = self.number_like(x, 0);
@@ -295,7 +296,7 @@ impl Writer {
         truth
     }
 
-    /// The bits of an element without those of a wider type.
+    /// The bits of an element, without the extra bits of its wider storage type.
     fn own_bits(&mut self, x: &Ssa, dtype: DType) -> Ssa {
         if dtype.bits() >= 8 {
             return x.clone();
@@ -304,7 +305,7 @@ impl Writer {
         self.op("and", &[x, &mask], "", x.ty.clone())
     }
 
-    /// How many bits are 0 before the first 1, in the type's own width.
+    /// The number of leading zero bits, in the dtype's own width.
     fn leading_zeros(&mut self, x: &Ssa, dtype: DType) -> Ssa {
         let x = self.own_bits(x, dtype);
         let y = self.op("count_leading_zeros", &[&x], "", x.ty.clone());
@@ -316,7 +317,7 @@ impl Writer {
         self.store(&y, dtype)
     }
 
-    /// Whether either part of a complex number, or a real one, has a property.
+    /// Whether a real number, or either part of a complex one, has a property.
     fn parts(&mut self, x: &Ssa, mut has: impl FnMut(&mut Writer, &Ssa) -> Ssa) -> Ssa {
         if !matches!(x.element(), E::C64 | E::C128) {
             return has(self, x);
@@ -333,7 +334,7 @@ impl Writer {
         self.compare(&size, &limit, "EQ")
     }
 
-    /// What a formula computes from floats.
+    /// Writes a formula over floats.
     pub(super) fn formula(&mut self, x: &Ssa, formula: impl FnOnce(X<'_>) -> X<'_>) -> Ssa {
         self.formulas(|w| formula(X::new(w, x)).value)
     }

@@ -1,9 +1,9 @@
-//! Extremes, and where they are.
+//! Extremes and their positions.
 //!
-//! XLA on the host folds a long axis in several passes over memory, and a pair of a value and its place without vector
-//! instructions; its library of kernels is fast on floats but loses a NaN. Programs for the host go round that, with
-//! the same results: a long axis is written as several short ones, which XLA folds by loops in loops, in the same loop
-//! as what is done to the elements before; and a place is looked for once the extreme is known.
+//! XLA on the host reduces a long axis in several passes over memory. It reduces pairs of a value and its position
+//! without vector instructions. Its kernel library is fast on floats but loses a NaN. Programs for the host avoid all
+//! three, with the same results. A long axis is split into several short ones, which XLA reduces in nested loops, fused
+//! with the producers of the elements. A position is searched for once the extreme is known.
 
 use defn_core::op::{ArgOp, TieBreak};
 use defn_core::{Axis, DType, Number, Scalar, TensorType};
@@ -15,14 +15,14 @@ use super::value::held;
 use super::{Lowering, Operands};
 use crate::element::ElementType as E;
 
-/// The most elements of an axis that XLA on the host folds by a loop.
+/// The longest axis that XLA on the host reduces in one loop.
 const SHORT: usize = 32;
-/// From how many elements on a fold whose result is one element is done in two steps, the first by all threads.
+/// From this number of elements, a reduction to one element runs in two steps, the first on all threads.
 const SHARED: usize = 1 << 14;
 
-/// The sizes of short axes whose product is `size`, or a little more: the most elements of the last ones.
+/// Splits an axis into short axes. Their product is `size` or a little more, and the last ones are the longest.
 fn short_axes(size: usize) -> SmallVec<[usize; 6]> {
-    // Steps by which the size grows at most by an eighth until it has such factors.
+    // A step is at most an eighth of the size. The size grows by steps until it has such factors.
     let mut step = 1;
     while size / step > 8 * SHORT {
         step *= SHORT;
@@ -43,14 +43,14 @@ fn short_axes(size: usize) -> SmallVec<[usize; 6]> {
     }
 }
 
-/// What is looked for.
+/// The extreme to find.
 #[derive(Clone, Copy)]
 struct Extreme {
-    /// StableHLO's operation.
+    /// The operation in StableHLO.
     name: &'static str,
-    /// How a number further in its direction compares.
+    /// The comparison that holds for a number further in its direction.
     beyond: &'static str,
-    /// A NaN, which is given as what lies beyond all numbers, is either extreme.
+    /// The NaN that is ordered beyond all numbers: a NaN is either extreme.
     nan: f64,
 }
 
@@ -66,7 +66,7 @@ impl Extreme {
     }
 }
 
-/// The integers that hold a float's bits, where floats are ordered by them.
+/// The integer type for a float's bits, if floats of that type are compared by their bits.
 fn bits_of(float: E) -> Option<E> {
     match float {
         E::F32 => Some(E::S32),
@@ -100,7 +100,7 @@ fn bits_of(float: E) -> Option<E> {
     }
 }
 
-/// A value whose last axis is written as several, at the end of which there may be elements that are not of it.
+/// A value whose last axis is split into several, with padding at their end where `is_padded`.
 struct Short {
     x: Ssa,
     axes: SmallVec<[usize; 6]>,
@@ -108,26 +108,26 @@ struct Short {
 }
 
 impl Writer {
-    /// The greatest along axes; a NaN is.
+    /// The greatest element along axes; NaN if there is one.
     pub fn fold_greatest(&mut self, x: &Ssa, dtype: DType, axes: &[usize]) -> Ssa {
         let start = self.limit(dtype, true);
         self.fold_extreme(x, &start, axes, GREATEST)
     }
 
-    /// The least along axes; a NaN is.
+    /// The least element along axes; NaN if there is one.
     pub fn fold_least(&mut self, x: &Ssa, dtype: DType, axes: &[usize]) -> Ssa {
         let start = self.limit(dtype, false);
         self.fold_extreme(x, &start, axes, LEAST)
     }
 
-    /// Floats are ordered as integers, whose extremes devices find fast, while some lose a NaN where they are fast on
-    /// floats.
+    /// Floats are compared as integers. Devices find integer extremes fast, while some lose a NaN where they are fast
+    /// on floats.
     fn fold_extreme(&mut self, x: &Ssa, start: &Ssa, axes: &[usize], extreme: Extreme) -> Ssa {
         let float = x.element();
         let Some(integer) = bits_of(float) else { return self.fold(x, start, axes, extreme.name) };
         let last = x.dims().len().wrapping_sub(1);
         let is_long = self.on_host && axes.contains(&last) && x.dims()[last] > SHORT;
-        // Before anything is done to the elements: what XLA sees of the axis later it would take for one.
+        // The axis is split before any operation on the elements: XLA would merge axes that are split later.
         let (x, first, rest) = if is_long {
             let short = self.short(x, start);
             (short.x, short.axes, axes.iter().copied().filter(|&axis| axis != last).collect())
@@ -147,7 +147,7 @@ impl Writer {
         let folded: usize = axes.iter().map(|&axis| keys.dims()[axis]).product();
         if self.on_host && axes.len() > 1 && folded == all && all >= SHARED {
             keys = self.fold(&keys, &start, &axes[1..], extreme.name);
-            // Or XLA would make one fold of both.
+            // Without it XLA would merge both reductions.
             keys = self.op("optimization_barrier", &[&keys], "", keys.ty.clone());
             axes.truncate(1);
         }
@@ -159,8 +159,8 @@ impl Writer {
         self.op("bitcast_convert", &[&folded], "", folded.ty.of(float))
     }
 
-    /// The bits of floats as integers of the same order, and those as the bits again: of a negative number all bits
-    /// but the sign are turned.
+    /// Converts the bits of floats to integers in the same order, and back: of a negative number all bits but the sign
+    /// are inverted.
     fn in_order(&mut self, bits: &Ssa) -> Ssa {
         let is_wide = bits.element() == E::S64;
         let mask = if is_wide { i64::MAX.to_le_bytes().to_vec() } else { i32::MAX.to_le_bytes().to_vec() };
@@ -173,13 +173,13 @@ impl Writer {
         self.op("xor", &[bits, &turned], "", bits.ty.clone())
     }
 
-    /// The number from which no element of a type is further in a direction, in the type that computes it.
+    /// The lowest or the highest number of a dtype, in its compute type.
     pub fn limit(&mut self, dtype: DType, is_lowest: bool) -> Ssa {
         let number: Number = if is_lowest { dtype.lowest() } else { dtype.highest() };
         self.scalar(Scalar::new(dtype, number).expect("a limit of the type"))
     }
 
-    /// The last axis as several short ones, with `filling` at the end.
+    /// Splits the last axis into several short ones, with `filling` at the end.
     fn short(&mut self, x: &Ssa, filling: &Ssa) -> Short {
         let (&size, before) = x.dims().split_last().expect("an axis");
         let sizes = short_axes(size);
@@ -192,7 +192,7 @@ impl Writer {
         Short { x: self.reshape(&full, &dims), axes, is_padded: padded != size }
     }
 
-    /// The place along the axis that was cut into short ones, of each element.
+    /// The position of each element along the axis that was split.
     fn places(&mut self, short: &Short, element: E) -> Ssa {
         let ty = short.x.ty.of(element);
         let mut stride = 1;
@@ -222,7 +222,7 @@ impl Writer {
     }
 }
 
-/// How places are counted, and what stands for none: it loses every tie.
+/// How positions are counted, and the number that means none: it loses every tie.
 struct Counting {
     dtype: DType,
     nowhere: Ssa,
@@ -230,7 +230,7 @@ struct Counting {
 }
 
 impl Counting {
-    /// Narrow numbers are faster.
+    /// Narrow integers are faster.
     fn along(w: &mut Writer, size: usize, tie_break: TieBreak) -> Counting {
         let (dtype, nowhere) = match (i32::try_from(size), tie_break) {
             (Ok(size), TieBreak::Low) => (DType::S32, w.number(E::S32, size)),
@@ -274,7 +274,7 @@ impl Lowering {
 }
 
 impl Writer {
-    /// The place of an extreme along an axis, where the elements are compared with it.
+    /// The position of an extreme along an axis: finds the extreme, then compares the elements with it.
     fn look_for(&mut self, op: ArgOp, x: &Ssa, dtype: DType, axis: usize, counting: &Counting) -> Ssa {
         let extreme = Extreme::of(op);
         let start = self.limit(dtype, op == ArgOp::Argmax);
@@ -313,8 +313,7 @@ impl Writer {
         self.fold(&places, &counting.nowhere, &short.axes, earlier)
     }
 
-    /// Whether `a` lies beyond `b` in a direction, and whether neither does of the other. Beyond all numbers lies a NaN,
-    /// and one is as good as another.
+    /// Whether `a` is beyond `b` in a direction, and whether they tie. A NaN is beyond all numbers, and all NaNs tie.
     pub(super) fn beyond(&mut self, a: &Ssa, b: &Ssa, direction: &str, is_float: bool) -> (Ssa, Ssa) {
         let (better, same) = (self.compare(a, b, direction), self.compare(a, b, "EQ"));
         if !is_float {
@@ -328,7 +327,7 @@ impl Writer {
         (better, self.op("or", &[&same, &both], "", ty))
     }
 
-    /// The place of an extreme along an axis, carried with it.
+    /// The position of an extreme along an axis, by a reduction over pairs of value and position.
     fn carry(&mut self, op: ArgOp, x: &Ssa, dtype: DType, axis: usize, counting: &Counting) -> Ssa {
         let start = self.limit(dtype, op == ArgOp::Argmax);
         let direction = Extreme::of(op).beyond;

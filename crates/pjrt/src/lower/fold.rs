@@ -1,4 +1,4 @@
-//! Reductions by a user's function.
+//! Folds by a user's function.
 
 use defn_core::op::{FoldOp, WindowFoldOp};
 use defn_core::{TensorType, compose};

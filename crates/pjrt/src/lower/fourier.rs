@@ -76,8 +76,8 @@ impl Lowering {
 }
 
 impl Writer {
-    /// A transform along some axes, each of which is cut or filled up with zeros to its length first; that back to
-    /// real elements needs a half of the frequencies.
+    /// A transform along some axes. Each axis is cut or padded with zeros to its length first. The transform back to
+    /// real elements needs only half of the frequencies.
     fn transform(&mut self, kind: &str, x: &Ssa, axes: &[Axis], lengths: &[usize], out: &Ty) -> Ssa {
         let rank = x.ty.rank();
         let signed = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);
@@ -92,7 +92,7 @@ impl Writer {
         }
         let zero = self.number(x.element(), 0);
         let x = self.pad(x, &zero, &config);
-        // The transform is along the last axes.
+        // The operation transforms the last axes.
         let is_kept = |axis: &usize| axes.iter().all(|other| other.index() != *axis);
         let order: Vec<usize> =
             (0..rank).filter(is_kept).chain(axes.iter().map(|axis| axis.index())).collect();
@@ -106,7 +106,7 @@ impl Writer {
         self.transpose(&y, &back)
     }
 
-    /// Floats, of which those smaller than a tolerance are 0.
+    /// Floats, with those smaller than a tolerance set to 0.
     fn part_without_dust(&mut self, x: &Ssa, eps: Tolerance) -> Ssa {
         if eps.0 <= 0.0 {
             return x.clone();
@@ -121,7 +121,7 @@ impl Writer {
         self.choose(&small, &zero, x)
     }
 
-    /// Complex numbers whose parts smaller than a tolerance are 0.
+    /// Complex numbers, with the parts smaller than a tolerance set to 0.
     fn without_dust(&mut self, z: &Ssa, eps: Tolerance) -> Ssa {
         if eps.0 <= 0.0 {
             return z.clone();

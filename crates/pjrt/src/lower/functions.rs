@@ -13,13 +13,13 @@ enum OfFloats {
     Stable(&'static str),
     /// An operation of CHLO, which XLA expands.
     Library(&'static str),
-    /// A formula, where what XLA has is less accurate.
+    /// A formula, where XLA's operation is less accurate.
     Formula(for<'a> fn(X<'a>) -> X<'a>),
 }
 
 use OfFloats::{Formula, Library, Stable};
 
-/// Both ways to write a function; none for complex numbers where inference refuses them.
+/// How a function is written for floats and for complex numbers; `None` if inference rejects complex numbers.
 fn forms(op: FunctionOp) -> (OfFloats, Option<OfComplex>) {
     match op {
         FunctionOp::Exp => (Stable("exponential"), Some(complex::exp)),

@@ -1,4 +1,4 @@
-//! Reads and writes at positions that a tensor holds.
+//! Gather and scatter: reads and writes at positions given by a tensor.
 
 use defn_core::op::ScatterOp;
 use defn_core::{Axis, TensorType};
@@ -10,12 +10,12 @@ use super::{LowerError, Lowering, Operands};
 use crate::element::ElementType as E;
 
 impl Lowering {
-    /// Positions below 0 count from the end. What is still out of range is moved to the nearest element, as StableHLO
-    /// prescribes.
+    /// Negative positions count from the end. Positions still out of range are moved to the nearest element, as
+    /// StableHLO specifies.
     pub(super) fn gather(&mut self, x: &Operands<'_>, axes: &[Axis], out: &TensorType) -> Ssa {
         let value = &x.values[0];
         if out.shape.size() == 0 {
-            // A slice of an element does not fit where there is none.
+            // A slice of one element does not fit in an empty axis.
             let zero = self.writer.number(value.element(), 0);
             return self.writer.splat(&zero, out.shape.sizes());
         }
@@ -35,7 +35,8 @@ impl Lowering {
         self.writer.op("gather", &[value, &indices], &attributes, Ty::new(value.element(), out.shape.sizes()))
     }
 
-    /// Positions below 0 count from the end. What is still out of range is dropped, as StableHLO prescribes.
+    /// Negative positions count from the end. Updates at positions still out of range are dropped, as StableHLO
+    /// specifies.
     pub(super) fn scatter(
         &mut self,
         op: ScatterOp,
@@ -48,7 +49,7 @@ impl Lowering {
         let mut indices = w.positions(&x.values[1], x.types[1].dtype, out.shape.sizes(), &axes);
         let mut sizes = out.shape.sizes().to_vec();
         if axes.is_empty() {
-            // XLA writes but one of several updates at positions that have no entries: they get one, which is 0.
+            // XLA writes only one of several updates if positions have no entries, so they get one entry, which is 0.
             let zero = w.number(indices.element(), 0);
             indices = w.splat(&zero, &[indices.dims()[0], 1]);
             axes.push(0);
@@ -61,7 +62,7 @@ impl Lowering {
         };
         match op {
             ScatterOp::IndexedAdd => {
-                // Sums are rounded once, at the end.
+                // Sums are rounded once, after all additions.
                 let element = computed(out.dtype);
                 let (value, updates) = (part(w, 0, element), part(w, 2, element));
                 let into = into(w, &value);
@@ -86,7 +87,7 @@ impl Lowering {
 }
 
 impl Writer {
-    /// Combines updates with the elements at the positions that the rows of `indices` hold along some axes.
+    /// Combines updates with the elements at the positions in the rows of `indices`, along some axes.
     fn write_at(
         &mut self,
         into: &Ssa,
@@ -111,7 +112,7 @@ impl Writer {
             .remove(0)
     }
 
-    /// Rows of indices, of which those that a later one equals point nowhere: devices write in any order.
+    /// Moves repeated rows of indices out of range, except the last of each: devices write in any order.
     fn last_of_each(&mut self, indices: &Ssa, axes: &[usize], sizes: &[usize]) -> Ssa {
         let count = indices.dims()[0];
         let sizes: Vec<usize> = axes.iter().map(|&axis| sizes[axis]).collect();

@@ -1,4 +1,4 @@
-//! Products of matrices.
+//! Matrix products.
 
 use defn_core::{Axis, DType, TensorType};
 
@@ -10,7 +10,7 @@ use crate::element::ElementType as E;
 impl Lowering {
     pub(super) fn dot(&mut self, x: &Operands<'_>, axes: [&[Axis]; 4], out: &TensorType) -> Ssa {
         let w = &mut self.writer;
-        // Products of small floats are exact in f32, and devices have units that form and add them.
+        // Products of small floats are exact in f32, and devices have units that multiply and accumulate them.
         let narrow = match out.dtype {
             DType::F16 | DType::BF16 => Some(held(out.dtype)),
             DType::F8E5M2 | DType::F8E4M3FN => Some(E::F16),

@@ -21,7 +21,7 @@ impl Lowering {
         let w = &mut self.writer;
         let operand = |w: &mut Writer, at: usize| w.load_as(&x.values[at], x.types[at].dtype, out.dtype);
         let (a, b) = (operand(w, 0), operand(w, 1));
-        // A vector is a matrix of one column, or of one row.
+        // A vector is a matrix with one column, or with one row.
         let mut dims: Dims = b.dims().into();
         if b.ty.rank() < a.ty.rank() {
             dims.insert(if left_side { dims.len() } else { dims.len() - 1 }, 1);
@@ -43,7 +43,7 @@ impl Lowering {
         w.store(&y, out.dtype)
     }
 
-    /// The lower factor. Where a pivot is not positive the definition says whether the matrix is singular, or has no
+    /// The lower factor. If a pivot is not positive, the definition decides whether the matrix is singular or has no
     /// factor.
     pub(super) fn cholesky(&mut self, operands: &Operands<'_>, out: &TensorType) -> Result<Ssa> {
         let w = &mut self.writer;
@@ -58,7 +58,7 @@ impl Lowering {
         let (lower, on) = (w.compare(&rows, &columns, "GE"), w.compare(&rows, &columns, "EQ"));
         let zero = w.number_like(&factor, 0);
         let factor = w.choose(&lower, &factor, &zero);
-        // A matrix is good if no pivot is other than positive.
+        // A matrix is good if all its pivots are positive.
         let real = if out.dtype.is_complex() {
             w.op("real", &[&factor], "", x.ty.of(half(element)))
         } else {

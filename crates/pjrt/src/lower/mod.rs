@@ -1,7 +1,7 @@
-//! Graphs as StableHLO, the language that plugins compile.
+//! Lowers graphs to StableHLO, the language that plugins compile.
 //!
-//! One function for each family of operations, each an exhaustive match. Blocks lower by their default graph, or
-//! natively where StableHLO has the operation; folds by functions of the user's by the loops that they are made of.
+//! Each family of operations has its own function, with an exhaustive match. Blocks lower to their default graphs, or
+//! natively where StableHLO has the operation. Folds by a user's function lower to loops.
 
 mod block;
 mod collective;
@@ -42,64 +42,64 @@ use crate::element::ElementType;
 pub struct Program {
     /// The module, as text.
     pub text: String,
-    /// For each hook at the top level, in order, its slot and how many values it is shown; they follow the results
-    /// among the program's outputs.
+    /// For each hook at the top level, in order: its slot and the number of its values. The values follow the results
+    /// in the program's outputs.
     pub hooks: Vec<(usize, usize)>,
-    /// Whether it has a loop that only its elements end, which may take for ever.
+    /// Whether it has a loop without a known trip count, which may never end.
     pub is_open: bool,
 }
 
-/// Why a graph has no program.
+/// The reason why a graph cannot be lowered.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LowerError {
-    /// A hook in a loop or a branch, which the host has to run.
+    /// A hook inside a loop or a branch; hooks run on the host.
     #[error("hook: inside a loop or a branch, one at the top level of the program is required")]
     InnerHook {
-        /// Where it was made.
+        /// The location of the hook in the user's code.
         location: Option<Location>,
     },
-    /// A function of the host's, whose result the program needs.
+    /// A call of a host function whose result the program needs.
     #[error(
         "runtime_call: in a program for a device, a program without one is required; compile with \"cpu\""
     )]
     RuntimeCall {
-        /// Where it was made.
+        /// The location of the call in the user's code.
         location: Option<Location>,
     },
-    /// An exchange between devices, in a program for one.
+    /// A collective in a program for one device.
     #[error("{op}: between {count} devices, and this program is for one; run the whole by dn.shard")]
     Alone {
-        /// The exchange.
+        /// The name of the collective.
         op: &'static str,
-        /// Between how many devices it is.
+        /// The number of its devices.
         count: usize,
-        /// Where it was made.
+        /// The location of the collective in the user's code.
         location: Option<Location>,
     },
-    /// What the core says of a default graph.
+    /// An error of the core in a default graph.
     #[error(transparent)]
     Core(#[from] defn_core::Error),
 }
 
 type Result<T> = std::result::Result<T, LowerError>;
 
-/// How the elements of a tensor are held on the device.
+/// The storage type of a tensor's elements on the device.
 pub fn element_type(ty: &TensorType) -> ElementType {
     held(ty.dtype)
 }
 
-/// What a program is compiled for. It has the same results on both, by the ways that are fast there.
+/// The hardware that a program is compiled for. The results are the same on both; the lowerings are fast on their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hardware {
-    /// The host's processors, by XLA.
+    /// The host's processors, through XLA.
     Host,
-    /// A device of its own.
+    /// An accelerator.
     Device,
 }
 
-/// Lowers a region to a module whose function `main` takes the region's inputs and gives its results.
-/// `donated[i]` names the result whose memory input `i` may become.
+/// Lowers a region to a module whose function `main` takes the region's inputs and returns its results. `donated[i]` is
+/// the result that may reuse the memory of input `i`.
 ///
 /// # Errors
 /// [`LowerError`].
@@ -107,8 +107,8 @@ pub fn lower(region: &Region, donated: &[Option<usize>], hardware: Hardware) -> 
     write(region, donated, hardware, None)
 }
 
-/// As [`lower`], a program that each of `count` devices runs on its own blocks, with the exchanges between them. The
-/// devices are its replicas.
+/// Like [`lower`], for a program that each of `count` devices runs on its own blocks, with collectives between them.
+/// The devices are its replicas.
 ///
 /// # Errors
 /// [`LowerError`].
@@ -155,39 +155,39 @@ fn write(
     Ok(Program { text, hooks, is_open })
 }
 
-/// A tensor as it is held on the device.
+/// The type of a tensor as stored on the device.
 fn tensor(ty: &TensorType) -> Ty {
     Ty::new(held(ty.dtype), ty.shape.sizes())
 }
 
-/// A program that is being written.
+/// A program under construction.
 struct Lowering {
     writer: Writer,
-    /// What hooks at the top level are shown.
+    /// The slots and values of the hooks at the top level.
     hooks: Vec<(usize, Vec<Ssa>)>,
-    /// How many loops and branches are around what is being written.
+    /// The number of loops and branches around the current position.
     depth: usize,
-    /// Whether a loop was written of which nothing says how often it runs.
+    /// Whether a loop without a known trip count was written.
     is_open: bool,
-    /// Whether the program is run by several devices together.
+    /// Whether several devices run the program together.
     is_over_devices: bool,
 }
 
-/// A node's operands, with their types in the graph and their values in the program.
+/// The operands of a node: their types in the graph and their values in the program.
 struct Operands<'a> {
     types: Vec<&'a TensorType>,
     values: Vec<Ssa>,
-    /// Those that are numbers written in the program.
+    /// The operands that are constants of the program.
     constants: Vec<Option<Scalar>>,
 }
 
-/// The number that a value is, where the program says it.
+/// The constant of a value, if it is one.
 fn constant(graph: &Graph, value: Value) -> Option<Scalar> {
     if let Op::Constant(scalar) = graph.node(value).op { Some(scalar) } else { None }
 }
 
 impl Lowering {
-    /// Writes a region's nodes in order, and gives its results.
+    /// Writes a region's nodes in order, and returns its results.
     fn region(&mut self, region: &Region, inputs: &[Ssa]) -> Result<Vec<Ssa>> {
         let graph = region.graph();
         let mut values: Vec<Vec<Ssa>> = Vec::with_capacity(graph.len());

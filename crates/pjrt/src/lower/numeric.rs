@@ -1,4 +1,4 @@
-//! Formulas: floats of a program with arithmetic operators, which write what they compute.
+//! Formulas: floats of a program with arithmetic operators that write the operations.
 
 use std::cell::RefCell;
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -13,7 +13,7 @@ pub(super) struct X<'a> {
     pub value: Ssa,
 }
 
-/// A truth value in a formula.
+/// A predicate in a formula.
 #[derive(Clone)]
 pub(super) struct Truth<'a> {
     writer: &'a RefCell<Writer>,
@@ -29,7 +29,7 @@ impl Writer {
         result
     }
 
-    /// A number in the type of another value of f32 or f64, as often as that has elements.
+    /// A number in the type of `like` (f32 or f64), broadcast to its shape.
     pub fn float_like(&mut self, like: &Ssa, number: f64) -> Ssa {
         let element = like.element();
         let bytes = if element == E::F64 {
@@ -58,17 +58,17 @@ impl<'a> X<'a> {
         self.with(self.writer.borrow_mut().op(name, &operands, "", self.value.ty.clone()))
     }
 
-    /// A number, as often as there are elements.
+    /// A number, broadcast to the shape of this value.
     pub fn number(&self, number: f64) -> X<'a> {
         self.with(self.writer.borrow_mut().float_like(&self.value, number))
     }
 
-    /// A function that StableHLO has.
+    /// An operation of StableHLO.
     pub fn call(&self, name: &str) -> X<'a> {
         self.apply(name, &[self])
     }
 
-    /// A function of the dialect that is built on it.
+    /// An operation of CHLO, the dialect built on StableHLO.
     pub fn library(&self, name: &str) -> X<'a> {
         let ty = self.value.ty.clone();
         self.with(self.writer.borrow_mut().dialect_op("chlo", name, &[&self.value], ty))
@@ -159,7 +159,8 @@ impl<'a> X<'a> {
         self.with(w.op("bitcast_convert", &[&both], "", self.value.ty.clone()))
     }
 
-    /// Hyperbolic sine: by `expm1` near zero, else by the root of the exponential, which does not overflow first.
+    /// Hyperbolic sine: by `expm1` near zero, else by the root of the exponential, which does not overflow before the
+    /// result.
     pub fn sinh(&self) -> X<'a> {
         let size = self.abs();
         let small = size.expm1();
@@ -175,8 +176,8 @@ impl<'a> X<'a> {
         &half * 0.5 * &half + 0.5 / &half / &half
     }
 
-    /// The cube root, with a step of Newton's method after the device's; small numbers are scaled up, so that the
-    /// step sees what is left.
+    /// The cube root: the device's, improved by one step of Newton's method. Small numbers are scaled up, so that the
+    /// step has bits to correct.
     pub fn cbrt(&self) -> X<'a> {
         let is_small = self.abs().is("LT", if self.value.element() == E::F64 { 1e-290 } else { 1e-30 });
         let scaled = is_small.choose(&(self * 2f64.powi(54)), self);

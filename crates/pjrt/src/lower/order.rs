@@ -1,4 +1,4 @@
-//! Elements in order.
+//! Sorting.
 
 use defn_core::op::Direction;
 use defn_core::{Axis, DType, Kind};
@@ -9,7 +9,7 @@ use super::{Lowering, Operands};
 use crate::element::ElementType as E;
 
 impl Writer {
-    /// Whether computed element `a` comes before `b`, NaN above every number.
+    /// Whether element `a` sorts before `b`, both in the compute type; NaN is above every number.
     fn comes_before(&mut self, a: &Ssa, b: &Ssa, kind: Kind, direction: Direction) -> Ssa {
         let (order, first, second) = match direction {
             Direction::Asc => ("LT", b, a),
@@ -44,7 +44,7 @@ impl Lowering {
         self.writer.cast(&sorted[1], DType::S64, dtype)
     }
 
-    /// Operands put in the order of the first one's elements; equal ones keep theirs.
+    /// Sorts all operands by the first one's elements. The sort is stable.
     fn sorted(&mut self, operands: &[&Ssa], dtype: DType, axis: Axis, direction: Direction) -> Vec<Ssa> {
         let w = &mut self.writer;
         let types: Vec<Ty> = operands.iter().map(|operand| operand.ty.clone()).collect();

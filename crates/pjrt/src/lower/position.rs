@@ -1,4 +1,4 @@
-//! Positions that values hold: integers of any type, of which those below 0 count from the end.
+//! Positions in the values of a program: integers of any type; negative ones count from the end.
 
 use defn_core::graph::Value;
 use defn_core::op::{BinaryOp, ElementWise, Op, OpClass, Primitive, Starts, WhileOp};
@@ -10,8 +10,8 @@ use super::{Lowering, Operands, constant};
 use crate::element::ElementType as E;
 
 impl Writer {
-    /// Integers as indices along axes of some sizes: of 32 bits where these hold all of both, else as those of
-    /// [`Writer::index`].
+    /// Converts integers to indices along axes of some sizes: to 32 bits if these hold all integers and sizes, else as
+    /// [`Writer::index`] does.
     pub fn narrow_index(&mut self, x: &Ssa, dtype: DType, sizes: &[usize]) -> Ssa {
         let is_narrow = match dtype.kind() {
             Kind::Signed => dtype.bits() <= 32,
@@ -22,7 +22,7 @@ impl Writer {
         if is_narrow && are_short { self.convert(x, E::S32) } else { self.index(x, dtype) }
     }
 
-    /// Integers as indices: 64 bits, signed; what is beyond them is the last one.
+    /// Converts integers to signed 64-bit indices; larger integers become the greatest index.
     pub fn index(&mut self, x: &Ssa, dtype: DType) -> Ssa {
         if dtype == DType::U64 {
             let most = self.op(
@@ -38,14 +38,14 @@ impl Writer {
         self.convert(x, E::S64)
     }
 
-    /// Positions whose last axis has an entry for each of `axes` of a tensor of `sizes`, counted from the front.
+    /// Positions counted from the front. Their last axis has an entry for each of `axes` of a tensor of `sizes`.
     pub fn positions(&mut self, x: &Ssa, dtype: DType, sizes: &[usize], axes: &[usize]) -> Ssa {
         let indices = self.narrow_index(x, dtype, sizes);
         let counted: Vec<usize> = axes.iter().map(|&axis| sizes[axis]).collect();
         self.counted(&indices, x, dtype, &counted)
     }
 
-    /// Starts, one for each axis of a tensor of `sizes`.
+    /// Start positions, one for each axis of a tensor of `sizes`.
     pub fn starts(&mut self, kind: &Starts, x: &[Ssa], types: &[&TensorType], sizes: &[usize]) -> Vec<Ssa> {
         let mut starts = Vec::with_capacity(x.len());
         for ((start, ty), &size) in x.iter().zip(types).zip(sizes) {
@@ -59,8 +59,8 @@ impl Writer {
         starts
     }
 
-    /// Indices made of `x`, with the size of their axis added where they are below 0. There is a size for each entry of
-    /// the last axis, or one for all. Nothing is added where the program says that none is below 0.
+    /// Adds the size of their axis to negative indices. `indices` are converted from `x`. `sizes` has an entry for each
+    /// entry of the last axis, or one for all. Nothing is added if the indices are known not to be negative.
     fn counted(&mut self, indices: &Ssa, x: &Ssa, dtype: DType, sizes: &[usize]) -> Ssa {
         if dtype.kind() == Kind::Unsigned || self.is_from_zero(x) || sizes.is_empty() {
             return indices.clone();
@@ -89,11 +89,11 @@ impl Writer {
 }
 
 impl Lowering {
-    /// Whether an op gives integers none of which is below 0.
+    /// Whether the result of an op is known to be integers that are not negative.
     pub(super) fn is_from_zero(&self, op: &Op, x: &Operands<'_>, out: &TensorType) -> bool {
         let known = |at: usize| {
             let ty = x.types[at];
-            // The greatest of an unsigned type are below 0 in a signed one that is no wider.
+            // The greatest unsigned numbers become negative in a signed type that is no wider.
             let is_held = ty.dtype.kind() == Kind::Unsigned && ty.dtype.bits() < out.dtype.bits();
             is_held || self.writer.is_from_zero(&x.values[at])
         };
@@ -123,7 +123,7 @@ impl Lowering {
                 },
                 Primitive::View | Primitive::Broadcast | Primitive::Selection | Primitive::Order => known(0),
                 Primitive::Movement => all_known(),
-                // Updates may be added, and sums wrap.
+                // Updates may be additions, and sums may wrap.
                 Primitive::Update
                 | Primitive::Reduction
                 | Primitive::Window
@@ -146,12 +146,12 @@ impl Lowering {
         }
     }
 
-    /// Which values of a loop's state are counters that are never below 0.
+    /// The state values of a loop that are counters and never negative.
     pub(super) fn counters(&self, op: &WhileOp, x: &Operands<'_>) -> Vec<usize> {
         (0..op.state).filter(|&at| self.counts(op, x, at)).collect()
     }
 
-    /// Whether a value of the state begins at 0 or above and grows by a step that does not wrap.
+    /// Whether a state value starts at 0 or above and grows by a step that does not wrap.
     fn counts(&self, op: &WhileOp, x: &Operands<'_>, at: usize) -> bool {
         let is_this = |region: &Region, value: Value| {
             if let Op::Parameter { index, .. } = region.graph().node(value).op { index == at } else { false }
@@ -179,7 +179,7 @@ impl Lowering {
             return false;
         }
         let Some(step) = number(&op.body, step).filter(|&step| step >= 0) else { return false };
-        // As long as it is less than something of its type, one more is no wrap.
+        // While it is less than another value of its type, adding 1 does not wrap.
         let test = op.cond.graph().node(op.cond.results()[0]);
         let is_below = if let Op::Binary(BinaryOp::LESS) = test.op {
             is_this(&op.cond, test.inputs[0])
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
     use crate::lower::{Hardware, lower};
 
-    /// Whether a size is added to positions below 0 in what is lowered of a read at positions of a type.
+    /// Whether the lowered gather adds the size to negative positions, for positions of a dtype.
     fn is_counted(dtype: DType, positions: impl Fn(&mut Graph, Value) -> Value) -> bool {
         let inputs = vec![
             TensorType::new(DType::F32, Shape::new(&[4])).unwrap(),
@@ -230,7 +230,7 @@ mod tests {
         assert!(is_counted(DType::S8, |graph, at| graph.as_type(at, DType::S64).unwrap()));
         assert!(!is_counted(DType::U8, |_, at| at));
         assert!(!is_counted(DType::U32, |graph, at| graph.as_type(at, DType::S64).unwrap()));
-        // As wide, the greatest are below 0.
+        // In a signed type of equal width the greatest numbers are negative.
         assert!(is_counted(DType::U32, |graph, at| graph.as_type(at, DType::S32).unwrap()));
         assert!(!is_counted(DType::S32, |graph, _| {
             let at = graph.iota(Shape::new(&[2]), DType::S32, None).unwrap();

@@ -8,11 +8,11 @@ use super::value::computed;
 use super::{LowerError, Lowering, Operands};
 use crate::element::ElementType as E;
 
-/// What never fails gives this.
+/// The result of writing a region that never fails.
 pub(super) type Sure<T> = std::result::Result<T, LowerError>;
 
 impl Writer {
-    /// A fold by an operation of two operands.
+    /// A reduction by a binary operation.
     pub fn fold(&mut self, x: &Ssa, start: &Ssa, axes: &[usize], name: &'static str) -> Ssa {
         let dims =
             x.dims().iter().enumerate().filter(|(axis, _)| !axes.contains(axis)).map(|(_, &size)| size);
@@ -24,7 +24,7 @@ impl Writer {
     }
 }
 
-/// A region that combines two elements by an operation.
+/// A region that combines two elements with an operation.
 pub(super) fn combine<'a>(element: E, name: &'static str) -> RegionText<'a, LowerError> {
     let ty = Ty::scalar(element);
     RegionText {
@@ -33,15 +33,15 @@ pub(super) fn combine<'a>(element: E, name: &'static str) -> RegionText<'a, Lowe
     }
 }
 
-/// Axes side by side that are all folded, or all kept, as one axis each, those of size 1 left out, and which of them
-/// are folded. Plugins take time that grows with the third power of the number of axes.
+/// Merges adjacent axes that are all reduced or all kept, and drops axes of size 1. Returns the sizes, and which axes
+/// are reduced. Plugins take time that grows with the third power of the number of axes.
 fn runs(sizes: &[usize], folded: &[Axis]) -> (Vec<usize>, Vec<usize>) {
     let mut is_folded = vec![false; sizes.len()];
     folded.iter().for_each(|axis| is_folded[axis.index()] = true);
     let mut runs: Vec<(usize, bool)> = Vec::new();
     for (&size, is_folded) in sizes.iter().zip(is_folded).filter(|&(&size, _)| size != 1) {
         match runs.last_mut() {
-            // The product of some axes is too large where another has no elements.
+            // The product of some axes may overflow if another axis has size 0.
             Some((run, of)) if *of == is_folded && run.checked_mul(size).is_some() => *run *= size,
             Some(_) | None => runs.push((size, is_folded)),
         }
@@ -83,7 +83,7 @@ impl Lowering {
 }
 
 impl Writer {
-    /// Whether all elements, or any, are not zero, as a predicate.
+    /// Whether all elements, or any, are nonzero, as a predicate.
     fn fold_truth(
         &mut self,
         x: &Ssa,

@@ -8,7 +8,7 @@ use super::value::held;
 use super::{Lowering, Operands, tensor};
 
 impl Writer {
-    /// The same elements under another shape.
+    /// The same elements in another shape.
     pub fn reshape(&mut self, x: &Ssa, dims: &[usize]) -> Ssa {
         if x.dims() == dims { x.clone() } else { self.op("reshape", &[x], "", Ty::new(x.element(), dims)) }
     }
@@ -23,13 +23,13 @@ impl Writer {
         self.op("transpose", &[x], &format!("permutation = {}", array(axes)), ty)
     }
 
-    /// Axis i goes to `axes[i]`.
+    /// Axis i of `x` becomes axis `axes[i]`.
     pub fn broadcast_along(&mut self, x: &Ssa, axes: &[usize], dims: &[usize]) -> Ssa {
         let attributes = format!("broadcast_dimensions = {}", array(axes));
         self.op("broadcast_in_dim", &[x], &attributes, Ty::new(x.element(), dims))
     }
 
-    /// Elements around and between those of `x`, or fewer.
+    /// Pads around and between the elements of `x`; negative padding removes elements.
     pub fn pad(&mut self, x: &Ssa, value: &Ssa, config: &[(i64, i64, usize)]) -> Ssa {
         if config.iter().all(|&padding| padding == (0, 0, 0)) {
             return x.clone();
@@ -49,7 +49,7 @@ impl Writer {
         self.op("pad", &[x, value], &attributes, ty)
     }
 
-    /// A window of `x` from positions known now.
+    /// A strided window of `x` at constant positions.
     pub fn cut(&mut self, x: &Ssa, starts: &[usize], lengths: &[usize], strides: &[usize]) -> Ssa {
         let limits = starts.iter().zip(lengths).map(|(start, length)| start + length);
         let dims: Dims =
@@ -66,7 +66,7 @@ impl Writer {
         self.op("slice", &[x], &attributes, Ty { element: x.element(), dims })
     }
 
-    /// The operands one after the other.
+    /// Concatenates the operands.
     pub fn join(&mut self, parts: &[Ssa], axis: usize) -> Ssa {
         let [first, rest @ ..] = parts else { unreachable!("one operand at least") };
         if rest.is_empty() {

@@ -1,4 +1,4 @@
-//! StableHLO as text: values with their types, and operations in MLIR's generic form, which is the same for all.
+//! StableHLO as text: typed values, and operations in MLIR's generic form, which is the same for all operations.
 
 use std::fmt::{self, Write as _};
 
@@ -26,7 +26,7 @@ impl Ty {
         Ty { element, dims: Dims::new() }
     }
 
-    /// The same shape with other elements.
+    /// The same shape with another element type.
     pub fn of(&self, element: ElementType) -> Ty {
         Ty { element, dims: self.dims.clone() }
     }
@@ -46,7 +46,7 @@ impl fmt::Display for Ty {
     }
 }
 
-/// A value: what it is called, and its type.
+/// A value: its name and its type.
 #[derive(Clone, Debug)]
 pub(super) struct Ssa {
     name: Name,
@@ -83,7 +83,7 @@ impl fmt::Display for Ssa {
     }
 }
 
-/// A list with commas.
+/// A comma-separated list.
 pub(super) struct List<T>(pub T);
 
 impl<T: IntoIterator<Item: fmt::Display> + Clone> fmt::Display for List<T> {
@@ -107,7 +107,7 @@ where
     if text.is_empty() { "array<i64>".to_owned() } else { format!("array<i64: {text}>") }
 }
 
-/// A function that is being written, and the blocks inside it.
+/// A function under construction, with the blocks inside it.
 #[derive(Default)]
 pub(super) struct Writer {
     /// Whether the program is for the host's processors.
@@ -115,7 +115,7 @@ pub(super) struct Writer {
     text: String,
     values: usize,
     depth: usize,
-    /// The names of integers none of which is below 0.
+    /// The names of integers that are known not to be negative.
     from_zero: FxHashSet<usize>,
 }
 
@@ -129,14 +129,14 @@ impl Writer {
         Ssa { name: Name::Argument(index), ty }
     }
 
-    /// Remembers that no element is below 0.
+    /// Records that no element is negative.
     pub fn remember_from_zero(&mut self, x: &Ssa) {
         if let Name::One(id) = x.name {
             self.from_zero.insert(id);
         }
     }
 
-    /// Whether the program says that no element is below 0.
+    /// Whether it is recorded that no element is negative.
     pub fn is_from_zero(&self, x: &Ssa) -> bool {
         if let Name::One(id) = x.name { self.from_zero.contains(&id) } else { false }
     }
@@ -175,7 +175,7 @@ impl Writer {
         Ssa { name: Name::One(id), ty }
     }
 
-    /// An operation with regions. Each is written by its function, which gives what the region returns.
+    /// An operation with regions. Each region is written by its function, which returns the region's results.
     pub fn op_with<E>(
         &mut self,
         name: &str,
@@ -222,7 +222,7 @@ impl Writer {
             .collect())
     }
 
-    /// The end of the function, and its text.
+    /// Ends the function, and returns its text.
     pub fn finish(mut self, results: &[Ssa]) -> String {
         let types = List(results.iter().map(|value| &value.ty));
         self.line(format_args!("\"func.return\"({}) : ({types}) -> ()", List(results)));
@@ -230,7 +230,7 @@ impl Writer {
     }
 }
 
-/// A region of an operation: the types of its arguments, and who writes it.
+/// A region of an operation: the types of its arguments, and the function that writes it.
 pub(super) struct RegionText<'a, E> {
     pub arguments: Vec<Ty>,
     #[allow(clippy::type_complexity, reason = "said once")]

@@ -1,14 +1,14 @@
-//! Element types of the program, how they are held on the device, and what they are computed in.
+//! Element types of the program: the types that store elements on the device, and the types that compute them.
 //!
-//! Bools are truth values of the device. 2- and 4-bit integers are held in bytes and wrapped after every operation, small floats are computed in f32 and
-//! rounded after every operation: both as on the CPU, and with the same results.
+//! Bools are predicates of the device. 2- and 4-bit integers are stored in bytes and wrapped after every operation.
+//! Small floats are computed in f32 and rounded after every operation. Both match the CPU, with the same results.
 
 use defn_core::{DType, Kind, Scalar};
 
 use super::text::{Ssa, Ty, Writer};
 use crate::element::ElementType as E;
 
-/// How elements are held on the device.
+/// The storage type of a dtype on the device.
 pub(super) fn held(dtype: DType) -> E {
     match dtype {
         DType::Bool => E::Pred,
@@ -31,7 +31,7 @@ pub(super) fn held(dtype: DType) -> E {
     }
 }
 
-/// What elements are computed in.
+/// The compute type of a dtype.
 pub(super) fn computed(dtype: DType) -> E {
     match dtype {
         DType::F8E5M2 | DType::F8E4M3FN | DType::F16 | DType::BF16 => E::F32,
@@ -55,18 +55,18 @@ pub(super) fn computed(dtype: DType) -> E {
     }
 }
 
-/// The half of a complex type.
+/// The real type of a complex type.
 pub(super) fn half(element: E) -> E {
     if element == E::C128 { E::F64 } else { E::F32 }
 }
 
-/// The numbers of a type as bytes of the type that holds them, little endian.
+/// A scalar as bytes of its storage type, little endian.
 fn scalar_bytes(dtype: DType, value: Scalar) -> Vec<u8> {
     debug_assert_eq!(value.dtype(), dtype);
     little_endian(dtype, value.to_bytes())
 }
 
-/// Elements in native byte order as the program text has them.
+/// Converts elements from native byte order to that of the program's text.
 pub(super) fn little_endian(dtype: DType, mut bytes: Vec<u8>) -> Vec<u8> {
     let width = if dtype.is_complex() { dtype.storage_bytes() / 2 } else { dtype.storage_bytes() };
     if cfg!(target_endian = "big") {
@@ -85,7 +85,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 impl Writer {
-    /// A tensor written in the program, of elements as they are held.
+    /// A constant tensor of elements in their storage type.
     pub fn literal(&mut self, ty: Ty, bytes: &[u8]) -> Ssa {
         if ty.dims.contains(&0) {
             return self.op("constant", &[], &format!("value = dense<> : {ty}"), ty.clone());
@@ -94,21 +94,21 @@ impl Writer {
             if let [truth] = bytes {
                 return self.number(E::Pred, i32::from(*truth));
             }
-            // Versions of the text differ in how they pack truth values.
+            // Versions of the text format differ in how they pack predicates.
             let bytes = self.literal(ty.of(E::U8), bytes);
             return self.convert(&bytes, E::Pred);
         }
         self.op("constant", &[], &format!("value = dense<\"0x{}\"> : {ty}", hex(bytes)), ty.clone())
     }
 
-    /// A scalar in the type that computes it.
+    /// A scalar in its compute type.
     pub fn scalar(&mut self, value: Scalar) -> Ssa {
         let dtype = value.dtype();
         let held = self.literal(Ty::scalar(held(dtype)), &scalar_bytes(dtype, value));
         self.load(&held, dtype)
     }
 
-    /// A small number in a type of elements.
+    /// A small number of an element type.
     pub fn number(&mut self, element: E, value: i32) -> Ssa {
         let text = match element {
             E::C64 | E::C128 => format!("({value}.0, 0.0)"),
@@ -143,13 +143,13 @@ impl Writer {
         self.op("constant", &[], &format!("value = dense<{text}> : {ty}"), ty.clone())
     }
 
-    /// A small number, as often as another value has elements.
+    /// A small number, broadcast to the shape of another value.
     pub fn number_like(&mut self, like: &Ssa, value: i32) -> Ssa {
         let number = self.number(like.element(), value);
         self.splat(&number, like.dims())
     }
 
-    /// A scalar as a tensor.
+    /// A scalar, broadcast to a shape.
     pub fn splat(&mut self, scalar: &Ssa, dims: &[usize]) -> Ssa {
         if dims.is_empty() {
             return scalar.clone();
@@ -158,18 +158,17 @@ impl Writer {
         self.op("broadcast_in_dim", &[scalar], "broadcast_dimensions = array<i64>", ty)
     }
 
-    /// Elements as another type, as the device converts them: only between types where that is exact, or rounds to
-    /// nearest.
+    /// Converts elements with the device's conversion, which must be exact between the types, or round to nearest.
     pub fn convert(&mut self, x: &Ssa, element: E) -> Ssa {
         if x.element() == element { x.clone() } else { self.op("convert", &[x], "", x.ty.of(element)) }
     }
 
-    /// From the type that holds elements to the one that computes them.
+    /// From the storage type to the compute type.
     pub fn load(&mut self, x: &Ssa, dtype: DType) -> Ssa {
         self.convert(x, computed(dtype))
     }
 
-    /// From the type that computes elements to the one that holds them: rounded and wrapped.
+    /// From the compute type to the storage type: rounded and wrapped.
     pub fn store(&mut self, x: &Ssa, dtype: DType) -> Ssa {
         match dtype {
             DType::U2 | DType::U4 => {
@@ -182,7 +181,7 @@ impl Writer {
                 let high = self.op("shift_left", &[x, &free], "", x.ty.clone());
                 self.op("shift_right_arithmetic", &[&high, &free], "", x.ty.clone())
             }
-            // The type has no infinity: what is too large becomes the largest number.
+            // The type has no infinity: too large numbers become the largest one.
             DType::F8E4M3FN => {
                 let (least, most) = (self.number_like(x, -448), self.number_like(x, 448));
                 let above = self.op("maximum", &[x, &least], "", x.ty.clone());
@@ -208,7 +207,7 @@ impl Writer {
         }
     }
 
-    /// Held elements of one type as held elements of another.
+    /// Converts elements from one storage type to another.
     pub fn cast(&mut self, x: &Ssa, from: DType, to: DType) -> Ssa {
         if from == to {
             return x.clone();
@@ -218,13 +217,13 @@ impl Writer {
         self.store(&y, to)
     }
 
-    /// Held elements of one type as elements of another, in the type that computes them.
+    /// Converts elements from the storage type of one dtype to the compute type of another.
     pub fn load_as(&mut self, x: &Ssa, from: DType, to: DType) -> Ssa {
         let held = self.cast(x, from, to);
         self.load(&held, to)
     }
 
-    /// Computed elements of a kind as what can be stored as another type, with no rounding before the last one.
+    /// Converts elements from a compute type to one that can be stored as `to`, without rounding before the store.
     fn cast_computed(&mut self, x: &Ssa, from: Kind, to: DType) -> Ssa {
         let element = computed(to);
         match (from, to.kind()) {
@@ -247,7 +246,7 @@ impl Writer {
         }
     }
 
-    /// Floats as integers: towards zero, out of range at the limits, NaN as 0.
+    /// Converts floats to integers: truncates, clamps to the range, and turns NaN into 0.
     fn float_to_integer(&mut self, x: &Ssa, to: DType) -> Ssa {
         let element = computed(to);
         let bound = |scalar| Scalar::new(to, scalar).expect("a limit of the type");
@@ -260,7 +259,7 @@ impl Writer {
             w.compare(x, &limit, direction)
         };
         let below = compared(self, &low, "LE");
-        // The limit rounds up where the float is too narrow for it, so that equality is out of range too.
+        // The limit rounds up if the float type is too narrow for it, so equality is out of range too.
         let above = compared(self, &high, "GE");
         let nan = self.compare(x, x, "NE");
         let plain = self.op("convert", &[x], "", x.ty.of(element));
@@ -271,18 +270,18 @@ impl Writer {
         self.choose(&nan, &zero, &bounded)
     }
 
-    /// A comparison, as truth values.
+    /// A comparison, as predicates.
     pub fn compare(&mut self, a: &Ssa, b: &Ssa, direction: &str) -> Ssa {
         let direction = format!("comparison_direction = #stablehlo<comparison_direction {direction}>");
         self.op("compare", &[a, b], &direction, a.ty.of(E::Pred))
     }
 
-    /// `a` where a truth value holds, else `b`.
+    /// `a` where a predicate holds, else `b`.
     pub fn choose(&mut self, pred: &Ssa, a: &Ssa, b: &Ssa) -> Ssa {
         self.op("select", &[pred, a, b], "", a.ty.clone())
     }
 
-    /// Whether computed elements are not zero. NaN is not.
+    /// Whether elements, in their compute type, are nonzero. NaN counts as nonzero.
     pub fn truth(&mut self, x: &Ssa) -> Ssa {
         if x.element() == E::Pred {
             return x.clone();

@@ -9,7 +9,7 @@ use super::value::{computed, half, held};
 use super::{Lowering, Operands};
 use crate::element::ElementType as E;
 
-/// The attributes of a window. Negative padding was cut off before.
+/// The attributes of a window. Negative padding was cropped before.
 fn attributes(window: &Window) -> String {
     let pairs = window.padding.iter().map(|(low, high)| format!("[{}, {}]", low.max(&0), high.max(&0)));
     let padding = if window.padding.is_empty() {
@@ -26,8 +26,8 @@ fn attributes(window: &Window) -> String {
     )
 }
 
-/// The same windows without the elements at their ends that lie in padding wherever the window is, but for `kept` of
-/// them on each side: what a window costs is then what it covers, however wide it is.
+/// The same windows without the elements at their ends that are in padding at every position of the window, except
+/// `kept` of them on each side. The cost of a window then depends on what it covers, not on its width.
 fn trimmed(window: &Window, dims: &[usize], out: &[usize], kept: i128) -> Window {
     let mut trimmed = window.clone();
     if out.contains(&0) {
@@ -54,7 +54,7 @@ fn trimmed(window: &Window, dims: &[usize], out: &[usize], kept: i128) -> Window
 }
 
 impl Writer {
-    /// What negative padding leaves.
+    /// Removes the elements that negative padding cuts off.
     fn crop(&mut self, x: &Ssa, filler: &Ssa, padding: &[(i64, i64)]) -> Ssa {
         let config: Vec<_> = padding.iter().map(|&(low, high)| (low.min(0), high.min(0), 0)).collect();
         self.pad(x, filler, &config)
@@ -91,7 +91,7 @@ impl Lowering {
         w.store(&folded, out.dtype)
     }
 
-    /// Finds the flat place of each window's extreme, then adds there. The start stands for padding.
+    /// Finds the flat position of each window's extreme, then adds there. Padding has the initial value.
     pub(super) fn window_scatter(
         &mut self,
         op: WindowScatterOp,
@@ -103,19 +103,20 @@ impl Lowering {
         let compared = x.types[0].dtype.merge(x.types[2].dtype);
         let value = w.load_as(&x.values[0], x.types[0].dtype, compared);
         let start = w.load_as(&x.values[2], x.types[2].dtype, compared);
-        // One element of padding on each side stands for all of it: the start may win, and wins once.
+        // One element of padding on each side represents all of it: the initial value may be the extreme, and is it
+        // once.
         let window = &trimmed(window, value.dims(), x.types[1].shape.sizes(), 1);
         let count: usize = value.dims().iter().product();
         let (flat, places) = (Ty::new(E::S64, &[count]), value.ty.of(E::S64));
         let numbers = w.iota(flat, 0);
         let mut numbers = w.reshape(&numbers, &places.dims);
-        // Padding is at no place: what is added there is dropped.
+        // Padding has no position: updates to it are dropped.
         let nowhere = w.position(count);
         let mut padded = value.clone();
         let config: Vec<_> = window.padding.iter().map(|&(low, high)| (low, high, 0)).collect();
         padded = w.pad(&padded, &start, &config);
         numbers = w.pad(&numbers, &nowhere, &config);
-        // Where a window's elements lie in the padded tensor, in order: the last of equal ones wins.
+        // The positions of a window's elements in the padded tensor: the last of equal elements wins.
         let order = w.iota(Ty::new(E::S64, &[padded.dims().iter().product()]), 0);
         let order = w.reshape(&order, padded.dims());
         let before = w.number(E::S64, -1);
@@ -173,7 +174,7 @@ impl Lowering {
 
     pub(super) fn conv(&mut self, x: &Operands<'_>, conv: &ConvOp, out: &TensorType) -> Ssa {
         let w = &mut self.writer;
-        // Halves stay what they are: devices add them up in f32, and round once.
+        // 16-bit floats are not converted: devices accumulate them in f32 and round once.
         let element = match out.dtype {
             DType::F16 | DType::BF16 => held(out.dtype),
             DType::Bool
@@ -204,7 +205,7 @@ impl Lowering {
         let ty = Ty::new(element, out.shape.sizes());
         let attributes = conv_attributes(conv);
         let y = if out.dtype.is_complex() {
-            // The product of (a + bi) and (c + di) by four real ones.
+            // The product of (a + bi) and (c + di), by four real products.
             let part = half(ty.element);
             let parts = |w: &mut Writer, z: &Ssa| {
                 (w.op("real", &[z], "", z.ty.of(part)), w.op("imag", &[z], "", z.ty.of(part)))
@@ -224,7 +225,7 @@ impl Lowering {
 }
 
 fn conv_attributes(conv: &ConvOp) -> String {
-    // The axis that plays each role becomes, at each axis, the role that it plays.
+    // Inverts the permutation, from the axis of each role to the role of each axis.
     let roles = |permutation: &[defn_core::Axis], names: [char; 2]| {
         let mut texts = vec![String::new(); permutation.len()];
         for (role, axis) in permutation.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The backend: tensors on one device of a client, and one op at a time on them.
+//! The backend: tensors on one device of a client, and eager ops on them.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -16,14 +16,14 @@ use super::{Runtime, caller, failure};
 use crate::api::{Device, Place};
 use crate::lower::element_type;
 
-/// From how many bytes on a copy to the device is worth giving up the interpreter's lock for.
+/// Copies of at least this many bytes to the device release the interpreter's lock.
 const RELEASE_BYTES: usize = 64 << 10;
 
-/// How XLA's programs for the CPU count on their arguments to be aligned.
+/// The alignment that XLA's programs for the CPU assume of their arguments.
 const VIEW_ALIGNMENT: usize = 64;
 
-/// A device of a client, as a place for tensors that runs ops: each op is compiled once for each list of operand
-/// types.
+/// A device of a client, as a backend: it stores tensors and runs ops. Each op is compiled once for each list of
+/// operand types.
 pub struct PjrtBackend {
     runtime: &'static Runtime,
     id: usize,
@@ -35,17 +35,17 @@ impl PjrtBackend {
         PjrtBackend { runtime, id, place: format!("pjrt<{}:{id}>", runtime.name()) }
     }
 
-    /// A backend as this one, where it is one.
+    /// `backend` as a [`PjrtBackend`], if it is one.
     pub fn of(backend: &dyn Backend) -> Option<&PjrtBackend> {
         backend.as_any().downcast_ref()
     }
 
-    /// The client that runs.
+    /// The client of the device.
     pub fn runtime(&self) -> &'static Runtime {
         self.runtime
     }
 
-    /// The device's number among those of the client.
+    /// The device's index among those of the client.
     pub fn device_id(&self) -> usize {
         self.id
     }
@@ -59,7 +59,7 @@ impl PjrtBackend {
         &self.runtime.backends()[self.id]
     }
 
-    /// A tensor's elements as they are here, else copied to here.
+    /// A tensor's elements on this device, copied if they are elsewhere.
     pub(super) fn adopt(&self, op: &'static str, tensor: &Tensor) -> Result<Arc<Elements>> {
         let buffer = tensor.require_buffer(op, "return it from the definition, and pass it then")?;
         if let Some(own) = buffer.as_any().downcast_ref::<PjrtBuffer>()
@@ -70,7 +70,7 @@ impl PjrtBackend {
         self.put(op, tensor.whole(), tensor.host_bytes(op)?.bytes())
     }
 
-    /// Copies bytes of the host to the device.
+    /// Copies bytes from the host to the device.
     pub(super) fn put(&self, op: &'static str, ty: &TensorType, bytes: &[u8]) -> Result<Arc<Elements>> {
         self.runtime.require_process(op)?;
         self.runtime.require_memory(op, ty.byte_size())?;
@@ -79,12 +79,13 @@ impl PjrtBackend {
         let put = || client.buffer(&bytes, element_type(ty), &dims(ty), place);
         let put = if bytes.len() < RELEASE_BYTES { put() } else { caller::away(put) };
         let raw = put.map_err(|error| failure::device(op, self.runtime, error))?;
-        // The host copies before the call returns; what goes to another device may be on its way.
+        // A client of the host copies before the call returns; a copy to another device may still be under way.
         Ok(Elements::new(self.runtime, raw, What::made_here(ty), self.runtime.is_host()))
     }
 
-    /// A tensor of memory of the host as it lies there, where the device reads that and has its elements in the same
-    /// form, else a copy of it. The memory must not be written while the tensor or another of its elements is there.
+    /// A tensor over host memory, without a copy if the device can read that memory and stores elements in the same
+    /// form; otherwise a copy. The memory must not be written while the tensor, or another tensor of its elements, is
+    /// alive.
     ///
     /// # Errors
     /// As [`Backend::from_host`].
@@ -100,7 +101,7 @@ impl PjrtBackend {
         Ok(self.wrap(Elements::lent(self.runtime, raw, What::made_here(ty))))
     }
 
-    /// Whether that is the same device of the same client.
+    /// Whether both are the same device of the same client.
     pub(super) fn is(&self, other: &PjrtBackend) -> bool {
         std::ptr::eq(other.runtime, self.runtime) && other.id == self.id
     }
@@ -110,18 +111,18 @@ impl PjrtBackend {
     }
 }
 
-/// The sizes of a tensor as the interface has them.
+/// The sizes of a tensor as PJRT takes them.
 pub(super) fn dims(ty: &TensorType) -> SmallVec<[i64; 6]> {
     ty.shape.sizes().iter().map(|&size| i64::try_from(size).expect("sizes of tensors fit")).collect()
 }
 
-/// Whether bytes from outside are elements as devices have them: bools are 0 or 1, and programs count on the unused bits
-/// of elements of less than a byte to extend the element.
+/// Whether bytes from outside are valid elements on devices. Bools are 0 or 1; programs assume that the unused bits of
+/// elements of less than a byte extend the element.
 fn is_whole(dtype: DType, bytes: &[u8]) -> bool {
     if dtype.is_bool() { defn_core::scalar::are_truths(bytes) } else { dtype.bits() >= 8 }
 }
 
-/// Elements as devices have them, copied where [`is_whole`] says no.
+/// The bytes as valid elements on devices, copied if [`is_whole`] is false.
 fn whole_elements(dtype: DType, bytes: &[u8]) -> Cow<'_, [u8]> {
     if is_whole(dtype, bytes) {
         return Cow::Borrowed(bytes);
@@ -152,7 +153,7 @@ impl Backend for PjrtBackend {
         if is_the_same(op, &operands, outputs) {
             return self.share(op, &operands[0]);
         }
-        // A program with a number in it would be compiled for each number.
+        // A program that contains the number would be compiled for each number.
         if let Op::Constant(scalar) = op {
             return Ok(smallvec![self.wrap(self.put("constant", &outputs[0], &scalar.to_bytes())?)]);
         }
@@ -196,7 +197,7 @@ impl Backend for PjrtBackend {
 
     fn takes_over(&self, other: &dyn Backend) -> bool {
         match PjrtBackend::of(other) {
-            // Of two clients of the host's processors the one that comes first is asked first.
+            // Of two clients of the host's processors, the one of the first operand is asked first.
             Some(other) => other.runtime.is_host() && !std::ptr::eq(other.runtime, self.runtime),
             None => other.name() == "cpu",
         }
@@ -207,7 +208,7 @@ impl Backend for PjrtBackend {
     }
 }
 
-/// Whether an op gives its first operand as it lies, perhaps under another type.
+/// Whether an op returns its first operand's elements unchanged, perhaps with another type.
 fn is_the_same(op: &Op, operands: &[Operand], outputs: &[TensorType]) -> bool {
     if let Op::StopGrad | Op::Mark { .. } = op {
         return true;

@@ -12,24 +12,24 @@ use super::live::What;
 use super::{PjrtBackend, Runtime, caller, failure, wait};
 use crate::api;
 
-/// Memory of a device, counted as long as anything holds it.
+/// Memory of a device. It counts as live while anything holds it.
 pub(super) struct Elements {
     runtime: &'static Runtime,
-    /// There until the end.
+    /// `Some` until the drop.
     raw: Option<api::Buffer>,
     what: Arc<What>,
-    /// Its place among the live ones that are listed.
+    /// Its index in the list of live elements, if it is listed.
     place: Option<usize>,
-    /// Tells this memory from any other of the process.
+    /// A number that identifies this memory within the process.
     number: u64,
-    /// The memory is someone else's, and is not to be written.
+    /// The memory is borrowed and must not be written.
     is_lent: bool,
-    /// Whether they are known to be computed; they may be when they are not known to.
+    /// Whether the elements are known to be computed. They may be computed although it is false.
     settled: AtomicBool,
 }
 
 impl Elements {
-    /// Elements that are `settled` are known to be computed.
+    /// With `settled` the elements are known to be computed.
     pub fn new(runtime: &'static Runtime, raw: api::Buffer, what: Arc<What>, settled: bool) -> Arc<Elements> {
         Elements::make(runtime, raw, what, (false, settled))
     }
@@ -39,7 +39,7 @@ impl Elements {
         self.settled.load(Ordering::Relaxed)
     }
 
-    /// Elements in memory that is read but not written here.
+    /// Elements in borrowed memory, which is read but not written.
     pub fn lent(runtime: &'static Runtime, raw: api::Buffer, what: Arc<What>) -> Arc<Elements> {
         Elements::make(runtime, raw, what, (true, false))
     }
@@ -63,13 +63,13 @@ impl Elements {
         }
     }
 
-    /// Whether a run may not reuse the memory: others read it, or it is someone else's.
+    /// Whether a run may not reuse the memory: other tensors share it, or it is borrowed.
     pub fn is_shared(self: &Arc<Elements>) -> bool {
         self.is_lent || Arc::strong_count(self) > 1
     }
 
-    /// The elements as memory of the host, without a copy, where they lie there as the host has them: computed, and
-    /// a byte or more for each.
+    /// The elements as host memory, without a copy. `None` if they are not stored there in the host's form, with at
+    /// least one byte for each. Waits until they are computed.
     fn host(self: &Arc<Elements>) -> Result<Option<HostMemory>> {
         self.runtime.require_process("read")?;
         let ty = &self.what.ty;
@@ -85,7 +85,7 @@ impl Elements {
         Ok(held.map(|view| HostMemory::new(Arc::new(view))))
     }
 
-    /// The type that they were made with.
+    /// The type that they were created with.
     pub fn ty(&self) -> &TensorType {
         &self.what.ty
     }
@@ -104,7 +104,7 @@ impl Elements {
     }
 }
 
-/// A hold on elements, for who reads them where they lie.
+/// A reference that keeps elements alive while they are read in place.
 struct Held(Arc<Elements>);
 
 impl AsRef<api::Buffer> for Held {
@@ -124,13 +124,13 @@ impl Drop for Elements {
                 live.leave_behind(ready);
             }
         } else {
-            // A fork has none of the threads that freeing may wait for; the memory is its parent's anyway.
+            // A forked process has none of the threads that freeing may wait for, and the memory is its parent's.
             std::mem::forget(self.raw.take());
         }
     }
 }
 
-/// A tensor on a device of a client. It may not be computed yet; reading waits.
+/// A tensor on a device of a client. It may still be computing: reads wait for it.
 pub struct PjrtBuffer {
     place: Arc<PjrtBackend>,
     state: RwLock<State>,
@@ -146,12 +146,12 @@ impl PjrtBuffer {
         PjrtBuffer { place: place.clone(), state: RwLock::new(State::Live(elements)) }
     }
 
-    /// Where the tensor is.
+    /// The device of the tensor.
     pub fn place(&self) -> &Arc<PjrtBackend> {
         &self.place
     }
 
-    /// The type that the elements were made with.
+    /// The type that the elements were created with.
     ///
     /// # Errors
     /// They were freed or donated.
@@ -159,34 +159,34 @@ impl PjrtBuffer {
         Ok(self.elements("type")?.what.ty.clone())
     }
 
-    /// Waits until the elements are computed; `poll` is called now and then, and ends the wait with its error.
+    /// Waits until the elements are computed. `poll` is called periodically, and its error ends the wait.
     ///
     /// # Errors
-    /// They were freed or donated, what computing them failed with, and what `poll` gives.
+    /// They were freed or donated, the error of their computation, or the error of `poll`.
     pub fn block_until_ready(&self, poll: Poll<'_>) -> Result<()> {
         self.elements("block_until_ready")?.wait("block_until_ready", poll)
     }
 
-    /// Where the elements lie in the device's memory, for another library to read. Waits until they are computed.
+    /// The address of the elements in the device's memory, for another library. Waits until they are computed.
     ///
     /// # Errors
-    /// They were freed or donated, or the plugin says no addresses.
+    /// They were freed or donated, or the plugin provides no addresses.
     pub fn pointer(&self, poll: Poll<'_>) -> Result<usize> {
         let elements = self.elements("to_pointer")?;
         elements.wait("to_pointer", poll)?;
         elements.raw().pointer().map_err(|error| failure::device("to_pointer", self.place.runtime(), error))
     }
 
-    /// The device's number among those of the machine that are alike, by which its vendor's libraries know it.
+    /// The device's index among the devices of its kind on this machine, as the vendor's libraries number them.
     ///
     /// # Errors
-    /// The plugin's own.
+    /// An error from the plugin.
     pub fn hardware_id(&self) -> Result<i32> {
         let id = self.place.device().local_id();
         id.map_err(|error| failure::device("device", self.place.runtime(), error))
     }
 
-    /// A number that tells the memory from any other of the process; none when it is gone.
+    /// A number that identifies the memory within the process; `None` once it was freed or donated.
     pub fn number(&self) -> Option<u64> {
         match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
             State::Live(elements) => Some(elements.number),
@@ -194,7 +194,7 @@ impl PjrtBuffer {
         }
     }
 
-    /// Holds the elements, so that neither freeing nor donating the tensor takes their memory away.
+    /// Holds the elements: their memory outlives freeing or donating the tensor.
     ///
     /// # Errors
     /// They were freed or donated.
@@ -202,7 +202,7 @@ impl PjrtBuffer {
         Ok(Box::new(self.elements("hold")?))
     }
 
-    /// The elements, held.
+    /// The elements, with a reference that keeps them alive.
     pub(super) fn elements(&self, op: &'static str) -> Result<Arc<Elements>> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         match &*state {
@@ -211,7 +211,7 @@ impl PjrtBuffer {
         }
     }
 
-    /// Gives the elements away: from now on they count as donated here, by that line.
+    /// Donates the elements: from now on the tensor's memory is gone, for the reason and by the line in `gone`.
     pub(super) fn donate(&self, op: &'static str, gone: Gone) -> Result<Arc<Elements>> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         match &*state {
@@ -224,7 +224,7 @@ impl PjrtBuffer {
         }
     }
 
-    /// Takes back what was given away, when the run that it was for did not start.
+    /// Restores donated elements if their run did not start.
     pub(super) fn restore(&self, elements: Arc<Elements>) {
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = State::Live(elements);
     }
@@ -258,7 +258,7 @@ impl Buffer for PjrtBuffer {
         let runtime = self.place.runtime();
         runtime.require_process("backend_copy")?;
         let Some(place) = PjrtBackend::of(&**backend) else { return Ok(None) };
-        // A copy in the same place has memory of its own, which no plugin makes at a device's wish.
+        // A copy on the same device needs memory of its own, which a plugin's copy does not guarantee.
         if place.is_same_place(&*self.place) || !std::ptr::eq(place.runtime(), runtime) {
             return Ok(None);
         }
@@ -278,7 +278,7 @@ impl Buffer for PjrtBuffer {
     }
 
     fn deallocate(&self) -> Result<bool> {
-        // Asked before the lock is held: the answer takes the host language's own.
+        // Determined before the lock is taken, because it takes the interpreter's lock.
         let gone = Gone::freed();
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         if let State::Gone(_) = &*state {
@@ -286,7 +286,7 @@ impl Buffer for PjrtBuffer {
         }
         let live = std::mem::replace(&mut *state, State::Gone(gone));
         drop(state);
-        // Runs that were started, and other tensors of the same elements, keep their own hold.
+        // Runs that were started, and other tensors of the same elements, hold their own references.
         drop(live);
         Ok(true)
     }

@@ -1,5 +1,5 @@
-//! Who calls: an interpreter has a lock that its threads give up while they wait, and a user who may interrupt one of
-//! them. Without one a wait only waits.
+//! The calling interpreter. Its threads release its lock while they wait, and its user may interrupt one of them.
+//! Without an interpreter a wait cannot be interrupted.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use defn_core::{Result, stack};
 
 use super::{ending, helpers};
 
-/// How long a thread waits before it asks whether it was interrupted.
+/// How long a thread waits between two checks for an interruption.
 pub(super) const SLICE: Duration = Duration::from_millis(20);
 
 /// The interpreter whose threads wait for devices.
@@ -19,26 +19,26 @@ pub trait Caller: Sync {
     /// Whether this thread is the one that users interrupt.
     fn may_be_interrupted(&self) -> bool;
 
-    /// Whether it was.
+    /// Checks whether this thread was interrupted.
     ///
     /// # Errors
-    /// It was: what the interpreter raises then.
+    /// It was interrupted: the interpreter's exception.
     fn poll(&self) -> Result<()>;
 }
 
 static CALLER: OnceLock<&'static dyn Caller> = OnceLock::new();
 
-/// Says who calls, once for the process; a second one is not heard.
+/// Sets the interpreter, once for the process; later calls have no effect.
 pub fn set_caller(caller: &'static dyn Caller) {
     CALLER.get_or_init(|| caller);
 }
 
-/// Whether anyone said so.
+/// Whether there is an interpreter.
 pub(super) fn is_there() -> bool {
     CALLER.get().is_some()
 }
 
-/// Runs what may wait for a device or for another thread, without the interpreter's lock.
+/// Runs a function that may wait for a device or for another thread, without the interpreter's lock.
 pub(super) fn away<T: Send>(body: impl FnOnce() -> T + Send) -> T {
     let Some(caller) = CALLER.get() else { return body() };
     let (mut body, mut made) = (Some(body), None);
@@ -50,19 +50,20 @@ pub(super) fn away<T: Send>(body: impl FnOnce() -> T + Send) -> T {
     made.expect("a caller runs what it is given")
 }
 
-/// Whether the wait of this thread was interrupted.
+/// Checks whether the wait of this thread was interrupted.
 ///
 /// # Errors
-/// It was.
+/// It was interrupted.
 pub(super) fn poll() -> Result<()> {
     CALLER.get().map_or(Ok(()), |caller| caller.poll())
 }
 
-/// What a plugin may need of the stack: XLA compiles by recursion.
+/// The stack that a plugin may need: XLA compiles by recursion.
 const PLUGIN_ROOM: usize = 512 << 10;
 
-/// Runs what may take long and cannot be asked to end: on the thread that users interrupt a helper runs it, and goes
-/// on alone when they do. A helper runs it also where the stack of this thread is small.
+/// Runs a function that may take long and cannot be cancelled. On the thread that users interrupt, a helper runs the
+/// function, and continues without the caller after an interruption. A helper also runs it if the stack of this thread
+/// is small.
 ///
 /// # Errors
 /// It was interrupted.

@@ -1,4 +1,4 @@
-//! The compiler: a graph is simplified, lowered to StableHLO and compiled by the plugin.
+//! The compiler: simplifies a graph, lowers it to StableHLO, and has the plugin compile it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,8 +22,8 @@ use super::{CompilerOptions, PjrtBackend, failure};
 use crate::lower::{self, Hardware, lower};
 use crate::options::CompileOptions;
 
-/// Compiles for the devices of a client. A program runs where its arguments are, if that is a device of the client,
-/// else on the device that the compiler was made for.
+/// Compiles for the devices of a client. A program runs on the device of its arguments, if that belongs to the client,
+/// else on the device that the compiler was created for.
 #[derive(Clone, Debug)]
 pub struct PjrtCompiler {
     place: Arc<PjrtBackend>,
@@ -33,14 +33,14 @@ pub struct PjrtCompiler {
 }
 
 impl PjrtCompiler {
-    /// A compiler for a device and the others of its client, which folds scalar constants on `fold`, a backend of
-    /// the host.
+    /// A compiler for a device and the others of its client. It folds scalar constants on `fold`, a backend of the
+    /// host.
     pub fn new(place: Arc<PjrtBackend>, fold: Arc<dyn Backend>, options: CompilerOptions) -> PjrtCompiler {
         let folder = options.folder();
         PjrtCompiler { place, fold, options, folder }
     }
 
-    /// The device that programs run on whose arguments are on none of the client.
+    /// The device for programs whose arguments are on no device of the client.
     pub fn place(&self) -> &Arc<PjrtBackend> {
         &self.place
     }
@@ -48,7 +48,7 @@ impl PjrtCompiler {
     /// Compiles, as [`Compiler::compile_donating`] does.
     ///
     /// # Errors
-    /// As that.
+    /// As there.
     pub fn executable(
         &self,
         program: Arc<Region>,
@@ -58,7 +58,7 @@ impl PjrtCompiler {
         let way = if checks == Checks::default() {
             Way::Compiled(self.plan(&program, donate, !self.place.runtime().is_single())?)
         } else if donate.is_empty() {
-            // What is looked for is looked for after each op.
+            // The checks are made after each op.
             Way::Checked(Evaluator::new(self.fold.clone()).compile(program.clone(), checks)?)
         } else {
             let problem = failure::CHECKED.to_owned();
@@ -67,8 +67,8 @@ impl PjrtCompiler {
         Ok(PjrtExecutable::new(self.clone(), program, way, donate))
     }
 
-    /// A program in compiled pieces: for any device of any client where it is to be `portable`, or else for this
-    /// client's first one, where a short program takes 1.69 us instead of 1.83.
+    /// A program in compiled pieces. A `portable` one is for any device of any client, another one only for this
+    /// client's first device, where a short program takes 1.69 us instead of 1.83.
     pub(super) fn plan(&self, program: &Region, donate: &[usize], portable: bool) -> Result<Plan<Program>> {
         let runtime = self.place.runtime();
         let options = CompileOptions { portable, ..self.options.to_compile() };
@@ -79,17 +79,17 @@ impl PjrtCompiler {
         })
     }
 
-    /// What [`Executable::to_bytes`] wrote, here or for a [`Target`](super::Target), for the devices of this client;
-    /// and what was kept with it.
+    /// Loads the bytes that [`Executable::to_bytes`] wrote, here or for a [`Target`](super::Target), for the devices of
+    /// this client. Also returns the note that was saved with them.
     ///
     /// # Errors
-    /// Bytes that are not whole, of another version, or for other devices.
+    /// Damaged bytes, bytes of another version, or bytes for other devices.
     pub fn load(&self, bytes: &[u8]) -> Result<(PjrtExecutable, Vec<u8>)> {
         let saved = Saved::from_bytes(bytes)?;
         Ok((self.take(&saved)?, saved.into_note()))
     }
 
-    /// An executable of bytes.
+    /// The executable of saved bytes.
     pub(super) fn take(&self, saved: &Saved) -> Result<PjrtExecutable> {
         let runtime = self.place.runtime();
         runtime.require_process("load")?;
@@ -111,12 +111,12 @@ impl PjrtCompiler {
 /// A piece of a program, ready to be compiled.
 pub(super) struct Lowered {
     pub program: lower::Program,
-    /// What its outputs are.
+    /// The descriptions of its outputs.
     pub results: SmallVec<[Arc<What>; 2]>,
 }
 
 impl Lowered {
-    /// By which the piece is known among the saved ones.
+    /// The digest that identifies the piece among saved ones.
     pub fn digest(&self) -> Digest {
         digest_of(&[self.program.text.as_bytes()])
     }
@@ -155,10 +155,10 @@ pub(super) fn prepare<P>(
     })
 }
 
-/// The output of a program's only piece that takes an input's memory.
+/// In a program of one piece, the output that takes an input's memory.
 fn output_of(program: &Region, takes: &[(usize, usize)], input: usize) -> Option<usize> {
     let (_, result) = takes.iter().find(|(argument, _)| *argument == input)?;
-    // The outputs of a piece are the values that are wanted, each once, in the order of the nodes.
+    // The outputs of a piece are the values that are needed outside it, each once, in the order of the nodes.
     let mut wanted: Vec<Value> = program.results().to_vec();
     wanted.retain(|&value| input_of(program, value).is_none());
     wanted.sort_unstable();

@@ -1,11 +1,11 @@
-//! Digests, by which programs and files are told apart: SHA-256.
+//! Digests that identify programs and files: SHA-256.
 
 use sha2::{Digest as _, Sha256};
 
 /// A digest.
 pub(crate) type Digest = [u8; 32];
 
-/// The digest of several texts, each told apart from the next by its length.
+/// The digest of several byte strings. Each is preceded by its length, so that different splits differ.
 pub(crate) fn digest_of(parts: &[&[u8]]) -> Digest {
     let mut hash = Sha256::new();
     for part in parts {
@@ -15,7 +15,7 @@ pub(crate) fn digest_of(parts: &[&[u8]]) -> Digest {
     hash.finalize().into()
 }
 
-/// A digest as it is written in file names.
+/// A digest in hexadecimal, for file names.
 pub(crate) fn hex(digest: &Digest) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }

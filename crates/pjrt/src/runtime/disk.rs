@@ -1,7 +1,7 @@
-//! A folder of compiled programs: one file for each, whole or not there, whoever writes it at the same time.
+//! A folder of compiled programs, one file for each. A file is complete or absent, even with concurrent writers.
 //!
-//! Programs are native code, which runs in whatever process reads them. So the folder and its files have to be the
-//! user's own, and nobody else may write it.
+//! Programs are native code, which runs in every process that loads them. So the folder and its files must belong to
+//! the user, and nobody else may have write access.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::digest::{Digest, digest_of, hex};
 
-/// What a file begins with; another version of the layout has another number.
+/// The first bytes of a file. Each version of the layout has its own number.
 const HEAD: &[u8; 16] = b"defn program 001";
 const SUFFIX: &str = "defn-program";
 
@@ -17,11 +17,11 @@ const SUFFIX: &str = "defn-program";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Folder(PathBuf);
 
-/// What there is under a key.
+/// The result of looking up a key.
 pub(super) enum Found {
-    /// Nothing.
+    /// No file.
     Missing,
-    /// A file that is not whole; it was removed.
+    /// A damaged file; it was removed.
     Corrupt,
     /// A program.
     Whole(Vec<u8>),
@@ -36,12 +36,12 @@ impl Folder {
         self.0.join(format!("{}.{SUFFIX}", hex(key)))
     }
 
-    /// Why nothing is read or written there, if so: somebody else may have put files there.
+    /// The reason why the folder is not used, if there is one: other users may have put files there.
     pub fn refusal(&self) -> Option<String> {
         own::refusal(&fs::metadata(&self.0).ok()?)
     }
 
-    /// What is stored under a key.
+    /// Looks up the program of a key.
     pub fn find(&self, key: &Digest) -> Found {
         let file = self.file(key);
         if self.refusal().is_some() {
@@ -51,14 +51,14 @@ impl Folder {
         match open(key, bytes) {
             Some(program) => Found::Whole(program),
             None => {
-                // Were it to stay, the file that is made again would replace it all the same.
+                // If this fails, the next store replaces the file all the same.
                 let _ = fs::remove_file(file);
                 Found::Corrupt
             }
         }
     }
 
-    /// Stores a program. A folder that cannot be written keeps nothing.
+    /// Stores a program. If the folder cannot be written, nothing is stored.
     pub fn store(&self, key: &Digest, program: &[u8]) {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -69,7 +69,7 @@ impl Folder {
                 return Err(std::io::Error::other(refusal));
             }
             fs::write(&aside, close(key, program))?;
-            // The name appears with the whole file behind it.
+            // The rename makes the complete file visible at once.
             fs::rename(&aside, self.file(key))
         };
         if write().is_err() {
@@ -77,7 +77,7 @@ impl Folder {
         }
     }
 
-    /// How many programs there are, and their bytes.
+    /// The number of programs and their total size in bytes.
     pub fn size(&self) -> (usize, u64) {
         let Ok(files) = fs::read_dir(&self.0) else { return (0, 0) };
         let ours = files.flatten().filter(|file| file.path().extension().is_some_and(|end| end == SUFFIX));
@@ -87,7 +87,7 @@ impl Folder {
     }
 }
 
-/// What belongs to the user.
+/// Checks of ownership.
 #[cfg(unix)]
 mod own {
     use std::fs::{DirBuilder, File, Metadata};
@@ -108,7 +108,7 @@ mod own {
         (mode & OTHERS_WRITE != 0).then(|| format!("may be written by others (mode {mode:o})"))
     }
 
-    /// The bytes of a file of the user's.
+    /// Reads a file that belongs to the user.
     pub fn read(path: &Path) -> Result<Vec<u8>> {
         let mut file = File::open(path)?;
         if let Some(refusal) = refusal(&file.metadata()?) {
@@ -119,13 +119,13 @@ mod own {
         Ok(bytes)
     }
 
-    /// Makes a folder that others neither read nor write; one that is there stays as it is.
+    /// Creates a folder that others can neither read nor write; an existing folder is left as it is.
     pub fn create(path: &Path) -> Result<()> {
         DirBuilder::new().recursive(true).mode(0o700).create(path)
     }
 }
 
-/// Whose a file is takes more than the standard library to find out.
+/// The standard library cannot determine a file's owner on other systems.
 #[cfg(not(unix))]
 mod own {
     pub use std::fs::{create_dir_all as create, read};
@@ -135,7 +135,7 @@ mod own {
     }
 }
 
-/// A program as it is stored: head, checksum, bytes.
+/// The file of a program: head, checksum, bytes.
 fn close(key: &Digest, program: &[u8]) -> Vec<u8> {
     let mut file = Vec::with_capacity(HEAD.len() + 32 + program.len());
     file.extend_from_slice(HEAD);
@@ -144,7 +144,7 @@ fn close(key: &Digest, program: &[u8]) -> Vec<u8> {
     file
 }
 
-/// The program in a file's bytes, where they are whole and those of the key.
+/// The program in a file's bytes, if they are complete and belong to the key.
 fn open(key: &Digest, mut bytes: Vec<u8>) -> Option<Vec<u8>> {
     let body = HEAD.len() + 32;
     if bytes.len() < body || !bytes.starts_with(HEAD) {

@@ -1,4 +1,4 @@
-//! Ops at once: each is a program of one op, compiled once for each list of operand types.
+//! Eager ops: each is a program of one op, compiled once for each list of operand types.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -21,8 +21,9 @@ use crate::api::Buffer;
 use crate::lower::lower;
 use crate::options::CompileOptions;
 
-/// The programs of one client by their ops: so many at most as the cache of texts has, which has them too. When there
-/// are more, as where axes have ever other names, all are let go, which costs a look at that cache.
+/// The programs of one client by op. It has at most as many entries as the cache of program texts, which has the same
+/// programs. When it is full, for example because axis names keep changing, it is cleared; the next use of an op then
+/// finds its program in that cache.
 #[derive(Default)]
 pub(super) struct Eager {
     known: RwLock<FxHashMap<u64, Vec<Arc<OneOp>>>>,
@@ -79,7 +80,7 @@ impl Eager {
         Ok(results.map(result).map(|elements| place.wrap(elements)).collect())
     }
 
-    /// Lets go of programs that nothing else holds.
+    /// Drops the programs that nothing else holds.
     pub fn sweep(&self) {
         let mut let_go = Vec::new();
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
@@ -131,8 +132,8 @@ impl Eager {
     }
 }
 
-/// The same op with starts that it takes as operands, where they are part of it, and these starts: one program serves
-/// every window.
+/// A slice op with constant starts as one that takes its starts as operands, and these starts: one program serves every
+/// window.
 fn moving(op: &Op, operands: &[Operand], outputs: &[TensorType]) -> (Option<Op>, Sizes) {
     if outputs.iter().any(|ty| ty.size() == 0) || operands.iter().any(|operand| operand.ty.size() == 0) {
         return (None, SmallVec::new());
@@ -147,7 +148,7 @@ fn moving(op: &Op, operands: &[Operand], outputs: &[TensorType]) -> (Option<Op>,
     (None, SmallVec::new())
 }
 
-/// A graph of one op on parameters.
+/// A graph of one op, applied to parameters.
 fn alone(op: &Op, operands: &[Operand]) -> Result<Region> {
     let mut graph = Graph::new();
     let inputs: Vec<TensorType> = operands.iter().map(|operand| operand.ty.clone()).collect();

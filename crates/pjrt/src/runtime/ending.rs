@@ -1,4 +1,4 @@
-//! The end of the process: a plugin that is taken down while its devices work would crash, so they are waited for.
+//! The end of the process. A plugin that is destroyed while its devices work would crash, so the end waits for them.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::ThreadId;
@@ -7,42 +7,42 @@ use std::time::{Duration, Instant};
 use super::{Runtime, helpers};
 use crate::api::{Buffer, at_exit};
 
-/// For how long the end of the process waits; what takes longer may be work without an end.
+/// How long the end of the process waits; longer work may never end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 static RUNNING: Mutex<Vec<&'static Runtime>> = Mutex::new(Vec::new());
 
-/// Waits for a client's work when the process ends.
+/// Registers a client whose work the end of the process waits for.
 pub(super) fn settle_at_exit(runtime: &'static Runtime) {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner).push(runtime);
     at_exit(settle);
 }
 
-/// The same again after the first run of a program, which is waited for: what a plugin makes for a kernel when that is
-/// first used is taken down before what was there earlier. An interpreter that calls needs none of this, as it says
-/// when it ends.
+/// Waits for the first run of a program, then registers the exit handler again. A plugin creates objects for a kernel
+/// at its first use, and these are destroyed before older ones, so the handler must run before that. An interpreter
+/// does not need this, because it calls [`end`].
 pub(super) fn settle_before_parts_of<'a>(results: impl Iterator<Item = &'a Buffer>) {
     for buffer in results {
-        // Who reads the buffer is told what it failed with.
+        // Readers of the buffer get its error.
         let _ = buffer.ready().and_then(|event| event.wait());
     }
     at_exit(settle);
 }
 
-/// The thread that ends the process, once it is known.
+/// The thread that ends the process, once known.
 static ENDED_BY: OnceLock<ThreadId> = OnceLock::new();
 
-/// Waits until the devices of all clients are idle, for some seconds at most. To be called by an interpreter that is
-/// about to end, before libraries are taken down. From then on other threads that use devices stop where they are:
-/// what they would come back to is being taken down too.
+/// Waits until the devices of all clients are idle, for some seconds at most. An interpreter calls this when it is
+/// about to end, before libraries are unloaded. From then on other threads that use devices stop where they are,
+/// because the state to which they would return is being destroyed.
 pub fn end() {
     ENDED_BY.get_or_init(|| std::thread::current().id());
     settle();
-    // Before all that the plugin has made by now.
+    // Runs before the destructors of everything that the plugin has created by now.
     at_exit(settle);
 }
 
-/// Keeps a thread for good that is not the one which ends the process, when that ends.
+/// Parks the current thread for good if the process is ending and another thread ends it.
 pub(super) fn stop_others() {
     if let Some(&by) = ENDED_BY.get()
         && by != std::thread::current().id()
@@ -53,13 +53,13 @@ pub(super) fn stop_others() {
     }
 }
 
-/// Waits until the devices of all clients are idle, for some seconds at most; whether they are. Further calls have what
-/// is left of the time.
+/// Waits until the devices of all clients are idle, for some seconds at most; returns whether they are. Further calls
+/// have only the rest of that time.
 fn settle() -> bool {
     static END: OnceLock<Instant> = OnceLock::new();
     let end = *END.get_or_init(|| Instant::now() + PATIENCE);
     let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner).clone();
     running.retain(|runtime| runtime.process.is_this());
-    // A fork that started no client has none of the helpers either.
+    // A forked process that started no client has no helpers either.
     (running.is_empty() || helpers::settle(end)) && running.iter().all(|runtime| runtime.live().settle(end))
 }

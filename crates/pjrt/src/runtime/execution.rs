@@ -19,12 +19,12 @@ use super::programs::Compiled;
 use super::saved::Saved;
 use super::{PjrtBackend, failure};
 
-/// A piece of a program, compiled.
+/// A compiled piece of a program.
 pub(super) struct Program {
     pub compiled: Arc<Compiled>,
-    /// The digest of the text that it was compiled from.
+    /// The digest of the text from which it was compiled.
     pub text: Digest,
-    /// What its outputs are, those that hooks are shown at the end.
+    /// The descriptions of its outputs; those for hooks come last.
     pub results: SmallVec<[Arc<What>; 2]>,
 }
 
@@ -34,12 +34,12 @@ impl fmt::Debug for Program {
     }
 }
 
-/// How a program is run.
+/// How a program runs.
 #[derive(Debug)]
 pub(super) enum Way {
     /// As it was compiled.
     Compiled(Plan<Program>),
-    /// Op by op, looking at each result.
+    /// Op by op, with checks of each result.
     Checked(Arc<dyn Executable>),
 }
 
@@ -48,16 +48,16 @@ pub struct PjrtExecutable {
     compiler: PjrtCompiler,
     program: Arc<Region>,
     way: Way,
-    /// The positions of the arguments whose memory runs take, ascending.
+    /// The positions of the donated arguments, ascending.
     donate: Vec<usize>,
-    /// Where the program is one piece and nothing else: for each result, which output of the piece it is.
+    /// If the program is one piece without work for the host: the output of the piece for each result.
     whole: Option<SmallVec<[usize; 4]>>,
 }
 
 /// Elements by slot.
 type Slots = SmallVec<[Option<Arc<Elements>>; 8]>;
 
-/// What a part of a program gives.
+/// The results of a part of a program.
 type Made = SmallVec<[Arc<Elements>; 4]>;
 
 impl PjrtExecutable {
@@ -77,12 +77,12 @@ impl PjrtExecutable {
         PjrtExecutable { compiler, program, way, donate, whole }
     }
 
-    /// The device that runs programs whose arguments are on none of the client.
+    /// The device for programs whose arguments are on no device of the client.
     pub fn place(&self) -> &Arc<PjrtBackend> {
         self.compiler.place()
     }
 
-    /// Where a run takes place whose arguments are on `backend`.
+    /// The device of a run whose arguments are on `backend`.
     fn place_of<'a>(&'a self, backend: &'a dyn Backend) -> Result<&'a PjrtBackend> {
         match PjrtBackend::of(backend) {
             Some(place) if std::ptr::eq(place.runtime(), self.place().runtime()) => Ok(place),
@@ -94,7 +94,7 @@ impl PjrtExecutable {
         }
     }
 
-    /// The elements of the arguments that are lent, where the program runs.
+    /// The elements of the arguments that are not donated, on the device of the run.
     fn bring(&self, plan: &Plan<Program>, place: &PjrtBackend, arguments: &[Tensor]) -> Result<Slots> {
         let mut slots: Slots = SmallVec::from_elem(None, plan.slots);
         for (position, argument) in arguments.iter().enumerate() {
@@ -105,7 +105,7 @@ impl PjrtExecutable {
         Ok(slots)
     }
 
-    /// Takes the donated arguments, or none of them. The slots of those whose memory another tensor has too: they are
+    /// Takes all donated arguments, or none. Returns the slots of those whose memory another tensor shares: they are
     /// copied where the program would reuse it.
     fn take(
         &self,
@@ -121,7 +121,7 @@ impl PjrtExecutable {
                 Some(own) => {
                     own.donate("run", gone.clone()).map_err(|error| named(error, position, argument))
                 }
-                // The copy on the device is the run's own, and what it was copied from stays.
+                // The run owns its copy on the device; the source of the copy stays.
                 None => adopt(place, position, argument),
             };
             match taken {
@@ -142,7 +142,7 @@ impl PjrtExecutable {
         Ok(shared)
     }
 
-    /// Runs a program that is one piece, on arguments of its types that the caller keeps.
+    /// Runs a program of one piece on arguments that have its types and that the caller keeps.
     fn run_whole(
         &self,
         plan: &Plan<Program>,
@@ -192,8 +192,8 @@ impl PjrtExecutable {
             match run.plan(plan, slots, &shared) {
                 Ok(results) => results,
                 Err(error) => {
-                    // A run that did not start has used nothing up. One that is still being started, because the wait
-                    // for it was interrupted, holds what it will.
+                    // A run that did not start has used up no argument. A run that is still starting, because the wait
+                    // for it was interrupted, holds the arguments that it will use up.
                     for (&position, elements) in self.donate.iter().zip(taken) {
                         let is_held = |elements: &Arc<Elements>| {
                             !shared.contains(&position) && Arc::strong_count(elements) > 1
@@ -211,7 +211,7 @@ impl PjrtExecutable {
     }
 }
 
-/// Which output of the only piece each result is, where the host has nothing to do.
+/// The output of the only piece for each result, if the host has nothing to do.
 fn whole(plan: &Plan<Program>) -> Option<SmallVec<[usize; 4]>> {
     let [step] = &plan.steps[..] else { return None };
     match &step.work {
@@ -228,7 +228,7 @@ fn whole(plan: &Plan<Program>) -> Option<SmallVec<[usize; 4]>> {
     plan.results.iter().map(output).collect()
 }
 
-/// Starts a piece, and gives its results. The arguments at the positions `keep` are not used up.
+/// Starts a piece, and returns its results. The arguments at the positions `keep` are not donated.
 fn start(
     place: &PjrtBackend,
     program: &Program,
@@ -242,14 +242,14 @@ fn start(
     Ok(raw.into_iter().zip(&program.results).map(make).collect())
 }
 
-/// The buffer of an argument that is in the place already.
+/// The buffer of an argument that is already on the device.
 fn own<'a>(argument: &'a Tensor, place: &PjrtBackend) -> Option<&'a PjrtBuffer> {
     let own: &PjrtBuffer = argument.buffer()?.as_any().downcast_ref()?;
     own.place().is(place).then_some(own)
 }
 
-/// An argument's elements in the place. What is on another device of the same client is not moved: its owner said
-/// where it is.
+/// An argument's elements on the device. An argument on another device of the same client is not moved: its owner chose
+/// that device.
 fn adopt(place: &PjrtBackend, position: usize, argument: &Tensor) -> Result<Arc<Elements>> {
     if let Some(own) = own(argument, place) {
         return own.elements("run").map_err(|error| named(error, position, argument));
@@ -390,7 +390,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs a plan on elements for the inputs that it uses. The elements in `shared` slots are not reused.
+    /// Runs a plan on the elements of the inputs that it uses. The elements in `shared` slots are not reused.
     fn plan(&self, plan: &Plan<Program>, mut slots: Slots, shared: &[usize]) -> Result<Made> {
         for step in &plan.steps {
             let made = self.step(step, &slots, shared).map_err(|error| error.at(step.location.clone()))?;
@@ -456,7 +456,7 @@ impl Run<'_> {
         }
     }
 
-    /// Starts a piece, and calls its hooks when what they are shown is computed.
+    /// Starts a piece, and calls its hooks once their values are computed.
     fn device(
         &self,
         step: &Step<Program>,
@@ -482,7 +482,7 @@ impl Run<'_> {
         Ok(results)
     }
 
-    /// Elements as tensors that the host may look at, computed.
+    /// Elements as computed tensors, which the host may read.
     fn values(&self, types: &[TensorType], elements: &[Arc<Elements>]) -> Result<Vec<Tensor>> {
         let value = |(ty, elements): (&TensorType, &Arc<Elements>)| {
             elements.wait("run", &|| self.hooks.poll())?;
@@ -491,7 +491,7 @@ impl Run<'_> {
         types.iter().zip(elements).map(value).collect()
     }
 
-    /// What the host has made, checked and brought to the device.
+    /// Results of a host function, checked and copied to the device.
     fn adopt(&self, results: Vec<Tensor>, outputs: &[TensorType]) -> Result<Made> {
         let op = "runtime_call";
         if results.len() != outputs.len() {
@@ -508,7 +508,7 @@ impl Run<'_> {
         results.into_iter().zip(outputs).enumerate().map(each).collect()
     }
 
-    /// Reads a scalar predicate: zero is false, everything else true, NaN too.
+    /// Reads a scalar predicate: zero is false, everything else is true, NaN too.
     fn is_true(&self, dtype: DType, elements: &Elements) -> Result<bool> {
         elements.wait("run", &|| self.hooks.poll())?;
         let mut bytes = [0; 16];

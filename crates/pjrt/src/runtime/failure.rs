@@ -1,4 +1,4 @@
-//! What a plugin answers, as the errors that users see.
+//! Converts the errors of a plugin to those that users see.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use crate::error::{Code, Error as PluginError};
 use crate::lower::LowerError;
 use crate::options::CompileOptions;
 
-/// What is wrong with a program that looks for errors after each op, for what only one of a piece can do.
+/// The problem of a program with checks after each op, in an operation that needs a program of one piece.
 pub(crate) const CHECKED: &str = "the program is run with checks, op by op";
 
-/// Such a program has no bytes.
+/// The error that such a program cannot be saved as bytes.
 #[cold]
 pub(crate) fn not_written() -> Error {
     DeviceError::NotWritten { problem: CHECKED, required: "one without is required" }.into()
 }
 
-/// An answer of a plugin on behalf of an operation.
+/// The error of a plugin in an operation.
 #[cold]
 pub(crate) fn device(op: &'static str, runtime: &Runtime, error: PluginError) -> Error {
     let client = runtime.name().to_owned();
@@ -35,27 +35,27 @@ pub(crate) fn device(op: &'static str, runtime: &Runtime, error: PluginError) ->
     DeviceError::Failed { op, client, why }.into()
 }
 
-/// The flag that a plugin refuses when it compiles for a client, if that is what it answers: it says which, and codes
-/// only that something was wrong.
+/// The error of a compiler flag that a plugin rejects, if that is its error. The plugin's message names the flag; its
+/// code says only that something was wrong.
 #[cold]
 pub(crate) fn refused_flag(client: &str, options: &CompileOptions, error: &PluginError) -> Option<Error> {
     let PluginError::Plugin { code: Code::InvalidArgument | Code::NotFound, message, call: _ } = error else {
         return None;
     };
     let named = options.flags.iter().filter(|(flag, _)| message.contains(flag.as_str()));
-    // The name of one may begin that of another.
+    // One flag's name may be a prefix of another's.
     let (flag, _) = named.max_by_key(|(flag, _)| flag.len())?;
     let (client, flag, why) = (client.to_owned(), flag.clone(), first_line(message));
     Some(DeviceError::RefusedFlag { client, flag, why }.into())
 }
 
-/// What is wrong with a plugin, before there is a client.
+/// The error of a plugin before there is a client.
 #[cold]
 pub(crate) fn plugin(error: PluginError) -> Error {
     DeviceError::Plugin { error: Arc::new(error) }.into()
 }
 
-/// Why a graph has no program.
+/// The error of a graph that cannot be lowered.
 #[cold]
 pub(crate) fn lowering(error: LowerError) -> Error {
     match error {

@@ -1,4 +1,4 @@
-//! Threads that run for another what it may stop waiting for.
+//! Helper threads, which run jobs that their callers may stop waiting for.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -12,23 +12,23 @@ use crate::api::forks;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The helpers that wait for a job, each with the process that it is a thread of.
+/// The idle helpers, each with the process that it is a thread of.
 static IDLE: Mutex<Vec<(u32, Sender<Job>)>> = Mutex::new(Vec::new());
 
-/// How many jobs are not done.
+/// The number of unfinished jobs.
 static BUSY: AtomicUsize = AtomicUsize::new(0);
 
 /// Runs a job on a helper and waits for it.
 ///
 /// # Errors
-/// The wait was interrupted; the job goes on, and what it makes is let go.
+/// The wait was interrupted; the job continues, and its result is dropped.
 pub(super) fn run<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let (sender, mut receiver) = channel();
     BUSY.fetch_add(1, Ordering::Relaxed);
     give(Box::new(move || {
         let made = body();
         BUSY.fetch_sub(1, Ordering::Relaxed);
-        // Nobody waits where the wait was interrupted.
+        // There is no receiver if the wait was interrupted.
         let _ = sender.send(made);
     }));
     loop {
@@ -41,7 +41,7 @@ pub(super) fn run<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) 
     }
 }
 
-/// Gives a job to an idle helper, else to a new one; where the system has no more threads this one does it.
+/// Gives a job to an idle helper, else to a new one; if the system has no more threads, this thread runs it.
 fn give(mut job: Job) {
     let this = forks();
     let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -68,7 +68,7 @@ fn give(mut job: Job) {
     }
 }
 
-/// Waits until every job is done, or until `end`; whether they are.
+/// Waits until all jobs are done, or until `end`; returns whether they are.
 pub(super) fn settle(end: Instant) -> bool {
     while BUSY.load(Ordering::Relaxed) > 0 {
         if Instant::now() >= end {
@@ -88,7 +88,7 @@ mod tests {
         let first = run(|| std::thread::current().id()).unwrap();
         assert_ne!(first, std::thread::current().id());
         let start = Instant::now();
-        // A helper is idle only after its answer came.
+        // A helper becomes idle only after it has sent its result.
         while run(|| std::thread::current().id()).unwrap() != first {
             assert!(start.elapsed().as_secs() < 10);
         }

@@ -1,4 +1,4 @@
-//! Which programs stay in memory.
+//! The programs that stay in memory, and their eviction.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -8,39 +8,39 @@ use super::digest::Digest;
 use super::eager::Eager;
 use super::programs::Compiled;
 
-/// How many programs the caches of a process keep, of ops at once and of whole definitions together.
+/// The number of programs that the caches of a process keep, eager ops and whole definitions together.
 ///
-/// XLA on the CPU maps three to six regions of memory for a program, and Linux lets a process have 65,530 of them: with
-/// more it fails to place the code. So many programs take 24,576 at most, and leave room for those that definitions
-/// hold, which are theirs, and for the libraries and arrays of the process.
+/// XLA on the CPU maps three to six regions of memory for a program, and Linux allows a process 65,530 of them: beyond
+/// that XLA fails to place the code. This number of programs takes at most 24,576. That leaves room for the programs
+/// that definitions hold, which the caches cannot drop, and for the libraries and arrays of the process.
 pub(super) const KEPT: usize = if cfg!(test) { 32 } else { 4096 };
 
-/// A client with fewer lets none go for those of other clients.
+/// A client with fewer programs drops none for those of other clients.
 const FEW: usize = KEPT / 16;
 
-/// How many places the caches of all clients have.
+/// The number of entries in the caches of all clients.
 static PLACES: AtomicUsize = AtomicUsize::new(0);
 
-/// Where one program is, or will be. It is locked while the program is compiled, so that those who need it too wait
-/// for it, and empty where that failed.
+/// The entry of one program. It is locked while the program is compiled, so that other threads that need it wait for
+/// it, and is empty if that failed.
 pub(super) type Place = Arc<Mutex<Option<Arc<Compiled>>>>;
 
 /// The programs of a client that are in memory.
 #[derive(Default)]
 pub(super) struct Kept {
     places: Mutex<HashMap<Digest, Place>>,
-    /// How often a program was looked for.
+    /// The number of lookups so far.
     clock: AtomicU64,
 }
 
 impl Kept {
-    /// The time, as it is counted for programs: it goes on whenever one is looked for.
+    /// The current time, counted in lookups of programs.
     pub fn now(&self) -> u64 {
         self.clock.load(Ordering::Relaxed)
     }
 
-    /// Where the program of a key is, or will be. Where there are too many, half of the client's are let go, those
-    /// that were used longest ago; `eager` has some of them too.
+    /// The entry of a key. If there are too many, the half of the client's entries that were used longest ago is
+    /// dropped; `eager` has some of their programs too.
     pub fn place(&self, key: Digest, eager: &Eager) -> Place {
         self.clock.fetch_add(1, Ordering::Relaxed);
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,21 +55,21 @@ impl Kept {
         PLACES.fetch_add(1, Ordering::Relaxed);
         if has_too_many {
             PLACES.fetch_sub(let_go.len(), Ordering::Relaxed);
-            // To free a program takes long enough that nobody should wait for it.
+            // Freeing a program takes so long that no other thread should wait for it.
             drop(let_go);
             eager.sweep();
         }
         place
     }
 
-    /// How many programs there are; a place whose program is being compiled, or was refused, has none.
+    /// The number of programs; an entry whose program is being compiled, or was rejected, has none.
     pub fn count(&self) -> usize {
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         places.values().filter(|place| used(place).is_some()).count()
     }
 }
 
-/// When the program of a place was used last, if there is one.
+/// The time of the last use of an entry's program, if there is one.
 fn used(place: &Place) -> Option<u64> {
     let program = match place.try_lock() {
         Ok(program) => program,
@@ -79,7 +79,7 @@ fn used(place: &Place) -> Option<u64> {
     program.as_ref().map(|program| program.used())
 }
 
-/// Takes out the half that was used longest ago, first of all what has no program.
+/// Removes the half of the entries that were used longest ago, those without a program first.
 fn older_half(places: &mut HashMap<Digest, Place>) -> Vec<Place> {
     let mut times: Vec<(Option<u64>, Digest)> =
         places.iter().map(|(key, place)| (used(place), *key)).collect();

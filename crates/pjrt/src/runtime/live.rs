@@ -1,4 +1,4 @@
-//! The tensors of a client that are live: how many there are, and which are the largest.
+//! The live tensors of a client: their number, and the largest ones.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -9,7 +9,7 @@ use defn_core::{Location, TensorType};
 use super::buffer::Elements;
 use crate::api::Event;
 
-/// What lies in a device's memory, and who made it.
+/// The description of a tensor: its type, and the line that created it.
 #[derive(Clone, Debug)]
 pub(crate) struct What {
     pub ty: TensorType,
@@ -17,16 +17,16 @@ pub(crate) struct What {
 }
 
 impl What {
-    /// From how many bytes on it is known which line made a tensor: what fills a device's memory is large, and a small
-    /// tensor is made in less time than the line is found.
+    /// From this size in bytes the line that created a tensor is recorded: large tensors fill a device's memory, and a
+    /// small tensor is created in less time than its line is found.
     const LARGE: usize = 64 << 10;
 
-    /// Whether it counts where a device's memory is full.
+    /// Whether it matters when a device's memory is full.
     pub fn is_large(&self) -> bool {
         self.ty.byte_size() >= What::LARGE
     }
 
-    /// What the line made that this thread is called from.
+    /// The description of a tensor that is created now, by the user's line that called this thread.
     pub fn made_here(ty: &TensorType) -> Arc<What> {
         let mut what = What { ty: ty.clone(), location: None };
         if what.is_large() {
@@ -35,19 +35,19 @@ impl What {
         Arc::new(what)
     }
 
-    /// The same in another place or at another time: small ones are all alike.
+    /// The description of another tensor of this type; all small ones share it.
     pub fn made_again(self: &Arc<What>) -> Arc<What> {
         if self.is_large() { What::made_here(&self.ty) } else { self.clone() }
     }
 }
 
-/// The live tensors of a client. All are counted; those are listed that are large, and those that may not be computed
-/// yet: most are small, and made and dropped in less time than a list is kept.
+/// The live tensors of a client. All are counted. The large ones and those that may still be computing are listed; most
+/// tensors are small, and are created and dropped in less time than a list entry takes.
 #[derive(Default)]
 pub(crate) struct Live {
     places: Mutex<Places>,
     count: AtomicUsize,
-    /// When what is not live any more and was not computed yet will be.
+    /// The events of dropped tensors that were still computing.
     left_behind: Mutex<Vec<Event>>,
 }
 
@@ -63,7 +63,7 @@ impl Live {
         self.count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Lists a tensor that is counted; it leaves with what this gives.
+    /// Lists a counted tensor; returns its index, for [`Live::leave`].
     pub fn list(&self, what: Arc<What>, elements: Weak<Elements>) -> usize {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         match places.free.pop() {
@@ -78,7 +78,7 @@ impl Live {
         }
     }
 
-    /// Ends the counting of a tensor, and its place in the list.
+    /// Removes a tensor from the count and from the list.
     pub fn leave(&self, place: Option<usize>) {
         if let Some(place) = place {
             let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,13 +90,14 @@ impl Live {
         self.count.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Remembers when a tensor that leaves will be computed, if it is not.
+    /// Keeps the event of a dropped tensor, if it is still computing.
     pub fn leave_behind(&self, ready: Event) {
         if ready.is_ready() != Ok(false) {
             return;
         }
         let mut left = self.left_behind.lock().unwrap_or_else(PoisonError::into_inner);
-        // Looked through when it is full, which leaves as many places as are taken: each event is asked a few times.
+        // Finished events are removed when the list is full, which then gets room to double: each event is checked a
+        // few times.
         if left.len() == left.capacity() {
             left.retain(|event| event.is_ready() == Ok(false));
             let room = left.len().max(16);
@@ -105,7 +106,7 @@ impl Live {
         left.push(ready);
     }
 
-    /// Waits until everything is computed, or until `end`; whether it is.
+    /// Waits until everything is computed, or until `end`; returns whether it is.
     pub fn settle(&self, end: Instant) -> bool {
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let live: Vec<Weak<Elements>> =
@@ -123,12 +124,12 @@ impl Live {
         left.into_iter().chain(live).all(is_done)
     }
 
-    /// How many there are.
+    /// The number of live tensors.
     pub fn count(&self) -> usize {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// The largest, the largest first: what they are, with the line that made them where it is known.
+    /// The largest tensors, largest first, with the line that created them if it is known.
     pub fn largest(&self, count: usize) -> Vec<Arc<What>> {
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all: Vec<Arc<What>> = places.entries.iter().flatten().map(|(what, _)| what.clone()).collect();
@@ -138,7 +139,7 @@ impl Live {
         all
     }
 
-    /// The largest as a sentence for messages.
+    /// The largest tensors in a text for messages.
     pub fn text(&self) -> String {
         let largest = self.largest(5);
         if largest.is_empty() {

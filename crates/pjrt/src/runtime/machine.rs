@@ -1,10 +1,10 @@
-//! The processor that programs for the host's own devices are compiled for: another one may lack what they use.
+//! The processor that programs for the host are compiled for: another one may lack its features.
 
 use std::fs;
 
 use super::digest::{digest_of, hex};
 
-/// The processor as a text: its name where the system tells it, and a digest of what it can do.
+/// The processor as text: its name, if the system reports it, and a digest of its features.
 pub(super) fn processor() -> String {
     describe(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! Meshes of devices: tensors that have a block on each, and programs that all devices run together.
+//! Meshes of devices: tensors with a block on each device.
 
 use std::any::Any;
 use std::fmt;
@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::buffer::{Elements, PjrtBuffer};
 use super::{PjrtBackend, Runtime};
 
-/// Devices of one client in a mesh, as a place for tensors: such a tensor has a block of its type on each device.
+/// Devices of one client in a mesh, as a backend: each of its tensors has a block of its type on each device.
 pub struct MeshBackend {
     mesh: Mesh,
     places: Vec<Arc<PjrtBackend>>,
@@ -24,7 +24,7 @@ impl MeshBackend {
     /// A mesh of these devices, in row-major order.
     ///
     /// # Errors
-    /// Too few devices or too many, one that is given twice, and devices of two clients.
+    /// A wrong number of devices, a repeated device, or devices of two clients.
     pub fn new(mesh: Mesh, places: Vec<Arc<PjrtBackend>>) -> Result<Arc<MeshBackend>> {
         let (count, there) = (mesh.count(), places.len());
         if count != there {
@@ -44,7 +44,7 @@ impl MeshBackend {
         Ok(Arc::new(MeshBackend { mesh, places, place }))
     }
 
-    /// A backend as this one, where it is one.
+    /// `backend` as a [`MeshBackend`], if it is one.
     pub fn of(backend: &dyn Backend) -> Option<&MeshBackend> {
         backend.as_any().downcast_ref()
     }
@@ -64,13 +64,13 @@ impl MeshBackend {
         self.places[0].runtime()
     }
 
-    /// One tensor of blocks of one type, one for each device, to which those go that are elsewhere.
+    /// One tensor from blocks of one type, one for each device. A block that is elsewhere is copied to its device.
     ///
     /// # Errors
-    /// What a device or the host fails with.
+    /// An error of a device or of the host.
     ///
     /// # Panics
-    /// When there are not as many blocks as devices, or of other types.
+    /// If there are not as many blocks as devices, or if their types differ.
     pub fn gather_blocks(self: &Arc<MeshBackend>, ty: &TensorType, blocks: &[Tensor]) -> Result<Tensor> {
         assert_eq!(blocks.len(), self.places.len(), "one block for each device");
         let mut elements = Vec::with_capacity(blocks.len());
@@ -81,7 +81,7 @@ impl MeshBackend {
         Ok(Tensor::concrete(ty.clone(), Arc::new(MeshBuffer::new(self, elements))))
     }
 
-    /// A block's elements on a device: as they are there, copied from another device, or from the host.
+    /// A block's elements on a device: shared if they are there, else copied from another device or from the host.
     fn bring(&self, place: &PjrtBackend, block: &Tensor) -> Result<Arc<Elements>> {
         let shared: Arc<dyn Backend> = place.shared().clone();
         if let Some(own) = block.buffer().and_then(|buffer| buffer.as_any().downcast_ref::<PjrtBuffer>())
@@ -94,13 +94,13 @@ impl MeshBackend {
         place.adopt("shard", block)
     }
 
-    /// The blocks of a tensor of a mesh, each on its device.
+    /// The blocks of a mesh's tensor, each on its device.
     ///
     /// # Errors
     /// The tensor was freed or donated.
     ///
     /// # Panics
-    /// When the tensor is on no mesh.
+    /// If the tensor is on no mesh.
     pub fn blocks(tensor: &Tensor) -> Result<Vec<Tensor>> {
         let buffer = tensor.buffer().and_then(|buffer| buffer.as_any().downcast_ref::<MeshBuffer>());
         let buffer = buffer.expect("a tensor of a mesh");
@@ -111,7 +111,7 @@ impl MeshBackend {
         Ok(buffer.place.places.iter().zip(elements).map(block).collect())
     }
 
-    /// The elements of an argument of a program, on each device: where it is on no mesh each device has all of it.
+    /// The elements of a program's argument on each device. If the argument is on no mesh, each device has all of it.
     pub(super) fn adopt(self: &Arc<MeshBackend>, argument: &Tensor) -> Result<Vec<Arc<Elements>>> {
         let buffer = argument.require_buffer("run", "return it from the definition, and pass it then")?;
         match buffer.as_any().downcast_ref::<MeshBuffer>() {
@@ -195,7 +195,7 @@ impl MeshBuffer {
         MeshBuffer { place: place.clone(), state: RwLock::new(State::Live(elements)) }
     }
 
-    /// The elements of each device, held.
+    /// The elements on each device, with references that keep them alive.
     pub fn elements(&self, op: &'static str) -> Result<Vec<Arc<Elements>>> {
         match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
             State::Live(elements) => Ok(elements.clone()),
@@ -203,7 +203,7 @@ impl MeshBuffer {
         }
     }
 
-    /// Gives the elements away, as [`PjrtBuffer::donate`] does.
+    /// Donates the elements, as [`PjrtBuffer::donate`] does.
     pub fn donate(&self, gone: Gone) -> Result<Vec<Arc<Elements>>> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         match std::mem::replace(&mut *state, State::Gone(gone)) {
@@ -215,12 +215,12 @@ impl MeshBuffer {
         }
     }
 
-    /// Whether that is the mesh of the elements.
+    /// Whether the elements are on that mesh.
     pub fn backend_is(&self, place: &MeshBackend) -> bool {
         self.place.is_same_place(place)
     }
 
-    /// Takes back what was given away, when the run that it was for did not start.
+    /// Restores donated elements if their run did not start.
     pub fn restore(&self, elements: Vec<Arc<Elements>>) {
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = State::Live(elements);
     }
@@ -254,7 +254,7 @@ impl Buffer for MeshBuffer {
     }
 
     fn deallocate(&self) -> Result<bool> {
-        // Asked before the lock is held: the answer takes the host language's own.
+        // Determined before the lock is taken, because it takes the interpreter's lock.
         let gone = Gone::freed();
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         if let State::Gone(_) = &*state {

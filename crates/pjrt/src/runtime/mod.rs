@@ -1,4 +1,4 @@
-//! Running on devices: named clients, tensors that live on them, ops at once, and compiled programs.
+//! Running on devices: named clients, tensors on their devices, eager ops, and compiled programs.
 
 mod backend;
 mod buffer;
@@ -61,11 +61,11 @@ use programs::{Compiled, Programs};
 /// The platform whose devices are the host's own processors.
 const HOST: &str = "cpu";
 
-/// What a run may take to start before others of the program are started so that they can be interrupted.
+/// If starting a run took longer, the next run of that program is started so that it can be interrupted.
 const LONG: Duration = Duration::from_millis(5);
 
-/// A client that runs, under its name: its devices, the programs that it has compiled, and the tensors that live on
-/// it. It runs until the process ends.
+/// A running client, under its name: its devices, its compiled programs, and the tensors on its devices. It runs until
+/// the process ends.
 pub struct Runtime {
     name: String,
     plugin: Plugin,
@@ -78,13 +78,13 @@ pub struct Runtime {
     programs: Programs,
     eager: Eager,
     live: Live,
-    /// Held while a run on several devices is started. Two such runs that came to the devices in different orders would
-    /// wait for each other.
+    /// Locked while a run on several devices is started. Two such runs that reached the devices in different orders
+    /// would wait for each other.
     together: Mutex<()>,
 }
 
 impl Runtime {
-    /// Takes a client that was just made.
+    /// Takes ownership of a new client.
     fn new(name: String, plugin: Plugin, client: Client) -> crate::Result<&'static Runtime> {
         let (platform, devices) = (client.platform_name()?, client.addressable_devices()?);
         let machine = if platform == HOST {
@@ -111,12 +111,12 @@ impl Runtime {
         Ok(runtime)
     }
 
-    /// The name by which users choose the client.
+    /// The name by which users select the client.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The plugin that the client came from.
+    /// The client's plugin.
     pub fn plugin(&self) -> &Plugin {
         &self.plugin
     }
@@ -131,29 +131,29 @@ impl Runtime {
         &self.platform
     }
 
-    /// What executables as bytes are for: the platform, and on the host its processor too.
+    /// The machine that saved executables are for: the platform, and on the host its processor too.
     fn machine(&self) -> &str {
         &self.machine
     }
 
-    /// What the devices are where they are not the host's, for messages.
+    /// The kind of the devices, for messages; empty for the host's.
     fn kind(&self) -> String {
         let device = self.devices.first().filter(|_| !self.is_host());
         device.and_then(|device| device.description().ok()).map_or_else(String::new, |about| about.kind)
     }
 
-    /// Whether the devices are the host's own processors; such a client's tensors go to other clients' devices where
-    /// both meet.
+    /// Whether the devices are the host's own processors. Tensors of such a client move to the device of another client
+    /// if an op has operands on both.
     pub fn is_host(&self) -> bool {
         self.platform == HOST
     }
 
-    /// Whether there is one device, so that no program need run on another.
+    /// Whether there is only one device, so that no program needs to run on another.
     fn is_single(&self) -> bool {
         self.devices.len() == 1
     }
 
-    /// What programs for the client are written for.
+    /// The hardware that programs for the client are lowered for.
     fn hardware(&self) -> Hardware {
         if self.is_host() { Hardware::Host } else { Hardware::Device }
     }
@@ -181,23 +181,23 @@ impl Runtime {
         })
     }
 
-    /// How many tensors are live on the client's devices.
+    /// The number of live tensors on the client's devices.
     pub fn live_buffers(&self) -> usize {
         self.live.count()
     }
 
-    /// What the caches of compiled programs did so far.
+    /// The statistics of the caches of compiled programs.
     pub fn cache_report(&self) -> CacheReport {
         self.programs.report()
     }
 
-    /// Starts a run of a program on the device `place`; `op` is for messages. The arguments at the positions `keep`
-    /// are not used up. A plugin may compute before it returns, or wait until there is room for one more run: what may
-    /// take long is started so that a user can interrupt the wait, which costs two switches of threads. Without an
-    /// interpreter the first run of a program on the host is waited for; see [`ending`].
+    /// Starts a run of a program on the device `place`; `op` is for messages. The arguments at the positions `keep` are
+    /// not donated. A plugin may compute before its call returns, or wait until it can queue one more run. A run that
+    /// may take long is therefore started so that a user can interrupt the wait, which costs two thread switches.
+    /// Without an interpreter the first run of a program on the host is waited for; see [`ending`].
     ///
     /// # Errors
-    /// What the plugin has against it, and an interruption, after which the run goes on and uses up what it was to.
+    /// An error from the plugin. An interruption, after which the run continues and uses up its donated arguments.
     fn execute(
         &'static self,
         op: &'static str,
@@ -229,7 +229,7 @@ impl Runtime {
                 program.executable.run_on(raw, keep, Some(device))
             };
             if program.is_always_prompt() {
-                // To give up the interpreter's lock would take a part of the time.
+                // Releasing the interpreter's lock would take a part of the run's time.
                 return run().map_err(|error| failure::device(op, self, error));
             }
             let start = Instant::now();
@@ -245,8 +245,9 @@ impl Runtime {
         started.map_err(|error| failure::device(op, self, error))
     }
 
-    /// Starts a run of a program on all the devices that it was compiled for, one list of arguments for each, as
-    /// [`Runtime::execute`] does on one; the results of each device. On the host it waits for the end of the run.
+    /// Starts a run of a program on all the devices that it was compiled for, with one list of arguments for each, as
+    /// [`Runtime::execute`] does on one device; returns the results of each device. On the host it waits for the end of
+    /// the run.
     ///
     /// # Errors
     /// As [`Runtime::execute`].
@@ -262,8 +263,8 @@ impl Runtime {
         program.touch(self.programs.now());
         let is_long = program.is_long.load(Ordering::Relaxed);
         let (started, keep) = (program.clone(), keep.to_vec());
-        // XLA on the host has a thread for each device: those that are in an exchange keep theirs until all have come,
-        // and so does who starts one run too many while others are under way, for which none is left then.
+        // XLA on the host has one thread for each device. Devices in a collective keep their threads until all have
+        // arrived. The start of one run too many keeps a thread too, and then none is left for the runs under way.
         let waits = self.is_host();
         let run = move || {
             let turn = self.together.lock().unwrap_or_else(PoisonError::into_inner);
@@ -289,8 +290,8 @@ impl Runtime {
         made.map_err(|error| failure::device(op, self, error))
     }
 
-    /// Refuses what the host's memory has no room for, where it is the device's too: to ask for it would end the
-    /// process. Other devices say themselves what they have.
+    /// Rejects a run that needs more memory than the host has available, if the devices are the host's: the allocation
+    /// would end the process. Other devices report such errors themselves.
     fn require_memory(&self, op: &'static str, bytes: usize) -> Result<()> {
         if !self.is_host() {
             return Ok(());
@@ -302,7 +303,7 @@ impl Runtime {
         })
     }
 
-    /// Refuses use in a process that was forked from the client's.
+    /// Rejects use in a process that was forked from the client's process.
     fn require_process(&self, op: &'static str) -> Result<()> {
         self.process.require(op, &self.name)
     }

@@ -1,4 +1,4 @@
-//! The options that the compiler takes.
+//! The options of the compiler.
 
 use std::path::PathBuf;
 
@@ -8,27 +8,27 @@ use super::disk::Folder;
 use crate::options::CompileOptions;
 use crate::plugin::Attribute;
 
-/// The variable that names the folder of compiled programs.
+/// The environment variable that names the folder of compiled programs.
 const FOLDER: &str = "DEFN_CACHE_DIR";
 
-/// What programs are compiled with.
+/// The options that programs are compiled with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CompilerOptions {
-    /// The folder of compiled programs; without one it is that of `DEFN_CACHE_DIR`, or none. It has to be the user's
-    /// own, and one that nobody else may write: what is in it runs.
+    /// The folder of compiled programs; by default that of `DEFN_CACHE_DIR`, if set. It must belong to the user, and
+    /// nobody else may have write access: its files are executed.
     pub cache_dir: Option<PathBuf>,
-    /// XLA's flags, such as `xla_cpu_enable_fast_math`; the plugin refuses those that it does not know.
+    /// XLA's flags, such as `xla_cpu_enable_fast_math`; the plugin rejects unknown ones.
     pub flags: Vec<(String, Attribute)>,
 }
 
 impl CompilerOptions {
-    /// The names that [`CompilerOptions::parse`] takes.
+    /// The names that [`CompilerOptions::parse`] accepts.
     pub const KNOWN: &str = "\"cache_dir\" and XLA's flags, which begin with \"xla_\"";
 
-    /// The options of these names.
+    /// Parses named options.
     ///
     /// # Errors
-    /// A name that is unknown, or a value of another kind.
+    /// An unknown name, or a value of the wrong type.
     pub fn parse(options: &[(String, Attribute)]) -> Result<CompilerOptions> {
         let mut parsed = CompilerOptions::default();
         for (name, value) in options {
@@ -54,20 +54,20 @@ impl CompilerOptions {
         Ok(parsed)
     }
 
-    /// The folder of compiled programs, where there is one.
+    /// The folder of compiled programs, if there is one.
     pub(super) fn folder(&self) -> Option<PathBuf> {
         let named = || std::env::var_os(FOLDER).filter(|path| !path.is_empty()).map(PathBuf::from);
         self.cache_dir.clone().or_else(named)
     }
 
-    /// The folder of compiled programs and why it is not used, if so.
+    /// The folder of compiled programs and the reason why it is not used, if there is one.
     pub fn refused_folder(&self) -> Option<(PathBuf, String)> {
         let folder = self.folder()?;
         let why = Folder::new(&folder).refusal()?;
         Some((folder, why))
     }
 
-    /// For the plugin: one program for any device of the client.
+    /// The plugin's options, for one program for any device of the client.
     pub(super) fn to_compile(&self) -> CompileOptions {
         CompileOptions { portable: true, flags: self.flags.clone(), ..CompileOptions::default() }
     }

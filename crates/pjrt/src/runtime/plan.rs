@@ -1,7 +1,7 @@
-//! A program as parts: what the device runs in one piece, and between the pieces what the host does.
+//! A program as steps: pieces that the device runs, and between them the host's work.
 //!
-//! Without effects in loops and branches there is one piece, and its hooks are called when it was run. Effects inside
-//! are the host's: it runs the loop, choosing by the compiled condition, and the pieces of the body.
+//! Without effects in loops and branches there is one piece, and its hooks are called after it has run. The host runs
+//! loops and branches with effects: it reads the compiled condition, and runs the pieces of the body.
 
 use defn_core::graph::{Graph, Node, Value, Values};
 use defn_core::infer::infer;
@@ -10,11 +10,11 @@ use defn_core::region::Region;
 use defn_core::{DType, Location, Result, TensorType, compose};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A region, to be run on values for its inputs, which have the slots from 0 on.
+/// The plan of a region, to run on values of its inputs, which have the slots from 0 on.
 #[derive(Debug)]
 pub(super) struct Plan<P> {
     pub steps: Vec<Step<P>>,
-    /// How many slots there are.
+    /// The number of slots.
     pub slots: usize,
     /// The slots of the results.
     pub results: Vec<usize>,
@@ -22,46 +22,46 @@ pub(super) struct Plan<P> {
     pub used: Vec<bool>,
 }
 
-/// One part of a plan.
+/// One step of a plan.
 #[derive(Debug)]
 pub(super) struct Step<P> {
     pub work: Work<P>,
     /// The slots that it reads.
     pub inputs: Vec<usize>,
-    /// The slots that it fills, in order.
+    /// The slots that it writes, in order.
     pub outputs: Vec<usize>,
-    /// The slots that nothing reads after it.
+    /// The slots that no later step reads.
     pub dies: Vec<usize>,
     pub location: Option<Location>,
 }
 
-/// What a step does.
+/// The kind of work of a step.
 #[derive(Debug)]
 pub(super) enum Work<P> {
-    /// Runs a program on the device; hooks are shown what follows the outputs.
+    /// Runs a program on the device. The values after its outputs are for the hooks.
     Device { program: P, hooks: Vec<(usize, Vec<TensorType>)> },
-    /// Asks the host for values.
+    /// Calls a host function that computes values.
     Call { slot: usize, inputs: Vec<TensorType>, outputs: Vec<TensorType> },
-    /// Runs one of several plans, by the first inputs, which are predicates.
+    /// Runs one of several plans, selected by the first inputs, which are predicates.
     Cond { predicates: Vec<DType>, branches: Vec<Plan<P>> },
-    /// Runs a plan over and over, on the first inputs, which are the state, and the others.
+    /// Runs a plan repeatedly, on the state, which is the first inputs, and the other inputs.
     While { state: usize, predicate: DType, cond: Plan<P>, body: Plan<P> },
     /// Runs a plan.
     Inline(Plan<P>),
 }
 
-/// A piece: its region, the slots of its inputs, and what its hooks are shown.
+/// A piece: its region, the slots of its inputs, and the types of its hooks' values.
 pub(super) struct Piece<'a> {
     pub region: Region,
     pub inputs: &'a [usize],
     pub hooks: &'a [(usize, Vec<TensorType>)],
 }
 
-/// Compiles a piece. Pieces come in the order of the program, so that two plans of one program have the same.
+/// Compiles a piece. Pieces come in the order of the program, so two plans of one program have the same pieces.
 pub(super) type Compile<'a, P> = &'a mut dyn FnMut(Piece<'_>) -> Result<P>;
 
-/// Plans a region, whose pieces `compile` compiles; the inputs at `keep` become inputs of every piece even where
-/// nothing uses them.
+/// Plans a region; `compile` compiles its pieces. The inputs at `keep` become inputs of every piece, even if nothing
+/// uses them.
 pub(super) fn plan<P>(region: &Region, keep: &[usize], compile: Compile<'_, P>) -> Result<Plan<P>> {
     Planner::new(region, keep).finish(compile)
 }
@@ -72,7 +72,7 @@ pub(super) fn is_split(region: &Region) -> bool {
 }
 
 impl<P> Plan<P> {
-    /// Shows the pieces' programs, in the order in which they were compiled.
+    /// Visits the pieces' programs, in the order in which they were compiled.
     pub fn each(&self, see: &mut dyn FnMut(&P) -> Result<()>) -> Result<()> {
         for step in &self.steps {
             match &step.work {
@@ -96,16 +96,16 @@ impl<P> Plan<P> {
 
 struct Planner<'a> {
     region: &'a Region,
-    /// Inputs that a piece takes though nothing uses them.
+    /// Inputs that every piece takes, even if nothing uses them.
     keep: &'a [usize],
-    /// For each node, in which part it is; see `PARAMETER`.
+    /// For each node, the index of its group; see `PARAMETER`.
     parts: Vec<usize>,
     groups: Vec<Group>,
     slots: FxHashMap<Value, usize>,
     count: usize,
 }
 
-/// Nodes that are run together.
+/// Nodes that run together.
 enum Group {
     Device(Vec<usize>),
     Host(usize),
@@ -118,7 +118,7 @@ fn is_driven(node: &Node) -> bool {
     if let Op::Hook(_) | Op::CustomGrad(_) = node.op { false } else { node.op.has_effect() }
 }
 
-/// Whether a node is cheaper made again than carried from one piece to another.
+/// Whether recomputing a node is cheaper than passing it from one piece to another.
 fn is_free(node: &Node) -> bool {
     let (Op::Constant(_) | Op::Iota { .. } | Op::Eye { .. }) = node.op else { return false };
     true
@@ -152,7 +152,7 @@ impl<'a> Planner<'a> {
         planner
     }
 
-    /// The values that are needed outside the piece that makes them, in order.
+    /// The values that are needed outside the piece that computes them.
     fn wanted(&self) -> FxHashSet<Value> {
         let nodes = self.region.graph().nodes();
         let mut wanted: FxHashSet<Value> = self.region.results().iter().copied().collect();
@@ -203,7 +203,7 @@ impl<'a> Planner<'a> {
         Ok(Plan { steps, slots: self.count, results, used })
     }
 
-    /// A piece for the device; none where it would make nothing.
+    /// A piece for the device; `None` if it would compute nothing.
     fn device<P>(
         &mut self,
         nodes: &[usize],
@@ -307,7 +307,7 @@ impl<'a> Planner<'a> {
         Ok(Step { work, inputs, outputs, dies: Vec::new(), location })
     }
 
-    /// A slot for a value.
+    /// Assigns a slot to a value.
     fn slot(&mut self, value: Value) -> usize {
         let slot = self.count;
         self.count += 1;
@@ -316,7 +316,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// A fold by a function with effects, as the ops that it is in others.
+/// The default graph of a fold whose function has effects.
 fn fold_default(op: &Op, types: &[TensorType]) -> Result<Region> {
     let mut graph = Graph::new();
     let operands: Vec<Value> =

@@ -1,12 +1,12 @@
-//! The process that a client belongs to. Threads and devices do not survive a fork, so what was started before one
-//! is refused after it, and left alone when it is dropped.
+//! The process that a client belongs to. Threads and devices do not survive a fork, so a forked process rejects what
+//! was started before the fork, and does not free it.
 
 use defn_core::Result;
 use defn_core::device::DeviceError;
 
 use crate::api::forks;
 
-/// The process that something was started in.
+/// The process in which something was started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     id: u32,
@@ -14,20 +14,20 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// This one.
+    /// The current process.
     pub fn this() -> Process {
         Process { id: std::process::id(), forks: forks() }
     }
 
-    /// Whether this process is that one.
+    /// Whether the current process is this one.
     pub fn is_this(self) -> bool {
         self.forks == forks()
     }
 
-    /// Refuses a process that was forked from that one.
+    /// Rejects a process that was forked from this one.
     ///
     /// # Errors
-    /// This is another process.
+    /// The current process is another one.
     pub fn require(self, op: &'static str, client: &str) -> Result<()> {
         if self.is_this() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The compiled programs of a client, by what they were compiled from: in memory, and in a folder where one is named.
+//! The compiled programs of a client, by their text and options: in memory, and in a folder if one is named.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
@@ -18,9 +18,10 @@ use crate::lower::Program;
 use crate::options::{CompileOptions, LIBRARY};
 use crate::plugin::Plugin;
 
-/// Where a program came from. XLA writes what it compiled; of what it read it writes a part, which does not run.
+/// The origin of a program. XLA serializes a program that it compiled; of a program that it loaded, it serializes only
+/// a part, which does not run.
 pub(super) enum Origin {
-    /// The plugin compiled it here.
+    /// The plugin compiled it in this process.
     Compiled,
     /// These bytes.
     Bytes(Box<[u8]>),
@@ -31,30 +32,31 @@ pub(super) enum Origin {
 /// A compiled program.
 pub(super) struct Compiled {
     pub executable: LoadedExecutable,
-    /// What a run takes beside its arguments.
+    /// The memory that a run needs besides its arguments, in bytes.
     pub bytes: usize,
-    /// Whether starting a run may take long, as where the program has a loop or a run did.
+    /// Whether starting a run may take long: the program has a loop, or an earlier run took long.
     pub is_long: AtomicBool,
-    /// Whether any device of a client runs it, not only the first one.
+    /// Whether any device of a client can run it, not only the first one.
     pub is_portable: bool,
-    /// Whether a run may take long though others did not.
+    /// Whether a run may take long although earlier ones did not.
     pub is_open: bool,
     /// Whether a run was started.
     pub was_run: AtomicBool,
-    /// When it was used last, as [`Kept::now`] tells the time.
+    /// The time of its last use, in the unit of [`Kept::now`].
     used: AtomicU64,
     origin: Origin,
-    /// How many of the first runs were looked at, and had computed everything when they returned.
+    /// The number of first runs that were checked, all of which had computed everything when their call returned.
     prompt_runs: AtomicU8,
 }
 
-/// What a program with a loop has in its text. XLA on the CPU runs what it takes for short before it returns, and
-/// counts one trip of a loop.
+/// The operation of a loop in a program's text. XLA on the CPU runs a program that it estimates to be short before the
+/// call returns, and its estimate counts one trip of a loop.
 const LOOP: &str = "stablehlo.while";
 
-/// So many runs show that a program computes within the call that starts it, as a plugin's smallest do.
+/// After this number of runs a program counts as prompt: it computes within the call that starts it, as the smallest
+/// programs of a plugin do.
 const PROMPT: u8 = 8;
-/// In place of a number of runs: one of them returned before it had computed.
+/// In place of a number of runs: one of them returned before it had computed everything.
 const LATE: u8 = u8::MAX;
 
 impl Compiled {
@@ -67,7 +69,7 @@ impl Compiled {
         let inner = executable.executable();
         let bytes = match inner.memory() {
             Ok(memory) => memory.outputs + memory.temporaries - memory.aliases,
-            // A plugin that does not say: the results at least.
+            // For a plugin that does not report it: at least the results.
             Err(_) => inner.outputs().map_or(0, |outputs| {
                 let bytes =
                     |(element, sizes): &(ElementType, Vec<i64>)| element.bytes(sizes).unwrap_or(usize::MAX);
@@ -82,26 +84,26 @@ impl Compiled {
         Compiled { executable, bytes, is_long, is_open, is_portable, was_run, used, origin, prompt_runs }
     }
 
-    /// Notes that the program is used now, so that it is kept rather than others.
+    /// Records that the program is used now, so that others are evicted first.
     pub fn touch(&self, now: u64) {
-        // Threads that run one program would take its memory from each other by writing.
+        // A write by each thread that runs the program would move its cache line between processors.
         if self.used.load(Ordering::Relaxed) != now {
             self.used.store(now, Ordering::Relaxed);
         }
     }
 
-    /// When it was used last.
+    /// The time of its last use.
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Whether a run of arguments that are computed is known to compute within the call that starts it.
+    /// Whether a run on computed arguments is known to compute within the call that starts it.
     pub fn is_always_prompt(&self) -> bool {
         self.prompt_runs.load(Ordering::Relaxed) == PROMPT
     }
 
-    /// Whether the results of a run, which was just started on arguments that are computed, are computed too. To ask
-    /// for each would take as long as a small program, so that the first runs answer for those that follow.
+    /// Whether the results of a run that was just started on computed arguments are computed too. The check would take
+    /// as long as a small program, so the first runs decide for all later ones.
     pub fn is_prompt(&self, results: &[Buffer]) -> bool {
         match self.prompt_runs.load(Ordering::Relaxed) {
             PROMPT => true,
@@ -119,7 +121,7 @@ impl Compiled {
     /// The program as bytes.
     ///
     /// # Errors
-    /// A plugin that does not write programs, and a file that is gone.
+    /// A plugin that does not serialize programs, or a missing file.
     pub fn to_bytes(&self, runtime: &Runtime) -> Result<Vec<u8>> {
         match &self.origin {
             Origin::Compiled => {
@@ -139,36 +141,36 @@ impl Compiled {
     }
 }
 
-/// What the caches of compiled programs did.
+/// The statistics of the caches of compiled programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CacheReport {
-    /// Programs that were in memory.
+    /// Programs found in memory.
     pub memory_hits: u64,
-    /// Programs that were loaded from a folder.
+    /// Programs loaded from a folder.
     pub disk_hits: u64,
-    /// Programs that were looked for in a folder and were not there.
+    /// Programs looked up in a folder but not found.
     pub disk_misses: u64,
-    /// Files that were no whole entry, and were made again.
+    /// Damaged files, which were rewritten.
     pub corrupt: u64,
-    /// Programs that were compiled.
+    /// Compiled programs.
     pub compiles: u64,
-    /// How long compiling took, in seconds.
+    /// The total compile time, in seconds.
     pub compile_seconds: f64,
-    /// Programs in memory now.
+    /// Programs that are in memory now.
     pub entries: usize,
-    /// Files in the folders that were used, now.
+    /// Files that are now in the folders that were used.
     pub disk_entries: usize,
-    /// Their bytes.
+    /// Their total size in bytes.
     pub disk_bytes: u64,
 }
 
 /// The compiled programs of a client.
 pub(super) struct Programs {
-    /// What a program depends on beside its text and options.
+    /// A digest of all that a program depends on besides its text and options.
     build: Digest,
     kept: Kept,
     folders: Mutex<Vec<Folder>>,
-    /// Whether the plugin refused the flag of XLA's library of kernels.
+    /// Whether the plugin rejected the flag of XLA's kernel library.
     has_no_library: AtomicBool,
     memory_hits: AtomicU64,
     disk_hits: AtomicU64,
@@ -188,7 +190,7 @@ impl Programs {
             client.platform_version()?,
             std::env::var_os("XLA_FLAGS"),
         );
-        // A program is for the kind of device, not for one of them.
+        // A program is for a kind of device, not for a single device.
         let kind = match client.addressable_devices()?.first() {
             Some(device) => device.description()?.kind,
             None => String::new(),
@@ -207,15 +209,15 @@ impl Programs {
         })
     }
 
-    /// The time, for [`Compiled::touch`].
+    /// The current time, for [`Compiled::touch`].
     pub fn now(&self) -> u64 {
         self.kept.now()
     }
 
-    /// The program of a text: known, loaded from the folder, or compiled; `op` is for messages.
+    /// The program of a text: from memory, loaded from the folder, or compiled; `op` is for messages.
     ///
     /// # Errors
-    /// What the plugin has against the text.
+    /// An error from the plugin about the text.
     pub fn get(
         &self,
         op: &'static str,
@@ -236,13 +238,13 @@ impl Programs {
             if !refused || options.flags.iter().filter(|(flag, _)| flag == LIBRARY).count() > 1 {
                 return made;
             }
-            // A plugin of another version, which has no such flag.
+            // Another version of the plugin, which lacks the flag.
             self.has_no_library.store(true, Ordering::Relaxed);
         }
         self.find(op, runtime, program, options, folder)
     }
 
-    /// The program of a text, compiled with these options and no others.
+    /// The program of a text, compiled with exactly these options.
     fn find(
         &self,
         op: &'static str,
@@ -263,13 +265,13 @@ impl Programs {
         }
         let (program, options) = (program.clone(), options.clone());
         let folder = folder.map(|path| self.folder(path));
-        // Whoever is interrupted leaves the program to those who come later.
+        // After an interruption the helper finishes the program, for later calls.
         let make =
             move || runtime.programs.make(op, runtime, key, &place, (&program, &options), folder.as_ref());
         caller::interruptible(make)?
     }
 
-    /// The program of a key that is not known, unless another thread has made it by now.
+    /// Loads or compiles the program of a key, unless another thread has done so by now.
     fn make(
         &self,
         op: &'static str,
@@ -303,7 +305,8 @@ impl Programs {
                 self.compile_nanos.fetch_add(nanos, Ordering::Relaxed);
                 self.compiles.fetch_add(1, Ordering::Relaxed);
                 if let Some(folder) = folder {
-                    // A plugin that cannot write programs, or a folder that cannot be written, costs a compile later.
+                    // If the plugin cannot serialize programs, or the folder cannot be written, a later process
+                    // compiles again.
                     if let Ok(bytes) = compiled.executable.executable().serialize() {
                         folder.store(&key, &bytes);
                     }
@@ -343,7 +346,7 @@ impl Programs {
         folder
     }
 
-    /// What was done so far, and what there is now.
+    /// The statistics so far, and the current sizes.
     pub fn report(&self) -> CacheReport {
         let folders = self.folders.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let sizes: Vec<(usize, u64)> = folders.iter().map(Folder::size).collect();

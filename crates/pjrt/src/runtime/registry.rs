@@ -1,4 +1,4 @@
-//! The clients of this process, by name. Each is started when it is first needed, once.
+//! The clients of this process, by name. Each is started once, when it is first needed.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,19 +12,19 @@ use super::{PjrtBackend, Runtime, failure};
 use crate::api::{Client, MemoryStats};
 use crate::plugin::{Attribute, Plugin, Version};
 
-/// The variable that names a plugin's file.
+/// The environment variable that names a plugin's file.
 const VARIABLE: &str = "DEFN_PJRT_PLUGIN";
-/// The one option of XLA's plugin for the CPU: how many devices it makes of it.
+/// The only option of XLA's plugin for the CPU: the number of its devices.
 const CPU_COUNT: &str = "cpu_device_count";
 
-/// What a client is started with.
+/// The specification of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClientSpec {
     /// The plugin's file.
     pub plugin: PathBuf,
-    /// Options that the plugin knows, such as `cpu_device_count`.
+    /// Options of the plugin, such as `cpu_device_count`.
     pub options: Vec<(String, Attribute)>,
-    /// The bytes of each device that may be used; without a limit, memory is taken as it is needed.
+    /// The limit on the bytes in use on each device; without a limit, memory is allocated as it is needed.
     pub memory_limit: Option<u64>,
 }
 
@@ -34,7 +34,7 @@ impl ClientSpec {
         ClientSpec { plugin: plugin.into(), options: Vec::new(), memory_limit: None }
     }
 
-    /// With one more option.
+    /// Adds an option.
     #[must_use]
     pub fn with(mut self, name: &str, value: Attribute) -> ClientSpec {
         self.options.push((name.to_owned(), value));
@@ -42,33 +42,33 @@ impl ClientSpec {
     }
 }
 
-/// A device as it is listed.
+/// A device in a list of devices.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceInfo {
     /// The name of the client.
     pub client: String,
-    /// The device's number in the client.
+    /// The device's index in the client.
     pub device_id: usize,
     /// The platform, such as `cpu` or `cuda`.
     pub platform: String,
-    /// The platform's version, a text for people.
+    /// The platform's version, in human-readable text.
     pub platform_version: String,
-    /// The vendor's name of the device.
+    /// The vendor's name for the device.
     pub kind: String,
     /// The plugin's file.
     pub plugin: PathBuf,
-    /// The version of the interface that the plugin speaks.
+    /// The version of the PJRT C API that the plugin implements.
     pub version: Version,
-    /// How much of its memory is used, where the plugin counts.
+    /// The usage of its memory, if the plugin reports it.
     pub memory: Option<MemoryStats>,
 }
 
-/// A client that may be started.
+/// A client that can be started.
 struct Known {
     spec: ClientSpec,
     /// Locked while the client starts, so that it starts once.
     running: Arc<Mutex<Option<&'static Runtime>>>,
-    /// The process in which this became known.
+    /// The process in which it was registered.
     process: Process,
 }
 
@@ -77,7 +77,7 @@ impl Known {
         Known { spec, running: Arc::default(), process: Process::this() }
     }
 
-    /// Makes it this process's own, if it came from before a fork and was not started there.
+    /// Moves it to this process, if it was registered before a fork and not started there.
     ///
     /// # Errors
     /// A thread of the other process was starting it.
@@ -88,7 +88,7 @@ impl Known {
         let is_started = match self.running.try_lock() {
             Ok(running) => running.is_some(),
             Err(TryLockError::Poisoned(running)) => running.into_inner().is_some(),
-            // The thread that would give it back is not in this process.
+            // The thread that holds the lock is not in this process.
             Err(TryLockError::WouldBlock) => return self.process.require(op, client),
         };
         if !is_started {
@@ -100,7 +100,7 @@ impl Known {
 
 struct Registry {
     clients: BTreeMap<String, Known>,
-    /// The names in the order in which they came.
+    /// The names in the order of registration.
     order: Vec<String>,
     default: Option<String>,
 }
@@ -120,43 +120,43 @@ impl Registry {
         self.clients.insert(name.to_owned(), Known::new(spec));
     }
 
-    /// Adds the client that the environment names, where it does and there is none of that name.
+    /// Adds the client that the environment variable names, if it does and there is none of that name.
     fn add_from_environment(&mut self) {
         if let Some((name, path)) = named_plugin()
             && !self.clients.contains_key(&name)
         {
             self.add(&name, ClientSpec::new(path));
-            // Whoever sets the variable means that one.
+            // Setting the variable also selects the default client.
             self.default.get_or_insert(name);
         }
     }
 }
 
-/// The client that a plugin makes, by a part of its name; the first that there is, is the default one.
+/// The name of a plugin's client, by a part of the plugin's name, in order of preference as the default client.
 const CLIENTS: [(&str, &str); 4] = [("cuda", "cuda"), ("rocm", "rocm"), ("tpu", "tpu"), ("cpu", "host")];
 
-/// The names of the clients that stand for one plugin each, the one that is preferred first.
+/// The names of the clients that stand for one plugin each, in order of preference.
 pub fn preferred_clients() -> [&'static str; 4] {
     CLIENTS.map(|(_, name)| name)
 }
 
-/// The name of a plugin's client, as the name of its file or of what announces it tells: `cuda`, `rocm`, `tpu`, `host`
-/// for the CPU, or that name.
+/// The name of a plugin's client, from the name of its file or its entry point: `cuda`, `rocm`, `tpu`, `host` for the
+/// CPU, or that name itself.
 pub fn client_name(plugin: &Path) -> String {
     let file = plugin.file_stem().map_or_else(String::new, |name| name.to_string_lossy().to_lowercase());
     CLIENTS.iter().find(|(part, _)| file.contains(part)).map_or(file.clone(), |(_, name)| (*name).to_owned())
 }
 
-/// The plugin that `DEFN_PJRT_PLUGIN` names, and its client's name.
+/// The plugin that `DEFN_PJRT_PLUGIN` names, with its client's name.
 pub fn named_plugin() -> Option<(String, PathBuf)> {
     let path = PathBuf::from(std::env::var_os(VARIABLE).filter(|path| !path.is_empty())?);
     Some((client_name(&path), path))
 }
 
-/// Makes a client known under a name; it starts when it is first needed. To say the same again does nothing.
+/// Registers a client under a name; it starts when it is first needed. A repeated registration has no effect.
 ///
 /// # Errors
-/// The client runs already, with other options.
+/// The client is running with other options.
 pub fn register(name: &str, spec: ClientSpec) -> Result<()> {
     let mut registry = registry();
     if let Some(known) = registry.clients.get_mut(name) {
@@ -173,25 +173,24 @@ pub fn register(name: &str, spec: ClientSpec) -> Result<()> {
     Ok(())
 }
 
-/// The names of the clients that are known, in the order in which they came.
+/// The names of the registered clients, in the order of registration.
 pub fn client_names() -> Vec<String> {
     let mut registry = registry();
     registry.add_from_environment();
     registry.order.clone()
 }
 
-/// The client that is meant where none is named: the one that was set, else that of `DEFN_PJRT_PLUGIN`, else the
-/// first.
+/// The default client: the one that was set, else that of `DEFN_PJRT_PLUGIN`, else the first.
 pub fn default_client() -> Option<String> {
     let mut registry = registry();
     registry.add_from_environment();
     registry.default.clone().or_else(|| registry.order.first().cloned())
 }
 
-/// Says which client is meant where none is named.
+/// Sets the default client.
 ///
 /// # Errors
-/// There is none of that name.
+/// There is no client of that name.
 pub fn set_default_client(name: &str) -> Result<()> {
     let mut registry = registry();
     registry.add_from_environment();
@@ -216,11 +215,11 @@ fn unknown(op: &'static str, name: &str, known: &[String]) -> defn_core::Error {
     DeviceError::UnknownClient { op, client: name.to_owned(), known: known.join(", "), hint }.into()
 }
 
-/// The client of a name, or the default one, started if it does not run yet. `op` is for messages.
+/// The client of a name, or the default one; it is started if it does not run yet. `op` is for messages.
 ///
 /// # Errors
-/// No such client or no plugin at all, a file that is no plugin, a plugin of another version, a device or driver that
-/// is missing, and a process that was forked from the one that started it.
+/// No such client or no plugin at all, a file that is not a plugin, a plugin of another version, a missing device or
+/// driver, or a process that was forked from the one that started the client.
 pub fn runtime(op: &'static str, name: Option<&str>) -> Result<&'static Runtime> {
     let chosen = match name {
         Some(name) => name.to_owned(),
@@ -248,7 +247,7 @@ pub fn runtime(op: &'static str, name: Option<&str>) -> Result<&'static Runtime>
     Ok(runtime)
 }
 
-/// The file of the plugin that drives a client, which is not started.
+/// The plugin's file of a client, which is not started.
 ///
 /// # Errors
 /// No such client or no plugin at all.
@@ -259,15 +258,15 @@ pub(super) fn plugin_file(op: &'static str, name: &str) -> Result<PathBuf> {
     known.map(|known| known.spec.plugin.clone()).ok_or_else(|| unknown(op, name, &registry.order))
 }
 
-/// The backend of a device: of the client of a name or the default one, and of its device 0 where none is named.
+/// The backend of a device of the named client or of the default one; without `device_id` it is device 0.
 ///
 /// # Errors
-/// As [`runtime`], and a device that the client does not have.
+/// As [`runtime`], or a device that the client does not have.
 pub fn backend(op: &'static str, client: Option<&str>, device_id: Option<i64>) -> Result<Arc<PjrtBackend>> {
     Ok(runtime(op, client)?.backend(op, device_id.unwrap_or(0))?.clone())
 }
 
-/// The devices of every client that is known, or why it cannot start.
+/// The devices of every registered client, or the error why it cannot start.
 pub fn devices() -> Vec<(String, Result<Vec<DeviceInfo>>)> {
     let each = |name: String| {
         let listed = devices_of(&name);
@@ -276,7 +275,7 @@ pub fn devices() -> Vec<(String, Result<Vec<DeviceInfo>>)> {
     client_names().into_iter().map(each).collect()
 }
 
-/// The devices of one client; no other one starts.
+/// The devices of one client; no other client is started.
 ///
 /// # Errors
 /// As [`runtime`].
@@ -293,15 +292,15 @@ pub fn devices_of(client: &str) -> Result<Vec<DeviceInfo>> {
             kind: device.description().map_err(failed)?.kind,
             plugin: runtime.plugin().path().to_owned(),
             version: runtime.plugin().version(),
-            // Not every plugin counts.
+            // Some plugins keep no statistics.
             memory: device.memory_stats().ok(),
         })
     };
     runtime.devices().iter().enumerate().map(each).collect()
 }
 
-/// Refuses options of XLA's plugin for the CPU that it would not refuse itself: it ignores a name that it does not
-/// know, and a value of another kind ends the process.
+/// Rejects options that XLA's plugin for the CPU does not reject itself: it ignores an unknown name, and a value of the
+/// wrong type ends the process.
 fn check_options(client: &str, spec: &ClientSpec) -> Result<()> {
     if client_name(&spec.plugin) != "host" {
         return Ok(());
@@ -338,7 +337,7 @@ fn start(name: &str, spec: &ClientSpec) -> Result<&'static Runtime> {
     let takes_all = matches!(client_name(&spec.plugin).as_str(), "cuda" | "rocm");
     let is_open = !options.iter().any(|(option, _)| option == "preallocate");
     if takes_all && is_open {
-        // Such a plugin would take three quarters of the memory at once.
+        // By default such a plugin allocates three quarters of the memory at its start.
         options.push(("preallocate".to_owned(), Attribute::Bool(false)));
     }
     let client = match spec.memory_limit {
@@ -352,8 +351,8 @@ fn start(name: &str, spec: &ClientSpec) -> Result<&'static Runtime> {
     Runtime::new(name.to_owned(), plugin, client).map_err(failed)
 }
 
-/// A client whose devices give at most `limit` bytes each. The plugin takes a part of the whole, which a first client
-/// is asked for.
+/// A client whose devices provide at most `limit` bytes each. The plugin takes a fraction of the total memory, which a
+/// temporary first client reports.
 fn limited(plugin: &Plugin, options: Vec<(String, Attribute)>, limit: u64) -> crate::Result<Client> {
     let with = |part: f32| {
         let mut options = options.clone();
@@ -370,7 +369,7 @@ fn limited(plugin: &Plugin, options: Vec<(String, Attribute)>, limit: u64) -> cr
     with(part.min(1.0) as f32)
 }
 
-/// A plugin, loaded once for each file.
+/// Loads a plugin, once for each file.
 pub(super) fn load(path: &Path) -> Result<Plugin> {
     static LOADED: Mutex<BTreeMap<PathBuf, Plugin>> = Mutex::new(BTreeMap::new());
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Executables as bytes: with the graph that they came from, so that they are checked and run like any other.
+//! Executables as bytes, with the graph that they were compiled from, so that they are checked and run like any other.
 
 use std::fmt;
 
@@ -9,21 +9,21 @@ use defn_core::{Error, ErrorKind, Result};
 use super::Runtime;
 use super::digest::{Digest, digest_of};
 
-/// What the bytes begin with; another version of the layout has another number.
+/// The first bytes. Each version of the layout has its own number.
 const HEAD: &[u8; 16] = b"defn compiled 02";
 
 /// An executable as bytes.
 pub(super) struct Saved {
-    /// What it is for: a platform, or a processor.
+    /// The platform or the processor that it is for.
     machine: String,
-    /// The device that it was compiled for, for people.
+    /// The device that it was compiled for, in human-readable text.
     device: String,
     /// The graph, as text.
     graph: String,
     donated: Vec<usize>,
-    /// What its writer keeps with it.
+    /// The note that the caller stored with it.
     note: Vec<u8>,
-    /// The pieces: of which text each is, and what the plugin wrote.
+    /// The pieces: the digest of the text, and the bytes that the plugin wrote.
     pieces: Vec<(Digest, Vec<u8>)>,
 }
 
@@ -34,7 +34,7 @@ impl Saved {
         Saved { machine, device, graph, donated, note: Vec::new(), pieces: Vec::new() }
     }
 
-    /// Adds the next piece, which was compiled from the text of this digest.
+    /// Adds the next piece, with the digest of the text from which it was compiled.
     pub fn add(&mut self, text: Digest, bytes: Vec<u8>) {
         self.pieces.push((text, bytes));
     }
@@ -48,7 +48,7 @@ impl Saved {
         Region::from_text(&self.graph)
     }
 
-    /// Refuses another platform or processor.
+    /// Rejects another platform or processor.
     pub fn require_machine(&self, machine: &str) -> Result<()> {
         if self.machine.eq_ignore_ascii_case(machine) {
             return Ok(());
@@ -57,7 +57,7 @@ impl Saved {
         Err(self.other("load", machine.to_owned(), required))
     }
 
-    /// Says that a plugin does not take it.
+    /// The error of a plugin that rejects the executable.
     #[cold]
     pub fn refused(&self, runtime: &Runtime, error: &crate::Error) -> Error {
         let kind = runtime.devices().first().and_then(|device| device.description().ok());
@@ -67,7 +67,7 @@ impl Saved {
         self.other("load", here, required)
     }
 
-    /// Says that a device is not here; `op` is for messages.
+    /// The error that the executable's device is not available; `op` is for messages.
     #[cold]
     pub fn other(&self, op: &'static str, here: String, required: &'static str) -> Error {
         let made_for = match &*self.device {
@@ -77,12 +77,12 @@ impl Saved {
         DeviceError::Executable { op, made_for, here, required }.into()
     }
 
-    /// What the writer kept with it.
+    /// The note that the caller stored with it.
     pub fn into_note(self) -> Vec<u8> {
         self.note
     }
 
-    /// The pieces, one after the other.
+    /// The pieces, in order.
     pub fn pieces(&self) -> Pieces<'_> {
         Pieces { saved: self, next: 0 }
     }
@@ -139,14 +139,14 @@ impl fmt::Debug for Saved {
     }
 }
 
-/// The pieces of an executable that are still to come.
+/// The remaining pieces of an executable.
 pub(super) struct Pieces<'a> {
     saved: &'a Saved,
     next: usize,
 }
 
 impl<'a> Pieces<'a> {
-    /// The next piece, which was compiled from the text of this digest.
+    /// The next piece, which must have been compiled from the text with this digest.
     pub fn next(&mut self, text: Digest) -> Result<&'a [u8]> {
         let piece = self.saved.pieces.get(self.next);
         self.next += 1;
@@ -161,13 +161,13 @@ impl<'a> Pieces<'a> {
     }
 }
 
-/// Writes a part after its length.
+/// Writes a part, preceded by its length.
 fn put(out: &mut Vec<u8>, part: &[u8]) {
     out.extend_from_slice(&(part.len() as u64).to_le_bytes());
     out.extend_from_slice(part);
 }
 
-/// The next part.
+/// Reads the next part.
 fn take<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (length, rest) = bytes.split_first_chunk::<8>()?;
     let (part, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;

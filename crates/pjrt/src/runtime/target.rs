@@ -1,4 +1,4 @@
-//! Devices that need not be there: programs are compiled for them here and run where they are.
+//! Devices that need not be present: programs are compiled for them here, and run where they are.
 
 use std::fmt;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::api::Topology;
 use crate::lower::Hardware;
 use crate::plugin::Attribute;
 
-/// What XLA asks of a GPU that is not there, in the words of its `GpuTargetConfigProto`: NVIDIA's figures for it.
+/// XLA's description of a GPU that is not present, as text of its `GpuTargetConfigProto`, with NVIDIA's figures.
 const H200: &str = r#"
 gpu_device_info {
   threads_per_block_limit: 1024 threads_per_warp: 32 shared_memory_per_block: 49152
@@ -33,25 +33,25 @@ dnn_version_info { major: 9 minor: 12 }
 device_description_str: "NVIDIA H200"
 "#;
 
-/// The targets: their names, and what their plugins are told.
+/// The targets: their names, and their descriptions for the plugin.
 const TARGETS: &[(&str, &str)] = &[("h200", H200)];
 
 /// A device to compile for.
 pub struct Target {
     name: &'static str,
-    /// The name of the client that drives such a device where it is.
+    /// The name of the client that drives such a device where it is present.
     client: String,
     topology: Topology,
 }
 
 impl Target {
-    /// The target of a name, by a plugin for its platform, from the plugin's file; `client` names the client that
-    /// drives such a device, where programs are run. XLA's CUDA plugin calls NVIDIA's tools, `ptxas` and
-    /// `nvvm/libdevice`: it finds them in NVIDIA's packages that are installed beside its own, on `PATH`, and in the
-    /// folder that `--xla_gpu_cuda_data_dir=` names in `XLA_FLAGS`.
+    /// The target of a name, by the file of a plugin for its platform. `client` names the client that drives such a
+    /// device, where programs run. XLA's CUDA plugin calls NVIDIA's tools `ptxas` and `nvvm/libdevice`. It finds them
+    /// in NVIDIA's packages that are installed beside its own, on `PATH`, and in the folder that
+    /// `--xla_gpu_cuda_data_dir=` names in `XLA_FLAGS`.
     ///
     /// # Errors
-    /// A name that is unknown, a file that is no plugin, and a plugin that knows no such device.
+    /// An unknown name, a file that is not a plugin, or a plugin without such a device.
     pub fn new(name: &str, client: &str, plugin: impl AsRef<Path>) -> Result<Target> {
         let Some((name, config)) = TARGETS.iter().find(|(known, _)| *known == name) else {
             let known: Vec<String> = TARGETS.iter().map(|(name, _)| format!("\"{name}\"")).collect();
@@ -70,17 +70,17 @@ impl Target {
     /// The target of a name, by the plugin of a client, which is not started.
     ///
     /// # Errors
-    /// As [`Target::new`], and a client that is unknown.
+    /// As [`Target::new`], or an unknown client.
     pub fn of_client(name: &str, client: &str) -> Result<Target> {
         Target::new(name, client, registry::plugin_file("compile", client)?)
     }
 
-    /// The name.
+    /// Its name.
     pub fn name(&self) -> &str {
         self.name
     }
 
-    /// The device as the plugin describes it.
+    /// The plugin's description of the device.
     pub fn topology(&self) -> &Topology {
         &self.topology
     }
@@ -92,7 +92,7 @@ impl fmt::Debug for Target {
     }
 }
 
-/// Compiles for a device that need not be there.
+/// Compiles for a device that need not be present.
 #[derive(Debug)]
 pub struct TargetCompiler {
     target: Arc<Target>,
@@ -101,8 +101,8 @@ pub struct TargetCompiler {
 }
 
 impl TargetCompiler {
-    /// A compiler for a target, which folds scalar constants on `fold`, a backend of the host. It keeps nothing in
-    /// folders.
+    /// A compiler for a target. It folds scalar constants on `fold`, a backend of the host. It does not store programs
+    /// in a folder.
     pub fn new(target: Arc<Target>, fold: Arc<dyn Backend>, options: CompilerOptions) -> TargetCompiler {
         TargetCompiler { target, fold, options }
     }
@@ -110,7 +110,7 @@ impl TargetCompiler {
     /// Compiles, as [`Compiler::compile_donating`] does.
     ///
     /// # Errors
-    /// As that.
+    /// As there.
     pub fn executable(
         &self,
         program: Arc<Region>,
@@ -154,11 +154,11 @@ impl Compiler for TargetCompiler {
     }
 }
 
-/// A program that was compiled for a target. It runs where a client of the target's platform starts.
+/// A program that was compiled for a target. It runs where a client of the target's platform can start.
 pub struct TargetExecutable {
     program: Arc<Region>,
     saved: Saved,
-    /// For each input, whether a run takes it.
+    /// For each input, whether a run uses it.
     used: Vec<bool>,
     client: String,
     fold: Arc<dyn Backend>,
@@ -167,7 +167,7 @@ pub struct TargetExecutable {
 }
 
 impl TargetExecutable {
-    /// The program on the device, which has to be here.
+    /// The program, loaded on the device, which must be present.
     fn loaded(&self) -> Result<&PjrtExecutable> {
         if let Some(loaded) = self.loaded.get() {
             return Ok(loaded);

@@ -18,7 +18,7 @@ use super::{CompilerOptions, failure};
 use crate::lower::lower_over;
 use crate::options::CompileOptions;
 
-/// Compiles programs for the devices of a mesh, which exchange what they have.
+/// Compiles programs for the devices of a mesh, which communicate by collectives.
 #[derive(Clone, Debug)]
 pub struct MeshCompiler {
     place: Arc<MeshBackend>,
@@ -28,7 +28,7 @@ pub struct MeshCompiler {
 }
 
 impl MeshCompiler {
-    /// A compiler for a mesh, which folds scalar constants on `fold`, a backend of the host.
+    /// A compiler for a mesh. It folds scalar constants on `fold`, a backend of the host.
     pub fn new(place: Arc<MeshBackend>, fold: Arc<dyn Backend>, options: CompilerOptions) -> MeshCompiler {
         let folder = options.folder();
         MeshCompiler { place, fold, options, folder }
@@ -39,10 +39,10 @@ impl MeshCompiler {
         &self.place
     }
 
-    /// The program in StableHLO, as it is compiled.
+    /// The StableHLO of a program, as it is compiled.
     ///
     /// # Errors
-    /// As [`Compiler::compile_donating`], but for what the plugin has against it.
+    /// As [`Compiler::compile_donating`], except errors from the plugin.
     pub fn text(&self, program: &Region) -> Result<String> {
         Ok(self.lower(program, &[])?.text)
     }
@@ -111,18 +111,18 @@ struct MeshExecutable {
     place: Arc<MeshBackend>,
     program: Arc<Region>,
     compiled: Arc<Compiled>,
-    /// What its results are.
+    /// The descriptions of its results.
     results: Vec<Arc<What>>,
-    /// The positions of the arguments whose memory runs take, ascending.
+    /// The positions of the donated arguments, ascending.
     donate: Vec<usize>,
 }
 
 impl MeshExecutable {
-    /// The elements of an argument that is given away, if it is one of this mesh.
+    /// The elements of a donated argument: its own if it is on this mesh, else a copy.
     fn take(&self, argument: &Tensor) -> Result<Vec<Arc<Elements>>> {
         match self.own(argument) {
             Some(own) => own.donate(Gone::donated()),
-            // The copy on the devices is the run's own, and what it was copied from stays.
+            // The run owns its copy on the devices; the source of the copy stays.
             None => self.place.adopt(argument),
         }
     }
@@ -132,7 +132,7 @@ impl MeshExecutable {
         own.backend_is(&self.place).then_some(own)
     }
 
-    /// Gives the arguments back that were given away for a run that did not start.
+    /// Restores the donated arguments of a run that did not start.
     fn restore(&self, arguments: &[Tensor], taken: Vec<(usize, Vec<Arc<Elements>>)>) {
         for (position, elements) in taken {
             if let Some(own) = self.own(&arguments[position])
@@ -171,7 +171,7 @@ impl Executable for MeshExecutable {
                 }
             };
             if is_donated {
-                // Where another tensor has the memory on one device, it is copied on all.
+                // If another tensor shares the memory on one device, it is copied on all.
                 if elements.iter().any(Elements::is_shared) {
                     keep.extend(i64::try_from(position));
                 }

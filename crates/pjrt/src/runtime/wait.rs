@@ -1,4 +1,4 @@
-//! Waiting for a device, without the interpreter's lock and so that the wait can be interrupted.
+//! Waiting for a device, without the interpreter's lock, so that the wait can be interrupted.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use super::caller::{SLICE, away};
 use super::{Runtime, failure};
 use crate::api::Event;
 
-/// For how long the thread keeps asking before it sleeps. A device that is the host has use for its processor.
+/// How long the thread spins before it sleeps. A device that is the host needs the processor.
 const EAGER: Duration = Duration::from_micros(10);
 
-/// What a thread that sleeps is woken by.
+/// Wakes a sleeping thread.
 #[derive(Default)]
 struct Bell {
     rung: Mutex<bool>,
@@ -26,7 +26,7 @@ impl Bell {
         self.heard.notify_all();
     }
 
-    /// Sleeps for a while; whether it was rung.
+    /// Sleeps for at most `slice`; returns whether it was rung.
     fn sleep(&self, slice: Duration) -> bool {
         let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
         let woken = self.heard.wait_timeout_while(rung, slice, |rung| !*rung);
@@ -34,10 +34,10 @@ impl Bell {
     }
 }
 
-/// Waits until an event is ready, calling `poll` now and then. What the device does goes on when `poll` fails.
+/// Waits until an event is ready, and calls `poll` periodically. The device's work continues if `poll` fails.
 ///
 /// # Errors
-/// What the device failed with, and what `poll` gives.
+/// The error of the device's work, or the error of `poll`.
 pub(super) fn until_ready(op: &'static str, runtime: &Runtime, event: &Event, poll: Poll<'_>) -> Result<()> {
     let failed = |error| failure::device(op, runtime, error);
     let start = Instant::now();

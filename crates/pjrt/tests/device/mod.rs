@@ -1,4 +1,4 @@
-//! The devices that tests run on: four of XLA's plugin for the CPU, under the name `host`.
+//! The devices that tests run on: four devices of XLA's plugin for the CPU, under the name `host`.
 
 #![allow(dead_code, reason = "each test program uses a part")]
 
@@ -26,7 +26,7 @@ pub fn place(id: i64) -> Arc<PjrtBackend> {
     backend("test", Some("host"), Some(id)).unwrap()
 }
 
-/// A device of a client of the test's own, so that it can count what lives there.
+/// A device of a client of the test's own, so that the test can count its live tensors.
 pub fn own_place(client: &str) -> Arc<PjrtBackend> {
     register(client, spec()).unwrap();
     backend("test", Some(client), None).unwrap()
@@ -36,7 +36,7 @@ pub fn dynamic(place: &Arc<PjrtBackend>) -> Arc<dyn Backend> {
     place.clone()
 }
 
-/// Ops that make tensors on a device.
+/// Ops that create tensors on a device.
 pub fn ops(place: &Arc<PjrtBackend>) -> Ops {
     Ops::new(place.clone(), Source::Unknown)
 }

@@ -1,4 +1,4 @@
-//! Operations that hold regions, and effects.
+//! Operations with regions, and effects.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ fn one(graph: &mut Graph, op: Op, inputs: &[Value]) -> Value {
     graph.push(op, inputs).expect("the operands fit")[0]
 }
 
-/// Arithmetic, which is logic on bools.
+/// Arithmetic; logical operations for bools.
 fn binary(graph: &mut Graph, op: BinaryOp, a: Value, b: Value) -> Value {
     let logical = [
         (BinaryOp::ADD, BinaryOp::LOGICAL_OR),
@@ -47,7 +47,7 @@ pub fn control(dtype: DType) -> Table {
     let close = Close::Whole(8.0);
     let vector = ty(dtype, &[3]);
     let (x, y) = (small(dtype, &[3], 1), small(dtype, &[3], 2));
-    // Three branches, of which each predicate chooses one; also by a predicate of the type itself.
+    // Three branches, each selected by a predicate, also of the type itself.
     let types = [vector.clone(), vector.clone()];
     let branch =
         |op| region(&types, 0, |graph, v| [binary(graph, op, v[0], v[1]), v[1]].into_iter().collect());
@@ -58,7 +58,7 @@ pub fn control(dtype: DType) -> Table {
         let op = CondOp { branches: branches.iter().cloned().collect() };
         table.must(Op::Cond(op), &[&first, &second, &x, &y], close);
     }
-    // Four trips, and none.
+    // Four trips, and no trip.
     let state = [ty(DType::S32, &[]), vector.clone(), vector.clone()];
     let cond = region(&state, 2, |graph, v| {
         let four = one(graph, Op::Constant(Scalar::new(DType::S32, 4).expect("a number")), &[]);
@@ -74,7 +74,7 @@ pub fn control(dtype: DType) -> Table {
         let op = WhileOp { state: 2, trips: None, cond: cond.clone(), body: body.clone() };
         table.must(Op::While(op), &[&given(DType::S32, &[], &[from]), &x, &y], close);
     }
-    // A loop whose condition is of the type itself, in a branch.
+    // A loop in a branch, with a condition of the type itself.
     let inner = [vector.clone(), ty(dtype, &[])];
     let looped = region(&inner, 0, |graph, v| {
         let cond = region(&inner, 2, |_, v| [v[1]].into_iter().collect());
@@ -109,7 +109,7 @@ pub fn control(dtype: DType) -> Table {
     table
 }
 
-/// What is rounded between operations stays rounded.
+/// Values that are rounded between operations stay rounded.
 fn rounded(dtype: DType, table: &mut Table) {
     let given = specials(dtype);
     let default = region(std::slice::from_ref(&given.ty), 1, |graph, v| {
@@ -139,7 +139,8 @@ fn rounded(dtype: DType, table: &mut Table) {
     table.must(Op::UserBlock(block(default)), &[&given], Close::Exact);
 }
 
-/// Folds by functions that are one operation, by others, and by some that have to be applied one by one.
+/// Folds by functions that are one operation, by other functions, and by some that must be applied one element at a
+/// time.
 fn folded(dtype: DType, table: &mut Table) {
     let close = Close::Whole(16.0);
     let scalar = ty(dtype, &[]);

@@ -1,4 +1,4 @@
-//! Operations on each element, and conversions.
+//! Element-wise operations, and conversions.
 
 use defn_core::DType;
 use defn_core::op::{BinaryOp, Block, CompositeBlock, Op, UnaryOp};
@@ -6,7 +6,7 @@ use defn_core::op::{BinaryOp, Block, CompositeBlock, Op, UnaryOp};
 use super::numbers::{column, given, small, special, specials};
 use super::{Close, Table};
 
-/// How close a function of one operand is.
+/// The tolerance of a function of one operand.
 fn unary_close(op: UnaryOp, dtype: DType) -> Close {
     match op {
         UnaryOp::NEGATE | UnaryOp::Rounding(_) | UnaryOp::Part(_) | UnaryOp::Bits(_) | UnaryOp::Test(_) => {
@@ -17,10 +17,10 @@ fn unary_close(op: UnaryOp, dtype: DType) -> Close {
     }
 }
 
-/// How close an operation on two operands is.
+/// The tolerance of an operation on two operands.
 fn binary_close(op: BinaryOp, dtype: DType) -> Close {
     match op {
-        // The error of the exponent's product grows with it.
+        // The error of the product in the exponent grows with the exponent.
         BinaryOp::POW if dtype.is_complex() => Close::Each(512.0),
         BinaryOp::DIVIDE | BinaryOp::MULTIPLY if dtype.is_complex() => Close::Each(16.0),
         BinaryOp::POW if dtype.is_integer() => Close::Exact,
@@ -52,7 +52,7 @@ pub fn binary(dtype: DType) -> Table {
     let mut table = Table::default();
     for &op in BinaryOp::ALL {
         let close = binary_close(op, dtype);
-        // A negative exponent of an integer, or shift, has no meaning.
+        // Negative exponents of integers, and negative shifts, are undefined.
         let right = match op {
             BinaryOp::POW | BinaryOp::LEFT_SHIFT | BinaryOp::RIGHT_SHIFT if dtype.is_integer() => {
                 let numbers: Vec<f64> = special(dtype)
@@ -105,7 +105,7 @@ pub fn mixed(dtype: DType) -> Table {
         if other == dtype {
             continue;
         }
-        // The greatest numbers of u64 are in no signed type.
+        // No signed type holds the greatest numbers of u64.
         let wide = [dtype, other].contains(&DType::U64);
         let all = [
             BinaryOp::LESS,
@@ -133,7 +133,7 @@ pub fn mixed(dtype: DType) -> Table {
 pub fn convert(dtype: DType) -> Table {
     let mut table = Table::default();
     for &other in DType::ALL {
-        // To bool converts a comparison.
+        // A conversion to bool is a comparison.
         if !other.is_bool() || dtype.is_bool() {
             table.must(Op::AsType { dtype: other }, &[&specials(dtype)], Close::Exact);
         }

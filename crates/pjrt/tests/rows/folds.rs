@@ -1,4 +1,4 @@
-//! Folds over axes and windows, and elements in order.
+//! Reductions over axes and windows, and sorting.
 
 use defn_core::DType;
 use defn_core::op::{
@@ -9,7 +9,7 @@ use defn_core::op::{
 use super::numbers::{given, small, specials};
 use super::{Close, Operand, Table, axes, axis};
 
-/// Elements of which each row has equal ones, and some a NaN.
+/// Operands with equal elements in each row, and some with a NaN.
 fn uneven(dtype: DType) -> Vec<Operand> {
     let mut all = vec![small(dtype, &[3, 4], 1), small(dtype, &[2, 3, 2], 2), specials(dtype)];
     if dtype.is_float() {
@@ -20,8 +20,7 @@ fn uneven(dtype: DType) -> Vec<Operand> {
     all
 }
 
-/// Elements along axes that are not folded by one loop, among them rows of nothing but the least number, of zeros of
-/// both signs, and with two NaN.
+/// Operands with axes too long for one loop. Some rows have only the least number, zeros of both signs, or two NaN.
 fn long(dtype: DType) -> Vec<Operand> {
     let mut all = vec![
         small(dtype, &[4, 70], 1),
@@ -95,7 +94,7 @@ pub fn reduce(dtype: DType) -> Table {
     table
 }
 
-/// Extremes along axes that are long.
+/// Extremes along long axes.
 pub fn extremes(dtype: DType) -> Table {
     let mut table = Table::default();
     let exact = Close::Exact;
@@ -149,7 +148,7 @@ pub fn order(dtype: DType) -> Table {
                 CumulativeOp::CumulativeSum | CumulativeOp::CumulativeProduct => Close::Whole(16.0),
                 CumulativeOp::CumulativeMax | CumulativeOp::CumulativeMin => Close::Exact,
             };
-            // The order of the sums is the device's, and so is which of them overflow.
+            // The device chooses the order of the sums, and with it which of them overflow.
             if close == Close::Exact || rank > 1 {
                 let (place, reverse) = if rank == 2 { (0, false) } else { (last, true) };
                 let block = Block::Cumulative { op, axis: axis(place), reverse };
@@ -205,7 +204,7 @@ pub fn window(dtype: DType) -> Table {
                 .collect();
             let source = small(dtype, &places, 4);
             for &op in WindowScatterOp::ALL {
-                // Another type for the start only where the padding, which it stands for, is compared.
+                // The initial value stands for padding. It has another type only where the padding is compared.
                 let other = if window.padding[0] == (1, 0) { DType::S8 } else { dtype };
                 let (init, window) = (small(other, &[], 8), window.clone());
                 table.add(Op::WindowScatter { op, window }, &[operand, &source, &init], Close::Whole(8.0));

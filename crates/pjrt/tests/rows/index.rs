@@ -1,4 +1,4 @@
-//! Reads and writes at positions, and random bits.
+//! Gather and scatter, and random bits.
 
 use defn_core::op::{Block, Op, ScatterOp};
 use defn_core::{DType, Kind};
@@ -16,7 +16,7 @@ pub fn positions(dtype: DType) -> Table {
     let exact = Close::Exact;
     let (x, cube) = (small(dtype, &[4, 3], 1), small(dtype, &[2, 3, 2], 2));
     let gather = |list: &[usize]| Op::Gather { axes: axes(list) };
-    // Some are below the range, some above.
+    // Some positions are below the range, some above.
     let rows = integers(DType::S32, &[5, 1], &[0, 3, -1, 9, 2]);
     let pairs = integers(DType::S64, &[2, 3, 2], &[0, 0, 3, 2, 1, 1, -5, 2, 1, 50, 9, 9]);
     table.must(gather(&[0]), &[&x, &rows], exact);
@@ -72,7 +72,7 @@ pub fn positions(dtype: DType) -> Table {
     table
 }
 
-/// What is drawn, of each type once.
+/// Random numbers, of each type once.
 pub fn random(dtype: DType) -> Table {
     let mut table = Table::default();
     let key = integers(DType::U32, &[2], &[232, 3_567_587_327]);

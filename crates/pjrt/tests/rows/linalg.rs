@@ -1,4 +1,4 @@
-//! Products and factors of matrices, and transforms.
+//! Matrix products and factorizations, and transforms.
 
 use defn_core::DType;
 use defn_core::op::{Block, Fft2Op, FftOp, Op, QrMode, Tolerance, Transform};

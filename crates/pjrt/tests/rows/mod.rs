@@ -1,4 +1,4 @@
-//! A table with every operation on every element type: what is lowered, compiled and compared.
+//! A table of every operation on every element type, to lower, compile and compare.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod control;
@@ -17,7 +17,7 @@ use defn_core::region::Region;
 use defn_core::shape::{Axis, AxisList};
 use defn_core::{DType, Shape, TensorType};
 
-/// Makes the list of an enum's variants, and the function that names one: the compiler asks for what is missing.
+/// Declares the list of an enum's variants, and the function that names one; the compiler reports a missing variant.
 macro_rules! variants {
     ($of:ident, $all:ident, $name:ident: $($variant:ident)*) => {
         pub const $all: &[&str] = &[$(stringify!($variant)),*];
@@ -43,18 +43,18 @@ variants! { CompositeBlock, COMPOSITES, composite_name:
     LogicalNot Phase Logsumexp AllClose
 }
 
-/// How close a result has to be.
+/// The tolerance of a result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Close {
-    /// The same number; any NaN for a NaN.
+    /// The same number; any NaN matches a NaN.
     Exact,
-    /// So many times the distance of neighbours at the greatest element of the result; once for types of 16 bits and
-    /// less, which are computed in wider ones.
+    /// This many times the distance between neighbouring numbers at the greatest element of the result; once for types
+    /// of 16 bits and less, which are computed in wider ones.
     Whole(f64),
-    /// As `Whole`, at each element.
+    /// As `Whole`, but at each element.
     Each(f64),
-    /// As `Whole`, where each column, or each row, of a result with more axes than one may be multiplied by a number
-    /// of the magnitude 1.
+    /// As `Whole`. In a result with more than one axis, each column or each row may be multiplied by a number of
+    /// magnitude 1.
     Turned(f64),
 }
 
@@ -81,14 +81,14 @@ impl Row {
     }
 }
 
-/// The rows of a family that begin with operands of one element type. Those that inference refuses are left out.
+/// The rows of a family whose operands begin with one element type. Rows that inference rejects are left out.
 #[derive(Default)]
 pub struct Table {
     pub rows: Vec<Row>,
 }
 
 impl Table {
-    /// Adds a row if the operation takes the operands, and says whether it does.
+    /// Adds a row if the operation accepts the operands; returns whether it does.
     fn add(&mut self, op: Op, operands: &[&Operand], close: Close) -> bool {
         let row = Row { op, operands: operands.iter().map(|&operand| operand.clone()).collect(), close };
         let mut graph = Graph::new();
@@ -99,27 +99,27 @@ impl Table {
         taken
     }
 
-    /// Leaves the first row of each operation: integers are computed in f32 here, whatever their width.
+    /// Keeps only the first row of each operation: integers are computed in f32 here, whatever their width.
     fn first_of_each(&mut self) {
         let mut names = BTreeSet::new();
         self.rows.retain(|row| names.insert(defn_core::form::name(&row.op)));
     }
 
-    /// Adds a row that is taken whatever the element type, if none of them is bool.
+    /// Adds a row that must be accepted for every element type except bool.
     fn must_of_numbers(&mut self, op: Op, operands: &[&Operand], close: Close) {
         let name = format!("{op:?}");
         let of_bools = operands.iter().any(|operand| operand.ty.dtype.is_bool());
         assert!(self.add(op, operands, close) || of_bools, "{name} of {operands:?}");
     }
 
-    /// Adds a row that is taken whatever the element type.
+    /// Adds a row that must be accepted for every element type.
     fn must(&mut self, op: Op, operands: &[&Operand], close: Close) {
         let name = format!("{op:?}");
         assert!(self.add(op, operands, close), "{name} of {operands:?}");
     }
 }
 
-/// Adds a row's node, on parameters of its own.
+/// Adds a row's node, with parameters of its own.
 fn push(graph: &mut Graph, inputs: &mut Vec<TensorType>, row: &Row) -> Option<Values> {
     let operands: Vec<Value> = row
         .operands
@@ -135,7 +135,7 @@ fn push(graph: &mut Graph, inputs: &mut Vec<TensorType>, row: &Row) -> Option<Va
     graph.push(row.op.clone(), &operands).ok()
 }
 
-/// One program of many rows, and for each row how many results it has.
+/// One program of many rows, and the number of results of each row.
 pub fn program(rows: &[Row]) -> (Region, Vec<usize>) {
     let (mut graph, mut inputs, mut results, mut counts) =
         (Graph::new(), Vec::new(), Values::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Elements of operands: small numbers, and those at which functions are special.
+//! Elements of operands: small numbers, and special values of functions.
 
 use defn_core::{DType, Kind, Number, Scalar};
 
@@ -19,8 +19,8 @@ pub fn given(dtype: DType, sizes: &[usize], numbers: &[f64]) -> Operand {
     Operand { ty: ty(dtype, sizes), bytes: bytes(dtype, numbers.iter().map(number)) }
 }
 
-/// Small numbers: halves between -4 and 4 for floats, wrapped integers of the same size, in an order that a count
-/// of the operand tells apart from others.
+/// Small numbers: halves between -4 and 4 for floats, wrapped integers of the same size. Their order depends on
+/// `which`, the number of the operand.
 pub fn small(dtype: DType, sizes: &[usize], which: u64) -> Operand {
     let ty = ty(dtype, sizes);
     let mut state = which.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -53,7 +53,7 @@ fn wrapped(dtype: DType, number: Number) -> Number {
     }
 }
 
-/// The numbers at which functions are special, and some others.
+/// The special values of functions, and some other numbers.
 pub fn special(dtype: DType) -> Vec<Number> {
     let normal = |number: Number| number.to_f64();
     match dtype.kind() {
@@ -118,19 +118,19 @@ pub fn special(dtype: DType) -> Vec<Number> {
     }
 }
 
-/// Special numbers as a vector.
+/// The special values as a vector.
 pub fn specials(dtype: DType) -> Operand {
     let numbers = special(dtype);
     Operand { ty: ty(dtype, &[numbers.len()]), bytes: bytes(dtype, numbers) }
 }
 
-/// The same as a column.
+/// The special values as a column.
 pub fn column(dtype: DType) -> Operand {
     let numbers = special(dtype);
     Operand { ty: ty(dtype, &[numbers.len(), 1]), bytes: bytes(dtype, numbers) }
 }
 
-/// A matrix that is symmetric, or Hermitian, with a dominant diagonal.
+/// A symmetric or Hermitian matrix with a dominant diagonal.
 pub fn definite(dtype: DType, batch: usize, n: usize) -> Operand {
     let mut numbers = Vec::new();
     for which in 0..batch {
@@ -153,7 +153,7 @@ pub fn definite(dtype: DType, batch: usize, n: usize) -> Operand {
     Operand { ty: ty(dtype, &[batch, n, n]), bytes: bytes(dtype, numbers) }
 }
 
-/// A matrix with no structure whose singular values lie apart.
+/// An unstructured matrix with well-separated singular values.
 pub fn general(dtype: DType, rows: usize, columns: usize) -> Operand {
     let mut operand = small(dtype, &[rows, columns], 5);
     let each = dtype.storage_bytes();

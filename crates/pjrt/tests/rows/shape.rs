@@ -1,4 +1,4 @@
-//! Tensors made of nothing, and operations that move elements.
+//! Tensors without operands, and operations that move elements.
 
 use defn_core::op::{Literal, Op, Padding, Starts};
 use defn_core::{DType, Scalar, Shape};
@@ -29,7 +29,7 @@ pub fn create(dtype: DType) -> Table {
         (&[0, 3], None),
         (&[2, 0], Some(1)),
     ] {
-        // Bools do not count.
+        // Bools cannot count.
         if !dtype.is_bool() {
             table.must(Op::Iota { shape: Shape::new(sizes), dtype, axis: axis.map(axis_at) }, &[], exact);
         }
@@ -97,7 +97,7 @@ pub fn moves(dtype: DType) -> Table {
     table.must(slice(fixed(&[0, 0]), &[2, 3], &[2, 2]), &[&x], exact);
     table.must(slice(fixed(&[1, 3]), &[1, 0], &[1, 3]), &[&x], exact);
     table.must(slice(fixed(&[]), &[], &[]), &[&one], exact);
-    // Starts that are in range, below it, above it, and beyond what an index holds.
+    // Starts in range, below it, above it, and beyond the range of an index.
     let integers = [DType::U8, DType::S8, DType::S64, DType::S32];
     for (index, start) in [(0, 1.0), (1, -3.0), (2, 100.0), (3, 2.0)] {
         let start = given(integers[index], &[], &[start]);

@@ -1,4 +1,4 @@
-//! Where the wheel of XLA's plugin for the CPU lies.
+//! The location of the wheel of XLA's plugin for the CPU.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! The bound, lowered, with programs that XLA compiles.
+//! The limit on programs, set to a small number, with programs that XLA compiles.
 
 use defn_core::builder::*;
 use defn_core::{DType, Shape};
@@ -7,7 +7,7 @@ use super::*;
 use crate::runtime::{ClientSpec, backend, register};
 use crate::wheel;
 
-/// How many regions of memory this process maps, where the system tells.
+/// The number of memory regions that this process maps, if the system reports it.
 fn regions() -> Option<usize> {
     Some(std::fs::read_to_string("/proc/self/maps").ok()?.lines().count())
 }
@@ -24,7 +24,7 @@ fn programs_are_let_go_by_age_and_give_back_their_memory() {
     let mut before = None;
     for size in 2..=3 * KEPT {
         make(&mut ops, size);
-        // One that is in use all the time, as an op at once.
+        // A program that is in use all the time, as an eager op.
         make(&mut ops, 1);
         assert!(first.cache_report().entries <= KEPT);
         if size == KEPT {
@@ -32,13 +32,13 @@ fn programs_are_let_go_by_age_and_give_back_their_memory() {
         }
     }
     assert_eq!(first.cache_report().compiles, 3 * KEPT as u64, "what is in use is compiled once");
-    // Of the others' places none are left for a second client, which has a few all the same.
+    // The first client has filled the caches; the second one keeps a few programs all the same.
     for size in 1..=2 * KEPT {
         make(&mut others, size);
         let (first, second) = (first.cache_report().entries, second.cache_report().entries);
         assert!(first + second <= KEPT + FEW, "{first} and {second} programs");
     }
-    // Threads and tests beside this one take some.
+    // Other threads and tests take some.
     if let (Some(before), Some(after)) = (before, regions()) {
         assert!(after < before + KEPT, "{before} regions with {KEPT} programs, {after} at the end");
     }
