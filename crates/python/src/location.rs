@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use rustc_hash::FxHashMap;
 
-use crate::away;
+use crate::gil;
 
 /// Code objects known to one thread. The cache is emptied when it is full, which costs only time.
 const CACHE_LIMIT: usize = 4096;
@@ -30,7 +30,7 @@ thread_local! {
 
 /// The user's line, where a Python frame of the user's is on the stack.
 pub(crate) fn ask() -> Option<Location> {
-    away::attach(|py| find(py).ok().flatten())
+    gil::attach(|py| find(py).ok().flatten())
 }
 
 fn find(py: Python<'_>) -> PyResult<Option<Location>> {

@@ -15,13 +15,13 @@ use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
 use super::Kind;
+use super::compile_lock::CompileLock;
 use super::donate::Donated;
 use super::environment::{Outline, Part};
 use super::explain::Storm;
 use super::globals::{self, Guard};
 use super::leaf::{self, Words};
 use super::program::Program;
-use super::turns::Turns;
 use crate::compilers::Choice;
 use crate::containers::{self, Flat, Mode, Tree};
 use crate::error::Fallible;
@@ -241,7 +241,7 @@ pub(super) struct Shared {
     /// How many versions were ever kept.
     count: AtomicU64,
     /// Who compiles at this moment.
-    pub(super) turns: Turns,
+    pub(super) compile_lock: CompileLock,
     pub(super) storm: Storm,
 }
 
@@ -335,7 +335,7 @@ impl Shared {
         donate: &[Donated],
     ) -> PyResult<Arc<Shared>> {
         let py = fun.py();
-        let is_method = fun.is_instance(super::over::method_class(py)?.as_any())?;
+        let is_method = fun.is_instance(super::traced::method_class(py)?.as_any())?;
         let (main, address) =
             if is_method { Anchor::new(&fun.getattr(intern!(py, "__func__"))?)? } else { Anchor::new(fun)? };
         let mut anchors = vec![main];

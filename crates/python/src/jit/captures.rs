@@ -6,10 +6,10 @@ use pyo3::prelude::*;
 use super::environment::{self, Place, Wanted};
 use super::leaf::{self, Borrowed};
 use super::signature::function_name;
-use crate::born;
 use crate::containers::Tree;
 use crate::error::{Fallible, if_there};
 use crate::misuse::Misuse;
+use crate::trace_allocations;
 
 /// Where a captured value comes from at each call.
 pub(super) enum Capture {
@@ -63,10 +63,12 @@ pub(super) fn locate(
         let fun = function_name(fun);
         return Err(Misuse::ForcedTraced { op, fun }.into());
     };
-    let origin = born::origin(fun.py(), capture);
+    let origin = trace_allocations::origin(fun.py(), capture);
     let found = match &origin {
-        Some(born::Origin::Constant) => return Ok(Capture::Bound(capture.clone())),
-        Some(born::Origin::Array(array)) => environment::find(fun, arguments, Wanted::Object(array))?,
+        Some(trace_allocations::Origin::Constant) => return Ok(Capture::Bound(capture.clone())),
+        Some(trace_allocations::Origin::Array(array)) => {
+            environment::find(fun, arguments, Wanted::Object(array))?
+        }
         None => environment::find(fun, arguments, Wanted::Buffer(buffer))?,
     };
     match found {
@@ -77,7 +79,7 @@ pub(super) fn locate(
         }
         None if origin.is_some() => Ok(Capture::Computed(capture.clone())),
         // What the function made itself is a constant.
-        None if born::is_new(capture) => Ok(Capture::Bound(capture.clone())),
+        None if trace_allocations::is_new(capture) => Ok(Capture::Bound(capture.clone())),
         None => {
             let fun = function_name(fun);
             Err(Misuse::UnknownCapture { fun, got: capture.ty().clone() }.into())

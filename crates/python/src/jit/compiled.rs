@@ -11,15 +11,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use smallvec::SmallVec;
 
+use super::argument_names::{name_argument, name_argument_by_signature};
 use super::donate;
 use super::leaf::{self, Borrowed};
 use super::profile;
 use super::program::{Program, Source};
 use super::signature::{Signature, function_name};
-use super::written::{written, written_by};
 use super::{Jitted, marked_names, wrap};
 use crate::array;
-use crate::born;
 use crate::checks;
 use crate::compilers::{self, Choice};
 use crate::containers::{self, Flat, Leaves, Mode, Tree};
@@ -31,6 +30,7 @@ use crate::location;
 use crate::misuse::Misuse;
 use crate::options;
 use crate::tensor::PyTensor;
+use crate::trace_allocations;
 
 /// A function for arguments of one structure and type.
 #[pyclass(frozen, dict, weakref, module = "defn._core")]
@@ -85,7 +85,7 @@ impl Compiled {
                 let (got, expected) = (named_type(&got), named_type(expected));
                 let error =
                     ErrorKind::ArgumentType { op: "compile", argument: position.into(), got, expected };
-                return Err(self.written(py, error.into()));
+                return Err(self.name_argument(py, error.into()));
             }
         }
         Ok(flat.leaves)
@@ -100,18 +100,18 @@ impl Compiled {
         let mut borrowed = Borrowed::default();
         let captures = self.captures(py, &mut borrowed)?;
         let result = self.program.run(py, &leaves, captures, borrowed, self.hooks.as_ref());
-        result.map_err(|fault| self.written(py, fault))
+        result.map_err(|fault| self.name_argument(py, fault))
     }
 
     /// An error with the name of the argument that it is about.
     #[cold]
-    fn written(&self, py: Python<'_>, fault: Fault) -> Fault {
+    fn name_argument(&self, py: Python<'_>, fault: Fault) -> Fault {
         let (fun, captures) = (self.fun.bind(py), (&self.program.captures[..], self.program.further()));
         if fun.is_none() {
             // It was read from a file, which has no names.
-            return written(py, fault, &self.call, captures, &|position| format!("args[{position}]"));
+            return name_argument(py, fault, &self.call, captures, &|position| format!("args[{position}]"));
         }
-        written_by(fun, fault, &self.tree, captures)
+        name_argument_by_signature(fun, fault, &self.tree, captures)
     }
 
     /// The values of what the function captured.
@@ -166,7 +166,7 @@ impl Compiled {
                 calls.push((leaves, captures, borrowed));
             }
             let results = self.program.run_each(py, calls, self.hooks.as_ref());
-            results.map_err(|fault| self.written(py, fault))
+            results.map_err(|fault| self.name_argument(py, fault))
         })
     }
 
@@ -349,7 +349,8 @@ fn compile(
             donate::leaves(py, &donated, signature, &flat.tree)
         };
         let program = Program::make(py, &source, &flat, &compiler, checks::current(), &donated);
-        let program = program.map_err(|fault| written_by(&fun, fault, &flat.tree, (&[], &[])))?;
+        let program =
+            program.map_err(|fault| name_argument_by_signature(&fun, fault, &flat.tree, (&[], &[])))?;
         let models = flat.leaves.iter().map(|leaf| leaf::model("compile", leaf)).collect::<Fallible<_>>()?;
         let (name, fun) = (function_name(&fun), fun.clone().unbind());
         let (tree, call, compiler) = (flat.tree, call_tree, Some(compiler));
@@ -369,7 +370,7 @@ fn note_tensors(kwargs: &Bound<'_, PyDict>) -> Fallible<()> {
     let flat = containers::flatten("compile", Mode::Options, kwargs.as_any())?;
     for leaf in &flat.leaves {
         if let Ok(tensor) = leaf.cast::<PyTensor>() {
-            let _: Tensor = born::note(tensor.get().tensor.clone());
+            let _: Tensor = trace_allocations::note(tensor.get().tensor.clone());
         }
     }
     Ok(())
@@ -417,7 +418,7 @@ fn debug_expr<'py>(
         }
         tracing.trace().set_host(Arc::new(Known::keeping(table.finish())));
         drop(tracing);
-        born::forget();
+        trace_allocations::forget();
         Ok(result?)
     })
 }

@@ -11,7 +11,7 @@ use pyo3::types::PyDict;
 
 use super::cache::{Entry, Shared};
 use super::donate::Donated;
-use super::given::Conflict;
+use super::settings::Conflict;
 use super::signature::Signature;
 use super::versions::Last;
 use crate::compilers::Choice;

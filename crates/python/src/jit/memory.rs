@@ -5,9 +5,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::Jitted;
+use super::argument_names::name_argument;
 use super::donate;
 use super::program::Program;
-use super::written::written;
 use crate::error::{Fallible, guard};
 
 /// The bytes that a run of a definition allocates, and those of the arguments that it reads.
@@ -92,7 +92,7 @@ pub(super) fn memory<'py>(
         let donated = donate::leaves(py, &this.donate, &this.signature, &flat.tree);
         let made = Program::make(py, &source, &flat, &key.compiler, key.checks, &donated);
         let name = |position: usize| this.signature.name(py, position);
-        let program = made.map_err(|fault| written(py, fault, &flat.tree, (&[], &[]), &name))?;
+        let program = made.map_err(|fault| name_argument(py, fault, &flat.tree, (&[], &[]), &name))?;
         Ok(PyMemoryNeed(program.executable().memory()?))
     })
 }

@@ -3,29 +3,29 @@
 //! A call that was seen before is Rust from end to end: the arguments are taken apart, the signature is looked
 //! up, the program runs, and the results are put together.
 
+mod argument_names;
 mod cache;
 mod captures;
+mod compile_lock;
 mod compiled;
 mod definition;
 mod donate;
 mod environment;
 mod explain;
-mod given;
 mod globals;
 pub(crate) mod leaf;
 mod log;
 mod memory;
-mod over;
 mod profile;
 mod program;
 mod python;
 mod reads;
 mod saved;
+mod settings;
 mod signature;
 pub(crate) mod staged;
-mod turns;
+mod traced;
 mod versions;
-mod written;
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,23 +51,23 @@ use crate::misuse::Misuse;
 use crate::options;
 use crate::recursion;
 use crate::tensor::PyTensor;
+use argument_names::{name_argument, name_entry_argument};
 use cache::{Entry, Key, Shared, VERSION_LIMIT};
+use compile_lock::{Acquired, CompileGuard};
 pub(crate) use compiled::{flatten_arguments, named_type};
 use definition::{Definition, Kind};
 use environment::Part;
 use explain::{Call, Reason};
-pub(crate) use given::check_default;
-use given::{Conflict, compile_limit, marked_names};
 use leaf::Words;
 pub(crate) use leaf::{Borrowed, arguments as leaf_arguments, model as leaf_model, ty as leaf_type};
 pub(crate) use log::warn_of;
 use program::Program;
 pub(crate) use python::traced_by;
 use reads::Without;
+pub(crate) use settings::check_default;
+use settings::{Conflict, compile_limit, marked_names};
 use signature::Signature;
-use turns::{Asked, Taken};
 use versions::Last;
-use written::{written, written_of};
 pub(crate) use {leaf::wrap, program::result_tensor, signature::function_name};
 
 /// A definition.
@@ -191,16 +191,16 @@ impl Jitted {
         let py = slf.py();
         let mut known = 0;
         loop {
-            let asked = self.shared.turns.ask(py, key.hash)?;
+            let acquired = self.shared.compile_lock.acquire(py, key.hash)?;
             let count = self.shared.count();
-            if (matches!(asked, Asked::Waited) || count != known)
+            if (matches!(acquired, Acquired::Waited) || count != known)
                 && let Some(result) = self.find(py, &flat, &key)?
             {
                 return Ok(result);
             }
             known = count;
-            if let Asked::Mine(turn) = asked {
-                return self.compile(slf, flat, key, turn);
+            if let Acquired::Compile(lock) = acquired {
+                return self.compile(slf, flat, key, lock);
             }
         }
     }
@@ -210,7 +210,7 @@ impl Jitted {
         slf: &Bound<'py, Jitted>,
         flat: Flat<'py>,
         key: Key,
-        turn: Option<Taken<'_>>,
+        lock: Option<CompileGuard<'_>>,
     ) -> Fallible<Bound<'py, PyAny>> {
         let py = slf.py();
         let fun = self.fun.bind(py);
@@ -237,7 +237,7 @@ impl Jitted {
             Choice::BuiltIn(_) => {
                 let made = Program::make(py, &source, &flat, &key.compiler, key.checks, &donate);
                 let name = |position: usize| self.signature.name(py, position);
-                (made.map_err(|fault| written(py, fault, &flat.tree, (&[], &[]), &name))?, None)
+                (made.map_err(|fault| name_argument(py, fault, &flat.tree, (&[], &[]), &name))?, None)
             }
             Choice::Python(_) => {
                 donate::refuse(&key.compiler, &donate)?;
@@ -271,14 +271,14 @@ impl Jitted {
             drop(oldest);
         }
         self.shared.insert(py, &entry, self.limit());
-        drop(turn);
+        drop(lock);
         self.note(py, &reason, start.elapsed())?;
         let hooks = self.hooks.as_ref();
         let result = entry.program.run_or_take(py, &leaves, captures, borrowed, hooks, first);
         if has_hosts {
             globals::settle(py, &entry.known.guards)?;
         }
-        result.map_err(|fault| written_of(py, fault, &entry, &self.signature))
+        result.map_err(|fault| name_entry_argument(py, fault, &entry, &self.signature))
     }
 
     /// Why a call compiles.
@@ -472,7 +472,7 @@ impl Jitted {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         match instance.filter(|instance| !instance.is_none()) {
-            Some(instance) => over::method_class(py)?.call1((slf, instance)),
+            Some(instance) => traced::method_class(py)?.call1((slf, instance)),
             None => Ok(slf.into_any()),
         }
     }
@@ -518,7 +518,7 @@ impl Jitted {
     /// The function that a definition wraps, and its annotations and attributes.
     fn __getattr__<'py>(&self, py: Python<'py>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
         let text = name.to_str()?;
-        over::attribute(self.fun.bind(py), name, text)
+        traced::attribute(self.fun.bind(py), name, text)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -73,7 +73,7 @@ pub(super) fn profile<'py>(
 fn roofline(py: Python<'_>, threads: usize) -> Fallible<(f64, f64, f64)> {
     guard(|| {
         let measured =
-            crate::away::detach(py, || defn_cpu::with_threads(threads, defn_cpu::Roofline::measured))??;
+            crate::gil::detach(py, || defn_cpu::with_threads(threads, defn_cpu::Roofline::measured))??;
         Ok((measured.bandwidth, measured.flops, measured.wide_flops))
     })
 }

@@ -26,12 +26,11 @@ use super::globals;
 use super::leaf::{self, Borrowed};
 use super::python::{Compiling, FunctionKey};
 use super::signature::function_name;
-use crate::away;
-use crate::born;
 use crate::compilers::{self, Choice};
 use crate::containers::{self, Flat, Leaves, Mode, Tree};
 use crate::convert;
 use crate::error::{Fallible, Fault};
+use crate::gil;
 use crate::hooks::{self, Collecting, Table};
 use crate::location;
 use crate::misuse::Misuse;
@@ -39,6 +38,7 @@ use crate::ops;
 use crate::place;
 use crate::recursion;
 use crate::tensor::PyTensor;
+use crate::trace_allocations;
 
 /// Runs that took longer than this give up the interpreter lock.
 const RELEASE_NANOS: u64 = 30_000;
@@ -110,7 +110,7 @@ pub(super) type Call =
 
 /// A result as Python gets it.
 fn handed<'py>(py: Python<'py>, tensor: Tensor, lanes: &Lanes) -> PyResult<Bound<'py, PyAny>> {
-    born::noted(&tensor);
+    trace_allocations::note_ref(&tensor);
     Ok(Bound::new(py, PyTensor::new(tensor.with_vectorized(lanes)))?.into_any())
 }
 
@@ -261,7 +261,7 @@ impl Program {
                 Program::python(py, source, flat, compiler, checks, key, None).map(|(program, _)| program)
             }
         };
-        born::forget();
+        trace_allocations::forget();
         made
     }
 
@@ -281,7 +281,7 @@ impl Program {
             None => Py::new(py, FunctionKey::new(source.fun.bind(py)))?.into_any(),
         };
         let made = Program::python(py, source, flat, compiler, checks, key, Some(hooks));
-        born::forget();
+        trace_allocations::forget();
         made
     }
 
@@ -300,7 +300,7 @@ impl Program {
         let is_kept = |position: usize| traced.outputs.iter().any(|output| output.is_argument(position));
         let donate: SmallVec<[usize; 8]> =
             donate.iter().copied().filter(|&position| !is_kept(position)).collect();
-        let executable = away::detach(py, || found.compile_donating(region, checks, &donate))?;
+        let executable = gil::detach(py, || found.compile_donating(region, checks, &donate))?;
         Ok(Program::new(traced, executable))
     }
 
@@ -419,7 +419,7 @@ impl Program {
                 }
                 Output::Argument(position) => {
                     let tensor = borrowed.tensor(&leaves[*position])?;
-                    let tensor = born::note(borrowed.own(tensor)?);
+                    let tensor = trace_allocations::note(borrowed.own(tensor)?);
                     Some(Bound::new(py, PyTensor::new(tensor))?.into_any())
                 }
                 Output::Result(..) => None,
@@ -517,7 +517,7 @@ impl Program {
             let results = run(&hooks);
             (results, hooks.into_fault())
         };
-        let (results, fault) = if long { away::detach(py, run) } else { run() };
+        let (results, fault) = if long { gil::detach(py, run) } else { run() };
         match fault {
             Some(fault) => Err(fault),
             None => Ok(results?),

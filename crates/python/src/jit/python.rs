@@ -12,10 +12,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use self::executable::PythonExecutable;
+use super::argument_names::name_argument_by_signature;
 use super::leaf::{Borrowed, number_in, same_type, weak, wrap};
 use super::program::{Source, Traced};
 use super::signature::function_name;
-use super::written::written_by;
 use crate::compilers::{Choice, Custom};
 use crate::containers::{Flat, Tree};
 use crate::convert;
@@ -238,7 +238,7 @@ impl Traceable {
                 let traced = self.traced.get().expect("it was set");
                 let made = self.complete(py, &pending, traced);
                 made.map_err(|fault| {
-                    written_by(pending.source.fun.bind(py), fault, &pending.tree, (&[], &[]))
+                    name_argument_by_signature(pending.source.fun.bind(py), fault, &pending.tree, (&[], &[]))
                 })?;
             }
             self.container(py, self.traced.get().expect("it was set"))

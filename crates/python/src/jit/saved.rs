@@ -15,7 +15,6 @@ use super::captures::Capture;
 use super::compiled::{Compiled, Parts, flatten_arguments};
 use super::leaf::Borrowed;
 use super::program::{Output, Program};
-use crate::born;
 use crate::build;
 use crate::containers::{self, Leaves, Mode, Tree};
 use crate::convert;
@@ -26,6 +25,7 @@ use crate::misuse::Misuse;
 use crate::pjrt;
 use crate::place;
 use crate::tensor::PyTensor;
+use crate::trace_allocations;
 
 const WRITE: &str = "save";
 const READ: &str = "load";
@@ -133,7 +133,7 @@ fn foreign() -> Fault {
 /// A tensor that stands for any.
 fn blank() -> Fallible<PyTensor> {
     let ty = TensorType::scalar(DType::U8);
-    Ok(PyTensor::new(born::note(build::place(&place::host(), ty, vec![0])?)))
+    Ok(PyTensor::new(trace_allocations::note(build::place(&place::host(), ty, vec![0])?)))
 }
 
 fn blanks(py: Python<'_>, count: usize) -> Fallible<Leaves<'_>> {

@@ -15,11 +15,11 @@ use pyo3::types::{PyDict, PyTuple};
 use super::compiled::flatten_arguments;
 use super::leaf::{Borrowed, wrap};
 use super::program::{Output, Program, Source};
-use crate::away;
 use crate::compilers::Choice;
 use crate::containers::{self, Leaves, Mode};
 use crate::convert;
 use crate::error::{Fallible, guard};
+use crate::gil;
 use crate::hooks::{self, Table};
 use crate::misuse::Misuse;
 use crate::ops;
@@ -43,7 +43,7 @@ impl Staged {
     ) -> Fallible<Staged> {
         match choice {
             Choice::BuiltIn(found) => {
-                let executable = away::detach(py, || found.compiler.compile(region.clone(), checks))?;
+                let executable = gil::detach(py, || found.compiler.compile(region.clone(), checks))?;
                 let outputs: Vec<Output> =
                     (0..region.results().len()).map(|at| Output::Result(at, Lanes::new())).collect();
                 let blanks = region.result_types().map(|ty| Tensor::template(ty.clone()));

@@ -10,10 +10,10 @@ use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
 use super::Jitted;
+use super::argument_names::name_entry_argument;
 use super::cache::{Entry, Key};
 use super::leaf::{self, Borrowed};
 use super::program::count_one;
-use super::written::written_of;
 use crate::checks;
 use crate::compilers::Choice;
 use crate::containers::Flat;
@@ -69,7 +69,7 @@ impl Jitted {
     ) -> Fallible<Bound<'py, PyAny>> {
         self.shared.touch(entry);
         count_one(py, &self.hits);
-        run().map_err(|fault| written_of(py, fault, entry, &self.signature))
+        run().map_err(|fault| name_entry_argument(py, fault, entry, &self.signature))
     }
 
     /// The result of the version that the last call had, if this one has tensors of the same types and nothing else

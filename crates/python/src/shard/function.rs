@@ -17,11 +17,11 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::spec::Specs;
 use super::{Over, PyMesh, PySharded};
-use crate::away;
 use crate::containers::{self, Flat, Mode};
 use crate::convert;
 use crate::error::{Fallible, guard};
 use crate::fields::Fields;
+use crate::gil;
 use crate::jit::leaf::number_model;
 use crate::jit::{Jitted, function_name, leaf_arguments, leaf_type};
 use crate::location;
@@ -132,7 +132,7 @@ impl ShardedFunction {
         whole.require_buffer("shard", "pass a tensor with values")?;
         let block = self.block(py, flat, position, spec, whole.ty())?;
         let mesh = &self.0.mesh;
-        Ok(away::detach(py, || {
+        Ok(gil::detach(py, || {
             let mut ops = Ops::new(place::host(), Source::Ask(location::ask));
             let blocks = spec.cut(&mut ops, mesh.mesh(), &whole, &block)?;
             mesh.gather_blocks(&block, &blocks)
@@ -152,7 +152,7 @@ impl ShardedFunction {
                 Some(backend) if MeshBackend::of(&*backend).is_some() => tensor,
                 Some(_) | None => {
                     let copies = vec![tensor.clone(); self.0.mesh.mesh().count()];
-                    away::detach(py, || self.0.mesh.gather_blocks(tensor.ty(), &copies))?
+                    gil::detach(py, || self.0.mesh.gather_blocks(tensor.ty(), &copies))?
                 }
             };
             let mesh = self.0.mesh.mesh();

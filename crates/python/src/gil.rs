@@ -10,21 +10,21 @@ use pyo3::prelude::*;
 use crate::pybackend::carry;
 
 thread_local! {
-    static IS_AWAY: Cell<bool> = const { Cell::new(false) };
+    static IS_RELEASED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Sets the flag, until it is dropped.
 struct Flag(bool);
 
 impl Flag {
-    fn set(is_away: bool) -> Flag {
-        Flag(IS_AWAY.replace(is_away))
+    fn set(is_released: bool) -> Flag {
+        Flag(IS_RELEASED.replace(is_released))
     }
 }
 
 impl Drop for Flag {
     fn drop(&mut self) {
-        IS_AWAY.set(self.0);
+        IS_RELEASED.set(self.0);
     }
 }
 
@@ -37,8 +37,8 @@ pub(crate) fn detach<T: Send>(py: Python<'_>, body: impl FnOnce() -> T + Send) -
 }
 
 /// Runs `body` without the lock, which this thread may have given up already.
-pub(crate) fn leave<T: Send>(body: impl FnOnce() -> T + Send) -> T {
-    if IS_AWAY.get() {
+pub(crate) fn release<T: Send>(body: impl FnOnce() -> T + Send) -> T {
+    if IS_RELEASED.get() {
         return body();
     }
     Python::attach(|py| detach(py, body))

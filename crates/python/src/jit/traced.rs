@@ -12,9 +12,9 @@ use pyo3::types::{PyDict, PyFunction, PyString, PyTuple, PyType};
 
 use super::Jitted;
 use super::program::{Source, Traced};
-use crate::born;
 use crate::containers::{Flat, Tree};
 use crate::error::Fallible;
+use crate::trace_allocations;
 
 impl Jitted {
     /// The arguments of a call taken apart.
@@ -45,7 +45,7 @@ impl Jitted {
     pub(crate) fn region(slf: &Bound<'_, Jitted>, tree: &Tree, models: &[Tensor]) -> Fallible<Arc<Region>> {
         let py = slf.py();
         let traced = Traced::of(py, &Jitted::source(slf), tree, models, &slf.get().chosen(py)?);
-        born::forget();
+        trace_allocations::forget();
         Ok(traced?.region)
     }
 }
