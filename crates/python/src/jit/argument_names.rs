@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 
 use super::cache::Entry;
-use super::captures::Capture;
+use super::guards::Capture;
 use super::signature::Signature;
 use crate::containers::Tree;
 use crate::error::Fault;
@@ -30,7 +30,7 @@ pub(super) fn name_argument(
             return Some(format!("argument {place}"));
         }
         match captures.get(position - places.len() - further.len())? {
-            Capture::Found { place, .. } => Some(place.text(py)),
+            Capture::Found { path, .. } => Some(path.text(py)),
             Capture::Bound(_) | Capture::Computed(_) => None,
         }
     };

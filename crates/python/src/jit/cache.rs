@@ -17,13 +17,12 @@ use smallvec::SmallVec;
 use super::Kind;
 use super::compile_lock::CompileLock;
 use super::donate::Donated;
-use super::environment::{Outline, Part};
 use super::explain::Storm;
-use super::globals::{self, Guard};
+use super::guards::{ClosedValue, Guards, RecordedClosedValue, equal_closed_values, record_closed_values};
 use super::leaf::{self, Words};
 use super::program::Program;
 use crate::compilers::Choice;
-use crate::containers::{self, Flat, Mode, Tree};
+use crate::containers::{Flat, Tree};
 use crate::error::Fallible;
 use crate::grad::Derivative;
 
@@ -39,7 +38,7 @@ pub(super) struct Key {
     pub(super) compiler: Choice,
     pub(super) checks: Checks,
     words: Words,
-    pub(super) environment: Vec<Part>,
+    pub(super) environment: Vec<ClosedValue>,
 }
 
 impl Key {
@@ -51,7 +50,7 @@ impl Key {
         checks: Checks,
         words: Words,
         flat: &Flat<'_>,
-        environment: Vec<Part>,
+        environment: Vec<ClosedValue>,
     ) -> Fallible<Key> {
         let mut hasher = FxHasher::default();
         words.hash(&mut hasher);
@@ -69,12 +68,12 @@ pub(super) struct Known {
     pub(super) checks: Checks,
     words: Words,
     /// What the function closes over.
-    pub(super) environment: Vec<Bond>,
+    pub(super) environment: Vec<RecordedClosedValue>,
     pub(super) arguments: Tree,
     /// The types of the arguments' leaves.
     pub(super) models: Vec<Tensor>,
     /// What the globals meant that the function read.
-    pub(super) guards: Vec<Guard>,
+    pub(super) guards: Guards,
     /// Whether the program holds objects that only the traced function has.
     pub(super) is_owned: bool,
     /// How many versions there were when this one was used last.
@@ -94,7 +93,7 @@ impl Known {
             || self.checks != key.checks
             || self.words != key.words
             || !self.arguments.equals(py, &flat.tree)?
-            || !same_environment(py, &self.environment, &key.environment)?
+            || !equal_closed_values(py, &self.environment, &key.environment)?
         {
             return Ok(false);
         }
@@ -110,62 +109,13 @@ impl Known {
 
     /// Whether the globals that the function read mean what they did.
     pub(super) fn holds(&self, py: Python<'_>) -> Fallible<bool> {
-        globals::hold(py, &self.guards)
+        self.guards.hold(py)
     }
 
     /// Whether an object is gone that calls of this signature need.
     fn is_gone(&self, py: Python<'_>) -> bool {
         self.arguments.is_gone(py) || self.environment.iter().any(|bond| bond.is_gone(py))
     }
-}
-
-/// How one part of the environment is compared. Tracing may change what a function closes over, such as a list
-/// that it appends to or a counter: that is what the function does, not what it depends on.
-pub(super) enum Bond {
-    /// By structure, static values and types, and the types of the leaves. The object is not kept: its tensors
-    /// may be large.
-    Value(Box<(Outline, Vec<Tensor>)>),
-    /// As the same object, which tracing changed.
-    Object(Box<Tree>),
-    /// Not at all: tracing put another object in its place.
-    Nothing,
-}
-
-impl Bond {
-    /// Whether a part is what it was.
-    pub(super) fn holds(&self, py: Python<'_>, now: &Part) -> PyResult<bool> {
-        match self {
-            Bond::Value(known) => known.0.equals(py, &now.outline),
-            Bond::Object(known) => known.equals(py, &Tree::of_object(py, &now.object)),
-            Bond::Nothing => Ok(true),
-        }
-    }
-
-    fn is_gone(&self, py: Python<'_>) -> bool {
-        match self {
-            Bond::Value(known) => known.0.tree.is_gone(py),
-            Bond::Object(known) => known.is_gone(py),
-            Bond::Nothing => false,
-        }
-    }
-}
-
-fn same_environment(py: Python<'_>, known: &[Bond], now: &[Part]) -> PyResult<bool> {
-    if known.len() != now.len() {
-        return Ok(false);
-    }
-    for (known, now) in known.iter().zip(now) {
-        if !known.holds(py, now)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// The types of what a part holds.
-pub(super) fn models(py: Python<'_>, part: &Part) -> Fallible<Vec<Tensor>> {
-    let flat = containers::flatten("jit", Mode::Environment, part.object.bind(py))?;
-    flat.leaves.iter().map(|leaf| leaf::model("jit", leaf)).collect()
 }
 
 /// A compiled version.
@@ -181,36 +131,21 @@ impl Entry {
     pub(super) fn new(
         fun: &Bound<'_, PyAny>,
         key: Key,
-        after: &[Part],
+        after: &[ClosedValue],
         flat: Flat<'_>,
         program: Program,
-        guards: Vec<Guard>,
+        guards: Guards,
     ) -> Fallible<Entry> {
         let py = fun.py();
         let is_owned = program.is_bound_to_function(py);
         let types = flat.leaves.iter().map(|leaf| leaf::model("jit", leaf)).collect::<Fallible<_>>()?;
         let Key { hash, compiler, checks, words, environment } = key;
-        let is_same_list = environment.len() == after.len();
-        let mut kept = Vec::with_capacity(environment.len());
-        for (position, part) in environment.into_iter().enumerate() {
-            let is_same_object = is_same_list && part.object.is(&after[position].object);
-            // A host function may change what it was made of, which is then the same object still.
-            let is_opaque = is_owned && is_same_object && part.is_opaque(py);
-            let is_stable = is_same_list && part.outline.equals(py, &after[position].outline)?;
-            kept.push(if is_stable && !is_opaque {
-                let models = models(py, &part)?;
-                Bond::Value(Box::new((part.outline.kept(py)?, models)))
-            } else if is_same_object {
-                Bond::Object(Box::new(Tree::of_object(py, &part.object).kept(py)?))
-            } else {
-                Bond::Nothing
-            });
-        }
+        let environment = record_closed_values(py, environment, after, is_owned)?;
         let known = Known {
             compiler,
             checks,
             words,
-            environment: kept,
+            environment,
             arguments: flat.tree.kept(py)?,
             models: types,
             guards,
@@ -428,8 +363,8 @@ impl Shared {
                 && entry.owner.as_ref().is_none_or(|owner| fun.is(owner))
                 && known.compiler.is_same(py, &key.compiler)?
                 && known.arguments.equals(py, &flat.tree)?
-                && same_environment(py, &known.environment, &key.environment)?
-                && globals::hold(py, &known.guards)?
+                && equal_closed_values(py, &known.environment, &key.environment)?
+                && known.guards.hold(py)?
             {
                 return Ok(Some(found.clone_ref(py)));
             }

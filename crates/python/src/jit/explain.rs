@@ -9,10 +9,8 @@ use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
-use super::cache::{Bond, Entry, Key, Known};
-use super::captures::Capture;
-use super::environment::{Label, Part};
-use super::globals::{self, Change};
+use super::cache::{Entry, Key, Known};
+use super::guards::{self, Capture, Change, ClosedLabel, ClosedValue, RecordedClosedValue};
 use super::leaf;
 use crate::containers::{Aspect, Compare, Flat, Held, Place, value_text};
 use crate::error::Fallible;
@@ -226,7 +224,7 @@ pub(super) struct Call<'a, 'py> {
     /// What positional arguments are called.
     pub(super) name: &'a dyn Fn(usize) -> String,
     /// What the parts of the environment are called.
-    pub(super) labels: &'a [Label],
+    pub(super) labels: &'a [ClosedLabel],
 }
 
 impl Call<'_, '_> {
@@ -271,7 +269,7 @@ impl Call<'_, '_> {
         }
         known.arguments.compare_calls(py, &self.flat.tree, self.name, &mut found)?;
         self.compare_environment(known, &mut found)?;
-        for guard in &known.guards {
+        for guard in known.guards.iter() {
             if found.is_full() {
                 return Ok(found);
             }
@@ -297,7 +295,7 @@ impl Call<'_, '_> {
             if found.is_full() {
                 return Ok(found);
             }
-            // What a function closes over is part of the environment too.
+            // What a function closes over is now of the environment too.
             if let Some(difference) = self.compare_capture(capture)
                 && !found.differences.iter().any(|known| known.place == difference.place)
             {
@@ -305,7 +303,7 @@ impl Call<'_, '_> {
             }
         }
         if known.is_owned && found.fields == 0 {
-            let name = super::environment::short_name(self.fun);
+            let name = guards::short_name(self.fun);
             let old = format!("those of {name}");
             found.add(Difference::one(
                 "the set of hooks",
@@ -328,12 +326,12 @@ impl Call<'_, '_> {
             }
             return Ok(());
         }
-        for (position, (bond, part)) in known.environment.iter().zip(now).enumerate() {
+        for (position, (recorded, now)) in known.environment.iter().zip(now).enumerate() {
             if found.is_full() {
                 return Ok(());
             }
-            if !bond.holds(py, part)? {
-                self.compare_part(bond, part, self.labels.get(position), found)?;
+            if !recorded.holds(py, now)? {
+                self.compare_part(recorded, now, self.labels.get(position), found)?;
             }
         }
         Ok(())
@@ -342,31 +340,31 @@ impl Call<'_, '_> {
     /// What of one cell or default differs.
     fn compare_part(
         &self,
-        bond: &Bond,
-        part: &Part,
-        label: Option<&Label>,
+        recorded: &RecordedClosedValue,
+        now: &ClosedValue,
+        label: Option<&ClosedLabel>,
         found: &mut Found<'_>,
     ) -> Fallible<()> {
         let py = self.fun.py();
         let whole = || match label {
-            Some(Label::Whole(text)) => text.clone(),
-            Some(Label::Defaults { of, .. }) => format!("the defaults{of}"),
+            Some(ClosedLabel::Whole(text)) => text.clone(),
+            Some(ClosedLabel::Defaults { of, .. }) => format!("the defaults{of}"),
             None => "what the function closes over".to_owned(),
         };
-        let (outline, old) = match bond {
-            Bond::Value(known) => (&known.0, &known.1[..]),
-            Bond::Object(_) | Bond::Nothing => {
-                let text = value_text(part.object.bind(py));
+        let (structure, old) = match recorded {
+            RecordedClosedValue::Value(known) => (&known.0, &known.1[..]),
+            RecordedClosedValue::SameObject(_) | RecordedClosedValue::Ignored => {
+                let text = value_text(now.object.bind(py));
                 let field = Field::Structure(Aspect::Object);
                 found.add(Difference::one(&whole(), field, text, "another object".to_owned()));
                 return Ok(());
             }
         };
-        let new = super::cache::models(py, part)?;
+        let new = now.models(py)?;
         let mut inner =
             Found { py, differences: Vec::new(), fields: found.fields, limit: found.limit, old, new: &new };
         match label {
-            Some(Label::Defaults { names, of }) => {
+            Some(ClosedLabel::Defaults { names, of }) => {
                 let entry = |position: usize, key: Option<&Held>| {
                     let name = match key {
                         Some(key) => key.object().bind(py).to_string(),
@@ -374,10 +372,10 @@ impl Call<'_, '_> {
                     };
                     format!("{name}'s default{of}")
                 };
-                outline.tree.compare_entries(py, &part.outline.tree, &whole, &entry, &mut inner)?;
+                structure.tree.compare_entries(py, &now.structure.tree, &whole, &entry, &mut inner)?;
             }
-            Some(Label::Whole(_)) | None => {
-                outline.tree.compare_values(py, &part.outline.tree, &whole, &mut inner)?;
+            Some(ClosedLabel::Whole(_)) | None => {
+                structure.tree.compare_values(py, &now.structure.tree, &whole, &mut inner)?;
             }
         }
         let (differences, fields) = (inner.differences, inner.fields);
@@ -387,22 +385,24 @@ impl Call<'_, '_> {
     }
 
     fn compare_capture(&self, capture: &Capture) -> Option<Difference> {
-        let Capture::Found { place, model } = capture else { return None };
+        let Capture::Found { path, model } = capture else { return None };
         let py = self.fun.py();
         let kind = Field::Structure(Aspect::Kind);
         let old = type_text(model);
-        let Ok(value) = place.read(self.fun, &self.flat.tree) else {
-            return Some(Difference::one(&place.text(py), kind, old, "not there".to_owned()));
+        let Ok(value) = path.read(self.fun, &self.flat.tree) else {
+            return Some(Difference::one(&path.text(py), kind, old, "not there".to_owned()));
         };
         match leaf::captured_model(&value) {
             Ok(Some(now)) if leaf::same_model(&now, model) => None,
             Ok(Some(now)) => Some(Difference {
-                place: place.text(py),
+                place: path.text(py),
                 fields: fields(model, &now),
                 old,
                 new: type_text(&now),
             }),
-            Ok(None) | Err(_) => Some(Difference::one(&place.text(py), kind, old, globals::text(&value))),
+            Ok(None) | Err(_) => {
+                Some(Difference::one(&path.text(py), kind, old, guards::describe_value(&value)))
+            }
         }
     }
 }

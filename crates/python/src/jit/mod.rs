@@ -5,21 +5,18 @@
 
 mod argument_names;
 mod cache;
-mod captures;
 mod compile_lock;
 mod compiled;
 mod definition;
 mod donate;
-mod environment;
 mod explain;
-mod globals;
+mod guards;
 pub(crate) mod leaf;
 mod log;
 mod memory;
 mod profile;
 mod program;
 mod python;
-mod reads;
 mod saved;
 mod settings;
 mod signature;
@@ -56,14 +53,13 @@ use cache::{Entry, Key, Shared, VERSION_LIMIT};
 use compile_lock::{Acquired, CompileGuard};
 pub(crate) use compiled::{flatten_arguments, named_type};
 use definition::{Definition, Kind};
-use environment::Part;
 use explain::{Call, Reason};
+use guards::{ClosedValue, GuardRoots, Guards};
 use leaf::Words;
 pub(crate) use leaf::{Borrowed, arguments as leaf_arguments, model as leaf_model, ty as leaf_type};
 pub(crate) use log::warn_of;
 use program::Program;
 pub(crate) use python::traced_by;
-use reads::Without;
 pub(crate) use settings::check_default;
 use settings::{Conflict, compile_limit, marked_names};
 use signature::Signature;
@@ -112,7 +108,7 @@ impl Jitted {
             shared: Shared::of(fun, &kind, marked, &[])?,
             donate: Vec::new(),
             last: Last::default(),
-            closes: environment::closes(fun)? || kind.has_transform(),
+            closes: guards::has_closed_values(fun)? || kind.has_transform(),
             fun: fun.clone().unbind(),
             convert,
             converted: OnceLock::new(),
@@ -230,8 +226,9 @@ impl Jitted {
         let start = Instant::now();
         let source = Jitted::source(slf);
         let known = self.shared.count();
-        let roots = self.roots(py, &flat, &key)?;
-        let guards = globals::guards(py, &roots, &Without::default())?;
+        let takes_self = self.signature.takes_self();
+        let roots = GuardRoots::of_call(fun, self.transform(py), takes_self, &flat, &key.environment)?;
+        let guards = Guards::record(py, &roots)?;
         let donate = donate::leaves(py, &self.donate, &self.signature, &flat.tree);
         let (program, first) = match &key.compiler {
             Choice::BuiltIn(_) => {
@@ -255,13 +252,14 @@ impl Jitted {
         }
         let mut borrowed = Borrowed::default();
         let Some(captures) = program.read_captures(fun, &flat.tree, &mut borrowed)? else {
-            return Err(program.missing_capture(fun, &flat.tree));
+            return Err(guards::missing_capture(&program.captures, fun, &flat.tree));
         };
         let after = self.environment(py, &flat)?;
         let leaves = flat.leaves.clone();
         let hosts = program.host_functions(py);
         let has_hosts = !hosts.is_empty();
-        let guards = globals::stable(py, guards, &roots, hosts, &program.input_arrays(fun, &flat.tree))?;
+        let inputs = guards::input_arrays(&program.captures, fun, &flat.tree);
+        let guards = guards.into_stable(py, &roots, hosts, &inputs)?;
         let entry = Arc::new(Entry::new(fun, key, &after, flat, program, guards)?);
         if entry.known.is_owned {
             let mut owned = self.owned.lock().unwrap_or_else(PoisonError::into_inner);
@@ -276,7 +274,7 @@ impl Jitted {
         let hooks = self.hooks.as_ref();
         let result = entry.program.run_or_take(py, &leaves, captures, borrowed, hooks, first);
         if has_hosts {
-            globals::settle(py, &entry.known.guards)?;
+            entry.known.guards.disable_changed(py)?;
         }
         result.map_err(|fault| name_entry_argument(py, fault, &entry, &self.signature))
     }
@@ -288,7 +286,7 @@ impl Jitted {
         let labels = if versions.is_empty() || key.environment.is_empty() {
             Vec::new()
         } else {
-            environment::labels(fun, self.transform(py), &flat.tree)?
+            guards::closed_labels(fun, self.transform(py), &flat.tree)?
         };
         let name = |position: usize| self.signature.name(py, position);
         Call { fun, flat, key, name: &name, labels: &labels }.explain(versions)
@@ -354,11 +352,11 @@ impl Jitted {
         }
     }
 
-    fn environment(&self, py: Python<'_>, flat: &Flat<'_>) -> Fallible<Vec<Part>> {
+    fn environment(&self, py: Python<'_>, flat: &Flat<'_>) -> Fallible<Vec<ClosedValue>> {
         if !self.closes && !flat.tree.held().iter().any(Held::is_function) {
             return Ok(Vec::new());
         }
-        environment::parts(self.fun.bind(py), self.transform(py), &flat.tree)
+        guards::closed_values(self.fun.bind(py), self.transform(py), &flat.tree)
     }
 }
 
@@ -543,6 +541,6 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     saved::add(module)?;
     profile::add(module)?;
     memory::add(module)?;
-    reads::add(module)?;
+    guards::add(module)?;
     compiled::add(module)
 }

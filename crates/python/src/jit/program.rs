@@ -11,25 +11,22 @@ use defn_core::backend::{Checks, Compiler, Executable};
 use defn_core::builder::{Arg, Builder, bring_together, common_backend};
 use defn_core::region::Region;
 use defn_core::trace::Trace;
-use defn_core::vectorize::{Lanes, type_text};
+use defn_core::vectorize::Lanes;
 use defn_core::{Tensor, TensorType};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
-use super::captures::{Capture, locate, read_captures};
 use super::donate;
-use super::globals;
+use super::guards::{self, Capture};
 use super::leaf::{self, Borrowed};
 use super::python::{Compiling, FunctionKey};
-use super::signature::function_name;
 use crate::compilers::{self, Choice};
 use crate::containers::{self, Flat, Leaves, Mode, Tree};
 use crate::convert;
-use crate::error::{Fallible, Fault};
+use crate::error::Fallible;
 use crate::gil;
 use crate::hooks::{self, Collecting, Table};
 use crate::location;
@@ -210,7 +207,7 @@ impl Traced {
         let captures = closed
             .captures
             .iter()
-            .map(|capture| locate(source.op, source.fun.bind(py), tree, capture))
+            .map(|capture| guards::locate(source.op, source.fun.bind(py), tree, capture))
             .collect::<Fallible<_>>()?;
         let (region, further) = (Arc::new(closed.region), closed.further);
         Ok(Traced { region, trace, captures, outputs, tree: flat.tree, further, leaves, slots })
@@ -237,7 +234,7 @@ impl Traced {
         arguments: &Tree,
         borrowed: &mut Borrowed,
     ) -> Fallible<Option<Vec<Tensor>>> {
-        read_captures(&self.captures, fun, arguments, borrowed)
+        guards::read_captures(&self.captures, fun, arguments, borrowed)
     }
 }
 
@@ -373,7 +370,7 @@ impl Program {
         borrowed: &mut Borrowed,
     ) -> Fallible<Option<Vec<Tensor>>> {
         self.limit(borrowed);
-        read_captures(&self.captures, fun, arguments, borrowed)
+        guards::read_captures(&self.captures, fun, arguments, borrowed)
     }
 
     /// Programs of a compiler of Python's may keep the tensors that they are given.
@@ -522,42 +519,6 @@ impl Program {
             Some(fault) => Err(fault),
             None => Ok(results?),
         }
-    }
-
-    /// The addresses of the arrays whose elements are inputs of the program and nothing else: none where NumPy computed
-    /// something meanwhile, which may be of any.
-    pub(super) fn input_arrays(&self, fun: &Bound<'_, PyAny>, arguments: &Tree) -> FxHashSet<usize> {
-        let mut inputs = FxHashSet::default();
-        for capture in self.captures.iter() {
-            match capture {
-                Capture::Computed(_) => return FxHashSet::default(),
-                Capture::Found { place, .. } => {
-                    inputs.extend(place.read(fun, arguments).map(|found| found.as_ptr() as usize));
-                }
-                Capture::Bound(_) => {}
-            }
-        }
-        inputs
-    }
-
-    /// What is to say where a captured tensor is gone right after tracing: the function replaced it.
-    pub(super) fn missing_capture(&self, fun: &Bound<'_, PyAny>, arguments: &Tree) -> Fault {
-        let py = fun.py();
-        for capture in self.captures.iter() {
-            if let Capture::Found { place, model } = capture {
-                let now = match place.read(fun, arguments) {
-                    Ok(value) => match leaf::captured_model(&value) {
-                        Ok(Some(found)) if leaf::same_model(&found, model) => continue,
-                        Ok(Some(found)) => type_text(&found),
-                        Ok(None) | Err(_) => globals::text(&value),
-                    },
-                    Err(_) => "missing".to_owned(),
-                };
-                let (fun, got, place) = (function_name(fun), model.ty().clone(), place.text(py));
-                return Misuse::CaptureGone { fun, got, place, now }.into();
-            }
-        }
-        Misuse::Internal { text: "a captured tensor cannot be read".to_owned() }.into()
     }
 
     /// What the leaves of the result are, and their structure.

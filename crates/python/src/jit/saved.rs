@@ -11,8 +11,8 @@ use defn_core::{DType, ErrorKind, Name, Shape, Tensor, TensorType};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
 
-use super::captures::Capture;
 use super::compiled::{Compiled, Parts, flatten_arguments};
+use super::guards::Capture;
 use super::leaf::Borrowed;
 use super::program::{Output, Program};
 use crate::build;

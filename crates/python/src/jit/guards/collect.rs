@@ -1,8 +1,8 @@
 //! What a function reads from around it besides its closure's plain values: globals, what is in them, attributes
 //! of modules, classes and objects, and what functions found there close over.
 
-mod closure;
-mod without;
+mod cells;
+mod excluded;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,12 +11,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyInt, PyList, PyModule, PyString, PyTuple, PyType};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::environment::is_library;
-use super::globals::{Guard, Meant, Source, Step, function_of, is_plain, opened, viewed};
+use super::guard::{Guard, RecordedValue};
+use super::read_path::{ReadPath, ReadStep};
+use super::values::{container_contents, function_of, is_library, is_plain, library_contents};
 use crate::containers::{self, Sort};
 use crate::error::{Fallible, if_there};
 
-pub(super) use without::Without;
+pub(super) use excluded::Excluded;
 
 /// Functions whose code is looked at, and objects whose attributes are.
 const FUNCTION_LIMIT: usize = 1_000;
@@ -53,7 +54,7 @@ fn last_looked() -> usize {
     LOOKED.load(Ordering::Relaxed)
 }
 
-pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(in crate::jit) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(last_looked, module)?)
 }
 
@@ -63,18 +64,18 @@ fn top_level(module: &Bound<'_, PyAny>) -> Option<String> {
 }
 
 /// A step as the code writes it: whether it is an item, and its key or name.
-type Written<'py> = (bool, Bound<'py, PyAny>);
-type Read<'py> = (Bound<'py, PyString>, Vec<Written<'py>>);
+type WrittenStep<'py> = (bool, Bound<'py, PyAny>);
+type NamedRead<'py> = (Bound<'py, PyString>, Vec<WrittenStep<'py>>);
 
 /// Collects guards, function by function.
-pub(super) struct Reading<'a, 'py> {
+pub(super) struct GuardCollector<'a, 'py> {
     py: Python<'py>,
-    without: &'a Without,
+    excluded: &'a Excluded,
     guards: Vec<Guard>,
     places: FxHashSet<String>,
-    functions: Vec<(Bound<'py, PyAny>, Option<Source>)>,
+    functions: Vec<(Bound<'py, PyAny>, Option<ReadPath>)>,
     known: FxHashSet<usize>,
-    objects: Vec<(Bound<'py, PyAny>, Source)>,
+    objects: Vec<(Bound<'py, PyAny>, ReadPath)>,
     /// How often each object was found.
     times: FxHashMap<usize, usize>,
     /// Attributes that the code seen so far names.
@@ -83,7 +84,7 @@ pub(super) struct Reading<'a, 'py> {
     /// What code takes items or attributes of: a name, and how many items further it is.
     accessed: FxHashSet<(String, usize)>,
     /// Modules of the user's.
-    modules: Vec<(Bound<'py, PyAny>, Source)>,
+    modules: Vec<(Bound<'py, PyAny>, ReadPath)>,
     /// Whether code reads attributes whose names it computes.
     reads_any: bool,
     /// What classes have under a name.
@@ -96,11 +97,11 @@ pub(super) struct Reading<'a, 'py> {
     looked: usize,
 }
 
-impl<'a, 'py> Reading<'a, 'py> {
-    pub(super) fn new(py: Python<'py>, without: &'a Without) -> Reading<'a, 'py> {
-        Reading {
+impl<'a, 'py> GuardCollector<'a, 'py> {
+    pub(super) fn new(py: Python<'py>, excluded: &'a Excluded) -> GuardCollector<'a, 'py> {
+        GuardCollector {
             py,
-            without,
+            excluded,
             guards: Vec::new(),
             places: FxHashSet::default(),
             functions: Vec::new(),
@@ -146,21 +147,21 @@ impl<'a, 'py> Reading<'a, 'py> {
 
     /// An object that is told apart by identity elsewhere, of which attributes are read.
     pub(super) fn object(&mut self, object: &Bound<'py, PyAny>, label: &str) -> Fallible<()> {
-        if let Some(inside) = viewed(object)? {
-            self.value(Source::object(object, label)?.then(Step::Inside), inside)?;
+        if let Some(inside) = library_contents(object)? {
+            self.value(ReadPath::object(object, label)?.then(ReadStep::Contents), inside)?;
         }
         if let Ok(module) = object.cast::<PyModule>() {
             if !self.is_foreign(&module.getattr(intern!(self.py, "__name__"))?)? {
-                self.modules.push((object.clone(), Source::object(object, label)?));
+                self.modules.push((object.clone(), ReadPath::object(object, label)?));
             }
         } else if containers::sort(object)? == Sort::Object && !self.is_foreign_class(&object.get_type())? {
-            self.look_into(object, Source::object(object, label)?);
+            self.look_into(object, ReadPath::object(object, label)?);
         }
         Ok(())
     }
 
     /// Attributes of an object count that the code names, wherever it is found.
-    fn look_into(&mut self, object: &Bound<'py, PyAny>, source: Source) {
+    fn look_into(&mut self, object: &Bound<'py, PyAny>, source: ReadPath) {
         let times = self.times.entry(object.as_ptr() as usize).or_default();
         *times += 1;
         if *times <= PLACE_LIMIT && self.objects.len() < FUNCTION_LIMIT {
@@ -223,12 +224,12 @@ impl<'a, 'py> Reading<'a, 'py> {
         Ok(self.is_foreign(&module)? && !is_bare)
     }
 
-    fn read_function(&mut self, value: &Bound<'py, PyAny>, source: Option<Source>) -> Fallible<()> {
+    fn read_function(&mut self, value: &Bound<'py, PyAny>, source: Option<ReadPath>) -> Fallible<()> {
         let py = self.py;
         let Some(function) = function_of(value)? else { return Ok(()) };
         let code = function.getattr(intern!(py, "__code__"))?;
         if !self.known.insert(function.as_ptr() as usize)
-            || self.without.codes.contains(&(code.as_ptr() as usize))
+            || self.excluded.codes.contains(&(code.as_ptr() as usize))
             || is_library(&function.getattr(intern!(py, "__module__"))?)
         {
             return Ok(());
@@ -239,9 +240,9 @@ impl<'a, 'py> Reading<'a, 'py> {
             }
             self.distant += 1;
         }
-        let without = PyFrozenSet::new(py, self.without.codes.iter().copied())?;
-        let reads = py.import("defn._reads")?.call_method1(intern!(py, "reads"), (&code, without))?;
-        let (globals, cells, attributes): (Vec<Read<'py>>, Vec<Read<'py>>, Vec<String>) = (
+        let excluded = PyFrozenSet::new(py, self.excluded.codes.iter().copied())?;
+        let reads = py.import("defn._reads")?.call_method1(intern!(py, "reads"), (&code, excluded))?;
+        let (globals, cells, attributes): (Vec<NamedRead<'py>>, Vec<NamedRead<'py>>, Vec<String>) = (
             reads.get_item(0)?.extract()?,
             reads.get_item(1)?.extract()?,
             reads.get_item(2)?.try_iter()?.map(|name| name?.extract()).collect::<PyResult<_>>()?,
@@ -261,11 +262,11 @@ impl<'a, 'py> Reading<'a, 'py> {
         let module =
             function.getattr(intern!(py, "__globals__"))?.cast_into::<PyDict>().map_err(PyErr::from)?;
         for (name, steps) in globals {
-            let at = Source::global(&module, &name);
+            let at = ReadPath::global(&module, &name);
             match module.get_item(&name)? {
                 Some(value) => self.follow(at, value, &steps)?,
                 None if py.import("builtins")?.hasattr(&name)? => {}
-                None => self.guard(at, Meant::Absent)?,
+                None => self.guard(at, RecordedValue::Absent)?,
             }
         }
         self.read_cells(&function, &code, &cells, source.as_ref())?;
@@ -273,7 +274,7 @@ impl<'a, 'py> Reading<'a, 'py> {
         for name in [intern!(py, "__defaults__"), intern!(py, "__kwdefaults__")] {
             let defaults = function.getattr(name)?;
             if !defaults.is_none() {
-                self.value(source.then(Step::OfFunction(name.clone().unbind())), defaults)?;
+                self.value(source.then(ReadStep::OfFunction(name.clone().unbind())), defaults)?;
             }
         }
         Ok(())
@@ -282,9 +283,9 @@ impl<'a, 'py> Reading<'a, 'py> {
     /// What the code reads of a value by attributes and constant items.
     fn follow(
         &mut self,
-        mut source: Source,
+        mut source: ReadPath,
         mut value: Bound<'py, PyAny>,
-        steps: &[Written<'py>],
+        steps: &[WrittenStep<'py>],
     ) -> Fallible<()> {
         for (is_item, key) in steps {
             let next = if *is_item {
@@ -299,16 +300,16 @@ impl<'a, 'py> Reading<'a, 'py> {
             };
             let Some(next) = next else { break };
             source = source.then(if *is_item {
-                Step::Item(key.clone().unbind())
+                ReadStep::Item(key.clone().unbind())
             } else {
-                Step::Attribute(key.clone().cast_into::<PyString>().map_err(PyErr::from)?.unbind())
+                ReadStep::Attribute(key.clone().cast_into::<PyString>().map_err(PyErr::from)?.unbind())
             });
             value = next;
         }
         self.value(source, value)
     }
 
-    /// An attribute that is there to be read, without running a property.
+    /// An attribute that is there to be read, excluded running a property.
     fn look_up(&mut self, value: &Bound<'py, PyAny>, name: &str) -> Fallible<Option<Bound<'py, PyAny>>> {
         let py = self.py;
         let is_module = value.is_instance_of::<PyModule>();
@@ -395,52 +396,52 @@ impl<'a, 'py> Reading<'a, 'py> {
         }
         self.looked += 1;
         if let Some(found) = self.look_up(&value, name)? {
-            let step = Step::Attribute(PyString::intern(self.py, name).unbind());
+            let step = ReadStep::Attribute(PyString::intern(self.py, name).unbind());
             self.value(source.then(step), found)?;
         }
         Ok(())
     }
 
     /// What a place means, and what is reached from it.
-    fn value(&mut self, source: Source, value: Bound<'py, PyAny>) -> Fallible<()> {
+    fn value(&mut self, source: ReadPath, value: Bound<'py, PyAny>) -> Fallible<()> {
         self.value_within(source, value, 0)
     }
 
-    fn value_within(&mut self, source: Source, value: Bound<'py, PyAny>, depth: usize) -> Fallible<()> {
+    fn value_within(&mut self, source: ReadPath, value: Bound<'py, PyAny>, depth: usize) -> Fallible<()> {
         let py = self.py;
-        if self.without.objects.contains(&(value.as_ptr() as usize)) {
+        if self.excluded.objects.contains(&(value.as_ptr() as usize)) {
             return Ok(());
         }
         if is_plain(&value) {
-            return self.guard(source, Meant::Plain(value.unbind()));
+            return self.guard(source, RecordedValue::Plain(value.unbind()));
         }
-        if let Some(meant) = Meant::elements(&value, source.name(py))? {
-            return self.guard(source, meant);
+        if let Some(recorded) = RecordedValue::elements(&value, source.name(py))? {
+            return self.guard(source, recorded);
         }
-        if let Some(inside) = viewed(&value)? {
-            self.value_within(source.then(Step::Inside), inside, depth + 1)?;
+        if let Some(inside) = library_contents(&value)? {
+            self.value_within(source.then(ReadStep::Contents), inside, depth + 1)?;
             if containers::sort(&value)? == Sort::Leaf {
                 return Ok(());
             }
         }
         if let Some(function) = function_of(&value)? {
             let code = function.getattr(intern!(py, "__code__"))?;
-            if self.without.codes.contains(&(code.as_ptr() as usize)) {
+            if self.excluded.codes.contains(&(code.as_ptr() as usize)) {
                 return Ok(());
             }
             if let Ok(Some(receiver)) = value.getattr_opt(intern!(py, "__self__"))
                 && containers::sort(&receiver)? == Sort::Object
                 && !self.times.contains_key(&(receiver.as_ptr() as usize))
             {
-                let at = source.then(Step::Attribute(intern!(py, "__self__").clone().unbind()));
+                let at = source.then(ReadStep::Attribute(intern!(py, "__self__").clone().unbind()));
                 self.look_into(&receiver, at);
             }
             self.functions.push((value, Some(source.clone())));
-            return self.guard(source, Meant::Code(code.unbind()));
+            return self.guard(source, RecordedValue::Code(code.unbind()));
         }
         if value.get_type().name()? == "partial" && value.hasattr(intern!(py, "keywords"))? {
             for name in ["func", "args", "keywords"] {
-                let step = Step::Attribute(PyString::intern(py, name).unbind());
+                let step = ReadStep::Attribute(PyString::intern(py, name).unbind());
                 self.value_within(source.then(step), value.getattr(name)?, depth + 1)?;
             }
             return Ok(());
@@ -448,7 +449,7 @@ impl<'a, 'py> Reading<'a, 'py> {
         if let Ok(class) = value.cast::<PyType>() {
             if !self.is_foreign_class(class)? {
                 self.look_into(&value, source.clone());
-                self.guard(source, Meant::Class(value.unbind()))?;
+                self.guard(source, RecordedValue::Class(value.unbind()))?;
             }
             return Ok(());
         }
@@ -461,11 +462,11 @@ impl<'a, 'py> Reading<'a, 'py> {
                     }
                 } else if !self.is_foreign_class(&value.get_type())? {
                     self.look_into(&value, source.clone());
-                    self.guard(source, Meant::Object(value.get_type().into_any().unbind()))?;
+                    self.guard(source, RecordedValue::Object(value.get_type().into_any().unbind()))?;
                 }
                 Ok(())
             }
-            Sort::Plain | Sort::Function => self.guard(source, Meant::Plain(value.unbind())),
+            Sort::Plain | Sort::Function => self.guard(source, RecordedValue::Plain(value.unbind())),
             Sort::Container => {
                 let is_whole = self.guard_container(&source, &value)?;
                 if is_whole && depth < DEPTH {
@@ -477,24 +478,24 @@ impl<'a, 'py> Reading<'a, 'py> {
     }
 
     /// Whether all that is in a container is compared.
-    fn guard_container(&mut self, source: &Source, value: &Bound<'py, PyAny>) -> Fallible<bool> {
-        let opened = opened(value)?;
-        let is_whole = opened.is_some();
-        let meant = match opened {
-            Some(opened) => Meant::Container(Box::new(opened.kept(self.py)?)),
-            None => Meant::Large(
+    fn guard_container(&mut self, source: &ReadPath, value: &Bound<'py, PyAny>) -> Fallible<bool> {
+        let contents = container_contents(value)?;
+        let is_whole = contents.is_some();
+        let recorded = match contents {
+            Some(contents) => RecordedValue::Container(Box::new(contents.kept(self.py)?)),
+            None => RecordedValue::Large(
                 value.get_type().into_any().unbind(),
                 if_there(self.py, value.len())?.unwrap_or(0),
             ),
         };
-        self.guard(source.clone(), meant)?;
+        self.guard(source.clone(), recorded)?;
         Ok(is_whole)
     }
 
     /// Functions and objects in a container, whose insides count too.
-    fn inside(&mut self, source: &Source, value: &Bound<'py, PyAny>, depth: usize) -> Fallible<()> {
+    fn inside(&mut self, source: &ReadPath, value: &Bound<'py, PyAny>, depth: usize) -> Fallible<()> {
         for (key, item) in entries(value)? {
-            let at = source.then(Step::Item(key.unbind()));
+            let at = source.then(ReadStep::Item(key.unbind()));
             match containers::sort(&item)? {
                 Sort::Leaf | Sort::Object | Sort::Function => self.value_within(at, item, depth + 1)?,
                 Sort::Container if depth < DEPTH => self.inside(&at, &item, depth + 1)?,
@@ -504,9 +505,9 @@ impl<'a, 'py> Reading<'a, 'py> {
         Ok(())
     }
 
-    fn guard(&mut self, source: Source, meant: Meant) -> Fallible<()> {
+    fn guard(&mut self, source: ReadPath, recorded: RecordedValue) -> Fallible<()> {
         if self.guards.len() < GUARD_LIMIT && self.places.insert(source.key(self.py)) {
-            self.guards.push(Guard::new(source, meant));
+            self.guards.push(Guard::new(source, recorded));
         }
         Ok(())
     }

@@ -15,21 +15,21 @@ use crate::error::Fallible;
 const BYTE_LIMIT: usize = 1 << 16;
 
 /// What an array was.
-pub(in crate::jit) struct Elements {
+pub(super) struct ArrayElements {
     dtype: Py<PyArrayDescr>,
     shape: Vec<usize>,
-    elements: Kept,
+    elements: ElementRecord,
 }
 
-enum Kept {
+enum ElementRecord {
     Copy(Py<PyBytes>),
     /// Of a large array, which one it is.
     Identity(Py<PyWeakrefReference>),
 }
 
-impl Elements {
+impl ArrayElements {
     /// The elements of an array; None for another object.
-    pub(super) fn of(value: &Bound<'_, PyAny>) -> Fallible<Option<Elements>> {
+    pub(super) fn of(value: &Bound<'_, PyAny>) -> Fallible<Option<ArrayElements>> {
         if !array::is_array(value) {
             return Ok(None);
         }
@@ -38,12 +38,12 @@ impl Elements {
         // What holds references has no bytes of its own to compare.
         let is_large = dtype.has_object() || dtype.itemsize().saturating_mul(array.len()) > BYTE_LIMIT;
         let elements = if is_large {
-            Kept::Identity(PyWeakrefReference::new(value)?.unbind())
+            ElementRecord::Identity(PyWeakrefReference::new(value)?.unbind())
         } else {
-            Kept::Copy(bytes(value)?.unbind())
+            ElementRecord::Copy(bytes(value)?.unbind())
         };
         let shape = array.shape().to_vec();
-        Ok(Some(Elements { dtype: dtype.unbind(), shape, elements }))
+        Ok(Some(ArrayElements { dtype: dtype.unbind(), shape, elements }))
     }
 
     /// Whether an object is an array of the same elements.
@@ -51,8 +51,8 @@ impl Elements {
         let Ok(array) = value.cast::<PyUntypedArray>() else { return Ok(false) };
         let py = value.py();
         Ok(match &self.elements {
-            Kept::Identity(known) => known.bind(py).upgrade().is_some_and(|known| known.is(value)),
-            Kept::Copy(known) => {
+            ElementRecord::Identity(known) => known.bind(py).upgrade().is_some_and(|known| known.is(value)),
+            ElementRecord::Copy(known) => {
                 array.shape() == self.shape
                     && array.dtype().is_equiv_to(self.dtype.bind(py))
                     && bytes(value)?.as_bytes() == known.bind(py).as_bytes()
@@ -62,7 +62,9 @@ impl Elements {
 
     /// The elements on one line, those in the middle of many left out.
     pub(super) fn text(&self, py: Python<'_>) -> Fallible<String> {
-        let Kept::Copy(known) = &self.elements else { return Ok(format!("an array of {:?}", self.shape)) };
+        let ElementRecord::Copy(known) = &self.elements else {
+            return Ok(format!("an array of {:?}", self.shape));
+        };
         let numpy = py.import("numpy")?;
         let flat = numpy.call_method1(intern!(py, "frombuffer"), (known, &self.dtype))?;
         let options = PyDict::new(py);
