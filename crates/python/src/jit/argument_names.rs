@@ -47,7 +47,7 @@ pub(super) fn name_entry_argument(
 ) -> Fault {
     let name = |position| signature.name(py, position);
     let program = &entry.program;
-    name_argument(py, fault, &entry.known.arguments, (&program.captures, program.further()), &name)
+    name_argument(py, fault, &entry.key.arguments, (&program.captures, program.further()), &name)
 }
 
 /// As [`name_argument`], with the names of a function's parameters.

@@ -14,12 +14,12 @@ use pyo3::types::{PyFunction, PyWeakrefMethods, PyWeakrefReference};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
-use super::Kind;
 use super::compile_lock::CompileLock;
+use super::definition::Kind;
 use super::donate::Donated;
-use super::explain::Storm;
+use super::explain::RecompileStorm;
 use super::guards::{ClosedValue, Guards, RecordedClosedValue, equal_closed_values, record_closed_values};
-use super::leaf::{self, Words};
+use super::leaf::{self, TypeWords};
 use super::program::Program;
 use crate::compilers::Choice;
 use crate::containers::{Flat, Tree};
@@ -29,46 +29,46 @@ use crate::grad::Derivative;
 /// Functions whose versions are kept although no definition of them is alive.
 const SHARED_LIMIT: usize = 2048;
 
-/// Versions that are kept for each definition of one code.
+/// VersionTable that are kept for each definition of one code.
 pub(super) const VERSION_LIMIT: usize = 256;
 
 /// What a call looks for.
-pub(super) struct Key {
+pub(super) struct CallKey {
     pub(super) hash: u64,
     pub(super) compiler: Choice,
     pub(super) checks: Checks,
-    words: Words,
-    pub(super) environment: Vec<ClosedValue>,
+    words: TypeWords,
+    pub(super) closed_values: Vec<ClosedValue>,
 }
 
-impl Key {
+impl CallKey {
     /// # Errors
     /// A static value that cannot be hashed.
     pub(super) fn new(
         py: Python<'_>,
         compiler: Choice,
         checks: Checks,
-        words: Words,
+        words: TypeWords,
         flat: &Flat<'_>,
-        environment: Vec<ClosedValue>,
-    ) -> Fallible<Key> {
+        closed_values: Vec<ClosedValue>,
+    ) -> Fallible<CallKey> {
         let mut hasher = FxHasher::default();
         words.hash(&mut hasher);
         compiler.name().hash(&mut hasher);
         checks.hash(&mut hasher);
         flat.tree.hash(py, "jit")?.hash(&mut hasher);
-        // The environment takes no part in the hash: what tracing itself changes of it counts for nothing.
-        Ok(Key { hash: hasher.finish(), compiler, checks, words, environment })
+        // The closed_values takes no part in the hash: what tracing itself changes of it counts for nothing.
+        Ok(CallKey { hash: hasher.finish(), compiler, checks, words, closed_values })
     }
 }
 
 /// The signature of a compiled version.
-pub(super) struct Known {
+pub(super) struct VersionKey {
     pub(super) compiler: Choice,
     pub(super) checks: Checks,
-    words: Words,
+    words: TypeWords,
     /// What the function closes over.
-    pub(super) environment: Vec<RecordedClosedValue>,
+    pub(super) closed_values: Vec<RecordedClosedValue>,
     pub(super) arguments: Tree,
     /// The types of the arguments' leaves.
     pub(super) models: Vec<Tensor>,
@@ -81,19 +81,19 @@ pub(super) struct Known {
     number: AtomicU64,
 }
 
-impl Known {
+impl VersionKey {
     /// Which of the versions of its function it is.
     pub(super) fn number(&self) -> u64 {
         self.number.load(Ordering::Relaxed)
     }
 
     /// Whether a call has this signature.
-    fn equals(&self, py: Python<'_>, flat: &Flat<'_>, key: &Key) -> Fallible<bool> {
+    fn matches(&self, py: Python<'_>, flat: &Flat<'_>, key: &CallKey) -> Fallible<bool> {
         if !self.compiler.is_same(py, &key.compiler)?
             || self.checks != key.checks
             || self.words != key.words
             || !self.arguments.equals(py, &flat.tree)?
-            || !equal_closed_values(py, &self.environment, &key.environment)?
+            || !equal_closed_values(py, &self.closed_values, &key.closed_values)?
         {
             return Ok(false);
         }
@@ -114,13 +114,13 @@ impl Known {
 
     /// Whether an object is gone that calls of this signature need.
     fn is_gone(&self, py: Python<'_>) -> bool {
-        self.arguments.is_gone(py) || self.environment.iter().any(|bond| bond.is_gone(py))
+        self.arguments.is_gone(py) || self.closed_values.iter().any(|bond| bond.is_gone(py))
     }
 }
 
 /// A compiled version.
 pub(super) struct Entry {
-    pub(super) known: Arc<Known>,
+    pub(super) key: Arc<VersionKey>,
     hash: u64,
     pub(super) program: Program,
     /// The function that was traced, where the program holds objects that only this one has.
@@ -130,7 +130,7 @@ pub(super) struct Entry {
 impl Entry {
     pub(super) fn new(
         fun: &Bound<'_, PyAny>,
-        key: Key,
+        key: CallKey,
         after: &[ClosedValue],
         flat: Flat<'_>,
         program: Program,
@@ -139,13 +139,13 @@ impl Entry {
         let py = fun.py();
         let is_owned = program.is_bound_to_function(py);
         let types = flat.leaves.iter().map(|leaf| leaf::model("jit", leaf)).collect::<Fallible<_>>()?;
-        let Key { hash, compiler, checks, words, environment } = key;
-        let environment = record_closed_values(py, environment, after, is_owned)?;
-        let known = Known {
+        let CallKey { hash, compiler, checks, words, closed_values } = key;
+        let closed_values = record_closed_values(py, closed_values, after, is_owned)?;
+        let known = VersionKey {
             compiler,
             checks,
             words,
-            environment,
+            closed_values,
             arguments: flat.tree.kept(py)?,
             models: types,
             guards,
@@ -153,13 +153,13 @@ impl Entry {
             used: AtomicU64::new(0),
             number: AtomicU64::new(0),
         };
-        Ok(Entry { known: Arc::new(known), hash, program, owner: is_owned.then(|| fun.clone().unbind()) })
+        Ok(Entry { key: Arc::new(known), hash, program, owner: is_owned.then(|| fun.clone().unbind()) })
     }
 
     /// Whether the version serves a call of this function.
-    pub(super) fn serves(&self, fun: &Bound<'_, PyAny>, flat: &Flat<'_>, key: &Key) -> Fallible<bool> {
+    pub(super) fn serves(&self, fun: &Bound<'_, PyAny>, flat: &Flat<'_>, key: &CallKey) -> Fallible<bool> {
         let is_for = self.owner.as_ref().is_none_or(|owner| fun.is(owner));
-        Ok(is_for && self.known.equals(fun.py(), flat, key)?)
+        Ok(is_for && self.key.matches(fun.py(), flat, key)?)
     }
 
     /// Shows the garbage collector what is held.
@@ -171,46 +171,46 @@ impl Entry {
 
 /// The versions of one function.
 #[derive(Default)]
-pub(super) struct Shared {
-    state: Mutex<Versions>,
+pub(super) struct SharedVersions {
+    state: Mutex<VersionTable>,
     /// How many versions were ever kept.
     count: AtomicU64,
     /// Who compiles at this moment.
     pub(super) compile_lock: CompileLock,
-    pub(super) storm: Storm,
+    pub(super) storm: RecompileStorm,
 }
 
 /// A version, which belongs to a definition where its program holds objects of that one's function.
 struct Version {
-    known: Arc<Known>,
-    entry: Holding,
+    key: Arc<VersionKey>,
+    entry: EntryRef,
 }
 
-enum Holding {
-    Here(Arc<Entry>),
-    Elsewhere(Weak<Entry>),
+enum EntryRef {
+    Strong(Arc<Entry>),
+    Weak(Weak<Entry>),
 }
 
 impl Version {
     fn entry(&self) -> Option<Arc<Entry>> {
         match &self.entry {
-            Holding::Here(entry) => Some(entry.clone()),
-            Holding::Elsewhere(entry) => entry.upgrade(),
+            EntryRef::Strong(entry) => Some(entry.clone()),
+            EntryRef::Weak(entry) => entry.upgrade(),
         }
     }
 }
 
 #[derive(Default)]
-struct Versions {
+struct VersionTable {
     /// By hash, the newest first: of two that differ in captured types only, it is the likelier one.
     by_hash: FxHashMap<u64, SmallVec<[Version; 1]>>,
     /// The newest, which is compared with also where its objects are gone.
-    latest: Option<Arc<Known>>,
+    latest: Option<Arc<VersionKey>>,
 }
 
 /// What tells functions apart: the code, and what is made of it.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Identity {
+struct FunctionIdentity {
     code: usize,
     is_method: bool,
     gradient: Option<(Vec<i64>, bool, Derivative, usize)>,
@@ -249,28 +249,28 @@ impl Anchor {
     }
 }
 
-struct Registered {
+struct RegisteredFunction {
     anchors: Arc<[Anchor]>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedVersions>,
 }
 
 /// Only looked up and inserted into while locked; no Python code runs then.
-static FUNCTIONS: Mutex<Option<FxHashMap<Identity, Registered>>> = Mutex::new(None);
+static FUNCTIONS: Mutex<Option<FxHashMap<FunctionIdentity, RegisteredFunction>>> = Mutex::new(None);
 
-fn lock() -> MutexGuard<'static, Option<FxHashMap<Identity, Registered>>> {
+fn lock() -> MutexGuard<'static, Option<FxHashMap<FunctionIdentity, RegisteredFunction>>> {
     FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared {
+impl SharedVersions {
     /// The versions that a function shares with all others of its code.
     pub(super) fn of(
         fun: &Bound<'_, PyAny>,
         kind: &Kind,
         marked: &[String],
         donate: &[Donated],
-    ) -> PyResult<Arc<Shared>> {
+    ) -> PyResult<Arc<SharedVersions>> {
         let py = fun.py();
-        let is_method = fun.is_instance(super::traced::method_class(py)?.as_any())?;
+        let is_method = fun.is_instance(super::function::method_class(py)?.as_any())?;
         let (main, address) =
             if is_method { Anchor::new(&fun.getattr(intern!(py, "__func__"))?)? } else { Anchor::new(fun)? };
         let mut anchors = vec![main];
@@ -288,8 +288,13 @@ impl Shared {
                 Some((spec.argnums.clone(), spec.single, spec.derivative, transform))
             }
         };
-        let identity =
-            Identity { code: address, is_method, gradient, marked: marked.to_vec(), donate: donate.to_vec() };
+        let identity = FunctionIdentity {
+            code: address,
+            is_method,
+            gradient,
+            marked: marked.to_vec(),
+            donate: donate.to_vec(),
+        };
         let found = lock()
             .get_or_insert_default()
             .get(&identity)
@@ -300,32 +305,32 @@ impl Shared {
         {
             return Ok(shared);
         }
-        let callables: Vec<(Identity, Arc<[Anchor]>)> = lock()
+        let callables: Vec<(FunctionIdentity, Arc<[Anchor]>)> = lock()
             .get_or_insert_default()
             .iter()
             .filter(|(_, known)| known.anchors.iter().any(|anchor| matches!(anchor, Anchor::Callable(_))))
             .map(|(identity, known)| (identity.clone(), known.anchors.clone()))
             .collect();
         let is_gone = |anchors: &[Anchor]| anchors.iter().any(|anchor| anchor.is_gone(py));
-        let gone: Vec<Identity> = callables
+        let gone: Vec<FunctionIdentity> = callables
             .into_iter()
             .filter(|(_, anchors)| is_gone(anchors))
             .map(|(identity, _)| identity)
             .collect();
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SharedVersions::default());
         let mut lock = lock();
         let functions = lock.get_or_insert_default();
-        let mut dropped: Vec<Registered> =
+        let mut dropped: Vec<RegisteredFunction> =
             gone.iter().filter_map(|identity| functions.remove(identity)).collect();
         if functions.len() >= SHARED_LIMIT {
-            let unused: Vec<Identity> = functions
+            let unused: Vec<FunctionIdentity> = functions
                 .iter()
                 .filter(|(_, known)| Arc::strong_count(&known.shared) == 1)
                 .map(|(identity, _)| identity.clone())
                 .collect();
             dropped.extend(unused.iter().filter_map(|identity| functions.remove(identity)));
         }
-        let registered = Registered { anchors: anchors.into(), shared: shared.clone() };
+        let registered = RegisteredFunction { anchors: anchors.into(), shared: shared.clone() };
         dropped.extend(functions.insert(identity, registered));
         drop(lock);
         // Dropping them may run Python code, which must not find the lock held.
@@ -333,7 +338,7 @@ impl Shared {
         Ok(shared)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Versions> {
+    fn lock(&self) -> MutexGuard<'_, VersionTable> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -353,17 +358,17 @@ impl Shared {
         py: Python<'_>,
         fun: &Bound<'_, PyAny>,
         flat: &Flat<'_>,
-        key: &Key,
+        key: &CallKey,
     ) -> Fallible<Option<Py<PyAny>>> {
         let entries: Vec<Arc<Entry>> =
             self.lock().by_hash.values().flatten().filter_map(Version::entry).collect();
         for entry in entries {
-            let known = &entry.known;
+            let known = &entry.key;
             if let Some(found) = &entry.program.function_key
                 && entry.owner.as_ref().is_none_or(|owner| fun.is(owner))
                 && known.compiler.is_same(py, &key.compiler)?
                 && known.arguments.equals(py, &flat.tree)?
-                && equal_closed_values(py, &known.environment, &key.environment)?
+                && equal_closed_values(py, &known.closed_values, &key.closed_values)?
                 && known.guards.hold(py)?
             {
                 return Ok(Some(found.clone_ref(py)));
@@ -379,17 +384,18 @@ impl Shared {
 
     /// Notes that a version was used.
     pub(super) fn touch(&self, entry: &Entry) {
-        entry.known.used.store(self.count(), Ordering::Relaxed);
+        entry.key.used.store(self.count(), Ordering::Relaxed);
     }
 
     /// Keeps a version, and drops those that no call can find any more, and of others beyond the limit those
     /// that were not used for the longest time.
     pub(super) fn insert(&self, py: Python<'_>, entry: &Arc<Entry>, limit: usize) {
-        let gone = |known: &Arc<Known>| known.is_gone(py);
-        let dead: Vec<Arc<Known>> = self.all().into_iter().map(|(known, _)| known).filter(gone).collect();
+        let gone = |known: &Arc<VersionKey>| known.is_gone(py);
+        let dead: Vec<Arc<VersionKey>> =
+            self.all().into_iter().map(|(known, _)| known).filter(gone).collect();
         let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
-        entry.known.used.store(number, Ordering::Relaxed);
-        entry.known.number.store(number, Ordering::Relaxed);
+        entry.key.used.store(number, Ordering::Relaxed);
+        entry.key.number.store(number, Ordering::Relaxed);
         let mut dropped: Vec<Version> = Vec::new();
         let mut lock = self.lock();
         let versions = &mut *lock;
@@ -397,10 +403,10 @@ impl Shared {
             let mut at = 0;
             while at < list.len() {
                 let version = &list[at];
-                let is_dead = dead.iter().any(|known| Arc::ptr_eq(known, &version.known));
+                let is_dead = dead.iter().any(|known| Arc::ptr_eq(known, &version.key));
                 let is_lost = match &version.entry {
-                    Holding::Here(_) => false,
-                    Holding::Elsewhere(entry) => entry.strong_count() == 0,
+                    EntryRef::Strong(_) => false,
+                    EntryRef::Weak(entry) => entry.strong_count() == 0,
                 };
                 if is_dead || is_lost { dropped.push(list.remove(at)) } else { at += 1 }
             }
@@ -410,15 +416,13 @@ impl Shared {
         if let Some(excess) = count.checked_sub(limit).filter(|excess| *excess > 0) {
             let all =
                 versions.by_hash.iter().flat_map(|(hash, list)| list.iter().map(|known| (*hash, known)));
-            let mut all: Vec<(u64, u64, Arc<Known>)> = all
-                .map(|(hash, version)| {
-                    (version.known.used.load(Ordering::Relaxed), hash, version.known.clone())
-                })
+            let mut all: Vec<(u64, u64, Arc<VersionKey>)> = all
+                .map(|(hash, version)| (version.key.used.load(Ordering::Relaxed), hash, version.key.clone()))
                 .collect();
             all.sort_by_key(|(used, _, known)| (*used, known.number()));
             for (_, hash, known) in all.into_iter().take(excess) {
                 if let Some(list) = versions.by_hash.get_mut(&hash) {
-                    let at = list.iter().position(|version| Arc::ptr_eq(&version.known, &known));
+                    let at = list.iter().position(|version| Arc::ptr_eq(&version.key, &known));
                     dropped.extend(at.map(|at| list.remove(at)));
                     if list.is_empty() {
                         versions.by_hash.remove(&hash);
@@ -427,26 +431,26 @@ impl Shared {
             }
         }
         let holding = if entry.owner.is_some() {
-            Holding::Elsewhere(Arc::downgrade(entry))
+            EntryRef::Weak(Arc::downgrade(entry))
         } else {
-            Holding::Here(entry.clone())
+            EntryRef::Strong(entry.clone())
         };
-        let version = Version { known: entry.known.clone(), entry: holding };
+        let version = Version { key: entry.key.clone(), entry: holding };
         versions.by_hash.entry(entry.hash).or_default().insert(0, version);
-        let before = versions.latest.replace(entry.known.clone());
+        let before = versions.latest.replace(entry.key.clone());
         // What is dropped may run Python code, which must not find the lock held.
         drop(lock);
         drop((before, dropped, dead));
     }
 
     /// Every version, the newest first as far as is known, and the programs that are there still.
-    pub(super) fn all(&self) -> Vec<(Arc<Known>, Option<Arc<Entry>>)> {
+    pub(super) fn all(&self) -> Vec<(Arc<VersionKey>, Option<Arc<Entry>>)> {
         let versions = self.lock();
         let mut all: Vec<_> = versions
             .by_hash
             .values()
             .flatten()
-            .map(|version| (version.known.clone(), version.entry()))
+            .map(|version| (version.key.clone(), version.entry()))
             .collect();
         if let Some(latest) = &versions.latest
             && !all.iter().any(|(known, _)| Arc::ptr_eq(known, latest))
@@ -460,8 +464,8 @@ impl Shared {
     /// The number of versions.
     pub(super) fn len(&self) -> usize {
         let is_there = |version: &&Version| match &version.entry {
-            Holding::Here(_) => true,
-            Holding::Elsewhere(entry) => entry.strong_count() > 0,
+            EntryRef::Strong(_) => true,
+            EntryRef::Weak(entry) => entry.strong_count() > 0,
         };
         self.lock().by_hash.values().flatten().filter(is_there).count()
     }

@@ -12,12 +12,15 @@ use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use smallvec::SmallVec;
 
 use super::argument_names::{name_argument, name_argument_by_signature};
+use super::definition::Kind;
 use super::donate;
 use super::leaf::{self, Borrowed};
 use super::profile;
-use super::program::{Program, Source};
+use super::program::Program;
+use super::settings::marked_names;
 use super::signature::{Signature, function_name};
-use super::{Jitted, marked_names, wrap};
+use super::traced::TraceSource;
+use super::{Jitted, wrap};
 use crate::array;
 use crate::checks;
 use crate::compilers::{self, Choice};
@@ -34,9 +37,9 @@ use crate::trace_allocations;
 
 /// A function for arguments of one structure and type.
 #[pyclass(frozen, dict, weakref, module = "defn._core")]
-pub(crate) struct Compiled(Fields<Parts>);
+pub(crate) struct Compiled(Fields<CompiledParts>);
 
-pub(crate) struct Parts {
+pub(crate) struct CompiledParts {
     /// The function that captures are found by; None where there are none to find.
     pub(super) fun: Py<PyAny>,
     /// The function's name, for messages.
@@ -52,15 +55,15 @@ pub(crate) struct Parts {
 }
 
 impl Deref for Compiled {
-    type Target = Parts;
+    type Target = CompiledParts;
 
-    fn deref(&self) -> &Parts {
+    fn deref(&self) -> &CompiledParts {
         &self.0
     }
 }
 
-impl From<Parts> for Compiled {
-    fn from(parts: Parts) -> Compiled {
+impl From<CompiledParts> for Compiled {
+    fn from(parts: CompiledParts) -> Compiled {
         Compiled(parts.into())
     }
 }
@@ -278,7 +281,7 @@ fn owned<'py>(op: &str, value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>
 /// The function behind a definition: what it closes over is looked for there.
 fn unwrapped<'py>(fun: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
     match fun.cast::<Jitted>() {
-        Ok(jitted) if matches!(jitted.get().kind, super::Kind::Plain) => jitted.get().fun(fun.py()).clone(),
+        Ok(jitted) if matches!(jitted.get().kind, Kind::Plain) => jitted.get().fun(fun.py()).clone(),
         Ok(_) | Err(_) => fun.clone(),
     }
 }
@@ -286,8 +289,8 @@ fn unwrapped<'py>(fun: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
 /// What is called while tracing: of a definition the function that it would call itself.
 fn callee<'py>(fun: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     match fun.cast::<Jitted>() {
-        Ok(jitted) if matches!(jitted.get().kind, super::Kind::Plain) => {
-            Ok(jitted.get().called(fun.py())?.clone())
+        Ok(jitted) if matches!(jitted.get().kind, Kind::Plain) => {
+            Ok(jitted.get().function.called(fun.py())?.clone())
         }
         Ok(_) | Err(_) => Ok(fun.clone()),
     }
@@ -340,7 +343,7 @@ fn compile(
             }
             Ok(called.bind(py).call(args.clone(), baked)?.unbind())
         };
-        let source = Source::new("compile", &fun, Arc::new(call));
+        let source = TraceSource::new("compile", &fun, Arc::new(call));
         let donated = donate::parse("compile", donate)?;
         let donated = if donated.is_empty() {
             SmallVec::new()
@@ -348,13 +351,13 @@ fn compile(
             donate::check(py, &donated, signature)?;
             donate::leaves(py, &donated, signature, &flat.tree)
         };
-        let program = Program::make(py, &source, &flat, &compiler, checks::current(), &donated);
+        let program = Program::compile(py, &source, &flat, &compiler, checks::current(), &donated);
         let program =
             program.map_err(|fault| name_argument_by_signature(&fun, fault, &flat.tree, (&[], &[])))?;
         let models = flat.leaves.iter().map(|leaf| leaf::model("compile", leaf)).collect::<Fallible<_>>()?;
         let (name, fun) = (function_name(&fun), fun.clone().unbind());
         let (tree, call, compiler) = (flat.tree, call_tree, Some(compiler));
-        Ok(Parts { fun, name, tree, call, models, program, hooks, compiler }.into())
+        Ok(CompiledParts { fun, name, tree, call, models, program, hooks, compiler }.into())
     })
 }
 

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
-use super::cache::{Entry, Key, Known};
+use super::cache::{CallKey, Entry, VersionKey};
 use super::guards::{self, Capture, Change, ClosedLabel, ClosedValue, RecordedClosedValue};
 use super::leaf;
 use crate::containers::{Aspect, Compare, Flat, Held, Place, value_text};
@@ -142,7 +142,7 @@ impl Reason {
 }
 
 /// Collects differences until there are too many to be the nearest.
-struct Found<'a> {
+struct Differences<'a> {
     py: Python<'a>,
     differences: Vec<Difference>,
     fields: usize,
@@ -151,14 +151,14 @@ struct Found<'a> {
     new: &'a [Tensor],
 }
 
-impl Found<'_> {
+impl Differences<'_> {
     fn add(&mut self, difference: Difference) {
         self.fields += difference.fields.len();
         self.differences.push(difference);
     }
 }
 
-impl Compare for Found<'_> {
+impl Compare for Differences<'_> {
     fn is_full(&self) -> bool {
         self.fields >= self.limit
     }
@@ -217,22 +217,22 @@ fn fields(old: &Tensor, new: &Tensor) -> SmallVec<[Field; 2]> {
 }
 
 /// What a call is compared with.
-pub(super) struct Call<'a, 'py> {
+pub(super) struct ComparedCall<'a, 'py> {
     pub(super) fun: &'a Bound<'py, PyAny>,
     pub(super) flat: &'a Flat<'py>,
-    pub(super) key: &'a Key,
+    pub(super) key: &'a CallKey,
     /// What positional arguments are called.
     pub(super) name: &'a dyn Fn(usize) -> String,
     /// What the parts of the environment are called.
     pub(super) labels: &'a [ClosedLabel],
 }
 
-impl Call<'_, '_> {
+impl ComparedCall<'_, '_> {
     /// What differs from the nearest of some versions: the one with the fewest fields that differ, of several
     /// the newest.
     pub(super) fn explain(
         &self,
-        mut versions: Vec<(std::sync::Arc<Known>, Option<std::sync::Arc<Entry>>)>,
+        mut versions: Vec<(std::sync::Arc<VersionKey>, Option<std::sync::Arc<Entry>>)>,
     ) -> Fallible<Reason> {
         versions.sort_by_key(|(known, _)| std::cmp::Reverse(known.number()));
         let types: Vec<Tensor> =
@@ -251,14 +251,14 @@ impl Call<'_, '_> {
 
     fn differences<'a>(
         &'a self,
-        known: &'a Known,
+        known: &'a VersionKey,
         entry: Option<&Entry>,
         types: &'a [Tensor],
         limit: usize,
-    ) -> Fallible<Found<'a>> {
+    ) -> Fallible<Differences<'a>> {
         let py = self.fun.py();
         let mut found =
-            Found { py, differences: Vec::new(), fields: 0, limit, old: &known.models, new: types };
+            Differences { py, differences: Vec::new(), fields: 0, limit, old: &known.models, new: types };
         if !known.compiler.is_same(py, &self.key.compiler)? {
             let (place, old, new) = known.compiler.difference(py, &self.key.compiler)?;
             found.add(Difference::one(place, Field::Compiler, old, new));
@@ -268,7 +268,7 @@ impl Call<'_, '_> {
             found.add(Difference::one("the set of checks", Field::Checks, old, new));
         }
         known.arguments.compare_calls(py, &self.flat.tree, self.name, &mut found)?;
-        self.compare_environment(known, &mut found)?;
+        self.compare_closed_values(known, &mut found)?;
         for guard in known.guards.iter() {
             if found.is_full() {
                 return Ok(found);
@@ -281,7 +281,7 @@ impl Call<'_, '_> {
                     let (differences, limit) = (Vec::new(), found.limit);
                     let (before, now) = (&old.models[..], &new.models[..]);
                     let mut inner =
-                        Found { py, differences, fields: found.fields, limit, old: before, new: now };
+                        Differences { py, differences, fields: found.fields, limit, old: before, new: now };
                     old.tree.compare_values(py, &new.tree, &|| place.clone(), &mut inner)?;
                     let (differences, fields) = (inner.differences, inner.fields);
                     found.differences.extend(differences);
@@ -315,35 +315,35 @@ impl Call<'_, '_> {
         Ok(found)
     }
 
-    fn compare_environment(&self, known: &Known, found: &mut Found<'_>) -> Fallible<()> {
+    fn compare_closed_values(&self, known: &VersionKey, found: &mut Differences<'_>) -> Fallible<()> {
         let py = self.fun.py();
-        let now = &self.key.environment;
-        if known.environment.len() != now.len() {
+        let now = &self.key.closed_values;
+        if known.closed_values.len() != now.len() {
             if !found.is_full() {
-                let (old, new) = (known.environment.len().to_string(), now.len().to_string());
+                let (old, new) = (known.closed_values.len().to_string(), now.len().to_string());
                 let place = "the number of values that the function closes over";
                 found.add(Difference::one(place, Field::Structure(Aspect::Kind), old, new));
             }
             return Ok(());
         }
-        for (position, (recorded, now)) in known.environment.iter().zip(now).enumerate() {
+        for (position, (recorded, now)) in known.closed_values.iter().zip(now).enumerate() {
             if found.is_full() {
                 return Ok(());
             }
             if !recorded.holds(py, now)? {
-                self.compare_part(recorded, now, self.labels.get(position), found)?;
+                self.compare_closed_value(recorded, now, self.labels.get(position), found)?;
             }
         }
         Ok(())
     }
 
     /// What of one cell or default differs.
-    fn compare_part(
+    fn compare_closed_value(
         &self,
         recorded: &RecordedClosedValue,
         now: &ClosedValue,
         label: Option<&ClosedLabel>,
-        found: &mut Found<'_>,
+        found: &mut Differences<'_>,
     ) -> Fallible<()> {
         let py = self.fun.py();
         let whole = || match label {
@@ -361,8 +361,14 @@ impl Call<'_, '_> {
             }
         };
         let new = now.models(py)?;
-        let mut inner =
-            Found { py, differences: Vec::new(), fields: found.fields, limit: found.limit, old, new: &new };
+        let mut inner = Differences {
+            py,
+            differences: Vec::new(),
+            fields: found.fields,
+            limit: found.limit,
+            old,
+            new: &new,
+        };
         match label {
             Some(ClosedLabel::Defaults { names, of }) => {
                 let entry = |position: usize, key: Option<&Held>| {
@@ -418,22 +424,22 @@ fn checks_text(checks: Checks) -> String {
 
 /// How often each field of each place made a version, until that is a storm.
 #[derive(Default)]
-pub(super) struct Storm {
-    state: Mutex<Counts>,
+pub(super) struct RecompileStorm {
+    state: Mutex<StormCounts>,
 }
 
 #[derive(Default)]
-struct Counts {
+struct StormCounts {
     by_subject: FxHashMap<(Field, String), u32>,
     is_reported: bool,
 }
 
-impl Storm {
-    fn lock(&self) -> MutexGuard<'_, Counts> {
+impl RecompileStorm {
+    fn lock(&self) -> MutexGuard<'_, StormCounts> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a version; a text for a warning where one field has made too many, once.
+    /// StormCounts a version; a text for a warning where one field has made too many, once.
     pub(super) fn note(&self, fun: &str, reason: &Reason) -> Option<String> {
         let mut counts = self.lock();
         if counts.is_reported {

@@ -29,7 +29,7 @@ use crate::shard::{PySharded, refuse};
 use crate::tensor::PyTensor;
 
 /// The types of leaves, word by word.
-pub(super) type Words = SmallVec<[u64; 32]>;
+pub(super) type TypeWords = SmallVec<[u64; 32]>;
 
 /// The type and the vectorized axes of the tensor that a leaf is or becomes, as a template.
 pub(crate) fn model(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<Tensor> {
@@ -109,7 +109,7 @@ pub(crate) fn ty(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<TensorType> {
 }
 
 /// Appends the type of a leaf to a key. Equal words mean equal types but for the names' hashes.
-pub(super) fn push_words(leaf: &Bound<'_, PyAny>, words: &mut impl Extend<u64>) -> Fallible<()> {
+pub(super) fn push_type_words(leaf: &Bound<'_, PyAny>, words: &mut impl Extend<u64>) -> Fallible<()> {
     if let Ok(tensor) = leaf.cast_exact::<PyTensor>() {
         let tensor = &tensor.get().tensor;
         push_type(tensor.ty(), tensor.vectorized_axes(), words);
@@ -298,12 +298,12 @@ fn not_a_leaf(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<crate::error::Fault
 }
 
 /// The tensors that leaves are, where all are tensors with elements.
-pub(super) fn lent<'a>(leaves: &'a Leaves<'_>) -> Option<SmallVec<[&'a Tensor; 8]>> {
-    leaves.iter().map(|leaf| lent_of(leaf.as_borrowed())).collect()
+pub(super) fn concrete_tensors<'a>(leaves: &'a Leaves<'_>) -> Option<SmallVec<[&'a Tensor; 8]>> {
+    leaves.iter().map(|leaf| concrete_tensor(leaf.as_borrowed())).collect()
 }
 
 /// The tensor that a leaf is, where it is one with elements.
-pub(super) fn lent_of<'a>(leaf: pyo3::Borrowed<'a, '_, PyAny>) -> Option<&'a Tensor> {
+pub(super) fn concrete_tensor<'a>(leaf: pyo3::Borrowed<'a, '_, PyAny>) -> Option<&'a Tensor> {
     let tensor = &leaf.cast_exact::<PyTensor>().ok()?.get().tensor;
     match tensor.data() {
         Data::Buffer(_) => Some(tensor),

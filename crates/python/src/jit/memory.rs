@@ -6,7 +6,6 @@ use pyo3::types::{PyDict, PyTuple};
 
 use super::Jitted;
 use super::argument_names::name_argument;
-use super::donate;
 use super::program::Program;
 use crate::error::{Fallible, guard};
 
@@ -80,17 +79,17 @@ pub(super) fn memory<'py>(
 ) -> Fallible<PyMemoryNeed> {
     guard(|| {
         let (py, this) = (slf.py(), slf.get());
-        let fun = this.fun.bind(py);
+        let fun = this.function.bind(py);
         let flat = this.signature.flatten(fun, args, kwargs)?;
         let key = this.key(py, &flat)?;
-        for entry in this.shared.candidates(key.hash) {
+        for entry in this.versions.shared.candidates(key.hash) {
             if entry.serves(fun, &flat, &key)? {
                 return Ok(PyMemoryNeed(entry.program.executable().memory()?));
             }
         }
         let source = Jitted::source(slf);
-        let donated = donate::leaves(py, &this.donate, &this.signature, &flat.tree);
-        let made = Program::make(py, &source, &flat, &key.compiler, key.checks, &donated);
+        let donated = this.settings.donated_leaves(py, &this.signature, &flat.tree);
+        let made = Program::compile(py, &source, &flat, &key.compiler, key.checks, &donated);
         let name = |position: usize| this.signature.name(py, position);
         let program = made.map_err(|fault| name_argument(py, fault, &flat.tree, (&[], &[]), &name))?;
         Ok(PyMemoryNeed(program.executable().memory()?))

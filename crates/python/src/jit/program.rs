@@ -8,32 +8,28 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use defn_core::backend::{Checks, Compiler, Executable};
-use defn_core::builder::{Arg, Builder, bring_together, common_backend};
+use defn_core::builder::{bring_together, common_backend};
 use defn_core::region::Region;
-use defn_core::trace::Trace;
 use defn_core::vectorize::Lanes;
 use defn_core::{Tensor, TensorType};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::PyDict;
 use smallvec::SmallVec;
 
 use super::donate;
 use super::guards::{self, Capture};
 use super::leaf::{self, Borrowed};
-use super::python::{Compiling, FunctionKey};
-use crate::compilers::{self, Choice};
-use crate::containers::{self, Flat, Leaves, Mode, Tree};
-use crate::convert;
+use super::python::{CompilerCall, FunctionKey};
+use super::traced::{TraceSource, TracedFunction};
+use crate::compilers::Choice;
+use crate::containers::{Flat, Leaves, Tree};
 use crate::error::Fallible;
 use crate::gil;
-use crate::hooks::{self, Collecting, Table};
-use crate::location;
+use crate::hooks::{self, Table};
 use crate::misuse::Misuse;
-use crate::ops;
 use crate::place;
-use crate::recursion;
 use crate::tensor::PyTensor;
 use crate::trace_allocations;
 
@@ -69,7 +65,7 @@ impl Output {
 }
 
 /// For each output, the argument that it is, if it is one; nothing at all where none is.
-type Kept<'py> = Vec<Option<Bound<'py, PyAny>>>;
+type PassedArguments<'py> = Vec<Option<Bound<'py, PyAny>>>;
 
 /// A traced and compiled program.
 pub(super) struct Program {
@@ -84,7 +80,7 @@ pub(super) struct Program {
     /// Whether nothing is computed: the results are arguments, and there are no effects.
     is_trivial: bool,
     /// Whether all it takes are the leaves of a call, and all it gives is computed.
-    is_plain: bool,
+    has_fast_path: bool,
     /// The types of what it computes.
     types: Vec<TensorType>,
     /// What a compiler of Python's knows the function by.
@@ -101,148 +97,17 @@ pub(super) fn count_one(_locked: Python<'_>, counter: &AtomicU64) -> u64 {
     before
 }
 
-/// Calls what is traced.
-pub(super) type Call =
-    Arc<dyn Fn(&Bound<'_, PyTuple>, &Bound<'_, PyDict>) -> Fallible<Py<PyAny>> + Send + Sync>;
-
 /// A result as Python gets it.
-fn handed<'py>(py: Python<'py>, tensor: Tensor, lanes: &Lanes) -> PyResult<Bound<'py, PyAny>> {
+fn result_object<'py>(py: Python<'py>, tensor: Tensor, lanes: &Lanes) -> PyResult<Bound<'py, PyAny>> {
     trace_allocations::note_ref(&tensor);
     Ok(Bound::new(py, PyTensor::new(tensor.with_vectorized(lanes)))?.into_any())
 }
 
-/// What is traced: a function of a tuple and a dict, and the callable whose environment holds its captures.
-pub(super) struct Source {
-    pub(super) op: &'static str,
-    pub(super) fun: Py<PyAny>,
-    call: Call,
-}
-
-impl Source {
-    pub(super) fn new(op: &'static str, fun: &Bound<'_, PyAny>, call: Call) -> Source {
-        Source { op, fun: fun.clone().unbind(), call }
-    }
-
-    pub(super) fn clone_ref(&self, py: Python<'_>) -> Source {
-        Source { op: self.op, fun: self.fun.clone_ref(py), call: self.call.clone() }
-    }
-
-    /// The types of a call's leaves.
-    pub(super) fn models(&self, leaves: &Leaves<'_>) -> Fallible<Vec<Tensor>> {
-        leaves.iter().map(|leaf| leaf::model(self.op, leaf)).collect()
-    }
-}
-
-/// A definition that was traced on types.
-pub(super) struct Traced {
-    pub(super) region: Arc<Region>,
-    /// The trace, which is closed.
-    pub(super) trace: Arc<Trace>,
-    captures: Arc<[Capture]>,
-    pub(super) outputs: Vec<Output>,
-    pub(super) tree: Tree,
-    /// The parameters behind those of the leaves: numbers in further dtypes.
-    pub(super) further: Vec<usize>,
-    /// A traced tensor for each leaf of the result.
-    pub(super) leaves: Vec<Tensor>,
-    pub(super) slots: Table,
-}
-
-/// A traced leaf of Python's: a tensor as it is, a number as a tensor of its own.
-pub(crate) fn result_tensor(op: &'static str, leaf: &Bound<'_, PyAny>) -> Fallible<Tensor> {
-    let arg = convert::arg(op, leaf)?;
-    ops::with(|ops| match arg {
-        Arg::Value(tensor) => Ok(tensor),
-        Arg::Number(_) => Builder::operand(ops, arg),
-    })
-}
-
-impl Traced {
-    /// Traces a function on arguments of a structure and types.
-    pub(super) fn of(
-        py: Python<'_>,
-        source: &Source,
-        tree: &Tree,
-        models: &[Tensor],
-        compiler: &Choice,
-    ) -> Fallible<Traced> {
-        let _call = recursion::enter(source.op)?;
-        let _current = compilers::enter(compiler.clone());
-        let table = Collecting::begin();
-        let (tracing, parameters) = Trace::begin_like(models);
-        let tracing = tracing.at(location::of_function(source.fun.bind(py)));
-        let wrapped = leaf::wrap(py, parameters.iter().cloned())?;
-        let (args, kwargs) = leaf::arguments(py, tree, wrapped.into_iter())?;
-        let result = (source.call)(&args, &kwargs)?.into_bound(py);
-        let flat = containers::flatten(source.op, Mode::State, &result)?;
-        let (mut outputs, mut results) = (Vec::with_capacity(flat.leaves.len()), Vec::new());
-        let mut leaves = Vec::with_capacity(flat.leaves.len());
-        for leaf in &flat.leaves {
-            let tensor = result_tensor(source.op, leaf)?;
-            let position = parameters.iter().position(|parameter| leaf::is_same_value(parameter, &tensor));
-            match position.filter(|_| !tensor.is_weak()) {
-                Some(position) => {
-                    outputs.push(Output::Argument(position));
-                    leaves.push(parameters[position].clone());
-                }
-                None => {
-                    let lanes = Lanes::from(tensor.vectorized_axes());
-                    outputs.push(Output::Result(results.len(), lanes));
-                    leaves.push(tensor.clone());
-                    results.push(tensor);
-                }
-            }
-        }
-        let slots = table.finish();
-        let trace = tracing.trace().clone();
-        let closed = tracing.finish(source.op, &results)?;
-        // What came from outside is a value of the trace now.
-        for (output, leaf) in outputs.iter().zip(&mut leaves) {
-            if let Output::Result(position, lanes) = output {
-                let value = closed.region.results()[*position];
-                let ty = closed.region.graph().ty(value).clone();
-                *leaf = Tensor::traced(ty, trace.clone(), value).with_vectorized(lanes);
-            }
-        }
-        let captures = closed
-            .captures
-            .iter()
-            .map(|capture| guards::locate(source.op, source.fun.bind(py), tree, capture))
-            .collect::<Fallible<_>>()?;
-        let (region, further) = (Arc::new(closed.region), closed.further);
-        Ok(Traced { region, trace, captures, outputs, tree: flat.tree, further, leaves, slots })
-    }
-
-    /// The same again, for a program that outlives what the compiler was handed.
-    pub(super) fn clone_ref(&self, py: Python<'_>) -> Traced {
-        Traced {
-            region: self.region.clone(),
-            trace: self.trace.clone(),
-            captures: self.captures.clone(),
-            outputs: self.outputs.clone(),
-            tree: self.tree.clone_ref(py),
-            further: self.further.clone(),
-            leaves: self.leaves.clone(),
-            slots: self.slots.clone(),
-        }
-    }
-
-    /// The values of the captures, as [`Program::read_captures`].
-    pub(super) fn read_captures(
-        &self,
-        fun: &Bound<'_, PyAny>,
-        arguments: &Tree,
-        borrowed: &mut Borrowed,
-    ) -> Fallible<Option<Vec<Tensor>>> {
-        guards::read_captures(&self.captures, fun, arguments, borrowed)
-    }
-}
-
 impl Program {
     /// Traces a function on types and compiles what it did.
-    pub(super) fn make<'py>(
+    pub(super) fn compile<'py>(
         py: Python<'py>,
-        source: &Source,
+        source: &TraceSource,
         flat: &Flat<'py>,
         compiler: &Choice,
         checks: Checks,
@@ -262,11 +127,11 @@ impl Program {
         made
     }
 
-    /// As [`Program::make`] for a compiler of Python's, which may run the program at the same time: then the
+    /// As [`Program::compile`] for a compiler of Python's, which may run the program at the same time: then the
     /// results are those of its first run.
-    pub(super) fn make_and_run<'py>(
+    pub(super) fn compile_and_run<'py>(
         py: Python<'py>,
-        source: &Source,
+        source: &TraceSource,
         flat: &Flat<'py>,
         compiler: &Choice,
         checks: Checks,
@@ -284,14 +149,14 @@ impl Program {
 
     fn built_in<'py>(
         py: Python<'py>,
-        source: &Source,
+        source: &TraceSource,
         flat: &Flat<'py>,
         found: &Arc<dyn Compiler>,
         (compiler, checks): (&Choice, Checks),
         donate: &[usize],
     ) -> Fallible<Program> {
         let models = source.models(&flat.leaves)?;
-        let traced = Traced::of(py, source, &flat.tree, &models, compiler)?;
+        let traced = TracedFunction::of(py, source, &flat.tree, &models, compiler)?;
         let region = traced.region.clone();
         // What is given back as it was given goes on: nothing may reuse its memory.
         let is_kept = |position: usize| traced.outputs.iter().any(|output| output.is_argument(position));
@@ -301,8 +166,8 @@ impl Program {
         Ok(Program::new(traced, executable))
     }
 
-    fn new(traced: Traced, executable: Arc<dyn Executable>) -> Program {
-        let Traced { region, captures, outputs, tree, slots, further, .. } = traced;
+    fn new(traced: TracedFunction, executable: Arc<dyn Executable>) -> Program {
+        let TracedFunction { region, captures, outputs, tree, slots, further, .. } = traced;
         Program { further, ..Program::of_parts(&region, executable, (captures, slots), outputs, tree) }
     }
 
@@ -329,7 +194,10 @@ impl Program {
         let uses_all = (0..region.inputs().len()).all(|input| executable.uses(input));
         Program {
             is_trivial,
-            is_plain: !is_trivial && uses_all && captures.is_empty() && outputs.iter().all(Output::is_result),
+            has_fast_path: !is_trivial
+                && uses_all
+                && captures.is_empty()
+                && outputs.iter().all(Output::is_result),
             types: region.result_types().cloned().collect(),
             executable,
             captures,
@@ -345,7 +213,7 @@ impl Program {
 
     fn python<'py>(
         py: Python<'py>,
-        source: &Source,
+        source: &TraceSource,
         flat: &Flat<'py>,
         compiler: &Choice,
         checks: Checks,
@@ -356,7 +224,7 @@ impl Program {
             return Err(Misuse::Internal { text: "a compiler that is not Python's".to_owned() }.into());
         };
         custom.refuse_checks(py, checks)?;
-        let made = Compiling { source, flat, compiler: custom, key: &key, run }.make(py)?;
+        let made = CompilerCall { source, flat, compiler: custom, key: &key, run }.run(py)?;
         let traced = made.traced;
         let program = Program::new(traced, made.executable);
         Ok((Program { function_key: Some(key), slots: made.slots, ..program }, made.first))
@@ -387,7 +255,7 @@ impl Program {
         leaves: &Leaves<'py>,
         captures: Vec<Tensor>,
         borrowed: &mut Borrowed,
-    ) -> Fallible<(Vec<Tensor>, Kept<'py>)> {
+    ) -> Fallible<(Vec<Tensor>, PassedArguments<'py>)> {
         self.limit(borrowed);
         let mut tensors = Vec::with_capacity(leaves.len() + self.further.len() + captures.len());
         let inputs = self.executable.program().inputs();
@@ -405,10 +273,10 @@ impl Program {
         }
         tensors.extend(captures);
         if self.outputs.iter().all(Output::is_result) {
-            return Ok((tensors, Kept::new()));
+            return Ok((tensors, PassedArguments::new()));
         }
         // An argument that is returned as it is keeps its buffer; a number or an array becomes a tensor.
-        let mut kept = Kept::with_capacity(self.outputs.len());
+        let mut kept = PassedArguments::with_capacity(self.outputs.len());
         for output in &self.outputs {
             kept.push(match output {
                 Output::Argument(position) if leaves[*position].is_exact_instance_of::<PyTensor>() => {
@@ -426,11 +294,11 @@ impl Program {
     }
 
     /// The container of the results.
-    fn hand_out<'py>(
+    fn result_container<'py>(
         &self,
         py: Python<'py>,
         results: impl IntoIterator<Item = Tensor>,
-        kept: Kept<'py>,
+        kept: PassedArguments<'py>,
         borrowed: &mut Borrowed,
     ) -> Fallible<Bound<'py, PyAny>> {
         // Each result is one leaf, and they come in this order.
@@ -444,7 +312,7 @@ impl Program {
                     if borrowed.is_any() {
                         tensor = borrowed.own(tensor)?;
                     }
-                    handed(py, tensor, lanes)?
+                    result_object(py, tensor, lanes)?
                 }
                 (Output::Argument(_), None) => unreachable!("an argument is kept"),
             });

@@ -14,8 +14,8 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use self::executable::PythonExecutable;
 use super::argument_names::name_argument_by_signature;
 use super::leaf::{Borrowed, number_in, same_type, weak, wrap};
-use super::program::{Source, Traced};
 use super::signature::function_name;
+use super::traced::{TraceSource, TracedFunction};
 use crate::compilers::{Choice, Custom};
 use crate::containers::{Flat, Tree};
 use crate::convert;
@@ -47,10 +47,10 @@ impl FunctionKey {
 /// A function that gives an argument: a number or an array becomes a tensor when it is called.
 #[pyclass(frozen, module = "defn._core")]
 struct Thunk {
-    argument: Argument,
+    argument: ThunkArgument,
 }
 
-enum Argument {
+enum ThunkArgument {
     /// As it was passed.
     Leaf(Py<PyAny>),
     Tensor(Tensor),
@@ -58,11 +58,11 @@ enum Argument {
 
 impl Thunk {
     fn of_leaf(leaf: &Bound<'_, PyAny>) -> Thunk {
-        Thunk { argument: Argument::Leaf(leaf.clone().unbind()) }
+        Thunk { argument: ThunkArgument::Leaf(leaf.clone().unbind()) }
     }
 
     fn of_tensor(tensor: Tensor) -> Thunk {
-        Thunk { argument: Argument::Tensor(tensor) }
+        Thunk { argument: ThunkArgument::Tensor(tensor) }
     }
 }
 
@@ -70,15 +70,15 @@ impl Thunk {
 impl Thunk {
     fn __call__(&self, py: Python<'_>) -> Fallible<PyTensor> {
         guard(|| match &self.argument {
-            Argument::Leaf(leaf) => Ok(PyTensor::new(Borrowed::copying().tensor(leaf.bind(py))?.flat())),
-            Argument::Tensor(tensor) => Ok(PyTensor::new(tensor.clone())),
+            ThunkArgument::Leaf(leaf) => Ok(PyTensor::new(Borrowed::copying().tensor(leaf.bind(py))?.flat())),
+            ThunkArgument::Tensor(tensor) => Ok(PyTensor::new(tensor.clone())),
         })
     }
 }
 
 /// What is to be traced.
-struct Pending {
-    source: Source,
+struct PendingTrace {
+    source: TraceSource,
     tree: Tree,
     compiler: Choice,
 }
@@ -88,15 +88,15 @@ struct Pending {
 pub(super) struct Traceable {
     name: String,
     /// What is traced, until it was: the definition holds its versions, and so these must not hold it.
-    pending: Mutex<Option<Arc<Pending>>>,
+    pending: Mutex<Option<Arc<PendingTrace>>>,
     models: Vec<Tensor>,
     /// The compiler's vars and lists of arguments, which get what the function takes from around it besides.
     vars: Py<PyList>,
-    given: Vec<Py<PyList>>,
+    argument_lists: Vec<Py<PyList>>,
     /// The numbers of the call by the positions of their leaves, and how many leaves the lists lack in front.
     numbers: Vec<(usize, Number)>,
     skipped: usize,
-    traced: OnceLock<Traced>,
+    traced: OnceLock<TracedFunction>,
     slots: SharedTable,
 }
 
@@ -106,7 +106,7 @@ impl Traceable {
         self.traced.get().map(|traced| traced.trace.clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<Pending>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<PendingTrace>>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -118,17 +118,17 @@ impl Traceable {
 
     fn new(
         py: Python<'_>,
-        source: &Source,
+        source: &TraceSource,
         flat: &Flat<'_>,
         compiler: &Choice,
-        (given, skipped): (Vec<Py<PyList>>, usize),
+        (argument_lists, skipped): (Vec<Py<PyList>>, usize),
     ) -> Fallible<Traceable> {
         let models = source.models(&flat.leaves)?;
         let mut numbers = Vec::new();
         for (position, leaf) in flat.leaves.iter().enumerate() {
             numbers.extend(weak(leaf)?.map(|number| (position, number)));
         }
-        let pending = Pending {
+        let pending = PendingTrace {
             source: source.clone_ref(py),
             tree: flat.tree.clone_ref(py),
             compiler: compiler.clone(),
@@ -140,7 +140,7 @@ impl Traceable {
             pending: Mutex::new(Some(Arc::new(pending))),
             models,
             vars: vars.unbind(),
-            given,
+            argument_lists,
             numbers,
             skipped,
             traced: OnceLock::new(),
@@ -171,12 +171,12 @@ impl Traceable {
     }
 
     /// The container of what was traced, with a traced tensor for each leaf.
-    fn container<'py>(&self, py: Python<'py>, traced: &Traced) -> Fallible<Bound<'py, PyAny>> {
+    fn container<'py>(&self, py: Python<'py>, traced: &TracedFunction) -> Fallible<Bound<'py, PyAny>> {
         traced.tree.unflatten(py, &mut wrap(py, traced.leaves.iter().cloned())?.into_iter())
     }
 
     /// Completes what the compiler was given by what the function takes from around it.
-    fn complete(&self, py: Python<'_>, pending: &Pending, traced: &Traced) -> Fallible<()> {
+    fn complete(&self, py: Python<'_>, pending: &PendingTrace, traced: &TracedFunction) -> Fallible<()> {
         let inputs = traced.region.inputs();
         for (position, model) in self.models.iter().enumerate() {
             if model.is_weak() {
@@ -187,7 +187,7 @@ impl Traceable {
         for ty in &inputs[self.models.len()..] {
             self.vars.bind(py).append(Bound::new(py, PyTensor::new(Tensor::template(ty.clone())))?)?;
         }
-        if self.given.is_empty() {
+        if self.argument_lists.is_empty() {
             return Ok(());
         }
         let number = |position: usize, input: usize| -> Fallible<Option<Bound<'_, Thunk>>> {
@@ -196,7 +196,7 @@ impl Traceable {
             let made = number_in("jit", position, inputs[input].dtype, number)?;
             Ok(Some(Bound::new(py, Thunk::of_tensor(made))?))
         };
-        for list in &self.given {
+        for list in &self.argument_lists {
             for &(position, _) in self.numbers.iter().filter(|(position, _)| *position >= self.skipped) {
                 list.bind(py).set_item(position - self.skipped, number(position, position)?)?;
             }
@@ -207,7 +207,7 @@ impl Traceable {
         let mut borrowed = Borrowed::copying();
         let captures = traced.read_captures(pending.source.fun.bind(py), &pending.tree, &mut borrowed)?;
         for tensor in captures.unwrap_or_default() {
-            for list in &self.given {
+            for list in &self.argument_lists {
                 list.bind(py).append(Bound::new(py, Thunk::of_tensor(tensor.flat()))?)?;
             }
         }
@@ -228,7 +228,8 @@ impl Traceable {
             let Some(pending) = self.lock().clone() else {
                 return Err(Misuse::OverForGood { fun: self.name.clone() }.into());
             };
-            let mut traced = Traced::of(py, &pending.source, &pending.tree, &self.models, &pending.compiler)?;
+            let mut traced =
+                TracedFunction::of(py, &pending.source, &pending.tree, &self.models, &pending.compiler)?;
             traced.trace.keep(traced.region.clone());
             traced.trace.set_host(Arc::new(Known::of(&traced.slots)));
             let slots = std::mem::take(&mut traced.slots);
@@ -251,17 +252,17 @@ impl Traceable {
 }
 
 /// What a compiler made of a definition.
-pub(super) struct Made {
+pub(super) struct CompilerOutput {
     pub(super) executable: Arc<dyn Executable>,
-    pub(super) traced: Traced,
+    pub(super) traced: TracedFunction,
     pub(super) slots: Table,
     /// The results of the first run, where the compiler runs and compiles in one.
     pub(super) first: Option<Vec<Tensor>>,
 }
 
 /// How a call wants its definition compiled.
-pub(super) struct Compiling<'a, 'py> {
-    pub(super) source: &'a Source,
+pub(super) struct CompilerCall<'a, 'py> {
+    pub(super) source: &'a TraceSource,
     pub(super) flat: &'a Flat<'py>,
     pub(super) compiler: &'a Arc<Custom>,
     pub(super) key: &'a Py<PyAny>,
@@ -269,12 +270,12 @@ pub(super) struct Compiling<'a, 'py> {
     pub(super) run: Option<Option<&'a Py<PyDict>>>,
 }
 
-impl Compiling<'_, '_> {
+impl CompilerCall<'_, '_> {
     /// Has the compiler compile: by its `jit` if it has one of its own and there is something to run.
     ///
     /// # Errors
     /// A compiler that lacks the callback or does not trace, and what it raises.
-    pub(super) fn make(&self, py: Python<'_>) -> Fallible<Made> {
+    pub(super) fn run(&self, py: Python<'_>) -> Fallible<CompilerOutput> {
         match self.run {
             Some(hooks) if self.compiler.defines(py, "jit")? => self.jit(py, hooks),
             Some(_) | None => self.compile(py),
@@ -291,7 +292,7 @@ impl Compiling<'_, '_> {
         callback: &'static str,
         traceable: Py<Traceable>,
         compiled: Option<Py<PyAny>>,
-    ) -> Fallible<Made> {
+    ) -> Fallible<CompilerOutput> {
         let Some(traced) = traceable.get().traced.get() else {
             let compiler = self.compiler.name.clone();
             return Err(Misuse::NeverTraced { callback, compiler }.into());
@@ -300,10 +301,10 @@ impl Compiling<'_, '_> {
         let executable =
             Arc::new(PythonExecutable::new(self.compiler, compiled, traceable.clone_ref(py), key));
         let slots = hooks::taken(&traceable.get().slots);
-        Ok(Made { executable, traced: traced.clone_ref(py), slots, first: None })
+        Ok(CompilerOutput { executable, traced: traced.clone_ref(py), slots, first: None })
     }
 
-    fn compile(&self, py: Python<'_>) -> Fallible<Made> {
+    fn compile(&self, py: Python<'_>) -> Fallible<CompilerOutput> {
         let traceable = Traceable::new(py, self.source, self.flat, &self.choice(), (Vec::new(), 0))?;
         let traceable = Py::new(py, traceable)?;
         let vars = traceable.get().vars.clone_ref(py);
@@ -314,7 +315,7 @@ impl Compiling<'_, '_> {
         self.finish(py, "compile", traceable, Some(compiled))
     }
 
-    fn jit(&self, py: Python<'_>, hooks: Option<&Py<PyDict>>) -> Fallible<Made> {
+    fn jit(&self, py: Python<'_>, hooks: Option<&Py<PyDict>>) -> Fallible<CompilerOutput> {
         let thunks = self.flat.leaves.iter().map(|leaf| Bound::new(py, Thunk::of_leaf(leaf)));
         let given = PyList::new(py, thunks.collect::<PyResult<Vec<_>>>()?)?;
         let list = vec![given.clone().unbind()];
@@ -329,7 +330,7 @@ impl Compiling<'_, '_> {
         let made = self.finish(py, "jit", traceable.clone_ref(py), None)?;
         let traced = traceable.get().traced.get().expect("finish looked for it");
         let first = traced.results(py, self.compiler, "jit", 1, &results)?.pop();
-        Ok(Made { first, ..made })
+        Ok(CompilerOutput { first, ..made })
     }
 }
 
@@ -360,7 +361,7 @@ pub(super) fn prepare_stream<'py>(
             let kwargs = kwargs.as_ref().map(|kwargs| kwargs.bind(py));
             Ok(callee.bind(py).call(args.clone(), kwargs)?.unbind())
         };
-        let source = Source::new("stream", fun, Arc::new(call));
+        let source = TraceSource::new("stream", fun, Arc::new(call));
         let thunks = flat.leaves.iter().skip(chunk).map(|leaf| Bound::new(py, Thunk::of_leaf(leaf)));
         let given = PyList::new(py, thunks.collect::<PyResult<Vec<_>>>()?)?;
         let list = vec![given.clone().unbind()];

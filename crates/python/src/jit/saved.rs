@@ -11,7 +11,7 @@ use defn_core::{DType, ErrorKind, Name, Shape, Tensor, TensorType};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
 
-use super::compiled::{Compiled, Parts, flatten_arguments};
+use super::compiled::{Compiled, CompiledParts, flatten_arguments};
 use super::guards::Capture;
 use super::leaf::Borrowed;
 use super::program::{Output, Program};
@@ -118,7 +118,7 @@ impl Compiled {
         let program = program.with_further(further);
         let (fun, hooks, compiler) = (py.None(), None, None);
         let (tree, call) = (Tree::default(), call.tree);
-        Ok(Parts { fun, name, tree, call, models, program, hooks, compiler }.into())
+        Ok(CompiledParts { fun, name, tree, call, models, program, hooks, compiler }.into())
     }
 }
 

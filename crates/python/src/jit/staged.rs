@@ -14,7 +14,8 @@ use pyo3::types::{PyDict, PyTuple};
 
 use super::compiled::flatten_arguments;
 use super::leaf::{Borrowed, wrap};
-use super::program::{Output, Program, Source};
+use super::program::{Output, Program};
+use super::traced::TraceSource;
 use crate::compilers::Choice;
 use crate::containers::{self, Leaves, Mode};
 use crate::convert;
@@ -62,8 +63,8 @@ impl Staged {
                 let call = move |args: &Bound<'_, PyTuple>, _: &Bound<'_, PyDict>| {
                     Ok(called.get().__call__(args)?.into_any().unbind())
                 };
-                let source = Source::new("run", replay.as_any(), Arc::new(call));
-                Ok(Staged(Program::make(py, &source, &flat, choice, checks, &[])?))
+                let source = TraceSource::new("run", replay.as_any(), Arc::new(call));
+                Ok(Staged(Program::compile(py, &source, &flat, choice, checks, &[])?))
             }
         }
     }

@@ -280,7 +280,7 @@ impl ClosedValueWalk {
         let flat = containers::flatten("jit", Mode::Environment, content)?;
         let mut words = Vec::new();
         for leaf in &flat.leaves {
-            leaf::push_words(leaf, &mut words)?;
+            leaf::push_type_words(leaf, &mut words)?;
         }
         let given = flat.tree.held().iter().filter(|held| held.is_function());
         let functions: Vec<Bound<'_, PyAny>> = given.map(|held| held.object().bind(py).clone()).collect();

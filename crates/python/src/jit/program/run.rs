@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::super::leaf::{self, Borrowed};
-use super::{Kept, Output, Program, handed};
+use super::{Output, PassedArguments, Program, result_object};
 use crate::containers::Leaves;
 use crate::error::Fallible;
 use crate::hooks;
@@ -38,28 +38,28 @@ impl Program {
         hooks: Option<&Py<PyDict>>,
         known: Option<Vec<Tensor>>,
     ) -> Fallible<Bound<'py, PyAny>> {
-        if self.is_plain
+        if self.has_fast_path
             && known.is_none()
-            && let Some(lent) = leaf::lent(leaves)
+            && let Some(lent) = leaf::concrete_tensors(leaves)
             && let Some(backend) = common_backend(&lent)
         {
-            return self.run_lent(py, &backend, &lent, hooks);
+            return self.run_borrowed(py, &backend, &lent, hooks);
         }
         let (tensors, kept) = self.gather(py, leaves, captures, &mut borrowed)?;
         let results = match known {
             Some(results) => results,
             None => self.execute(py, tensors, &borrowed, hooks)?,
         };
-        self.hand_out(py, results, kept, &mut borrowed)
+        self.result_container(py, results, kept, &mut borrowed)
     }
 
-    /// Whether it runs on the tensors of a call as they are; see [`Program::run_lent`].
-    pub(in crate::jit) fn is_plain(&self) -> bool {
-        self.is_plain
+    /// Whether it runs on the tensors of a call as they are; see [`Program::run_borrowed`].
+    pub(in crate::jit) fn has_fast_path(&self) -> bool {
+        self.has_fast_path
     }
 
     /// Runs on tensors that are all on one backend.
-    pub(in crate::jit) fn run_lent<'py>(
+    pub(in crate::jit) fn run_borrowed<'py>(
         &self,
         py: Python<'py>,
         backend: &Arc<dyn Backend>,
@@ -76,9 +76,9 @@ impl Program {
             && self.tree.is_leaf()
             && let Some(only) = results.next()
         {
-            return Ok(handed(py, only, lanes)?);
+            return Ok(result_object(py, only, lanes)?);
         }
-        self.hand_out(py, results, Kept::new(), &mut borrowed)
+        self.result_container(py, results, PassedArguments::new(), &mut borrowed)
     }
 
     /// As [`Program::run`], at a place where the tensors are, if it takes any.
@@ -93,7 +93,7 @@ impl Program {
         let (tensors, kept) = self.gather(py, leaves, Vec::new(), &mut borrowed)?;
         let run = |hooks: &hooks::Run<'_>| self.executable.run(place, tensors, hooks);
         let results = if self.is_trivial { Vec::new() } else { self.timed(py, &borrowed, hooks, run)? };
-        self.hand_out(py, results, kept, &mut borrowed)
+        self.result_container(py, results, kept, &mut borrowed)
     }
 
     /// Runs on the leaves of several calls, side by side where the compiler can.
@@ -120,6 +120,7 @@ impl Program {
             }
         };
         let each = results.into_iter().zip(rests);
-        each.map(|(results, (kept, mut borrowed))| self.hand_out(py, results, kept, &mut borrowed)).collect()
+        each.map(|(results, (kept, mut borrowed))| self.result_container(py, results, kept, &mut borrowed))
+            .collect()
     }
 }

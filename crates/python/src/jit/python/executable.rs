@@ -18,7 +18,8 @@ use crate::containers::{self, Flat, Leaves, Mode};
 use crate::convert;
 use crate::error::Fallible;
 use crate::jit::leaf::wrap;
-use crate::jit::program::{Output, Traced};
+use crate::jit::program::Output;
+use crate::jit::traced::TracedFunction;
 use crate::misuse::Misuse;
 use crate::pybackend::enter;
 use crate::tensor::PyTensor;
@@ -184,7 +185,7 @@ pub(super) fn checked(compiler: &Custom, compiled: Bound<'_, PyAny>) -> Fallible
     Err(Misuse::CompilerResult { callback, compiler, got, expected }.into())
 }
 
-impl Traced {
+impl TracedFunction {
     /// For each input, whether the results or an effect take it, as they are or in what they are made of.
     fn used(&self) -> Vec<bool> {
         let graph = self.region.graph();
