@@ -1,4 +1,4 @@
-//! Compiled versions by signature. Functions of one code object share them.
+//! The cache of compiled versions, by signature. Functions of one code object share their versions.
 
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,13 +26,13 @@ use crate::containers::{Flat, Tree};
 use crate::error::Fallible;
 use crate::grad::Derivative;
 
-/// Functions whose versions are kept although no definition of them is alive.
+/// The number of functions whose versions are kept although no definition of them is alive.
 const SHARED_LIMIT: usize = 2048;
 
-/// VersionTable that are kept for each definition of one code.
+/// The number of versions that are kept for each definition of one code object.
 pub(super) const VERSION_LIMIT: usize = 256;
 
-/// What a call looks for.
+/// What a call looks its version up by.
 pub(super) struct CallKey {
     pub(super) hash: u64,
     pub(super) compiler: Choice,
@@ -57,12 +57,12 @@ impl CallKey {
         compiler.name().hash(&mut hasher);
         checks.hash(&mut hasher);
         flat.tree.hash(py, "jit")?.hash(&mut hasher);
-        // The closed_values takes no part in the hash: what tracing itself changes of it counts for nothing.
+        // The closed-over values are not hashed, because what tracing itself changes in them does not count.
         Ok(CallKey { hash: hasher.finish(), compiler, checks, words, closed_values })
     }
 }
 
-/// The signature of a compiled version.
+/// The signature of a compiled version: what a call must have to run it.
 pub(super) struct VersionKey {
     pub(super) compiler: Choice,
     pub(super) checks: Checks,
@@ -70,19 +70,19 @@ pub(super) struct VersionKey {
     /// What the function closes over.
     pub(super) closed_values: Vec<RecordedClosedValue>,
     pub(super) arguments: Tree,
-    /// The types of the arguments' leaves.
+    /// The types of the leaves of the arguments.
     pub(super) models: Vec<Tensor>,
-    /// What the globals meant that the function read.
+    /// What the function read from outside its arguments.
     pub(super) guards: Guards,
     /// Whether the program holds objects that only the traced function has.
     pub(super) is_owned: bool,
-    /// How many versions there were when this one was used last.
+    /// The value of [`SharedVersions::count`] when this version was used last.
     used: AtomicU64,
     number: AtomicU64,
 }
 
 impl VersionKey {
-    /// Which of the versions of its function it is.
+    /// The position of the version in the order in which the versions of its function were added.
     pub(super) fn number(&self) -> u64 {
         self.number.load(Ordering::Relaxed)
     }
@@ -97,7 +97,7 @@ impl VersionKey {
         {
             return Ok(false);
         }
-        // The words hold names by their hashes only.
+        // The words contain only the hashes of names, so that the names are compared here.
         for (known, leaf) in self.models.iter().zip(&flat.leaves) {
             let named = known.ty().shape.has_names() || known.is_vectorized();
             if named && !leaf::same_model(known, &leaf::model("jit", leaf)?) {
@@ -107,14 +107,14 @@ impl VersionKey {
         self.holds(py)
     }
 
-    /// Whether the globals that the function read mean what they did.
+    /// Whether the guards hold.
     pub(super) fn holds(&self, py: Python<'_>) -> Fallible<bool> {
         self.guards.hold(py)
     }
 
-    /// Whether an object is gone that calls of this signature need.
+    /// Whether an object that calls of this signature need no longer exists.
     fn is_gone(&self, py: Python<'_>) -> bool {
-        self.arguments.is_gone(py) || self.closed_values.iter().any(|bond| bond.is_gone(py))
+        self.arguments.is_gone(py) || self.closed_values.iter().any(|value| value.is_gone(py))
     }
 }
 
@@ -123,7 +123,7 @@ pub(super) struct Entry {
     pub(super) key: Arc<VersionKey>,
     hash: u64,
     pub(super) program: Program,
-    /// The function that was traced, where the program holds objects that only this one has.
+    /// The traced function, where the program holds objects that only this function has.
     owner: Option<Py<PyAny>>,
 }
 
@@ -156,13 +156,13 @@ impl Entry {
         Ok(Entry { key: Arc::new(known), hash, program, owner: is_owned.then(|| fun.clone().unbind()) })
     }
 
-    /// Whether the version serves a call of this function.
+    /// Whether the version may run for a call of this function.
     pub(super) fn serves(&self, fun: &Bound<'_, PyAny>, flat: &Flat<'_>, key: &CallKey) -> Fallible<bool> {
         let is_for = self.owner.as_ref().is_none_or(|owner| fun.is(owner));
         Ok(is_for && self.key.matches(fun.py(), flat, key)?)
     }
 
-    /// Shows the garbage collector what is held.
+    /// Shows the garbage collector the objects that the version holds.
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.owner)?;
         self.program.traverse(visit)
@@ -173,14 +173,14 @@ impl Entry {
 #[derive(Default)]
 pub(super) struct SharedVersions {
     state: Mutex<VersionTable>,
-    /// How many versions were ever kept.
+    /// The number of versions that were ever added.
     count: AtomicU64,
-    /// Who compiles at this moment.
+    /// The lock of the thread that compiles a version at this moment.
     pub(super) compile_lock: CompileLock,
     pub(super) storm: RecompileStorm,
 }
 
-/// A version, which belongs to a definition where its program holds objects of that one's function.
+/// A version. Where the program holds objects of one definition's function, the version belongs to that definition.
 struct Version {
     key: Arc<VersionKey>,
     entry: EntryRef,
@@ -202,13 +202,14 @@ impl Version {
 
 #[derive(Default)]
 struct VersionTable {
-    /// By hash, the newest first: of two that differ in captured types only, it is the likelier one.
+    /// The versions by hash, the newest first. Of two versions that differ only in the types of captures, the newer
+    /// one is the likelier match.
     by_hash: FxHashMap<u64, SmallVec<[Version; 1]>>,
-    /// The newest, which is compared with also where its objects are gone.
+    /// The newest version. A call is compared with it for its reason to compile even after the program was dropped.
     latest: Option<Arc<VersionKey>>,
 }
 
-/// What tells functions apart: the code, and what is made of it.
+/// What two functions must have in common to share their versions: the code, and what the definition does with it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct FunctionIdentity {
     code: usize,
@@ -218,11 +219,11 @@ struct FunctionIdentity {
     donate: Vec<Donated>,
 }
 
-/// What a function is told apart by, held so that its address is known to be its own.
+/// Keeps the address in a [`FunctionIdentity`] valid: either the object is kept alive, or its end is noticed.
 enum Anchor {
-    /// The code of a function, or a callable that Python lets nobody refer to weakly.
-    Kept { _object: Py<PyAny> },
-    /// A callable that is no function, which may hold much and is not kept alive.
+    /// The code of a function, or a callable that does not support weak references. It is kept alive.
+    Strong { _object: Py<PyAny> },
+    /// A callable that is not a Python function. It may hold large objects and is not kept alive.
     Callable(Py<PyWeakrefReference>),
 }
 
@@ -232,18 +233,18 @@ impl Anchor {
         if fun.is_exact_instance_of::<PyFunction>() {
             let code = fun.getattr(intern!(py, "__code__"))?;
             let address = code.as_ptr() as usize;
-            return Ok((Anchor::Kept { _object: code.unbind() }, address));
+            return Ok((Anchor::Strong { _object: code.unbind() }, address));
         }
         let anchor = match PyWeakrefReference::new(fun) {
             Ok(reference) => Anchor::Callable(reference.unbind()),
-            Err(_) => Anchor::Kept { _object: fun.clone().unbind() },
+            Err(_) => Anchor::Strong { _object: fun.clone().unbind() },
         };
         Ok((anchor, fun.as_ptr() as usize))
     }
 
     fn is_gone(&self, py: Python<'_>) -> bool {
         match self {
-            Anchor::Kept { .. } => false,
+            Anchor::Strong { .. } => false,
             Anchor::Callable(reference) => reference.bind(py).upgrade().is_none(),
         }
     }
@@ -254,7 +255,7 @@ struct RegisteredFunction {
     shared: Arc<SharedVersions>,
 }
 
-/// Only looked up and inserted into while locked; no Python code runs then.
+/// While this is locked, entries are only looked up, inserted and removed. No Python code runs under the lock.
 static FUNCTIONS: Mutex<Option<FxHashMap<FunctionIdentity, RegisteredFunction>>> = Mutex::new(None);
 
 fn lock() -> MutexGuard<'static, Option<FxHashMap<FunctionIdentity, RegisteredFunction>>> {
@@ -262,7 +263,7 @@ fn lock() -> MutexGuard<'static, Option<FxHashMap<FunctionIdentity, RegisteredFu
 }
 
 impl SharedVersions {
-    /// The versions that a function shares with all others of its code.
+    /// The versions that a function shares with all functions of the same code.
     pub(super) fn of(
         fun: &Bound<'_, PyAny>,
         kind: &Kind,
@@ -299,7 +300,7 @@ impl SharedVersions {
             .get_or_insert_default()
             .get(&identity)
             .map(|known| (known.anchors.clone(), known.shared.clone()));
-        // An address may be another's by now.
+        // The address may belong to another object by now.
         if let Some((anchors, shared)) = found
             && !anchors.iter().any(|anchor| anchor.is_gone(py))
         {
@@ -333,7 +334,7 @@ impl SharedVersions {
         let registered = RegisteredFunction { anchors: anchors.into(), shared: shared.clone() };
         dropped.extend(functions.insert(identity, registered));
         drop(lock);
-        // Dropping them may run Python code, which must not find the lock held.
+        // Dropping these may run Python code, which must not find the lock held.
         drop(dropped);
         Ok(shared)
     }
@@ -342,7 +343,7 @@ impl SharedVersions {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The versions of a hash. They are compared without the lock, since that may run Python code.
+    /// The versions of a hash. The caller compares them without the lock, because a comparison may run Python code.
     pub(super) fn candidates(&self, hash: u64) -> SmallVec<[Arc<Entry>; 1]> {
         let versions = self.lock();
         versions
@@ -352,7 +353,8 @@ impl SharedVersions {
             .unwrap_or_default()
     }
 
-    /// What compilers know a function by: the same for versions that differ in the types of arguments only.
+    /// The key by which a compiler written in Python knows the function. Versions that differ only in the types of
+    /// arguments have the same key.
     pub(super) fn function_key(
         &self,
         py: Python<'_>,
@@ -377,7 +379,7 @@ impl SharedVersions {
         Ok(None)
     }
 
-    /// How many versions were ever kept: a number that changes when there is a new one.
+    /// The number of versions that were ever added. It changes when a version is added.
     pub(super) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
@@ -387,8 +389,8 @@ impl SharedVersions {
         entry.key.used.store(self.count(), Ordering::Relaxed);
     }
 
-    /// Keeps a version, and drops those that no call can find any more, and of others beyond the limit those
-    /// that were not used for the longest time.
+    /// Adds a version. Drops the versions that no call can find any more. Beyond the limit, drops those that were not
+    /// used for the longest time.
     pub(super) fn insert(&self, py: Python<'_>, entry: &Arc<Entry>, limit: usize) {
         let gone = |known: &Arc<VersionKey>| known.is_gone(py);
         let dead: Vec<Arc<VersionKey>> =
@@ -438,12 +440,12 @@ impl SharedVersions {
         let version = Version { key: entry.key.clone(), entry: holding };
         versions.by_hash.entry(entry.hash).or_default().insert(0, version);
         let before = versions.latest.replace(entry.key.clone());
-        // What is dropped may run Python code, which must not find the lock held.
+        // Dropping these may run Python code, which must not find the lock held.
         drop(lock);
         drop((before, dropped, dead));
     }
 
-    /// Every version, the newest first as far as is known, and the programs that are there still.
+    /// Every version, the newest first as far as is known. A program that was dropped is missing.
     pub(super) fn all(&self) -> Vec<(Arc<VersionKey>, Option<Arc<Entry>>)> {
         let versions = self.lock();
         let mut all: Vec<_> = versions
@@ -461,7 +463,7 @@ impl SharedVersions {
         all
     }
 
-    /// The number of versions.
+    /// The number of versions whose programs still exist.
     pub(super) fn len(&self) -> usize {
         let is_there = |version: &&Version| match &version.entry {
             EntryRef::Strong(_) => true,

@@ -43,7 +43,8 @@ impl Jitted {
         }
     }
 
-    /// Compiles a version and runs it. Where another thread compiles the same version at this moment, its version is run.
+    /// Compiles a version and runs it. Where another thread compiles the same version at this moment, that version is
+    /// run instead.
     #[cold]
     fn miss<'py>(
         &self,

@@ -1,9 +1,9 @@
 //! The compile lock of a function: two threads that need the same new version compile it once.
 //!
-//! The first thread compiles, which runs Python code. Other threads that need a version of the same hash wait until that
-//! compilation has ended, whether it succeeded or failed, and then look the version up again. A thread never waits for
-//! itself. A thread also never waits for a thread that waits for it, directly or through other threads. In these cases
-//! both threads compile, and one of the two versions is kept.
+//! The first thread compiles, which runs Python code. Other threads that need a version of the same hash wait until
+//! that compilation has ended, whether it succeeded or failed. Then they look the version up again. A thread never
+//! waits for itself. A thread also never waits for a thread that waits for it, directly or through other threads. In
+//! these cases both compile, and one of the two versions is kept.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};

@@ -28,7 +28,7 @@ impl Kind {
         }
     }
 
-    /// The function that turns the value into the scalar to differentiate, if there is one.
+    /// The function that is applied to the value before it is differentiated, if there is one.
     pub(super) fn transform<'a, 'py>(&'a self, py: Python<'py>) -> Option<&'a Bound<'py, PyAny>> {
         match self {
             Kind::Plain => None,

@@ -1,4 +1,4 @@
-//! Why a call compiled: what of its signature differs from the nearest one that was compiled before.
+//! Why a call compiled: the differences between its signature and the nearest one that was compiled before.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -15,18 +15,18 @@ use super::leaf;
 use crate::containers::{Aspect, Compare, Flat, Held, Place, value_text};
 use crate::error::Fallible;
 
-/// So many differences are spelled out.
+/// The number of differences that a message spells out.
 const SPELLED: usize = 3;
 
-/// A field that made more versions than this is a storm.
+/// A field that made more versions than this causes a warning.
 const STORM: u32 = 8;
 
-/// What of a signature differs.
+/// The part of a signature that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Field {
-    /// Of a place, other than the type of a tensor.
+    /// A property of a value other than the type of a tensor.
     Structure(Aspect),
-    /// Whether it is a number or a tensor.
+    /// Whether the value is a number or a tensor.
     Number,
     DType,
     Rank,
@@ -39,7 +39,7 @@ pub(super) enum Field {
 }
 
 impl Field {
-    /// What is said of the place, with its preposition.
+    /// The words in front of the place, with their preposition.
     fn text(self) -> &'static str {
         match self {
             Field::Structure(aspect) => match aspect {
@@ -59,7 +59,7 @@ impl Field {
         }
     }
 
-    /// What keeps it from making more versions.
+    /// How the user avoids further versions.
     fn advice(self) -> &'static str {
         match self {
             Field::Structure(aspect) => match aspect {
@@ -94,7 +94,7 @@ impl Difference {
         Difference { place: place.to_owned(), fields: smallvec![field], old, new }
     }
 
-    /// The subject: `the dtype and shape of x`.
+    /// The subject of the message: `the dtype and shape of x`.
     fn subject(&self) -> String {
         let last = self.fields.len() - 1;
         let mut text = String::new();
@@ -123,7 +123,7 @@ pub(super) struct Reason {
 }
 
 impl Reason {
-    /// One sentence.
+    /// The reason as one sentence.
     pub(super) fn text(&self) -> String {
         if self.is_first {
             return "nothing was compiled before".to_owned();
@@ -141,7 +141,7 @@ impl Reason {
     }
 }
 
-/// Collects differences until there are too many to be the nearest.
+/// Collects differences, until there are more than the nearest version has.
 struct Differences<'a> {
     py: Python<'a>,
     differences: Vec<Difference>,
@@ -177,7 +177,7 @@ impl Compare for Differences<'_> {
     fn differ(&mut self, place: &Place<'_>, aspect: Aspect, leaves: usize, (old, new): (String, String)) {
         let place = place.text(self.py);
         self.add(Difference::one(&place, Field::Structure(aspect), old, new));
-        // A container of another structure is as far away as all that is in it.
+        // A container of another structure counts as many differences as it has leaves.
         self.fields += leaves.saturating_sub(1);
     }
 
@@ -190,7 +190,7 @@ impl Compare for Differences<'_> {
     }
 }
 
-/// What two types of tensors differ in.
+/// The fields in which the types of two tensors differ.
 fn fields(old: &Tensor, new: &Tensor) -> SmallVec<[Field; 2]> {
     let mut fields = SmallVec::new();
     let (a, b) = (old.ty(), new.ty());
@@ -206,7 +206,7 @@ fn fields(old: &Tensor, new: &Tensor) -> SmallVec<[Field; 2]> {
     } else if a.shape.sizes() != b.shape.sizes() {
         fields.push(Field::Shape);
     }
-    // Of tensors of different rank, the names say nothing new.
+    // The names of tensors of different rank are not compared, because they add nothing to the difference in rank.
     if a.shape.rank() == b.shape.rank() && !a.shape.names().eq(b.shape.names()) {
         fields.push(Field::Names);
     }
@@ -216,20 +216,20 @@ fn fields(old: &Tensor, new: &Tensor) -> SmallVec<[Field; 2]> {
     fields
 }
 
-/// What a call is compared with.
+/// The call that is compared with the compiled versions.
 pub(super) struct ComparedCall<'a, 'py> {
     pub(super) fun: &'a Bound<'py, PyAny>,
     pub(super) flat: &'a Flat<'py>,
     pub(super) key: &'a CallKey,
-    /// What positional arguments are called.
+    /// Returns the name of a positional argument.
     pub(super) name: &'a dyn Fn(usize) -> String,
-    /// What the parts of the environment are called.
+    /// The names of the closed-over values in messages.
     pub(super) labels: &'a [ClosedLabel],
 }
 
 impl ComparedCall<'_, '_> {
-    /// What differs from the nearest of some versions: the one with the fewest fields that differ, of several
-    /// the newest.
+    /// The differences from the nearest of some versions. The nearest version has the fewest fields that differ. Of
+    /// several such versions, the newest is chosen.
     pub(super) fn explain(
         &self,
         mut versions: Vec<(std::sync::Arc<VersionKey>, Option<std::sync::Arc<Entry>>)>,
@@ -240,7 +240,7 @@ impl ComparedCall<'_, '_> {
         let (mut nearest, mut limit) = (None, usize::MAX);
         for (known, entry) in &versions {
             let found = self.differences(known, entry.as_deref(), &types, limit)?;
-            // None at all is one that this call could not use, for reasons that have no name.
+            // A version without any difference is one that this call could not use, for a reason that has no name.
             if found.fields > 0 && found.fields < limit {
                 limit = found.fields;
                 nearest = Some(found.differences);
@@ -295,7 +295,7 @@ impl ComparedCall<'_, '_> {
             if found.is_full() {
                 return Ok(found);
             }
-            // What a function closes over is now of the environment too.
+            // A capture may also be a closed-over value, whose difference is in the list already.
             if let Some(difference) = self.compare_capture(capture)
                 && !found.differences.iter().any(|known| known.place == difference.place)
             {
@@ -337,7 +337,7 @@ impl ComparedCall<'_, '_> {
         Ok(())
     }
 
-    /// What of one cell or default differs.
+    /// The differences in one cell or in the defaults.
     fn compare_closed_value(
         &self,
         recorded: &RecordedClosedValue,
@@ -422,7 +422,7 @@ fn checks_text(checks: Checks) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(" and ") }
 }
 
-/// How often each field of each place made a version, until that is a storm.
+/// How often each field of each place caused a version. A warning is issued once when this is too often.
 #[derive(Default)]
 pub(super) struct RecompileStorm {
     state: Mutex<StormCounts>,
@@ -439,7 +439,7 @@ impl RecompileStorm {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// StormCounts a version; a text for a warning where one field has made too many, once.
+    /// Counts a version. Returns the text of a warning, once, where one field has caused too many versions.
     pub(super) fn note(&self, fun: &str, reason: &Reason) -> Option<String> {
         let mut counts = self.lock();
         if counts.is_reported {
@@ -447,7 +447,7 @@ impl RecompileStorm {
         }
         for difference in &reason.differences {
             for field in &difference.fields {
-                // A number and a tensor in its place make two versions for ever.
+                // A number and a tensor in the same place cause only two versions.
                 if *field == Field::Number {
                     continue;
                 }
@@ -469,7 +469,7 @@ impl RecompileStorm {
         None
     }
 
-    /// Forgets the counts; what was said once is not said again.
+    /// Forgets the counts. A warning that was issued is not issued again.
     pub(super) fn clear(&self) {
         self.lock().by_subject.clear();
     }

@@ -1,4 +1,4 @@
-//! What a run will allocate, told before it.
+//! The memory that a run will allocate, computed before the run.
 
 use defn_core::backend::MemoryNeed;
 use pyo3::prelude::*;
@@ -59,7 +59,7 @@ impl PyMemoryNeed {
     }
 }
 
-/// A number of bytes that can be read.
+/// A number of bytes in a readable unit.
 fn text(bytes: usize) -> String {
     let mut scaled = bytes as f64;
     for unit in ["B", "KiB", "MiB"] {
@@ -71,7 +71,8 @@ fn text(bytes: usize) -> String {
     format!("{scaled:.1} GiB")
 }
 
-/// What a call would allocate: of the version that was compiled for it, or of one that is compiled to tell.
+/// The memory that a call would allocate. The version for the call is used if it is compiled; otherwise one is
+/// compiled for the answer and not kept.
 pub(super) fn memory<'py>(
     slf: &Bound<'py, Jitted>,
     args: &Bound<'py, PyTuple>,

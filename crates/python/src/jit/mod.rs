@@ -1,7 +1,7 @@
-//! Definitions: callables that trace a Python function once for each signature, and run what it did.
+//! Definitions: callables that trace a Python function once for each signature, and run the compiled trace.
 //!
-//! A call that was seen before is Rust from end to end: the arguments are taken apart, the signature is looked
-//! up, the program runs, and the results are put together.
+//! A call whose version is compiled already runs in Rust alone: the arguments are flattened, the version is looked
+//! up, the program runs, and the results are put into their containers.
 
 mod argument_names;
 mod cache;
@@ -83,7 +83,7 @@ impl Jitted {
         Ok(Jitted(definition.into()))
     }
 
-    /// A definition of a function. The parameters named in `marked` are static.
+    /// A definition of a function. The parameters that `marked` names are static.
     fn build(
         fun: &Bound<'_, PyAny>,
         convert: bool,
@@ -100,7 +100,8 @@ impl Jitted {
         Ok(Definition { function, kind, signature, settings, versions, statistics: Statistics::default() })
     }
 
-    /// Calls the function, or its derivative, directly: nothing is compiled. The arguments may be tensors of the open trace.
+    /// Calls the function, or its derivative, directly. Nothing is compiled. The arguments may be tensors of the open
+    /// trace.
     fn apply<'py>(
         &self,
         args: &Bound<'py, PyTuple>,
@@ -140,7 +141,7 @@ impl Jitted {
             let compiler = compiler.filter(|compiler| !compiler.is_none());
             let compiler = compiler.map(|compiler| Choice::of("jit", compiler, options)).transpose()?;
             let max_compiles = max_compiles.map(|limit| compile_limit("jit", limit)).transpose()?.flatten();
-            // A definition of a definition is one of the same function.
+            // A definition of a plain definition wraps the function of that definition.
             let (fun, convert) = match fun.cast::<Jitted>() {
                 Ok(inner) if matches!(inner.get().kind, Kind::Plain) => {
                     (inner.get().fun(fun.py()).clone(), convert || inner.get().function.converts)
@@ -196,7 +197,7 @@ impl Jitted {
         })
     }
 
-    /// A call whose steps are timed.
+    /// Runs a call and measures its steps.
     #[pyo3(signature = (*args, **kwargs))]
     fn profile<'py>(
         slf: &Bound<'py, Self>,
@@ -207,7 +208,7 @@ impl Jitted {
         profile::profile(slf.py(), chosen, || Jitted::run(slf, args, kwargs))
     }
 
-    /// What a call would allocate, told before it runs.
+    /// The memory that a call would allocate. The call does not run.
     #[pyo3(signature = (*args, **kwargs))]
     fn memory(
         slf: &Bound<'_, Self>,
@@ -217,7 +218,7 @@ impl Jitted {
         memory::memory(slf, args, kwargs)
     }
 
-    /// Makes definitions work as methods.
+    /// Binds the definition to an object, so that it works as a method.
     fn __get__<'py>(
         slf: Bound<'py, Self>,
         instance: Option<Bound<'py, PyAny>>,
@@ -230,7 +231,7 @@ impl Jitted {
         }
     }
 
-    /// As a function: by its name in its module.
+    /// A definition is pickled as a function is: by its name in its module.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.getattr(intern!(slf.py(), "__qualname__"))
     }
@@ -240,13 +241,13 @@ impl Jitted {
         self.function.bind(py).clone().unbind()
     }
 
-    /// How many calls found a compiled version, how many compiled one and in how many seconds, and how many are
-    /// kept of how many at most.
+    /// The number of calls that found a compiled version, the number of calls that compiled one, the seconds spent on
+    /// compiling, the number of versions that are kept, and the limit of that number.
     fn cache_info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.statistics.cache_info(py, self.versions.shared.len(), self.versions.limit())
     }
 
-    /// Forgets every compiled version, and what was said of them.
+    /// Forgets every compiled version and the statistics of the definition.
     fn cache_clear(&self) {
         self.versions.clear();
         self.statistics.clear();
@@ -257,7 +258,7 @@ impl Jitted {
         self.statistics.reasons()
     }
 
-    /// The function that a definition wraps, and its annotations and attributes.
+    /// The function that the definition wraps, and the annotations and attributes of that function.
     fn __getattr__<'py>(&self, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
         self.function.attribute(name)
     }

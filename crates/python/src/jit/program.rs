@@ -1,4 +1,4 @@
-//! One compiled version of a definition: how it is traced, and how it runs.
+//! The program of a compiled version: how it is compiled, and how it runs.
 
 mod run;
 
@@ -33,18 +33,18 @@ use crate::place;
 use crate::tensor::PyTensor;
 use crate::trace_allocations;
 
-/// Runs that took longer than this give up the interpreter lock.
+/// Runs that take longer than this release the interpreter lock.
 const RELEASE_NANOS: u64 = 30_000;
 
-/// The first runs are timed, and then one of so many.
+/// The number of runs at the beginning that are timed. After them, one run of this many is timed.
 const TIMED_RUNS: u64 = 16;
 
 /// A leaf of the result.
 #[derive(Clone)]
 pub(super) enum Output {
-    /// An argument, as it was given.
+    /// An argument that is returned unchanged.
     Argument(usize),
-    /// What the program computes, one after the other, and the vectorized axes that lead it.
+    /// A result of the program, with its leading vectorized axes. The results are numbered in order.
     Result(usize, Lanes),
 }
 
@@ -64,7 +64,8 @@ impl Output {
     }
 }
 
-/// For each output, the argument that it is, if it is one; nothing at all where none is.
+/// For each output, the argument that it is, or None for a computed output. The list is empty where every output is
+/// computed.
 type PassedArguments<'py> = Vec<Option<Bound<'py, PyAny>>>;
 
 /// A traced and compiled program.
@@ -73,38 +74,40 @@ pub(super) struct Program {
     pub(super) captures: Arc<[Capture]>,
     outputs: Vec<Output>,
     tree: Tree,
-    /// The leaves that are numbers which the program takes in further dtypes, in the order of its inputs.
+    /// The leaves that are numbers which the program takes in further dtypes, in the order of the inputs for them.
     further: Vec<usize>,
     /// The host functions that the program shows values to.
     slots: Table,
     /// Whether nothing is computed: the results are arguments, and there are no effects.
     is_trivial: bool,
-    /// Whether all it takes are the leaves of a call, and all it gives is computed.
+    /// Whether the inputs are exactly the leaves of a call, all of them are used, and every output is computed. Such
+    /// a program can run on borrowed tensors.
     has_fast_path: bool,
-    /// The types of what it computes.
+    /// The types of the computed results.
     types: Vec<TensorType>,
-    /// What a compiler of Python's knows the function by.
+    /// The key by which a compiler written in Python knows the function.
     pub(super) function_key: Option<Py<PyAny>>,
     runs: AtomicU64,
-    /// What the latest timed run took.
+    /// The duration of the latest timed run.
     nanos: AtomicU64,
 }
 
-/// Counts one more, and says how many there were: under the interpreter's lock, where nobody else counts meanwhile.
+/// Increments a counter and returns its previous value. The interpreter lock is held, so that no other thread counts
+/// at the same time.
 pub(super) fn count_one(_locked: Python<'_>, counter: &AtomicU64) -> u64 {
     let before = counter.load(Ordering::Relaxed);
     counter.store(before + 1, Ordering::Relaxed);
     before
 }
 
-/// A result as Python gets it.
+/// A result as a Python object.
 fn result_object<'py>(py: Python<'py>, tensor: Tensor, lanes: &Lanes) -> PyResult<Bound<'py, PyAny>> {
     trace_allocations::note_ref(&tensor);
     Ok(Bound::new(py, PyTensor::new(tensor.with_vectorized(lanes)))?.into_any())
 }
 
 impl Program {
-    /// Traces a function on types and compiles what it did.
+    /// Traces a function on types and compiles the trace.
     pub(super) fn compile<'py>(
         py: Python<'py>,
         source: &TraceSource,
@@ -127,8 +130,8 @@ impl Program {
         made
     }
 
-    /// As [`Program::compile`] for a compiler of Python's, which may run the program at the same time: then the
-    /// results are those of its first run.
+    /// As [`Program::compile`], for a compiler written in Python. The compiler may run the program at the same time;
+    /// then the results of that first run are returned, too.
     pub(super) fn compile_and_run<'py>(
         py: Python<'py>,
         source: &TraceSource,
@@ -158,7 +161,7 @@ impl Program {
         let models = source.models(&flat.leaves)?;
         let traced = TracedFunction::of(py, source, &flat.tree, &models, compiler)?;
         let region = traced.region.clone();
-        // What is given back as it was given goes on: nothing may reuse its memory.
+        // An argument that is returned unchanged lives on, so that nothing may reuse its memory.
         let is_kept = |position: usize| traced.outputs.iter().any(|output| output.is_argument(position));
         let donate: SmallVec<[usize; 8]> =
             donate.iter().copied().filter(|&position| !is_kept(position)).collect();
@@ -171,7 +174,7 @@ impl Program {
         Program { further, ..Program::of_parts(&region, executable, (captures, slots), outputs, tree) }
     }
 
-    /// As it is, where leaves that are numbers are taken in further dtypes.
+    /// The program with the leaves for its inputs in further dtypes.
     pub(super) fn with_further(self, further: Vec<usize>) -> Program {
         Program { further, ..self }
     }
@@ -181,7 +184,7 @@ impl Program {
         &self.further
     }
 
-    /// A program of what was made before.
+    /// A program from parts that exist already.
     pub(super) fn of_parts(
         region: &Region,
         executable: Arc<dyn Executable>,
@@ -230,7 +233,7 @@ impl Program {
         Ok((Program { function_key: Some(key), slots: made.slots, ..program }, made.first))
     }
 
-    /// The values of the captures, where they are there and of the types that were compiled.
+    /// The values of the captures. None where a capture is missing or no longer has the type that was compiled.
     pub(super) fn read_captures(
         &self,
         fun: &Bound<'_, PyAny>,
@@ -241,14 +244,15 @@ impl Program {
         guards::read_captures(&self.captures, fun, arguments, borrowed)
     }
 
-    /// Programs of a compiler of Python's may keep the tensors that they are given.
+    /// Programs of a compiler written in Python may keep the tensors that they receive, so that these must not be
+    /// borrowed.
     fn limit(&self, borrowed: &mut Borrowed) {
         if self.function_key.is_some() {
             borrowed.copy_from_now_on();
         }
     }
 
-    /// The tensors of a run, and the outputs that are arguments.
+    /// The input tensors of a run, and the outputs that are arguments.
     fn gather<'py>(
         &self,
         py: Python<'py>,
@@ -261,7 +265,7 @@ impl Program {
         let inputs = self.executable.program().inputs();
         for (position, leaf) in leaves.iter().enumerate() {
             let is_used = self.executable.uses(position);
-            // What nothing uses is not brought to where the program runs; a tensor of ours is looked at all the same.
+            // An unused leaf is not transferred to where the program runs. A tensor is validated nevertheless.
             let tensor = match is_used || leaf.is_instance_of::<PyTensor>() {
                 true => borrowed.input(leaf, position, inputs[position].dtype)?,
                 false => leaf::model("jit", leaf)?,
@@ -275,7 +279,7 @@ impl Program {
         if self.outputs.iter().all(Output::is_result) {
             return Ok((tensors, PassedArguments::new()));
         }
-        // An argument that is returned as it is keeps its buffer; a number or an array becomes a tensor.
+        // A tensor that is returned unchanged keeps its buffer. A number or an array becomes a tensor.
         let mut kept = PassedArguments::with_capacity(self.outputs.len());
         for output in &self.outputs {
             kept.push(match output {
@@ -293,7 +297,7 @@ impl Program {
         Ok((tensors, kept))
     }
 
-    /// The container of the results.
+    /// Puts the results into their container.
     fn result_container<'py>(
         &self,
         py: Python<'py>,
@@ -301,7 +305,7 @@ impl Program {
         kept: PassedArguments<'py>,
         borrowed: &mut Borrowed,
     ) -> Fallible<Bound<'py, PyAny>> {
-        // Each result is one leaf, and they come in this order.
+        // Each result is one leaf. The results are in this order.
         let mut results = results.into_iter();
         let (mut kept, mut wrapped) = (kept.into_iter(), Leaves::new());
         for output in &self.outputs {
@@ -331,8 +335,8 @@ impl Program {
             return Ok(Vec::new());
         }
         let common = {
-            let lent: SmallVec<[&Tensor; 8]> = tensors.iter().collect();
-            common_backend(&lent).map(Cow::into_owned)
+            let operands: SmallVec<[&Tensor; 8]> = tensors.iter().collect();
+            common_backend(&operands).map(Cow::into_owned)
         };
         let backend = match common {
             Some(backend) => backend,
@@ -341,7 +345,7 @@ impl Program {
         self.timed(py, borrowed, hooks, |hooks| self.executable.run(&backend, tensors, hooks))
     }
 
-    /// Runs, and notes how long it takes.
+    /// Runs, and measures the duration of some runs.
     fn timed<T: Send>(
         &self,
         py: Python<'_>,
@@ -350,7 +354,7 @@ impl Program {
         run: impl FnOnce(&hooks::Run<'_>) -> defn_core::Result<T> + Send,
     ) -> Fallible<T> {
         let _showing = self.showing(py, hooks)?;
-        // Reading the clock costs as much as a small op, so that only some runs are timed.
+        // Reading the clock costs as much as a small operation, so that only some runs are timed.
         let runs = count_one(py, &self.runs);
         let start = (runs < TIMED_RUNS || runs.is_multiple_of(TIMED_RUNS)).then(Instant::now);
         let long = self.nanos.load(Ordering::Relaxed) > RELEASE_NANOS;
@@ -362,13 +366,13 @@ impl Program {
         Ok(results)
     }
 
-    /// Programs of a compiler of Python's call the host functions themselves.
+    /// Lets programs of a compiler written in Python call the host functions themselves.
     fn showing(&self, py: Python<'_>, hooks: Option<&Py<PyDict>>) -> Fallible<Option<hooks::Showing>> {
         let begin = || hooks::Showing::begin(py, Arc::new(Mutex::new(self.slots.clone())), hooks);
         Ok(self.function_key.as_ref().map(|_| begin()).transpose()?)
     }
 
-    /// Runs with the host functions; a run that is `long` gives up the interpreter lock.
+    /// Runs with the host functions. A `long` run releases the interpreter lock.
     fn with_hooks<T: Send>(
         &self,
         py: Python<'_>,
@@ -389,24 +393,24 @@ impl Program {
         }
     }
 
-    /// What the leaves of the result are, and their structure.
+    /// The leaves of the result, and their structure.
     pub(super) fn results(&self) -> (&[Output], &Tree) {
         (&self.outputs, &self.tree)
     }
 
-    /// Whether the host is shown values, or asked for some.
+    /// Whether the program shows values to the host, or asks the host for values.
     pub(super) fn has_slots(&self) -> bool {
         !self.slots.is_empty()
     }
 
-    /// Shows the garbage collector what is held.
+    /// Shows the garbage collector the objects that the program holds.
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.tree.traverse(visit)?;
         visit.call(&self.function_key)?;
         hooks::traverse(&self.slots, visit)
     }
 
-    /// The functions that runs call.
+    /// The host functions that runs call.
     pub(super) fn host_functions<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyAny>> {
         hooks::functions(py, &self.slots)
     }
@@ -416,7 +420,7 @@ impl Program {
         hooks::is_bound_to_function(py, &self.slots)
     }
 
-    /// The program's graph, for inspection.
+    /// The executable, whose graph can be inspected.
     pub(super) fn executable(&self) -> &Arc<dyn Executable> {
         &self.executable
     }

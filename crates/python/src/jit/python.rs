@@ -1,4 +1,4 @@
-//! Definitions behind compilers that are written in Python: what such a compiler is given, and what it gives.
+//! Definitions behind compilers that are written in Python: what such a compiler receives, and what it returns.
 
 mod executable;
 
@@ -24,8 +24,8 @@ use crate::hooks::{self, Known, SharedTable, Showing, Table};
 use crate::misuse::Misuse;
 use crate::tensor::PyTensor;
 
-/// What a compiler knows a function by: equal for two calls only if they are of one function with equal static
-/// values, whatever the types of its arguments.
+/// The key by which a compiler knows a function. Two calls have equal keys only if they are calls of one function
+/// with equal static values. The types of the arguments do not matter.
 #[pyclass(frozen, weakref, name = "Key", module = "defn.compilers")]
 pub(super) struct FunctionKey {
     name: String,
@@ -44,14 +44,14 @@ impl FunctionKey {
     }
 }
 
-/// A function that gives an argument: a number or an array becomes a tensor when it is called.
+/// A function that returns an argument. A number or an array becomes a tensor when the function is called.
 #[pyclass(frozen, module = "defn._core")]
 struct Thunk {
     argument: ThunkArgument,
 }
 
 enum ThunkArgument {
-    /// As it was passed.
+    /// The leaf as the caller passed it.
     Leaf(Py<PyAny>),
     Tensor(Tensor),
 }
@@ -76,7 +76,7 @@ impl Thunk {
     }
 }
 
-/// What is to be traced.
+/// What is still to be traced.
 struct PendingTrace {
     source: TraceSource,
     tree: Tree,
@@ -87,13 +87,15 @@ struct PendingTrace {
 #[pyclass(frozen, name = "Traceable", module = "defn._core")]
 pub(super) struct Traceable {
     name: String,
-    /// What is traced, until it was: the definition holds its versions, and so these must not hold it.
+    /// What is traced. It is dropped after tracing, because the definition holds its versions, and so these must not
+    /// hold the definition.
     pending: Mutex<Option<Arc<PendingTrace>>>,
     models: Vec<Tensor>,
-    /// The compiler's vars and lists of arguments, which get what the function takes from around it besides.
+    /// The vars and the lists of arguments that the compiler received. Tracing appends what the function captures.
     vars: Py<PyList>,
     argument_lists: Vec<Py<PyList>>,
-    /// The numbers of the call by the positions of their leaves, and how many leaves the lists lack in front.
+    /// The numbers of the call by the positions of their leaves, and the number of leading leaves that the lists
+    /// lack.
     numbers: Vec<(usize, Number)>,
     skipped: usize,
     traced: OnceLock<TracedFunction>,
@@ -101,7 +103,7 @@ pub(super) struct Traceable {
 }
 
 impl Traceable {
-    /// What was traced, once it was.
+    /// The trace, after tracing.
     pub(super) fn trace(&self) -> Option<Arc<Trace>> {
         self.traced.get().map(|traced| traced.trace.clone())
     }
@@ -110,7 +112,7 @@ impl Traceable {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets what is traced.
+    /// Drops what is traced.
     fn end(&self) {
         let pending = self.lock().take();
         drop(pending);
@@ -148,7 +150,7 @@ impl Traceable {
         })
     }
 
-    /// Refuses other vars than the compiler was given.
+    /// Refuses vars that are not those that the compiler received.
     fn check(&self, vars: &Bound<'_, PyTuple>) -> Fallible<()> {
         let refuse =
             |got: String| -> Fallible<()> { Err(Misuse::OtherVars { callback: "compile", got }.into()) };
@@ -161,7 +163,7 @@ impl Traceable {
                 return refuse(convert::describe(&var)?);
             };
             let var = &var.get().tensor;
-            // A number is of the dtype in which it is used, once that is known.
+            // After tracing, a number has the dtype in which it is used.
             let is_resolved = model.is_weak() && self.traced.get().is_some();
             if !is_resolved && !same_type(var, model) {
                 return refuse(type_text(var));
@@ -170,12 +172,12 @@ impl Traceable {
         Ok(())
     }
 
-    /// The container of what was traced, with a traced tensor for each leaf.
+    /// The container that the traced function returned, with a traced tensor for each leaf.
     fn container<'py>(&self, py: Python<'py>, traced: &TracedFunction) -> Fallible<Bound<'py, PyAny>> {
         traced.tree.unflatten(py, &mut wrap(py, traced.leaves.iter().cloned())?.into_iter())
     }
 
-    /// Completes what the compiler was given by what the function takes from around it.
+    /// Appends the captures and the numbers in further dtypes to what the compiler received.
     fn complete(&self, py: Python<'_>, pending: &PendingTrace, traced: &TracedFunction) -> Fallible<()> {
         let inputs = traced.region.inputs();
         for (position, model) in self.models.iter().enumerate() {
@@ -233,7 +235,7 @@ impl Traceable {
             traced.trace.keep(traced.region.clone());
             traced.trace.set_host(Arc::new(Known::of(&traced.slots)));
             let slots = std::mem::take(&mut traced.slots);
-            // A function that is called on two threads at once keeps the first of two equal graphs.
+            // Two threads may call this function at the same time. The first of the two equal graphs is kept.
             if self.traced.set(traced).is_ok() {
                 *self.slots.lock().unwrap_or_else(PoisonError::into_inner) = slots;
                 let traced = self.traced.get().expect("it was set");
@@ -251,30 +253,31 @@ impl Traceable {
     }
 }
 
-/// What a compiler made of a definition.
+/// What a compiler returned for a definition.
 pub(super) struct CompilerOutput {
     pub(super) executable: Arc<dyn Executable>,
     pub(super) traced: TracedFunction,
     pub(super) slots: Table,
-    /// The results of the first run, where the compiler runs and compiles in one.
+    /// The results of the first run, where the compiler runs and compiles in one step.
     pub(super) first: Option<Vec<Tensor>>,
 }
 
-/// How a call wants its definition compiled.
+/// A request to a compiler written in Python.
 pub(super) struct CompilerCall<'a, 'py> {
     pub(super) source: &'a TraceSource,
     pub(super) flat: &'a Flat<'py>,
     pub(super) compiler: &'a Arc<Custom>,
     pub(super) key: &'a Py<PyAny>,
-    /// Whether the arguments are values that a first run takes, and the functions for named hooks.
+    /// `Some` if the arguments are values that a first run can take; it has the functions for named hooks.
     pub(super) run: Option<Option<&'a Py<PyDict>>>,
 }
 
 impl CompilerCall<'_, '_> {
-    /// Has the compiler compile: by its `jit` if it has one of its own and there is something to run.
+    /// Lets the compiler compile. Its `jit` is called if it defines one and there is something to run, and its
+    /// `compile` otherwise.
     ///
     /// # Errors
-    /// A compiler that lacks the callback or does not trace, and what it raises.
+    /// A compiler that lacks the callback or does not trace, and what the compiler raises.
     pub(super) fn run(&self, py: Python<'_>) -> Fallible<CompilerOutput> {
         match self.run {
             Some(hooks) if self.compiler.defines(py, "jit")? => self.jit(py, hooks),
@@ -334,8 +337,7 @@ impl CompilerCall<'_, '_> {
     }
 }
 
-/// Everything that a stream of a compiler's own is made from: the key, the vars, the function, the thunks and the
-/// options.
+/// The parts of a stream that a compiler runs itself: the key, the vars, the function, the thunks and the options.
 #[pyfunction]
 #[pyo3(signature = (fun, args, kwargs, chunk, compiler, options))]
 pub(super) fn prepare_stream<'py>(
@@ -373,7 +375,7 @@ pub(super) fn prepare_stream<'py>(
     })
 }
 
-/// Calls the program of a stream, which no call of a definition runs, with the hooks of what it was made of.
+/// Calls the program of a stream with the hooks of the traced function. No call of a definition runs such a program.
 #[pyfunction]
 fn run_stream<'py>(
     fun: &Bound<'py, Traceable>,
@@ -386,7 +388,7 @@ fn run_stream<'py>(
     Ok(run.call1((args_list,))?)
 }
 
-/// The trace that a function gave which a compiler was handed, once it was called.
+/// The trace of a function that a compiler received, after the function was called.
 pub(crate) fn traced_by(fun: &Bound<'_, PyAny>) -> Option<Arc<Trace>> {
     fun.cast::<Traceable>().ok()?.get().trace()
 }

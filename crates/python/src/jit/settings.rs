@@ -48,7 +48,8 @@ impl Settings {
         }
     }
 
-    /// Whether [`Settings::compiler`] would return this compiler. Mostly it is found without a copy of the choice.
+    /// Whether [`Settings::compiler`] would return this compiler. The usual cases are decided without a copy of the
+    /// choice.
     pub(super) fn would_choose(&self, py: Python<'_>, known: &Choice) -> Fallible<bool> {
         match (&self.compiler, &self.options) {
             (Some(choice), _) => Ok(choice.is_same(py, known)?),
@@ -57,7 +58,7 @@ impl Settings {
         }
     }
 
-    /// How often the function may be compiled, if that is limited.
+    /// The number of times that the function may be compiled, if that is limited.
     pub(super) fn max_compiles(&self, py: Python<'_>) -> Fallible<Option<usize>> {
         match self.max_compiles {
             Some(limit) => Ok(Some(limit)),
@@ -111,7 +112,7 @@ impl Conflict {
     }
 }
 
-/// How often a function may be compiled; None is as often as needed.
+/// The number of times that a function may be compiled. None is no limit.
 pub(super) fn compile_limit(op: &'static str, limit: &Bound<'_, PyAny>) -> Fallible<Option<usize>> {
     if limit.is_none() {
         return Ok(None);
@@ -122,7 +123,7 @@ pub(super) fn compile_limit(op: &'static str, limit: &Bound<'_, PyAny>) -> Falli
     }
 }
 
-/// Refuses values of default options that are read when a definition is called.
+/// Refuses default options with bad values. These options are otherwise read only when a definition is called.
 pub(crate) fn check_default(op: &'static str, name: &str, value: &Bound<'_, PyAny>) -> Fallible<()> {
     match name {
         "on_conflict" => Conflict::of(op, value).map(|_| ()),
@@ -131,7 +132,7 @@ pub(crate) fn check_default(op: &'static str, name: &str, value: &Bound<'_, PyAn
     }
 }
 
-/// The parameters that are named as static.
+/// The parameters that the user names as static.
 pub(super) fn marked_names(value: Option<&Bound<'_, PyAny>>) -> Fallible<Vec<String>> {
     let Some(value) = value.filter(|value| !value.is_none()) else {
         return Ok(Vec::new());

@@ -1,4 +1,4 @@
-//! Tracing: what is traced, and the graph that it gives.
+//! Tracing: what is traced, and the graph that tracing returns.
 
 use std::sync::Arc;
 
@@ -24,11 +24,11 @@ use crate::ops;
 use crate::recursion;
 use crate::trace_allocations;
 
-/// Calls what is traced.
+/// Calls the function that is traced.
 pub(super) type TracedCall =
     Arc<dyn Fn(&Bound<'_, PyTuple>, &Bound<'_, PyDict>) -> Fallible<Py<PyAny>> + Send + Sync>;
 
-/// What is traced: a function of a tuple and a dict, and the callable whose environment holds its captures.
+/// What is traced: a call with a tuple and a dict, and the callable in whose closure and globals captures are found.
 pub(super) struct TraceSource {
     pub(super) op: &'static str,
     pub(super) fun: Py<PyAny>,
@@ -44,13 +44,13 @@ impl TraceSource {
         TraceSource { op: self.op, fun: self.fun.clone_ref(py), call: self.call.clone() }
     }
 
-    /// The types of a call's leaves.
+    /// The types of the leaves of a call.
     pub(super) fn models(&self, leaves: &Leaves<'_>) -> Fallible<Vec<Tensor>> {
         leaves.iter().map(|leaf| leaf::model(self.op, leaf)).collect()
     }
 }
 
-/// A definition that was traced on types.
+/// A function that was traced on types.
 pub(super) struct TracedFunction {
     pub(super) region: Arc<Region>,
     /// The trace, which is closed.
@@ -58,14 +58,14 @@ pub(super) struct TracedFunction {
     pub(super) captures: Arc<[Capture]>,
     pub(super) outputs: Vec<Output>,
     pub(super) tree: Tree,
-    /// The parameters behind those of the leaves: numbers in further dtypes.
+    /// The parameters that follow those for the leaves: one for each number in a further dtype.
     pub(super) further: Vec<usize>,
     /// A traced tensor for each leaf of the result.
     pub(super) leaves: Vec<Tensor>,
     pub(super) slots: Table,
 }
 
-/// A traced leaf of Python's: a tensor as it is, a number as a tensor of its own.
+/// The traced tensor of a leaf of a result. A number becomes a tensor.
 pub(crate) fn result_tensor(op: &'static str, leaf: &Bound<'_, PyAny>) -> Fallible<Tensor> {
     let arg = convert::arg(op, leaf)?;
     ops::with(|ops| match arg {
@@ -113,7 +113,7 @@ impl TracedFunction {
         let slots = table.finish();
         let trace = tracing.trace().clone();
         let closed = tracing.finish(source.op, &results)?;
-        // What came from outside is a value of the trace now.
+        // A tensor from outside the trace is a value of the trace now.
         for (output, leaf) in outputs.iter().zip(&mut leaves) {
             if let Output::Result(position, lanes) = output {
                 let value = closed.region.results()[*position];
@@ -130,7 +130,7 @@ impl TracedFunction {
         Ok(TracedFunction { region, trace, captures, outputs, tree: flat.tree, further, leaves, slots })
     }
 
-    /// The same again, for a program that outlives what the compiler was handed.
+    /// A copy, for a program that outlives what the compiler received.
     pub(super) fn clone_ref(&self, py: Python<'_>) -> TracedFunction {
         TracedFunction {
             region: self.region.clone(),
@@ -144,7 +144,7 @@ impl TracedFunction {
         }
     }
 
-    /// The values of the captures, as [`Program::read_captures`].
+    /// The values of the captures, as [`Program::read_captures`](super::program::Program::read_captures).
     pub(super) fn read_captures(
         &self,
         fun: &Bound<'_, PyAny>,
@@ -156,7 +156,7 @@ impl TracedFunction {
 }
 
 impl Jitted {
-    /// The arguments of a call taken apart.
+    /// The flattened arguments of a call.
     pub(crate) fn take_apart<'py>(
         &self,
         py: Python<'py>,
@@ -171,7 +171,7 @@ impl Jitted {
         self.signature.name(py, position)
     }
 
-    /// What is traced.
+    /// What a trace of the definition calls.
     pub(super) fn source(slf: &Bound<'_, Jitted>) -> TraceSource {
         let (this, definition) = (slf.get(), slf.clone().unbind());
         let call = move |args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>| {
@@ -180,7 +180,7 @@ impl Jitted {
         TraceSource::new(this.kind.op(), this.function.bind(slf.py()), Arc::new(call))
     }
 
-    /// The graph of the function on arguments of a structure and types; nothing is compiled.
+    /// The graph of the function for arguments of a structure and types. Nothing is compiled.
     pub(crate) fn region(slf: &Bound<'_, Jitted>, tree: &Tree, models: &[Tensor]) -> Fallible<Arc<Region>> {
         let py = slf.py();
         let traced =

@@ -1,7 +1,7 @@
 //! The compiled versions of a definition, and calls of them.
 //!
-//! A call finds its version by everything that the version depends on. The version of the last call is found by the types of
-//! the arguments alone, where it depends on nothing else.
+//! A call finds its version by everything that the version depends on. The version of the last call has a fast path: it
+//! is found by the types of the arguments, where it depends on nothing else but its guards and settings.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -144,8 +144,8 @@ impl Jitted {
         run().map_err(|fault| name_entry_argument(py, fault, entry, &self.signature))
     }
 
-    /// Runs the version of the last call, if the arguments are tensors of the same types and nothing else that a version
-    /// depends on has changed.
+    /// Runs the version of the last call, if the arguments are tensors of the same types and nothing else that a
+    /// version depends on has changed.
     pub(super) fn run_last<'py>(&self, args: &Bound<'py, PyTuple>) -> Fallible<Option<Bound<'py, PyAny>>> {
         let py = args.py();
         let Some(entry) = self.versions.last.get() else { return Ok(None) };

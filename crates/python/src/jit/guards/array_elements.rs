@@ -1,7 +1,8 @@
-//! Arrays of NumPy's of which Python code takes elements: their elements are constants of the program.
+//! The elements of NumPy arrays that Python code reads. They are constants of the program.
 //!
-//! An array that meets a tensor whole is an input of the program, which is read at each call. One of which Python code
-//! takes an element, a view or a sum is compared with what it was, and so are all where NumPy computed something.
+//! An array that is only an operand of tensor operations is an input of the program and is read at each call. An
+//! array of which Python code takes an element, a view or a sum is compared with its recorded elements. So are all
+//! arrays of a function in which NumPy computed something.
 
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::intern;
@@ -11,10 +12,11 @@ use pyo3::types::{PyBytes, PyDict, PyWeakrefMethods, PyWeakrefReference};
 use crate::array;
 use crate::error::Fallible;
 
-/// Bytes of an array that are compared at each call: about the time that the call itself takes.
+/// The largest array in bytes whose elements are compared at each call. Comparing it takes about as long as the call
+/// itself.
 const BYTE_LIMIT: usize = 1 << 16;
 
-/// What an array was.
+/// What was recorded of an array.
 pub(super) struct ArrayElements {
     dtype: Py<PyArrayDescr>,
     shape: Vec<usize>,
@@ -23,19 +25,19 @@ pub(super) struct ArrayElements {
 
 enum ElementRecord {
     Copy(Py<PyBytes>),
-    /// Of a large array, which one it is.
+    /// The identity of a large array. Its elements are not compared.
     Identity(Py<PyWeakrefReference>),
 }
 
 impl ArrayElements {
-    /// The elements of an array; None for another object.
+    /// The elements of an array. None for another object.
     pub(super) fn of(value: &Bound<'_, PyAny>) -> Fallible<Option<ArrayElements>> {
         if !array::is_array(value) {
             return Ok(None);
         }
         let array = value.cast::<PyUntypedArray>().map_err(PyErr::from)?;
         let dtype = array.dtype();
-        // What holds references has no bytes of its own to compare.
+        // The bytes of an array of objects are references, which say nothing about the objects.
         let is_large = dtype.has_object() || dtype.itemsize().saturating_mul(array.len()) > BYTE_LIMIT;
         let elements = if is_large {
             ElementRecord::Identity(PyWeakrefReference::new(value)?.unbind())
@@ -46,7 +48,7 @@ impl ArrayElements {
         Ok(Some(ArrayElements { dtype: dtype.unbind(), shape, elements }))
     }
 
-    /// Whether an object is an array of the same elements.
+    /// Whether an object is an array with the same elements.
     pub(super) fn are_in(&self, value: &Bound<'_, PyAny>) -> Fallible<bool> {
         let Ok(array) = value.cast::<PyUntypedArray>() else { return Ok(false) };
         let py = value.py();
@@ -60,7 +62,7 @@ impl ArrayElements {
         })
     }
 
-    /// The elements on one line, those in the middle of many left out.
+    /// The elements on one line. Of many elements those in the middle are left out.
     pub(super) fn text(&self, py: Python<'_>) -> Fallible<String> {
         let ElementRecord::Copy(known) = &self.elements else {
             return Ok(format!("an array of {:?}", self.shape));
@@ -75,7 +77,7 @@ impl ArrayElements {
     }
 }
 
-/// The bytes of an array's elements in the order of its axes.
+/// The bytes of the elements of an array, in the order of its axes.
 fn bytes<'py>(array: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyBytes>> {
     Ok(array.call_method0(intern!(array.py(), "tobytes"))?.cast_into::<PyBytes>().map_err(PyErr::from)?)
 }

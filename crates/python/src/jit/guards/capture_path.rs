@@ -1,7 +1,7 @@
 //! Where a captured tensor is found again at each call.
 //!
-//! After tracing, a captured tensor is searched for once: in the function's closure, in its defaults and in the globals that its
-//! code names, through containers and objects.
+//! After tracing, each captured tensor is searched for once. The search covers the closure of the function, its
+//! defaults and the globals that its code names, and goes through containers and objects.
 
 use std::sync::Arc;
 
@@ -19,27 +19,27 @@ use crate::error::if_there;
 use crate::jit::Jitted;
 use crate::tensor::PyTensor;
 
-/// Objects looked at in the search for one tensor.
+/// The number of objects that the search for one tensor looks at.
 const SEARCH_LIMIT: usize = 100_000;
 
 /// One step on the way to a tensor.
 enum PathStep {
-    /// The content of a closure's cell, and the variable's name.
+    /// The content of a cell of a closure, and the name of the variable.
     Cell(usize, Py<PyAny>),
     /// A global of a function.
     Global(Py<PyAny>),
     Attribute(Py<PyAny>),
     /// An entry of a list or a tuple, or a value of a dict.
     Entry(Py<PyAny>),
-    /// What a definition wraps.
+    /// The function that a definition wraps.
     Wrapped,
 }
 
-/// Where a search begins.
+/// Where a path begins.
 enum PathRoot {
     /// The function itself.
     Function,
-    /// A static value of the call's arguments.
+    /// A static value in the arguments of the call.
     Argument(usize),
 }
 
@@ -50,7 +50,7 @@ pub(in crate::jit) struct CapturePath {
 }
 
 impl CapturePath {
-    /// What is at the place now.
+    /// The object that is there now.
     pub(in crate::jit) fn read<'py>(
         &self,
         fun: &Bound<'py, PyAny>,
@@ -76,7 +76,7 @@ impl CapturePath {
         Ok(at)
     }
 
-    /// The place as text: `the closure's weights["w"]`, `the global SCALE`, `self.weight`.
+    /// The path as text: `the closure's weights["w"]`, `the global SCALE`, `self.weight`.
     pub(in crate::jit) fn text(&self, py: Python<'_>) -> String {
         let mut text = match self.root {
             PathRoot::Function => String::new(),
@@ -84,7 +84,7 @@ impl CapturePath {
         };
         for step in &self.steps {
             match step {
-                // What leads to a variable says less than its name does.
+                // The name of a variable says more than the steps that lead to it.
                 PathStep::Cell(_, name) => text = format!("the closure's {}", name.bind(py)),
                 PathStep::Global(name) => text = format!("the global {}", name.bind(py)),
                 PathStep::Attribute(name)
@@ -106,7 +106,7 @@ impl CapturePath {
     }
 }
 
-/// What is looked for.
+/// What a search is for.
 pub(super) enum CaptureTarget<'a> {
     /// A tensor with this buffer.
     Buffer(&'a Arc<dyn Buffer>),
@@ -126,13 +126,15 @@ impl CaptureTarget<'_> {
     }
 }
 
-/// Breadth first, so that the shortest place is found.
+/// A breadth-first search, which finds a shortest path.
 struct Search<'a, 'py> {
     target: CaptureTarget<'a>,
-    /// Objects to look into: where they came from, and how.
+    /// The objects to look into, each with the position of the object that it was reached from and the step from
+    /// there.
     queue: Vec<(Bound<'py, PyAny>, usize, Option<PathStep>)>,
     seen: FxHashSet<usize>,
-    /// Names that the code seen so far mentions, which are what is looked at of modules and classes.
+    /// The names in the code that was seen so far. Of modules and classes, only attributes with these names are
+    /// looked at.
     names: FxHashSet<String>,
 }
 
@@ -248,7 +250,7 @@ impl<'py> Search<'_, 'py> {
         Ok(())
     }
 
-    /// Of a module or a class: what the code names.
+    /// Visits the attributes of a module or a class that the code names.
     fn expand_names(&mut self, value: &Bound<'py, PyAny>, at: usize) -> PyResult<()> {
         let py = value.py();
         for name in self.names.clone() {
@@ -290,7 +292,7 @@ impl<'py> Search<'_, 'py> {
                 }
             }
         }
-        // What the class itself holds, such as tensors that all of its objects share.
+        // The class may hold tensors that all of its objects share.
         if class.module()?.to_str()? != "builtins" {
             let name = PyString::intern(py, "__class__").into_any().unbind();
             self.visit(class.into_any(), at, Some(PathStep::Attribute(name)));
@@ -299,7 +301,7 @@ impl<'py> Search<'_, 'py> {
     }
 }
 
-/// The names that a code object and those inside it mention.
+/// The names in a code object and in the code objects inside it.
 fn code_names<'py>(code: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyString>>> {
     let py = code.py();
     let mut names = Vec::new();

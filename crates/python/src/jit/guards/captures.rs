@@ -1,4 +1,4 @@
-//! Tensors that a definition has from around it, found again at each call.
+//! Captured tensors: tensors that a traced function uses without receiving them as arguments.
 
 use defn_core::Tensor;
 use defn_core::vectorize::type_text;
@@ -16,18 +16,19 @@ use crate::trace_allocations;
 
 /// Where a captured value comes from at each call.
 pub(in crate::jit) enum Capture {
-    /// Made while tracing: a constant of the program.
+    /// The tensor was made while tracing. It is a constant of the program.
     Bound(Tensor),
-    /// As [`Capture::Bound`], of an array or a scalar that NumPy computed meanwhile, of what may lie around the function.
+    /// As [`Capture::Bound`], but NumPy computed the array or scalar while tracing. It may have used arrays from
+    /// outside the function.
     Computed(Tensor),
-    /// Found again where the function found it.
+    /// The tensor is read from this path at each call. It must have the type of the model.
     Found { path: CapturePath, model: Tensor },
 }
 
-/// The values of captures, where they are there and of the types that were compiled.
+/// The values of the captures. None where one is missing or no longer has the type that was compiled.
 ///
 /// # Errors
-/// Elements that are gone.
+/// A tensor whose elements are gone.
 pub(in crate::jit) fn read_captures(
     captures: &[Capture],
     fun: &Bound<'_, PyAny>,
@@ -52,10 +53,10 @@ pub(in crate::jit) fn read_captures(
     Ok(Some(tensors))
 }
 
-/// Where a tensor is found that a function captured.
+/// Searches for the place of a tensor that a function captured.
 ///
 /// # Errors
-/// One that cannot be found again, and one of another trace.
+/// A tensor that cannot be found again, and a tensor of another trace.
 pub(in crate::jit) fn locate(
     op: &'static str,
     fun: &Bound<'_, PyAny>,
@@ -76,12 +77,12 @@ pub(in crate::jit) fn locate(
     };
     match found {
         Some(path) => {
-            // The same elements may be vectorized where they were found; what counts is how they are there.
+            // The same elements may have other vectorized axes where they are found. The axes at that place count.
             let model = leaf::model(op, &path.read(fun, arguments)?)?;
             Ok(Capture::Found { path, model })
         }
         None if origin.is_some() => Ok(Capture::Computed(capture.clone())),
-        // What the function made itself is a constant.
+        // A tensor that the function made itself is a constant.
         None if trace_allocations::is_new(capture) => Ok(Capture::Bound(capture.clone())),
         None => {
             let fun = function_name(fun);
@@ -90,8 +91,8 @@ pub(in crate::jit) fn locate(
     }
 }
 
-/// The addresses of the arrays whose elements are inputs of the program and nothing else: none where NumPy computed
-/// something meanwhile, which may be of any.
+/// The addresses of the arrays whose elements are only inputs of the program. There are none where NumPy computed
+/// something while tracing, because it may have used any array.
 pub(in crate::jit) fn input_arrays(
     captures: &[Capture],
     fun: &Bound<'_, PyAny>,
@@ -110,7 +111,7 @@ pub(in crate::jit) fn input_arrays(
     inputs
 }
 
-/// What is to say where a captured tensor is gone right after tracing: the function replaced it.
+/// The error for a captured tensor that is gone immediately after tracing, because the function replaced it.
 pub(in crate::jit) fn missing_capture(
     captures: &[Capture],
     fun: &Bound<'_, PyAny>,

@@ -1,4 +1,4 @@
-//! What a function closes over: the values of its cells and defaults. They are part of the key of a call.
+//! What a function closes over: the contents of its cells and its defaults. They are part of the key of each call.
 
 use std::collections::VecDeque;
 
@@ -16,32 +16,32 @@ use crate::jit::leaf;
 use crate::jit::signature::function_name;
 use crate::misuse::Misuse;
 
-/// Functions looked into for one key.
+/// The number of functions that are looked into for one key.
 const FUNCTION_LIMIT: usize = 10_000;
 
-/// What one cell or default holds, for keys.
+/// The content of a cell, or the defaults of a function.
 pub(in crate::jit) struct ClosedValue {
     pub(in crate::jit) object: Py<PyAny>,
     pub(in crate::jit) structure: ClosedStructure,
 }
 
 impl ClosedValue {
-    /// Whether the object may change and holds no tensor, so that its identity is all there is to compare.
+    /// Whether the object may change and holds no tensor. Then only its identity can be compared.
     fn is_opaque(&self, py: Python<'_>) -> bool {
         self.structure.words.is_empty() && !is_plain(self.object.bind(py))
     }
 
-    /// The types of the tensors that the value holds.
+    /// The types of the tensors in the value.
     pub(in crate::jit) fn models(&self, py: Python<'_>) -> Fallible<Vec<Tensor>> {
         let flat = containers::flatten("jit", Mode::Environment, self.object.bind(py))?;
         flat.leaves.iter().map(|leaf| leaf::model("jit", leaf)).collect()
     }
 }
 
-/// What is compared of a part.
+/// The parts of a closed-over value that are compared.
 pub(in crate::jit) struct ClosedStructure {
     pub(in crate::jit) tree: Tree,
-    /// The types of the tensors in it.
+    /// The types of the tensors in the value.
     words: Vec<u64>,
 }
 
@@ -57,20 +57,20 @@ impl ClosedStructure {
     }
 }
 
-/// How one part of the environment is compared. Tracing may change what a function closes over, such as a list
-/// that it appends to or a counter: that is what the function does, not what it depends on.
+/// How a closed-over value is compared. Tracing may change what a function closes over, such as a counter or a list
+/// that it appends to. That is what the function does, not what it depends on.
 pub(in crate::jit) enum RecordedClosedValue {
-    /// By structure, static values and types, and the types of the leaves. The object is not kept: its tensors
-    /// may be large.
+    /// By structure, static values and types. The types of the leaves are kept for messages. The object itself is not
+    /// kept, because its tensors may be large.
     Value(Box<(ClosedStructure, Vec<Tensor>)>),
-    /// As the same object, which tracing changed.
+    /// By identity. Tracing changed the object.
     SameObject(Box<Tree>),
-    /// Not at all: tracing put another object in its place.
+    /// Not at all. Tracing replaced the object by another one.
     Ignored,
 }
 
 impl RecordedClosedValue {
-    /// Whether a part is what it was.
+    /// Whether a value is the one that was recorded.
     pub(in crate::jit) fn holds(&self, py: Python<'_>, now: &ClosedValue) -> PyResult<bool> {
         match self {
             RecordedClosedValue::Value(known) => known.0.equals(py, &now.structure),
@@ -104,8 +104,8 @@ pub(in crate::jit) fn equal_closed_values(
     Ok(true)
 }
 
-/// What is recorded of closed-over values: `before` tracing and `after` it. `is_owned` says whether the program holds objects
-/// that only the traced function has.
+/// What is recorded of closed-over values, from their state `before` tracing and `after` it. `is_owned` says whether
+/// the program holds objects that only the traced function has.
 pub(in crate::jit) fn record_closed_values(
     py: Python<'_>,
     before: Vec<ClosedValue>,
@@ -116,7 +116,7 @@ pub(in crate::jit) fn record_closed_values(
     let mut recorded = Vec::with_capacity(before.len());
     for (position, value) in before.into_iter().enumerate() {
         let is_same_object = is_same_list && value.object.is(&after[position].object);
-        // A host function may change what it was made of, which is then the same object still.
+        // A host function may change the object that it closes over. It is still the same object then.
         let is_opaque = is_owned && is_same_object && value.is_opaque(py);
         let is_stable = is_same_list && value.structure.equals(py, &after[position].structure)?;
         recorded.push(if is_stable && !is_opaque {
@@ -131,8 +131,9 @@ pub(in crate::jit) fn record_closed_values(
     Ok(recorded)
 }
 
-/// What a callable closes over: cells and defaults, and those of functions found there, of the function that
-/// makes a tensor of its value, and of functions among arguments.
+/// The values that a callable closes over. These are the contents of cells and defaults of the callable, of functions
+/// that are found in them, of `transform`, and of functions among the arguments. `transform` is applied to the value
+/// before it is differentiated.
 pub(in crate::jit) fn closed_values(
     fun: &Bound<'_, PyAny>,
     transform: Option<&Bound<'_, PyAny>>,
@@ -143,7 +144,7 @@ pub(in crate::jit) fn closed_values(
     Ok(walk.parts)
 }
 
-/// For each part what it is called in messages, in the order of [`closed_values`].
+/// The names of the closed-over values in messages, in the order of [`closed_values`].
 pub(in crate::jit) fn closed_labels(
     fun: &Bound<'_, PyAny>,
     transform: Option<&Bound<'_, PyAny>>,
@@ -154,11 +155,12 @@ pub(in crate::jit) fn closed_labels(
     Ok(walk.labels.unwrap_or_default())
 }
 
-/// What a part is called in messages.
+/// The name of a closed-over value in messages.
 pub(in crate::jit) enum ClosedLabel {
     /// The content of a cell, or an attribute of a callable.
     Whole(String),
-    /// The defaults of parameters, whose names these are; for those of keywords the keys are the names.
+    /// Defaults. `names` are the parameters of positional defaults. The defaults of keywords have their keys as
+    /// names.
     Defaults { names: Vec<String>, of: String },
 }
 
@@ -166,7 +168,7 @@ pub(in crate::jit) enum ClosedLabel {
 struct ClosedValueWalk {
     parts: Vec<ClosedValue>,
     labels: Option<Vec<ClosedLabel>>,
-    /// Callables to look into, each after those that lead to it.
+    /// The callables that are still to be looked into.
     queue: VecDeque<Py<PyAny>>,
     seen: FxHashSet<usize>,
     has_begun: bool,
@@ -189,7 +191,7 @@ impl ClosedValueWalk {
                 self.reach(held.object().bind(py));
             }
         }
-        // A queue and no recursion, since containers may make functions without end.
+        // A queue replaces recursion, because containers may create functions without end.
         while let Some(next) = self.queue.pop_front() {
             if self.seen.len() > FUNCTION_LIMIT {
                 return Err(
@@ -201,7 +203,7 @@ impl ClosedValueWalk {
         Ok(())
     }
 
-    /// Notes a callable that is to be looked into.
+    /// Adds a callable that is to be looked into.
     fn reach(&mut self, callable: &Bound<'_, PyAny>) {
         let mut callable = callable.clone();
         while let Ok(jitted) = callable.cast::<Jitted>() {
@@ -222,14 +224,14 @@ impl ClosedValueWalk {
 
     fn callable(&mut self, fun: &Bound<'_, PyAny>) -> Fallible<()> {
         let py = fun.py();
-        // The function that is called needs no name in messages, others do.
+        // Messages do not name the called function, but they name the other functions.
         let is_first = !std::mem::replace(&mut self.has_begun, true);
         let of = || if is_first { String::new() } else { format!(" of {}", short_name(fun)) };
         if fun.is_exact_instance_of::<PyFunction>() {
             let closure = fun.getattr(intern!(py, "__closure__"))?;
             if !closure.is_none() {
                 for (position, cell) in closure.try_iter()?.enumerate() {
-                    // A cell that is not filled yet raises; it has nothing to tell apart.
+                    // Reading an empty cell raises an error. An empty cell has no value to compare.
                     if let Ok(content) = cell?.getattr(intern!(py, "cell_contents")) {
                         let label = || {
                             Ok(ClosedLabel::Whole(format!(
@@ -309,12 +311,12 @@ fn defaulted(fun: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     Ok(names.into_iter().take(count).skip(count.saturating_sub(given)).collect())
 }
 
-/// A callable's name without the functions that it was defined in.
+/// The name of a callable without the names of the functions around it.
 pub(in crate::jit) fn short_name(fun: &Bound<'_, PyAny>) -> String {
     containers::local_name(&function_name(fun)).to_owned()
 }
 
-/// Whether a callable has anything besides its code that its calls depend on.
+/// Whether the calls of a callable depend on more than its code.
 pub(in crate::jit) fn has_closed_values(fun: &Bound<'_, PyAny>) -> PyResult<bool> {
     if !fun.is_exact_instance_of::<PyFunction>() {
         return Ok(true);

@@ -1,4 +1,4 @@
-//! One guard: the recorded meaning of a place that a traced function read, and the check that it is unchanged.
+//! One guard: the recorded value of a place that a traced function read, and the check that the value is unchanged.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,31 +13,31 @@ use super::values::{ContainerContents, container_contents, describe_value, flat,
 use crate::containers::{self, Aspect, Mode};
 use crate::error::{Fallible, if_there};
 
-/// What a place recorded.
+/// What was recorded of the value at a place.
 pub(super) enum RecordedValue {
     /// A plain value.
     Plain(Py<PyAny>),
     /// The code of a function.
     Code(Py<PyAny>),
     Container(Box<ContainerContents>),
-    /// The elements of an array, the variable or attribute by which code reads it, how many items further it is, and
-    /// whether code takes items or attributes of it.
+    /// The elements of an array, the variable or attribute by which code reads the array, the number of items that
+    /// follow this name, and whether code takes items or attributes of the array.
     Elements {
         elements: ArrayElements,
         name: (String, usize),
         is_accessed: bool,
     },
-    /// The class and the length of a container that is too large.
+    /// The class and the length of a container that is too large to be compared.
     Large(Py<PyAny>, usize),
-    /// An object of a class, whose attributes have places of their own.
+    /// The class of an object. The attributes of the object have guards of their own.
     Object(Py<PyAny>),
     Class(Py<PyAny>),
-    /// Nothing was there.
+    /// There was no value at the place.
     Absent,
 }
 
 impl RecordedValue {
-    /// The elements of an array that code reads by a name; None for another object.
+    /// The elements of an array that code reads by a name. None for another object.
     pub(super) fn elements(
         value: &Bound<'_, PyAny>,
         name: (String, usize),
@@ -47,19 +47,19 @@ impl RecordedValue {
     }
 }
 
-/// A place and what it recorded.
+/// A place and what was recorded of it.
 pub(in crate::jit) struct Guard {
     path: ReadPath,
     recorded: RecordedValue,
-    /// Whether a run changes the place itself.
+    /// Whether the check is switched off, because a run changes the place itself.
     is_off: AtomicBool,
 }
 
-/// What changed.
+/// How a value changed.
 pub(in crate::jit) enum Change<'a> {
-    /// The aspect, and both meanings.
+    /// The aspect that changed, and the old and the new value as text.
     Meaning(Aspect, String, String),
-    /// What is inside a container.
+    /// The old and the new contents of a container.
     Inside(&'a ContainerContents, Box<ContainerContents>),
 }
 
@@ -68,12 +68,12 @@ impl Guard {
         Guard { path, recorded, is_off: AtomicBool::new(false) }
     }
 
-    /// What tells the place from others while guards are collected.
+    /// A text that identifies the place while guards are collected.
     pub(super) fn key(&self, py: Python<'_>) -> String {
         self.path.key(py)
     }
 
-    /// Stops the check, where the first run changed the place.
+    /// Switches the check off if the first run changed the place.
     pub(super) fn disable_if_changed(&self, py: Python<'_>) -> Fallible<()> {
         if !self.holds(py)? {
             self.is_off.store(true, Ordering::Relaxed);
@@ -81,7 +81,7 @@ impl Guard {
         Ok(())
     }
 
-    /// What changed, where the place means something else now: the place, and how.
+    /// The place and how its value changed, if it changed.
     pub(in crate::jit) fn change(&self, py: Python<'_>) -> Fallible<Option<(String, Change<'_>)>> {
         if self.holds(py)? {
             return Ok(None);
@@ -145,20 +145,20 @@ impl Guard {
         Ok(Some((place, Change::Meaning(aspect, old, new))))
     }
 
-    /// Notes whether code takes items or attributes of the array that is at the place.
+    /// Notes whether code takes items or attributes of the array at the place.
     pub(super) fn note_accessed(&mut self, accessed: &FxHashSet<(String, usize)>) {
         if let RecordedValue::Elements { name, is_accessed, .. } = &mut self.recorded {
             *is_accessed = accessed.contains(name);
         }
     }
 
-    /// Whether an array is at the place whose elements are an input of the program and nothing else.
+    /// Whether there is an array at the place whose elements are only an input of the program.
     pub(super) fn is_input(&self, py: Python<'_>, inputs: &FxHashSet<usize>) -> Fallible<bool> {
         let RecordedValue::Elements { is_accessed: false, .. } = &self.recorded else { return Ok(false) };
         Ok(self.path.read(py)?.is_some_and(|now| inputs.contains(&(now.as_ptr() as usize))))
     }
 
-    /// Whether the place still means the same.
+    /// Whether the value at the place is unchanged.
     pub(super) fn holds(&self, py: Python<'_>) -> Fallible<bool> {
         if self.is_off.load(Ordering::Relaxed) {
             return Ok(true);

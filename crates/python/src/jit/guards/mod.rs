@@ -1,4 +1,46 @@
-//! Guards.
+//! Guards: what outside the arguments of a call may change the traced program.
+//!
+//! A guard is a recorded value and the check that this value is unchanged. The value is that of a global, of a
+//! variable that a function closes over, of an attribute of a module, class or object, or the type of a captured
+//! tensor. A traced program contains such values as constants. A compiled version therefore runs only while its
+//! guards hold. Captured tensors are different: only their types are constants, and their elements are hidden inputs
+//! of the program, which each call reads again. Two settings are also compared on each call: the compiler and the set
+//! of checks. They are fields of the key in `cache`.
+//!
+//! Guards are recorded when a version is compiled:
+//!
+//! 1. Before tracing, [`closed_values()`] reads the cells and defaults of the function, and [`Guards::record`] reads
+//!    what the code of the function names.
+//! 2. After tracing, [`locate`] searches for the place of each captured tensor.
+//! 3. [`record_closed_values`] compares the closed-over values before and after tracing. [`Guards::into_stable`]
+//!    compares the other guards in the same way. A value that tracing itself changed is an effect of the function.
+//!    It is not guarded.
+//! 4. After the first run, [`Guards::disable_changed`] switches off the guards of places that a host function has
+//!    changed.
+//!
+//! Guards are checked on each call, in this order:
+//!
+//! 1. The closed-over values are part of the key of the call. [`equal_closed_values`] compares them with those of
+//!    each version that has the same hash.
+//! 2. [`Guards::hold`] reads each guarded place again.
+//! 3. [`read_captures`] reads each captured tensor again, and compares its type.
+//!
+//! The fast path in `versions` checks [`Guards::hold`] alone. It is only for functions that close over nothing and
+//! programs without captures.
+//!
+//! A call passes over a version whose guards do not hold. The version is kept, because its guards may hold again
+//! later.
+//!
+//! | submodule | question |
+//! |---|---|
+//! | `closed_values` | What do the cells and defaults of a function contain? |
+//! | `collect` | Which other places does the code of a function read? |
+//! | `read_path` | Where is a guarded place, and what is its value now? |
+//! | `values` | What kind of value is at a place? |
+//! | `guard` | What was recorded of one place, and is it unchanged? |
+//! | `array_elements` | Does a NumPy array have the same elements? |
+//! | `captures` | Which tensors did a function capture, and what are they now? |
+//! | `capture_path` | Where is a captured tensor found again? |
 
 mod array_elements;
 mod capture_path;
@@ -23,7 +65,8 @@ pub(super) use closed_values::{
 };
 pub(super) use collect::add;
 use collect::{Excluded, GuardCollector};
-pub(super) use guard::{Change, Guard};
+pub(super) use guard::Change;
+use guard::Guard;
 pub(super) use values::describe_value;
 
 /// The guards of a compiled version.
@@ -46,8 +89,9 @@ impl Guards {
         collector.finish().map(Guards)
     }
 
-    /// The guards that count: a place that tracing gave another meaning is what the function changes, and not what
-    /// it depends on; nor is what its host functions alone read, nor arrays that are `inputs` of the program.
+    /// The guards that matter after tracing. Three kinds are dropped: places whose value tracing changed, because
+    /// that is what the function does and not what it depends on; places that only its host functions read; and
+    /// arrays that are `inputs` of the program.
     pub(super) fn into_stable<'py>(
         self,
         py: Python<'py>,
@@ -72,7 +116,7 @@ impl Guards {
         Ok(Guards(kept))
     }
 
-    /// Whether all places mean what they did.
+    /// Whether all places have the values that were recorded.
     pub(super) fn hold(&self, py: Python<'_>) -> Fallible<bool> {
         for guard in &self.0 {
             if !guard.holds(py)? {
@@ -82,24 +126,26 @@ impl Guards {
         Ok(true)
     }
 
-    /// Stops the checks of places that the first run changed, as host functions may.
+    /// Switches off the guards of places that the first run changed. Host functions may do that.
     pub(super) fn disable_changed(&self, py: Python<'_>) -> Fallible<()> {
         self.0.iter().try_for_each(|guard| guard.disable_if_changed(py))
     }
 
+    /// The guards, one by one.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Guard> {
         self.0.iter()
     }
 }
 
-/// Where the search for guards begins: functions, and objects by their names in messages.
+/// Where the search for guards begins: at functions, and at objects with their names in messages.
 pub(super) struct GuardRoots<'py> {
     functions: Vec<Bound<'py, PyAny>>,
     objects: Vec<(Bound<'py, PyAny>, String)>,
 }
 
 impl<'py> GuardRoots<'py> {
-    /// The function, functions given to it, and the objects that both hold and tell apart by identity only.
+    /// The roots of a call: the function, the functions that are passed to it, and the objects in its arguments and
+    /// closed-over values that the key compares by identity only.
     pub(super) fn of_call(
         fun: &Bound<'py, PyAny>,
         transform: Option<&Bound<'py, PyAny>>,

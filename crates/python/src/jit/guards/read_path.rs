@@ -1,4 +1,5 @@
-//! Where a traced function reads a value: a global or an object, and the attributes and items that lead from it to the value.
+//! Where a traced function reads a value: a global or an object, and the attributes and items that lead from it to
+//! the value.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -8,7 +9,7 @@ use super::values::{function_of, library_contents};
 use crate::containers;
 use crate::error::{Fallible, if_there};
 
-/// Where something is read.
+/// Where a value is read.
 #[derive(Clone)]
 pub(super) struct ReadPath {
     root: ReadRoot,
@@ -17,9 +18,9 @@ pub(super) struct ReadPath {
 
 enum ReadRoot {
     Global(Py<PyDict>, Py<PyString>),
-    /// An object that is told apart by identity elsewhere, and what it is called.
+    /// An object that the key of the call compares by identity, and its name in messages.
     Object(Py<PyAny>, String),
-    /// The same for one that may be referred to weakly.
+    /// As `Object`, for an object that supports weak references.
     Weak(Py<PyWeakrefReference>, String),
 }
 
@@ -37,11 +38,11 @@ impl Clone for ReadRoot {
 pub(super) enum ReadStep {
     Attribute(Py<PyString>),
     Item(Py<PyAny>),
-    /// The content of a function's cell, and the variable's name.
+    /// The content of a cell of a function, and the name of the variable.
     Cell(usize, String),
     /// An attribute of the function behind a definition or a method.
     OfFunction(Py<PyString>),
-    /// What an object that is no container of ours holds, as [`library_contents`] gives it.
+    /// The contents of an object of Python's library, as [`library_contents`] returns them.
     Contents,
 }
 
@@ -77,7 +78,7 @@ impl ReadPath {
         source
     }
 
-    /// What is there now, if anything.
+    /// The value that is there now, if there is one.
     pub(super) fn read<'py>(&self, py: Python<'py>) -> Fallible<Option<Bound<'py, PyAny>>> {
         let root = match &self.root {
             ReadRoot::Global(globals, name) => globals.bind(py).get_item(name)?,
@@ -111,7 +112,7 @@ impl ReadPath {
         Ok(Some(at))
     }
 
-    /// The place as text: `the global CONFIG["rate"]`, `self.scale`, `the closure's n of scale`.
+    /// The path as text: `the global CONFIG["rate"]`, `self.scale`, `the closure's n of scale`.
     pub(super) fn text(&self, py: Python<'_>) -> String {
         let mut text = match &self.root {
             ReadRoot::Global(_, name) => format!("the global {}", name.bind(py)),
@@ -133,7 +134,7 @@ impl ReadPath {
         text
     }
 
-    /// The variable or attribute that is read, and how many items further the place is.
+    /// The variable or attribute that is read, and the number of items that follow it.
     pub(super) fn name(&self, py: Python<'_>) -> (String, usize) {
         let mut items = 0;
         for step in self.steps.iter().rev() {
@@ -153,7 +154,7 @@ impl ReadPath {
         (name, items)
     }
 
-    /// What tells the place from others while they are collected.
+    /// A text that identifies the path while guards are collected.
     pub(super) fn key(&self, py: Python<'_>) -> String {
         let root = match &self.root {
             ReadRoot::Global(globals, _) => globals.as_ptr() as usize,

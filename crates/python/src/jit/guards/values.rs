@@ -1,4 +1,4 @@
-//! What kind of value a guard meets: plain, a container, an object of Python's library, a function.
+//! The kinds of values at guarded places: plain values, containers, objects of Python's library, and functions.
 
 use defn_core::Tensor;
 use defn_core::vectorize::type_text;
@@ -16,11 +16,12 @@ use crate::jit::Jitted;
 use crate::jit::leaf;
 use crate::ops::Quick;
 
-/// Values in a container that are compared with what they were; of a larger one, its class and length are.
+/// The number of values in a container that are compared. Of a larger container, the class and the length are
+/// compared.
 const VALUE_LIMIT: usize = 1_000;
 
-/// What an object of Python's library holds that may change, as a container or a plain value: the entries of a queue, the
-/// bytes of an array of them.
+/// The mutable contents of an object of Python's library, as a container or a plain value: the entries of a queue, or
+/// the bytes of an array.
 pub(super) fn library_contents<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py, PyAny>>> {
     let py = value.py();
     if value.is_instance_of::<PyByteArray>() {
@@ -45,7 +46,7 @@ pub(super) fn library_contents<'py>(value: &Bound<'py, PyAny>) -> Fallible<Optio
     Ok(None)
 }
 
-/// A container as it was, and the types of its tensors.
+/// The structure of a container, and the types of its tensors.
 pub(in crate::jit) struct ContainerContents {
     pub(in crate::jit) tree: Tree,
     pub(in crate::jit) models: Vec<Tensor>,
@@ -57,19 +58,19 @@ impl ContainerContents {
     }
 }
 
-/// A container taken apart, unless it is too large to be compared at each call.
+/// The contents of a container, unless it is too large to be compared at each call.
 pub(super) fn container_contents(value: &Bound<'_, PyAny>) -> Fallible<Option<ContainerContents>> {
     let Some(Flat { tree, leaves, .. }) = flat(value)? else { return Ok(None) };
     let models = leaves.iter().map(|leaf| leaf::model("jit", leaf)).collect::<Fallible<_>>()?;
     Ok(Some(ContainerContents { tree, models }))
 }
 
-/// One that is too large, too deep, or whose class does not let it be taken apart has no structure to compare.
+/// Flattens a container. None for a container that is too large or too deep, and for one whose class prevents it.
 pub(super) fn flat<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Flat<'py>>> {
     if_there(value.py(), containers::flatten_within("jit", Mode::Environment, value, VALUE_LIMIT))
 }
 
-/// What a name means, as text: the type of a tensor, a function or its code by name, another value as it is.
+/// A value as text: the type of a tensor, the name of a function or of code, and other values as they are.
 pub(in crate::jit) fn describe_value(value: &Bound<'_, PyAny>) -> String {
     match leaf::captured_model(value) {
         Ok(Some(model)) => type_text(&model),
@@ -95,12 +96,12 @@ pub(super) fn function_of<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bou
     Ok(function.filter(|function| function.is_exact_instance_of::<PyFunction>()))
 }
 
-/// Whether a value cannot change, so that it is compared where it stands.
+/// Whether a value is immutable, so that the value itself is compared.
 pub(super) fn is_plain(value: &Bound<'_, PyAny>) -> bool {
     is_plain_at(value, 0)
 }
 
-/// What is nested deeper is refused where containers are taken apart.
+/// Values that are nested deeper than the limit are not plain. Flattening refuses them.
 fn is_plain_at(value: &Bound<'_, PyAny>, depth: usize) -> bool {
     value.is_none()
         || value.is_exact_instance_of::<PyBool>()
@@ -114,12 +115,12 @@ fn is_plain_at(value: &Bound<'_, PyAny>, depth: usize) -> bool {
 }
 
 fn all_plain(values: &Bound<'_, PyAny>, depth: usize) -> bool {
-    // Exact tuples and sets, whose iterators run no code of the user's.
+    // Only exact tuples and sets reach this line. Their iterators run no code of the user's.
     let is_plain = |item: PyResult<Bound<'_, PyAny>>| item.is_ok_and(|item| is_plain_at(&item, depth + 1));
     depth < containers::DEPTH_LIMIT && values.try_iter().is_ok_and(|mut items| items.all(is_plain))
 }
 
-/// Whether a module is one of those that hold no tensors of the user's, and many objects.
+/// Whether a module is one of those that hold many objects but no tensors of the user's.
 pub(super) fn is_library(module: &Bound<'_, PyAny>) -> bool {
     let Ok(name) = module.extract::<String>() else {
         return false;

@@ -1,4 +1,4 @@
-//! What functions close over.
+//! The cells that functions close over.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -11,13 +11,14 @@ use crate::jit::guards::read_path::{ReadPath, ReadStep};
 use crate::jit::guards::values::{function_of, library_contents};
 
 impl<'py> GuardCollector<'_, 'py> {
-    /// The cells that code reads. Of the definition itself, whose place is nowhere, they are part of the key.
+    /// Guards the cells that the code reads. `path` is the path of the function. The definition's own function has
+    /// no path; its cells are part of the key of the call.
     pub(super) fn read_cells(
         &mut self,
         function: &Bound<'py, PyAny>,
         code: &Bound<'py, PyAny>,
         cells: &[NamedRead<'py>],
-        source: Option<&ReadPath>,
+        path: Option<&ReadPath>,
     ) -> Fallible<()> {
         let py = self.py;
         let names: Vec<Bound<'py, PyAny>> =
@@ -32,15 +33,15 @@ impl<'py> GuardCollector<'_, 'py> {
             }
             let Some(cell) = cell.filter(|_| !closure.is_none()) else { continue };
             let Ok(content) = closure.get_item(cell)?.getattr(intern!(py, "cell_contents")) else { continue };
-            if let Some(source) = source {
-                self.follow(source.then(ReadStep::Cell(cell, name.to_string())), content, steps)?;
+            if let Some(path) = path {
+                self.follow(path.then(ReadStep::Cell(cell, name.to_string())), content, steps)?;
             } else if function_of(&content)?.is_some() {
                 self.functions.push((content, None));
             } else if let Some(inside) = library_contents(&content)? {
                 let at = ReadPath::object(&content, &format!("the closure's {name}"))?;
                 self.value(at.then(ReadStep::Contents), inside)?;
             } else if containers::sort(&content)? == Sort::Object {
-                // Which object it is counts already, what it holds does not.
+                // The key compares the identity of the object. What the object holds is guarded here.
                 let at = ReadPath::object(&content, &format!("the closure's {name}"))?;
                 self.follow(at, content, steps)?;
             } else {
@@ -56,7 +57,8 @@ impl<'py> GuardCollector<'_, 'py> {
         Ok(())
     }
 
-    /// Arrays that a closure holds, and its containers: which they are counts already, not their elements.
+    /// Guards the elements of arrays that a closure or its containers hold. The key compares only the identities of
+    /// the arrays.
     fn closed_arrays(
         &mut self,
         value: &Bound<'py, PyAny>,

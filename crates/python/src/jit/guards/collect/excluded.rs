@@ -1,4 +1,4 @@
-//! What is left out where a function's code is looked through.
+//! What is left out when the code of a function is read.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -9,7 +9,7 @@ use super::FUNCTION_LIMIT;
 use crate::error::{Fallible, if_there};
 use crate::jit::guards::values::function_of;
 
-/// Code and objects that a run needs, and not a trace.
+/// Code and objects that only a run needs, and tracing does not.
 #[derive(Default)]
 pub(in crate::jit::guards) struct Excluded {
     pub(super) codes: FxHashSet<usize>,
@@ -17,7 +17,7 @@ pub(in crate::jit::guards) struct Excluded {
 }
 
 impl Excluded {
-    /// What host functions are made of.
+    /// The code and the objects of host functions.
     pub(in crate::jit::guards) fn of<'py>(
         functions: impl IntoIterator<Item = Bound<'py, PyAny>>,
     ) -> Fallible<Excluded> {
