@@ -157,7 +157,7 @@ impl TracedFunction {
 
 impl Jitted {
     /// The flattened arguments of a call.
-    pub(crate) fn take_apart<'py>(
+    pub(crate) fn flatten_call<'py>(
         &self,
         py: Python<'py>,
         args: &Bound<'py, PyTuple>,

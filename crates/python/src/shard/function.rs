@@ -60,7 +60,7 @@ impl ShardedFunction {
     }
 
     /// A call taken apart, with the spec of each leaf. What is given by name is whole on every device.
-    fn take_apart<'py>(
+    fn flatten_call<'py>(
         &self,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
@@ -70,7 +70,7 @@ impl ShardedFunction {
             return Err(Misuse::ShardTraced { fun: self.name(py) }.into());
         }
         let jitted = self.0.jitted.get();
-        let flat = jitted.take_apart(py, args, kwargs)?;
+        let flat = jitted.flatten_call(py, args, kwargs)?;
         let arguments = flat.tree.arguments(py);
         let (given, expected) = (self.0.inputs.len(), arguments.positional.len());
         if given != expected {
@@ -176,7 +176,7 @@ impl ShardedFunction {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> Fallible<Arc<Region>> {
         let py = args.py();
-        let (flat, specs) = self.take_apart(args, kwargs)?;
+        let (flat, specs) = self.flatten_call(args, kwargs)?;
         let mut models = Vec::with_capacity(specs.len());
         for (position, (leaf, spec)) in flat.leaves.iter().zip(&specs).enumerate() {
             if let Some(model) = number_model(leaf)? {
@@ -233,7 +233,7 @@ impl ShardedFunction {
     ) -> Fallible<Bound<'py, PyAny>> {
         guard(|| {
             let py = args.py();
-            let (flat, specs) = self.take_apart(args, kwargs)?;
+            let (flat, specs) = self.flatten_call(args, kwargs)?;
             let mut leaves = Vec::with_capacity(specs.len());
             for (position, spec) in specs.iter().enumerate() {
                 let leaf = &flat.leaves[position];

@@ -63,7 +63,7 @@ pub(in crate::jit) enum RecordedClosedValue {
     /// By structure, static values and types. The types of the leaves are kept for messages. The object itself is not
     /// kept, because its tensors may be large.
     Value(Box<(ClosedStructure, Vec<Tensor>)>),
-    /// By identity. Tracing changed the object.
+    /// By identity. Tracing changed the object, or a host function may change it.
     SameObject(Box<Tree>),
     /// Not at all. Tracing replaced the object by another one.
     Ignored,
@@ -79,6 +79,7 @@ impl RecordedClosedValue {
         }
     }
 
+    /// Whether an object that the comparison needs no longer exists.
     pub(in crate::jit) fn is_gone(&self, py: Python<'_>) -> bool {
         match self {
             RecordedClosedValue::Value(known) => known.0.tree.is_gone(py),
@@ -88,6 +89,7 @@ impl RecordedClosedValue {
     }
 }
 
+/// Whether closed-over values are those that were recorded.
 pub(in crate::jit) fn equal_closed_values(
     py: Python<'_>,
     known: &[RecordedClosedValue],
