@@ -10,7 +10,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::array::{self, View};
-use crate::born;
 use crate::convert;
 use crate::dlpack;
 use crate::error::Fallible;
@@ -18,6 +17,7 @@ use crate::misuse::Misuse;
 use crate::ops;
 use crate::place;
 use crate::tensor::PyTensor;
+use crate::trace_allocations;
 
 /// Lists nested deeper than this are refused. NumPy arrays have the same limit of 64 axes.
 const DEPTH_LIMIT: usize = 64;
@@ -91,7 +91,7 @@ pub(crate) fn from_array(
         require_shared_memory(copy, backend)?;
         if let Some((ty, memory)) = dlpack::take(value, copy)? {
             let buffer = backend.from_host(&ty, memory)?;
-            return Ok(Some(born::note(Tensor::concrete(ty, buffer))));
+            return Ok(Some(trace_allocations::note(Tensor::concrete(ty, buffer))));
         }
     }
     match array::find(value)? {
@@ -155,7 +155,7 @@ pub(crate) fn scalar(scalar: Scalar) -> Fallible<Tensor> {
 /// A tensor with these bytes as elements.
 pub(crate) fn place(backend: &Arc<dyn Backend>, ty: TensorType, bytes: Vec<u8>) -> Fallible<Tensor> {
     let buffer = backend.from_host(&ty, HostMemory::new(Arc::new(bytes)))?;
-    Ok(born::note(Tensor::concrete(ty, buffer)))
+    Ok(trace_allocations::note(Tensor::concrete(ty, buffer)))
 }
 
 /// A tensor with an array's elements. They are copied unless the array is immutable or `copy` is false.
@@ -170,7 +170,7 @@ pub(crate) fn from_view(view: &View<'_>, copy: Option<bool>, backend: &Arc<dyn B
         None => obstacle.is_none() && view.is_immutable(),
     };
     let tensor = if alias { lend(view, backend)? } else { place(backend, view.ty()?, view.copy()?)? };
-    Ok(born::note_array(tensor, view.array()))
+    Ok(trace_allocations::note_array(tensor, view.array()))
 }
 
 /// Refuses `copy=False` on a backend with its own memory.

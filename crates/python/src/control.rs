@@ -8,7 +8,6 @@ use defn_core::{Error, Name, Tensor};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList, PyTuple};
 
-use crate::born;
 use crate::containers::{self, Flat, Mode, Tree};
 use crate::convert;
 use crate::error::{Fallible, Fault, guard, if_fits};
@@ -17,6 +16,7 @@ use crate::jit::{result_tensor, wrap};
 use crate::misuse::Misuse;
 use crate::ops;
 use crate::tensor::PyTensor;
+use crate::trace_allocations;
 
 /// Carries an exception of a user function through the core, which has no Python types.
 #[derive(Default)]
@@ -118,7 +118,7 @@ fn is_weak(tensor: &Bound<'_, PyTensor>) -> bool {
 /// Runs a control-flow function. Outside of any trace, it then clears the record of new tensors.
 pub(crate) fn controlled<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
     let result = guard(|| hooks::at_once(body));
-    born::forget();
+    trace_allocations::forget();
     result
 }
 

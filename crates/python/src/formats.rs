@@ -8,7 +8,6 @@ use defn_core::{ErrorKind, Shape, Tensor, TensorType};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
-use crate::born;
 use crate::containers;
 use crate::convert;
 use crate::dtype;
@@ -18,12 +17,13 @@ use crate::misuse::Misuse;
 use crate::place;
 use crate::show;
 use crate::tensor::PyTensor;
+use crate::trace_allocations;
 
 /// A tensor of an array, on a backend.
 fn place_array(backend: &Arc<dyn Backend>, array: Array) -> Fallible<PyTensor> {
     let Array { ty, vectorized, memory } = array;
     let buffer = backend.from_host(&ty, memory)?;
-    Ok(PyTensor::new(born::note(Tensor::concrete(ty, buffer).with_vectorized(&vectorized))))
+    Ok(PyTensor::new(trace_allocations::note(Tensor::concrete(ty, buffer).with_vectorized(&vectorized))))
 }
 
 /// A vector of the elements in some bytes. 2- and 4-bit elements are packed, the first one in the highest

@@ -22,12 +22,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
-use crate::away;
 use crate::calls::{BlockTag, HostCall};
 use crate::containers::Tree;
 use crate::control::{container, tensors};
 use crate::convert;
 use crate::error::{Fallible, Fault, guard};
+use crate::gil;
 use crate::jit::{Borrowed, wrap};
 use crate::misuse::Misuse;
 use crate::ops;
@@ -275,7 +275,7 @@ impl<'a> Run<'a> {
 impl Hooks for Run<'_> {
     fn call(&self, slot: usize, values: &[Tensor]) -> defn_core::Result<()> {
         let Some(Slot::Hook(shown)) = self.slots.get(slot).map(|slot| &**slot) else { return Ok(()) };
-        away::attach(|py| shown.call(py, self.named, &self.borrowed.own_all(values)?))
+        gil::attach(|py| shown.call(py, self.named, &self.borrowed.own_all(values)?))
             .map_err(|fault| self.stop(fault))
     }
 
@@ -288,7 +288,7 @@ impl Hooks for Run<'_> {
         let Some(Slot::Call(call)) = self.slots.get(slot).map(|slot| &**slot) else {
             return Err(ErrorKind::NoHostFunction { slot }.into());
         };
-        away::attach(|py| call.compute(py, &self.borrowed.own_all(values)?, outputs))
+        gil::attach(|py| call.compute(py, &self.borrowed.own_all(values)?, outputs))
             .map_err(|fault| self.stop(fault))
     }
 
@@ -299,7 +299,7 @@ impl Hooks for Run<'_> {
         values: &[Tensor],
         outputs: &[TensorType],
     ) -> defn_core::Result<Option<Vec<Tensor>>> {
-        away::attach(|py| {
+        gil::attach(|py| {
             let values = &self.borrowed.own_all(values)?;
             let named = self.named.map(|named| named.clone_ref(py));
             pybackend::native(py, backend, block, self.slots, named, values, outputs)
@@ -311,7 +311,7 @@ impl Hooks for Run<'_> {
         if !self.pulse.is_due() {
             return Ok(());
         }
-        away::attach(|py| py.check_signals()).map_err(|error| self.stop(Fault::Python(error)))
+        gil::attach(|py| py.check_signals()).map_err(|error| self.stop(Fault::Python(error)))
     }
 }
 
@@ -475,7 +475,7 @@ impl Hooks for AtOnce {
     fn call(&self, slot: usize, values: &[Tensor]) -> defn_core::Result<()> {
         let slot = at_once_slot(slot);
         let Some(Slot::Hook(shown)) = slot.as_deref() else { return Ok(()) };
-        away::attach(|py| shown.call(py, None, values)).map_err(stop_at_once)
+        gil::attach(|py| shown.call(py, None, values)).map_err(stop_at_once)
     }
 
     fn compute(
@@ -488,7 +488,7 @@ impl Hooks for AtOnce {
         let Some(Slot::Call(call)) = found.as_deref() else {
             return Err(ErrorKind::NoHostFunction { slot }.into());
         };
-        away::attach(|py| call.compute(py, values, outputs)).map_err(stop_at_once)
+        gil::attach(|py| call.compute(py, values, outputs)).map_err(stop_at_once)
     }
 
     fn native(
@@ -499,7 +499,7 @@ impl Hooks for AtOnce {
         outputs: &[TensorType],
     ) -> defn_core::Result<Option<Vec<Tensor>>> {
         let table = TABLES.with_borrow(|tables| tables.last().cloned().unwrap_or_default());
-        away::attach(|py| pybackend::native(py, backend, block, &table, None, values, outputs))
+        gil::attach(|py| pybackend::native(py, backend, block, &table, None, values, outputs))
             .map_err(stop_at_once)
     }
 
@@ -507,7 +507,7 @@ impl Hooks for AtOnce {
         if !EAGER_PULSE.with(Pulse::is_due) {
             return Ok(());
         }
-        away::attach(|py| {
+        gil::attach(|py| {
             py.check_signals()?;
             // Lets other threads take the GIL.
             py.detach(|| ());

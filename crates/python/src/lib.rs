@@ -3,9 +3,7 @@
 mod about;
 mod annotations;
 mod array;
-mod away;
 mod batches;
-mod born;
 mod buffer;
 mod build;
 mod calls;
@@ -21,6 +19,7 @@ mod error;
 mod fields;
 mod formats;
 mod generators;
+mod gil;
 mod grad;
 mod graph;
 mod hooks;
@@ -49,6 +48,7 @@ mod shard;
 mod show;
 mod tensor;
 mod threads;
+mod trace_allocations;
 
 use pyo3::prelude::*;
 
@@ -60,7 +60,7 @@ static ALLOCATOR: defn_cpu::Allocator = defn_cpu::Allocator::new();
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     defn_core::location::find_by(location::ask);
-    defn_cpu::set_poll(away::poll_main);
+    defn_cpu::set_poll(gil::poll_main);
     // The backend registers where thread stacks end, which must be known before anything is computed.
     let _ = defn_cpu::cpu_backend();
     module.add_class::<dtype::PyDType>()?;

@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use rustc_hash::FxHashMap;
 
-use crate::away;
+use crate::gil;
 
 /// The maximum number of cached code objects on each thread. A full cache is cleared, which costs only time.
 const CACHE_LIMIT: usize = 4096;
@@ -30,7 +30,7 @@ thread_local! {
 
 /// The user's line, if a frame of the user's code is on the stack.
 pub(crate) fn ask() -> Option<Location> {
-    away::attach(|py| find(py).ok().flatten())
+    gil::attach(|py| find(py).ok().flatten())
 }
 
 fn find(py: Python<'_>) -> PyResult<Option<Location>> {

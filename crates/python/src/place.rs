@@ -9,10 +9,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use smallvec::SmallVec;
 
-use crate::away;
 use crate::containers::{self, Flat, Mode};
 use crate::convert;
 use crate::error::{Fallible, guard};
+use crate::gil;
 use crate::options;
 use crate::pjrt;
 use crate::pybackend;
@@ -117,7 +117,7 @@ fn each<'py>(
                 None => there.clone(),
             },
             None => {
-                let there = away::detach(py, || place(&tensor))?;
+                let there = gil::detach(py, || place(&tensor))?;
                 known.push((buffer.clone(), there.clone()));
                 there
             }

@@ -5,7 +5,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::array::Memory;
-use crate::born;
 use crate::convert;
 use crate::dtype;
 use crate::error::{Fallible, guard, if_fits};
@@ -15,6 +14,7 @@ use crate::pjrt;
 use crate::place;
 use crate::pybackend::{self, PythonBuffer};
 use crate::tensor::PyTensor;
+use crate::trace_allocations;
 
 /// The address of a tensor's elements, their size in bytes, and the object that keeps them alive.
 #[pyfunction]
@@ -81,14 +81,14 @@ fn from_pointer(
         }
         if let Some(own) = pybackend::to_object(address.py(), &*backend) {
             let tensor = pybackend::from_pointer(&own, address, &ty)?;
-            return Ok(PyTensor::new(born::note(tensor)));
+            return Ok(PyTensor::new(trace_allocations::note(tensor)));
         }
         let memory = memory::foreign(start, len);
         let buffer = match pjrt::borrow(&*backend, &ty, &memory) {
             Some(buffer) => buffer?,
             None => backend.from_host(&ty, memory)?,
         };
-        Ok(PyTensor::new(born::note(Tensor::concrete(ty, buffer))))
+        Ok(PyTensor::new(trace_allocations::note(Tensor::concrete(ty, buffer))))
     })
 }
 

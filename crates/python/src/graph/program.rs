@@ -12,11 +12,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::stage::PyStage;
-use crate::away;
 use crate::checks;
 use crate::compilers::Choice;
 use crate::containers::Leaves;
 use crate::error::{Fallible, Fault, guard};
+use crate::gil;
 use crate::hooks;
 use crate::jit::leaf;
 use crate::jit::staged::Staged;
@@ -107,7 +107,7 @@ impl StageProgram {
             let is_elsewhere =
                 |tensor: &Tensor| tensor.backend().is_some_and(|there| !there.is_same_place(&**place));
             if tensors.iter().any(is_elsewhere) {
-                tensors = away::detach(py, || {
+                tensors = gil::detach(py, || {
                     tensors.into_iter().map(bring).collect::<defn_core::Result<Vec<_>>>()
                 })?;
             }

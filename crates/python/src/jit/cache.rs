@@ -1,4 +1,4 @@
-//! Compiled versions by signature. Functions of one code object share them.
+//! The cache of compiled versions, by signature. Functions of one code object share their versions.
 
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,91 +14,90 @@ use pyo3::types::{PyFunction, PyWeakrefMethods, PyWeakrefReference};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
-use super::Kind;
+use super::compile_lock::CompileLock;
+use super::definition::Kind;
 use super::donate::Donated;
-use super::environment::{Outline, Part};
-use super::explain::Storm;
-use super::globals::{self, Guard};
-use super::leaf::{self, Words};
+use super::explain::RecompileStorm;
+use super::guards::{ClosedValue, Guards, RecordedClosedValue, equal_closed_values, record_closed_values};
+use super::leaf::{self, TypeWords};
 use super::program::Program;
-use super::turns::Turns;
 use crate::compilers::Choice;
-use crate::containers::{self, Flat, Mode, Tree};
+use crate::containers::{Flat, Tree};
 use crate::error::Fallible;
 use crate::grad::Derivative;
 
-/// Functions whose versions are kept although no definition of them is alive.
+/// The number of functions whose versions are kept although no definition of them is alive.
 const SHARED_LIMIT: usize = 2048;
 
-/// Versions that are kept for each definition of one code.
+/// The number of versions that are kept for each definition of one code object.
 pub(super) const VERSION_LIMIT: usize = 256;
 
-/// What a call looks for.
-pub(super) struct Key {
+/// What a call looks its version up by.
+pub(super) struct CallKey {
     pub(super) hash: u64,
     pub(super) compiler: Choice,
     pub(super) checks: Checks,
-    words: Words,
-    pub(super) environment: Vec<Part>,
+    words: TypeWords,
+    pub(super) closed_values: Vec<ClosedValue>,
 }
 
-impl Key {
+impl CallKey {
     /// # Errors
     /// A static value that cannot be hashed.
     pub(super) fn new(
         py: Python<'_>,
         compiler: Choice,
         checks: Checks,
-        words: Words,
+        words: TypeWords,
         flat: &Flat<'_>,
-        environment: Vec<Part>,
-    ) -> Fallible<Key> {
+        closed_values: Vec<ClosedValue>,
+    ) -> Fallible<CallKey> {
         let mut hasher = FxHasher::default();
         words.hash(&mut hasher);
         compiler.name().hash(&mut hasher);
         checks.hash(&mut hasher);
         flat.tree.hash(py, "jit")?.hash(&mut hasher);
-        // The environment takes no part in the hash: what tracing itself changes of it counts for nothing.
-        Ok(Key { hash: hasher.finish(), compiler, checks, words, environment })
+        // The closed-over values are not hashed, because what tracing itself changes in them does not count.
+        Ok(CallKey { hash: hasher.finish(), compiler, checks, words, closed_values })
     }
 }
 
-/// The signature of a compiled version.
-pub(super) struct Known {
+/// The signature of a compiled version: what a call must have to run it.
+pub(super) struct VersionKey {
     pub(super) compiler: Choice,
     pub(super) checks: Checks,
-    words: Words,
+    words: TypeWords,
     /// What the function closes over.
-    pub(super) environment: Vec<Bond>,
+    pub(super) closed_values: Vec<RecordedClosedValue>,
     pub(super) arguments: Tree,
-    /// The types of the arguments' leaves.
+    /// The types of the leaves of the arguments.
     pub(super) models: Vec<Tensor>,
-    /// What the globals meant that the function read.
-    pub(super) guards: Vec<Guard>,
+    /// What the function read from outside its arguments.
+    pub(super) guards: Guards,
     /// Whether the program holds objects that only the traced function has.
     pub(super) is_owned: bool,
-    /// How many versions there were when this one was used last.
+    /// The value of [`SharedVersions::count`] when this version was used last.
     used: AtomicU64,
     number: AtomicU64,
 }
 
-impl Known {
-    /// Which of the versions of its function it is.
+impl VersionKey {
+    /// The position of the version in the order in which the versions of its function were added.
     pub(super) fn number(&self) -> u64 {
         self.number.load(Ordering::Relaxed)
     }
 
     /// Whether a call has this signature.
-    fn equals(&self, py: Python<'_>, flat: &Flat<'_>, key: &Key) -> Fallible<bool> {
+    fn matches(&self, py: Python<'_>, flat: &Flat<'_>, key: &CallKey) -> Fallible<bool> {
         if !self.compiler.is_same(py, &key.compiler)?
             || self.checks != key.checks
             || self.words != key.words
             || !self.arguments.equals(py, &flat.tree)?
-            || !same_environment(py, &self.environment, &key.environment)?
+            || !equal_closed_values(py, &self.closed_values, &key.closed_values)?
         {
             return Ok(false);
         }
-        // The words hold names by their hashes only.
+        // The words contain only the hashes of names, so that the names are compared here.
         for (known, leaf) in self.models.iter().zip(&flat.leaves) {
             let named = known.ty().shape.has_names() || known.is_vectorized();
             if named && !leaf::same_model(known, &leaf::model("jit", leaf)?) {
@@ -108,109 +107,45 @@ impl Known {
         self.holds(py)
     }
 
-    /// Whether the globals that the function read mean what they did.
+    /// Whether the guards hold.
     pub(super) fn holds(&self, py: Python<'_>) -> Fallible<bool> {
-        globals::hold(py, &self.guards)
+        self.guards.hold(py)
     }
 
-    /// Whether an object is gone that calls of this signature need.
+    /// Whether an object that calls of this signature need no longer exists.
     fn is_gone(&self, py: Python<'_>) -> bool {
-        self.arguments.is_gone(py) || self.environment.iter().any(|bond| bond.is_gone(py))
+        self.arguments.is_gone(py) || self.closed_values.iter().any(|value| value.is_gone(py))
     }
-}
-
-/// How one part of the environment is compared. Tracing may change what a function closes over, such as a list
-/// that it appends to or a counter: that is what the function does, not what it depends on.
-pub(super) enum Bond {
-    /// By structure, static values and types, and the types of the leaves. The object is not kept: its tensors
-    /// may be large.
-    Value(Box<(Outline, Vec<Tensor>)>),
-    /// As the same object, which tracing changed.
-    Object(Box<Tree>),
-    /// Not at all: tracing put another object in its place.
-    Nothing,
-}
-
-impl Bond {
-    /// Whether a part is what it was.
-    pub(super) fn holds(&self, py: Python<'_>, now: &Part) -> PyResult<bool> {
-        match self {
-            Bond::Value(known) => known.0.equals(py, &now.outline),
-            Bond::Object(known) => known.equals(py, &Tree::of_object(py, &now.object)),
-            Bond::Nothing => Ok(true),
-        }
-    }
-
-    fn is_gone(&self, py: Python<'_>) -> bool {
-        match self {
-            Bond::Value(known) => known.0.tree.is_gone(py),
-            Bond::Object(known) => known.is_gone(py),
-            Bond::Nothing => false,
-        }
-    }
-}
-
-fn same_environment(py: Python<'_>, known: &[Bond], now: &[Part]) -> PyResult<bool> {
-    if known.len() != now.len() {
-        return Ok(false);
-    }
-    for (known, now) in known.iter().zip(now) {
-        if !known.holds(py, now)? {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// The types of what a part holds.
-pub(super) fn models(py: Python<'_>, part: &Part) -> Fallible<Vec<Tensor>> {
-    let flat = containers::flatten("jit", Mode::Environment, part.object.bind(py))?;
-    flat.leaves.iter().map(|leaf| leaf::model("jit", leaf)).collect()
 }
 
 /// A compiled version.
 pub(super) struct Entry {
-    pub(super) known: Arc<Known>,
+    pub(super) key: Arc<VersionKey>,
     hash: u64,
     pub(super) program: Program,
-    /// The function that was traced, where the program holds objects that only this one has.
+    /// The traced function, where the program holds objects that only this function has.
     owner: Option<Py<PyAny>>,
 }
 
 impl Entry {
     pub(super) fn new(
         fun: &Bound<'_, PyAny>,
-        key: Key,
-        after: &[Part],
+        key: CallKey,
+        after: &[ClosedValue],
         flat: Flat<'_>,
         program: Program,
-        guards: Vec<Guard>,
+        guards: Guards,
     ) -> Fallible<Entry> {
         let py = fun.py();
         let is_owned = program.is_bound_to_function(py);
         let types = flat.leaves.iter().map(|leaf| leaf::model("jit", leaf)).collect::<Fallible<_>>()?;
-        let Key { hash, compiler, checks, words, environment } = key;
-        let is_same_list = environment.len() == after.len();
-        let mut kept = Vec::with_capacity(environment.len());
-        for (position, part) in environment.into_iter().enumerate() {
-            let is_same_object = is_same_list && part.object.is(&after[position].object);
-            // A host function may change what it was made of, which is then the same object still.
-            let is_opaque = is_owned && is_same_object && part.is_opaque(py);
-            let is_stable = is_same_list && part.outline.equals(py, &after[position].outline)?;
-            kept.push(if is_stable && !is_opaque {
-                let models = models(py, &part)?;
-                Bond::Value(Box::new((part.outline.kept(py)?, models)))
-            } else if is_same_object {
-                Bond::Object(Box::new(Tree::of_object(py, &part.object).kept(py)?))
-            } else {
-                Bond::Nothing
-            });
-        }
-        let known = Known {
+        let CallKey { hash, compiler, checks, words, closed_values } = key;
+        let closed_values = record_closed_values(py, closed_values, after, is_owned)?;
+        let known = VersionKey {
             compiler,
             checks,
             words,
-            environment: kept,
+            closed_values,
             arguments: flat.tree.kept(py)?,
             models: types,
             guards,
@@ -218,16 +153,16 @@ impl Entry {
             used: AtomicU64::new(0),
             number: AtomicU64::new(0),
         };
-        Ok(Entry { known: Arc::new(known), hash, program, owner: is_owned.then(|| fun.clone().unbind()) })
+        Ok(Entry { key: Arc::new(known), hash, program, owner: is_owned.then(|| fun.clone().unbind()) })
     }
 
-    /// Whether the version serves a call of this function.
-    pub(super) fn serves(&self, fun: &Bound<'_, PyAny>, flat: &Flat<'_>, key: &Key) -> Fallible<bool> {
+    /// Whether the version may run for a call of this function.
+    pub(super) fn serves(&self, fun: &Bound<'_, PyAny>, flat: &Flat<'_>, key: &CallKey) -> Fallible<bool> {
         let is_for = self.owner.as_ref().is_none_or(|owner| fun.is(owner));
-        Ok(is_for && self.known.equals(fun.py(), flat, key)?)
+        Ok(is_for && self.key.matches(fun.py(), flat, key)?)
     }
 
-    /// Shows the garbage collector what is held.
+    /// Shows the garbage collector the objects that the version holds.
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.owner)?;
         self.program.traverse(visit)
@@ -236,46 +171,47 @@ impl Entry {
 
 /// The versions of one function.
 #[derive(Default)]
-pub(super) struct Shared {
-    state: Mutex<Versions>,
-    /// How many versions were ever kept.
+pub(super) struct SharedVersions {
+    state: Mutex<VersionTable>,
+    /// The number of versions that were ever added.
     count: AtomicU64,
-    /// Who compiles at this moment.
-    pub(super) turns: Turns,
-    pub(super) storm: Storm,
+    /// The lock of the thread that compiles a version at this moment.
+    pub(super) compile_lock: CompileLock,
+    pub(super) storm: RecompileStorm,
 }
 
-/// A version, which belongs to a definition where its program holds objects of that one's function.
+/// A version. Where the program holds objects of one definition's function, the version belongs to that definition.
 struct Version {
-    known: Arc<Known>,
-    entry: Holding,
+    key: Arc<VersionKey>,
+    entry: EntryRef,
 }
 
-enum Holding {
-    Here(Arc<Entry>),
-    Elsewhere(Weak<Entry>),
+enum EntryRef {
+    Strong(Arc<Entry>),
+    Weak(Weak<Entry>),
 }
 
 impl Version {
     fn entry(&self) -> Option<Arc<Entry>> {
         match &self.entry {
-            Holding::Here(entry) => Some(entry.clone()),
-            Holding::Elsewhere(entry) => entry.upgrade(),
+            EntryRef::Strong(entry) => Some(entry.clone()),
+            EntryRef::Weak(entry) => entry.upgrade(),
         }
     }
 }
 
 #[derive(Default)]
-struct Versions {
-    /// By hash, the newest first: of two that differ in captured types only, it is the likelier one.
+struct VersionTable {
+    /// The versions by hash, the newest first. Of two versions that differ only in the types of captures, the newer
+    /// one is the likelier match.
     by_hash: FxHashMap<u64, SmallVec<[Version; 1]>>,
-    /// The newest, which is compared with also where its objects are gone.
-    latest: Option<Arc<Known>>,
+    /// The newest version. A call is compared with it for its reason to compile even after the program was dropped.
+    latest: Option<Arc<VersionKey>>,
 }
 
-/// What tells functions apart: the code, and what is made of it.
+/// What two functions must have in common to share their versions: the code, and what the definition does with it.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Identity {
+struct FunctionIdentity {
     code: usize,
     is_method: bool,
     gradient: Option<(Vec<i64>, bool, Derivative, usize)>,
@@ -283,11 +219,11 @@ struct Identity {
     donate: Vec<Donated>,
 }
 
-/// What a function is told apart by, held so that its address is known to be its own.
+/// Keeps the address in a [`FunctionIdentity`] valid: either the object is kept alive, or its end is noticed.
 enum Anchor {
-    /// The code of a function, or a callable that Python lets nobody refer to weakly.
-    Kept { _object: Py<PyAny> },
-    /// A callable that is no function, which may hold much and is not kept alive.
+    /// The code of a function, or a callable that does not support weak references. It is kept alive.
+    Strong { _object: Py<PyAny> },
+    /// A callable that is not a Python function. It may hold large objects and is not kept alive.
     Callable(Py<PyWeakrefReference>),
 }
 
@@ -297,45 +233,45 @@ impl Anchor {
         if fun.is_exact_instance_of::<PyFunction>() {
             let code = fun.getattr(intern!(py, "__code__"))?;
             let address = code.as_ptr() as usize;
-            return Ok((Anchor::Kept { _object: code.unbind() }, address));
+            return Ok((Anchor::Strong { _object: code.unbind() }, address));
         }
         let anchor = match PyWeakrefReference::new(fun) {
             Ok(reference) => Anchor::Callable(reference.unbind()),
-            Err(_) => Anchor::Kept { _object: fun.clone().unbind() },
+            Err(_) => Anchor::Strong { _object: fun.clone().unbind() },
         };
         Ok((anchor, fun.as_ptr() as usize))
     }
 
     fn is_gone(&self, py: Python<'_>) -> bool {
         match self {
-            Anchor::Kept { .. } => false,
+            Anchor::Strong { .. } => false,
             Anchor::Callable(reference) => reference.bind(py).upgrade().is_none(),
         }
     }
 }
 
-struct Registered {
+struct RegisteredFunction {
     anchors: Arc<[Anchor]>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedVersions>,
 }
 
-/// Only looked up and inserted into while locked; no Python code runs then.
-static FUNCTIONS: Mutex<Option<FxHashMap<Identity, Registered>>> = Mutex::new(None);
+/// While this is locked, entries are only looked up, inserted and removed. No Python code runs under the lock.
+static FUNCTIONS: Mutex<Option<FxHashMap<FunctionIdentity, RegisteredFunction>>> = Mutex::new(None);
 
-fn lock() -> MutexGuard<'static, Option<FxHashMap<Identity, Registered>>> {
+fn lock() -> MutexGuard<'static, Option<FxHashMap<FunctionIdentity, RegisteredFunction>>> {
     FUNCTIONS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared {
-    /// The versions that a function shares with all others of its code.
+impl SharedVersions {
+    /// The versions that a function shares with all functions of the same code.
     pub(super) fn of(
         fun: &Bound<'_, PyAny>,
         kind: &Kind,
         marked: &[String],
         donate: &[Donated],
-    ) -> PyResult<Arc<Shared>> {
+    ) -> PyResult<Arc<SharedVersions>> {
         let py = fun.py();
-        let is_method = fun.is_instance(super::over::method_class(py)?.as_any())?;
+        let is_method = fun.is_instance(super::function::method_class(py)?.as_any())?;
         let (main, address) =
             if is_method { Anchor::new(&fun.getattr(intern!(py, "__func__"))?)? } else { Anchor::new(fun)? };
         let mut anchors = vec![main];
@@ -353,56 +289,61 @@ impl Shared {
                 Some((spec.argnums.clone(), spec.single, spec.derivative, transform))
             }
         };
-        let identity =
-            Identity { code: address, is_method, gradient, marked: marked.to_vec(), donate: donate.to_vec() };
+        let identity = FunctionIdentity {
+            code: address,
+            is_method,
+            gradient,
+            marked: marked.to_vec(),
+            donate: donate.to_vec(),
+        };
         let found = lock()
             .get_or_insert_default()
             .get(&identity)
             .map(|known| (known.anchors.clone(), known.shared.clone()));
-        // An address may be another's by now.
+        // The address may belong to another object by now.
         if let Some((anchors, shared)) = found
             && !anchors.iter().any(|anchor| anchor.is_gone(py))
         {
             return Ok(shared);
         }
-        let callables: Vec<(Identity, Arc<[Anchor]>)> = lock()
+        let callables: Vec<(FunctionIdentity, Arc<[Anchor]>)> = lock()
             .get_or_insert_default()
             .iter()
             .filter(|(_, known)| known.anchors.iter().any(|anchor| matches!(anchor, Anchor::Callable(_))))
             .map(|(identity, known)| (identity.clone(), known.anchors.clone()))
             .collect();
         let is_gone = |anchors: &[Anchor]| anchors.iter().any(|anchor| anchor.is_gone(py));
-        let gone: Vec<Identity> = callables
+        let gone: Vec<FunctionIdentity> = callables
             .into_iter()
             .filter(|(_, anchors)| is_gone(anchors))
             .map(|(identity, _)| identity)
             .collect();
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SharedVersions::default());
         let mut lock = lock();
         let functions = lock.get_or_insert_default();
-        let mut dropped: Vec<Registered> =
+        let mut dropped: Vec<RegisteredFunction> =
             gone.iter().filter_map(|identity| functions.remove(identity)).collect();
         if functions.len() >= SHARED_LIMIT {
-            let unused: Vec<Identity> = functions
+            let unused: Vec<FunctionIdentity> = functions
                 .iter()
                 .filter(|(_, known)| Arc::strong_count(&known.shared) == 1)
                 .map(|(identity, _)| identity.clone())
                 .collect();
             dropped.extend(unused.iter().filter_map(|identity| functions.remove(identity)));
         }
-        let registered = Registered { anchors: anchors.into(), shared: shared.clone() };
+        let registered = RegisteredFunction { anchors: anchors.into(), shared: shared.clone() };
         dropped.extend(functions.insert(identity, registered));
         drop(lock);
-        // Dropping them may run Python code, which must not find the lock held.
+        // Dropping these may run Python code, which must not find the lock held.
         drop(dropped);
         Ok(shared)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Versions> {
+    fn lock(&self) -> MutexGuard<'_, VersionTable> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The versions of a hash. They are compared without the lock, since that may run Python code.
+    /// The versions of a hash. The caller compares them without the lock, because a comparison may run Python code.
     pub(super) fn candidates(&self, hash: u64) -> SmallVec<[Arc<Entry>; 1]> {
         let versions = self.lock();
         versions
@@ -412,24 +353,25 @@ impl Shared {
             .unwrap_or_default()
     }
 
-    /// What compilers know a function by: the same for versions that differ in the types of arguments only.
+    /// The key by which a compiler written in Python knows the function. Versions that differ only in the types of
+    /// arguments have the same key.
     pub(super) fn function_key(
         &self,
         py: Python<'_>,
         fun: &Bound<'_, PyAny>,
         flat: &Flat<'_>,
-        key: &Key,
+        key: &CallKey,
     ) -> Fallible<Option<Py<PyAny>>> {
         let entries: Vec<Arc<Entry>> =
             self.lock().by_hash.values().flatten().filter_map(Version::entry).collect();
         for entry in entries {
-            let known = &entry.known;
+            let known = &entry.key;
             if let Some(found) = &entry.program.function_key
                 && entry.owner.as_ref().is_none_or(|owner| fun.is(owner))
                 && known.compiler.is_same(py, &key.compiler)?
                 && known.arguments.equals(py, &flat.tree)?
-                && same_environment(py, &known.environment, &key.environment)?
-                && globals::hold(py, &known.guards)?
+                && equal_closed_values(py, &known.closed_values, &key.closed_values)?
+                && known.guards.hold(py)?
             {
                 return Ok(Some(found.clone_ref(py)));
             }
@@ -437,24 +379,25 @@ impl Shared {
         Ok(None)
     }
 
-    /// How many versions were ever kept: a number that changes when there is a new one.
+    /// The number of versions that were ever added. It changes when a version is added.
     pub(super) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }
 
     /// Notes that a version was used.
     pub(super) fn touch(&self, entry: &Entry) {
-        entry.known.used.store(self.count(), Ordering::Relaxed);
+        entry.key.used.store(self.count(), Ordering::Relaxed);
     }
 
-    /// Keeps a version, and drops those that no call can find any more, and of others beyond the limit those
-    /// that were not used for the longest time.
+    /// Adds a version. Drops the versions that no call can find any more. Beyond the limit, drops those that were not
+    /// used for the longest time.
     pub(super) fn insert(&self, py: Python<'_>, entry: &Arc<Entry>, limit: usize) {
-        let gone = |known: &Arc<Known>| known.is_gone(py);
-        let dead: Vec<Arc<Known>> = self.all().into_iter().map(|(known, _)| known).filter(gone).collect();
+        let gone = |known: &Arc<VersionKey>| known.is_gone(py);
+        let dead: Vec<Arc<VersionKey>> =
+            self.all().into_iter().map(|(known, _)| known).filter(gone).collect();
         let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
-        entry.known.used.store(number, Ordering::Relaxed);
-        entry.known.number.store(number, Ordering::Relaxed);
+        entry.key.used.store(number, Ordering::Relaxed);
+        entry.key.number.store(number, Ordering::Relaxed);
         let mut dropped: Vec<Version> = Vec::new();
         let mut lock = self.lock();
         let versions = &mut *lock;
@@ -462,10 +405,10 @@ impl Shared {
             let mut at = 0;
             while at < list.len() {
                 let version = &list[at];
-                let is_dead = dead.iter().any(|known| Arc::ptr_eq(known, &version.known));
+                let is_dead = dead.iter().any(|known| Arc::ptr_eq(known, &version.key));
                 let is_lost = match &version.entry {
-                    Holding::Here(_) => false,
-                    Holding::Elsewhere(entry) => entry.strong_count() == 0,
+                    EntryRef::Strong(_) => false,
+                    EntryRef::Weak(entry) => entry.strong_count() == 0,
                 };
                 if is_dead || is_lost { dropped.push(list.remove(at)) } else { at += 1 }
             }
@@ -475,15 +418,13 @@ impl Shared {
         if let Some(excess) = count.checked_sub(limit).filter(|excess| *excess > 0) {
             let all =
                 versions.by_hash.iter().flat_map(|(hash, list)| list.iter().map(|known| (*hash, known)));
-            let mut all: Vec<(u64, u64, Arc<Known>)> = all
-                .map(|(hash, version)| {
-                    (version.known.used.load(Ordering::Relaxed), hash, version.known.clone())
-                })
+            let mut all: Vec<(u64, u64, Arc<VersionKey>)> = all
+                .map(|(hash, version)| (version.key.used.load(Ordering::Relaxed), hash, version.key.clone()))
                 .collect();
             all.sort_by_key(|(used, _, known)| (*used, known.number()));
             for (_, hash, known) in all.into_iter().take(excess) {
                 if let Some(list) = versions.by_hash.get_mut(&hash) {
-                    let at = list.iter().position(|version| Arc::ptr_eq(&version.known, &known));
+                    let at = list.iter().position(|version| Arc::ptr_eq(&version.key, &known));
                     dropped.extend(at.map(|at| list.remove(at)));
                     if list.is_empty() {
                         versions.by_hash.remove(&hash);
@@ -492,26 +433,26 @@ impl Shared {
             }
         }
         let holding = if entry.owner.is_some() {
-            Holding::Elsewhere(Arc::downgrade(entry))
+            EntryRef::Weak(Arc::downgrade(entry))
         } else {
-            Holding::Here(entry.clone())
+            EntryRef::Strong(entry.clone())
         };
-        let version = Version { known: entry.known.clone(), entry: holding };
+        let version = Version { key: entry.key.clone(), entry: holding };
         versions.by_hash.entry(entry.hash).or_default().insert(0, version);
-        let before = versions.latest.replace(entry.known.clone());
-        // What is dropped may run Python code, which must not find the lock held.
+        let before = versions.latest.replace(entry.key.clone());
+        // Dropping these may run Python code, which must not find the lock held.
         drop(lock);
         drop((before, dropped, dead));
     }
 
-    /// Every version, the newest first as far as is known, and the programs that are there still.
-    pub(super) fn all(&self) -> Vec<(Arc<Known>, Option<Arc<Entry>>)> {
+    /// Every version, the newest first as far as is known. A program that was dropped is missing.
+    pub(super) fn all(&self) -> Vec<(Arc<VersionKey>, Option<Arc<Entry>>)> {
         let versions = self.lock();
         let mut all: Vec<_> = versions
             .by_hash
             .values()
             .flatten()
-            .map(|version| (version.known.clone(), version.entry()))
+            .map(|version| (version.key.clone(), version.entry()))
             .collect();
         if let Some(latest) = &versions.latest
             && !all.iter().any(|(known, _)| Arc::ptr_eq(known, latest))
@@ -522,11 +463,11 @@ impl Shared {
         all
     }
 
-    /// The number of versions.
+    /// The number of versions whose programs still exist.
     pub(super) fn len(&self) -> usize {
         let is_there = |version: &&Version| match &version.entry {
-            Holding::Here(_) => true,
-            Holding::Elsewhere(entry) => entry.strong_count() > 0,
+            EntryRef::Strong(_) => true,
+            EntryRef::Weak(entry) => entry.strong_count() > 0,
         };
         self.lock().by_hash.values().flatten().filter(is_there).count()
     }

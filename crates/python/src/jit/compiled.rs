@@ -1,4 +1,4 @@
-//! Functions compiled ahead of their calls, and functions traced for a look at them.
+//! Functions that are compiled ahead of their calls, and functions that are traced for inspection.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -11,15 +11,17 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 use smallvec::SmallVec;
 
+use super::argument_names::{name_argument, name_argument_by_signature};
+use super::definition::Kind;
 use super::donate;
 use super::leaf::{self, Borrowed};
 use super::profile;
-use super::program::{Program, Source};
+use super::program::Program;
+use super::settings::marked_names;
 use super::signature::{Signature, function_name};
-use super::written::{written, written_by};
-use super::{Jitted, marked_names, wrap};
+use super::traced::TraceSource;
+use super::{Jitted, wrap};
 use crate::array;
-use crate::born;
 use crate::checks;
 use crate::compilers::{self, Choice};
 use crate::containers::{self, Flat, Leaves, Mode, Tree};
@@ -31,18 +33,19 @@ use crate::location;
 use crate::misuse::Misuse;
 use crate::options;
 use crate::tensor::PyTensor;
+use crate::trace_allocations;
 
 /// A function for arguments of one structure and type.
 #[pyclass(frozen, dict, weakref, module = "defn._core")]
-pub(crate) struct Compiled(Fields<Parts>);
+pub(crate) struct Compiled(Fields<CompiledParts>);
 
-pub(crate) struct Parts {
-    /// The function that captures are found by; None where there are none to find.
+pub(crate) struct CompiledParts {
+    /// The function in which captures are found again. It is None where no captures need to be found.
     pub(super) fun: Py<PyAny>,
-    /// The function's name, for messages.
+    /// The name of the function, for messages.
     pub(super) name: String,
     pub(super) tree: Tree,
-    /// The structure of a call's arguments, which lack those that are static as a whole.
+    /// The structure of the arguments of a call. Arguments that are static as a whole are left out.
     pub(super) call: Tree,
     pub(super) models: Vec<Tensor>,
     pub(super) program: Program,
@@ -52,21 +55,21 @@ pub(crate) struct Parts {
 }
 
 impl Deref for Compiled {
-    type Target = Parts;
+    type Target = CompiledParts;
 
-    fn deref(&self) -> &Parts {
+    fn deref(&self) -> &CompiledParts {
         &self.0
     }
 }
 
-impl From<Parts> for Compiled {
-    fn from(parts: Parts) -> Compiled {
+impl From<CompiledParts> for Compiled {
+    fn from(parts: CompiledParts) -> Compiled {
         Compiled(parts.into())
     }
 }
 
 impl Compiled {
-    /// The leaves of a call's arguments, which have to be of the types that were compiled.
+    /// The leaves of the arguments of a call. They must have the types that were compiled.
     fn leaves<'py>(&self, args: &Bound<'py, PyTuple>) -> Fallible<Leaves<'py>> {
         let py = args.py();
         let flat = flatten_arguments(args)?;
@@ -85,7 +88,7 @@ impl Compiled {
                 let (got, expected) = (named_type(&got), named_type(expected));
                 let error =
                     ErrorKind::ArgumentType { op: "compile", argument: position.into(), got, expected };
-                return Err(self.written(py, error.into()));
+                return Err(self.name_argument(py, error.into()));
             }
         }
         Ok(flat.leaves)
@@ -100,21 +103,21 @@ impl Compiled {
         let mut borrowed = Borrowed::default();
         let captures = self.captures(py, &mut borrowed)?;
         let result = self.program.run(py, &leaves, captures, borrowed, self.hooks.as_ref());
-        result.map_err(|fault| self.written(py, fault))
+        result.map_err(|fault| self.name_argument(py, fault))
     }
 
-    /// An error with the name of the argument that it is about.
+    /// Adds the name of the argument to an error.
     #[cold]
-    fn written(&self, py: Python<'_>, fault: Fault) -> Fault {
+    fn name_argument(&self, py: Python<'_>, fault: Fault) -> Fault {
         let (fun, captures) = (self.fun.bind(py), (&self.program.captures[..], self.program.further()));
         if fun.is_none() {
-            // It was read from a file, which has no names.
-            return written(py, fault, &self.call, captures, &|position| format!("args[{position}]"));
+            // A function that was read from a file has no parameter names.
+            return name_argument(py, fault, &self.call, captures, &|position| format!("args[{position}]"));
         }
-        written_by(fun, fault, &self.tree, captures)
+        name_argument_by_signature(fun, fault, &self.tree, captures)
     }
 
-    /// The values of what the function captured.
+    /// The values of the captures of the function.
     pub(super) fn captures(&self, py: Python<'_>, borrowed: &mut Borrowed) -> Fallible<Vec<Tensor>> {
         if let Some(captures) = self.program.read_captures(self.fun.bind(py), &self.tree, borrowed)? {
             return Ok(captures);
@@ -136,14 +139,15 @@ impl Compiled {
         guard(|| self.run(args))
     }
 
-    /// A call whose steps are timed.
+    /// Runs a call and measures its steps.
     #[pyo3(signature = (*args))]
     fn profile<'py>(&self, args: &Bound<'py, PyTuple>) -> Fallible<Bound<'py, PyAny>> {
         profile::profile(args.py(), || Ok(self.compiler.clone()), || self.run(args))
     }
 
-    /// Runs on several lists of arguments, and gives a list of what a call with each returns. By `"pjrt"` the runs go
-    /// on side by side, each where its tensors are, and those of the host's tensors on one device after the other.
+    /// Runs on several lists of arguments, and returns a list of what a call with each returns. With `"pjrt"` the
+    /// runs go on in parallel: each runs where its tensors are, and those with tensors on the host are distributed
+    /// over the devices in turn.
     fn run_each<'py>(&self, args_list: &Bound<'py, PyAny>) -> Fallible<Vec<Bound<'py, PyAny>>> {
         guard(|| {
             let py = args_list.py();
@@ -166,17 +170,17 @@ impl Compiled {
                 calls.push((leaves, captures, borrowed));
             }
             let results = self.program.run_each(py, calls, self.hooks.as_ref());
-            results.map_err(|fault| self.written(py, fault))
+            results.map_err(|fault| self.name_argument(py, fault))
         })
     }
 
-    /// The bytes from which `dn.pjrt.deserialize` makes the function again.
+    /// The bytes from which `dn.pjrt.deserialize` restores the function.
     fn serialize<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyBytes>> {
         guard(|| Ok(PyBytes::new(py, &self.write(py)?)))
     }
 
-    /// Writes the file of which `dn.pjrt.load` makes the function again: to a path, or to a file that is open for
-    /// writing bytes.
+    /// Writes the file from which `dn.pjrt.load` restores the function. The target is a path, or a file that is open
+    /// for writing bytes.
     fn save(&self, target: &Bound<'_, PyAny>) -> Fallible<()> {
         guard(|| {
             let py = target.py();
@@ -203,7 +207,7 @@ impl Compiled {
     }
 }
 
-/// The compiler that is asked for, or the default one.
+/// The compiler that the caller asks for, or the default one.
 fn chosen(
     py: Python<'_>,
     op: &'static str,
@@ -216,8 +220,8 @@ fn chosen(
     }
 }
 
-/// Whether a compiled function takes an argument: its dtype, shape and names are those of the template. An
-/// axis without a name, as all of an array's are, has that of the template.
+/// Whether a compiled function accepts an argument: its dtype, shape and names are those of the template. An axis
+/// without a name, such as every axis of an array, takes the name of the template.
 fn takes(expected: &TensorType, got: &TensorType) -> bool {
     expected.dtype == got.dtype
         && expected.shape.sizes() == got.shape.sizes()
@@ -236,7 +240,7 @@ pub(crate) fn flatten_arguments<'py>(args: &Bound<'py, PyTuple>) -> Fallible<Fla
     Ok(flat)
 }
 
-/// Refuses a chunk for a stream of others.
+/// Refuses a chunk that does not match the template of the stream.
 #[pyfunction]
 fn check_chunk(chunk: &Bound<'_, PyAny>, template: &Bound<'_, PyAny>) -> Fallible<()> {
     guard(|| {
@@ -265,7 +269,7 @@ fn check_chunk(chunk: &Bound<'_, PyAny>, template: &Bound<'_, PyAny>) -> Fallibl
     })
 }
 
-/// A container that the caller no longer writes: arrays that can be written are copied, and the rest is as it was.
+/// A container that the caller can no longer write to: writable arrays are copied, and the rest is unchanged.
 #[pyfunction]
 fn owned<'py>(op: &str, value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
     guard(|| {
@@ -275,25 +279,26 @@ fn owned<'py>(op: &str, value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>
     })
 }
 
-/// The function behind a definition: what it closes over is looked for there.
+/// The function behind a definition. Captures are searched for in what this function closes over.
 fn unwrapped<'py>(fun: &Bound<'py, PyAny>) -> Bound<'py, PyAny> {
     match fun.cast::<Jitted>() {
-        Ok(jitted) if matches!(jitted.get().kind, super::Kind::Plain) => jitted.get().fun(fun.py()).clone(),
+        Ok(jitted) if matches!(jitted.get().kind, Kind::Plain) => jitted.get().fun(fun.py()).clone(),
         Ok(_) | Err(_) => fun.clone(),
     }
 }
 
-/// What is called while tracing: of a definition the function that it would call itself.
+/// The function that is called while tracing. For a definition it is the function that the definition itself would
+/// call.
 fn callee<'py>(fun: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     match fun.cast::<Jitted>() {
-        Ok(jitted) if matches!(jitted.get().kind, super::Kind::Plain) => {
-            Ok(jitted.get().called(fun.py())?.clone())
+        Ok(jitted) if matches!(jitted.get().kind, Kind::Plain) => {
+            Ok(jitted.get().function.called(fun.py())?.clone())
         }
         Ok(_) | Err(_) => Ok(fun.clone()),
     }
 }
 
-/// Compiles a function for templates; keyword arguments are part of the program.
+/// Compiles a function for templates. Keyword arguments are part of the program.
 #[pyfunction]
 #[pyo3(signature = (fun, args, kwargs = None, compiler = None, options = None, hooks = None, donate = None, r#static = None))]
 #[expect(clippy::too_many_arguments, reason = "they are the options of a definition")]
@@ -315,7 +320,7 @@ fn compile(
         let marked = marked_names(r#static)?;
         let made;
         let signature = match fun.cast::<Jitted>() {
-            // What a definition says of its parameters holds here too.
+            // The parameters that the definition declares as static are static here, too.
             Ok(jitted) if marked.is_empty() => &jitted.get().signature,
             Ok(_) | Err(_) => {
                 made = Signature::new(&unwrapped(fun), &marked)?;
@@ -340,7 +345,7 @@ fn compile(
             }
             Ok(called.bind(py).call(args.clone(), baked)?.unbind())
         };
-        let source = Source::new("compile", &fun, Arc::new(call));
+        let source = TraceSource::new("compile", &fun, Arc::new(call));
         let donated = donate::parse("compile", donate)?;
         let donated = if donated.is_empty() {
             SmallVec::new()
@@ -348,34 +353,35 @@ fn compile(
             donate::check(py, &donated, signature)?;
             donate::leaves(py, &donated, signature, &flat.tree)
         };
-        let program = Program::make(py, &source, &flat, &compiler, checks::current(), &donated);
-        let program = program.map_err(|fault| written_by(&fun, fault, &flat.tree, (&[], &[])))?;
+        let program = Program::compile(py, &source, &flat, &compiler, checks::current(), &donated);
+        let program =
+            program.map_err(|fault| name_argument_by_signature(&fun, fault, &flat.tree, (&[], &[])))?;
         let models = flat.leaves.iter().map(|leaf| leaf::model("compile", leaf)).collect::<Fallible<_>>()?;
         let (name, fun) = (function_name(&fun), fun.clone().unbind());
         let (tree, call, compiler) = (flat.tree, call_tree, Some(compiler));
-        Ok(Parts { fun, name, tree, call, models, program, hooks, compiler }.into())
+        Ok(CompiledParts { fun, name, tree, call, models, program, hooks, compiler }.into())
     })
 }
 
-/// A type for messages, in which vectorized axes stand in front with their names.
+/// A type for messages. The vectorized axes come first, with their names.
 pub(crate) fn named_type(tensor: &Tensor) -> TensorType {
     let lead = tensor.vectorized_axes().iter().map(|(name, size)| (*size, Some(name.clone())));
     let shape = Shape::from_axes(lead.chain(tensor.ty().shape.entries()));
     TensorType { dtype: tensor.ty().dtype, shape }
 }
 
-/// Tensors among baked-in options are constants of the program.
+/// Tensors among the baked-in keyword arguments are constants of the program.
 fn note_tensors(kwargs: &Bound<'_, PyDict>) -> Fallible<()> {
     let flat = containers::flatten("compile", Mode::Options, kwargs.as_any())?;
     for leaf in &flat.leaves {
         if let Ok(tensor) = leaf.cast::<PyTensor>() {
-            let _: Tensor = born::note(tensor.get().tensor.clone());
+            let _: Tensor = trace_allocations::note(tensor.get().tensor.clone());
         }
     }
     Ok(())
 }
 
-/// What a function returns, with traced tensors, for a look at their graphs.
+/// What a function returns for traced tensors, for inspection of their graphs.
 #[pyfunction]
 #[pyo3(signature = (fun, args, kwargs = None, compiler = None, r#static = None))]
 fn debug_expr<'py>(
@@ -390,7 +396,7 @@ fn debug_expr<'py>(
         let _current = compilers::enter(chosen(py, "debug_expr", compiler, None)?);
         let marked = marked_names(r#static)?;
         let flat = match fun.cast::<Jitted>() {
-            // What a definition says of its parameters holds here too.
+            // The parameters that the definition declares as static are static here, too.
             Ok(jitted) if marked.is_empty() => {
                 let jitted = jitted.get();
                 jitted.signature.flatten(jitted.fun(py), args, kwargs)?
@@ -417,7 +423,7 @@ fn debug_expr<'py>(
         }
         tracing.trace().set_host(Arc::new(Known::keeping(table.finish())));
         drop(tracing);
-        born::forget();
+        trace_allocations::forget();
         Ok(result?)
     })
 }

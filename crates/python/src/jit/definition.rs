@@ -1,98 +1,82 @@
-//! What a definition consists of.
-
-use std::collections::VecDeque;
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, OnceLock};
+//! The parts of a definition.
 
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
-use super::cache::{Entry, Shared};
-use super::donate::Donated;
-use super::given::Conflict;
+use super::function::WrappedFunction;
+use super::settings::Settings;
 use super::signature::Signature;
-use super::versions::Last;
-use crate::compilers::Choice;
+use super::statistics::Statistics;
+use super::versions::Versions;
 use crate::grad::Gradient;
 
 /// What a definition does with its function.
 pub(crate) enum Kind {
-    /// Calls it.
+    /// The definition calls the function.
     Plain,
-    /// Differentiates it.
+    /// The definition differentiates the function.
     Gradient(Gradient),
 }
 
 impl Kind {
+    /// The name of the operation in messages.
+    pub(super) fn op(&self) -> &'static str {
+        match self {
+            Kind::Plain => "defn",
+            Kind::Gradient(_) => "grad",
+        }
+    }
+
+    /// The function that is applied to the value before it is differentiated, if there is one.
+    pub(super) fn transform<'a, 'py>(&'a self, py: Python<'py>) -> Option<&'a Bound<'py, PyAny>> {
+        match self {
+            Kind::Plain => None,
+            Kind::Gradient(gradient) => gradient.transform.as_ref().map(|transform| transform.bind(py)),
+        }
+    }
+
     pub(super) fn has_transform(&self) -> bool {
         match self {
             Kind::Plain => false,
             Kind::Gradient(gradient) => gradient.transform.is_some(),
         }
     }
+
+    fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self {
+            Kind::Plain => Ok(()),
+            Kind::Gradient(gradient) => visit.call(&gradient.transform),
+        }
+    }
 }
 
 /// The fields of a definition.
 pub(crate) struct Definition {
-    pub(super) fun: Py<PyAny>,
-    /// Whether the function's control flow is rewritten before it is traced.
-    pub(super) convert: bool,
-    /// What is called in place of the function then.
-    pub(super) converted: OnceLock<Py<PyAny>>,
+    pub(super) function: WrappedFunction,
     pub(super) kind: Kind,
-    /// The default option decides where nothing was given.
-    pub(super) conflict: Option<Conflict>,
-    pub(super) compiler: Option<Choice>,
-    /// What is handed to the default compiler.
-    pub(super) options: Option<Py<PyDict>>,
-    pub(super) max_compiles: Option<usize>,
-    /// Parameters whose memory runs reuse.
-    pub(super) donate: Vec<Donated>,
-    /// Functions for hooks by their names.
-    pub(super) hooks: Option<Py<PyDict>>,
     pub(super) signature: Signature,
-    pub(super) shared: Arc<Shared>,
-    pub(super) last: Last,
-    /// Whether the function has cells or defaults, which are part of each call's key.
-    pub(super) closes: bool,
-    /// Versions whose programs hold objects of this definition's function; others are shared.
-    pub(super) owned: Mutex<Vec<Arc<Entry>>>,
-    /// Why the latest versions were compiled.
-    pub(super) history: Mutex<VecDeque<String>>,
-    pub(super) hits: AtomicU64,
-    pub(super) misses: AtomicU64,
-    /// The time spent on tracing and compiling.
-    pub(super) nanos: AtomicU64,
+    pub(super) settings: Settings,
+    pub(super) versions: Versions,
+    pub(super) statistics: Statistics,
 }
 
 impl Definition {
-    /// Visits the objects that the definition holds.
-    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.fun)?;
-        visit.call(&self.hooks)?;
-        visit.call(&self.options)?;
-        if let Some(converted) = self.converted.get() {
-            visit.call(converted)?;
-        }
-        match &self.kind {
-            Kind::Plain => {}
-            Kind::Gradient(gradient) => visit.call(&gradient.transform)?,
-        }
-        // Where another thread holds the lock, this definition is in use.
-        match self.owned.try_lock() {
-            Ok(owned) => owned.iter().try_for_each(|entry| entry.traverse(visit)),
-            Err(_) => Ok(()),
-        }
+    /// Whether the key of each call has closed-over values.
+    pub(super) fn has_closed_values(&self) -> bool {
+        self.function.has_closed_values || self.kind.has_transform()
     }
 
-    /// Lets go of the versions, through which a definition may reach itself.
+    /// Shows the garbage collector the objects that the definition holds.
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.function.traverse(visit)?;
+        self.settings.traverse(visit)?;
+        self.kind.traverse(visit)?;
+        self.versions.traverse(visit)
+    }
+
+    /// Drops the versions, through which a definition may refer to itself.
     pub(super) fn clear(&self) {
-        if let Ok(mut owned) = self.owned.try_lock() {
-            let owned_before = std::mem::take(&mut *owned);
-            drop(owned);
-            drop(owned_before);
-        }
+        self.versions.break_cycles();
     }
 }

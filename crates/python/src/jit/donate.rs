@@ -1,4 +1,4 @@
-//! Arguments whose memory a run may reuse.
+//! Donated arguments: arguments whose memory a run may reuse.
 
 use defn_core::device::DeviceError;
 use pyo3::prelude::*;
@@ -19,10 +19,10 @@ pub(super) enum Donated {
     Name(String),
 }
 
-/// The parameters that are donated: one or a sequence, by name or by position.
+/// The parameters that are donated: one parameter or a sequence of them, by name or by position.
 ///
 /// # Errors
-/// What is neither.
+/// A value that is neither.
 pub(super) fn parse(op: &str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Vec<Donated>> {
     let Some(value) = value.filter(|value| !value.is_none()) else {
         return Ok(Vec::new());
@@ -50,10 +50,10 @@ pub(super) fn parse(op: &str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Vec<
     Ok(donated)
 }
 
-/// Refuses what the function has no parameter for.
+/// Refuses donated parameters that the function does not have.
 ///
 /// # Errors
-/// A name or a position that none has.
+/// A name or a position that no parameter has.
 pub(super) fn check(py: Python<'_>, donated: &[Donated], signature: &Signature) -> Fallible<()> {
     for parameter in donated {
         let is_known = match parameter {
@@ -71,7 +71,7 @@ pub(super) fn check(py: Python<'_>, donated: &[Donated], signature: &Signature) 
     Ok(())
 }
 
-/// The positions of the leaves of donated arguments among those of a call.
+/// The positions of the leaves of donated arguments among the leaves of a call.
 pub(super) fn leaves(
     py: Python<'_>,
     donated: &[Donated],
@@ -97,10 +97,10 @@ pub(super) fn leaves(
     leaves
 }
 
-/// Refuses donation to a compiler of Python's, whose programs are handed tensors that others may hold.
+/// Refuses donation to a compiler written in Python, because others may hold the tensors that its programs receive.
 ///
 /// # Errors
-/// There is a donated argument.
+/// An argument is donated.
 pub(super) fn refuse(compiler: &Choice, donated: &[usize]) -> Fallible<()> {
     if donated.is_empty() {
         return Ok(());

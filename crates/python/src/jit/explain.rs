@@ -1,4 +1,4 @@
-//! Why a call compiled: what of its signature differs from the nearest one that was compiled before.
+//! Why a call compiled: the differences between its signature and the nearest one that was compiled before.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,26 +9,24 @@ use pyo3::prelude::*;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 
-use super::cache::{Bond, Entry, Key, Known};
-use super::captures::Capture;
-use super::environment::{Label, Part};
-use super::globals::{self, Change};
+use super::cache::{CallKey, Entry, VersionKey};
+use super::guards::{self, Capture, Change, ClosedLabel, ClosedValue, RecordedClosedValue};
 use super::leaf;
 use crate::containers::{Aspect, Compare, Flat, Held, Place, value_text};
 use crate::error::Fallible;
 
-/// So many differences are spelled out.
+/// The number of differences that a message spells out.
 const SPELLED: usize = 3;
 
-/// A field that made more versions than this is a storm.
+/// A field that made more versions than this causes a warning.
 const STORM: u32 = 8;
 
-/// What of a signature differs.
+/// The part of a signature that differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Field {
-    /// Of a place, other than the type of a tensor.
+    /// A property of a value other than the type of a tensor.
     Structure(Aspect),
-    /// Whether it is a number or a tensor.
+    /// Whether the value is a number or a tensor.
     Number,
     DType,
     Rank,
@@ -41,7 +39,7 @@ pub(super) enum Field {
 }
 
 impl Field {
-    /// What is said of the place, with its preposition.
+    /// The words in front of the place, with their preposition.
     fn text(self) -> &'static str {
         match self {
             Field::Structure(aspect) => match aspect {
@@ -61,7 +59,7 @@ impl Field {
         }
     }
 
-    /// What keeps it from making more versions.
+    /// How the user avoids further versions.
     fn advice(self) -> &'static str {
         match self {
             Field::Structure(aspect) => match aspect {
@@ -96,7 +94,7 @@ impl Difference {
         Difference { place: place.to_owned(), fields: smallvec![field], old, new }
     }
 
-    /// The subject: `the dtype and shape of x`.
+    /// The subject of the message: `the dtype and shape of x`.
     fn subject(&self) -> String {
         let last = self.fields.len() - 1;
         let mut text = String::new();
@@ -125,7 +123,7 @@ pub(super) struct Reason {
 }
 
 impl Reason {
-    /// One sentence.
+    /// The reason as one sentence.
     pub(super) fn text(&self) -> String {
         if self.is_first {
             return "nothing was compiled before".to_owned();
@@ -143,8 +141,8 @@ impl Reason {
     }
 }
 
-/// Collects differences until there are too many to be the nearest.
-struct Found<'a> {
+/// Collects differences, until there are more than the nearest version has.
+struct Differences<'a> {
     py: Python<'a>,
     differences: Vec<Difference>,
     fields: usize,
@@ -153,14 +151,14 @@ struct Found<'a> {
     new: &'a [Tensor],
 }
 
-impl Found<'_> {
+impl Differences<'_> {
     fn add(&mut self, difference: Difference) {
         self.fields += difference.fields.len();
         self.differences.push(difference);
     }
 }
 
-impl Compare for Found<'_> {
+impl Compare for Differences<'_> {
     fn is_full(&self) -> bool {
         self.fields >= self.limit
     }
@@ -179,7 +177,7 @@ impl Compare for Found<'_> {
     fn differ(&mut self, place: &Place<'_>, aspect: Aspect, leaves: usize, (old, new): (String, String)) {
         let place = place.text(self.py);
         self.add(Difference::one(&place, Field::Structure(aspect), old, new));
-        // A container of another structure is as far away as all that is in it.
+        // A container of another structure counts as many differences as it has leaves.
         self.fields += leaves.saturating_sub(1);
     }
 
@@ -192,7 +190,7 @@ impl Compare for Found<'_> {
     }
 }
 
-/// What two types of tensors differ in.
+/// The fields in which the types of two tensors differ.
 fn fields(old: &Tensor, new: &Tensor) -> SmallVec<[Field; 2]> {
     let mut fields = SmallVec::new();
     let (a, b) = (old.ty(), new.ty());
@@ -208,7 +206,7 @@ fn fields(old: &Tensor, new: &Tensor) -> SmallVec<[Field; 2]> {
     } else if a.shape.sizes() != b.shape.sizes() {
         fields.push(Field::Shape);
     }
-    // Of tensors of different rank, the names say nothing new.
+    // The names of tensors of different rank are not compared, because they add nothing to the difference in rank.
     if a.shape.rank() == b.shape.rank() && !a.shape.names().eq(b.shape.names()) {
         fields.push(Field::Names);
     }
@@ -218,23 +216,23 @@ fn fields(old: &Tensor, new: &Tensor) -> SmallVec<[Field; 2]> {
     fields
 }
 
-/// What a call is compared with.
-pub(super) struct Call<'a, 'py> {
+/// The call that is compared with the compiled versions.
+pub(super) struct ComparedCall<'a, 'py> {
     pub(super) fun: &'a Bound<'py, PyAny>,
     pub(super) flat: &'a Flat<'py>,
-    pub(super) key: &'a Key,
-    /// What positional arguments are called.
+    pub(super) key: &'a CallKey,
+    /// Returns the name of a positional argument.
     pub(super) name: &'a dyn Fn(usize) -> String,
-    /// What the parts of the environment are called.
-    pub(super) labels: &'a [Label],
+    /// The names of the closed-over values in messages.
+    pub(super) labels: &'a [ClosedLabel],
 }
 
-impl Call<'_, '_> {
-    /// What differs from the nearest of some versions: the one with the fewest fields that differ, of several
-    /// the newest.
+impl ComparedCall<'_, '_> {
+    /// The differences from the nearest of some versions. The nearest version has the fewest fields that differ. Of
+    /// several such versions, the newest is chosen.
     pub(super) fn explain(
         &self,
-        mut versions: Vec<(std::sync::Arc<Known>, Option<std::sync::Arc<Entry>>)>,
+        mut versions: Vec<(std::sync::Arc<VersionKey>, Option<std::sync::Arc<Entry>>)>,
     ) -> Fallible<Reason> {
         versions.sort_by_key(|(known, _)| std::cmp::Reverse(known.number()));
         let types: Vec<Tensor> =
@@ -242,7 +240,7 @@ impl Call<'_, '_> {
         let (mut nearest, mut limit) = (None, usize::MAX);
         for (known, entry) in &versions {
             let found = self.differences(known, entry.as_deref(), &types, limit)?;
-            // None at all is one that this call could not use, for reasons that have no name.
+            // A version without any difference is one that this call could not use, for a reason that has no name.
             if found.fields > 0 && found.fields < limit {
                 limit = found.fields;
                 nearest = Some(found.differences);
@@ -253,14 +251,14 @@ impl Call<'_, '_> {
 
     fn differences<'a>(
         &'a self,
-        known: &'a Known,
+        known: &'a VersionKey,
         entry: Option<&Entry>,
         types: &'a [Tensor],
         limit: usize,
-    ) -> Fallible<Found<'a>> {
+    ) -> Fallible<Differences<'a>> {
         let py = self.fun.py();
         let mut found =
-            Found { py, differences: Vec::new(), fields: 0, limit, old: &known.models, new: types };
+            Differences { py, differences: Vec::new(), fields: 0, limit, old: &known.models, new: types };
         if !known.compiler.is_same(py, &self.key.compiler)? {
             let (place, old, new) = known.compiler.difference(py, &self.key.compiler)?;
             found.add(Difference::one(place, Field::Compiler, old, new));
@@ -270,8 +268,8 @@ impl Call<'_, '_> {
             found.add(Difference::one("the set of checks", Field::Checks, old, new));
         }
         known.arguments.compare_calls(py, &self.flat.tree, self.name, &mut found)?;
-        self.compare_environment(known, &mut found)?;
-        for guard in &known.guards {
+        self.compare_closed_values(known, &mut found)?;
+        for guard in known.guards.iter() {
             if found.is_full() {
                 return Ok(found);
             }
@@ -283,7 +281,7 @@ impl Call<'_, '_> {
                     let (differences, limit) = (Vec::new(), found.limit);
                     let (before, now) = (&old.models[..], &new.models[..]);
                     let mut inner =
-                        Found { py, differences, fields: found.fields, limit, old: before, new: now };
+                        Differences { py, differences, fields: found.fields, limit, old: before, new: now };
                     old.tree.compare_values(py, &new.tree, &|| place.clone(), &mut inner)?;
                     let (differences, fields) = (inner.differences, inner.fields);
                     found.differences.extend(differences);
@@ -297,7 +295,7 @@ impl Call<'_, '_> {
             if found.is_full() {
                 return Ok(found);
             }
-            // What a function closes over is part of the environment too.
+            // A capture may also be a closed-over value, whose difference is in the list already.
             if let Some(difference) = self.compare_capture(capture)
                 && !found.differences.iter().any(|known| known.place == difference.place)
             {
@@ -305,7 +303,7 @@ impl Call<'_, '_> {
             }
         }
         if known.is_owned && found.fields == 0 {
-            let name = super::environment::short_name(self.fun);
+            let name = guards::short_name(self.fun);
             let old = format!("those of {name}");
             found.add(Difference::one(
                 "the set of hooks",
@@ -317,56 +315,62 @@ impl Call<'_, '_> {
         Ok(found)
     }
 
-    fn compare_environment(&self, known: &Known, found: &mut Found<'_>) -> Fallible<()> {
+    fn compare_closed_values(&self, known: &VersionKey, found: &mut Differences<'_>) -> Fallible<()> {
         let py = self.fun.py();
-        let now = &self.key.environment;
-        if known.environment.len() != now.len() {
+        let now = &self.key.closed_values;
+        if known.closed_values.len() != now.len() {
             if !found.is_full() {
-                let (old, new) = (known.environment.len().to_string(), now.len().to_string());
+                let (old, new) = (known.closed_values.len().to_string(), now.len().to_string());
                 let place = "the number of values that the function closes over";
                 found.add(Difference::one(place, Field::Structure(Aspect::Kind), old, new));
             }
             return Ok(());
         }
-        for (position, (bond, part)) in known.environment.iter().zip(now).enumerate() {
+        for (position, (recorded, now)) in known.closed_values.iter().zip(now).enumerate() {
             if found.is_full() {
                 return Ok(());
             }
-            if !bond.holds(py, part)? {
-                self.compare_part(bond, part, self.labels.get(position), found)?;
+            if !recorded.holds(py, now)? {
+                self.compare_closed_value(recorded, now, self.labels.get(position), found)?;
             }
         }
         Ok(())
     }
 
-    /// What of one cell or default differs.
-    fn compare_part(
+    /// The differences in one cell or in the defaults.
+    fn compare_closed_value(
         &self,
-        bond: &Bond,
-        part: &Part,
-        label: Option<&Label>,
-        found: &mut Found<'_>,
+        recorded: &RecordedClosedValue,
+        now: &ClosedValue,
+        label: Option<&ClosedLabel>,
+        found: &mut Differences<'_>,
     ) -> Fallible<()> {
         let py = self.fun.py();
         let whole = || match label {
-            Some(Label::Whole(text)) => text.clone(),
-            Some(Label::Defaults { of, .. }) => format!("the defaults{of}"),
+            Some(ClosedLabel::Whole(text)) => text.clone(),
+            Some(ClosedLabel::Defaults { of, .. }) => format!("the defaults{of}"),
             None => "what the function closes over".to_owned(),
         };
-        let (outline, old) = match bond {
-            Bond::Value(known) => (&known.0, &known.1[..]),
-            Bond::Object(_) | Bond::Nothing => {
-                let text = value_text(part.object.bind(py));
+        let (structure, old) = match recorded {
+            RecordedClosedValue::Value(known) => (&known.0, &known.1[..]),
+            RecordedClosedValue::SameObject(_) | RecordedClosedValue::Ignored => {
+                let text = value_text(now.object.bind(py));
                 let field = Field::Structure(Aspect::Object);
                 found.add(Difference::one(&whole(), field, text, "another object".to_owned()));
                 return Ok(());
             }
         };
-        let new = super::cache::models(py, part)?;
-        let mut inner =
-            Found { py, differences: Vec::new(), fields: found.fields, limit: found.limit, old, new: &new };
+        let new = now.models(py)?;
+        let mut inner = Differences {
+            py,
+            differences: Vec::new(),
+            fields: found.fields,
+            limit: found.limit,
+            old,
+            new: &new,
+        };
         match label {
-            Some(Label::Defaults { names, of }) => {
+            Some(ClosedLabel::Defaults { names, of }) => {
                 let entry = |position: usize, key: Option<&Held>| {
                     let name = match key {
                         Some(key) => key.object().bind(py).to_string(),
@@ -374,10 +378,10 @@ impl Call<'_, '_> {
                     };
                     format!("{name}'s default{of}")
                 };
-                outline.tree.compare_entries(py, &part.outline.tree, &whole, &entry, &mut inner)?;
+                structure.tree.compare_entries(py, &now.structure.tree, &whole, &entry, &mut inner)?;
             }
-            Some(Label::Whole(_)) | None => {
-                outline.tree.compare_values(py, &part.outline.tree, &whole, &mut inner)?;
+            Some(ClosedLabel::Whole(_)) | None => {
+                structure.tree.compare_values(py, &now.structure.tree, &whole, &mut inner)?;
             }
         }
         let (differences, fields) = (inner.differences, inner.fields);
@@ -387,22 +391,24 @@ impl Call<'_, '_> {
     }
 
     fn compare_capture(&self, capture: &Capture) -> Option<Difference> {
-        let Capture::Found { place, model } = capture else { return None };
+        let Capture::Found { path, model } = capture else { return None };
         let py = self.fun.py();
         let kind = Field::Structure(Aspect::Kind);
         let old = type_text(model);
-        let Ok(value) = place.read(self.fun, &self.flat.tree) else {
-            return Some(Difference::one(&place.text(py), kind, old, "not there".to_owned()));
+        let Ok(value) = path.read(self.fun, &self.flat.tree) else {
+            return Some(Difference::one(&path.text(py), kind, old, "not there".to_owned()));
         };
         match leaf::captured_model(&value) {
             Ok(Some(now)) if leaf::same_model(&now, model) => None,
             Ok(Some(now)) => Some(Difference {
-                place: place.text(py),
+                place: path.text(py),
                 fields: fields(model, &now),
                 old,
                 new: type_text(&now),
             }),
-            Ok(None) | Err(_) => Some(Difference::one(&place.text(py), kind, old, globals::text(&value))),
+            Ok(None) | Err(_) => {
+                Some(Difference::one(&path.text(py), kind, old, guards::describe_value(&value)))
+            }
         }
     }
 }
@@ -416,24 +422,24 @@ fn checks_text(checks: Checks) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(" and ") }
 }
 
-/// How often each field of each place made a version, until that is a storm.
+/// How often each field of each place caused a version. A warning is issued once when this is too often.
 #[derive(Default)]
-pub(super) struct Storm {
-    state: Mutex<Counts>,
+pub(super) struct RecompileStorm {
+    state: Mutex<StormCounts>,
 }
 
 #[derive(Default)]
-struct Counts {
+struct StormCounts {
     by_subject: FxHashMap<(Field, String), u32>,
     is_reported: bool,
 }
 
-impl Storm {
-    fn lock(&self) -> MutexGuard<'_, Counts> {
+impl RecompileStorm {
+    fn lock(&self) -> MutexGuard<'_, StormCounts> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a version; a text for a warning where one field has made too many, once.
+    /// Counts a version. Returns the text of a warning, once, where one field has caused too many versions.
     pub(super) fn note(&self, fun: &str, reason: &Reason) -> Option<String> {
         let mut counts = self.lock();
         if counts.is_reported {
@@ -441,7 +447,7 @@ impl Storm {
         }
         for difference in &reason.differences {
             for field in &difference.fields {
-                // A number and a tensor in its place make two versions for ever.
+                // A number and a tensor in the same place cause only two versions.
                 if *field == Field::Number {
                     continue;
                 }
@@ -463,7 +469,7 @@ impl Storm {
         None
     }
 
-    /// Forgets the counts; what was said once is not said again.
+    /// Forgets the counts. A warning that was issued is not issued again.
     pub(super) fn clear(&self) {
         self.lock().by_subject.clear();
     }

@@ -28,8 +28,8 @@ use crate::place;
 use crate::shard::{PySharded, refuse};
 use crate::tensor::PyTensor;
 
-/// The types of leaves, word by word.
-pub(super) type Words = SmallVec<[u64; 32]>;
+/// The types of leaves, encoded as words.
+pub(super) type TypeWords = SmallVec<[u64; 32]>;
 
 /// The type and the vectorized axes of the tensor that a leaf is or becomes, as a template.
 pub(crate) fn model(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<Tensor> {
@@ -46,47 +46,47 @@ pub(crate) fn model(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<Tensor> {
     }
 }
 
-/// As [`model`], of a number that takes on the dtype of what it meets.
+/// As [`model`], for a number that takes the dtype of its other operand.
 pub(crate) fn number_model(leaf: &Bound<'_, PyAny>) -> Fallible<Option<Tensor>> {
     let template = |number: Number| Tensor::template(TensorType::scalar(number.dtype()));
     Ok(weak(leaf)?.map(|number| template(number).with_weak(Weak::argument())))
 }
 
-/// The number that a leaf is, which takes on the dtype of what it meets; a bool has one of its own.
+/// The number that a leaf is, if it takes the dtype of its other operand. A bool has a dtype of its own.
 pub(crate) fn weak(leaf: &Bound<'_, PyAny>) -> Fallible<Option<Number>> {
     let number = convert::number(leaf)?;
     Ok(number.filter(|number| number.dtype() != DType::Bool))
 }
 
-/// A type as it is shown where numbers are told from tensors.
+/// The text of a type, where messages distinguish numbers from tensors.
 pub(super) fn text(model: &Tensor) -> String {
     if model.is_weak() { format!("a number ({})", model.ty()) } else { type_text(model) }
 }
 
-/// As [`model`], of a tensor or an array that a function captured; nothing for anything else. A number has a
-/// weak type, and a program that was traced with a tensor computes something else.
+/// As [`model`], for a tensor or an array that a function captured, and None for anything else. A number is not a
+/// capture: it has a weak type, and a program that was traced with a tensor computes something else.
 pub(super) fn captured_model(value: &Bound<'_, PyAny>) -> Fallible<Option<Tensor>> {
     if !value.is_instance_of::<PyTensor>() && convert::number(value)?.is_some() {
         return Ok(None);
     }
-    // Whatever is done with it is refused.
+    // Every operation refuses a sharded tensor.
     if value.is_instance_of::<PySharded>() {
         return Ok(None);
     }
     model("jit", value).map(Some)
 }
 
-/// Whether two tensors have one type and the same vectorized axes, and both or none are numbers.
+/// Whether two tensors have the same type and vectorized axes, and are both numbers or both no numbers.
 pub(crate) fn same_model(a: &Tensor, b: &Tensor) -> bool {
     a.is_weak() == b.is_weak() && same_type(a, b)
 }
 
-/// Whether two tensors have one type and the same vectorized axes.
+/// Whether two tensors have the same type and vectorized axes.
 pub(super) fn same_type(a: &Tensor, b: &Tensor) -> bool {
     a.ty() == b.ty() && a.vectorized_axes() == b.vectorized_axes()
 }
 
-/// The type of the tensor that a leaf is or becomes, its vectorized axes left out.
+/// The type of the tensor that a leaf is or becomes, without its vectorized axes.
 pub(crate) fn ty(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<TensorType> {
     if let Ok(tensor) = leaf.cast::<PyTensor>() {
         return Ok(tensor.get().tensor.ty().clone());
@@ -108,15 +108,15 @@ pub(crate) fn ty(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<TensorType> {
     }
 }
 
-/// Appends the type of a leaf to a key. Equal words mean equal types but for the names' hashes.
-pub(super) fn push_words(leaf: &Bound<'_, PyAny>, words: &mut impl Extend<u64>) -> Fallible<()> {
+/// Appends the type of a leaf to a key. Equal words mean equal types, except that names are only hashed.
+pub(super) fn push_type_words(leaf: &Bound<'_, PyAny>, words: &mut impl Extend<u64>) -> Fallible<()> {
     if let Ok(tensor) = leaf.cast_exact::<PyTensor>() {
         let tensor = &tensor.get().tensor;
         push_type(tensor.ty(), tensor.vectorized_axes(), words);
         return Ok(());
     }
     if let Some(number) = weak(leaf)? {
-        // No type of a tensor has this bit.
+        // The type of a tensor never has this bit.
         words.extend([1 << 63 | number.dtype() as u64]);
         return Ok(());
     }
@@ -151,12 +151,12 @@ fn push_type(ty: &TensorType, lanes: &[Lane], words: &mut impl Extend<u64>) {
 #[derive(Default)]
 pub(crate) struct Borrowed {
     ranges: SmallVec<[(usize, usize); 4]>,
-    /// Whether arrays are copied instead.
+    /// Whether arrays are copied instead of borrowed.
     copies: bool,
 }
 
 impl Borrowed {
-    /// Borrows nothing, for who may keep what it is given: arrays that can be written are copied.
+    /// Borrows nothing, for a receiver that may keep its tensors. Writable arrays are copied.
     pub(super) fn copying() -> Borrowed {
         Borrowed { copies: true, ..Borrowed::default() }
     }
@@ -166,7 +166,7 @@ impl Borrowed {
         self.copies = true;
     }
 
-    /// The tensor that a run takes for a leaf. An array's memory is borrowed where it can serve as it lies.
+    /// The tensor that a run takes for a leaf. The memory of an array is borrowed where it can be read in place.
     pub(super) fn tensor(&mut self, leaf: &Bound<'_, PyAny>) -> Fallible<Tensor> {
         if let Ok(tensor) = leaf.cast_exact::<PyTensor>() {
             let tensor = &tensor.get().tensor;
@@ -191,7 +191,7 @@ impl Borrowed {
         }
     }
 
-    /// As [`Borrowed::tensor`], where a number takes on a dtype; `position` is that of the leaf.
+    /// As [`Borrowed::tensor`], but a number takes the given dtype. `position` is the position of the leaf.
     pub(super) fn input(
         &mut self,
         leaf: &Bound<'_, PyAny>,
@@ -222,14 +222,14 @@ impl Borrowed {
         self.ranges.extend_from_slice(&other.ranges);
     }
 
-    /// Whether any memory is.
+    /// Whether any memory is borrowed.
     pub(super) fn is_any(&self) -> bool {
         !self.ranges.is_empty()
     }
 
-    /// A result that lies in borrowed memory gets memory of its own: the array may change after the call.
+    /// Copies a result that is stored in borrowed memory, because the array may change after the call.
     pub(crate) fn own(&self, result: Tensor) -> Fallible<Tensor> {
-        // To look at what a device computes would be to wait for it; it has copied what was lent to it.
+        // Reading the memory of a device would wait for the device. The device has copied what it borrowed.
         if !self.is_any() || pjrt::of(&result).is_some() {
             return Ok(result);
         }
@@ -240,8 +240,8 @@ impl Borrowed {
             return Ok(result);
         };
         let start = memory.bytes().as_ptr() as usize;
-        let lent = |&(from, to): &(usize, usize)| from <= start && start < to;
-        if memory.bytes().is_empty() || !self.ranges.iter().any(lent) {
+        let has_start = |&(from, to): &(usize, usize)| from <= start && start < to;
+        if memory.bytes().is_empty() || !self.ranges.iter().any(has_start) {
             return Ok(result);
         }
         let bytes = HostMemory::new(Arc::new(memory.bytes().to_vec()));
@@ -250,7 +250,7 @@ impl Borrowed {
         Ok(owned.with_vectorized(result.vectorized_axes()))
     }
 
-    /// Values that a host function is shown, which it may keep: as [`Borrowed::own`].
+    /// As [`Borrowed::own`], for values that are shown to a host function, which may keep them.
     pub(crate) fn own_all<'a>(&self, values: &'a [Tensor]) -> Fallible<Cow<'a, [Tensor]>> {
         if !self.is_any() {
             return Ok(Cow::Borrowed(values));
@@ -265,7 +265,7 @@ fn number_scalar(number: Number) -> Fallible<Scalar> {
     Ok(Scalar::new(dtype, number)?)
 }
 
-/// A tensor for an input of a type: a number takes on its dtype, where that is one of its kind.
+/// A tensor for an input of a type. A number takes the dtype of the input, where that dtype is of the number's kind.
 pub(crate) fn input(
     op: &'static str,
     leaf: &Bound<'_, PyAny>,
@@ -280,7 +280,7 @@ pub(crate) fn input(
     }
 }
 
-/// A number that is the argument at a position, in the dtype of what it meets.
+/// The number at the position of an argument, as a tensor of the dtype of its other operand.
 ///
 /// # Errors
 /// An integer that does not fit.
@@ -297,13 +297,13 @@ fn not_a_leaf(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<crate::error::Fault
     Ok(Misuse::NotAContainer { op: op.to_owned(), place, got }.into())
 }
 
-/// The tensors that leaves are, where all are tensors with elements.
-pub(super) fn lent<'a>(leaves: &'a Leaves<'_>) -> Option<SmallVec<[&'a Tensor; 8]>> {
-    leaves.iter().map(|leaf| lent_of(leaf.as_borrowed())).collect()
+/// The tensors that the leaves are, if all leaves are tensors with elements.
+pub(super) fn concrete_tensors<'a>(leaves: &'a Leaves<'_>) -> Option<SmallVec<[&'a Tensor; 8]>> {
+    leaves.iter().map(|leaf| concrete_tensor(leaf.as_borrowed())).collect()
 }
 
-/// The tensor that a leaf is, where it is one with elements.
-pub(super) fn lent_of<'a>(leaf: pyo3::Borrowed<'a, '_, PyAny>) -> Option<&'a Tensor> {
+/// The tensor that a leaf is, if it is a tensor with elements.
+pub(super) fn concrete_tensor<'a>(leaf: pyo3::Borrowed<'a, '_, PyAny>) -> Option<&'a Tensor> {
     let tensor = &leaf.cast_exact::<PyTensor>().ok()?.get().tensor;
     match tensor.data() {
         Data::Buffer(_) => Some(tensor),
@@ -316,7 +316,7 @@ pub(crate) fn wrap<'py>(py: Python<'py>, tensors: impl Iterator<Item = Tensor>) 
     tensors.map(|tensor| Ok(Bound::new(py, PyTensor::new(tensor))?.into_any())).collect()
 }
 
-/// Whether two traced tensors are one value under one type.
+/// Whether two traced tensors are the same value with the same type.
 pub(super) fn is_same_value(a: &Tensor, b: &Tensor) -> bool {
     if !same_model(a, b) {
         return false;

@@ -1,4 +1,4 @@
-//! What is said about compiling while it happens.
+//! Log messages and warnings about compiling.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::error::Fallible;
 use crate::location;
 use crate::options;
 
-/// Says that a version was compiled, where the option `log_compiles` asks for it.
+/// Logs that a version was compiled, where the option `log_compiles` asks for that.
 pub(super) fn compiled(py: Python<'_>, fun: &str, took: Duration, why: &str) -> Fallible<()> {
     let wanted = match options::get(py, intern!(py, "log_compiles"))? {
         Some(value) => value.is_truthy()?,
@@ -30,14 +30,14 @@ pub(super) fn warn(py: Python<'_>, text: &str) -> Fallible<()> {
     warn_of(py, &class, text)
 }
 
-/// Warns at the user's line.
+/// Issues a warning at the line of the user's code.
 pub(crate) fn warn_of(py: Python<'_>, class: &Bound<'_, PyAny>, text: &str) -> Fallible<()> {
     let (file, line) = place();
     py.import("warnings")?.call_method1(intern!(py, "warn_explicit"), (text, class, file, line))?;
     Ok(())
 }
 
-/// The user's file and line.
+/// The file and line of the user's code.
 fn place() -> (String, u32) {
     match location::ask() {
         Some(location) => (location.file.to_string(), location.line),

@@ -1,13 +1,12 @@
-//! What a run will allocate, told before it.
+//! The memory that a run will allocate, computed before the run.
 
 use defn_core::backend::MemoryNeed;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::Jitted;
-use super::donate;
+use super::argument_names::name_argument;
 use super::program::Program;
-use super::written::written;
 use crate::error::{Fallible, guard};
 
 /// The bytes that a run of a definition allocates, and those of the arguments that it reads.
@@ -60,7 +59,7 @@ impl PyMemoryNeed {
     }
 }
 
-/// A number of bytes that can be read.
+/// A number of bytes in a readable unit.
 fn text(bytes: usize) -> String {
     let mut scaled = bytes as f64;
     for unit in ["B", "KiB", "MiB"] {
@@ -72,7 +71,8 @@ fn text(bytes: usize) -> String {
     format!("{scaled:.1} GiB")
 }
 
-/// What a call would allocate: of the version that was compiled for it, or of one that is compiled to tell.
+/// The memory that a call would allocate. The version for the call is used if it is compiled; otherwise one is
+/// compiled for the answer and not kept.
 pub(super) fn memory<'py>(
     slf: &Bound<'py, Jitted>,
     args: &Bound<'py, PyTuple>,
@@ -80,19 +80,19 @@ pub(super) fn memory<'py>(
 ) -> Fallible<PyMemoryNeed> {
     guard(|| {
         let (py, this) = (slf.py(), slf.get());
-        let fun = this.fun.bind(py);
+        let fun = this.function.bind(py);
         let flat = this.signature.flatten(fun, args, kwargs)?;
         let key = this.key(py, &flat)?;
-        for entry in this.shared.candidates(key.hash) {
+        for entry in this.versions.shared.candidates(key.hash) {
             if entry.serves(fun, &flat, &key)? {
                 return Ok(PyMemoryNeed(entry.program.executable().memory()?));
             }
         }
         let source = Jitted::source(slf);
-        let donated = donate::leaves(py, &this.donate, &this.signature, &flat.tree);
-        let made = Program::make(py, &source, &flat, &key.compiler, key.checks, &donated);
+        let donated = this.settings.donated_leaves(py, &this.signature, &flat.tree);
+        let made = Program::compile(py, &source, &flat, &key.compiler, key.checks, &donated);
         let name = |position: usize| this.signature.name(py, position);
-        let program = made.map_err(|fault| written(py, fault, &flat.tree, (&[], &[]), &name))?;
+        let program = made.map_err(|fault| name_argument(py, fault, &flat.tree, (&[], &[]), &name))?;
         Ok(PyMemoryNeed(program.executable().memory()?))
     })
 }

@@ -1,4 +1,4 @@
-//! Runs that are watched: what `profile` of a definition does.
+//! Profiled runs: the implementation of `profile` of a definition.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use crate::compilers::Choice;
 use crate::error::{Fallible, guard};
 use crate::misuse::Misuse;
 
-/// Calls what runs a program once, and says what its steps took.
+/// Runs a program once by `call`, and returns the times of its steps.
 ///
 /// # Errors
-/// What the call raises, a compiler whose programs do not run in steps of ours, and one that traces.
+/// What the call raises, a compiler whose programs do not run in steps, and a call while tracing.
 pub(super) fn profile<'py>(
     py: Python<'py>,
     chosen: impl FnOnce() -> Fallible<Option<Choice>>,
@@ -68,12 +68,12 @@ pub(super) fn profile<'py>(
     })
 }
 
-/// The limits of the machine with a number of threads.
+/// The limits of the machine with a number of threads: bandwidth, and operations per second of `f32` and `f64`.
 #[pyfunction]
 fn roofline(py: Python<'_>, threads: usize) -> Fallible<(f64, f64, f64)> {
     guard(|| {
         let measured =
-            crate::away::detach(py, || defn_cpu::with_threads(threads, defn_cpu::Roofline::measured))??;
+            crate::gil::detach(py, || defn_cpu::with_threads(threads, defn_cpu::Roofline::measured))??;
         Ok((measured.bandwidth, measured.flops, measured.wide_flops))
     })
 }

@@ -1,4 +1,4 @@
-//! One compiled version of a definition: how it is traced, and how it runs.
+//! The program of a compiled version: how it is compiled, and how it runs.
 
 mod run;
 
@@ -8,50 +8,43 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use defn_core::backend::{Checks, Compiler, Executable};
-use defn_core::builder::{Arg, Builder, bring_together, common_backend};
+use defn_core::builder::{bring_together, common_backend};
 use defn_core::region::Region;
-use defn_core::trace::Trace;
-use defn_core::vectorize::{Lanes, type_text};
+use defn_core::vectorize::Lanes;
 use defn_core::{Tensor, TensorType};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
-use rustc_hash::FxHashSet;
+use pyo3::types::PyDict;
 use smallvec::SmallVec;
 
-use super::captures::{Capture, locate, read_captures};
 use super::donate;
-use super::globals;
+use super::guards::{self, Capture};
 use super::leaf::{self, Borrowed};
-use super::python::{Compiling, FunctionKey};
-use super::signature::function_name;
-use crate::away;
-use crate::born;
-use crate::compilers::{self, Choice};
-use crate::containers::{self, Flat, Leaves, Mode, Tree};
-use crate::convert;
-use crate::error::{Fallible, Fault};
-use crate::hooks::{self, Collecting, Table};
-use crate::location;
+use super::python::{CompilerCall, FunctionKey};
+use super::traced::{TraceSource, TracedFunction};
+use crate::compilers::Choice;
+use crate::containers::{Flat, Leaves, Tree};
+use crate::error::Fallible;
+use crate::gil;
+use crate::hooks::{self, Table};
 use crate::misuse::Misuse;
-use crate::ops;
 use crate::place;
-use crate::recursion;
 use crate::tensor::PyTensor;
+use crate::trace_allocations;
 
-/// Runs that took longer than this give up the interpreter lock.
+/// Runs that take longer than this release the interpreter lock.
 const RELEASE_NANOS: u64 = 30_000;
 
-/// The first runs are timed, and then one of so many.
+/// The number of runs at the beginning that are timed. After them, one run of this many is timed.
 const TIMED_RUNS: u64 = 16;
 
 /// A leaf of the result.
 #[derive(Clone)]
 pub(super) enum Output {
-    /// An argument, as it was given.
+    /// An argument that is returned unchanged.
     Argument(usize),
-    /// What the program computes, one after the other, and the vectorized axes that lead it.
+    /// A result of the program, with its leading vectorized axes. The results are numbered in order.
     Result(usize, Lanes),
 }
 
@@ -71,8 +64,9 @@ impl Output {
     }
 }
 
-/// For each output, the argument that it is, if it is one; nothing at all where none is.
-type Kept<'py> = Vec<Option<Bound<'py, PyAny>>>;
+/// For each output, the argument that it is, or None for a computed output. The list is empty where every output is
+/// computed.
+type PassedArguments<'py> = Vec<Option<Bound<'py, PyAny>>>;
 
 /// A traced and compiled program.
 pub(super) struct Program {
@@ -80,172 +74,43 @@ pub(super) struct Program {
     pub(super) captures: Arc<[Capture]>,
     outputs: Vec<Output>,
     tree: Tree,
-    /// The leaves that are numbers which the program takes in further dtypes, in the order of its inputs.
+    /// The leaves that are numbers which the program takes in further dtypes, in the order of the inputs for them.
     further: Vec<usize>,
     /// The host functions that the program shows values to.
     slots: Table,
     /// Whether nothing is computed: the results are arguments, and there are no effects.
     is_trivial: bool,
-    /// Whether all it takes are the leaves of a call, and all it gives is computed.
-    is_plain: bool,
-    /// The types of what it computes.
+    /// Whether the inputs are exactly the leaves of a call, all of them are used, and every output is computed. Such
+    /// a program can run on borrowed tensors.
+    has_fast_path: bool,
+    /// The types of the computed results.
     types: Vec<TensorType>,
-    /// What a compiler of Python's knows the function by.
+    /// The key by which a compiler written in Python knows the function.
     pub(super) function_key: Option<Py<PyAny>>,
     runs: AtomicU64,
-    /// What the latest timed run took.
+    /// The duration of the latest timed run.
     nanos: AtomicU64,
 }
 
-/// Counts one more, and says how many there were: under the interpreter's lock, where nobody else counts meanwhile.
+/// Increments a counter and returns its previous value. The interpreter lock is held, so that no other thread counts
+/// at the same time.
 pub(super) fn count_one(_locked: Python<'_>, counter: &AtomicU64) -> u64 {
     let before = counter.load(Ordering::Relaxed);
     counter.store(before + 1, Ordering::Relaxed);
     before
 }
 
-/// Calls what is traced.
-pub(super) type Call =
-    Arc<dyn Fn(&Bound<'_, PyTuple>, &Bound<'_, PyDict>) -> Fallible<Py<PyAny>> + Send + Sync>;
-
-/// A result as Python gets it.
-fn handed<'py>(py: Python<'py>, tensor: Tensor, lanes: &Lanes) -> PyResult<Bound<'py, PyAny>> {
-    born::noted(&tensor);
+/// A result as a Python object.
+fn result_object<'py>(py: Python<'py>, tensor: Tensor, lanes: &Lanes) -> PyResult<Bound<'py, PyAny>> {
+    trace_allocations::note_ref(&tensor);
     Ok(Bound::new(py, PyTensor::new(tensor.with_vectorized(lanes)))?.into_any())
 }
 
-/// What is traced: a function of a tuple and a dict, and the callable whose environment holds its captures.
-pub(super) struct Source {
-    pub(super) op: &'static str,
-    pub(super) fun: Py<PyAny>,
-    call: Call,
-}
-
-impl Source {
-    pub(super) fn new(op: &'static str, fun: &Bound<'_, PyAny>, call: Call) -> Source {
-        Source { op, fun: fun.clone().unbind(), call }
-    }
-
-    pub(super) fn clone_ref(&self, py: Python<'_>) -> Source {
-        Source { op: self.op, fun: self.fun.clone_ref(py), call: self.call.clone() }
-    }
-
-    /// The types of a call's leaves.
-    pub(super) fn models(&self, leaves: &Leaves<'_>) -> Fallible<Vec<Tensor>> {
-        leaves.iter().map(|leaf| leaf::model(self.op, leaf)).collect()
-    }
-}
-
-/// A definition that was traced on types.
-pub(super) struct Traced {
-    pub(super) region: Arc<Region>,
-    /// The trace, which is closed.
-    pub(super) trace: Arc<Trace>,
-    captures: Arc<[Capture]>,
-    pub(super) outputs: Vec<Output>,
-    pub(super) tree: Tree,
-    /// The parameters behind those of the leaves: numbers in further dtypes.
-    pub(super) further: Vec<usize>,
-    /// A traced tensor for each leaf of the result.
-    pub(super) leaves: Vec<Tensor>,
-    pub(super) slots: Table,
-}
-
-/// A traced leaf of Python's: a tensor as it is, a number as a tensor of its own.
-pub(crate) fn result_tensor(op: &'static str, leaf: &Bound<'_, PyAny>) -> Fallible<Tensor> {
-    let arg = convert::arg(op, leaf)?;
-    ops::with(|ops| match arg {
-        Arg::Value(tensor) => Ok(tensor),
-        Arg::Number(_) => Builder::operand(ops, arg),
-    })
-}
-
-impl Traced {
-    /// Traces a function on arguments of a structure and types.
-    pub(super) fn of(
-        py: Python<'_>,
-        source: &Source,
-        tree: &Tree,
-        models: &[Tensor],
-        compiler: &Choice,
-    ) -> Fallible<Traced> {
-        let _call = recursion::enter(source.op)?;
-        let _current = compilers::enter(compiler.clone());
-        let table = Collecting::begin();
-        let (tracing, parameters) = Trace::begin_like(models);
-        let tracing = tracing.at(location::of_function(source.fun.bind(py)));
-        let wrapped = leaf::wrap(py, parameters.iter().cloned())?;
-        let (args, kwargs) = leaf::arguments(py, tree, wrapped.into_iter())?;
-        let result = (source.call)(&args, &kwargs)?.into_bound(py);
-        let flat = containers::flatten(source.op, Mode::State, &result)?;
-        let (mut outputs, mut results) = (Vec::with_capacity(flat.leaves.len()), Vec::new());
-        let mut leaves = Vec::with_capacity(flat.leaves.len());
-        for leaf in &flat.leaves {
-            let tensor = result_tensor(source.op, leaf)?;
-            let position = parameters.iter().position(|parameter| leaf::is_same_value(parameter, &tensor));
-            match position.filter(|_| !tensor.is_weak()) {
-                Some(position) => {
-                    outputs.push(Output::Argument(position));
-                    leaves.push(parameters[position].clone());
-                }
-                None => {
-                    let lanes = Lanes::from(tensor.vectorized_axes());
-                    outputs.push(Output::Result(results.len(), lanes));
-                    leaves.push(tensor.clone());
-                    results.push(tensor);
-                }
-            }
-        }
-        let slots = table.finish();
-        let trace = tracing.trace().clone();
-        let closed = tracing.finish(source.op, &results)?;
-        // What came from outside is a value of the trace now.
-        for (output, leaf) in outputs.iter().zip(&mut leaves) {
-            if let Output::Result(position, lanes) = output {
-                let value = closed.region.results()[*position];
-                let ty = closed.region.graph().ty(value).clone();
-                *leaf = Tensor::traced(ty, trace.clone(), value).with_vectorized(lanes);
-            }
-        }
-        let captures = closed
-            .captures
-            .iter()
-            .map(|capture| locate(source.op, source.fun.bind(py), tree, capture))
-            .collect::<Fallible<_>>()?;
-        let (region, further) = (Arc::new(closed.region), closed.further);
-        Ok(Traced { region, trace, captures, outputs, tree: flat.tree, further, leaves, slots })
-    }
-
-    /// The same again, for a program that outlives what the compiler was handed.
-    pub(super) fn clone_ref(&self, py: Python<'_>) -> Traced {
-        Traced {
-            region: self.region.clone(),
-            trace: self.trace.clone(),
-            captures: self.captures.clone(),
-            outputs: self.outputs.clone(),
-            tree: self.tree.clone_ref(py),
-            further: self.further.clone(),
-            leaves: self.leaves.clone(),
-            slots: self.slots.clone(),
-        }
-    }
-
-    /// The values of the captures, as [`Program::read_captures`].
-    pub(super) fn read_captures(
-        &self,
-        fun: &Bound<'_, PyAny>,
-        arguments: &Tree,
-        borrowed: &mut Borrowed,
-    ) -> Fallible<Option<Vec<Tensor>>> {
-        read_captures(&self.captures, fun, arguments, borrowed)
-    }
-}
-
 impl Program {
-    /// Traces a function on types and compiles what it did.
-    pub(super) fn make<'py>(
+    /// Traces a function on types and compiles the trace.
+    pub(super) fn compile<'py>(
         py: Python<'py>,
-        source: &Source,
+        source: &TraceSource,
         flat: &Flat<'py>,
         compiler: &Choice,
         checks: Checks,
@@ -261,15 +126,15 @@ impl Program {
                 Program::python(py, source, flat, compiler, checks, key, None).map(|(program, _)| program)
             }
         };
-        born::forget();
+        trace_allocations::forget();
         made
     }
 
-    /// As [`Program::make`] for a compiler of Python's, which may run the program at the same time: then the
-    /// results are those of its first run.
-    pub(super) fn make_and_run<'py>(
+    /// As [`Program::compile`], for a compiler written in Python. The compiler may run the program at the same time;
+    /// then the results of that first run are returned, too.
+    pub(super) fn compile_and_run<'py>(
         py: Python<'py>,
-        source: &Source,
+        source: &TraceSource,
         flat: &Flat<'py>,
         compiler: &Choice,
         checks: Checks,
@@ -281,35 +146,35 @@ impl Program {
             None => Py::new(py, FunctionKey::new(source.fun.bind(py)))?.into_any(),
         };
         let made = Program::python(py, source, flat, compiler, checks, key, Some(hooks));
-        born::forget();
+        trace_allocations::forget();
         made
     }
 
     fn built_in<'py>(
         py: Python<'py>,
-        source: &Source,
+        source: &TraceSource,
         flat: &Flat<'py>,
         found: &Arc<dyn Compiler>,
         (compiler, checks): (&Choice, Checks),
         donate: &[usize],
     ) -> Fallible<Program> {
         let models = source.models(&flat.leaves)?;
-        let traced = Traced::of(py, source, &flat.tree, &models, compiler)?;
+        let traced = TracedFunction::of(py, source, &flat.tree, &models, compiler)?;
         let region = traced.region.clone();
-        // What is given back as it was given goes on: nothing may reuse its memory.
+        // An argument that is returned unchanged lives on, so that nothing may reuse its memory.
         let is_kept = |position: usize| traced.outputs.iter().any(|output| output.is_argument(position));
         let donate: SmallVec<[usize; 8]> =
             donate.iter().copied().filter(|&position| !is_kept(position)).collect();
-        let executable = away::detach(py, || found.compile_donating(region, checks, &donate))?;
+        let executable = gil::detach(py, || found.compile_donating(region, checks, &donate))?;
         Ok(Program::new(traced, executable))
     }
 
-    fn new(traced: Traced, executable: Arc<dyn Executable>) -> Program {
-        let Traced { region, captures, outputs, tree, slots, further, .. } = traced;
+    fn new(traced: TracedFunction, executable: Arc<dyn Executable>) -> Program {
+        let TracedFunction { region, captures, outputs, tree, slots, further, .. } = traced;
         Program { further, ..Program::of_parts(&region, executable, (captures, slots), outputs, tree) }
     }
 
-    /// As it is, where leaves that are numbers are taken in further dtypes.
+    /// The program with the leaves for its inputs in further dtypes.
     pub(super) fn with_further(self, further: Vec<usize>) -> Program {
         Program { further, ..self }
     }
@@ -319,7 +184,7 @@ impl Program {
         &self.further
     }
 
-    /// A program of what was made before.
+    /// A program from parts that exist already.
     pub(super) fn of_parts(
         region: &Region,
         executable: Arc<dyn Executable>,
@@ -332,7 +197,10 @@ impl Program {
         let uses_all = (0..region.inputs().len()).all(|input| executable.uses(input));
         Program {
             is_trivial,
-            is_plain: !is_trivial && uses_all && captures.is_empty() && outputs.iter().all(Output::is_result),
+            has_fast_path: !is_trivial
+                && uses_all
+                && captures.is_empty()
+                && outputs.iter().all(Output::is_result),
             types: region.result_types().cloned().collect(),
             executable,
             captures,
@@ -348,7 +216,7 @@ impl Program {
 
     fn python<'py>(
         py: Python<'py>,
-        source: &Source,
+        source: &TraceSource,
         flat: &Flat<'py>,
         compiler: &Choice,
         checks: Checks,
@@ -359,13 +227,13 @@ impl Program {
             return Err(Misuse::Internal { text: "a compiler that is not Python's".to_owned() }.into());
         };
         custom.refuse_checks(py, checks)?;
-        let made = Compiling { source, flat, compiler: custom, key: &key, run }.make(py)?;
+        let made = CompilerCall { source, flat, compiler: custom, key: &key, run }.run(py)?;
         let traced = made.traced;
         let program = Program::new(traced, made.executable);
         Ok((Program { function_key: Some(key), slots: made.slots, ..program }, made.first))
     }
 
-    /// The values of the captures, where they are there and of the types that were compiled.
+    /// The values of the captures. None where a capture is missing or no longer has the type that was compiled.
     pub(super) fn read_captures(
         &self,
         fun: &Bound<'_, PyAny>,
@@ -373,30 +241,31 @@ impl Program {
         borrowed: &mut Borrowed,
     ) -> Fallible<Option<Vec<Tensor>>> {
         self.limit(borrowed);
-        read_captures(&self.captures, fun, arguments, borrowed)
+        guards::read_captures(&self.captures, fun, arguments, borrowed)
     }
 
-    /// Programs of a compiler of Python's may keep the tensors that they are given.
+    /// Programs of a compiler written in Python may keep the tensors that they receive, so that these must not be
+    /// borrowed.
     fn limit(&self, borrowed: &mut Borrowed) {
         if self.function_key.is_some() {
             borrowed.copy_from_now_on();
         }
     }
 
-    /// The tensors of a run, and the outputs that are arguments.
+    /// The input tensors of a run, and the outputs that are arguments.
     fn gather<'py>(
         &self,
         py: Python<'py>,
         leaves: &Leaves<'py>,
         captures: Vec<Tensor>,
         borrowed: &mut Borrowed,
-    ) -> Fallible<(Vec<Tensor>, Kept<'py>)> {
+    ) -> Fallible<(Vec<Tensor>, PassedArguments<'py>)> {
         self.limit(borrowed);
         let mut tensors = Vec::with_capacity(leaves.len() + self.further.len() + captures.len());
         let inputs = self.executable.program().inputs();
         for (position, leaf) in leaves.iter().enumerate() {
             let is_used = self.executable.uses(position);
-            // What nothing uses is not brought to where the program runs; a tensor of ours is looked at all the same.
+            // An unused leaf is not transferred to where the program runs. A tensor is validated nevertheless.
             let tensor = match is_used || leaf.is_instance_of::<PyTensor>() {
                 true => borrowed.input(leaf, position, inputs[position].dtype)?,
                 false => leaf::model("jit", leaf)?,
@@ -408,10 +277,10 @@ impl Program {
         }
         tensors.extend(captures);
         if self.outputs.iter().all(Output::is_result) {
-            return Ok((tensors, Kept::new()));
+            return Ok((tensors, PassedArguments::new()));
         }
-        // An argument that is returned as it is keeps its buffer; a number or an array becomes a tensor.
-        let mut kept = Kept::with_capacity(self.outputs.len());
+        // A tensor that is returned unchanged keeps its buffer. A number or an array becomes a tensor.
+        let mut kept = PassedArguments::with_capacity(self.outputs.len());
         for output in &self.outputs {
             kept.push(match output {
                 Output::Argument(position) if leaves[*position].is_exact_instance_of::<PyTensor>() => {
@@ -419,7 +288,7 @@ impl Program {
                 }
                 Output::Argument(position) => {
                     let tensor = borrowed.tensor(&leaves[*position])?;
-                    let tensor = born::note(borrowed.own(tensor)?);
+                    let tensor = trace_allocations::note(borrowed.own(tensor)?);
                     Some(Bound::new(py, PyTensor::new(tensor))?.into_any())
                 }
                 Output::Result(..) => None,
@@ -428,15 +297,15 @@ impl Program {
         Ok((tensors, kept))
     }
 
-    /// The container of the results.
-    fn hand_out<'py>(
+    /// Puts the results into their container.
+    fn result_container<'py>(
         &self,
         py: Python<'py>,
         results: impl IntoIterator<Item = Tensor>,
-        kept: Kept<'py>,
+        kept: PassedArguments<'py>,
         borrowed: &mut Borrowed,
     ) -> Fallible<Bound<'py, PyAny>> {
-        // Each result is one leaf, and they come in this order.
+        // Each result is one leaf. The results are in this order.
         let mut results = results.into_iter();
         let (mut kept, mut wrapped) = (kept.into_iter(), Leaves::new());
         for output in &self.outputs {
@@ -447,7 +316,7 @@ impl Program {
                     if borrowed.is_any() {
                         tensor = borrowed.own(tensor)?;
                     }
-                    handed(py, tensor, lanes)?
+                    result_object(py, tensor, lanes)?
                 }
                 (Output::Argument(_), None) => unreachable!("an argument is kept"),
             });
@@ -466,8 +335,8 @@ impl Program {
             return Ok(Vec::new());
         }
         let common = {
-            let lent: SmallVec<[&Tensor; 8]> = tensors.iter().collect();
-            common_backend(&lent).map(Cow::into_owned)
+            let operands: SmallVec<[&Tensor; 8]> = tensors.iter().collect();
+            common_backend(&operands).map(Cow::into_owned)
         };
         let backend = match common {
             Some(backend) => backend,
@@ -476,7 +345,7 @@ impl Program {
         self.timed(py, borrowed, hooks, |hooks| self.executable.run(&backend, tensors, hooks))
     }
 
-    /// Runs, and notes how long it takes.
+    /// Runs, and measures the duration of some runs.
     fn timed<T: Send>(
         &self,
         py: Python<'_>,
@@ -485,7 +354,7 @@ impl Program {
         run: impl FnOnce(&hooks::Run<'_>) -> defn_core::Result<T> + Send,
     ) -> Fallible<T> {
         let _showing = self.showing(py, hooks)?;
-        // Reading the clock costs as much as a small op, so that only some runs are timed.
+        // Reading the clock costs as much as a small operation, so that only some runs are timed.
         let runs = count_one(py, &self.runs);
         let start = (runs < TIMED_RUNS || runs.is_multiple_of(TIMED_RUNS)).then(Instant::now);
         let long = self.nanos.load(Ordering::Relaxed) > RELEASE_NANOS;
@@ -497,13 +366,13 @@ impl Program {
         Ok(results)
     }
 
-    /// Programs of a compiler of Python's call the host functions themselves.
+    /// Lets programs of a compiler written in Python call the host functions themselves.
     fn showing(&self, py: Python<'_>, hooks: Option<&Py<PyDict>>) -> Fallible<Option<hooks::Showing>> {
         let begin = || hooks::Showing::begin(py, Arc::new(Mutex::new(self.slots.clone())), hooks);
         Ok(self.function_key.as_ref().map(|_| begin()).transpose()?)
     }
 
-    /// Runs with the host functions; a run that is `long` gives up the interpreter lock.
+    /// Runs with the host functions. A `long` run releases the interpreter lock.
     fn with_hooks<T: Send>(
         &self,
         py: Python<'_>,
@@ -517,67 +386,31 @@ impl Program {
             let results = run(&hooks);
             (results, hooks.into_fault())
         };
-        let (results, fault) = if long { away::detach(py, run) } else { run() };
+        let (results, fault) = if long { gil::detach(py, run) } else { run() };
         match fault {
             Some(fault) => Err(fault),
             None => Ok(results?),
         }
     }
 
-    /// The addresses of the arrays whose elements are inputs of the program and nothing else: none where NumPy computed
-    /// something meanwhile, which may be of any.
-    pub(super) fn input_arrays(&self, fun: &Bound<'_, PyAny>, arguments: &Tree) -> FxHashSet<usize> {
-        let mut inputs = FxHashSet::default();
-        for capture in self.captures.iter() {
-            match capture {
-                Capture::Computed(_) => return FxHashSet::default(),
-                Capture::Found { place, .. } => {
-                    inputs.extend(place.read(fun, arguments).map(|found| found.as_ptr() as usize));
-                }
-                Capture::Bound(_) => {}
-            }
-        }
-        inputs
-    }
-
-    /// What is to say where a captured tensor is gone right after tracing: the function replaced it.
-    pub(super) fn missing_capture(&self, fun: &Bound<'_, PyAny>, arguments: &Tree) -> Fault {
-        let py = fun.py();
-        for capture in self.captures.iter() {
-            if let Capture::Found { place, model } = capture {
-                let now = match place.read(fun, arguments) {
-                    Ok(value) => match leaf::captured_model(&value) {
-                        Ok(Some(found)) if leaf::same_model(&found, model) => continue,
-                        Ok(Some(found)) => type_text(&found),
-                        Ok(None) | Err(_) => globals::text(&value),
-                    },
-                    Err(_) => "missing".to_owned(),
-                };
-                let (fun, got, place) = (function_name(fun), model.ty().clone(), place.text(py));
-                return Misuse::CaptureGone { fun, got, place, now }.into();
-            }
-        }
-        Misuse::Internal { text: "a captured tensor cannot be read".to_owned() }.into()
-    }
-
-    /// What the leaves of the result are, and their structure.
+    /// The leaves of the result, and their structure.
     pub(super) fn results(&self) -> (&[Output], &Tree) {
         (&self.outputs, &self.tree)
     }
 
-    /// Whether the host is shown values, or asked for some.
+    /// Whether the program shows values to the host, or asks the host for values.
     pub(super) fn has_slots(&self) -> bool {
         !self.slots.is_empty()
     }
 
-    /// Shows the garbage collector what is held.
+    /// Shows the garbage collector the objects that the program holds.
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.tree.traverse(visit)?;
         visit.call(&self.function_key)?;
         hooks::traverse(&self.slots, visit)
     }
 
-    /// The functions that runs call.
+    /// The host functions that runs call.
     pub(super) fn host_functions<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyAny>> {
         hooks::functions(py, &self.slots)
     }
@@ -587,7 +420,7 @@ impl Program {
         hooks::is_bound_to_function(py, &self.slots)
     }
 
-    /// The program's graph, for inspection.
+    /// The executable, whose graph can be inspected.
     pub(super) fn executable(&self) -> &Arc<dyn Executable> {
         &self.executable
     }

@@ -1,4 +1,4 @@
-//! Definitions behind compilers that are written in Python: what such a compiler is given, and what it gives.
+//! Definitions behind compilers that are written in Python: what such a compiler receives, and what it returns.
 
 mod executable;
 
@@ -12,10 +12,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use self::executable::PythonExecutable;
+use super::argument_names::name_argument_by_signature;
 use super::leaf::{Borrowed, number_in, same_type, weak, wrap};
-use super::program::{Source, Traced};
 use super::signature::function_name;
-use super::written::written_by;
+use super::traced::{TraceSource, TracedFunction};
 use crate::compilers::{Choice, Custom};
 use crate::containers::{Flat, Tree};
 use crate::convert;
@@ -24,8 +24,8 @@ use crate::hooks::{self, Known, SharedTable, Showing, Table};
 use crate::misuse::Misuse;
 use crate::tensor::PyTensor;
 
-/// What a compiler knows a function by: equal for two calls only if they are of one function with equal static
-/// values, whatever the types of its arguments.
+/// The key by which a compiler knows a function. Two calls have equal keys only if they are calls of one function
+/// with equal static values. The types of the arguments do not matter.
 #[pyclass(frozen, weakref, name = "Key", module = "defn.compilers")]
 pub(super) struct FunctionKey {
     name: String,
@@ -44,25 +44,25 @@ impl FunctionKey {
     }
 }
 
-/// A function that gives an argument: a number or an array becomes a tensor when it is called.
+/// A function that returns an argument. A number or an array becomes a tensor when the function is called.
 #[pyclass(frozen, module = "defn._core")]
 struct Thunk {
-    argument: Argument,
+    argument: ThunkArgument,
 }
 
-enum Argument {
-    /// As it was passed.
+enum ThunkArgument {
+    /// The leaf as the caller passed it.
     Leaf(Py<PyAny>),
     Tensor(Tensor),
 }
 
 impl Thunk {
     fn of_leaf(leaf: &Bound<'_, PyAny>) -> Thunk {
-        Thunk { argument: Argument::Leaf(leaf.clone().unbind()) }
+        Thunk { argument: ThunkArgument::Leaf(leaf.clone().unbind()) }
     }
 
     fn of_tensor(tensor: Tensor) -> Thunk {
-        Thunk { argument: Argument::Tensor(tensor) }
+        Thunk { argument: ThunkArgument::Tensor(tensor) }
     }
 }
 
@@ -70,15 +70,15 @@ impl Thunk {
 impl Thunk {
     fn __call__(&self, py: Python<'_>) -> Fallible<PyTensor> {
         guard(|| match &self.argument {
-            Argument::Leaf(leaf) => Ok(PyTensor::new(Borrowed::copying().tensor(leaf.bind(py))?.flat())),
-            Argument::Tensor(tensor) => Ok(PyTensor::new(tensor.clone())),
+            ThunkArgument::Leaf(leaf) => Ok(PyTensor::new(Borrowed::copying().tensor(leaf.bind(py))?.flat())),
+            ThunkArgument::Tensor(tensor) => Ok(PyTensor::new(tensor.clone())),
         })
     }
 }
 
-/// What is to be traced.
-struct Pending {
-    source: Source,
+/// What is still to be traced.
+struct PendingTrace {
+    source: TraceSource,
     tree: Tree,
     compiler: Choice,
 }
@@ -87,30 +87,32 @@ struct Pending {
 #[pyclass(frozen, name = "Traceable", module = "defn._core")]
 pub(super) struct Traceable {
     name: String,
-    /// What is traced, until it was: the definition holds its versions, and so these must not hold it.
-    pending: Mutex<Option<Arc<Pending>>>,
+    /// What is traced. It is dropped after tracing, because the definition holds its versions, and so these must not
+    /// hold the definition.
+    pending: Mutex<Option<Arc<PendingTrace>>>,
     models: Vec<Tensor>,
-    /// The compiler's vars and lists of arguments, which get what the function takes from around it besides.
+    /// The vars and the lists of arguments that the compiler received. Tracing appends what the function captures.
     vars: Py<PyList>,
-    given: Vec<Py<PyList>>,
-    /// The numbers of the call by the positions of their leaves, and how many leaves the lists lack in front.
+    argument_lists: Vec<Py<PyList>>,
+    /// The numbers of the call by the positions of their leaves, and the number of leading leaves that the lists
+    /// lack.
     numbers: Vec<(usize, Number)>,
     skipped: usize,
-    traced: OnceLock<Traced>,
+    traced: OnceLock<TracedFunction>,
     slots: SharedTable,
 }
 
 impl Traceable {
-    /// What was traced, once it was.
+    /// The trace, after tracing.
     pub(super) fn trace(&self) -> Option<Arc<Trace>> {
         self.traced.get().map(|traced| traced.trace.clone())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Arc<Pending>>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<PendingTrace>>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Forgets what is traced.
+    /// Drops what is traced.
     fn end(&self) {
         let pending = self.lock().take();
         drop(pending);
@@ -118,17 +120,17 @@ impl Traceable {
 
     fn new(
         py: Python<'_>,
-        source: &Source,
+        source: &TraceSource,
         flat: &Flat<'_>,
         compiler: &Choice,
-        (given, skipped): (Vec<Py<PyList>>, usize),
+        (argument_lists, skipped): (Vec<Py<PyList>>, usize),
     ) -> Fallible<Traceable> {
         let models = source.models(&flat.leaves)?;
         let mut numbers = Vec::new();
         for (position, leaf) in flat.leaves.iter().enumerate() {
             numbers.extend(weak(leaf)?.map(|number| (position, number)));
         }
-        let pending = Pending {
+        let pending = PendingTrace {
             source: source.clone_ref(py),
             tree: flat.tree.clone_ref(py),
             compiler: compiler.clone(),
@@ -140,7 +142,7 @@ impl Traceable {
             pending: Mutex::new(Some(Arc::new(pending))),
             models,
             vars: vars.unbind(),
-            given,
+            argument_lists,
             numbers,
             skipped,
             traced: OnceLock::new(),
@@ -148,7 +150,7 @@ impl Traceable {
         })
     }
 
-    /// Refuses other vars than the compiler was given.
+    /// Refuses vars that are not those that the compiler received.
     fn check(&self, vars: &Bound<'_, PyTuple>) -> Fallible<()> {
         let refuse =
             |got: String| -> Fallible<()> { Err(Misuse::OtherVars { callback: "compile", got }.into()) };
@@ -161,7 +163,7 @@ impl Traceable {
                 return refuse(convert::describe(&var)?);
             };
             let var = &var.get().tensor;
-            // A number is of the dtype in which it is used, once that is known.
+            // After tracing, a number has the dtype in which it is used.
             let is_resolved = model.is_weak() && self.traced.get().is_some();
             if !is_resolved && !same_type(var, model) {
                 return refuse(type_text(var));
@@ -170,13 +172,13 @@ impl Traceable {
         Ok(())
     }
 
-    /// The container of what was traced, with a traced tensor for each leaf.
-    fn container<'py>(&self, py: Python<'py>, traced: &Traced) -> Fallible<Bound<'py, PyAny>> {
+    /// The container that the traced function returned, with a traced tensor for each leaf.
+    fn container<'py>(&self, py: Python<'py>, traced: &TracedFunction) -> Fallible<Bound<'py, PyAny>> {
         traced.tree.unflatten(py, &mut wrap(py, traced.leaves.iter().cloned())?.into_iter())
     }
 
-    /// Completes what the compiler was given by what the function takes from around it.
-    fn complete(&self, py: Python<'_>, pending: &Pending, traced: &Traced) -> Fallible<()> {
+    /// Appends the captures and the numbers in further dtypes to what the compiler received.
+    fn complete(&self, py: Python<'_>, pending: &PendingTrace, traced: &TracedFunction) -> Fallible<()> {
         let inputs = traced.region.inputs();
         for (position, model) in self.models.iter().enumerate() {
             if model.is_weak() {
@@ -187,7 +189,7 @@ impl Traceable {
         for ty in &inputs[self.models.len()..] {
             self.vars.bind(py).append(Bound::new(py, PyTensor::new(Tensor::template(ty.clone())))?)?;
         }
-        if self.given.is_empty() {
+        if self.argument_lists.is_empty() {
             return Ok(());
         }
         let number = |position: usize, input: usize| -> Fallible<Option<Bound<'_, Thunk>>> {
@@ -196,7 +198,7 @@ impl Traceable {
             let made = number_in("jit", position, inputs[input].dtype, number)?;
             Ok(Some(Bound::new(py, Thunk::of_tensor(made))?))
         };
-        for list in &self.given {
+        for list in &self.argument_lists {
             for &(position, _) in self.numbers.iter().filter(|(position, _)| *position >= self.skipped) {
                 list.bind(py).set_item(position - self.skipped, number(position, position)?)?;
             }
@@ -207,7 +209,7 @@ impl Traceable {
         let mut borrowed = Borrowed::copying();
         let captures = traced.read_captures(pending.source.fun.bind(py), &pending.tree, &mut borrowed)?;
         for tensor in captures.unwrap_or_default() {
-            for list in &self.given {
+            for list in &self.argument_lists {
                 list.bind(py).append(Bound::new(py, Thunk::of_tensor(tensor.flat()))?)?;
             }
         }
@@ -228,17 +230,18 @@ impl Traceable {
             let Some(pending) = self.lock().clone() else {
                 return Err(Misuse::OverForGood { fun: self.name.clone() }.into());
             };
-            let mut traced = Traced::of(py, &pending.source, &pending.tree, &self.models, &pending.compiler)?;
+            let mut traced =
+                TracedFunction::of(py, &pending.source, &pending.tree, &self.models, &pending.compiler)?;
             traced.trace.keep(traced.region.clone());
             traced.trace.set_host(Arc::new(Known::of(&traced.slots)));
             let slots = std::mem::take(&mut traced.slots);
-            // A function that is called on two threads at once keeps the first of two equal graphs.
+            // Two threads may call this function at the same time. The first of the two equal graphs is kept.
             if self.traced.set(traced).is_ok() {
                 *self.slots.lock().unwrap_or_else(PoisonError::into_inner) = slots;
                 let traced = self.traced.get().expect("it was set");
                 let made = self.complete(py, &pending, traced);
                 made.map_err(|fault| {
-                    written_by(pending.source.fun.bind(py), fault, &pending.tree, (&[], &[]))
+                    name_argument_by_signature(pending.source.fun.bind(py), fault, &pending.tree, (&[], &[]))
                 })?;
             }
             self.container(py, self.traced.get().expect("it was set"))
@@ -250,31 +253,32 @@ impl Traceable {
     }
 }
 
-/// What a compiler made of a definition.
-pub(super) struct Made {
+/// What a compiler returned for a definition.
+pub(super) struct CompilerOutput {
     pub(super) executable: Arc<dyn Executable>,
-    pub(super) traced: Traced,
+    pub(super) traced: TracedFunction,
     pub(super) slots: Table,
-    /// The results of the first run, where the compiler runs and compiles in one.
+    /// The results of the first run, where the compiler runs and compiles in one step.
     pub(super) first: Option<Vec<Tensor>>,
 }
 
-/// How a call wants its definition compiled.
-pub(super) struct Compiling<'a, 'py> {
-    pub(super) source: &'a Source,
+/// A request to a compiler written in Python.
+pub(super) struct CompilerCall<'a, 'py> {
+    pub(super) source: &'a TraceSource,
     pub(super) flat: &'a Flat<'py>,
     pub(super) compiler: &'a Arc<Custom>,
     pub(super) key: &'a Py<PyAny>,
-    /// Whether the arguments are values that a first run takes, and the functions for named hooks.
+    /// `Some` if the arguments are values that a first run can take; it has the functions for named hooks.
     pub(super) run: Option<Option<&'a Py<PyDict>>>,
 }
 
-impl Compiling<'_, '_> {
-    /// Has the compiler compile: by its `jit` if it has one of its own and there is something to run.
+impl CompilerCall<'_, '_> {
+    /// Lets the compiler compile. Its `jit` is called if it defines one and there is something to run, and its
+    /// `compile` otherwise.
     ///
     /// # Errors
-    /// A compiler that lacks the callback or does not trace, and what it raises.
-    pub(super) fn make(&self, py: Python<'_>) -> Fallible<Made> {
+    /// A compiler that lacks the callback or does not trace, and what the compiler raises.
+    pub(super) fn run(&self, py: Python<'_>) -> Fallible<CompilerOutput> {
         match self.run {
             Some(hooks) if self.compiler.defines(py, "jit")? => self.jit(py, hooks),
             Some(_) | None => self.compile(py),
@@ -291,7 +295,7 @@ impl Compiling<'_, '_> {
         callback: &'static str,
         traceable: Py<Traceable>,
         compiled: Option<Py<PyAny>>,
-    ) -> Fallible<Made> {
+    ) -> Fallible<CompilerOutput> {
         let Some(traced) = traceable.get().traced.get() else {
             let compiler = self.compiler.name.clone();
             return Err(Misuse::NeverTraced { callback, compiler }.into());
@@ -300,10 +304,10 @@ impl Compiling<'_, '_> {
         let executable =
             Arc::new(PythonExecutable::new(self.compiler, compiled, traceable.clone_ref(py), key));
         let slots = hooks::taken(&traceable.get().slots);
-        Ok(Made { executable, traced: traced.clone_ref(py), slots, first: None })
+        Ok(CompilerOutput { executable, traced: traced.clone_ref(py), slots, first: None })
     }
 
-    fn compile(&self, py: Python<'_>) -> Fallible<Made> {
+    fn compile(&self, py: Python<'_>) -> Fallible<CompilerOutput> {
         let traceable = Traceable::new(py, self.source, self.flat, &self.choice(), (Vec::new(), 0))?;
         let traceable = Py::new(py, traceable)?;
         let vars = traceable.get().vars.clone_ref(py);
@@ -314,7 +318,7 @@ impl Compiling<'_, '_> {
         self.finish(py, "compile", traceable, Some(compiled))
     }
 
-    fn jit(&self, py: Python<'_>, hooks: Option<&Py<PyDict>>) -> Fallible<Made> {
+    fn jit(&self, py: Python<'_>, hooks: Option<&Py<PyDict>>) -> Fallible<CompilerOutput> {
         let thunks = self.flat.leaves.iter().map(|leaf| Bound::new(py, Thunk::of_leaf(leaf)));
         let given = PyList::new(py, thunks.collect::<PyResult<Vec<_>>>()?)?;
         let list = vec![given.clone().unbind()];
@@ -329,12 +333,11 @@ impl Compiling<'_, '_> {
         let made = self.finish(py, "jit", traceable.clone_ref(py), None)?;
         let traced = traceable.get().traced.get().expect("finish looked for it");
         let first = traced.results(py, self.compiler, "jit", 1, &results)?.pop();
-        Ok(Made { first, ..made })
+        Ok(CompilerOutput { first, ..made })
     }
 }
 
-/// Everything that a stream of a compiler's own is made from: the key, the vars, the function, the thunks and the
-/// options.
+/// The parts of a stream that a compiler runs itself: the key, the vars, the function, the thunks and the options.
 #[pyfunction]
 #[pyo3(signature = (fun, args, kwargs, chunk, compiler, options))]
 pub(super) fn prepare_stream<'py>(
@@ -360,7 +363,7 @@ pub(super) fn prepare_stream<'py>(
             let kwargs = kwargs.as_ref().map(|kwargs| kwargs.bind(py));
             Ok(callee.bind(py).call(args.clone(), kwargs)?.unbind())
         };
-        let source = Source::new("stream", fun, Arc::new(call));
+        let source = TraceSource::new("stream", fun, Arc::new(call));
         let thunks = flat.leaves.iter().skip(chunk).map(|leaf| Bound::new(py, Thunk::of_leaf(leaf)));
         let given = PyList::new(py, thunks.collect::<PyResult<Vec<_>>>()?)?;
         let list = vec![given.clone().unbind()];
@@ -372,7 +375,7 @@ pub(super) fn prepare_stream<'py>(
     })
 }
 
-/// Calls the program of a stream, which no call of a definition runs, with the hooks of what it was made of.
+/// Calls the program of a stream with the hooks of the traced function. No call of a definition runs such a program.
 #[pyfunction]
 fn run_stream<'py>(
     fun: &Bound<'py, Traceable>,
@@ -385,7 +388,7 @@ fn run_stream<'py>(
     Ok(run.call1((args_list,))?)
 }
 
-/// The trace that a function gave which a compiler was handed, once it was called.
+/// The trace of a function that a compiler received, after the function was called.
 pub(crate) fn traced_by(fun: &Bound<'_, PyAny>) -> Option<Arc<Trace>> {
     fun.cast::<Traceable>().ok()?.get().trace()
 }

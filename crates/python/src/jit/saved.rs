@@ -1,4 +1,4 @@
-//! Compiled functions as bytes: the executable, and beside it what a call takes and what it gives.
+//! Serialized compiled functions: the executable, and beside it the structure of the arguments and the results.
 
 use std::sync::Arc;
 
@@ -11,11 +11,10 @@ use defn_core::{DType, ErrorKind, Name, Shape, Tensor, TensorType};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyTuple};
 
-use super::captures::Capture;
-use super::compiled::{Compiled, Parts, flatten_arguments};
+use super::compiled::{Compiled, CompiledParts, flatten_arguments};
+use super::guards::Capture;
 use super::leaf::Borrowed;
 use super::program::{Output, Program};
-use crate::born;
 use crate::build;
 use crate::containers::{self, Leaves, Mode, Tree};
 use crate::convert;
@@ -26,16 +25,17 @@ use crate::misuse::Misuse;
 use crate::pjrt;
 use crate::place;
 use crate::tensor::PyTensor;
+use crate::trace_allocations;
 
 const WRITE: &str = "save";
 const READ: &str = "load";
 
 impl Compiled {
-    /// The bytes that [`pjrt_load`] takes.
+    /// The bytes that [`pjrt_load`] reads.
     ///
     /// # Errors
-    /// A program that asks the host for something, a compiler that writes none, a captured tensor that is gone, and
-    /// containers that cannot be stored.
+    /// A program that asks the host for something, a compiler that cannot serialize, a captured tensor that is gone,
+    /// and containers that cannot be stored.
     pub(super) fn write(&self, py: Python<'_>) -> Fallible<Vec<u8>> {
         if self.program.has_slots() {
             let problem = "the program shows values to the host, or asks it for some";
@@ -61,7 +61,8 @@ impl Compiled {
         Ok(py.detach(|| executable.to_bytes(&native::write(WRITE, &note)?))?)
     }
 
-    /// An argument: the type of a tensor; of a number its dtype alone, and the places among its further inputs.
+    /// An argument as a value. A tensor is its type. A number is its dtype, and the indices of the further inputs
+    /// that it is for.
     fn model_value(&self, position: usize, model: &Tensor) -> Value {
         if !model.is_weak() {
             return model_value(model);
@@ -71,7 +72,7 @@ impl Compiled {
         Value::Tuple(vec![Value::Text(model.ty().dtype.name().to_owned()), Value::List(own.collect())])
     }
 
-    /// The function of an executable, with what was kept beside it.
+    /// The function of an executable, with the data that was stored beside it.
     fn read(
         py: Python<'_>,
         executable: Arc<dyn Executable>,
@@ -118,11 +119,11 @@ impl Compiled {
         let program = program.with_further(further);
         let (fun, hooks, compiler) = (py.None(), None, None);
         let (tree, call) = (Tree::default(), call.tree);
-        Ok(Parts { fun, name, tree, call, models, program, hooks, compiler }.into())
+        Ok(CompiledParts { fun, name, tree, call, models, program, hooks, compiler }.into())
     }
 }
 
-/// Bytes that are an executable, but not of a function of Python's.
+/// The error for bytes that are an executable, but not that of a Python function.
 #[cold]
 fn foreign() -> Fault {
     let problem = "the executable is not that of a function".to_owned();
@@ -130,10 +131,10 @@ fn foreign() -> Fault {
     ErrorKind::Malformed { op: READ, problem, required }.into()
 }
 
-/// A tensor that stands for any.
+/// A placeholder for a tensor.
 fn blank() -> Fallible<PyTensor> {
     let ty = TensorType::scalar(DType::U8);
-    Ok(PyTensor::new(born::note(build::place(&place::host(), ty, vec![0])?)))
+    Ok(PyTensor::new(trace_allocations::note(build::place(&place::host(), ty, vec![0])?)))
 }
 
 fn blanks(py: Python<'_>, count: usize) -> Fallible<Leaves<'_>> {
@@ -150,7 +151,7 @@ fn lanes_value(lanes: &[(Name, usize)]) -> Value {
     Value::List(lanes.iter().map(lane).collect())
 }
 
-/// The type of an argument that is a tensor, and its vectorized axes.
+/// The type of an argument that is a tensor, with its vectorized axes.
 fn model_value(model: &Tensor) -> Value {
     let ty = model.ty();
     let name = |name: Option<&Name>| name.map_or(Value::None, |name| Value::Text(name.to_string()));
@@ -169,7 +170,7 @@ fn output_value(output: &Output) -> Value {
     }
 }
 
-/// Whether outputs are arguments that there are, and each result once.
+/// Whether every output is an existing argument, or a result that occurs once and in order.
 fn are_outputs(outputs: &[Output], arguments: usize, results: usize) -> bool {
     let mut next = 0;
     let all = outputs.iter().all(|output| match output {
@@ -210,12 +211,12 @@ fn to_lanes(value: Value) -> Option<Lanes> {
     list(value)?.into_iter().map(lane).collect()
 }
 
-/// Whether an input of a type takes what an argument is.
+/// Whether an input of a type accepts an argument.
 fn takes(argument: &Tensor, input: &TensorType) -> bool {
     if argument.is_weak() { input.shape.rank() == 0 } else { input.is_compatible(argument.whole()) }
 }
 
-/// The arguments, and for each further input the argument that it is.
+/// The arguments, and for each further input the argument that it is for.
 fn to_models(values: Vec<Value>) -> Option<(Vec<Tensor>, Vec<usize>)> {
     let (mut models, mut places) = (Vec::with_capacity(values.len()), Vec::new());
     for (position, value) in values.into_iter().enumerate() {
@@ -261,11 +262,11 @@ fn to_output(value: Value) -> Option<Output> {
     })
 }
 
-/// The compiled function of bytes that one was saved as, for the devices of a client.
+/// Restores a compiled function from its bytes, for the devices of a client.
 ///
 /// # Errors
-/// Bytes that the user does not say to trust: what they hold runs in this process, and no check of ours can tell what
-/// it does.
+/// Bytes that the user does not declare as trusted. Their program runs in this process, and no check can tell what it
+/// does.
 #[pyfunction]
 #[pyo3(signature = (data, trust, client = None, device_id = None))]
 fn pjrt_load(

@@ -1,4 +1,4 @@
-//! How a function takes its arguments, and which of them are inputs.
+//! The signature of a Python function: how it takes its arguments, and which of them are inputs.
 
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
@@ -10,15 +10,15 @@ use crate::containers::{self, Flat, Mode};
 use crate::error::{Fallible, asked};
 use crate::misuse::Misuse;
 
-/// A function's parameters. Positional ones are inputs, keyword-only ones options.
+/// The parameters of a function. Positional parameters are inputs, and keyword-only parameters are options.
 pub(crate) struct Signature {
-    /// The positional ones first, then the keyword-only ones.
+    /// The positional parameters, then the keyword-only ones.
     parameters: Vec<Parameter>,
-    /// How many are positional.
+    /// The number of positional parameters.
     positional: usize,
-    /// How many of these cannot be given by name.
+    /// The number of positional parameters that cannot be passed by name.
     positional_only: usize,
-    /// What takes further positional arguments, by its name.
+    /// The name of the parameter for further positional arguments.
     varargs: Option<String>,
     keywords: bool,
 }
@@ -30,7 +30,7 @@ struct Parameter {
 }
 
 impl Signature {
-    /// Inspects a function; the parameters named in `marked` are static besides those annotated so.
+    /// Inspects a function. The parameters named in `marked` are static, as are those that are annotated as static.
     ///
     /// # Errors
     /// A name that no parameter has.
@@ -39,7 +39,7 @@ impl Signature {
         let inspect = py.import("inspect")?;
         let signature = match inspect.call_method1(intern!(py, "signature"), (fun,)) {
             Ok(signature) => signature,
-            // Some functions written in C do not say what they take.
+            // Some functions written in C do not have a signature.
             Err(error) if error.is_instance_of::<PyValueError>(py) => {
                 return Ok(Signature {
                     parameters: Vec::new(),
@@ -83,7 +83,7 @@ impl Signature {
                 }
                 _ if is_static => Mode::Static,
                 "KEYWORD_ONLY" => Mode::Options,
-                // A method's object need be no container.
+                // The object of a method need not be a container.
                 _ if found.parameters.is_empty() && name == "self" => Mode::Receiver,
                 _ => Mode::Inputs,
             };
@@ -108,7 +108,7 @@ impl Signature {
         Ok(found)
     }
 
-    /// Whether the first parameter is a method's object.
+    /// Whether the first parameter is the object of a method.
     pub(crate) fn takes_self(&self) -> bool {
         self.parameters.first().is_some_and(|parameter| parameter.mode == Mode::Receiver)
     }
@@ -120,17 +120,17 @@ impl Signature {
         if names.is_empty() { "no parameters".to_owned() } else { names.join(", ") }
     }
 
-    /// Whether there is a positional parameter there.
+    /// Whether the function takes a positional argument at this position.
     pub(crate) fn has_position(&self, position: usize) -> bool {
         position < self.positional || self.varargs.is_some()
     }
 
-    /// Whether an argument may have this name.
+    /// Whether the function takes an argument of this name.
     pub(crate) fn has_name(&self, py: Python<'_>, name: &str) -> bool {
         self.keywords || self.parameters.iter().any(|known| known.name.bind(py) == name)
     }
 
-    /// The position of the positional parameter of a name.
+    /// The position of the positional parameter of this name.
     pub(crate) fn position(&self, py: Python<'_>, name: &str) -> Option<usize> {
         self.parameters[..self.positional].iter().position(|known| known.name.bind(py) == name)
     }
@@ -146,11 +146,11 @@ impl Signature {
         }
     }
 
-    /// Takes the arguments of a call apart, as a tuple of the positional and a dict of the others. An argument
-    /// given by name stands with the positional ones where all before it are given.
+    /// Flattens the arguments of a call, as a tuple of the positional ones and a dict of the others. An argument that
+    /// is passed by name counts as positional where all arguments before it are passed.
     ///
     /// # Errors
-    /// What Python has against the call.
+    /// The error that Python raises for the call.
     pub(crate) fn flatten<'py>(
         &self,
         fun: &Bound<'py, PyAny>,
@@ -172,7 +172,7 @@ impl Signature {
         self.flatten_named(fun, args, kwargs)
     }
 
-    /// Takes positional arguments apart: those of parameters that are static are values.
+    /// Flattens positional arguments. The arguments of static parameters are static values.
     pub(crate) fn flatten_positional<'py>(
         &self,
         op: &str,
@@ -187,7 +187,7 @@ impl Signature {
         Ok(flat)
     }
 
-    /// Whether an argument in this position, or a part of it, is an input.
+    /// Whether an argument at this position, or a part of it, is an input.
     pub(crate) fn is_input(&self, op: &str, position: usize, value: &Bound<'_, PyAny>) -> Fallible<bool> {
         let mut flat = Flat::default();
         flat.push(op, self.mode(position), value)?;
@@ -260,7 +260,7 @@ impl Signature {
     }
 }
 
-/// Python's own words for arguments that do not fit.
+/// The error that Python raises for arguments that do not fit.
 fn refuse(
     fun: &Bound<'_, PyAny>,
     args: &Bound<'_, PyTuple>,
@@ -285,7 +285,7 @@ fn refuse(
     }
 }
 
-/// A function's name, for messages.
+/// The name of a function, for messages.
 pub(crate) fn function_name(fun: &Bound<'_, PyAny>) -> String {
     let py = fun.py();
     let named = |name: &str| asked(py, fun.getattr_opt(name)).flatten();

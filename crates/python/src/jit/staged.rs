@@ -1,4 +1,4 @@
-//! Programs of regions that no function is called for: the stages of a graph.
+//! Programs of regions for which no Python function is called: the stages of a graph.
 
 use std::sync::Arc;
 
@@ -14,25 +14,26 @@ use pyo3::types::{PyDict, PyTuple};
 
 use super::compiled::flatten_arguments;
 use super::leaf::{Borrowed, wrap};
-use super::program::{Output, Program, Source};
-use crate::away;
+use super::program::{Output, Program};
+use super::traced::TraceSource;
 use crate::compilers::Choice;
 use crate::containers::{self, Leaves, Mode};
 use crate::convert;
 use crate::error::{Fallible, guard};
+use crate::gil;
 use crate::hooks::{self, Table};
 use crate::misuse::Misuse;
 use crate::ops;
 
-/// A compiled region: tensors in, a tuple of tensors out.
+/// A compiled region. It takes tensors and returns a tuple of tensors.
 pub(crate) struct Staged(Program);
 
 impl Staged {
-    /// Compiles a region whose nodes have the numbers of a table's slots. A compiler of Python's gets a function that
-    /// does what the region does; `name` is that function's.
+    /// Compiles a region whose nodes have the numbers of a table's slots. A compiler written in Python receives a
+    /// function of the given name that replays the region.
     ///
     /// # Errors
-    /// What the compiler has against it.
+    /// What the compiler raises.
     pub(crate) fn compile(
         py: Python<'_>,
         name: String,
@@ -43,7 +44,7 @@ impl Staged {
     ) -> Fallible<Staged> {
         match choice {
             Choice::BuiltIn(found) => {
-                let executable = away::detach(py, || found.compiler.compile(region.clone(), checks))?;
+                let executable = gil::detach(py, || found.compiler.compile(region.clone(), checks))?;
                 let outputs: Vec<Output> =
                     (0..region.results().len()).map(|at| Output::Result(at, Lanes::new())).collect();
                 let blanks = region.result_types().map(|ty| Tensor::template(ty.clone()));
@@ -62,16 +63,17 @@ impl Staged {
                 let call = move |args: &Bound<'_, PyTuple>, _: &Bound<'_, PyDict>| {
                     Ok(called.get().__call__(args)?.into_any().unbind())
                 };
-                let source = Source::new("run", replay.as_any(), Arc::new(call));
-                Ok(Staged(Program::make(py, &source, &flat, choice, checks, &[])?))
+                let source = TraceSource::new("run", replay.as_any(), Arc::new(call));
+                Ok(Staged(Program::compile(py, &source, &flat, choice, checks, &[])?))
             }
         }
     }
 
-    /// Runs on a tensor for each input, at a place where they are; without one, where they are brought together.
+    /// Runs on a tensor for each input. The tensors are on the given backend. Without one, they are brought to a
+    /// common backend.
     ///
     /// # Errors
-    /// What the run fails with.
+    /// What the run raises.
     pub(crate) fn run<'py>(
         &self,
         py: Python<'py>,
@@ -91,7 +93,7 @@ impl Staged {
     }
 }
 
-/// A function that does what a region does: traced, it gives the region's nodes.
+/// A function that replays a region: when it is traced, it adds the nodes of the region.
 #[pyclass(frozen, module = "defn._core")]
 struct Replay {
     name: String,

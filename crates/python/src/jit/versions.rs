@@ -1,30 +1,102 @@
-//! Calls of versions that were compiled before: found by all that they depend on, and the version of the last call by
-//! the types of its arguments alone, where it depends on nothing else.
+//! The compiled versions of a definition, and calls of them.
+//!
+//! A call finds its version by everything that the version depends on. The version of the last call has a fast path: it
+//! is found by the types of the arguments, where it depends on nothing else but its guards and settings.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use defn_core::Tensor;
 use defn_core::builder::common_backend;
+use pyo3::PyTraverseError;
+use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
 use super::Jitted;
-use super::cache::{Entry, Key};
+use super::argument_names::name_entry_argument;
+use super::cache::{CallKey, Entry, SharedVersions, VERSION_LIMIT};
+use super::definition::Kind;
+use super::donate::Donated;
 use super::leaf::{self, Borrowed};
-use super::program::count_one;
-use super::written::written_of;
 use crate::checks;
-use crate::compilers::Choice;
 use crate::containers::Flat;
 use crate::error::Fallible;
-use crate::options;
+
+/// The versions of a definition.
+pub(crate) struct Versions {
+    /// The versions that all definitions of the same code share, with their compile lock.
+    pub(super) shared: Arc<SharedVersions>,
+    last: LastVersion,
+    /// The versions whose programs hold objects of this definition's function. Only a weak reference to them is shared.
+    owned: Mutex<Vec<Arc<Entry>>>,
+}
+
+impl Versions {
+    pub(super) fn of(
+        fun: &Bound<'_, PyAny>,
+        kind: &Kind,
+        marked: &[String],
+        donate: &[Donated],
+    ) -> PyResult<Versions> {
+        let shared = SharedVersions::of(fun, kind, marked, donate)?;
+        Ok(Versions { shared, last: LastVersion::default(), owned: Mutex::default() })
+    }
+
+    fn owned(&self) -> MutexGuard<'_, Vec<Arc<Entry>>> {
+        self.owned.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many versions are kept: [`VERSION_LIMIT`] for each definition that shares them.
+    pub(super) fn limit(&self) -> usize {
+        // The list of functions holds a reference, too.
+        let definitions = Arc::strong_count(&self.shared).saturating_sub(1).max(1);
+        definitions.saturating_mul(VERSION_LIMIT)
+    }
+
+    /// Keeps a new version.
+    pub(super) fn insert(&self, py: Python<'_>, entry: &Arc<Entry>) {
+        if entry.key.is_owned {
+            let mut owned = self.owned();
+            let oldest = (owned.len() >= VERSION_LIMIT).then(|| owned.remove(0));
+            owned.push(entry.clone());
+            drop(owned);
+            // Dropping a version may run Python code, which must not find the lock held.
+            drop(oldest);
+        }
+        self.shared.insert(py, entry, self.limit());
+    }
+
+    /// Forgets every version.
+    pub(super) fn clear(&self) {
+        self.shared.clear();
+        let owned = std::mem::take(&mut *self.owned());
+        drop(owned);
+    }
+
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // Another thread that holds the lock uses the definition, which is therefore not garbage.
+        match self.owned.try_lock() {
+            Ok(owned) => owned.iter().try_for_each(|entry| entry.traverse(visit)),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Drops the owned versions, for the garbage collector.
+    pub(super) fn break_cycles(&self) {
+        if let Ok(mut owned) = self.owned.try_lock() {
+            let owned_before = std::mem::take(&mut *owned);
+            drop(owned);
+            drop(owned_before);
+        }
+    }
+}
 
 /// The version of the last call whose arguments were tensors.
 #[derive(Default)]
-pub(super) struct Last(Mutex<Weak<Entry>>);
+struct LastVersion(Mutex<Weak<Entry>>);
 
-impl Last {
+impl LastVersion {
     fn get(&self) -> Option<Arc<Entry>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
     }
@@ -35,73 +107,64 @@ impl Last {
 }
 
 impl Jitted {
-    /// The result of the version that a call's signature has, if it was compiled before.
-    pub(super) fn find<'py>(
+    /// Runs the version for the signature of a call, if it was compiled before.
+    pub(super) fn run_known<'py>(
         &self,
         py: Python<'py>,
         flat: &Flat<'py>,
-        key: &Key,
+        key: &CallKey,
     ) -> Fallible<Option<Bound<'py, PyAny>>> {
-        let fun = self.fun.bind(py);
-        for entry in self.shared.candidates(key.hash) {
+        let fun = self.function.bind(py);
+        for entry in self.versions.shared.candidates(key.hash) {
             if !entry.serves(fun, flat, key)? {
                 continue;
             }
             let mut borrowed = Borrowed::default();
             if let Some(captures) = entry.program.read_captures(fun, &flat.tree, &mut borrowed)? {
-                if !self.closes && flat.is_leaves() && entry.program.is_plain() {
-                    self.last.set(&entry);
+                if !self.has_closed_values() && flat.is_leaves() && entry.program.has_fast_path() {
+                    self.versions.last.set(&entry);
                 }
-                let hooks = self.hooks.as_ref();
+                let hooks = self.settings.hooks();
                 let run = || entry.program.run(py, &flat.leaves, captures, borrowed, hooks);
-                return self.call(py, &entry, run).map(Some);
+                return self.run_entry(py, &entry, run).map(Some);
             }
         }
         Ok(None)
     }
 
-    /// The result of a version that was found.
-    fn call<'py>(
+    /// Runs a version that was found.
+    fn run_entry<'py>(
         &self,
         py: Python<'py>,
         entry: &Arc<Entry>,
         run: impl FnOnce() -> Fallible<Bound<'py, PyAny>>,
     ) -> Fallible<Bound<'py, PyAny>> {
-        self.shared.touch(entry);
-        count_one(py, &self.hits);
-        run().map_err(|fault| written_of(py, fault, entry, &self.signature))
+        self.versions.shared.touch(entry);
+        self.statistics.count_hit(py);
+        run().map_err(|fault| name_entry_argument(py, fault, entry, &self.signature))
     }
 
-    /// The result of the version that the last call had, if this one has tensors of the same types and nothing else
-    /// that a version depends on has changed.
-    pub(super) fn again<'py>(&self, args: &Bound<'py, PyTuple>) -> Fallible<Option<Bound<'py, PyAny>>> {
+    /// Runs the version of the last call, if the arguments are tensors of the same types and nothing else that a
+    /// version depends on has changed.
+    pub(super) fn run_last<'py>(&self, args: &Bound<'py, PyTuple>) -> Fallible<Option<Bound<'py, PyAny>>> {
         let py = args.py();
-        let Some(entry) = self.last.get() else { return Ok(None) };
-        let known = &entry.known;
+        let Some(entry) = self.versions.last.get() else { return Ok(None) };
+        let known = &entry.key;
         if args.len() != known.models.len() || checks::current() != known.checks {
             return Ok(None);
         }
-        let mut lent: SmallVec<[&Tensor; 8]> = SmallVec::new();
+        let mut tensors: SmallVec<[&Tensor; 8]> = SmallVec::new();
         for (leaf, model) in args.iter_borrowed().zip(&known.models) {
-            match leaf::lent_of(leaf) {
-                Some(tensor) if leaf::same_model(tensor, model) => lent.push(tensor),
+            match leaf::concrete_tensor(leaf) {
+                Some(tensor) if leaf::same_model(tensor, model) => tensors.push(tensor),
                 Some(_) | None => return Ok(None),
             }
         }
-        if !self.chooses(py, &known.compiler)? || !known.holds(py)? {
+        if !self.settings.would_choose(py, &known.compiler)? || !known.holds(py)? {
             return Ok(None);
         }
-        let Some(backend) = common_backend(&lent) else { return Ok(None) };
-        let run = || entry.program.run_lent(py, &backend, &lent, self.hooks.as_ref());
-        self.call(py, &entry, run).map(Some)
-    }
-
-    /// Whether a call would choose a compiler, looked at without taking hold of one.
-    fn chooses(&self, py: Python<'_>, known: &Choice) -> Fallible<bool> {
-        match (&self.compiler, &self.options) {
-            (Some(choice), _) => Ok(choice.is_same(py, known)?),
-            (None, None) if options::is_default(known) => Ok(true),
-            (None, _) => Ok(self.chosen(py)?.is_same(py, known)?),
-        }
+        let Some(backend) = common_backend(&tensors) else { return Ok(None) };
+        let run = || entry.program.run_borrowed(py, &backend, &tensors, self.settings.hooks());
+        self.run_entry(py, &entry, run).map(Some)
     }
 }

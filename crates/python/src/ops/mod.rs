@@ -33,10 +33,10 @@ pub(crate) use parse::Parse;
 pub(crate) use quick::Quick;
 
 use crate::array;
-use crate::away;
 use crate::checks;
 use crate::convert;
 use crate::error::{Fallible, Fault, guard};
+use crate::gil;
 use crate::hooks;
 use crate::location;
 use crate::place;
@@ -78,7 +78,7 @@ struct Detached;
 
 impl Host for Detached {
     fn run(&self, body: &mut (dyn FnMut() + Send)) {
-        away::leave(body);
+        gil::release(body);
     }
 }
 
@@ -97,7 +97,7 @@ fn run<T: Send>(bytes: usize, body: impl FnOnce(&mut Ops) -> defn_core::Result<T
         once();
     } else {
         let once: &mut (dyn FnMut() + Send) = &mut once;
-        away::leave(once);
+        gil::release(once);
     }
     made.expect("the body ran")
 }

@@ -8,9 +8,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString};
 
 use super::options::{attribute, client_name};
-use crate::away;
 use crate::convert;
 use crate::error::{Fallible, guard};
+use crate::gil;
 
 /// Registers the clients of all installed plugins, once.
 ///
@@ -86,7 +86,7 @@ fn pjrt_client(
             spec = spec.with(&option, value);
         }
         // The GIL is released because a client of this name may be starting.
-        Ok(away::detach(py, || defn_pjrt::register(name, spec))?)
+        Ok(gil::detach(py, || defn_pjrt::register(name, spec))?)
     })
 }
 
@@ -96,7 +96,7 @@ fn pjrt_devices(py: Python<'_>) -> Fallible<Bound<'_, PyList>> {
     guard(|| {
         announce(py)?;
         let listed = PyList::empty(py);
-        for (client, devices) in away::detach(py, defn_pjrt::devices) {
+        for (client, devices) in gil::detach(py, defn_pjrt::devices) {
             let devices = match devices {
                 Ok(devices) => entries(py, devices)?.into_any(),
                 Err(error) => PyString::new(py, &error.to_string()).into_any(),
@@ -113,7 +113,7 @@ fn pjrt_devices_of<'py>(py: Python<'py>, client: &Bound<'py, PyAny>) -> Fallible
     guard(|| {
         let client = client_name("devices", client)?;
         announce(py)?;
-        Ok(entries(py, away::detach(py, || defn_pjrt::devices_of(&client))?)?)
+        Ok(entries(py, gil::detach(py, || defn_pjrt::devices_of(&client))?)?)
     })
 }
 
@@ -143,7 +143,7 @@ fn entry(py: Python<'_>, device: DeviceInfo) -> PyResult<Bound<'_, PyDict>> {
 fn pjrt_cache_report<'py>(py: Python<'py>, client: Option<&str>) -> Fallible<Bound<'py, PyDict>> {
     guard(|| {
         announce(py)?;
-        let report = away::detach(py, || defn_pjrt::runtime("cache_report", client))?.cache_report();
+        let report = gil::detach(py, || defn_pjrt::runtime("cache_report", client))?.cache_report();
         let entry = PyDict::new(py);
         entry.set_item("memory_hits", report.memory_hits)?;
         entry.set_item("disk_hits", report.disk_hits)?;
@@ -164,14 +164,14 @@ fn pjrt_cache_report<'py>(py: Python<'py>, client: Option<&str>) -> Fallible<Bou
 fn pjrt_live_buffers(py: Python<'_>, client: Option<&str>) -> Fallible<usize> {
     guard(|| {
         announce(py)?;
-        Ok(away::detach(py, || defn_pjrt::runtime("live_buffers", client))?.live_buffers())
+        Ok(gil::detach(py, || defn_pjrt::runtime("live_buffers", client))?.live_buffers())
     })
 }
 
 /// Waits a few seconds at most until devices are idle, before the process ends.
 #[pyfunction]
 fn pjrt_settle(py: Python<'_>) {
-    away::detach(py, defn_pjrt::end);
+    gil::detach(py, defn_pjrt::end);
 }
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {

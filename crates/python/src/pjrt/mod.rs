@@ -20,8 +20,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use rustc_hash::FxHasher;
 
-use crate::away;
 use crate::error::{Fallible, guard};
+use crate::gil;
 use crate::misuse::Misuse;
 use crate::place;
 pub(crate) use options::client_name;
@@ -123,7 +123,7 @@ pub(crate) fn backend(
         return Ok(known.clone());
     }
     clients::announce(py)?;
-    let found = away::detach(py, || defn_pjrt::backend("backend", client, device_id))?;
+    let found = gil::detach(py, || defn_pjrt::backend("backend", client, device_id))?;
     Ok(if is_default { DEFAULT.get_or_init(|| found).clone() } else { found })
 }
 
@@ -241,8 +241,8 @@ fn pjrt_partitions<'py>(
 /// A failure of the computation, and an interruption.
 pub(crate) fn wait(py: Python<'_>, tensor: &Tensor) -> Fallible<bool> {
     let Some(own) = of(tensor) else { return Ok(false) };
-    let poll = || away::attach(|py| py.check_signals()).map_err(pybackend::carry);
-    away::detach(py, || own.block_until_ready(&poll))?;
+    let poll = || gil::attach(|py| py.check_signals()).map_err(pybackend::carry);
+    gil::detach(py, || own.block_until_ready(&poll))?;
     Ok(true)
 }
 
@@ -296,9 +296,9 @@ pub(crate) fn dlpack_device(tensor: &Tensor) -> Fallible<Option<Option<(i32, i32
 /// The elements were freed or donated, their computation failed, or an interruption.
 pub(crate) fn on_device(py: Python<'_>, tensor: &Tensor) -> Fallible<Option<OnDevice>> {
     let (Some(own), Some(Some(device))) = (of(tensor), dlpack_device(tensor)?) else { return Ok(None) };
-    let poll = || away::attach(|py| py.check_signals()).map_err(pybackend::carry);
+    let poll = || gil::attach(|py| py.check_signals()).map_err(pybackend::carry);
     let keeper = own.hold()?;
-    let address = away::detach(py, || own.pointer(&poll))?;
+    let address = gil::detach(py, || own.pointer(&poll))?;
     Ok(Some(OnDevice { device, address, keeper }))
 }
 

@@ -26,8 +26,8 @@ use smallvec::{SmallVec, smallvec};
 pub(crate) use buffer::{PythonBuffer, from_pointer};
 pub(crate) use user::native;
 
-use crate::away;
 use crate::error::{Fallible, Fault, asked};
+use crate::gil;
 use call::Call;
 
 /// The base class of `defn.Backend`.
@@ -105,7 +105,7 @@ pub(crate) fn carry(fault: impl Into<Fault>) -> Error {
 
 /// Calls Python from within the core.
 pub(crate) fn enter<T>(body: impl FnOnce(Python<'_>) -> Fallible<T>) -> Result<T> {
-    trace::suspended(|| away::attach(|py| body(py).map_err(carry)))
+    trace::suspended(|| gil::attach(|py| body(py).map_err(carry)))
 }
 
 /// A Python object as a backend of the core.

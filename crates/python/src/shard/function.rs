@@ -17,11 +17,11 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::spec::Specs;
 use super::{Over, PyMesh, PySharded};
-use crate::away;
 use crate::containers::{self, Flat, Mode};
 use crate::convert;
 use crate::error::{Fallible, guard};
 use crate::fields::Fields;
+use crate::gil;
 use crate::jit::leaf::number_model;
 use crate::jit::{Jitted, function_name, leaf_arguments, leaf_type};
 use crate::location;
@@ -60,7 +60,7 @@ impl ShardedFunction {
     }
 
     /// The flattened call, with the spec of each leaf. Keyword arguments are replicated on every device.
-    fn take_apart<'py>(
+    fn flatten_call<'py>(
         &self,
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
@@ -70,7 +70,7 @@ impl ShardedFunction {
             return Err(Misuse::ShardTraced { fun: self.name(py) }.into());
         }
         let jitted = self.0.jitted.get();
-        let flat = jitted.take_apart(py, args, kwargs)?;
+        let flat = jitted.flatten_call(py, args, kwargs)?;
         let arguments = flat.tree.arguments(py);
         let (given, expected) = (self.0.inputs.len(), arguments.positional.len());
         if given != expected {
@@ -132,7 +132,7 @@ impl ShardedFunction {
         whole.require_buffer("shard", "pass a tensor with values")?;
         let block = self.block(py, flat, position, spec, whole.ty())?;
         let mesh = &self.0.mesh;
-        Ok(away::detach(py, || {
+        Ok(gil::detach(py, || {
             let mut ops = Ops::new(place::host(), Source::Ask(location::ask));
             let blocks = spec.cut(&mut ops, mesh.mesh(), &whole, &block)?;
             mesh.gather_blocks(&block, &blocks)
@@ -152,7 +152,7 @@ impl ShardedFunction {
                 Some(backend) if MeshBackend::of(&*backend).is_some() => tensor,
                 Some(_) | None => {
                     let copies = vec![tensor.clone(); self.0.mesh.mesh().count()];
-                    away::detach(py, || self.0.mesh.gather_blocks(tensor.ty(), &copies))?
+                    gil::detach(py, || self.0.mesh.gather_blocks(tensor.ty(), &copies))?
                 }
             };
             let mesh = self.0.mesh.mesh();
@@ -176,7 +176,7 @@ impl ShardedFunction {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> Fallible<Arc<Region>> {
         let py = args.py();
-        let (flat, specs) = self.take_apart(args, kwargs)?;
+        let (flat, specs) = self.flatten_call(args, kwargs)?;
         let mut models = Vec::with_capacity(specs.len());
         for (position, (leaf, spec)) in flat.leaves.iter().zip(&specs).enumerate() {
             if let Some(model) = number_model(leaf)? {
@@ -233,7 +233,7 @@ impl ShardedFunction {
     ) -> Fallible<Bound<'py, PyAny>> {
         guard(|| {
             let py = args.py();
-            let (flat, specs) = self.take_apart(args, kwargs)?;
+            let (flat, specs) = self.flatten_call(args, kwargs)?;
             let mut leaves = Vec::with_capacity(specs.len());
             for (position, spec) in specs.iter().enumerate() {
                 let leaf = &flat.leaves[position];

@@ -12,8 +12,8 @@ use pyo3::types::{PyDict, PyTuple};
 
 use super::PyMesh;
 use super::spec;
-use crate::away;
 use crate::error::{Fallible, Fault, guard};
+use crate::gil;
 use crate::location;
 use crate::pjrt;
 use crate::place;
@@ -47,7 +47,7 @@ impl PySharded {
             let whole = self.spec.join(&mut ops, self.place.mesh(), bring)?;
             ops.reshape_to(whole, self.ty.shape.clone())
         };
-        Ok(away::detach(py, gather)?)
+        Ok(gil::detach(py, gather)?)
     }
 
     /// A template of the whole tensor's type, for queries of the type.

@@ -1,4 +1,4 @@
-//! Calls of a compiled version, by where their tensors are and who keeps them.
+//! Runs of a program: on the leaves of one call or of several, on borrowed tensors, and on a given backend.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::super::leaf::{self, Borrowed};
-use super::{Kept, Output, Program, handed};
+use super::{Output, PassedArguments, Program, result_object};
 use crate::containers::Leaves;
 use crate::error::Fallible;
 use crate::hooks;
@@ -28,7 +28,7 @@ impl Program {
         self.run_or_take(py, leaves, captures, borrowed, hooks, None)
     }
 
-    /// As [`Program::run`], where the results may be there already.
+    /// As [`Program::run`], but the results may be known already.
     pub(in crate::jit) fn run_or_take<'py>(
         &self,
         py: Python<'py>,
@@ -38,28 +38,28 @@ impl Program {
         hooks: Option<&Py<PyDict>>,
         known: Option<Vec<Tensor>>,
     ) -> Fallible<Bound<'py, PyAny>> {
-        if self.is_plain
+        if self.has_fast_path
             && known.is_none()
-            && let Some(lent) = leaf::lent(leaves)
-            && let Some(backend) = common_backend(&lent)
+            && let Some(concrete) = leaf::concrete_tensors(leaves)
+            && let Some(backend) = common_backend(&concrete)
         {
-            return self.run_lent(py, &backend, &lent, hooks);
+            return self.run_borrowed(py, &backend, &concrete, hooks);
         }
         let (tensors, kept) = self.gather(py, leaves, captures, &mut borrowed)?;
         let results = match known {
             Some(results) => results,
             None => self.execute(py, tensors, &borrowed, hooks)?,
         };
-        self.hand_out(py, results, kept, &mut borrowed)
+        self.result_container(py, results, kept, &mut borrowed)
     }
 
-    /// Whether it runs on the tensors of a call as they are; see [`Program::run_lent`].
-    pub(in crate::jit) fn is_plain(&self) -> bool {
-        self.is_plain
+    /// Whether the program can run on the tensors of a call without copies of them; see [`Program::run_borrowed`].
+    pub(in crate::jit) fn has_fast_path(&self) -> bool {
+        self.has_fast_path
     }
 
-    /// Runs on tensors that are all on one backend.
-    pub(in crate::jit) fn run_lent<'py>(
+    /// Runs on borrowed tensors that are all on one backend.
+    pub(in crate::jit) fn run_borrowed<'py>(
         &self,
         py: Python<'py>,
         backend: &Arc<dyn Backend>,
@@ -71,17 +71,17 @@ impl Program {
         let buffers = self.timed(py, &borrowed, hooks, run)?;
         let results = self.types.iter().zip(buffers);
         let mut results = results.map(|(ty, buffer)| Tensor::concrete(ty.clone(), buffer));
-        // Mostly there is one.
+        // Fast path for the usual case of one result.
         if let [Output::Result(_, lanes)] = &*self.outputs
             && self.tree.is_leaf()
             && let Some(only) = results.next()
         {
-            return Ok(handed(py, only, lanes)?);
+            return Ok(result_object(py, only, lanes)?);
         }
-        self.hand_out(py, results, Kept::new(), &mut borrowed)
+        self.result_container(py, results, PassedArguments::new(), &mut borrowed)
     }
 
-    /// As [`Program::run`], at a place where the tensors are, if it takes any.
+    /// As [`Program::run`], on the backend that holds the tensors, if there are any.
     pub(in crate::jit) fn run_at<'py>(
         &self,
         py: Python<'py>,
@@ -93,10 +93,10 @@ impl Program {
         let (tensors, kept) = self.gather(py, leaves, Vec::new(), &mut borrowed)?;
         let run = |hooks: &hooks::Run<'_>| self.executable.run(place, tensors, hooks);
         let results = if self.is_trivial { Vec::new() } else { self.timed(py, &borrowed, hooks, run)? };
-        self.hand_out(py, results, kept, &mut borrowed)
+        self.result_container(py, results, kept, &mut borrowed)
     }
 
-    /// Runs on the leaves of several calls, side by side where the compiler can.
+    /// Runs on the leaves of several calls, in parallel where the compiler supports that.
     pub(in crate::jit) fn run_each<'py>(
         &self,
         py: Python<'py>,
@@ -120,6 +120,7 @@ impl Program {
             }
         };
         let each = results.into_iter().zip(rests);
-        each.map(|(results, (kept, mut borrowed))| self.hand_out(py, results, kept, &mut borrowed)).collect()
+        each.map(|(results, (kept, mut borrowed))| self.result_container(py, results, kept, &mut borrowed))
+            .collect()
     }
 }

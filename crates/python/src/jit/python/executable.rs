@@ -1,4 +1,4 @@
-//! Programs that compilers of Python's made: what they are called with, and what they give.
+//! Programs from compilers that are written in Python: their arguments and their results.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -18,23 +18,24 @@ use crate::containers::{self, Flat, Leaves, Mode};
 use crate::convert;
 use crate::error::Fallible;
 use crate::jit::leaf::wrap;
-use crate::jit::program::{Output, Traced};
+use crate::jit::program::Output;
+use crate::jit::traced::TracedFunction;
 use crate::misuse::Misuse;
 use crate::pybackend::enter;
 use crate::tensor::PyTensor;
 
-/// A program that a compiler of Python's made.
+/// A program from a compiler that is written in Python.
 pub(super) struct PythonExecutable {
     region: Arc<Region>,
     compiler: Arc<Custom>,
-    /// What `compile` gave; without it, `jit` runs each call.
+    /// The result of `compile`. Without it, the compiler's `jit` runs each call.
     compiled: Option<Py<PyAny>>,
     traceable: Py<Traceable>,
     key: Py<PyAny>,
-    /// Whether anything uses an input: what nothing uses is a template.
+    /// Whether each input is used. The argument for an unused input is a template.
     used: Vec<bool>,
-    /// A program for each part that the compiler divides several lists among, once it was asked; none where it
-    /// has one part.
+    /// One program for each partition that the compiler distributes several lists over, after the compiler was asked.
+    /// The list is empty where there is one partition.
     parts: OnceLock<Vec<Py<PyAny>>>,
 }
 
@@ -71,7 +72,7 @@ impl Executable for PythonExecutable {
             if parts.is_empty() {
                 return self.call(py, self.compiled.as_ref(), lists);
             }
-            // Lists are dealt to the parts in turn, and come back in their order.
+            // The lists are distributed over the partitions round robin. The results are in the order of the lists.
             let mut results = vec![Vec::new(); lists.len()];
             for (at, part) in parts.iter().enumerate() {
                 let dealt = lists.iter_mut().skip(at).step_by(parts.len()).map(std::mem::take).collect();
@@ -136,7 +137,8 @@ impl PythonExecutable {
         traced.results(py, &self.compiler, callback, count, &results)
     }
 
-    /// The programs of the parts that the compiler's `partitions_options` names, compiled when they are first needed.
+    /// The programs of the partitions that the compiler's `partitions_options` names. They are compiled when they are
+    /// first needed.
     fn parts(&self, py: Python<'_>) -> Fallible<&[Py<PyAny>]> {
         if let Some(parts) = self.parts.get() {
             return Ok(parts);
@@ -147,7 +149,7 @@ impl PythonExecutable {
 
     fn compile_parts(&self, py: Python<'_>) -> Fallible<Vec<Py<PyAny>>> {
         let callback = "partitions_options";
-        // A compiler of another class may lack the callback: it has one part.
+        // A compiler of another class may lack the callback. It has one partition.
         if self.compiled.is_none() || !self.compiler.object.bind(py).hasattr(callback)? {
             return Ok(Vec::new());
         }
@@ -174,7 +176,7 @@ impl PythonExecutable {
     }
 }
 
-/// What a compiler's `compile` gave, which must be a function.
+/// Checks that the result of a compiler's `compile` is a function.
 pub(super) fn checked(compiler: &Custom, compiled: Bound<'_, PyAny>) -> Fallible<Py<PyAny>> {
     if compiled.is_callable() {
         return Ok(compiled.unbind());
@@ -184,8 +186,8 @@ pub(super) fn checked(compiler: &Custom, compiled: Bound<'_, PyAny>) -> Fallible
     Err(Misuse::CompilerResult { callback, compiler, got, expected }.into())
 }
 
-impl Traced {
-    /// For each input, whether the results or an effect take it, as they are or in what they are made of.
+impl TracedFunction {
+    /// For each input, whether a result or an effect depends on it.
     fn used(&self) -> Vec<bool> {
         let graph = self.region.graph();
         let mut needed = vec![false; graph.len()];
@@ -208,8 +210,8 @@ impl Traced {
         used
     }
 
-    /// The tensors that a compiler's program gave for each list of arguments, held against their types. What is
-    /// an argument of the call is left out.
+    /// The tensors that a compiler's program returned for each list of arguments, after a check of their types.
+    /// Outputs that are arguments of the call are left out.
     pub(super) fn results(
         &self,
         py: Python<'_>,

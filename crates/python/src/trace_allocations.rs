@@ -13,7 +13,7 @@ use defn_core::trace;
 use pyo3::prelude::*;
 
 /// A tensor's buffer, and the array from which it was created.
-struct Born {
+struct Allocation {
     buffer: Arc<dyn Buffer>,
     array: Option<Py<PyAny>>,
 }
@@ -27,17 +27,17 @@ pub(crate) enum Origin {
 }
 
 thread_local! {
-    static BORN: RefCell<Vec<Born>> = const { RefCell::new(Vec::new()) };
+    static ALLOCATIONS: RefCell<Vec<Allocation>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Records a concrete tensor if a trace is open.
 pub(crate) fn note(tensor: Tensor) -> Tensor {
-    noted(&tensor);
+    note_ref(&tensor);
     tensor
 }
 
 /// As [`note`], for a borrowed tensor.
-pub(crate) fn noted(tensor: &Tensor) {
+pub(crate) fn note_ref(tensor: &Tensor) {
     remember(tensor, || None);
 }
 
@@ -52,8 +52,8 @@ fn remember(tensor: &Tensor, array: impl FnOnce() -> Option<Py<PyAny>>) {
         return;
     }
     if let Some(buffer) = tensor.buffer() {
-        let born = Born { buffer: buffer.clone(), array: array() };
-        BORN.with_borrow_mut(|list| list.push(born));
+        let allocation = Allocation { buffer: buffer.clone(), array: array() };
+        ALLOCATIONS.with_borrow_mut(|list| list.push(allocation));
     }
 }
 
@@ -61,9 +61,9 @@ fn remember(tensor: &Tensor, array: impl FnOnce() -> Option<Py<PyAny>>) {
 /// over the constant as which its copy is recorded.
 pub(crate) fn origin(py: Python<'_>, tensor: &Tensor) -> Option<Origin> {
     let buffer = tensor.buffer()?;
-    BORN.with_borrow(|born| {
+    ALLOCATIONS.with_borrow(|allocations| {
         let mut found = None;
-        for known in born.iter().filter(|known| Arc::ptr_eq(&known.buffer, buffer)) {
+        for known in allocations.iter().filter(|known| Arc::ptr_eq(&known.buffer, buffer)) {
             match &known.array {
                 Some(array) => return Some(Origin::Array(array.clone_ref(py))),
                 None => found = Some(Origin::Constant),
@@ -76,7 +76,8 @@ pub(crate) fn origin(py: Python<'_>, tensor: &Tensor) -> Option<Origin> {
 /// Whether a tensor was created since the outermost open trace began.
 pub(crate) fn is_new(tensor: &Tensor) -> bool {
     tensor.buffer().is_some_and(|buffer| {
-        BORN.with_borrow(|born| born.iter().any(|known| Arc::ptr_eq(&known.buffer, buffer)))
+        ALLOCATIONS
+            .with_borrow(|allocations| allocations.iter().any(|known| Arc::ptr_eq(&known.buffer, buffer)))
     })
 }
 
@@ -84,7 +85,7 @@ pub(crate) fn is_new(tensor: &Tensor) -> bool {
 pub(crate) fn forget() {
     if trace::depth() == 0 {
         // Dropped outside the borrow: dropping a buffer may run Python code.
-        let born = BORN.take();
-        drop(born);
+        let allocations = ALLOCATIONS.take();
+        drop(allocations);
     }
 }

@@ -1,21 +1,24 @@
-//! What functions close over.
+//! The cells that functions close over.
 
 use pyo3::intern;
 use pyo3::prelude::*;
 
-use super::{DEPTH, Read, Reading, entries, entry};
+use super::{DEPTH, GuardCollector, NamedRead, entries, entry};
 use crate::containers::{self, Sort};
 use crate::error::Fallible;
-use crate::jit::globals::{Meant, Source, Step, function_of, viewed};
+use crate::jit::guards::guard::RecordedValue;
+use crate::jit::guards::read_path::{ReadPath, ReadStep};
+use crate::jit::guards::values::{function_of, library_contents};
 
-impl<'py> Reading<'_, 'py> {
-    /// The cells that code reads. Of the definition itself, whose place is nowhere, they are part of the key.
+impl<'py> GuardCollector<'_, 'py> {
+    /// Guards the cells that the code reads. `path` is the path of the function. The definition's own function has
+    /// no path; its cells are part of the key of the call.
     pub(super) fn read_cells(
         &mut self,
         function: &Bound<'py, PyAny>,
         code: &Bound<'py, PyAny>,
-        cells: &[Read<'py>],
-        source: Option<&Source>,
+        cells: &[NamedRead<'py>],
+        path: Option<&ReadPath>,
     ) -> Fallible<()> {
         let py = self.py;
         let names: Vec<Bound<'py, PyAny>> =
@@ -30,16 +33,16 @@ impl<'py> Reading<'_, 'py> {
             }
             let Some(cell) = cell.filter(|_| !closure.is_none()) else { continue };
             let Ok(content) = closure.get_item(cell)?.getattr(intern!(py, "cell_contents")) else { continue };
-            if let Some(source) = source {
-                self.follow(source.then(Step::Cell(cell, name.to_string())), content, steps)?;
+            if let Some(path) = path {
+                self.follow(path.then(ReadStep::Cell(cell, name.to_string())), content, steps)?;
             } else if function_of(&content)?.is_some() {
                 self.functions.push((content, None));
-            } else if let Some(inside) = viewed(&content)? {
-                let at = Source::object(&content, &format!("the closure's {name}"))?;
-                self.value(at.then(Step::Inside), inside)?;
+            } else if let Some(inside) = library_contents(&content)? {
+                let at = ReadPath::object(&content, &format!("the closure's {name}"))?;
+                self.value(at.then(ReadStep::Contents), inside)?;
             } else if containers::sort(&content)? == Sort::Object {
-                // Which object it is counts already, what it holds does not.
-                let at = Source::object(&content, &format!("the closure's {name}"))?;
+                // The key compares the identity of the object. What the object holds is guarded here.
+                let at = ReadPath::object(&content, &format!("the closure's {name}"))?;
                 self.follow(at, content, steps)?;
             } else {
                 let (mut read, mut label, mut items) = (content, format!("the closure's {name}"), 0);
@@ -54,15 +57,16 @@ impl<'py> Reading<'_, 'py> {
         Ok(())
     }
 
-    /// Arrays that a closure holds, and its containers: which they are counts already, not their elements.
+    /// Guards the elements of arrays that a closure or its containers hold. The key compares only the identities of
+    /// the arrays.
     fn closed_arrays(
         &mut self,
         value: &Bound<'py, PyAny>,
         label: &str,
         (name, items): (&str, usize),
     ) -> Fallible<()> {
-        if let Some(meant) = Meant::elements(value, (name.to_owned(), items))? {
-            return self.guard(Source::object(value, label)?, meant);
+        if let Some(recorded) = RecordedValue::elements(value, (name.to_owned(), items))? {
+            return self.guard(ReadPath::object(value, label)?, recorded);
         }
         if items <= DEPTH && containers::sort(value)? == Sort::Container {
             for (key, item) in entries(value)? {

@@ -1,4 +1,4 @@
-//! What is left out where a function's code is looked through.
+//! What is left out when the code of a function is read.
 
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -7,29 +7,29 @@ use rustc_hash::FxHashSet;
 
 use super::FUNCTION_LIMIT;
 use crate::error::{Fallible, if_there};
-use crate::jit::globals::function_of;
+use crate::jit::guards::values::function_of;
 
-/// Code and objects that a run needs, and not a trace.
+/// Code and objects that only a run needs, and tracing does not.
 #[derive(Default)]
-pub(in crate::jit) struct Without {
+pub(in crate::jit::guards) struct Excluded {
     pub(super) codes: FxHashSet<usize>,
     pub(super) objects: FxHashSet<usize>,
 }
 
-impl Without {
-    /// What host functions are made of.
-    pub(in crate::jit) fn of<'py>(
+impl Excluded {
+    /// The code and the objects of host functions.
+    pub(in crate::jit::guards) fn of<'py>(
         functions: impl IntoIterator<Item = Bound<'py, PyAny>>,
-    ) -> Fallible<Without> {
-        let mut without = Without::default();
+    ) -> Fallible<Excluded> {
+        let mut excluded = Excluded::default();
         let mut queue: Vec<Bound<'py, PyAny>> = functions.into_iter().collect();
         while let Some(value) = queue.pop() {
             let py = value.py();
-            if !without.objects.insert(value.as_ptr() as usize) || without.objects.len() > FUNCTION_LIMIT {
+            if !excluded.objects.insert(value.as_ptr() as usize) || excluded.objects.len() > FUNCTION_LIMIT {
                 continue;
             }
             if let Some(function) = function_of(&value)? {
-                without.codes.insert(function.getattr(intern!(py, "__code__"))?.as_ptr() as usize);
+                excluded.codes.insert(function.getattr(intern!(py, "__code__"))?.as_ptr() as usize);
                 let closure = function.getattr(intern!(py, "__closure__"))?;
                 if !closure.is_none() {
                     let cells = closure.try_iter()?;
@@ -49,10 +49,10 @@ impl Without {
                 queue.extend(args.iter());
             }
         }
-        Ok(without)
+        Ok(excluded)
     }
 
-    pub(in crate::jit) fn is_empty(&self) -> bool {
+    pub(in crate::jit::guards) fn is_empty(&self) -> bool {
         self.codes.is_empty()
     }
 }

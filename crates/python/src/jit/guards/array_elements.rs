@@ -1,7 +1,8 @@
-//! Arrays of NumPy's of which Python code takes elements: their elements are constants of the program.
+//! The elements of NumPy arrays that Python code reads. They are constants of the program.
 //!
-//! An array that meets a tensor whole is an input of the program, which is read at each call. One of which Python code
-//! takes an element, a view or a sum is compared with what it was, and so are all where NumPy computed something.
+//! An array that is only an operand of tensor operations is an input of the program and is read at each call. An
+//! array of which Python code takes an element, a view or a sum is compared with its recorded elements. So are all
+//! arrays of a function in which NumPy computed something.
 
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::intern;
@@ -11,48 +12,49 @@ use pyo3::types::{PyBytes, PyDict, PyWeakrefMethods, PyWeakrefReference};
 use crate::array;
 use crate::error::Fallible;
 
-/// Bytes of an array that are compared at each call: about the time that the call itself takes.
+/// The largest array in bytes whose elements are compared at each call. Comparing it takes about as long as the call
+/// itself.
 const BYTE_LIMIT: usize = 1 << 16;
 
-/// What an array was.
-pub(in crate::jit) struct Elements {
+/// What was recorded of an array.
+pub(super) struct ArrayElements {
     dtype: Py<PyArrayDescr>,
     shape: Vec<usize>,
-    elements: Kept,
+    elements: ElementRecord,
 }
 
-enum Kept {
+enum ElementRecord {
     Copy(Py<PyBytes>),
-    /// Of a large array, which one it is.
+    /// The identity of a large array. Its elements are not compared.
     Identity(Py<PyWeakrefReference>),
 }
 
-impl Elements {
-    /// The elements of an array; None for another object.
-    pub(super) fn of(value: &Bound<'_, PyAny>) -> Fallible<Option<Elements>> {
+impl ArrayElements {
+    /// The elements of an array. None for another object.
+    pub(super) fn of(value: &Bound<'_, PyAny>) -> Fallible<Option<ArrayElements>> {
         if !array::is_array(value) {
             return Ok(None);
         }
         let array = value.cast::<PyUntypedArray>().map_err(PyErr::from)?;
         let dtype = array.dtype();
-        // What holds references has no bytes of its own to compare.
+        // The bytes of an array of objects are references, which say nothing about the objects.
         let is_large = dtype.has_object() || dtype.itemsize().saturating_mul(array.len()) > BYTE_LIMIT;
         let elements = if is_large {
-            Kept::Identity(PyWeakrefReference::new(value)?.unbind())
+            ElementRecord::Identity(PyWeakrefReference::new(value)?.unbind())
         } else {
-            Kept::Copy(bytes(value)?.unbind())
+            ElementRecord::Copy(bytes(value)?.unbind())
         };
         let shape = array.shape().to_vec();
-        Ok(Some(Elements { dtype: dtype.unbind(), shape, elements }))
+        Ok(Some(ArrayElements { dtype: dtype.unbind(), shape, elements }))
     }
 
-    /// Whether an object is an array of the same elements.
+    /// Whether an object is an array with the same elements.
     pub(super) fn are_in(&self, value: &Bound<'_, PyAny>) -> Fallible<bool> {
         let Ok(array) = value.cast::<PyUntypedArray>() else { return Ok(false) };
         let py = value.py();
         Ok(match &self.elements {
-            Kept::Identity(known) => known.bind(py).upgrade().is_some_and(|known| known.is(value)),
-            Kept::Copy(known) => {
+            ElementRecord::Identity(known) => known.bind(py).upgrade().is_some_and(|known| known.is(value)),
+            ElementRecord::Copy(known) => {
                 array.shape() == self.shape
                     && array.dtype().is_equiv_to(self.dtype.bind(py))
                     && bytes(value)?.as_bytes() == known.bind(py).as_bytes()
@@ -60,9 +62,11 @@ impl Elements {
         })
     }
 
-    /// The elements on one line, those in the middle of many left out.
+    /// The elements on one line. Of many elements those in the middle are left out.
     pub(super) fn text(&self, py: Python<'_>) -> Fallible<String> {
-        let Kept::Copy(known) = &self.elements else { return Ok(format!("an array of {:?}", self.shape)) };
+        let ElementRecord::Copy(known) = &self.elements else {
+            return Ok(format!("an array of {:?}", self.shape));
+        };
         let numpy = py.import("numpy")?;
         let flat = numpy.call_method1(intern!(py, "frombuffer"), (known, &self.dtype))?;
         let options = PyDict::new(py);
@@ -73,7 +77,7 @@ impl Elements {
     }
 }
 
-/// The bytes of an array's elements in the order of its axes.
+/// The bytes of the elements of an array, in the order of its axes.
 fn bytes<'py>(array: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyBytes>> {
     Ok(array.call_method0(intern!(array.py(), "tobytes"))?.cast_into::<PyBytes>().map_err(PyErr::from)?)
 }

@@ -1,8 +1,9 @@
-//! What a function reads from around it besides its closure's plain values: globals, what is in them, attributes
-//! of modules, classes and objects, and what functions found there close over.
+//! The places outside the arguments that the code of a function reads: globals, their contents, attributes of
+//! modules, classes and objects, and what functions that are found there close over. The closed-over values of the
+//! function itself are in the key of the call already.
 
-mod closure;
-mod without;
+mod cells;
+mod excluded;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -11,128 +12,130 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFrozenSet, PyInt, PyList, PyModule, PyString, PyTuple, PyType};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::environment::is_library;
-use super::globals::{Guard, Meant, Source, Step, function_of, is_plain, opened, viewed};
+use super::guard::{Guard, RecordedValue};
+use super::read_path::{ReadPath, ReadStep};
+use super::values::{container_contents, function_of, is_library, is_plain, library_contents};
 use crate::containers::{self, Sort};
 use crate::error::{Fallible, if_there};
 
-pub(super) use without::Without;
+pub(super) use excluded::Excluded;
 
-/// Functions whose code is looked at, and objects whose attributes are.
+/// The number of functions whose code is read, and the number of objects whose attributes are.
 const FUNCTION_LIMIT: usize = 1_000;
 
-/// Functions of installed packages whose code is looked at, the nearest ones: what a definition closes over may reach all
-/// of a library.
-const DISTANT_LIMIT: usize = 32;
+/// The number of functions of installed packages whose code is read. The nearest ones are read. Without this limit, a
+/// definition could reach all of a library.
+const LIBRARY_FUNCTION_LIMIT: usize = 32;
 
-/// Attributes that are looked for.
-const LOOK_LIMIT: usize = 5_000;
+/// The number of attribute lookups.
+const LOOKUP_LIMIT: usize = 5_000;
 
-/// What code that computes the names of attributes is said to read.
+/// The name that stands for all attributes, where code computes the names of the attributes that it reads.
 const ANY: &str = "*";
 
-/// Places that are guarded.
+/// The number of guarded places.
 const GUARD_LIMIT: usize = 4_096;
 
-/// Places of one object: those that refer to each other have no end of them.
+/// The number of places of one object that are guarded. Objects that refer to each other have an unlimited number of
+/// places.
 const PLACE_LIMIT: usize = 4;
 
-/// Containers inside containers that are searched for functions and objects.
+/// The depth to which nested containers are searched for functions and objects.
 const DEPTH: usize = 4;
 
-/// How many attributes the last reading looked for.
-static LOOKED: AtomicUsize = AtomicUsize::new(0);
+/// The number of attribute lookups of the last collection.
+static LAST_LOOKUPS: AtomicUsize = AtomicUsize::new(0);
 
-fn note(looked: usize) {
-    LOOKED.store(looked, Ordering::Relaxed);
+fn note(lookups: usize) {
+    LAST_LOOKUPS.store(lookups, Ordering::Relaxed);
 }
 
-/// How many attributes of objects were looked for when a definition was last read; for tests.
+/// The number of attribute lookups when a definition was read for the last time. Tests use it.
 #[pyfunction]
 fn last_looked() -> usize {
-    LOOKED.load(Ordering::Relaxed)
+    LAST_LOOKUPS.load(Ordering::Relaxed)
 }
 
-pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(in crate::jit) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(last_looked, module)?)
 }
 
-/// The first part of a module's name.
+/// The first component of a module's name.
 fn top_level(module: &Bound<'_, PyAny>) -> Option<String> {
     module.extract::<String>().ok()?.split('.').next().map(str::to_owned)
 }
 
-/// A step as the code writes it: whether it is an item, and its key or name.
-type Written<'py> = (bool, Bound<'py, PyAny>);
-type Read<'py> = (Bound<'py, PyString>, Vec<Written<'py>>);
+/// A step as the code writes it: whether it is an item, and the key of the item or the name of the attribute.
+type WrittenStep<'py> = (bool, Bound<'py, PyAny>);
+type NamedRead<'py> = (Bound<'py, PyString>, Vec<WrittenStep<'py>>);
 
 /// Collects guards, function by function.
-pub(super) struct Reading<'a, 'py> {
+pub(super) struct GuardCollector<'a, 'py> {
     py: Python<'py>,
-    without: &'a Without,
+    excluded: &'a Excluded,
     guards: Vec<Guard>,
     places: FxHashSet<String>,
-    functions: Vec<(Bound<'py, PyAny>, Option<Source>)>,
+    functions: Vec<(Bound<'py, PyAny>, Option<ReadPath>)>,
     known: FxHashSet<usize>,
-    objects: Vec<(Bound<'py, PyAny>, Source)>,
-    /// How often each object was found.
-    times: FxHashMap<usize, usize>,
-    /// Attributes that the code seen so far names.
+    objects: Vec<(Bound<'py, PyAny>, ReadPath)>,
+    /// The number of times that each object was found.
+    place_counts: FxHashMap<usize, usize>,
+    /// The attributes that the code seen so far names.
     names: Vec<String>,
     named: FxHashSet<String>,
-    /// What code takes items or attributes of: a name, and how many items further it is.
+    /// The values of which code takes items or attributes: a name, and the number of items that follow it.
     accessed: FxHashSet<(String, usize)>,
-    /// Modules of the user's.
-    modules: Vec<(Bound<'py, PyAny>, Source)>,
+    /// The user's modules.
+    modules: Vec<(Bound<'py, PyAny>, ReadPath)>,
     /// Whether code reads attributes whose names it computes.
     reads_any: bool,
-    /// What classes have under a name.
+    /// The attributes of classes, by class and name.
     of_classes: FxHashMap<(usize, String), Option<Bound<'py, PyAny>>>,
-    /// Top-level packages that count as the user's own, installed or not.
-    own: FxHashSet<String>,
-    /// How many functions of installed packages were looked at.
-    distant: usize,
-    /// How many attributes were looked for.
-    looked: usize,
+    /// The top-level packages that count as the user's own, whether they are installed or not.
+    own_packages: FxHashSet<String>,
+    /// The number of functions of installed packages that were read.
+    library_functions: usize,
+    /// The number of attribute lookups.
+    lookups: usize,
 }
 
-impl<'a, 'py> Reading<'a, 'py> {
-    pub(super) fn new(py: Python<'py>, without: &'a Without) -> Reading<'a, 'py> {
-        Reading {
+impl<'a, 'py> GuardCollector<'a, 'py> {
+    pub(super) fn new(py: Python<'py>, excluded: &'a Excluded) -> GuardCollector<'a, 'py> {
+        GuardCollector {
             py,
-            without,
+            excluded,
             guards: Vec::new(),
             places: FxHashSet::default(),
             functions: Vec::new(),
             known: FxHashSet::default(),
             objects: Vec::new(),
-            times: FxHashMap::default(),
+            place_counts: FxHashMap::default(),
             names: Vec::new(),
             named: FxHashSet::default(),
             accessed: FxHashSet::default(),
             modules: Vec::new(),
             reads_any: false,
             of_classes: FxHashMap::default(),
-            own: FxHashSet::default(),
-            distant: 0,
-            looked: 0,
+            own_packages: FxHashSet::default(),
+            library_functions: 0,
+            lookups: 0,
         }
     }
 
-    /// A function whose closure and defaults are compared elsewhere.
+    /// Adds a function whose closure and defaults the key of the call compares.
     pub(super) fn function(&mut self, function: Bound<'py, PyAny>) {
         if let Ok(Some(function)) = function_of(&function)
             && let Ok(module) = function.getattr(intern!(self.py, "__module__"))
         {
-            self.own.extend(top_level(&module));
+            self.own_packages.extend(top_level(&module));
         }
         self.functions.push((function, None));
     }
 
-    /// Whether a function belongs to an installed package that is none of the definition's own.
-    fn is_distant(&self, function: &Bound<'py, PyAny>, code: &Bound<'py, PyAny>) -> Fallible<bool> {
+    /// Whether a function belongs to an installed package that is not one of the definition's own.
+    fn is_library_function(&self, function: &Bound<'py, PyAny>, code: &Bound<'py, PyAny>) -> Fallible<bool> {
         if top_level(&function.getattr(intern!(self.py, "__module__"))?)
-            .is_some_and(|top| self.own.contains(&top))
+            .is_some_and(|top| self.own_packages.contains(&top))
         {
             return Ok(false);
         }
@@ -144,38 +147,39 @@ impl<'a, 'py> Reading<'a, 'py> {
             .is_truthy()?)
     }
 
-    /// An object that is told apart by identity elsewhere, of which attributes are read.
+    /// Adds an object that the key of the call compares by identity. The attributes that code reads of it are
+    /// guarded.
     pub(super) fn object(&mut self, object: &Bound<'py, PyAny>, label: &str) -> Fallible<()> {
-        if let Some(inside) = viewed(object)? {
-            self.value(Source::object(object, label)?.then(Step::Inside), inside)?;
+        if let Some(inside) = library_contents(object)? {
+            self.value(ReadPath::object(object, label)?.then(ReadStep::Contents), inside)?;
         }
         if let Ok(module) = object.cast::<PyModule>() {
             if !self.is_foreign(&module.getattr(intern!(self.py, "__name__"))?)? {
-                self.modules.push((object.clone(), Source::object(object, label)?));
+                self.modules.push((object.clone(), ReadPath::object(object, label)?));
             }
         } else if containers::sort(object)? == Sort::Object && !self.is_foreign_class(&object.get_type())? {
-            self.look_into(object, Source::object(object, label)?);
+            self.look_into(object, ReadPath::object(object, label)?);
         }
         Ok(())
     }
 
-    /// Attributes of an object count that the code names, wherever it is found.
-    fn look_into(&mut self, object: &Bound<'py, PyAny>, source: Source) {
-        let times = self.times.entry(object.as_ptr() as usize).or_default();
-        *times += 1;
-        if *times <= PLACE_LIMIT && self.objects.len() < FUNCTION_LIMIT {
-            self.objects.push((object.clone(), source));
+    /// Guards the attributes of an object that the code names, wherever the code names them.
+    fn look_into(&mut self, object: &Bound<'py, PyAny>, path: ReadPath) {
+        let count = self.place_counts.entry(object.as_ptr() as usize).or_default();
+        *count += 1;
+        if *count <= PLACE_LIMIT && self.objects.len() < FUNCTION_LIMIT {
+            self.objects.push((object.clone(), path));
         }
     }
 
-    /// The guards of all that was added.
+    /// The guards of everything that was added.
     pub(super) fn finish(mut self) -> Fallible<Vec<Guard>> {
         let (mut function, mut object, mut names, mut whole) = (0, 0, 0, 0);
         loop {
             if function < self.functions.len().min(FUNCTION_LIMIT) {
-                let (value, source) = self.functions[function].clone();
+                let (value, path) = self.functions[function].clone();
                 function += 1;
-                self.read_function(&value, source)?;
+                self.read_function(&value, path)?;
             } else if object < self.objects.len() {
                 for name in 0..names {
                     self.attribute(object, &self.names[name].clone())?;
@@ -188,8 +192,8 @@ impl<'a, 'py> Reading<'a, 'py> {
                 }
                 names += 1;
             } else if self.reads_any && !self.modules.is_empty() {
-                for (module, source) in std::mem::take(&mut self.modules) {
-                    self.look_into(&module, source);
+                for (module, path) in std::mem::take(&mut self.modules) {
+                    self.look_into(&module, path);
                 }
             } else if self.reads_any && whole < self.objects.len() {
                 for name in self.own_names(&self.objects[whole].0) {
@@ -197,7 +201,7 @@ impl<'a, 'py> Reading<'a, 'py> {
                 }
                 whole += 1;
             } else {
-                note(self.looked);
+                note(self.lookups);
                 for guard in &mut self.guards {
                     guard.note_accessed(&self.accessed);
                 }
@@ -217,31 +221,31 @@ impl<'a, 'py> Reading<'a, 'py> {
     }
 
     fn is_foreign_class(&self, class: &Bound<'py, PyType>) -> Fallible<bool> {
-        // A bare namespace is as good as an object of one's own.
+        // A namespace class of the standard library is like a class of the user's.
         let module = class.getattr(intern!(self.py, "__module__"))?;
         let is_bare = ["SimpleNamespace", "Namespace"].contains(&class.name()?.to_str()?);
         Ok(self.is_foreign(&module)? && !is_bare)
     }
 
-    fn read_function(&mut self, value: &Bound<'py, PyAny>, source: Option<Source>) -> Fallible<()> {
+    fn read_function(&mut self, value: &Bound<'py, PyAny>, path: Option<ReadPath>) -> Fallible<()> {
         let py = self.py;
         let Some(function) = function_of(value)? else { return Ok(()) };
         let code = function.getattr(intern!(py, "__code__"))?;
         if !self.known.insert(function.as_ptr() as usize)
-            || self.without.codes.contains(&(code.as_ptr() as usize))
+            || self.excluded.codes.contains(&(code.as_ptr() as usize))
             || is_library(&function.getattr(intern!(py, "__module__"))?)
         {
             return Ok(());
         }
-        if self.is_distant(&function, &code)? {
-            if self.distant >= DISTANT_LIMIT {
+        if self.is_library_function(&function, &code)? {
+            if self.library_functions >= LIBRARY_FUNCTION_LIMIT {
                 return Ok(());
             }
-            self.distant += 1;
+            self.library_functions += 1;
         }
-        let without = PyFrozenSet::new(py, self.without.codes.iter().copied())?;
-        let reads = py.import("defn._reads")?.call_method1(intern!(py, "reads"), (&code, without))?;
-        let (globals, cells, attributes): (Vec<Read<'py>>, Vec<Read<'py>>, Vec<String>) = (
+        let excluded = PyFrozenSet::new(py, self.excluded.codes.iter().copied())?;
+        let reads = py.import("defn._reads")?.call_method1(intern!(py, "reads"), (&code, excluded))?;
+        let (globals, cells, attributes): (Vec<NamedRead<'py>>, Vec<NamedRead<'py>>, Vec<String>) = (
             reads.get_item(0)?.extract()?,
             reads.get_item(1)?.extract()?,
             reads.get_item(2)?.try_iter()?.map(|name| name?.extract()).collect::<PyResult<_>>()?,
@@ -261,30 +265,30 @@ impl<'a, 'py> Reading<'a, 'py> {
         let module =
             function.getattr(intern!(py, "__globals__"))?.cast_into::<PyDict>().map_err(PyErr::from)?;
         for (name, steps) in globals {
-            let at = Source::global(&module, &name);
+            let at = ReadPath::global(&module, &name);
             match module.get_item(&name)? {
                 Some(value) => self.follow(at, value, &steps)?,
                 None if py.import("builtins")?.hasattr(&name)? => {}
-                None => self.guard(at, Meant::Absent)?,
+                None => self.guard(at, RecordedValue::Absent)?,
             }
         }
-        self.read_cells(&function, &code, &cells, source.as_ref())?;
-        let Some(source) = source else { return Ok(()) };
+        self.read_cells(&function, &code, &cells, path.as_ref())?;
+        let Some(path) = path else { return Ok(()) };
         for name in [intern!(py, "__defaults__"), intern!(py, "__kwdefaults__")] {
             let defaults = function.getattr(name)?;
             if !defaults.is_none() {
-                self.value(source.then(Step::OfFunction(name.clone().unbind())), defaults)?;
+                self.value(path.then(ReadStep::OfFunction(name.clone().unbind())), defaults)?;
             }
         }
         Ok(())
     }
 
-    /// What the code reads of a value by attributes and constant items.
+    /// Follows the attributes and constant items that the code reads of a value.
     fn follow(
         &mut self,
-        mut source: Source,
+        mut path: ReadPath,
         mut value: Bound<'py, PyAny>,
-        steps: &[Written<'py>],
+        steps: &[WrittenStep<'py>],
     ) -> Fallible<()> {
         for (is_item, key) in steps {
             let next = if *is_item {
@@ -298,17 +302,17 @@ impl<'a, 'py> Reading<'a, 'py> {
                 self.look_up(&value, &key.extract::<String>()?)?
             };
             let Some(next) = next else { break };
-            source = source.then(if *is_item {
-                Step::Item(key.clone().unbind())
+            path = path.then(if *is_item {
+                ReadStep::Item(key.clone().unbind())
             } else {
-                Step::Attribute(key.clone().cast_into::<PyString>().map_err(PyErr::from)?.unbind())
+                ReadStep::Attribute(key.clone().cast_into::<PyString>().map_err(PyErr::from)?.unbind())
             });
             value = next;
         }
-        self.value(source, value)
+        self.value(path, value)
     }
 
-    /// An attribute that is there to be read, without running a property.
+    /// The value of an attribute, without running a property.
     fn look_up(&mut self, value: &Bound<'py, PyAny>, name: &str) -> Fallible<Option<Bound<'py, PyAny>>> {
         let py = self.py;
         let is_module = value.is_instance_of::<PyModule>();
@@ -320,7 +324,7 @@ impl<'a, 'py> Reading<'a, 'py> {
         }
         let class = value.get_type();
         let Some(own) = self.own_attribute(value, &class, name)? else {
-            // What a class computes for a name that it does not have is there to be read, too.
+            // A class may compute attributes that it does not have. Such an attribute is read, too.
             let computes = !self.is_foreign_class(&class)? && class.hasattr(intern!(py, "__getattr__"))?;
             return Ok(if computes { if_there(py, value.getattr_opt(name))?.flatten() } else { None });
         };
@@ -336,7 +340,7 @@ impl<'a, 'py> Reading<'a, 'py> {
         Ok(if is_foreign { None } else { if_there(py, value.getattr_opt(name))?.flatten() })
     }
 
-    /// What an object or its class has under a name, as it lies there.
+    /// The attribute of an object or its class as it is stored.
     fn own_attribute(
         &mut self,
         value: &Bound<'py, PyAny>,
@@ -372,7 +376,7 @@ impl<'a, 'py> Reading<'a, 'py> {
         Ok(own.or(of_class))
     }
 
-    /// The names that an object has of its own.
+    /// The names of the attributes that the object itself has.
     fn own_names(&self, value: &Bound<'py, PyAny>) -> Vec<String> {
         let mut names = Vec::new();
         if let Ok(Some(attributes)) = value.getattr_opt(intern!(self.py, "__dict__"))
@@ -389,66 +393,66 @@ impl<'a, 'py> Reading<'a, 'py> {
     }
 
     fn attribute(&mut self, object: usize, name: &str) -> Fallible<()> {
-        let (value, source) = self.objects[object].clone();
-        if self.looked >= LOOK_LIMIT {
+        let (value, path) = self.objects[object].clone();
+        if self.lookups >= LOOKUP_LIMIT {
             return Ok(());
         }
-        self.looked += 1;
+        self.lookups += 1;
         if let Some(found) = self.look_up(&value, name)? {
-            let step = Step::Attribute(PyString::intern(self.py, name).unbind());
-            self.value(source.then(step), found)?;
+            let step = ReadStep::Attribute(PyString::intern(self.py, name).unbind());
+            self.value(path.then(step), found)?;
         }
         Ok(())
     }
 
-    /// What a place means, and what is reached from it.
-    fn value(&mut self, source: Source, value: Bound<'py, PyAny>) -> Fallible<()> {
-        self.value_within(source, value, 0)
+    /// Guards the value of a place, and the places that are reached from it.
+    fn value(&mut self, path: ReadPath, value: Bound<'py, PyAny>) -> Fallible<()> {
+        self.value_within(path, value, 0)
     }
 
-    fn value_within(&mut self, source: Source, value: Bound<'py, PyAny>, depth: usize) -> Fallible<()> {
+    fn value_within(&mut self, path: ReadPath, value: Bound<'py, PyAny>, depth: usize) -> Fallible<()> {
         let py = self.py;
-        if self.without.objects.contains(&(value.as_ptr() as usize)) {
+        if self.excluded.objects.contains(&(value.as_ptr() as usize)) {
             return Ok(());
         }
         if is_plain(&value) {
-            return self.guard(source, Meant::Plain(value.unbind()));
+            return self.guard(path, RecordedValue::Plain(value.unbind()));
         }
-        if let Some(meant) = Meant::elements(&value, source.name(py))? {
-            return self.guard(source, meant);
+        if let Some(recorded) = RecordedValue::elements(&value, path.name(py))? {
+            return self.guard(path, recorded);
         }
-        if let Some(inside) = viewed(&value)? {
-            self.value_within(source.then(Step::Inside), inside, depth + 1)?;
+        if let Some(inside) = library_contents(&value)? {
+            self.value_within(path.then(ReadStep::Contents), inside, depth + 1)?;
             if containers::sort(&value)? == Sort::Leaf {
                 return Ok(());
             }
         }
         if let Some(function) = function_of(&value)? {
             let code = function.getattr(intern!(py, "__code__"))?;
-            if self.without.codes.contains(&(code.as_ptr() as usize)) {
+            if self.excluded.codes.contains(&(code.as_ptr() as usize)) {
                 return Ok(());
             }
             if let Ok(Some(receiver)) = value.getattr_opt(intern!(py, "__self__"))
                 && containers::sort(&receiver)? == Sort::Object
-                && !self.times.contains_key(&(receiver.as_ptr() as usize))
+                && !self.place_counts.contains_key(&(receiver.as_ptr() as usize))
             {
-                let at = source.then(Step::Attribute(intern!(py, "__self__").clone().unbind()));
+                let at = path.then(ReadStep::Attribute(intern!(py, "__self__").clone().unbind()));
                 self.look_into(&receiver, at);
             }
-            self.functions.push((value, Some(source.clone())));
-            return self.guard(source, Meant::Code(code.unbind()));
+            self.functions.push((value, Some(path.clone())));
+            return self.guard(path, RecordedValue::Code(code.unbind()));
         }
         if value.get_type().name()? == "partial" && value.hasattr(intern!(py, "keywords"))? {
             for name in ["func", "args", "keywords"] {
-                let step = Step::Attribute(PyString::intern(py, name).unbind());
-                self.value_within(source.then(step), value.getattr(name)?, depth + 1)?;
+                let step = ReadStep::Attribute(PyString::intern(py, name).unbind());
+                self.value_within(path.then(step), value.getattr(name)?, depth + 1)?;
             }
             return Ok(());
         }
         if let Ok(class) = value.cast::<PyType>() {
             if !self.is_foreign_class(class)? {
-                self.look_into(&value, source.clone());
-                self.guard(source, Meant::Class(value.unbind()))?;
+                self.look_into(&value, path.clone());
+                self.guard(path, RecordedValue::Class(value.unbind()))?;
             }
             return Ok(());
         }
@@ -457,44 +461,44 @@ impl<'a, 'py> Reading<'a, 'py> {
             Sort::Object => {
                 if let Ok(module) = value.cast::<PyModule>() {
                     if !self.is_foreign(&module.getattr(intern!(py, "__name__"))?)? {
-                        self.modules.push((value, source));
+                        self.modules.push((value, path));
                     }
                 } else if !self.is_foreign_class(&value.get_type())? {
-                    self.look_into(&value, source.clone());
-                    self.guard(source, Meant::Object(value.get_type().into_any().unbind()))?;
+                    self.look_into(&value, path.clone());
+                    self.guard(path, RecordedValue::Object(value.get_type().into_any().unbind()))?;
                 }
                 Ok(())
             }
-            Sort::Plain | Sort::Function => self.guard(source, Meant::Plain(value.unbind())),
+            Sort::Plain | Sort::Function => self.guard(path, RecordedValue::Plain(value.unbind())),
             Sort::Container => {
-                let is_whole = self.guard_container(&source, &value)?;
+                let is_whole = self.guard_container(&path, &value)?;
                 if is_whole && depth < DEPTH {
-                    self.inside(&source, &value, depth)?;
+                    self.inside(&path, &value, depth)?;
                 }
                 Ok(())
             }
         }
     }
 
-    /// Whether all that is in a container is compared.
-    fn guard_container(&mut self, source: &Source, value: &Bound<'py, PyAny>) -> Fallible<bool> {
-        let opened = opened(value)?;
-        let is_whole = opened.is_some();
-        let meant = match opened {
-            Some(opened) => Meant::Container(Box::new(opened.kept(self.py)?)),
-            None => Meant::Large(
+    /// Guards a container. Returns whether all of its contents are compared.
+    fn guard_container(&mut self, path: &ReadPath, value: &Bound<'py, PyAny>) -> Fallible<bool> {
+        let contents = container_contents(value)?;
+        let is_whole = contents.is_some();
+        let recorded = match contents {
+            Some(contents) => RecordedValue::Container(Box::new(contents.kept(self.py)?)),
+            None => RecordedValue::Large(
                 value.get_type().into_any().unbind(),
                 if_there(self.py, value.len())?.unwrap_or(0),
             ),
         };
-        self.guard(source.clone(), meant)?;
+        self.guard(path.clone(), recorded)?;
         Ok(is_whole)
     }
 
-    /// Functions and objects in a container, whose insides count too.
-    fn inside(&mut self, source: &Source, value: &Bound<'py, PyAny>, depth: usize) -> Fallible<()> {
+    /// Guards what functions and objects in a container hold.
+    fn inside(&mut self, path: &ReadPath, value: &Bound<'py, PyAny>, depth: usize) -> Fallible<()> {
         for (key, item) in entries(value)? {
-            let at = source.then(Step::Item(key.unbind()));
+            let at = path.then(ReadStep::Item(key.unbind()));
             match containers::sort(&item)? {
                 Sort::Leaf | Sort::Object | Sort::Function => self.value_within(at, item, depth + 1)?,
                 Sort::Container if depth < DEPTH => self.inside(&at, &item, depth + 1)?,
@@ -504,15 +508,15 @@ impl<'a, 'py> Reading<'a, 'py> {
         Ok(())
     }
 
-    fn guard(&mut self, source: Source, meant: Meant) -> Fallible<()> {
-        if self.guards.len() < GUARD_LIMIT && self.places.insert(source.key(self.py)) {
-            self.guards.push(Guard::new(source, meant));
+    fn guard(&mut self, path: ReadPath, recorded: RecordedValue) -> Fallible<()> {
+        if self.guards.len() < GUARD_LIMIT && self.places.insert(path.key(self.py)) {
+            self.guards.push(Guard::new(path, recorded));
         }
         Ok(())
     }
 }
 
-/// The entry of a dict, a list or a tuple that code takes.
+/// The entry of a dict, a list or a tuple that code reads.
 fn entry<'py>(value: &Bound<'py, PyAny>, key: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py, PyAny>>> {
     let is_container = value.is_instance_of::<PyDict>()
         || value.is_instance_of::<PyList>()
@@ -520,7 +524,7 @@ fn entry<'py>(value: &Bound<'py, PyAny>, key: &Bound<'py, PyAny>) -> Fallible<Op
     if is_container { if_there(value.py(), value.get_item(key)) } else { Ok(None) }
 }
 
-/// The entries of a dict, a list or a tuple, and their keys or positions.
+/// The entries of a dict, a list or a tuple, with their keys or positions.
 fn entries<'py>(value: &Bound<'py, PyAny>) -> Fallible<Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)>> {
     if let Ok(dict) = value.cast::<PyDict>() {
         return Ok(dict.iter().collect());

@@ -11,21 +11,21 @@ use pyo3::prelude::*;
 use crate::pybackend::carry;
 
 thread_local! {
-    static IS_AWAY: Cell<bool> = const { Cell::new(false) };
+    static IS_RELEASED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Sets the thread's "GIL released" flag, and restores the previous value on drop.
 struct Flag(bool);
 
 impl Flag {
-    fn set(is_away: bool) -> Flag {
-        Flag(IS_AWAY.replace(is_away))
+    fn set(is_released: bool) -> Flag {
+        Flag(IS_RELEASED.replace(is_released))
     }
 }
 
 impl Drop for Flag {
     fn drop(&mut self) {
-        IS_AWAY.set(self.0);
+        IS_RELEASED.set(self.0);
     }
 }
 
@@ -38,8 +38,8 @@ pub(crate) fn detach<T: Send>(py: Python<'_>, body: impl FnOnce() -> T + Send) -
 }
 
 /// Runs `body` with the GIL released; this thread may have released it already.
-pub(crate) fn leave<T: Send>(body: impl FnOnce() -> T + Send) -> T {
-    if IS_AWAY.get() {
+pub(crate) fn release<T: Send>(body: impl FnOnce() -> T + Send) -> T {
+    if IS_RELEASED.get() {
         return body();
     }
     Python::attach(|py| detach(py, body))
