@@ -62,3 +62,13 @@ def float_limit(name: str, dtype: str) -> float:
         "epsilon": float(info.eps),
         "smallest_positive_normal": float(info.smallest_normal),
     }[name]
+
+
+@pytest.mark.parametrize("name", dn.constants.__all__)
+def test_constants_are_made_on_a_backend(name: str) -> None:
+    backend = dn.backends.NumPyBackend()
+    made = operator.attrgetter(name)(dn.constants)(backend=backend)
+    assert made.backend == backend
+    assert np.array_equal(
+        made.to_numpy(), operator.attrgetter(name)(dn.constants)().to_numpy(), equal_nan=True
+    )

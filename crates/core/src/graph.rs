@@ -1,8 +1,8 @@
 //! The expression graph: an append-only arena of typed nodes.
 //!
 //! A value is one output of a node. The order of the nodes is the order of evaluation. [`Graph::push`] takes
-//! a node's types from `infer`, so that all types have a single source. Only passes copy nodes with known
-//! types.
+//! a node's types from `infer`, so that all types have a single source. Parameters
+//! have the types that the caller gives; passes copy nodes whose types are known.
 
 use std::hash::{Hash, Hasher};
 

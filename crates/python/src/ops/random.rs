@@ -336,9 +336,13 @@ fn constant(name: &Bound<'_, PyAny>, dtype: &Bound<'_, PyAny>, backend: Given<'_
         let Some(&constant) = Constant::ALL.iter().find(|constant| constant.name() == text) else {
             return Err(convert::bad("constant", "the name", name, "that of a constant")?);
         };
-        place::parse(backend)?;
+        let backend = place::parse(backend)?;
         let dtype: DType = crate::dtype::parse(dtype)?;
-        run(0, move |ops| ops.scalar(constant.scalar(dtype)?)).map(PyTensor::new)
+        run(0, move |ops| {
+            ops.backend = backend;
+            ops.scalar(constant.scalar(dtype)?)
+        })
+        .map(PyTensor::new)
     })
 }
 
