@@ -26,17 +26,17 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::buffer::{CpuBuffer, Storage, Window, adopt};
 use crate::kernels::elementwise::vector::Base;
-use crate::kernels::epilogue::Tail;
-use crate::kernels::fourier::Way;
+use crate::kernels::epilogue::EpilogueFn;
+use crate::kernels::fourier::RealDirection;
 use crate::kernels::{create, elementwise, random};
 use crate::par::{Par, interruptible};
 use crate::settings;
 use crate::view::{View, ViewMut, element_align};
 #[doc(hidden)]
-pub use followed::following_always;
-pub(crate) use followed::{run_followed, takes_tail};
+pub use followed::with_epilogues_always;
+pub(crate) use followed::{run_with_epilogue, supports_epilogue};
 pub(crate) use lent::run_same_dtype;
-use room::Room;
+use room::ScratchAllocator;
 pub(crate) use workspace::{may_overwrite, workspace};
 
 /// Runs ops on the CPU.
@@ -64,7 +64,7 @@ pub fn cpu_backend() -> Arc<dyn Backend> {
 /// The same backend, borrowed.
 pub(crate) fn the_backend() -> &'static Arc<dyn Backend> {
     static BACKEND: OnceLock<Arc<dyn Backend>> = OnceLock::new();
-    BACKEND.get_or_init(|| Arc::new(crate::stack::known(CpuBackend(()))))
+    BACKEND.get_or_init(|| Arc::new(crate::stack::with_stack_probe(CpuBackend(()))))
 }
 
 /// Runs an op on operands and writes its results to memory that the caller has chosen. A long op calls `poll` from time
@@ -87,8 +87,8 @@ pub(crate) fn run_into(
     checked: bool,
     poll: Poll<'_>,
 ) -> Result<()> {
-    let memory = Memory::Given { operands, results, over };
-    let run = Run { room: Room::of(form::name(op)), par, checked, memory, tail: None };
+    let memory = Memory::Planned { operands, results, over };
+    let run = OpRun { room: ScratchAllocator::of(form::name(op)), par, checked, memory, tail: None };
     CpuBackend(()).dispatch(op, run, poll).map(drop)
 }
 
@@ -104,25 +104,25 @@ impl CpuBackend {
     ) -> Result<Buffers> {
         settings::check()?;
         let par = parallel(operands.iter().map(|operand| &operand.ty).chain(outputs));
-        let memory = Memory::Held { operands: &mut operands, outputs };
-        let run = Run { room: Room::of(form::name(op)), par, checked, memory, tail: None };
+        let memory = Memory::Owned { operands: &mut operands, outputs };
+        let run = OpRun { room: ScratchAllocator::of(form::name(op)), par, checked, memory, tail: None };
         interruptible(|| self.dispatch(op, run, poll))
     }
 
     /// Runs one op. A long op calls `poll` from time to time. Results in memory of the caller are not returned as
     /// buffers.
-    fn dispatch(&self, op: &Op, run: Run<'_>, poll: Poll<'_>) -> Result<Buffers> {
+    fn dispatch(&self, op: &Op, run: OpRun<'_>, poll: Poll<'_>) -> Result<Buffers> {
         let checked = run.checked;
         let over = || op.in_place();
         match op {
             // create
             Op::Constant(scalar) => run.fresh(|_, out, par| create::constant(*scalar, out, par)),
             Op::Literal(literal) => match &run.memory {
-                Memory::Held { .. } => {
+                Memory::Owned { .. } => {
                     let bytes = HostMemory::new(Arc::new(Held(literal.bytes().clone())));
                     Ok(smallvec![self.from_host(literal.ty(), bytes)?])
                 }
-                Memory::Given { .. } => run.literal(literal),
+                Memory::Planned { .. } => run.literal(literal),
             },
             Op::Iota { axis, .. } => run.fresh(|_, out, par| create::iota(*axis, out, par)),
             Op::Eye { .. } => run.fresh(|_, out, par| create::eye(out, par)),
@@ -226,8 +226,12 @@ impl CpuBackend {
             Op::Block(Block::TopK { k }) => run.top_k(*k),
             Op::Block(Block::Take { axis }) => run.take_at(*axis),
             Op::Block(Block::TakeAlongAxis { axis }) => run.take_along_axis(*axis),
-            Op::Block(Block::Rfft { axis, length, eps: _ }) => run.real_fft(Way::Forth, *axis, *length),
-            Op::Block(Block::Irfft { axis, length, eps: _ }) => run.real_fft(Way::Back, *axis, *length),
+            Op::Block(Block::Rfft { axis, length, eps: _ }) => {
+                run.real_fft(RealDirection::Forward, *axis, *length)
+            }
+            Op::Block(Block::Irfft { axis, length, eps: _ }) => {
+                run.real_fft(RealDirection::Inverse, *axis, *length)
+            }
             Op::Block(block) => run.factor(block),
         }
     }
@@ -262,7 +266,7 @@ impl Backend for CpuBackend {
         operands: &[BorrowedOperand<'_>],
         outputs: &[TensorType],
     ) -> Result<Option<Buffers>> {
-        self.run_shortly(op, operands, outputs)
+        self.run_borrowed(op, operands, outputs)
     }
 
     fn is_same_place(&self, other: &dyn Backend) -> bool {
@@ -343,38 +347,38 @@ impl AsRef<[u8]> for Held {
 pub(crate) type Views<'a> = SmallVec<[View<'a>; 3]>;
 
 /// One op while it runs.
-struct Run<'a> {
-    room: Room<'a>,
+struct OpRun<'a> {
+    room: ScratchAllocator<'a>,
     par: Par,
     checked: bool,
     memory: Memory<'a>,
-    /// The epilogue, called on complete elements of the only result; None for ops that [`takes_tail`] rejects.
-    tail: Option<Tail<'a>>,
+    /// The epilogue, called on complete elements of the only result; None for ops that [`supports_epilogue`] rejects.
+    tail: Option<EpilogueFn<'a>>,
 }
 
 /// The memory of operands and results.
 enum Memory<'a> {
     /// Operands that may have other owners. Results are written to new memory or to the memory of an operand without
     /// other owners, or they share an operand's memory.
-    Held { operands: &'a mut [Operand], outputs: &'a [TensorType] },
+    Owned { operands: &'a mut [Operand], outputs: &'a [TensorType] },
     /// The caller has chosen the memory, as in [`run_into`].
-    Given { operands: &'a [View<'a>], results: &'a [ViewMut<'a>], over: Option<usize> },
+    Planned { operands: &'a [View<'a>], results: &'a [ViewMut<'a>], over: Option<usize> },
 }
 
-impl<'a> Run<'a> {
+impl<'a> OpRun<'a> {
     /// The type of an operand.
     fn operand(&self, index: usize) -> &TensorType {
         match &self.memory {
-            Memory::Held { operands, .. } => &operands[index].ty,
-            Memory::Given { operands, .. } => operands[index].ty(),
+            Memory::Owned { operands, .. } => &operands[index].ty,
+            Memory::Planned { operands, .. } => operands[index].ty(),
         }
     }
 
     /// The type of a result.
     fn output(&self, index: usize) -> &'a TensorType {
         match &self.memory {
-            Memory::Held { outputs, .. } => &outputs[index],
-            Memory::Given { results, .. } => results[index].ty(),
+            Memory::Owned { outputs, .. } => &outputs[index],
+            Memory::Planned { results, .. } => results[index].ty(),
         }
     }
 
@@ -383,30 +387,33 @@ impl<'a> Run<'a> {
         self.in_place(&[], kernel)
     }
 
-    /// Runs a kernel that needs no workspace, with the aliasing of [`Run::stage_in_place`].
+    /// Runs a kernel that needs no workspace, with the aliasing of [`OpRun::run_with_scratch_in_place`].
     fn in_place(
         self,
         candidates: &[usize],
         kernel: impl FnOnce(&[View<'_>], &mut ViewMut<'_>, Par) -> Result<()>,
     ) -> Result<Buffers> {
-        if self.room.runs() { self.stage_in_place(candidates, kernel) } else { Ok(Buffers::new()) }
+        if self.room.runs() { self.run_with_scratch_in_place(candidates, kernel) } else { Ok(Buffers::new()) }
     }
 
     /// Runs `work`, which calls kernels and takes workspace, into new memory or the caller's. For ops of one output.
-    fn stage(self, work: impl FnOnce(&[View<'_>], &mut ViewMut<'_>, Par) -> Result<()>) -> Result<Buffers> {
-        self.stage_in_place(&[], work)
+    fn run_with_scratch(
+        self,
+        work: impl FnOnce(&[View<'_>], &mut ViewMut<'_>, Par) -> Result<()>,
+    ) -> Result<Buffers> {
+        self.run_with_scratch_in_place(&[], work)
     }
 
     /// Runs `work`, which calls kernels and takes workspace, in the caller's memory if given, else in that of the first
     /// candidate operand of the result's size and element width without other owners, else in new memory.
-    fn stage_in_place(
+    fn run_with_scratch_in_place(
         self,
         candidates: &[usize],
         work: impl FnOnce(&[View<'_>], &mut ViewMut<'_>, Par) -> Result<()>,
     ) -> Result<Buffers> {
         let op = self.room.op;
         let (operands, ty) = match self.memory {
-            Memory::Given { operands, results, over } => {
+            Memory::Planned { operands, results, over } => {
                 let [result] = results else { unreachable!("{op} has one output") };
                 // SAFETY: the caller's memory is for this type, and only this view and those derived from it access it.
                 let mut out = unsafe { ViewMut::new(result.ty(), result.start()) };
@@ -431,7 +438,7 @@ impl<'a> Run<'a> {
                 work(&views, &mut out, self.par)?;
                 return Ok(Buffers::new());
             }
-            Memory::Held { operands, outputs } => {
+            Memory::Owned { operands, outputs } => {
                 let [ty] = outputs else { unreachable!("{op} has one output") };
                 (operands, ty)
             }
@@ -473,14 +480,14 @@ impl<'a> Run<'a> {
         Ok(smallvec![buffer(window)])
     }
 
-    /// As [`Run::stage`], for several results.
-    fn stage_all(
+    /// As [`OpRun::run_with_scratch`], for several results.
+    fn run_with_scratch_multi(
         self,
         work: impl FnOnce(&[View<'_>], &mut [ViewMut<'_>], Par) -> Result<()>,
     ) -> Result<Buffers> {
         let op = self.room.op;
         match self.memory {
-            Memory::Given { operands, results, over } => {
+            Memory::Planned { operands, results, over } => {
                 assert!(over.is_none(), "{op} writes over no operand");
                 let mut outs: SmallVec<[ViewMut<'_>; 3]> = results
                     .iter()
@@ -491,7 +498,7 @@ impl<'a> Run<'a> {
                 work(operands, &mut outs, self.par)?;
                 Ok(Buffers::new())
             }
-            Memory::Held { operands, outputs } => {
+            Memory::Owned { operands, outputs } => {
                 let windows: SmallVec<[Window; 3]> =
                     operands.iter().map(|operand| window(op, operand)).collect::<Result<_>>()?;
                 let pairs = operands.iter().zip(&windows);
@@ -522,9 +529,9 @@ impl<'a> Run<'a> {
     /// Returns the first operand's elements, without a copy where possible, under the output's type.
     fn share(self) -> Result<Buffers> {
         match &self.memory {
-            Memory::Held { operands, .. } => Ok(smallvec![buffer(window(self.room.op, &operands[0])?)]),
-            Memory::Given { over: Some(0), .. } => Ok(Buffers::new()),
-            Memory::Given { .. } => self.fresh(|views, out, par| {
+            Memory::Owned { operands, .. } => Ok(smallvec![buffer(window(self.room.op, &operands[0])?)]),
+            Memory::Planned { over: Some(0), .. } => Ok(Buffers::new()),
+            Memory::Planned { .. } => self.fresh(|views, out, par| {
                 copy_bytes(views[0].bytes(), out, par);
                 Ok(())
             }),

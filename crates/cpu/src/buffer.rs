@@ -19,9 +19,9 @@ pub(crate) struct Storage {
 
 enum Owner {
     /// Taken from the allocator.
-    Ours(Block),
+    Allocated(Block),
     /// Kept alive by the handle, and never written.
-    Lent(HostMemory),
+    Borrowed(HostMemory),
 }
 
 impl Storage {
@@ -32,38 +32,38 @@ impl Storage {
     pub(crate) fn allocate(op: &'static str, bytes: usize) -> Result<Storage> {
         let block = Block::new(bytes);
         let block = block.map_err(|available| out_of_memory(op, bytes, available))?;
-        Ok(Storage { owner: Owner::Ours(block) })
+        Ok(Storage { owner: Owner::Allocated(block) })
     }
 
     /// The first byte. Only the first `len` bytes may be accessed.
     pub(crate) fn start(&self) -> *const u8 {
         match &self.owner {
-            Owner::Ours(block) => block.start().cast_const(),
-            Owner::Lent(memory) => memory.bytes().as_ptr(),
+            Owner::Allocated(block) => block.start().cast_const(),
+            Owner::Borrowed(memory) => memory.bytes().as_ptr(),
         }
     }
 
     /// The number of bytes.
     pub(crate) fn len(&self) -> usize {
         match &self.owner {
-            Owner::Ours(block) => block.len(),
-            Owner::Lent(memory) => memory.bytes().len(),
+            Owner::Allocated(block) => block.len(),
+            Owner::Borrowed(memory) => memory.bytes().len(),
         }
     }
 
     /// Whether the memory may be written.
-    fn is_ours(&self) -> bool {
+    fn is_writable(&self) -> bool {
         match &self.owner {
-            Owner::Ours(_) => true,
-            Owner::Lent(_) => false,
+            Owner::Allocated(_) => true,
+            Owner::Borrowed(_) => false,
         }
     }
 
     /// The first byte for writing, for the only owner of the storage; None for borrowed memory.
     pub(crate) fn start_mut(&mut self) -> Option<*mut u8> {
         match &self.owner {
-            Owner::Ours(block) => Some(block.start()),
-            Owner::Lent(_) => None,
+            Owner::Allocated(block) => Some(block.start()),
+            Owner::Borrowed(_) => None,
         }
     }
 }
@@ -79,8 +79,8 @@ fn out_of_memory(op: &'static str, requested: usize, available: usize) -> ErrorK
 impl fmt::Debug for Storage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match &self.owner {
-            Owner::Ours(_) => "ours",
-            Owner::Lent(_) => "lent",
+            Owner::Allocated(_) => "ours",
+            Owner::Borrowed(_) => "lent",
         };
         write!(f, "Storage({} bytes, {kind})", self.len())
     }
@@ -125,8 +125,8 @@ impl Window {
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.storage.owner {
             // The slice is requested at each call: its stability is guaranteed by the lender, not by us.
-            Owner::Lent(memory) => &memory.bytes()[self.offset..self.offset + self.len],
-            Owner::Ours(block) => {
+            Owner::Borrowed(memory) => &memory.bytes()[self.offset..self.offset + self.len],
+            Owner::Allocated(block) => {
                 // SAFETY: the range is inside the storage and initialised, as `new` demands, and the storage lives as
                 // long as the window; an empty range is aligned and not null.
                 unsafe { std::slice::from_raw_parts(block.start().add(self.offset), self.len) }
@@ -143,7 +143,7 @@ impl Window {
     pub(crate) fn into_unique(self) -> std::result::Result<Storage, Window> {
         let Window { storage, offset, len } = self;
         match Arc::try_unwrap(storage) {
-            Ok(storage) if storage.is_ours() => Ok(storage),
+            Ok(storage) if storage.is_writable() => Ok(storage),
             Ok(lent) => Err(Window { storage: Arc::new(lent), offset, len }),
             Err(storage) => Err(Window { storage, offset, len }),
         }
@@ -163,7 +163,7 @@ pub struct CpuBuffer {
     /// The size of the whole storage in bytes.
     held: usize,
     /// The entry in the list of live tensors; only for large buffers.
-    listed: OnceLock<Arc<Live>>,
+    live_entry: OnceLock<Arc<Live>>,
 }
 
 #[derive(Debug)]
@@ -202,9 +202,9 @@ impl Slot {
 }
 
 /// The bytes of a buffer under its lock: nobody can free or donate them meanwhile.
-pub(crate) struct Held<'a>(MutexGuard<'a, Slot>);
+pub(crate) struct LockedBytes<'a>(MutexGuard<'a, Slot>);
 
-impl Held<'_> {
+impl LockedBytes<'_> {
     /// The bytes; None if they were freed or donated.
     pub(crate) fn bytes(&self) -> Option<&[u8]> {
         match &*self.0 {
@@ -222,7 +222,7 @@ impl CpuBuffer {
         CpuBuffer {
             held: window.storage.len(),
             slot: Mutex::new(Slot::Live(window)),
-            listed: OnceLock::new(),
+            live_entry: OnceLock::new(),
         }
     }
 
@@ -231,15 +231,15 @@ impl CpuBuffer {
     /// # Safety
     /// All its bytes are initialised.
     pub(crate) unsafe fn filled(storage: Storage) -> CpuBuffer {
-        CpuBuffer { held: storage.len(), slot: Mutex::new(Slot::Own(storage)), listed: OnceLock::new() }
+        CpuBuffer { held: storage.len(), slot: Mutex::new(Slot::Own(storage)), live_entry: OnceLock::new() }
     }
 
     /// Locks the bytes for a short access; a thread that frees or donates them waits. Cheaper than
     /// [`CpuBuffer::window`]. None where another thread has the lock.
-    pub(crate) fn held(&self) -> Option<Held<'_>> {
+    pub(crate) fn held(&self) -> Option<LockedBytes<'_>> {
         match self.slot.try_lock() {
-            Ok(slot) => Some(Held(slot)),
-            Err(TryLockError::Poisoned(slot)) => Some(Held(slot.into_inner())),
+            Ok(slot) => Some(LockedBytes(slot)),
+            Err(TryLockError::Poisoned(slot)) => Some(LockedBytes(slot.into_inner())),
             Err(TryLockError::WouldBlock) => None,
         }
     }
@@ -307,8 +307,8 @@ impl CpuBuffer {
 
     /// Updates the list of live tensors.
     fn set_gone(&self, is_gone: bool) {
-        if let Some(listed) = self.listed.get() {
-            listed.set_gone(is_gone);
+        if let Some(live_entry) = self.live_entry.get() {
+            live_entry.set_gone(is_gone);
         }
     }
 
@@ -386,9 +386,12 @@ impl Buffer for CpuBuffer {
         }
         let Ok(window) = self.window("memory_report") else { return };
         let storage = &window.storage;
-        let memory =
-            Memory { start: storage.start().addr(), bytes: storage.len(), is_borrowed: !storage.is_ours() };
-        self.listed.get_or_init(|| live::list(ty, memory)).set_line(line);
+        let memory = Memory {
+            start: storage.start().addr(),
+            bytes: storage.len(),
+            is_borrowed: !storage.is_writable(),
+        };
+        self.live_entry.get_or_init(|| live::list(ty, memory)).set_line(line);
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -408,7 +411,7 @@ pub(crate) fn adopt(memory: HostMemory, len: usize, align: usize) -> Result<Wind
     let bytes = memory.bytes();
     assert!(bytes.len() >= len, "{} bytes of host memory for {len}", bytes.len());
     if bytes.as_ptr().addr().is_multiple_of(align) {
-        let storage = Arc::new(Storage { owner: Owner::Lent(memory) });
+        let storage = Arc::new(Storage { owner: Owner::Borrowed(memory) });
         // SAFETY: a slice of bytes is initialised, and borrowed memory is never written.
         return Ok(unsafe { Window::new(storage, 0, len) });
     }

@@ -14,7 +14,7 @@ mod stack;
 mod view;
 
 #[doc(hidden)]
-pub use backend::following_always;
+pub use backend::with_epilogues_always;
 pub use backend::{CpuBackend, cpu_backend};
 pub use buffer::CpuBuffer;
 pub use compiler::CpuCompiler;

@@ -27,8 +27,8 @@ use defn_core::memory::{forget_shortage, is_short};
 
 use crate::{memory, settings};
 pub use poll::set_poll;
-use poll::{IS_OF_POOL, leave, pause};
-pub(crate) use poll::{breathe, interruptible};
+use poll::{IS_OF_POOL, poll_if_due, unwind_if_stopped};
+pub(crate) use poll::{interruptible, poll_within_chunk};
 
 /// Where a kernel may run its chunks. The backend chooses; kernels comply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub(crate) enum Par {
 const SHARES: usize = 64;
 
 /// The number of threads that the program has set, or 0.
-static ASKED: AtomicUsize = AtomicUsize::new(0);
+static REQUESTED_THREADS: AtomicUsize = AtomicUsize::new(0);
 
 /// The default number of threads, or 0 before it was determined.
 static DEFAULT: AtomicUsize = AtomicUsize::new(0);
@@ -66,11 +66,11 @@ thread_local! {
 /// No thread at all, more than 1,024, or an invalid value in one of our environment variables.
 pub fn set_threads(count: Option<usize>) -> Result<Option<usize>> {
     settings::check()?;
-    let count = count.map(|count| settings::threads_asked("set_threads", count)).transpose()?;
+    let count = count.map(|count| settings::checked_thread_count("set_threads", count)).transpose()?;
     if count.is_none() {
         DEFAULT.store(0, Ordering::Relaxed);
     }
-    let before = ASKED.swap(count.map_or(0, NonZeroUsize::get), Ordering::Relaxed);
+    let before = REQUESTED_THREADS.swap(count.map_or(0, NonZeroUsize::get), Ordering::Relaxed);
     Ok((before != 0).then_some(before))
 }
 
@@ -107,7 +107,7 @@ impl ThreadCount {
     /// As [`set_threads`].
     pub fn new(count: usize) -> Result<ThreadCount> {
         settings::check()?;
-        Ok(ThreadCount::set(settings::threads_asked("with_threads", count)?))
+        Ok(ThreadCount::set(settings::checked_thread_count("with_threads", count)?))
     }
 
     fn set(count: NonZeroUsize) -> ThreadCount {
@@ -134,7 +134,7 @@ fn count() -> usize {
         // SAFETY: a team outlives the calls of its members, and a thread is a member only during these.
         return unsafe { (*team).count };
     }
-    match (COUNT.get(), ASKED.load(Ordering::Relaxed), DEFAULT.load(Ordering::Relaxed)) {
+    match (COUNT.get(), REQUESTED_THREADS.load(Ordering::Relaxed), DEFAULT.load(Ordering::Relaxed)) {
         (0, 0, 0) => {
             let found = settings::threads().unwrap_or_else(|| {
                 std::thread::available_parallelism().map_or(1, usize::from).min(settings::MOST_THREADS)
@@ -159,13 +159,13 @@ struct Team {
 
 impl Team {
     /// Whether to run the next chunk; polls if that is due.
-    fn goes_on(&self) -> bool {
-        pause(Some(self));
+    fn should_continue(&self) -> bool {
+        poll_if_due(Some(self));
         !self.is_stopped.load(Ordering::Relaxed)
     }
 
     /// Reserves up to `helpers` helpers; returns the number that may join.
-    fn ask(&self, helpers: usize) -> usize {
+    fn reserve_helpers(&self, helpers: usize) -> usize {
         let take = |free: usize| (free > 0).then(|| free - free.min(helpers));
         match self.free.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
             Ok(free) => free.min(helpers),
@@ -222,7 +222,7 @@ impl Par {
             return;
         }
         let alone = |index: usize| {
-            pause(None);
+            poll_if_due(None);
             chunk(index);
         };
         if chunks <= 1 {
@@ -253,12 +253,12 @@ impl Par {
 
 /// Runs all chunks on the members of a team that join.
 fn share(team: &Team, chunks: usize, chunk: &(dyn Fn(usize) + Sync)) {
-    let helpers = team.ask(chunks - 1);
+    let helpers = team.reserve_helpers(chunks - 1);
     let pool = if helpers > 0 { pool(team.count - 1) } else { None };
     let Some(pool) = pool else {
         team.free.fetch_add(helpers, Ordering::Relaxed);
-        (0..chunks).take_while(|_| team.goes_on()).for_each(chunk);
-        return leave(team);
+        (0..chunks).take_while(|_| team.should_continue()).for_each(chunk);
+        return unwind_if_stopped(team);
     };
     // Each thread has its own share, which is the same in every call on as much memory, since its caches may hold it. A
     // thread that has finished its share continues with the others.
@@ -274,7 +274,7 @@ fn share(team: &Team, chunks: usize, chunk: &(dyn Fn(usize) + Sync)) {
                 if index >= first(share + 1) {
                     break;
                 }
-                if !team.goes_on() {
+                if !team.should_continue() {
                     return;
                 }
                 chunk(index);
@@ -286,14 +286,14 @@ fn share(team: &Team, chunks: usize, chunk: &(dyn Fn(usize) + Sync)) {
     #[cfg(test)]
     let drain = |thread: usize| crate::kernels::at_tested(level, || drain(thread));
     pool.run(team, helpers, &drain);
-    leave(team);
+    unwind_if_stopped(team);
 }
 
 /// How long a thread spins before it sleeps.
-const AWAKE: Duration = Duration::from_micros(200);
+const SPIN_BEFORE_SLEEP: Duration = Duration::from_micros(200);
 
 /// How long a caller spins for the threads that still run its chunks, before it sleeps.
-const PATIENCE: Duration = Duration::from_micros(20);
+const SPIN_FOR_HELPERS: Duration = Duration::from_micros(20);
 
 /// The number of threads that a call wakes, and that each joining thread wakes.
 const WAKES: usize = 2;
@@ -311,18 +311,18 @@ struct Job {
 }
 
 /// A job that threads may join.
-struct Open {
+struct OpenJob {
     job: *const Job,
     /// How many threads may still join.
     room: usize,
 }
 
 // SAFETY: a job is removed before it is dropped, and any thread may use all of it.
-unsafe impl Send for Open {}
+unsafe impl Send for OpenJob {}
 
 /// The state that the lock protects.
 struct State {
-    open: Vec<Open>,
+    open: Vec<OpenJob>,
     asleep: usize,
 }
 
@@ -345,7 +345,7 @@ struct Pool {
 }
 
 /// Spins until `holds` is true or the time has passed; returns whether it is true. Yields to threads that have work.
-fn look_out(time: Duration, holds: impl Fn() -> bool) -> bool {
+fn spin_until(time: Duration, holds: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     loop {
         for _ in 0..16 {
@@ -411,7 +411,7 @@ impl Pool {
         let team: *const Team = team;
         let job = Job { work, team, inside: AtomicUsize::new(0), panic: Mutex::new(None) };
         let mut state = lock(&self.state);
-        state.open.push(Open { job: &raw const job, room: helpers });
+        state.open.push(OpenJob { job: &raw const job, room: helpers });
         self.room.fetch_add(helpers, Ordering::Relaxed);
         let wakes = state.asleep.min(helpers).min(WAKES);
         drop(state);
@@ -428,7 +428,7 @@ impl Pool {
         // SAFETY: the caller's reference lives as long as this call.
         unsafe { &*team }.free.fetch_add(closed.room, Ordering::Relaxed);
         let alone = || job.inside.load(Ordering::SeqCst) == 0;
-        if !look_out(PATIENCE, alone) {
+        if !spin_until(SPIN_FOR_HELPERS, alone) {
             self.waiting.fetch_add(1, Ordering::SeqCst);
             let mut state = lock(&self.state);
             while !alone() {
@@ -450,13 +450,13 @@ impl Pool {
             let mut state = lock(&self.state);
             let Some(open) = state.open.iter_mut().rev().find(|open| open.room > 0) else {
                 drop(state);
-                if look_out(AWAKE, || self.room.load(Ordering::Relaxed) > 0) {
+                if spin_until(SPIN_BEFORE_SLEEP, || self.room.load(Ordering::Relaxed) > 0) {
                     continue;
                 }
                 let mut state = lock(&self.state);
                 if state.open.iter().all(|open| open.room == 0) {
                     state.asleep += 1;
-                    let woken = self.posted.wait_timeout(state, memory::AGE);
+                    let woken = self.posted.wait_timeout(state, memory::MAX_IDLE_TIME);
                     let (mut state, waited) = woken.unwrap_or_else(PoisonError::into_inner);
                     state.asleep -= 1;
                     drop(state);

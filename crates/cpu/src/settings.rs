@@ -106,7 +106,7 @@ fn refused(op: &'static str, option: &'static str, given: String, required: Stri
 ///
 /// # Errors
 /// Zero, or too many.
-pub(crate) fn threads_asked(op: &'static str, count: usize) -> Result<NonZeroUsize> {
+pub(crate) fn checked_thread_count(op: &'static str, count: usize) -> Result<NonZeroUsize> {
     NonZeroUsize::new(count).filter(|count| count.get() <= MOST_THREADS).ok_or_else(|| {
         let required = format!("an integer from 1 to {MOST_THREADS}");
         refused(op, "the number of threads", count.to_string(), required).into()

@@ -2,7 +2,7 @@
 
 /// Registers the probe of the stack in the core, and returns `first`. The backend's constructor passes through here, so
 /// that the probe is set before any op runs.
-pub(crate) fn known<T>(first: T) -> T {
+pub(crate) fn with_stack_probe<T>(first: T) -> T {
     defn_core::stack::set_probe(lowest);
     first
 }

@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 use defn_core::TensorType;
 
 use crate::kernels::Plain;
-use crate::kernels::stream::Stores;
+use crate::kernels::stream::StoreKind;
 use crate::par::Par;
 
 /// An operand: contiguous row-major elements.
@@ -142,14 +142,14 @@ impl<'a> ViewMut<'a> {
     }
 
     /// Makes stores go to the caches: the elements are used again at once.
-    pub(crate) fn stay_near(&mut self) {
+    pub(crate) fn store_to_caches(&mut self) {
         self.overwrites.set(true);
     }
 
     /// The kind of store for a kernel that reads each operand once, in the order of the result.
-    pub(crate) fn stores(&self) -> Stores {
+    pub(crate) fn stores(&self) -> StoreKind {
         // An element that was just read is in the cache, where the store finds it.
-        if self.overwrites.get() { Stores::Near } else { Stores::of(self.ty.byte_size()) }
+        if self.overwrites.get() { StoreKind::Cached } else { StoreKind::of(self.ty.byte_size()) }
     }
 
     /// All elements, not yet initialised. Not for results that alias an operand.
@@ -207,7 +207,7 @@ impl<'a> ViewMut<'a> {
 }
 
 /// An aligned pointer for elements of any type that are never accessed.
-pub(crate) fn nowhere() -> *mut u8 {
+pub(crate) fn dangling() -> *mut u8 {
     std::ptr::without_provenance_mut(64)
 }
 

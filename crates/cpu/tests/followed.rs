@@ -9,7 +9,7 @@ use defn_core::profile::{Recorder, observing};
 use defn_core::region::Region;
 use defn_core::{DType, Number, Result, Scalar, Tensor, TensorType, pass};
 use defn_cpu::{
-    CpuCompiler, cpu_backend, following_always, live_bytes, peak_bytes, reset_peak, with_threads,
+    CpuCompiler, cpu_backend, live_bytes, peak_bytes, reset_peak, with_epilogues_always, with_threads,
 };
 
 /// The numbers of threads that must give the same bits; one of them exceeds the number of processors.
@@ -71,7 +71,7 @@ fn bytes_of(results: &[Tensor]) -> Vec<Vec<u8>> {
 /// Compares the results of a program on any number of threads with the evaluator's, and its memory with the plan, with
 /// epilogues wherever possible. Returns the ops of each step.
 fn check(text: &str) -> Vec<Vec<&'static str>> {
-    check_as(text, |program| following_always(|| CpuCompiler::new().compile(program, Checks::default())))
+    check_as(text, |program| with_epilogues_always(|| CpuCompiler::new().compile(program, Checks::default())))
 }
 
 fn check_as(
@@ -442,7 +442,7 @@ fn a_product_and_what_follows_it_are_one_step() {
 fn products_lie_where_results_will() {
     let plan = |text: &str| {
         let compile = || CpuCompiler::new().compile(region(text), Checks::default());
-        let program = following_always(compile).unwrap();
+        let program = with_epilogues_always(compile).unwrap();
         let need = program.memory().unwrap();
         (need.results, need.between)
     };
@@ -480,7 +480,7 @@ fn donated_arguments_are_written_over() {
         let plain = CpuCompiler::new().compile(region.clone(), Checks::default()).unwrap();
         let want = bytes_of(&plain.run(&backend, inputs(&region), &NoHooks).unwrap());
         let donating = || CpuCompiler::new().compile_donating(region.clone(), Checks::default(), &[donated]);
-        let program = following_always(donating).unwrap();
+        let program = with_epilogues_always(donating).unwrap();
         assert_eq!(program.memory().unwrap().results, results, "{text}");
         assert!(want == bytes_of(&program.run(&backend, inputs(&region), &NoHooks).unwrap()), "{text}");
     }

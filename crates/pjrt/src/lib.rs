@@ -21,7 +21,7 @@ mod wheel;
 
 pub use api::{
     Buffer, Buffers, Client, Device, DeviceDescription, Event, Executable, ExecutableMemory,
-    LoadedExecutable, Memory, MemoryStats, Place, Topology,
+    LoadedExecutable, Memory, MemoryStats, Placement, Topology,
 };
 pub use element::ElementType;
 pub use error::{Code, Error, Result};

@@ -5,7 +5,7 @@ use crate::plugin::Attribute;
 
 /// A flag that is passed only to programs that contain one of some words: XLA copies a program's flags at each run,
 /// which takes 0.07 us.
-struct Needed {
+struct RequiredFlag {
     flag: &'static str,
     value: Attribute,
     words: &'static [&'static str],
@@ -13,20 +13,20 @@ struct Needed {
 
 /// Passed before the caller's flags, which may override them. Without these flags XLA omits roundings to narrower types
 /// between operations, and some versions on the CPU return the number as the maximum of a number and NaN.
-const NEEDED: &[Needed] = &[
-    Needed {
+const NEEDED: &[RequiredFlag] = &[
+    RequiredFlag {
         flag: "xla_allow_excess_precision",
         value: Attribute::Bool(false),
         words: &["convert", "f16", "f8E", "f4E", "chlo."],
     },
-    Needed {
+    RequiredFlag {
         flag: "xla_cpu_enable_fast_min_max",
         value: Attribute::Bool(false),
         words: &["maximum", "minimum", "clamp", "chlo."],
     },
 ];
 
-impl Needed {
+impl RequiredFlag {
     /// A program that is not text (bytecode) may contain any operation, so it gets every flag.
     fn is_for(&self, text: Option<&str>) -> bool {
         text.is_none_or(|text| self.words.iter().any(|word| text.contains(word)))

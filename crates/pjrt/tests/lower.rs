@@ -14,12 +14,12 @@ use defn_core::region::Region;
 use defn_core::{DType, Location, Number, Scalar, Tensor, TensorType};
 use defn_cpu::cpu_backend;
 use defn_pjrt::{
-    Attribute, Client, CompileOptions, Hardware, LowerError, Place, Plugin, element_type, lower,
+    Attribute, Client, CompileOptions, Hardware, LowerError, Placement, Plugin, element_type, lower,
 };
 use rows::control::region;
 use rows::{
-    BLOCKS, COMPOSITES, Close, FAMILIES, Family, OPS, Row, Table, block_name, composite_name, folds, op_name,
-    program,
+    BLOCKS, COMPOSITES, Closeness, FAMILIES, Family, OPS, Row, Table, block_name, composite_name, folds,
+    op_name, program,
 };
 
 fn client() -> &'static Client {
@@ -50,7 +50,7 @@ fn on_device(region: &Region, text: &str, arguments: &[Vec<u8>]) -> Result<Vec<V
         .zip(arguments)
         .map(|(ty, bytes)| {
             let dims: Vec<i64> = ty.shape.sizes().iter().map(|&size| size as i64).collect();
-            client().buffer(bytes, element_type(ty), &dims, Place::Device(device)).unwrap()
+            client().buffer(bytes, element_type(ty), &dims, Placement::Device(device)).unwrap()
         })
         .collect();
     let buffers: Vec<&_> = buffers.iter().collect();
@@ -105,8 +105,8 @@ fn numbers(dtype: DType, bytes: &[u8]) -> Vec<Complex> {
 
 /// The elements of the last two axes. Each line with steps of `stride` is multiplied by the number of magnitude 1 that
 /// brings it closest to `want`.
-fn turned(got: &[Complex], want: &[Complex], n: usize, stride: usize) -> Vec<Complex> {
-    let mut turned = got.to_vec();
+fn align_phase(got: &[Complex], want: &[Complex], n: usize, stride: usize) -> Vec<Complex> {
+    let mut align_phase = got.to_vec();
     for line in 0..got.len() / n {
         let at = |i: usize| line / stride * stride * n + line % stride + i * stride;
         let dot = (0..n).fold([0.0, 0.0], |sum: Complex, i| {
@@ -115,16 +115,16 @@ fn turned(got: &[Complex], want: &[Complex], n: usize, stride: usize) -> Vec<Com
         });
         let size = dot[0].hypot(dot[1]);
         if size > 0.0 {
-            (0..n).for_each(|i| turned[at(i)] = product(got[at(i)], [dot[0] / size, dot[1] / size]));
+            (0..n).for_each(|i| align_phase[at(i)] = product(got[at(i)], [dot[0] / size, dot[1] / size]));
         }
     }
-    turned
+    align_phase
 }
 
 /// Compares two results; returns the first element that differs, if any.
 ///
 /// The plugin treats subnormal numbers of the compute type as zero.
-fn compare(ty: &TensorType, got: &[u8], want: &[u8], close: Close) -> Option<(usize, Complex, Complex)> {
+fn compare(ty: &TensorType, got: &[u8], want: &[u8], close: Closeness) -> Option<(usize, Complex, Complex)> {
     let dtype = ty.dtype;
     if got == want {
         return None;
@@ -143,9 +143,9 @@ fn compare(ty: &TensorType, got: &[u8], want: &[u8], close: Close) -> Option<(us
     let agrees = |got: Complex, want: Complex| {
         let size = want[0].abs().max(want[1].abs());
         let bound = match close {
-            Close::Exact => 0.0,
-            Close::Whole(many) | Close::Turned(many) => steps(many) * distance(real, most),
-            Close::Each(many) => steps(many) * distance(real, size),
+            Closeness::Exact => 0.0,
+            Closeness::Whole(many) | Closeness::Turned(many) => steps(many) * distance(real, most),
+            Closeness::Each(many) => steps(many) * distance(real, size),
         };
         got.iter().zip(want).all(|(&got, want)| {
             got == want
@@ -159,9 +159,9 @@ fn compare(ty: &TensorType, got: &[u8], want: &[u8], close: Close) -> Option<(us
     };
     let first = find(&all_got);
     match (close, ty.shape.sizes()) {
-        (Close::Turned(_), &[.., rows, columns]) if first.is_some() => {
-            find(&turned(&all_got, &all_want, rows, columns))
-                .and_then(|_| find(&turned(&all_got, &all_want, columns, 1)))
+        (Closeness::Turned(_), &[.., rows, columns]) if first.is_some() => {
+            find(&align_phase(&all_got, &all_want, rows, columns))
+                .and_then(|_| find(&align_phase(&all_got, &all_want, columns, 1)))
         }
         _ => first,
     }

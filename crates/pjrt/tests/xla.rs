@@ -4,7 +4,7 @@ mod wheel;
 
 use std::sync::OnceLock;
 
-use defn_pjrt::{Attribute, Client, CompileOptions, ElementType, Error, Place, Plugin};
+use defn_pjrt::{Attribute, Client, CompileOptions, ElementType, Error, Placement, Plugin};
 
 const ADD: &str =
     "module @add { func.func public @main(%a: tensor<2x3xf32>, %b: tensor<2x3xf32>) -> tensor<2x3xf32> {
@@ -41,7 +41,7 @@ fn a_program_runs_and_its_result_is_read() {
     let executable = client.compile(ADD.as_bytes(), &CompileOptions::default()).unwrap();
     assert_eq!(executable.executable().name().unwrap(), "add");
     assert_eq!(executable.executable().outputs().unwrap(), [(ElementType::F32, vec![2, 3])]);
-    let place = Place::Device(&devices[0]);
+    let place = Placement::Device(&devices[0]);
     let a = client.buffer(&bytes(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), ElementType::F32, &[2, 3], place).unwrap();
     let sums = executable.run(&[&a, &a], &[], None).unwrap();
     assert_eq!(sums.len(), 1);
@@ -62,7 +62,7 @@ fn an_executable_is_written_and_loaded() {
     let written =
         client.compile(ADD.as_bytes(), &CompileOptions::default()).unwrap().executable().serialize().unwrap();
     let executable = client.load(&written).unwrap();
-    let a = client.buffer(&bytes(&[1.0; 6]), ElementType::F32, &[2, 3], Place::Device(device)).unwrap();
+    let a = client.buffer(&bytes(&[1.0; 6]), ElementType::F32, &[2, 3], Placement::Device(device)).unwrap();
     let mut read = vec![0; 24];
     executable.run(&[&a, &a], &[], None).unwrap()[0].read(&mut read).unwrap();
     assert_eq!(floats(&read), [2.0; 6]);
@@ -82,7 +82,7 @@ fn replicas_run_on_their_devices() {
         .zip(1_u8..)
         .map(|(device, n)| {
             client
-                .buffer(&bytes(&[f32::from(n); 6]), ElementType::F32, &[2, 3], Place::Device(device))
+                .buffer(&bytes(&[f32::from(n); 6]), ElementType::F32, &[2, 3], Placement::Device(device))
                 .unwrap()
         })
         .collect();
@@ -101,8 +101,9 @@ fn donated_arguments_are_used_up_unless_they_are_kept() {
     let client = client();
     let device = &client.addressable_devices().unwrap()[0];
     let executable = client.compile(DONATING.as_bytes(), &CompileOptions::default()).unwrap();
-    let a =
-        client.buffer(&bytes(&[1.0, 2.0, 3.0, 4.0]), ElementType::F32, &[4], Place::Device(device)).unwrap();
+    let a = client
+        .buffer(&bytes(&[1.0, 2.0, 3.0, 4.0]), ElementType::F32, &[4], Placement::Device(device))
+        .unwrap();
     executable.run(&[&a], &[0], None).unwrap();
     assert!(!a.is_deleted().unwrap());
     let twice = executable.run(&[&a], &[], None).unwrap();
@@ -117,7 +118,8 @@ fn donated_arguments_are_used_up_unless_they_are_kept() {
 fn buffers_are_copied_between_devices_and_freed() {
     let client = client();
     let devices = client.addressable_devices().unwrap();
-    let a = client.buffer(&bytes(&[1.0, 2.0]), ElementType::F32, &[2], Place::Device(&devices[0])).unwrap();
+    let a =
+        client.buffer(&bytes(&[1.0, 2.0]), ElementType::F32, &[2], Placement::Device(&devices[0])).unwrap();
     let b = a.copy_to(&devices[3]).unwrap();
     a.delete().unwrap();
     assert!(a.is_deleted().unwrap());
@@ -134,17 +136,17 @@ fn what_is_wrong_is_an_error() {
     let device = &client.addressable_devices().unwrap()[0];
     let error = client.compile(b"module {", &CompileOptions::default()).err().unwrap();
     assert!(matches!(error, Error::Plugin { call: "PJRT_Client_Compile", .. }), "{error}");
-    let few = client.buffer(&[0; 7], ElementType::F32, &[2], Place::Device(device)).err().unwrap();
+    let few = client.buffer(&[0; 7], ElementType::F32, &[2], Placement::Device(device)).err().unwrap();
     assert_eq!(few.to_string(), "buffer: 7 bytes, 8 are required for elements of type f32 and the sizes [2]");
-    let negative = client.buffer(&[], ElementType::F32, &[-1], Place::Device(device)).err().unwrap();
+    let negative = client.buffer(&[], ElementType::F32, &[-1], Placement::Device(device)).err().unwrap();
     assert_eq!(
         negative.to_string(),
         "buffer: 0 bytes, a size that exists is required for elements of type f32 and the sizes [-1]"
     );
     let executable = client.compile(ADD.as_bytes(), &CompileOptions::default()).unwrap();
-    let a = client.buffer(&bytes(&[1.0; 6]), ElementType::F32, &[2, 3], Place::Device(device)).unwrap();
+    let a = client.buffer(&bytes(&[1.0; 6]), ElementType::F32, &[2, 3], Placement::Device(device)).unwrap();
     assert!(executable.run(&[&a], &[], None).is_err());
-    let other = client.buffer(&bytes(&[1.0; 2]), ElementType::F32, &[2], Place::Device(device)).unwrap();
+    let other = client.buffer(&bytes(&[1.0; 2]), ElementType::F32, &[2], Placement::Device(device)).unwrap();
     assert!(executable.run(&[&a, &other], &[], None).is_err());
     let mut read = [0; 4];
     assert!(matches!(a.read(&mut read), Err(Error::Size { given: 4, .. })));

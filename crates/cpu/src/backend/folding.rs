@@ -14,14 +14,14 @@ use defn_core::region::Region;
 use defn_core::{Axis, DType, Result, Scalar, Shape, TensorType};
 use smallvec::SmallVec;
 
-use super::Run;
+use super::OpRun;
 use crate::kernels::machine::{Machine, Register};
 use crate::kernels::{TILE, create, elementwise, shape};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
 /// With fewer positions than this, positions are folded one by one.
-const NARROW: usize = 16;
+const SCALAR_FOLD_POSITIONS: usize = 16;
 
 /// The number of elementary operations between two polls.
 const BATCH: usize = 1 << 20;
@@ -133,7 +133,7 @@ fn varied(fun: &Region) -> Vec<bool> {
 
 /// The storage of a value while the function runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum ValueStorage {
     Element,
     Folded,
     Capture(usize),
@@ -141,46 +141,46 @@ enum Place {
 }
 
 /// One op of the function: its kind, its operands, and the type of its register.
-struct Step<'a> {
+struct FoldStep<'a> {
     action: Action,
-    inputs: SmallVec<[Place; 3]>,
+    inputs: SmallVec<[ValueStorage; 3]>,
     ty: &'a TensorType,
     varied: bool,
 }
 
 /// The function as a list of ops, and the storage of its result.
-struct Program<'a> {
-    steps: Vec<Step<'a>>,
-    result: Place,
+struct FoldProgram<'a> {
+    steps: Vec<FoldStep<'a>>,
+    result: ValueStorage,
 }
 
-impl<'a> Program<'a> {
-    fn new(fun: &'a Region) -> Program<'a> {
-        let mut steps: Vec<Step<'a>> = Vec::new();
-        let mut places: Vec<Place> = Vec::with_capacity(fun.graph().len());
+impl<'a> FoldProgram<'a> {
+    fn new(fun: &'a Region) -> FoldProgram<'a> {
+        let mut steps: Vec<FoldStep<'a>> = Vec::new();
+        let mut places: Vec<ValueStorage> = Vec::with_capacity(fun.graph().len());
         let varied = varied(fun);
         for (node, varied) in fun.graph().nodes().iter().zip(varied) {
-            let inputs: SmallVec<[Place; 3]> =
+            let inputs: SmallVec<[ValueStorage; 3]> =
                 node.inputs.iter().map(|input| places[input.node as usize]).collect();
             let place = match Role::of(&node.op) {
-                Role::Input(0) => Place::Element,
-                Role::Input(1) => Place::Folded,
-                Role::Input(index) => Place::Capture(index - 2),
+                Role::Input(0) => ValueStorage::Element,
+                Role::Input(1) => ValueStorage::Folded,
+                Role::Input(index) => ValueStorage::Capture(index - 2),
                 Role::Same => inputs[0],
                 Role::Computes(action) => {
-                    steps.push(Step { action, inputs, ty: &node.outputs[0], varied });
-                    Place::Register(steps.len() - 1)
+                    steps.push(FoldStep { action, inputs, ty: &node.outputs[0], varied });
+                    ValueStorage::Register(steps.len() - 1)
                 }
                 Role::Foreign => unreachable!("{:?} is no op on scalars", node.op),
             };
             places.push(place);
         }
-        Program { steps, result: places[fun.results()[0].node as usize] }
+        FoldProgram { steps, result: places[fun.results()[0].node as usize] }
     }
 }
 
 /// The offsets of registers and accumulator in the memory of a block of kept positions.
-struct Frame {
+struct RegisterLayout {
     /// The offset of each op's register, then that of the accumulator.
     offsets: Vec<usize>,
     /// The bytes of a block.
@@ -188,29 +188,29 @@ struct Frame {
 }
 
 /// The types of the registers of a block of `len` positions, then that of the accumulator.
-fn register_types(program: &Program<'_>, acc: &TensorType, len: usize) -> Result<Vec<TensorType>> {
+fn register_types(program: &FoldProgram<'_>, acc: &TensorType, len: usize) -> Result<Vec<TensorType>> {
     let registers = program.steps.iter().map(|step| shaped(step.ty, len, step.varied));
     registers.chain([shaped(acc, len, true)]).collect()
 }
 
-impl Frame {
+impl RegisterLayout {
     /// Lays out registers of these types.
-    fn new(types: &[TensorType]) -> Frame {
+    fn new(types: &[TensorType]) -> RegisterLayout {
         let mut size = 0;
         let offsets = types.iter().map(|ty| {
             size += ty.byte_size().next_multiple_of(64);
             size - ty.byte_size().next_multiple_of(64)
         });
-        Frame { offsets: offsets.collect(), size }
+        RegisterLayout { offsets: offsets.collect(), size }
     }
 }
 
 /// The values of a block of kept positions while it is folded.
 struct Registers<'a> {
-    program: &'a Program<'a>,
+    program: &'a FoldProgram<'a>,
     captures: &'a [View<'a>],
     types: &'a [TensorType],
-    frame: &'a Frame,
+    frame: &'a RegisterLayout,
     /// The block's memory.
     memory: *mut u8,
     /// Whether the accumulator and the function's result have exchanged their memory.
@@ -224,9 +224,12 @@ impl<'a> Registers<'a> {
     fn register(&self, index: usize) -> (&'a TensorType, *mut u8) {
         let folded = self.program.steps.len();
         let place = match self.program.result {
-            Place::Register(result) if self.swapped && index == result => folded,
-            Place::Register(result) if self.swapped && index == folded => result,
-            Place::Register(_) | Place::Element | Place::Folded | Place::Capture(_) => index,
+            ValueStorage::Register(result) if self.swapped && index == result => folded,
+            ValueStorage::Register(result) if self.swapped && index == folded => result,
+            ValueStorage::Register(_)
+            | ValueStorage::Element
+            | ValueStorage::Folded
+            | ValueStorage::Capture(_) => index,
         };
         (&self.types[index], self.memory.wrapping_add(self.frame.offsets[place]))
     }
@@ -248,17 +251,17 @@ impl<'a> Registers<'a> {
         unsafe { ViewMut::new(ty, start) }
     }
 
-    fn view<'v>(&self, place: Place, element: View<'v>) -> View<'v>
+    fn view<'v>(&self, place: ValueStorage, element: View<'v>) -> View<'v>
     where
         'a: 'v,
     {
         match place {
-            Place::Element => element,
-            Place::Capture(index) => self.captures[index],
+            ValueStorage::Element => element,
+            ValueStorage::Capture(index) => self.captures[index],
             // SAFETY: the accumulator is written before the first step.
-            Place::Folded => unsafe { self.read(self.program.steps.len()) },
+            ValueStorage::Folded => unsafe { self.read(self.program.steps.len()) },
             // SAFETY: an op reads only registers that earlier ops have written.
-            Place::Register(index) => unsafe { self.read(index) },
+            ValueStorage::Register(index) => unsafe { self.read(index) },
         }
     }
 
@@ -285,10 +288,10 @@ impl<'a> Registers<'a> {
     /// Makes the function's result the new accumulator.
     fn advance(&mut self, element: View<'_>) {
         match self.program.result {
-            Place::Folded => {}
+            ValueStorage::Folded => {}
             // The next step writes the register before anything reads it.
-            Place::Register(index) if self.program.steps[index].varied => self.swapped = !self.swapped,
-            place @ (Place::Element | Place::Capture(_) | Place::Register(_)) => {
+            ValueStorage::Register(index) if self.program.steps[index].varied => self.swapped = !self.swapped,
+            place @ (ValueStorage::Element | ValueStorage::Capture(_) | ValueStorage::Register(_)) => {
                 let x = self.view(place, element);
                 copy(x, &mut self.write(self.program.steps.len()));
             }
@@ -307,7 +310,7 @@ fn copy(x: View<'_>, out: &mut ViewMut<'_>) {
     }
 }
 
-impl Run<'_> {
+impl OpRun<'_> {
     pub(super) fn fold(self, fold: &FoldOp, poll: Poll<'_>) -> Result<Buffers> {
         let (room, checked) = (self.room, self.checked);
         let sizes: SmallVec<[usize; 6]> = self.operand(0).shape.sizes().into();
@@ -315,8 +318,8 @@ impl Run<'_> {
         let order: SmallVec<[Axis; 6]> =
             fold.axes.iter().copied().chain(self.operand(0).shape.axes().filter(kept)).collect();
         let count: usize = fold.axes.iter().map(|axis| sizes[axis.index()]).product();
-        let program = Program::new(&fold.fun);
-        self.stage(|views, out, par| {
+        let program = FoldProgram::new(&fold.fun);
+        self.run_with_scratch(|views, out, par| {
             let (x, acc, captures) = (views[0], views[1], &views[2..]);
             let width = out.ty().size();
             if width == 0 {
@@ -339,15 +342,15 @@ impl Run<'_> {
                 .map(|len| register_types(&program, acc.ty(), len))
                 .into_iter()
                 .collect::<Result<SmallVec<[_; 2]>>>()?;
-            let frame = Frame::new(&types[0]);
+            let frame = RegisterLayout::new(&types[0]);
             // For all blocks, in both cases: whether the register machine suffices is known only at run time.
             let bytes = Shape::new(&[width.div_ceil(TILE), frame.size]);
             let mut memory = room.scratch(TensorType::new(DType::U8, bytes)?)?;
             if !room.runs() {
                 return Ok(());
             }
-            let folding = Folding { program: &program, x, acc, captures, width, count, checked, par };
-            let narrow = if width < NARROW { Narrow::new(&folding) } else { None };
+            let folding = FoldRun { program: &program, x, acc, captures, width, count, checked, par };
+            let narrow = if width < SCALAR_FOLD_POSITIONS { ScalarFold::new(&folding) } else { None };
             if let Some(narrow) = narrow
                 && narrow.run(&folding, out, poll)?
             {
@@ -363,7 +366,7 @@ impl Run<'_> {
 struct Blocks<'a> {
     /// The types of the registers of a full block, and of the last one.
     types: &'a [Vec<TensorType>],
-    frame: &'a Frame,
+    frame: &'a RegisterLayout,
     memory: *mut u8,
 }
 
@@ -371,8 +374,8 @@ struct Blocks<'a> {
 unsafe impl Sync for Blocks<'_> {}
 
 /// A fold with the folded axes first: `count` rows of `width` elements.
-struct Folding<'a> {
-    program: &'a Program<'a>,
+struct FoldRun<'a> {
+    program: &'a FoldProgram<'a>,
     x: View<'a>,
     acc: View<'a>,
     captures: &'a [View<'a>],
@@ -382,7 +385,7 @@ struct Folding<'a> {
     par: Par,
 }
 
-impl<'a> Folding<'a> {
+impl<'a> FoldRun<'a> {
     /// Calls `work` with consecutive ranges of rows, and polls between them. An element takes `steps` operations.
     fn batches(
         &self,
@@ -445,8 +448,8 @@ impl<'a> Folding<'a> {
     ) -> Registers<'r> {
         let last = positions.end == self.width;
         let exchanges = match self.program.result {
-            Place::Register(index) => self.program.steps[index].varied,
-            Place::Element | Place::Folded | Place::Capture(_) => false,
+            ValueStorage::Register(index) => self.program.steps[index].varied,
+            ValueStorage::Element | ValueStorage::Folded | ValueStorage::Capture(_) => false,
         };
         Registers {
             program: self.program,
@@ -484,27 +487,27 @@ fn shaped(ty: &TensorType, len: usize, varied: bool) -> Result<TensorType> {
 }
 
 /// The function as a program of the register machine.
-struct Narrow {
+struct ScalarFold {
     machine: Machine,
     element: Register,
     folded: Register,
     result: Register,
 }
 
-impl Narrow {
+impl ScalarFold {
     /// Translates a program; None unless all its values fit registers.
-    fn new(folding: &Folding<'_>) -> Option<Narrow> {
+    fn new(folding: &FoldRun<'_>) -> Option<ScalarFold> {
         let mut machine = Machine::new(folding.checked);
         let element = machine.input(folding.x.ty().dtype, true)?;
         let folded = machine.input(folding.acc.ty().dtype, true)?;
         let captures: Vec<Register> =
             folding.captures.iter().map(|capture| machine.capture(*capture)).collect::<Option<_>>()?;
         let mut registers: Vec<Register> = Vec::with_capacity(folding.program.steps.len());
-        let place = |place: Place, registers: &[Register]| match place {
-            Place::Element => element,
-            Place::Folded => folded,
-            Place::Capture(index) => captures[index],
-            Place::Register(index) => registers[index],
+        let place = |place: ValueStorage, registers: &[Register]| match place {
+            ValueStorage::Element => element,
+            ValueStorage::Folded => folded,
+            ValueStorage::Capture(index) => captures[index],
+            ValueStorage::Register(index) => registers[index],
         };
         for step in &folding.program.steps {
             let x = |input: usize| place(step.inputs[input], &registers);
@@ -521,11 +524,11 @@ impl Narrow {
             registers.push(register.filter(|register| register.dtype() == dtype)?);
         }
         let result = place(folding.program.result, &registers);
-        (result.dtype() == folded.dtype()).then_some(Narrow { machine, element, folded, result })
+        (result.dtype() == folded.dtype()).then_some(ScalarFold { machine, element, folded, result })
     }
 
     /// Folds the positions one by one; returns whether every op had a defined result.
-    fn run(&self, folding: &Folding<'_>, out: &ViewMut<'_>, poll: Poll<'_>) -> Result<bool> {
+    fn run(&self, folding: &FoldRun<'_>, out: &ViewMut<'_>, poll: Poll<'_>) -> Result<bool> {
         let Some(start) = self.machine.start(folding.acc, self.folded) else { return Ok(false) };
         let states: Vec<Mutex<_>> = (0..folding.width).map(|_| Mutex::new(start)).collect();
         let roles = [self.element, self.folded, self.result];

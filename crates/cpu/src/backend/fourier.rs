@@ -5,16 +5,16 @@ use defn_core::op::FftOp;
 use defn_core::{Axis, DType, Result, Shape, TensorType};
 use num_complex::Complex;
 
-use super::Run;
-use super::room::Room;
+use super::OpRun;
+use super::room::ScratchAllocator;
 use super::window::computed;
 use crate::kernels::Element;
-use crate::kernels::fourier::{self, Lines, RealTransform, Transform, Way};
+use crate::kernels::fourier::{self, Lines, RealDirection, RealTransform, Transform};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
 /// Runs a transform with scratch memory for `count` complex numbers, or only counts the memory.
-fn with_scratch<T>(room: Room<'_>, count: usize, run: impl FnOnce(&mut ViewMut<'_>)) -> Result<()>
+fn with_scratch<T>(room: ScratchAllocator<'_>, count: usize, run: impl FnOnce(&mut ViewMut<'_>)) -> Result<()>
 where
     Complex<T>: Element,
 {
@@ -27,7 +27,7 @@ where
 
 /// Transforms complex lines.
 fn transform<T: fourier::Part>(
-    room: Room<'_>,
+    room: ScratchAllocator<'_>,
     which: FftOp,
     lines: Lines,
     x: View<'_>,
@@ -43,8 +43,8 @@ where
 
 /// Transforms real lines to complex ones, or back.
 fn transform_real<T: fourier::Part + Element>(
-    room: Room<'_>,
-    way: Way,
+    room: ScratchAllocator<'_>,
+    way: RealDirection,
     lines: Lines,
     x: View<'_>,
     out: &mut ViewMut<'_>,
@@ -57,15 +57,15 @@ where
     with_scratch::<T>(room, transform.scratch(par), |scratch| transform.run(x, out, scratch, par))
 }
 
-impl Run<'_> {
+impl OpRun<'_> {
     /// Transforms real elements to the first half of their spectrum, or back.
-    pub(super) fn real_fft(self, way: Way, axis: Axis, length: usize) -> Result<Buffers> {
+    pub(super) fn real_fft(self, way: RealDirection, axis: Axis, length: usize) -> Result<Buffers> {
         let room = self.room;
         let dtype = self.output(0).dtype;
         // The precision is one that has complex numbers, whatever the dtypes of operand and result.
         let complex = self.operand(0).dtype.merge(dtype).to_complex();
         let real = complex.to_real();
-        self.stage(|views, out, par| {
+        self.run_with_scratch(|views, out, par| {
             if out.ty().size() == 0 {
                 return Ok(());
             }
@@ -73,7 +73,7 @@ impl Run<'_> {
             let x = computed(
                 room,
                 views[0],
-                if way == Way::Forth { real } else { complex },
+                if way == RealDirection::Forward { real } else { complex },
                 &mut converted,
                 par,
             )?;
@@ -91,7 +91,7 @@ impl Run<'_> {
                     transform_real::<f64>(room, way, lines, x, out, par)
                 }
             };
-            if way == Way::Forth || dtype == real {
+            if way == RealDirection::Forward || dtype == real {
                 return run(out);
             }
             let mut wide = room.scratch(out.ty().with_dtype(real)?)?;
@@ -105,7 +105,7 @@ impl Run<'_> {
     pub(super) fn fft(self, which: FftOp, axis: Axis) -> Result<Buffers> {
         let room = self.room;
         let dtype = self.output(0).dtype;
-        self.stage(|views, out, par| {
+        self.run_with_scratch(|views, out, par| {
             let mut converted = None;
             let x = computed(room, views[0], dtype, &mut converted, par)?;
             let (sizes, at) = (x.ty().shape.sizes(), axis.index());

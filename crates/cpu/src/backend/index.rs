@@ -7,8 +7,8 @@ use defn_core::op::ScatterOp;
 use defn_core::{Axis, DType, Result, TensorType};
 use smallvec::SmallVec;
 
-use super::Run;
-use crate::kernels::index::{self, Along, Places, Watch};
+use super::OpRun;
+use crate::kernels::index::{self, AxisView, IndexedBlocks, OutOfRangeFlag};
 use crate::kernels::linalg::compute_dtype;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
@@ -41,13 +41,13 @@ pub(super) fn stays(op: ScatterOp, operand: DType, result: DType) -> bool {
     scattered(op, result) == result && operand == result
 }
 
-impl Run<'_> {
+impl OpRun<'_> {
     /// Runs a kernel that reads at the positions in the second operand. If `checked`, a position out of range is an
     /// error, and the elements written by then are dropped.
     fn reading(
         self,
         axes: &[usize],
-        kernel: impl FnOnce(View<'_>, View<'_>, &mut ViewMut<'_>, Watch<'_>, Par),
+        kernel: impl FnOnce(View<'_>, View<'_>, &mut ViewMut<'_>, OutOfRangeFlag<'_>, Par),
     ) -> Result<Buffers> {
         let (op, checked) = (self.room.op, self.checked);
         self.fresh(|views: &[View<'_>], out, par| {
@@ -57,7 +57,7 @@ impl Run<'_> {
                 return index::check(op, x.ty(), axes, indices, par);
             }
             let some = AtomicBool::new(false);
-            kernel(x, indices, out, Watch::new(checked.then_some(&some)), par);
+            kernel(x, indices, out, OutOfRangeFlag::new(checked.then_some(&some)), par);
             if some.into_inner() { index::check(op, x.ty(), axes, indices, par) } else { Ok(()) }
         })
     }
@@ -65,17 +65,17 @@ impl Run<'_> {
     pub(super) fn read(self, axes: &[Axis]) -> Result<Buffers> {
         let axes = positions(axes);
         let x = self.operand(0);
-        let places = Places::new(x.shape.sizes(), &axes, &others(x, &axes));
+        let places = IndexedBlocks::new(x.shape.sizes(), &axes, &others(x, &axes));
         self.reading(&axes, |x, indices, out, watch, par| places.gather(x, indices, out, watch, par))
     }
 
     pub(super) fn take_at(self, axis: Axis) -> Result<Buffers> {
-        let along = Along::new(self.operand(0).shape.sizes(), axis.index());
+        let along = AxisView::new(self.operand(0).shape.sizes(), axis.index());
         self.reading(&[axis.index()], |x, indices, out, watch, par| along.take(x, indices, out, watch, par))
     }
 
     pub(super) fn take_along_axis(self, axis: Axis) -> Result<Buffers> {
-        let along = Along::new(self.operand(0).shape.sizes(), axis.index());
+        let along = AxisView::new(self.operand(0).shape.sizes(), axis.index());
         self.reading(&[axis.index()], |x, indices, out, watch, par| {
             along.take_along(x, indices, out, watch, par)
         })
@@ -86,12 +86,12 @@ impl Run<'_> {
         let dtype = self.output(0).dtype;
         let places = {
             let [x, updates] = [0, 2].map(|operand| self.operand(operand).shape.sizes());
-            Places::new(x, &axes, &updates[1..])
+            IndexedBlocks::new(x, &axes, &updates[1..])
         };
         let computed = scattered(scatter, dtype);
         let direct = computed == dtype;
         let candidates: &[usize] = if stays(scatter, self.operand(0).dtype, dtype) { &[0] } else { &[] };
-        self.stage_in_place(candidates, |views, out, par| {
+        self.run_with_scratch_in_place(candidates, |views, out, par| {
             let (x, indices, updates) = (views[0], views[1], views[2]);
             if checked && room.runs() {
                 index::check(room.op, out.ty(), &axes, indices, par)?;
@@ -123,7 +123,7 @@ impl Run<'_> {
                     return Ok(());
                 }
                 // The updates read the result again, which takes far longer from memory than from the caches.
-                out.stay_near();
+                out.store_to_caches();
                 room.convert(x, dtype, out, par);
             }
             write(out);

@@ -7,11 +7,11 @@ use defn_core::op::Op;
 use defn_core::{DType, Result, TensorType, form};
 use smallvec::{SmallVec, smallvec};
 
-use super::room::Room;
-use super::{CpuBackend, Memory, Run, Views, buffer, filled, parallel_over};
-use crate::buffer::{CpuBuffer, Held, Storage, Window};
-use crate::kernels::elementwise::{self, Given};
-use crate::kernels::{TILE, is_computed_as_it_lies};
+use super::room::ScratchAllocator;
+use super::{CpuBackend, Memory, OpRun, Views, buffer, filled, parallel_over};
+use crate::buffer::{CpuBuffer, LockedBytes, Storage, Window};
+use crate::kernels::elementwise::{self, TileOperand};
+use crate::kernels::{TILE, is_computed_as_stored};
 use crate::par::interruptible;
 use crate::settings;
 use crate::view::{View, ViewMut};
@@ -25,7 +25,7 @@ pub(crate) fn run_same_dtype(
 ) -> Option<Arc<dyn Buffer>> {
     settings::check().ok()?;
     let (size, dtype) = (ty.size(), ty.dtype);
-    if size > TILE || !is_computed_as_it_lies(dtype) {
+    if size > TILE || !is_computed_as_stored(dtype) {
         return None;
     }
     let (bytes, made) = (size * dtype.storage_bytes(), size * to.storage_bytes());
@@ -49,11 +49,11 @@ pub(crate) fn run_same_dtype(
         }
         [SameDtypeOperand::Elements(a), SameDtypeOperand::Same(b)] => {
             let a = held(*a)?;
-            elementwise::alike(op, &[given(&a, bytes)?, Given::Same(*b)], dtype, out);
+            elementwise::alike(op, &[given(&a, bytes)?, TileOperand::Same(*b)], dtype, out);
         }
         [SameDtypeOperand::Same(a), SameDtypeOperand::Elements(b)] => {
             let b = held(*b)?;
-            elementwise::alike(op, &[Given::Same(*a), given(&b, bytes)?], dtype, out);
+            elementwise::alike(op, &[TileOperand::Same(*a), given(&b, bytes)?], dtype, out);
         }
         [..] => return None,
     }
@@ -63,17 +63,17 @@ pub(crate) fn run_same_dtype(
 
 /// Locks the bytes of an operand while the op runs; None for another backend's buffer, or where another thread has the
 /// lock.
-fn held(buffer: &dyn Buffer) -> Option<Held<'_>> {
+fn held(buffer: &dyn Buffer) -> Option<LockedBytes<'_>> {
     buffer.as_any().downcast_ref::<CpuBuffer>()?.held()
 }
 
-fn given<'h>(held: &'h Held<'_>, bytes: usize) -> Option<Given<'h>> {
-    held.bytes()?.get(..bytes).map(Given::Elements)
+fn given<'h>(held: &'h LockedBytes<'_>, bytes: usize) -> Option<TileOperand<'h>> {
+    held.bytes()?.get(..bytes).map(TileOperand::Elements)
 }
 
 impl CpuBackend {
     /// [`Backend::run_lent`](defn_core::backend::Backend::run_lent).
-    pub(super) fn run_shortly(
+    pub(super) fn run_borrowed(
         &self,
         op: &Op,
         operands: &[BorrowedOperand<'_>],
@@ -117,8 +117,8 @@ impl CpuBackend {
         // SAFETY: the storage was allocated for this type, and only this view and those derived from it access it.
         let out = unsafe { ViewMut::new(ty, start) };
         let par = parallel_over(moved);
-        let memory = Memory::Given { operands: &views, results: std::slice::from_ref(&out), over: None };
-        let run = Run { room: Room::of(name), par, checked: true, memory, tail: None };
+        let memory = Memory::Planned { operands: &views, results: std::slice::from_ref(&out), over: None };
+        let run = OpRun { room: ScratchAllocator::of(name), par, checked: true, memory, tail: None };
         interruptible(|| self.dispatch(op, run, &|| Ok(())))?;
         // SAFETY: kernels write every element of their result.
         Ok(Some(smallvec![unsafe { filled(storage) }]))

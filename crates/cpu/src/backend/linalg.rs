@@ -3,20 +3,20 @@
 use defn_core::backend::Buffers;
 use defn_core::{Axis, DType, Result};
 
-use super::Run;
-use super::room::{Room, Scratch};
-use crate::kernels::epilogue::Tail;
-use crate::kernels::linalg::{self, Dot, DotAxes, Side};
+use super::OpRun;
+use super::room::{Scratch, ScratchAllocator};
+use crate::kernels::epilogue::EpilogueFn;
+use crate::kernels::linalg::{self, Dot, DotAxes, OperandLayout};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
 /// Converts an operand of a dot of `dtype` to the dtype of computation and packs it as the plan requires. `converted`
 /// and `packed` own the copies.
 fn prepare<'a, 'r: 'a>(
-    room: Room<'r>,
+    room: ScratchAllocator<'r>,
     mut x: View<'a>,
     dtype: DType,
-    side: &Side,
+    side: &OperandLayout,
     held: &'a mut [Option<Scratch<'r>>; 2],
     par: Par,
 ) -> Result<View<'a>> {
@@ -38,11 +38,11 @@ fn prepare<'a, 'r: 'a>(
     Ok(x)
 }
 
-impl Run<'_> {
+impl OpRun<'_> {
     pub(super) fn dot(self, contract_a: &[Axis], contract_b: &[Axis], batch: usize) -> Result<Buffers> {
         let (room, tail) = (self.room, self.tail);
         let dtype = self.output(0).dtype;
-        self.stage(|views, out, par| {
+        self.run_with_scratch(|views, out, par| {
             // The kernels for floats read matrices in any layout; the loop for integers reads rows only.
             let [a, b] = [(0, contract_a), (1, contract_b)].map(|(index, contract)| DotAxes {
                 sizes: views[index].ty().shape.sizes(),
@@ -55,7 +55,7 @@ impl Run<'_> {
             let (mut a, mut b) = ([None, None], [None, None]);
             let a = prepare(room, views[0], dtype, &plan.a, &mut a, par)?;
             let b = prepare(room, views[1], dtype, &plan.b, &mut b, par)?;
-            let mut run = |out: &mut ViewMut<'_>, tail: Option<Tail<'_>>| {
+            let mut run = |out: &mut ViewMut<'_>, tail: Option<EpilogueFn<'_>>| {
                 if room.runs() {
                     linalg::dot(&plan, a, b, (out, tail), &mut scratch.view_mut(), par);
                 }

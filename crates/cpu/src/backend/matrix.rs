@@ -6,9 +6,9 @@ use defn_core::{DType, ErrorKind, Result, Shape, TensorType};
 use num_complex::Complex;
 use smallvec::SmallVec;
 
-use super::Run;
-use super::room::{Room, Scratch};
-use crate::kernels::matrix::{self, Field, Matrices, Part, Places, Task};
+use super::OpRun;
+use super::room::{Scratch, ScratchAllocator};
+use crate::kernels::matrix::{self, BatchBuffer, Field, Matrices, Task, TaskMemory};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -49,7 +49,7 @@ fn has_zero<T: Field>(a: View<'_>, n: usize) -> bool {
     n > 0 && a.slice::<T>().chunks_exact(n * n).any(|a| a.iter().step_by(n + 1).any(zero))
 }
 
-impl Run<'_> {
+impl OpRun<'_> {
     pub(super) fn triangular_solve(
         self,
         lower: bool,
@@ -75,12 +75,12 @@ impl Run<'_> {
             run_task(task, room, checked, views, outs, par)
         };
         match overwritten(task) {
-            None => self.stage_all(run),
+            None => self.run_with_scratch_multi(run),
             Some(index) => {
                 let dtype = self.output(0).dtype;
                 let stays = self.operand(index).dtype == dtype && working(dtype) == dtype;
                 let candidates: &[usize] = if stays { &[index] } else { &[] };
-                self.stage_in_place(candidates, |views, out, par| {
+                self.run_with_scratch_in_place(candidates, |views, out, par| {
                     run(views, std::slice::from_mut(&mut out.reborrow()), par)
                 })
             }
@@ -107,7 +107,7 @@ pub(super) fn place_of(task: Task, operands: &[&TensorType], output: &TensorType
 /// there.
 fn run_task(
     task: Task,
-    room: Room<'_>,
+    room: ScratchAllocator<'_>,
     checked: bool,
     operands: &[View<'_>],
     outs: &mut [ViewMut<'_>],
@@ -162,22 +162,22 @@ fn run_task(
             if place.is_none() {
                 results.iter_mut().for_each(|result| matrix::clear::<T>(result, par));
             }
-            let out: SmallVec<[Part<'_>; 3]> =
-                results.iter().map(|result| Part::new(result, each(result.ty()))).collect();
+            let out: SmallVec<[BatchBuffer<'_>; 3]> =
+                results.iter().map(|result| BatchBuffer::new(result, each(result.ty()))).collect();
             let lent;
             let a = match &mut copied {
                 // SAFETY: the conversion has written every element.
-                Some(copied) if task.keeps_matrix() => Matrices::Kept(unsafe { copied.view() }),
+                Some(copied) if task.keeps_matrix() => Matrices::ReadOnly(unsafe { copied.view() }),
                 Some(copied) => {
                     lent = copied.view_mut();
-                    Matrices::Lent(Part::new(&lent, rows * columns))
+                    Matrices::Overwritten(BatchBuffer::new(&lent, rows * columns))
                 }
-                None if place == Some(0) => Matrices::Lent(out[0]),
-                None => Matrices::Kept(a),
+                None if place == Some(0) => Matrices::Overwritten(out[0]),
+                None => Matrices::ReadOnly(a),
             };
             let b = if place == Some(1) { Some(out[0]) } else { None };
-            let out: &[Part<'_>] = if place.is_none() { &out } else { &[] };
-            let places = Places { a, b, out, work: Part::new(&work, count) };
+            let out: &[BatchBuffer<'_>] = if place.is_none() { &out } else { &[] };
+            let places = TaskMemory { a, b, out, work: BatchBuffer::new(&work, count) };
             // SAFETY: conversions and `clear` have written every element as a number of this type, and the views are
             // borrowed only here.
             unsafe { matrix::run::<T>(task, batch, (rows, columns), places, par) };

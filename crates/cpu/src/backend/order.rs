@@ -5,13 +5,13 @@ use defn_core::op::Direction;
 use defn_core::{Axis, Result, Shape, TensorType};
 use smallvec::SmallVec;
 
-use super::Run;
+use super::OpRun;
 use crate::kernels::order;
 use crate::kernels::shape::gather;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-impl Run<'_> {
+impl OpRun<'_> {
     pub(super) fn sort(self, axis: Axis, direction: Direction) -> Result<Buffers> {
         let room = self.room;
         self.along_rows(axis, |x, out, par| {
@@ -41,10 +41,10 @@ impl Run<'_> {
     /// The `k` greatest elements of the last axis and their positions.
     pub(super) fn top_k(self, k: usize) -> Result<Buffers> {
         let room = self.room;
-        self.stage_all(|views, outs, par| {
+        self.run_with_scratch_multi(|views, outs, par| {
             let x = views[0];
             let [values, places] = outs else { unreachable!("{} has two outputs", room.op) };
-            if order::is_few(x.ty(), k) {
+            if order::selection_is_faster(x.ty(), k) {
                 let mut candidates = room.scratch(order::candidates_scratch(x.ty(), k))?;
                 if room.runs() {
                     order::top_k(x, k, values, places, &mut candidates.view_mut(), par);
@@ -78,7 +78,7 @@ impl Run<'_> {
         if inner == 1 || self.output(0).size() == 0 {
             // The axes behind it have one element, so that it is the row axis without a copy.
             let rows = [self.output(0).size() / sizes[axis.index()].max(1), sizes[axis.index()]];
-            return self.stage(|views, out, par| {
+            return self.run_with_scratch(|views, out, par| {
                 let ty = TensorType::new(views[0].ty().dtype, Shape::new(&rows))?;
                 let out_ty = TensorType::new(out.ty().dtype, Shape::new(&rows))?;
                 kernel(views[0].with_type(&ty), &mut out.with_type(&out_ty), par)
@@ -90,7 +90,7 @@ impl Run<'_> {
         let order = Shape::new(&[0; 3]).axes().collect::<SmallVec<[Axis; 3]>>();
         let order = [order[0], order[2], order[1]];
         let rows = Shape::new(&[outer, inner, size]);
-        self.stage(|views, out, par| {
+        self.run_with_scratch(|views, out, par| {
             let mut x = room.scratch(TensorType::new(views[0].ty().dtype, rows.clone())?)?;
             room.copy(&gather::transpose(&[outer, size, inner], &order), views[0], &mut x.view_mut(), par);
             let mut sorted = room.scratch(TensorType::new(out.ty().dtype, rows.clone())?)?;

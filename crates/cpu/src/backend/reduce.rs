@@ -4,14 +4,14 @@ use defn_core::backend::Buffers;
 use defn_core::op::{ArgOp, CumulativeOp, ReduceOp, TieBreak};
 use defn_core::{Axis, Result};
 
-use super::Run;
+use super::OpRun;
 use crate::kernels::{linalg, reduce};
 use crate::view::{View, ViewMut};
 
-impl Run<'_> {
+impl OpRun<'_> {
     pub(super) fn reduce(self, reduce_op: ReduceOp, axes: &[Axis]) -> Result<Buffers> {
         let room = self.room;
-        self.stage(|views, out, par| {
+        self.run_with_scratch(|views, out, par| {
             let mut scratch = room.scratch(reduce::reduce_scratch(views[0].ty(), axes, out.ty()))?;
             if room.runs() {
                 reduce::reduce(reduce_op, views[0], axes, out, &mut scratch.view_mut(), par);
@@ -22,7 +22,7 @@ impl Run<'_> {
 
     pub(super) fn arg_reduce(self, which: (ArgOp, TieBreak), axis: Option<Axis>) -> Result<Buffers> {
         let room = self.room;
-        self.stage(|views, out, par| {
+        self.run_with_scratch(|views, out, par| {
             let mut scratch = room.scratch(reduce::arg_scratch(views[0].ty(), axis))?;
             if room.runs() {
                 reduce::arg_reduce(which, views[0], axis, out, &mut scratch.view_mut(), par);
@@ -36,7 +36,7 @@ impl Run<'_> {
         let dtype = self.output(0).dtype;
         // Small floats are rounded once for each output; the carried value is not rounded.
         let computed = linalg::compute_dtype(dtype);
-        self.stage(|views, out, par| {
+        self.run_with_scratch(|views, out, par| {
             let run = |x: View<'_>, out: &mut ViewMut<'_>| {
                 if room.runs() {
                     reduce::scan(scan, x, axis.index(), reverse, out, par);

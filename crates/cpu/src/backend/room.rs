@@ -7,12 +7,12 @@ use defn_core::{DType, Result, TensorType};
 use crate::buffer::Storage;
 use crate::kernels::shape;
 use crate::par::Par;
-use crate::view::{View, ViewMut, nowhere};
+use crate::view::{View, ViewMut, dangling};
 
 /// The allocator of an op's scratch memory. In counting mode it allocates nothing and only adds up sizes; no kernel
 /// runs then, since there are no elements.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Room<'a> {
+pub(super) struct ScratchAllocator<'a> {
     /// The name of the op, for messages.
     pub(super) op: &'static str,
     tally: Option<&'a Tally>,
@@ -41,15 +41,15 @@ impl Tally {
     }
 }
 
-impl<'a> Room<'a> {
+impl<'a> ScratchAllocator<'a> {
     /// The allocator of an op that runs.
-    pub(super) fn of(op: &'static str) -> Room<'a> {
-        Room { op, tally: None }
+    pub(super) fn of(op: &'static str) -> ScratchAllocator<'a> {
+        ScratchAllocator { op, tally: None }
     }
 
     /// Counts the memory of an op.
-    pub(super) fn counting(op: &'static str, tally: &'a Tally) -> Room<'a> {
-        Room { op, tally: Some(tally) }
+    pub(super) fn counting(op: &'static str, tally: &'a Tally) -> ScratchAllocator<'a> {
+        ScratchAllocator { op, tally: Some(tally) }
     }
 
     /// Whether kernels run. If not, nothing is read or written.
@@ -62,10 +62,10 @@ impl<'a> Room<'a> {
     pub(super) fn scratch(self, ty: TensorType) -> Result<Scratch<'a>> {
         let bytes = ty.byte_size();
         let place = match self.tally {
-            None => Place::Taken(Storage::allocate(self.op, bytes)?),
+            None => ScratchStorage::Taken(Storage::allocate(self.op, bytes)?),
             Some(tally) => {
                 tally.add(bytes);
-                Place::Counted(tally)
+                ScratchStorage::Counted(tally)
             }
         };
         Ok(Scratch { ty, place })
@@ -97,11 +97,11 @@ impl<'a> Room<'a> {
 #[derive(Debug)]
 pub(super) struct Scratch<'a> {
     ty: TensorType,
-    place: Place<'a>,
+    place: ScratchStorage<'a>,
 }
 
 #[derive(Debug)]
-enum Place<'a> {
+enum ScratchStorage<'a> {
     Taken(Storage),
     Counted(&'a Tally),
 }
@@ -110,13 +110,13 @@ impl Scratch<'_> {
     /// The memory, for writing.
     pub(super) fn view_mut(&mut self) -> ViewMut<'_> {
         match &mut self.place {
-            Place::Taken(storage) => {
+            ScratchStorage::Taken(storage) => {
                 let start = storage.start_mut().expect("allocated memory is ours");
                 // SAFETY: it was allocated for the type, and the storage is borrowed while the view lives.
                 unsafe { ViewMut::new(&self.ty, start) }
             }
             // SAFETY: no kernel runs, so that nothing is accessed.
-            Place::Counted(_) => unsafe { ViewMut::new(&self.ty, nowhere()) },
+            ScratchStorage::Counted(_) => unsafe { ViewMut::new(&self.ty, dangling()) },
         }
     }
 
@@ -126,13 +126,13 @@ impl Scratch<'_> {
     /// All of them were written, where kernels run.
     pub(super) unsafe fn view(&self) -> View<'_> {
         match &self.place {
-            Place::Taken(storage) => {
+            ScratchStorage::Taken(storage) => {
                 // SAFETY: it was allocated for the type; the caller promises that the bytes are initialised.
                 let bytes = unsafe { std::slice::from_raw_parts(storage.start(), self.ty.byte_size()) };
                 View::new(&self.ty, bytes)
             }
             // SAFETY: no kernel runs, so that nothing is read.
-            Place::Counted(_) => unsafe { View::of_part(&self.ty, nowhere()) },
+            ScratchStorage::Counted(_) => unsafe { View::of_part(&self.ty, dangling()) },
         }
     }
 }
@@ -140,8 +140,8 @@ impl Scratch<'_> {
 impl Drop for Scratch<'_> {
     fn drop(&mut self) {
         match &self.place {
-            Place::Taken(_) => {}
-            Place::Counted(tally) => tally.subtract(self.ty.byte_size()),
+            ScratchStorage::Taken(_) => {}
+            ScratchStorage::Counted(tally) => tally.subtract(self.ty.byte_size()),
         }
     }
 }

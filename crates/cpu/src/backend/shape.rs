@@ -6,15 +6,21 @@ use defn_core::shape::Sizes;
 use defn_core::{Axis, Number, Result, Scalar, TensorType};
 use smallvec::{SmallVec, smallvec};
 
-use super::room::Room;
-use super::{Memory, Run, Views, buffer, window};
+use super::room::ScratchAllocator;
+use super::{Memory, OpRun, Views, buffer, window};
 use crate::buffer::Window;
 use crate::kernels::shape::{self, StridedCopy, gather, scatter};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
 /// Copies an operand into the result, converted first if its dtype differs.
-fn put(room: Room<'_>, plan: &StridedCopy, x: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()> {
+fn put(
+    room: ScratchAllocator<'_>,
+    plan: &StridedCopy,
+    x: View<'_>,
+    out: &mut ViewMut<'_>,
+    par: Par,
+) -> Result<()> {
     let dtype = out.ty().dtype;
     if x.ty().dtype == dtype {
         room.copy(plan, x, out, par);
@@ -29,7 +35,7 @@ fn put(room: Room<'_>, plan: &StridedCopy, x: View<'_>, out: &mut ViewMut<'_>, p
 /// The start of a window of `lengths` in `x`: static, or from scalar operands. It is clamped into range; if `checked`,
 /// one out of range is an error.
 fn starts_of(
-    room: Room<'_>,
+    room: ScratchAllocator<'_>,
     starts: &Starts,
     dynamic: &[View<'_>],
     lengths: &[usize],
@@ -61,7 +67,7 @@ fn starts_of(
     }
 }
 
-impl<'a> Run<'a> {
+impl<'a> OpRun<'a> {
     fn sizes(&self) -> &[usize] {
         self.operand(0).shape.sizes()
     }
@@ -89,7 +95,7 @@ impl<'a> Run<'a> {
         let (op, checked) = (self.room.op, self.checked);
         let (x, sizes) = (self.operand(0), self.sizes());
         let starts = match &self.memory {
-            Memory::Held { operands, .. } => {
+            Memory::Owned { operands, .. } => {
                 let windows: SmallVec<[Window; 3]> =
                     operands[1..].iter().map(|operand| window(op, operand)).collect::<Result<_>>()?;
                 let pairs = operands[1..].iter().zip(&windows);
@@ -97,7 +103,7 @@ impl<'a> Run<'a> {
                     pairs.map(|(operand, window)| View::new(&operand.ty, window.bytes())).collect();
                 starts_of(self.room, starts, &dynamic, lengths, x, checked)?
             }
-            Memory::Given { operands, .. } => {
+            Memory::Planned { operands, .. } => {
                 starts_of(self.room, starts, &operands[1..], lengths, x, checked)?
             }
         };
@@ -108,7 +114,7 @@ impl<'a> Run<'a> {
     /// Fills the result by one copy of the first operand, which has the result's dtype; or shares its memory, if the
     /// elements are in place already.
     fn gather(self, plan: &StridedCopy) -> Result<Buffers> {
-        if let (Memory::Held { operands, outputs }, Some(first)) = (&self.memory, plan.shared()) {
+        if let (Memory::Owned { operands, outputs }, Some(first)) = (&self.memory, plan.shared()) {
             let (whole, ty) = (window(self.room.op, &operands[0])?, &outputs[0]);
             let part = whole.part(first * ty.dtype.storage_bytes(), ty.byte_size());
             return Ok(smallvec![buffer(part)]);
@@ -123,7 +129,7 @@ impl<'a> Run<'a> {
         let room = self.room;
         let plan = scatter::pad(self.sizes(), config, self.result());
         let border = scatter::border(self.sizes(), config, self.result());
-        self.stage(|views, out, par| {
+        self.run_with_scratch(|views, out, par| {
             if plan.len() < out.ty().size() {
                 let value = room.converted(views[1], out.ty().dtype, par)?;
                 // SAFETY: the conversion writes every element.
@@ -142,7 +148,7 @@ impl<'a> Run<'a> {
         let room = self.room;
         let (outer, inner) = self.result().split_at(axis.index());
         let rows = shape::Joined { count: outer.iter().product(), len: inner.iter().product() };
-        self.stage(|views, out, par| {
+        self.run_with_scratch(|views, out, par| {
             if rows.are_long(out.ty().dtype) && views.iter().all(|x| x.ty().dtype == out.ty().dtype) {
                 if room.runs() {
                     shape::join(rows, views, out, par);
@@ -162,7 +168,7 @@ impl<'a> Run<'a> {
 
     pub(super) fn stack(self, axis: usize) -> Result<Buffers> {
         let room = self.room;
-        self.stage(|views, out, par| {
+        self.run_with_scratch(|views, out, par| {
             for (index, x) in views.iter().enumerate() {
                 let plan = scatter::stack(x.ty().shape.sizes(), axis, index, out.ty().shape.sizes());
                 put(room, &plan, *x, out, par)?;
@@ -175,7 +181,7 @@ impl<'a> Run<'a> {
         let (room, checked) = (self.room, self.checked);
         // Only elements of the result's dtype can stay where they are.
         let candidates: &[usize] = if self.operand(0).dtype == self.output(0).dtype { &[0] } else { &[] };
-        self.stage_in_place(candidates, |views, out, par| {
+        self.run_with_scratch_in_place(candidates, |views, out, par| {
             let (x, update) = (views[0], views[1]);
             let (sizes, lengths) = (out.ty().shape.sizes(), update.ty().shape.sizes());
             let starts = starts_of(room, starts, &views[2..], lengths, x.ty(), checked)?;

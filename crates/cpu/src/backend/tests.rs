@@ -21,7 +21,7 @@ use crate::memory::{live_bytes, peak_bytes, reset_peak};
 static COUNTS: AtomicBool = AtomicBool::new(false);
 
 /// An operand of an op.
-type Given = (TensorType, Arc<dyn Buffer>);
+type OperandValue = (TensorType, Arc<dyn Buffer>);
 
 /// Some elements, different for each position.
 fn elements(index: usize, ty: &TensorType) -> Arc<dyn Buffer> {
@@ -46,7 +46,7 @@ fn bytes(ty: &TensorType, buffer: &dyn Buffer) -> Vec<u8> {
 /// is passed as `over`.
 fn into_memory(
     op: &Op,
-    given: &[Given],
+    given: &[OperandValue],
     outputs: &[TensorType],
     over: &[usize],
     checked: bool,
@@ -107,7 +107,7 @@ fn into_memory(
 }
 
 /// Checks an op with its result in each possible place, and returns its results.
-fn check(op: &Op, given: &[Given], outputs: &[TensorType]) -> Option<Vec<Arc<dyn Buffer>>> {
+fn check(op: &Op, given: &[OperandValue], outputs: &[TensorType]) -> Option<Vec<Arc<dyn Buffer>>> {
     let operands =
         || given.iter().map(|(ty, buffer)| Operand { ty: ty.clone(), buffer: buffer.clone() }).collect();
     let backend = cpu_backend();
@@ -122,7 +122,7 @@ fn check(op: &Op, given: &[Given], outputs: &[TensorType]) -> Option<Vec<Arc<dyn
         let alone = may_overwrite(op, &types, outputs);
         let same = |&index: &usize| given[index].0 == given[alone[0]].0;
         let together: Vec<usize> = alone.iter().copied().filter(same).collect();
-        let mut places: Vec<(Vec<usize>, Vec<Given>)> = vec![(Vec::new(), given.to_vec())];
+        let mut places: Vec<(Vec<usize>, Vec<OperandValue>)> = vec![(Vec::new(), given.to_vec())];
         places.extend(alone.iter().map(|&index| (vec![index], given.to_vec())));
         let shown = || format!("{op:?} of {types:?} to {outputs:?}");
         let want = want.map(|want| {
@@ -138,7 +138,7 @@ fn check(op: &Op, given: &[Given], outputs: &[TensorType]) -> Option<Vec<Arc<dyn
             }
         }
         if together.len() > 1 && want.is_ok() {
-            let one: Vec<Given> = (0..given.len())
+            let one: Vec<OperandValue> = (0..given.len())
                 .map(|index| given[if together.contains(&index) { together[0] } else { index }].clone())
                 .collect();
             let want = into_memory(op, &one, outputs, &[], checked).ok();
@@ -152,9 +152,9 @@ fn check(op: &Op, given: &[Given], outputs: &[TensorType]) -> Option<Vec<Arc<dyn
 
 /// Checks every node of a region on the results of the nodes before it.
 fn check_all(graph: &Graph) {
-    let mut values: Vec<Vec<Given>> = Vec::new();
+    let mut values: Vec<Vec<OperandValue>> = Vec::new();
     for (position, node) in graph.nodes().iter().enumerate() {
-        let given: Vec<Given> = node
+        let given: Vec<OperandValue> = node
             .inputs
             .iter()
             .map(|input| values[input.node as usize][input.output as usize].clone())

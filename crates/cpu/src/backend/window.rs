@@ -4,18 +4,18 @@ use defn_core::backend::Buffers;
 use defn_core::op::{ConvOp, Window, WindowOp, WindowScatterOp};
 use defn_core::{Axis, DType, Result, Shape, TensorType};
 
-use super::Run;
-use super::room::{Room, Scratch};
-use crate::kernels::epilogue::Tail;
+use super::OpRun;
+use super::room::{Scratch, ScratchAllocator};
+use crate::kernels::epilogue::EpilogueFn;
 use crate::kernels::linalg::compute_dtype;
 use crate::kernels::shape::gather;
-use crate::kernels::window::{self, Conv, Lie, Pass};
+use crate::kernels::window::{self, AxisOrder, AxisPass, Conv};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
 /// An operand in the type in which elements of `dtype` are computed; `held` owns the copy, if one is needed.
 pub(super) fn computed<'a, 'r: 'a>(
-    room: Room<'r>,
+    room: ScratchAllocator<'r>,
     x: View<'a>,
     dtype: DType,
     held: &'a mut Option<Scratch<'r>>,
@@ -33,7 +33,7 @@ pub(super) fn computed<'a, 'r: 'a>(
 
 /// An operand with its axes permuted to the order of their roles.
 fn by_role<'a, 'r: 'a>(
-    room: Room<'r>,
+    room: ScratchAllocator<'r>,
     x: View<'a>,
     permutation: &[Axis],
     held: &'a mut Option<Scratch<'r>>,
@@ -50,15 +50,15 @@ fn by_role<'a, 'r: 'a>(
     Ok(unsafe { held.insert(scratch).view() })
 }
 
-impl Run<'_> {
+impl OpRun<'_> {
     pub(super) fn window(self, which: WindowOp, window: &Window) -> Result<Buffers> {
         let room = self.room;
         let dtype = self.output(0).dtype;
-        self.stage(|views, out, par| {
+        self.run_with_scratch(|views, out, par| {
             if out.ty().size() == 0 {
                 return Ok(());
             }
-            let passes = Pass::plan(views[0].ty().shape.sizes(), window, out.ty().shape.sizes());
+            let passes = AxisPass::plan(views[0].ty().shape.sizes(), window, out.ty().shape.sizes());
             let Some(((last, _), first)) = passes.split_last() else {
                 room.convert(views[0], dtype, out, par);
                 return Ok(());
@@ -66,8 +66,8 @@ impl Run<'_> {
             let mut held = None;
             let mut x = computed(room, views[0], dtype, &mut held, par)?;
             let inner = compute_dtype(dtype);
-            let fold = |pass: &Pass, x: View<'_>, out: &mut ViewMut<'_>| -> Result<()> {
-                let mut rungs = room.scratch(window::ladder_scratch(pass, inner))?;
+            let fold = |pass: &AxisPass, x: View<'_>, out: &mut ViewMut<'_>| -> Result<()> {
+                let mut rungs = room.scratch(window::doubling_scratch(pass, inner))?;
                 if room.runs() {
                     window::fold(which, dtype, pass, x, out, &mut rungs.view_mut(), par);
                 }
@@ -95,7 +95,7 @@ impl Run<'_> {
     pub(super) fn window_scatter(self, which: WindowScatterOp, window: &Window) -> Result<Buffers> {
         let room = self.room;
         let dtype = self.output(0).dtype;
-        self.stage(|views, out, par| {
+        self.run_with_scratch(|views, out, par| {
             let (x, source, init) = (views[0], views[1], views[2]);
             let compared = x.ty().dtype.merge(init.ty().dtype);
             let (mut held_x, mut held_init) = (None, None);
@@ -154,13 +154,13 @@ impl Run<'_> {
         let (room, tail) = (self.room, self.tail);
         let dtype = self.output(0).dtype;
         let inner = compute_dtype(dtype);
-        self.stage(|views, out, par| {
+        self.run_with_scratch(|views, out, par| {
             let (mut held_x, mut moved_x, mut held_kernel, mut moved_kernel) = (None, None, None, None);
             let x = computed(room, views[0], dtype, &mut held_x, par)?;
             let roles: Shape = out.ty().shape.permuted(&conv.output_permutation);
             // Operands in a layout that the kernel cannot read are copied.
             let input = x.ty().shape.permuted(&conv.input_permutation);
-            let input_lies = Lie::of(&conv.input_permutation);
+            let input_lies = AxisOrder::of(&conv.input_permutation);
             let x = match input_lies {
                 Some(_) => x,
                 None => by_role(room, x, &conv.input_permutation, &mut moved_x, par)?,
@@ -168,20 +168,20 @@ impl Run<'_> {
             let kernel = computed(room, views[1], dtype, &mut held_kernel, par)?;
             let weights = kernel.ty().shape.permuted(&conv.kernel_permutation);
             let sizes = kernel.ty().shape.sizes();
-            let kernel_lies = Lie::of_kernel(&conv.kernel_permutation, sizes, inner);
+            let kernel_lies = AxisOrder::of_kernel(&conv.kernel_permutation, sizes, inner);
             let kernel = match kernel_lies {
                 Some(_) => kernel,
                 None => by_role(room, kernel, &conv.kernel_permutation, &mut moved_kernel, par)?,
             };
-            let out_lies = Lie::of(&conv.output_permutation);
+            let out_lies = AxisOrder::of(&conv.output_permutation);
             let plan = Conv::new(
                 conv,
-                (input.sizes(), input_lies.unwrap_or(Lie::InOrder)),
-                (weights.sizes(), kernel_lies.unwrap_or(Lie::InOrder)),
-                (roles.sizes(), out_lies.unwrap_or(Lie::InOrder)),
+                (input.sizes(), input_lies.unwrap_or(AxisOrder::InOrder)),
+                (weights.sizes(), kernel_lies.unwrap_or(AxisOrder::InOrder)),
+                (roles.sizes(), out_lies.unwrap_or(AxisOrder::InOrder)),
             );
             let mut space = room.scratch(window::conv_scratch(&plan, inner))?;
-            let mut convolve = |out: &mut ViewMut<'_>, tail: Option<Tail<'_>>| {
+            let mut convolve = |out: &mut ViewMut<'_>, tail: Option<EpilogueFn<'_>>| {
                 if room.runs() {
                     window::conv(&plan, x, kernel, (out, tail), &mut space.view_mut(), par);
                 }

@@ -4,10 +4,10 @@ use defn_core::op::{Op, OpClass, Primitive};
 use defn_core::{DType, TensorType, form};
 use smallvec::SmallVec;
 
-use super::room::{Room, Tally};
-use super::{CpuBackend, Memory, Run, Views, fits, index, matrix, parallel};
+use super::room::{ScratchAllocator, Tally};
+use super::{CpuBackend, Memory, OpRun, Views, fits, index, matrix, parallel};
 use crate::kernels::matrix::Task;
-use crate::view::{View, ViewMut, nowhere};
+use crate::view::{View, ViewMut, dangling};
 
 /// The operands in whose memory the only result of an op may be stored, starting at the first element. If several of
 /// them share the same memory, the result may still be stored there; if another operand shares it, it may not.
@@ -57,13 +57,19 @@ fn stays(op: &Op, operand: DType, result: DType) -> bool {
 pub(crate) fn workspace(op: &Op, operands: &[&TensorType], outputs: &[TensorType]) -> usize {
     let par = parallel(operands.iter().copied().chain(outputs));
     // SAFETY: no kernel runs, so that nothing is read.
-    let views: Views<'_> = operands.iter().map(|ty| unsafe { View::of_part(ty, nowhere()) }).collect();
+    let views: Views<'_> = operands.iter().map(|ty| unsafe { View::of_part(ty, dangling()) }).collect();
     // SAFETY: no kernel runs, so that nothing is written.
-    let results = outputs.iter().map(|ty| unsafe { ViewMut::new(ty, nowhere()) });
+    let results = outputs.iter().map(|ty| unsafe { ViewMut::new(ty, dangling()) });
     let results: SmallVec<[ViewMut<'_>; 3]> = results.collect();
     let tally = Tally::default();
-    let memory = Memory::Given { operands: &views, results: &results, over: None };
-    let run = Run { room: Room::counting(form::name(op), &tally), par, checked: true, memory, tail: None };
+    let memory = Memory::Planned { operands: &views, results: &results, over: None };
+    let run = OpRun {
+        room: ScratchAllocator::counting(form::name(op), &tally),
+        par,
+        checked: true,
+        memory,
+        tail: None,
+    };
     // The run reports errors.
     let _refused = CpuBackend(()).dispatch(op, run, &|| Ok(()));
     tally.peak()

@@ -11,7 +11,7 @@ use super::places::{Given, Place};
 use super::plan::{Plan, Work};
 use super::run::{Pointers, room_for};
 use crate::backend::filled;
-use crate::buffer::{CpuBuffer, Held, Storage, Window};
+use crate::buffer::{CpuBuffer, LockedBytes, Storage, Window};
 
 /// Where the only step of a plan finds what it reads.
 #[derive(Debug)]
@@ -41,7 +41,11 @@ impl Direct {
     }
 
     /// Where the inputs begin, of which each buffer is held once. None where another thread is at one, and where one is gone.
-    fn briefly<'b>(&self, buffers: &[&'b CpuBuffer], held: &mut SmallVec<[Held<'b>; 4]>) -> Option<Pointers> {
+    fn briefly<'b>(
+        &self,
+        buffers: &[&'b CpuBuffer],
+        held: &mut SmallVec<[LockedBytes<'b>; 4]>,
+    ) -> Option<Pointers> {
         let mut inputs = Pointers::new();
         for (at, &buffer) in buffers.iter().enumerate() {
             let offset = self.inputs[at].1;
@@ -72,7 +76,8 @@ impl Compiled {
             let tensor = arguments[argument];
             buffers.push(self.buffer(tensor).map_err(|error| named(error, argument, tensor))?);
         }
-        let (mut held, mut windows) = (SmallVec::<[Held<'_>; 4]>::new(), SmallVec::<[Window; 4]>::new());
+        let (mut held, mut windows) =
+            (SmallVec::<[LockedBytes<'_>; 4]>::new(), SmallVec::<[Window; 4]>::new());
         let inputs = match direct.briefly(&buffers, &mut held) {
             Some(inputs) => inputs,
             None => {

@@ -11,9 +11,9 @@ use super::cluster::{Clusters, Role};
 use super::group::{Group, group};
 use super::strip::Uses;
 use super::strips::Piece;
-use crate::kernels::Source;
-use crate::kernels::reduce::{Block, Cut, Folder, Pieces};
-use crate::kernels::stream::Stores;
+use crate::kernels::StridedOperand;
+use crate::kernels::reduce::{ElementBlock, PiecePartition, PieceReducer, PiecewiseReduction};
+use crate::kernels::stream::StoreKind;
 use crate::kernels::tiles::{Running, with_memory_between};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
@@ -31,7 +31,7 @@ pub(super) struct Found {
 /// Puts folds to what they fold. They need nothing else, and so can be done that early.
 pub(super) fn with_folds(graph: &Graph, clusters: &Clusters, pieces: Vec<Piece>) -> Vec<Piece> {
     // By their places, the clusters that stand alone and are element-wise.
-    let mut alone: FxHashMap<usize, Option<(Cut, Vec<usize>)>> = FxHashMap::default();
+    let mut alone: FxHashMap<usize, Option<(PiecePartition, Vec<usize>)>> = FxHashMap::default();
     let mut moved = vec![false; clusters.order.len()];
     for piece in &pieces {
         let Piece::One(place) = piece else { continue };
@@ -66,7 +66,7 @@ pub(super) fn with_folds(graph: &Graph, clusters: &Clusters, pieces: Vec<Piece>)
 }
 
 /// The place of the cluster that gives what a cluster folds as it is made, and by which pieces.
-fn fold(graph: &Graph, clusters: &Clusters, place: usize) -> Option<(usize, Cut)> {
+fn fold(graph: &Graph, clusters: &Clusters, place: usize) -> Option<(usize, PiecePartition)> {
     let [position] = clusters.order[place].nodes[..] else { return None };
     let node = &graph.nodes()[position];
     let Op::Reduce { op, axes, keep_axes: _ } = &node.op else { return None };
@@ -74,7 +74,7 @@ fn fold(graph: &Graph, clusters: &Clusters, place: usize) -> Option<(usize, Cut)
     if !seen.is_whole(graph) {
         return None;
     }
-    let pieces = Pieces::new(*op, graph.ty(node.inputs[0]), axes, &node.outputs[0])?;
+    let pieces = PiecewiseReduction::new(*op, graph.ty(node.inputs[0]), axes, &node.outputs[0])?;
     Some((clusters.place[seen.base.node as usize]?, pieces.cut()))
 }
 
@@ -82,7 +82,7 @@ fn fold(graph: &Graph, clusters: &Clusters, place: usize) -> Option<(usize, Cut)
 #[derive(Debug)]
 pub(super) struct Folds {
     group: Group,
-    cut: Cut,
+    cut: PiecePartition,
     /// Where each value of the program lies.
     homes: Vec<Home>,
     folds: Vec<Fold>,
@@ -108,7 +108,7 @@ enum Home {
 
 #[derive(Debug)]
 struct Fold {
-    pieces: Pieces,
+    pieces: PiecewiseReduction,
     /// Which value of the program is folded, and its type in a block of so many elements.
     of: usize,
     dtype: DType,
@@ -135,11 +135,11 @@ impl Folds {
             let Op::Reduce { op, axes, keep_axes: _ } = &node.op else {
                 unreachable!("folds are reductions")
             };
-            let pieces = Pieces::new(*op, graph.ty(node.inputs[0]), axes, &node.outputs[0]);
+            let pieces = PiecewiseReduction::new(*op, graph.ty(node.inputs[0]), axes, &node.outputs[0]);
             let out = Value { node: position as u32, output: 0 };
             (clusters.base(node.inputs[0]), out, pieces.expect("folds were found so"))
         };
-        let found_folds: Vec<(Value, Value, Pieces)> = found.folds.iter().map(of_fold).collect();
+        let found_folds: Vec<(Value, Value, PiecewiseReduction)> = found.folds.iter().map(of_fold).collect();
         let cut = found_folds[0].2.cut();
         let is_within = |place: usize| found.folds.contains(&place);
         let (mut results, mut between) = (Values::new(), 0);
@@ -203,8 +203,8 @@ impl Folds {
         par: Par,
     ) {
         let pairs = inputs.iter().zip(&self.group.inputs);
-        let sources = pairs.map(|(view, (_, walk))| Source::walked(*view, walk));
-        let sources: SmallVec<[Source<'_>; 8]> = sources.collect();
+        let sources = pairs.map(|(view, (_, walk))| StridedOperand::with_strided_view(*view, walk));
+        let sources: SmallVec<[StridedOperand<'_>; 8]> = sources.collect();
         let partials = self.folds.iter().map(|fold| {
             // SAFETY: the memory has room for the partial results of all folds, one after the other.
             unsafe { ViewMut::new(&fold.partial, room.wrapping_add(fold.offset)) }
@@ -212,10 +212,10 @@ impl Folds {
         let partials: SmallVec<[ViewMut<'_>; 2]> = partials.collect();
         par.for_chunks(self.cut.pieces(), self.grain, |chunk| {
             with_memory_between(self.between, |between| {
-                let mut folders: SmallVec<[Box<dyn Folder + '_>; 2]> =
+                let mut folders: SmallVec<[Box<dyn PieceReducer + '_>; 2]> =
                     self.folds.iter().map(|fold| fold.pieces.folder()).collect();
                 // What is folded is read again at once.
-                self.group.program.start(&sources, self.cut.block(), Stores::Near, |running| {
+                self.group.program.start(&sources, self.cut.block(), StoreKind::Cached, |running| {
                     for piece in chunk {
                         self.cut.blocks(piece, |block| {
                             self.make(graph, running, block, results, between);
@@ -241,7 +241,7 @@ impl Folds {
         &self,
         graph: &Graph,
         running: &mut Running<'_, '_>,
-        block: Block,
+        block: ElementBlock,
         results: &[ViewMut<'_>],
         between: *mut u8,
     ) {
@@ -269,8 +269,8 @@ impl Folds {
     fn fold(
         &self,
         fold: &Fold,
-        folder: &mut dyn Folder,
-        block: Block,
+        folder: &mut dyn PieceReducer,
+        block: ElementBlock,
         results: &[ViewMut<'_>],
         between: *mut u8,
     ) {

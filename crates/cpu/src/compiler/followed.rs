@@ -11,10 +11,10 @@ use super::cluster::{Clusters, Role};
 use super::group::{Group, group};
 use super::strip::Uses;
 use super::strips::Piece;
-use crate::backend::{run_followed, takes_tail};
-use crate::kernels::Source;
-use crate::kernels::epilogue::Rows;
-use crate::kernels::stream::Stores;
+use crate::backend::{run_with_epilogue, supports_epilogue};
+use crate::kernels::StridedOperand;
+use crate::kernels::epilogue::CompletedRows;
+use crate::kernels::stream::StoreKind;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -55,7 +55,7 @@ fn follows(graph: &Graph, clusters: &Clusters, found: Found) -> bool {
     let elements = graph.nodes()[cluster[0]].outputs[0].size();
     let is_as_large = node.outputs.len() == 1 && node.outputs[0].size() == elements;
     let Role::Step = clusters.roles[*op] else { return false };
-    if !is_as_large || !takes_tail(&node.op, &operand_types(graph, *op), &node.outputs) {
+    if !is_as_large || !supports_epilogue(&node.op, &operand_types(graph, *op), &node.outputs) {
         return false;
     }
     let inputs = cluster.iter().flat_map(|&position| &graph.nodes()[position].inputs);
@@ -196,13 +196,13 @@ impl Followed {
                 // SAFETY: the program reads what the op has written, and writes it itself after that.
                 From::Product => unsafe { View::of_part(graph.ty(self.product), start) },
             };
-            Source::walked(view, walk)
+            StridedOperand::with_strided_view(view, walk)
         });
-        let sources: SmallVec<[Source<'_>; 8]> = sources.collect();
+        let sources: SmallVec<[StridedOperand<'_>; 8]> = sources.collect();
         let results = &results[..self.group.results.len()];
-        let tail = |rows: Rows| {
+        let tail = |rows: CompletedRows| {
             let starts: SmallVec<[*mut u8; 4]> = results.iter().map(ViewMut::start).collect();
-            self.group.program.start(&sources, rows.count * rows.len, Stores::Near, |running| {
+            self.group.program.start(&sources, rows.count * rows.len, StoreKind::Cached, |running| {
                 for range in rows.ranges() {
                     // SAFETY: results have room for all elements, of each of which one thread is told.
                     unsafe { running.part(&starts, range) };
@@ -212,6 +212,6 @@ impl Followed {
         // SAFETY: there is room for the product, in a result or apart, which only the tail uses too, and that each
         // element after the op.
         let product = unsafe { ViewMut::new(graph.ty(self.product), start) };
-        run_followed(&node.op, &inputs[..node.inputs.len()], &product, &tail, par, poll)
+        run_with_epilogue(&node.op, &inputs[..node.inputs.len()], &product, &tail, par, poll)
     }
 }

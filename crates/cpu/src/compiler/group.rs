@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::cluster::{Cluster, Clusters, Elementwise, Role, elementwise};
-use crate::kernels::Walk;
+use crate::kernels::StridedView;
 use crate::kernels::tiles::{Brief, Draft, Operand, Program, Register};
 
 /// A program, with where its operands come from.
@@ -15,7 +15,7 @@ use crate::kernels::tiles::{Brief, Draft, Operand, Program, Register};
 pub(super) struct Group {
     pub(super) program: Program,
     /// For each input the value whose memory is read, and how.
-    pub(super) inputs: Vec<(Value, Walk)>,
+    pub(super) inputs: Vec<(Value, StridedView)>,
     /// The values that are given, each with `elements` elements.
     pub(super) results: Values,
     pub(super) elements: usize,
@@ -54,7 +54,7 @@ pub(super) fn group(graph: &Graph, clusters: &Clusters, cluster: &Cluster, resul
     let Making { draft, inputs, .. } = making;
     let (program, elements) = (draft.finish(), first.outputs[0].size());
     let is_plain = |input: usize, dtype: DType| {
-        let (value, walk): &(Value, Walk) = &inputs[input];
+        let (value, walk): &(Value, StridedView) = &inputs[input];
         walk.is_plain(elements) && graph.ty(*value).dtype == dtype
     };
     let brief = program.brief(elements, is_plain);
@@ -65,8 +65,8 @@ struct Making<'a> {
     graph: &'a Graph,
     clusters: &'a Clusters,
     draft: Draft,
-    inputs: Vec<(Value, Walk)>,
-    known: FxHashMap<(Value, Walk), usize>,
+    inputs: Vec<(Value, StridedView)>,
+    known: FxHashMap<(Value, StridedView), usize>,
     registers: FxHashMap<usize, Register>,
     place: Option<usize>,
 }

@@ -60,7 +60,7 @@ impl CpuCompiler {
     /// # Errors
     /// No thread at all, or more than 1,024.
     pub fn with_threads(self, threads: usize) -> Result<CpuCompiler> {
-        Ok(CpuCompiler { threads: Some(settings::threads_asked("compiler \"cpu\"", threads)?) })
+        Ok(CpuCompiler { threads: Some(settings::checked_thread_count("compiler \"cpu\"", threads)?) })
     }
 }
 

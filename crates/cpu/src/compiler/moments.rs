@@ -9,7 +9,7 @@ use super::cluster::Clusters;
 use super::folds::Found as Folded;
 use super::strip::Uses;
 use super::strips::Piece;
-use crate::kernels::reduce::Spread;
+use crate::kernels::reduce::OnePassMoments;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -76,7 +76,7 @@ fn found(graph: &Graph, clusters: &Clusters, uses: &dyn Uses, folded: &Folded) -
     else {
         return None;
     };
-    let spread = Spread::new(graph.ty(value(*square)), axes)?;
+    let spread = OnePassMoments::new(graph.ty(value(*square)), axes)?;
     let (rows, length) = spread.rows();
     let (x, mean) = (nodes[*apart].inputs[0], nodes[*apart].inputs[1]);
     let sizes = graph.ty(value(*apart)).shape.sizes();
@@ -120,7 +120,7 @@ fn mean_of(graph: &Graph, clusters: &Clusters, mean: Value, length: usize) -> Op
 /// Both sums, ready to run.
 #[derive(Debug)]
 pub(super) struct Moments {
-    spread: Spread,
+    spread: OnePassMoments,
     partial: [TensorType; 2],
     /// What is read.
     pub(super) input: Value,
@@ -138,7 +138,7 @@ impl Moments {
         let [sum, fold] = [found.sum, found.fold].map(|place| clusters.order[place].nodes[0]);
         let node = &graph.nodes()[sum];
         let Op::Reduce { axes, .. } = &node.op else { unreachable!("a sum was found") };
-        let spread = Spread::new(graph.ty(node.inputs[0]), axes).expect("rows were found so");
+        let spread = OnePassMoments::new(graph.ty(node.inputs[0]), axes).expect("rows were found so");
         let results = [sum, fold].map(|node| Value { node: node as u32, output: 0 });
         Moments { partial: spread.partial(), spread, input: clusters.base(node.inputs[0]), results }
     }

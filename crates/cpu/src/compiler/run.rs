@@ -16,8 +16,8 @@ use super::plan::{Plan, Step, Work};
 use super::repeat::copy;
 use crate::backend::{buffer, run_into, window};
 use crate::buffer::{Storage, Window};
-use crate::kernels::Source;
-use crate::view::{View, ViewMut, nowhere};
+use crate::kernels::StridedOperand;
+use crate::view::{View, ViewMut, dangling};
 
 /// One run.
 pub(super) struct Run<'a> {
@@ -110,9 +110,11 @@ impl Run<'_> {
             }
             Work::Group(group) => {
                 // Put where they stay: what is collected is moved.
-                let mut sources: SmallVec<[Source<'_>; 8]> = SmallVec::new();
+                let mut sources: SmallVec<[StridedOperand<'_>; 8]> = SmallVec::new();
                 let pairs = step.inputs.iter().zip(&group.inputs);
-                sources.extend(pairs.map(|(place, (_, walk))| Source::walked(input(place), walk)));
+                sources.extend(
+                    pairs.map(|(place, (_, walk))| StridedOperand::with_strided_view(input(place), walk)),
+                );
                 let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();
                 group.program.run(&sources, &results, group.elements, step.par);
             }
@@ -217,7 +219,7 @@ impl Run<'_> {
         for &mut (argument, result) in over {
             pointers[argument] = start_of(results[result].as_mut().expect("an argument's memory"));
         }
-        let arena = arena.as_mut().map_or_else(nowhere, start_of);
+        let arena = arena.as_mut().map_or_else(dangling, start_of);
         let mut frame = Frame { arguments: &pointers, results: &[], arena };
         let mut starts = Pointers::new();
         for (given, storage) in plan.results.iter().zip(&mut *results) {

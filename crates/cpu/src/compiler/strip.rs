@@ -10,9 +10,9 @@ use smallvec::SmallVec;
 use super::cluster::Clusters;
 use super::group::{Group, group};
 use super::strips::{self, Part};
-use crate::kernels::stream::Stores;
+use crate::kernels::stream::StoreKind;
 use crate::kernels::tiles::with_memory_between;
-use crate::kernels::{Source, reduce};
+use crate::kernels::{StridedOperand, reduce};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -48,7 +48,7 @@ enum Work {
         inputs: Vec<Home>,
         results: Vec<Home>,
         per_row: usize,
-        stores: Stores,
+        stores: StoreKind,
     },
     /// The types are those of what a whole strip has, as they lie.
     Fold {
@@ -127,7 +127,7 @@ impl Strip {
                     let last = place == last
                         && given.iter().all(|&value| uses.is_needed_beyond(value, &|place| found.has(place)));
                     let bytes = given.iter().map(|&value| graph.ty(value).byte_size()).sum();
-                    let stores = if last { Stores::of(bytes) } else { Stores::Near };
+                    let stores = if last { StoreKind::of(bytes) } else { StoreKind::Cached };
                     weight += if *part == Part::Elements { group.program.weight() } else { 0 };
                     strip.work.push(Work::Tiles { group, inputs, results: to.clone(), per_row: row, stores });
                 }
@@ -181,15 +181,14 @@ impl Strip {
         let rows = &places.rows;
         match work {
             Work::Tiles { group, inputs, results, per_row, stores } => {
-                let sources =
-                    group.inputs.iter().zip(inputs).map(|((value, walk), home)| {
-                        Source::walked(places.view(graph.ty(*value), *home), walk)
-                    });
-                let sources: SmallVec<[Source<'_>; 8]> = sources.collect();
+                let sources = group.inputs.iter().zip(inputs).map(|((value, walk), home)| {
+                    StridedOperand::with_strided_view(places.view(graph.ty(*value), *home), walk)
+                });
+                let sources: SmallVec<[StridedOperand<'_>; 8]> = sources.collect();
                 let starts: SmallVec<[*mut u8; 4]> = results.iter().map(|home| places.first(*home)).collect();
                 let part = rows.start * per_row..rows.end * per_row;
                 let in_place = |result| sources.iter().any(|source| source.lies_in(result));
-                let stores = if places.results.iter().any(in_place) { Stores::Near } else { *stores };
+                let stores = if places.results.iter().any(in_place) { StoreKind::Cached } else { *stores };
                 // SAFETY: results have room for all elements and memory between has it for those of the strip; strips
                 // are disjoint, as threads' memory between is, and what is read was written before.
                 unsafe { group.program.run_part(&sources, &starts, part, stores) };

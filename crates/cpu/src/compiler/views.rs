@@ -5,7 +5,7 @@ use defn_core::graph::{Graph, Node, Value};
 use defn_core::op::{Op, Starts};
 use smallvec::SmallVec;
 
-use crate::kernels::Walk;
+use crate::kernels::StridedView;
 use crate::kernels::shape::Layout;
 
 /// Elements up to which any order is as good as another.
@@ -184,11 +184,11 @@ impl Seen {
     }
 
     /// The way through the base's elements in the order of a result to which the value is broadcast.
-    pub(super) fn walk(&self, result: &[usize]) -> Walk {
+    pub(super) fn walk(&self, result: &[usize]) -> StridedView {
         let skipped = result.len() - self.sizes.len();
         let axes = self.sizes.iter().zip(&self.layout.strides);
         let own = axes.map(|(&size, &stride)| if size == 1 { 0 } else { stride });
         let strides: SmallVec<[isize; 6]> = std::iter::repeat_n(0, skipped).chain(own).collect();
-        Walk::strided(self.layout.offset, result, &strides)
+        StridedView::strided(self.layout.offset, result, &strides)
     }
 }

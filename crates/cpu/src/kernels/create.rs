@@ -10,7 +10,7 @@ use crate::par::Par;
 use crate::view::ViewMut;
 
 /// The elements of a chunk: fewer are not worth waking a thread.
-const GRAIN: usize = 64 * TILE;
+const CREATE_CHUNK: usize = 64 * TILE;
 
 /// Fills the result tile by tile; the body gets the index of a tile's first element.
 macro_rules! by_tile {
@@ -21,7 +21,7 @@ macro_rules! by_tile {
             fill_tiles::<$C, usize>(
                 out,
                 $par,
-                GRAIN,
+                CREATE_CHUNK,
                 || 0,
                 |first, start, _| *first = start,
                 |&$first, $tile| $body,
@@ -38,7 +38,7 @@ pub(crate) fn constant(scalar: Scalar, out: &mut ViewMut<'_>, par: Par) -> Resul
         assert_eq!(bytes.len(), size_of::<T>(), "the bytes of one element");
         // SAFETY: the lengths are equal, and any bits are a valid `T`.
         let value = unsafe { bytes.as_ptr().cast::<T>().read_unaligned() };
-        out.fill::<T>(par, GRAIN, |_, chunk| {
+        out.fill::<T>(par, CREATE_CHUNK, |_, chunk| {
             chunk.iter_mut().for_each(|out| {
                 out.write(value);
             });

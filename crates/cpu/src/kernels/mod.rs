@@ -25,6 +25,6 @@ pub(crate) use support::simd::{at_tested, tested};
 #[cfg(test)]
 use support::testing;
 pub(crate) use support::{
-    Element, Integer, Loader, Plain, Real, Source, TILE, Walk, epilogue, fill_tiles, is_computed_as_it_lies,
-    peak, scratch, stream, with_compute, with_integer, with_real, with_width,
+    Element, Integer, Plain, Real, StridedOperand, StridedView, TILE, TileLoader, epilogue, fill_tiles,
+    is_computed_as_stored, peak, scratch, stream, with_compute, with_integer, with_real, with_width,
 };

@@ -20,7 +20,7 @@ const LANES: usize = 32;
 const TILE: usize = 512;
 
 /// The pairs of a chunk: fewer are not worth waking a thread.
-const GRAIN: usize = 16 * TILE;
+const RANDOM_CHUNK: usize = 16 * TILE;
 
 /// The generator of one key.
 #[derive(Clone, Copy, Debug)]
@@ -417,7 +417,7 @@ fn pairs<T: Plain>(
 
 /// Calls `work` with tiles of pairs and buffers for their words.
 fn for_tiles(pairs: usize, par: Par, work: impl Fn(Range<usize>, &mut [u32], &mut [u32]) + Sync) {
-    par.for_chunks(pairs, GRAIN, |chunk| {
+    par.for_chunks(pairs, RANDOM_CHUNK, |chunk| {
         let (mut left, mut right) = ([0; TILE], [0; TILE]);
         for start in chunk.clone().step_by(TILE) {
             let tile = start..chunk.end.min(start + TILE);

@@ -29,7 +29,7 @@ pub(super) fn held(bytes: usize) {
 }
 
 /// Counts bytes returned to the system.
-pub(super) fn let_go(bytes: usize) {
+pub(super) fn returned_to_system(bytes: usize) {
     HELD.fetch_sub(bytes, Ordering::Relaxed);
 }
 

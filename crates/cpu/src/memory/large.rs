@@ -4,7 +4,7 @@
 //! still hold. A block that would waste more than an eighth is not reused.
 //!
 //! The cache never holds more than the most that was in use at once, so that no program has more than twice the memory
-//! that it needs, and never more than an eighth of the machine's memory. Blocks that were unused for [`AGE`] go back to
+//! that it needs, and never more than an eighth of the machine's memory. Blocks that were unused for [`MAX_IDLE_TIME`] go back to
 //! the system. This is checked whenever a large block is freed, and by an idle thread of the pool. jemalloc, too, waits
 //! ten seconds before it releases pages (its `dirty_decay_ms`); programs that use a size repeatedly do so within less
 //! time.
@@ -34,22 +34,22 @@ const PAGE: usize = 16 << 10;
 const FLOOR: usize = 64 << 20;
 
 /// Blocks that were cached for this long go back to the system.
-pub(crate) const AGE: Duration = Duration::from_secs(10);
+pub(crate) const MAX_IDLE_TIME: Duration = Duration::from_secs(10);
 
 /// The most blocks in the cache: it is searched linearly.
 const COUNT: usize = 256;
 
 /// A cached block.
-struct Idle {
+struct CachedBlock {
     start: NonNull<u8>,
-    room: usize,
+    capacity: usize,
     since: Instant,
 }
 
 /// The cache.
-struct Kept {
+struct BlockCache {
     /// In the order in which they were freed.
-    idle: Vec<Idle>,
+    idle: Vec<CachedBlock>,
     /// The bytes of all cached blocks.
     bytes: usize,
     /// The bytes of blocks in use.
@@ -58,37 +58,37 @@ struct Kept {
     most: usize,
 }
 
-impl Kept {
+impl BlockCache {
     /// Takes the best block for `bytes` bytes.
-    fn take(&mut self, bytes: usize) -> Option<Idle> {
+    fn take(&mut self, bytes: usize) -> Option<CachedBlock> {
         let mut best: Option<(usize, usize)> = None;
         for (place, idle) in self.idle.iter().enumerate().rev() {
-            if idle.room >= bytes && best.is_none_or(|(_, room)| idle.room < room) {
-                best = Some((place, idle.room));
-                if idle.room == bytes {
+            if idle.capacity >= bytes && best.is_none_or(|(_, capacity)| idle.capacity < capacity) {
+                best = Some((place, idle.capacity));
+                if idle.capacity == bytes {
                     break;
                 }
             }
         }
-        let (place, room) = best.filter(|(_, room)| room - bytes <= bytes / 8)?;
-        self.bytes -= room;
+        let (place, capacity) = best.filter(|(_, capacity)| capacity - bytes <= bytes / 8)?;
+        self.bytes -= capacity;
         Some(self.idle.remove(place))
     }
 
-    fn count_out(&mut self, room: usize) {
-        self.out += room;
+    fn count_out(&mut self, capacity: usize) {
+        self.out += capacity;
         self.most = self.most.max(self.out);
     }
 
     /// Removes the blocks that are beyond the limits or too old at `now`, oldest first.
-    fn surplus(&mut self, now: Instant) -> Vec<Idle> {
+    fn evict(&mut self, now: Instant) -> Vec<CachedBlock> {
         let bound = self.most.max(FLOOR).min(limit() / 8);
         let mut count = 0;
-        let old = |idle: &Idle| now.saturating_duration_since(idle.since) >= AGE;
+        let old = |idle: &CachedBlock| now.saturating_duration_since(idle.since) >= MAX_IDLE_TIME;
         while let Some(idle) = self.idle.get(count)
             && (self.bytes > bound || self.idle.len() - count > COUNT || old(idle))
         {
-            self.bytes -= idle.room;
+            self.bytes -= idle.capacity;
             count += 1;
         }
         self.idle.drain(..count).collect()
@@ -99,7 +99,7 @@ impl Kept {
 /// would wait for ever.
 struct Locked {
     state: AtomicU8,
-    kept: UnsafeCell<Kept>,
+    kept: UnsafeCell<BlockCache>,
 }
 
 /// The lock was not used yet.
@@ -112,9 +112,9 @@ const TAKEN: u8 = 3;
 // SAFETY: the cache is accessed under the lock only, and any thread may free a block.
 unsafe impl Sync for Locked {}
 
-static KEPT: Locked = Locked {
+static LARGE_CACHE: Locked = Locked {
     state: AtomicU8::new(NEW),
-    kept: UnsafeCell::new(Kept { idle: Vec::new(), bytes: 0, out: 0, most: 0 }),
+    kept: UnsafeCell::new(BlockCache { idle: Vec::new(), bytes: 0, out: 0, most: 0 }),
 };
 
 impl Locked {
@@ -154,16 +154,16 @@ struct Guard<'a> {
 }
 
 impl std::ops::Deref for Guard<'_> {
-    type Target = Kept;
+    type Target = BlockCache;
 
-    fn deref(&self) -> &Kept {
+    fn deref(&self) -> &BlockCache {
         // SAFETY: the lock is taken.
         unsafe { &*self.locked.kept.get() }
     }
 }
 
 impl std::ops::DerefMut for Guard<'_> {
-    fn deref_mut(&mut self) -> &mut Kept {
+    fn deref_mut(&mut self) -> &mut BlockCache {
         // SAFETY: the lock is taken, and the guard is borrowed exclusively.
         unsafe { &mut *self.locked.kept.get() }
     }
@@ -182,7 +182,7 @@ fn hold_at_forks() -> bool {
     static HELD: AtomicBool = AtomicBool::new(false);
 
     unsafe extern "C" fn before() {
-        if let Some(guard) = KEPT.lock() {
+        if let Some(guard) = LARGE_CACHE.lock() {
             // `after` unlocks.
             std::mem::forget(guard);
             HELD.store(true, Ordering::Relaxed);
@@ -190,7 +190,7 @@ fn hold_at_forks() -> bool {
     }
     unsafe extern "C" fn after() {
         if HELD.swap(false, Ordering::Relaxed) {
-            KEPT.unlock();
+            LARGE_CACHE.unlock();
         }
     }
     // SAFETY: both functions may be called at any time, one after the other on one thread.
@@ -211,44 +211,44 @@ pub(super) fn take(bytes: usize) -> Result<(NonNull<u8>, usize), usize> {
     if bytes > isize::MAX as usize - LARGE_PAGE {
         return Err(defn_core::memory::available());
     }
-    let room = bytes.next_multiple_of(PAGE);
-    let kept = KEPT.lock().and_then(|mut kept| {
-        let found = kept.take(room)?;
-        kept.count_out(found.room);
+    let capacity = bytes.next_multiple_of(PAGE);
+    let kept = LARGE_CACHE.lock().and_then(|mut kept| {
+        let found = kept.take(capacity)?;
+        kept.count_out(found.capacity);
         Some(found)
     });
-    if let Some(Idle { start, room, since: _ }) = kept {
-        return Ok((start, room));
+    if let Some(CachedBlock { start, capacity, since: _ }) = kept {
+        return Ok((start, capacity));
     }
-    let start = from_system(room, || ask(room))?;
-    if let Some(mut kept) = KEPT.lock() {
-        kept.count_out(room);
+    let start = from_system(capacity, || ask(capacity))?;
+    if let Some(mut kept) = LARGE_CACHE.lock() {
+        kept.count_out(capacity);
     }
-    Ok((start, room))
+    Ok((start, capacity))
 }
 
 /// Frees a block.
 ///
 /// # Safety
 /// It was allocated with this size, and is not accessed any more.
-pub(super) unsafe fn give(start: NonNull<u8>, room: usize) {
+pub(super) unsafe fn free(start: NonNull<u8>, capacity: usize) {
     let since = Instant::now();
-    let Some(mut kept) = KEPT.lock() else {
+    let Some(mut kept) = LARGE_CACHE.lock() else {
         // SAFETY: as the caller says.
-        return unsafe { to_system(start, room) };
+        return unsafe { to_system(start, capacity) };
     };
     // Blocks allocated while the lock was initialised were not counted.
-    kept.out = kept.out.saturating_sub(room);
-    kept.idle.push(Idle { start, room, since });
-    kept.bytes += room;
-    let surplus = kept.surplus(since);
+    kept.out = kept.out.saturating_sub(capacity);
+    kept.idle.push(CachedBlock { start, capacity, since });
+    kept.bytes += capacity;
+    let evict = kept.evict(since);
     drop(kept);
-    all_to_system(surplus);
+    all_to_system(evict);
 }
 
 /// Returns the cached blocks to the system.
-pub(super) fn give_back() {
-    if let Some(mut kept) = KEPT.lock() {
+pub(super) fn return_cached() {
+    if let Some(mut kept) = LARGE_CACHE.lock() {
         kept.bytes = 0;
         let all = std::mem::take(&mut kept.idle);
         drop(kept);
@@ -263,56 +263,56 @@ pub(crate) fn give_back_old() {
 
 /// As [`give_back_old`], for the time `now`; returns whether blocks are still cached.
 pub(super) fn give_back_at(now: Instant) -> bool {
-    let Some(mut kept) = KEPT.lock() else { return false };
-    let surplus = kept.surplus(now);
+    let Some(mut kept) = LARGE_CACHE.lock() else { return false };
+    let evict = kept.evict(now);
     let rest = !kept.idle.is_empty();
     drop(kept);
-    all_to_system(surplus);
+    all_to_system(evict);
     rest
 }
 
 /// Called without the lock: the system calls are slow.
-fn all_to_system(blocks: Vec<Idle>) {
-    for Idle { start, room, since: _ } in blocks {
+fn all_to_system(blocks: Vec<CachedBlock>) {
+    for CachedBlock { start, capacity, since: _ } in blocks {
         // SAFETY: a cached block came from the system with this size, and is not accessed.
-        unsafe { to_system(start, room) };
+        unsafe { to_system(start, capacity) };
     }
 }
 
 /// # Safety
 /// The block came from the system with this size, and is not accessed any more.
-unsafe fn to_system(start: NonNull<u8>, room: usize) {
-    count::let_go(room);
-    if cfg!(unix) && room >= MAPPED {
+unsafe fn to_system(start: NonNull<u8>, capacity: usize) {
+    count::returned_to_system(capacity);
+    if cfg!(unix) && capacity >= MAPPED {
         // SAFETY: as the caller says, and `ask` maps blocks of this size.
-        unsafe { unmap(start, room) };
+        unsafe { unmap(start, capacity) };
     } else {
         // SAFETY: as the caller says, and `ask` allocates blocks of this size with this layout.
-        unsafe { dealloc(start.as_ptr(), layout(room)) };
+        unsafe { dealloc(start.as_ptr(), layout(capacity)) };
     }
 }
 
-fn layout(room: usize) -> Layout {
-    Layout::from_size_align(room, ALIGN).expect("sizes are checked when blocks are taken")
+fn layout(capacity: usize) -> Layout {
+    Layout::from_size_align(capacity, ALIGN).expect("sizes are checked when blocks are taken")
 }
 
 /// Allocates memory from the system.
-fn ask(room: usize) -> Option<NonNull<u8>> {
-    if cfg!(unix) && room >= MAPPED {
-        return map(room);
+fn ask(capacity: usize) -> Option<NonNull<u8>> {
+    if cfg!(unix) && capacity >= MAPPED {
+        return map(capacity);
     }
     // SAFETY: the layout is not empty.
-    NonNull::new(unsafe { alloc(layout(room)) })
+    NonNull::new(unsafe { alloc(layout(capacity)) })
 }
 
 /// Maps memory. Blocks of the size of a large page or more are aligned to large pages, which are requested.
 #[cfg(unix)]
-fn map(room: usize) -> Option<NonNull<u8>> {
-    let skipped = if room >= LARGE_PAGE { LARGE_PAGE } else { 0 };
+fn map(capacity: usize) -> Option<NonNull<u8>> {
+    let skipped = if capacity >= LARGE_PAGE { LARGE_PAGE } else { 0 };
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANON;
     // SAFETY: a new mapping changes no existing one.
-    let whole = unsafe { libc::mmap(std::ptr::null_mut(), room + skipped, protection, flags, -1, 0) };
+    let whole = unsafe { libc::mmap(std::ptr::null_mut(), capacity + skipped, protection, flags, -1, 0) };
     if whole == libc::MAP_FAILED {
         return None;
     }
@@ -322,14 +322,14 @@ fn map(room: usize) -> Option<NonNull<u8>> {
     }
     let before = whole.align_offset(LARGE_PAGE);
     // SAFETY: both are inside the mapping, which is `skipped` bytes longer.
-    let (start, end) = unsafe { (whole.add(before), whole.add(before + room)) };
+    let (start, end) = unsafe { (whole.add(before), whole.add(before + capacity)) };
     for (rest, bytes) in [(whole, before), (end, skipped - before)] {
         if bytes > 0 {
             // SAFETY: the part was just mapped, and shares no page with the block.
             unsafe { unmap(rest, bytes) };
         }
     }
-    prefer_large_pages(start, room);
+    prefer_large_pages(start, capacity);
     Some(start)
 }
 

@@ -16,7 +16,7 @@ use std::ptr::NonNull;
 use defn_core::memory::reserve;
 
 pub use count::{held_bytes, live_bytes, peak_bytes, reset_peak};
-pub(crate) use large::{AGE, give_back_old};
+pub(crate) use large::{MAX_IDLE_TIME, give_back_old};
 pub use report::{MemoryReport, memory_report};
 pub use spare::Allocator;
 
@@ -29,7 +29,7 @@ pub(crate) struct Block {
     /// The bytes requested.
     bytes: usize,
     /// The bytes allocated.
-    room: usize,
+    capacity: usize,
 }
 
 // SAFETY: a block owns its memory, and any thread may free it.
@@ -43,7 +43,7 @@ impl Block {
     /// # Errors
     /// The number of bytes that are available, when there are fewer.
     pub(crate) fn new(bytes: usize) -> Result<Block, usize> {
-        let (start, room) = match bytes {
+        let (start, capacity) = match bytes {
             0 => {
                 (NonNull::new(std::ptr::without_provenance_mut(ALIGN)).expect("the alignment is not zero"), 0)
             }
@@ -51,7 +51,7 @@ impl Block {
             _ => large::take(bytes)?,
         };
         count::taken(bytes);
-        Ok(Block { start, bytes, room })
+        Ok(Block { start, bytes, capacity })
     }
 
     /// The first byte.
@@ -68,12 +68,12 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         count::given(self.bytes);
-        match self.room {
+        match self.capacity {
             0 => {}
             // SAFETY: the block was allocated there with this size, and is not accessed any more.
-            1..=small::MOST => unsafe { small::give(self.start, self.room) },
+            1..=small::MOST => unsafe { small::free(self.start, self.capacity) },
             // SAFETY: as above.
-            _ => unsafe { large::give(self.start, self.room) },
+            _ => unsafe { large::free(self.start, self.capacity) },
         }
     }
 }
@@ -89,7 +89,7 @@ fn from_system(bytes: usize, ask: impl Fn() -> Option<NonNull<u8>>) -> Result<No
         ask().ok_or(0)
     };
     let start = try_once().or_else(|_| {
-        give_back();
+        return_cached();
         try_once()
     })?;
     count::held(bytes);
@@ -97,9 +97,9 @@ fn from_system(bytes: usize, ask: impl Fn() -> Option<NonNull<u8>>) -> Result<No
 }
 
 /// Returns cached blocks to the system: all large ones, and the small ones of this thread.
-pub(crate) fn give_back() {
-    small::give_back();
-    large::give_back();
+pub(crate) fn return_cached() {
+    small::return_cached();
+    large::return_cached();
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::{ALIGN, count, from_system};
 pub(super) const MOST: usize = 64 << 10;
 
 /// The most bytes that a thread caches: a part of its second-level cache, which still holds them.
-const KEPT: usize = 1 << 20;
+const CACHE_BYTES: usize = 1 << 20;
 
 /// Size classes: every multiple of a cache line up to 16, then four for each power of two.
 const CLASSES: usize = 40;
@@ -29,7 +29,7 @@ fn class_of(bytes: usize) -> usize {
 }
 
 /// The size of the blocks of a class.
-fn room_of(class: usize) -> usize {
+fn block_bytes(class: usize) -> usize {
     if class < 16 {
         return (class + 1) * ALIGN;
     }
@@ -37,8 +37,8 @@ fn room_of(class: usize) -> usize {
     ((5 + quarter) << (top - 2)) * ALIGN
 }
 
-fn layout(room: usize) -> Layout {
-    Layout::from_size_align(room, ALIGN).expect("a small block")
+fn layout(capacity: usize) -> Layout {
+    Layout::from_size_align(capacity, ALIGN).expect("a small block")
 }
 
 /// The free lists of a thread. A free block starts with the address of the next one.
@@ -57,9 +57,9 @@ impl Lists {
     /// Takes the block that was freed last.
     fn take(&self, class: usize) -> Option<NonNull<u8>> {
         let head = NonNull::new(self.heads[class].get())?;
-        // SAFETY: `give` has written the address there, and no other code accesses a free block.
+        // SAFETY: `free` has written the address there, and no other code accesses a free block.
         self.heads[class].set(unsafe { head.cast::<*mut u8>().read() });
-        self.kept.set(self.kept.get() - room_of(class));
+        self.kept.set(self.kept.get() - block_bytes(class));
         Some(head)
     }
 
@@ -67,22 +67,22 @@ impl Lists {
     ///
     /// # Safety
     /// It has the size of the class, and is not accessed any more.
-    unsafe fn give(&self, start: NonNull<u8>, class: usize) {
-        if self.kept.get() + room_of(class) > KEPT {
+    unsafe fn free(&self, start: NonNull<u8>, class: usize) {
+        if self.kept.get() + block_bytes(class) > CACHE_BYTES {
             // All lists are cleared, so that sizes not used any more leave room for others.
-            self.give_back();
+            self.return_cached();
         }
         // SAFETY: a block has at least one cache line, and is aligned to it.
         unsafe { start.cast::<*mut u8>().write(self.heads[class].get()) };
         self.heads[class].set(start.as_ptr());
-        self.kept.set(self.kept.get() + room_of(class));
+        self.kept.set(self.kept.get() + block_bytes(class));
     }
 
-    fn give_back(&self) {
+    fn return_cached(&self) {
         for class in 0..CLASSES {
             while let Some(start) = self.take(class) {
                 // SAFETY: `take` below has allocated it with this layout, and it is in no list any more.
-                unsafe { to_system(start, room_of(class)) };
+                unsafe { to_system(start, block_bytes(class)) };
             }
         }
     }
@@ -90,16 +90,16 @@ impl Lists {
 
 impl Drop for Lists {
     fn drop(&mut self) {
-        self.give_back();
+        self.return_cached();
     }
 }
 
 /// # Safety
 /// The block came from the system with this size, and is not accessed any more.
-unsafe fn to_system(start: NonNull<u8>, room: usize) {
-    count::let_go(room);
+unsafe fn to_system(start: NonNull<u8>, capacity: usize) {
+    count::returned_to_system(capacity);
     // SAFETY: as the caller says.
-    unsafe { dealloc(start.as_ptr(), layout(room)) };
+    unsafe { dealloc(start.as_ptr(), layout(capacity)) };
 }
 
 /// Allocates a block of at least `bytes` bytes; returns it and its size.
@@ -110,31 +110,31 @@ pub(super) fn take(bytes: usize) -> Result<(NonNull<u8>, usize), usize> {
     let class = class_of(bytes);
     // The lists of a thread that ends may be gone.
     if let Ok(Some(kept)) = LISTS.try_with(|lists| lists.take(class)) {
-        return Ok((kept, room_of(class)));
+        return Ok((kept, block_bytes(class)));
     }
-    let room = room_of(class);
+    let capacity = block_bytes(class);
     // SAFETY: the layout is not empty.
-    let start = from_system(room, || NonNull::new(unsafe { alloc(layout(room)) }))?;
-    Ok((start, room))
+    let start = from_system(capacity, || NonNull::new(unsafe { alloc(layout(capacity)) }))?;
+    Ok((start, capacity))
 }
 
 /// Frees a block.
 ///
 /// # Safety
 /// It was allocated with this size, and is not accessed any more.
-pub(super) unsafe fn give(start: NonNull<u8>, room: usize) {
+pub(super) unsafe fn free(start: NonNull<u8>, capacity: usize) {
     // SAFETY: as the caller says; a size determines its class.
-    let kept = LISTS.try_with(|lists| unsafe { lists.give(start, class_of(room)) });
+    let kept = LISTS.try_with(|lists| unsafe { lists.free(start, class_of(capacity)) });
     if kept.is_err() {
         // SAFETY: as the caller says.
-        unsafe { to_system(start, room) };
+        unsafe { to_system(start, capacity) };
     }
 }
 
 /// Returns the cached blocks of this thread to the system.
-pub(super) fn give_back() {
+pub(super) fn return_cached() {
     // The lists of a thread that has ended were returned already.
-    let _ended = LISTS.try_with(Lists::give_back);
+    let _ended = LISTS.try_with(Lists::return_cached);
 }
 
 #[cfg(test)]
@@ -145,9 +145,9 @@ mod tests {
     fn classes_have_room_for_what_is_of_them() {
         for bytes in 1..=MOST {
             let class = class_of(bytes);
-            assert!(room_of(class) >= bytes && (class == 0 || room_of(class - 1) < bytes), "{bytes}");
-            assert!(room_of(class) <= (bytes + bytes / 4).next_multiple_of(ALIGN), "{bytes}");
+            assert!(block_bytes(class) >= bytes && (class == 0 || block_bytes(class - 1) < bytes), "{bytes}");
+            assert!(block_bytes(class) <= (bytes + bytes / 4).next_multiple_of(ALIGN), "{bytes}");
         }
-        assert_eq!((class_of(MOST), room_of(CLASSES - 1)), (CLASSES - 1, MOST));
+        assert_eq!((class_of(MOST), block_bytes(CLASSES - 1)), (CLASSES - 1, MOST));
     }
 }

@@ -14,10 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use defn_core::memory::note_shortage;
 
 /// The bytes of the reserve. They are only addresses until they are used.
-const ROOM: usize = 32 << 20;
+const RESERVE_BYTES: usize = 32 << 20;
 
 /// The most that one allocation gets from the reserve; larger ones must be fallible.
-const MOST: usize = 4 << 20;
+const LARGEST_CHUNK: usize = 4 << 20;
 
 /// Chunks are aligned to this.
 const LINE: usize = 64;
@@ -35,7 +35,7 @@ pub struct Allocator<A = System> {
 impl Allocator {
     /// The system's allocator with a reserve.
     pub const fn new() -> Allocator {
-        Allocator { inner: System, most: MOST }
+        Allocator { inner: System, most: LARGEST_CHUNK }
     }
 }
 
@@ -120,17 +120,17 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
 
 /// The memory of the reserve.
 #[repr(C, align(64))]
-struct Room(UnsafeCell<[MaybeUninit<u8>; ROOM]>);
+struct ReserveMemory(UnsafeCell<[MaybeUninit<u8>; RESERVE_BYTES]>);
 
 // SAFETY: parts are given to one owner at a time, under the lock.
-unsafe impl Sync for Room {}
+unsafe impl Sync for ReserveMemory {}
 
-static MEMORY: Room = Room(UnsafeCell::new([MaybeUninit::uninit(); ROOM]));
+static MEMORY: ReserveMemory = ReserveMemory(UnsafeCell::new([MaybeUninit::uninit(); RESERVE_BYTES]));
 
 /// The header before each chunk.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Head {
+struct ChunkHeader {
     /// The distance to the next header.
     step: usize,
     is_taken: bool,
@@ -144,18 +144,18 @@ struct Chunks {
     taken: usize,
 }
 
-struct Spare {
+struct Reserve {
     is_locked: AtomicBool,
     chunks: UnsafeCell<Chunks>,
 }
 
 // SAFETY: the contents are accessed under the lock only.
-unsafe impl Sync for Spare {}
+unsafe impl Sync for Reserve {}
 
-static SPARE: Spare =
-    Spare { is_locked: AtomicBool::new(false), chunks: UnsafeCell::new(Chunks { end: 0, taken: 0 }) };
+static SPARE: Reserve =
+    Reserve { is_locked: AtomicBool::new(false), chunks: UnsafeCell::new(Chunks { end: 0, taken: 0 }) };
 
-impl Spare {
+impl Reserve {
     fn start() -> *mut u8 {
         MEMORY.0.get().cast()
     }
@@ -163,7 +163,7 @@ impl Spare {
     /// Whether a chunk belongs to the reserve.
     #[inline]
     fn has(&self, chunk: *mut u8) -> bool {
-        chunk.addr().wrapping_sub(Spare::start().addr()) < ROOM
+        chunk.addr().wrapping_sub(Reserve::start().addr()) < RESERVE_BYTES
     }
 
     /// Runs `body` under a spin lock: a lock of the standard library may allocate.
@@ -180,13 +180,13 @@ impl Spare {
     /// A chunk of `bytes` bytes; null where there is none.
     fn take(&self, bytes: usize) -> *mut u8 {
         self.locked(|chunks| chunks.take(LINE + bytes.next_multiple_of(LINE)))
-            .map_or(std::ptr::null_mut(), |at| Spare::start().wrapping_add(at + LINE))
+            .map_or(std::ptr::null_mut(), |at| Reserve::start().wrapping_add(at + LINE))
     }
 
     /// # Safety
     /// It was taken, and is not accessed any more.
     unsafe fn give(&self, chunk: *mut u8) {
-        let at = chunk.addr() - Spare::start().addr() - LINE;
+        let at = chunk.addr() - Reserve::start().addr() - LINE;
         self.locked(|chunks| {
             let head = Chunks::head(at);
             // SAFETY: the header was written before the chunk.
@@ -200,17 +200,17 @@ impl Spare {
 }
 
 impl Chunks {
-    fn head(at: usize) -> *mut Head {
-        Spare::start().wrapping_add(at).cast()
+    fn head(at: usize) -> *mut ChunkHeader {
+        Reserve::start().wrapping_add(at).cast()
     }
 
     /// The offset of a new chunk of `step` bytes, header included.
     fn take(&mut self, step: usize) -> Option<usize> {
-        let at = if ROOM - self.end >= step { self.end } else { self.find(step)? };
+        let at = if RESERVE_BYTES - self.end >= step { self.end } else { self.find(step)? };
         if at == self.end {
             self.end += step;
             // SAFETY: there is unused room for a header, aligned to a line.
-            unsafe { Chunks::head(at).write(Head { step, is_taken: true }) };
+            unsafe { Chunks::head(at).write(ChunkHeader { step, is_taken: true }) };
         }
         self.taken += 1;
         Some(at)
@@ -235,10 +235,10 @@ impl Chunks {
                 if head.step > step {
                     // SAFETY: steps are whole lines, so that the rest has room for a header.
                     unsafe {
-                        Chunks::head(at + step).write(Head { step: head.step - step, is_taken: false })
+                        Chunks::head(at + step).write(ChunkHeader { step: head.step - step, is_taken: false })
                     };
                 }
-                *head = Head { step, is_taken: true };
+                *head = ChunkHeader { step, is_taken: true };
                 return Some(at);
             }
             at += head.step;

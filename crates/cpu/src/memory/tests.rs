@@ -124,13 +124,13 @@ fn counts_alone() {
     assert_eq!(held_bytes(), 128 + (3 * MIB + 1).next_multiple_of(16 << 10) + MIB);
     drop((half, small));
     assert_eq!((live_bytes(), peak_bytes()), (0, MIB + 100));
-    give_back();
+    return_cached();
     assert_eq!(held_bytes(), 0);
     // Young blocks stay cached, old ones do not.
     drop(Block::new(5 * MIB).unwrap());
     give_back_old();
     assert_eq!(held_bytes(), 5 * MIB);
-    assert!(!large::give_back_at(Instant::now() + large::AGE + Duration::from_millis(1)));
+    assert!(!large::give_back_at(Instant::now() + large::MAX_IDLE_TIME + Duration::from_millis(1)));
     assert_eq!(held_bytes(), 0);
     refused_only_when_nothing_is_kept();
 }

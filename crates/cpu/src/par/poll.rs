@@ -55,7 +55,7 @@ pub(crate) fn interruptible<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
 /// # Panics
 /// Unwinds with the error of the poll; the team is stopped then.
 #[inline]
-pub(super) fn pause(team: Option<&Team>) {
+pub(super) fn poll_if_due(team: Option<&Team>) {
     if let Some(poll) = POLL.get()
         && !IS_OF_POOL.get()
     {
@@ -67,12 +67,12 @@ pub(super) fn pause(team: Option<&Team>) {
 ///
 /// # Panics
 /// Unwinds if the work is stopped; half-done work must do no harm.
-pub(crate) fn breathe() {
+pub(crate) fn poll_within_chunk() {
     // SAFETY: a team outlives the calls that its members make.
     let team = unsafe { TEAM.get().as_ref() };
-    pause(team);
+    poll_if_due(team);
     if let Some(team) = team {
-        leave(team);
+        unwind_if_stopped(team);
     }
 }
 
@@ -102,7 +102,7 @@ fn pause_for(poll: fn() -> Result<()>, team: Option<&Team>) {
 /// # Panics
 /// Unwinds if the team was stopped, since chunks were skipped; the panic goes to the code that made this thread a
 /// member.
-pub(super) fn leave(team: &Team) {
+pub(super) fn unwind_if_stopped(team: &Team) {
     if team.is_short.load(Ordering::Relaxed) {
         note_shortage(1);
     }

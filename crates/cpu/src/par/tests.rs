@@ -142,7 +142,7 @@ fn a_sleeping_thread_is_woken() {
     }
     let count = AtomicUsize::new(0);
     for _ in 0..3 {
-        std::thread::sleep(4 * AWAKE);
+        std::thread::sleep(4 * SPIN_BEFORE_SLEEP);
         on_another_thread(|| {
             count.fetch_add(1, Ordering::Relaxed);
         });
@@ -158,7 +158,7 @@ fn a_panic_of_another_thread_comes_out() {
     let caught = std::panic::catch_unwind(|| {
         on_another_thread(|| {
             // The caller has finished and waits for this thread.
-            std::thread::sleep(4 * PATIENCE);
+            std::thread::sleep(4 * SPIN_FOR_HELPERS);
             panic!("of another thread");
         });
     });
@@ -194,7 +194,7 @@ fn work_is_stopped_between_chunks() {
     let in_one_chunk = |done: &AtomicUsize| {
         Par::Pool.for_chunks(2, 1, |_| {
             (0..5000).for_each(|_| {
-                breathe();
+                poll_within_chunk();
                 step(done);
             });
         });

@@ -155,7 +155,7 @@ impl Client {
         data: &[u8],
         element: ElementType,
         dims: &[i64],
-        place: Place<'_>,
+        place: Placement<'_>,
     ) -> Result<Buffer> {
         let want = element.bytes(dims);
         if want != Some(data.len()) {
@@ -168,8 +168,8 @@ impl Client {
         (args.dims, args.num_dims) = (dims.as_ptr(), dims.len());
         args.host_buffer_semantics = ffi::IMMUTABLE_ONLY_DURING_CALL;
         match place {
-            Place::Device(device) => args.device = device.raw(),
-            Place::Memory(memory) => args.memory = memory.raw(),
+            Placement::Device(device) => args.device = device.raw(),
+            Placement::Memory(memory) => args.memory = memory.raw(),
         }
         // SAFETY: the client is live; `data`, which is as long as the shape needs, and `dims` live across the call and
         // are not read after it; this side owns the event and the buffer.
@@ -204,7 +204,7 @@ impl Client {
         args.element_type = element.to_raw();
         args.device = device.raw();
         let held = Box::into_raw(Box::new(memory));
-        args.on_delete_callback = Some(let_go);
+        args.on_delete_callback = Some(release_memory);
         args.on_delete_callback_arg = held.cast::<c_void>();
         // SAFETY: client and device are live; `dims` lives across the call; the memory, which is as long as the shape
         // needs, is held until the plugin calls back. This side owns the buffer. The API does not say whether a plugin
@@ -220,7 +220,7 @@ impl Client {
 ///
 /// # Safety
 /// The argument is the pointer that [`Client::view`] gave to the plugin, which calls this function once.
-unsafe extern "C" fn let_go(_: *mut c_void, memory: *mut c_void) {
+unsafe extern "C" fn release_memory(_: *mut c_void, memory: *mut c_void) {
     // SAFETY: guaranteed by the caller; the box was leaked for this call.
     drop(unsafe { Box::from_raw(memory.cast::<HostMemory>()) });
 }
@@ -235,7 +235,7 @@ impl Eq for Client {}
 
 /// The destination of a buffer.
 #[derive(Clone, Copy)]
-pub enum Place<'a> {
+pub enum Placement<'a> {
     /// The device's default memory.
     Device(&'a Device),
     /// A specific memory.

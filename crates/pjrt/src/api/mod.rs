@@ -21,7 +21,7 @@ use libloading::Library;
 
 pub use buffer::Buffer;
 pub(crate) use buffer::HostView;
-pub use client::{Client, Place};
+pub use client::{Client, Placement};
 pub use device::{Device, DeviceDescription, Memory, MemoryStats};
 pub use event::Event;
 pub use executable::{Buffers, Executable, ExecutableMemory, LoadedExecutable};

@@ -3,9 +3,9 @@
 use defn_core::op::{AllReduceOp, Collective, CollectiveOp, DeviceGroups};
 use defn_core::{DType, TensorType};
 
-use super::reduce::{Sure, combine};
+use super::reduce::{RegionResult, combine};
 use super::text::{Dims, Ssa, Ty, Writer};
-use super::value::{computed, held};
+use super::value::{compute_type, storage_type};
 use super::{Lowering, Operands, tensor};
 use crate::element::ElementType as E;
 
@@ -51,7 +51,7 @@ fn exchanged(dtype: DType) -> E {
         | DType::F32
         | DType::F64
         | DType::C64
-        | DType::C128 => computed(dtype),
+        | DType::C128 => compute_type(dtype),
     }
 }
 
@@ -95,7 +95,7 @@ impl Writer {
     /// A collective that reduces.
     fn folding(&mut self, name: &str, fold: &'static str, x: &Ssa, attributes: &str, ty: Ty) -> Ssa {
         let region = combine(x.element(), fold);
-        let folded: Sure<Vec<Ssa>> = self.op_with(name, &[x], attributes, vec![region], &[ty]);
+        let folded: RegionResult<Vec<Ssa>> = self.op_with(name, &[x], attributes, vec![region], &[ty]);
         folded.expect("an operation of two operands is always written").remove(0)
     }
 
@@ -121,7 +121,7 @@ impl Lowering {
                 let loaded = w.load(&x.values[0], out.dtype);
                 let wide = w.convert(&loaded, exchanged(out.dtype));
                 let sum = w.folding("all_reduce", "add", &wide, &groups, wide.ty.clone());
-                let sum = w.convert(&sum, computed(out.dtype));
+                let sum = w.convert(&sum, compute_type(out.dtype));
                 w.store(&sum, out.dtype)
             }
             Collective::AllReduce { op: AllReduceOp::Max } => self.extreme(x, out, "maximum", &groups),
@@ -136,13 +136,14 @@ impl Lowering {
                 let attributes = format!("scatter_dimension = {} : i64, {groups}", axis.index());
                 let ty = Ty::new(wide.element(), out.shape.sizes());
                 let sum = w.folding("reduce_scatter", "add", &wide, &attributes, ty);
-                let sum = w.convert(&sum, computed(out.dtype));
+                let sum = w.convert(&sum, compute_type(out.dtype));
                 w.store(&sum, out.dtype)
             }
             Collective::CollectivePermute { pairs } => {
                 let rows: Vec<Vec<u32>> = pairs.iter().map(|&(from, to)| vec![from, to]).collect();
                 if rows.is_empty() {
-                    let zero = w.literal(Ty::scalar(held(out.dtype)), &vec![0; out.dtype.storage_bytes()]);
+                    let zero =
+                        w.literal(Ty::scalar(storage_type(out.dtype)), &vec![0; out.dtype.storage_bytes()]);
                     return w.splat(&zero, out.shape.sizes());
                 }
                 let attributes = format!("source_target_pairs = {}", matrix(&rows, 2));
@@ -173,7 +174,7 @@ impl Lowering {
         let Some((key, bytes)) = keys(loaded.element()) else {
             let wide = w.convert(&loaded, exchanged(out.dtype));
             let found = w.folding("all_reduce", fold, &wide, groups, wide.ty.clone());
-            let found = w.convert(&found, computed(out.dtype));
+            let found = w.convert(&found, compute_type(out.dtype));
             return w.store(&found, out.dtype);
         };
         let ty = loaded.ty.of(key);

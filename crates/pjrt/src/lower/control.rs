@@ -56,7 +56,7 @@ impl Lowering {
     }
 
     /// `value` if a scalar predicate holds, else the result of a region on `inputs`, which runs only in that case.
-    pub(super) fn unless(
+    pub(super) fn value_or_region(
         &mut self,
         holds: &Ssa,
         value: &Ssa,
@@ -82,7 +82,7 @@ impl Lowering {
 
     /// Repeats the body while the condition is nonzero.
     pub(super) fn while_(&mut self, op: &WhileOp, x: &Operands<'_>, outputs: &Outputs) -> Result<Vec<Ssa>> {
-        self.is_open |= op.trips.is_none();
+        self.has_unbounded_loop |= op.trips.is_none();
         let counters = self.counters(op, x);
         let (state, captures) = x.values.split_at(op.state);
         let results: Vec<Ty> = outputs.iter().map(tensor).collect();
@@ -101,7 +101,7 @@ impl Lowering {
         let body = RegionText {
             arguments: results.clone(),
             write: Box::new(|w: &mut Writer, state: &[Ssa]| {
-                counters.iter().for_each(|&at| w.remember_from_zero(&state[at]));
+                counters.iter().for_each(|&at| w.mark_non_negative(&state[at]));
                 this.borrow_mut().inner(w, &op.body, &with_captures(state))
             }),
         };

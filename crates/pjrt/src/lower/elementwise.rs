@@ -3,9 +3,9 @@
 use defn_core::op::{BinaryOp, FunctionOp, UnaryOp};
 use defn_core::{DType, Kind, Number, Scalar, TensorType};
 
-use super::numeric::X;
+use super::numeric::FloatExpr;
 use super::text::{Ssa, Ty, Writer};
-use super::value::{computed, half, held};
+use super::value::{compute_type, half, storage_type};
 use super::{Lowering, Operands};
 use crate::element::ElementType as E;
 
@@ -76,7 +76,7 @@ impl Lowering {
                 let y = if kind == Kind::Complex {
                     w.op("imag", &[&x], "", same.of(half(x.element())))
                 } else {
-                    let zero = w.number(computed(out.dtype), 0);
+                    let zero = w.number(compute_type(out.dtype), 0);
                     w.splat(&zero, x.dims())
                 };
                 return w.store(&y, out.dtype);
@@ -127,7 +127,7 @@ impl Lowering {
             BinaryOp::Complex => {
                 let part = if out.dtype == DType::C128 { DType::F64 } else { DType::F32 };
                 let [a, b] = w.two(operands, part, dims);
-                w.op("complex", &[&a, &b], "", a.ty.of(computed(out.dtype)))
+                w.op("complex", &[&a, &b], "", a.ty.of(compute_type(out.dtype)))
             }
             BinaryOp::ADD => w.arithmetic("add", operands, out),
             BinaryOp::SUBTRACT => w.arithmetic("subtract", operands, out),
@@ -174,9 +174,9 @@ impl Lowering {
         let x = &operands.values[0];
         let from = operands.types[0].dtype;
         if from.bits() >= 8 {
-            return self.writer.op("bitcast_convert", &[x], "", x.ty.of(held(to)));
+            return self.writer.op("bitcast_convert", &[x], "", x.ty.of(storage_type(to)));
         }
-        let same_bits = self.writer.convert(x, computed(to));
+        let same_bits = self.writer.convert(x, compute_type(to));
         self.writer.store(&same_bits, to)
     }
 
@@ -335,7 +335,7 @@ impl Writer {
     }
 
     /// Writes a formula over floats.
-    pub(super) fn formula(&mut self, x: &Ssa, formula: impl FnOnce(X<'_>) -> X<'_>) -> Ssa {
-        self.formulas(|w| formula(X::new(w, x)).value)
+    pub(super) fn formula(&mut self, x: &Ssa, formula: impl FnOnce(FloatExpr<'_>) -> FloatExpr<'_>) -> Ssa {
+        self.formulas(|w| formula(FloatExpr::new(w, x)).value)
     }
 }

@@ -9,14 +9,14 @@ use defn_core::op::{ArgOp, TieBreak};
 use defn_core::{Axis, DType, Number, Scalar, TensorType};
 use smallvec::{SmallVec, smallvec};
 
-use super::reduce::Sure;
+use super::reduce::RegionResult;
 use super::text::{Dims, RegionText, Ssa, Ty, Writer, array};
-use super::value::held;
+use super::value::storage_type;
 use super::{Lowering, Operands};
 use crate::element::ElementType as E;
 
 /// The longest axis that XLA on the host reduces in one loop.
-const SHORT: usize = 32;
+const MAX_LOOP_SIZE: usize = 32;
 /// From this number of elements, a reduction to one element runs in two steps, the first on all threads.
 const SHARED: usize = 1 << 14;
 
@@ -24,18 +24,20 @@ const SHARED: usize = 1 << 14;
 fn short_axes(size: usize) -> SmallVec<[usize; 6]> {
     // A step is at most an eighth of the size. The size grows by steps until it has such factors.
     let mut step = 1;
-    while size / step > 8 * SHORT {
-        step *= SHORT;
+    while size / step > 8 * MAX_LOOP_SIZE {
+        step *= MAX_LOOP_SIZE;
     }
     let mut padded = size;
     loop {
         let (mut axes, mut rest): (SmallVec<[usize; 6]>, usize) = (SmallVec::new(), padded);
-        while rest > SHORT {
-            let Some(factor) = (8..=SHORT).rev().find(|&factor| rest.is_multiple_of(factor)) else { break };
+        while rest > MAX_LOOP_SIZE {
+            let Some(factor) = (8..=MAX_LOOP_SIZE).rev().find(|&factor| rest.is_multiple_of(factor)) else {
+                break;
+            };
             axes.insert(0, factor);
             rest /= factor;
         }
-        if rest <= SHORT {
+        if rest <= MAX_LOOP_SIZE {
             axes.insert(0, rest);
             return axes;
         }
@@ -101,7 +103,7 @@ fn bits_of(float: E) -> Option<E> {
 }
 
 /// A value whose last axis is split into several, with padding at their end where `is_padded`.
-struct Short {
+struct SplitAxis {
     x: Ssa,
     axes: SmallVec<[usize; 6]>,
     is_padded: bool,
@@ -109,28 +111,28 @@ struct Short {
 
 impl Writer {
     /// The greatest element along axes; NaN if there is one.
-    pub fn fold_greatest(&mut self, x: &Ssa, dtype: DType, axes: &[usize]) -> Ssa {
+    pub fn reduce_max(&mut self, x: &Ssa, dtype: DType, axes: &[usize]) -> Ssa {
         let start = self.limit(dtype, true);
-        self.fold_extreme(x, &start, axes, GREATEST)
+        self.reduce_extreme(x, &start, axes, GREATEST)
     }
 
     /// The least element along axes; NaN if there is one.
-    pub fn fold_least(&mut self, x: &Ssa, dtype: DType, axes: &[usize]) -> Ssa {
+    pub fn reduce_min(&mut self, x: &Ssa, dtype: DType, axes: &[usize]) -> Ssa {
         let start = self.limit(dtype, false);
-        self.fold_extreme(x, &start, axes, LEAST)
+        self.reduce_extreme(x, &start, axes, LEAST)
     }
 
     /// Floats are compared as integers. Devices find integer extremes fast, while some lose a NaN where they are fast
     /// on floats.
-    fn fold_extreme(&mut self, x: &Ssa, start: &Ssa, axes: &[usize], extreme: Extreme) -> Ssa {
+    fn reduce_extreme(&mut self, x: &Ssa, start: &Ssa, axes: &[usize], extreme: Extreme) -> Ssa {
         let float = x.element();
         let Some(integer) = bits_of(float) else { return self.fold(x, start, axes, extreme.name) };
         let last = x.dims().len().wrapping_sub(1);
-        let is_long = self.on_host && axes.contains(&last) && x.dims()[last] > SHORT;
+        let is_long = self.on_host && axes.contains(&last) && x.dims()[last] > MAX_LOOP_SIZE;
         // The axis is split before any operation on the elements: XLA would merge axes that are split later.
         let (x, first, rest) = if is_long {
-            let short = self.short(x, start);
-            (short.x, short.axes, axes.iter().copied().filter(|&axis| axis != last).collect())
+            let split_axis = self.split_axis(x, start);
+            (split_axis.x, split_axis.axes, axes.iter().copied().filter(|&axis| axis != last).collect())
         } else {
             (x.clone(), SmallVec::from_slice(axes), SmallVec::<[usize; 6]>::new())
         };
@@ -180,7 +182,7 @@ impl Writer {
     }
 
     /// Splits the last axis into several short ones, with `filling` at the end.
-    fn short(&mut self, x: &Ssa, filling: &Ssa) -> Short {
+    fn split_axis(&mut self, x: &Ssa, filling: &Ssa) -> SplitAxis {
         let (&size, before) = x.dims().split_last().expect("an axis");
         let sizes = short_axes(size);
         let padded: usize = sizes.iter().product();
@@ -189,15 +191,15 @@ impl Writer {
         let full = self.pad(x, filling, &config);
         let dims: Dims = before.iter().chain(&sizes).copied().collect();
         let axes = (before.len()..dims.len()).collect();
-        Short { x: self.reshape(&full, &dims), axes, is_padded: padded != size }
+        SplitAxis { x: self.reshape(&full, &dims), axes, is_padded: padded != size }
     }
 
     /// The position of each element along the axis that was split.
-    fn places(&mut self, short: &Short, element: E) -> Ssa {
-        let ty = short.x.ty.of(element);
+    fn axis_positions(&mut self, split_axis: &SplitAxis, element: E) -> Ssa {
+        let ty = split_axis.x.ty.of(element);
         let mut stride = 1;
         let mut sum: Option<Ssa> = None;
-        for &axis in short.axes.iter().rev() {
+        for &axis in split_axis.axes.iter().rev() {
             let count = self.iota(ty.clone(), axis);
             let step = i32::try_from(stride).ok();
             let place = match step {
@@ -212,7 +214,7 @@ impl Writer {
                     self.op("multiply", &[&count, &step], "", ty.clone())
                 }
             };
-            stride *= short.x.dims()[axis];
+            stride *= split_axis.x.dims()[axis];
             sum = Some(match sum {
                 Some(sum) => self.op("add", &[&sum, &place], "", ty.clone()),
                 None => place,
@@ -263,10 +265,10 @@ impl Lowering {
         };
         let size = x.dims()[axis];
         let counting = Counting::along(w, size, tie_break);
-        let place = if w.on_host && size > SHORT {
-            w.look_for(op, &x, from, axis, &counting)
+        let place = if w.on_host && size > MAX_LOOP_SIZE {
+            w.arg_reduce_by_search(op, &x, from, axis, &counting)
         } else {
-            w.carry(op, &x, from, axis, &counting)
+            w.arg_reduce_pairs(op, &x, from, axis, &counting)
         };
         let place = w.cast(&place, counting.dtype, out.dtype);
         w.reshape(&place, out.shape.sizes())
@@ -275,19 +277,26 @@ impl Lowering {
 
 impl Writer {
     /// The position of an extreme along an axis: finds the extreme, then compares the elements with it.
-    fn look_for(&mut self, op: ArgOp, x: &Ssa, dtype: DType, axis: usize, counting: &Counting) -> Ssa {
+    fn arg_reduce_by_search(
+        &mut self,
+        op: ArgOp,
+        x: &Ssa,
+        dtype: DType,
+        axis: usize,
+        counting: &Counting,
+    ) -> Ssa {
         let extreme = Extreme::of(op);
         let start = self.limit(dtype, op == ArgOp::Argmax);
-        let found = self.fold_extreme(x, &start, &[axis], extreme);
+        let found = self.reduce_extreme(x, &start, &[axis], extreme);
         let size = x.dims()[axis];
-        let short = if axis + 1 == x.dims().len() {
-            self.short(x, &start)
+        let split_axis = if axis + 1 == x.dims().len() {
+            self.split_axis(x, &start)
         } else {
-            Short { x: x.clone(), axes: smallvec![axis], is_padded: false }
+            SplitAxis { x: x.clone(), axes: smallvec![axis], is_padded: false }
         };
-        let x = &short.x;
+        let x = &split_axis.x;
         let kept: SmallVec<[usize; 6]> =
-            (0..x.dims().len()).filter(|axis| !short.axes.contains(axis)).collect();
+            (0..x.dims().len()).filter(|axis| !split_axis.axes.contains(axis)).collect();
         let found = self.broadcast_along(&found, &kept, x.dims());
         let mut hit = self.compare(x, &found, "EQ");
         if dtype.is_float() {
@@ -295,22 +304,22 @@ impl Writer {
             let both = self.op("and", &[&nan, &sought], "", nan.ty.clone());
             hit = self.op("or", &[&hit, &both], "", both.ty.clone());
         }
-        let element = held(counting.dtype);
-        let places = self.places(&short, element);
-        if short.is_padded {
+        let element = storage_type(counting.dtype);
+        let axis_positions = self.axis_positions(&split_axis, element);
+        if split_axis.is_padded {
             let end = self.position(size);
             let end = self.convert(&end, element);
-            let end = self.splat(&end, places.dims());
-            let is_inside = self.compare(&places, &end, "LT");
+            let end = self.splat(&end, axis_positions.dims());
+            let is_inside = self.compare(&axis_positions, &end, "LT");
             hit = self.op("and", &[&hit, &is_inside], "", is_inside.ty.clone());
         }
-        let nowhere = self.splat(&counting.nowhere, places.dims());
-        let places = self.choose(&hit, &places, &nowhere);
+        let nowhere = self.splat(&counting.nowhere, axis_positions.dims());
+        let axis_positions = self.choose(&hit, &axis_positions, &nowhere);
         let earlier = match counting.tie_break {
             TieBreak::Low => "minimum",
             TieBreak::High => "maximum",
         };
-        self.fold(&places, &counting.nowhere, &short.axes, earlier)
+        self.fold(&axis_positions, &counting.nowhere, &split_axis.axes, earlier)
     }
 
     /// Whether `a` is beyond `b` in a direction, and whether they tie. A NaN is beyond all numbers, and all NaNs tie.
@@ -328,11 +337,18 @@ impl Writer {
     }
 
     /// The position of an extreme along an axis, by a reduction over pairs of value and position.
-    fn carry(&mut self, op: ArgOp, x: &Ssa, dtype: DType, axis: usize, counting: &Counting) -> Ssa {
+    fn arg_reduce_pairs(
+        &mut self,
+        op: ArgOp,
+        x: &Ssa,
+        dtype: DType,
+        axis: usize,
+        counting: &Counting,
+    ) -> Ssa {
         let start = self.limit(dtype, op == ArgOp::Argmax);
         let direction = Extreme::of(op).beyond;
-        let place = held(counting.dtype);
-        let places = self.iota(x.ty.of(place), axis);
+        let place = storage_type(counting.dtype);
+        let axis_positions = self.iota(x.ty.of(place), axis);
         let earlier = match counting.tie_break {
             TieBreak::Low => "LT",
             TieBreak::High => "GT",
@@ -343,7 +359,7 @@ impl Writer {
         let (scalar, one) = (Ty::scalar(x.element()), Ty::scalar(place));
         let region = RegionText {
             arguments: vec![scalar.clone(), one.clone(), scalar, one],
-            write: Box::new(move |w: &mut Writer, arguments: &[Ssa]| -> Sure<Vec<Ssa>> {
+            write: Box::new(move |w: &mut Writer, arguments: &[Ssa]| -> RegionResult<Vec<Ssa>> {
                 let [a, a_place, b, b_place] = arguments else { unreachable!("two values and two places") };
                 let (better, same) = w.beyond(a, b, direction, is_float);
                 let first = w.compare(a_place, b_place, earlier);
@@ -355,7 +371,13 @@ impl Writer {
         let attributes = format!("dimensions = {}", array([axis]));
         let results = [value.clone(), value.of(place)];
         let mut folded = self
-            .op_with("reduce", &[x, &places, &start, &counting.nowhere], &attributes, vec![region], &results)
+            .op_with(
+                "reduce",
+                &[x, &axis_positions, &start, &counting.nowhere],
+                &attributes,
+                vec![region],
+                &results,
+            )
             .expect("comparisons are always written");
         folded.remove(1)
     }
@@ -370,9 +392,9 @@ mod tests {
         let sizes = (33..5000).chain([50_257, 65_537, 1 << 20, 16_777_213, (1 << 40) + 1, 1 << 62]);
         for size in sizes {
             let axes = short_axes(size);
-            let held: usize = axes.iter().product();
-            assert!(axes.iter().all(|&axis| axis <= SHORT), "{size}: {axes:?}");
-            assert!(held >= size && held - size <= size / 4, "{size}: {axes:?}");
+            let storage_type: usize = axes.iter().product();
+            assert!(axes.iter().all(|&axis| axis <= MAX_LOOP_SIZE), "{size}: {axes:?}");
+            assert!(storage_type >= size && storage_type - size <= size / 4, "{size}: {axes:?}");
         }
         assert_eq!(short_axes(1024)[..], [32, 32]);
         assert_eq!(short_axes(40)[..], [2, 20]);

@@ -4,7 +4,7 @@ use defn_core::op::{FftOp, Tolerance};
 use defn_core::{Axis, DType, TensorType};
 
 use super::text::{Ssa, Ty, Writer, array};
-use super::value::{computed, half};
+use super::value::{compute_type, half};
 use super::{Lowering, Operands};
 use crate::element::ElementType as E;
 
@@ -37,8 +37,8 @@ impl Lowering {
             FftOp::Fft => "FFT",
             FftOp::Ifft => "IFFT",
         };
-        let y = w.transform(kind, &z, axes, lengths, &Ty::new(computed(out.dtype), out.shape.sizes()));
-        w.without_dust(&y, eps)
+        let y = w.transform(kind, &z, axes, lengths, &Ty::new(compute_type(out.dtype), out.shape.sizes()));
+        w.zero_below_tolerance(&y, eps)
     }
 
     /// The first half of the frequencies of real elements.
@@ -53,8 +53,9 @@ impl Lowering {
         let w = &mut self.writer;
         let real = out.dtype.to_real();
         let x = w.load_as(&x.values[0], x.types[0].dtype, real);
-        let y = w.transform("RFFT", &x, &[axis], &[length], &Ty::new(computed(out.dtype), out.shape.sizes()));
-        w.without_dust(&y, eps)
+        let y =
+            w.transform("RFFT", &x, &[axis], &[length], &Ty::new(compute_type(out.dtype), out.shape.sizes()));
+        w.zero_below_tolerance(&y, eps)
     }
 
     /// Real elements from the first half of their frequencies.
@@ -68,7 +69,7 @@ impl Lowering {
     ) -> Ssa {
         let w = &mut self.writer;
         let z = w.load_as(&x.values[0], x.types[0].dtype, out.dtype.to_complex());
-        let ty = Ty::new(computed(out.dtype), out.shape.sizes());
+        let ty = Ty::new(compute_type(out.dtype), out.shape.sizes());
         let y = w.transform("IRFFT", &z, &[axis], &[length], &ty);
         let y = w.part_without_dust(&y, eps);
         w.store(&y, out.dtype)
@@ -122,7 +123,7 @@ impl Writer {
     }
 
     /// Complex numbers, with the parts smaller than a tolerance set to 0.
-    fn without_dust(&mut self, z: &Ssa, eps: Tolerance) -> Ssa {
+    fn zero_below_tolerance(&mut self, z: &Ssa, eps: Tolerance) -> Ssa {
         if eps.0 <= 0.0 {
             return z.clone();
         }

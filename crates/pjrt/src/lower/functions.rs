@@ -2,8 +2,8 @@
 
 use defn_core::op::FunctionOp;
 
-use super::complex::{self, OfComplex};
-use super::numeric::X;
+use super::complex::{self, ComplexFunction};
+use super::numeric::FloatExpr;
 use super::text::{Ssa, Writer};
 use crate::element::ElementType as E;
 
@@ -14,13 +14,13 @@ enum OfFloats {
     /// An operation of CHLO, which XLA expands.
     Library(&'static str),
     /// A formula, where XLA's operation is less accurate.
-    Formula(for<'a> fn(X<'a>) -> X<'a>),
+    Formula(for<'a> fn(FloatExpr<'a>) -> FloatExpr<'a>),
 }
 
 use OfFloats::{Formula, Library, Stable};
 
 /// How a function is written for floats and for complex numbers; `None` if inference rejects complex numbers.
-fn forms(op: FunctionOp) -> (OfFloats, Option<OfComplex>) {
+fn forms(op: FunctionOp) -> (OfFloats, Option<ComplexFunction>) {
     match op {
         FunctionOp::Exp => (Stable("exponential"), Some(complex::exp)),
         FunctionOp::Expm1 => (Stable("exponential_minus_one"), Some(complex::expm1)),

@@ -5,7 +5,7 @@ use defn_core::{Axis, TensorType};
 
 use super::reduce::combine;
 use super::text::{List, RegionText, Ssa, Ty, Writer, array};
-use super::value::{computed, held};
+use super::value::{compute_type, storage_type};
 use super::{LowerError, Lowering, Operands};
 use crate::element::ElementType as E;
 
@@ -63,7 +63,7 @@ impl Lowering {
         match op {
             ScatterOp::IndexedAdd => {
                 // Sums are rounded once, after all additions.
-                let element = computed(out.dtype);
+                let element = compute_type(out.dtype);
                 let (value, updates) = (part(w, 0, element), part(w, 2, element));
                 let into = into(w, &value);
                 let sums = w.write_at(&into, &indices, &updates, &axes, combine(element, "add"));
@@ -71,7 +71,7 @@ impl Lowering {
                 w.reshape(&stored, out.shape.sizes())
             }
             ScatterOp::IndexedPut => {
-                let element = held(out.dtype);
+                let element = storage_type(out.dtype);
                 let (value, updates) = (part(w, 0, element), part(w, 2, element));
                 let into = into(w, &value);
                 let indices = w.last_of_each(&indices, &axes, into.dims());

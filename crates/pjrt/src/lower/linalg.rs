@@ -3,7 +3,7 @@
 use defn_core::{Axis, DType, TensorType};
 
 use super::text::{List, Ssa, Ty, Writer};
-use super::value::{computed, half, held};
+use super::value::{compute_type, half, storage_type};
 use super::{Lowering, Operands};
 use crate::element::ElementType as E;
 
@@ -12,7 +12,7 @@ impl Lowering {
         let w = &mut self.writer;
         // Products of small floats are exact in f32, and devices have units that multiply and accumulate them.
         let narrow = match out.dtype {
-            DType::F16 | DType::BF16 => Some(held(out.dtype)),
+            DType::F16 | DType::BF16 => Some(storage_type(out.dtype)),
             DType::F8E5M2 | DType::F8E4M3FN => Some(E::F16),
             DType::Bool
             | DType::U2
@@ -51,7 +51,7 @@ impl Lowering {
              rhs_contracting_dimensions = [{contract_b}]>, \
              precision_config = [#stablehlo<precision {precision}>, #stablehlo<precision {precision}>]"
         );
-        let ty = Ty::new(computed(out.dtype), out.shape.sizes());
+        let ty = Ty::new(compute_type(out.dtype), out.shape.sizes());
         let product = w.op("dot_general", &[&a, &b], &attributes, ty);
         w.store(&product, out.dtype)
     }

@@ -76,7 +76,7 @@ impl Lowering {
         let factor = w.store(&factor, out.dtype);
         let definition =
             defined(operands, |graph, x| Ok(vec![compose::matrix::factor::cholesky(graph, &x[0])?]))?;
-        let other = self.unless(&all, &factor, &definition, &operands.values)?;
+        let other = self.value_or_region(&all, &factor, &definition, &operands.values)?;
         Ok(self.writer.choose(&good, &factor, &other))
     }
 }

@@ -33,7 +33,7 @@ use defn_core::region::Region;
 use defn_core::{Location, Scalar, TensorType};
 
 use text::{Ssa, Ty, Writer};
-use value::held;
+use value::storage_type;
 
 use crate::element::ElementType;
 
@@ -46,7 +46,7 @@ pub struct Program {
     /// in the program's outputs.
     pub hooks: Vec<(usize, usize)>,
     /// Whether it has a loop without a known trip count, which may never end.
-    pub is_open: bool,
+    pub has_unbounded_loop: bool,
 }
 
 /// The reason why a graph cannot be lowered.
@@ -86,7 +86,7 @@ type Result<T> = std::result::Result<T, LowerError>;
 
 /// The storage type of a tensor's elements on the device.
 pub fn element_type(ty: &TensorType) -> ElementType {
-    held(ty.dtype)
+    storage_type(ty.dtype)
 }
 
 /// The hardware that a program is compiled for. The results are the same on both; the lowerings are fast on their own.
@@ -129,7 +129,8 @@ fn write(
 ) -> Result<Program> {
     let writer = Writer::new(hardware == Hardware::Host);
     let is_over_devices = count.is_some();
-    let mut lowering = Lowering { writer, hooks: Vec::new(), depth: 0, is_open: false, is_over_devices };
+    let mut lowering =
+        Lowering { writer, hooks: Vec::new(), depth: 0, has_unbounded_loop: false, is_over_devices };
     let arguments: Vec<Ssa> =
         region.inputs().iter().enumerate().map(|(index, ty)| Writer::argument(index, tensor(ty))).collect();
     let mut outputs = lowering.region(region, &arguments)?;
@@ -143,7 +144,7 @@ fn write(
     };
     let parameters: Vec<String> = arguments.iter().enumerate().map(parameter).collect();
     let results = text::List(outputs.iter().map(|value| &value.ty)).to_string();
-    let is_open = lowering.is_open;
+    let has_unbounded_loop = lowering.has_unbounded_loop;
     let body = lowering.writer.finish(&outputs);
     let attributes = count.map_or_else(String::new, |count| {
         format!(" attributes {{mhlo.num_partitions = 1 : i32, mhlo.num_replicas = {count} : i32}}")
@@ -152,12 +153,12 @@ fn write(
         "module @defn{attributes} {{\n  func.func public @main({}) -> ({results}) {{\n{body}  }}\n}}\n",
         text::List(&parameters)
     );
-    Ok(Program { text, hooks, is_open })
+    Ok(Program { text, hooks, has_unbounded_loop })
 }
 
 /// The type of a tensor as stored on the device.
 fn tensor(ty: &TensorType) -> Ty {
-    Ty::new(held(ty.dtype), ty.shape.sizes())
+    Ty::new(storage_type(ty.dtype), ty.shape.sizes())
 }
 
 /// A program under construction.
@@ -168,7 +169,7 @@ struct Lowering {
     /// The number of loops and branches around the current position.
     depth: usize,
     /// Whether a loop without a known trip count was written.
-    is_open: bool,
+    has_unbounded_loop: bool,
     /// Whether several devices run the program together.
     is_over_devices: bool,
 }
@@ -266,8 +267,8 @@ impl Lowering {
             Op::UserBlock(op) => return self.region(&op.default, &x.values),
         };
         debug_assert_eq!(one.ty, tensor(out), "{:?}", node.op);
-        if self.is_from_zero(&node.op, x, out) {
-            self.writer.remember_from_zero(&one);
+        if self.is_non_negative(&node.op, x, out) {
+            self.writer.mark_non_negative(&one);
         }
         Ok(vec![one])
     }

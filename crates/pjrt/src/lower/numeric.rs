@@ -8,14 +8,14 @@ use crate::element::ElementType as E;
 
 /// A tensor of f32 or f64 in a formula.
 #[derive(Clone)]
-pub(super) struct X<'a> {
+pub(super) struct FloatExpr<'a> {
     writer: &'a RefCell<Writer>,
     pub value: Ssa,
 }
 
 /// A predicate in a formula.
 #[derive(Clone)]
-pub(super) struct Truth<'a> {
+pub(super) struct PredicateExpr<'a> {
     writer: &'a RefCell<Writer>,
     value: Ssa,
 }
@@ -44,103 +44,103 @@ impl Writer {
     }
 }
 
-impl<'a> X<'a> {
-    pub fn new(writer: &'a RefCell<Writer>, value: &Ssa) -> X<'a> {
-        X { writer, value: value.clone() }
+impl<'a> FloatExpr<'a> {
+    pub fn new(writer: &'a RefCell<Writer>, value: &Ssa) -> FloatExpr<'a> {
+        FloatExpr { writer, value: value.clone() }
     }
 
-    fn with(&self, value: Ssa) -> X<'a> {
-        X { writer: self.writer, value }
+    fn with(&self, value: Ssa) -> FloatExpr<'a> {
+        FloatExpr { writer: self.writer, value }
     }
 
-    fn apply(&self, name: &str, operands: &[&X<'a>]) -> X<'a> {
+    fn apply(&self, name: &str, operands: &[&FloatExpr<'a>]) -> FloatExpr<'a> {
         let operands: Vec<&Ssa> = operands.iter().map(|operand| &operand.value).collect();
         self.with(self.writer.borrow_mut().op(name, &operands, "", self.value.ty.clone()))
     }
 
     /// A number, broadcast to the shape of this value.
-    pub fn number(&self, number: f64) -> X<'a> {
+    pub fn number(&self, number: f64) -> FloatExpr<'a> {
         self.with(self.writer.borrow_mut().float_like(&self.value, number))
     }
 
     /// An operation of StableHLO.
-    pub fn call(&self, name: &str) -> X<'a> {
+    pub fn call(&self, name: &str) -> FloatExpr<'a> {
         self.apply(name, &[self])
     }
 
     /// An operation of CHLO, the dialect built on StableHLO.
-    pub fn library(&self, name: &str) -> X<'a> {
+    pub fn library(&self, name: &str) -> FloatExpr<'a> {
         let ty = self.value.ty.clone();
         self.with(self.writer.borrow_mut().dialect_op("chlo", name, &[&self.value], ty))
     }
 
-    pub fn abs(&self) -> X<'a> {
+    pub fn abs(&self) -> FloatExpr<'a> {
         self.call("abs")
     }
 
-    pub fn exp(&self) -> X<'a> {
+    pub fn exp(&self) -> FloatExpr<'a> {
         self.call("exponential")
     }
 
-    pub fn sin(&self) -> X<'a> {
+    pub fn sin(&self) -> FloatExpr<'a> {
         self.call("sine")
     }
 
-    pub fn cos(&self) -> X<'a> {
+    pub fn cos(&self) -> FloatExpr<'a> {
         self.call("cosine")
     }
 
-    pub fn log(&self) -> X<'a> {
+    pub fn log(&self) -> FloatExpr<'a> {
         self.call("log")
     }
 
-    pub fn log1p(&self) -> X<'a> {
+    pub fn log1p(&self) -> FloatExpr<'a> {
         self.call("log_plus_one")
     }
 
-    pub fn expm1(&self) -> X<'a> {
+    pub fn expm1(&self) -> FloatExpr<'a> {
         self.call("exponential_minus_one")
     }
 
-    pub fn sqrt(&self) -> X<'a> {
+    pub fn sqrt(&self) -> FloatExpr<'a> {
         self.call("sqrt")
     }
 
-    pub fn asinh(&self) -> X<'a> {
+    pub fn asinh(&self) -> FloatExpr<'a> {
         self.library("asinh")
     }
 
     /// The angle of the point (x, self).
-    pub fn atan2(&self, x: &X<'a>) -> X<'a> {
+    pub fn atan2(&self, x: &FloatExpr<'a>) -> FloatExpr<'a> {
         self.apply("atan2", &[self, x])
     }
 
-    pub fn compare(&self, other: &X<'a>, direction: &str) -> Truth<'a> {
+    pub fn compare(&self, other: &FloatExpr<'a>, direction: &str) -> PredicateExpr<'a> {
         let value = self.writer.borrow_mut().compare(&self.value, &other.value, direction);
-        Truth { writer: self.writer, value }
+        PredicateExpr { writer: self.writer, value }
     }
 
     /// A comparison with a number.
-    pub fn is(&self, direction: &str, number: f64) -> Truth<'a> {
+    pub fn is(&self, direction: &str, number: f64) -> PredicateExpr<'a> {
         self.compare(&self.number(number), direction)
     }
 
-    pub fn is_nan(&self) -> Truth<'a> {
+    pub fn is_nan(&self) -> PredicateExpr<'a> {
         self.compare(self, "NE")
     }
 
-    pub fn is_infinite(&self) -> Truth<'a> {
+    pub fn is_infinite(&self) -> PredicateExpr<'a> {
         self.abs().is("EQ", f64::INFINITY)
     }
 
-    pub fn is_finite(&self) -> Truth<'a> {
+    pub fn is_finite(&self) -> PredicateExpr<'a> {
         let truth = self.value.ty.of(E::Pred);
         let value = self.writer.borrow_mut().op("is_finite", &[&self.value], "", truth);
-        Truth { writer: self.writer, value }
+        PredicateExpr { writer: self.writer, value }
     }
 
     /// This magnitude with the sign of another number, zeros and NaN included.
-    pub fn copysign(&self, sign: &X<'a>) -> X<'a> {
+    pub fn copysign(&self, sign: &FloatExpr<'a>) -> FloatExpr<'a> {
         let w = &mut self.writer.borrow_mut();
         let (bits, mask) = if self.value.element() == E::F64 {
             (self.value.ty.of(E::U64), (1_u64 << 63).to_le_bytes().to_vec())
@@ -150,7 +150,7 @@ impl<'a> X<'a> {
         let mask = w.literal(Ty::scalar(bits.element), &mask);
         let mask = w.splat(&mask, &bits.dims);
         let rest = w.op("not", &[&mask], "", bits.clone());
-        let mut part = |x: &X<'a>, mask: &Ssa| {
+        let mut part = |x: &FloatExpr<'a>, mask: &Ssa| {
             let x = w.op("bitcast_convert", &[&x.value], "", bits.clone());
             w.op("and", &[&x, mask], "", bits.clone())
         };
@@ -161,7 +161,7 @@ impl<'a> X<'a> {
 
     /// Hyperbolic sine: by `expm1` near zero, else by the root of the exponential, which does not overflow before the
     /// result.
-    pub fn sinh(&self) -> X<'a> {
+    pub fn sinh(&self) -> FloatExpr<'a> {
         let size = self.abs();
         let small = size.expm1();
         let near = (&small + &small / (&small + 1.0)) * 0.5;
@@ -171,14 +171,14 @@ impl<'a> X<'a> {
     }
 
     /// Hyperbolic cosine.
-    pub fn cosh(&self) -> X<'a> {
+    pub fn cosh(&self) -> FloatExpr<'a> {
         let half = (self.abs() * 0.5).exp();
         &half * 0.5 * &half + 0.5 / &half / &half
     }
 
     /// The cube root: the device's, improved by one step of Newton's method. Small numbers are scaled up, so that the
     /// step has bits to correct.
-    pub fn cbrt(&self) -> X<'a> {
+    pub fn cbrt(&self) -> FloatExpr<'a> {
         let is_small = self.abs().is("LT", if self.value.element() == E::F64 { 1e-290 } else { 1e-30 });
         let scaled = is_small.choose(&(self * 2f64.powi(54)), self);
         let root = scaled.call("cbrt");
@@ -189,25 +189,25 @@ impl<'a> X<'a> {
     }
 }
 
-impl<'a> Truth<'a> {
-    fn apply(&self, name: &str, operands: &[&Ssa]) -> Truth<'a> {
+impl<'a> PredicateExpr<'a> {
+    fn apply(&self, name: &str, operands: &[&Ssa]) -> PredicateExpr<'a> {
         let value = self.writer.borrow_mut().op(name, operands, "", self.value.ty.clone());
-        Truth { writer: self.writer, value }
+        PredicateExpr { writer: self.writer, value }
     }
 
-    pub fn and(&self, other: &Truth<'a>) -> Truth<'a> {
+    pub fn and(&self, other: &PredicateExpr<'a>) -> PredicateExpr<'a> {
         self.apply("and", &[&self.value, &other.value])
     }
 
-    pub fn or(&self, other: &Truth<'a>) -> Truth<'a> {
+    pub fn or(&self, other: &PredicateExpr<'a>) -> PredicateExpr<'a> {
         self.apply("or", &[&self.value, &other.value])
     }
 
-    pub fn not(&self) -> Truth<'a> {
+    pub fn not(&self) -> PredicateExpr<'a> {
         self.apply("not", &[&self.value])
     }
 
-    pub fn choose(&self, yes: &X<'a>, no: &X<'a>) -> X<'a> {
+    pub fn choose(&self, yes: &FloatExpr<'a>, no: &FloatExpr<'a>) -> FloatExpr<'a> {
         let value = self.writer.borrow_mut().choose(&self.value, &yes.value, &no.value);
         yes.with(value)
     }
@@ -216,58 +216,58 @@ impl<'a> Truth<'a> {
 /// An operator between formulas, and with a number on either side.
 macro_rules! operator {
     ($trait:ident, $method:ident, $name:literal) => {
-        impl<'a> $trait<&X<'a>> for &X<'a> {
-            type Output = X<'a>;
-            fn $method(self, other: &X<'a>) -> X<'a> {
+        impl<'a> $trait<&FloatExpr<'a>> for &FloatExpr<'a> {
+            type Output = FloatExpr<'a>;
+            fn $method(self, other: &FloatExpr<'a>) -> FloatExpr<'a> {
                 self.apply($name, &[self, other])
             }
         }
 
-        impl<'a> $trait<X<'a>> for &X<'a> {
-            type Output = X<'a>;
-            fn $method(self, other: X<'a>) -> X<'a> {
+        impl<'a> $trait<FloatExpr<'a>> for &FloatExpr<'a> {
+            type Output = FloatExpr<'a>;
+            fn $method(self, other: FloatExpr<'a>) -> FloatExpr<'a> {
                 self.$method(&other)
             }
         }
 
-        impl<'a> $trait<&X<'a>> for X<'a> {
-            type Output = X<'a>;
-            fn $method(self, other: &X<'a>) -> X<'a> {
+        impl<'a> $trait<&FloatExpr<'a>> for FloatExpr<'a> {
+            type Output = FloatExpr<'a>;
+            fn $method(self, other: &FloatExpr<'a>) -> FloatExpr<'a> {
                 (&self).$method(other)
             }
         }
 
-        impl<'a> $trait<X<'a>> for X<'a> {
-            type Output = X<'a>;
-            fn $method(self, other: X<'a>) -> X<'a> {
+        impl<'a> $trait<FloatExpr<'a>> for FloatExpr<'a> {
+            type Output = FloatExpr<'a>;
+            fn $method(self, other: FloatExpr<'a>) -> FloatExpr<'a> {
                 (&self).$method(&other)
             }
         }
 
-        impl<'a> $trait<f64> for &X<'a> {
-            type Output = X<'a>;
-            fn $method(self, other: f64) -> X<'a> {
+        impl<'a> $trait<f64> for &FloatExpr<'a> {
+            type Output = FloatExpr<'a>;
+            fn $method(self, other: f64) -> FloatExpr<'a> {
                 self.$method(&self.number(other))
             }
         }
 
-        impl<'a> $trait<f64> for X<'a> {
-            type Output = X<'a>;
-            fn $method(self, other: f64) -> X<'a> {
+        impl<'a> $trait<f64> for FloatExpr<'a> {
+            type Output = FloatExpr<'a>;
+            fn $method(self, other: f64) -> FloatExpr<'a> {
                 (&self).$method(other)
             }
         }
 
-        impl<'a> $trait<&X<'a>> for f64 {
-            type Output = X<'a>;
-            fn $method(self, other: &X<'a>) -> X<'a> {
+        impl<'a> $trait<&FloatExpr<'a>> for f64 {
+            type Output = FloatExpr<'a>;
+            fn $method(self, other: &FloatExpr<'a>) -> FloatExpr<'a> {
                 (&other.number(self)).$method(other)
             }
         }
 
-        impl<'a> $trait<X<'a>> for f64 {
-            type Output = X<'a>;
-            fn $method(self, other: X<'a>) -> X<'a> {
+        impl<'a> $trait<FloatExpr<'a>> for f64 {
+            type Output = FloatExpr<'a>;
+            fn $method(self, other: FloatExpr<'a>) -> FloatExpr<'a> {
                 self.$method(&other)
             }
         }
@@ -279,16 +279,16 @@ operator!(Sub, sub, "subtract");
 operator!(Mul, mul, "multiply");
 operator!(Div, div, "divide");
 
-impl<'a> Neg for &X<'a> {
-    type Output = X<'a>;
-    fn neg(self) -> X<'a> {
+impl<'a> Neg for &FloatExpr<'a> {
+    type Output = FloatExpr<'a>;
+    fn neg(self) -> FloatExpr<'a> {
         self.call("negate")
     }
 }
 
-impl<'a> Neg for X<'a> {
-    type Output = X<'a>;
-    fn neg(self) -> X<'a> {
+impl<'a> Neg for FloatExpr<'a> {
+    type Output = FloatExpr<'a>;
+    fn neg(self) -> FloatExpr<'a> {
         -&self
     }
 }

@@ -3,7 +3,7 @@
 use defn_core::op::Direction;
 use defn_core::{Axis, DType, Kind};
 
-use super::reduce::Sure;
+use super::reduce::RegionResult;
 use super::text::{RegionText, Ssa, Ty, Writer};
 use super::{Lowering, Operands};
 use crate::element::ElementType as E;
@@ -52,7 +52,7 @@ impl Lowering {
             types.iter().flat_map(|ty| [Ty::scalar(ty.element), Ty::scalar(ty.element)]).collect::<Vec<_>>();
         let region = RegionText {
             arguments,
-            write: Box::new(move |w: &mut Writer, arguments: &[Ssa]| -> Sure<Vec<Ssa>> {
+            write: Box::new(move |w: &mut Writer, arguments: &[Ssa]| -> RegionResult<Vec<Ssa>> {
                 let (a, b) = (w.load(&arguments[0], dtype), w.load(&arguments[1], dtype));
                 Ok(vec![w.comes_before(&a, &b, dtype.kind(), direction)])
             }),

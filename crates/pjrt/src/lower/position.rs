@@ -62,7 +62,7 @@ impl Writer {
     /// Adds the size of their axis to negative indices. `indices` are converted from `x`. `sizes` has an entry for each
     /// entry of the last axis, or one for all. Nothing is added if the indices are known not to be negative.
     fn counted(&mut self, indices: &Ssa, x: &Ssa, dtype: DType, sizes: &[usize]) -> Ssa {
-        if dtype.kind() == Kind::Unsigned || self.is_from_zero(x) || sizes.is_empty() {
+        if dtype.kind() == Kind::Unsigned || self.is_non_negative(x) || sizes.is_empty() {
             return indices.clone();
         }
         let (all_alike, ty) = (sizes.iter().all(|&size| size == sizes[0]), indices.ty.clone());
@@ -90,12 +90,12 @@ impl Writer {
 
 impl Lowering {
     /// Whether the result of an op is known to be integers that are not negative.
-    pub(super) fn is_from_zero(&self, op: &Op, x: &Operands<'_>, out: &TensorType) -> bool {
+    pub(super) fn is_non_negative(&self, op: &Op, x: &Operands<'_>, out: &TensorType) -> bool {
         let known = |at: usize| {
             let ty = x.types[at];
             // The greatest unsigned numbers become negative in a signed type that is no wider.
             let is_held = ty.dtype.kind() == Kind::Unsigned && ty.dtype.bits() < out.dtype.bits();
-            is_held || self.writer.is_from_zero(&x.values[at])
+            is_held || self.writer.is_non_negative(&x.values[at])
         };
         let is_positive = |scalar: Scalar| match scalar.value() {
             Number::Int(value) => value >= 0,
@@ -170,7 +170,7 @@ impl Lowering {
         let dtype = x.types[at].dtype;
         let next = op.body.graph().node(op.body.results()[at]);
         let Op::Binary(BinaryOp::ADD) = next.op else { return false };
-        if dtype.kind() != Kind::Signed || !self.writer.is_from_zero(&x.values[at]) {
+        if dtype.kind() != Kind::Signed || !self.writer.is_non_negative(&x.values[at]) {
             return false;
         }
         let (a, b) = (next.inputs[0], next.inputs[1]);

@@ -4,12 +4,12 @@ use defn_core::op::ReduceOp;
 use defn_core::{Axis, DType, TensorType};
 
 use super::text::{RegionText, Ssa, Ty, Writer, array};
-use super::value::computed;
+use super::value::compute_type;
 use super::{LowerError, Lowering, Operands};
 use crate::element::ElementType as E;
 
 /// The result of writing a region that never fails.
-pub(super) type Sure<T> = std::result::Result<T, LowerError>;
+pub(super) type RegionResult<T> = std::result::Result<T, LowerError>;
 
 impl Writer {
     /// A reduction by a binary operation.
@@ -19,7 +19,8 @@ impl Writer {
         let ty = Ty { element: x.element(), dims: dims.collect() };
         let attributes = format!("dimensions = {}", array(axes));
         let region = combine(x.element(), name);
-        let folded: Sure<Vec<Ssa>> = self.op_with("reduce", &[x, start], &attributes, vec![region], &[ty]);
+        let folded: RegionResult<Vec<Ssa>> =
+            self.op_with("reduce", &[x, start], &attributes, vec![region], &[ty]);
         folded.expect("an operation of two operands is always written").remove(0)
     }
 }
@@ -54,7 +55,7 @@ impl Lowering {
     pub(super) fn reduce(&mut self, op: ReduceOp, x: &Operands<'_>, axes: &[Axis], out: &TensorType) -> Ssa {
         let w = &mut self.writer;
         let from = x.types[0].dtype;
-        let element = computed(out.dtype);
+        let element = compute_type(out.dtype);
         let (dims, axes) = runs(x.types[0].shape.sizes(), axes);
         let value = w.reshape(&x.values[0], &dims);
         let folded = match op {
@@ -68,14 +69,14 @@ impl Lowering {
             }
             ReduceOp::ReduceMax => {
                 let x = w.load(&value, from);
-                w.fold_greatest(&x, from, &axes)
+                w.reduce_max(&x, from, &axes)
             }
             ReduceOp::ReduceMin => {
                 let x = w.load(&value, from);
-                w.fold_least(&x, from, &axes)
+                w.reduce_min(&x, from, &axes)
             }
-            ReduceOp::All => w.fold_truth(&value, from, &axes, (1, "and")),
-            ReduceOp::Any => w.fold_truth(&value, from, &axes, (0, "or")),
+            ReduceOp::All => w.reduce_predicate(&value, from, &axes, (1, "and")),
+            ReduceOp::Any => w.reduce_predicate(&value, from, &axes, (0, "or")),
         };
         let stored = w.store(&folded, out.dtype);
         w.reshape(&stored, out.shape.sizes())
@@ -84,7 +85,7 @@ impl Lowering {
 
 impl Writer {
     /// Whether all elements, or any, are nonzero, as a predicate.
-    fn fold_truth(
+    fn reduce_predicate(
         &mut self,
         x: &Ssa,
         dtype: DType,

@@ -4,7 +4,7 @@ use defn_core::op::{Padding, Starts};
 use defn_core::{Axis, DType, TensorType};
 
 use super::text::{Dims, Ssa, Ty, Writer, array};
-use super::value::held;
+use super::value::storage_type;
 use super::{Lowering, Operands, tensor};
 
 impl Writer {
@@ -160,6 +160,11 @@ impl Lowering {
             }
         };
         let operands: Vec<&Ssa> = [&into, &update].into_iter().chain(&starts).collect();
-        w.op("dynamic_update_slice", &operands, "", Ty::new(held(out.dtype), tensor(out).dims.as_slice()))
+        w.op(
+            "dynamic_update_slice",
+            &operands,
+            "",
+            Ty::new(storage_type(out.dtype), tensor(out).dims.as_slice()),
+        )
     }
 }

@@ -116,7 +116,7 @@ pub(super) struct Writer {
     values: usize,
     depth: usize,
     /// The names of integers that are known not to be negative.
-    from_zero: FxHashSet<usize>,
+    non_negative: FxHashSet<usize>,
 }
 
 impl Writer {
@@ -130,15 +130,15 @@ impl Writer {
     }
 
     /// Records that no element is negative.
-    pub fn remember_from_zero(&mut self, x: &Ssa) {
+    pub fn mark_non_negative(&mut self, x: &Ssa) {
         if let Name::One(id) = x.name {
-            self.from_zero.insert(id);
+            self.non_negative.insert(id);
         }
     }
 
     /// Whether it is recorded that no element is negative.
-    pub fn is_from_zero(&self, x: &Ssa) -> bool {
-        if let Name::One(id) = x.name { self.from_zero.contains(&id) } else { false }
+    pub fn is_non_negative(&self, x: &Ssa) -> bool {
+        if let Name::One(id) = x.name { self.non_negative.contains(&id) } else { false }
     }
 
     fn fresh(&mut self) -> usize {

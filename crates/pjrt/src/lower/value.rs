@@ -9,7 +9,7 @@ use super::text::{Ssa, Ty, Writer};
 use crate::element::ElementType as E;
 
 /// The storage type of a dtype on the device.
-pub(super) fn held(dtype: DType) -> E {
+pub(super) fn storage_type(dtype: DType) -> E {
     match dtype {
         DType::Bool => E::Pred,
         DType::U2 | DType::U4 | DType::U8 => E::U8,
@@ -32,7 +32,7 @@ pub(super) fn held(dtype: DType) -> E {
 }
 
 /// The compute type of a dtype.
-pub(super) fn computed(dtype: DType) -> E {
+pub(super) fn compute_type(dtype: DType) -> E {
     match dtype {
         DType::F8E5M2 | DType::F8E4M3FN | DType::F16 | DType::BF16 => E::F32,
         DType::Bool
@@ -51,7 +51,7 @@ pub(super) fn computed(dtype: DType) -> E {
         | DType::F32
         | DType::F64
         | DType::C64
-        | DType::C128 => held(dtype),
+        | DType::C128 => storage_type(dtype),
     }
 }
 
@@ -104,8 +104,8 @@ impl Writer {
     /// A scalar in its compute type.
     pub fn scalar(&mut self, value: Scalar) -> Ssa {
         let dtype = value.dtype();
-        let held = self.literal(Ty::scalar(held(dtype)), &scalar_bytes(dtype, value));
-        self.load(&held, dtype)
+        let storage_type = self.literal(Ty::scalar(storage_type(dtype)), &scalar_bytes(dtype, value));
+        self.load(&storage_type, dtype)
     }
 
     /// A small number of an element type.
@@ -165,7 +165,7 @@ impl Writer {
 
     /// From the storage type to the compute type.
     pub fn load(&mut self, x: &Ssa, dtype: DType) -> Ssa {
-        self.convert(x, computed(dtype))
+        self.convert(x, compute_type(dtype))
     }
 
     /// From the compute type to the storage type: rounded and wrapped.
@@ -203,7 +203,7 @@ impl Writer {
             | DType::F32
             | DType::F64
             | DType::C64
-            | DType::C128 => self.convert(x, held(dtype)),
+            | DType::C128 => self.convert(x, storage_type(dtype)),
         }
     }
 
@@ -219,13 +219,13 @@ impl Writer {
 
     /// Converts elements from the storage type of one dtype to the compute type of another.
     pub fn load_as(&mut self, x: &Ssa, from: DType, to: DType) -> Ssa {
-        let held = self.cast(x, from, to);
-        self.load(&held, to)
+        let storage_type = self.cast(x, from, to);
+        self.load(&storage_type, to)
     }
 
     /// Converts elements from a compute type to one that can be stored as `to`, without rounding before the store.
     fn cast_computed(&mut self, x: &Ssa, from: Kind, to: DType) -> Ssa {
-        let element = computed(to);
+        let element = compute_type(to);
         match (from, to.kind()) {
             (_, Kind::Bool) => self.truth(x),
             (Kind::Complex, Kind::Unsigned | Kind::Signed | Kind::Float) => {
@@ -248,7 +248,7 @@ impl Writer {
 
     /// Converts floats to integers: truncates, clamps to the range, and turns NaN into 0.
     fn float_to_integer(&mut self, x: &Ssa, to: DType) -> Ssa {
-        let element = computed(to);
+        let element = compute_type(to);
         let bound = |scalar| Scalar::new(to, scalar).expect("a limit of the type");
         let (least, most) = (bound(to.lowest()), bound(to.highest()));
         let (least, most) = (self.scalar(least), self.scalar(most));

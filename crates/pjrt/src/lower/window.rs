@@ -3,9 +3,9 @@
 use defn_core::op::{ConvOp, Window, WindowOp, WindowScatterOp};
 use defn_core::{DType, TensorType};
 
-use super::reduce::{Sure, combine};
+use super::reduce::{RegionResult, combine};
 use super::text::{List, RegionText, Ssa, Ty, Writer, array};
-use super::value::{computed, half, held};
+use super::value::{compute_type, half, storage_type};
 use super::{Lowering, Operands};
 use crate::element::ElementType as E;
 
@@ -70,7 +70,7 @@ impl Lowering {
         out: &TensorType,
     ) -> Ssa {
         let w = &mut self.writer;
-        let element = computed(out.dtype);
+        let element = compute_type(out.dtype);
         let value = w.load_as(&x.values[0], x.types[0].dtype, out.dtype);
         let (start, name) = match op {
             WindowOp::WindowSum => (w.number(element, 0), "add"),
@@ -85,7 +85,7 @@ impl Lowering {
         let value = w.crop(&value, &start, &window.padding);
         let ty = Ty::new(element, out.shape.sizes());
         let region = combine(element, name);
-        let folded: Sure<Vec<Ssa>> =
+        let folded: RegionResult<Vec<Ssa>> =
             w.op_with("reduce_window", &[&value, &start], &attributes(window), vec![region], &[ty]);
         let folded = folded.expect("an operation of two operands is always written").remove(0);
         w.store(&folded, out.dtype)
@@ -129,7 +129,7 @@ impl Lowering {
         let (scalar, place) = (Ty::scalar(value.element()), Ty::scalar(E::S64));
         let region = RegionText {
             arguments: [&scalar, &place, &place, &scalar, &place, &place].map(Clone::clone).to_vec(),
-            write: Box::new(move |w: &mut Writer, arguments: &[Ssa]| -> Sure<Vec<Ssa>> {
+            write: Box::new(move |w: &mut Writer, arguments: &[Ssa]| -> RegionResult<Vec<Ssa>> {
                 let [a, a_place, a_order, b, b_place, b_order] = arguments else {
                     unreachable!("two triples")
                 };
@@ -165,7 +165,7 @@ impl Lowering {
                           unique_indices = false";
         let region = combine(into.element(), "add");
         let ty = into.ty.clone();
-        let sums: Sure<Vec<Ssa>> =
+        let sums: RegionResult<Vec<Ssa>> =
             w.op_with("scatter", &[&into, &found, &source], attributes, vec![region], &[ty]);
         let sums = sums.expect("a sum is always written").remove(0);
         let stored = w.store(&sums, out.dtype);
@@ -176,7 +176,7 @@ impl Lowering {
         let w = &mut self.writer;
         // 16-bit floats are not converted: devices accumulate them in f32 and round once.
         let element = match out.dtype {
-            DType::F16 | DType::BF16 => held(out.dtype),
+            DType::F16 | DType::BF16 => storage_type(out.dtype),
             DType::Bool
             | DType::U2
             | DType::U4
@@ -195,7 +195,7 @@ impl Lowering {
             | DType::F32
             | DType::F64
             | DType::C64
-            | DType::C128 => computed(out.dtype),
+            | DType::C128 => compute_type(out.dtype),
         };
         let operand = |w: &mut Writer, at: usize| {
             let x = w.cast(&x.values[at], x.types[at].dtype, out.dtype);
@@ -220,7 +220,7 @@ impl Lowering {
         } else {
             w.op("convolution", &[&input, &kernel], &attributes, ty)
         };
-        if y.element() == held(out.dtype) { y } else { w.store(&y, out.dtype) }
+        if y.element() == storage_type(out.dtype) { y } else { w.store(&y, out.dtype) }
     }
 }
 

@@ -11,9 +11,9 @@ use defn_core::{DType, Kind, Result, Tensor, TensorType, form};
 use smallvec::{SmallVec, smallvec};
 
 use super::buffer::{Elements, PjrtBuffer};
-use super::live::What;
+use super::live::TensorInfo;
 use super::{Runtime, caller, failure};
-use crate::api::{Device, Place};
+use crate::api::{Device, Placement};
 use crate::lower::element_type;
 
 /// Copies of at least this many bytes to the device release the interpreter's lock.
@@ -75,12 +75,12 @@ impl PjrtBackend {
         self.runtime.require_process(op)?;
         self.runtime.require_memory(op, ty.byte_size())?;
         let bytes = whole_elements(ty.dtype, &bytes[..ty.byte_size()]);
-        let (client, place) = (self.runtime.client(), Place::Device(self.device()));
+        let (client, place) = (self.runtime.client(), Placement::Device(self.device()));
         let put = || client.buffer(&bytes, element_type(ty), &dims(ty), place);
         let put = if bytes.len() < RELEASE_BYTES { put() } else { caller::away(put) };
         let raw = put.map_err(|error| failure::device(op, self.runtime, error))?;
         // A client of the host copies before the call returns; a copy to another device may still be under way.
-        Ok(Elements::new(self.runtime, raw, What::made_here(ty), self.runtime.is_host()))
+        Ok(Elements::new(self.runtime, raw, TensorInfo::made_here(ty), self.runtime.is_host()))
     }
 
     /// A tensor over host memory, without a copy if the device can read that memory and stores elements in the same
@@ -93,12 +93,12 @@ impl PjrtBackend {
         self.runtime.require_process("from_pointer")?;
         let is_aligned = memory.bytes().as_ptr().addr().is_multiple_of(VIEW_ALIGNMENT);
         let is_viewed = self.runtime.is_host() && ty.byte_size() > 0 && is_aligned;
-        if !is_viewed || !is_whole(ty.dtype, memory.bytes()) {
+        if !is_viewed || !is_valid(ty.dtype, memory.bytes()) {
             return self.from_host(ty, memory);
         }
         let raw = self.runtime.client().view(memory, element_type(ty), &dims(ty), self.device());
         let raw = raw.map_err(|error| failure::device("from_pointer", self.runtime, error))?;
-        Ok(self.wrap(Elements::lent(self.runtime, raw, What::made_here(ty))))
+        Ok(self.wrap(Elements::borrowed(self.runtime, raw, TensorInfo::made_here(ty))))
     }
 
     /// Whether both are the same device of the same client.
@@ -118,13 +118,13 @@ pub(super) fn dims(ty: &TensorType) -> SmallVec<[i64; 6]> {
 
 /// Whether bytes from outside are valid elements on devices. Bools are 0 or 1; programs assume that the unused bits of
 /// elements of less than a byte extend the element.
-fn is_whole(dtype: DType, bytes: &[u8]) -> bool {
+fn is_valid(dtype: DType, bytes: &[u8]) -> bool {
     if dtype.is_bool() { defn_core::scalar::are_truths(bytes) } else { dtype.bits() >= 8 }
 }
 
-/// The bytes as valid elements on devices, copied if [`is_whole`] is false.
+/// The bytes as valid elements on devices, copied if [`is_valid`] is false.
 fn whole_elements(dtype: DType, bytes: &[u8]) -> Cow<'_, [u8]> {
-    if is_whole(dtype, bytes) {
+    if is_valid(dtype, bytes) {
         return Cow::Borrowed(bytes);
     }
     let unused = 8 - dtype.bits().min(8) as u32;

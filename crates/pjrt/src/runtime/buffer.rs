@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use defn_core::backend::{Backend, Buffer, BufferState, Gone, HostMemory, Poll};
 use defn_core::{ErrorKind, Result, TensorType};
 
-use super::live::What;
+use super::live::TensorInfo;
 use super::{PjrtBackend, Runtime, caller, failure, wait};
 use crate::api;
 
@@ -17,46 +17,52 @@ pub(super) struct Elements {
     runtime: &'static Runtime,
     /// `Some` until the drop.
     raw: Option<api::Buffer>,
-    what: Arc<What>,
+    what: Arc<TensorInfo>,
     /// Its index in the list of live elements, if it is listed.
     place: Option<usize>,
     /// A number that identifies this memory within the process.
     number: u64,
     /// The memory is borrowed and must not be written.
-    is_lent: bool,
+    is_borrowed: bool,
     /// Whether the elements are known to be computed. They may be computed although it is false.
-    settled: AtomicBool,
+    known_computed: AtomicBool,
 }
 
 impl Elements {
-    /// With `settled` the elements are known to be computed.
-    pub fn new(runtime: &'static Runtime, raw: api::Buffer, what: Arc<What>, settled: bool) -> Arc<Elements> {
-        Elements::make(runtime, raw, what, (false, settled))
+    /// With `known_computed` the elements are known to be computed.
+    pub fn new(
+        runtime: &'static Runtime,
+        raw: api::Buffer,
+        what: Arc<TensorInfo>,
+        known_computed: bool,
+    ) -> Arc<Elements> {
+        Elements::make(runtime, raw, what, (false, known_computed))
     }
 
     /// Whether they are known to be computed.
-    pub fn is_settled(&self) -> bool {
-        self.settled.load(Ordering::Relaxed)
+    pub fn is_known_computed(&self) -> bool {
+        self.known_computed.load(Ordering::Relaxed)
     }
 
     /// Elements in borrowed memory, which is read but not written.
-    pub fn lent(runtime: &'static Runtime, raw: api::Buffer, what: Arc<What>) -> Arc<Elements> {
+    pub fn borrowed(runtime: &'static Runtime, raw: api::Buffer, what: Arc<TensorInfo>) -> Arc<Elements> {
         Elements::make(runtime, raw, what, (true, false))
     }
 
     fn make(
         runtime: &'static Runtime,
         raw: api::Buffer,
-        what: Arc<What>,
-        (is_lent, settled): (bool, bool),
+        what: Arc<TensorInfo>,
+        (is_borrowed, known_computed): (bool, bool),
     ) -> Arc<Elements> {
         static COUNT: AtomicU64 = AtomicU64::new(1);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let live = runtime.live();
         live.enter();
-        let listed = (!settled || what.is_large()).then(|| what.clone());
-        let settled = AtomicBool::new(settled);
-        let at = |place| Elements { runtime, raw: Some(raw), what, place, number, is_lent, settled };
+        let listed = (!known_computed || what.is_large()).then(|| what.clone());
+        let known_computed = AtomicBool::new(known_computed);
+        let at =
+            |place| Elements { runtime, raw: Some(raw), what, place, number, is_borrowed, known_computed };
         match listed {
             Some(what) => Arc::new_cyclic(|elements| at(Some(live.list(what, elements.clone())))),
             None => Arc::new(at(None)),
@@ -65,7 +71,7 @@ impl Elements {
 
     /// Whether a run may not reuse the memory: other tensors share it, or it is borrowed.
     pub fn is_shared(self: &Arc<Elements>) -> bool {
-        self.is_lent || Arc::strong_count(self) > 1
+        self.is_borrowed || Arc::strong_count(self) > 1
     }
 
     /// The elements as host memory, without a copy. `None` if they are not stored there in the host's form, with at
@@ -80,7 +86,7 @@ impl Elements {
             return Ok(Some(HostMemory::from(Vec::new())));
         }
         self.wait("read", &caller::poll)?;
-        let held = api::HostView::of(Held(self.clone()), ty.byte_size());
+        let held = api::HostView::of(ElementsRef(self.clone()), ty.byte_size());
         let held = held.map_err(|error| failure::device("read", self.runtime, error))?;
         Ok(held.map(|view| HostMemory::new(Arc::new(view))))
     }
@@ -99,15 +105,15 @@ impl Elements {
         self.runtime.require_process(op)?;
         let event = self.raw().ready().map_err(|error| failure::device(op, self.runtime, error))?;
         wait::until_ready(op, self.runtime, &event, poll)?;
-        self.settled.store(true, Ordering::Relaxed);
+        self.known_computed.store(true, Ordering::Relaxed);
         Ok(())
     }
 }
 
 /// A reference that keeps elements alive while they are read in place.
-struct Held(Arc<Elements>);
+struct ElementsRef(Arc<Elements>);
 
-impl AsRef<api::Buffer> for Held {
+impl AsRef<api::Buffer> for ElementsRef {
     fn as_ref(&self) -> &api::Buffer {
         self.0.raw()
     }
@@ -118,7 +124,7 @@ impl Drop for Elements {
         if self.runtime.process.is_this() {
             let live = self.runtime.live();
             live.leave(self.place);
-            if !self.is_settled()
+            if !self.is_known_computed()
                 && let Ok(ready) = self.raw().ready()
             {
                 live.leave_behind(ready);

@@ -43,9 +43,9 @@ pub(super) fn away<T: Send>(body: impl FnOnce() -> T + Send) -> T {
     let Some(caller) = CALLER.get() else { return body() };
     let (mut body, mut made) = (Some(body), None);
     caller.away(&mut || {
-        ending::stop_others();
+        ending::park_other_threads();
         made = body.take().map(|body| body());
-        ending::stop_others();
+        ending::park_other_threads();
     });
     made.expect("a caller runs what it is given")
 }

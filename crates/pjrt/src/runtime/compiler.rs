@@ -13,8 +13,8 @@ use defn_core::{Result, pass};
 use smallvec::SmallVec;
 
 use super::digest::{Digest, digest_of};
-use super::execution::{PjrtExecutable, Program, Way};
-use super::live::What;
+use super::execution::{ExecutionMode, PjrtExecutable, Program};
+use super::live::TensorInfo;
 use super::plan::{self, Plan};
 use super::programs::{Compiled, Origin};
 use super::saved::Saved;
@@ -55,16 +55,16 @@ impl PjrtCompiler {
         checks: Checks,
         donate: &[usize],
     ) -> Result<PjrtExecutable> {
-        let way = if checks == Checks::default() {
-            Way::Compiled(self.plan(&program, donate, !self.place.runtime().is_single())?)
+        let mode = if checks == Checks::default() {
+            ExecutionMode::Compiled(self.plan(&program, donate, !self.place.runtime().is_single())?)
         } else if donate.is_empty() {
             // The checks are made after each op.
-            Way::Checked(Evaluator::new(self.fold.clone()).compile(program.clone(), checks)?)
+            ExecutionMode::Checked(Evaluator::new(self.fold.clone()).compile(program.clone(), checks)?)
         } else {
             let problem = failure::CHECKED.to_owned();
             return Err(DeviceError::Donate { problem, required: "one without checks is required" }.into());
         };
-        Ok(PjrtExecutable::new(self.clone(), program, way, donate))
+        Ok(PjrtExecutable::new(self.clone(), program, mode, donate))
     }
 
     /// A program in compiled pieces. A `portable` one is for any device of any client, another one only for this
@@ -104,7 +104,7 @@ impl PjrtCompiler {
                 Arc::new(Compiled::new(executable, &piece.program, true, Origin::Bytes(bytes.into())));
             Ok(Program { compiled, text, results: piece.results })
         })?;
-        Ok(PjrtExecutable::new(self.clone(), program, Way::Compiled(plan), saved.donated()))
+        Ok(PjrtExecutable::new(self.clone(), program, ExecutionMode::Compiled(plan), saved.donated()))
     }
 }
 
@@ -112,7 +112,7 @@ impl PjrtCompiler {
 pub(super) struct Lowered {
     pub program: lower::Program,
     /// The descriptions of its outputs.
-    pub results: SmallVec<[Arc<What>; 2]>,
+    pub results: SmallVec<[Arc<TensorInfo>; 2]>,
 }
 
 impl Lowered {
@@ -133,7 +133,7 @@ pub(super) fn prepare<P>(
     let simplified = pass::simplify(program, fold)?;
     let takes = takes(&simplified, donate)?;
     let keep: Vec<usize> = takes.iter().map(|(argument, _)| *argument).collect();
-    if !keep.is_empty() && plan::is_split(&simplified) {
+    if !keep.is_empty() && plan::has_host_steps(&simplified) {
         let problem = "the program has effects inside loops or branches, which the host runs".to_owned();
         let required =
             "a program that the device runs in one piece is required; do not donate, or move the effects out";
@@ -144,12 +144,12 @@ pub(super) fn prepare<P>(
             piece.inputs.iter().map(|input| output_of(&simplified, &takes, *input)).collect();
         let program = lower(&piece.region, &donated, hardware).map_err(failure::lowering)?;
         let graph = piece.region.graph();
-        let result = |&value: &Value| What {
+        let result = |&value: &Value| TensorInfo {
             ty: graph.ty(value).clone(),
             location: graph.node(value).location.clone(),
         };
         let shown = piece.hooks.iter().flat_map(|(_, types)| types);
-        let shown = shown.map(|ty| What { ty: ty.clone(), location: None });
+        let shown = shown.map(|ty| TensorInfo { ty: ty.clone(), location: None });
         let results = piece.region.results().iter().map(result).chain(shown).map(Arc::new).collect();
         compile(Lowered { program, results })
     })

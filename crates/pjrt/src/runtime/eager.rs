@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 
 use super::buffer::{Elements, PjrtBuffer};
 use super::kept::KEPT;
-use super::live::What;
+use super::live::TensorInfo;
 use super::programs::Compiled;
 use super::{PjrtBackend, Runtime, failure};
 use crate::api::Buffer;
@@ -34,7 +34,7 @@ struct OneOp {
     op: Op,
     operands: SmallVec<[TensorType; 3]>,
     compiled: Arc<Compiled>,
-    results: SmallVec<[Arc<What>; 1]>,
+    results: SmallVec<[Arc<TensorInfo>; 1]>,
 }
 
 impl OneOp {
@@ -59,7 +59,7 @@ impl Eager {
                 operand.buffer.as_any().downcast_ref::<PjrtBuffer>().expect("operands are on this backend");
             elements.push(own.elements(name)?);
         }
-        let (moved, starts) = moving(op, &operands, outputs);
+        let (moved, starts) = with_dynamic_starts(op, &operands, outputs);
         let op = moved.as_ref().unwrap_or(op);
         let mut types = operands;
         for start in starts {
@@ -72,11 +72,12 @@ impl Eager {
         let program = self.program(runtime, op, &types, outputs)?;
         drop(types);
         let made = runtime.execute(name, &program.compiled, &elements, &[], place.device_id())?;
-        let settled =
-            elements.iter().all(|elements| elements.is_settled()) && program.compiled.is_prompt(&made);
+        let known_computed =
+            elements.iter().all(|elements| elements.is_known_computed()) && program.compiled.is_prompt(&made);
         let results = made.into_iter().zip(&program.results);
-        let result =
-            |(raw, what): (Buffer, &Arc<What>)| Elements::new(runtime, raw, what.made_again(), settled);
+        let result = |(raw, what): (Buffer, &Arc<TensorInfo>)| {
+            Elements::new(runtime, raw, what.made_again(), known_computed)
+        };
         Ok(results.map(result).map(|elements| place.wrap(elements)).collect())
     }
 
@@ -113,7 +114,7 @@ impl Eager {
         let program = lower(&alone(op, operands)?, &[], runtime.hardware()).map_err(failure::lowering)?;
         let options = CompileOptions { portable: !runtime.is_single(), ..CompileOptions::default() };
         let compiled = runtime.programs.get(form::name(op), runtime, &program, &options, None)?;
-        let what = |ty: &TensorType| Arc::new(What { ty: ty.clone(), location: None });
+        let what = |ty: &TensorType| Arc::new(TensorInfo { ty: ty.clone(), location: None });
         let program = Arc::new(OneOp {
             op: op.clone(),
             operands: operands.iter().map(|operand| operand.ty.clone()).collect(),
@@ -134,7 +135,7 @@ impl Eager {
 
 /// A slice op with constant starts as one that takes its starts as operands, and these starts: one program serves every
 /// window.
-fn moving(op: &Op, operands: &[Operand], outputs: &[TensorType]) -> (Option<Op>, Sizes) {
+fn with_dynamic_starts(op: &Op, operands: &[Operand], outputs: &[TensorType]) -> (Option<Op>, Sizes) {
     if outputs.iter().any(|ty| ty.size() == 0) || operands.iter().any(|operand| operand.ty.size() == 0) {
         return (None, SmallVec::new());
     }

@@ -15,7 +15,7 @@ static RUNNING: Mutex<Vec<&'static Runtime>> = Mutex::new(Vec::new());
 /// Registers a client whose work the end of the process waits for.
 pub(super) fn settle_at_exit(runtime: &'static Runtime) {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner).push(runtime);
-    at_exit(settle);
+    at_exit(wait_idle);
 }
 
 /// Waits for the first run of a program, then registers the exit handler again. A plugin creates objects for a kernel
@@ -26,7 +26,7 @@ pub(super) fn settle_before_parts_of<'a>(results: impl Iterator<Item = &'a Buffe
         // Readers of the buffer get its error.
         let _ = buffer.ready().and_then(|event| event.wait());
     }
-    at_exit(settle);
+    at_exit(wait_idle);
 }
 
 /// The thread that ends the process, once known.
@@ -37,13 +37,13 @@ static ENDED_BY: OnceLock<ThreadId> = OnceLock::new();
 /// because the state to which they would return is being destroyed.
 pub fn end() {
     ENDED_BY.get_or_init(|| std::thread::current().id());
-    settle();
+    wait_idle();
     // Runs before the destructors of everything that the plugin has created by now.
-    at_exit(settle);
+    at_exit(wait_idle);
 }
 
 /// Parks the current thread for good if the process is ending and another thread ends it.
-pub(super) fn stop_others() {
+pub(super) fn park_other_threads() {
     if let Some(&by) = ENDED_BY.get()
         && by != std::thread::current().id()
     {
@@ -55,11 +55,12 @@ pub(super) fn stop_others() {
 
 /// Waits until the devices of all clients are idle, for some seconds at most; returns whether they are. Further calls
 /// have only the rest of that time.
-fn settle() -> bool {
+fn wait_idle() -> bool {
     static END: OnceLock<Instant> = OnceLock::new();
     let end = *END.get_or_init(|| Instant::now() + PATIENCE);
     let mut running = RUNNING.lock().unwrap_or_else(PoisonError::into_inner).clone();
     running.retain(|runtime| runtime.process.is_this());
     // A forked process that started no client has no helpers either.
-    (running.is_empty() || helpers::settle(end)) && running.iter().all(|runtime| runtime.live().settle(end))
+    (running.is_empty() || helpers::wait_idle(end))
+        && running.iter().all(|runtime| runtime.live().wait_idle(end))
 }

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::buffer::{Elements, PjrtBuffer};
 use super::compiler::PjrtCompiler;
 use super::digest::Digest;
-use super::live::What;
+use super::live::TensorInfo;
 use super::plan::{Plan, Step, Work};
 use super::programs::Compiled;
 use super::saved::Saved;
@@ -25,7 +25,7 @@ pub(super) struct Program {
     /// The digest of the text from which it was compiled.
     pub text: Digest,
     /// The descriptions of its outputs; those for hooks come last.
-    pub results: SmallVec<[Arc<What>; 2]>,
+    pub results: SmallVec<[Arc<TensorInfo>; 2]>,
 }
 
 impl fmt::Debug for Program {
@@ -36,7 +36,7 @@ impl fmt::Debug for Program {
 
 /// How a program runs.
 #[derive(Debug)]
-pub(super) enum Way {
+pub(super) enum ExecutionMode {
     /// As it was compiled.
     Compiled(Plan<Program>),
     /// Op by op, with checks of each result.
@@ -47,7 +47,7 @@ pub(super) enum Way {
 pub struct PjrtExecutable {
     compiler: PjrtCompiler,
     program: Arc<Region>,
-    way: Way,
+    mode: ExecutionMode,
     /// The positions of the donated arguments, ascending.
     donate: Vec<usize>,
     /// If the program is one piece without work for the host: the output of the piece for each result.
@@ -64,17 +64,17 @@ impl PjrtExecutable {
     pub(super) fn new(
         compiler: PjrtCompiler,
         program: Arc<Region>,
-        way: Way,
+        mode: ExecutionMode,
         donate: &[usize],
     ) -> PjrtExecutable {
         let mut donate = donate.to_vec();
         donate.sort_unstable();
         donate.dedup();
-        let whole = match &way {
-            Way::Compiled(plan) if donate.is_empty() => whole(plan),
-            Way::Compiled(_) | Way::Checked(_) => None,
+        let whole = match &mode {
+            ExecutionMode::Compiled(plan) if donate.is_empty() => whole(plan),
+            ExecutionMode::Compiled(_) | ExecutionMode::Checked(_) => None,
         };
-        PjrtExecutable { compiler, program, way, donate, whole }
+        PjrtExecutable { compiler, program, mode, donate, whole }
     }
 
     /// The device for programs whose arguments are on no device of the client.
@@ -236,9 +236,11 @@ fn start(
     keep: &[i64],
 ) -> Result<Made> {
     let raw = place.runtime().execute("run", &program.compiled, arguments, keep, place.device_id())?;
-    let are_settled = arguments.iter().all(|elements| elements.borrow().is_settled());
-    let settled = are_settled && program.compiled.is_prompt(&raw);
-    let make = |(raw, what): (_, &Arc<What>)| Elements::new(place.runtime(), raw, what.clone(), settled);
+    let are_settled = arguments.iter().all(|elements| elements.borrow().is_known_computed());
+    let known_computed = are_settled && program.compiled.is_prompt(&raw);
+    let make = |(raw, what): (_, &Arc<TensorInfo>)| {
+        Elements::new(place.runtime(), raw, what.clone(), known_computed)
+    };
     Ok(raw.into_iter().zip(&program.results).map(make).collect())
 }
 
@@ -277,9 +279,9 @@ impl Executable for PjrtExecutable {
     }
 
     fn uses(&self, input: usize) -> bool {
-        match &self.way {
-            Way::Compiled(plan) => plan.used[input] || self.donate.contains(&input),
-            Way::Checked(checked) => checked.uses(input),
+        match &self.mode {
+            ExecutionMode::Compiled(plan) => plan.used[input] || self.donate.contains(&input),
+            ExecutionMode::Checked(checked) => checked.uses(input),
         }
     }
 
@@ -298,7 +300,7 @@ impl Executable for PjrtExecutable {
         arguments: &[&Tensor],
         hooks: &dyn Hooks,
     ) -> Result<Buffers> {
-        if let (Way::Compiled(plan), Some(whole)) = (&self.way, &self.whole) {
+        if let (ExecutionMode::Compiled(plan), Some(whole)) = (&self.mode, &self.whole) {
             return self.run_whole(plan, whole, self.place_of(&**backend)?, arguments);
         }
         let held = arguments.iter().map(|&argument| argument.clone()).collect();
@@ -329,9 +331,9 @@ impl Executable for PjrtExecutable {
     }
 
     fn to_bytes(&self, note: &[u8]) -> Result<Vec<u8>> {
-        let plan = match &self.way {
-            Way::Compiled(plan) => plan,
-            Way::Checked(_) => return Err(failure::not_written()),
+        let plan = match &self.mode {
+            ExecutionMode::Compiled(plan) => plan,
+            ExecutionMode::Checked(_) => return Err(failure::not_written()),
         };
         let runtime = self.place().runtime();
         runtime.require_process("save")?;
@@ -359,9 +361,9 @@ impl PjrtExecutable {
         arguments: Vec<Tensor>,
         hooks: &dyn Hooks,
     ) -> Result<Vec<Tensor>> {
-        match &self.way {
-            Way::Compiled(plan) => self.run_plan(plan, place, arguments, hooks),
-            Way::Checked(checked) => {
+        match &self.mode {
+            ExecutionMode::Compiled(plan) => self.run_plan(plan, place, arguments, hooks),
+            ExecutionMode::Checked(checked) => {
                 let bring = |(position, argument): (usize, Tensor)| {
                     if !checked.uses(position) {
                         return Ok(argument);
@@ -394,7 +396,7 @@ impl Run<'_> {
     fn plan(&self, plan: &Plan<Program>, mut slots: Slots, shared: &[usize]) -> Result<Made> {
         for step in &plan.steps {
             let made = self.step(step, &slots, shared).map_err(|error| error.at(step.location.clone()))?;
-            for &slot in &step.dies {
+            for &slot in &step.last_uses {
                 slots[slot] = None;
             }
             for (&slot, elements) in step.outputs.iter().zip(made) {

@@ -69,7 +69,7 @@ fn give(mut job: Job) {
 }
 
 /// Waits until all jobs are done, or until `end`; returns whether they are.
-pub(super) fn settle(end: Instant) -> bool {
+pub(super) fn wait_idle(end: Instant) -> bool {
     while BUSY.load(Ordering::Relaxed) > 0 {
         if Instant::now() >= end {
             return false;
@@ -95,6 +95,6 @@ mod tests {
         let many: Vec<_> = (0..8).map(|n| std::thread::spawn(move || run(move || n * n).unwrap())).collect();
         let squares: Vec<i32> = many.into_iter().map(|thread| thread.join().unwrap()).collect();
         assert_eq!(squares, [0, 1, 4, 9, 16, 25, 36, 49]);
-        assert!(settle(Instant::now() + Duration::from_secs(10)));
+        assert!(wait_idle(Instant::now() + Duration::from_secs(10)));
     }
 }

@@ -23,17 +23,17 @@ static PLACES: AtomicUsize = AtomicUsize::new(0);
 
 /// The entry of one program. It is locked while the program is compiled, so that other threads that need it wait for
 /// it, and is empty if that failed.
-pub(super) type Place = Arc<Mutex<Option<Arc<Compiled>>>>;
+pub(super) type CacheEntry = Arc<Mutex<Option<Arc<Compiled>>>>;
 
 /// The programs of a client that are in memory.
 #[derive(Default)]
-pub(super) struct Kept {
-    places: Mutex<HashMap<Digest, Place>>,
+pub(super) struct ProgramCache {
+    entries: Mutex<HashMap<Digest, CacheEntry>>,
     /// The number of lookups so far.
     clock: AtomicU64,
 }
 
-impl Kept {
+impl ProgramCache {
     /// The current time, counted in lookups of programs.
     pub fn now(&self) -> u64 {
         self.clock.load(Ordering::Relaxed)
@@ -41,17 +41,17 @@ impl Kept {
 
     /// The entry of a key. If there are too many, the half of the client's entries that were used longest ago is
     /// dropped; `eager` has some of their programs too.
-    pub fn place(&self, key: Digest, eager: &Eager) -> Place {
+    pub fn entry(&self, key: Digest, eager: &Eager) -> CacheEntry {
         self.clock.fetch_add(1, Ordering::Relaxed);
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = places.get(&key) {
-            return place.clone();
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = entries.get(&key) {
+            return entry.clone();
         }
-        let has_too_many = PLACES.load(Ordering::Relaxed) >= KEPT && places.len() >= FEW;
-        let let_go = if has_too_many { older_half(&mut places) } else { Vec::new() };
-        let place = Place::default();
-        places.insert(key, place.clone());
-        drop(places);
+        let has_too_many = PLACES.load(Ordering::Relaxed) >= KEPT && entries.len() >= FEW;
+        let let_go = if has_too_many { older_half(&mut entries) } else { Vec::new() };
+        let entry = CacheEntry::default();
+        entries.insert(key, entry.clone());
+        drop(entries);
         PLACES.fetch_add(1, Ordering::Relaxed);
         if has_too_many {
             PLACES.fetch_sub(let_go.len(), Ordering::Relaxed);
@@ -59,19 +59,19 @@ impl Kept {
             drop(let_go);
             eager.sweep();
         }
-        place
+        entry
     }
 
     /// The number of programs; an entry whose program is being compiled, or was rejected, has none.
     pub fn count(&self) -> usize {
-        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.values().filter(|place| used(place).is_some()).count()
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.values().filter(|entry| used(entry).is_some()).count()
     }
 }
 
 /// The time of the last use of an entry's program, if there is one.
-fn used(place: &Place) -> Option<u64> {
-    let program = match place.try_lock() {
+fn used(entry: &CacheEntry) -> Option<u64> {
+    let program = match entry.try_lock() {
         Ok(program) => program,
         Err(TryLockError::Poisoned(program)) => program.into_inner(),
         Err(TryLockError::WouldBlock) => return None,
@@ -80,12 +80,12 @@ fn used(place: &Place) -> Option<u64> {
 }
 
 /// Removes the half of the entries that were used longest ago, those without a program first.
-fn older_half(places: &mut HashMap<Digest, Place>) -> Vec<Place> {
+fn older_half(entries: &mut HashMap<Digest, CacheEntry>) -> Vec<CacheEntry> {
     let mut times: Vec<(Option<u64>, Digest)> =
-        places.iter().map(|(key, place)| (used(place), *key)).collect();
+        entries.iter().map(|(key, entry)| (used(entry), *key)).collect();
     let half = times.len() / 2;
     times.select_nth_unstable(half);
-    times[..half].iter().filter_map(|(_, key)| places.remove(key)).collect()
+    times[..half].iter().filter_map(|(_, key)| entries.remove(key)).collect()
 }
 
 #[cfg(test)]

@@ -11,24 +11,24 @@ use crate::api::Event;
 
 /// The description of a tensor: its type, and the line that created it.
 #[derive(Clone, Debug)]
-pub(crate) struct What {
+pub(crate) struct TensorInfo {
     pub ty: TensorType,
     pub location: Option<Location>,
 }
 
-impl What {
+impl TensorInfo {
     /// From this size in bytes the line that created a tensor is recorded: large tensors fill a device's memory, and a
     /// small tensor is created in less time than its line is found.
     const LARGE: usize = 64 << 10;
 
     /// Whether it matters when a device's memory is full.
     pub fn is_large(&self) -> bool {
-        self.ty.byte_size() >= What::LARGE
+        self.ty.byte_size() >= TensorInfo::LARGE
     }
 
     /// The description of a tensor that is created now, by the user's line that called this thread.
-    pub fn made_here(ty: &TensorType) -> Arc<What> {
-        let mut what = What { ty: ty.clone(), location: None };
+    pub fn made_here(ty: &TensorType) -> Arc<TensorInfo> {
+        let mut what = TensorInfo { ty: ty.clone(), location: None };
         if what.is_large() {
             what.location = Location::of_user();
         }
@@ -36,8 +36,8 @@ impl What {
     }
 
     /// The description of another tensor of this type; all small ones share it.
-    pub fn made_again(self: &Arc<What>) -> Arc<What> {
-        if self.is_large() { What::made_here(&self.ty) } else { self.clone() }
+    pub fn made_again(self: &Arc<TensorInfo>) -> Arc<TensorInfo> {
+        if self.is_large() { TensorInfo::made_here(&self.ty) } else { self.clone() }
     }
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Live {
 
 #[derive(Default)]
 struct Places {
-    entries: Vec<Option<(Arc<What>, Weak<Elements>)>>,
+    entries: Vec<Option<(Arc<TensorInfo>, Weak<Elements>)>>,
     free: Vec<usize>,
 }
 
@@ -64,7 +64,7 @@ impl Live {
     }
 
     /// Lists a counted tensor; returns its index, for [`Live::leave`].
-    pub fn list(&self, what: Arc<What>, elements: Weak<Elements>) -> usize {
+    pub fn list(&self, what: Arc<TensorInfo>, elements: Weak<Elements>) -> usize {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         match places.free.pop() {
             Some(place) => {
@@ -107,7 +107,7 @@ impl Live {
     }
 
     /// Waits until everything is computed, or until `end`; returns whether it is.
-    pub fn settle(&self, end: Instant) -> bool {
+    pub fn wait_idle(&self, end: Instant) -> bool {
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let live: Vec<Weak<Elements>> =
             places.entries.iter().flatten().map(|(_, elements)| elements.clone()).collect();
@@ -130,9 +130,10 @@ impl Live {
     }
 
     /// The largest tensors, largest first, with the line that created them if it is known.
-    pub fn largest(&self, count: usize) -> Vec<Arc<What>> {
+    pub fn largest(&self, count: usize) -> Vec<Arc<TensorInfo>> {
         let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all: Vec<Arc<What>> = places.entries.iter().flatten().map(|(what, _)| what.clone()).collect();
+        let mut all: Vec<Arc<TensorInfo>> =
+            places.entries.iter().flatten().map(|(what, _)| what.clone()).collect();
         drop(places);
         all.sort_by_key(|what| std::cmp::Reverse(what.ty.byte_size()));
         all.truncate(count);
@@ -146,10 +147,10 @@ impl Live {
             let count = self.count();
             return match count {
                 0 => "no tensor is live".to_owned(),
-                _ => format!("each of {count} live tensors has less than {} bytes", What::LARGE),
+                _ => format!("each of {count} live tensors has less than {} bytes", TensorInfo::LARGE),
             };
         }
-        let one = |what: &Arc<What>| {
+        let one = |what: &Arc<TensorInfo>| {
             let at =
                 what.location.as_ref().map_or_else(String::new, |location| format!(" made at {location}"));
             format!("{} of {} bytes{at}", what.ty, what.ty.byte_size())

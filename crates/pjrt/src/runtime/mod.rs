@@ -210,7 +210,7 @@ impl Runtime {
         self.require_memory(op, program.bytes)?;
         program.touch(self.programs.now());
         let device = &self.devices[place];
-        let started = if program.is_long.load(Ordering::Relaxed) {
+        let started = if program.may_block.load(Ordering::Relaxed) {
             let (program, keep) = (program.clone(), keep.to_vec());
             let arguments: Vec<Arc<Elements>> =
                 arguments.iter().map(|elements| elements.borrow().clone()).collect();
@@ -218,8 +218,8 @@ impl Runtime {
                 let arguments = arguments.iter().map(|elements| elements.raw());
                 let start = Instant::now();
                 let started = program.executable.run_on(arguments, &keep, Some(device));
-                if !program.is_open && start.elapsed() <= LONG {
-                    program.is_long.store(false, Ordering::Relaxed);
+                if !program.has_unbounded_loop && start.elapsed() <= LONG {
+                    program.may_block.store(false, Ordering::Relaxed);
                 }
                 started
             })?
@@ -235,7 +235,7 @@ impl Runtime {
             let start = Instant::now();
             let started = caller::away(run);
             if start.elapsed() > LONG {
-                program.is_long.store(true, Ordering::Relaxed);
+                program.may_block.store(true, Ordering::Relaxed);
             }
             started
         };
@@ -261,7 +261,7 @@ impl Runtime {
         self.require_process(op)?;
         self.require_memory(op, program.bytes.saturating_mul(lists.len()))?;
         program.touch(self.programs.now());
-        let is_long = program.is_long.load(Ordering::Relaxed);
+        let may_block = program.may_block.load(Ordering::Relaxed);
         let (started, keep) = (program.clone(), keep.to_vec());
         // XLA on the host has one thread for each device. Devices in a collective keep their threads until all have
         // arrived. The start of one run too many keeps a thread too, and then none is left for the runs under way.
@@ -272,18 +272,18 @@ impl Runtime {
                 lists.iter().map(|list| list.iter().map(|elements| elements.raw()).collect()).collect();
             let raw: Vec<&[&Buffer]> = raw.iter().map(Vec::as_slice).collect();
             let start = Instant::now();
-            let settle = |buffer: &Buffer| if waits { buffer.ready()?.wait() } else { Ok(()) };
+            let wait_idle = |buffer: &Buffer| if waits { buffer.ready()?.wait() } else { Ok(()) };
             let mut given = raw.iter().copied().flatten();
-            let made = given.try_for_each(|buffer| settle(buffer)).and_then(|()| {
+            let made = given.try_for_each(|buffer| wait_idle(buffer)).and_then(|()| {
                 let made = started.executable.run_all(&raw, &keep)?;
-                made.iter().flatten().try_for_each(settle)?;
+                made.iter().flatten().try_for_each(wait_idle)?;
                 Ok(made)
             });
             drop(turn);
-            started.is_long.store(start.elapsed() > LONG || started.is_open, Ordering::Relaxed);
+            started.may_block.store(start.elapsed() > LONG || started.has_unbounded_loop, Ordering::Relaxed);
             made
         };
-        let made = if is_long { caller::interruptible(run)? } else { caller::away(run) };
+        let made = if may_block { caller::interruptible(run)? } else { caller::away(run) };
         if self.is_host() && !caller::is_there() && !program.was_run.swap(true, Ordering::Relaxed) {
             ending::settle_before_parts_of(made.iter().flatten().flatten());
         }

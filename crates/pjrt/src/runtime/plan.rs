@@ -31,7 +31,7 @@ pub(super) struct Step<P> {
     /// The slots that it writes, in order.
     pub outputs: Vec<usize>,
     /// The slots that no later step reads.
-    pub dies: Vec<usize>,
+    pub last_uses: Vec<usize>,
     pub location: Option<Location>,
 }
 
@@ -67,8 +67,8 @@ pub(super) fn plan<P>(region: &Region, keep: &[usize], compile: Compile<'_, P>) 
 }
 
 /// Whether the host runs a part of the region.
-pub(super) fn is_split(region: &Region) -> bool {
-    region.graph().nodes().iter().any(is_driven)
+pub(super) fn has_host_steps(region: &Region) -> bool {
+    region.graph().nodes().iter().any(runs_on_host)
 }
 
 impl<P> Plan<P> {
@@ -114,7 +114,7 @@ enum Group {
 const PARAMETER: usize = usize::MAX;
 
 /// Whether the host runs a node.
-fn is_driven(node: &Node) -> bool {
+fn runs_on_host(node: &Node) -> bool {
     if let Op::Hook(_) | Op::CustomGrad(_) = node.op { false } else { node.op.has_effect() }
 }
 
@@ -140,7 +140,7 @@ impl<'a> Planner<'a> {
                 planner.slots.insert(Value { node: at as u32, output: 0 }, *index);
                 continue;
             }
-            if is_driven(node) {
+            if runs_on_host(node) {
                 planner.groups.push(Group::Host(at));
             } else if let Some(Group::Device(piece)) = planner.groups.last_mut() {
                 piece.push(at);
@@ -159,7 +159,7 @@ impl<'a> Planner<'a> {
         for (at, node) in nodes.iter().enumerate() {
             for &input in &node.inputs {
                 let from = input.node as usize;
-                let is_made_again = is_free(&nodes[from]) && !is_driven(node);
+                let is_made_again = is_free(&nodes[from]) && !runs_on_host(node);
                 if self.parts[from] != self.parts[at] && !is_made_again {
                     wanted.insert(input);
                 }
@@ -196,7 +196,7 @@ impl<'a> Planner<'a> {
                     used[slot] = true;
                 }
                 if seen.insert(slot) {
-                    step.dies.push(slot);
+                    step.last_uses.push(slot);
                 }
             }
         }
@@ -225,7 +225,7 @@ impl<'a> Planner<'a> {
         let outputs: Vec<usize> = outputs.iter().map(|&value| self.slot(value)).collect();
         let program = compile(Piece { region, inputs: &inputs, hooks: &hooks })?;
         let work = Work::Device { program, hooks };
-        Ok(Some(Step { work, inputs, outputs, dies: Vec::new(), location: None }))
+        Ok(Some(Step { work, inputs, outputs, last_uses: Vec::new(), location: None }))
     }
 
     /// The region of some nodes, and the slots of its inputs.
@@ -304,7 +304,7 @@ impl<'a> Planner<'a> {
         let inputs = node.inputs.iter().map(|value| self.slots[value]).collect();
         let location = node.location.clone();
         let outputs = graph.outputs(at).iter().map(|&value| self.slot(value)).collect();
-        Ok(Step { work, inputs, outputs, dies: Vec::new(), location })
+        Ok(Step { work, inputs, outputs, last_uses: Vec::new(), location })
     }
 
     /// Assigns a slot to a value.

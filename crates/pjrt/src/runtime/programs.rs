@@ -10,7 +10,7 @@ use defn_core::device::DeviceError;
 
 use super::digest::{Digest, digest_of};
 use super::disk::{Folder, Found};
-use super::kept::{Kept, Place};
+use super::kept::{CacheEntry, ProgramCache};
 use super::{Runtime, caller, failure};
 use crate::api::{Buffer, Client, LoadedExecutable};
 use crate::element::ElementType;
@@ -35,14 +35,14 @@ pub(super) struct Compiled {
     /// The memory that a run needs besides its arguments, in bytes.
     pub bytes: usize,
     /// Whether starting a run may take long: the program has a loop, or an earlier run took long.
-    pub is_long: AtomicBool,
+    pub may_block: AtomicBool,
     /// Whether any device of a client can run it, not only the first one.
     pub is_portable: bool,
     /// Whether a run may take long although earlier ones did not.
-    pub is_open: bool,
+    pub has_unbounded_loop: bool,
     /// Whether a run was started.
     pub was_run: AtomicBool,
-    /// The time of its last use, in the unit of [`Kept::now`].
+    /// The time of its last use, in the unit of [`ProgramCache::now`].
     used: AtomicU64,
     origin: Origin,
     /// The number of first runs that were checked, all of which had computed everything when their call returned.
@@ -77,11 +77,21 @@ impl Compiled {
                 i64::try_from(sum).unwrap_or(i64::MAX)
             }),
         };
-        let is_long = AtomicBool::new(program.text.contains(LOOP));
+        let may_block = AtomicBool::new(program.text.contains(LOOP));
         let (bytes, was_run) = (usize::try_from(bytes).unwrap_or(0), AtomicBool::new(false));
         let (used, prompt_runs) = (AtomicU64::new(0), AtomicU8::new(0));
-        let is_open = program.is_open;
-        Compiled { executable, bytes, is_long, is_open, is_portable, was_run, used, origin, prompt_runs }
+        let has_unbounded_loop = program.has_unbounded_loop;
+        Compiled {
+            executable,
+            bytes,
+            may_block,
+            has_unbounded_loop,
+            is_portable,
+            was_run,
+            used,
+            origin,
+            prompt_runs,
+        }
     }
 
     /// Records that the program is used now, so that others are evicted first.
@@ -168,7 +178,7 @@ pub struct CacheReport {
 pub(super) struct Programs {
     /// A digest of all that a program depends on besides its text and options.
     build: Digest,
-    kept: Kept,
+    kept: ProgramCache,
     folders: Mutex<Vec<Folder>>,
     /// Whether the plugin rejected the flag of XLA's kernel library.
     has_no_library: AtomicBool,
@@ -197,7 +207,7 @@ impl Programs {
         };
         Ok(Programs {
             build: digest_of(&[build.as_bytes(), kind.as_bytes(), env!("CARGO_PKG_VERSION").as_bytes()]),
-            kept: Kept::default(),
+            kept: ProgramCache::default(),
             folders: Mutex::default(),
             has_no_library: AtomicBool::new(false),
             memory_hits: AtomicU64::new(0),
@@ -255,8 +265,8 @@ impl Programs {
     ) -> Result<Arc<Compiled>> {
         let key =
             digest_of(&[&self.build, program.text.as_bytes(), &options.to_bytes(program.text.as_bytes())]);
-        let place = self.kept.place(key, &runtime.eager);
-        if let Ok(known) = place.try_lock()
+        let entry = self.kept.entry(key, &runtime.eager);
+        if let Ok(known) = entry.try_lock()
             && let Some(known) = &*known
         {
             self.memory_hits.fetch_add(1, Ordering::Relaxed);
@@ -267,7 +277,7 @@ impl Programs {
         let folder = folder.map(|path| self.folder(path));
         // After an interruption the helper finishes the program, for later calls.
         let make =
-            move || runtime.programs.make(op, runtime, key, &place, (&program, &options), folder.as_ref());
+            move || runtime.programs.make(op, runtime, key, &entry, (&program, &options), folder.as_ref());
         caller::interruptible(make)?
     }
 
@@ -277,12 +287,12 @@ impl Programs {
         op: &'static str,
         runtime: &Runtime,
         key: Digest,
-        place: &Place,
+        entry: &CacheEntry,
         (program, options): (&Program, &CompileOptions),
         folder: Option<&Folder>,
     ) -> Result<Arc<Compiled>> {
-        let mut place = place.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = &*place {
+        let mut entry = entry.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &*entry {
             self.memory_hits.fetch_add(1, Ordering::Relaxed);
             known.touch(self.now());
             return Ok(known.clone());
@@ -315,7 +325,7 @@ impl Programs {
             }
         };
         made.touch(self.now());
-        *place = Some(made.clone());
+        *entry = Some(made.clone());
         Ok(made)
     }
 

@@ -64,7 +64,7 @@ pub struct DeviceInfo {
 }
 
 /// A client that can be started.
-struct Known {
+struct RegisteredClient {
     spec: ClientSpec,
     /// Locked while the client starts, so that it starts once.
     running: Arc<Mutex<Option<&'static Runtime>>>,
@@ -72,9 +72,9 @@ struct Known {
     process: Process,
 }
 
-impl Known {
-    fn new(spec: ClientSpec) -> Known {
-        Known { spec, running: Arc::default(), process: Process::this() }
+impl RegisteredClient {
+    fn new(spec: ClientSpec) -> RegisteredClient {
+        RegisteredClient { spec, running: Arc::default(), process: Process::this() }
     }
 
     /// Moves it to this process, if it was registered before a fork and not started there.
@@ -92,14 +92,14 @@ impl Known {
             Err(TryLockError::WouldBlock) => return self.process.require(op, client),
         };
         if !is_started {
-            *self = Known::new(self.spec.clone());
+            *self = RegisteredClient::new(self.spec.clone());
         }
         Ok(())
     }
 }
 
 struct Registry {
-    clients: BTreeMap<String, Known>,
+    clients: BTreeMap<String, RegisteredClient>,
     /// The names in the order of registration.
     order: Vec<String>,
     default: Option<String>,
@@ -117,7 +117,7 @@ impl Registry {
         if !self.order.iter().any(|known| known == name) {
             self.order.push(name.to_owned());
         }
-        self.clients.insert(name.to_owned(), Known::new(spec));
+        self.clients.insert(name.to_owned(), RegisteredClient::new(spec));
     }
 
     /// Adds the client that the environment variable names, if it does and there is none of that name.

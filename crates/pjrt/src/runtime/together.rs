@@ -11,7 +11,7 @@ use defn_core::{Result, Tensor, pass};
 use smallvec::SmallVec;
 
 use super::buffer::Elements;
-use super::live::What;
+use super::live::TensorInfo;
 use super::mesh::{MeshBackend, MeshBuffer};
 use super::programs::Compiled;
 use super::{CompilerOptions, failure};
@@ -81,7 +81,7 @@ impl MeshCompiler {
             runtime.programs.get("compile", runtime, &lowered, &options, self.folder.as_deref())?;
         let graph = program.graph();
         let results = program.results().iter().map(|&value| {
-            Arc::new(What { ty: graph.ty(value).clone(), location: graph.node(value).location.clone() })
+            Arc::new(TensorInfo { ty: graph.ty(value).clone(), location: graph.node(value).location.clone() })
         });
         let results = results.collect();
         let mut donate = donate.to_vec();
@@ -112,7 +112,7 @@ struct MeshExecutable {
     program: Arc<Region>,
     compiled: Arc<Compiled>,
     /// The descriptions of its results.
-    results: Vec<Arc<What>>,
+    results: Vec<Arc<TensorInfo>>,
     /// The positions of the donated arguments, ascending.
     donate: Vec<usize>,
 }

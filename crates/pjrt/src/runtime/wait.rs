@@ -15,12 +15,12 @@ const EAGER: Duration = Duration::from_micros(10);
 
 /// Wakes a sleeping thread.
 #[derive(Default)]
-struct Bell {
+struct Wakeup {
     rung: Mutex<bool>,
     heard: Condvar,
 }
 
-impl Bell {
+impl Wakeup {
     fn ring(&self) {
         *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.heard.notify_all();
@@ -46,7 +46,7 @@ pub(super) fn until_ready(op: &'static str, runtime: &Runtime, event: &Event, po
             std::hint::spin_loop();
             continue;
         }
-        let bell = Arc::new(Bell::default());
+        let bell = Arc::new(Wakeup::default());
         let ringing = bell.clone();
         event.on_ready(move || ringing.ring()).map_err(failed)?;
         while !away(|| bell.sleep(SLICE)) {

@@ -11,7 +11,7 @@ use defn_core::region::Region;
 use defn_core::{DType, Scalar, TensorType};
 
 use super::numbers::{given, small, specials};
-use super::{Close, Table, axes, folds, ty};
+use super::{Closeness, Table, axes, folds, ty};
 
 /// A region over inputs of some types, the first of which are parameters.
 pub fn region(
@@ -44,7 +44,7 @@ fn binary(graph: &mut Graph, op: BinaryOp, a: Value, b: Value) -> Value {
 
 pub fn control(dtype: DType) -> Table {
     let mut table = Table::default();
-    let close = Close::Whole(8.0);
+    let close = Closeness::Whole(8.0);
     let vector = ty(dtype, &[3]);
     let (x, y) = (small(dtype, &[3], 1), small(dtype, &[3], 2));
     // Three branches, each selected by a predicate, also of the type itself.
@@ -91,8 +91,8 @@ pub fn control(dtype: DType) -> Table {
         table.must(Op::Cond(op), &[&given(DType::S8, &[], &[choice]), &x, &scalar], close);
     }
     let rule = region(std::slice::from_ref(&vector), 1, |_, v| [v[0]].into_iter().collect());
-    table.must(Op::CustomGrad(CustomGradOp { values: 1, inputs: 1, rule }), &[&x, &y], Close::Exact);
-    table.must(Op::Hook(HookOp { slot: 0, name: None }), &[&x, &y], Close::Exact);
+    table.must(Op::CustomGrad(CustomGradOp { values: 1, inputs: 1, rule }), &[&x, &y], Closeness::Exact);
+    table.must(Op::Hook(HookOp { slot: 0, name: None }), &[&x, &y], Closeness::Exact);
     let default = region(&types, 2, |graph, v| {
         let sum = binary(graph, BinaryOp::ADD, v[0], v[1]);
         let negative = if dtype.is_bool() {
@@ -124,7 +124,7 @@ fn rounded(dtype: DType, table: &mut Table) {
     });
     let block =
         |default| UserBlockOp { name: "Chain".into(), attributes: "".into(), slot: 0, args: 1, default };
-    table.must(Op::UserBlock(block(default)), &[&given], Close::Exact);
+    table.must(Op::UserBlock(block(default)), &[&given], Closeness::Exact);
     // Devices fuse products and sums of wider floats.
     if !dtype.is_float() || dtype.bits() > 16 {
         return;
@@ -136,13 +136,13 @@ fn rounded(dtype: DType, table: &mut Table) {
         let root = one(graph, Op::Unary(UnaryOp::SQRT), &[square]);
         [binary(graph, BinaryOp::SUBTRACT, square, root)].into_iter().collect()
     });
-    table.must(Op::UserBlock(block(default)), &[&given], Close::Exact);
+    table.must(Op::UserBlock(block(default)), &[&given], Closeness::Exact);
 }
 
 /// Folds by functions that are one operation, by other functions, and by some that must be applied one element at a
 /// time.
 fn folded(dtype: DType, table: &mut Table) {
-    let close = Close::Whole(16.0);
+    let close = Closeness::Whole(16.0);
     let scalar = ty(dtype, &[]);
     let two = [scalar.clone(), scalar.clone()];
     let sum = region(&two, 2, |graph, v| [binary(graph, BinaryOp::ADD, v[0], v[1])].into_iter().collect());

@@ -4,32 +4,32 @@ use defn_core::DType;
 use defn_core::op::{BinaryOp, Block, CompositeBlock, Op, UnaryOp};
 
 use super::numbers::{column, given, small, special, specials};
-use super::{Close, Table};
+use super::{Closeness, Table};
 
 /// The tolerance of a function of one operand.
-fn unary_close(op: UnaryOp, dtype: DType) -> Close {
+fn unary_close(op: UnaryOp, dtype: DType) -> Closeness {
     match op {
         UnaryOp::NEGATE | UnaryOp::Rounding(_) | UnaryOp::Part(_) | UnaryOp::Bits(_) | UnaryOp::Test(_) => {
-            Close::Exact
+            Closeness::Exact
         }
-        UnaryOp::Sign(_) if !dtype.is_complex() => Close::Exact,
-        UnaryOp::Sign(_) | UnaryOp::Function(_) => Close::Each(16.0),
+        UnaryOp::Sign(_) if !dtype.is_complex() => Closeness::Exact,
+        UnaryOp::Sign(_) | UnaryOp::Function(_) => Closeness::Each(16.0),
     }
 }
 
 /// The tolerance of an operation on two operands.
-fn binary_close(op: BinaryOp, dtype: DType) -> Close {
+fn binary_close(op: BinaryOp, dtype: DType) -> Closeness {
     match op {
         // The error of the product in the exponent grows with the exponent.
-        BinaryOp::POW if dtype.is_complex() => Close::Each(512.0),
-        BinaryOp::DIVIDE | BinaryOp::MULTIPLY if dtype.is_complex() => Close::Each(16.0),
-        BinaryOp::POW if dtype.is_integer() => Close::Exact,
-        BinaryOp::POW | BinaryOp::ATAN2 => Close::Each(8.0),
+        BinaryOp::POW if dtype.is_complex() => Closeness::Each(512.0),
+        BinaryOp::DIVIDE | BinaryOp::MULTIPLY if dtype.is_complex() => Closeness::Each(16.0),
+        BinaryOp::POW if dtype.is_integer() => Closeness::Exact,
+        BinaryOp::POW | BinaryOp::ATAN2 => Closeness::Each(8.0),
         BinaryOp::Arithmetic(_)
         | BinaryOp::Bitwise(_)
         | BinaryOp::Comparison(_)
         | BinaryOp::Logical(_)
-        | BinaryOp::Complex => Close::Exact,
+        | BinaryOp::Complex => Closeness::Exact,
     }
 }
 
@@ -41,9 +41,9 @@ pub fn unary(dtype: DType) -> Table {
     }
     let composites = [CompositeBlock::LogicalNot, CompositeBlock::Phase].map(Block::Composite);
     for block in composites.into_iter().chain([Block::Log2, Block::Log10]) {
-        table.must(Op::Block(block), &[&specials(dtype)], Close::Each(16.0));
+        table.must(Op::Block(block), &[&specials(dtype)], Closeness::Each(16.0));
     }
-    table.must(Op::Unary(UnaryOp::EXP), &[&small(dtype, &[2, 0], 0)], Close::Exact);
+    table.must(Op::Unary(UnaryOp::EXP), &[&small(dtype, &[2, 0], 0)], Closeness::Exact);
     table
 }
 
@@ -93,7 +93,7 @@ pub fn binary(dtype: DType) -> Table {
     table.must_of_numbers(
         Op::Binary(BinaryOp::ADD),
         &[&small(dtype, &[], 0), &small(dtype, &[3, 0, 2], 0)],
-        Close::Exact,
+        Closeness::Exact,
     );
     table
 }
@@ -115,16 +115,16 @@ pub fn mixed(dtype: DType) -> Table {
             BinaryOp::GREATER,
         ];
         for op in &all[..if wide { 5 } else { 1 }] {
-            table.add(Op::Binary(*op), &[&column(dtype), &specials(other)], Close::Exact);
+            table.add(Op::Binary(*op), &[&column(dtype), &specials(other)], Closeness::Exact);
         }
         if dtype < other {
-            table.must(Op::Binary(BinaryOp::ADD), &[&specials(dtype), &column(other)], Close::Exact);
-            table.must(Op::Binary(BinaryOp::EQUAL), &[&specials(dtype), &column(other)], Close::Exact);
+            table.must(Op::Binary(BinaryOp::ADD), &[&specials(dtype), &column(other)], Closeness::Exact);
+            table.must(Op::Binary(BinaryOp::EQUAL), &[&specials(dtype), &column(other)], Closeness::Exact);
             continue;
         }
         let scalar = small(other, &[], 3);
-        table.must(Op::Select, &[&specials(dtype), &scalar, &small(dtype, &[1], 1)], Close::Exact);
-        table.add(Op::Clip, &[&specials(dtype), &scalar, &small(other, &[], 9)], Close::Exact);
+        table.must(Op::Select, &[&specials(dtype), &scalar, &small(dtype, &[1], 1)], Closeness::Exact);
+        table.add(Op::Clip, &[&specials(dtype), &scalar, &small(other, &[], 9)], Closeness::Exact);
     }
     table
 }
@@ -135,25 +135,25 @@ pub fn convert(dtype: DType) -> Table {
     for &other in DType::ALL {
         // A conversion to bool is a comparison.
         if !other.is_bool() || dtype.is_bool() {
-            table.must(Op::AsType { dtype: other }, &[&specials(dtype)], Close::Exact);
+            table.must(Op::AsType { dtype: other }, &[&specials(dtype)], Closeness::Exact);
         }
-        table.add(Op::Bitcast { dtype: other }, &[&specials(dtype)], Close::Exact);
+        table.add(Op::Bitcast { dtype: other }, &[&specials(dtype)], Closeness::Exact);
     }
-    table.must(Op::Select, &[&specials(dtype), &small(dtype, &[], 1), &specials(dtype)], Close::Exact);
+    table.must(Op::Select, &[&specials(dtype), &small(dtype, &[], 1), &specials(dtype)], Closeness::Exact);
     table.must(
         Op::Select,
         &[&given(dtype, &[], &[1.0]), &small(dtype, &[3, 2], 1), &small(dtype, &[2], 2)],
-        Close::Exact,
+        Closeness::Exact,
     );
     table.add(
         Op::Clip,
         &[&specials(dtype), &given(dtype, &[], &[0.0]), &given(dtype, &[], &[1.0])],
-        Close::Exact,
+        Closeness::Exact,
     );
     table.add(
         Op::Clip,
         &[&specials(dtype), &given(dtype, &[], &[1.0]), &given(dtype, &[], &[0.0])],
-        Close::Exact,
+        Closeness::Exact,
     );
     table
 }

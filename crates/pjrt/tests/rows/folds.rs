@@ -7,7 +7,7 @@ use defn_core::op::{
 };
 
 use super::numbers::{given, small, specials};
-use super::{Close, Operand, Table, axes, axis};
+use super::{Closeness, Operand, Table, axes, axis};
 
 /// Operands with equal elements in each row, and some with a NaN.
 fn uneven(dtype: DType) -> Vec<Operand> {
@@ -48,8 +48,8 @@ pub fn reduce(dtype: DType) -> Table {
     let mut table = Table::default();
     for &op in ReduceOp::ALL {
         let close = match op {
-            ReduceOp::Sum | ReduceOp::Product => Close::Whole(8.0),
-            ReduceOp::ReduceMax | ReduceOp::ReduceMin | ReduceOp::All | ReduceOp::Any => Close::Exact,
+            ReduceOp::Sum | ReduceOp::Product => Closeness::Whole(8.0),
+            ReduceOp::ReduceMax | ReduceOp::ReduceMin | ReduceOp::All | ReduceOp::Any => Closeness::Exact,
         };
         for operand in uneven(dtype) {
             let rank = operand.ty.shape.rank();
@@ -76,12 +76,12 @@ pub fn reduce(dtype: DType) -> Table {
         let last = operand.ty.shape.rank() - 1;
         for list in [&[][..], &[last], &[0]] {
             let block = Block::Composite(CompositeBlock::Logsumexp { axes: axes(list), keep_axes: false });
-            table.add(Op::Block(block), &[&operand], Close::Each(16.0));
+            table.add(Op::Block(block), &[&operand], Closeness::Each(16.0));
         }
         for equal_nan in [false, true] {
             let block = CompositeBlock::AllClose { equal_nan, rtol: Tolerance(1e-5), atol: Tolerance(1e-8) };
             let block = Block::Composite(block);
-            table.must(Op::Block(block), &[&operand, &operand], Close::Exact);
+            table.must(Op::Block(block), &[&operand, &operand], Closeness::Exact);
         }
     }
     let equal_nan =
@@ -89,7 +89,7 @@ pub fn reduce(dtype: DType) -> Table {
     table.must(
         Op::Block(Block::Composite(equal_nan)),
         &[&small(dtype, &[5], 1), &small(dtype, &[5], 2)],
-        Close::Exact,
+        Closeness::Exact,
     );
     table
 }
@@ -97,7 +97,7 @@ pub fn reduce(dtype: DType) -> Table {
 /// Extremes along long axes.
 pub fn extremes(dtype: DType) -> Table {
     let mut table = Table::default();
-    let exact = Close::Exact;
+    let exact = Closeness::Exact;
     for operand in long(dtype) {
         let last = operand.ty.shape.rank() - 1;
         for op in [ReduceOp::ReduceMax, ReduceOp::ReduceMin] {
@@ -118,7 +118,7 @@ pub fn extremes(dtype: DType) -> Table {
 
 pub fn order(dtype: DType) -> Table {
     let mut table = Table::default();
-    let exact = Close::Exact;
+    let exact = Closeness::Exact;
     for operand in uneven(dtype) {
         let rank = operand.ty.shape.rank();
         let last = rank - 1;
@@ -145,11 +145,11 @@ pub fn order(dtype: DType) -> Table {
         table.add(Op::Block(Block::TopK { k: 2 }), &[&operand], exact);
         for &op in CumulativeOp::ALL {
             let close = match op {
-                CumulativeOp::CumulativeSum | CumulativeOp::CumulativeProduct => Close::Whole(16.0),
-                CumulativeOp::CumulativeMax | CumulativeOp::CumulativeMin => Close::Exact,
+                CumulativeOp::CumulativeSum | CumulativeOp::CumulativeProduct => Closeness::Whole(16.0),
+                CumulativeOp::CumulativeMax | CumulativeOp::CumulativeMin => Closeness::Exact,
             };
             // The device chooses the order of the sums, and with it which of them overflow.
-            if close == Close::Exact || rank > 1 {
+            if close == Closeness::Exact || rank > 1 {
                 let (place, reverse) = if rank == 2 { (0, false) } else { (last, true) };
                 let block = Block::Cumulative { op, axis: axis(place), reverse };
                 table.add(Op::Block(block), &[&operand], close);
@@ -189,8 +189,8 @@ pub fn window(dtype: DType) -> Table {
         for window in windows() {
             for &op in WindowOp::ALL {
                 let close = match op {
-                    WindowOp::WindowSum | WindowOp::WindowProduct => Close::Whole(8.0),
-                    WindowOp::WindowMax | WindowOp::WindowMin => Close::Exact,
+                    WindowOp::WindowSum | WindowOp::WindowProduct => Closeness::Whole(8.0),
+                    WindowOp::WindowMax | WindowOp::WindowMin => Closeness::Exact,
                 };
                 table.add(Op::Window { op, window: window.clone() }, &[operand], close);
             }
@@ -207,22 +207,26 @@ pub fn window(dtype: DType) -> Table {
                 // The initial value stands for padding. It has another type only where the padding is compared.
                 let other = if window.padding[0] == (1, 0) { DType::S8 } else { dtype };
                 let (init, window) = (small(other, &[], 8), window.clone());
-                table.add(Op::WindowScatter { op, window }, &[operand, &source, &init], Close::Whole(8.0));
+                table.add(
+                    Op::WindowScatter { op, window },
+                    &[operand, &source, &init],
+                    Closeness::Whole(8.0),
+                );
             }
         }
     }
     for &op in WindowOp::ALL {
         let none = window_of(&[1], &[1], &[(0, 0)], &[1]);
-        table.add(Op::Window { op, window: none }, &[&small(dtype, &[0], 0)], Close::Exact);
+        table.add(Op::Window { op, window: none }, &[&small(dtype, &[0], 0)], Closeness::Exact);
         let scalar = window_of(&[], &[], &[], &[]);
-        table.add(Op::Window { op, window: scalar }, &[&small(dtype, &[], 0)], Close::Exact);
+        table.add(Op::Window { op, window: scalar }, &[&small(dtype, &[], 0)], Closeness::Exact);
     }
     // Integers are computed in f32 here, whatever their width.
     let some = if dtype.is_integer() { 2 } else { usize::MAX };
     for conv in convolutions().into_iter().take(some) {
         let (input, kernel) = sides(&conv);
         let (input, kernel) = (small(dtype, &input, 1), small(dtype, &kernel, 2));
-        table.must(Op::Conv(conv), &[&input, &kernel], Close::Whole(8.0));
+        table.must(Op::Conv(conv), &[&input, &kernel], Closeness::Whole(8.0));
     }
     table
 }

@@ -4,7 +4,7 @@ use defn_core::op::{Block, Op, ScatterOp};
 use defn_core::{DType, Kind};
 
 use super::numbers::{given, small};
-use super::{Close, Operand, Table, axes, axis};
+use super::{Closeness, Operand, Table, axes, axis};
 
 fn integers(dtype: DType, sizes: &[usize], numbers: &[i64]) -> Operand {
     let numbers: Vec<f64> = numbers.iter().map(|&number| number as f64).collect();
@@ -13,7 +13,7 @@ fn integers(dtype: DType, sizes: &[usize], numbers: &[i64]) -> Operand {
 
 pub fn positions(dtype: DType) -> Table {
     let mut table = Table::default();
-    let exact = Close::Exact;
+    let exact = Closeness::Exact;
     let (x, cube) = (small(dtype, &[4, 3], 1), small(dtype, &[2, 3, 2], 2));
     let gather = |list: &[usize]| Op::Gather { axes: axes(list) };
     // Some positions are below the range, some above.
@@ -36,7 +36,7 @@ pub fn positions(dtype: DType) -> Table {
     for &op in ScatterOp::ALL {
         let scatter = |list: &[usize]| Op::Scatter { op, axes: axes(list) };
         let close = match op {
-            ScatterOp::IndexedAdd => Close::Whole(4.0),
+            ScatterOp::IndexedAdd => Closeness::Whole(4.0),
             ScatterOp::IndexedPut => exact,
         };
         let single = integers(DType::S16, &[4, 1], &[2, 0, 2, 7]);
@@ -80,21 +80,21 @@ pub fn random(dtype: DType) -> Table {
         let bound = integers(DType::U64, &[], &[if dtype.bits() > 8 { 1000 } else { 3 }]);
         match dtype.kind() {
             Kind::Unsigned => {
-                table.must(Op::Block(Block::RandomBits { dtype, count }), &[&key], Close::Exact);
-                table.must(Op::Block(Block::RandomBelow { dtype, count }), &[&key, &bound], Close::Exact);
+                table.must(Op::Block(Block::RandomBits { dtype, count }), &[&key], Closeness::Exact);
+                table.must(Op::Block(Block::RandomBelow { dtype, count }), &[&key, &bound], Closeness::Exact);
             }
             Kind::Signed => {
-                table.must(Op::Block(Block::RandomBelow { dtype, count }), &[&key, &bound], Close::Exact);
+                table.must(Op::Block(Block::RandomBelow { dtype, count }), &[&key, &bound], Closeness::Exact);
             }
             Kind::Float => {
-                table.must(Op::Block(Block::RandomUniform { dtype, count }), &[&key], Close::Exact)
+                table.must(Op::Block(Block::RandomUniform { dtype, count }), &[&key], Closeness::Exact)
             }
             Kind::Bool | Kind::Complex => {}
         }
     }
     if dtype == DType::U32 {
-        table.must(Op::Block(Block::Threefry), &[&key, &small(dtype, &[2, 5], 1)], Close::Exact);
-        table.must(Op::Block(Block::Threefry), &[&key, &small(dtype, &[2, 2, 2], 1)], Close::Exact);
+        table.must(Op::Block(Block::Threefry), &[&key, &small(dtype, &[2, 5], 1)], Closeness::Exact);
+        table.must(Op::Block(Block::Threefry), &[&key, &small(dtype, &[2, 2, 2], 1)], Closeness::Exact);
     }
     table
 }

@@ -4,7 +4,7 @@ use defn_core::DType;
 use defn_core::op::{Block, Fft2Op, FftOp, Op, QrMode, Tolerance, Transform};
 
 use super::numbers::{definite, general, small};
-use super::{Close, Operand, Table, axes, axis};
+use super::{Closeness, Operand, Table, axes, axis};
 
 fn dot(contract_a: &[usize], batch_a: &[usize], contract_b: &[usize], batch_b: &[usize]) -> Op {
     Op::Dot {
@@ -17,7 +17,7 @@ fn dot(contract_a: &[usize], batch_a: &[usize], contract_b: &[usize], batch_b: &
 
 pub fn products(dtype: DType) -> Table {
     let mut table = Table::default();
-    let close = Close::Whole(8.0);
+    let close = Closeness::Whole(8.0);
     let (a, b, c) = (small(dtype, &[3, 4], 1), small(dtype, &[4, 2], 2), small(dtype, &[3, 5, 4], 3));
     table.must(dot(&[1], &[], &[0], &[]), &[&a, &b], close);
     table.must(dot(&[1], &[0], &[2], &[0]), &[&a, &c], close);
@@ -31,7 +31,7 @@ pub fn products(dtype: DType) -> Table {
         for left_side in [true, false] {
             for &transform in transforms {
                 let op = Op::TriangularSolve { lower, left_side, transform_a: transform };
-                let close = Close::Whole(32.0);
+                let close = Closeness::Whole(32.0);
                 let matrix = definite(dtype, 2, 3);
                 let sides: [&[usize]; 2] = [&[2, 3], if left_side { &[2, 3, 2] } else { &[2, 2, 3] }];
                 for side in sides {
@@ -45,7 +45,7 @@ pub fn products(dtype: DType) -> Table {
 
 pub fn factors(dtype: DType) -> Table {
     let mut table = Table::default();
-    let close = Close::Whole(64.0);
+    let close = Closeness::Whole(64.0);
     let (definite, general) = (definite(dtype, 2, 3), general(dtype, 4, 4));
     table.must(Op::Block(Block::Cholesky), &[&definite], close);
     table.must(Op::Block(Block::Cholesky), &[&small(dtype, &[0, 0], 0)], close);
@@ -74,7 +74,7 @@ pub fn factors(dtype: DType) -> Table {
 
 pub fn spectral(dtype: DType) -> Table {
     let mut table = Table::default();
-    let close = Close::Turned(256.0);
+    let close = Closeness::Turned(256.0);
     let eigh = Block::Eigh { max_iter: 1000, eps: Tolerance(1e-7) };
     table.must(Op::Block(eigh), &[&definite(dtype, 1, 3)], close);
     for full_matrices in [true, false] {
@@ -89,7 +89,7 @@ pub fn spectral(dtype: DType) -> Table {
 
 pub fn fourier(dtype: DType) -> Table {
     let mut table = Table::default();
-    let close = Close::Whole(16.0);
+    let close = Closeness::Whole(16.0);
     let eps = Tolerance(1e-10);
     let operands: [Operand; 2] = [small(dtype, &[3, 4], 1), small(dtype, &[2, 5, 3], 2)];
     for operand in &operands {

@@ -45,7 +45,7 @@ variants! { CompositeBlock, COMPOSITES, composite_name:
 
 /// The tolerance of a result.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Close {
+pub enum Closeness {
     /// The same number; any NaN matches a NaN.
     Exact,
     /// This many times the distance between neighbouring numbers at the greatest element of the result; once for types
@@ -70,7 +70,7 @@ pub struct Operand {
 pub struct Row {
     pub op: Op,
     pub operands: Vec<Operand>,
-    pub close: Close,
+    pub close: Closeness,
 }
 
 impl Row {
@@ -89,7 +89,7 @@ pub struct Table {
 
 impl Table {
     /// Adds a row if the operation accepts the operands; returns whether it does.
-    fn add(&mut self, op: Op, operands: &[&Operand], close: Close) -> bool {
+    fn add(&mut self, op: Op, operands: &[&Operand], close: Closeness) -> bool {
         let row = Row { op, operands: operands.iter().map(|&operand| operand.clone()).collect(), close };
         let mut graph = Graph::new();
         let taken = push(&mut graph, &mut Vec::new(), &row).is_some();
@@ -106,14 +106,14 @@ impl Table {
     }
 
     /// Adds a row that must be accepted for every element type except bool.
-    fn must_of_numbers(&mut self, op: Op, operands: &[&Operand], close: Close) {
+    fn must_of_numbers(&mut self, op: Op, operands: &[&Operand], close: Closeness) {
         let name = format!("{op:?}");
         let of_bools = operands.iter().any(|operand| operand.ty.dtype.is_bool());
         assert!(self.add(op, operands, close) || of_bools, "{name} of {operands:?}");
     }
 
     /// Adds a row that must be accepted for every element type.
-    fn must(&mut self, op: Op, operands: &[&Operand], close: Close) {
+    fn must(&mut self, op: Op, operands: &[&Operand], close: Closeness) {
         let name = format!("{op:?}");
         assert!(self.add(op, operands, close), "{name} of {operands:?}");
     }

@@ -5,11 +5,11 @@ use defn_core::{DType, Scalar, Shape};
 use smallvec::SmallVec;
 
 use super::numbers::{given, small, special, specials};
-use super::{Close, Table, axes, axis as axis_at, ty};
+use super::{Closeness, Table, axes, axis as axis_at, ty};
 
 pub fn create(dtype: DType) -> Table {
     let mut table = Table::default();
-    let exact = Close::Exact;
+    let exact = Closeness::Exact;
     for number in special(dtype) {
         let scalar = Scalar::new(dtype, number).expect("a number of the type");
         table.must(Op::Constant(scalar), &[], exact);
@@ -44,7 +44,7 @@ const MANY: [usize; 10] = [1, 2, 1, 3, 1, 1, 2, 1, 1, 2];
 
 pub fn moves(dtype: DType) -> Table {
     let mut table = Table::default();
-    let exact = Close::Exact;
+    let exact = Closeness::Exact;
     let (x, many, none) = (small(dtype, &[2, 3], 1), small(dtype, &MANY, 2), small(dtype, &[2, 0], 3));
     let one = small(dtype, &[], 4);
     let shape = Shape::new;

@@ -68,12 +68,13 @@ impl Specs {
                 Ok(())
             }
             Specs::List(parts) => {
-                let items: Vec<Bound<'_, PyAny>> =
-                    if value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyList>() {
-                        value.try_iter()?.collect::<PyResult<_>>()?
-                    } else {
-                        return Err(structure_error(what, value, "a tuple or list, as its specs are a list")?);
-                    };
+                let items: Vec<Bound<'_, PyAny>> = if value.is_instance_of::<PyTuple>()
+                    || value.is_instance_of::<PyList>()
+                {
+                    value.try_iter()?.collect::<PyResult<_>>()?
+                } else {
+                    return Err(structure_error(what, value, "a tuple or list, as its specs are a list")?);
+                };
                 if items.len() != parts.len() {
                     let (what, given, expected) = (what.to_owned(), parts.len(), items.len());
                     return Err(Misuse::SpecCount { what, given, expected }.into());

@@ -11,7 +11,7 @@ use crate::buffer::Storage;
 use crate::compiler::cluster::{Cluster, Clusters, Elementwise, Role, elementwise};
 use crate::compiler::group::{Group, group};
 use crate::compiler::views::Seen;
-use crate::kernels::Walk;
+use crate::kernels::StridedView;
 use crate::kernels::machine::{Machine, Register};
 use crate::kernels::tiles::{self, Draft};
 
@@ -348,7 +348,12 @@ impl Making {
     }
 
     /// An operand of a tile program, and its register.
-    fn operand(&mut self, frame: &mut Frame<'_>, value: Value, walk: Walk) -> Option<(Operand, Register)> {
+    fn operand(
+        &mut self,
+        frame: &mut Frame<'_>,
+        value: Value,
+        walk: StridedView,
+    ) -> Option<(Operand, Register)> {
         let ty = frame.graph.ty(value).clone();
         Some(match self.base(frame, value)? {
             Held::Scalar(register) => {

@@ -17,7 +17,7 @@ use crate::buffer::Storage;
 use crate::kernels::elementwise::simple::Simple;
 use crate::kernels::machine::{self, Env, Registers};
 use crate::kernels::tiles::{self, Brief, Ready};
-use crate::kernels::{Source, Walk, trips};
+use crate::kernels::{StridedOperand, StridedView, trips};
 use crate::view::{View, ViewMut};
 
 pub(super) use make::{of_group, of_node};
@@ -77,7 +77,7 @@ enum Unit {
 #[derive(Debug)]
 struct Operand {
     ty: TensorType,
-    walk: Walk,
+    walk: StridedView,
     /// Whether its register is its address; else it is the element itself.
     is_array: bool,
 }
@@ -131,10 +131,26 @@ fn pointer(word: u64) -> *mut u8 {
 /// A unit with the memory that it runs in.
 #[expect(clippy::large_enum_variant, reason = "a routine has few, on the stack")]
 enum Running<'a> {
-    Tiles { ready: Ready<'a>, sources: SmallVec<[Source<'a>; 4]>, operands: &'a [Operand], elements: usize },
-    Brief { ready: Ready<'a>, brief: &'a Brief, operands: usize },
-    Copy { bytes: usize },
-    Trips { ops: [Simple; 2], dtype: DType, elements: usize, trips: (usize, usize) },
+    Tiles {
+        ready: Ready<'a>,
+        sources: SmallVec<[StridedOperand<'a>; 4]>,
+        operands: &'a [Operand],
+        elements: usize,
+    },
+    Brief {
+        ready: Ready<'a>,
+        brief: &'a Brief,
+        operands: usize,
+    },
+    Copy {
+        bytes: usize,
+    },
+    Trips {
+        ops: [Simple; 2],
+        dtype: DType,
+        elements: usize,
+        trips: (usize, usize),
+    },
 }
 
 impl<'a> Running<'a> {
@@ -149,7 +165,7 @@ impl<'a> Running<'a> {
                 let source = |operand: &'a Operand| {
                     // SAFETY: nothing is read there before the source is moved to the operand.
                     let view = unsafe { View::of_part(&operand.ty, memory) };
-                    Source::walked(view, &operand.walk)
+                    StridedOperand::with_strided_view(view, &operand.walk)
                 };
                 let sources = operands.iter().map(source).collect();
                 Running::Tiles { ready, sources, operands, elements: *elements }

@@ -14,7 +14,7 @@ use defn_core::op::{
 use defn_core::{DType, ErrorKind, Kind, Result, Scalar, TensorType};
 use num_complex::Complex;
 
-use super::{Element, Integer, Loader, Real, Source, TILE};
+use super::{Element, Integer, Real, StridedOperand, TILE, TileLoader};
 use super::{create, fill_tiles, with_compute, with_integer, with_real};
 use crate::kernels::simd::{choose, each, each_pair, vectorized};
 use crate::par::Par;
@@ -71,7 +71,7 @@ pub(crate) fn unary(op: UnaryOp, x: View<'_>, out: &mut ViewMut<'_>, par: Par) -
 }
 
 /// An operand of [`alike`].
-pub(crate) enum Given<'a> {
+pub(crate) enum TileOperand<'a> {
     /// Its elements, in order.
     Elements(&'a [u8]),
     /// One element for all positions.
@@ -83,8 +83,8 @@ pub(crate) enum Given<'a> {
 ///
 /// # Panics
 /// When it is another op, and when elements are not aligned.
-pub(crate) fn alike(op: &Op, operands: &[Given<'_>], dtype: DType, out: &mut [MaybeUninit<u8>]) {
-    fn of<C: Lanes>(op: &Op, operands: &[Given<'_>], out: &mut [MaybeUninit<u8>]) {
+pub(crate) fn alike(op: &Op, operands: &[TileOperand<'_>], dtype: DType, out: &mut [MaybeUninit<u8>]) {
+    fn of<C: Lanes>(op: &Op, operands: &[TileOperand<'_>], out: &mut [MaybeUninit<u8>]) {
         match (op, operands) {
             (Op::Unary(op), [x]) if op.rule() == UnaryRule::Predicate => {
                 with_elements::<C>(x, out.len(), |x| match *op == UnaryOp::IS_NAN {
@@ -136,14 +136,14 @@ fn logical<C: Lanes>(op: LogicalOp, a: &[C], b: &[C], out: &mut [MaybeUninit<u8>
 }
 
 /// Calls `work` with `len` elements of an operand.
-fn with_elements<C: Element>(operand: &Given<'_>, len: usize, work: impl FnOnce(&[C])) {
+fn with_elements<C: Element>(operand: &TileOperand<'_>, len: usize, work: impl FnOnce(&[C])) {
     match operand {
-        Given::Elements(bytes) => {
+        TileOperand::Elements(bytes) => {
             assert!(bytes.as_ptr().cast::<C>().is_aligned() && bytes.len() >= len * size_of::<C>());
             // SAFETY: there are that many elements, aligned, and all bit patterns are valid.
             work(unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), len) });
         }
-        Given::Same(scalar) => with_repeated(*scalar, len, work),
+        TileOperand::Same(scalar) => with_repeated(*scalar, len, work),
     }
 }
 
@@ -268,12 +268,12 @@ fn truths(
         });
         return;
     }
-    let (a, b) = (Source::broadcast(a, sizes(out)), Source::broadcast(b, sizes(out)));
+    let (a, b) = (StridedOperand::broadcast(a, sizes(out)), StridedOperand::broadcast(b, sizes(out)));
     fill_tiles(
         out,
         par,
         grain,
-        || (Loader::<u8>::truth(&a), Loader::<u8>::truth(&b)),
+        || (TileLoader::<u8>::truth(&a), TileLoader::<u8>::truth(&b)),
         seek_both,
         |(a, b), out| each_pair(a.tile(), b.tile(), out, &f),
     );
@@ -281,8 +281,8 @@ fn truths(
 
 /// Whether any element is zero.
 fn has_zero(x: View<'_>) -> bool {
-    let source = Source::broadcast(x, x.ty().shape.sizes());
-    let mut loader = Loader::<u8>::truth(&source);
+    let source = StridedOperand::broadcast(x, x.ty().shape.sizes());
+    let mut loader = TileLoader::<u8>::truth(&source);
     any_tile(&mut loader, x.ty().size(), |tile| tile.contains(&0))
 }
 
@@ -311,8 +311,8 @@ fn first_negative(x: View<'_>, par: Par) -> Option<i128> {
         return None;
     }
     // The search for the position is only worth it then.
-    let source = Source::broadcast(x, x.ty().shape.sizes());
-    let mut loader = Loader::<i64>::new(&source, DType::S64);
+    let source = StridedOperand::broadcast(x, x.ty().shape.sizes());
+    let mut loader = TileLoader::<i64>::new(&source, DType::S64);
     let mut first = None;
     any_tile(&mut loader, x.ty().size(), |tile| {
         first = tile.iter().find(|&&x| x < 0).copied();
@@ -330,7 +330,7 @@ vectorized! {
 
 /// Whether any tile of an operand of `size` elements satisfies `found`.
 fn any_tile<C: Element>(
-    loader: &mut Loader<'_, C>,
+    loader: &mut TileLoader<'_, C>,
     size: usize,
     mut found: impl FnMut(&[C]) -> bool,
 ) -> bool {
@@ -370,7 +370,7 @@ pub(crate) fn as_type(x: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()
         return Ok(());
     }
     // The loader converts, without a tile in between.
-    let source = Source::broadcast(x, sizes(out));
+    let source = StridedOperand::broadcast(x, sizes(out));
     with_compute!(to, C => fill_tiles(
         out,
         par,
@@ -391,13 +391,13 @@ pub(crate) fn select(
     par: Par,
 ) -> Result<()> {
     let to = out.ty().dtype;
-    let pred = Source::broadcast(pred, sizes(out));
-    let (a, b) = (Source::broadcast(a, sizes(out)), Source::broadcast(b, sizes(out)));
+    let pred = StridedOperand::broadcast(pred, sizes(out));
+    let (a, b) = (StridedOperand::broadcast(a, sizes(out)), StridedOperand::broadcast(b, sizes(out)));
     with_compute!(to, C => fill_tiles(
         out,
         par,
         CHEAP,
-        || (Loader::<u8>::truth(&pred), Loader::<C>::new(&a, to), Loader::<C>::new(&b, to)),
+        || (TileLoader::<u8>::truth(&pred), TileLoader::<C>::new(&a, to), TileLoader::<C>::new(&b, to)),
         |(pred, a, b), start, len| {
             pred.seek(start, len);
             a.seek(start, len);
@@ -412,13 +412,13 @@ pub(crate) fn select(
 pub(crate) fn clip(x: View<'_>, lo: View<'_>, hi: View<'_>, out: &mut ViewMut<'_>, par: Par) -> Result<()> {
     fn clipped<C: Real>(x: View<'_>, lo: View<'_>, hi: View<'_>, out: &mut ViewMut<'_>, par: Par) {
         let to = out.ty().dtype;
-        let x = Source::broadcast(x, sizes(out));
-        let (lo, hi) = (Source::broadcast(lo, sizes(out)), Source::broadcast(hi, sizes(out)));
+        let x = StridedOperand::broadcast(x, sizes(out));
+        let (lo, hi) = (StridedOperand::broadcast(lo, sizes(out)), StridedOperand::broadcast(hi, sizes(out)));
         fill_tiles(
             out,
             par,
             CHEAP,
-            || (Loader::<C>::new(&x, to), Loader::<C>::new(&lo, to), Loader::<C>::new(&hi, to)),
+            || (TileLoader::<C>::new(&x, to), TileLoader::<C>::new(&lo, to), TileLoader::<C>::new(&hi, to)),
             |(x, lo, hi), start, len| {
                 x.seek(start, len);
                 lo.seek(start, len);
@@ -462,7 +462,7 @@ fn map<X: Element, C: Element>(
         compute(x, out.slice());
         return;
     }
-    let x = Source::broadcast(x, sizes(out));
+    let x = StridedOperand::broadcast(x, sizes(out));
     if size_of::<C>() == 1
         && C::stores(out.ty().dtype)
         && let Some(x) = x.bytes::<X>(dtype, out.ty().size())
@@ -474,7 +474,7 @@ fn map<X: Element, C: Element>(
         out,
         par,
         grain,
-        || Loader::<X>::new(&x, dtype),
+        || TileLoader::<X>::new(&x, dtype),
         |x, start, len| x.seek(start, len),
         |x, out| compute(x.tile(), out),
     );
@@ -494,7 +494,7 @@ fn zip<A: Element, B: Element, C: Element>(
         compute(a, b, out.slice());
         return;
     }
-    let (a, b) = (Source::broadcast(a, sizes(out)), Source::broadcast(b, sizes(out)));
+    let (a, b) = (StridedOperand::broadcast(a, sizes(out)), StridedOperand::broadcast(b, sizes(out)));
     let size = out.ty().size();
     if size_of::<C>() == 1
         && C::stores(out.ty().dtype)
@@ -523,13 +523,17 @@ fn zip<A: Element, B: Element, C: Element>(
         out,
         par,
         grain,
-        || (Loader::<A>::new(&a, a_dtype), Loader::<B>::new(&b, b_dtype)),
+        || (TileLoader::<A>::new(&a, a_dtype), TileLoader::<B>::new(&b, b_dtype)),
         seek_both,
         |(a, b), out| compute(a.tile(), b.tile(), out),
     );
 }
 
-fn seek_both<A: Element, B: Element>((a, b): &mut (Loader<'_, A>, Loader<'_, B>), start: usize, len: usize) {
+fn seek_both<A: Element, B: Element>(
+    (a, b): &mut (TileLoader<'_, A>, TileLoader<'_, B>),
+    start: usize,
+    len: usize,
+) {
     a.seek(start, len);
     b.seek(start, len);
 }

@@ -102,7 +102,7 @@ where
             for (column, line) in block.chunks_exact_mut(n1 + GAP).enumerate() {
                 let line = &mut line[..n1];
                 self.columns.process_with_scratch(line, scratch);
-                turn(&self.roots, first + column, line);
+                multiply_twiddles(&self.roots, first + column, line);
                 // SAFETY: each column belongs to one strip, and so does the row of the result that it is written to.
                 unsafe { target.part((first + column) * n1, n1) }.write_copy_of_slice(line);
             }
@@ -157,7 +157,7 @@ where
 
 vectorized! {
     /// Multiplies each frequency of a column by the root to the power of the column's number times the frequency's.
-    fn turn[T: Part] of [T] (roots: &Roots, column: usize, line: &mut [Complex<T>]) {
+    fn multiply_twiddles[T: Part] of [T] (roots: &Roots, column: usize, line: &mut [Complex<T>]) {
         let (mut re, mut im) = ([0.0; RUN], [0.0; RUN]);
         for (at, (re, im)) in re.iter_mut().zip(&mut im).enumerate() {
             Complex { re: *re, im: *im } = roots.at(column * at.min(line.len() - 1));

@@ -4,7 +4,7 @@ mod long;
 mod plan;
 mod real;
 
-pub(crate) use real::{RealTransform, Way};
+pub(crate) use real::{RealDirection, RealTransform};
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -50,11 +50,11 @@ vectorized! {
 pub(crate) struct Transform<T: Part> {
     op: FftOp,
     lines: Lines,
-    way: Long<T>,
+    way: Method<T>,
 }
 
 /// Whether lines are split into a matrix.
-enum Long<T: Part> {
+enum Method<T: Part> {
     Split(Split<T>),
     Whole(Arc<dyn Fft<T>>),
 }
@@ -70,8 +70,8 @@ where
     pub(crate) fn new(op: FftOp, lines: Lines) -> Result<Transform<T>> {
         let split = if lines.inner == 1 { Split::<T>::new(op, lines.length)? } else { None };
         let way = match split {
-            Some(split) => Long::Split(split),
-            None => Long::Whole(plan::<T>(op, lines.length)?),
+            Some(split) => Method::Split(split),
+            None => Method::Whole(plan::<T>(op, lines.length)?),
         };
         Ok(Transform { op, lines, way })
     }
@@ -79,8 +79,8 @@ where
     /// The number of complex scratch elements that [`run`](Transform::run) needs.
     pub(crate) fn scratch(&self, par: Par) -> usize {
         match &self.way {
-            Long::Split(split) => split.scratch(par),
-            Long::Whole(plan) => Strips::new(self.lines, (self.lines.length, 0), &**plan).scratch(par),
+            Method::Split(split) => split.scratch(par),
+            Method::Whole(plan) => Strips::new(self.lines, (self.lines.length, 0), &**plan).scratch(par),
         }
     }
 
@@ -95,8 +95,8 @@ where
             FftOp::Ifft => Some(T::nearest(1.0 / length as f64)),
         };
         let plan = match &self.way {
-            Long::Whole(plan) => plan,
-            Long::Split(split) => {
+            Method::Whole(plan) => plan,
+            Method::Split(split) => {
                 let out = out.slice::<Complex<T>>();
                 for (line, out) in out.chunks_exact_mut(length).enumerate() {
                     let x = &x[line * size..][..taken];

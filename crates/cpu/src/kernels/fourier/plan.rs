@@ -39,16 +39,16 @@ impl Part for f64 {
 
 /// The kind of a cached plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Use {
+enum PlanKind {
     /// A transform of complex lines.
     Complex(FftOp),
     /// The roots of unity for the frequencies of real lines.
-    Turns,
+    Twiddles,
 }
 
 /// A cached plan. Its key is the kind, the length and the bytes of a part.
 struct Entry {
-    key: (Use, usize, usize),
+    key: (PlanKind, usize, usize),
     bytes: usize,
     plan: Arc<dyn Any + Send + Sync>,
 }
@@ -57,8 +57,8 @@ struct Entry {
 static PLANS: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
 /// Returns a cached plan, or a new one, which is cached if its tables, of `bytes` bytes, fit into [`KEPT_BYTES`].
-fn kept<P: Send + Sync + Clone + 'static>(
-    key: (Use, usize, usize),
+fn cached<P: Send + Sync + Clone + 'static>(
+    key: (PlanKind, usize, usize),
     bytes: usize,
     make: impl FnOnce() -> Result<P>,
 ) -> Result<P> {
@@ -92,7 +92,7 @@ pub(super) fn plan<T: Part>(op: FftOp, length: usize) -> Result<Arc<dyn Fft<T>>>
     let line = length.saturating_mul(size_of::<Complex<T>>());
     // Tables of lengths without large prime factors are about as long as the line.
     let bytes = if is_smooth(length) { line } else { line.saturating_mul(SHARE / 2) };
-    kept((Use::Complex(op), length, size_of::<T>()), bytes, || {
+    cached((PlanKind::Complex(op), length, size_of::<T>()), bytes, || {
         reserve(op, line.saturating_mul(SHARE))?;
         // The planner aborts if an allocation fails. Allocating and freeing this memory first shows that it is
         // available.
@@ -111,21 +111,21 @@ pub(super) fn plan<T: Part>(op: FftOp, length: usize) -> Result<Arc<dyn Fft<T>>>
 }
 
 /// `exp(-2 pi i k / length)` for `k` from 0 to `length / 2`.
-pub(super) fn turns<T: Part>(op: FftOp, length: usize) -> Result<Arc<Vec<Complex<T>>>> {
+pub(super) fn twiddles<T: Part>(op: FftOp, length: usize) -> Result<Arc<Vec<Complex<T>>>> {
     let count = length / 2 + 1;
     let bytes = count.saturating_mul(size_of::<Complex<T>>());
-    kept((Use::Turns, length, size_of::<T>()), bytes, || {
-        let mut turns = Vec::new();
-        workspace(op, &mut turns, count)?;
+    cached((PlanKind::Twiddles, length, size_of::<T>()), bytes, || {
+        let mut twiddles = Vec::new();
+        workspace(op, &mut twiddles, count)?;
         let roots = Roots::new(length, FftOp::Fft);
-        for (at, run) in turns.chunks_mut(RUN).enumerate() {
+        for (at, run) in twiddles.chunks_mut(RUN).enumerate() {
             let first = roots.at(at * RUN);
             for (turn, &root) in run.iter_mut().zip(&roots.fine) {
                 let root = first * root;
                 *turn = Complex::new(T::nearest(root.re), T::nearest(root.im));
             }
         }
-        Ok(Arc::new(turns))
+        Ok(Arc::new(twiddles))
     })
 }
 

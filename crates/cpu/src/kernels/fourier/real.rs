@@ -14,7 +14,7 @@ use num_complex::Complex;
 use rustfft::Fft;
 
 use super::long::{GAP, Split, gather, scatter};
-use super::plan::{Part, plan, turns};
+use super::plan::{Part, plan, twiddles};
 use super::{Lines, Strips, read_strip, scale_line};
 use crate::kernels::simd::vectorized;
 use crate::kernels::{Element, scratch};
@@ -26,22 +26,22 @@ const PAIRS: usize = 1 << 13;
 
 /// The direction of a transform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum RealDirection {
     /// From real elements, padded or cut to `length`, to `length / 2 + 1` frequencies.
-    Forth,
+    Forward,
     /// From `length / 2 + 1` frequencies to `length` real elements.
-    Back,
+    Inverse,
 }
 
 /// A transform of lines that are cut or zero-padded to the size that `lines.length` real elements need.
 pub(crate) struct RealTransform<T: Part> {
-    way: Way,
+    way: RealDirection,
     lines: Lines,
-    long: Long<T>,
+    long: Method<T>,
 }
 
 /// Whether lines are split into a matrix.
-enum Long<T: Part> {
+enum Method<T: Part> {
     Split(Split<T>, Arc<Vec<Complex<T>>>),
     Whole(Half<T>),
 }
@@ -54,34 +54,34 @@ where
     ///
     /// # Errors
     /// When there is no memory for the tables, which are cached.
-    pub(crate) fn new(way: Way, lines: Lines) -> Result<RealTransform<T>> {
+    pub(crate) fn new(way: RealDirection, lines: Lines) -> Result<RealTransform<T>> {
         let Lines { length, inner, .. } = lines;
-        let op = if way == Way::Forth { FftOp::Fft } else { FftOp::Ifft };
+        let op = if way == RealDirection::Forward { FftOp::Fft } else { FftOp::Ifft };
         let is_even = inner == 1 && length.is_multiple_of(2);
         let split = if is_even { Split::<T>::new(op, length / 2)? } else { None };
         let long = match split {
-            Some(split) => Long::Split(split, turns::<T>(op, length)?),
-            None => Long::Whole(Half::new(op, length)?),
+            Some(split) => Method::Split(split, twiddles::<T>(op, length)?),
+            None => Method::Whole(Half::new(op, length)?),
         };
         Ok(RealTransform { way, lines, long })
     }
 
     fn strips(&self, half: &Half<T>) -> Strips {
-        let spare = if self.way == Way::Forth { 0 } else { self.lines.length / 2 };
+        let spare = if self.way == RealDirection::Forward { 0 } else { self.lines.length / 2 };
         Strips::new(self.lines, (half.line(), spare), &*half.plan)
     }
 
     /// The frequencies of a line that is copied and zero-padded before it is read; 0 if it is read in place.
     fn filled(&self) -> usize {
         let count = self.lines.length / 2 + 1;
-        if self.way == Way::Back && self.lines.size < count { count } else { 0 }
+        if self.way == RealDirection::Inverse && self.lines.size < count { count } else { 0 }
     }
 
     /// The number of complex scratch elements that [`run`](RealTransform::run) needs.
     pub(crate) fn scratch(&self, par: Par) -> usize {
         match &self.long {
-            Long::Split(split, _) => self.filled() + split.scratch(par),
-            Long::Whole(half) => self.strips(half).scratch(par),
+            Method::Split(split, _) => self.filled() + split.scratch(par),
+            Method::Whole(half) => self.strips(half).scratch(par),
         }
     }
 
@@ -89,8 +89,8 @@ where
     pub(crate) fn run(&self, x: View<'_>, out: &mut ViewMut<'_>, scratch: &mut ViewMut<'_>, par: Par) {
         let memory = scratch.slice::<Complex<T>>();
         match self.way {
-            Way::Forth => self.forth(x.slice(), out, memory, par),
-            Way::Back => self.back(x.slice(), out, memory, par),
+            RealDirection::Forward => self.forward(x.slice(), out, memory, par),
+            RealDirection::Inverse => self.inverse(x.slice(), out, memory, par),
         }
     }
 }
@@ -100,15 +100,15 @@ struct Half<T: Part> {
     plan: Arc<dyn Fft<T>>,
     length: usize,
     /// `exp(-2 pi i k / length)` for the frequencies of an even length; none for an odd one.
-    turns: Option<Arc<Vec<Complex<T>>>>,
+    twiddles: Option<Arc<Vec<Complex<T>>>>,
 }
 
 impl<T: Part> Half<T> {
     fn new(op: FftOp, length: usize) -> Result<Half<T>> {
         let even = length.is_multiple_of(2);
         let plan = plan::<T>(op, if even { length / 2 } else { length })?;
-        let turns = if even { Some(turns::<T>(op, length)?) } else { None };
-        Ok(Half { plan, length, turns })
+        let twiddles = if even { Some(twiddles::<T>(op, length)?) } else { None };
+        Ok(Half { plan, length, twiddles })
     }
 
     fn frequencies(&self) -> usize {
@@ -117,23 +117,23 @@ impl<T: Part> Half<T> {
 
     /// Complex elements that a line needs during its transform.
     fn line(&self) -> usize {
-        if self.turns.is_none() { self.length } else { self.frequencies() }
+        if self.twiddles.is_none() { self.length } else { self.frequencies() }
     }
 
     /// Computes the frequencies of a line's elements and stores them at its start.
-    fn forth(&self, line: &mut [Complex<T>], scratch: &mut [Complex<T>]) {
-        let Some(turns) = &self.turns else {
+    fn forward(&self, line: &mut [Complex<T>], scratch: &mut [Complex<T>]) {
+        let Some(twiddles) = &self.twiddles else {
             self.plan.process_with_scratch(line, scratch);
             return;
         };
         self.plan.process_with_scratch(&mut line[..self.length / 2], scratch);
-        unpack(line, turns, Par::Serial);
+        unpack(line, twiddles, Par::Serial);
     }
 
     /// Computes the scaled elements of a line's frequencies. `spare` has room for half the line.
-    fn back(&self, line: &mut [Complex<T>], spare: &mut [Complex<T>], scratch: &mut [Complex<T>]) {
+    fn inverse(&self, line: &mut [Complex<T>], spare: &mut [Complex<T>], scratch: &mut [Complex<T>]) {
         let scale = T::nearest(1.0 / self.length as f64);
-        let Some(turns) = &self.turns else {
+        let Some(twiddles) = &self.twiddles else {
             for k in self.frequencies()..self.length {
                 line[k] = line[self.length - k].conj();
             }
@@ -142,14 +142,14 @@ impl<T: Part> Half<T> {
             return;
         };
         let half = self.length / 2;
-        pack(line, turns, 0, spare, scale);
+        pack(line, twiddles, 0, spare, scale);
         self.plan.process_with_scratch(spare, scratch);
         line[..half].copy_from_slice(spare);
     }
 }
 
 /// Computes the frequencies of a line from those of its pairs of elements.
-fn unpack<T: Part>(line: &mut [Complex<T>], turns: &[Complex<T>], par: Par) {
+fn unpack<T: Part>(line: &mut [Complex<T>], twiddles: &[Complex<T>], par: Par) {
     let half = line.len() - 1;
     // The lowest and the highest frequency are real.
     let Complex { re, im } = line[0];
@@ -160,20 +160,20 @@ fn unpack<T: Part>(line: &mut [Complex<T>], turns: &[Complex<T>], par: Par) {
     }
     let pairs = (half - 1) / 2;
     let (low, high) = line[1..half].split_at_mut(pairs);
-    let (high, turns) = (&mut high[half - 1 - 2 * pairs..], &turns[1..=pairs]);
-    let parts = low.chunks_mut(PAIRS).zip(high.rchunks_mut(PAIRS)).zip(turns.chunks(PAIRS));
+    let (high, twiddles) = (&mut high[half - 1 - 2 * pairs..], &twiddles[1..=pairs]);
+    let parts = low.chunks_mut(PAIRS).zip(high.rchunks_mut(PAIRS)).zip(twiddles.chunks(PAIRS));
     let parts = Mutex::new(parts);
     par.for_chunks(pairs, PAIRS, |_| {
         let next = parts.lock().unwrap_or_else(PoisonError::into_inner).next();
-        if let Some(((low, high), turns)) = next {
-            unpack_pairs(low, high, turns);
+        if let Some(((low, high), twiddles)) = next {
+            unpack_pairs(low, high, twiddles);
         }
     });
 }
 
 vectorized! {
     /// Computes frequencies, in place, from pairs of them: `low` in ascending order, `high` in descending order.
-    fn unpack_pairs[T: Part] of [T] (low: &mut [Complex<T>], high: &mut [Complex<T>], turns: &[Complex<T>]) {
+    fn unpack_pairs[T: Part] of [T] (low: &mut [Complex<T>], high: &mut [Complex<T>], twiddles: &[Complex<T>]) {
         let by_half = T::nearest(0.5);
         let pair = |a: Complex<T>, b: Complex<T>, turn: Complex<T>| {
             // The transforms of the elements at even positions, and of those at odd positions, multiplied by the root.
@@ -183,24 +183,24 @@ vectorized! {
             let im = odd.im * turn.im - odd.re * turn.re;
             (Complex::new(even.re + re, even.im + im), Complex::new(even.re - re, im - even.im))
         };
-        for ((low, high), &turn) in low.iter_mut().zip(high.iter_mut().rev()).zip(turns) {
+        for ((low, high), &turn) in low.iter_mut().zip(high.iter_mut().rev()).zip(twiddles) {
             (*low, *high) = pair(*low, *high, turn);
         }
     }
 }
 
 /// Computes the input of the inverse transform of half the length, from position `at` on, from a line's frequencies.
-fn pack<T: Part>(line: &[Complex<T>], turns: &[Complex<T>], at: usize, out: &mut [Complex<T>], scale: T) {
+fn pack<T: Part>(line: &[Complex<T>], twiddles: &[Complex<T>], at: usize, out: &mut [Complex<T>], scale: T) {
     let half = line.len() - 1;
     if at > 0 {
         let end = at + out.len();
-        pack_pairs(&line[at..end], &line[half + 1 - end..=half - at], &turns[at..end], out, scale);
+        pack_pairs(&line[at..end], &line[half + 1 - end..=half - at], &twiddles[at..end], out, scale);
     } else if let [first, rest @ ..] = out {
         // The imaginary parts of these two frequencies do not contribute to real elements.
         let (low, high) = (line[0].re, line[half].re);
         *first = Complex::new((low + high) * scale, (low - high) * scale);
         if !rest.is_empty() {
-            pack(line, turns, 1, rest, scale);
+            pack(line, twiddles, 1, rest, scale);
         }
     }
 }
@@ -210,7 +210,7 @@ vectorized! {
     fn pack_pairs[T: Part] of [T] (
         low: &[Complex<T>],
         high: &[Complex<T>],
-        turns: &[Complex<T>],
+        twiddles: &[Complex<T>],
         out: &mut [Complex<T>],
         scale: T,
     ) {
@@ -221,7 +221,7 @@ vectorized! {
             let im = even.im + (odd.re * turn.re + odd.im * turn.im);
             Complex::new(re * scale, im * scale)
         };
-        for (((&low, &high), &turn), out) in low.iter().zip(high.iter().rev()).zip(turns).zip(out) {
+        for (((&low, &high), &turn), out) in low.iter().zip(high.iter().rev()).zip(twiddles).zip(out) {
             *out = pair(low, high, turn);
         }
     }
@@ -234,13 +234,13 @@ impl<T: Part + Element> RealTransform<T>
 where
     Complex<T>: Element,
 {
-    fn forth(&self, x: &[T], out: &mut ViewMut<'_>, memory: Room<'_, T>, par: Par) {
+    fn forward(&self, x: &[T], out: &mut ViewMut<'_>, memory: Room<'_, T>, par: Par) {
         let Lines { size, length, inner, .. } = self.lines;
         let (taken, count) = (size.min(length), length / 2 + 1);
         let zero = Complex::<T>::ZERO;
         let half = match &self.long {
-            Long::Whole(half) => half,
-            Long::Split(split, turns) => {
+            Method::Whole(half) => half,
+            Method::Split(split, twiddles) => {
                 let out = out.slice::<Complex<T>>();
                 for (line, out) in out.chunks_exact_mut(count).enumerate() {
                     let x = &x[line * size..][..taken];
@@ -250,7 +250,7 @@ where
                     split.run(read, None, &mut out[..length / 2], memory, par);
                     out[length / 2].write(zero);
                     // SAFETY: the transform wrote all elements but the last, which was set to zero.
-                    unpack(unsafe { out.assume_init_mut() }, turns, par);
+                    unpack(unsafe { out.assume_init_mut() }, twiddles, par);
                 }
                 return;
             }
@@ -259,7 +259,7 @@ where
         let out = &*out;
         self.strips(half).run(memory, par, |line, first, width, block, scratch| {
             let row = |row: usize| &x[(line * size + row) * inner + first..][..width];
-            match (&half.turns, inner) {
+            match (&half.twiddles, inner) {
                 (Some(_), 1) => pairs(&x[line * size..][..taken], &mut block[..length / 2]),
                 (Some(_), _) => gather(block, stride, length / 2, width, |at, elements| {
                     elements.fill(zero);
@@ -278,7 +278,7 @@ where
                 }),
             }
             for column in block.chunks_exact_mut(stride) {
-                half.forth(&mut column[..half.line()], scratch);
+                half.forward(&mut column[..half.line()], scratch);
             }
             if inner == 1 {
                 // SAFETY: each line belongs to one task, and the result is mutably borrowed during the call.
@@ -293,14 +293,14 @@ where
         });
     }
 
-    fn back(&self, x: &[Complex<T>], out: &mut ViewMut<'_>, memory: Room<'_, T>, par: Par) {
+    fn inverse(&self, x: &[Complex<T>], out: &mut ViewMut<'_>, memory: Room<'_, T>, par: Par) {
         let Lines { size, length, inner, .. } = self.lines;
         let count = length / 2 + 1;
         let taken = size.min(count);
         let zero = Complex::<T>::ZERO;
         let half = match &self.long {
-            Long::Whole(half) => half,
-            Long::Split(split, turns) => {
+            Method::Whole(half) => half,
+            Method::Split(split, twiddles) => {
                 let scale = T::nearest(1.0 / length as f64);
                 let (filled, memory) = memory.split_at_mut(self.filled());
                 let filled = scratch::filled(filled, zero);
@@ -315,7 +315,7 @@ where
                         let start = out.as_mut_ptr().cast::<MaybeUninit<Complex<T>>>();
                         std::slice::from_raw_parts_mut(start, length / 2)
                     };
-                    split.run(|at, elements| pack(x, turns, at, elements, scale), None, out, memory, par);
+                    split.run(|at, elements| pack(x, twiddles, at, elements, scale), None, out, memory, par);
                 }
                 return;
             }
@@ -327,11 +327,11 @@ where
             read_strip(self.lines, (line, first, width), x, taken, stride, block);
             for column in block.chunks_exact_mut(stride) {
                 column[taken..].fill(zero);
-                half.back(&mut column[..half.line()], spare, scratch);
+                half.inverse(&mut column[..half.line()], spare, scratch);
             }
             // SAFETY: each strip of each line belongs to one task, and the result is mutably borrowed during the call.
             let row = |row: usize| unsafe { out.part::<T>((line * length + row) * inner + first, width) };
-            if half.turns.is_none() {
+            if half.twiddles.is_none() {
                 scatter(block, stride, length, width, |at, elements| {
                     row(at).iter_mut().zip(elements).for_each(|(out, x)| {
                         out.write(x.re);
@@ -377,7 +377,7 @@ mod tests {
     use super::*;
     use crate::kernels::testing::{Array, noise};
 
-    fn run(way: Way, lines: Lines, x: &Array, dtype: DType, count: usize) -> Vec<Number> {
+    fn run(way: RealDirection, lines: Lines, x: &Array, dtype: DType, count: usize) -> Vec<Number> {
         let shape = Shape::new(&[lines.outer * count * lines.inner]);
         let mut out = Array::unwritten(TensorType::new(dtype, shape).unwrap());
         let transform = RealTransform::<f64>::new(way, lines).unwrap();
@@ -396,7 +396,7 @@ mod tests {
             let number = |x: u64| (x >> 40) as f64 / (1 << 24) as f64 - 0.5;
             let numbers: Vec<f64> = noise(length as u64).take(2 * size * inner).map(number).collect();
             let real = Array::new(DType::F64, &[numbers.len()], numbers.iter().map(|&x| x.into()));
-            let got = run(Way::Forth, lines, &real, DType::C128, length / 2 + 1);
+            let got = run(RealDirection::Forward, lines, &real, DType::C128, length / 2 + 1);
             for (at, got) in got.iter().enumerate() {
                 let (line, k, column) =
                     (at / inner / (length / 2 + 1), at / inner % (length / 2 + 1), at % inner);
@@ -411,7 +411,8 @@ mod tests {
             // The inverse restores all elements that were not cut off.
             let count = length / 2 + 1;
             let halves = Array::new(DType::C128, &[got.len()], got);
-            let again = run(Way::Back, Lines { size: count, ..lines }, &halves, DType::F64, length);
+            let again =
+                run(RealDirection::Inverse, Lines { size: count, ..lines }, &halves, DType::F64, length);
             for (at, got) in again.iter().enumerate() {
                 let (line, row, column) = (at / inner / length, at / inner % length, at % inner);
                 let want = if row < size { numbers[(line * size + row) * inner + column] } else { 0.0 };

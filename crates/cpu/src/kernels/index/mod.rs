@@ -1,7 +1,7 @@
 //! Reads and writes at positions given by an integer tensor.
 //!
 //! Negative positions count from the end. Positions that are still out of range are clamped in reads, and skipped in
-//! writes; [`check`] and [`Watch`] report them if the caller needs it. Kernels depend only on the width of elements,
+//! writes; [`check`] and [`OutOfRangeFlag`] report them if the caller needs it. Kernels depend only on the width of elements,
 //! and move contiguous runs at once.
 
 mod range;
@@ -11,16 +11,16 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-pub(crate) use range::{Watch, check};
+pub(crate) use range::{OutOfRangeFlag, check};
 
 use super::shape::Layout;
 use super::simd::vectorized;
 use super::{Element, Integer, Plain, TILE, with_compute, with_integer, with_width};
-use crate::par::{Par, breathe};
+use crate::par::{Par, poll_within_chunk};
 use crate::view::{View, ViewMut};
 
 /// Elements of a chunk.
-const GRAIN: usize = 16 * TILE;
+const INDEX_CHUNK: usize = 16 * TILE;
 
 /// Writes of at least this number of elements are shared by threads.
 const SHARED: usize = 1 << 16;
@@ -64,17 +64,17 @@ fn clamped<I: Integer>(index: I, size: usize) -> usize {
 
 /// `x` seen as `[outer][size][inner]`; indices select entries of the middle axis.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Along {
+pub(crate) struct AxisView {
     outer: usize,
     size: usize,
     inner: usize,
 }
 
-impl Along {
+impl AxisView {
     /// The view of `sizes` around an axis.
-    pub(crate) fn new(sizes: &[usize], axis: usize) -> Along {
+    pub(crate) fn new(sizes: &[usize], axis: usize) -> AxisView {
         let count = |part: &[usize]| part.iter().product();
-        Along { outer: count(&sizes[..axis]), size: sizes[axis], inner: count(&sizes[axis + 1..]) }
+        AxisView { outer: count(&sizes[..axis]), size: sizes[axis], inner: count(&sizes[axis + 1..]) }
     }
 
     /// Reads all indices in each outer part: `[outer][indices][inner]`.
@@ -83,19 +83,19 @@ impl Along {
         x: View<'_>,
         indices: View<'_>,
         out: &mut ViewMut<'_>,
-        watch: Watch<'_>,
+        watch: OutOfRangeFlag<'_>,
         par: Par,
     ) {
         if out.ty().size() == 0 {
             return;
         }
-        let Along { outer, size, inner } = self;
+        let AxisView { outer, size, inner } = self;
         with_width!(out.ty().dtype, T => with_integer!(indices.ty().dtype, I => {
             let (x, indices): (&[T], &[I]) = (x.slice(), indices.slice());
             let count = indices.len();
             debug_assert_eq!(out.ty().size(), outer * count * inner);
             let out = &*out;
-            par.for_chunks(outer * count, GRAIN.div_ceil(inner), |chunk| {
+            par.for_chunks(outer * count, INDEX_CHUNK.div_ceil(inner), |chunk| {
                 // SAFETY: chunks are disjoint and in bounds, and the view is borrowed mutably meanwhile.
                 let mut out = unsafe { out.part::<T>(chunk.start * inner, chunk.len() * inner) };
                 let mut place = chunk.start;
@@ -117,18 +117,18 @@ impl Along {
         x: View<'_>,
         indices: View<'_>,
         out: &mut ViewMut<'_>,
-        watch: Watch<'_>,
+        watch: OutOfRangeFlag<'_>,
         par: Par,
     ) {
         let total = out.ty().size();
         if total == 0 {
             return;
         }
-        let Along { outer, size, inner } = self;
+        let AxisView { outer, size, inner } = self;
         let count = total / (outer * inner);
         with_width!(out.ty().dtype, T => with_integer!(indices.ty().dtype, I => {
             let (x, indices): (&[T], &[I]) = (x.slice(), indices.slice());
-            out.fill::<T>(par, GRAIN, |start, mut out| {
+            out.fill::<T>(par, INDEX_CHUNK, |start, mut out| {
                 let mut place = start;
                 while !out.is_empty() {
                     // Rows of one entry of the axis; if these have one element, all rows of an outer part.
@@ -243,7 +243,7 @@ struct Dim {
 
 /// The positions that indices select in a tensor, and the elements moved at each.
 #[derive(Clone, Debug)]
-pub(crate) struct Places {
+pub(crate) struct IndexedBlocks {
     /// Size and stride of the axis of each entry of a position.
     entries: SmallVec<[(usize, usize); 6]>,
     /// The axes without entry, except the last ones, which are part of `run`.
@@ -254,10 +254,10 @@ pub(crate) struct Places {
     block: usize,
 }
 
-impl Places {
+impl IndexedBlocks {
     /// Positions in a tensor of `sizes` with entries along `axes`; at each of them the first `lengths` elements of the
     /// other axes move.
-    pub(crate) fn new(sizes: &[usize], axes: &[usize], lengths: &[usize]) -> Places {
+    pub(crate) fn new(sizes: &[usize], axes: &[usize], lengths: &[usize]) -> IndexedBlocks {
         let strides = Layout::contiguous(sizes).strides;
         let entries = axes.iter().map(|&axis| (sizes[axis], strides[axis] as usize)).collect();
         let others = (0..sizes.len()).filter(|axis| !axes.contains(axis));
@@ -278,7 +278,7 @@ impl Places {
             run *= last.size;
             dims.pop();
         }
-        Places { entries, dims, run, block }
+        IndexedBlocks { entries, dims, run, block }
     }
 
     /// The offset of the position of a row of indices, clamped into range.
@@ -307,7 +307,7 @@ impl Places {
         x: View<'_>,
         indices: View<'_>,
         out: &mut ViewMut<'_>,
-        watch: Watch<'_>,
+        watch: OutOfRangeFlag<'_>,
         par: Par,
     ) {
         if out.ty().size() == 0 {
@@ -318,7 +318,7 @@ impl Places {
         with_width!(out.ty().dtype, T => with_integer!(indices.ty().dtype, I => {
             let (x, indices): (&[T], &[I]) = (x.slice(), indices.slice());
             let out = &*out;
-            par.for_chunks(count, GRAIN.div_ceil(self.block), |chunk| {
+            par.for_chunks(count, INDEX_CHUNK.div_ceil(self.block), |chunk| {
                 // SAFETY: chunks are disjoint and in bounds, and the view is borrowed mutably meanwhile.
                 let out = unsafe { out.part::<T>(chunk.start * self.block, chunk.len() * self.block) };
                 let rows = &indices[chunk.start * width..chunk.end * width];
@@ -404,19 +404,19 @@ impl Places {
         let len = out.len();
         // Positions may repeat, so that threads divide the result and not the positions: into contiguous rows, or into
         // columns if rows are long.
-        if self.dims.is_empty() && self.run <= GRAIN && self.lies_in_rows() {
+        if self.dims.is_empty() && self.run <= INDEX_CHUNK && self.lies_in_rows() {
             by_parts(len / self.run, updates.len(), par, |mine| {
-                let mut found = Found::new();
-                for from in (0..rows).step_by(AHEAD) {
-                    breathe_at(from);
+                let mut found = PendingWrites::new();
+                for from in (0..rows).step_by(PENDING_WRITES) {
+                    poll_at_position(from);
                     found.clear();
-                    for at in from..rows.min(from + AHEAD) {
+                    for at in from..rows.min(from + PENDING_WRITES) {
                         let start = row(at).unwrap_or(len);
                         found.push(at, start, mine.contains(&(start / self.run)));
                     }
                     for &(_, start) in found.all() {
                         (start..start + self.run).step_by((LINE / size_of::<T>()).max(1)).for_each(|at| {
-                            expect(target.place(at));
+                            prefetch(target.place(at));
                         });
                     }
                     for &(at, start) in found.all() {
@@ -430,9 +430,9 @@ impl Places {
             });
             return;
         }
-        if !self.dims.is_empty() || self.run <= GRAIN || rows * self.run < 4 * GRAIN {
+        if !self.dims.is_empty() || self.run <= INDEX_CHUNK || rows * self.run < 4 * INDEX_CHUNK {
             for (at, update) in updates.chunks_exact(self.block).enumerate() {
-                breathe_at(at);
+                poll_at_position(at);
                 let Some(start) = row(at) else { continue };
                 each(&self.dims, start, 0, &mut |whole, part| {
                     write(&mut out[whole..whole + self.run], &update[part..part + self.run]);
@@ -440,9 +440,9 @@ impl Places {
             }
             return;
         }
-        par.for_chunks(self.run, GRAIN, |columns| {
+        par.for_chunks(self.run, INDEX_CHUNK, |columns| {
             for at in 0..rows {
-                breathe_at(at);
+                poll_at_position(at);
                 let Some(start) = row(at) else { continue };
                 let first = start + columns.start;
                 assert!(first + columns.len() <= len, "a run inside the result");
@@ -464,37 +464,37 @@ fn by_parts(count: usize, size: usize, par: Par, work: impl Fn(Range<usize>) + S
 
 /// Polls from time to time: each thread goes through all positions.
 #[inline(always)]
-fn breathe_at(position: usize) {
+fn poll_at_position(position: usize) {
     if position.is_multiple_of(1 << 12) {
-        breathe();
+        poll_within_chunk();
     }
 }
 
 /// Positions that are computed before the first of them is written.
-const AHEAD: usize = 64;
+const PENDING_WRITES: usize = 64;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
 /// The updates to write, with their positions. They are collected without a branch, which would be unpredictable.
-struct Found {
-    held: [(usize, usize); AHEAD],
+struct PendingWrites {
+    held: [(usize, usize); PENDING_WRITES],
     count: usize,
 }
 
-impl Found {
-    fn new() -> Found {
-        Found { held: [(0, 0); AHEAD], count: 0 }
+impl PendingWrites {
+    fn new() -> PendingWrites {
+        PendingWrites { held: [(0, 0); PENDING_WRITES], count: 0 }
     }
 
     fn clear(&mut self) {
         self.count = 0;
     }
 
-    /// Adds an update and its position if `is_written`; at most [`AHEAD`] are added.
+    /// Adds an update and its position if `is_written`; at most [`PENDING_WRITES`] are added.
     #[inline(always)]
     fn push(&mut self, update: usize, place: usize, is_written: bool) {
-        self.held[self.count % AHEAD] = (update, place);
+        self.held[self.count % PENDING_WRITES] = (update, place);
         self.count += usize::from(is_written);
     }
 
@@ -505,7 +505,7 @@ impl Found {
 
 /// Prefetches the cache line of an element that is written soon.
 #[inline(always)]
-fn expect<T>(at: *const T) {
+fn prefetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the processor has the instruction, and any address is valid for it.
     unsafe {
@@ -530,9 +530,11 @@ fn scatter_each<T: Plain, I: Integer, const N: usize>(
         // SAFETY: each thread writes its own part.
         let out = unsafe { std::slice::from_raw_parts_mut(target.at(mine.start), mine.len()) };
         let rows = indices.as_chunks::<N>().0;
-        let mut found = Found::new();
-        for (from, (rows, updates)) in rows.chunks(AHEAD).zip(updates.chunks(AHEAD)).enumerate() {
-            breathe_at(from * AHEAD);
+        let mut found = PendingWrites::new();
+        for (from, (rows, updates)) in
+            rows.chunks(PENDING_WRITES).zip(updates.chunks(PENDING_WRITES)).enumerate()
+        {
+            poll_at_position(from * PENDING_WRITES);
             found.clear();
             for (at, row) in rows.iter().enumerate() {
                 let (mut start, mut inside) = (0, true);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use defn_core::{ErrorKind, Result, TensorType};
 use smallvec::SmallVec;
 
-use super::{GRAIN, from_front};
+use super::{INDEX_CHUNK, from_front};
 use crate::kernels::simd::vectorized;
 use crate::kernels::{Integer, with_integer};
 use crate::par::Par;
@@ -30,8 +30,8 @@ pub(crate) fn check(
     with_integer!(indices.ty().dtype, I => {
         let indices: &[I] = indices.slice();
         let some = AtomicBool::new(false);
-        par.for_chunks(indices.len() / sizes.len(), GRAIN, |rows| {
-            Watch::new(Some(&some)).look(&indices[rows.start * sizes.len()..rows.end * sizes.len()], &sizes);
+        par.for_chunks(indices.len() / sizes.len(), INDEX_CHUNK, |rows| {
+            OutOfRangeFlag::new(Some(&some)).look(&indices[rows.start * sizes.len()..rows.end * sizes.len()], &sizes);
         });
         if !some.into_inner() {
             return Ok(());
@@ -52,11 +52,11 @@ pub(crate) fn check(
 
 /// The flag that a kernel sets when it reads an index that is out of range, if the caller needs it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Watch<'a>(Option<&'a AtomicBool>);
+pub(crate) struct OutOfRangeFlag<'a>(Option<&'a AtomicBool>);
 
-impl<'a> Watch<'a> {
-    pub(crate) fn new(some: Option<&'a AtomicBool>) -> Watch<'a> {
-        Watch(some)
+impl<'a> OutOfRangeFlag<'a> {
+    pub(crate) fn new(some: Option<&'a AtomicBool>) -> OutOfRangeFlag<'a> {
+        OutOfRangeFlag(some)
     }
 
     /// Sets the flag if `is_beyond`.

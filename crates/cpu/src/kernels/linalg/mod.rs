@@ -12,15 +12,15 @@ use std::mem::MaybeUninit;
 
 use defn_core::{DType, Shape, TensorType};
 use num_complex::Complex;
-pub(crate) use plan::{Dot, DotAxes, Side};
+pub(crate) use plan::{Dot, DotAxes, OperandLayout};
 
-use crate::kernels::epilogue::{self, Tail};
+use crate::kernels::epilogue::{self, EpilogueFn};
 use crate::kernels::{Element, with_compute};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
 /// Multiplications below which a further thread does not pay.
-const GRAIN: usize = 1 << 18;
+const PARALLEL_WORK: usize = 1 << 18;
 
 /// The dtype in which a dot of `dtype` is computed: the operand and result dtype of [`dot`]. It is f32 for the small
 /// floats and a byte for the integers that are narrower.
@@ -29,7 +29,7 @@ pub(crate) fn compute_dtype(dtype: DType) -> DType {
 }
 
 /// Whether the epilogue of a dot runs on complete elements while others are still being summed.
-pub(crate) fn tells_early(plan: &Dot, dtype: DType) -> bool {
+pub(crate) fn completes_blocks_early(plan: &Dot, dtype: DType) -> bool {
     let is_panelled = [DType::F32, DType::F64, DType::C64, DType::C128].contains(&dtype);
     match Form::of(plan) {
         Form::Matrices => is_panelled,
@@ -92,7 +92,7 @@ pub(crate) fn dot(
     plan: &Dot,
     a: View<'_>,
     b: View<'_>,
-    (out, tail): (&mut ViewMut<'_>, Option<Tail<'_>>),
+    (out, tail): (&mut ViewMut<'_>, Option<EpilogueFn<'_>>),
     scratch: &mut ViewMut<'_>,
     par: Par,
 ) {
@@ -123,7 +123,7 @@ fn run<C: Product>(
     plan: &Dot,
     a: View<'_>,
     b: View<'_>,
-    (out, tail): (&mut ViewMut<'_>, Option<Tail<'_>>),
+    (out, tail): (&mut ViewMut<'_>, Option<EpilogueFn<'_>>),
     scratch: &mut ViewMut<'_>,
     par: Par,
 ) {
@@ -132,7 +132,7 @@ fn run<C: Product>(
     let b = Matrices { elements: b.slice::<C>(), side: &plan.b };
     let pair = |is_a: bool| if is_a { (a, b, (batch, m, k)) } else { (b, a, (batch, n, k)) };
     match Form::of(plan) {
-        Form::Empty => out.fill::<C>(par, GRAIN, |_, chunk| {
+        Form::Empty => out.fill::<C>(par, PARALLEL_WORK, |_, chunk| {
             chunk.iter_mut().for_each(|x| {
                 x.write(C::ZERO);
             });
@@ -147,13 +147,13 @@ fn run<C: Product>(
         }
         Form::Matrices => return C::matrices(plan, (a, b), (out, tail), scratch, par),
     }
-    epilogue::at_the_end(tail, out.ty().size(), par);
+    epilogue::run_on_whole_result(tail, out.ty().size(), par);
 }
 
 /// The matrices of one operand.
 struct Matrices<'a, C> {
     elements: &'a [C],
-    side: &'a Side,
+    side: &'a OperandLayout,
 }
 
 impl<C> Clone for Matrices<'_, C> {
@@ -166,7 +166,7 @@ impl<C> Copy for Matrices<'_, C> {}
 
 impl<'a, C> Matrices<'a, C> {
     fn matrix(self, batch: usize) -> gemm::Matrix<'a, C> {
-        let &Side { free, along, .. } = self.side;
+        let &OperandLayout { free, along, .. } = self.side;
         let elements = &self.elements[self.place(batch, 0)..];
         gemm::Matrix { elements, free: free as usize, along: along as usize }
     }
@@ -205,7 +205,7 @@ pub(crate) trait Panels: Element {
         sizes: [usize; 3],
         operands: (&gemm::Matrix<'_, Self>, &gemm::Matrix<'_, Self>),
         out: gemm::Target<'_, Self>,
-        onto: gemm::Onto,
+        accumulation: gemm::Accumulation,
         space: &mut [MaybeUninit<Self>],
         par: Par,
     );
@@ -221,12 +221,12 @@ macro_rules! panels {
                 sizes: [usize; 3],
                 (a, b): (&gemm::Matrix<'_, $ty>, &gemm::Matrix<'_, $ty>),
                 out: gemm::Target<'_, $ty>,
-                onto: gemm::Onto,
+                accumulation: gemm::Accumulation,
                 space: &mut [MaybeUninit<$ty>],
                 par: Par,
             ) {
                 // SAFETY: the caller guarantees it.
-                unsafe { gemm::multiply(sizes, a, b, out, onto, space, par) }
+                unsafe { gemm::multiply(sizes, a, b, out, accumulation, space, par) }
             }
         }
         impl Panels for Complex<$ty> {
@@ -237,12 +237,12 @@ macro_rules! panels {
                 sizes: [usize; 3],
                 operands: (&gemm::Matrix<'_, Self>, &gemm::Matrix<'_, Self>),
                 out: gemm::Target<'_, Self>,
-                onto: gemm::Onto,
+                accumulation: gemm::Accumulation,
                 space: &mut [MaybeUninit<Self>],
                 par: Par,
             ) {
                 // SAFETY: the caller guarantees it.
-                unsafe { gemm::complex::multiply(sizes, operands, out, onto, space, par) }
+                unsafe { gemm::complex::multiply(sizes, operands, out, accumulation, space, par) }
             }
         }
     )*};
@@ -256,7 +256,7 @@ panels!(f32, f64);
 fn panelled<C: Panels>(
     plan: &Dot,
     (a, b): (Matrices<'_, C>, Matrices<'_, C>),
-    (out, tail): (&mut ViewMut<'_>, Option<Tail<'_>>),
+    (out, tail): (&mut ViewMut<'_>, Option<EpilogueFn<'_>>),
     space: &mut [MaybeUninit<C>],
     par: Par,
 ) {
@@ -266,13 +266,13 @@ fn panelled<C: Panels>(
     let multiply = |index: usize, space: &mut [MaybeUninit<C>], par: Par| {
         // SAFETY: products are disjoint and inside the result, which has `batch * m * n` elements.
         unsafe {
-            let out = gemm::Target::new(target.at(index * m * n), n).with_tail(tail, index * m * n);
+            let out = gemm::Target::new(target.at(index * m * n), n).with_epilogue(tail, index * m * n);
             let operands = (&a.matrix(index), &b.matrix(index));
-            C::multiply(sizes, operands, out, gemm::Onto::Nothing, space, par);
+            C::multiply(sizes, operands, out, gemm::Accumulation::Nothing, space, par);
         }
     };
-    if batch > 1 && space.is_empty() && work < 4 * GRAIN {
-        par.for_chunks(batch, (2 * GRAIN).div_ceil(work), |chunk| {
+    if batch > 1 && space.is_empty() && work < 4 * PARALLEL_WORK {
+        par.for_chunks(batch, (2 * PARALLEL_WORK).div_ceil(work), |chunk| {
             chunk.for_each(|index| multiply(index, &mut [], Par::Serial));
         });
     } else {
@@ -293,7 +293,7 @@ fn blocks<C: Blocks>(plan: &Dot, a: Matrices<'_, C>, b: Matrices<'_, C>, out: &m
     let work = height.min(m) * width.min(n) * k;
     let first = out.slice::<C>().as_mut_ptr().cast::<C>();
     let out = Target(first);
-    par.for_chunks(batch * down * across, GRAIN.div_ceil(work), |chunk| {
+    par.for_chunks(batch * down * across, PARALLEL_WORK.div_ceil(work), |chunk| {
         for place in chunk {
             let (batch, block) = (place / (down * across), place % (down * across));
             let (row, column) = (block / across * height, block % across * width);
@@ -342,7 +342,7 @@ trait Product: rows::Rows {
     fn matrices(
         plan: &Dot,
         operands: (Matrices<'_, Self>, Matrices<'_, Self>),
-        out: (&mut ViewMut<'_>, Option<Tail<'_>>),
+        out: (&mut ViewMut<'_>, Option<EpilogueFn<'_>>),
         scratch: &mut ViewMut<'_>,
         par: Par,
     );
@@ -354,7 +354,7 @@ macro_rules! product_by_panels {
             fn matrices(
                 plan: &Dot,
                 operands: (Matrices<'_, $ty>, Matrices<'_, $ty>),
-                out: (&mut ViewMut<'_>, Option<Tail<'_>>),
+                out: (&mut ViewMut<'_>, Option<EpilogueFn<'_>>),
                 scratch: &mut ViewMut<'_>,
                 par: Par,
             ) {
@@ -380,12 +380,12 @@ macro_rules! product_by_blocks {
             fn matrices(
                 plan: &Dot,
                 (a, b): (Matrices<'_, $ty>, Matrices<'_, $ty>),
-                (out, tail): (&mut ViewMut<'_>, Option<Tail<'_>>),
+                (out, tail): (&mut ViewMut<'_>, Option<EpilogueFn<'_>>),
                 _: &mut ViewMut<'_>,
                 par: Par,
             ) {
                 blocks(plan, a, b, out, par);
-                epilogue::at_the_end(tail, out.ty().size(), par);
+                epilogue::run_on_whole_result(tail, out.ty().size(), par);
             }
         }
     )*};

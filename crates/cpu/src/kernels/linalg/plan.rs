@@ -12,13 +12,13 @@ pub(crate) struct Dot {
     pub(crate) m: usize,
     pub(crate) n: usize,
     pub(crate) k: usize,
-    pub(crate) a: Side,
-    pub(crate) b: Side,
+    pub(crate) a: OperandLayout,
+    pub(crate) b: OperandLayout,
 }
 
 /// The matrices of one operand: the strides between their elements.
 #[derive(Clone, Debug)]
-pub(crate) struct Side {
+pub(crate) struct OperandLayout {
     /// Stride from one matrix of the batch to the next.
     pub(crate) batch: usize,
     /// Stride along the free axes.
@@ -71,12 +71,12 @@ impl DotAxes<'_> {
         Some(joined.unwrap_or(1))
     }
 
-    fn side(&self, pairs: &[usize], contiguous: bool) -> Side {
+    fn side(&self, pairs: &[usize], contiguous: bool) -> OperandLayout {
         let (free, along) = (self.free(), self.along(pairs));
         let (rows, k) = (self.count(free.iter().copied()), self.count(along.iter().copied()));
-        let lies = self.joined(&free).zip(self.joined(&along));
-        match lies.filter(|&(_, along)| !contiguous || along == 1) {
-            Some((free, along)) => Side { batch: rows * k, free, along, pack: None },
+        let in_place = self.joined(&free).zip(self.joined(&along));
+        match in_place.filter(|&(_, along)| !contiguous || along == 1) {
+            Some((free, along)) => OperandLayout { batch: rows * k, free, along, pack: None },
             None => {
                 let order: List = (0..self.batch).chain(free).chain(along).collect();
                 let plain = Layout::contiguous(self.sizes).strides;
@@ -84,7 +84,7 @@ impl DotAxes<'_> {
                 let strides = order.iter().map(|&axis| plain[axis]).collect();
                 let from = Layout { offset: 0, strides };
                 let pack = StridedCopy::new(&sizes, &from, &Layout::contiguous(&sizes));
-                Side { batch: rows * k, free: k as isize, along: 1, pack: Some(pack) }
+                OperandLayout { batch: rows * k, free: k as isize, along: 1, pack: Some(pack) }
             }
         }
     }

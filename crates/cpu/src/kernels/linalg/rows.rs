@@ -126,7 +126,7 @@ unsafe fn group_sums<
                     let place = row.as_ptr().add(at + i * V::LANES);
                     // Prefetches the next group of rows. The hardware prefetcher stays within a page, which holds a
                     // row.
-                    V::expect(place.wrapping_add(ROWS * stride));
+                    V::prefetch(place.wrapping_add(ROWS * stride));
                     *lane = lane.plus_product(V::load(place), factors[i]);
                 }
             }
@@ -223,8 +223,8 @@ macro_rules! rows_of_floats {
     )*};
 }
 rows_of_floats! {
-    f32: __m512 __m256 super::gemm::Plainly<f32, 4>;
-    f64: __m512d __m256d super::gemm::Plainly<f64, 2>;
+    f32: __m512 __m256 super::gemm::PortableVector<f32, 4>;
+    f64: __m512d __m256d super::gemm::PortableVector<f64, 2>;
 }
 
 macro_rules! rows_of_others {

@@ -54,7 +54,7 @@ impl Case {
         let a = DotAxes { sizes: self.a.ty.shape.sizes(), contract: &contract_a, batch: self.batch };
         let b = DotAxes { sizes: self.b.ty.shape.sizes(), contract: &contract_b, batch: self.batch };
         let plan = Dot::new(a, b, !dtype.is_integer());
-        let pack = |x: &Array, side: &Side| {
+        let pack = |x: &Array, side: &OperandLayout| {
             let mut packed = Array::unwritten(x.ty.clone());
             match &side.pack {
                 Some(pack) => shape::copy(pack, x.view(), &mut packed.view_mut(), par),

@@ -406,7 +406,7 @@ pub(super) fn fit(dtype: DType, from_float: bool) -> Option<Action> {
 /// An element of type `S` as one of a dtype that is computed in `C`, which [`fit`] then brings into it.
 pub(super) fn convert<S: Word, C: Word + CastFrom<S>>(dtype: DType) -> Action {
     // Only into the small floats would f32 in between round twice.
-    if C::CARRIES_SMALL && dtype != C::DTYPE {
+    if C::COMPUTES_SMALL_FLOATS && dtype != C::DTYPE {
         |i, words| i.one(words, |x: S| <C as CastFrom<S>>::cast_odd(x))
     } else {
         |i, words| i.one(words, |x: S| <C as CastFrom<S>>::cast_from(x))

@@ -16,7 +16,7 @@ use defn_core::{DType, Scalar};
 use smallvec::SmallVec;
 
 use super::elementwise::vector::Base;
-use super::{Element, Real, is_computed_as_it_lies, with_real};
+use super::{Element, Real, is_computed_as_stored, with_real};
 use crate::view::View;
 pub(crate) use flow::{Env, Node, Program};
 
@@ -382,7 +382,7 @@ impl Machine {
 
 /// Whether elements of a type lie in memory as registers hold them.
 fn is_plain(dtype: DType) -> bool {
-    !dtype.is_complex() && is_computed_as_it_lies(dtype)
+    !dtype.is_complex() && is_computed_as_stored(dtype)
 }
 
 /// The only element of a view in a register.

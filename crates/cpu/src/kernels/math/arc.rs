@@ -3,7 +3,7 @@
 
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 
-use super::bits::{flipped, head, pick, poly, sign_of};
+use super::bits::{flipped, head, poly, select, sign_of};
 use super::tables::{ASIN, ATAN, HALF_PI_LOW, Precision};
 
 /// The tangent of pi / 8.
@@ -15,12 +15,12 @@ const TAN_EIGHTH: f64 = 0.414_213_562_373_095_03;
 fn octant<P: Precision>(small: f64, large: f64) -> (f64, f64) {
     let steep = small > large * TAN_EIGHTH;
     // Beyond pi / 8, the angle is relative to the diagonal.
-    let above = pick(steep, small - large, small);
-    let below = pick(steep, small + large, large);
+    let above = select(steep, small - large, small);
+    let below = select(steep, small + large, large);
     let t = above / below;
     let z = t * t;
     let tail = t * z * poly::<P>(z, ATAN);
-    (pick(steep, FRAC_PI_4, 0.0), pick(steep, tail + HALF_PI_LOW * 0.5 + t, tail + t))
+    (select(steep, FRAC_PI_4, 0.0), select(steep, tail + HALF_PI_LOW * 0.5 + t, tail + t))
 }
 
 #[inline(always)]
@@ -28,12 +28,12 @@ pub(super) fn atan<P: Precision>(x: f64) -> f64 {
     let magnitude = x.abs();
     let over = magnitude > 1.0;
     // Beyond 2^60 the angle is pi / 2.
-    let bounded = pick(magnitude > 1.2e18, 1.2e18, magnitude);
-    let (base, rest) = octant::<P>(pick(over, 1.0, magnitude), pick(over, bounded, 1.0));
+    let bounded = select(magnitude > 1.2e18, 1.2e18, magnitude);
+    let (base, rest) = octant::<P>(select(over, 1.0, magnitude), select(over, bounded, 1.0));
     let near = base + rest;
     let far = (FRAC_PI_2 - base) - (rest - HALF_PI_LOW);
-    let angle = pick(over, far, near);
-    let angle = pick(magnitude < 1e-9, magnitude, angle);
+    let angle = select(over, far, near);
+    let angle = select(magnitude < 1e-9, magnitude, angle);
     flipped(angle, sign_of(x))
 }
 
@@ -42,28 +42,28 @@ pub(super) fn atan<P: Precision>(x: f64) -> f64 {
 pub(super) fn atan2<P: Precision>(y: f64, x: f64) -> f64 {
     let (height, width) = (y.abs(), x.abs());
     let high = height > width;
-    let large = pick(high, height, width);
-    let small = pick(high, width, height);
+    let large = select(high, height, width);
+    let small = select(high, width, height);
     // Two infinities lie on the diagonal. One infinity and a finite number lie on an axis.
     let endless = large == f64::INFINITY;
     let both = small == f64::INFINITY;
-    let small = pick(endless, pick(both, 1.0, 0.0), small);
-    let large = pick(endless || large == 0.0, 1.0, large);
+    let small = select(endless, select(both, 1.0, 0.0), small);
+    let large = select(endless || large == 0.0, 1.0, large);
     // Powers of two that keep sums finite and quotients accurate to the last bit.
-    let scale = pick(large > 1e300, f64::from_bits((1023 - 60) << 52), 1.0);
-    let scale = pick(large < 1e-250, f64::from_bits((1023 + 120) << 52), scale);
+    let scale = select(large > 1e300, f64::from_bits((1023 - 60) << 52), 1.0);
+    let scale = select(large < 1e-250, f64::from_bits((1023 + 120) << 52), scale);
     let (base, rest) = octant::<P>(small * scale, large * scale);
     let beside = x.is_sign_negative();
     // The angle is a = base + rest, pi / 2 - a, pi - a or pi / 2 + a.
     let turned = high != beside;
-    let start = pick(high, FRAC_PI_2, 0.0);
-    let start = pick(beside && !high, PI, start);
-    let start_low = pick(high, HALF_PI_LOW, 0.0);
-    let start_low = pick(beside && !high, 2.0 * HALF_PI_LOW, start_low);
-    let rest = pick(turned, -rest, rest);
-    let base = pick(turned, -base, base);
+    let start = select(high, FRAC_PI_2, 0.0);
+    let start = select(beside && !high, PI, start);
+    let start_low = select(high, HALF_PI_LOW, 0.0);
+    let start_low = select(beside && !high, 2.0 * HALF_PI_LOW, start_low);
+    let rest = select(turned, -rest, rest);
+    let base = select(turned, -base, base);
     let angle = (start + base) + (rest + start_low);
-    let angle = pick(x.is_nan() || y.is_nan(), f64::NAN, angle);
+    let angle = select(x.is_nan() || y.is_nan(), f64::NAN, angle);
     flipped(angle, sign_of(y))
 }
 
@@ -82,7 +82,7 @@ fn half_complement(x: f64) -> (f64, f64, f64) {
     // The difference between z and s^2 is the rounding error of s.
     let lost = (z - high * high) - (s - high) * (s + high);
     let low = lost / (s + s);
-    (s, pick(s > 0.0, low, 0.0), z)
+    (s, select(s > 0.0, low, 0.0), z)
 }
 
 #[inline(always)]
@@ -90,13 +90,13 @@ pub(super) fn asin<P: Precision>(x: f64) -> f64 {
     let magnitude = x.abs();
     let far = magnitude > 0.5;
     let (s, low, z) = half_complement(magnitude);
-    let t = pick(far, s, magnitude);
-    let z = pick(far, z, magnitude * magnitude);
+    let t = select(far, s, magnitude);
+    let z = select(far, z, magnitude * magnitude);
     let tail = asin_tail::<P>(t, z);
     // pi / 2 - 2 (s + tail), the largest terms added last.
     let angle = FRAC_PI_4 - (2.0 * (tail + low) - HALF_PI_LOW - (FRAC_PI_4 - 2.0 * s));
-    let angle = pick(far, angle, magnitude + tail);
-    let angle = pick(magnitude < 1e-9, magnitude, angle);
+    let angle = select(far, angle, magnitude + tail);
+    let angle = select(magnitude < 1e-9, magnitude, angle);
     flipped(angle, sign_of(x))
 }
 
@@ -105,12 +105,12 @@ pub(super) fn acos<P: Precision>(x: f64) -> f64 {
     let magnitude = x.abs();
     let far = magnitude > 0.5;
     let (s, low, z) = half_complement(magnitude);
-    let t = pick(far, s, x);
-    let z = pick(far, z, x * x);
+    let t = select(far, s, x);
+    let z = select(far, z, x * x);
     let tail = asin_tail::<P>(t, z);
     let right = 2.0 * (s + (tail + low));
     let left = PI - (2.0 * (s + (tail + low - HALF_PI_LOW)));
     let middle = FRAC_PI_2 - (x + (tail - HALF_PI_LOW));
-    let end = pick(x < 0.0, left, right);
-    pick(far, end, middle)
+    let end = select(x < 0.0, left, right);
+    select(far, end, middle)
 }

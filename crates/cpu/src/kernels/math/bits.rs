@@ -11,7 +11,7 @@ const ONE: u64 = 0x3FF << 52;
 /// `a` if the condition holds, else `b`. Both are computed: branches would not vectorise, and for repeated conditions
 /// the compiler would duplicate the code for each combination of them.
 #[inline(always)]
-pub(super) fn pick<T>(condition: bool, a: T, b: T) -> T {
+pub(super) fn select<T>(condition: bool, a: T, b: T) -> T {
     std::hint::select_unpredictable(condition, a, b)
 }
 
@@ -122,6 +122,6 @@ pub(super) fn split(x: f64) -> (f64, f64) {
 #[inline(always)]
 pub(super) fn split_any(x: f64) -> (f64, f64) {
     let small = x < f64::MIN_POSITIVE;
-    let (m, k) = split(pick(small, x * 18_014_398_509_481_984.0, x));
-    (m, pick(small, k - 54.0, k))
+    let (m, k) = split(select(small, x * 18_014_398_509_481_984.0, x));
+    (m, select(small, k - 54.0, k))
 }

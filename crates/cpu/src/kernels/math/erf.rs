@@ -4,7 +4,7 @@
 //! Chebyshev Approximation of (1 + 2x) exp(x^2) erfc x (1981). The inverse is `x` times a function of
 //! `w = -log(1 - x^2)` or its root, after Giles, Approximating the erfinv function (2010).
 
-use super::bits::{flipped, head, mac, pick, poly, scaled, sign_of};
+use super::bits::{flipped, head, mac, poly, scaled, select, sign_of};
 use super::exp::exp_parts;
 use super::log::log;
 use super::tables::Precision;
@@ -20,7 +20,7 @@ fn near<P: Precision>(x: f64) -> f64 {
 fn complement<P: Precision>(x: f64) -> f64 {
     // The function underflows beyond this end.
     let end = if P::DOUBLE { 27.5 } else { 12.0 };
-    let x = pick(x > end, end, x);
+    let x = select(x > end, end, x);
     let t = (x - 4.0) / (x + 4.0);
     let (p, n) = if P::DOUBLE {
         // The square in two parts, the first one exact.
@@ -38,7 +38,7 @@ pub(super) fn erf<P: Precision>(x: f64) -> f64 {
     let magnitude = x.abs();
     let near = near::<P>(magnitude);
     let far = 1.0 - complement::<P>(magnitude);
-    flipped(pick(magnitude > 1.0, far, near), sign_of(x))
+    flipped(select(magnitude > 1.0, far, near), sign_of(x))
 }
 
 #[inline(always)]
@@ -46,8 +46,8 @@ pub(super) fn erfc<P: Precision>(x: f64) -> f64 {
     let magnitude = x.abs();
     let near = 1.0 - near::<P>(x);
     let far = complement::<P>(magnitude);
-    let far = pick(x < 0.0, 2.0 - far, far);
-    pick(magnitude > 0.5, far, near)
+    let far = select(x < 0.0, 2.0 - far, far);
+    select(magnitude > 0.5, far, near)
 }
 
 #[inline(always)]
@@ -57,9 +57,9 @@ pub(super) fn erf_inv<P: Precision>(x: f64) -> f64 {
     let centre = poly::<P>(w - 3.125, P::ERF_INV_CENTRE);
     let slope = poly::<P>(root - 3.25, P::ERF_INV_SLOPE);
     let end = poly::<P>(root - 5.03, P::ERF_INV_END);
-    let ratio = pick(w > 6.25, slope, centre);
-    let ratio = pick(w > 16.0, end, ratio);
+    let ratio = select(w > 6.25, slope, centre);
+    let ratio = select(w > 16.0, end, ratio);
     // At the ends of the domain w is infinite, outside it NaN.
-    let ratio = pick(w == f64::INFINITY, w, ratio);
+    let ratio = select(w == f64::INFINITY, w, ratio);
     ratio * x
 }

@@ -4,7 +4,7 @@
 
 use std::f64::consts::{LN_2, LN_10};
 
-use super::bits::{flipped, mac, pick, poly, sign_of, split, split_any};
+use super::bits::{flipped, mac, poly, select, sign_of, split, split_any};
 use super::tables::{LN2_HIGH, LN2_LOW, Precision};
 
 /// `k log(2) + log(1 + f) + c`, for `1 + f` between `sqrt(1/2)` and `sqrt(2)`.
@@ -41,10 +41,10 @@ pub(super) fn log10<P: Precision>(x: f64) -> f64 {
 /// The logarithm, or its special value at the ends of the domain of `argument`.
 #[inline(always)]
 fn special_log(log: f64, argument: f64, x: f64) -> f64 {
-    let log = pick(argument == f64::INFINITY, f64::INFINITY, log);
-    let log = pick(argument == 0.0, f64::NEG_INFINITY, log);
+    let log = select(argument == f64::INFINITY, f64::INFINITY, log);
+    let log = select(argument == 0.0, f64::NEG_INFINITY, log);
     // NaN for negative arguments and NaN.
-    pick(argument >= 0.0, log, f64::NAN + x)
+    select(argument >= 0.0, log, f64::NAN + x)
 }
 
 /// `log(1 + x)`, corrected for the rounding of `1 + x`.
@@ -52,16 +52,16 @@ fn special_log(log: f64, argument: f64, x: f64) -> f64 {
 fn log1p_finite<P: Precision>(x: f64) -> f64 {
     let u = 1.0 + x;
     let (m, k) = split(u);
-    let lost = pick(k >= 2.0, 1.0 - (u - x), x - (u - 1.0));
+    let lost = select(k >= 2.0, 1.0 - (u - x), x - (u - 1.0));
     let exact = k == 0.0;
     let (f, c) = (m - 1.0, lost / u);
-    log_of::<P>(k, pick(exact, x, f), pick(exact, 0.0, c))
+    log_of::<P>(k, select(exact, x, f), select(exact, 0.0, c))
 }
 
 #[inline(always)]
 pub(super) fn log1p<P: Precision>(x: f64) -> f64 {
     let log = special_log(log1p_finite::<P>(x), 1.0 + x, x);
-    pick(x.abs() < 1e-17, x, log)
+    select(x.abs() < 1e-17, x, log)
 }
 
 /// Above this limit `asinh(x)` and `acosh(x)` are `log(2x)`.
@@ -74,11 +74,11 @@ pub(super) fn asinh<P: Precision>(x: f64) -> f64 {
     let square = magnitude * magnitude;
     let root = (1.0 + square).sqrt();
     let log = log1p_or_double::<P>(magnitude, magnitude + square / (1.0 + root));
-    let log = pick(magnitude == f64::INFINITY, magnitude, log);
+    let log = select(magnitude == f64::INFINITY, magnitude, log);
     // The first terms of the series.
     let series = magnitude - magnitude * square * (1.0 / 6.0);
-    let log = pick(magnitude < 1e-9, series, log);
-    let log = pick(x.is_nan(), x, log);
+    let log = select(magnitude < 1e-9, series, log);
+    let log = select(x.is_nan(), x, log);
     flipped(log, sign_of(x))
 }
 
@@ -88,8 +88,8 @@ pub(super) fn acosh<P: Precision>(x: f64) -> f64 {
     let t = x - 1.0;
     let root = (2.0 * t + t * t).sqrt();
     let log = log1p_or_double::<P>(x, t + root);
-    let log = pick(x == f64::INFINITY, x, log);
-    pick(x >= 1.0, log, f64::NAN + x)
+    let log = select(x == f64::INFINITY, x, log);
+    select(x >= 1.0, log, f64::NAN + x)
 }
 
 /// `log(1 + y)`, or `log(2x)` where `x` is large.
@@ -97,13 +97,13 @@ pub(super) fn acosh<P: Precision>(x: f64) -> f64 {
 fn log1p_or_double<P: Precision>(x: f64, y: f64) -> f64 {
     let large = x > LARGE;
     let u = 1.0 + y;
-    let (m, k) = split(pick(large, x, u));
-    let lost = pick(k >= 2.0, 1.0 - (u - y), y - (u - 1.0));
+    let (m, k) = split(select(large, x, u));
+    let lost = select(k >= 2.0, 1.0 - (u - y), y - (u - 1.0));
     let lost = lost / u;
     let exact = k == 0.0;
-    let c = pick(exact || large, 0.0, lost);
+    let c = select(exact || large, 0.0, lost);
     let f = m - 1.0;
-    log_of::<P>(pick(large, k + 1.0, k), pick(exact, y, f), c)
+    log_of::<P>(select(large, k + 1.0, k), select(exact, y, f), c)
 }
 
 /// `log1p(2x / (1 - x)) / 2`.
@@ -111,10 +111,10 @@ fn log1p_or_double<P: Precision>(x: f64, y: f64) -> f64 {
 pub(super) fn atanh<P: Precision>(x: f64) -> f64 {
     let magnitude = x.abs();
     let ratio = 2.0 * magnitude / (1.0 - magnitude);
-    let log = log1p_finite::<P>(pick(magnitude < 1.0, ratio, 0.0));
-    let log = pick(magnitude == 1.0, f64::INFINITY, 0.5 * log);
-    let log = pick(magnitude <= 1.0, log, f64::NAN + x);
+    let log = log1p_finite::<P>(select(magnitude < 1.0, ratio, 0.0));
+    let log = select(magnitude == 1.0, f64::INFINITY, 0.5 * log);
+    let log = select(magnitude <= 1.0, log, f64::NAN + x);
     let series = magnitude + magnitude * magnitude * magnitude * (1.0 / 3.0);
-    let log = pick(magnitude < 1e-9, series, log);
+    let log = select(magnitude < 1e-9, series, log);
     flipped(log, sign_of(x))
 }

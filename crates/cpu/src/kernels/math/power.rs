@@ -2,7 +2,7 @@
 
 use std::f64::consts::LN_2;
 
-use super::bits::{exponent, flipped, head, lost, mac, pick, poly, scaled, sign_of, split, split_any};
+use super::bits::{exponent, flipped, head, lost, mac, poly, scaled, select, sign_of, split, split_any};
 use super::tables::{CBRT, EXP2_SINGLE, LOG2_SINGLE, PER_LN2, PER_LN2_LOW, POW, Precision};
 
 /// A polynomial gives the inverse cube root of the mantissa. The root is computed from it as in FreeBSD's `s_cbrt.c`
@@ -12,14 +12,14 @@ pub(super) fn cbrt<P: Precision>(x: f64) -> f64 {
     let magnitude = x.abs();
     let small = magnitude < f64::MIN_POSITIVE;
     // 2^54 is the cube of 2^18.
-    let bits = (pick(small, magnitude * 18_014_398_509_481_984.0, magnitude)).to_bits();
+    let bits = (select(small, magnitude * 18_014_398_509_481_984.0, magnitude)).to_bits();
     // `3 * third + rest` is the exponent, biased to be positive.
     let exponent = (bits >> 52) + 3 * 341 - 1023;
     let third = (exponent * 21846) >> 16;
     let rest = exponent - 3 * third;
     let mantissa = f64::from_bits(bits & ((1 << 52) - 1) | 0x3FF << 52);
-    let factor = pick(rest == 1, 1.259_921_049_894_873_2, 1.0);
-    let factor = pick(rest == 2, 1.587_401_051_968_199_5, factor);
+    let factor = select(rest == 1, 1.259_921_049_894_873_2, 1.0);
+    let factor = select(rest == 2, 1.587_401_051_968_199_5, factor);
     let inverse = poly::<P>(mantissa, CBRT);
     // The mantissa times 2^`rest`, which remains of the exponent after division by 3.
     let m = f64::from_bits(mantissa.to_bits() + (rest << 52));
@@ -27,10 +27,10 @@ pub(super) fn cbrt<P: Precision>(x: f64) -> f64 {
     let quotient = m / (t * t);
     let root = t + t * ((quotient - t) / (t + t + quotient));
     let power = f64::from_bits((third + 1023 - 341) << 52);
-    let power = pick(small, power * 3.814_697_265_625e-6, power);
+    let power = select(small, power * 3.814_697_265_625e-6, power);
     let root = root * power;
     let ends = magnitude == 0.0 || magnitude == f64::INFINITY || magnitude.is_nan();
-    flipped(pick(ends, magnitude, root), sign_of(x))
+    flipped(select(ends, magnitude, root), sign_of(x))
 }
 
 /// 2^600.
@@ -42,16 +42,16 @@ const DOWN: f64 = f64::from_bits((1023 - 600) << 52);
 #[inline(always)]
 pub(super) fn hypot(x: f64, y: f64) -> f64 {
     let (x, y) = (x.abs(), y.abs());
-    let large = pick(x > y, x, y);
+    let large = select(x > y, x, y);
     let huge = large > 1e150;
     let tiny = large < 1e-140;
-    let scale = pick(huge, DOWN, 1.0);
-    let scale = pick(tiny, UP, scale);
-    let back = pick(huge, UP, 1.0);
-    let back = pick(tiny, DOWN, back);
+    let scale = select(huge, DOWN, 1.0);
+    let scale = select(tiny, UP, scale);
+    let back = select(huge, UP, 1.0);
+    let back = select(tiny, DOWN, back);
     let (a, b) = (x * scale, y * scale);
     let root = (a * a + b * b).sqrt() * back;
-    pick(x == f64::INFINITY || y == f64::INFINITY, f64::INFINITY, root)
+    select(x == f64::INFINITY || y == f64::INFINITY, f64::INFINITY, root)
 }
 
 /// `sqrt(x^2 + y^2)` in single precision, with an error below 1 ulp. The squares are exact in f64. An f64 root would
@@ -59,16 +59,16 @@ pub(super) fn hypot(x: f64, y: f64) -> f64 {
 #[inline(always)]
 pub(super) fn hypot_f32(x: f32, y: f32) -> f32 {
     let (x, y) = (x.abs(), y.abs());
-    let large = pick(x > y, x, y);
+    let large = select(x > y, x, y);
     let (a, b) = (f64::from(x), f64::from(y));
     let (huge, tiny) = (large > 1e15, large < 1e-15);
     // Powers of two: the factors of the sum and of the root.
     let (down, up) = (f64::from_bits((1023 - 140) << 52), f64::from_bits((1023 + 200) << 52));
-    let scale = pick(huge, down, pick(tiny, up, 1.0));
+    let scale = select(huge, down, select(tiny, up, 1.0));
     let back =
-        pick(huge, f32::from_bits((127 + 70) << 23), pick(tiny, f32::from_bits((127 - 100) << 23), 1.0));
+        select(huge, f32::from_bits((127 + 70) << 23), select(tiny, f32::from_bits((127 - 100) << 23), 1.0));
     let root = (((a * a + b * b) * scale) as f32).sqrt() * back;
-    pick(x == f32::INFINITY || y == f32::INFINITY, f32::INFINITY, root)
+    select(x == f32::INFINITY || y == f32::INFINITY, f32::INFINITY, root)
 }
 
 /// The logarithm to base 2 in two parts, for positive `x`; relative error about 2^-64.
@@ -107,9 +107,9 @@ pub(super) fn power<P: Precision>(magnitude: f64, y: f64) -> f64 {
     let (log, log_low) = log2_parts::<P>(magnitude);
     let sum = y * log;
     let low = mac::<P>(y, log_low, lost::<P>(y, log, sum));
-    let low = pick(sum.abs() > 1090.0, 0.0, low);
-    let sum = pick(sum > 1100.0, 1100.0, sum);
-    let sum = pick(sum < -1200.0, -1200.0, sum);
+    let low = select(sum.abs() > 1090.0, 0.0, low);
+    let sum = select(sum > 1100.0, 1100.0, sum);
+    let sum = select(sum < -1200.0, -1200.0, sum);
     let n = exponent::<P>(sum, 1.0);
     // At most log(2) / 2, so no further reduction is needed.
     let r = mac::<P>(sum - n.number, LN_2, low * LN_2);
@@ -124,8 +124,8 @@ pub(super) fn power_single<P: Precision>(magnitude: f64, y: f64) -> f64 {
     let s = (m - 1.0) / (m + 1.0);
     let log = mac::<P>(s, poly::<P>(s * s, LOG2_SINGLE), k);
     let sum = y * log;
-    let sum = pick(sum > 130.0, 130.0, sum);
-    let sum = pick(sum < -160.0, -160.0, sum);
+    let sum = select(sum > 130.0, 130.0, sum);
+    let sum = select(sum < -160.0, -160.0, sum);
     let n = exponent::<P>(sum, 1.0);
     let r = sum - n.number;
     let power = mac::<P>(r, poly::<P>(r, EXP2_SINGLE), 1.0);
@@ -137,24 +137,24 @@ pub(super) fn power_single<P: Precision>(magnitude: f64, y: f64) -> f64 {
 #[inline(always)]
 pub(super) fn pow<P: Precision>(x: f64, y: f64) -> f64 {
     let magnitude = x.abs();
-    let bounded = pick(y > LARGE, LARGE, y);
-    let bounded = pick(bounded < -LARGE, -LARGE, bounded);
+    let bounded = select(y > LARGE, LARGE, y);
+    let bounded = select(bounded < -LARGE, -LARGE, bounded);
     let power = power::<P>(magnitude, bounded);
 
     let upwards = y > 0.0;
-    let power = pick(magnitude == 0.0, pick(upwards, 0.0, f64::INFINITY), power);
-    let power = pick(magnitude == f64::INFINITY, pick(upwards, f64::INFINITY, 0.0), power);
+    let power = select(magnitude == 0.0, select(upwards, 0.0, f64::INFINITY), power);
+    let power = select(magnitude == f64::INFINITY, select(upwards, f64::INFINITY, 0.0), power);
     // From 2^52 on every number is an integer, and from 2^53 on an even one.
     let size = y.abs();
     let whole = size + 4_503_599_627_370_496.0;
     let fits = size < 4_503_599_627_370_496.0;
     let integer = !fits | (whole - 4_503_599_627_370_496.0 == size);
-    let unit = pick(fits, whole.to_bits(), size.to_bits());
+    let unit = select(fits, whole.to_bits(), size.to_bits());
     let odd = integer & (size < 9_007_199_254_740_992.0) & (unit & 1 == 1);
     let negative = sign_of(x) != 0;
-    let power = flipped(power, pick(negative & odd, 1 << 63, 0));
+    let power = flipped(power, select(negative & odd, 1 << 63, 0));
     let ends = (magnitude == 0.0) | (magnitude == f64::INFINITY);
-    let power = pick(negative & !integer & !ends, f64::NAN, power);
-    let power = pick(x.is_nan() | y.is_nan(), f64::NAN, power);
-    pick((x == 1.0) | (y == 0.0), 1.0, power)
+    let power = select(negative & !integer & !ends, f64::NAN, power);
+    let power = select(x.is_nan() | y.is_nan(), f64::NAN, power);
+    select((x == 1.0) | (y == 0.0), 1.0, power)
 }

@@ -6,7 +6,7 @@
 
 use std::f64::consts::FRAC_PI_2;
 
-use super::bits::{Exponent, exponent, flipped, head, mac, pick, poly, sign_of};
+use super::bits::{Exponent, exponent, flipped, head, mac, poly, select, sign_of};
 use super::tables::{
     Double, HALF_PI_1, HALF_PI_2, HALF_PI_3, HALF_PI_23, HALF_PI_LOW, Precision, TWO_OVER_PI,
 };
@@ -77,7 +77,7 @@ fn cos_rest<P: Precision>(r: &Reduced) -> f64 {
 fn turned<P: Precision>(r: &Reduced, more: u64) -> f64 {
     let quadrants = r.quadrants.wrapping_add(more);
     let (sin, cos) = (sin_rest::<P>(r), cos_rest::<P>(r));
-    let value = pick(quadrants & 1 == 0, sin, cos);
+    let value = select(quadrants & 1 == 0, sin, cos);
     flipped(value, (quadrants & 2) << 62)
 }
 
@@ -96,8 +96,8 @@ pub(super) fn near_tan<P: Precision>(x: f64) -> f64 {
     let r = reduce::<P>(x.abs());
     let (sin, cos) = (sin_rest::<P>(&r), cos_rest::<P>(&r));
     let odd = r.quadrants & 1;
-    let above = pick(odd == 0, sin, cos);
-    let below = pick(odd == 0, cos, sin);
+    let above = select(odd == 0, sin, cos);
+    let below = select(odd == 0, cos, sin);
     flipped(above / below, (odd << 63) ^ sign_of(x))
 }
 

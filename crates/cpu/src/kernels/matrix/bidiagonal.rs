@@ -8,7 +8,7 @@
 
 use super::RealField;
 use super::passes::{Ahead, Term, combine, inner, lane, reflector, update, update_ahead};
-use crate::par::breathe;
+use crate::par::poll_within_chunk;
 
 /// Workspace rows of [`reduce`].
 pub(super) const ROWS: usize = 7;
@@ -23,7 +23,7 @@ pub(super) fn reduce<R: RealField>(
     (n, stride): (usize, usize),
     [left, right]: [&mut [R]; 2],
     diagonal: &mut [R],
-    beside: &mut [R],
+    off_diagonal: &mut [R],
     work: &mut [R],
 ) {
     left.fill(R::ZERO);
@@ -37,7 +37,7 @@ pub(super) fn reduce<R: RealField>(
     let (products, sum, head) = (next(), next(), next());
     let (two, small) = (R::ONE + R::ONE, negligible::<R>());
     for k in 0..n {
-        breathe();
+        poll_within_chunk();
         let from = lane(k);
         let (own, rest) = a[k * stride..].split_at_mut(stride);
         let terms = [
@@ -69,12 +69,12 @@ pub(super) fn reduce<R: RealField>(
             other[k + 1..n].iter().fold(R::ZERO, |most, x| if x.abs() > most { x.abs() } else { most });
         head.copy_from_slice(&rest[..stride]);
         let reflected = if k + 2 == n || whole <= small {
-            beside[k] = other[k + 1];
+            off_diagonal[k] = other[k + 1];
             other.fill(R::ZERO);
             None
         } else {
             let reflected = reflector(&mut other[k + 1..]);
-            beside[k] = reflected.head;
+            off_diagonal[k] = reflected.head;
             Some(reflected)
         };
         // `before` and `across`: the pair of reflections as a - u w' - x v'.

@@ -5,7 +5,7 @@
 
 use super::field::multiplying;
 use super::passes::pieces;
-use super::rows::turn;
+use super::rows::transpose_into;
 use super::{Field, RealField, semidefinite};
 use crate::kernels::linalg::gemm::Matrix;
 use crate::par::Par;
@@ -48,7 +48,7 @@ pub(super) fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T], par: Par) 
     let (square, panels) = work.split_at_mut(width * width);
     for first in (0..n).step_by(width) {
         let wide = width.min(n - first);
-        turn(&a[first * n + first..], n, (wide, wide), square, width);
+        transpose_into(&a[first * n + first..], n, (wide, wide), square, width);
         if !factor_square(square, wide, width) {
             restore(a, n, first);
             if !semidefinite::factor(a, n, work) {
@@ -72,7 +72,7 @@ pub(super) fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T], par: Par) 
         pieces(panels, size, par, |index, panel| {
             let rows = &below[index * ROWS * n..];
             let (panel, conjugates) = panel.split_at_mut(wide * ROWS);
-            turn(&rows[first..], n, (ROWS.min(rows.len() / n), wide), panel, ROWS);
+            transpose_into(&rows[first..], n, (ROWS.min(rows.len() / n), wide), panel, ROWS);
             solve(square, width, panel);
             conjugates.iter_mut().zip(panel).for_each(|(to, x)| *to = x.conj());
         });
@@ -99,7 +99,7 @@ fn restore<T: Field>(a: &mut [T], n: usize, first: usize) {
 fn subtract<T: Field>(rows: &mut [T], start: usize, n: usize, first: usize, (panels, wide): (&[T], usize)) {
     let (count, size) = (rows.len() / n, panel_size::<T>(wide));
     let left = &panels[start / ROWS * size + start % ROWS..];
-    turn(left, ROWS, (wide, count), &mut rows[first..], n);
+    transpose_into(left, ROWS, (wide, count), &mut rows[first..], n);
     let left = Matrix { elements: left, free: 1, along: ROWS };
     let mut space = [T::ZERO; TASK * WIDE];
     let space = &mut space[..if T::COMPLEX { TASK * WIDE } else { 0 }];

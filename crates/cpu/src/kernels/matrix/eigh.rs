@@ -6,9 +6,9 @@
 use smallvec::SmallVec;
 
 use super::passes::{Term, accumulate, inner, lane, reflector, stride, update};
-use super::rotations::{self, Turned, rotation};
-use super::{Field, RealField, room};
-use crate::par::{Par, breathe};
+use super::rotations::{self, RotationLog, rotation};
+use super::{Field, RealField, split_workspace};
+use crate::par::{Par, poll_within_chunk};
 
 /// Most sweeps for one eigenvalue before the iteration gives up; two or three are usual.
 const MOST_SWEEPS: usize = 60;
@@ -63,30 +63,30 @@ pub(super) fn factors<T: Field>(
         <T::Real as Field>::ONE
     };
     let step = stride(n);
-    let matrix = room(&mut work, n * step);
-    let vectors = room(&mut work, n * step);
-    let rows = room(&mut work, n * step);
+    let matrix = split_workspace(&mut work, n * step);
+    let vectors = split_workspace(&mut work, n * step);
+    let rows = split_workspace(&mut work, n * step);
     symmetric(a, n, scale, matrix, step);
-    let (diagonal, beside) = (room(&mut work, step), room(&mut work, step));
-    tridiagonal(matrix, (n, step), vectors, (diagonal, beside), &mut work[..ROWS * step]);
+    let (diagonal, off_diagonal) = (split_workspace(&mut work, step), split_workspace(&mut work, step));
+    tridiagonal(matrix, (n, step), vectors, (diagonal, off_diagonal), &mut work[..ROWS * step]);
     accumulate(vectors, (n.saturating_sub(2), 1), step, rows, par);
     // Makes the off-diagonal elements positive.
     let mut phase = T::ONE;
-    for (row, beside) in rows.chunks_exact_mut(step).zip(&mut *beside) {
+    for (row, off_diagonal) in rows.chunks_exact_mut(step).zip(&mut *off_diagonal) {
         if T::COMPLEX || phase.re() < zero {
             row.iter_mut().for_each(|x| *x = *x * phase);
         }
-        let size = beside.abs();
-        phase = if size > zero { phase * beside.over(T::from_real(size)) } else { T::ONE };
-        *beside = T::from_real(size);
+        let size = off_diagonal.abs();
+        phase = if size > zero { phase * off_diagonal.over(T::from_real(size)) } else { T::ONE };
+        *off_diagonal = T::from_real(size);
     }
-    let (diagonal, beside) = (real_parts(diagonal, n), real_parts(beside, n));
+    let (diagonal, off_diagonal) = (real_parts(diagonal, n), real_parts(off_diagonal, n));
 
     let (panels, notes) = T::parts(work).split_at_mut(rotations::panels::<T::Real>(n, n * parts::<T>()));
     let notes = &mut notes[..rotations::notes(n)];
     let (numbers, line) = (T::parts(rows), step * parts::<T>());
-    let mut turned = Turned::new([&*numbers], (n, line), [panels], [notes], par);
-    if !steps(diagonal, beside, &mut turned) {
+    let mut turned = RotationLog::new([&*numbers], (n, line), [panels], [notes], par);
+    if !steps(diagonal, off_diagonal, &mut turned) {
         w.fill(nan);
         v.fill(nan);
         return;
@@ -141,12 +141,12 @@ fn tridiagonal<T: Field>(
     a: &mut [T],
     (n, step): (usize, usize),
     vectors: &mut [T],
-    (diagonal, beside): (&mut [T], &mut [T]),
+    (diagonal, off_diagonal): (&mut [T], &mut [T]),
     work: &mut [T],
 ) {
     vectors.fill(T::ZERO);
     work.fill(T::ZERO);
-    beside.fill(T::ZERO);
+    off_diagonal.fill(T::ZERO);
     let mut lines = work.chunks_exact_mut(step);
     let mut next = || lines.next().expect("there is room for all rows");
     // The previous reflection, not yet applied to any row: a - v p^H - p v^H with p = 2 (a v - (v^H a v) v).
@@ -155,7 +155,7 @@ fn tridiagonal<T: Field>(
     let (mut conjugates, products) = (next(), next());
     let two = T::ONE + T::ONE;
     for k in 0..n {
-        breathe();
+        poll_within_chunk();
         let from = lane(k);
         let (own, rest) = a[k * step..].split_at_mut(step);
         let terms = |row: usize| {
@@ -174,11 +174,11 @@ fn tridiagonal<T: Field>(
             *x = own.conj();
         }
         if k + 2 == n {
-            beside[k] = vector[k + 1];
+            off_diagonal[k] = vector[k + 1];
             vector.fill(T::ZERO);
             // The last row has no reflection; only the pending update is applied to it.
         } else {
-            beside[k] = reflector(&mut vector[k + 1..]).head;
+            off_diagonal[k] = reflector(&mut vector[k + 1..]).head;
         }
         for (conjugate, x) in conjugates.iter_mut().zip(&*vector) {
             *conjugate = x.conj();
@@ -196,7 +196,11 @@ fn tridiagonal<T: Field>(
 
 /// Implicit QR or QL steps on a real tridiagonal matrix, with Wilkinson's shifts. Logs the rotations of the vectors.
 /// Returns whether all off-diagonal elements became negligible.
-fn steps<R: RealField>(diagonal: &mut [R], beside: &mut [R], notes: &mut Turned<'_, R, 1>) -> bool {
+fn steps<R: RealField>(
+    diagonal: &mut [R],
+    off_diagonal: &mut [R],
+    notes: &mut RotationLog<'_, R, 1>,
+) -> bool {
     let n = diagonal.len();
     let mut last = n - 1;
     let mut ascends = true;
@@ -206,10 +210,10 @@ fn steps<R: RealField>(diagonal: &mut [R], beside: &mut [R], notes: &mut Turned<
         let mut first = last;
         while first > 0 {
             let around = diagonal[first - 1].abs() + diagonal[first].abs();
-            let off = beside[first - 1].abs();
+            let off = off_diagonal[first - 1].abs();
             // After scaling the largest elements are about 1, so elements as small as `LEAST` are negligible.
             if off <= R::EPSILON * around || off <= R::LEAST {
-                beside[first - 1] = R::ZERO;
+                off_diagonal[first - 1] = R::ZERO;
                 break;
             }
             first -= 1;
@@ -222,45 +226,50 @@ fn steps<R: RealField>(diagonal: &mut [R], beside: &mut [R], notes: &mut Turned<
             return false;
         }
         sweeps += 1;
-        breathe();
+        poll_within_chunk();
         // Sweeps run towards the small values, which makes them converge. A block keeps its direction while it shrinks.
         if first > seen.1 || last < seen.0 {
             ascends = diagonal[first].abs() >= diagonal[last].abs();
         }
         seen = (first, last);
         notes.begin(if ascends { first } else { last }, ascends, last - first);
-        sweep(&mut diagonal[first..=last], &mut beside[first..last], ascends, notes);
+        sweep(&mut diagonal[first..=last], &mut off_diagonal[first..last], ascends, notes);
     }
     true
 }
 
 /// One sweep along a block, from its first row to its last or back.
-fn sweep<R: RealField>(diagonal: &mut [R], beside: &mut [R], ascends: bool, notes: &mut Turned<'_, R, 1>) {
-    let end = beside.len();
+fn sweep<R: RealField>(
+    diagonal: &mut [R],
+    off_diagonal: &mut [R],
+    ascends: bool,
+    notes: &mut RotationLog<'_, R, 1>,
+) {
+    let end = off_diagonal.len();
     // The index of a row, and of the element between it and the next, counted from the start of the sweep.
     let row = |i: usize| if ascends { i } else { end - i };
     let between = |i: usize| if ascends { i } else { end - 1 - i };
     let two = R::ONE + R::ONE;
     let goal = diagonal[row(end)];
-    let off = beside[between(end - 1)];
+    let off = off_diagonal[between(end - 1)];
     let tau = (diagonal[row(end - 1)] - goal) / (two * off);
     let root = (tau * tau + R::ONE).sqrt();
     let signed = if tau < R::ZERO { -root } else { root };
     let mut g = diagonal[row(0)] - goal + off / (tau + signed);
     let (mut cosine, mut sine, mut p) = (R::ONE, R::ONE, R::ZERO);
     for i in 0..end {
-        let f = sine * beside[between(i)];
-        let b = cosine * beside[between(i)];
+        let f = sine * off_diagonal[between(i)];
+        let b = cosine * off_diagonal[between(i)];
         let r;
         (cosine, sine, r) = rotation(g, f);
         if i > 0 {
-            beside[between(i - 1)] = r;
+            off_diagonal[between(i - 1)] = r;
         }
         let own = diagonal[row(i)] - p;
         if r == R::ZERO {
             // The block splits here. The rotations so far may have changed the sign of the off-diagonal element.
             diagonal[row(i)] = own;
-            beside[between(i)] = b;
+            off_diagonal[between(i)] = b;
             return;
         }
         let turned = (diagonal[row(i + 1)] - own) * sine + two * cosine * b;
@@ -270,5 +279,5 @@ fn sweep<R: RealField>(diagonal: &mut [R], beside: &mut [R], ascends: bool, note
         notes.turn([[cosine, sine]]);
     }
     diagonal[row(end)] = diagonal[row(end)] - p;
-    beside[between(end - 1)] = g;
+    off_diagonal[between(end - 1)] = g;
 }

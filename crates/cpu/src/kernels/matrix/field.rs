@@ -5,10 +5,10 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use num_complex::Complex;
 
-use super::rows::turn;
+use super::rows::transpose_into;
 use super::svd;
 use crate::kernels::Plain;
-use crate::kernels::linalg::gemm::{self, Fused, Load, Matrix, Onto, Target, complex};
+use crate::kernels::linalg::gemm::{self, Accumulation, GemmElement, Load, Matrix, Target, complex};
 use crate::par::Par;
 
 /// The rounding of multiply-add.
@@ -18,16 +18,16 @@ pub(crate) trait Products {
 }
 
 /// One rounding.
-pub(crate) struct Together;
+pub(crate) struct OneRounding;
 
-impl Products for Together {
+impl Products for OneRounding {
     const FUSED: bool = true;
 }
 
 /// Two roundings, for processors without FMA, where `mul_add` would be a function call.
-pub(crate) struct Apart;
+pub(crate) struct TwoRoundings;
 
-impl Products for Apart {
+impl Products for TwoRoundings {
     const FUSED: bool = false;
 }
 
@@ -47,8 +47,8 @@ macro_rules! multiplying {
                 [$($param),*],
                 ($($arg: $ty),*),
                 ($($result)?),
-                body::<$crate::kernels::matrix::field::Apart, $($param),*>,
-                body::<$crate::kernels::matrix::field::Together, $($param),*>
+                body::<$crate::kernels::matrix::field::TwoRoundings, $($param),*>,
+                body::<$crate::kernels::matrix::field::OneRounding, $($param),*>
             )
         }
     };
@@ -120,7 +120,7 @@ pub(crate) trait Field:
 
 /// Real floats.
 pub(crate) trait RealField:
-    Field<Real = Self> + PartialOrd + Div<Output = Self> + Fused + Load<Self>
+    Field<Real = Self> + PartialOrd + Div<Output = Self> + GemmElement + Load<Self>
 {
     /// The distance from 1 to the next larger number.
     const EPSILON: Self;
@@ -219,7 +219,7 @@ macro_rules! real {
                 subtract(sizes, to, stride, space, |to, space| {
                     // SAFETY: the assertion in `subtract` checks the rows, which are exclusively borrowed.
                     unsafe {
-                        gemm::multiply(sizes, a, b, Target::new(to, stride), Onto::Minus, space, par);
+                        gemm::multiply(sizes, a, b, Target::new(to, stride), Accumulation::Minus, space, par);
                     }
                 });
             }
@@ -349,14 +349,14 @@ macro_rules! complex {
                     *a
                 } else {
                     assert_eq!(a.free, 1, "rows or columns");
-                    turn(a.elements, a.along, (k, m), rows, k);
+                    transpose_into(a.elements, a.along, (k, m), rows, k);
                     Matrix { elements: &*rows, free: k, along: 1 }
                 };
                 subtract(sizes, to, stride, space, |to, space| {
                     // SAFETY: the assertion in `subtract` checks the rows, which are exclusively borrowed.
                     unsafe {
                         let to = Target::new(to, stride);
-                        complex::multiply(sizes, (&a, b), to, Onto::Minus, space, par);
+                        complex::multiply(sizes, (&a, b), to, Accumulation::Minus, space, par);
                     }
                 });
             }

@@ -3,8 +3,8 @@
 //! SIAM J. Sci. Stat. Comput. 11, 1990).
 
 use super::RealField;
-use super::rotations::{Turned, rotation};
-use crate::par::breathe;
+use super::rotations::{RotationLog, rotation};
+use crate::par::poll_within_chunk;
 
 /// Most sweeps for one value before the iteration gives up; two or three are usual.
 const MOST_SWEEPS: usize = 60;
@@ -36,7 +36,7 @@ fn lesser<R: RealField>(f: R, g: R, h: R) -> R {
 /// bidiagonal matrix is bidiagonal, too.
 struct Block<'a, R> {
     diagonal: &'a mut [R],
-    beside: &'a mut [R],
+    off_diagonal: &'a mut [R],
     first: usize,
     last: usize,
     ascends: bool,
@@ -64,7 +64,7 @@ impl<R: RealField> Block<'_, R> {
     #[inline(always)]
     fn e(&mut self, i: usize) -> &mut R {
         let place = if self.ascends { self.first + i } else { self.last - i - 1 };
-        &mut self.beside[place]
+        &mut self.off_diagonal[place]
     }
 
     /// Sets a negligible element to zero, if there is one, and returns `None`. Otherwise returns a lower estimate of
@@ -111,12 +111,12 @@ impl<R: RealField> Block<'_, R> {
 
     /// Logs the rotation of columns, then that of rows. For the transpose both are exchanged.
     #[inline(always)]
-    fn note(&self, notes: &mut Turned<'_, R, 2>, columns: [R; 2], rows: [R; 2]) {
+    fn note(&self, notes: &mut RotationLog<'_, R, 2>, columns: [R; 2], rows: [R; 2]) {
         notes.turn(if self.ascends { [rows, columns] } else { [columns, rows] });
     }
 
     /// A sweep with zero shift.
-    fn sweep_unshifted(&mut self, notes: &mut Turned<'_, R, 2>) {
+    fn sweep_unshifted(&mut self, notes: &mut RotationLog<'_, R, 2>) {
         let end = self.len();
         let (mut old_c, mut old_s) = (R::ONE, R::ZERO);
         // The diagonal element times the cosine of the previous rotation.
@@ -138,7 +138,7 @@ impl<R: RealField> Block<'_, R> {
     }
 
     /// A sweep with a shift.
-    fn sweep(&mut self, shift: R, notes: &mut Turned<'_, R, 2>) {
+    fn sweep(&mut self, shift: R, notes: &mut RotationLog<'_, R, 2>) {
         let end = self.len();
         let mut d = *self.d(0);
         let sign = if d < R::ZERO { -R::ONE } else { R::ONE };
@@ -175,8 +175,8 @@ impl<R: RealField> Block<'_, R> {
 /// of the elements became negligible.
 pub(super) fn iterate<R: RealField>(
     diagonal: &mut [R],
-    beside: &mut [R],
-    notes: &mut Turned<'_, R, 2>,
+    off_diagonal: &mut [R],
+    notes: &mut RotationLog<'_, R, 2>,
 ) -> bool {
     let n = diagonal.len();
     let order = R::from_f64(n as f64);
@@ -184,7 +184,7 @@ pub(super) fn iterate<R: RealField>(
     let mut bound = diagonal[0].abs();
     let mut least = bound;
     for i in 1..n {
-        let whole = bound + beside[i - 1].abs();
+        let whole = bound + off_diagonal[i - 1].abs();
         bound = if whole == R::ZERO { whole } else { diagonal[i].abs() * (bound / whole) };
         least = if bound < least { bound } else { least };
     }
@@ -198,11 +198,11 @@ pub(super) fn iterate<R: RealField>(
     let mut sweeps = 0;
     while last > 0 {
         let mut first = last;
-        while first > 0 && beside[first - 1].abs() > threshold {
+        while first > 0 && off_diagonal[first - 1].abs() > threshold {
             first -= 1;
         }
         if first > 0 {
-            beside[first - 1] = R::ZERO;
+            off_diagonal[first - 1] = R::ZERO;
         }
         if first == last {
             last -= 1;
@@ -213,7 +213,7 @@ pub(super) fn iterate<R: RealField>(
             ascends = diagonal[first].abs() >= diagonal[last].abs();
         }
         seen = (first, last);
-        let mut block = Block { diagonal, beside, first, last, ascends };
+        let mut block = Block { diagonal, off_diagonal, first, last, ascends };
         let Some(least) = block.split(tolerance) else {
             continue;
         };
@@ -221,7 +221,7 @@ pub(super) fn iterate<R: RealField>(
             return false;
         }
         sweeps += 1;
-        breathe();
+        poll_within_chunk();
         let shift = block.shift(least, tolerance, order);
         notes.begin(block.row(0), ascends, last - first);
         if shift == R::ZERO {

@@ -4,7 +4,7 @@
 
 use smallvec::SmallVec;
 
-use super::rows::{greatest, subtract_strips, turn};
+use super::rows::{greatest, subtract_strips, transpose_into};
 use super::triangular::{self, System};
 use super::{Field, two_rows};
 use crate::kernels::linalg::gemm::Matrix;
@@ -53,14 +53,14 @@ fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T], par: Par) -> Position
     let (panel, space) = work.split_at_mut(width * stride);
     for first in (0..n).step_by(width) {
         let (high, wide) = (n - first, width.min(n - first));
-        turn(&a[first * n + first..], n, (high, wide), panel, stride);
+        transpose_into(&a[first * n + first..], n, (high, wide), panel, stride);
         let pivots = &mut pivots[first..first + wide];
         by_columns(panel, high, wide, stride, pivots);
         for (i, pivot) in (first..).zip(pivots) {
             *pivot += first;
             exchange(a, n, i, *pivot);
         }
-        turn(panel, stride, (wide, high), &mut a[first * n + first..], n);
+        transpose_into(panel, stride, (wide, high), &mut a[first * n + first..], n);
         let behind = n - first - wide;
         if behind == 0 {
             break;

@@ -34,7 +34,7 @@ use crate::par::Par;
 use crate::view::{View, ViewMut};
 
 /// Multiplications per chunk: a thread does several factorizations that are smaller.
-const GRAIN: usize = 1 << 16;
+const CHUNK_WORK: usize = 1 << 16;
 
 /// The operation on each matrix.
 #[derive(Clone, Copy, Debug)]
@@ -136,21 +136,21 @@ const SHARES: usize = 32;
 /// thread, and few enough to balance the load. The workspace's size follows from it, so it does not depend on the
 /// number of threads.
 pub(crate) fn grain(batch: usize, (rows, columns): (usize, usize)) -> usize {
-    let worth = GRAIN / (rows * columns).saturating_mul(rows.max(columns)).max(1);
+    let worth = CHUNK_WORK / (rows * columns).saturating_mul(rows.max(columns)).max(1);
     worth.max(batch.div_ceil(SHARES)).max(1)
 }
 
 /// Memory of a batch: `count` initialised elements for each matrix.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part<'a> {
+pub(crate) struct BatchBuffer<'a> {
     view: &'a ViewMut<'a>,
     count: usize,
 }
 
-impl<'a> Part<'a> {
+impl<'a> BatchBuffer<'a> {
     /// The elements of a view, `count` for each matrix.
-    pub(crate) fn new(view: &'a ViewMut<'a>, count: usize) -> Part<'a> {
-        Part { view, count }
+    pub(crate) fn new(view: &'a ViewMut<'a>, count: usize) -> BatchBuffer<'a> {
+        BatchBuffer { view, count }
     }
 
     /// The elements of one matrix.
@@ -174,50 +174,50 @@ pub(crate) fn clear<T: Field>(view: &mut ViewMut<'_>, par: Par) {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Matrices<'a> {
     /// They are only read.
-    Kept(View<'a>),
+    ReadOnly(View<'a>),
     /// They are overwritten.
-    Lent(Part<'a>),
+    Overwritten(BatchBuffer<'a>),
 }
 
 /// The buffers of a task.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Places<'a> {
-    /// The matrices; [`Matrices::Kept`] if [`Task::keeps_matrix`].
+pub(crate) struct TaskMemory<'a> {
+    /// The matrices; [`Matrices::ReadOnly`] if [`Task::keeps_matrix`].
     pub a: Matrices<'a>,
     /// The right-hand sides of systems.
-    pub b: Option<Part<'a>>,
+    pub b: Option<BatchBuffer<'a>>,
     /// Results that do not replace an operand.
-    pub out: &'a [Part<'a>],
+    pub out: &'a [BatchBuffer<'a>],
     /// The workspace: one part for each chunk of [`grain`] matrices.
-    pub work: Part<'a>,
+    pub work: BatchBuffer<'a>,
 }
 
 /// Runs a task on a batch of matrices of the given size.
 ///
 /// # Safety
-/// All memory in `places` is initialised and holds elements of type `T`, and no other thread accesses it during the
+/// All memory in `memory` is initialised and holds elements of type `T`, and no other thread accesses it during the
 /// call.
 pub(crate) unsafe fn run<T: Field>(
     task: Task,
     batch: usize,
     (rows, columns): (usize, usize),
-    places: Places<'_>,
+    memory: TaskMemory<'_>,
     par: Par,
 ) {
     let inside = if batch < par.threads() { par } else { Par::Serial };
     let grain = grain(batch, (rows, columns));
     par.for_chunks(batch, grain, |chunk| {
         // SAFETY: as the caller guarantees; each part is used by one chunk.
-        let work = unsafe { places.work.of::<T>(chunk.start / grain) };
+        let work = unsafe { memory.work.of::<T>(chunk.start / grain) };
         for matrix in chunk {
             // SAFETY: as the caller guarantees; each matrix is in one chunk.
-            let b = places.b.map(|b| unsafe { b.of::<T>(matrix) });
+            let b = memory.b.map(|b| unsafe { b.of::<T>(matrix) });
             // SAFETY: as above; the outputs are different memory.
-            let mut out = places.out.iter().map(|out| unsafe { out.of::<T>(matrix) });
+            let mut out = memory.out.iter().map(|out| unsafe { out.of::<T>(matrix) });
             let mut next = || out.next().expect("a task has all its results");
             let count = rows * columns;
-            let lent = match places.a {
-                Matrices::Kept(view) => {
+            let lent = match memory.a {
+                Matrices::ReadOnly(view) => {
                     let a = &view.slice::<T>()[matrix * count..(matrix + 1) * count];
                     let Task::Triangular { system, vector } = task else {
                         unreachable!("{task:?} overwrites its matrix")
@@ -226,7 +226,7 @@ pub(crate) unsafe fn run<T: Field>(
                     system.solve(a, rows, b, vector, work, inside);
                     continue;
                 }
-                Matrices::Lent(part) => part,
+                Matrices::Overwritten(part) => part,
             };
             // SAFETY: as above.
             let a = unsafe { lent.of::<T>(matrix) };
@@ -260,7 +260,7 @@ pub(crate) unsafe fn run<T: Field>(
 }
 
 /// Splits `count` elements off the front of the workspace.
-fn room<'a, T>(work: &mut &'a mut [T], count: usize) -> &'a mut [T] {
+fn split_workspace<'a, T>(work: &mut &'a mut [T], count: usize) -> &'a mut [T] {
     let (part, rest) = std::mem::take(work).split_at_mut(count);
     *work = rest;
     part

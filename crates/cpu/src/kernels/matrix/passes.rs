@@ -4,7 +4,7 @@
 //! before it. So the loops need no remainder code, and all of them read from the beginning of a cache line.
 
 use super::field::multiplying;
-use super::rows::turn;
+use super::rows::transpose_into;
 use super::{Field, Products, RealField};
 use crate::par::Par;
 
@@ -15,7 +15,7 @@ pub(super) const LANES: usize = 16;
 const HEIGHT: usize = 4;
 
 /// Multiplications below which a further thread does not pay.
-const GRAIN: usize = 1 << 16;
+const PARALLEL_WORK: usize = 1 << 16;
 
 /// Lanes of a row.
 type Lanes<T> = [T; LANES];
@@ -58,7 +58,7 @@ pub(super) fn transpose<T: Field>(
     to_step: usize,
     (rows, columns): (usize, usize),
 ) {
-    turn(from, step, (rows, columns), to, to_step);
+    transpose_into(from, step, (rows, columns), to, to_step);
     if to_step > rows {
         for line in to.chunks_exact_mut(to_step).take(columns) {
             line[rows..].fill(T::ZERO);
@@ -68,7 +68,7 @@ pub(super) fn transpose<T: Field>(
 
 /// The parallelism for this number of multiplications.
 pub(super) fn threads(par: Par, multiplications: usize) -> Par {
-    if multiplications < 4 * GRAIN { Par::Serial } else { par }
+    if multiplications < 4 * PARALLEL_WORK { Par::Serial } else { par }
 }
 
 /// The sum of lanes, by pairwise halving.

@@ -2,8 +2,8 @@
 //! Each reflection makes one pass over the columns, which also computes the products of the next one.
 
 use super::passes::{Term, accumulate, lane, reflector, stride, transpose, update};
-use super::{Field, room};
-use crate::par::{Par, breathe};
+use super::{Field, split_workspace};
+use crate::par::{Par, poll_within_chunk};
 
 /// Workspace elements of the factors of a matrix: its columns, the reflections, the columns of the orthogonal factor,
 /// and the workspace of [`reduce`].
@@ -26,8 +26,8 @@ pub(super) fn factors<T: Field>(
     par: Par,
 ) {
     let (k, step) = (m.min(n), stride(m));
-    let columns = room(&mut work, n * step);
-    let vectors = room(&mut work, k * step);
+    let columns = split_workspace(&mut work, n * step);
+    let vectors = split_workspace(&mut work, k * step);
     transpose(a, n, columns, step, (m, n));
     reduce(columns, (m, n), step, vectors, work);
     for i in 0..width.min(m) {
@@ -35,7 +35,7 @@ pub(super) fn factors<T: Field>(
             r[i * n + j] = columns[j * step + i];
         }
     }
-    let rows = room(&mut work, width * step);
+    let rows = split_workspace(&mut work, width * step);
     accumulate(vectors, (k, 0), step, rows, par);
     transpose(rows, step, q, width, (width, m));
 }
@@ -54,7 +54,7 @@ pub(super) fn reduce<T: Field>(
     vectors.fill(T::ZERO);
     factors.fill(T::ZERO);
     for k in 0..m.min(n) {
-        breathe();
+        poll_within_chunk();
         let (before, rest) =
             vectors[k.saturating_sub(1) * step..].split_at_mut(if k == 0 { 0 } else { step });
         let (own, _) = rest.split_at_mut(step);

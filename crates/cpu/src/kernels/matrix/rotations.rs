@@ -57,7 +57,7 @@ fn careful_rotation<R: RealField>(f: R, g: R) -> (R, R, R) {
 }
 
 /// The vectors of each side, and the logged rotations that are not applied yet.
-pub(super) struct Turned<'a, R, const SIDES: usize> {
+pub(super) struct RotationLog<'a, R, const SIDES: usize> {
     panels: [&'a mut [R]; SIDES],
     turns: [&'a mut [[R; 2]]; SIDES],
     used: usize,
@@ -81,7 +81,7 @@ pub(super) fn notes(rows: usize) -> usize {
     2 * SWEEPS * rows
 }
 
-impl<'a, R: RealField, const SIDES: usize> Turned<'a, R, SIDES> {
+impl<'a, R: RealField, const SIDES: usize> RotationLog<'a, R, SIDES> {
     /// Copies rows, a stride apart, to panels. Each side's log has the size that [`notes`] returns.
     pub(super) fn new(
         sides: [&[R]; SIDES],
@@ -102,7 +102,7 @@ impl<'a, R: RealField, const SIDES: usize> Turned<'a, R, SIDES> {
             });
         }
         let turns = notes.map(|notes| notes.as_chunks_mut().0);
-        Turned { panels, turns, used: 0, sweeps: SmallVec::new(), rows, par }
+        RotationLog { panels, turns, used: 0, sweeps: SmallVec::new(), rows, par }
     }
 
     /// Begins a sweep of at most `most` rotations at row `start`.
@@ -188,7 +188,7 @@ impl<'a, R: RealField, const SIDES: usize> Turned<'a, R, SIDES> {
 
 /// Rotates two rows: the row that is complete, and the one that is carried on.
 #[inline(always)]
-fn turned<P: Products, R: RealField, const VECTORS: usize>(
+fn rotate_rows<P: Products, R: RealField, const VECTORS: usize>(
     x: &Row<R, VECTORS>,
     y: &Row<R, VECTORS>,
     [c, s]: [R; 2],
@@ -212,7 +212,7 @@ fn next(row: usize, ascends: bool) -> usize {
 
 /// Applies rotations of one sweep that begins at `row`.
 #[inline(always)]
-fn one<P: Products, R: RealField, const VECTORS: usize>(
+fn apply_sweep<P: Products, R: RealField, const VECTORS: usize>(
     panel: &mut [Row<R, VECTORS>],
     mut row: usize,
     ascends: bool,
@@ -224,7 +224,7 @@ fn one<P: Products, R: RealField, const VECTORS: usize>(
     let mut carried = panel[row];
     for &turn in turns {
         let after = next(row, ascends);
-        let (stays, goes) = turned::<P, R, VECTORS>(&carried, &panel[after], turn);
+        let (stays, goes) = rotate_rows::<P, R, VECTORS>(&carried, &panel[after], turn);
         panel[row] = stays;
         (row, carried) = (after, goes);
     }
@@ -233,7 +233,7 @@ fn one<P: Products, R: RealField, const VECTORS: usize>(
 
 /// Applies equally many rotations of two sweeps. The first sweep carries `row`, the second carries the row before it.
 #[inline(always)]
-fn two<P: Products, R: RealField, const VECTORS: usize>(
+fn apply_sweep_pair<P: Products, R: RealField, const VECTORS: usize>(
     panel: &mut [Row<R, VECTORS>],
     mut row: usize,
     ascends: bool,
@@ -244,8 +244,8 @@ fn two<P: Products, R: RealField, const VECTORS: usize>(
     let (mut carried, mut follows) = (panel[row], panel[before]);
     for (&turn, &other) in first.iter().zip(second) {
         let after = next(row, ascends);
-        let (stays, goes) = turned::<P, R, VECTORS>(&carried, &panel[after], turn);
-        let (ends, moves) = turned::<P, R, VECTORS>(&follows, &stays, other);
+        let (stays, goes) = rotate_rows::<P, R, VECTORS>(&carried, &panel[after], turn);
+        let (ends, moves) = rotate_rows::<P, R, VECTORS>(&follows, &stays, other);
         panel[before] = ends;
         (before, row) = (row, after);
         (carried, follows) = (goes, moves);
@@ -274,22 +274,22 @@ multiplying! {
                 other.ascends == ascends && place(other.start) >= place(start) && begins < turns.len()
             });
             let Some(other) = follower else {
-                one::<P, R, VECTORS>(panel, start, ascends, turns);
+                apply_sweep::<P, R, VECTORS>(panel, start, ascends, turns);
                 rest = after;
                 continue;
             };
             let begins = place(other.start) - place(start);
             let (alone, shared) = turns.split_at(begins + 1);
-            one::<P, R, VECTORS>(panel, start, ascends, alone);
+            apply_sweep::<P, R, VECTORS>(panel, start, ascends, alone);
             let followers = own(*other);
             let both = shared.len().min(followers.len());
             let ahead = next(other.start, ascends);
             if both > 0 {
-                two::<P, R, VECTORS>(panel, ahead, ascends, &shared[..both], &followers[..both]);
+                apply_sweep_pair::<P, R, VECTORS>(panel, ahead, ascends, &shared[..both], &followers[..both]);
             }
             let moved = |row: usize| if ascends { row + both } else { row - both };
-            one::<P, R, VECTORS>(panel, moved(ahead), ascends, &shared[both..]);
-            one::<P, R, VECTORS>(panel, moved(other.start), ascends, &followers[both..]);
+            apply_sweep::<P, R, VECTORS>(panel, moved(ahead), ascends, &shared[both..]);
+            apply_sweep::<P, R, VECTORS>(panel, moved(other.start), ascends, &followers[both..]);
             rest = &after[1..];
         }
     }

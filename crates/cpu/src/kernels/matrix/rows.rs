@@ -114,7 +114,7 @@ const SQUARE: usize = 8;
 
 vectorized! {
     /// Transposes a matrix: `to[j, i] = from[i, j]`. The strides are those of the rows.
-    pub(super) fn turn[T: Field] of [T] (
+    pub(super) fn transpose_into[T: Field] of [T] (
         from: &[T],
         from_stride: usize,
         sizes: (usize, usize),

@@ -8,7 +8,7 @@
 use super::lu::{Positions, exchange};
 use super::passes::reflector;
 use super::{Field, RealField};
-use crate::par::breathe;
+use crate::par::poll_within_chunk;
 
 /// Replaces a matrix of `n` rows, of which only the lower triangle is read, by its factor; needs `2 n` elements of
 /// workspace. Returns whether there is one: no eigenvalue is negative beyond rounding.
@@ -53,7 +53,7 @@ fn root<T: Field>(
     let zero = <T::Real as Field>::ZERO;
     let mut pivots = Positions::new();
     for j in 0..n {
-        breathe();
+        poll_within_chunk();
         let left = |i: usize| if sizes[i].re() > zero { a[i * n + i].re() / sizes[i].re() } else { zero };
         let best = (j..n).fold(j, |best, i| if left(i) > left(best) { i } else { best });
         let is_pivot = left(best) > share;
@@ -101,7 +101,7 @@ fn triangular<T: Field>(
     }
     let mut columns = Positions::new();
     for i in 0..n {
-        breathe();
+        poll_within_chunk();
         let first = columns.len();
         let (row, below) = a[i * n..].split_at_mut(n);
         let own = &mut row[first..rank];

@@ -5,9 +5,9 @@
 use smallvec::SmallVec;
 
 use super::passes::{LANES, accumulate, stride, transpose};
-use super::rotations::{self, Turned};
-use super::{RealField, bidiagonal, golub_kahan, qr, room};
-use crate::kernels::linalg::gemm::{self, Onto};
+use super::rotations::{self, RotationLog};
+use super::{RealField, bidiagonal, golub_kahan, qr, split_workspace};
+use crate::kernels::linalg::gemm::{self, Accumulation};
 use crate::par::Par;
 
 /// Workspace elements of the factors of a matrix.
@@ -55,17 +55,17 @@ pub(super) fn factors<R: RealField>(
     }
 
     let (square, step, far) = (room_for(short), stride(short), stride(long));
-    let rows = room(&mut work, 2 * square);
-    let vectors = room(&mut work, 2 * square);
-    let diagonal = &mut room(&mut work, step)[..short];
-    let beside = &mut room(&mut work, step)[..short];
-    let notes = [(); 2].map(|()| room(&mut work, rotations::notes(short)));
+    let rows = split_workspace(&mut work, 2 * square);
+    let vectors = split_workspace(&mut work, 2 * square);
+    let diagonal = &mut split_workspace(&mut work, step)[..short];
+    let beside = &mut split_workspace(&mut work, step)[..short];
+    let notes = [(); 2].map(|()| split_workspace(&mut work, rotations::notes(short)));
     let wide = m < n;
     // The columns of the matrix, or of its transpose if it is wide, as rows.
     let mut outer = None;
     if long > short {
-        let columns = room(&mut work, short * far);
-        let reflections = room(&mut work, short * far);
+        let columns = split_workspace(&mut work, short * far);
+        let reflections = split_workspace(&mut work, short * far);
         if wide {
             copy_rows(a, columns, (short, long, far));
         } else {
@@ -98,7 +98,7 @@ pub(super) fn factors<R: RealField>(
     accumulate(&right[..short * step], (short.saturating_sub(2), 1), step, of_right, par);
     let size = rotations::panels::<R>(short, short);
     let panels = [&mut left[..size], &mut right[..size]];
-    let mut turned = Turned::new([of_left, of_right], (short, step), panels, notes, par);
+    let mut turned = RotationLog::new([of_left, of_right], (short, step), panels, notes, par);
     if !golub_kahan::iterate(diagonal, beside, &mut turned) {
         return spoil([u, s, vh]);
     }
@@ -129,8 +129,8 @@ pub(super) fn factors<R: RealField>(
         }
     }
     let width = if full { long } else { short };
-    let q = room(&mut work, width * far);
-    let inner = room(&mut work, short * short);
+    let q = split_workspace(&mut work, width * far);
+    let inner = split_workspace(&mut work, short * short);
     accumulate(reflections, (short, 0), far, q, par);
     for (&place, row) in order.iter().zip(inner.chunks_exact_mut(short)) {
         turned.read(0, place, row);
@@ -144,7 +144,9 @@ pub(super) fn factors<R: RealField>(
         // SAFETY: there are `width` rows of `long` elements.
         let to = unsafe { gemm::Target::new(far_side.as_mut_ptr(), long) };
         // SAFETY: as above; the first `short` of them are written.
-        unsafe { gemm::multiply([short, long, short], &inner, &outer, to, Onto::Nothing, space, par) };
+        unsafe {
+            gemm::multiply([short, long, short], &inner, &outer, to, Accumulation::Nothing, space, par)
+        };
         for (row, q) in far_side.chunks_exact_mut(long).zip(q.chunks_exact(far)).skip(short) {
             row.copy_from_slice(&q[..long]);
         }
@@ -153,7 +155,9 @@ pub(super) fn factors<R: RealField>(
         // SAFETY: there are `long` rows of `width` elements.
         let to = unsafe { gemm::Target::new(far_side.as_mut_ptr(), width) };
         // SAFETY: as above; the first `short` elements of each are written.
-        unsafe { gemm::multiply([long, short, short], &outer, &inner, to, Onto::Nothing, space, par) };
+        unsafe {
+            gemm::multiply([long, short, short], &outer, &inner, to, Accumulation::Nothing, space, par)
+        };
         for (j, q) in q.chunks_exact(far).enumerate().skip(short) {
             for i in 0..long {
                 far_side[i * width + j] = q[i];

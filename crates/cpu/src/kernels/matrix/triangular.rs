@@ -3,7 +3,7 @@
 use defn_core::op::Transform;
 
 use super::Field;
-use super::rows::{subtract_rows, subtract_strips, sums, turn};
+use super::rows::{subtract_rows, subtract_strips, sums, transpose_into};
 use crate::kernels::linalg::gemm::Matrix;
 use crate::kernels::simd::vectorized;
 use crate::par::Par;
@@ -65,9 +65,9 @@ impl Triangular {
             system.solve(n, b, (columns, columns), work, par);
         } else {
             let (across, work) = work.split_at_mut(b.len());
-            turn(b, n, (columns, n), across, columns);
+            transpose_into(b, n, (columns, n), across, columns);
             system.solve(n, across, (columns, columns), work, par);
-            turn(across, columns, (n, columns), b, n);
+            transpose_into(across, columns, (n, columns), b, n);
         }
         if conjugates {
             b.iter_mut().for_each(|x| *x = x.conj());

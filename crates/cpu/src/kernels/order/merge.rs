@@ -13,7 +13,7 @@ const PIECE: usize = 1 << 15;
 const MOST: usize = 1 << 19;
 
 /// Items that one thread merges at a time.
-const GRAIN: usize = 1 << 16;
+const MERGE_CHUNK: usize = 1 << 16;
 
 /// Sorts the items that `read` returns by position, and writes the result of `finish` for each to `out`. `tmp` has the
 /// same length. The sort need not be stable, because equal items are identical.
@@ -70,7 +70,7 @@ fn merge_pairs<T: Item>(
     let target = Target::of(to);
     for (pair, both) in items.chunks(2 * piece).enumerate() {
         let (left, right) = both.split_at(piece.min(both.len()));
-        par.for_chunks(both.len(), GRAIN, |chunk| {
+        par.for_chunks(both.len(), MERGE_CHUNK, |chunk| {
             let (first, last) = (split(left, right, chunk.start), split(left, right, chunk.end));
             let left = &left[first..last];
             let right = &right[chunk.start - first..chunk.end - last];

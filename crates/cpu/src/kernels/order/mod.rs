@@ -41,7 +41,7 @@ mod spread;
 mod tests;
 mod vector;
 
-pub(crate) use select::{candidates_scratch, first_of, is_few, top_k};
+pub(crate) use select::{candidates_scratch, first_of, selection_is_faster, top_k};
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,7 +61,7 @@ use spread::Sorts;
 const LONG: usize = 1 << 16;
 
 /// Elements that one thread sorts at a time if rows are short.
-const GRAIN: usize = 1 << 13;
+const SHORT_ROWS_CHUNK: usize = 1 << 13;
 
 /// The rows of an operand.
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +126,7 @@ pub(crate) fn sort(
             return;
         }
         let (out, tmp) = (&*out, &*tmp);
-        par.for_chunks(rows.count, (GRAIN / rows.len).max(1), |chunk| {
+        par.for_chunks(rows.count, (SHORT_ROWS_CHUNK / rows.len).max(1), |chunk| {
             let mut counts = Counts::own();
             // All rows of a chunk use one row of `tmp`, so it stays in the caches. SAFETY: each row belongs to one
             // chunk, and the view is mutably borrowed during the call.
@@ -339,7 +339,7 @@ fn argsort_rows<P: Item, T: Bits>(
         return;
     }
     let (pairs, tmp) = (&*pairs, &*tmp);
-    par.for_chunks(rows.count, (GRAIN / rows.len).max(1), |chunk| {
+    par.for_chunks(rows.count, (SHORT_ROWS_CHUNK / rows.len).max(1), |chunk| {
         let mut counts = Counts::own();
         // SAFETY: each row belongs to one chunk, and the view is mutably borrowed during the call.
         let tmp = unsafe { tmp.part(chunk.start * rows.len, rows.len) };
@@ -364,7 +364,7 @@ fn write<P: Plain>(
     with_compute!(out.ty().dtype, C => fill_tiles::<C, &[P]>(
         out,
         par,
-        GRAIN,
+        SHORT_ROWS_CHUNK,
         || &[],
         |part, start, len| *part = &pairs[start..start + len],
         |part, tile| {

@@ -15,7 +15,7 @@ use super::vector::{Half32, Half64, Wide32, Wide64};
 use crate::kernels::Plain;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::simd::{Level, level};
-use crate::par::{Par, breathe};
+use crate::par::{Par, poll_within_chunk};
 
 /// Least keys of the pieces that threads share in one split, and the most pieces.
 const PIECE: usize = 1 << 15;
@@ -267,13 +267,13 @@ unsafe fn fold<V: Vector>(vector: V, join: impl Fn(V::Key, V::Key) -> V::Key) ->
 
 /// A range of keys to sort.
 #[derive(Clone, Copy)]
-struct Part {
+struct KeyRange {
     start: usize,
     len: usize,
     /// Whether the keys are in the second buffer.
-    moved: bool,
+    in_tmp: bool,
     /// The number of further splits before the fallback to `sort_unstable`.
-    patience: u32,
+    splits_left: u32,
 }
 
 /// Sorts `len` keys. `tmp` is scratch.
@@ -282,7 +282,7 @@ struct Part {
 /// The processor has the vector's instructions. Both buffers have `len` keys and do not overlap.
 #[inline(always)]
 unsafe fn sort_serially<V: Vector>(keys: *mut V::Key, tmp: *mut V::Key, len: usize) {
-    let whole = Part { start: 0, len, moved: false, patience: 2 * (len | 1).ilog2() };
+    let whole = KeyRange { start: 0, len, in_tmp: false, splits_left: 2 * (len | 1).ilog2() };
     // The longer part waits and the shorter one is split further. So the part that is split at least halves each time,
     // and at most log2(`len`) parts wait.
     let mut waiting = [whole; usize::BITS as usize];
@@ -292,11 +292,11 @@ unsafe fn sort_serially<V: Vector>(keys: *mut V::Key, tmp: *mut V::Key, len: usi
         let mut part = waiting[count];
         // SAFETY: the caller guarantees it. Parts are inside and disjoint.
         unsafe {
-            while part.len > network::ROWS * V::LANES && part.patience > 0 {
+            while part.len > network::ROWS * V::LANES && part.splits_left > 0 {
                 // An interrupt may leave the buffer half sorted: keys need no drop, and no code reads the buffer
                 // afterwards.
                 if part.len >= PAUSE {
-                    breathe();
+                    poll_within_chunk();
                 }
                 let (low, high) = divide::<V>(part, keys, tmp);
                 let (longer, shorter) = if low.len > high.len { (low, high) } else { (high, low) };
@@ -305,11 +305,11 @@ unsafe fn sort_serially<V: Vector>(keys: *mut V::Key, tmp: *mut V::Key, len: usi
                 part = shorter;
             }
             let (to, from) = (keys.add(part.start), tmp.add(part.start));
-            let from = if part.moved { from } else { to };
+            let from = if part.in_tmp { from } else { to };
             if part.len <= network::ROWS * V::LANES {
                 network::sort::<V>(from, to, part.len);
             } else {
-                if part.moved {
+                if part.in_tmp {
                     to.copy_from_nonoverlapping(from, part.len);
                 }
                 std::slice::from_raw_parts_mut(to, part.len).sort_unstable();
@@ -324,14 +324,15 @@ unsafe fn sort_serially<V: Vector>(keys: *mut V::Key, tmp: *mut V::Key, len: usi
 /// # Safety
 /// As for `sort_serially`.
 #[inline(always)]
-unsafe fn divide<V: Vector>(part: Part, keys: *mut V::Key, tmp: *mut V::Key) -> (Part, Part) {
-    let (here, there) = if part.moved { (tmp, keys) } else { (keys, tmp) };
+unsafe fn divide<V: Vector>(part: KeyRange, keys: *mut V::Key, tmp: *mut V::Key) -> (KeyRange, KeyRange) {
+    let (here, there) = if part.in_tmp { (tmp, keys) } else { (keys, tmp) };
     // SAFETY: the caller guarantees it. Parts are inside.
     unsafe {
         let (here, there, sorted) = (here.add(part.start), there.add(part.start), keys.add(part.start));
         let pivot = choose_pivot::<V>(here, part.len);
         let Split { low, least, greatest } = split::<V>(here, there, part.len, pivot);
-        let half = |start, len| Part { start, len, moved: !part.moved, patience: part.patience - 1 };
+        let half =
+            |start, len| KeyRange { start, len, in_tmp: !part.in_tmp, splits_left: part.splits_left - 1 };
         if least == pivot {
             // All keys up to the pivot are equal.
             fill(sorted, low, pivot);
@@ -345,7 +346,7 @@ unsafe fn divide<V: Vector>(part: Part, keys: *mut V::Key, tmp: *mut V::Key) -> 
             let pivot_before = pivot.before();
             let low = split::<V>(there, here, part.len, pivot_before).low;
             fill(sorted.add(low), part.len - low, pivot);
-            return (Part { moved: part.moved, ..half(part.start, low) }, half(part.start, 0));
+            return (KeyRange { in_tmp: part.in_tmp, ..half(part.start, low) }, half(part.start, 0));
         }
         if greatest.before() == pivot {
             // All keys above the pivot are equal.

@@ -40,7 +40,7 @@ impl Plan {
 }
 
 /// Whether selecting `k` elements of each row of `x` is faster than sorting the rows.
-pub(crate) fn is_few(x: &TensorType, k: usize) -> bool {
+pub(crate) fn selection_is_faster(x: &TensorType, k: usize) -> bool {
     k <= Rows::of(x).len / 4
 }
 

@@ -18,15 +18,15 @@ const PIECE: usize = 1 << 15;
 const PIECES: usize = 64;
 
 /// log2 of the keys of an average bucket, and the most bits of the digit that selects the bucket.
-const PART: u32 = 9;
+const LOG2_BUCKET: u32 = 9;
 const BITS: u32 = 11;
 
 /// Keys of the buckets that a thread sorts at a time.
-const GRAIN: usize = 1 << 14;
+const BUCKET_CHUNK: usize = 1 << 14;
 
 /// The largest number of buckets.
 fn parts(len: usize) -> usize {
-    1 << (len | 1).ilog2().saturating_sub(PART).min(BITS)
+    1 << (len | 1).ilog2().saturating_sub(LOG2_BUCKET).min(BITS)
 }
 
 fn piece(len: usize) -> usize {
@@ -89,7 +89,7 @@ impl Sorts {
         // SAFETY: `sort_shared` wrote and sorted all of them.
         let pairs: &[u64] = unsafe { pairs.assume_init_ref() };
         let out = Target::of(out);
-        par.for_chunks(pairs.len(), GRAIN, |chunk| {
+        par.for_chunks(pairs.len(), BUCKET_CHUNK, |chunk| {
             // SAFETY: chunks are disjoint and inside.
             let out = unsafe { std::slice::from_raw_parts_mut(out.at(chunk.start), chunk.len()) };
             positions(&pairs[chunk], out);
@@ -148,7 +148,7 @@ impl Sorts {
         // The positions of the last piece have advanced to the ends of the buckets. SAFETY: as above.
         let ends: &[u64] = unsafe { own(len - 1).assume_init_ref() };
         let (out, spare) = (Target::of(out), Target::of(pairs));
-        par.for_chunks(parts, (parts * GRAIN / len).max(1), |chunk| {
+        par.for_chunks(parts, (parts * BUCKET_CHUNK / len).max(1), |chunk| {
             for part in chunk {
                 let start = if part == 0 { 0 } else { ends[part - 1] as usize };
                 let len = ends[part] as usize - start;

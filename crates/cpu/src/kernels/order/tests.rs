@@ -190,7 +190,7 @@ fn check_top_k(dtype: DType, rows: usize, len: usize, k: usize, rising: bool) {
     let few = TensorType::new(dtype, Shape::new(&[rows, k])).unwrap();
     let mut places = Array::unwritten(few.with_dtype(DType::S32).unwrap());
     let mut values = Array::unwritten(few);
-    assert!(is_few(&ty, k));
+    assert!(selection_is_faster(&ty, k));
     let mut candidates = Array::unwritten(candidates_scratch(&ty, k));
     let (values_view, places_view) = (&mut values.view_mut(), &mut places.view_mut());
     top_k(input.view(), k, values_view, places_view, &mut candidates.view_mut(), Par::Pool);

@@ -3,11 +3,11 @@
 use defn_core::op::{ArgOp, TieBreak};
 use defn_core::{Axis, DType, Shape, TensorType};
 
-use super::fold::{Fold, Greatest, Least, fold_slice};
-use super::layout::{CHUNK, Folding};
+use super::fold::{Greatest, Least, Reduction, fold_slice};
+use super::layout::{CHUNK, ReductionLayout};
 use super::{read, store, with_real, write};
 use crate::kernels::simd::vectorized;
-use crate::kernels::{CastFrom, Element, Loader, Real, Source, TILE, with_compute};
+use crate::kernels::{CastFrom, Element, Real, StridedOperand, TILE, TileLoader, with_compute};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -17,11 +17,11 @@ const WIDTH: usize = 256;
 /// Results that are collected before they are written.
 const BATCH: usize = 64;
 
-fn folding(x: &TensorType, axis: Option<Axis>) -> Folding {
+fn folding(x: &TensorType, axis: Option<Axis>) -> ReductionLayout {
     match axis {
-        Some(axis) => Folding::new(x.shape.sizes(), &[axis]),
+        Some(axis) => ReductionLayout::new(x.shape.sizes(), &[axis]),
         // The flat index: one axis with all elements.
-        None => Folding::new(&[x.size()], &[Shape::new(&[1]).axis(0).expect("the rank is 1")]),
+        None => ReductionLayout::new(&[x.size()], &[Shape::new(&[1]).axis(0).expect("the rank is 1")]),
     }
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn arg_reduce(
 
 /// An element and its index.
 #[derive(Clone, Copy)]
-struct Found<C> {
+struct Candidate<C> {
     value: C,
     index: u64,
 }
@@ -73,7 +73,7 @@ fn beats<F: Extreme, const LAST: bool>(best: F::Item, next: F::Item) -> bool {
 }
 
 /// A reduction that selects one of its elements.
-trait Extreme: Fold<Item: Real, Acc = <Self as Fold>::Item> {
+trait Extreme: Reduction<Item: Real, Acc = <Self as Reduction>::Item> {
     /// Whether `a` is the more extreme number.
     fn precedes(a: Self::Item, b: Self::Item) -> bool;
 }
@@ -93,9 +93,9 @@ impl<C: Real> Extreme for Least<C> {
 }
 
 fn search<F: Extreme, const LAST: bool>(
-    source: &Source<'_>,
+    source: &StridedOperand<'_>,
     dtype: DType,
-    folding: &Folding,
+    folding: &ReductionLayout,
     out: &ViewMut<'_>,
     scratch: &ViewMut<'_>,
     par: Par,
@@ -105,7 +105,7 @@ fn search<F: Extreme, const LAST: bool>(
         search_columns::<F, LAST>(source, dtype, folding, out, par);
     } else if length <= CHUNK {
         par.for_chunks(folding.outer, CHUNK / length, |outputs| {
-            let mut loader = Loader::new(source, dtype);
+            let mut loader = TileLoader::new(source, dtype);
             let mut batch = [0; BATCH];
             for start in outputs.clone().step_by(BATCH) {
                 let batch = &mut batch[..BATCH.min(outputs.end - start)];
@@ -119,7 +119,7 @@ fn search<F: Extreme, const LAST: bool>(
     } else {
         let pieces = length.div_ceil(CHUNK);
         par.for_chunks(folding.outer * pieces, 1, |chunk| {
-            let mut loader = Loader::new(source, dtype);
+            let mut loader = TileLoader::new(source, dtype);
             for place in chunk {
                 let from = place % pieces * CHUNK;
                 let (start, to) = (place / pieces * length, length.min(from + CHUNK));
@@ -128,13 +128,13 @@ fn search<F: Extreme, const LAST: bool>(
                 unsafe { write(scratch, place, &[found.index]) };
             }
         });
-        let mut loader = Loader::new(source, dtype);
+        let mut loader = TileLoader::new(source, dtype);
         for output in 0..folding.outer {
             // SAFETY: all pieces are written, and no thread writes them any more.
             let winners: &[u64] = unsafe { read(scratch, output * pieces, pieces) };
             let found = winners.iter().map(|&index| {
                 loader.seek(output * length + index as usize, 1);
-                Found { value: loader.tile()[0], index }
+                Candidate { value: loader.tile()[0], index }
             });
             let best =
                 found.reduce(|best, next| if beats::<F, LAST>(best.value, next.value) { next } else { best });
@@ -147,12 +147,12 @@ fn search<F: Extreme, const LAST: bool>(
 
 /// The extreme element in `from..to` of the row that begins at `start`.
 fn search_row<F: Extreme, const LAST: bool>(
-    loader: &mut Loader<'_, F::Item>,
+    loader: &mut TileLoader<'_, F::Item>,
     start: usize,
     from: usize,
     to: usize,
-) -> Found<F::Item> {
-    let mut best: Option<Found<F::Item>> = None;
+) -> Candidate<F::Item> {
+    let mut best: Option<Candidate<F::Item>> = None;
     for first in (from..to).step_by(TILE) {
         loader.seek(start + first, TILE.min(to - first));
         let tile = loader.tile();
@@ -162,7 +162,7 @@ fn search_row<F: Extreme, const LAST: bool>(
             continue;
         }
         let place = find::<F::Item, LAST>(tile, value);
-        best = Some(Found { value, index: (first + place) as u64 });
+        best = Some(Candidate { value, index: (first + place) as u64 });
     }
     best.expect("the row is not empty")
 }
@@ -198,17 +198,17 @@ vectorized! {
 }
 
 fn search_columns<F: Extreme, const LAST: bool>(
-    source: &Source<'_>,
+    source: &StridedOperand<'_>,
     dtype: DType,
-    folding: &Folding,
+    folding: &ReductionLayout,
     out: &ViewMut<'_>,
     par: Par,
 ) {
-    let &Folding { outer, reduced, inner, .. } = folding;
+    let &ReductionLayout { outer, reduced, inner, .. } = folding;
     let strips = inner.div_ceil(WIDTH);
     let work = inner.min(WIDTH) * reduced;
     par.for_chunks(outer * strips, (CHUNK / work).max(1), |chunk| {
-        let mut loader = Loader::<F::Item>::new(source, dtype);
+        let mut loader = TileLoader::<F::Item>::new(source, dtype);
         let (mut best, mut winners) = ([F::start(); WIDTH], [0u64; WIDTH]);
         for place in chunk {
             let (outer, column) = (place / strips, place % strips * WIDTH);

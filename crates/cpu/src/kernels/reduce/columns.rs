@@ -2,10 +2,10 @@
 
 use defn_core::DType;
 
-use super::fold::{Fold, RUN, fold_down, join_before, join_row, join_rows};
-use super::layout::{CHUNK, Folding};
+use super::fold::{RUN, Reduction, fold_down, join_before, join_row, join_rows};
+use super::layout::{CHUNK, ReductionLayout};
 use super::{store, write};
-use crate::kernels::{Element, Loader, Source, TILE};
+use crate::kernels::{Element, StridedOperand, TILE, TileLoader};
 use crate::par::Par;
 use crate::view::ViewMut;
 
@@ -22,31 +22,31 @@ const SHALLOW: usize = 4;
 
 /// The rows of one piece: a power of two of runs, so that the division into pieces does not change the order of the
 /// joins.
-pub(super) fn piece_rows(folding: &Folding) -> usize {
+pub(super) fn piece_rows(folding: &ReductionLayout) -> usize {
     (CHUNK / folding.inner.min(WIDTH)).max(RUN).next_power_of_two().min(RUN << (DEPTH - 1))
 }
 
 /// The number of partial results of [`columns`].
-pub(super) fn columns_scratch(folding: &Folding) -> usize {
+pub(super) fn columns_scratch(folding: &ReductionLayout) -> usize {
     let pieces = folding.reduced.div_ceil(piece_rows(folding));
     if pieces > 1 { folding.outputs() * pieces } else { 0 }
 }
 
 /// Reduces a folding whose inner size is greater than 1.
-pub(super) fn columns<F: Fold>(
-    source: &Source<'_>,
+pub(super) fn columns<F: Reduction>(
+    source: &StridedOperand<'_>,
     dtype: DType,
-    folding: &Folding,
+    folding: &ReductionLayout,
     out: &ViewMut<'_>,
     scratch: &ViewMut<'_>,
     par: Par,
 ) {
-    let &Folding { outer, reduced, inner, .. } = folding;
+    let &ReductionLayout { outer, reduced, inner, .. } = folding;
     let height = piece_rows(folding);
     let (pieces, strips) = (reduced.div_ceil(height), inner.div_ceil(WIDTH));
     let work = inner.min(WIDTH) * reduced.min(height);
     par.for_chunks(outer * strips * pieces, (CHUNK / work).max(1), |chunk| {
-        let mut loader = Loader::new(source, dtype);
+        let mut loader = TileLoader::new(source, dtype);
         let mut total = [F::Acc::ZERO; WIDTH];
         for place in chunk {
             let (piece, strip, outer) = (place % pieces, place / pieces % strips, place / pieces / strips);
@@ -70,8 +70,13 @@ pub(super) fn columns<F: Fold>(
 }
 
 /// Joins the partial results, if there is more than one piece.
-pub(super) fn join_pieces<F: Fold>(folding: &Folding, out: &ViewMut<'_>, scratch: &ViewMut<'_>, par: Par) {
-    let &Folding { outer, reduced, inner, .. } = folding;
+pub(super) fn join_pieces<F: Reduction>(
+    folding: &ReductionLayout,
+    out: &ViewMut<'_>,
+    scratch: &ViewMut<'_>,
+    par: Par,
+) {
+    let &ReductionLayout { outer, reduced, inner, .. } = folding;
     let (pieces, strips) = (reduced.div_ceil(piece_rows(folding)), inner.div_ceil(WIDTH));
     let work = inner.min(WIDTH) * pieces;
     par.for_chunks(outer * strips, (CHUNK / work).max(1), |chunk| {
@@ -100,8 +105,8 @@ pub(super) fn join_pieces<F: Fold>(folding: &Folding, out: &ViewMut<'_>, scratch
 }
 
 /// Reduces `rows` rows at distance `step` to the columns of `total`, with runs joined pairwise.
-fn fold_strip<F: Fold>(
-    loader: &mut Loader<'_, F::Item>,
+fn fold_strip<F: Reduction>(
+    loader: &mut TileLoader<'_, F::Item>,
     start: usize,
     step: usize,
     rows: usize,
@@ -119,15 +124,15 @@ fn fold_strip<F: Fold>(
 }
 
 /// As [`fold_strip`], for several runs, fewer than `2^LEVELS`.
-fn fold_runs<F: Fold, const LEVELS: usize>(
-    loader: &mut Loader<'_, F::Item>,
+fn fold_runs<F: Reduction, const LEVELS: usize>(
+    loader: &mut TileLoader<'_, F::Item>,
     start: usize,
     step: usize,
     rows: usize,
     total: &mut [F::Acc],
 ) {
     let mut levels = [[F::Acc::ZERO; WIDTH]; LEVELS];
-    let mut runs = Runs::<F> { levels: &mut levels, count: 0 };
+    let mut runs = PairwiseColumns::<F> { levels: &mut levels, count: 0 };
     for first in (0..rows).step_by(RUN) {
         fold_run::<F>(loader, start + first * step, step, RUN.min(rows - first), total);
         runs.push(total);
@@ -136,13 +141,13 @@ fn fold_runs<F: Fold, const LEVELS: usize>(
 }
 
 /// Joins rows of results pairwise: pairs, pairs of pairs and so on.
-pub(super) struct Runs<'l, F: Fold> {
+pub(super) struct PairwiseColumns<'l, F: Reduction> {
     /// Level i holds the join of `2^i` rows if bit i of `count` is set.
     pub(super) levels: &'l mut [[F::Acc; WIDTH]],
     pub(super) count: usize,
 }
 
-impl<F: Fold> Runs<'_, F> {
+impl<F: Reduction> PairwiseColumns<'_, F> {
     /// Takes the next row of results, and overwrites it.
     pub(super) fn push(&mut self, total: &mut [F::Acc]) {
         let mut level = 0;
@@ -166,8 +171,8 @@ impl<F: Fold> Runs<'_, F> {
 }
 
 /// Reduces at most `RUN` rows sequentially.
-pub(super) fn fold_run<F: Fold>(
-    loader: &mut Loader<'_, F::Item>,
+pub(super) fn fold_run<F: Reduction>(
+    loader: &mut TileLoader<'_, F::Item>,
     start: usize,
     step: usize,
     rows: usize,

@@ -8,7 +8,7 @@ use crate::kernels::{Element, Real};
 /// A reduction: how elements are converted to the accumulator's type, and how two accumulators are joined.
 ///
 /// Joining is associative except for rounding; the kernels here choose the order.
-pub(crate) trait Fold: 'static {
+pub(crate) trait Reduction: 'static {
     /// The type of the elements.
     type Item: Element;
     /// The type of the accumulator.
@@ -49,7 +49,7 @@ pub(super) struct Any<C>(PhantomData<C>);
 
 macro_rules! fold {
     ($name:ident, $bound:ident, $acc:ty, $start:expr, $lift:expr, $join:expr) => {
-        impl<C: $bound> Fold for $name<C> {
+        impl<C: $bound> Reduction for $name<C> {
             type Item = C;
             type Acc = $acc;
             const KIND: Kind = Kind::$name;
@@ -86,7 +86,7 @@ pub(super) const FEW_LANES: usize = 16;
 
 vectorized! {
     /// Reduces one slice of at most a few tiles.
-    pub(super) fn fold_slice[F: Fold] of [F] (items: &[F::Item]) -> F::Acc {
+    pub(super) fn fold_slice[F: Reduction] of [F] (items: &[F::Item]) -> F::Acc {
         if items.len() >= 4 * LANES {
             fold_lanes::<F, LANES>(items)
         } else if items.len() >= 2 * FEW_LANES {
@@ -104,7 +104,7 @@ vectorized! {
 }
 
 #[inline(always)]
-fn fold_lanes<F: Fold, const N: usize>(items: &[F::Item]) -> F::Acc {
+fn fold_lanes<F: Reduction, const N: usize>(items: &[F::Item]) -> F::Acc {
     let (lines, rest) = items.as_chunks::<N>();
     let (first, others) = lines.split_at(RUN.min(lines.len()));
     let mut total = fold_lines::<F, N>(first);
@@ -125,7 +125,7 @@ fn fold_lanes<F: Fold, const N: usize>(items: &[F::Item]) -> F::Acc {
 
 /// Reduces the lines of one run; there must be at least one.
 #[inline(always)]
-fn fold_lines<F: Fold, const N: usize>(lines: &[[F::Item; N]]) -> [F::Acc; N] {
+fn fold_lines<F: Reduction, const N: usize>(lines: &[[F::Item; N]]) -> [F::Acc; N] {
     let mut lanes = [F::start(); N];
     for (lane, &item) in lanes.iter_mut().zip(&lines[0]) {
         *lane = F::lift(item);
@@ -140,7 +140,7 @@ fn fold_lines<F: Fold, const N: usize>(lines: &[[F::Item; N]]) -> [F::Acc; N] {
 
 vectorized! {
     /// Joins the elements of all rows but the first to a row of results, sequentially. Rows are `step` elements apart.
-    pub(super) fn fold_down[F: Fold] of [F] (total: &mut [F::Acc], items: &[F::Item], step: usize, rows: usize) {
+    pub(super) fn fold_down[F: Reduction] of [F] (total: &mut [F::Acc], items: &[F::Item], step: usize, rows: usize) {
         let mut next = 1;
         // Several rows are read at once, while results stay in registers.
         while next + 4 <= rows {
@@ -162,14 +162,14 @@ vectorized! {
 
 vectorized! {
     /// Joins each result with one of later elements.
-    pub(super) fn join_rows[F: Fold] of [F] (first: &mut [F::Acc], second: &[F::Acc]) {
+    pub(super) fn join_rows[F: Reduction] of [F] (first: &mut [F::Acc], second: &[F::Acc]) {
         join_all::<F>(first, second);
     }
 }
 
 vectorized! {
     /// Joins each result with one of earlier elements.
-    pub(super) fn join_before[F: Fold] of [F] (first: &[F::Acc], second: &mut [F::Acc]) {
+    pub(super) fn join_before[F: Reduction] of [F] (first: &[F::Acc], second: &mut [F::Acc]) {
         for (&first, second) in first.iter().zip(second) {
             *second = F::join(first, *second);
         }
@@ -178,7 +178,7 @@ vectorized! {
 
 vectorized! {
     /// Joins one more element to each result.
-    pub(super) fn join_row[F: Fold] of [F] (total: &mut [F::Acc], row: &[F::Item]) {
+    pub(super) fn join_row[F: Reduction] of [F] (total: &mut [F::Acc], row: &[F::Item]) {
         for (total, &item) in total.iter_mut().zip(row) {
             *total = F::join(*total, F::lift(item));
         }
@@ -187,7 +187,7 @@ vectorized! {
 
 /// Joins two rows of results, element by element.
 #[inline(always)]
-pub(super) fn join_all<F: Fold>(first: &mut [F::Acc], second: &[F::Acc]) {
+pub(super) fn join_all<F: Reduction>(first: &mut [F::Acc], second: &[F::Acc]) {
     for (a, &b) in first.iter_mut().zip(second) {
         *a = F::join(*a, b);
     }
@@ -210,7 +210,7 @@ impl<A: Element> Cascade<A> {
 
     /// Takes the next result.
     #[inline]
-    pub(crate) fn push<F: Fold<Acc = A>>(&mut self, mut value: A) {
+    pub(crate) fn push<F: Reduction<Acc = A>>(&mut self, mut value: A) {
         let mut level = 0;
         while self.count >> level & 1 == 1 {
             value = F::join(self.levels[level], value);
@@ -221,7 +221,7 @@ impl<A: Element> Cascade<A> {
     }
 
     /// The join of all results; the neutral element if there are none.
-    pub(crate) fn finish<F: Fold<Acc = A>>(self) -> A {
+    pub(crate) fn finish<F: Reduction<Acc = A>>(self) -> A {
         let mut set = (0..LEVELS).filter(|level| self.count >> level & 1 == 1);
         let Some(lowest) = set.next() else { return F::start() };
         set.fold(self.levels[lowest], |acc, level| F::join(self.levels[level], acc))

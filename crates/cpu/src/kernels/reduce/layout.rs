@@ -4,7 +4,7 @@ use defn_core::Axis;
 use smallvec::SmallVec;
 
 use crate::kernels::shape::Layout;
-use crate::kernels::{Source, TILE, Walk};
+use crate::kernels::{StridedOperand, StridedView, TILE};
 use crate::view::View;
 
 /// Elements of a chunk. It does not depend on the number of threads, and so neither do results.
@@ -16,7 +16,7 @@ const LEAST_INNER: usize = 8;
 /// An operand seen as `[outer][reduced][inner]`: for each outer and inner index, all elements along `reduced` are
 /// reduced. The result's order is `[outer][inner]`.
 #[derive(Clone, Debug)]
-pub(super) struct Folding {
+pub(super) struct ReductionLayout {
     pub(super) outer: usize,
     pub(super) reduced: usize,
     pub(super) inner: usize,
@@ -24,9 +24,9 @@ pub(super) struct Folding {
     strides: SmallVec<[isize; 6]>,
 }
 
-impl Folding {
+impl ReductionLayout {
     /// The folding of `sizes` over `axes`.
-    pub(super) fn new(sizes: &[usize], axes: &[Axis]) -> Folding {
+    pub(super) fn new(sizes: &[usize], axes: &[Axis]) -> ReductionLayout {
         let layout = Layout::contiguous(sizes);
         let reduces = |axis: usize| axes.iter().any(|reduced| reduced.index() == axis);
         let rank = sizes.len();
@@ -42,7 +42,7 @@ impl Folding {
         ];
         let count = |part: &[usize]| part.iter().map(|&axis| sizes[axis]).product();
         let order = parts.iter().flatten();
-        Folding {
+        ReductionLayout {
             outer: count(&parts[0]),
             reduced: count(&parts[1]),
             inner: count(&parts[2]),
@@ -54,7 +54,7 @@ impl Folding {
     /// Whether that order is the one in memory.
     pub(super) fn is_in_order(&self) -> bool {
         let count = self.sizes.iter().product();
-        Walk::strided(0, &self.sizes, &self.strides) == Walk::strided(0, &[count], &[1])
+        StridedView::strided(0, &self.sizes, &self.strides) == StridedView::strided(0, &[count], &[1])
     }
 
     /// The number of results.
@@ -63,7 +63,7 @@ impl Folding {
     }
 
     /// The elements in the order `[outer][reduced][inner]`.
-    pub(super) fn source<'a>(&self, view: View<'a>) -> Source<'a> {
-        Source::strided(view, 0, &self.sizes, &self.strides)
+    pub(super) fn source<'a>(&self, view: View<'a>) -> StridedOperand<'a> {
+        StridedOperand::strided(view, 0, &self.sizes, &self.strides)
     }
 }

@@ -18,16 +18,16 @@ mod tests;
 pub(crate) use arg::{arg_reduce, arg_scratch};
 pub(crate) use fold::{Cascade, Sum};
 pub(crate) use layout::CHUNK;
-pub(crate) use pieces::{Block, Cut, Folder, Pieces};
+pub(crate) use pieces::{ElementBlock, PiecePartition, PieceReducer, PiecewiseReduction};
 pub(crate) use scan::scan;
-pub(crate) use spread::Spread;
+pub(crate) use spread::OnePassMoments;
 
 use defn_core::op::ReduceOp;
 use defn_core::{Axis, DType, Shape, TensorType};
-use fold::{All, Any, Fold, Greatest, Least, Product};
-use layout::Folding;
+use fold::{All, Any, Greatest, Least, Product, Reduction};
+use layout::ReductionLayout;
 
-use crate::kernels::{Element, Source, with_compute, with_real};
+use crate::kernels::{Element, StridedOperand, with_compute, with_real};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -38,7 +38,7 @@ fn accumulator(dtype: DType) -> DType {
 
 /// The scratch memory of [`reduce`]: partial results of a dtype, possibly none.
 pub(crate) fn reduce_scratch(operand: &TensorType, axes: &[Axis], out: &TensorType) -> TensorType {
-    let folding = Folding::new(operand.shape.sizes(), axes);
+    let folding = ReductionLayout::new(operand.shape.sizes(), axes);
     let count = if folding.reduced == 0 || folding.outputs() == 0 {
         0
     } else if folding.inner > 1 {
@@ -59,17 +59,17 @@ pub(crate) fn reduce(
     scratch: &mut ViewMut<'_>,
     par: Par,
 ) {
-    let folding = Folding::new(x.ty().shape.sizes(), axes);
+    let folding = ReductionLayout::new(x.ty().shape.sizes(), axes);
     debug_assert_eq!(folding.outputs(), out.ty().size(), "{} over {axes:?}", x.ty());
     let (from, to) = (x.ty().dtype, out.ty().dtype);
-    with_fold(op, from, to, Run { x, folding, out, scratch, par });
+    with_fold(op, from, to, ReduceCall { x, folding, out, scratch, par });
 }
 
 /// A function that is generic over the reduction.
 trait WithFold {
     type Output;
     /// Runs it with the reduction, whose elements are read as ones of `dtype`.
-    fn with<F: Fold>(self, dtype: DType) -> Self::Output;
+    fn with<F: Reduction>(self, dtype: DType) -> Self::Output;
 }
 
 /// Calls `work` with the reduction of an op from elements of one dtype to results of another.
@@ -101,27 +101,27 @@ struct Rows<'r, 'a> {
 impl WithFold for Rows<'_, '_> {
     type Output = ();
 
-    fn with<F: Fold>(self, dtype: DType) {
+    fn with<F: Reduction>(self, dtype: DType) {
         let count = self.x.ty().size();
-        let source = Source::strided(self.x, 0, &[count], &[1]);
+        let source = StridedOperand::strided(self.x, 0, &[count], &[1]);
         rows::fold_each::<F>(&source, dtype, self.len, 0..count / self.len, self.out);
     }
 }
 
 /// One reduction.
-struct Run<'r, 'a> {
+struct ReduceCall<'r, 'a> {
     x: View<'a>,
-    folding: Folding,
+    folding: ReductionLayout,
     out: &'r ViewMut<'a>,
     scratch: &'r ViewMut<'a>,
     par: Par,
 }
 
-impl WithFold for Run<'_, '_> {
+impl WithFold for ReduceCall<'_, '_> {
     type Output = ();
 
-    fn with<F: Fold>(self, dtype: DType) {
-        let Run { x, folding, out, scratch, par } = self;
+    fn with<F: Reduction>(self, dtype: DType) {
+        let ReduceCall { x, folding, out, scratch, par } = self;
         if folding.outputs() == 0 {
             return;
         }

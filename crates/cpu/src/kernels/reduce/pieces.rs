@@ -6,12 +6,12 @@ use std::marker::PhantomData;
 use defn_core::op::ReduceOp;
 use defn_core::{Axis, DType, TensorType};
 
-use super::columns::{self, DEPTH, Runs, WIDTH, columns_scratch, fold_run, piece_rows};
-use super::fold::{Cascade, Fold, RUN, fold_slice};
-use super::layout::{CHUNK, Folding};
+use super::columns::{self, DEPTH, PairwiseColumns, WIDTH, columns_scratch, fold_run, piece_rows};
+use super::fold::{Cascade, RUN, Reduction, fold_slice};
+use super::layout::{CHUNK, ReductionLayout};
 use super::rows::{self, rows_scratch};
 use super::{WithFold, accumulator, store, with_fold, write};
-use crate::kernels::{Element, Loader, Source, TILE};
+use crate::kernels::{Element, StridedOperand, TILE, TileLoader};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -20,7 +20,7 @@ const BLOCK: usize = 4 * TILE;
 
 /// The division of contiguous elements into pieces, one thread each, and of pieces into blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cut {
+pub(crate) struct PiecePartition {
     outer: usize,
     reduced: usize,
     inner: usize,
@@ -30,17 +30,17 @@ pub(crate) struct Cut {
 
 /// `rows` rows of `width` elements. The first begins at the element `start`; rows are `step` elements apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Block {
+pub(crate) struct ElementBlock {
     pub(crate) start: usize,
     pub(crate) step: usize,
     pub(crate) rows: usize,
     pub(crate) width: usize,
 }
 
-impl Cut {
-    fn new(folding: &Folding) -> Cut {
-        let &Folding { outer, reduced, inner, .. } = folding;
-        Cut { outer, reduced, inner, height: if inner > 1 { piece_rows(folding) } else { 1 } }
+impl PiecePartition {
+    fn new(folding: &ReductionLayout) -> PiecePartition {
+        let &ReductionLayout { outer, reduced, inner, .. } = folding;
+        PiecePartition { outer, reduced, inner, height: if inner > 1 { piece_rows(folding) } else { 1 } }
     }
 
     /// The number of pieces, which index results and partial results.
@@ -93,7 +93,7 @@ impl Cut {
     }
 
     /// Calls `work` with the blocks of a piece in order.
-    pub(crate) fn blocks(&self, piece: usize, mut work: impl FnMut(Block)) {
+    pub(crate) fn blocks(&self, piece: usize, mut work: impl FnMut(ElementBlock)) {
         let (outer, row, column) = self.place(piece);
         let start = (outer * self.reduced + row) * self.inner + column;
         if self.inner > 1 {
@@ -101,13 +101,13 @@ impl Cut {
             let (count, together) = (self.height.min(self.reduced - row), self.runs(width) * RUN);
             for first in (0..count).step_by(together) {
                 let rows = together.min(count - first);
-                work(Block { start: start + first * step, step, rows, width });
+                work(ElementBlock { start: start + first * step, step, rows, width });
             }
         } else {
             let count = CHUNK.min(self.reduced - row);
             for first in (0..count).step_by(BLOCK) {
                 let width = BLOCK.min(count - first);
-                work(Block { start: start + first, step: width, rows: 1, width });
+                work(ElementBlock { start: start + first, step: width, rows: 1, width });
             }
         }
     }
@@ -115,18 +115,18 @@ impl Cut {
 
 /// A reduction by pieces.
 #[derive(Debug)]
-pub(crate) struct Pieces {
+pub(crate) struct PiecewiseReduction {
     op: ReduceOp,
     from: DType,
     to: DType,
-    folding: Folding,
-    cut: Cut,
+    folding: ReductionLayout,
+    cut: PiecePartition,
 }
 
 /// Reduces pieces, one after the other. Each thread has its own.
-pub(crate) trait Folder {
+pub(crate) trait PieceReducer {
     /// Takes the next block of a piece. `x` has its elements, row by row.
-    fn take(&mut self, x: View<'_>, block: Block);
+    fn take(&mut self, x: View<'_>, block: ElementBlock);
     /// Ends a piece, of which at least one block was taken.
     ///
     /// # Safety
@@ -134,20 +134,25 @@ pub(crate) trait Folder {
     unsafe fn finish(&mut self, piece: usize, out: &ViewMut<'_>, partial: &ViewMut<'_>);
 }
 
-impl Pieces {
+impl PiecewiseReduction {
     /// The reduction of an operand over axes; None unless the axes need no reordering and rows have at least a tile.
-    pub(crate) fn new(op: ReduceOp, operand: &TensorType, axes: &[Axis], out: &TensorType) -> Option<Pieces> {
-        let folding = Folding::new(operand.shape.sizes(), axes);
+    pub(crate) fn new(
+        op: ReduceOp,
+        operand: &TensorType,
+        axes: &[Axis],
+        out: &TensorType,
+    ) -> Option<PiecewiseReduction> {
+        let folding = ReductionLayout::new(operand.shape.sizes(), axes);
         let least = if folding.inner > 1 { 2 } else { TILE };
         if operand.size() == 0 || folding.reduced < least || !folding.is_in_order() {
             return None;
         }
-        let cut = Cut::new(&folding);
-        Some(Pieces { op, from: operand.dtype, to: out.dtype, folding, cut })
+        let cut = PiecePartition::new(&folding);
+        Some(PiecewiseReduction { op, from: operand.dtype, to: out.dtype, folding, cut })
     }
 
     /// The division of the elements.
-    pub(crate) fn cut(&self) -> Cut {
+    pub(crate) fn cut(&self) -> PiecePartition {
         self.cut
     }
 
@@ -159,7 +164,7 @@ impl Pieces {
     }
 
     /// The state of one thread.
-    pub(crate) fn folder(&self) -> Box<dyn Folder + '_> {
+    pub(crate) fn folder(&self) -> Box<dyn PieceReducer + '_> {
         with_fold(self.op, self.from, self.to, Make(self))
     }
 
@@ -171,12 +176,12 @@ impl Pieces {
     }
 }
 
-struct Make<'p>(&'p Pieces);
+struct Make<'p>(&'p PiecewiseReduction);
 
 impl<'p> WithFold for Make<'p> {
-    type Output = Box<dyn Folder + 'p>;
+    type Output = Box<dyn PieceReducer + 'p>;
 
-    fn with<F: Fold>(self, dtype: DType) -> Box<dyn Folder + 'p> {
+    fn with<F: Reduction>(self, dtype: DType) -> Box<dyn PieceReducer + 'p> {
         let cut = self.0.cut;
         let has_pieces = self.0.partial().1 > 0;
         if cut.inner > 1 {
@@ -189,7 +194,7 @@ impl<'p> WithFold for Make<'p> {
 }
 
 struct Join<'r, 'a> {
-    folding: &'r Folding,
+    folding: &'r ReductionLayout,
     out: &'r ViewMut<'a>,
     partial: &'r ViewMut<'a>,
     par: Par,
@@ -198,7 +203,7 @@ struct Join<'r, 'a> {
 impl WithFold for Join<'_, '_> {
     type Output = ();
 
-    fn with<F: Fold>(self, _dtype: DType) {
+    fn with<F: Reduction>(self, _dtype: DType) {
         if self.folding.inner > 1 {
             columns::join_pieces::<F>(self.folding, self.out, self.partial, self.par);
         } else {
@@ -208,17 +213,17 @@ impl WithFold for Join<'_, '_> {
 }
 
 /// Reduces pieces of rows.
-struct Row<F: Fold> {
+struct Row<F: Reduction> {
     dtype: DType,
     has_pieces: bool,
     cascade: Cascade<F::Acc>,
     fold: PhantomData<F>,
 }
 
-impl<F: Fold> Folder for Row<F> {
-    fn take(&mut self, x: View<'_>, block: Block) {
-        let source = Source::strided(x, 0, &[block.width], &[1]);
-        let mut loader = Loader::new(&source, self.dtype);
+impl<F: Reduction> PieceReducer for Row<F> {
+    fn take(&mut self, x: View<'_>, block: ElementBlock) {
+        let source = StridedOperand::strided(x, 0, &[block.width], &[1]);
+        let mut loader = TileLoader::new(&source, self.dtype);
         for first in (0..block.width).step_by(TILE) {
             loader.seek(first, TILE.min(block.width - first));
             self.cascade.push::<F>(fold_slice::<F>(loader.tile()));
@@ -239,8 +244,8 @@ impl<F: Fold> Folder for Row<F> {
 }
 
 /// Reduces pieces of columns.
-struct Columns<F: Fold> {
-    cut: Cut,
+struct Columns<F: Reduction> {
+    cut: PiecePartition,
     dtype: DType,
     has_pieces: bool,
     total: Vec<F::Acc>,
@@ -250,10 +255,10 @@ struct Columns<F: Fold> {
     count: usize,
 }
 
-impl<F: Fold> Folder for Columns<F> {
-    fn take(&mut self, x: View<'_>, block: Block) {
-        let source = Source::strided(x, 0, &[x.ty().size()], &[1]);
-        let mut loader = Loader::new(&source, self.dtype);
+impl<F: Reduction> PieceReducer for Columns<F> {
+    fn take(&mut self, x: View<'_>, block: ElementBlock) {
+        let source = StridedOperand::strided(x, 0, &[x.ty().size()], &[1]);
+        let mut loader = TileLoader::new(&source, self.dtype);
         self.width = block.width;
         let total = &mut self.total[..self.width];
         if self.levels.is_empty() && self.cut.reduced > RUN {
@@ -263,7 +268,7 @@ impl<F: Fold> Folder for Columns<F> {
             let rows = RUN.min(block.rows - first);
             fold_run::<F>(&mut loader, first * self.width, self.width, rows, total);
             if self.cut.reduced > RUN {
-                let mut runs = Runs::<F> { levels: &mut self.levels, count: self.count };
+                let mut runs = PairwiseColumns::<F> { levels: &mut self.levels, count: self.count };
                 runs.push(total);
                 self.count = runs.count;
             }
@@ -273,7 +278,7 @@ impl<F: Fold> Folder for Columns<F> {
     unsafe fn finish(&mut self, piece: usize, out: &ViewMut<'_>, partial: &ViewMut<'_>) {
         let total = &mut self.total[..self.width];
         if self.cut.reduced > RUN {
-            Runs::<F> { levels: &mut self.levels, count: self.count }.finish(total);
+            PairwiseColumns::<F> { levels: &mut self.levels, count: self.count }.finish(total);
             self.count = 0;
         }
         let (outer, row, column) = self.cut.place(piece);

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use defn_core::DType;
 
-use super::fold::{Cascade, Fold, fold_slice};
-use super::layout::{CHUNK, Folding};
+use super::fold::{Cascade, Reduction, fold_slice};
+use super::layout::{CHUNK, ReductionLayout};
 use super::{read, short, store, write};
-use crate::kernels::{Element, Loader, Source, TILE};
+use crate::kernels::{Element, StridedOperand, TILE, TileLoader};
 use crate::par::Par;
 use crate::view::ViewMut;
 
@@ -15,15 +15,15 @@ use crate::view::ViewMut;
 const BATCH: usize = 64;
 
 /// The number of partial results of [`rows`].
-pub(super) fn rows_scratch(folding: &Folding) -> usize {
+pub(super) fn rows_scratch(folding: &ReductionLayout) -> usize {
     if folding.reduced > CHUNK { folding.outer * folding.reduced.div_ceil(CHUNK) } else { 0 }
 }
 
 /// Reduces a folding whose inner size is 1.
-pub(super) fn rows<F: Fold>(
-    source: &Source<'_>,
+pub(super) fn rows<F: Reduction>(
+    source: &StridedOperand<'_>,
     dtype: DType,
-    folding: &Folding,
+    folding: &ReductionLayout,
     out: &ViewMut<'_>,
     scratch: &ViewMut<'_>,
     par: Par,
@@ -38,7 +38,7 @@ pub(super) fn rows<F: Fold>(
     // Long rows: partial results of pieces, which are then joined.
     let pieces = length.div_ceil(CHUNK);
     par.for_chunks(folding.outer * pieces, 1, |chunk| {
-        let mut loader = Loader::new(source, dtype);
+        let mut loader = TileLoader::new(source, dtype);
         for place in chunk {
             let (output, piece) = (place / pieces, place % pieces);
             let from = piece * CHUNK;
@@ -51,7 +51,7 @@ pub(super) fn rows<F: Fold>(
 }
 
 /// Joins the partial results of long rows.
-pub(super) fn join_pieces<F: Fold>(folding: &Folding, out: &ViewMut<'_>, scratch: &ViewMut<'_>) {
+pub(super) fn join_pieces<F: Reduction>(folding: &ReductionLayout, out: &ViewMut<'_>, scratch: &ViewMut<'_>) {
     let pieces = folding.reduced.div_ceil(CHUNK);
     for output in 0..folding.outer {
         // SAFETY: all pieces are written, and no thread writes them any more.
@@ -64,14 +64,14 @@ pub(super) fn join_pieces<F: Fold>(folding: &Folding, out: &ViewMut<'_>, scratch
 }
 
 /// Reduces rows of `length` elements, at most a chunk, one for each output.
-pub(super) fn fold_each<F: Fold>(
-    source: &Source<'_>,
+pub(super) fn fold_each<F: Reduction>(
+    source: &StridedOperand<'_>,
     dtype: DType,
     length: usize,
     outputs: Range<usize>,
     out: &ViewMut<'_>,
 ) {
-    let mut loader = Loader::new(source, dtype);
+    let mut loader = TileLoader::new(source, dtype);
     let mut results = [F::Acc::ZERO; BATCH];
     for start in outputs.clone().step_by(BATCH) {
         let results = &mut results[..BATCH.min(outputs.end - start)];
@@ -82,7 +82,12 @@ pub(super) fn fold_each<F: Fold>(
 }
 
 /// Reduces rows of `length` elements from the row `first` on, one for each result.
-fn fold_rows<F: Fold>(loader: &mut Loader<'_, F::Item>, first: usize, length: usize, results: &mut [F::Acc]) {
+fn fold_rows<F: Reduction>(
+    loader: &mut TileLoader<'_, F::Item>,
+    first: usize,
+    length: usize,
+    results: &mut [F::Acc],
+) {
     if 2 * length > TILE {
         for (row, result) in (first..).zip(results) {
             *result = fold_row::<F>(loader, row * length, length);
@@ -105,7 +110,7 @@ fn fold_rows<F: Fold>(loader: &mut Loader<'_, F::Item>, first: usize, length: us
 }
 
 /// Reduces one row, or a piece of it.
-fn fold_row<F: Fold>(loader: &mut Loader<'_, F::Item>, start: usize, length: usize) -> F::Acc {
+fn fold_row<F: Reduction>(loader: &mut TileLoader<'_, F::Item>, start: usize, length: usize) -> F::Acc {
     if length <= TILE {
         loader.seek(start, length);
         return fold_slice::<F>(loader.tile());

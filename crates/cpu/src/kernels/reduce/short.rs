@@ -1,13 +1,13 @@
 //! Short rows of f32, a few vectors each, one row after the other: for a loop over the lanes of a row the compiler
 //! emits vectors of two lanes. The order is that of [`fold_slice`](super::fold::fold_slice).
 
-use super::fold::{FEW_LANES, Fold, Kind, LANES};
+use super::fold::{FEW_LANES, Kind, LANES, Reduction};
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::simd::{Level, level};
 
 /// Reduces rows of `length` elements, one for each result; returns false if there is no faster way than one by one.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn fold_rows<F: Fold>(items: &[F::Item], length: usize, results: &mut [F::Acc]) -> bool {
+pub(super) fn fold_rows<F: Reduction>(items: &[F::Item], length: usize, results: &mut [F::Acc]) -> bool {
     use defn_core::DType;
 
     use crate::kernels::Element;
@@ -36,7 +36,7 @@ pub(super) fn fold_rows<F: Fold>(items: &[F::Item], length: usize, results: &mut
 
 /// Without AVX-512 there is no faster way.
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) fn fold_rows<F: Fold>(_: &[F::Item], _: usize, _: &mut [F::Acc]) -> bool {
+pub(super) fn fold_rows<F: Reduction>(_: &[F::Item], _: usize, _: &mut [F::Acc]) -> bool {
     false
 }
 
@@ -101,7 +101,7 @@ mod tests {
     use super::super::fold::{Greatest, Least, Sum, fold_slice};
     use super::*;
 
-    fn check<F: Fold<Item = f32, Acc = f32>>(x: &[f32], length: usize) {
+    fn check<F: Reduction<Item = f32, Acc = f32>>(x: &[f32], length: usize) {
         let mut results = vec![0.0; x.len() / length];
         if fold_rows::<F>(x, length, &mut results) {
             for (row, result) in x.chunks(length).zip(results) {

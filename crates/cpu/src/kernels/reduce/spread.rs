@@ -6,7 +6,7 @@
 use defn_core::{Axis, DType, Shape, TensorType};
 
 use super::fold::{Cascade, LANES, Sum, fold_slice};
-use super::layout::{CHUNK, Folding};
+use super::layout::{CHUNK, ReductionLayout};
 use super::rows::join_pieces;
 use super::{read, store, write};
 use crate::kernels::TILE;
@@ -17,8 +17,8 @@ use crate::view::{View, ViewMut};
 
 /// Rows whose moments are computed together.
 #[derive(Debug)]
-pub(crate) struct Spread {
-    folding: Folding,
+pub(crate) struct OnePassMoments {
+    folding: ReductionLayout,
     dtype: DType,
 }
 
@@ -100,17 +100,17 @@ vectorized! {
     }
 }
 
-impl Spread {
+impl OnePassMoments {
     /// The moments of an operand over axes; None unless it has floats, the axes need no reordering, and rows are long.
     /// Shorter rows are still in a cache when they are read again.
-    pub(crate) fn new(operand: &TensorType, axes: &[Axis]) -> Option<Spread> {
-        let folding = Folding::new(operand.shape.sizes(), axes);
+    pub(crate) fn new(operand: &TensorType, axes: &[Axis]) -> Option<OnePassMoments> {
+        let folding = ReductionLayout::new(operand.shape.sizes(), axes);
         let fits = (operand.dtype == DType::F32 || operand.dtype == DType::F64)
             && operand.size() > 0
             && folding.inner == 1
             && folding.reduced > CHUNK
             && folding.is_in_order();
-        fits.then_some(Spread { folding, dtype: operand.dtype })
+        fits.then_some(OnePassMoments { folding, dtype: operand.dtype })
     }
 
     /// The number of rows, and their length.
@@ -196,7 +196,7 @@ mod tests {
     /// The sums, and the sums of squares.
     fn spread(x: &Array, par: Par) -> [Vec<f32>; 2] {
         let axes = [x.ty.shape.axes().nth(1).unwrap()];
-        let spread = Spread::new(&x.ty, &axes).unwrap();
+        let spread = OnePassMoments::new(&x.ty, &axes).unwrap();
         let ty = TensorType::new(DType::F32, x.ty.shape.reduced(&axes, false)).unwrap();
         let (mut sums, mut squares) = (Array::unwritten(ty.clone()), Array::unwritten(ty.clone()));
         let mut partial = spread.partial().map(Array::unwritten);

@@ -12,7 +12,7 @@ pub(crate) use strided::{Layout, StridedCopy};
 use defn_core::DType;
 use smallvec::SmallVec;
 
-use crate::kernels::{Loader, Source, TILE, fill_tiles, with_compute, with_width};
+use crate::kernels::{StridedOperand, TILE, TileLoader, fill_tiles, with_compute, with_width};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -74,17 +74,17 @@ pub(crate) fn join(rows: Joined, operands: &[View<'_>], out: &mut ViewMut<'_>, p
 }
 
 /// Elements of a chunk of a conversion.
-const GRAIN: usize = 32 * TILE;
+const CONVERT_CHUNK: usize = 32 * TILE;
 
 /// Converts an operand to elements of `dtype`, in order. The result's dtype is `dtype` or the one in which `dtype` is
 /// computed.
 pub(crate) fn convert(x: View<'_>, dtype: DType, out: &mut ViewMut<'_>, par: Par) {
-    let source = Source::broadcast(x, x.ty().shape.sizes());
+    let source = StridedOperand::broadcast(x, x.ty().shape.sizes());
     with_compute!(dtype, C => fill_tiles(
         out,
         par,
-        GRAIN,
-        || Loader::<C>::new(&source, dtype),
+        CONVERT_CHUNK,
+        || TileLoader::<C>::new(&source, dtype),
         |loader, start, len| loader.seek(start, len),
         |loader, tile| {
             tile.write_copy_of_slice(loader.tile());

@@ -76,7 +76,7 @@ macro_rules! with_compute {
 pub(crate) use with_compute;
 
 /// Whether elements of a dtype are computed in the type in which they are stored.
-pub(crate) fn is_computed_as_it_lies(dtype: defn_core::DType) -> bool {
+pub(crate) fn is_computed_as_stored(dtype: defn_core::DType) -> bool {
     with_compute!(dtype, C => C::stores(dtype))
 }
 

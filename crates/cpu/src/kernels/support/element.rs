@@ -51,7 +51,7 @@ pub(crate) trait Element:
     }
 
     /// Whether smaller floats are computed in this type.
-    const CARRIES_SMALL: bool = false;
+    const COMPUTES_SMALL_FLOATS: bool = false;
     /// Zero.
     const ZERO: Self;
     /// One.
@@ -225,7 +225,7 @@ macro_rules! float {
     ($ty:ty = $dtype:ident, $fit:expr, $encode:expr) => {
         impl Element for $ty {
             const DTYPE: DType = DType::$dtype;
-            const CARRIES_SMALL: bool = size_of::<$ty>() == 4;
+            const COMPUTES_SMALL_FLOATS: bool = size_of::<$ty>() == 4;
             const ZERO: $ty = 0.0;
             const ONE: $ty = 1.0;
 

@@ -6,7 +6,7 @@ use crate::par::Par;
 
 /// Elements of a result by their positions: rows of equal length and distance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rows {
+pub(crate) struct CompletedRows {
     /// The first element.
     pub(crate) first: usize,
     pub(crate) count: usize,
@@ -16,10 +16,10 @@ pub(crate) struct Rows {
     pub(crate) apart: usize,
 }
 
-impl Rows {
+impl CompletedRows {
     /// The ranges of contiguous elements.
     pub(crate) fn ranges(self) -> impl Iterator<Item = Range<usize>> {
-        let Rows { first, count, len, apart } = self;
+        let CompletedRows { first, count, len, apart } = self;
         let (count, len) = if len == apart { (1, count * len) } else { (count, len) };
         (0..count).map(move |row| first + row * apart..first + row * apart + len)
     }
@@ -27,15 +27,15 @@ impl Rows {
 
 /// An epilogue. The thread that has completed elements calls it, once for each element. After that the op does not
 /// access them any more.
-pub(crate) type Tail<'a> = &'a (dyn Fn(Rows) + Sync);
+pub(crate) type EpilogueFn<'a> = &'a (dyn Fn(CompletedRows) + Sync);
 
 /// Elements of a chunk, if the whole result was complete before.
-const GRAIN: usize = 1 << 15;
+const EPILOGUE_CHUNK: usize = 1 << 15;
 
 /// Calls the epilogue on a complete result of `size` elements.
-pub(crate) fn at_the_end(tail: Option<Tail<'_>>, size: usize, par: Par) {
+pub(crate) fn run_on_whole_result(tail: Option<EpilogueFn<'_>>, size: usize, par: Par) {
     let Some(tail) = tail else { return };
-    par.for_chunks(size, GRAIN, |chunk| {
-        tail(Rows { first: chunk.start, count: 1, len: chunk.len(), apart: chunk.len() });
+    par.for_chunks(size, EPILOGUE_CHUNK, |chunk| {
+        tail(CompletedRows { first: chunk.start, count: 1, len: chunk.len(), apart: chunk.len() });
     });
 }

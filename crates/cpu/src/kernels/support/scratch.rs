@@ -7,19 +7,19 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Plain;
-use crate::par::{Par, breathe};
+use crate::par::{Par, poll_within_chunk};
 
 /// The most pieces.
-const MOST: usize = 32;
+const MAX_PIECES: usize = 32;
 
 /// The bytes that all pieces together may have for any result.
-const BYTES: usize = 16 << 20;
+const BASE_SCRATCH_BYTES: usize = 16 << 20;
 
 /// The number of pieces of `piece` bytes for `tasks` tasks with a result of `result` bytes. Together they take at most
-/// [`BYTES`] or an eighth of the result, whichever is more; but two pieces are always allowed.
+/// [`BASE_SCRATCH_BYTES`] or an eighth of the result, whichever is more; but two pieces are always allowed.
 pub(crate) fn count(tasks: usize, piece: usize, result: usize, par: Par) -> usize {
-    let few = if par == Par::Serial { 1 } else { tasks.min(MOST) };
-    (BYTES.max(result / 8) / piece.max(1)).max(2).min(few)
+    let few = if par == Par::Serial { 1 } else { tasks.min(MAX_PIECES) };
+    (BASE_SCRATCH_BYTES.max(result / 8) / piece.max(1)).max(2).min(few)
 }
 
 /// Calls `work` with pieces of `piece` elements of `memory` and the tasks to run in each. Every task runs once; their
@@ -30,12 +30,12 @@ pub(crate) fn share<T: Plain>(
     (memory, piece): (&mut [MaybeUninit<T>], usize),
     work: impl Fn(&mut [MaybeUninit<T>], &mut dyn Iterator<Item = usize>) + Sync,
 ) {
-    let count = memory.len().checked_div(piece).map_or(MOST, |count| count.min(MOST));
+    let count = memory.len().checked_div(piece).map_or(MAX_PIECES, |count| count.min(MAX_PIECES));
     assert!(count > 0 || tasks == 0, "{piece} elements of {}", memory.len());
     let start = Start(memory.as_mut_ptr());
     let next = AtomicUsize::new(0);
     let take = || {
-        breathe();
+        poll_within_chunk();
         Some(next.fetch_add(1, Ordering::Relaxed)).filter(|&task| task < tasks)
     };
     par.for_chunks(count.min(tasks), 1, |index| {
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn pieces_are_few_where_they_are_large() {
-        assert_eq!(count(100, 1 << 10, 1 << 20, Par::Pool), MOST);
+        assert_eq!(count(100, 1 << 10, 1 << 20, Par::Pool), MAX_PIECES);
         assert_eq!(count(5, 1 << 10, 1 << 20, Par::Pool), 5);
         assert_eq!(count(100, 8 << 20, 1 << 20, Par::Pool), 2);
         assert_eq!(count(100, 64 << 20, 1 << 30, Par::Pool), 2);

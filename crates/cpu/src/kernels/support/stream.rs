@@ -5,7 +5,7 @@
 //! in the first-level cache, tile by tile, and copied from there in whole lines (Intel 64 and IA-32 Architectures
 //! Optimization Reference Manual, 2023, on write combining).
 //!
-//! Other threads see such stores in any order: after some calls, a thread calls [`Stores::finish`] before it signals
+//! Other threads see such stores in any order: after some calls, a thread calls [`StoreKind::finish`] before it signals
 //! that it is done.
 
 use std::mem::MaybeUninit;
@@ -16,36 +16,36 @@ use super::simd::{Level, level};
 
 /// Results of at least this size use non-temporal stores. With an operand of equal size they exceed one program's part
 /// of a last-level cache; at half the size ordinary stores were as fast, and the next reader of the result is faster.
-const FAR: usize = 16 << 20;
+const NON_TEMPORAL_BYTES: usize = 16 << 20;
 /// The upper bound for the size of the last cache, which other programs use too.
-const MOST: usize = 64 << 20;
+const MAX_CACHE_BYTES: usize = 64 << 20;
 
 /// How results are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Stores {
+pub(crate) enum StoreKind {
     /// Ordinary stores, into the caches.
-    Near,
+    Cached,
     /// Non-temporal stores, past the caches.
-    Far,
+    NonTemporal,
 }
 
-impl Stores {
+impl StoreKind {
     /// The kind of stores for results of `bytes` bytes in all.
-    pub(crate) fn of(bytes: usize) -> Stores {
-        if bytes < FAR || !is_possible() { Stores::Near } else { Stores::Far }
+    pub(crate) fn of(bytes: usize) -> StoreKind {
+        if bytes < NON_TEMPORAL_BYTES || !is_possible() { StoreKind::Cached } else { StoreKind::NonTemporal }
     }
 
     /// The kind of stores for results of `written` bytes computed from `read` bytes. If the last cache holds both,
     /// ordinary stores are as fast, and so is the next reader.
-    pub(crate) fn beside(read: usize, written: usize) -> Stores {
-        if read + written <= held() { Stores::Near } else { Stores::of(written) }
+    pub(crate) fn for_transfer(read: usize, written: usize) -> StoreKind {
+        if read + written <= held() { StoreKind::Cached } else { StoreKind::of(written) }
     }
 
     /// Waits until other threads can see the stores of this one.
     pub(crate) fn finish(self) {
         match self {
-            Stores::Near => {}
-            Stores::Far => fence(),
+            StoreKind::Cached => {}
+            StoreKind::NonTemporal => fence(),
         }
     }
 }
@@ -56,7 +56,7 @@ fn held() -> usize {
     static FOUND: AtomicUsize = AtomicUsize::new(0);
     match FOUND.load(Ordering::Relaxed) {
         0 => {
-            let bytes = last_cache().unwrap_or(0).min(MOST);
+            let bytes = last_cache().unwrap_or(0).min(MAX_CACHE_BYTES);
             FOUND.store(bytes + 1, Ordering::Relaxed);
             bytes
         }
@@ -198,7 +198,7 @@ mod tests {
             for (start, len) in [(0, 4096), (0, 0), (1, 63), (3, 64), (17, 200), (64, 1), (100, 4900)] {
                 let mut to = vec![MaybeUninit::new(0); 5000];
                 copy(&from[start..start + len], &mut to[start..start + len]);
-                Stores::Far.finish();
+                StoreKind::NonTemporal.finish();
                 // SAFETY: all was written.
                 let to: Vec<u8> = to.into_iter().map(|byte| unsafe { byte.assume_init() }).collect();
                 assert_eq!(to[start..start + len], from[start..start + len]);
@@ -210,14 +210,14 @@ mod tests {
     #[test]
     fn results_past_the_caches_are_as_others() {
         let ty = |dtype, count: usize| TensorType::new(dtype, Shape::new(&[count])).unwrap();
-        let count = FAR / 2 + 77;
+        let count = NON_TEMPORAL_BYTES / 2 + 77;
         let x: Vec<f32> = (0..count).map(|at| (at % 2003) as f32 - 1000.0).collect();
         let bytes: Vec<u8> = x.iter().flat_map(|x| x.to_ne_bytes()).collect();
         let x_array = Array::of_bytes(ty(DType::F32, count), &bytes);
 
         let mut sum = Array::unwritten(ty(DType::F32, count));
         let (a, mut out) = (x_array.view(), sum.view_mut());
-        assert_eq!(out.stores() == Stores::Far, is_possible());
+        assert_eq!(out.stores() == StoreKind::NonTemporal, is_possible());
         elementwise::binary(BinaryOp::ADD, a, a, &mut out, Par::Pool, true).unwrap();
         let right = |(sum, x): (&[u8], &f32)| sum == (x + x).to_ne_bytes();
         assert!(sum.bytes().chunks(4).zip(&x).all(right));
@@ -230,6 +230,6 @@ mod tests {
         // An in-place result is in the caches.
         let out = sum.view_mut();
         let _over = crate::view::View::aliasing(out.ty(), &out);
-        assert_eq!(out.stores(), Stores::Near);
+        assert_eq!(out.stores(), StoreKind::Cached);
     }
 }

@@ -9,7 +9,7 @@ use num_complex::Complex;
 use smallvec::SmallVec;
 
 use super::simd::each;
-use super::stream::{self, Lines, Stores};
+use super::stream::{self, Lines, StoreKind};
 use crate::kernels::elementwise::cast::Small;
 use crate::kernels::{CastFrom, E4m3, E5m2, Element, Plain};
 use crate::par::Par;
@@ -24,7 +24,7 @@ type Dims = SmallVec<[(usize, isize); 2]>;
 
 /// A strided view of the elements of an operand, in the order of the result's elements.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Walk {
+pub(crate) struct StridedView {
     /// The offset of the first element.
     offset: usize,
     dims: Dims,
@@ -32,12 +32,12 @@ pub(crate) struct Walk {
     end: usize,
 }
 
-impl Walk {
+impl StridedView {
     /// A walk that starts at element `offset`, along axes of these sizes and strides in elements.
-    pub(crate) fn strided(offset: usize, sizes: &[usize], strides: &[isize]) -> Walk {
+    pub(crate) fn strided(offset: usize, sizes: &[usize], strides: &[isize]) -> StridedView {
         let mut dims = Dims::new();
         if sizes.contains(&0) {
-            return Walk { offset: 0, dims, end: 0 };
+            return StridedView { offset: 0, dims, end: 0 };
         }
         for (&size, &stride) in sizes.iter().zip(strides) {
             if size == 1 {
@@ -57,12 +57,12 @@ impl Walk {
         };
         assert!(reach(-1) <= offset as isize, "a walk from {offset} along {dims:?}");
         let end = offset + reach(1) as usize + 1;
-        Walk { offset, dims, end }
+        StridedView { offset, dims, end }
     }
 
     /// Whether row i of the result, of `len` elements, repeats element i.
     pub(crate) fn is_of_rows(&self, rows: usize, len: usize) -> bool {
-        *self == Walk::strided(0, &[rows, len], &[1, 0])
+        *self == StridedView::strided(0, &[rows, len], &[1, 0])
     }
 
     /// How often each element is repeated in the result, if the elements are contiguous and more than one.
@@ -75,7 +75,7 @@ impl Walk {
 
     /// Whether the walk is the first `size` elements in order.
     pub(crate) fn is_plain(&self, size: usize) -> bool {
-        *self == Walk::strided(0, &[size], &[1])
+        *self == StridedView::strided(0, &[size], &[1])
     }
 
     /// Whether the walk repeats one element.
@@ -95,14 +95,14 @@ impl Walk {
 
 /// An operand in the order of the result's elements: broadcast or strided.
 #[derive(Clone, Debug)]
-pub(crate) struct Source<'a> {
+pub(crate) struct StridedOperand<'a> {
     view: View<'a>,
-    walk: Cow<'a, Walk>,
+    walk: Cow<'a, StridedView>,
 }
 
-impl<'a> Source<'a> {
+impl<'a> StridedOperand<'a> {
     /// An operand broadcast to `sizes`: axes align at the end, and axes of size 1 repeat.
-    pub(crate) fn broadcast(view: View<'a>, sizes: &[usize]) -> Source<'a> {
+    pub(crate) fn broadcast(view: View<'a>, sizes: &[usize]) -> StridedOperand<'a> {
         let own = view.ty().shape.sizes();
         let skipped = sizes.len() - own.len();
         let mut strides: SmallVec<[isize; 6]> = smallvec::smallvec![0; sizes.len()];
@@ -119,26 +119,31 @@ impl<'a> Source<'a> {
             }
             step *= size as isize;
         }
-        Source::strided(view, 0, sizes, &strides)
+        StridedOperand::strided(view, 0, sizes, &strides)
     }
 
     /// An operand seen from element `offset` on, along axes of these sizes and strides in elements.
-    pub(crate) fn strided(view: View<'a>, offset: usize, sizes: &[usize], strides: &[isize]) -> Source<'a> {
-        Source::on(view, Cow::Owned(Walk::strided(offset, sizes, strides)))
+    pub(crate) fn strided(
+        view: View<'a>,
+        offset: usize,
+        sizes: &[usize],
+        strides: &[isize],
+    ) -> StridedOperand<'a> {
+        StridedOperand::on(view, Cow::Owned(StridedView::strided(offset, sizes, strides)))
     }
 
     /// An operand with a given walk.
     ///
     /// # Panics
     /// When the walk reaches beyond the operand.
-    pub(crate) fn walked(view: View<'a>, walk: &'a Walk) -> Source<'a> {
-        Source::on(view, Cow::Borrowed(walk))
+    pub(crate) fn with_strided_view(view: View<'a>, walk: &'a StridedView) -> StridedOperand<'a> {
+        StridedOperand::on(view, Cow::Borrowed(walk))
     }
 
-    fn on(view: View<'a>, walk: Cow<'a, Walk>) -> Source<'a> {
+    fn on(view: View<'a>, walk: Cow<'a, StridedView>) -> StridedOperand<'a> {
         // All reads are between the first element and this one.
         assert!(walk.end <= view.ty().size(), "{walk:?} through {}", view.ty());
-        Source { view, walk }
+        StridedOperand { view, walk }
     }
 
     /// Whether the operand's first element is in the memory of a result.
@@ -185,7 +190,7 @@ impl<'a> Source<'a> {
     /// All `size` elements without conversion, if they are bytes that are computed in `C`: a tile has so few bytes that
     /// computing one takes about as long as looking it up.
     pub(crate) fn bytes<C: Element>(&self, dtype: DType, size: usize) -> Option<&[C]> {
-        if size_of::<C>() == 1 { Loader::<C>::new(self, dtype).lend(0, size) } else { None }
+        if size_of::<C>() == 1 { TileLoader::<C>::new(self, dtype).lend(0, size) } else { None }
     }
 
     /// The element of an operand with one element.
@@ -280,11 +285,11 @@ impl<'a> Source<'a> {
 
     /// Writes 1 for elements of `start..start + out.len()` that count as true and 0 for the others.
     fn truth<C: Element>(&self, start: usize, out: &mut [MaybeUninit<C>]) {
-        fn of<S: Element, C: Element>(source: &Source<'_>, start: usize, out: &mut [MaybeUninit<C>]) {
+        fn of<S: Element, C: Element>(source: &StridedOperand<'_>, start: usize, out: &mut [MaybeUninit<C>]) {
             source.gather::<S, C>(start, out, |x| if x.truth() { C::ONE } else { C::ZERO });
         }
         fn of_small<S: Plain + Small, C: Element>(
-            source: &Source<'_>,
+            source: &StridedOperand<'_>,
             start: usize,
             out: &mut [MaybeUninit<C>],
         ) {
@@ -312,7 +317,7 @@ impl<'a> Source<'a> {
 
     fn cast<S: Plain, C: Element + CastFrom<S>>(&self, odd: bool, start: usize, out: &mut [MaybeUninit<C>]) {
         // The condition is constant: other types get no second copy of every loop.
-        if C::CARRIES_SMALL && odd {
+        if C::COMPUTES_SMALL_FLOATS && odd {
             self.gather::<S, C>(start, out, C::cast_odd);
         } else {
             self.gather::<S, C>(start, out, C::cast_from);
@@ -366,8 +371,8 @@ impl<'a> Source<'a> {
 }
 
 /// Reads an operand tile by tile as elements of one dtype. One per thread.
-pub(crate) struct Loader<'a, C> {
-    source: &'a Source<'a>,
+pub(crate) struct TileLoader<'a, C> {
+    source: &'a StridedOperand<'a>,
     dtype: DType,
     /// Whether tiles can be read in place.
     lent: bool,
@@ -384,11 +389,11 @@ pub(crate) struct Loader<'a, C> {
     scratch: Box<[MaybeUninit<C>]>,
 }
 
-impl<'a, C: Element> Loader<'a, C> {
+impl<'a, C: Element> TileLoader<'a, C> {
     /// A loader that converts to `dtype`, which is computed in `C`.
-    pub(crate) fn new(source: &'a Source<'a>, dtype: DType) -> Loader<'a, C> {
+    pub(crate) fn new(source: &'a StridedOperand<'a>, dtype: DType) -> TileLoader<'a, C> {
         let constant = source.is_constant();
-        Loader {
+        TileLoader {
             source,
             dtype,
             lent: source.lent::<C>(dtype).is_some(),
@@ -402,8 +407,8 @@ impl<'a, C: Element> Loader<'a, C> {
     }
 
     /// A loader of truth values: 1 for elements that count as true and 0 for the others.
-    pub(crate) fn truth(source: &'a Source<'a>) -> Loader<'a, C> {
-        Loader { lent: false, truth: true, ..Loader::new(source, C::DTYPE) }
+    pub(crate) fn truth(source: &'a StridedOperand<'a>) -> TileLoader<'a, C> {
+        TileLoader { lent: false, truth: true, ..TileLoader::new(source, C::DTYPE) }
     }
 
     /// Reads the elements for `start..start + len` of the result; at most a tile.
@@ -464,7 +469,7 @@ pub(crate) fn fill_tiles<C: Element, S>(
         for start in chunk.clone().step_by(TILE) {
             let len = TILE.min(chunk.end - start);
             load(&mut state, start, len);
-            if direct && stores == Stores::Near {
+            if direct && stores == StoreKind::Cached {
                 // SAFETY: chunks and the tiles in them are disjoint, and operands are read before and after the
                 // lifetime of this slice.
                 compute(&state, unsafe { out.part(start, len) });
@@ -482,15 +487,15 @@ pub(crate) fn fill_tiles<C: Element, S>(
 }
 
 /// Stores the elements of a tile as those of `dtype`.
-fn put<C: Element>(tile: &[C], dtype: DType, out: &mut [MaybeUninit<u8>], stores: Stores) {
+fn put<C: Element>(tile: &[C], dtype: DType, out: &mut [MaybeUninit<u8>], stores: StoreKind) {
     match stores {
-        Stores::Near => C::encode(tile, dtype, out),
-        Stores::Far if C::stores(dtype) => {
+        StoreKind::Cached => C::encode(tile, dtype, out),
+        StoreKind::NonTemporal if C::stores(dtype) => {
             // SAFETY: elements are plain bytes, all initialised.
             let bytes = unsafe { std::slice::from_raw_parts(tile.as_ptr().cast(), size_of_val(tile)) };
             stream::copy(bytes, out);
         }
-        Stores::Far => {
+        StoreKind::NonTemporal => {
             // Small types have at most four bytes.
             let mut encoded = Lines([MaybeUninit::uninit(); 4 * TILE]);
             let encoded = &mut encoded.0[..out.len()];

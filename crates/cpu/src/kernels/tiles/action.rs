@@ -12,7 +12,9 @@ use crate::kernels::elementwise::cast::nearest_bf16;
 use crate::kernels::elementwise::vector::{self, Base, Lanes, Runs};
 use crate::kernels::math::Float;
 use crate::kernels::simd::{choose, each, each_pair};
-use crate::kernels::{CastFrom, Element, Plain, Real, Source, create, with_compute, with_real, with_width};
+use crate::kernels::{
+    CastFrom, Element, Plain, Real, StridedOperand, create, with_compute, with_real, with_width,
+};
 
 /// One step of a program. Registers are numbers of the program's table.
 #[derive(Clone, Debug)]
@@ -119,7 +121,7 @@ pub(super) type Action = fn(&Instruction, &mut Tile<'_, '_>);
 pub(super) struct Tile<'t, 'a> {
     /// Where each register lies.
     pub(super) table: &'t mut [*mut u8],
-    pub(super) inputs: &'t [Source<'a>],
+    pub(super) inputs: &'t [StridedOperand<'a>],
     /// The position of the first element among those of the result.
     pub(super) start: usize,
     pub(super) len: usize,
@@ -400,7 +402,7 @@ pub(super) fn convert(from: DType, to: DType) -> Action {
         let Detail::To(dtype, from_float) = i.detail else { unreachable!("a conversion has a type") };
         tile.one(i, |x: &[S], out: &mut [MaybeUninit<C>]| {
             // Only into the small floats would f32 in between round twice.
-            if C::CARRIES_SMALL && dtype.is_float() && dtype != C::DTYPE {
+            if C::COMPUTES_SMALL_FLOATS && dtype.is_float() && dtype != C::DTYPE {
                 each(x, out, C::cast_odd);
             } else {
                 each(x, out, C::cast_from);

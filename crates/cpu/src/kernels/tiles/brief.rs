@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::action::{Detail, Instruction, Tile};
 use super::{BANK, Place, Program, Ready, with_bank};
-use crate::kernels::is_computed_as_it_lies;
+use crate::kernels::is_computed_as_stored;
 
 /// A program whose inputs are read as they lie, on one tile.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Program {
         let mut brief = Brief { loads: SmallVec::new(), rest: Vec::new(), fixed, elements };
         for instruction in self.fixed.iter().chain(&self.once).chain(&self.each) {
             match &instruction.detail {
-                Detail::Input(input, dtype) if is_computed_as_it_lies(*dtype) && is_plain(*input, *dtype) => {
+                Detail::Input(input, dtype) if is_computed_as_stored(*dtype) && is_plain(*input, *dtype) => {
                     brief.loads.push((instruction.out, *input));
                 }
                 Detail::Input(..) | Detail::Runs { .. } => return None,

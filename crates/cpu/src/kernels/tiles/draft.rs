@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::action::{self, Action, Detail, Instruction};
 use super::{Place, Program};
 use crate::kernels::elementwise::vector::{self, Base};
-use crate::kernels::{Element, TILE, is_computed_as_it_lies, with_compute};
+use crate::kernels::{Element, TILE, is_computed_as_stored, with_compute};
 
 /// The bytes of registers that the first cache holds beside what is read and written.
 const CACHE: usize = 24 << 10;
@@ -173,7 +173,7 @@ impl Draft {
 
     /// Brings what was computed to the precision and range of its type.
     fn fit(&mut self, x: Register) -> Register {
-        if is_computed_as_it_lies(x.dtype) {
+        if is_computed_as_stored(x.dtype) {
             return x;
         }
         let computed = with_compute!(x.dtype, C => C::DTYPE);
@@ -348,7 +348,7 @@ impl Draft {
             || self.read.values().any(|read| read.at == x.at)
             || self.results.iter().any(|stored| stored.register == x.at);
         let width = x.dtype.storage_bytes();
-        let register = if !is_computed_as_it_lies(x.dtype) || is_kept {
+        let register = if !is_computed_as_stored(x.dtype) || is_kept {
             let detail = Detail::To(x.dtype, false);
             let register = self.push(action::store(x.dtype), detail, &[x], x.dtype, 1).at;
             self.made[usize::from(register)].once = false;

@@ -19,8 +19,8 @@ use smallvec::SmallVec;
 pub(crate) use brief::Brief;
 pub(crate) use draft::{Draft, Operand, Register};
 
-use super::stream::{self, Stores};
-use super::{Source, TILE};
+use super::stream::{self, StoreKind};
+use super::{StridedOperand, TILE};
 use crate::par::Par;
 use crate::view::ViewMut;
 use action::{Detail, Instruction, Tile};
@@ -58,14 +58,14 @@ enum Place {
 impl Program {
     /// Writes all elements of the results, of which each has `size`. Inputs are as the draft was told, broadcast to the
     /// result.
-    pub(crate) fn run(&self, inputs: &[Source<'_>], results: &[ViewMut<'_>], size: usize, par: Par) {
+    pub(crate) fn run(&self, inputs: &[StridedOperand<'_>], results: &[ViewMut<'_>], size: usize, par: Par) {
         let grain = (GRAIN / self.weight).next_multiple_of(self.tile);
         let in_place = |result: &ViewMut<'_>| inputs.iter().any(|input| input.lies_in(result));
         let stores = if results.iter().any(in_place) {
-            Stores::Near
+            StoreKind::Cached
         } else {
             let written = results.iter().map(|result| result.ty().byte_size()).sum();
-            Stores::beside(inputs.iter().map(Source::byte_size).sum(), written)
+            StoreKind::for_transfer(inputs.iter().map(StridedOperand::byte_size).sum(), written)
         };
         par.for_chunks(size, grain, |chunk| {
             let starts: SmallVec<[*mut u8; 4]> = results.iter().map(ViewMut::start).collect();
@@ -83,10 +83,10 @@ impl Program {
     /// the elements that are read for them.
     pub(crate) unsafe fn run_part(
         &self,
-        inputs: &[Source<'_>],
+        inputs: &[StridedOperand<'_>],
         starts: &[*mut u8],
         part: Range<usize>,
-        stores: Stores,
+        stores: StoreKind,
     ) {
         // SAFETY: the caller's promise.
         self.start(inputs, part.len(), stores, |running| unsafe { running.part(starts, part) });
@@ -95,13 +95,14 @@ impl Program {
     /// Gets ready to run parts of up to `longest` elements on this thread, and calls `work` with what runs them.
     pub(crate) fn start(
         &self,
-        inputs: &[Source<'_>],
+        inputs: &[StridedOperand<'_>],
         longest: usize,
-        stores: Stores,
+        stores: StoreKind,
         work: impl FnOnce(&mut Running<'_, '_>),
     ) {
         // What goes past the caches is made behind the registers.
-        let made = if stores == Stores::Far { self.widths().sum::<usize>() * self.tile } else { 0 };
+        let made =
+            if stores == StoreKind::NonTemporal { self.widths().sum::<usize>() * self.tile } else { 0 };
         with_bank(&BANK, self.bank + made, |bank| {
             let mut table: SmallVec<[*mut u8; 64]> = SmallVec::new();
             table.extend(self.places.iter().map(|place| match place {
@@ -210,7 +211,12 @@ impl Ready<'_> {
     ///
     /// # Safety
     /// As there.
-    pub(crate) unsafe fn run(&mut self, inputs: &[Source<'_>], starts: &[*mut u8], part: Range<usize>) {
+    pub(crate) unsafe fn run(
+        &mut self,
+        inputs: &[StridedOperand<'_>],
+        starts: &[*mut u8],
+        part: Range<usize>,
+    ) {
         let Ready { program, table } = self;
         let len = program.tile.min(part.len());
         let mut tile = Tile { table, inputs, start: part.start, len };
@@ -219,7 +225,7 @@ impl Ready<'_> {
         }
         let behind = std::ptr::null_mut();
         // SAFETY: as the caller promises; nothing is made behind the registers.
-        unsafe { Running { program, tile, behind, stores: Stores::Near }.part(starts, part) };
+        unsafe { Running { program, tile, behind, stores: StoreKind::Cached }.part(starts, part) };
     }
 }
 
@@ -229,7 +235,7 @@ pub(crate) struct Running<'t, 'a> {
     tile: Tile<'t, 'a>,
     /// The memory behind the registers.
     behind: *mut u8,
-    stores: Stores,
+    stores: StoreKind,
 }
 
 impl Running<'_, '_> {
@@ -245,8 +251,8 @@ impl Running<'_, '_> {
             for (register, place) in tile.table.iter_mut().zip(&program.places) {
                 if let Place::Result { index, width } = place {
                     *register = match stores {
-                        Stores::Near => starts[*index].wrapping_add(start * width),
-                        Stores::Far => behind,
+                        StoreKind::Cached => starts[*index].wrapping_add(start * width),
+                        StoreKind::NonTemporal => behind,
                     };
                     behind = behind.wrapping_add(width * program.tile);
                 }
@@ -254,7 +260,7 @@ impl Running<'_, '_> {
             for instruction in &program.each {
                 (instruction.run)(instruction, tile);
             }
-            if stores == Stores::Far {
+            if stores == StoreKind::NonTemporal {
                 for (register, place) in tile.table.iter().zip(&program.places) {
                     if let Place::Result { index, width } = place {
                         let (bytes, to) = (tile.len * width, starts[*index].wrapping_add(start * width));

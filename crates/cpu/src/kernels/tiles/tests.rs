@@ -2,7 +2,7 @@ use defn_core::op::{BinaryOp, UnaryOp};
 use defn_core::{DType, Number, Scalar, Shape, TensorType};
 
 use super::{Draft, Instruction, Operand};
-use crate::kernels::{Source, Walk};
+use crate::kernels::{StridedOperand, StridedView};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -24,8 +24,8 @@ fn run(draft: Draft, x: &[f64]) -> Vec<f64> {
     let ty = TensorType::new(DType::F64, Shape::new(&[x.len()])).unwrap();
     // SAFETY: the same memory as bytes, for as long.
     let bytes = unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), size_of_val(x)) };
-    let walk = Walk::strided(0, &[x.len()], &[1]);
-    let source = Source::walked(View::new(&ty, bytes), &walk);
+    let walk = StridedView::strided(0, &[x.len()], &[1]);
+    let source = StridedOperand::with_strided_view(View::new(&ty, bytes), &walk);
     let mut out = vec![0.0f64; x.len()];
     // SAFETY: the room is for these elements, and only the view reaches it.
     let view = unsafe { ViewMut::new(&ty, out.as_mut_ptr().cast()) };
@@ -77,8 +77,8 @@ fn results_past_the_caches_are_as_others() {
         .map(|dtype| TensorType::new(dtype, Shape::new(&[x.len()])).unwrap());
     // SAFETY: the same memory as bytes, for as long.
     let bytes = unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), size_of_val(&*x)) };
-    let walk = Walk::strided(0, &[x.len()], &[1]);
-    let source = Source::walked(View::new(&types[0], bytes), &walk);
+    let walk = StridedView::strided(0, &[x.len()], &[1]);
+    let source = StridedOperand::with_strided_view(View::new(&types[0], bytes), &walk);
     let mut sums = vec![0.0f64; x.len()];
     let mut roots = vec![half::f16::ZERO; x.len()];
     // SAFETY: the room is for these elements, and only the views reach it.
@@ -131,11 +131,11 @@ fn two_ops_at_once_are_as_one_after_the_other() {
         let made = draft.binary(second, a, b, DType::F32);
         draft.store(made.into());
         let mut out = vec![0.0f32; 1500];
-        let plain = Walk::strided(0, &[1500], &[1]);
+        let plain = StridedView::strided(0, &[1500], &[1]);
         let sources = x.each_ref().map(|x| {
             // SAFETY: the same memory as bytes, for as long.
             let bytes = unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), size_of_val(&**x)) };
-            Source::walked(View::new(&ty, bytes), &plain)
+            StridedOperand::with_strided_view(View::new(&ty, bytes), &plain)
         });
         // SAFETY: the room is for these elements, and only the view reaches it.
         let view = unsafe { ViewMut::new(&ty, out.as_mut_ptr().cast()) };
@@ -154,7 +154,8 @@ fn two_ops_at_once_are_as_one_after_the_other() {
 fn runs_take_one_element_each() {
     for (rows, len) in [(3, 16), (70, 100), (5, 3000), (40, 7)] {
         let types = [rows * len, rows].map(|size| TensorType::new(DType::F64, Shape::new(&[size])).unwrap());
-        let walks = [Walk::strided(0, &[rows * len], &[1]), Walk::strided(0, &[rows, len], &[1, 0])];
+        let walks =
+            [StridedView::strided(0, &[rows * len], &[1]), StridedView::strided(0, &[rows, len], &[1, 0])];
         let values =
             types.each_ref().map(|ty| (0..ty.size()).map(|at| at as f64 + 0.5).collect::<Vec<f64>>());
         for is_first in [false, true] {
@@ -171,7 +172,7 @@ fn runs_take_one_element_each() {
                 // SAFETY: the same memory as bytes, for as long.
                 let bytes =
                     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) };
-                Source::walked(View::new(&types[index], bytes), &walks[index])
+                StridedOperand::with_strided_view(View::new(&types[index], bytes), &walks[index])
             });
             let mut out = vec![0.0f64; rows * len];
             // SAFETY: the room is for these elements, and only the view reaches it.
@@ -218,11 +219,11 @@ fn long_chains_are_as_one_op_after_the_other() {
     draft.store(first);
     draft.store(last);
     let mut out = [vec![0.0f32; 1100], vec![0.0f32; 1100]];
-    let plain = Walk::strided(0, &[1100], &[1]);
+    let plain = StridedView::strided(0, &[1100], &[1]);
     let sources = values.each_ref().map(|x| {
         // SAFETY: the same memory as bytes, for as long.
         let bytes = unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), size_of_val(&**x)) };
-        Source::walked(View::new(&ty, bytes), &plain)
+        StridedOperand::with_strided_view(View::new(&ty, bytes), &plain)
     });
     // SAFETY: the room is for these elements, and only the views reach it.
     let views = out.each_mut().map(|out| unsafe { ViewMut::new(&ty, out.as_mut_ptr().cast()) });
@@ -238,7 +239,7 @@ fn long_chains_are_as_one_op_after_the_other() {
 #[test]
 fn results_lie_where_inputs_are_read() {
     let ty = TensorType::new(DType::F32, Shape::new(&[2500])).unwrap();
-    let plain = Walk::strided(0, &[2500], &[1]);
+    let plain = StridedView::strided(0, &[2500], &[1]);
     let values: [Vec<f32>; 2] =
         std::array::from_fn(|index| (0..2500).map(|at| (at * 31 + index * 7) as f32 / 99.0 - 3.0).collect());
     let input = |index| Operand::Input { index, dtype: DType::F32, constant: false, run: None };
@@ -270,7 +271,8 @@ fn results_lie_where_inputs_are_read() {
         let mut memory = values.clone();
         let starts = memory.each_mut().map(|x| x.as_mut_ptr().cast::<u8>());
         // SAFETY: the elements lie there, and each is read before it is written.
-        let sources = starts.map(|start| Source::walked(unsafe { View::of_part(&ty, start) }, &plain));
+        let sources = starts
+            .map(|start| StridedOperand::with_strided_view(unsafe { View::of_part(&ty, start) }, &plain));
         let results = if kind == 1 { 2 } else { 1 };
         // SAFETY: the room is for these elements.
         let views = starts.map(|start| unsafe { ViewMut::new(&ty, start) });

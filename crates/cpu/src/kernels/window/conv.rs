@@ -12,10 +12,10 @@ use smallvec::SmallVec;
 use super::FAR;
 use super::columns::{add_row, fill_row};
 use super::dilated::Phase;
-use super::direct::Direct;
+use super::direct::DirectConv;
 use super::patches::{Patches, Weights};
 use crate::kernels::Element;
-use crate::kernels::epilogue::{self, Tail};
+use crate::kernels::epilogue::{self, EpilogueFn};
 use crate::kernels::linalg::{Panels, gemm};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
@@ -33,10 +33,10 @@ const PIECES: usize = 32;
 const FEATURES: usize = 4;
 
 /// The number of kernel elements from which on the kernel may be stored with its first two axes swapped.
-const LONG: usize = 64;
+const SWAPPED_KERNEL_TAPS: usize = 64;
 
 /// Groups with fewer multiplications than this are shared among threads as a whole.
-const GRAIN: usize = 1 << 21;
+const SHARED_GROUP_WORK: usize = 1 << 21;
 
 /// A convolution of operands and a result with known layouts.
 #[derive(Clone, Debug)]
@@ -62,32 +62,32 @@ pub(crate) struct Conv {
 
 /// Which of its first two axes an operand stores first; the others are in the order of their roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lie {
+pub(crate) enum AxisOrder {
     InOrder,
     Swapped,
 }
 
-impl Lie {
+impl AxisOrder {
     /// The layout of a tensor whose axes have these roles; None unless its spatial axes are the last, in order.
-    pub(crate) fn of(permutation: &[Axis]) -> Option<Lie> {
+    pub(crate) fn of(permutation: &[Axis]) -> Option<AxisOrder> {
         let spatial = permutation[2..].iter().enumerate().all(|(place, axis)| axis.index() == place + 2);
-        let lie = if permutation[0].index() == 0 { Lie::InOrder } else { Lie::Swapped };
+        let lie = if permutation[0].index() == 0 { AxisOrder::InOrder } else { AxisOrder::Swapped };
         spatial.then_some(lie)
     }
 
     /// As [`of`](Lie::of), for a kernel of `dtype`.
-    pub(crate) fn of_kernel(permutation: &[Axis], sizes: &[usize], dtype: DType) -> Option<Lie> {
+    pub(crate) fn of_kernel(permutation: &[Axis], sizes: &[usize], dtype: DType) -> Option<AxisOrder> {
         let taps: usize = permutation[2..].iter().map(|axis| sizes[axis.index()]).product();
-        let free = taps >= LONG && !dtype.is_complex();
-        Lie::of(permutation).filter(|&lie| lie == Lie::InOrder || free)
+        let free = taps >= SWAPPED_KERNEL_TAPS && !dtype.is_complex();
+        AxisOrder::of(permutation).filter(|&lie| lie == AxisOrder::InOrder || free)
     }
 
     /// The strides of the first role and of the second.
     fn strides(self, sizes: &[usize]) -> (usize, usize) {
         let rest: usize = sizes[2..].iter().product();
         match self {
-            Lie::InOrder => (sizes[1] * rest, rest),
-            Lie::Swapped => (rest, sizes[0] * rest),
+            AxisOrder::InOrder => (sizes[1] * rest, rest),
+            AxisOrder::Swapped => (rest, sizes[0] * rest),
         }
     }
 }
@@ -110,9 +110,9 @@ impl Conv {
     /// The convolution of tensors of these sizes, in the order of their roles, with these layouts.
     pub(crate) fn new(
         op: &ConvOp,
-        (input, input_lies): (&[usize], Lie),
-        (kernel, kernel_lies): (&[usize], Lie),
-        (out, out_lies): (&[usize], Lie),
+        (input, input_lies): (&[usize], AxisOrder),
+        (kernel, kernel_lies): (&[usize], AxisOrder),
+        (out, out_lies): (&[usize], AxisOrder),
     ) -> Conv {
         let mut spatial: SmallVec<[Spatial; 3]> = SmallVec::new();
         for axis in 0..input.len() - 2 {
@@ -239,7 +239,7 @@ pub(crate) fn conv(
     conv: &Conv,
     x: View<'_>,
     kernel: View<'_>,
-    (out, tail): (&mut ViewMut<'_>, Option<Tail<'_>>),
+    (out, tail): (&mut ViewMut<'_>, Option<EpilogueFn<'_>>),
     scratch: &mut ViewMut<'_>,
     par: Par,
 ) {
@@ -250,10 +250,10 @@ pub(crate) fn conv(
         real::<f64>(conv, x, kernel, (out, tail), scratch, par);
     } else if dtype == DType::C64 {
         complex::<Complex<f32>>(conv, x, kernel, out, par);
-        epilogue::at_the_end(tail, out.ty().size(), par);
+        epilogue::run_on_whole_result(tail, out.ty().size(), par);
     } else if dtype == DType::C128 {
         complex::<Complex<f64>>(conv, x, kernel, out, par);
-        epilogue::at_the_end(tail, out.ty().size(), par);
+        epilogue::run_on_whole_result(tail, out.ty().size(), par);
     } else {
         unreachable!("{dtype} is not what convolutions are computed in");
     }
@@ -269,11 +269,11 @@ fn is_plain<C: Element>(conv: &Conv, kernel: &[C]) -> bool {
     conv.rows() == 0 || conv.features < FEATURES && is_finite(kernel)
 }
 
-fn real<C: Element + gemm::Fused>(
+fn real<C: Element + gemm::GemmElement>(
     conv: &Conv,
     x: View<'_>,
     kernel: View<'_>,
-    (out, tail): (&mut ViewMut<'_>, Option<Tail<'_>>),
+    (out, tail): (&mut ViewMut<'_>, Option<EpilogueFn<'_>>),
     scratch: &mut ViewMut<'_>,
     par: Par,
 ) {
@@ -286,7 +286,7 @@ fn real<C: Element + gemm::Fused>(
     let space = scratch.slice::<C>();
     if is_plain(conv, kernel) {
         plain(conv, x, kernel, &out, par);
-        return epilogue::at_the_end(tail, size, par);
+        return epilogue::run_on_whole_result(tail, size, par);
     }
     let phases = conv.phases();
     if phases.is_empty() || !is_finite(kernel) {
@@ -313,17 +313,17 @@ fn real<C: Element + gemm::Fused>(
         // SAFETY: products write every element.
         phase.spread(conv, Some(unsafe { sums.assume_init_ref() }), &out, par);
     }
-    epilogue::at_the_end(tail, size, par);
+    epilogue::run_on_whole_result(tail, size, par);
 }
 
 /// The direct convolution, if it is possible; small groups are shared among threads instead.
-fn direct<C: gemm::Fused>(conv: &Conv) -> Option<Direct<'_>> {
-    let is_large = conv.groups == 1 || conv.sizes().into_iter().product::<usize>() >= GRAIN;
-    Direct::of(conv, gemm::lanes::<C>()).filter(|_| is_large)
+fn direct<C: gemm::GemmElement>(conv: &Conv) -> Option<DirectConv<'_>> {
+    let is_large = conv.groups == 1 || conv.sizes().into_iter().product::<usize>() >= SHARED_GROUP_WORK;
+    DirectConv::of(conv, gemm::lanes::<C>()).filter(|_| is_large)
 }
 
 /// The number of scratch elements of [`products`].
-fn products_scratch<C: gemm::Fused>(conv: &Conv) -> usize {
+fn products_scratch<C: gemm::GemmElement>(conv: &Conv) -> usize {
     let sizes = conv.sizes();
     match direct::<C>(conv) {
         Some(direct) => direct.scratch::<C>(),
@@ -336,11 +336,11 @@ fn products_scratch<C: gemm::Fused>(conv: &Conv) -> usize {
 ///
 /// # Safety
 /// The result has room for the convolution, and no other code uses it.
-unsafe fn products<C: Element + gemm::Fused>(
+unsafe fn products<C: Element + gemm::GemmElement>(
     conv: &Conv,
     x: &[C],
     kernel: &[C],
-    (out, tail): (&Target<C>, Option<Tail<'_>>),
+    (out, tail): (&Target<C>, Option<EpilogueFn<'_>>),
     space: &mut [MaybeUninit<C>],
     par: Par,
 ) {
@@ -351,7 +351,7 @@ unsafe fn products<C: Element + gemm::Fused>(
             let weights = Weights { conv, kernel: &kernel[weights..] };
             // SAFETY: groups are disjoint parts of the result.
             unsafe {
-                let target = gemm::Target::new(out.at(first), conv.out.1).with_tail(tail, first);
+                let target = gemm::Target::new(out.at(first), conv.out.1).with_epilogue(tail, first);
                 direct.run(&x[input..], &weights, target, space, par);
             }
         }
@@ -364,12 +364,12 @@ unsafe fn products<C: Element + gemm::Fused>(
         // SAFETY: groups are disjoint parts of the result, with the strides given for items and features.
         unsafe {
             let target = gemm::Target::new(out.at(first), conv.out.1).in_runs(conv.places(), conv.out.0);
-            let target = target.with_tail(tail, first);
-            gemm::multiply(sizes, &weights, &patches, target, gemm::Onto::Nothing, space, par);
+            let target = target.with_epilogue(tail, first);
+            gemm::multiply(sizes, &weights, &patches, target, gemm::Accumulation::Nothing, space, par);
         }
     };
-    if conv.groups > 1 && gemm::scratch::<C>(sizes) == 0 && m * n * k < GRAIN {
-        par.for_chunks(conv.groups, (GRAIN / 4).div_ceil(m * n * k), |groups| {
+    if conv.groups > 1 && gemm::scratch::<C>(sizes) == 0 && m * n * k < SHARED_GROUP_WORK {
+        par.for_chunks(conv.groups, (SHARED_GROUP_WORK / 4).div_ceil(m * n * k), |groups| {
             groups.for_each(|group| multiply(group, &mut [], Par::Serial));
         });
     } else {
@@ -523,11 +523,11 @@ macro_rules! gemm_by_panels {
                 let a = gemm::Matrix { elements: a, free: a_stride, along: 1 };
                 let b = gemm::Matrix { elements: b, free: 1, along: b_stride };
                 space.resize(<$ty as Panels>::scratch(sizes), MaybeUninit::uninit());
-                let onto = if adds { gemm::Onto::Plus } else { gemm::Onto::Nothing };
+                let accumulation = if adds { gemm::Accumulation::Plus } else { gemm::Accumulation::Nothing };
                 // SAFETY: the caller's promise.
                 unsafe {
                     let out = gemm::Target::new(out, stride);
-                    Panels::multiply(sizes, (&a, &b), out, onto, space, Par::Serial);
+                    Panels::multiply(sizes, (&a, &b), out, accumulation, space, Par::Serial);
                 }
             }
         }

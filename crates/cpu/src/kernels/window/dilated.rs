@@ -12,7 +12,7 @@ use crate::kernels::Element;
 use crate::par::Par;
 
 /// The most phases; with more of them each is too small.
-const MOST: usize = 64;
+const MAX_PHASES: usize = 64;
 
 /// Elements that are written in a chunk.
 const GRAIN: usize = 1 << 14;
@@ -71,7 +71,7 @@ impl Conv {
         let counts: SmallVec<[usize; 3]> =
             self.spatial.iter().map(|axis| axis.period().min(axis.out)).collect();
         let count = counts.iter().fold(1usize, |all, &count| all.saturating_mul(count));
-        if count > MOST || self.spatial.iter().all(|axis| axis.input_dilation == 1) {
+        if count > MAX_PHASES || self.spatial.iter().all(|axis| axis.input_dilation == 1) {
             return Vec::new();
         }
         let phase = |mut index: usize| {

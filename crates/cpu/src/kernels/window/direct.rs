@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::ceil_div;
 use super::conv::{Conv, Spatial};
 use super::patches::Weights;
-use crate::kernels::linalg::gemm::{Fused, Lines, Target};
+use crate::kernels::linalg::gemm::{GemmElement, Lines, Target};
 use crate::kernels::simd::vectorized;
 use crate::par::Par;
 
@@ -30,7 +30,7 @@ const BEHIND: usize = 32;
 const GRAIN: usize = 1 << 14;
 
 /// The plan of a direct convolution.
-pub(super) struct Direct<'c> {
+pub(super) struct DirectConv<'c> {
     conv: &'c Conv,
     /// If the input is copied: the rows of the leading axes, and the number of parts of the last one.
     copied: Option<(SmallVec<[usize; 3]>, usize)>,
@@ -52,9 +52,9 @@ impl Spatial {
     }
 }
 
-impl Direct<'_> {
+impl DirectConv<'_> {
     /// The plan, if it pays with vectors of `lanes` elements.
-    pub(super) fn of(conv: &Conv, lanes: usize) -> Option<Direct<'_>> {
+    pub(super) fn of(conv: &Conv, lanes: usize) -> Option<DirectConv<'_>> {
         let (last, leading) = conv.spatial.split_last()?;
         let taps = conv.taps();
         if conv.rows() == 0 || conv.places() == 0 || conv.batch == 0 || taps > TAPS {
@@ -69,7 +69,7 @@ impl Direct<'_> {
         if conv.spatial.iter().all(inside) && last.stride == 1 && last.out.is_multiple_of(lanes) {
             let steps = leading.iter().map(|axis| axis.step).collect();
             let (item, channel) = conv.input;
-            return Some(Direct { conv, copied: None, steps, line: 0, item, channel, items: conv.batch });
+            return Some(DirectConv { conv, copied: None, steps, line: 0, item, channel, items: conv.batch });
         }
         let over = (last.kernel - 1).saturating_mul(last.kernel_dilation);
         let phases = last.stride.min(over.saturating_add(1));
@@ -83,7 +83,7 @@ impl Direct<'_> {
         }
         let item = channel.saturating_mul(conv.depth);
         let items = (ITEMS / item.max(1)).clamp(1, conv.batch);
-        (item <= LARGEST).then_some(Direct {
+        (item <= LARGEST).then_some(DirectConv {
             conv,
             copied: Some((rows, phases)),
             steps,
@@ -100,7 +100,7 @@ impl Direct<'_> {
     }
 
     /// The number of scratch elements of [`run`](Direct::run).
-    pub(super) fn scratch<C: Fused>(&self) -> usize {
+    pub(super) fn scratch<C: GemmElement>(&self) -> usize {
         self.room() + Lines::<C>::scratch(self.conv.features, self.conv.rows())
     }
 
@@ -128,7 +128,7 @@ impl Direct<'_> {
     ///
     /// # Safety
     /// The result has room for it at the convolution's strides, and no other code uses that memory.
-    pub(super) unsafe fn run<C: Fused>(
+    pub(super) unsafe fn run<C: GemmElement>(
         &self,
         input: &[C],
         weights: &Weights<'_, C>,
@@ -177,7 +177,7 @@ impl Direct<'_> {
     }
 
     /// Copies items with zero padding.
-    fn copy<C: Fused>(
+    fn copy<C: GemmElement>(
         &self,
         input: &[C],
         items: Range<usize>,
@@ -223,7 +223,7 @@ impl Direct<'_> {
 
 vectorized! {
     /// Writes a zero-padded row in parts of `part` elements, one for each residue modulo the stride.
-    fn copy_row[C: Fused] of [C] (
+    fn copy_row[C: GemmElement] of [C] (
         from: &[C],
         low: i64,
         stride: usize,

@@ -21,11 +21,11 @@ use crate::view::{View, ViewMut};
 const CHUNK: usize = 32 * TILE;
 
 /// The least length of a window for recursive doubling.
-const LONG: usize = 48;
+const DOUBLING_WINDOW: usize = 48;
 
 /// A reduction along one axis, from `[outer][size][inner]` to `[outer][count][inner]`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pass {
+pub(crate) struct AxisPass {
     outer: usize,
     size: usize,
     inner: usize,
@@ -36,10 +36,14 @@ pub(crate) struct Pass {
     low: i64,
 }
 
-impl Pass {
+impl AxisPass {
     /// The passes that reduce the windows of a tensor of these sizes, with the sizes of their results. The pass that
     /// shrinks the tensor most comes first.
-    pub(crate) fn plan(sizes: &[usize], window: &Window, places: &[usize]) -> SmallVec<[(Pass, Shape); 4]> {
+    pub(crate) fn plan(
+        sizes: &[usize],
+        window: &Window,
+        places: &[usize],
+    ) -> SmallVec<[(AxisPass, Shape); 4]> {
         let mut axes: SmallVec<[usize; 4]> = (0..sizes.len())
             .filter(|&axis| {
                 let moves = window.padding[axis] != (0, 0) || places[axis] != sizes[axis];
@@ -50,7 +54,7 @@ impl Pass {
         let mut current: SmallVec<[usize; 6]> = sizes.into();
         let mut passes = SmallVec::new();
         for axis in axes {
-            let pass = Pass {
+            let pass = AxisPass {
                 outer: current[..axis].iter().product(),
                 size: current[axis],
                 inner: current[axis + 1..].iter().product(),
@@ -78,12 +82,12 @@ impl Pass {
 
     /// Whether recursive doubling is worth its memory.
     fn is_long(&self) -> bool {
-        self.window >= LONG && self.count > 1 && self.padded() <= 4 * self.size + self.window
+        self.window >= DOUBLING_WINDOW && self.count > 1 && self.padded() <= 4 * self.size + self.window
     }
 }
 
 /// The scratch memory of [`fold`]: two levels of recursive doubling, possibly none.
-pub(crate) fn ladder_scratch(pass: &Pass, dtype: DType) -> TensorType {
+pub(crate) fn doubling_scratch(pass: &AxisPass, dtype: DType) -> TensorType {
     let count = if pass.is_long() { 2 * pass.outer * pass.padded() * pass.inner } else { 0 };
     TensorType { dtype, shape: Shape::new(&[count]) }
 }
@@ -92,7 +96,7 @@ pub(crate) fn ladder_scratch(pass: &Pass, dtype: DType) -> TensorType {
 pub(crate) fn fold(
     op: WindowOp,
     dtype: DType,
-    pass: &Pass,
+    pass: &AxisPass,
     x: View<'_>,
     out: &mut ViewMut<'_>,
     scratch: &mut ViewMut<'_>,
@@ -129,7 +133,7 @@ fn bound<C: Element + CastFrom<f64> + CastFrom<i64> + CastFrom<u64>>(number: def
 
 fn run<C: Element>(
     (op, dtype): (WindowOp, DType),
-    pass: &Pass,
+    pass: &AxisPass,
     x: View<'_>,
     out: &mut ViewMut<'_>,
     scratch: &mut ViewMut<'_>,
@@ -142,7 +146,7 @@ fn run<C: Element>(
     }
     // Recursive doubling pads with the neutral element. For products with a complex infinity it is not neutral.
     if pass.is_long() && !(op == WindowOp::WindowProduct && dtype.is_complex() && pass.is_padded()) {
-        ladder(pass, x.slice(), out, scratch, par, start, join);
+        recursive_doubling(pass, x.slice(), out, scratch, par, start, join);
     } else {
         direct(pass, x.slice(), out, par, start, join);
     }
@@ -150,14 +154,14 @@ fn run<C: Element>(
 
 /// Reduces element by element of the window, for runs of contiguous places.
 fn direct<C: Element>(
-    pass: &Pass,
+    pass: &AxisPass,
     x: &[C],
     out: &mut ViewMut<'_>,
     par: Par,
     start: C,
     join: impl Fn(C, C) -> C + Copy + Sync,
 ) {
-    let &Pass { outer, size, inner, count, window, stride, dilation, low } = pass;
+    let &AxisPass { outer, size, inner, count, window, stride, dilation, low } = pass;
     let out = &*out;
     let work = inner.saturating_mul(window.min(size));
     par.for_chunks(outer * count, (CHUNK / work.max(1)).max(1), |rows| {
@@ -228,8 +232,8 @@ fn join_all<C: Element>(out: &mut [C], x: &[C], join: impl Fn(C, C) -> C) {
 }
 
 /// Recursive doubling.
-fn ladder<C: Element>(
-    pass: &Pass,
+fn recursive_doubling<C: Element>(
+    pass: &AxisPass,
     x: &[C],
     out: &mut ViewMut<'_>,
     scratch: &mut ViewMut<'_>,
@@ -237,16 +241,16 @@ fn ladder<C: Element>(
     start: C,
     join: impl Fn(C, C) -> C + Copy + Sync,
 ) {
-    let &Pass { outer, size, inner, count, window, stride, dilation, low } = pass;
+    let &AxisPass { outer, size, inner, count, window, stride, dilation, low } = pass;
     let length = pass.padded();
     let line = length * inner;
     let out = &*out;
     let scratch = &*scratch;
     // SAFETY: the caller lends the scratch for this call, and its halves are disjoint.
-    let (mut rung, mut next) =
+    let (mut level, mut next) =
         unsafe { (scratch.part::<C>(0, outer * line), scratch.part::<C>(outer * line, outer * line)) };
     // The first level: the elements, padded with the neutral element.
-    fill(rung, par, |at, piece| {
+    fill(level, par, |at, piece| {
         for (at, out) in (at..).zip(piece) {
             let position = (at % line / inner) as i64 - low;
             let inside = position >= 0 && position < size as i64;
@@ -260,7 +264,7 @@ fn ladder<C: Element>(
     let (mut run, mut done) = (1, 0);
     loop {
         // SAFETY: each level is written completely.
-        let current: &[C] = unsafe { rung.assume_init_ref() };
+        let current: &[C] = unsafe { level.assume_init_ref() };
         if window & run != 0 {
             let first = done == 0;
             let skip = done * dilation;
@@ -302,7 +306,7 @@ fn ladder<C: Element>(
                 (at, piece) = (stop, others);
             }
         });
-        std::mem::swap(&mut rung, &mut next);
+        std::mem::swap(&mut level, &mut next);
         run *= 2;
     }
 }
@@ -344,8 +348,8 @@ mod tests {
     use crate::kernels::testing::{Array, noise};
 
     /// The reductions of `[outer][size][inner]` integers, by the definition.
-    fn slow(x: &[i64], pass: &Pass, op: WindowOp) -> Vec<i64> {
-        let &Pass { outer, size, inner, count, window, stride, dilation, low } = pass;
+    fn slow(x: &[i64], pass: &AxisPass, op: WindowOp) -> Vec<i64> {
+        let &AxisPass { outer, size, inner, count, window, stride, dilation, low } = pass;
         let mut out = Vec::new();
         for index in 0..outer * count * inner {
             let (line, place, column) = (index / inner / count, index / inner % count, index % inner);
@@ -371,7 +375,7 @@ mod tests {
         let (mut longs, mut shorts) = (0, 0);
         for _ in 0..400 {
             let long = below(2) == 1;
-            let window = if long { LONG + below(40) } else { 1 + below(6) };
+            let window = if long { DOUBLING_WINDOW + below(40) } else { 1 + below(6) };
             let (dilation, stride) = (1 + below(3), 1 + below(3));
             let (low, high) = (below(9) as i64 - 4, below(9) as i64 - 4);
             let reach = (window - 1) * dilation + 1;
@@ -379,7 +383,7 @@ mod tests {
             let padded = size as i64 + low + high;
             let count = ((padded - reach as i64) / stride as i64 + 1) as usize;
             let (outer, inner) = (1 + below(3), 1 + below(3));
-            let pass = Pass { outer, size, inner, count, window, stride, dilation, low };
+            let pass = AxisPass { outer, size, inner, count, window, stride, dilation, low };
             let x: Vec<i64> =
                 noise(window as u64).take(outer * size * inner).map(|x| x as i64 >> 40).collect();
             let operand = Array::new(DType::S64, &[x.len()], x.iter().map(|&x| x.into()));
@@ -392,7 +396,7 @@ mod tests {
                 for par in [Par::Serial, Par::Pool] {
                     let shape = Shape::new(&[outer * count * inner]);
                     let mut out = Array::unwritten(TensorType::new(DType::S64, shape).unwrap());
-                    let mut scratch = Array::unwritten(ladder_scratch(&pass, DType::S64));
+                    let mut scratch = Array::unwritten(doubling_scratch(&pass, DType::S64));
                     fold(
                         op,
                         DType::S64,
@@ -418,11 +422,11 @@ mod tests {
             padding: smallvec![(1 << 40, 0)],
             dilations: smallvec![1],
         };
-        let passes = Pass::plan(&[3], &window, &[1]);
+        let passes = AxisPass::plan(&[3], &window, &[1]);
         let [(pass, _)] = passes.as_slice() else { panic!("one axis, one pass") };
         let x = Array::new(DType::S64, &[3], [1, 2, 3].map(|x: i64| x.into()));
         let mut out = Array::unwritten(TensorType::new(DType::S64, Shape::new(&[1])).unwrap());
-        let mut scratch = Array::unwritten(ladder_scratch(pass, DType::S64));
+        let mut scratch = Array::unwritten(doubling_scratch(pass, DType::S64));
         let (mut out_view, mut scratch_view) = (out.view_mut(), scratch.view_mut());
         fold(WindowOp::WindowSum, DType::S64, pass, x.view(), &mut out_view, &mut scratch_view, Par::Serial);
         // The window begins at the first place of padding and ends before the first element.

@@ -11,8 +11,8 @@ mod patches;
 mod tests;
 
 pub(crate) use choose::{add_chosen, are_apart, choose, scatter_apart};
-pub(crate) use conv::{Conv, Lie, conv, conv_scratch};
-pub(crate) use fold::{Pass, fold, ladder_scratch};
+pub(crate) use conv::{AxisOrder, Conv, conv, conv_scratch};
+pub(crate) use fold::{AxisPass, doubling_scratch, fold};
 
 /// The bound for strides and dilations. Larger ones are equivalent, as no axis is as long, and products with a valid
 /// position do not overflow.

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::ceil_div;
 use super::conv::{Conv, Spatial};
-use crate::kernels::linalg::gemm::{self, Fused, Kernels, Matrix, Operand};
+use crate::kernels::linalg::gemm::{self, GemmElement, Kernels, Matrix, Operand};
 use crate::kernels::simd::vectorized;
 
 /// Elements that are copied at once. The next copy overwrites those beyond the count.
@@ -24,7 +24,7 @@ const PIECES: usize = 384;
 const STAGE: usize = 64;
 
 /// The number of kernel elements from which on columns are read instead of rows, if a row of places is shorter.
-const LONG: usize = 8;
+const COLUMN_PACKING_TAPS: usize = 8;
 
 /// The matrix: its columns are the places of all items of a batch, its rows the kernel elements in all channels of a
 /// group.
@@ -37,7 +37,7 @@ pub(super) struct Patches<'a, C> {
 
 /// Contiguous places of a row of places.
 #[derive(Clone, Copy, Default)]
-struct Line {
+struct PlaceRun {
     /// The first of them in the panel, and their number.
     at: u32,
     count: u32,
@@ -49,7 +49,7 @@ struct Line {
 
 /// Contiguous elements of a row of a panel: zeros, or input elements of a channel.
 #[derive(Clone, Copy, Default)]
-struct Piece {
+struct RowPiece {
     at: u32,
     count: u32,
     /// [`ZEROS`], or the position of the first element.
@@ -97,7 +97,7 @@ fn copy<C: Copy>(from: &[C], to: &mut [MaybeUninit<C>], count: usize) {
 
 /// Writes `count` zeros, or more if there is room.
 #[inline(always)]
-fn clear<C: Fused>(to: &mut [MaybeUninit<C>], count: usize) {
+fn clear<C: GemmElement>(to: &mut [MaybeUninit<C>], count: usize) {
     let mut done = 0;
     while done < count {
         match to[done..].first_chunk_mut::<RUN>() {
@@ -108,14 +108,14 @@ fn clear<C: Fused>(to: &mut [MaybeUninit<C>], count: usize) {
     }
 }
 
-impl<C: Fused> Patches<'_, C> {
+impl<C: GemmElement> Patches<'_, C> {
     /// The places of a panel in runs along the last axis, and the corner of each.
     #[inline(always)]
-    fn lines(&self, columns: Range<usize>, corners: &mut Corners) -> ([Line; WIDTH], usize) {
+    fn lines(&self, columns: Range<usize>, corners: &mut Corners) -> ([PlaceRun; WIDTH], usize) {
         let conv = self.conv;
         let (last, leading) = conv.spatial.split_last().expect("there is a spatial axis");
         let places = conv.places();
-        let mut lines = [Line::default(); WIDTH];
+        let mut lines = [PlaceRun::default(); WIDTH];
         let (mut count, mut column) = (0, columns.start);
         while column < columns.end {
             let (item, place) = (column / places, column % places);
@@ -127,7 +127,7 @@ impl<C: Fused> Patches<'_, C> {
                 *corner = (line % axis.out * axis.stride) as i64 - axis.low;
                 line /= axis.out;
             }
-            lines[count] = Line {
+            lines[count] = PlaceRun {
                 at: (column - columns.start) as u32,
                 count: run as u32,
                 item: item * conv.input.0,
@@ -146,9 +146,9 @@ impl<C: Fused> Patches<'_, C> {
     fn pieces(
         &self,
         tap: usize,
-        (lines, corners): (&[Line], &Corners),
+        (lines, corners): (&[PlaceRun], &Corners),
         width: usize,
-        pieces: &mut [Piece],
+        pieces: &mut [RowPiece],
     ) -> Option<usize> {
         let conv = self.conv;
         let (last, leading) = conv.spatial.split_last().expect("there is a spatial axis");
@@ -165,7 +165,7 @@ impl<C: Fused> Patches<'_, C> {
                 return Some(());
             }
             let from = from.unwrap_or(ZEROS);
-            *pieces.get_mut(count)? = Piece { at: at as u32, count: (end - at) as u32, from };
+            *pieces.get_mut(count)? = RowPiece { at: at as u32, count: (end - at) as u32, from };
             count += 1;
             Some(())
         };
@@ -211,7 +211,7 @@ impl<C: Fused> Patches<'_, C> {
 
     /// Writes a row of a panel; it may overwrite the beginning of the next.
     #[inline(always)]
-    fn row(&self, pieces: &[Piece], channel: usize, to: &mut [MaybeUninit<C>]) {
+    fn row(&self, pieces: &[RowPiece], channel: usize, to: &mut [MaybeUninit<C>]) {
         let step = self.conv.spatial.last().map_or(1, |last| last.stride);
         for piece in pieces {
             let (at, count) = (piece.at as usize, piece.count as usize);
@@ -237,7 +237,7 @@ impl<C: Fused> Patches<'_, C> {
         let mut corners = Corners::new();
         let (lines, count) = self.lines(columns, &mut corners);
         let lines = &lines[..count];
-        let mut pieces = [Piece::default(); PIECES];
+        let mut pieces = [RowPiece::default(); PIECES];
         // The ranges of the pieces of each kernel element, if there is room for all.
         let mut ends: SmallVec<[u16; 64]> = SmallVec::new();
         if along.len() > taps && taps < ends.inline_size() {
@@ -332,7 +332,7 @@ impl<C: Fused> Patches<'_, C> {
                     }
                 }
             }
-            gemm::turn(kernels, &held, (STAGE, columns.len()), width, to);
+            gemm::pack_transposed(kernels, &held, (STAGE, columns.len()), width, to);
         }
     }
 
@@ -380,7 +380,7 @@ impl<C: Fused> Patches<'_, C> {
 
 vectorized! {
     /// Packs a panel row by row.
-    fn pack_rows[C: Fused] of [C] (
+    fn pack_rows[C: GemmElement] of [C] (
         patches: &Patches<'_, C>,
         columns: Range<usize>,
         along: Range<usize>,
@@ -393,7 +393,7 @@ vectorized! {
 
 vectorized! {
     /// Packs a panel column by column.
-    fn pack_columns[C: Fused] of [C] (
+    fn pack_columns[C: GemmElement] of [C] (
         patches: &Patches<'_, C>,
         kernels: &Kernels<C>,
         columns: Range<usize>,
@@ -405,7 +405,7 @@ vectorized! {
     }
 }
 
-impl<C: Fused> Operand<C> for Patches<'_, C> {
+impl<C: GemmElement> Operand<C> for Patches<'_, C> {
     fn pack(
         &self,
         kernels: &Kernels<C>,
@@ -416,14 +416,14 @@ impl<C: Fused> Operand<C> for Patches<'_, C> {
     ) {
         assert!(free.len() <= width && width <= WIDTH && to.len() == width * along.len());
         let last = self.conv.spatial.last().expect("there is a spatial axis");
-        if last.kernel >= LONG && last.kernel > last.out {
+        if last.kernel >= COLUMN_PACKING_TAPS && last.kernel > last.out {
             pack_columns(self, kernels, free, along, width, to);
         } else {
             pack_rows(self, free, along, width, to);
         }
     }
 
-    fn lying(&self) -> Option<Matrix<'_, C>> {
+    fn in_place(&self) -> Option<Matrix<'_, C>> {
         None
     }
 
@@ -441,7 +441,7 @@ pub(super) struct Weights<'a, C> {
     pub(super) kernel: &'a [C],
 }
 
-impl<C: Fused> Operand<C> for Weights<'_, C> {
+impl<C: GemmElement> Operand<C> for Weights<'_, C> {
     fn pack(
         &self,
         kernels: &Kernels<C>,
@@ -459,12 +459,12 @@ impl<C: Fused> Operand<C> for Weights<'_, C> {
             let count = (taps - at % taps).min(along.end - at);
             let from = free.start * feature + at / taps * channel + at % taps;
             let (panel, rest) = to.split_at_mut(count * width);
-            gemm::turn(kernels, &self.kernel[from..], (feature, free.len()), width, panel);
+            gemm::pack_transposed(kernels, &self.kernel[from..], (feature, free.len()), width, panel);
             (to, at) = (rest, at + count);
         }
     }
 
-    fn lying(&self) -> Option<Matrix<'_, C>> {
+    fn in_place(&self) -> Option<Matrix<'_, C>> {
         let (feature, channel) = self.conv.kernel;
         // One channel, or contiguous channels, count as one.
         let (taps, depth) = (self.conv.taps(), self.conv.depth);

@@ -4,7 +4,7 @@ use defn_core::op::ConvOp;
 use defn_core::{Axis, DType, Shape, TensorType};
 use smallvec::SmallVec;
 
-use super::{Conv, Lie, conv, conv_scratch};
+use super::{AxisOrder, Conv, conv, conv_scratch};
 use crate::kernels::simd::at_every_level;
 use crate::kernels::testing::{Array, noise};
 use crate::par::Par;
@@ -125,16 +125,16 @@ fn array(dtype: DType, sizes: &[usize], x: &[f64]) -> Array {
     Array::new(dtype, sizes, x.iter().map(|&x| x.into()))
 }
 
-fn check(case: &Case, dtype: DType, lies: [Lie; 3], seed: u64) {
+fn check(case: &Case, dtype: DType, lies: [AxisOrder; 3], seed: u64) {
     let mut random = noise(seed);
     let mut numbers = |sizes: &[usize]| -> Vec<f64> {
         (0..sizes.iter().product()).map(|_| (random.next().unwrap() % 9) as f64 - 4.0).collect()
     };
     let (x, kernel) = (numbers(&case.x), numbers(&case.kernel));
     let want = case.sums(&x, &kernel);
-    let lie = |lies: Lie, sizes: &[usize], x: &[f64]| match lies {
-        Lie::InOrder => (sizes.to_vec(), x.to_vec()),
-        Lie::Swapped => (swapped_sizes(sizes), swapped(sizes, x)),
+    let lie = |lies: AxisOrder, sizes: &[usize], x: &[f64]| match lies {
+        AxisOrder::InOrder => (sizes.to_vec(), x.to_vec()),
+        AxisOrder::Swapped => (swapped_sizes(sizes), swapped(sizes, x)),
     };
     let (x_sizes, x) = lie(lies[0], &case.x, &x);
     let (kernel_sizes, kernel) = lie(lies[1], &case.kernel, &kernel);
@@ -160,9 +160,10 @@ fn convolutions_are_as_defined() {
             let case = Case::random(&mut below);
             dilated += usize::from(case.op.input_dilation.iter().any(|&apart| apart > 1));
             let dtype = [DType::F32, DType::F64, DType::C64][below(3)];
-            let mut lies = [0; 3].map(|_| if below(2) == 0 { Lie::InOrder } else { Lie::Swapped });
+            let mut lies =
+                [0; 3].map(|_| if below(2) == 0 { AxisOrder::InOrder } else { AxisOrder::Swapped });
             if dtype.is_complex() {
-                lies[1] = Lie::InOrder;
+                lies[1] = AxisOrder::InOrder;
             }
             check(&case, dtype, lies, round);
         }
@@ -176,11 +177,11 @@ fn what_lies_otherwise_is_copied() {
         let shape = Shape::new(&vec![1; order.len()]);
         order.iter().map(|&axis| shape.axis(axis).unwrap()).collect()
     };
-    assert_eq!(Lie::of(&axes(&[0, 1, 2, 3])), Some(Lie::InOrder));
-    assert_eq!(Lie::of(&axes(&[1, 0, 2, 3])), Some(Lie::Swapped));
-    assert_eq!(Lie::of(&axes(&[0, 3, 1, 2])), None);
+    assert_eq!(AxisOrder::of(&axes(&[0, 1, 2, 3])), Some(AxisOrder::InOrder));
+    assert_eq!(AxisOrder::of(&axes(&[1, 0, 2, 3])), Some(AxisOrder::Swapped));
+    assert_eq!(AxisOrder::of(&axes(&[0, 3, 1, 2])), None);
     let (order, few, many) = (axes(&[1, 0, 2, 3]), [4, 4, 3, 3], [4, 4, 8, 8]);
-    assert_eq!(Lie::of_kernel(&order, &few, DType::F32), None);
-    assert_eq!(Lie::of_kernel(&order, &many, DType::F32), Some(Lie::Swapped));
-    assert_eq!(Lie::of_kernel(&order, &many, DType::C64), None);
+    assert_eq!(AxisOrder::of_kernel(&order, &few, DType::F32), None);
+    assert_eq!(AxisOrder::of_kernel(&order, &many, DType::F32), Some(AxisOrder::Swapped));
+    assert_eq!(AxisOrder::of_kernel(&order, &many, DType::C64), None);
 }

@@ -11,8 +11,8 @@ use num_complex::Complex;
 
 use super::Target;
 use super::pack::{Load, Matrix, Operand};
-use super::tile::{Fused, Kernels, Onto};
-use crate::kernels::epilogue::{Rows, Tail};
+use super::tile::{Accumulation, GemmElement, Kernels};
+use crate::kernels::epilogue::{CompletedRows, EpilogueFn};
 use crate::par::Par;
 
 /// Complex numbers as a slice of their parts.
@@ -22,7 +22,7 @@ fn parts<C>(x: &[Complex<C>]) -> &[C] {
 }
 
 /// The number of complex elements that [`multiply`] of these sizes needs for packing.
-pub(crate) fn scratch<C: Fused>([m, n, k]: [usize; 3]) -> usize {
+pub(crate) fn scratch<C: GemmElement>([m, n, k]: [usize; 3]) -> usize {
     super::scratch::<C>([m, 2 * n, 2 * k]).div_ceil(2)
 }
 
@@ -34,11 +34,11 @@ pub(crate) fn scratch<C: Fused>([m, n, k]: [usize; 3]) -> usize {
 ///
 /// # Panics
 /// When an operand is smaller than its size, or `space` is smaller than [`scratch`] says.
-pub(crate) unsafe fn multiply<C: Fused + Load<C> + Neg<Output = C>>(
+pub(crate) unsafe fn multiply<C: GemmElement + Load<C> + Neg<Output = C>>(
     [m, n, k]: [usize; 3],
     (a, b): (&Matrix<'_, Complex<C>>, &Matrix<'_, Complex<C>>),
     out: Target<'_, Complex<C>>,
-    onto: Onto,
+    accumulation: Accumulation,
     space: &mut [MaybeUninit<Complex<C>>],
     par: Par,
 ) {
@@ -47,17 +47,17 @@ pub(crate) unsafe fn multiply<C: Fused + Load<C> + Neg<Output = C>>(
     let space = unsafe { std::slice::from_raw_parts_mut(space.as_mut_ptr().cast::<MaybeUninit<C>>(), room) };
     let tail = out.tail();
     // Blocks hold whole complex numbers, because vectors do.
-    let halved = |rows: Rows| {
-        let Rows { first, count, len, apart } = rows;
+    let halved = |rows: CompletedRows| {
+        let CompletedRows { first, count, len, apart } = rows;
         if let Some((tail, position)) = tail {
-            tail(Rows { first: position + first / 2, count, len: len / 2, apart: apart / 2 });
+            tail(CompletedRows { first: position + first / 2, count, len: len / 2, apart: apart / 2 });
         }
     };
     // SAFETY: the caller guarantees it. Rows of complex numbers are rows of their parts.
     unsafe {
         let parts = Target::new(out.start().cast::<C>(), 2 * out.stride());
-        let out = parts.with_tail(tail.is_some().then_some(&halved as Tail<'_>), 0);
-        super::multiply([m, 2 * n, 2 * k], &Left(*a), &Right(*b), out, onto, space, par);
+        let out = parts.with_epilogue(tail.is_some().then_some(&halved as EpilogueFn<'_>), 0);
+        super::multiply([m, 2 * n, 2 * k], &Left(*a), &Right(*b), out, accumulation, space, par);
     }
 }
 
@@ -73,7 +73,7 @@ impl<'a, C> Left<'a, C> {
     }
 }
 
-impl<C: Fused + Load<C>> Operand<C> for Left<'_, C> {
+impl<C: GemmElement + Load<C>> Operand<C> for Left<'_, C> {
     fn pack(
         &self,
         kernels: &Kernels<C>,
@@ -96,7 +96,7 @@ impl<C: Fused + Load<C>> Operand<C> for Left<'_, C> {
         }
     }
 
-    fn lying(&self) -> Option<Matrix<'_, C>> {
+    fn in_place(&self) -> Option<Matrix<'_, C>> {
         self.rows()
     }
 
@@ -109,7 +109,7 @@ impl<C: Fused + Load<C>> Operand<C> for Left<'_, C> {
 #[derive(Clone, Copy, Debug)]
 struct Right<'a, C>(Matrix<'a, Complex<C>>);
 
-impl<C: Fused + Load<C> + Neg<Output = C>> Operand<C> for Right<'_, C> {
+impl<C: GemmElement + Load<C> + Neg<Output = C>> Operand<C> for Right<'_, C> {
     fn pack(
         &self,
         _: &Kernels<C>,
@@ -139,7 +139,7 @@ impl<C: Fused + Load<C> + Neg<Output = C>> Operand<C> for Right<'_, C> {
         }
     }
 
-    fn lying(&self) -> Option<Matrix<'_, C>> {
+    fn in_place(&self) -> Option<Matrix<'_, C>> {
         None
     }
 

@@ -9,7 +9,7 @@ use super::tile::Vector;
 ///
 /// # Safety
 /// The rows, a stride apart, can be read, and `width * depth` elements can be written; `rows <= width`.
-pub(super) type Turn<C> = unsafe fn(
+pub(super) type PackTransposed<C> = unsafe fn(
     from: *const C,
     stride: usize,
     rows: usize,
@@ -23,7 +23,7 @@ pub(super) type Turn<C> = unsafe fn(
 /// # Safety
 /// The rows, a stride apart, can be read, and `width * depth` elements can be written. The width is a tile's width or
 /// height.
-pub(super) type Lay<C> =
+pub(super) type PackCopy<C> =
     unsafe fn(from: *const C, stride: usize, depth: usize, width: usize, to: *mut MaybeUninit<C>);
 
 /// The transpose of a square.
@@ -49,9 +49,9 @@ unsafe fn transposed<V: Vector, const LANES: usize>(mut square: [V; LANES]) -> [
 const FAR: usize = 1024;
 
 /// # Safety
-/// As for [`Turn`].
+/// As for [`PackTransposed`].
 #[inline(always)]
-pub(super) unsafe fn turn<V: Vector, const LANES: usize>(
+pub(super) unsafe fn pack_transposed<V: Vector, const LANES: usize>(
     from: *const V::Element,
     stride: usize,
     rows: usize,
@@ -77,7 +77,7 @@ pub(super) unsafe fn turn<V: Vector, const LANES: usize>(
                     let square = std::array::from_fn(|i| {
                         let source = from.add((first + i) * stride + place);
                         if is_far {
-                            V::expect_later(source.wrapping_add(width * stride));
+                            V::prefetch_l2(source.wrapping_add(width * stride));
                         }
                         V::load(source)
                     });
@@ -90,7 +90,7 @@ pub(super) unsafe fn turn<V: Vector, const LANES: usize>(
                 for (i, line) in square.iter_mut().enumerate().take(lines) {
                     let source = from.add((first + i) * stride + place);
                     if is_far {
-                        V::expect_later(source.wrapping_add(width * stride));
+                        V::prefetch_l2(source.wrapping_add(width * stride));
                     }
                     if down == LANES {
                         *line = V::load(source);
@@ -120,12 +120,12 @@ pub(super) unsafe fn turn<V: Vector, const LANES: usize>(
     }
 }
 
-/// As [`turn`], for exactly as many rows as the panel is wide, four at a time.
+/// As [`pack_transposed`], for exactly as many rows as the panel is wide, four at a time.
 ///
 /// # Safety
-/// As for [`Turn`]; the width is a multiple of four, the depth a multiple of a vector's lanes.
+/// As for [`PackTransposed`]; the width is a multiple of four, the depth a multiple of a vector's lanes.
 #[inline(always)]
-pub(super) unsafe fn turn_fours<V: Vector>(
+pub(super) unsafe fn pack_transposed_fours<V: Vector>(
     from: *const V::Element,
     stride: usize,
     depth: usize,
@@ -141,7 +141,7 @@ pub(super) unsafe fn turn_fours<V: Vector>(
                 let line = |i: usize| {
                     let source = from.add((first + i) * stride + place);
                     if is_far {
-                        V::expect_later(source.wrapping_add(width * stride));
+                        V::prefetch_l2(source.wrapping_add(width * stride));
                     }
                     V::load(source)
                 };
@@ -157,7 +157,7 @@ pub(super) unsafe fn turn_fours<V: Vector>(
 }
 
 /// # Safety
-/// As for [`Lay`]; the width is a multiple of `ROWS`.
+/// As for [`PackCopy`]; the width is a multiple of `ROWS`.
 #[inline(always)]
 pub(super) unsafe fn lay<V: Vector, const ROWS: usize>(
     from: *const V::Element,
@@ -173,8 +173,8 @@ pub(super) unsafe fn lay<V: Vector, const ROWS: usize>(
             for k in 0..depth {
                 let (from, to) = (from.add(k * stride), to.add(k * width));
                 // Prefetches the data of the next panel.
-                V::expect_later(from.wrapping_add(width));
-                V::expect_later(from.wrapping_add(width + V::LANES));
+                V::prefetch_l2(from.wrapping_add(width));
+                V::prefetch_l2(from.wrapping_add(width + V::LANES));
                 let (low, high) = (V::load(from), V::load(from.add(V::LANES)));
                 low.store(to);
                 high.store(to.add(V::LANES));

@@ -5,8 +5,8 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::tile::{Fused, Onto, Step};
-use super::{DEPTH, GRAIN, LONG, Operand, Panels, Target, parts, tile};
+use super::tile::{Accumulation, GemmElement, Step};
+use super::{DEPTH, LONG, Operand, PARALLEL_WORK, Panels, Target, parts, tile};
 use crate::par::Par;
 
 /// The columns of a product: lines of output positions of a sliding kernel.
@@ -24,7 +24,7 @@ pub(crate) struct Lines<'a, C> {
     pub(crate) starts: &'a (dyn Fn(usize) -> (usize, usize) + Sync),
 }
 
-impl<C: Fused> Lines<'_, C> {
+impl<C: GemmElement> Lines<'_, C> {
     /// The number of products that are summed in each element.
     fn depth(&self) -> usize {
         self.taps.len() * self.channels.0
@@ -64,8 +64,8 @@ impl<C: Fused> Lines<'_, C> {
         let (high, wide) = (kernels.most_rows(), kernels.most_columns());
         // Parts of whole channels, as equal as possible.
         let channels = self.channels.0;
-        let deep = channels.div_ceil(channels.div_ceil((DEPTH / taps).max(1))) * taps;
-        let panels = Panels::new(space, (0..m, 0..depth), (kernels.rows, high), deep);
+        let part_depth = channels.div_ceil(channels.div_ceil((DEPTH / taps).max(1))) * taps;
+        let panels = Panels::new(space, (0..m, 0..depth), (kernels.rows, high), part_depth);
         par.for_chunks(panels.count().1, 8, |chunk| {
             for index in chunk {
                 // SAFETY: each panel is written once, before any is read.
@@ -86,11 +86,11 @@ impl<C: Fused> Lines<'_, C> {
                 for columns in parts(0..self.width, wide) {
                     for rows in parts(0..m, high) {
                         let (a, a_step, depth) = panels.panel(part, rows.start / high);
-                        let start = from + part * (deep / taps) * self.channels.1 + columns.start;
+                        let start = from + part * (part_depth / taps) * self.channels.1 + columns.start;
                         // SAFETY: it is inside by the assertion.
                         let b = unsafe { self.elements.as_ptr().add(start + self.taps[0]) };
                         // The rows of one channel are found by their offsets in `taps`.
-                        let between = if taps > 1 { taps } else { 0 };
+                        let rows_per_step = if taps > 1 { taps } else { 0 };
                         let step = Step {
                             depth,
                             a: a.cast(),
@@ -98,12 +98,12 @@ impl<C: Fused> Lines<'_, C> {
                             a_step,
                             b: if taps > 1 { b.wrapping_sub(self.taps[0]) } else { b },
                             b_step: self.channels.1,
-                            places: self.taps.as_ptr(),
-                            between,
+                            row_offsets: self.taps.as_ptr(),
+                            rows_per_step,
                             next: b,
                             out: out.start(),
                             out_row: out.stride(),
-                            onto: if part == 0 { Onto::Nothing } else { Onto::Plus },
+                            accumulation: if part == 0 { Accumulation::Nothing } else { Accumulation::Plus },
                         };
                         // SAFETY: the tile is inside the line, which no other thread uses, and the panels are written.
                         unsafe { tile(kernels, &out, step, rows, columns.clone()) };
@@ -112,11 +112,11 @@ impl<C: Fused> Lines<'_, C> {
             }
         };
         // The epilogue is faster on long parts of rows.
-        let least = if out.has_tail() { LONG.div_ceil(self.width) } else { 1 };
-        let grain = (GRAIN / (m * depth * self.width)).max(least);
+        let least = if out.has_epilogue() { LONG.div_ceil(self.width) } else { 1 };
+        let grain = (PARALLEL_WORK / (m * depth * self.width)).max(least);
         par.for_chunks(self.count, grain, |chunk| {
-            (0..depth.div_ceil(deep)).for_each(|part| part_of(part, chunk.clone()));
-            if !out.has_tail() {
+            (0..depth.div_ceil(part_depth)).for_each(|part| part_of(part, chunk.clone()));
+            if !out.has_epilogue() {
                 return;
             }
             // Lines that are contiguous in the result are joined into one.

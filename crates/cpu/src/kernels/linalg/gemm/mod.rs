@@ -19,11 +19,11 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 pub(crate) use lines::Lines;
-pub(crate) use pack::{Load, Matrix, Operand, turn};
+pub(crate) use pack::{Load, Matrix, Operand, pack_transposed};
 pub(crate) use target::Target;
-pub(crate) use tile::{Fused, Kernels, Onto};
+pub(crate) use tile::{Accumulation, GemmElement, Kernels};
 use tile::{LINE, Step, UNROLL};
-pub(super) use tile::{Plainly, Vector};
+pub(super) use tile::{PortableVector, Vector};
 
 use crate::par::Par;
 
@@ -43,16 +43,16 @@ const TILE: usize = 12 * 32;
 const BLOCK: (usize, usize) = (348, 512);
 
 /// Most blocks per thread if there is enough work. Small blocks keep the wait for the last one short.
-const SHARE: usize = 32;
+const BLOCKS_PER_THREAD: usize = 32;
 
 /// Rows, columns and contracted elements that are packed at once. They bound the memory of a product.
-const LAID: (usize, usize, usize) = (1536, 2048, 1024);
+const PACKED: (usize, usize, usize) = (1536, 2048, 1024);
 
 /// Multiplications below which a further thread does not pay.
-const GRAIN: usize = 1 << 19;
+const PARALLEL_WORK: usize = 1 << 19;
 
 /// Most elements of a block with an epilogue. They stay in the L2 cache beside the block's operands.
-const ENDED: usize = 1 << 15;
+const EPILOGUE_BLOCK: usize = 1 << 15;
 
 /// Rows that justify packing a panel once more.
 const TALL: usize = 128;
@@ -61,63 +61,63 @@ const TALL: usize = 128;
 const LONG: usize = 512;
 
 /// Most elements of the left operand if it is read in place once for each panel of the right one.
-const STAYS: usize = 1 << 16;
+const LEFT_IN_PLACE: usize = 1 << 16;
 
 /// Most elements of a part of the right operand that all tiles read in place.
-const STAYS_NEAR: usize = 1 << 11;
+const RIGHT_IN_PLACE: usize = 1 << 11;
 
 /// Most contracted elements of products that use small stack buffers.
 const SHALLOW: usize = 32;
 
 /// Whether a product packs its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Packing {
     /// Panels of the right operand are packed on demand. The left operand is read in place.
-    Lying,
+    InPlace,
     /// Both operands are packed beforehand.
-    Laid,
+    Packed,
 }
 
-impl Way {
-    fn of([m, n, k]: [usize; 3], columns: usize) -> Way {
+impl Packing {
+    fn of([m, n, k]: [usize; 3], columns: usize) -> Packing {
         // With few columns or few rows, packing costs as much as it saves.
-        if n <= columns || m * k <= STAYS { Way::Lying } else { Way::Laid }
+        if n <= columns || m * k <= LEFT_IN_PLACE { Packing::InPlace } else { Packing::Packed }
     }
 }
 
 /// Lanes of a vector.
-pub(crate) fn lanes<C: Fused>() -> usize {
+pub(crate) fn lanes<C: GemmElement>() -> usize {
     C::kernels()[0].lanes
 }
 
 /// The length of the parts into which a contracted axis of length `k` is cut.
-fn deep(k: usize) -> usize {
+fn part_depth(k: usize) -> usize {
     k.div_ceil(k.div_ceil(DEPTH)).next_multiple_of(UNROLL)
 }
 
 /// The length of the contracted axis that is packed at once: whole parts.
-fn laid_depth(k: usize) -> usize {
-    k.min(LAID.2 / deep(k) * deep(k))
+fn packed_depth(k: usize) -> usize {
+    k.min(PACKED.2 / part_depth(k) * part_depth(k))
 }
 
 /// The number of elements that [`multiply`] of these sizes needs for packing.
-pub(crate) fn scratch<C: Fused>(sizes: [usize; 3]) -> usize {
+pub(crate) fn scratch<C: GemmElement>(sizes: [usize; 3]) -> usize {
     scratch_of(C::kernels()[0], sizes)
 }
 
 fn scratch_of<C>(kernels: &Kernels<C>, sizes: [usize; 3]) -> usize {
-    match Way::of(sizes, kernels.most_columns()) {
-        Way::Lying => 0,
-        Way::Laid => {
+    match Packing::of(sizes, kernels.most_columns()) {
+        Packing::InPlace => 0,
+        Packing::Packed => {
             let [m, n, k] = sizes;
-            let (rows, columns, depth) = (LAID.0.min(m), LAID.1.min(n), laid_depth(k));
+            let (rows, columns, depth) = (PACKED.0.min(m), PACKED.1.min(n), packed_depth(k));
             (rows.next_multiple_of(kernels.rows) + columns.next_multiple_of(kernels.lanes)) * depth
         }
     }
 }
 
 /// Writes the product of an `m` by `k` and a `k` by `n` matrix. The free axis is the rows of `a` and the columns of
-/// `b`. `onto` says whether the product replaces the result, or is added to it or subtracted from it; in the last two
+/// `b`. `accumulation` says whether the product replaces the result, or is added to it or subtracted from it; in the last two
 /// cases the result is initialised.
 ///
 /// The epilogue runs on each block after its last part of the sums, while the block is still in a cache.
@@ -127,53 +127,53 @@ fn scratch_of<C>(kernels: &Kernels<C>, sizes: [usize; 3]) -> usize {
 ///
 /// # Panics
 /// When an operand is smaller than its size, or `space` is smaller than [`scratch`] says.
-pub(crate) unsafe fn multiply<C: Fused>(
+pub(crate) unsafe fn multiply<C: GemmElement>(
     sizes: [usize; 3],
     a: &dyn Operand<C>,
     b: &dyn Operand<C>,
     out: Target<'_, C>,
-    onto: Onto,
+    accumulation: Accumulation,
     space: &mut [MaybeUninit<C>],
     par: Par,
 ) {
     // SAFETY: the caller guarantees it.
-    unsafe { multiply_by(C::kernels()[0], sizes, (a, b), out, onto, space, par) }
+    unsafe { multiply_by(C::kernels()[0], sizes, (a, b), out, accumulation, space, par) }
 }
 
 /// As [`multiply`], with the kernels of one instruction set.
 ///
 /// # Safety
 /// As for [`multiply`]; the processor has the instructions.
-unsafe fn multiply_by<C: Fused>(
+unsafe fn multiply_by<C: GemmElement>(
     kernels: &'static Kernels<C>,
     sizes: [usize; 3],
     (a, b): (&dyn Operand<C>, &dyn Operand<C>),
     out: Target<'_, C>,
-    onto: Onto,
+    accumulation: Accumulation,
     space: &mut [MaybeUninit<C>],
     par: Par,
 ) {
     let [m, n, k] = sizes;
     debug_assert!(m > 0 && n > 0 && k > 0);
     assert!(a.holds(m, k) && b.holds(n, k), "{sizes:?} of operands that are smaller");
-    let product = Product { kernels, a, b, out, onto, deep: deep(k) };
-    match Way::of(sizes, product.kernels.most_columns()) {
+    let product = Product { kernels, a, b, out, accumulation, part_depth: part_depth(k) };
+    match Packing::of(sizes, product.kernels.most_columns()) {
         // SAFETY: the caller guarantees it. The operands have these sizes by the assertion.
-        Way::Lying => unsafe { product.lying(sizes, par) },
+        Packing::InPlace => unsafe { product.in_place(sizes, par) },
         // SAFETY: as above.
-        Way::Laid => unsafe { product.laid(sizes, space, par) },
+        Packing::Packed => unsafe { product.packed(sizes, space, par) },
     }
 }
 
 /// The data that all blocks share.
-struct Product<'a, C: Fused> {
+struct Product<'a, C: GemmElement> {
     kernels: &'static Kernels<C>,
     a: &'a dyn Operand<C>,
     b: &'a dyn Operand<C>,
     out: Target<'a, C>,
-    onto: Onto,
+    accumulation: Accumulation,
     /// Most products that are summed before the sum is added to the result.
-    deep: usize,
+    part_depth: usize,
 }
 
 /// The number of pieces of `size` and their length. Pieces have at most `most` elements, are as equal as possible and
@@ -206,37 +206,37 @@ struct Panels<'a, C> {
     /// Elements of the free axis in a panel.
     width: usize,
     /// Elements of the contracted axis in a part of the sums.
-    deep: usize,
+    part_depth: usize,
     room: PhantomData<&'a mut [MaybeUninit<C>]>,
 }
 
 // SAFETY: threads write disjoint panels, and read them only after all are written.
 unsafe impl<C: Send + Sync> Sync for Panels<'_, C> {}
 
-impl<'a, C: Fused> Panels<'a, C> {
+impl<'a, C: GemmElement> Panels<'a, C> {
     /// # Panics
     /// When the memory is too small.
     fn new(
         room: &'a mut [MaybeUninit<C>],
         (free, along): (Range<usize>, Range<usize>),
         (step, width): (usize, usize),
-        deep: usize,
+        part_depth: usize,
     ) -> Panels<'a, C> {
         let rows = free.len().next_multiple_of(step);
         assert!(rows * along.len() <= room.len(), "no room for {rows} by {} elements", along.len());
-        Panels { start: room.as_mut_ptr(), free, along, rows, width, deep, room: PhantomData }
+        Panels { start: room.as_mut_ptr(), free, along, rows, width, part_depth, room: PhantomData }
     }
 
     /// The number of panels in one part of the sums, and in total.
     fn count(&self) -> (usize, usize) {
         let each = self.rows.div_ceil(self.width);
-        (each, each * self.along.len().div_ceil(self.deep))
+        (each, each * self.along.len().div_ceil(self.part_depth))
     }
 
     /// A panel of one part of the sums: its start, width and depth.
     fn panel(&self, part: usize, index: usize) -> (*mut MaybeUninit<C>, usize, usize) {
-        let (before, first) = (part * self.deep, index * self.width);
-        let depth = self.deep.min(self.along.len() - before);
+        let (before, first) = (part * self.part_depth, index * self.width);
+        let depth = self.part_depth.min(self.along.len() - before);
         debug_assert!(first < self.rows);
         // SAFETY: the memory has space for all panels.
         let start = unsafe { self.start.add(self.rows * before + first * depth) };
@@ -251,45 +251,45 @@ impl<'a, C: Fused> Panels<'a, C> {
         let (part, index) = (index / self.count().0, index % self.count().0);
         let (start, width, depth) = self.panel(part, index);
         let first = self.free.start + index * self.width;
-        let along = self.along.start + part * self.deep;
+        let along = self.along.start + part * self.part_depth;
         // SAFETY: the panel is inside the memory, and panels are disjoint.
         let to = unsafe { std::slice::from_raw_parts_mut(start, width * depth) };
         operand.pack(kernels, first..self.free.end.min(first + width), along..along + depth, width, to);
     }
 }
 
-impl<C: Fused> Product<'_, C> {
+impl<C: GemmElement> Product<'_, C> {
     /// # Safety
     /// As for [`multiply`], whose assertion holds.
-    unsafe fn lying(&self, [m, n, k]: [usize; 3], par: Par) {
+    unsafe fn in_place(&self, [m, n, k]: [usize; 3], par: Par) {
         let kernels = self.kernels;
         let work = m * n * k;
-        let is_followed = self.out.has_tail();
+        let runs_epilogue = self.out.has_epilogue();
         let block = |rows: Range<usize>, columns: Range<usize>| {
             // The epilogue of a block finds the block in the L2 cache.
-            let tall = if is_followed { (ENDED / columns.len()).max(TALL) } else { m };
+            let tall = if runs_epilogue { (EPILOGUE_BLOCK / columns.len()).max(TALL) } else { m };
             for rows in parts(rows, tall) {
                 // SAFETY: blocks are disjoint and inside the result.
                 unsafe {
                     let (rows, columns) = (rows.clone(), columns.clone());
                     // Large arrays on the stack cost as much as a small product.
                     if k <= SHALLOW {
-                        self.lying_block::<{ SHALLOW * 32 }, { SHALLOW * 12 }>(rows, columns, k);
+                        self.in_place_block::<{ SHALLOW * 32 }, { SHALLOW * 12 }>(rows, columns, k);
                     } else {
-                        self.lying_block::<PANEL, { DEPTH * 12 }>(rows, columns, k);
+                        self.in_place_block::<PANEL, { DEPTH * 12 }>(rows, columns, k);
                     }
                 }
                 self.out.complete(&rows, &columns);
             }
         };
-        if work <= GRAIN {
+        if work <= PARALLEL_WORK {
             block(0..m, 0..n);
             return;
         }
         // The overhead of a block is the packing of its panels. A panel is packed once if the rows are not cut.
-        let most = (work / GRAIN).clamp(1, 4 * par.threads());
+        let most = (work / PARALLEL_WORK).clamp(1, 4 * par.threads());
         // The epilogue is faster on whole rows, which are contiguous, or on long parts of rows.
-        let is_whole = is_followed && n < most * LONG && m >= TALL * most;
+        let is_whole = runs_epilogue && n < most * LONG && m >= TALL * most;
         let is_cut_across = n > 2 * kernels.most_columns() && !is_whole;
         let (most_rows, most_columns) =
             if is_cut_across { (m, n.div_ceil(most)) } else { (m.div_ceil(most).max(64), n) };
@@ -307,7 +307,7 @@ impl<C: Fused> Product<'_, C> {
     ///
     /// # Safety
     /// The block is inside the result, and no other thread uses it.
-    unsafe fn lying_block<const PANEL: usize, const LINES: usize>(
+    unsafe fn in_place_block<const PANEL: usize, const LINES: usize>(
         &self,
         rows: Range<usize>,
         columns: Range<usize>,
@@ -315,13 +315,13 @@ impl<C: Fused> Product<'_, C> {
     ) {
         let kernels = self.kernels;
         let (high, wide) = (kernels.most_rows(), kernels.most_columns());
-        let (a, b) = (self.a.lying(), self.b.lying().filter(|b| b.free == 1));
+        let (a, b) = (self.a.in_place(), self.b.in_place().filter(|b| b.free == 1));
         let mut panel = [const { MaybeUninit::<C>::uninit() }; PANEL];
         let mut lines = [const { MaybeUninit::<C>::uninit() }; LINES];
         // Packing a panel pays if several tiles use it and it would not stay in the L1 cache without packing.
-        let reads = b.filter(|b| rows.len() <= high || k * b.along <= STAYS_NEAR);
+        let reads = b.filter(|b| rows.len() <= high || k * b.along <= RIGHT_IN_PLACE);
         for columns in parts(columns, wide) {
-            for along in parts(0..k, self.deep) {
+            for along in parts(0..k, self.part_depth) {
                 let depth = along.len();
                 let (_, _, width) = kernels.tile(1, columns.len());
                 let (b, b_step) = match reads.filter(|_| columns.len() == width) {
@@ -360,7 +360,8 @@ impl<C: Fused> Product<'_, C> {
                             (lines.as_ptr().cast(), 1, height)
                         }
                     };
-                    let onto = if along.start > 0 { self.onto.then() } else { self.onto };
+                    let accumulation =
+                        if along.start > 0 { self.accumulation.then() } else { self.accumulation };
                     let out = self.out.start();
                     let step = Step {
                         depth,
@@ -369,12 +370,12 @@ impl<C: Fused> Product<'_, C> {
                         a_step,
                         b,
                         b_step,
-                        places: std::ptr::null(),
-                        between: 0,
+                        row_offsets: std::ptr::null(),
+                        rows_per_step: 0,
                         next: b,
                         out,
                         out_row: self.out.stride(),
-                        onto,
+                        accumulation,
                     };
                     // SAFETY: the tile is inside the block, and all elements that it reads are inside the operands or
                     // panels.
@@ -386,18 +387,26 @@ impl<C: Fused> Product<'_, C> {
 
     /// # Safety
     /// As for [`multiply`], whose assertion holds.
-    unsafe fn laid(&self, [m, n, k]: [usize; 3], space: &mut [MaybeUninit<C>], par: Par) {
+    unsafe fn packed(&self, [m, n, k]: [usize; 3], space: &mut [MaybeUninit<C>], par: Par) {
         let kernels = self.kernels;
         let (high, wide) = (kernels.most_rows(), kernels.most_columns());
-        let (most_m, most_n, most_k) = (LAID.0.min(m), LAID.1.min(n), laid_depth(k));
+        let (most_m, most_n, most_k) = (PACKED.0.min(m), PACKED.1.min(n), packed_depth(k));
         let (for_b, for_a) = space.split_at_mut(most_n.next_multiple_of(kernels.lanes) * most_k);
         for columns in parts(0..n, most_n) {
             for along in parts(0..k, most_k) {
-                let b =
-                    Panels::new(for_b, (columns.clone(), along.clone()), (kernels.lanes, wide), self.deep);
+                let b = Panels::new(
+                    for_b,
+                    (columns.clone(), along.clone()),
+                    (kernels.lanes, wide),
+                    self.part_depth,
+                );
                 for rows in parts(0..m, most_m) {
-                    let a =
-                        Panels::new(for_a, (rows.clone(), along.clone()), (kernels.rows, high), self.deep);
+                    let a = Panels::new(
+                        for_a,
+                        (rows.clone(), along.clone()),
+                        (kernels.rows, high),
+                        self.part_depth,
+                    );
                     let of_a = a.count().1;
                     let of_b = if rows.start == 0 { b.count().1 } else { 0 };
                     par.for_chunks(of_a + of_b, 2, |chunk| {
@@ -412,7 +421,7 @@ impl<C: Fused> Product<'_, C> {
                         }
                     });
                     let work = rows.len() * columns.len() * along.len();
-                    let blocks = (work / GRAIN).clamp(1, SHARE * par.threads());
+                    let blocks = (work / PARALLEL_WORK).clamp(1, BLOCKS_PER_THREAD * par.threads());
                     // With fewer rows in a block, a panel of columns is used less often after it has entered the cache.
                     // So columns are cut further, and rows only for many threads.
                     let least = blocks.div_ceil(4 * columns.len().div_ceil(wide));
@@ -421,14 +430,14 @@ impl<C: Fused> Product<'_, C> {
                     let most = columns.len().div_ceil(blocks.div_ceil(down)).next_multiple_of(wide);
                     let (mut across, mut width) = pieces(columns.len(), BLOCK.1.min(most), wide);
                     // The epilogue takes few long rows, so that it finds them in the L2 cache.
-                    let is_followed = self.out.has_tail() && along.end == k;
-                    if is_followed {
+                    let runs_epilogue = self.out.has_epilogue() && along.end == k;
+                    if runs_epilogue {
                         (across, width) = pieces(columns.len(), BLOCK.1, wide);
                         let least = blocks.div_ceil(across);
                         let most = rows
                             .len()
                             .div_ceil(least)
-                            .clamp(4 * high, (ENDED / width).clamp(4 * high, BLOCK.0));
+                            .clamp(4 * high, (EPILOGUE_BLOCK / width).clamp(4 * high, BLOCK.0));
                         (down, height) = pieces(rows.len(), most.next_multiple_of(high), high);
                     }
                     par.for_chunks(down * across, 1, |chunk| {
@@ -443,8 +452,8 @@ impl<C: Fused> Product<'_, C> {
                             };
                             let (at, beside) = (of(&rows, &block.0), of(&columns, &block.1));
                             // SAFETY: blocks are disjoint and inside the result, and all panels are written.
-                            unsafe { self.laid_block(&a, &b, block) };
-                            if is_followed {
+                            unsafe { self.packed_block(&a, &b, block) };
+                            if runs_epilogue {
                                 self.out.complete(&at, &beside);
                             }
                         }
@@ -457,15 +466,15 @@ impl<C: Fused> Product<'_, C> {
     /// # Safety
     /// The block, counted from the panels' first row and column, is inside them, and no other thread uses it in the
     /// result.
-    unsafe fn laid_block(
+    unsafe fn packed_block(
         &self,
         a: &Panels<'_, C>,
         b: &Panels<'_, C>,
         (rows, columns): (Range<usize>, Range<usize>),
     ) {
-        for part in 0..a.along.len().div_ceil(self.deep) {
+        for part in 0..a.along.len().div_ceil(self.part_depth) {
             let first = part == 0 && a.along.start == 0;
-            let onto = if first { self.onto } else { self.onto.then() };
+            let accumulation = if first { self.accumulation } else { self.accumulation.then() };
             for columns in parts(columns.clone(), b.width) {
                 let (b_start, b_step, _) = b.panel(part, columns.start / b.width);
                 for (index, rows) in parts(rows.clone(), a.width).enumerate() {
@@ -477,8 +486,8 @@ impl<C: Fused> Product<'_, C> {
                         a_step,
                         b: b_start.cast(),
                         b_step,
-                        places: std::ptr::null(),
-                        between: 0,
+                        row_offsets: std::ptr::null(),
+                        rows_per_step: 0,
                         // Each tile prefetches its share of the next panel.
                         next: b_start
                             .wrapping_add(b_step * depth)
@@ -486,7 +495,7 @@ impl<C: Fused> Product<'_, C> {
                             .cast(),
                         out: self.out.start(),
                         out_row: self.out.stride(),
-                        onto,
+                        accumulation,
                     };
                     let of = |start: usize, range: Range<usize>| start + range.start..start + range.end;
                     // SAFETY: the tile is inside the block, and the panels are as wide as it.
@@ -505,7 +514,7 @@ impl<C: Fused> Product<'_, C> {
 /// # Safety
 /// The tile is inside the result and no other thread uses it. The operands and panels of `step` cover the smallest
 /// kernel tile that holds it.
-unsafe fn tile<C: Fused>(
+unsafe fn tile<C: GemmElement>(
     kernels: &Kernels<C>,
     out: &Target<'_, C>,
     mut step: Step<C>,
@@ -523,7 +532,7 @@ unsafe fn tile<C: Fused>(
         return;
     }
     let mut held = [const { MaybeUninit::<C>::uninit() }; TILE];
-    let onto = std::mem::replace(&mut step.onto, Onto::Nothing);
+    let accumulation = std::mem::replace(&mut step.accumulation, Accumulation::Nothing);
     (step.out, step.out_row) = (held.as_mut_ptr().cast(), width);
     // SAFETY: the buffer has room for the largest tile. The call initialises this tile in it.
     unsafe { run(&step) };
@@ -538,12 +547,16 @@ unsafe fn tile<C: Fused>(
             unsafe {
                 let to = first.add(row * out.stride());
                 let line = line[place..place + count].assume_init_ref();
-                if onto == Onto::Nothing {
+                if accumulation == Accumulation::Nothing {
                     to.copy_from_nonoverlapping(line.as_ptr(), count);
                     continue;
                 }
                 for (to, &value) in std::slice::from_raw_parts_mut(to, count).iter_mut().zip(line) {
-                    *to = if onto == Onto::Minus { to.difference(value) } else { to.sum(value) };
+                    *to = if accumulation == Accumulation::Minus {
+                        to.difference(value)
+                    } else {
+                        to.sum(value)
+                    };
                 }
             }
         }

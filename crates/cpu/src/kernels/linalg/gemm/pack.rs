@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use half::{bf16, f16};
 
-use super::tile::{Fused, Kernels};
+use super::tile::{GemmElement, Kernels};
 use crate::kernels::{E4m3, E5m2};
 
 /// A matrix as strided elements, indexed by `free` on the free axis and `along` on the contracted one.
@@ -19,7 +19,7 @@ pub(crate) struct Matrix<'a, S> {
 }
 
 /// A matrix that can be read as elements of `C`, whatever its own dtype.
-pub(crate) trait Operand<C: Fused>: Sync {
+pub(crate) trait Operand<C: GemmElement>: Sync {
     /// Packs a part as a panel: `width` elements of the free axis for each index of the contracted one. Missing
     /// elements are zeros.
     ///
@@ -35,7 +35,7 @@ pub(crate) trait Operand<C: Fused>: Sync {
     );
 
     /// The elements and their strides for reading in place, if they are of type `C`.
-    fn lying(&self) -> Option<Matrix<'_, C>>;
+    fn in_place(&self) -> Option<Matrix<'_, C>>;
 
     /// Whether the matrix has at least these sizes.
     fn holds(&self, free: usize, along: usize) -> bool;
@@ -88,7 +88,7 @@ const ROWS: usize = 16;
 /// Elements that one step copies.
 const RUN: usize = 16;
 
-impl<C: Fused, S: Load<C>> Operand<C> for Matrix<'_, S> {
+impl<C: GemmElement, S: Load<C>> Operand<C> for Matrix<'_, S> {
     fn pack(
         &self,
         kernels: &Kernels<C>,
@@ -116,7 +116,7 @@ impl<C: Fused, S: Load<C>> Operand<C> for Matrix<'_, S> {
             }
         } else if self.along == 1 {
             match S::same(elements) {
-                Some(elements) => turn(kernels, elements, (self.free, rows), width, to),
+                Some(elements) => pack_transposed(kernels, elements, (self.free, rows), width, to),
                 None => self.pack_converted(kernels, elements, rows, width, to),
             }
         } else {
@@ -130,7 +130,7 @@ impl<C: Fused, S: Load<C>> Operand<C> for Matrix<'_, S> {
         }
     }
 
-    fn lying(&self) -> Option<Matrix<'_, C>> {
+    fn in_place(&self) -> Option<Matrix<'_, C>> {
         let elements = S::same(self.elements)?;
         Some(Matrix { elements, free: self.free, along: self.along })
     }
@@ -147,7 +147,7 @@ impl<S> Matrix<'_, S> {
     }
 
     /// Packs rows of another dtype: some are converted, then transposed.
-    fn pack_converted<C: Fused>(
+    fn pack_converted<C: GemmElement>(
         &self,
         kernels: &Kernels<C>,
         elements: &[S],
@@ -168,12 +168,12 @@ impl<S> Matrix<'_, S> {
                     line.iter_mut().zip(from).for_each(|(to, &from)| *to = from.load());
                 }
                 if across == width {
-                    turn(kernels, &held, (STAGE, lines), width, to);
+                    pack_transposed(kernels, &held, (STAGE, lines), width, to);
                     continue;
                 }
                 let mut turned = [MaybeUninit::uninit(); STAGE * ROWS];
                 let turned = &mut turned[..across * depth];
-                turn(kernels, &held, (STAGE, lines), across, turned);
+                pack_transposed(kernels, &held, (STAGE, lines), across, turned);
                 for (to, from) in to.chunks_exact_mut(width).zip(turned.chunks_exact(across)) {
                     to[first..first + across].copy_from_slice(from);
                 }
@@ -186,7 +186,7 @@ impl<S> Matrix<'_, S> {
 ///
 /// # Panics
 /// When the rows are outside `from`, or there are more of them than the panel is wide.
-pub(crate) fn turn<C: Fused>(
+pub(crate) fn pack_transposed<C: GemmElement>(
     kernels: &Kernels<C>,
     from: &[C],
     (stride, rows): (usize, usize),
@@ -197,14 +197,20 @@ pub(crate) fn turn<C: Fused>(
     assert!(rows <= width && (rows == 0 || (rows - 1) * stride + depth <= from.len()));
     // SAFETY: the rows are inside by the assertion, and the panel has room for them. The processor has the kernels'
     // instructions.
-    unsafe { (kernels.turn)(from.as_ptr(), stride, rows, depth, width, to.as_mut_ptr()) };
+    unsafe { (kernels.pack_transposed)(from.as_ptr(), stride, rows, depth, width, to.as_mut_ptr()) };
 }
 
 /// Copies rows of the panel's width, a stride apart, to the panel, one behind the other.
 ///
 /// # Panics
 /// When the rows are outside `from`, or the width is neither a tile's width nor a tile's height.
-fn lay<C: Fused>(kernels: &Kernels<C>, from: &[C], stride: usize, width: usize, to: &mut [MaybeUninit<C>]) {
+fn lay<C: GemmElement>(
+    kernels: &Kernels<C>,
+    from: &[C],
+    stride: usize,
+    width: usize,
+    to: &mut [MaybeUninit<C>],
+) {
     let depth = to.len() / width;
     assert!(width.is_multiple_of(kernels.rows) && (depth - 1) * stride + width <= from.len());
     // SAFETY: the rows are inside by the assertion, and the panel has room for them. The processor has the kernels'
@@ -214,7 +220,7 @@ fn lay<C: Fused>(kernels: &Kernels<C>, from: &[C], stride: usize, width: usize, 
 
 /// Copies contiguous elements and pads with zeros.
 #[inline(always)]
-fn copy<C: Fused, S: Load<C>>(from: &[S], to: &mut [MaybeUninit<C>]) {
+fn copy<C: GemmElement, S: Load<C>>(from: &[S], to: &mut [MaybeUninit<C>]) {
     let (to, rest) = to.split_at_mut(from.len());
     let (from_runs, from_rest) = from.as_chunks::<RUN>();
     let (to_runs, to_rest) = to.as_chunks_mut::<RUN>();

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::kernels::epilogue::{Rows, Tail};
+use crate::kernels::epilogue::{CompletedRows, EpilogueFn};
 
 /// The result: rows whose elements are contiguous, or consist of contiguous runs a fixed distance apart.
 #[derive(Clone, Copy)]
@@ -12,7 +12,7 @@ pub(crate) struct Target<'t, C> {
     /// Columns of a run, and the distance from the start of one run to the next.
     runs: Option<(usize, usize)>,
     /// The epilogue, and the position of this target's first element in the epilogue's numbering.
-    tail: Option<(Tail<'t>, usize)>,
+    tail: Option<(EpilogueFn<'t>, usize)>,
 }
 
 // SAFETY: threads write disjoint blocks behind the pointer, by the contract of `Target::new`.
@@ -37,7 +37,7 @@ impl<'t, C> Target<'t, C> {
     }
 
     /// The same rows with an epilogue. `position` is the number that the epilogue knows the first element by.
-    pub(crate) fn with_tail(self, tail: Option<Tail<'t>>, position: usize) -> Target<'t, C> {
+    pub(crate) fn with_epilogue(self, tail: Option<EpilogueFn<'t>>, position: usize) -> Target<'t, C> {
         Target { tail: tail.map(|tail| (tail, position)), ..self }
     }
 
@@ -68,13 +68,13 @@ impl<'t, C> Target<'t, C> {
     }
 
     /// The epilogue and the position of the first element. The rows must not be in runs.
-    pub(super) fn tail(&self) -> Option<(Tail<'t>, usize)> {
+    pub(super) fn tail(&self) -> Option<(EpilogueFn<'t>, usize)> {
         debug_assert!(self.runs.is_none());
         self.tail
     }
 
     /// Whether there is an epilogue.
-    pub(super) fn has_tail(&self) -> bool {
+    pub(super) fn has_epilogue(&self) -> bool {
         self.tail.is_some()
     }
 
@@ -85,7 +85,7 @@ impl<'t, C> Target<'t, C> {
         while !left.is_empty() {
             let len = self.side_by_side(&left);
             let first = position + rows.start * self.stride + self.along(left.start);
-            tail(Rows { first, count: rows.len(), len, apart: self.stride });
+            tail(CompletedRows { first, count: rows.len(), len, apart: self.stride });
             left.start += len;
         }
     }

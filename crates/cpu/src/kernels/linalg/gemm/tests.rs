@@ -34,12 +34,12 @@ struct Case {
     sizes: [usize; 3],
     turned: (bool, bool),
     gaps: (usize, usize, usize),
-    onto: Onto,
+    accumulation: Accumulation,
 }
 
 impl Case {
     /// Checks the product of random numbers, read as `C`, with each instruction set, on one thread and on all.
-    fn check<C: Fused + Into<f64> + From<f32> + PartialEq + std::fmt::Debug, S: Load<C>>(
+    fn check<C: GemmElement + Into<f64> + From<f32> + PartialEq + std::fmt::Debug, S: Load<C>>(
         &self,
         of: impl Fn(f64) -> S,
         epsilon: f64,
@@ -63,7 +63,7 @@ impl Case {
                     &x,
                     &y,
                     Target::new(out.as_mut_ptr(), stride),
-                    self.onto,
+                    self.accumulation,
                     &mut space,
                     par,
                 );
@@ -78,10 +78,10 @@ impl Case {
                 assert_eq!(got, C::from(2.0), "behind row {i}");
                 continue;
             }
-            let (start, sign) = match self.onto {
-                Onto::Nothing => (0.0, 1.0),
-                Onto::Plus => (2.0, 1.0),
-                Onto::Minus => (2.0, -1.0),
+            let (start, sign) = match self.accumulation {
+                Accumulation::Nothing => (0.0, 1.0),
+                Accumulation::Plus => (2.0, 1.0),
+                Accumulation::Minus => (2.0, -1.0),
             };
             let (mut want, mut size) = (start, 2.0);
             for step in 0..k {
@@ -104,9 +104,9 @@ proptest! {
         sizes in (1usize..80, 1usize..80, 1usize..300),
         turned in any::<(bool, bool)>(),
         gaps in (0usize..3, 0usize..3, 0usize..3),
-        onto in prop::sample::select(vec![Onto::Nothing, Onto::Plus, Onto::Minus]),
+        accumulation in prop::sample::select(vec![Accumulation::Nothing, Accumulation::Plus, Accumulation::Minus]),
     ) {
-        let case = Case { sizes: [sizes.0, sizes.1, sizes.2], turned, gaps, onto };
+        let case = Case { sizes: [sizes.0, sizes.1, sizes.2], turned, gaps, accumulation };
                     case.check::<f32, f32>(|x| x as f32, f32::EPSILON.into());
             case.check::<f64, f64>(|x| x, f64::EPSILON);
         case.check::<f32, f16>(f16::from_f64, f32::EPSILON.into());
@@ -117,16 +117,16 @@ proptest! {
 #[test]
 fn operands_that_are_laid_out() {
     for turned in [(false, false), (false, true), (true, false), (true, true)] {
-        let onto = if turned.0 { Onto::Minus } else { Onto::Nothing };
-        let case = Case { sizes: [290, 100, 270], turned, gaps: (0, 1, 0), onto };
+        let accumulation = if turned.0 { Accumulation::Minus } else { Accumulation::Nothing };
+        let case = Case { sizes: [290, 100, 270], turned, gaps: (0, 1, 0), accumulation };
         case.check::<f32, f32>(|x| x as f32, f32::EPSILON.into());
         case.check::<f64, f64>(|x| x, f64::EPSILON);
         case.check::<f32, bf16>(bf16::from_f64, f32::EPSILON.into());
     }
     // Larger than what is packed at once, along each axis.
-    for sizes in [[LAID.0 + 5, 40, 60], [70, LAID.1 + 40, 1000], [70, 40, LAID.2 + DEPTH + 3]] {
-        let case = Case { sizes, turned: (false, false), gaps: (0, 0, 0), onto: Onto::Plus };
-        assert_eq!(Way::of(sizes, f32::kernels()[0].most_columns()), Way::Laid);
+    for sizes in [[PACKED.0 + 5, 40, 60], [70, PACKED.1 + 40, 1000], [70, 40, PACKED.2 + DEPTH + 3]] {
+        let case = Case { sizes, turned: (false, false), gaps: (0, 0, 0), accumulation: Accumulation::Plus };
+        assert_eq!(Packing::of(sizes, f32::kernels()[0].most_columns()), Packing::Packed);
         case.check::<f32, f32>(|x| x as f32, f32::EPSILON.into());
     }
 }
@@ -142,7 +142,15 @@ fn what_is_not_finite_stays_where_it_is() {
     let y = Matrix { elements: &b[..], free: 1, along: 40 };
     // SAFETY: the result has room for the rows.
     unsafe {
-        multiply([20, 40, 30], &x, &y, Target::new(out.as_mut_ptr(), 40), Onto::Nothing, &mut [], Par::Serial)
+        multiply(
+            [20, 40, 30],
+            &x,
+            &y,
+            Target::new(out.as_mut_ptr(), 40),
+            Accumulation::Nothing,
+            &mut [],
+            Par::Serial,
+        )
     };
     for (row, values) in out.chunks(40).enumerate() {
         for &value in values {
@@ -175,7 +183,7 @@ fn complex_products_are_real_ones() {
             // SAFETY: the result has room for the rows.
             unsafe {
                 let to = Target::new(out.as_mut_ptr(), n);
-                complex::multiply(sizes, (&x, &y), to, Onto::Minus, &mut space, Par::Pool);
+                complex::multiply(sizes, (&x, &y), to, Accumulation::Minus, &mut space, Par::Pool);
             }
             for (place, got) in out.iter().enumerate() {
                 let (i, j) = (place / n, place % n);

@@ -6,7 +6,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::lay::{Lay, Turn, lay, turn, turn_fours};
+use super::lay::{PackCopy, PackTransposed, lay, pack_transposed, pack_transposed_fours};
 
 /// A vector register.
 ///
@@ -55,12 +55,12 @@ pub(in super::super) trait Vector: Copy {
     ///
     /// # Safety
     /// The processor has the instructions.
-    unsafe fn expect(at: *const Self::Element);
+    unsafe fn prefetch(at: *const Self::Element);
     /// Prefetches a cache line that is read after many others, into the L2 cache.
     ///
     /// # Safety
     /// The processor has the instructions.
-    unsafe fn expect_later(at: *const Self::Element);
+    unsafe fn prefetch_l2(at: *const Self::Element);
     /// # Safety
     /// The processor has the instructions.
     unsafe fn minus(self, other: Self) -> Self;
@@ -82,21 +82,21 @@ pub(super) struct Step<C> {
     /// The first row of `b`. The elements of a row are contiguous.
     pub(super) b: *const C,
     pub(super) b_step: usize,
-    /// Offsets of the `between` rows of `b` that belong to each step of `b_step`; unused if `between` is 0. With them
-    /// `a` is a panel, and the depth a multiple of `between`.
-    pub(super) places: *const usize,
-    pub(super) between: usize,
+    /// Offsets of the `rows_per_step` rows of `b` that belong to each step of `b_step`; unused if `rows_per_step` is 0. With them
+    /// `a` is a panel, and the depth a multiple of `rows_per_step`.
+    pub(super) row_offsets: *const usize,
+    pub(super) rows_per_step: usize,
     /// Memory that is read after this tile. Some of it is prefetched during the tile.
     pub(super) next: *const C,
     /// The tile.
     pub(super) out: *mut C,
     pub(super) out_row: usize,
-    pub(super) onto: Onto,
+    pub(super) accumulation: Accumulation,
 }
 
 /// How sums of products are combined with the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Onto {
+pub(crate) enum Accumulation {
     /// They replace the result.
     Nothing,
     /// They are added to the result.
@@ -105,12 +105,12 @@ pub(crate) enum Onto {
     Minus,
 }
 
-impl Onto {
+impl Accumulation {
     /// How the sums after the first part are combined.
-    pub(super) fn then(self) -> Onto {
+    pub(super) fn then(self) -> Accumulation {
         match self {
-            Onto::Nothing | Onto::Plus => Onto::Plus,
-            Onto::Minus => Onto::Minus,
+            Accumulation::Nothing | Accumulation::Plus => Accumulation::Plus,
+            Accumulation::Minus => Accumulation::Minus,
         }
     }
 }
@@ -130,8 +130,8 @@ pub(crate) struct Kernels<C: 'static> {
     pub(super) lanes: usize,
     /// Indexed by row multiple, then by vectors.
     pub(super) tiles: [[Tile<C>; 2]; 3],
-    pub(super) turn: Turn<C>,
-    pub(super) lay: Lay<C>,
+    pub(super) pack_transposed: PackTransposed<C>,
+    pub(super) lay: PackCopy<C>,
 }
 
 impl<C> Kernels<C> {
@@ -191,18 +191,31 @@ unsafe fn multiply<V: Vector, const ROWS: usize, const VECTORS: usize>(
 /// As for [`Tile`].
 #[inline(always)]
 unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(step: &Step<V::Element>) {
-    let &Step { depth, a, a_row, a_step, b, b_step, places, between, next, out, out_row, onto } = step;
+    let &Step {
+        depth,
+        a,
+        a_row,
+        a_step,
+        b,
+        b_step,
+        row_offsets,
+        rows_per_step,
+        next,
+        out,
+        out_row,
+        accumulation,
+    } = step;
     // SAFETY: the caller guarantees it: all positions are inside the operands and the tile.
     unsafe {
         // The result's rows are usually in no near cache, so its lines are prefetched while sums are computed. Long
         // sums would evict them from the L1 cache again. Then they are prefetched twice, a few at a time: first into
         // L2, near the end into L1.
-        let rounds = if a_row == 1 && between == 0 { depth / UNROLL } else { 0 };
+        let rounds = if a_row == 1 && rows_per_step == 0 { depth / UNROLL } else { 0 };
         let is_long = rounds >= ROWS;
         let ask = |row: usize, near: bool| {
             for j in 0..VECTORS {
                 let line = out.wrapping_add(row * out_row + j * V::LANES);
-                if near { V::expect(line) } else { V::expect_later(line) }
+                if near { V::prefetch(line) } else { V::prefetch_l2(line) }
             }
         };
         if !is_long {
@@ -213,11 +226,11 @@ unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(step: &Step<V
         let mut sums = [[V::zero(); VECTORS]; ROWS];
         let (mut a, mut b, mut next) = (a, b, next);
         let mut left = depth;
-        if let Some(rounds) = depth.checked_div(between) {
+        if let Some(rounds) = depth.checked_div(rows_per_step) {
             for _ in 0..rounds {
-                for place in 0..between {
-                    V::expect(a.wrapping_add(AHEAD * ROWS));
-                    multiply::<V, ROWS, VECTORS>(&mut sums, a, 1, b.add(*places.add(place)));
+                for place in 0..rows_per_step {
+                    V::prefetch(a.wrapping_add(AHEAD * ROWS));
+                    multiply::<V, ROWS, VECTORS>(&mut sums, a, 1, b.add(*row_offsets.add(place)));
                     a = a.wrapping_add(ROWS);
                 }
                 b = b.wrapping_add(b_step);
@@ -233,12 +246,12 @@ unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(step: &Step<V
                     ask(2 * (round + ROWS / 2 - rounds), true);
                     ask(2 * (round + ROWS / 2 - rounds) + 1, true);
                 }
-                V::expect_later(next);
+                V::prefetch_l2(next);
                 next = next.wrapping_byte_add(LINE);
                 for _ in 0..UNROLL {
-                    V::expect(a.wrapping_add(AHEAD * ROWS));
+                    V::prefetch(a.wrapping_add(AHEAD * ROWS));
                     if ROWS * size_of::<V::Element>() > LINE {
-                        V::expect(a.wrapping_add(AHEAD * ROWS).wrapping_byte_add(LINE));
+                        V::prefetch(a.wrapping_add(AHEAD * ROWS).wrapping_byte_add(LINE));
                     }
                     multiply::<V, ROWS, VECTORS>(&mut sums, a, 1, b);
                     a = a.wrapping_add(a_step);
@@ -255,10 +268,10 @@ unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(step: &Step<V
         for (i, sums) in sums.iter().enumerate() {
             for (j, &sum) in sums.iter().enumerate() {
                 let to = out.add(i * out_row + j * V::LANES);
-                let sum = match onto {
-                    Onto::Nothing => sum,
-                    Onto::Plus => V::load(to).plus(sum),
-                    Onto::Minus => V::load(to).minus(sum),
+                let sum = match accumulation {
+                    Accumulation::Nothing => sum,
+                    Accumulation::Plus => V::load(to).plus(sum),
+                    Accumulation::Minus => V::load(to).minus(sum),
                 };
                 sum.store(to);
             }
@@ -284,15 +297,15 @@ macro_rules! kernels {
                 width: usize,
                 to: *mut MaybeUninit<$C>,
             ) {
-                // `turn_fours` is for panels that are not whole squares: squares with more rows than the panel would be
+                // `pack_transposed_fours` is for panels that are not whole squares: squares with more rows than the panel would be
                 // cut.
                 let fours = $r1 == 4 && rows == width && !width.is_multiple_of($lanes);
                 let whole = if fours { depth / $lanes * $lanes } else { 0 };
                 // SAFETY: the caller guarantees it.
                 unsafe {
-                    turn_fours::<$V>(from, stride, whole, width, to);
+                    pack_transposed_fours::<$V>(from, stride, whole, width, to);
                     let (from, to) = (from.wrapping_add(whole), to.wrapping_add(whole * width));
-                    turn::<$V, $lanes>(from, stride, rows, depth - whole, width, to)
+                    pack_transposed::<$V, $lanes>(from, stride, rows, depth - whole, width, to)
                 }
             }
             $(#[target_feature(enable = $feature)])?
@@ -314,7 +327,7 @@ macro_rules! kernels {
                     [run::<$r2, 1>, run::<$r2, 2>],
                     [run::<$r3, 1>, run::<$r3, 2>],
                 ],
-                turn: turned,
+                pack_transposed: turned,
                 lay: laid,
             }
         };
@@ -322,7 +335,7 @@ macro_rules! kernels {
 }
 
 /// An element type with matrix product kernels.
-pub(crate) trait Fused: Copy + Send + Sync + 'static {
+pub(crate) trait GemmElement: Copy + Send + Sync + 'static {
     const NOTHING: Self;
     fn sum(self, other: Self) -> Self;
     fn difference(self, other: Self) -> Self;
@@ -332,7 +345,7 @@ pub(crate) trait Fused: Copy + Send + Sync + 'static {
 
 macro_rules! fused {
     ($C:ty, $portable:ident, $avx2:ident, $avx512:ident) => {
-        impl Fused for $C {
+        impl GemmElement for $C {
             const NOTHING: $C = 0.0;
 
             fn sum(self, other: $C) -> $C {
@@ -365,22 +378,22 @@ fused!(f64, PORTABLE_F64, AVX2_F64, AVX512_F64);
 
 /// Lanes without intrinsics. The compiler may vectorise them.
 #[derive(Clone, Copy)]
-pub(in super::super) struct Plainly<T, const LANES: usize>([T; LANES]);
+pub(in super::super) struct PortableVector<T, const LANES: usize>([T; LANES]);
 
 macro_rules! portable {
     ($T:ty, $lanes:literal) => {
-        impl Vector for Plainly<$T, $lanes> {
+        impl Vector for PortableVector<$T, $lanes> {
             type Element = $T;
             const LANES: usize = $lanes;
 
             #[inline(always)]
             unsafe fn zero() -> Self {
-                Plainly([0.0; $lanes])
+                PortableVector([0.0; $lanes])
             }
             #[inline(always)]
             unsafe fn load(from: *const $T) -> Self {
                 // SAFETY: the caller guarantees it.
-                Plainly(unsafe { from.cast::<[$T; $lanes]>().read() })
+                PortableVector(unsafe { from.cast::<[$T; $lanes]>().read() })
             }
             #[inline(always)]
             unsafe fn store(self, to: *mut $T) {
@@ -390,11 +403,11 @@ macro_rules! portable {
             #[inline(always)]
             unsafe fn repeat(from: *const $T) -> Self {
                 // SAFETY: the caller guarantees it.
-                Plainly([unsafe { from.read() }; $lanes])
+                PortableVector([unsafe { from.read() }; $lanes])
             }
             #[inline(always)]
             unsafe fn plus_product(self, a: Self, b: Self) -> Self {
-                Plainly(std::array::from_fn(|i| {
+                PortableVector(std::array::from_fn(|i| {
                     // `mul_add` on x86 without FMA would call a function for each element.
                     if cfg!(target_arch = "aarch64") {
                         a.0[i].mul_add(b.0[i], self.0[i])
@@ -405,20 +418,20 @@ macro_rules! portable {
             }
             #[inline(always)]
             unsafe fn plus(self, other: Self) -> Self {
-                Plainly(std::array::from_fn(|i| self.0[i] + other.0[i]))
+                PortableVector(std::array::from_fn(|i| self.0[i] + other.0[i]))
             }
             #[inline(always)]
             unsafe fn minus(self, other: Self) -> Self {
-                Plainly(std::array::from_fn(|i| self.0[i] - other.0[i]))
+                PortableVector(std::array::from_fn(|i| self.0[i] - other.0[i]))
             }
             #[inline(always)]
-            unsafe fn expect(_: *const $T) {}
+            unsafe fn prefetch(_: *const $T) {}
             #[inline(always)]
-            unsafe fn expect_later(_: *const $T) {}
+            unsafe fn prefetch_l2(_: *const $T) {}
             #[inline(always)]
             unsafe fn zip(self, other: Self) -> (Self, Self) {
                 let take = |start: usize| {
-                    Plainly(std::array::from_fn(|i| {
+                    PortableVector(std::array::from_fn(|i| {
                         let from = if i % 2 == 0 { &self.0 } else { &other.0 };
                         from[start + i / 2]
                     }))
@@ -430,15 +443,15 @@ macro_rules! portable {
 }
 portable!(f32, 4);
 portable!(f64, 2);
-kernels!(PORTABLE_F32, Plainly<f32, 4>, f32, 4, [2, 4, 6]);
-kernels!(PORTABLE_F64, Plainly<f64, 2>, f64, 2, [2, 4, 6]);
+kernels!(PORTABLE_F32, PortableVector<f32, 4>, f32, 4, [2, 4, 6]);
+kernels!(PORTABLE_F64, PortableVector<f64, 2>, f64, 2, [2, 4, 6]);
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;
     use std::mem::MaybeUninit;
 
-    use super::{Kernels, Step, Vector, lay, tile, turn, turn_fours};
+    use super::{Kernels, Step, Vector, lay, pack_transposed, pack_transposed_fours, tile};
 
     macro_rules! vector {
         (
@@ -492,12 +505,12 @@ mod x86 {
                     unsafe { $sub(self, other) }
                 }
                 #[inline(always)]
-                unsafe fn expect(at: *const $T) {
+                unsafe fn prefetch(at: *const $T) {
                     // SAFETY: as above.
                     unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
                 }
                 #[inline(always)]
-                unsafe fn expect_later(at: *const $T) {
+                unsafe fn prefetch_l2(at: *const $T) {
                     // SAFETY: as above.
                     unsafe { _mm_prefetch::<_MM_HINT_T1>(at.cast()) }
                 }

@@ -3,7 +3,7 @@
 
 use std::f32::consts::{FRAC_PI_2, PI};
 
-use super::super::bits::pick;
+use super::super::bits::select;
 use super::super::tables::{Precision, narrow};
 use super::{SIGN, flipped, poly, sign_of};
 
@@ -21,9 +21,9 @@ fn atan_tail<P: Precision>(t: f32) -> f32 {
 pub(in super::super) fn atan<P: Precision>(x: f32) -> f32 {
     let magnitude = x.abs();
     let over = magnitude > 1.0;
-    let t = pick(over, -1.0 / magnitude, magnitude);
+    let t = select(over, -1.0 / magnitude, magnitude);
     let tail = atan_tail::<P>(t);
-    let angle = pick(over, FRAC_PI_2, 0.0) + (t + (tail + pick(over, HALF_PI_LOW, 0.0)));
+    let angle = select(over, FRAC_PI_2, 0.0) + (t + (tail + select(over, HALF_PI_LOW, 0.0)));
     flipped(angle, sign_of(x))
 }
 
@@ -32,20 +32,20 @@ pub(in super::super) fn atan<P: Precision>(x: f32) -> f32 {
 pub(in super::super) fn atan2<P: Precision>(y: f32, x: f32) -> f32 {
     let (height, width) = (y.abs(), x.abs());
     let high = height > width;
-    let large = pick(high, height, width);
-    let small = pick(high, width, height);
+    let large = select(high, height, width);
+    let small = select(high, width, height);
     // Two infinities lie on the diagonal. The origin lies on an axis.
     let t = small / large;
-    let t = pick(large == 0.0, 0.0, t);
-    let t = pick(small == f32::INFINITY, 1.0, t);
+    let t = select(large == 0.0, 0.0, t);
+    let t = select(small == f32::INFINITY, 1.0, t);
     let tail = atan_tail::<P>(t);
     let beside = x.is_sign_negative();
     // The angle is a = t + tail, pi / 2 - a, pi - a or pi / 2 + a.
     let turned = if high != beside { SIGN } else { 0 };
-    let start = pick(high, FRAC_PI_2, pick(beside, PI, 0.0));
-    let start_low = pick(high, HALF_PI_LOW, pick(beside, 2.0 * HALF_PI_LOW, 0.0));
+    let start = select(high, FRAC_PI_2, select(beside, PI, 0.0));
+    let start_low = select(high, HALF_PI_LOW, select(beside, 2.0 * HALF_PI_LOW, 0.0));
     let angle = start + (flipped(t, turned) + (flipped(tail, turned) + start_low));
-    let angle = pick(x.is_nan() | y.is_nan(), f32::NAN, angle);
+    let angle = select(x.is_nan() | y.is_nan(), f32::NAN, angle);
     flipped(angle, sign_of(y))
 }
 
@@ -60,12 +60,12 @@ pub(in super::super) fn asin<P: Precision>(x: f32) -> f32 {
     let magnitude = x.abs();
     let far = magnitude > 0.5;
     let half = 0.5 - 0.5 * magnitude;
-    let z = pick(far, half, magnitude * magnitude);
-    let t = pick(far, half.sqrt(), magnitude);
+    let z = select(far, half, magnitude * magnitude);
+    let t = select(far, half.sqrt(), magnitude);
     let tail = asin_tail::<P>(t, z);
     // pi / 2 - 2 (t + tail).
     let angle = FRAC_PI_2 - (2.0 * t + (2.0 * tail - HALF_PI_LOW));
-    flipped(pick(far, angle, magnitude + tail), sign_of(x))
+    flipped(select(far, angle, magnitude + tail), sign_of(x))
 }
 
 #[inline(always)]
@@ -73,11 +73,11 @@ pub(in super::super) fn acos<P: Precision>(x: f32) -> f32 {
     let magnitude = x.abs();
     let far = magnitude > 0.5;
     let half = 0.5 - 0.5 * magnitude;
-    let z = pick(far, half, x * x);
-    let t = pick(far, half.sqrt(), x);
+    let z = select(far, half, x * x);
+    let t = select(far, half.sqrt(), x);
     let tail = asin_tail::<P>(t, z);
     let right = 2.0 * (t + tail);
     let left = PI - 2.0 * (t + (tail - HALF_PI_LOW));
     let middle = FRAC_PI_2 - (x + (tail - HALF_PI_LOW));
-    pick(far, pick(x < 0.0, left, right), middle)
+    select(far, select(x < 0.0, left, right), middle)
 }

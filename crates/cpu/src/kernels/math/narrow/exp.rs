@@ -1,6 +1,6 @@
 //! Exponentials and hyperbolic functions, reduced as in f64.
 
-use super::super::bits::pick;
+use super::super::bits::select;
 use super::super::tables::{Precision, narrow};
 use super::{ROUND, flipped, mac, poly, power_of_two, sign_of};
 
@@ -20,8 +20,8 @@ fn exp_parts<P: Precision>(x: f32) -> (f32, u32) {
 
 #[inline(always)]
 pub(in super::super) fn exp<P: Precision>(x: f32) -> f32 {
-    let x = pick(x > 89.0, 89.0, x);
-    let (p, n) = exp_parts::<P>(pick(x < -104.0, -104.0, x));
+    let x = select(x > 89.0, 89.0, x);
+    let (p, n) = exp_parts::<P>(select(x < -104.0, -104.0, x));
     // Scaled in two steps, because the result may be subnormal and 2^128 overflows.
     let half = ((n << 9) as i32 >> 10) as u32;
     (1.0 + p) * power_of_two(half) * power_of_two(n.wrapping_sub(half))
@@ -39,19 +39,19 @@ pub(in super::super) fn plain_exp<P: Precision>(x: f32) -> f32 {
 
 #[inline(always)]
 pub(in super::super) fn expm1<P: Precision>(x: f32) -> f32 {
-    let bounded = pick(x > 89.0, 89.0, x);
-    let (p, n) = exp_parts::<P>(pick(bounded < -18.0, -18.0, bounded));
+    let bounded = select(x > 89.0, 89.0, x);
+    let (p, n) = exp_parts::<P>(select(bounded < -18.0, -18.0, bounded));
     // 2^n p + (2^n - 1), computed at half scale, because 2^128 overflows.
     let half = power_of_two(n.wrapping_sub(1));
     let less = mac::<P>(half, p, half - 0.5) * 2.0;
     // Keeps the sign of zero, and subnormal numbers.
-    pick(x.abs() < 1e-8, x, less)
+    select(x.abs() < 1e-8, x, less)
 }
 
 /// `e^|x| / 4`. Its double overflows where `cosh` does. NaN stays NaN.
 #[inline(always)]
 fn quarter_exp<P: Precision>(magnitude: f32) -> f32 {
-    let (p, n) = exp_parts::<P>(pick(magnitude > 89.5, 89.5, magnitude));
+    let (p, n) = exp_parts::<P>(select(magnitude > 89.5, 89.5, magnitude));
     let scale = power_of_two(n.wrapping_sub(2));
     mac::<P>(scale, p, scale)
 }
@@ -64,7 +64,7 @@ pub(in super::super) fn sinh<P: Precision>(x: f32) -> f32 {
     let near = mac::<P>(magnitude * z, poly::<P>(z, narrow::SINH), magnitude);
     let quarter = quarter_exp::<P>(magnitude);
     let far = 2.0 * (quarter - 0.0625 / quarter);
-    flipped(pick(magnitude < 1.0, near, far), sign_of(x))
+    flipped(select(magnitude < 1.0, near, far), sign_of(x))
 }
 
 /// `(e^x + e^-x) / 2`.
@@ -81,8 +81,8 @@ pub(in super::super) fn tanh<P: Precision>(x: f32) -> f32 {
     let z = magnitude * magnitude;
     let near = mac::<P>(magnitude * z, poly::<P>(z, narrow::TANH), magnitude);
     // From 10 on, 1 - 2e^(-2x) rounds to 1.
-    let (p, n) = exp_parts::<P>(2.0 * pick(magnitude > 10.0, 10.0, magnitude));
+    let (p, n) = exp_parts::<P>(2.0 * select(magnitude > 10.0, 10.0, magnitude));
     let scale = power_of_two(n);
     let far = 1.0 - 2.0 / (mac::<P>(scale, p, scale) + 1.0);
-    flipped(pick(magnitude < 0.625, near, far), sign_of(x))
+    flipped(select(magnitude < 0.625, near, far), sign_of(x))
 }

@@ -2,7 +2,7 @@
 //!
 //! `log(1 + f) = f - f^2 / 2 + f^3 q(f)`, the largest term added last, as in the Cephes library (Moshier, 1989).
 
-use super::super::bits::pick;
+use super::super::bits::select;
 use super::super::tables::{Precision, narrow};
 use super::exp::{LN2_HIGH, LN2_LOW};
 use super::{flipped, mac, poly, power_of_two, sign_of, split, split_any};
@@ -19,10 +19,10 @@ fn log_of<P: Precision>(k: i32, f: f32, c: f32) -> f32 {
 /// Replaces a logarithm of `argument` by the special value at the ends of its domain and outside of it.
 #[inline(always)]
 fn special_log(log: f32, argument: f32, x: f32) -> f32 {
-    let log = pick(argument == f32::INFINITY, f32::INFINITY, log);
-    let log = pick(argument == 0.0, f32::NEG_INFINITY, log);
+    let log = select(argument == f32::INFINITY, f32::INFINITY, log);
+    let log = select(argument == 0.0, f32::NEG_INFINITY, log);
     // NaN for negative arguments and NaN.
-    pick(argument >= 0.0, log, f32::NAN + x)
+    select(argument >= 0.0, log, f32::NAN + x)
 }
 
 #[inline(always)]
@@ -58,19 +58,19 @@ pub(in super::super) fn log10<P: Precision>(x: f32) -> f32 {
 /// `log(1 + y + low)` for `y > -1`, or `log(x) + more log(2)` if `x` is large.
 #[inline(always)]
 fn log_above<P: Precision>(y: f32, low: f32, large: bool, x: f32, more: i32) -> f32 {
-    let (m, k) = split(pick(large, x, 1.0 + y));
+    let (m, k) = split(select(large, x, 1.0 + y));
     // 2^-k y + (2^-k - 1), and the rounding error of this sum.
     let scale = power_of_two(0u32.wrapping_sub(k as u32));
     let less = scale - 1.0;
     let f = mac::<P>(y, scale, less);
     let lost = mac::<P>(low, scale, mac::<P>(y, scale, less - f));
-    log_of::<P>(pick(large, k + more, k), pick(large, m - 1.0, f), pick(large, 0.0, lost))
+    log_of::<P>(select(large, k + more, k), select(large, m - 1.0, f), select(large, 0.0, lost))
 }
 
 #[inline(always)]
 pub(in super::super) fn log1p<P: Precision>(x: f32) -> f32 {
     let log = special_log(log_above::<P>(x, 0.0, x > 16_777_216.0, x, 0), 1.0 + x, x);
-    pick(x.abs() < 1e-8, x, log)
+    select(x.abs() < 1e-8, x, log)
 }
 
 /// Above this limit `asinh(x)` and `acosh(x)` are `log(2x)`.
@@ -85,7 +85,7 @@ pub(in super::super) fn asinh<P: Precision>(x: f32) -> f32 {
     let y = magnitude + rest;
     let log = log_above::<P>(y, rest - (y - magnitude), magnitude > LARGE, magnitude, 1);
     // Infinity and NaN.
-    let log = pick(magnitude < f32::INFINITY, log, magnitude);
+    let log = select(magnitude < f32::INFINITY, log, magnitude);
     flipped(log, sign_of(x))
 }
 
@@ -96,8 +96,8 @@ pub(in super::super) fn acosh<P: Precision>(x: f32) -> f32 {
     let root = mac::<P>(t, t, 2.0 * t).sqrt();
     let y = root + t;
     let log = log_above::<P>(y, t - (y - root), x > LARGE, x, 1);
-    let log = pick(x == f32::INFINITY, x, log);
-    pick(x >= 1.0, log, f32::NAN + x)
+    let log = select(x == f32::INFINITY, x, log);
+    select(x >= 1.0, log, f32::NAN + x)
 }
 
 /// Half the logarithm of `(1 + x) / (1 - x) = 2^k (1 + s) / (1 - s)`. For small `x`, `s` is `x`.
@@ -112,11 +112,11 @@ pub(in super::super) fn atanh<P: Precision>(x: f32) -> f32 {
     // The difference cancels, so each form rounds once; near 1, 1 - x is exact.
     let near = mac::<P>(n, magnitude, 1.0 - n) + magnitude;
     let far = mac::<P>(-n, below, above);
-    let s = pick(magnitude < 0.5, near, far) / mac::<P>(n, below, above);
+    let s = select(magnitude < 0.5, near, far) / mac::<P>(n, below, above);
     let z = s * s;
     let k = k as f32;
     let tail = mac::<P>(k, 0.5 * LN2_LOW, s * z * poly::<P>(z, narrow::ATANH));
     let log = mac::<P>(k, 0.5 * LN2_HIGH, s + tail);
-    let log = pick(magnitude == 1.0, f32::INFINITY, log);
-    flipped(pick(magnitude <= 1.0, log, f32::NAN + x), sign_of(x))
+    let log = select(magnitude == 1.0, f32::INFINITY, log);
+    flipped(select(magnitude <= 1.0, log, f32::NAN + x), sign_of(x))
 }

@@ -9,7 +9,7 @@ pub(super) mod log;
 pub(super) mod power;
 pub(super) mod trig;
 
-use super::bits::pick;
+use super::bits::select;
 use super::tables::Precision;
 
 /// Adding this rounds a number below 2^22 to an integer, ties to even. The integer is then in the low bits.
@@ -67,6 +67,6 @@ fn split(x: f32) -> (f32, i32) {
 #[inline(always)]
 fn split_any(x: f32) -> (f32, i32) {
     let small = x < f32::MIN_POSITIVE;
-    let (m, k) = split(pick(small, x * 16_777_216.0, x));
-    (m, pick(small, k - 24, k))
+    let (m, k) = split(select(small, x * 16_777_216.0, x));
+    (m, select(small, k - 24, k))
 }

@@ -1,6 +1,6 @@
 //! The tangent.
 
-use super::super::bits::pick;
+use super::super::bits::select;
 use super::super::tables::{Precision, narrow};
 use super::super::trig::reduce_single;
 use super::{flipped, mac, poly, sign_of};
@@ -16,5 +16,5 @@ pub(in super::super) fn near_tan<P: Precision>(x: f32) -> f32 {
     let tail = mac::<P>(r * z, poly::<P>(z, narrow::TAN), mac::<P>(low, z, low));
     let tan = r + tail;
     let odd = quadrants as u32 & 1 != 0;
-    flipped(pick(odd, -1.0, tan) / pick(odd, tan, 1.0), sign_of(x))
+    flipped(select(odd, -1.0, tan) / select(odd, tan, 1.0), sign_of(x))
 }
