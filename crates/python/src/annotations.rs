@@ -10,7 +10,7 @@ use crate::misuse::Misuse;
 
 /// Another source that declares names static, besides annotations. It decides which unresolvable annotations
 /// are errors, and words the advice in the message.
-pub(crate) struct Otherwise<'a> {
+pub(crate) struct StaticDeclarations<'a> {
     pub(crate) op: &'static str,
     /// The advice as text before and after the name.
     pub(crate) advice: (&'static str, &'static str),
@@ -24,7 +24,7 @@ pub(crate) struct Otherwise<'a> {
 /// An annotation that contains `Static` and cannot be resolved: options and inputs could not be told apart.
 pub(crate) fn resolve<'py>(
     owner: &Bound<'py, PyAny>,
-    otherwise: &Otherwise<'_>,
+    otherwise: &StaticDeclarations<'_>,
 ) -> Fallible<Bound<'py, PyDict>> {
     let py = owner.py();
     let typing = py.import("typing")?;

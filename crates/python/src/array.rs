@@ -211,7 +211,7 @@ impl<'py> View<'py> {
     pub(crate) fn borrow(&self) -> Fallible<HostMemory> {
         let bytes = self.ty()?.byte_size();
         let array = self.array.clone().into_any().unbind();
-        Ok(HostMemory::new(Arc::new(Lent { start: self.data(), bytes, _array: array })))
+        Ok(HostMemory::new(Arc::new(BorrowedArray { start: self.data(), bytes, _array: array })))
     }
 
     /// The elements in memory order and native byte order.
@@ -294,7 +294,7 @@ fn extend_narrow(dtype: DType, bytes: &mut [u8]) {
 }
 
 /// Borrowed memory of an array, which this object keeps alive.
-struct Lent {
+struct BorrowedArray {
     start: *const u8,
     bytes: usize,
     _array: Py<PyAny>,
@@ -302,11 +302,11 @@ struct Lent {
 
 // SAFETY: the memory belongs to the array, which is kept alive, and it is only read. A caller who shares a
 // writeable array promises not to write it meanwhile.
-unsafe impl Send for Lent {}
+unsafe impl Send for BorrowedArray {}
 // SAFETY: as above.
-unsafe impl Sync for Lent {}
+unsafe impl Sync for BorrowedArray {}
 
-impl AsRef<[u8]> for Lent {
+impl AsRef<[u8]> for BorrowedArray {
     fn as_ref(&self) -> &[u8] {
         // SAFETY: a C-contiguous array has this many bytes from its data pointer on, and it is kept alive.
         unsafe { std::slice::from_raw_parts(self.start, self.bytes) }

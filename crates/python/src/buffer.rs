@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::error::Fallible;
 
 /// The limit of `memoryview`, reported here by our own error.
-const MOST_AXES: usize = 64;
+const MAX_AXES: usize = 64;
 
 /// The element format in the notation of the `struct` module, with NumPy's `Z` for complex numbers.
 fn format(dtype: DType) -> Option<&'static CStr> {
@@ -36,7 +36,7 @@ fn format(dtype: DType) -> Option<&'static CStr> {
 }
 
 /// The memory, sizes and strides that a view points to, kept until the view is released.
-struct Lent {
+struct ExportedView {
     memory: HostMemory,
     sizes: Vec<ffi::Py_ssize_t>,
     strides: Vec<ffi::Py_ssize_t>,
@@ -67,10 +67,10 @@ pub(crate) unsafe fn fill(
     if wants_columns && ty.shape.rank() > 1 {
         return refuse("the elements lie row by row, not column by column".to_owned());
     }
-    if flags & ffi::PyBUF_ND != 0 && ty.shape.rank() > MOST_AXES {
+    if flags & ffi::PyBUF_ND != 0 && ty.shape.rank() > MAX_AXES {
         let axes = ty.shape.rank();
         return refuse(format!(
-            "memoryview: the tensor has {axes} axes, the buffer protocol takes at most {MOST_AXES}; reshape it first"
+            "memoryview: the tensor has {axes} axes, the buffer protocol takes at most {MAX_AXES}; reshape it first"
         ));
     }
     let Some(format) = format(ty.dtype) else {
@@ -81,7 +81,7 @@ pub(crate) unsafe fn fill(
     };
     let memory = tensor.host_bytes("memoryview")?;
     let width = ty.dtype.storage_bytes() as ffi::Py_ssize_t;
-    let lent = Box::new(Lent {
+    let lent = Box::new(ExportedView {
         sizes: ty.shape.sizes().iter().map(|&size| size as ffi::Py_ssize_t).collect(),
         strides: ty.shape.strides().iter().map(|&stride| stride * width).collect(),
         memory,
@@ -114,7 +114,7 @@ pub(crate) unsafe fn release(view: *mut ffi::Py_buffer) {
     // SAFETY: `fill` stored the box there, and the caller guarantees that this is the only release.
     unsafe {
         if !(*view).internal.is_null() {
-            drop(Box::from_raw((*view).internal.cast::<Lent>()));
+            drop(Box::from_raw((*view).internal.cast::<ExportedView>()));
             (*view).internal = std::ptr::null_mut();
         }
     }

@@ -169,7 +169,7 @@ pub(crate) fn from_view(view: &View<'_>, copy: Option<bool>, backend: &Arc<dyn B
         Some(copy) => !copy,
         None => obstacle.is_none() && view.is_immutable(),
     };
-    let tensor = if alias { lend(view, backend)? } else { place(backend, view.ty()?, view.copy()?)? };
+    let tensor = if alias { borrow_array(view, backend)? } else { place(backend, view.ty()?, view.copy()?)? };
     Ok(trace_allocations::note_array(tensor, view.array()))
 }
 
@@ -183,7 +183,7 @@ fn require_shared_memory(copy: Option<bool>, backend: &Arc<dyn Backend>) -> Fall
 }
 
 /// A tensor that borrows an array's memory.
-fn lend(view: &View<'_>, backend: &Arc<dyn Backend>) -> Fallible<Tensor> {
+fn borrow_array(view: &View<'_>, backend: &Arc<dyn Backend>) -> Fallible<Tensor> {
     let ty = view.ty()?;
     let buffer = backend.from_host(&ty, view.borrow()?)?;
     Ok(Tensor::concrete(ty, buffer))

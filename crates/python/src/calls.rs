@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::build;
 use crate::containers::{self, Flat, Mode, Tree};
-use crate::control::{Bridge, container, controlled, operands, same_structure, tensors};
+use crate::control::{FaultCarrier, container, controlled, operands, same_structure, tensors};
 use crate::convert;
 use crate::error::Fallible;
 use crate::hooks::{self, Slot};
@@ -160,11 +160,11 @@ fn block<'py>(
             values.extend(leaves);
             trees.push(tree);
         }
-        let bridge = Bridge::default();
+        let bridge = FaultCarrier::default();
         // The structure of the results: that of `output` if given, else that of the default's result.
         let structure: RefCell<Option<Tree>> = RefCell::new(None);
         let default = |_: &mut Ops, given: &[Tensor]| {
-            bridge.cross(|| {
+            bridge.run_user_function(|| {
                 let mut leaves = wrap(py, given.iter().cloned())?.into_iter();
                 let mut parts = if with_tag { vec![tag.clone()] } else { Vec::new() };
                 for tree in &trees {
@@ -188,7 +188,7 @@ fn block<'py>(
         };
         let types = expected.as_ref().map(|output| &output.types[..]);
         let result = builder::block(&mut ops::builder()?, tag, values, types, default);
-        let results = bridge.land(result)?;
+        let results = bridge.into_result(result)?;
         container(py, &found(), &results)
     })
 }

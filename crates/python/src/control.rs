@@ -20,13 +20,13 @@ use crate::trace_allocations;
 
 /// Carries an exception of a user function through the core, which has no Python types.
 #[derive(Default)]
-pub(crate) struct Bridge {
+pub(crate) struct FaultCarrier {
     fault: RefCell<Option<Fault>>,
 }
 
-impl Bridge {
+impl FaultCarrier {
     /// Runs a user function inside a call of the core.
-    pub(crate) fn cross<T>(&self, body: impl FnOnce() -> Fallible<T>) -> defn_core::Result<T> {
+    pub(crate) fn run_user_function<T>(&self, body: impl FnOnce() -> Fallible<T>) -> defn_core::Result<T> {
         match body() {
             Ok(value) => Ok(value),
             Err(Fault::Core(error)) => Err(error),
@@ -38,7 +38,7 @@ impl Bridge {
     }
 
     /// The result of the core's call, or the fault of the user's function.
-    pub(crate) fn land<T>(self, result: defn_core::Result<T>) -> Fallible<T> {
+    pub(crate) fn into_result<T>(self, result: defn_core::Result<T>) -> Fallible<T> {
         match (self.fault.into_inner(), result) {
             (Some(fault), Err(_)) => Err(fault),
             (_, result) => Ok(result?),
@@ -117,7 +117,7 @@ fn is_weak(tensor: &Bound<'_, PyTensor>) -> bool {
 
 /// Runs a control-flow function. Outside of any trace, it then clears the record of new tensors.
 pub(crate) fn controlled<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
-    let result = guard(|| hooks::at_once(body));
+    let result = guard(|| hooks::run_eagerly(body));
     trace_allocations::forget();
     result
 }
@@ -132,19 +132,19 @@ fn while_<'py>(
     controlled(|| {
         let py = init.py();
         let Operands { args: state, tree } = operands("while_", init)?;
-        let bridge = Bridge::default();
+        let bridge = FaultCarrier::default();
         let result = builder::while_(
             &mut ops::builder()?,
             state,
             None,
             |_, state| {
-                bridge.cross(|| {
+                bridge.run_user_function(|| {
                     let predicate = cond.call1((container(py, &tree, state)?,))?;
                     convert::arg("while_", &predicate)
                 })
             },
             |_, state| {
-                bridge.cross(|| {
+                bridge.run_user_function(|| {
                     let next = body.call1((container(py, &tree, state)?,))?;
                     let next = operands("while_", &next)?;
                     same_structure(py, "while_", "the body's value", next, "the state", &tree)
@@ -159,11 +159,11 @@ fn while_<'py>(
 pub(crate) fn finish_loop<'py>(
     py: Python<'py>,
     op: &'static str,
-    bridge: Bridge,
+    bridge: FaultCarrier,
     result: defn_core::Result<Vec<Tensor>>,
     tree: &Tree,
 ) -> Fallible<Bound<'py, PyAny>> {
-    match bridge.land(result) {
+    match bridge.into_result(result) {
         Ok(state) => container(py, tree, &state),
         Err(Fault::Core(error)) => Err(locate_state(py, op, error, tree)?),
         Err(fault) => Err(fault),
@@ -228,10 +228,10 @@ fn choose<'py>(
         let results = ops::with(|ops| builder::merge_results(ops, &taken.args, &others))?;
         return container(py, &taken.tree, &results);
     }
-    let bridge = Bridge::default();
+    let bridge = FaultCarrier::default();
     let first: RefCell<Option<Tree>> = RefCell::new(None);
     let trace_branch = |position: usize, branch: &Bound<'py, PyAny>| {
-        bridge.cross(|| {
+        bridge.run_user_function(|| {
             let found = operands(op, &branch_value(branch)?)?;
             let known = first.take();
             let Some(known) = known else {
@@ -255,7 +255,7 @@ fn choose<'py>(
     let otherwise: Thunk<'_> = Box::new(move |_: &mut Ops| trace_branch(count, last));
     let result = builder::cond(&mut ops::builder()?, thunks, otherwise);
     let tree = first.take();
-    let results = bridge.land(result)?;
+    let results = bridge.into_result(result)?;
     match tree {
         Some(tree) => container(py, &tree, &results),
         None => Err(Misuse::Internal { text: "a conditional without a branch".to_owned() }.into()),
@@ -341,9 +341,9 @@ fn custom_grad<'py>(
             return Err(convert::bad("custom_grad", "inputs", inputs, "a list of tensors")?);
         }
         let (inputs, _) = tensors("custom_grad", inputs)?;
-        let bridge = Bridge::default();
+        let bridge = FaultCarrier::default();
         let rule = |_: &mut Ops, cotangents: &[Tensor]| {
-            bridge.cross(|| {
+            bridge.run_user_function(|| {
                 let given = fun.call1((container(py, &tree, cotangents)?,))?;
                 if !given.is_instance_of::<PyList>() && !given.is_instance_of::<PyTuple>() {
                     let got = convert::describe(&given)?;
@@ -354,7 +354,7 @@ fn custom_grad<'py>(
             })
         };
         let result = builder::custom_grad(&mut ops::builder()?, values, inputs, rule);
-        let results = bridge.land(result)?;
+        let results = bridge.into_result(result)?;
         container(py, &tree, &results)
     })
 }

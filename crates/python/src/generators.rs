@@ -11,27 +11,27 @@ use pyo3::types::{PyBool, PyRange, PyRangeMethods};
 
 use crate::containers::Tree;
 use crate::control::{
-    Bridge, Operands, container, controlled, finish_loop, operands, same_structure, tensors,
+    FaultCarrier, Operands, container, controlled, finish_loop, operands, same_structure, tensors,
 };
 use crate::convert;
 use crate::error::Fallible;
-use crate::hooks::{self, Shown, Slot};
+use crate::hooks::{self, HookSlot, Slot};
 use crate::location;
 use crate::misuse::Misuse;
 use crate::ops;
 use crate::tensor::PyTensor;
 
 /// The iterable of a loop.
-enum Over {
+enum LoopIterable {
     /// `start + step * i`, in a dtype that can represent every value.
     Range { start: i64, step: i64, dtype: DType },
     /// The slices of tensors along their first axis.
     Slices { tensors: Vec<Tensor>, tree: Box<Tree> },
 }
 
-impl Over {
+impl LoopIterable {
     /// The iterable, and the trip count.
-    fn parse(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<(Over, i64)> {
+    fn parse(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<(LoopIterable, i64)> {
         let required = "a range, or tensors with a first axis to iterate over";
         if let Ok(range) = value.cast::<PyRange>() {
             let (Ok(start), Ok(step), Ok(trips)) = (range.start(), range.step(), range.len()) else {
@@ -45,7 +45,7 @@ impl Over {
             let fits = |value: i64| wrap(DType::S32, i128::from(value)) == i128::from(value);
             let dtype =
                 if fits(start) && fits(last) && fits(step) && fits(trips) { DType::S32 } else { DType::S64 };
-            return Ok((Over::Range { start, step, dtype }, trips));
+            return Ok((LoopIterable::Range { start, step, dtype }, trips));
         }
         let (tensors, tree) = tensors(op, value)?;
         let mut trips = None;
@@ -61,7 +61,7 @@ impl Over {
             }
         }
         match trips {
-            Some(trips) => Ok((Over::Slices { tensors, tree: Box::new(tree) }, trips as i64)),
+            Some(trips) => Ok((LoopIterable::Slices { tensors, tree: Box::new(tree) }, trips as i64)),
             None => Err(convert::bad(op, "what is iterated over", value, required)?),
         }
     }
@@ -69,8 +69,8 @@ impl Over {
     /// The dtype of the counter.
     fn dtype(&self) -> DType {
         match self {
-            Over::Range { dtype, .. } => *dtype,
-            Over::Slices { tensors, .. } => {
+            LoopIterable::Range { dtype, .. } => *dtype,
+            LoopIterable::Slices { tensors, .. } => {
                 // The counter's final value is one more than the index of the last slice.
                 let trips = tensors.first().and_then(|tensor| tensor.ty().shape.sizes().first());
                 let fits = trips.is_none_or(|&trips| i32::try_from(trips).is_ok());
@@ -81,7 +81,7 @@ impl Over {
 
     /// Results whose vectorized axes are ordered with those of the iterable first.
     fn first(&self, results: Vec<Tensor>) -> Fallible<Vec<Tensor>> {
-        let Over::Slices { tensors, .. } = self else { return Ok(results) };
+        let LoopIterable::Slices { tensors, .. } = self else { return Ok(results) };
         let items: Vec<Arg<Tensor>> = tensors.iter().map(Arg::from).collect();
         let items: Vec<&Arg<Tensor>> = items.iter().collect();
         ops::with(|ops| {
@@ -95,14 +95,14 @@ impl Over {
     /// The item of one iteration.
     fn item<'py>(&self, py: Python<'py>, trip: &Tensor) -> Fallible<Bound<'py, PyAny>> {
         match self {
-            Over::Range { start, step, .. } => {
+            LoopIterable::Range { start, step, .. } => {
                 let item = ops::with(|ops| {
                     let offset = ops.multiply(trip, *step)?;
                     ops.add(offset, *start)
                 })?;
                 Ok(Bound::new(py, PyTensor::new(item))?.into_any())
             }
-            Over::Slices { tensors, tree } => {
+            LoopIterable::Slices { tensors, tree } => {
                 let items: Vec<Tensor> = ops::with(|ops| {
                     tensors
                         .iter()
@@ -143,11 +143,11 @@ fn for_<'py>(
     controlled(|| {
         let py = init.py();
         let Operands { args: init, tree } = operands("for_", init)?;
-        let (over, trips) = Over::parse("for_", over)?;
+        let (over, trips) = LoopIterable::parse("for_", over)?;
         let unroll = unrolling(unroll, trips)?;
         let dtype = over.dtype();
         let progress = match progress.filter(|progress| !progress.is_none()) {
-            Some(progress) => hooks::push(Slot::Hook(Shown::scalar(progress.call1((trips,))?, dtype))),
+            Some(progress) => hooks::push(Slot::Hook(HookSlot::scalar(progress.call1((trips,))?, dtype))),
             None => None,
         };
         let tell = |ops: &mut Ops, done: &Tensor| -> defn_core::Result<()> {
@@ -171,13 +171,13 @@ fn for_<'py>(
                 drop(tracing);
                 Ok(next)
             };
-            settle("for_", &init, body)?.into_iter().map(Arg::Value).collect()
+            resolve_weak_state("for_", &init, body)?.into_iter().map(Arg::Value).collect()
         } else {
             init
         };
         let mut state: Vec<Tensor>;
         if looped > 0 {
-            let bridge = Bridge::default();
+            let bridge = FaultCarrier::default();
             let last = ops::with(|ops| counter(ops, dtype, 0))?;
             let result = builder::while_(
                 &mut ops::builder()?,
@@ -189,7 +189,7 @@ fn for_<'py>(
                     let mut inner: Vec<Arg<Tensor>> = state[1..].iter().map(Arg::from).collect();
                     for _ in 0..unroll {
                         let now = strict(ops, &inner, &state[1..])?;
-                        inner = bridge.cross(|| step(&now, &trip))?;
+                        inner = bridge.run_user_function(|| step(&now, &trip))?;
                         trip = ops.add(trip, 1)?;
                         tell(ops, &trip)?;
                     }
@@ -226,7 +226,7 @@ fn begin(counter: DType, state: &[Tensor]) -> (Tracing, Vec<Tensor>) {
 
 /// A state as tensors. Plain numbers take the dtypes that the body gives them; the body is traced once to
 /// find these.
-fn settle(
+fn resolve_weak_state(
     op: &'static str,
     init: &[Arg<Tensor>],
     mut body: impl FnMut(&[Tensor]) -> Fallible<Vec<Arg<Tensor>>>,
@@ -303,7 +303,7 @@ fn scan<'py>(
     controlled(|| {
         let py = init.py();
         let Operands { args: init, tree } = operands("scan", init)?;
-        let (over, trips) = Over::parse("scan", over)?;
+        let (over, trips) = LoopIterable::parse("scan", over)?;
         let dtype = over.dtype();
         let step = |state: &[Tensor], trip: &Tensor| -> Fallible<(Vec<Arg<Tensor>>, Operands)> {
             let result = body.call1((container(py, &tree, state)?, over.item(py, trip)?))?;
@@ -327,7 +327,7 @@ fn scan<'py>(
             Ok((next, outputs?, out.tree))
         };
         let mut probed = None;
-        let state = settle("scan", &init, |state| {
+        let state = resolve_weak_state("scan", &init, |state| {
             let (next, outputs, tree) = probe(state)?;
             let types: Vec<DType> = state.iter().map(|tensor| tensor.ty().dtype).collect();
             probed = Some((types, outputs, tree));
@@ -354,14 +354,14 @@ fn scan<'py>(
             let outputs = container(py, &out_tree, &start[1 + states..])?;
             return Ok((container(py, &tree, &state)?, outputs));
         }
-        let bridge = Bridge::default();
+        let bridge = FaultCarrier::default();
         let result = builder::while_(
             &mut ops::builder()?,
             start,
             Some(trips as u64),
             |ops, state| Ok(Arg::Value(ops.less(&state[0], trips)?)),
             |ops, all| {
-                let (next, out) = bridge.cross(|| {
+                let (next, out) = bridge.run_user_function(|| {
                     let (next, out) = step(&all[1..=states], &all[0])?;
                     let out = same_structure(py, "scan", "the body's output", out, "its first", &out_tree)?;
                     Ok((next, out))
@@ -379,7 +379,7 @@ fn scan<'py>(
                 Ok(results)
             },
         );
-        let done = bridge.land(result);
+        let done = bridge.into_result(result);
         let done = match done {
             Ok(done) => done,
             Err(crate::error::Fault::Core(error)) => {

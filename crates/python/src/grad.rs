@@ -18,7 +18,7 @@ use crate::jit::leaf::weak as weak_number;
 use crate::jit::{Jitted, function_name, leaf_type, result_tensor, wrap};
 use crate::location;
 use crate::misuse::Misuse;
-use crate::numbers::Numbers;
+use crate::numbers::NumberParameters;
 use crate::ops;
 
 /// The kind of derivative that is returned.
@@ -51,7 +51,7 @@ struct Traced<'py> {
     /// captures.
     variables: Vec<Tensor>,
     /// How the variables are numbered as parameters of the region.
-    numbers: Numbers,
+    numbers: NumberParameters,
     /// The flattened variables of each argument.
     trees: Vec<Flat<'py>>,
     /// The function's value.
@@ -179,7 +179,7 @@ impl Gradient {
                 }
             }
             if wanted == own {
-                let numbers = Numbers::new(&closed, &variables, &known);
+                let numbers = NumberParameters::new(&closed, &variables, &known);
                 return Ok(Traced { closed, variables, numbers, trees, value, lanes });
             }
             variables = ops::with(|ops| {
@@ -197,7 +197,7 @@ impl Gradient {
     ) -> Fallible<Bound<'py, PyAny>> {
         let py = args.py();
         let traced = self.trace(fun, args, kwargs, false)?;
-        let pull = Pull::new(&traced)?;
+        let pull = TracedPullback::new(&traced)?;
         let mut rows: Vec<Bound<'py, PyAny>> = Vec::with_capacity(pull.results.len());
         for (position, (ty, _)) in pull.results.iter().enumerate() {
             let parts = ops::with(|ops| {
@@ -232,7 +232,7 @@ impl Gradient {
     ) -> Fallible<Bound<'py, PyAny>> {
         let py = args.py();
         let traced = self.trace(fun, args, kwargs, false)?;
-        let pull = Pull::new(&traced)?;
+        let pull = TracedPullback::new(&traced)?;
         let values = ops::with(|ops| ops.inline(&traced.closed.region, &pull.arguments))?;
         let values = values.into_iter().zip(&traced.lanes).map(|(value, lanes)| value.with_vectorized(lanes));
         let value = traced.value.tree.unflatten(py, &mut wrap(py, values)?.into_iter())?;
@@ -276,7 +276,7 @@ fn row(ops: &mut Ops, x: &Tensor, name: &Name, result: &TensorType) -> defn_core
 }
 
 /// The pullback of a traced function: from cotangents of its results to cotangents of its variables.
-struct Pull {
+struct TracedPullback {
     /// Its inputs are the arguments of the traced region without vectorized axes, then one cotangent for each
     /// result.
     region: Region,
@@ -286,11 +286,11 @@ struct Pull {
     results: Vec<(TensorType, NamedAxes)>,
     /// The vectorized axes of the variables.
     variables: Vec<NamedAxes>,
-    numbers: Numbers,
+    numbers: NumberParameters,
 }
 
-impl Pull {
-    fn new(traced: &Traced<'_>) -> Fallible<Pull> {
+impl TracedPullback {
+    fn new(traced: &Traced<'_>) -> Fallible<TracedPullback> {
         let wrt: Vec<usize> = (0..traced.numbers.count()).collect();
         let region = grad::vjp_region(&traced.closed.region, &wrt)?;
         let arguments = ops::with(|ops| traced.numbers.arguments(ops, &traced.closed, &traced.variables))?;
@@ -301,7 +301,7 @@ impl Pull {
         };
         let results = traced.closed.region.result_types().zip(&traced.lanes).map(inner).collect();
         let variables = traced.variables.iter().map(|x| x.vectorized_axes().into()).collect();
-        Ok(Pull { region, arguments, results, variables, numbers })
+        Ok(TracedPullback { region, arguments, results, variables, numbers })
     }
 
     /// The cotangents of the variables. A vectorized axis of a cotangent that its result lacks is a batch
@@ -345,7 +345,7 @@ impl Pull {
 /// Maps cotangents of a function's value to cotangents of its variables.
 #[pyclass(frozen, module = "defn._core")]
 struct Pullback {
-    pull: Pull,
+    pull: TracedPullback,
     value: Tree,
     trees: Vec<Tree>,
     single: bool,

@@ -34,10 +34,10 @@ use crate::ops;
 use crate::pybackend;
 use crate::recursion;
 use crate::tensor::PyTensor;
-pub(crate) use known::Known;
+pub(crate) use known::WeakTable;
 
 /// The number of polls before a run first reads the clock.
-const FIRST_POLLS: u32 = 16;
+const POLLS_BEFORE_CLOCK: u32 = 16;
 
 /// How often a run checks for signals.
 const SIGNAL_PERIOD: Duration = Duration::from_millis(50);
@@ -46,7 +46,7 @@ const SIGNAL_PERIOD: Duration = Duration::from_millis(50);
 #[expect(clippy::large_enum_variant, reason = "each is behind a pointer of its own")]
 pub(crate) enum Slot {
     /// A function that receives values.
-    Hook(Shown),
+    Hook(HookSlot),
     /// A function that computes values.
     Call(HostCall),
     /// The tag of a block.
@@ -65,7 +65,7 @@ impl Slot {
 }
 
 /// A hook: a function that receives values.
-pub(crate) struct Shown {
+pub(crate) struct HookSlot {
     name: Option<Py<PyString>>,
     fun: Option<Py<PyAny>>,
     /// The structure of the values, and the vectorized axes of the tensors.
@@ -75,11 +75,11 @@ pub(crate) struct Shown {
     types: Vec<TensorType>,
 }
 
-impl Shown {
+impl HookSlot {
     /// A hook that receives one scalar.
-    pub(crate) fn scalar(fun: Bound<'_, PyAny>, dtype: DType) -> Shown {
+    pub(crate) fn scalar(fun: Bound<'_, PyAny>, dtype: DType) -> HookSlot {
         let (fun, types) = (Some(fun.unbind()), vec![TensorType::scalar(dtype)]);
-        Shown { name: None, fun, tree: Tree::leaf(), lanes: vec![NamedAxes::new()], types }
+        HookSlot { name: None, fun, tree: Tree::leaf(), lanes: vec![NamedAxes::new()], types }
     }
 
     /// Calls the function of the slot with the values of a run.
@@ -107,7 +107,7 @@ pub(crate) type Table = Vec<Arc<Slot>>;
 thread_local! {
     static TABLES: RefCell<Vec<Table>> = const { RefCell::new(Vec::new()) };
     static EAGER_FAULT: RefCell<Option<Fault>> = const { RefCell::new(None) };
-    static EAGER_PULSE: Pulse = const { Pulse::new() };
+    static EAGER_PULSE: SignalTimer = const { SignalTimer::new() };
 }
 
 /// Adds an entry to this thread's current table, and returns its index; `None` without a table.
@@ -133,8 +133,8 @@ pub(crate) fn adopt(table: &Table) -> bool {
 }
 
 /// The table that currently collects slots on this thread.
-pub(crate) fn collecting() -> Option<Known> {
-    TABLES.with_borrow(|tables| tables.last().map(Known::of))
+pub(crate) fn collecting() -> Option<WeakTable> {
+    TABLES.with_borrow(|tables| tables.last().map(WeakTable::of))
 }
 
 /// A table that collects the slots created on this thread until it is taken or dropped.
@@ -162,12 +162,12 @@ impl Drop for Collecting {
 }
 
 /// Runs control flow eagerly, with a table for its hooks. An exception of a hook becomes the error.
-pub(crate) fn at_once<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
+pub(crate) fn run_eagerly<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
     if trace::depth() > 0 {
         return body();
     }
     let _table = Collecting::begin();
-    EAGER_PULSE.with(Pulse::reset);
+    EAGER_PULSE.with(SignalTimer::reset);
     let result = body();
     match (EAGER_FAULT.take(), result) {
         (Some(fault), Err(_)) => Err(fault),
@@ -212,14 +212,14 @@ pub(crate) fn traverse(slots: &Table, visit: &PyVisit<'_>) -> Result<(), PyTrave
 
 /// Decides when to check for signals.
 #[derive(Default)]
-struct Pulse {
+struct SignalTimer {
     polls: Cell<u32>,
     last: Cell<Option<Instant>>,
 }
 
-impl Pulse {
-    const fn new() -> Pulse {
-        Pulse { polls: Cell::new(0), last: Cell::new(None) }
+impl SignalTimer {
+    const fn new() -> SignalTimer {
+        SignalTimer { polls: Cell::new(0), last: Cell::new(None) }
     }
 
     fn reset(&self) {
@@ -231,7 +231,7 @@ impl Pulse {
         let polls = self.polls.get();
         self.polls.set(polls.wrapping_add(1));
         // Short programs end before reading the clock is worth its cost.
-        if polls < FIRST_POLLS {
+        if polls < POLLS_BEFORE_CLOCK {
             return false;
         }
         let now = Instant::now();
@@ -251,14 +251,14 @@ pub(crate) struct Run<'a> {
     /// The memory that the run borrows from the caller. Host functions receive copies of values in it, since
     /// they may keep them.
     borrowed: &'a Borrowed,
-    pulse: Pulse,
+    pulse: SignalTimer,
     fault: RefCell<Option<Fault>>,
 }
 
 impl<'a> Run<'a> {
     /// A run with the functions that the caller passes by name.
     pub(crate) fn new(slots: &'a Table, named: Option<&'a Py<PyDict>>, borrowed: &'a Borrowed) -> Run<'a> {
-        Run { slots, named, borrowed, pulse: Pulse::default(), fault: RefCell::new(None) }
+        Run { slots, named, borrowed, pulse: SignalTimer::default(), fault: RefCell::new(None) }
     }
 
     /// The error of a host function, or the interruption.
@@ -327,7 +327,7 @@ pub(crate) struct RunTable {
 pub(crate) type SharedTable = Arc<Mutex<Table>>;
 
 /// Takes the current entries out of a table.
-pub(crate) fn taken(table: &SharedTable) -> Table {
+pub(crate) fn take_slots(table: &SharedTable) -> Table {
     std::mem::take(&mut *table.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
@@ -430,23 +430,27 @@ thread_local! {
 }
 
 /// While this guard lives, its table is that of the current run.
-pub(crate) struct Showing(());
+pub(crate) struct CurrentRun(());
 
-impl Showing {
+impl CurrentRun {
     /// Sets the hooks that a Python compiler's program calls on this thread, until the result is dropped.
-    pub(crate) fn begin(py: Python<'_>, slots: SharedTable, named: Option<&Py<PyDict>>) -> PyResult<Showing> {
+    pub(crate) fn begin(
+        py: Python<'_>,
+        slots: SharedTable,
+        named: Option<&Py<PyDict>>,
+    ) -> PyResult<CurrentRun> {
         let named = named.map(|named| named.clone_ref(py));
         let table = Py::new(py, RunTable { slots, named })?;
         RUNS.with_borrow_mut(|runs| runs.push(table));
-        Ok(Showing(()))
+        Ok(CurrentRun(()))
     }
 }
 
-impl Drop for Showing {
+impl Drop for CurrentRun {
     fn drop(&mut self) {
         let ended = RUNS.with_borrow_mut(Vec::pop);
         // Python code that kept the table finds it empty, and keeps nothing of the definition alive.
-        let table = ended.map(|ended| taken(&ended.get().slots));
+        let table = ended.map(|ended| take_slots(&ended.get().slots));
         drop(table);
     }
 }
@@ -466,16 +470,16 @@ fn run_hooks(py: Python<'_>) -> Fallible<Bound<'_, RunTable>> {
 }
 
 /// The hooks of eager control flow; their slots are in this thread's innermost table.
-pub(crate) struct AtOnce;
+pub(crate) struct EagerHooks;
 
 /// The hooks of eager ops.
-pub(crate) static AT_ONCE: AtOnce = AtOnce;
+pub(crate) static EAGER_HOOKS: EagerHooks = EagerHooks;
 
-impl Hooks for AtOnce {
+impl Hooks for EagerHooks {
     fn call(&self, slot: usize, values: &[Tensor]) -> defn_core::Result<()> {
-        let slot = at_once_slot(slot);
+        let slot = eager_slot(slot);
         let Some(Slot::Hook(shown)) = slot.as_deref() else { return Ok(()) };
-        gil::attach(|py| shown.call(py, None, values)).map_err(stop_at_once)
+        gil::attach(|py| shown.call(py, None, values)).map_err(stop_eager)
     }
 
     fn compute(
@@ -484,11 +488,11 @@ impl Hooks for AtOnce {
         values: &[Tensor],
         outputs: &[TensorType],
     ) -> defn_core::Result<Vec<Tensor>> {
-        let found = at_once_slot(slot);
+        let found = eager_slot(slot);
         let Some(Slot::Call(call)) = found.as_deref() else {
             return Err(ErrorKind::NoHostFunction { slot }.into());
         };
-        gil::attach(|py| call.compute(py, values, outputs)).map_err(stop_at_once)
+        gil::attach(|py| call.compute(py, values, outputs)).map_err(stop_eager)
     }
 
     fn native(
@@ -500,11 +504,11 @@ impl Hooks for AtOnce {
     ) -> defn_core::Result<Option<Vec<Tensor>>> {
         let table = TABLES.with_borrow(|tables| tables.last().cloned().unwrap_or_default());
         gil::attach(|py| pybackend::native(py, backend, block, &table, None, values, outputs))
-            .map_err(stop_at_once)
+            .map_err(stop_eager)
     }
 
     fn poll(&self) -> defn_core::Result<()> {
-        if !EAGER_PULSE.with(Pulse::is_due) {
+        if !EAGER_PULSE.with(SignalTimer::is_due) {
             return Ok(());
         }
         gil::attach(|py| {
@@ -513,16 +517,16 @@ impl Hooks for AtOnce {
             py.detach(|| ());
             Ok(())
         })
-        .map_err(|error| stop_at_once(Fault::Python(error)))
+        .map_err(|error| stop_eager(Fault::Python(error)))
     }
 }
 
 /// An entry of the innermost table of this thread.
-fn at_once_slot(slot: usize) -> Option<Arc<Slot>> {
+fn eager_slot(slot: usize) -> Option<Arc<Slot>> {
     TABLES.with_borrow(|tables| tables.last().and_then(|table| table.get(slot).cloned()))
 }
 
-fn stop_at_once(fault: Fault) -> Error {
+fn stop_eager(fault: Fault) -> Error {
     EAGER_FAULT.replace(Some(fault));
     interrupted()
 }
@@ -552,7 +556,7 @@ fn hook<'py>(
             return Ok(result);
         }
         let text: Option<Name> = name.map(|name| name.to_str()).transpose()?.map(Name::from);
-        let shown = Shown {
+        let shown = HookSlot {
             name: name.map(|name| name.clone().unbind()),
             fun: fun.map(|fun| fun.clone().unbind()),
             lanes: values.iter().map(|value| value.vectorized_axes().into()).collect(),

@@ -51,7 +51,7 @@ type Steps = SmallVec<[Step; 4]>;
 
 /// The offset of the first selected element and the shape of the selection, if the selected elements are
 /// contiguous in memory.
-fn as_it_lies(ty: &TensorType, steps: &[Step], new_axes: &[usize]) -> Option<(usize, Shape)> {
+fn contiguous_window(ty: &TensorType, steps: &[Step], new_axes: &[usize]) -> Option<(usize, Shape)> {
     let sizes = ty.shape.sizes();
     // Whether each axis so far selects one position. Then the next axis may select a range; all later axes
     // must be full.
@@ -102,7 +102,7 @@ pub(crate) fn get(tensor: &Tensor, index: &Bound<'_, PyAny>) -> Fallible<PyTenso
     for (axis, pick) in picks.into_iter().enumerate() {
         steps.push(step(ty, axis, pick)?);
     }
-    if let Some((first, shape)) = as_it_lies(ty, &steps, &new_axes)
+    if let Some((first, shape)) = contiguous_window(ty, &steps, &new_axes)
         && let Some(part) = ops::view_fast_path(tensor, first, shape)?
     {
         return Ok(PyTensor::new(part));

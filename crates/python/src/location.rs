@@ -19,13 +19,13 @@ use crate::gil;
 const CACHE_LIMIT: usize = 4096;
 
 /// A code object, kept alive so that its address is not reused, and its file if that is a user's file.
-struct Known {
+struct CachedCode {
     _code: Py<PyAny>,
     file: Option<Arc<str>>,
 }
 
 thread_local! {
-    static CODES: RefCell<FxHashMap<usize, Known>> = RefCell::new(FxHashMap::default());
+    static CODES: RefCell<FxHashMap<usize, CachedCode>> = RefCell::new(FxHashMap::default());
 }
 
 /// The user's line, if a frame of the user's code is on the stack.
@@ -79,7 +79,7 @@ fn file_of(code: &Bound<'_, PyAny>) -> PyResult<Option<Arc<str>>> {
     let inside = package_directory(code.py())?.is_some_and(|directory| file.starts_with(directory))
         || file.ends_with("threading.py") && threading_file(code.py())? == file;
     let file: Option<Arc<str>> = (!inside).then(|| file.into());
-    let known = Known { _code: code.clone().unbind(), file: file.clone() };
+    let known = CachedCode { _code: code.clone().unbind(), file: file.clone() };
     // The old cache entries are dropped outside the borrow.
     let full = CODES.with_borrow_mut(|codes| {
         let full = (codes.len() >= CACHE_LIMIT).then(|| std::mem::take(codes));

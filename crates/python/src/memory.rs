@@ -58,7 +58,7 @@ pub(crate) fn bytes(op: &str, what: &str, value: &Bound<'_, PyAny>) -> Fallible<
 ///
 /// # Errors
 /// Out of memory; `op` is for the message.
-pub(crate) fn room(op: &'static str, len: usize) -> Fallible<Vec<u8>> {
+pub(crate) fn reserve(op: &'static str, len: usize) -> Fallible<Vec<u8>> {
     let mut bytes = Vec::new();
     match bytes.try_reserve_exact(len) {
         Ok(()) => Ok(bytes),
@@ -69,9 +69,9 @@ pub(crate) fn room(op: &'static str, len: usize) -> Fallible<Vec<u8>> {
 /// A copy of the bytes.
 ///
 /// # Errors
-/// As [`room`].
+/// As [`reserve`].
 pub(crate) fn copy(op: &'static str, bytes: &[u8]) -> Fallible<HostMemory> {
-    let mut own = room(op, bytes.len())?;
+    let mut own = reserve(op, bytes.len())?;
     own.extend_from_slice(bytes);
     Ok(own.into())
 }

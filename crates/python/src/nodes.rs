@@ -21,7 +21,7 @@ use smallvec::SmallVec;
 use crate::containers::{self, Flat, Mode, Structure};
 use crate::dtype::{self, PyDType};
 use crate::error::{Fallible, guard};
-use crate::hooks::{self, Known, Slot};
+use crate::hooks::{self, Slot, WeakTable};
 use crate::jit::{self, result_tensor};
 use crate::misuse::Misuse;
 use crate::pybackend::call;
@@ -39,13 +39,13 @@ pub(crate) enum Source {
 #[derive(Clone)]
 pub(crate) struct View {
     source: Source,
-    table: Option<Arc<Known>>,
+    table: Option<Arc<WeakTable>>,
 }
 
 impl View {
     /// The graph of a trace.
     fn of_trace(trace: Arc<Trace>) -> View {
-        let kept = trace.host().and_then(|host| host.downcast::<Known>().ok());
+        let kept = trace.host().and_then(|host| host.downcast::<WeakTable>().ok());
         // While the graph is being traced, its table is the one that currently collects.
         let table = kept.or_else(|| hooks::collecting().map(Arc::new));
         View { source: Source::Trace(trace), table }

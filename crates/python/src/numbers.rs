@@ -6,7 +6,7 @@ use defn_core::{DType, Number, Result, Tensor};
 
 /// The mapping of a function's variables to its region's parameters.
 #[derive(Clone)]
-pub(crate) struct Numbers {
+pub(crate) struct NumberParameters {
     /// For each variable that is a number, the dtype of its gradient.
     dtypes: Vec<Option<DType>>,
     /// For each variable that is a number with a known value, as outside of definitions, the value.
@@ -15,12 +15,12 @@ pub(crate) struct Numbers {
     further: Vec<usize>,
 }
 
-impl Numbers {
-    pub(crate) fn new(closed: &Closed, variables: &[Tensor], known: &[Option<Number>]) -> Numbers {
+impl NumberParameters {
+    pub(crate) fn new(closed: &Closed, variables: &[Tensor], known: &[Option<Number>]) -> NumberParameters {
         let dtype = |x: &Tensor| x.is_weak().then(|| x.ty().dtype.to_float());
         // A number that received vectorized axes has become a tensor.
         let known = variables.iter().zip(known).map(|(x, number)| number.filter(|_| x.is_weak()));
-        Numbers {
+        NumberParameters {
             dtypes: variables.iter().map(dtype).collect(),
             known: known.collect(),
             further: closed.further.clone(),

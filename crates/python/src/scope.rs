@@ -22,7 +22,7 @@ use crate::tensor::PyTensor;
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 /// The minimum number of recorded tensors before the list is pruned of dead ones.
-const PRUNE: usize = 1_024;
+const MIN_PRUNE_LENGTH: usize = 1_024;
 
 thread_local! {
     static SCOPES: RefCell<Vec<Open>> = const { RefCell::new(Vec::new()) };
@@ -32,7 +32,7 @@ thread_local! {
 pub(crate) type Mark = Option<Arc<()>>;
 
 /// A tensor that was created in a scope.
-struct Made {
+struct ScopedTensor {
     buffer: Weak<dyn Buffer>,
     /// Alive as long as the Python tensor.
     mark: Weak<()>,
@@ -41,7 +41,7 @@ struct Made {
 /// An open scope of this thread.
 struct Open {
     id: u64,
-    made: Vec<Made>,
+    made: Vec<ScopedTensor>,
     /// The length at which the list is pruned next.
     limit: usize,
 }
@@ -58,10 +58,10 @@ fn noted(tensor: &Tensor) -> Mark {
         let open = scopes.last_mut()?;
         if open.made.len() >= open.limit {
             open.made.retain(|made| made.mark.strong_count() > 0);
-            open.limit = (2 * open.made.len()).max(PRUNE);
+            open.limit = (2 * open.made.len()).max(MIN_PRUNE_LENGTH);
         }
         let mark = Arc::new(());
-        open.made.push(Made { buffer, mark: Arc::downgrade(&mark) });
+        open.made.push(ScopedTensor { buffer, mark: Arc::downgrade(&mark) });
         Some(mark)
     })
 }
@@ -89,7 +89,7 @@ impl Scope {
                 let problem = "it was entered before; make another with dn.scope()";
                 return Err(Misuse::ScopeUse { problem }.into());
             }
-            let open = Open { id: scope.id, made: Vec::new(), limit: PRUNE };
+            let open = Open { id: scope.id, made: Vec::new(), limit: MIN_PRUNE_LENGTH };
             SCOPES.with_borrow_mut(|scopes| scopes.push(open));
             OPEN.fetch_add(1, Ordering::Relaxed);
             Ok(())

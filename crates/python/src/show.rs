@@ -25,13 +25,13 @@ use crate::tensor::PyTensor;
 const LIMIT: usize = 50;
 
 /// For large tensors, the number of positions that are shown at each end of an axis.
-const EDGE: usize = 3;
+const EDGE_POSITIONS: usize = 3;
 
 /// The maximum length of a line; longer rows continue on the next line.
 const WIDTH: usize = 80;
 
 /// For a tensor with more bytes on a device, printing reads only the first elements.
-const WHOLE: usize = 1 << 20;
+const MAX_BYTES_READ: usize = 1 << 20;
 
 /// The maximum number of axes that are printed as nested brackets; tensors with more show only their type.
 const DEEPEST: usize = 256;
@@ -68,7 +68,7 @@ pub(crate) fn parse_limit(op: &str, value: &Bound<'_, PyAny>) -> Fallible<usize>
 
 /// The `repr` of a tensor: a scalar in one line; for others, the text between `Tensor<` and `>`.
 pub(crate) fn tensor(py: Python<'_>, tensor: &Tensor) -> Fallible<String> {
-    let Some(element) = scalar(tensor)? else { return written(tensor, Part::Ends(limit(py)?)) };
+    let Some(element) = scalar(tensor)? else { return written(tensor, ShownElements::Ends(limit(py)?)) };
     Ok(match place(tensor)? {
         Some(place) => format!("Tensor({element}, {}, {place})", tensor.ty().dtype),
         None => format!("Tensor({element}, {})", tensor.ty().dtype),
@@ -83,7 +83,7 @@ pub(crate) fn plain(py: Python<'_>, tensor: &Tensor) -> Fallible<String> {
             Ok(read::number(py, read::only_element("str", tensor)?)?.str()?.to_string())
         }
         Some(element) => Ok(element),
-        None => written(tensor, Part::Ends(limit(py)?)),
+        None => written(tensor, ShownElements::Ends(limit(py)?)),
     }
 }
 
@@ -94,7 +94,7 @@ fn scalar(tensor: &Tensor) -> Fallible<Option<String>> {
         BufferState::Gone(_) => false,
     });
     if is_live && tensor.whole().shape.rank() == 0 {
-        Ok(Some(elements(tensor, Part::First(1))?))
+        Ok(Some(elements(tensor, ShownElements::First(1))?))
     } else {
         Ok(None)
     }
@@ -103,12 +103,12 @@ fn scalar(tensor: &Tensor) -> Fallible<Option<String>> {
 /// A tensor with at most `limit` elements, the first ones.
 #[pyfunction]
 fn inspect(tensor: &Bound<'_, PyTensor>, limit: &Bound<'_, PyAny>) -> Fallible<String> {
-    guard(|| written(&tensor.get().tensor, Part::First(parse_limit("inspect", limit)?)))
+    guard(|| written(&tensor.get().tensor, ShownElements::First(parse_limit("inspect", limit)?)))
 }
 
 /// The elements that are shown.
 #[derive(Clone, Copy)]
-enum Part {
+enum ShownElements {
     /// The first `n` elements in row-major order.
     First(usize),
     /// All elements if there are at most `n`, else those at the ends of the axes.
@@ -123,7 +123,7 @@ fn place(tensor: &Tensor) -> Fallible<Option<String>> {
     }
 }
 
-fn written(tensor: &Tensor, part: Part) -> Fallible<String> {
+fn written(tensor: &Tensor, part: ShownElements) -> Fallible<String> {
     let body = match tensor.data() {
         Data::Template => String::new(),
         Data::Buffer(buffer) => match buffer.state() {
@@ -151,30 +151,30 @@ fn written(tensor: &Tensor, part: Part) -> Fallible<String> {
     Ok(format!("Tensor<\n  {header}{}{place}{body}\n>", tensor.ty()))
 }
 
-fn elements(tensor: &Tensor, part: Part) -> Fallible<String> {
+fn elements(tensor: &Tensor, part: ShownElements) -> Fallible<String> {
     let stored = tensor.whole();
     let sizes = stored.shape.sizes();
     if sizes.len() > DEEPEST {
         return Ok("...".to_owned());
     }
     let own = tensor.buffer().and_then(|buffer| buffer.as_any().downcast_ref::<PythonBuffer>());
-    let (Part::First(limit) | Part::Ends(limit)) = part;
+    let (ShownElements::First(limit) | ShownElements::Ends(limit)) = part;
     if let Some(text) = own.and_then(|own| own.inspect(limit)) {
         return Ok(text?);
     }
     match part {
-        Part::Ends(limit) if limit > 0 && stored.size() > limit => {
+        ShownElements::Ends(limit) if limit > 0 && stored.size() > limit => {
             let edges = edges(sizes, limit);
             let most = match own {
                 // The backend's `inspect` callback takes the limit.
                 Some(_) => limit,
-                None if stored.byte_size() > WHOLE => WHOLE / stored.dtype.storage_bytes(),
+                None if stored.byte_size() > MAX_BYTES_READ => MAX_BYTES_READ / stored.dtype.storage_bytes(),
                 None => usize::MAX,
             };
             let memory = tensor.host_prefix("repr", most)?;
             Ok(Values::new(stored.dtype, sizes, memory.bytes(), usize::MAX, edges).text())
         }
-        Part::Ends(limit) | Part::First(limit) => {
+        ShownElements::Ends(limit) | ShownElements::First(limit) => {
             let memory = tensor.host_prefix("repr", limit)?;
             Ok(values(stored.dtype, sizes, memory.bytes(), limit))
         }
@@ -190,7 +190,7 @@ fn edges(sizes: &[usize], limit: usize) -> Vec<(usize, usize)> {
             .zip(sizes)
             .fold(1, |count: usize, (&(start, end), &size)| count.saturating_mul((start + end).min(size)))
     };
-    for edge in (1..=EDGE).rev() {
+    for edge in (1..=EDGE_POSITIONS).rev() {
         let edges = vec![(edge, edge); sizes.len()];
         if shown(&edges) <= limit {
             return edges;

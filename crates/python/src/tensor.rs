@@ -82,7 +82,7 @@ impl PyTensor {
         other: &Bound<'py, PyAny>,
         reflected: bool,
     ) -> Fallible<Bound<'py, PyAny>> {
-        if let Some(b) = ops::lent_beside(other, self.ty().dtype) {
+        if let Some(b) = ops::borrowed_operand(other, self.ty().dtype) {
             let a = Arg::Value(&self.tensor);
             let operands = if reflected { [b, a] } else { [a, b] };
             if let Some(result) = ops::fast_path(&Op::Binary(op), &operands)? {
@@ -519,7 +519,7 @@ impl PyTensor {
     }
 
     fn __matmul__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-        if let Some(b) = ops::lent(other)
+        if let Some(b) = ops::borrowed(other)
             && let Some(result) = ops::matmul_fast_path(&self.tensor, b)?
         {
             return Ok(Bound::new(other.py(), PyTensor::new(result))?.into_any());

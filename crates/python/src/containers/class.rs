@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 use rustc_hash::FxHashMap;
 
 use super::{Flat, Held, Mode, Tree, classify, flatten};
-use crate::annotations::{self, Otherwise};
+use crate::annotations::{self, StaticDeclarations};
 use crate::error::{Fallible, guard, if_there};
 use crate::lazy;
 use crate::misuse::Misuse;
@@ -46,15 +46,15 @@ pub(crate) struct Field {
 }
 
 /// A class, kept alive so that its address is not reused.
-struct Known {
+struct CachedClass {
     _class: Py<PyType>,
     kind: Arc<Class>,
 }
 
 /// The lock is held only for look-ups and insertions; no Python code runs meanwhile.
-static CLASSES: Mutex<Option<FxHashMap<usize, Known>>> = Mutex::new(None);
+static CLASSES: Mutex<Option<FxHashMap<usize, CachedClass>>> = Mutex::new(None);
 
-fn lock() -> MutexGuard<'static, Option<FxHashMap<usize, Known>>> {
+fn lock() -> MutexGuard<'static, Option<FxHashMap<usize, CachedClass>>> {
     CLASSES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -69,7 +69,7 @@ pub(super) fn of(class: &Bound<'_, PyType>) -> Fallible<Arc<Class>> {
 }
 
 fn insert(class: &Bound<'_, PyType>, kind: Arc<Class>) -> Arc<Class> {
-    let known = Known { _class: class.clone().unbind(), kind: kind.clone() };
+    let known = CachedClass { _class: class.clone().unbind(), kind: kind.clone() };
     let before = lock().get_or_insert_default().insert(class.as_ptr() as usize, known);
     // Dropped after the lock is released.
     drop(before);
@@ -97,7 +97,8 @@ pub(super) fn fields(class: &Bound<'_, PyType>) -> Fallible<Option<Vec<Field>>> 
     }
     let is_named = |name: &str| named.iter().any(|known| known == name);
     let advice = ("give the field ", " metadata={\"static\": True}");
-    let hints = annotations::resolve(class, &Otherwise { op: "container", advice, is_marked: &is_named })?;
+    let hints =
+        annotations::resolve(class, &StaticDeclarations { op: "container", advice, is_marked: &is_named })?;
     let mut fields = Vec::new();
     for entry in listed {
         let name = entry.getattr(intern!(py, "name"))?.cast_into::<PyString>().map_err(PyErr::from)?;
@@ -112,7 +113,7 @@ pub(super) fn fields(class: &Bound<'_, PyType>) -> Fallible<Option<Vec<Field>>> 
 }
 
 /// The constructor of mappings of this kind: the class, and for a `defaultdict` also its default factory.
-pub(super) fn maker(value: &Bound<'_, PyAny>) -> PyResult<Held> {
+pub(super) fn constructor(value: &Bound<'_, PyAny>) -> PyResult<Held> {
     let class = value.get_type().into_any();
     let default = value.py().import("collections")?.getattr(intern!(value.py(), "defaultdict"))?;
     if !value.is_instance(&default)? {
@@ -123,10 +124,10 @@ pub(super) fn maker(value: &Bound<'_, PyAny>) -> PyResult<Held> {
 }
 
 /// The class of such a constructor.
-pub(super) fn of_maker<'py>(maker: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyType>> {
-    match maker.cast::<PyTuple>() {
+pub(super) fn class_of_constructor<'py>(constructor: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyType>> {
+    match constructor.cast::<PyTuple>() {
         Ok(parts) => Ok(parts.get_item(0)?.cast_into::<PyType>()?),
-        Err(_) => Ok(maker.clone().cast_into::<PyType>()?),
+        Err(_) => Ok(constructor.clone().cast_into::<PyType>()?),
     }
 }
 
@@ -134,12 +135,12 @@ pub(super) fn of_maker<'py>(maker: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Py
 ///
 /// # Errors
 /// A class whose constructor takes other arguments.
-pub(super) fn made_of_dict<'py>(
-    maker: &Bound<'py, PyAny>,
+pub(super) fn mapping_of_dict<'py>(
+    constructor: &Bound<'py, PyAny>,
     dict: Bound<'py, PyAny>,
 ) -> Fallible<Bound<'py, PyAny>> {
-    let class = of_maker(maker)?;
-    let made = match maker.cast::<PyTuple>() {
+    let class = class_of_constructor(constructor)?;
+    let made = match constructor.cast::<PyTuple>() {
         Ok(parts) => class.call1((parts.get_item(1)?, dict)),
         Err(_) => class.call1((dict,)),
     };

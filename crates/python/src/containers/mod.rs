@@ -32,7 +32,9 @@ use class::Class;
 pub(crate) use class::{Structure, add, is_marked};
 pub(crate) use store::{from_value, to_value};
 use tree::Tag;
-pub(crate) use tree::{Aspect, Compare, Held, Place, Tree, any_text, local_name, value_text, with_article};
+pub(crate) use tree::{
+    Aspect, DifferenceSink, Held, Tree, ValuePath, any_text, local_name, value_text, with_article,
+};
 
 /// The tensors, numbers and arrays of a container, in order.
 pub(crate) type Leaves<'py> = SmallVec<[Bound<'py, PyAny>; 8]>;
@@ -294,7 +296,7 @@ impl<'py> Flat<'py> {
             }
             Class::Mapping => {
                 self.tree.node(Tag::Mapping, 0);
-                self.tree.hold(class::maker(value)?);
+                self.tree.hold(class::constructor(value)?);
                 self.walk_dict(op, mode, &entries_of(value)?, depth)?;
             }
             Class::Object(fields) => {

@@ -62,7 +62,7 @@ fn store(value: &Bound<'_, PyAny>, depth: usize) -> Fallible<Value> {
             object(&class, Form::Named, parts.collect::<Fallible<_>>()?)
         }
         // The default factory of its entries is a function, which is not stored.
-        Class::Mapping if matches!(class::maker(value)?, Held::Value(_)) => constant(value, depth),
+        Class::Mapping if matches!(class::constructor(value)?, Held::Value(_)) => constant(value, depth),
         Class::Mapping => {
             let dict = entries(&entries_of(value)?, |item| store(item, next), next)?;
             object(&class, Form::Ordered, vec![(String::new(), dict)])
@@ -270,7 +270,7 @@ fn make<'py>(
         }
         (Class::Mapping, Form::Ordered) => match &values[..] {
             [dict] if dict.is_exact_instance_of::<PyDict>() => {
-                class::made_of_dict(class.as_any(), dict.clone())
+                class::mapping_of_dict(class.as_any(), dict.clone())
             }
             _ => Err(damaged("an ordered dict holds none")),
         },

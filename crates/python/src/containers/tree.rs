@@ -22,7 +22,7 @@ use super::class::{self, Class};
 use crate::convert;
 use crate::error::Fallible;
 use crate::misuse::Misuse;
-pub(crate) use changes::{Aspect, Compare, Place, any_text, local_name, value_text, with_article};
+pub(crate) use changes::{Aspect, DifferenceSink, ValuePath, any_text, local_name, value_text, with_article};
 
 /// The kind of a node. Its word also holds the number of children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -341,8 +341,8 @@ impl Tree {
                 class.call_method1(intern!(py, "_make"), (values,))?
             }
             Tag::Mapping => {
-                let maker = self.take(cursor).object().bind(py).clone();
-                class::made_of_dict(&maker, self.build(py, cursor, leaves)?)?
+                let constructor = self.take(cursor).object().bind(py).clone();
+                class::mapping_of_dict(&constructor, self.build(py, cursor, leaves)?)?
             }
             Tag::Object => {
                 let class = class(self.take(cursor))?;
@@ -429,7 +429,7 @@ impl Tree {
                 out.push('}');
             }
             Tag::Named | Tag::Object | Tag::Registered | Tag::Mapping => {
-                let class = class::of_maker(self.take(cursor).object().bind(py))?.name()?;
+                let class = class::class_of_constructor(self.take(cursor).object().bind(py))?.name()?;
                 if tag == Tag::Registered {
                     cursor.held += 1;
                 }

@@ -30,7 +30,7 @@ pub(crate) struct Request {
 }
 
 /// A struct of the protocol, and the memory to which its pointers refer.
-struct Lent<M> {
+struct ExportedStruct<M> {
     managed: M,
     sizes: Vec<i64>,
     strides: Vec<i64>,
@@ -38,7 +38,7 @@ struct Lent<M> {
 }
 
 /// The exported elements: their address and device, and the owner that keeps them alive.
-struct Loan {
+struct ExportedElements {
     data: *mut c_void,
     device: (i32, i32),
     is_copied: bool,
@@ -49,7 +49,12 @@ struct Loan {
 ///
 /// # Errors
 /// A `BufferError` if the request of the consumer cannot be met.
-fn loan(py: Python<'_>, tensor: &Tensor, request: &Request, is_versioned: bool) -> Fallible<Loan> {
+fn exported_elements(
+    py: Python<'_>,
+    tensor: &Tensor,
+    request: &Request,
+    is_versioned: bool,
+) -> Fallible<ExportedElements> {
     let refuse = |text: &str| Err(PyBufferError::new_err(format!("__dlpack__: {text}")).into());
     if !is_versioned && request.copy == Some(false) {
         return refuse("the elements are read-only, which a consumer of DLPack 1.0 can be told; copy them");
@@ -73,7 +78,12 @@ fn loan(py: Python<'_>, tensor: &Tensor, request: &Request, is_versioned: bool) 
         }
         if let Some(there) = pjrt::on_device(py, tensor)? {
             let data = std::ptr::with_exposed_provenance_mut(there.address);
-            return Ok(Loan { data, device: there.device, is_copied: false, keeper: there.keeper });
+            return Ok(ExportedElements {
+                data,
+                device: there.device,
+                is_copied: false,
+                keeper: there.keeper,
+            });
         }
     }
     let memory = tensor.host_bytes("__dlpack__")?;
@@ -85,7 +95,7 @@ fn loan(py: Python<'_>, tensor: &Tensor, request: &Request, is_versioned: bool) 
     let len = tensor.whole().byte_size();
     let memory = if is_copied { memory::copy("__dlpack__", &memory.bytes()[..len])? } else { memory };
     let data = memory.bytes().as_ptr().cast_mut().cast();
-    Ok(Loan { data, device: HOST, is_copied, keeper: Box::new(memory) })
+    Ok(ExportedElements { data, device: HOST, is_copied, keeper: Box::new(memory) })
 }
 
 /// A capsule with a tensor's elements.
@@ -107,7 +117,8 @@ pub(crate) fn lend<'py>(py: Python<'py>, tensor: &Tensor, request: &Request) -> 
         let text = format!("the elements are {}, for which a consumer of DLPack 1.1 is required", ty.dtype);
         return Err(PyBufferError::new_err(format!("__dlpack__: {text}")).into());
     }
-    let Loan { data, device: (kind, id), is_copied, keeper } = loan(py, tensor, request, version.is_some())?;
+    let ExportedElements { data, device: (kind, id), is_copied, keeper } =
+        exported_elements(py, tensor, request, version.is_some())?;
     let array = Array {
         data,
         device: Device { kind, id },
@@ -124,7 +135,7 @@ pub(crate) fn lend<'py>(py: Python<'py>, tensor: &Tensor, request: &Request) -> 
             let flags = if is_copied { IS_COPIED } else { READ_ONLY } | if is_padded { IS_PADDED } else { 0 };
             let deleter = Some(delete_versioned as unsafe extern "C" fn(*mut ManagedVersioned));
             let managed = ManagedVersioned { version, context: std::ptr::null_mut(), deleter, flags, array };
-            let mut lent = Box::new(Lent { managed, sizes, strides, _keeper: keeper });
+            let mut lent = Box::new(ExportedStruct { managed, sizes, strides, _keeper: keeper });
             lent.managed.array.sizes = lent.sizes.as_mut_ptr();
             lent.managed.array.strides = lent.strides.as_mut_ptr();
             let lent = Box::into_raw(lent);
@@ -138,7 +149,7 @@ pub(crate) fn lend<'py>(py: Python<'py>, tensor: &Tensor, request: &Request) -> 
         None => {
             let deleter = Some(delete as unsafe extern "C" fn(*mut Managed));
             let managed = Managed { array, context: std::ptr::null_mut(), deleter };
-            let mut lent = Box::new(Lent { managed, sizes, strides, _keeper: keeper });
+            let mut lent = Box::new(ExportedStruct { managed, sizes, strides, _keeper: keeper });
             lent.managed.array.sizes = lent.sizes.as_mut_ptr();
             lent.managed.array.strides = lent.strides.as_mut_ptr();
             let lent = Box::into_raw(lent);
@@ -168,13 +179,13 @@ fn capsule<'py>(
 /// Frees an exported struct. It is called by a consumer, on any thread, or by the capsule.
 unsafe extern "C" fn delete(managed: *mut Managed) {
     // SAFETY: the context is the box of `lend`, and the protocol calls this once.
-    drop(unsafe { Box::from_raw((*managed).context.cast::<Lent<Managed>>()) });
+    drop(unsafe { Box::from_raw((*managed).context.cast::<ExportedStruct<Managed>>()) });
 }
 
 /// As [`delete`].
 pub(super) unsafe extern "C" fn delete_versioned(managed: *mut ManagedVersioned) {
     // SAFETY: as in `delete`.
-    drop(unsafe { Box::from_raw((*managed).context.cast::<Lent<ManagedVersioned>>()) });
+    drop(unsafe { Box::from_raw((*managed).context.cast::<ExportedStruct<ManagedVersioned>>()) });
 }
 
 unsafe extern "C" fn destroy(capsule: *mut ffi::PyObject) {

@@ -21,10 +21,10 @@ use crate::memory;
 use crate::misuse::Misuse;
 
 /// The deleter of our own exported tensors. It identifies them.
-const OURS: unsafe extern "C" fn(*mut ManagedVersioned) = super::lend::delete_versioned;
+const OUR_DELETER: unsafe extern "C" fn(*mut ManagedVersioned) = super::lend::delete_versioned;
 
 /// The highest supported number of axes.
-const MOST_AXES: i32 = 64;
+const MAX_AXES: i32 = 64;
 
 /// Whether an object exports its elements through DLPack.
 pub(crate) fn is_offered(value: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -60,7 +60,7 @@ pub(crate) fn take(
         }
         made => made?,
     };
-    let owner = Owner::of(&capsule)?;
+    let owner = TakenStruct::of(&capsule)?;
     let (array, flags) = owner.read()?;
     let view = View::new(&array, flags)?;
     let is_shared = copy.map_or_else(|| flags & IS_COPIED != 0 || owner.is_ours(), |copy| !copy);
@@ -72,7 +72,7 @@ pub(crate) fn take(
         return Ok(Some((view.ty.clone(), view.copy()?.into())));
     }
     let (start, bytes, ty) = (view.start, view.ty.byte_size(), view.ty);
-    let shared = Shared { start, bytes, _owner: owner };
+    let shared = BorrowedElements { start, bytes, _owner: owner };
     Ok(Some((ty, HostMemory::new(Arc::new(shared)))))
 }
 
@@ -81,19 +81,19 @@ fn refuse(problem: impl Into<String>) -> crate::error::Fault {
 }
 
 /// A struct that was taken out of its capsule. It is deleted on drop.
-enum Owner {
+enum TakenStruct {
     Unversioned(*mut Managed),
     Versioned(*mut ManagedVersioned),
 }
 
 // SAFETY: the protocol allows deleting a struct on any thread; the struct is not written.
-unsafe impl Send for Owner {}
+unsafe impl Send for TakenStruct {}
 // SAFETY: as above.
-unsafe impl Sync for Owner {}
+unsafe impl Sync for TakenStruct {}
 
-impl Owner {
+impl TakenStruct {
     /// Takes the struct, and renames the capsule to mark it as used.
-    fn of(capsule: &Bound<'_, PyAny>) -> Fallible<Owner> {
+    fn of(capsule: &Bound<'_, PyAny>) -> Fallible<TakenStruct> {
         let taken = |name: &CStr, used: &'static CStr| -> Option<*mut std::ffi::c_void> {
             // SAFETY: the object is alive; the validity check guarantees a capsule of this name with a
             // pointer that is not null. The new name has a static lifetime.
@@ -107,10 +107,10 @@ impl Owner {
             }
         };
         if let Some(pointer) = taken(NAME_VERSIONED, USED_VERSIONED) {
-            return Ok(Owner::Versioned(pointer.cast()));
+            return Ok(TakenStruct::Versioned(pointer.cast()));
         }
         if let Some(pointer) = taken(NAME, USED) {
-            return Ok(Owner::Unversioned(pointer.cast()));
+            return Ok(TakenStruct::Unversioned(pointer.cast()));
         }
         let got = crate::convert::describe(capsule)?;
         Err(refuse(format!("__dlpack__ gave {got}, which is no capsule of a tensor or was used before")))
@@ -119,11 +119,11 @@ impl Owner {
     /// Whether the struct belongs to one of our tensors, whose memory is never written.
     fn is_ours(&self) -> bool {
         match self {
-            Owner::Unversioned(_) => false,
-            Owner::Versioned(managed) => {
+            TakenStruct::Unversioned(_) => false,
+            TakenStruct::Versioned(managed) => {
                 // SAFETY: `read` has checked the version.
                 let deleter = unsafe { (**managed).deleter };
-                deleter.is_some_and(|deleter| std::ptr::fn_addr_eq(deleter, OURS))
+                deleter.is_some_and(|deleter| std::ptr::fn_addr_eq(deleter, OUR_DELETER))
             }
         }
     }
@@ -133,8 +133,8 @@ impl Owner {
         match self {
             // SAFETY: by the capsule's name, the producer guarantees that the pointer refers to such a
             // struct.
-            Owner::Unversioned(managed) => Ok((unsafe { (**managed).array }, 0)),
-            Owner::Versioned(managed) => {
+            TakenStruct::Unversioned(managed) => Ok((unsafe { (**managed).array }, 0)),
+            TakenStruct::Versioned(managed) => {
                 // SAFETY: the version is the first field in every version of the struct.
                 let version = unsafe { (**managed).version };
                 if version.major != VERSION.major {
@@ -148,17 +148,17 @@ impl Owner {
     }
 }
 
-impl Drop for Owner {
+impl Drop for TakenStruct {
     fn drop(&mut self) {
         match self {
-            Owner::Unversioned(managed) => {
+            TakenStruct::Unversioned(managed) => {
                 // SAFETY: the struct was taken, so that we must delete it, once.
                 if let Some(deleter) = unsafe { (**managed).deleter } {
                     // SAFETY: as above.
                     unsafe { deleter(*managed) }
                 }
             }
-            Owner::Versioned(managed) => {
+            TakenStruct::Versioned(managed) => {
                 // SAFETY: as above; the deleter has the same offset in every version.
                 if let Some(deleter) = unsafe { (**managed).deleter } {
                     // SAFETY: as above.
@@ -170,18 +170,18 @@ impl Drop for Owner {
 }
 
 /// Elements borrowed from a producer.
-struct Shared {
+struct BorrowedElements {
     start: *const u8,
     bytes: usize,
-    _owner: Owner,
+    _owner: TakenStruct,
 }
 
 // SAFETY: the elements are only read, and the owner keeps them alive.
-unsafe impl Send for Shared {}
+unsafe impl Send for BorrowedElements {}
 // SAFETY: as above.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for BorrowedElements {}
 
-impl AsRef<[u8]> for Shared {
+impl AsRef<[u8]> for BorrowedElements {
     fn as_ref(&self) -> &[u8] {
         // SAFETY: the producer guarantees that this many elements are stored contiguously, and the owner
         // keeps them alive. Nothing writes them: the producer or the user guarantees it.
@@ -210,7 +210,7 @@ impl View {
         if dtype.is_packed() && flags & IS_PADDED == 0 {
             return Err(refuse(format!("the elements are packed {dtype}, which are taken a byte each")));
         }
-        if !(0..=MOST_AXES).contains(&array.rank) {
+        if !(0..=MAX_AXES).contains(&array.rank) {
             return Err(refuse(format!("the capsule has {} axes", array.rank)));
         }
         let rank = array.rank as usize;
@@ -279,7 +279,7 @@ impl View {
     /// The elements in row-major order.
     fn copy(&self) -> Fallible<Vec<u8>> {
         let width = self.ty.dtype.storage_bytes();
-        let mut out = memory::room("tensor", self.ty.byte_size())?;
+        let mut out = memory::reserve("tensor", self.ty.byte_size())?;
         if self.ty.size() == 0 {
             return Ok(out);
         }

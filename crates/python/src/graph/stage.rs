@@ -18,17 +18,17 @@ use crate::compilers::Choice;
 use crate::containers::{self, Flat, Mode, Tree};
 use crate::convert;
 use crate::error::{Fallible, guard};
-use crate::hooks::{self, Known, Table};
+use crate::hooks::{self, Table, WeakTable};
 use crate::jit::staged::Staged;
 use crate::jit::wrap;
 use crate::misuse::Misuse;
 use crate::tensor::PyTensor;
 
 /// The number of compiled programs that a stage caches.
-const KEPT: usize = 16;
+const MAX_CACHED_PROGRAMS: usize = 16;
 
 /// A cached program of a stage, with its compiler and checks.
-type Made = (Choice, Checks, Arc<Staged>);
+type CachedProgram = (Choice, Checks, Arc<Staged>);
 
 /// One part of a graph that was split.
 ///
@@ -52,7 +52,7 @@ pub(crate) struct PyStage {
     /// The positions of plain-number arguments that are passed again, as further parameters in other dtypes.
     further: Arc<[usize]>,
     expr: PyOnceLock<Py<PyAny>>,
-    made: Mutex<Vec<Made>>,
+    made: Mutex<Vec<CachedProgram>>,
 }
 
 impl PyStage {
@@ -123,7 +123,7 @@ impl PyStage {
     /// The program for a compiler: a cached one, or a new one.
     pub(super) fn staged(&self, py: Python<'_>, choice: &Choice, checks: Checks) -> Fallible<Arc<Staged>> {
         // Comparing options may run Python code, which must not happen under the lock.
-        let made: Vec<Made> = self.lock(|made| made.clone());
+        let made: Vec<CachedProgram> = self.lock(|made| made.clone());
         for (other, with, staged) in &made {
             if *with == checks && choice.is_same(py, other)? {
                 return Ok(staged.clone());
@@ -134,13 +134,13 @@ impl PyStage {
         let entry = (choice.clone(), checks, staged.clone());
         let oldest = self.lock(|made| {
             made.push(entry);
-            (made.len() > KEPT).then(|| made.remove(0))
+            (made.len() > MAX_CACHED_PROGRAMS).then(|| made.remove(0))
         });
         drop(oldest);
         Ok(staged)
     }
 
-    fn lock<T>(&self, body: impl FnOnce(&mut Vec<Made>) -> T) -> T {
+    fn lock<T>(&self, body: impl FnOnce(&mut Vec<CachedProgram>) -> T) -> T {
         body(&mut self.made.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -179,7 +179,7 @@ impl PyStage {
             }
             let region = self.stage.region();
             let trace = Trace::ended(region.clone(), self.captures.clone());
-            trace.set_host(Arc::new(Known::keeping(self.table.clone())));
+            trace.set_host(Arc::new(WeakTable::keeping(self.table.clone())));
             let tensors = region
                 .results()
                 .iter()

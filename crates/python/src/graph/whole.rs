@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use super::stage::PyStage;
 use crate::containers::{self, Flat, Mode, Tree};
 use crate::error::Fallible;
-use crate::hooks::{Known, Table};
+use crate::hooks::{Table, WeakTable};
 use crate::jit::result_tensor;
 use crate::misuse::Misuse;
 
@@ -90,7 +90,7 @@ impl Whole {
             });
         }
         let lanes = tensors.iter().map(|tensor| NamedAxes::from(tensor.vectorized_axes())).collect();
-        let host = trace.host().and_then(|host| host.downcast::<Known>().ok());
+        let host = trace.host().and_then(|host| host.downcast::<WeakTable>().ok());
         let table = match host {
             Some(known) => known.table().ok_or(Misuse::GraphGone { node: 0 })?,
             None => Table::new(),

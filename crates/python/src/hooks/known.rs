@@ -6,20 +6,20 @@ use super::{Slot, Table};
 
 /// A table for code that inspects a graph. It keeps no slots alive except those in `_kept`.
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct WeakTable {
     slots: Vec<Weak<Slot>>,
     _kept: Table,
 }
 
-impl Known {
+impl WeakTable {
     /// A weak view of a table that has another owner.
-    pub(crate) fn of(table: &Table) -> Known {
-        Known { slots: table.iter().map(Arc::downgrade).collect(), _kept: Table::new() }
+    pub(crate) fn of(table: &Table) -> WeakTable {
+        WeakTable { slots: table.iter().map(Arc::downgrade).collect(), _kept: Table::new() }
     }
 
     /// A table that this object owns.
-    pub(crate) fn keeping(table: Table) -> Known {
-        Known { _kept: table.clone(), ..Known::of(&table) }
+    pub(crate) fn keeping(table: Table) -> WeakTable {
+        WeakTable { _kept: table.clone(), ..WeakTable::of(&table) }
     }
 
     /// The whole table, if all of its entries are still alive.

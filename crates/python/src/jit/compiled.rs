@@ -28,7 +28,7 @@ use crate::containers::{self, Flat, Leaves, Mode, Tree};
 use crate::convert;
 use crate::error::{Fallible, Fault, guard};
 use crate::fields::Fields;
-use crate::hooks::{self, Collecting, Known};
+use crate::hooks::{self, Collecting, WeakTable};
 use crate::location;
 use crate::misuse::Misuse;
 use crate::options;
@@ -421,7 +421,7 @@ fn debug_expr<'py>(
             let returned: Vec<Tensor> = returned.map(|tensor| tensor.get().tensor.clone()).collect();
             tracing.trace().resolve_weak(&returned);
         }
-        tracing.trace().set_host(Arc::new(Known::keeping(table.finish())));
+        tracing.trace().set_host(Arc::new(WeakTable::keeping(table.finish())));
         drop(tracing);
         trace_allocations::forget();
         Ok(result?)

@@ -12,7 +12,7 @@ use smallvec::{SmallVec, smallvec};
 use super::cache::{CallKey, Entry, VersionKey};
 use super::guards::{self, Capture, Change, ClosedLabel, ClosedValue, RecordedClosedValue};
 use super::leaf;
-use crate::containers::{Aspect, Compare, Flat, Held, Place, value_text};
+use crate::containers::{Aspect, DifferenceSink, Flat, Held, ValuePath, value_text};
 use crate::error::Fallible;
 
 /// The number of differences that a message spells out.
@@ -158,12 +158,12 @@ impl Differences<'_> {
     }
 }
 
-impl Compare for Differences<'_> {
+impl DifferenceSink for Differences<'_> {
     fn is_full(&self) -> bool {
         self.fields >= self.limit
     }
 
-    fn leaves(&mut self, place: &Place<'_>, old: usize, new: usize) {
+    fn leaves(&mut self, place: &ValuePath<'_>, old: usize, new: usize) {
         let (old, new) = (&self.old[old], &self.new[new]);
         if leaf::same_model(old, new) {
             return;
@@ -174,7 +174,7 @@ impl Compare for Differences<'_> {
         self.add(Difference { place, fields, old, new });
     }
 
-    fn differ(&mut self, place: &Place<'_>, aspect: Aspect, leaves: usize, (old, new): (String, String)) {
+    fn differ(&mut self, place: &ValuePath<'_>, aspect: Aspect, leaves: usize, (old, new): (String, String)) {
         let place = place.text(self.py);
         self.add(Difference::one(&place, Field::Structure(aspect), old, new));
         // A container of another structure counts as many differences as it has leaves.

@@ -367,8 +367,8 @@ impl Program {
     }
 
     /// Lets programs of a compiler written in Python call the host functions themselves.
-    fn showing(&self, py: Python<'_>, hooks: Option<&Py<PyDict>>) -> Fallible<Option<hooks::Showing>> {
-        let begin = || hooks::Showing::begin(py, Arc::new(Mutex::new(self.slots.clone())), hooks);
+    fn showing(&self, py: Python<'_>, hooks: Option<&Py<PyDict>>) -> Fallible<Option<hooks::CurrentRun>> {
+        let begin = || hooks::CurrentRun::begin(py, Arc::new(Mutex::new(self.slots.clone())), hooks);
         Ok(self.function_key.as_ref().map(|_| begin()).transpose()?)
     }
 

@@ -20,7 +20,7 @@ use crate::compilers::{Choice, Custom};
 use crate::containers::{Flat, Tree};
 use crate::convert;
 use crate::error::{Fallible, guard};
-use crate::hooks::{self, Known, SharedTable, Showing, Table};
+use crate::hooks::{self, CurrentRun, SharedTable, Table, WeakTable};
 use crate::misuse::Misuse;
 use crate::tensor::PyTensor;
 
@@ -233,7 +233,7 @@ impl Traceable {
             let mut traced =
                 TracedFunction::of(py, &pending.source, &pending.tree, &self.models, &pending.compiler)?;
             traced.trace.keep(traced.region.clone());
-            traced.trace.set_host(Arc::new(Known::of(&traced.slots)));
+            traced.trace.set_host(Arc::new(WeakTable::of(&traced.slots)));
             let slots = std::mem::take(&mut traced.slots);
             // Two threads may call this function at the same time. The first of the two equal graphs is kept.
             if self.traced.set(traced).is_ok() {
@@ -303,7 +303,7 @@ impl CompilerCall<'_, '_> {
         let key = self.key.clone_ref(py);
         let executable =
             Arc::new(PythonExecutable::new(self.compiler, compiled, traceable.clone_ref(py), key));
-        let slots = hooks::taken(&traceable.get().slots);
+        let slots = hooks::take_slots(&traceable.get().slots);
         Ok(CompilerOutput { executable, traced: traced.clone_ref(py), slots, first: None })
     }
 
@@ -326,7 +326,7 @@ impl CompilerCall<'_, '_> {
         let vars = traceable.get().vars.clone_ref(py);
         let lists = PyList::new(py, [given])?;
         let arguments = (self.key, vars, &traceable, lists, self.compiler.options(py)?);
-        let _showing = Showing::begin(py, traceable.get().slots.clone(), hooks)?;
+        let _showing = CurrentRun::begin(py, traceable.get().slots.clone(), hooks)?;
         let results = trace::suspended(|| self.compiler.call("jit", arguments, py));
         traceable.get().end();
         let results = results?;
@@ -384,7 +384,7 @@ fn run_stream<'py>(
 ) -> Fallible<Bound<'py, PyAny>> {
     let py = fun.py();
     let slots = fun.get().slots.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let _showing = Showing::begin(py, Arc::new(Mutex::new(slots)), None)?;
+    let _showing = CurrentRun::begin(py, Arc::new(Mutex::new(slots)), None)?;
     Ok(run.call1((args_list,))?)
 }
 

@@ -5,7 +5,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
-use crate::annotations::{self, Otherwise};
+use crate::annotations::{self, StaticDeclarations};
 use crate::containers::{self, Flat, Mode};
 use crate::error::{Fallible, asked};
 use crate::misuse::Misuse;
@@ -53,7 +53,8 @@ impl Signature {
         };
         let is_known = |name: &str| marked.iter().any(|known| known == name);
         let advice = ("pass static=\"", "\" to jit");
-        let hints = annotations::resolve(fun, &Otherwise { op: "jit", advice, is_marked: &is_known })?;
+        let hints =
+            annotations::resolve(fun, &StaticDeclarations { op: "jit", advice, is_marked: &is_known })?;
         let mut found = Signature {
             parameters: Vec::new(),
             positional: 0,

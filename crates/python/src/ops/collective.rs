@@ -13,16 +13,16 @@ use crate::error::{Fallible, guard, if_fits};
 use crate::tensor::PyTensor;
 
 /// Axes of the mesh; all axes if none is named.
-struct Along(Vec<Name>);
+struct MeshAxes(Vec<Name>);
 
-impl Parse for Along {
+impl Parse for MeshAxes {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
-        let Some(value) = value else { return Ok(Along(Vec::new())) };
+        let Some(value) = value else { return Ok(MeshAxes(Vec::new())) };
         if let Ok(name) = value.cast::<PyString>() {
-            return Ok(Along(vec![name.to_str()?.into()]));
+            return Ok(MeshAxes(vec![name.to_str()?.into()]));
         }
         match if_fits(value.py(), value.extract::<Vec<String>>())? {
-            Some(names) if !names.is_empty() => Ok(Along(names.into_iter().map(Name::from).collect())),
+            Some(names) if !names.is_empty() => Ok(MeshAxes(names.into_iter().map(Name::from).collect())),
             Some(_) | None => {
                 let required = "the name of an axis of the mesh, a sequence of them, or None for all";
                 Err(convert::bad(op, what, value, required)?)
@@ -63,23 +63,23 @@ impl Parse for Pairs {
 }
 
 functions! {
-    all_reduce(tensor: Arg<Tensor>, over: Along = None, op: AllReduceOp = None) => |ops| {
+    all_reduce(tensor: Arg<Tensor>, over: MeshAxes = None, op: AllReduceOp = None) => |ops| {
         let over = mesh::over("all_reduce", &over.0)?;
         ops.all_reduce(tensor, op, &over)
     };
-    all_gather(tensor: Arg<Tensor>, over: Along, axis: AxisRef) => |ops| {
+    all_gather(tensor: Arg<Tensor>, over: MeshAxes, axis: AxisRef) => |ops| {
         let over = mesh::over("all_gather", &over.0)?;
         ops.all_gather(tensor, axis, &over)
     };
-    reduce_scatter(tensor: Arg<Tensor>, over: Along, axis: AxisRef) => |ops| {
+    reduce_scatter(tensor: Arg<Tensor>, over: MeshAxes, axis: AxisRef) => |ops| {
         let over = mesh::over("reduce_scatter", &over.0)?;
         ops.reduce_scatter(tensor, axis, &over)
     };
-    collective_permute(tensor: Arg<Tensor>, over: Along, pairs: Pairs) => |ops| {
+    collective_permute(tensor: Arg<Tensor>, over: MeshAxes, pairs: Pairs) => |ops| {
         let over = mesh::over("collective_permute", &over.0)?;
         ops.collective_permute(tensor, &pairs.0, &over)
     };
-    mesh_index(over: Along = None) => |ops| {
+    mesh_index(over: MeshAxes = None) => |ops| {
         let over = mesh::over("mesh_index", &over.0)?;
         ops.mesh_index(&over)
     };
@@ -90,7 +90,7 @@ functions! {
 #[pyo3(signature = (over = None))]
 fn mesh_size(over: Option<&Bound<'_, PyAny>>) -> Fallible<usize> {
     guard(|| {
-        let over = Along::parse("mesh_size", "over", over)?;
+        let over = MeshAxes::parse("mesh_size", "over", over)?;
         Ok(mesh::over("mesh_size", &over.0)?.size())
     })
 }

@@ -18,18 +18,18 @@ use crate::place;
 use crate::tensor::PyTensor;
 
 /// The backend of a `backend=` option, or the default backend.
-struct Place(Arc<dyn Backend>);
+struct CreationBackend(Arc<dyn Backend>);
 
-impl Place {
+impl CreationBackend {
     /// Makes it the backend of created tensors. While tracing, the backend is chosen for the whole program.
     fn set(self, ops: &mut Ops) {
         ops.backend = self.0;
     }
 }
 
-impl super::Parse for Place {
+impl super::Parse for CreationBackend {
     fn parse(_: &'static str, _: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
-        place::parse(value).map(Place)
+        place::parse(value).map(CreationBackend)
     }
 }
 
@@ -42,13 +42,13 @@ fn named(shape: Shape, names: Names) -> defn_core::Result<Shape> {
 
 functions! {
     iota(shape: Shape, axis: Option<AxisRef> = None, dtype: Option<DType> = None, names: Names = None,
-         vectorized_axes: WantedLanes = None, backend: Place = None) => |ops| {
+         vectorized_axes: WantedLanes = None, backend: CreationBackend = None) => |ops| {
         backend.set(ops);
         let counted = ops.iota(named(shape, names)?, dtype.unwrap_or(DType::S32), axis)?;
         vectorize::spread_over(ops, "iota", &counted, &vectorized_axes.0)
     };
     eye(shape: Square, dtype: Option<DType> = None, names: Names = None,
-        vectorized_axes: WantedLanes = None, backend: Place = None) => |ops| {
+        vectorized_axes: WantedLanes = None, backend: CreationBackend = None) => |ops| {
         backend.set(ops);
         vectorize::eye(ops, named(shape.0, names)?, dtype.unwrap_or(DType::S32), &vectorized_axes.0)
     };

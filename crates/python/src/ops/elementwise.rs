@@ -5,7 +5,7 @@ use defn_core::op::{BinaryOp, Op, UnaryOp};
 use defn_core::{DType, Tensor};
 use pyo3::prelude::*;
 
-use super::{Operands, fast_path, functions, lent, lent_pair, run, size_of_arg};
+use super::{Operands, borrowed, borrowed_operands, fast_path, functions, run, size_of_arg};
 use crate::convert;
 use crate::error::{Fallible, guard};
 use crate::tensor::PyTensor;
@@ -25,7 +25,7 @@ impl UnaryFunction {
 
     #[pyo3(signature = (tensor, /))]
     fn __call__(&self, tensor: &Bound<'_, PyAny>) -> Fallible<PyTensor> {
-        if let Some(result) = self.shortly(tensor)? {
+        if let Some(result) = self.fast_path(tensor)? {
             return Ok(result);
         }
         guard(|| {
@@ -44,8 +44,8 @@ impl UnaryFunction {
 
 impl UnaryFunction {
     /// The fast path for a small tensor; `None` if the call needs the general path.
-    pub(super) fn shortly(&self, tensor: &Bound<'_, PyAny>) -> Fallible<Option<PyTensor>> {
-        let Some(x) = lent(tensor) else { return Ok(None) };
+    pub(super) fn fast_path(&self, tensor: &Bound<'_, PyAny>) -> Fallible<Option<PyTensor>> {
+        let Some(x) = borrowed(tensor) else { return Ok(None) };
         Ok(fast_path(&Op::Unary(self.op), &[Arg::Value(x)])?.map(PyTensor::new))
     }
 }
@@ -65,7 +65,7 @@ impl BinaryFunction {
 
     #[pyo3(signature = (a, b, /))]
     fn __call__(&self, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Fallible<PyTensor> {
-        if let Some(result) = self.shortly(a, b)? {
+        if let Some(result) = self.fast_path(a, b)? {
             return Ok(result);
         }
         guard(|| {
@@ -84,8 +84,8 @@ impl BinaryFunction {
 
 impl BinaryFunction {
     /// The fast path for small tensors; `None` if the call needs the general path.
-    pub(super) fn shortly(&self, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Fallible<Option<PyTensor>> {
-        let Some(operands) = lent_pair(a, b) else { return Ok(None) };
+    pub(super) fn fast_path(&self, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Fallible<Option<PyTensor>> {
+        let Some(operands) = borrowed_operands(a, b) else { return Ok(None) };
         Ok(fast_path(&Op::Binary(self.op), &operands)?.map(PyTensor::new))
     }
 }

@@ -5,7 +5,7 @@ use defn_core::{Axes, DType, Tensor};
 use pyo3::prelude::*;
 
 use super::Parse;
-use crate::control::{Bridge, controlled};
+use crate::control::{FaultCarrier, controlled};
 use crate::convert;
 use crate::error::Fallible;
 use crate::jit::wrap;
@@ -21,9 +21,9 @@ fn with_function(
     if !fun.is_callable() {
         return Err(convert::bad(op, "fun", fun, "a function of an element and the accumulator")?);
     }
-    let bridge = Bridge::default();
+    let bridge = FaultCarrier::default();
     let call = |element: &Tensor, acc: &Tensor| {
-        bridge.cross(|| {
+        bridge.run_user_function(|| {
             let mut scalars = wrap(fun.py(), [element.clone(), acc.clone()].into_iter())?.into_iter();
             let result = match (scalars.next(), scalars.next()) {
                 (Some(element), Some(acc)) => fun.call1((element, acc))?,
@@ -35,7 +35,7 @@ fn with_function(
     let function: FoldFunction<'_> =
         Box::new(|_: &mut Ops, element: &Tensor, acc: &Tensor| call(element, acc));
     let result = body(&mut super::builder()?, function);
-    bridge.land(result).map(PyTensor::new)
+    bridge.into_result(result).map(PyTensor::new)
 }
 
 /// Folds elements over axes.

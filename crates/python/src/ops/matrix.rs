@@ -11,13 +11,13 @@ use crate::convert;
 use crate::error::{Fallible, guard};
 use crate::tensor::PyTensor;
 
-type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+type OptionalArg<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
 /// Parses one of several names.
 fn chosen<T: Copy>(
     op: &'static str,
     what: &'static str,
-    value: Given<'_, '_>,
+    value: OptionalArg<'_, '_>,
     known: &[T],
     name: impl Fn(T) -> &'static str,
     required: &str,
@@ -33,20 +33,20 @@ fn chosen<T: Copy>(
 }
 
 impl Parse for Transform {
-    fn parse(op: &'static str, what: &'static str, value: Given<'_, '_>) -> Fallible<Self> {
+    fn parse(op: &'static str, what: &'static str, value: OptionalArg<'_, '_>) -> Fallible<Self> {
         let required = "\"none\", \"transpose\" or \"conjugate\"";
         chosen(op, what, value, Transform::ALL, Transform::name, required)
     }
 }
 
 impl Parse for QrMode {
-    fn parse(op: &'static str, what: &'static str, value: Given<'_, '_>) -> Fallible<Self> {
+    fn parse(op: &'static str, what: &'static str, value: OptionalArg<'_, '_>) -> Fallible<Self> {
         chosen(op, what, value, QrMode::ALL, QrMode::name, "\"reduced\" or \"complete\"")
     }
 }
 
 impl Parse for Option<NormOrder> {
-    fn parse(op: &'static str, what: &'static str, value: Given<'_, '_>) -> Fallible<Self> {
+    fn parse(op: &'static str, what: &'static str, value: OptionalArg<'_, '_>) -> Fallible<Self> {
         let Some(value) = value else { return Ok(None) };
         if let Some(power) = convert::index(value)? {
             return Ok(Some(NormOrder::Power(power)));
@@ -103,7 +103,7 @@ macro_rules! matrices {
         $(
             #[pyfunction]
             #[pyo3(signature = ($($arg = None),*))]
-            fn $name($($arg: Given<'_, '_>),*) -> Fallible<$out> {
+            fn $name($($arg: OptionalArg<'_, '_>),*) -> Fallible<$out> {
                 guard(|| {
                     let (mut bytes, mut operands) = (0, Operands::new());
                     $(

@@ -30,7 +30,7 @@ use pyo3::types::{PyFloat, PyInt};
 use smallvec::SmallVec;
 
 pub(crate) use parse::Parse;
-pub(crate) use quick::Quick;
+pub(crate) use quick::FastFunction;
 
 use crate::array;
 use crate::checks;
@@ -70,7 +70,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// An unknown default backend.
 pub(crate) fn builder() -> Fallible<Ops> {
     let ops = Ops::new(place::default()?, Source::Lookup(location::ask));
-    Ok(Ops { checks: checks::current(), hooks: &hooks::AT_ONCE, host: Some(&Detached), ..ops })
+    Ok(Ops { checks: checks::current(), hooks: &hooks::EAGER_HOOKS, host: Some(&Detached), ..ops })
 }
 
 /// Runs loops with the GIL released.
@@ -102,40 +102,40 @@ fn run<T: Send>(bytes: usize, body: impl FnOnce(&mut Ops) -> defn_core::Result<T
     made.expect("the body ran")
 }
 
-/// Runs `way`, a fast path of an op on small tensors without any wrapper between the op and the backend. Its
+/// Runs `path`, a fast path of an op on small tensors without any wrapper between the op and the backend. Its
 /// argument is the byte size from which tensors are no longer small. `None` means that the general path must
 /// run, which also reports errors.
-fn shortly(way: impl FnOnce(usize) -> Option<Tensor>) -> Fallible<Option<Tensor>> {
+fn run_fast_path(path: impl FnOnce(usize) -> Option<Tensor>) -> Fallible<Option<Tensor>> {
     if checks::current() != Checks::default() {
         return Ok(None);
     }
-    guard(|| Ok(way(RELEASE_BYTES)))
+    guard(|| Ok(path(RELEASE_BYTES)))
 }
 
-/// The fast path of an op on small tensors, as [`shortly`].
+/// The fast path of an op on small tensors, as [`run_fast_path`].
 pub(crate) fn fast_path(op: &Op, operands: &[Arg<&Tensor>]) -> Fallible<Option<Tensor>> {
-    shortly(|most| builder::fast_path(op, operands, most))
+    run_fast_path(|most| builder::fast_path(op, operands, most))
 }
 
-/// The fast path of a matrix product of small tensors, as [`shortly`].
+/// The fast path of a matrix product of small tensors, as [`run_fast_path`].
 pub(crate) fn matmul_fast_path(a: &Tensor, b: &Tensor) -> Fallible<Option<Tensor>> {
-    shortly(|most| builder::matmul_fast_path(a, b, most))
+    run_fast_path(|most| builder::matmul_fast_path(a, b, most))
 }
 
-/// A contiguous window of a tensor's elements, as [`shortly`].
+/// A contiguous window of a tensor's elements, as [`run_fast_path`].
 pub(crate) fn view_fast_path(tensor: &Tensor, first: usize, shape: Shape) -> Fallible<Option<Tensor>> {
-    shortly(|_| builder::view_fast_path(tensor, first, shape))
+    run_fast_path(|_| builder::view_fast_path(tensor, first, shape))
 }
 
 /// The tensor of a Python handle, borrowed.
-pub(crate) fn lent<'a>(operand: &'a Bound<'_, PyAny>) -> Option<&'a Tensor> {
+pub(crate) fn borrowed<'a>(operand: &'a Bound<'_, PyAny>) -> Option<&'a Tensor> {
     operand.cast_exact::<PyTensor>().ok().map(|tensor| &tensor.get().tensor)
 }
 
 /// An operand beside a tensor of this dtype: a borrowed tensor, or a weak number. A NumPy scalar of exactly
 /// this dtype is treated as a weak number, which gives the same element.
-pub(crate) fn lent_beside<'a>(operand: &'a Bound<'_, PyAny>, dtype: DType) -> Option<Arg<&'a Tensor>> {
-    if let Some(tensor) = lent(operand) {
+pub(crate) fn borrowed_operand<'a>(operand: &'a Bound<'_, PyAny>, dtype: DType) -> Option<Arg<&'a Tensor>> {
+    if let Some(tensor) = borrowed(operand) {
         return Some(Arg::Value(tensor));
     }
     let number = if let Ok(float) = operand.cast_exact::<PyFloat>() {
@@ -150,15 +150,15 @@ pub(crate) fn lent_beside<'a>(operand: &'a Bound<'_, PyAny>, dtype: DType) -> Op
 }
 
 /// Two operands, of which at least one is a tensor.
-pub(crate) fn lent_pair<'a>(
+pub(crate) fn borrowed_operands<'a>(
     a: &'a Bound<'_, PyAny>,
     b: &'a Bound<'_, PyAny>,
 ) -> Option<[Arg<&'a Tensor>; 2]> {
-    if let Some(left) = lent(a) {
-        return Some([Arg::Value(left), lent_beside(b, left.ty().dtype)?]);
+    if let Some(left) = borrowed(a) {
+        return Some([Arg::Value(left), borrowed_operand(b, left.ty().dtype)?]);
     }
-    let right = lent(b)?;
-    Some([lent_beside(a, right.ty().dtype)?, Arg::Value(right)])
+    let right = borrowed(b)?;
+    Some([borrowed_operand(a, right.ty().dtype)?, Arg::Value(right)])
 }
 
 /// The operands of a function, for its error messages. They are recorded only while tracing: eager tensors

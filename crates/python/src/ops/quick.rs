@@ -17,19 +17,19 @@ use crate::fields::Fields;
 /// path first, and the function runs only if that does not apply. The wrapper looks like the function, as
 /// with `functools.wraps`.
 #[pyclass(frozen, dict, weakref, name = "Function", module = "defn._core")]
-pub(crate) struct Quick(Fields<Function>);
+pub(crate) struct FastFunction(Fields<Function>);
 
 struct Function {
-    way: Way,
+    path: FastPath,
     fun: Py<PyAny>,
 }
 
-enum Way {
+enum FastPath {
     Unary(UnaryFunction),
     Binary(BinaryFunction),
 }
 
-impl Quick {
+impl FastFunction {
     /// The wrapped Python function.
     pub(crate) fn fun<'py>(&self, py: Python<'py>) -> &Bound<'py, PyAny> {
         self.0.fun.bind(py)
@@ -37,7 +37,7 @@ impl Quick {
 }
 
 #[pymethods]
-impl Quick {
+impl FastFunction {
     #[pyo3(signature = (*args, **kwargs))]
     fn __call__<'py>(
         &self,
@@ -46,12 +46,12 @@ impl Quick {
     ) -> Fallible<Bound<'py, PyAny>> {
         let py = args.py();
         if kwargs.is_none() {
-            let made = match (&self.0.way, args.len()) {
-                (Way::Unary(op), 1) => op.shortly(&*args.get_borrowed_item(0)?)?,
-                (Way::Binary(op), 2) => {
-                    op.shortly(&*args.get_borrowed_item(0)?, &*args.get_borrowed_item(1)?)?
+            let made = match (&self.0.path, args.len()) {
+                (FastPath::Unary(op), 1) => op.fast_path(&*args.get_borrowed_item(0)?)?,
+                (FastPath::Binary(op), 2) => {
+                    op.fast_path(&*args.get_borrowed_item(0)?, &*args.get_borrowed_item(1)?)?
                 }
-                (Way::Unary(_) | Way::Binary(_), _) => None,
+                (FastPath::Unary(_) | FastPath::Binary(_), _) => None,
             };
             if let Some(made) = made {
                 return Ok(Bound::new(py, made)?.into_any());
@@ -96,12 +96,12 @@ fn quick<'py>(function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let name = name.to_str()?;
     let unary = UnaryOp::ALL.iter().find(|op| op.name() == name);
     let binary = BinaryOp::ALL.iter().find(|op| op.name() == name);
-    let way = match (unary, binary) {
-        (Some(&op), _) => Way::Unary(UnaryFunction { op }),
-        (None, Some(&op)) => Way::Binary(BinaryFunction { op }),
+    let path = match (unary, binary) {
+        (Some(&op), _) => FastPath::Unary(UnaryFunction { op }),
+        (None, Some(&op)) => FastPath::Binary(BinaryFunction { op }),
         (None, None) => return Err(PyValueError::new_err(format!("{name} is no element-wise op"))),
     };
-    let made = Bound::new(py, Quick(Function { way, fun: function.clone().unbind() }.into()))?;
+    let made = Bound::new(py, FastFunction(Function { path, fun: function.clone().unbind() }.into()))?;
     py.import("functools")?.call_method1("update_wrapper", (made, function))
 }
 

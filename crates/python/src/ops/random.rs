@@ -15,13 +15,13 @@ use crate::error::{Fallible, guard};
 use crate::place;
 use crate::tensor::PyTensor;
 
-type Given<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+type OptionalArg<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
 fn parse_sample(
     op: &'static str,
-    shape: Given<'_, '_>,
-    dtype: Given<'_, '_>,
-    names: Given<'_, '_>,
+    shape: OptionalArg<'_, '_>,
+    dtype: OptionalArg<'_, '_>,
+    names: OptionalArg<'_, '_>,
 ) -> Fallible<Sample> {
     let mut shape: Shape = Parse::parse(op, "the shape", shape)?;
     let names: Names = Parse::parse(op, "names", names)?;
@@ -48,11 +48,11 @@ macro_rules! draws {
             #[pyfunction]
             #[pyo3(signature = (key, $($arg,)* shape, dtype = None, names = None))]
             fn $next(
-                key: Given<'_, '_>,
-                $($arg: Given<'_, '_>,)*
-                shape: Given<'_, '_>,
-                dtype: Given<'_, '_>,
-                names: Given<'_, '_>,
+                key: OptionalArg<'_, '_>,
+                $($arg: OptionalArg<'_, '_>,)*
+                shape: OptionalArg<'_, '_>,
+                dtype: OptionalArg<'_, '_>,
+                names: OptionalArg<'_, '_>,
             ) -> Fallible<(PyTensor, PyTensor)> {
                 guard(|| {
                     let key: Arg<Tensor> = Parse::parse($op, "the key", key)?;
@@ -71,11 +71,11 @@ macro_rules! draws {
             #[pyfunction]
             #[pyo3(signature = (key, $($arg,)* shape, dtype = None, names = None))]
             fn $split(
-                key: Given<'_, '_>,
-                $($arg: Given<'_, '_>,)*
-                shape: Given<'_, '_>,
-                dtype: Given<'_, '_>,
-                names: Given<'_, '_>,
+                key: OptionalArg<'_, '_>,
+                $($arg: OptionalArg<'_, '_>,)*
+                shape: OptionalArg<'_, '_>,
+                dtype: OptionalArg<'_, '_>,
+                names: OptionalArg<'_, '_>,
             ) -> Fallible<PyTensor> {
                 guard(|| {
                     let key: Arg<Tensor> = Parse::parse($op, "the key", key)?;
@@ -113,7 +113,7 @@ draws! {
 
 /// The key for a seed.
 #[pyfunction]
-fn random_key(seed: Given<'_, '_>) -> Fallible<PyTensor> {
+fn random_key(seed: OptionalArg<'_, '_>) -> Fallible<PyTensor> {
     guard(|| {
         let seed: Arg<Tensor> = Parse::parse("key", "the seed", seed)?;
         run(0, move |ops| random::key(ops, &seed)).map(PyTensor::new)
@@ -122,7 +122,7 @@ fn random_key(seed: Given<'_, '_>) -> Fallible<PyTensor> {
 
 /// Splits a key into several keys.
 #[pyfunction]
-fn random_split(key: Given<'_, '_>, parts: Given<'_, '_>) -> Fallible<PyTensor> {
+fn random_split(key: OptionalArg<'_, '_>, parts: OptionalArg<'_, '_>) -> Fallible<PyTensor> {
     guard(|| {
         let key: Arg<Tensor> = Parse::parse("split", "the key", key)?;
         let parts: usize = Parse::parse("split", "parts", parts)?;
@@ -136,7 +136,7 @@ fn random_split(key: Given<'_, '_>, parts: Given<'_, '_>) -> Fallible<PyTensor> 
 
 /// Keys derived from a key and integers.
 #[pyfunction]
-fn random_fold_in(key: Given<'_, '_>, data: Given<'_, '_>) -> Fallible<PyTensor> {
+fn random_fold_in(key: OptionalArg<'_, '_>, data: OptionalArg<'_, '_>) -> Fallible<PyTensor> {
     guard(|| {
         let key: Arg<Tensor> = Parse::parse("fold_in", "the key", key)?;
         let data: Arg<Tensor> = Parse::parse("fold_in", "the data", data)?;
@@ -151,10 +151,10 @@ fn random_fold_in(key: Given<'_, '_>, data: Given<'_, '_>) -> Fallible<PyTensor>
 /// `tensor` in random order along an axis, and the next key.
 #[pyfunction]
 fn random_shuffle(
-    key: Given<'_, '_>,
-    tensor: Given<'_, '_>,
-    axis: Given<'_, '_>,
-    independent: Given<'_, '_>,
+    key: OptionalArg<'_, '_>,
+    tensor: OptionalArg<'_, '_>,
+    axis: OptionalArg<'_, '_>,
+    independent: OptionalArg<'_, '_>,
 ) -> Fallible<(PyTensor, PyTensor)> {
     guard(|| {
         let key: Arg<Tensor> = Parse::parse("shuffle", "the key", key)?;
@@ -173,12 +173,12 @@ fn random_shuffle(
 type Choosing = (Arg<Tensor>, Arg<Tensor>, Choice<Tensor>);
 
 fn parse_choice(
-    key: Given<'_, '_>,
-    tensor: Given<'_, '_>,
-    p: Given<'_, '_>,
-    samples: Given<'_, '_>,
-    axis: Given<'_, '_>,
-    replace: Given<'_, '_>,
+    key: OptionalArg<'_, '_>,
+    tensor: OptionalArg<'_, '_>,
+    p: OptionalArg<'_, '_>,
+    samples: OptionalArg<'_, '_>,
+    axis: OptionalArg<'_, '_>,
+    replace: OptionalArg<'_, '_>,
 ) -> Fallible<Choosing> {
     let key: Arg<Tensor> = Parse::parse("choice", "the key", key)?;
     let tensor: Arg<Tensor> = Parse::parse("choice", "the tensor", tensor)?;
@@ -192,12 +192,12 @@ fn parse_choice(
 /// Elements chosen from a tensor, and the next key.
 #[pyfunction]
 fn random_choice(
-    key: Given<'_, '_>,
-    tensor: Given<'_, '_>,
-    p: Given<'_, '_>,
-    samples: Given<'_, '_>,
-    axis: Given<'_, '_>,
-    replace: Given<'_, '_>,
+    key: OptionalArg<'_, '_>,
+    tensor: OptionalArg<'_, '_>,
+    p: OptionalArg<'_, '_>,
+    samples: OptionalArg<'_, '_>,
+    axis: OptionalArg<'_, '_>,
+    replace: OptionalArg<'_, '_>,
 ) -> Fallible<(PyTensor, PyTensor)> {
     guard(|| {
         let (key, tensor, choice) = parse_choice(key, tensor, p, samples, axis, replace)?;
@@ -212,12 +212,12 @@ fn random_choice(
 /// Elements chosen from a tensor.
 #[pyfunction]
 fn random_choice_split(
-    key: Given<'_, '_>,
-    tensor: Given<'_, '_>,
-    p: Given<'_, '_>,
-    samples: Given<'_, '_>,
-    axis: Given<'_, '_>,
-    replace: Given<'_, '_>,
+    key: OptionalArg<'_, '_>,
+    tensor: OptionalArg<'_, '_>,
+    p: OptionalArg<'_, '_>,
+    samples: OptionalArg<'_, '_>,
+    axis: OptionalArg<'_, '_>,
+    replace: OptionalArg<'_, '_>,
 ) -> Fallible<PyTensor> {
     guard(|| {
         let (key, tensor, choice) = parse_choice(key, tensor, p, samples, axis, replace)?;
@@ -241,13 +241,13 @@ struct Multivariate {
 
 impl Multivariate {
     fn parse(
-        key: Given<'_, '_>,
-        mean: Given<'_, '_>,
-        covariance: Given<'_, '_>,
-        shape: Given<'_, '_>,
-        dtype: Given<'_, '_>,
-        names: Given<'_, '_>,
-        method: Given<'_, '_>,
+        key: OptionalArg<'_, '_>,
+        mean: OptionalArg<'_, '_>,
+        covariance: OptionalArg<'_, '_>,
+        shape: OptionalArg<'_, '_>,
+        dtype: OptionalArg<'_, '_>,
+        names: OptionalArg<'_, '_>,
+        method: OptionalArg<'_, '_>,
     ) -> Fallible<Multivariate> {
         let op = "multivariate_normal";
         let text: String = method.and_then(|method| method.extract().ok()).unwrap_or_default();
@@ -286,13 +286,13 @@ impl Multivariate {
 #[pyfunction]
 #[pyo3(signature = (key, mean, covariance, shape, dtype = None, names = None, method = None))]
 fn random_multivariate_normal(
-    key: Given<'_, '_>,
-    mean: Given<'_, '_>,
-    covariance: Given<'_, '_>,
-    shape: Given<'_, '_>,
-    dtype: Given<'_, '_>,
-    names: Given<'_, '_>,
-    method: Given<'_, '_>,
+    key: OptionalArg<'_, '_>,
+    mean: OptionalArg<'_, '_>,
+    covariance: OptionalArg<'_, '_>,
+    shape: OptionalArg<'_, '_>,
+    dtype: OptionalArg<'_, '_>,
+    names: OptionalArg<'_, '_>,
+    method: OptionalArg<'_, '_>,
 ) -> Fallible<(PyTensor, PyTensor)> {
     guard(|| {
         let drawn = Multivariate::parse(key, mean, covariance, shape, dtype, names, method)?;
@@ -309,13 +309,13 @@ fn random_multivariate_normal(
 #[pyfunction]
 #[pyo3(signature = (key, mean, covariance, shape, dtype = None, names = None, method = None))]
 fn random_multivariate_normal_split(
-    key: Given<'_, '_>,
-    mean: Given<'_, '_>,
-    covariance: Given<'_, '_>,
-    shape: Given<'_, '_>,
-    dtype: Given<'_, '_>,
-    names: Given<'_, '_>,
-    method: Given<'_, '_>,
+    key: OptionalArg<'_, '_>,
+    mean: OptionalArg<'_, '_>,
+    covariance: OptionalArg<'_, '_>,
+    shape: OptionalArg<'_, '_>,
+    dtype: OptionalArg<'_, '_>,
+    names: OptionalArg<'_, '_>,
+    method: OptionalArg<'_, '_>,
 ) -> Fallible<PyTensor> {
     guard(|| {
         let drawn = Multivariate::parse(key, mean, covariance, shape, dtype, names, method)?;
@@ -330,7 +330,11 @@ fn random_multivariate_normal_split(
 /// A named mathematical constant.
 #[pyfunction]
 #[pyo3(signature = (name, dtype, backend = None))]
-fn constant(name: &Bound<'_, PyAny>, dtype: &Bound<'_, PyAny>, backend: Given<'_, '_>) -> Fallible<PyTensor> {
+fn constant(
+    name: &Bound<'_, PyAny>,
+    dtype: &Bound<'_, PyAny>,
+    backend: OptionalArg<'_, '_>,
+) -> Fallible<PyTensor> {
     guard(|| {
         let text: String = name.extract()?;
         let Some(&constant) = Constant::ALL.iter().find(|constant| constant.name() == text) else {

@@ -8,7 +8,7 @@ use pyo3::types::{PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use super::parse::Names;
-use super::{Parse, functions, lent, view_fast_path, with};
+use super::{Parse, borrowed, functions, view_fast_path, with};
 use crate::convert;
 use crate::error::{Fallible, guard, if_fits};
 use crate::tensor::PyTensor;
@@ -130,7 +130,7 @@ impl Strides {
 }
 
 functions! {
-    reshape(tensor: Arg<Tensor>, shape: Sizes, names: Names = None) after reshape_shortly => |ops| match (shape, names) {
+    reshape(tensor: Arg<Tensor>, shape: Sizes, names: Names = None) after reshape_fast_path => |ops| match (shape, names) {
         (Sizes::List(sizes), names) => ops.reshape(tensor, sizes, names.as_deref()),
         (Sizes::Like(shape), None) => ops.reshape_to(tensor, shape),
         (Sizes::Like(shape), Some(names)) => ops.reshape_to(tensor, shape.with_names(names)?),
@@ -139,7 +139,7 @@ functions! {
     squeeze(tensor: Arg<Tensor>, axes: Axes = None) => |ops| ops.squeeze(tensor, axes);
     new_axis(tensor: Arg<Tensor>, axis: i64, name: Option<Name> = None)
         => |ops| ops.new_axis(tensor, axis, name);
-    rename(tensor: Tensors, names: Names = None) => |ops| {
+    rename(tensor: TensorOperand, names: Names = None) => |ops| {
         let names = names.unwrap_or_else(|| vec![None; tensor.0.ty().shape.rank()]);
         vectorize::check_names("rename", &tensor.0, &names)?;
         ops.rename(tensor.0, &names)
@@ -161,7 +161,7 @@ functions! {
         let tensors = ops.weak_all("stack", tensors)?;
         ops.stack(&tensors, axis, name)
     };
-    slice(tensor: Tensors, starts: Vec<Start<Tensor>>, lengths: Vec<i64>, strides: Strides = None) => |ops| {
+    slice(tensor: TensorOperand, starts: Vec<Start<Tensor>>, lengths: Vec<i64>, strides: Strides = None) => |ops| {
         let strides = strides.for_rank(tensor.0.ty().shape.rank());
         ops.slice(tensor.0, &starts, &lengths, strides.as_deref())
     };
@@ -177,9 +177,9 @@ functions! {
 }
 
 /// The fast path of `reshape` to a tuple of plain integers; `None` for other arguments.
-fn reshape_shortly(given: &[Option<&Bound<'_, PyAny>>]) -> Fallible<Option<PyTensor>> {
+fn reshape_fast_path(given: &[Option<&Bound<'_, PyAny>>]) -> Fallible<Option<PyTensor>> {
     let [Some(tensor), Some(shape), None] = given else { return Ok(None) };
-    let Some(x) = lent(tensor) else { return Ok(None) };
+    let Some(x) = borrowed(tensor) else { return Ok(None) };
     let mut sizes: SmallVec<[usize; 4]> = SmallVec::new();
     let add = |item: Borrowed<'_, '_, PyAny>| {
         let is_plain = item.is_exact_instance_of::<PyInt>();
@@ -200,15 +200,15 @@ fn reshape_shortly(given: &[Option<&Bound<'_, PyAny>>]) -> Fallible<Option<PyTen
 }
 
 /// An operand whose shape is needed before the op runs. A number becomes a tensor.
-struct Tensors(Tensor);
+struct TensorOperand(Tensor);
 
-impl Parse for Tensors {
+impl Parse for TensorOperand {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
         let Some(value) = value else {
             let arg: Arg<Tensor> = Parse::parse(op, what, None)?;
-            return with(|ops| defn_core::builder::Builder::operand(ops, arg)).map(Tensors);
+            return with(|ops| defn_core::builder::Builder::operand(ops, arg)).map(TensorOperand);
         };
-        convert::tensor(op, value).map(Tensors)
+        convert::tensor(op, value).map(TensorOperand)
     }
 
     fn bytes(&self) -> usize {

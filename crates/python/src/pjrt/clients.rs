@@ -16,7 +16,7 @@ use crate::gil;
 ///
 /// # Errors
 /// Any error of the search for plugins.
-pub(super) fn announce(py: Python<'_>) -> Fallible<()> {
+pub(super) fn register_plugins(py: Python<'_>) -> Fallible<()> {
     static DONE: AtomicBool = AtomicBool::new(false);
     if DONE.load(Ordering::Acquire) {
         return Ok(());
@@ -65,7 +65,7 @@ fn pjrt_client(
     guard(|| {
         let name = &client_name("client", name)?;
         // Installed clients are registered first, so that this name does not become the default one.
-        announce(py)?;
+        register_plugins(py)?;
         let plugin = match plugin {
             Some(plugin) => plugin,
             None => py.import("defn.pjrt")?.call_method1("_path", (name,))?.extract()?,
@@ -94,7 +94,7 @@ fn pjrt_client(
 #[pyfunction]
 fn pjrt_devices(py: Python<'_>) -> Fallible<Bound<'_, PyList>> {
     guard(|| {
-        announce(py)?;
+        register_plugins(py)?;
         let listed = PyList::empty(py);
         for (client, devices) in gil::detach(py, defn_pjrt::devices) {
             let devices = match devices {
@@ -112,7 +112,7 @@ fn pjrt_devices(py: Python<'_>) -> Fallible<Bound<'_, PyList>> {
 fn pjrt_devices_of<'py>(py: Python<'py>, client: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyList>> {
     guard(|| {
         let client = client_name("devices", client)?;
-        announce(py)?;
+        register_plugins(py)?;
         Ok(entries(py, gil::detach(py, || defn_pjrt::devices_of(&client))?)?)
     })
 }
@@ -142,7 +142,7 @@ fn entry(py: Python<'_>, device: DeviceInfo) -> PyResult<Bound<'_, PyDict>> {
 #[pyo3(signature = (client = None))]
 fn pjrt_cache_report<'py>(py: Python<'py>, client: Option<&str>) -> Fallible<Bound<'py, PyDict>> {
     guard(|| {
-        announce(py)?;
+        register_plugins(py)?;
         let report = gil::detach(py, || defn_pjrt::runtime("cache_report", client))?.cache_report();
         let entry = PyDict::new(py);
         entry.set_item("memory_hits", report.memory_hits)?;
@@ -163,7 +163,7 @@ fn pjrt_cache_report<'py>(py: Python<'py>, client: Option<&str>) -> Fallible<Bou
 #[pyo3(signature = (client = None))]
 fn pjrt_live_buffers(py: Python<'_>, client: Option<&str>) -> Fallible<usize> {
     guard(|| {
-        announce(py)?;
+        register_plugins(py)?;
         Ok(gil::detach(py, || defn_pjrt::runtime("live_buffers", client))?.live_buffers())
     })
 }

@@ -122,7 +122,7 @@ pub(crate) fn backend(
     if let (true, Some(known)) = (is_default, DEFAULT.get()) {
         return Ok(known.clone());
     }
-    clients::announce(py)?;
+    clients::register_plugins(py)?;
     let found = gil::detach(py, || defn_pjrt::backend("backend", client, device_id))?;
     Ok(if is_default { DEFAULT.get_or_init(|| found).clone() } else { found })
 }
@@ -147,7 +147,7 @@ pub(crate) fn mesh_compiler(
     place: &Arc<MeshBackend>,
     given: Option<&Bound<'_, PyDict>>,
 ) -> Fallible<Arc<dyn Compiler>> {
-    let options::Given { client, device_id, target, compiler } =
+    let options::ParsedOptions { client, device_id, target, compiler } =
         options::parse(py, given, CompilerOptions::KNOWN)?;
     let others =
         [("client", client.is_some()), ("device_id", device_id.is_some()), ("target", target.is_some())];
@@ -174,7 +174,8 @@ pub(crate) fn compiler(
     py: Python<'_>,
     given: Option<&Bound<'_, PyDict>>,
 ) -> Fallible<(Arc<dyn Compiler>, Option<Arc<dyn Backend>>)> {
-    let options::Given { client, device_id, target, compiler } = options::parse(py, given, options::KNOWN)?;
+    let options::ParsedOptions { client, device_id, target, compiler } =
+        options::parse(py, given, options::KNOWN)?;
     if let Some(target) = target {
         let target = find_target(py, &target, client.as_deref().unwrap_or(TARGET_CLIENT))?;
         return Ok((Arc::new(TargetCompiler::new(target, place::host(), compiler)), None));
@@ -196,7 +197,7 @@ fn find_target(py: Python<'_>, name: &str, client: &str) -> Fallible<Arc<Target>
     if let Some(target) = known().get(&key).cloned() {
         return Ok(target);
     }
-    clients::announce(py)?;
+    clients::register_plugins(py)?;
     let target = Arc::new(py.detach(|| Target::of_client(name, client))?);
     known().insert(key, target.clone());
     Ok(target)

@@ -16,7 +16,7 @@ use crate::misuse::Misuse;
 
 /// The compiler options of a definition.
 #[derive(Default)]
-pub(super) struct Given {
+pub(super) struct ParsedOptions {
     pub client: Option<String>,
     pub device_id: Option<i64>,
     /// The device to compile for. It need not be present.
@@ -36,8 +36,8 @@ pub(super) fn parse(
     py: Python<'_>,
     options: Option<&Bound<'_, PyDict>>,
     known: &'static str,
-) -> Fallible<Given> {
-    let mut given = Given::default();
+) -> Fallible<ParsedOptions> {
+    let mut given = ParsedOptions::default();
     let mut others = Vec::new();
     for (name, value) in options.into_iter().flatten() {
         let name = name.str()?.to_string();

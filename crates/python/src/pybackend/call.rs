@@ -86,14 +86,14 @@ impl<'py> Call<'py> {
     pub(super) fn apply(&self, backend: &Bound<'py, PyBackend>) -> Fallible<Bound<'py, PyAny>> {
         let py = backend.py();
         let Some(callback) = backend.getattr_opt(PyString::intern(py, self.name))? else {
-            return Err(lacks(self.name, &backend.get().name));
+            return Err(missing_callback(self.name, &backend.get().name));
         };
         Ok(callback.call(&self.args, Some(&self.options))?)
     }
 }
 
 /// The error for a callback that a backend lacks and that has no default.
-fn lacks(callback: &str, backend: &str) -> Fault {
+fn missing_callback(callback: &str, backend: &str) -> Fault {
     Misuse::CallbackMissing { callback: callback.to_owned(), backend: backend.to_owned() }.into()
 }
 

@@ -35,7 +35,7 @@ pub(super) fn operands_of(
 }
 
 /// Whether a callback failed because it or a nested callback is missing.
-pub(super) fn is_lack(py: Python<'_>, fault: &Fault) -> PyResult<bool> {
+pub(super) fn is_missing_callback(py: Python<'_>, fault: &Fault) -> PyResult<bool> {
     match fault {
         Fault::Misuse(misuse) => Ok(matches!(**misuse, Misuse::CallbackMissing { .. })),
         Fault::Python(error) => {
@@ -47,7 +47,7 @@ pub(super) fn is_lack(py: Python<'_>, fault: &Fault) -> PyResult<bool> {
 }
 
 /// Warns once for each backend and callback that the host runs the operation.
-pub(super) fn announce(backend: &Bound<'_, PyBackend>, callback: &'static str) -> Fallible<()> {
+pub(super) fn warn_once(backend: &Bound<'_, PyBackend>, callback: &'static str) -> Fallible<()> {
     let py = backend.py();
     let announced = intern!(py, "_announced");
     let known = match backend.getattr_opt(announced)? {

@@ -166,8 +166,8 @@ impl Backend for Adapter {
             let call = Call::new(py, &self.object, op, operands, outputs)?;
             let result = match (call.apply(object), kept) {
                 (Ok(result), _) => result,
-                (Err(fault), Some(kept)) if fallback::is_lack(py, &fault)? => {
-                    fallback::announce(object, call.name)?;
+                (Err(fault), Some(kept)) if fallback::is_missing_callback(py, &fault)? => {
+                    fallback::warn_once(object, call.name)?;
                     return fallback::run(self, op, kept, outputs);
                 }
                 (Err(fault), _) => return Err(fault),

@@ -113,7 +113,7 @@ impl ShardedFunction {
     }
 
     /// Distributes a leaf over the mesh.
-    fn lay(&self, py: Python<'_>, flat: &Flat<'_>, position: usize, spec: &Spec) -> Fallible<Tensor> {
+    fn distribute(&self, py: Python<'_>, flat: &Flat<'_>, position: usize, spec: &Spec) -> Fallible<Tensor> {
         let leaf = &flat.leaves[position];
         let whole = match leaf.cast::<PySharded>() {
             Ok(sharded) => {
@@ -244,7 +244,7 @@ impl ShardedFunction {
                     leaves.push(leaf.clone());
                     continue;
                 }
-                let laid = self.lay(py, &flat, position, spec)?;
+                let laid = self.distribute(py, &flat, position, spec)?;
                 leaves.push(Bound::new(py, PyTensor::new(laid))?.into_any());
             }
             let (args, kwargs) = leaf_arguments(py, &flat.tree, leaves.into_iter())?;

@@ -33,33 +33,33 @@ pub(crate) enum Aspect {
 }
 
 /// The path of a value: a root, and steps from it.
-pub(crate) enum Place<'a> {
+pub(crate) enum ValuePath<'a> {
     Root(&'a dyn Fn() -> String),
-    Entry(&'a Place<'a>, usize),
-    Key(&'a Place<'a>, &'a Held),
-    Field(&'a Place<'a>, String),
+    Entry(&'a ValuePath<'a>, usize),
+    Key(&'a ValuePath<'a>, &'a Held),
+    Field(&'a ValuePath<'a>, String),
 }
 
-impl Place<'_> {
+impl ValuePath<'_> {
     /// The path as Python writes it: `x["w"][0].bias`.
     pub(crate) fn text(&self, py: Python<'_>) -> String {
         match self {
-            Place::Root(name) => name(),
-            Place::Entry(of, position) => format!("{}[{position}]", of.text(py)),
-            Place::Key(of, key) => format!("{}[{}]", of.text(py), value_text(key.object().bind(py))),
-            Place::Field(of, name) => format!("{}.{name}", of.text(py)),
+            ValuePath::Root(name) => name(),
+            ValuePath::Entry(of, position) => format!("{}[{position}]", of.text(py)),
+            ValuePath::Key(of, key) => format!("{}[{}]", of.text(py), value_text(key.object().bind(py))),
+            ValuePath::Field(of, name) => format!("{}.{name}", of.text(py)),
         }
     }
 }
 
 /// The receiver of a comparison: it gets the common leaves and the differences of two structures.
-pub(crate) trait Compare {
+pub(crate) trait DifferenceSink {
     /// Whether the receiver needs no further differences.
     fn is_full(&self) -> bool;
     /// Both structures have a leaf at this path; `old` and `new` are their indices.
-    fn leaves(&mut self, place: &Place<'_>, old: usize, new: usize);
+    fn leaves(&mut self, place: &ValuePath<'_>, old: usize, new: usize);
     /// Another property differs; the difference covers `leaves` leaves.
-    fn differ(&mut self, place: &Place<'_>, aspect: Aspect, leaves: usize, texts: (String, String));
+    fn differ(&mut self, place: &ValuePath<'_>, aspect: Aspect, leaves: usize, texts: (String, String));
     /// The type of a leaf of the old structure, for texts.
     fn old_leaf(&self, leaf: usize) -> String;
     /// The type of a leaf of the new structure, for texts.
@@ -68,7 +68,7 @@ pub(crate) trait Compare {
 
 /// The position of a subtree: its first word and its first leaf.
 #[derive(Clone, Copy, Default)]
-struct At {
+struct SubtreePosition {
     cursor: Cursor,
     leaf: usize,
 }
@@ -81,9 +81,9 @@ struct Sides<'a, 'py> {
 }
 
 /// An argument of a call, by position or by name.
-struct Given {
+struct CallArgument {
     name: String,
-    at: At,
+    at: SubtreePosition,
 }
 
 impl Tree {
@@ -93,12 +93,12 @@ impl Tree {
         py: Python<'_>,
         new: &Tree,
         name: &dyn Fn(usize) -> String,
-        to: &mut dyn Compare,
+        to: &mut dyn DifferenceSink,
     ) -> PyResult<()> {
         let sides = Sides { py, old: self, new };
         let (old_given, new_given) = (self.given(py, name)?, new.given(py, name)?);
         for argument in &new_given {
-            let place = Place::Root(&|| argument.name.clone());
+            let place = ValuePath::Root(&|| argument.name.clone());
             match old_given.iter().find(|known| known.name == argument.name) {
                 Some(known) => {
                     sides.walk(&place, &mut known.at.clone(), &mut argument.at.clone(), to)?;
@@ -117,16 +117,17 @@ impl Tree {
             if to.is_full() {
                 return Ok(());
             }
-            let place = Place::Root(&|| argument.name.clone());
+            let place = ValuePath::Root(&|| argument.name.clone());
             let text = self.summary(py, argument.at, &|leaf| to.old_leaf(leaf))?;
             to.differ(&place, Aspect::Kind, 1, (text, "not given".to_owned()));
         }
-        let names = |given: &[Given]| given.iter().map(|argument| argument.name.clone()).collect::<Vec<_>>();
+        let names =
+            |given: &[CallArgument]| given.iter().map(|argument| argument.name.clone()).collect::<Vec<_>>();
         let (old_names, new_names) = (names(&old_given), names(&new_given));
         let same_names =
             old_names.len() == new_names.len() && new_names.iter().all(|name| old_names.contains(name));
         if same_names && old_names != new_names && !to.is_full() {
-            let place = Place::Root(&|| "the arguments".to_owned());
+            let place = ValuePath::Root(&|| "the arguments".to_owned());
             to.differ(&place, Aspect::Order, 1, (old_names.join(", "), new_names.join(", ")));
         }
         Ok(())
@@ -138,10 +139,15 @@ impl Tree {
         py: Python<'_>,
         new: &Tree,
         root: &dyn Fn() -> String,
-        to: &mut dyn Compare,
+        to: &mut dyn DifferenceSink,
     ) -> PyResult<()> {
         let sides = Sides { py, old: self, new };
-        sides.walk(&Place::Root(root), &mut At::default(), &mut At::default(), to)
+        sides.walk(
+            &ValuePath::Root(root),
+            &mut SubtreePosition::default(),
+            &mut SubtreePosition::default(),
+            to,
+        )
     }
 
     /// Compares two tuples or dicts whose entries have their own names; other values are compared as in
@@ -152,32 +158,37 @@ impl Tree {
         new: &Tree,
         root: &dyn Fn() -> String,
         entry: &dyn Fn(usize, Option<&Held>) -> String,
-        to: &mut dyn Compare,
+        to: &mut dyn DifferenceSink,
     ) -> PyResult<()> {
         let sides = Sides { py, old: self, new };
-        let (mut a, mut b) = (At::default(), At::default());
+        let (mut a, mut b) = (SubtreePosition::default(), SubtreePosition::default());
         let ((tag, count), other) = (self.read(&mut a.cursor), new.read(&mut b.cursor));
         let is_tuple = tag == Tag::Tuple;
         if (tag, count) != other || !is_tuple && (tag != Tag::Dict || !sides.same_keys(a, b, count)?) {
-            return sides.walk(&Place::Root(root), &mut At::default(), &mut At::default(), to);
+            return sides.walk(
+                &ValuePath::Root(root),
+                &mut SubtreePosition::default(),
+                &mut SubtreePosition::default(),
+                to,
+            );
         }
         let keys = if is_tuple { &[][..] } else { &new.held[b.cursor.held..b.cursor.held + count] };
         a.cursor.held += keys.len();
         b.cursor.held += keys.len();
         for at in 0..count {
-            let place = Place::Root(&|| entry(at, keys.get(at)));
+            let place = ValuePath::Root(&|| entry(at, keys.get(at)));
             sides.walk(&place, &mut a, &mut b, to)?;
         }
         Ok(())
     }
 
     /// The arguments of a call by name: a tuple of positional ones, then a dict.
-    fn given(&self, py: Python<'_>, name: &dyn Fn(usize) -> String) -> PyResult<Vec<Given>> {
-        let mut at = At::default();
+    fn given(&self, py: Python<'_>, name: &dyn Fn(usize) -> String) -> PyResult<Vec<CallArgument>> {
+        let mut at = SubtreePosition::default();
         let (_, positional) = self.read(&mut at.cursor);
         let mut given = Vec::with_capacity(positional);
         for position in 0..positional {
-            given.push(Given { name: name(position), at });
+            given.push(CallArgument { name: name(position), at });
             self.skip(&mut at.cursor, &mut at.leaf);
         }
         let (_, keywords) = self.read(&mut at.cursor);
@@ -185,7 +196,7 @@ impl Tree {
         at.cursor.held += keywords;
         for keyword in 0..keywords {
             let name = self.held[first + keyword].object().bind(py).str()?.to_string();
-            given.push(Given { name, at });
+            given.push(CallArgument { name, at });
             self.skip(&mut at.cursor, &mut at.leaf);
         }
         Ok(given)
@@ -193,11 +204,16 @@ impl Tree {
 
     /// A short text of the whole structure with the types of its leaves.
     pub(crate) fn whole(&self, py: Python<'_>, leaves: &[Tensor]) -> PyResult<String> {
-        self.summary(py, At::default(), &|leaf| type_text(&leaves[leaf]))
+        self.summary(py, SubtreePosition::default(), &|leaf| type_text(&leaves[leaf]))
     }
 
     /// A short text of the value at a position: a type, a value, or the class of a container.
-    fn summary(&self, py: Python<'_>, at: At, leaf: &dyn Fn(usize) -> String) -> PyResult<String> {
+    fn summary(
+        &self,
+        py: Python<'_>,
+        at: SubtreePosition,
+        leaf: &dyn Fn(usize) -> String,
+    ) -> PyResult<String> {
         let mut cursor = at.cursor;
         let (tag, _) = self.read(&mut cursor);
         Ok(match tag {
@@ -214,7 +230,7 @@ impl Tree {
     }
 
     /// The class name of the container at a position.
-    fn class_name(&self, py: Python<'_>, at: At) -> PyResult<String> {
+    fn class_name(&self, py: Python<'_>, at: SubtreePosition) -> PyResult<String> {
         let mut cursor = at.cursor;
         let (tag, _) = self.read(&mut cursor);
         Ok(match tag {
@@ -224,14 +240,14 @@ impl Tree {
             Tag::Dict => "dict".to_owned(),
             Tag::Static => self.take(&mut cursor).class_name(py),
             Tag::Named | Tag::Mapping | Tag::Object | Tag::Registered => {
-                class::of_maker(self.take(&mut cursor).object().bind(py))?.name()?.to_string()
+                class::class_of_constructor(self.take(&mut cursor).object().bind(py))?.name()?.to_string()
             }
         })
     }
 }
 
 impl Sides<'_, '_> {
-    fn same_keys(&self, a: At, b: At, count: usize) -> PyResult<bool> {
+    fn same_keys(&self, a: SubtreePosition, b: SubtreePosition, count: usize) -> PyResult<bool> {
         for key in 0..count {
             let (old, new) = (&self.old.held[a.cursor.held + key], &self.new.held[b.cursor.held + key]);
             if !old.same(self.py, new)? {
@@ -242,7 +258,13 @@ impl Sides<'_, '_> {
     }
 
     /// Compares the values at two positions, and moves past them.
-    fn walk(&self, place: &Place<'_>, a: &mut At, b: &mut At, to: &mut dyn Compare) -> PyResult<()> {
+    fn walk(
+        &self,
+        place: &ValuePath<'_>,
+        a: &mut SubtreePosition,
+        b: &mut SubtreePosition,
+        to: &mut dyn DifferenceSink,
+    ) -> PyResult<()> {
         if to.is_full() {
             return Ok(());
         }
@@ -327,26 +349,26 @@ impl Sides<'_, '_> {
         };
         for child in 0..count {
             let step = match fields.get(child) {
-                Some(name) => Place::Field(place, name.clone()),
-                None if tag == Tag::Dict => Place::Key(place, &self.new.held[first + child]),
-                None => Place::Entry(place, child),
+                Some(name) => ValuePath::Field(place, name.clone()),
+                None if tag == Tag::Dict => ValuePath::Key(place, &self.new.held[first + child]),
+                None => ValuePath::Entry(place, child),
             };
             self.walk(&step, a, b, to)?;
         }
         Ok(())
     }
 
-    fn class_names(&self, a: At, b: At) -> PyResult<(String, String)> {
+    fn class_names(&self, a: SubtreePosition, b: SubtreePosition) -> PyResult<(String, String)> {
         let (old, new) = (self.old.class_name(self.py, a)?, self.new.class_name(self.py, b)?);
         Ok(if old == new { (old, format!("another {new}")) } else { (old, new) })
     }
 
     fn compare_static(
         &self,
-        place: &Place<'_>,
+        place: &ValuePath<'_>,
         old: &Held,
         new: &Held,
-        to: &mut dyn Compare,
+        to: &mut dyn DifferenceSink,
     ) -> PyResult<()> {
         let py = self.py;
         if old.same(py, new)? || to.is_full() {

@@ -50,7 +50,7 @@ impl Held {
                 return Ok(self);
             }
             Held::Identity(object) => object,
-            Held::Value(object) if is_told_by_identity(object.bind(py))? => object,
+            Held::Value(object) if compares_by_identity(object.bind(py))? => object,
             Held::Value(_) | Held::Code(_) | Held::Weak(..) => return Ok(self),
         };
         match PyWeakrefReference::new(object.bind(py)) {
@@ -64,7 +64,7 @@ impl Held {
 }
 
 /// Whether a value compares by identity, with the `__eq__` of `object`.
-fn is_told_by_identity(value: &Bound<'_, PyAny>) -> PyResult<bool> {
+fn compares_by_identity(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     let py = value.py();
     let own = value.get_type().getattr(intern!(py, "__eq__"))?;
     Ok(own.is(&py.get_type::<PyAny>().getattr(intern!(py, "__eq__"))?))

@@ -14,7 +14,7 @@ use crate::containers::{self, Flat, Mode, Tree};
 use crate::error::{Fallible, if_there};
 use crate::jit::Jitted;
 use crate::jit::leaf;
-use crate::ops::Quick;
+use crate::ops::FastFunction;
 
 /// The number of values in a container that are compared. Of a larger container, the class and the length are
 /// compared.
@@ -85,7 +85,7 @@ pub(super) fn function_of<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bou
         let inner = jitted.get().fun(value.py()).clone();
         value = inner;
     }
-    if let Ok(quick) = value.cast::<Quick>() {
+    if let Ok(quick) = value.cast::<FastFunction>() {
         let inner = quick.get().fun(value.py()).clone();
         value = inner;
     }

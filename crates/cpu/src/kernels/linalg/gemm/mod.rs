@@ -9,6 +9,7 @@ pub(crate) mod complex;
 mod lay;
 mod lines;
 mod pack;
+mod portable;
 mod target;
 #[cfg(test)]
 mod tests;
@@ -20,10 +21,11 @@ use std::ops::Range;
 
 pub(crate) use lines::Lines;
 pub(crate) use pack::{Load, Matrix, Operand, pack_transposed};
+pub(super) use portable::PortableVector;
 pub(crate) use target::Target;
+pub(super) use tile::Vector;
 pub(crate) use tile::{Accumulation, GemmElement, Kernels};
 use tile::{LINE, Step, UNROLL};
-pub(super) use tile::{PortableVector, Vector};
 
 use crate::par::Par;
 
