@@ -15,7 +15,7 @@ use crate::device::{Argument, DeviceError};
 use crate::dtype::DType;
 use crate::location::Location;
 use crate::mesh::MeshError;
-use crate::origin::{self, Given, Origin};
+use crate::origin::{self, OperandInfo, Origin};
 use crate::scalar::Number;
 use crate::shape::{AxisRef, Name, Shape, TensorType};
 use crate::stage::StageError;
@@ -33,7 +33,7 @@ pub struct Error {
 struct Inner {
     kind: ErrorKind,
     location: Option<Location>,
-    operands: Vec<Given>,
+    operands: Vec<OperandInfo>,
     /// The separately run part of the program in which the error occurred.
     within: Option<String>,
 }
@@ -55,7 +55,7 @@ impl Error {
     }
 
     /// The operands of the failed op, when they are known.
-    pub fn operands(&self) -> &[Given] {
+    pub fn operands(&self) -> &[OperandInfo] {
         &self.inner.operands
     }
 
@@ -79,14 +79,14 @@ impl Error {
     #[must_use]
     pub fn with_operands<'a>(mut self, operands: impl IntoIterator<Item = &'a TensorType>) -> Error {
         if self.inner.operands.is_empty() {
-            self.inner.operands = operands.into_iter().map(Given::of_type).collect();
+            self.inner.operands = operands.into_iter().map(OperandInfo::of_type).collect();
         }
         self
     }
 
     /// Replaces the known operands by the arguments of the public function that was called.
     #[must_use]
-    pub fn given(mut self, operands: Vec<Given>) -> Error {
+    pub fn given(mut self, operands: Vec<OperandInfo>) -> Error {
         if !operands.is_empty() {
             self.inner.operands = operands;
         }
@@ -113,7 +113,7 @@ impl Error {
     /// Adds the public name of the loop, and the location in the state of the leaf whose type changed, which
     /// the error identifies only by its number.
     #[must_use]
-    pub fn of_state(mut self, name: &'static str, written: impl FnOnce(usize) -> String) -> Error {
+    pub fn with_loop_name(mut self, name: &'static str, written: impl FnOnce(usize) -> String) -> Error {
         if let ErrorKind::LoopState { index, expected, got, hint, .. } = &self.inner.kind {
             let (expected, got, hint, place) = (expected.clone(), got.clone(), *hint, written(*index));
             self.inner.kind = ErrorKind::StateType { op: name, place, expected, got, hint };
@@ -123,7 +123,7 @@ impl Error {
 
     /// Renames the op of an error about a product to the product that the user called.
     #[must_use]
-    pub(crate) fn of_product(mut self, name: &'static str) -> Error {
+    pub(crate) fn with_product_name(mut self, name: &'static str) -> Error {
         if let ErrorKind::DotSizes { op, .. } | ErrorKind::NamesRepeated { op, .. } = &mut self.inner.kind {
             *op = name;
         }
@@ -281,10 +281,10 @@ pub enum ErrorKind {
     BroadcastTo { got: TensorType, to: Shape, axes: String },
     #[error(
         "concatenate: input {position} is {got}, the first is {first}, {}; they may differ only on axis {axis}",
-        got.shape.misfit(&first.shape, |at, a, b| at != *axis && a != b, "together they are too large")
+        got.shape.mismatch_text(&first.shape, |at, a, b| at != *axis && a != b, "together they are too large")
     )]
     ConcatenateShapes { position: usize, got: TensorType, first: TensorType, axis: usize },
-    #[error("stack: input {position} is {got}, the first is {first}, {}; shapes must be equal", got.shape.misfit(&first.shape, |_, a, b| a != b, ""))]
+    #[error("stack: input {position} is {got}, the first is {first}, {}; shapes must be equal", got.shape.mismatch_text(&first.shape, |_, a, b| a != b, ""))]
     StackShapes { position: usize, got: TensorType, first: TensorType },
     #[error("{op}: no tensors were given, at least one is required")]
     NoTensors { op: &'static str },
@@ -298,7 +298,7 @@ pub enum ErrorKind {
     StartIndex { op: &'static str, axis: usize, got: TensorType },
     #[error(
         "put_slice: the slice is {slice} and the target {target}, {}; ranks must be equal and no size may exceed the target's",
-        slice.shape.misfit(&target.shape, |_, a, b| a > b, "")
+        slice.shape.mismatch_text(&target.shape, |_, a, b| a > b, "")
     )]
     PutSlice { target: TensorType, slice: TensorType },
     #[error("pad: {count} entries for {got}, one (low, high, interior) for each axis is required")]
@@ -366,7 +366,7 @@ pub enum ErrorKind {
     NotSquare { op: &'static str, got: TensorType },
     #[error("{op}: the matrix is {left} and the right-hand side {right}, {required}")]
     System { op: &'static str, left: TensorType, right: TensorType, required: &'static str },
-    #[error("{op}: shapes {left} and {right} must be equal, {}", left.shape.misfit(&right.shape, |_, a, b| a != b, "the names differ"))]
+    #[error("{op}: shapes {left} and {right} must be equal, {}", left.shape.mismatch_text(&right.shape, |_, a, b| a != b, "the names differ"))]
     ShapesDiffer { op: &'static str, left: TensorType, right: TensorType },
 
     // positions in a tensor
@@ -485,7 +485,7 @@ pub enum ErrorKind {
     )]
     TooNested { op: &'static str, depth: usize },
     #[error(
-        "{op}: this thread's stack has {left} KiB left, {} KiB are required for a function inside others; start the thread with a larger stack", crate::stack::ROOM >> 10
+        "{op}: this thread's stack has {left} KiB left, {} KiB are required for a function inside others; start the thread with a larger stack", crate::stack::MIN_STACK_BYTES >> 10
     )]
     SmallStack { op: &'static str, left: usize },
     #[error("{op}: the tensor {got} is being traced and has no values yet; {hint}")]

@@ -63,12 +63,12 @@ impl Hash for Node {
 pub struct Graph {
     nodes: Vec<Node>,
     /// State for construction, which is no part of the graph's value.
-    aside: Aside,
+    build_state: BuildState,
 }
 
 /// A graph's state besides its nodes; it compares equal to any other.
 #[derive(Clone, Debug, Default)]
-struct Aside {
+struct BuildState {
     /// The location of new nodes.
     location: Option<Location>,
     /// The first node of each parameter index.
@@ -77,15 +77,15 @@ struct Aside {
     constants: FxHashMap<Scalar, Value>,
 }
 
-impl PartialEq for Aside {
-    fn eq(&self, _: &Aside) -> bool {
+impl PartialEq for BuildState {
+    fn eq(&self, _: &BuildState) -> bool {
         true
     }
 }
 
-impl Eq for Aside {}
+impl Eq for BuildState {}
 
-impl Hash for Aside {
+impl Hash for BuildState {
     fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
@@ -128,12 +128,12 @@ impl Graph {
 
     /// The location of new nodes.
     pub fn location(&self) -> Option<&Location> {
-        self.aside.location.as_ref()
+        self.build_state.location.as_ref()
     }
 
     /// Sets the location of new nodes, and returns the previous one.
     pub fn set_location(&mut self, location: Option<Location>) -> Option<Location> {
-        std::mem::replace(&mut self.aside.location, location)
+        std::mem::replace(&mut self.build_state.location, location)
     }
 
     /// Adds a node without simplification, and returns its outputs.
@@ -143,8 +143,9 @@ impl Graph {
     /// unchanged.
     pub fn push(&mut self, op: Op, inputs: &[Value]) -> Result<Values> {
         let types: SmallVec<[&TensorType; 4]> = inputs.iter().map(|&input| self.ty(input)).collect();
-        let outputs = infer::infer(&op, &types)
-            .map_err(|error| error.at(self.aside.location.clone()).with_operands(types.iter().copied()))?;
+        let outputs = infer::infer(&op, &types).map_err(|error| {
+            error.at(self.build_state.location.clone()).with_operands(types.iter().copied())
+        })?;
         drop(types);
         self.push_typed(op, inputs.into(), outputs)
     }
@@ -164,12 +165,12 @@ impl Graph {
 
     /// As [`Graph::push_typed`], where memory was reserved before.
     pub(crate) fn place(&mut self, op: Op, inputs: Values, outputs: Outputs) -> Values {
-        let location = self.aside.location.clone();
+        let location = self.build_state.location.clone();
         let value = Value { node: self.nodes.len() as u32, output: 0 };
         if let Op::Parameter { index, .. } = &op {
-            self.aside.parameters.entry(*index).or_insert(value);
+            self.build_state.parameters.entry(*index).or_insert(value);
         } else if let Op::Constant(scalar) = &op {
-            self.aside.constants.entry(*scalar).or_insert(value);
+            self.build_state.constants.entry(*scalar).or_insert(value);
         }
         self.nodes.push(Node { op, inputs, outputs, location });
         self.outputs(self.nodes.len() - 1)
@@ -177,12 +178,12 @@ impl Graph {
 
     /// The first parameter node with an index, if there is one.
     pub fn find_parameter(&self, index: usize) -> Option<Value> {
-        self.aside.parameters.get(&index).copied()
+        self.build_state.parameters.get(&index).copied()
     }
 
     /// The first constant node with the same bits, if there is one.
     pub fn find_constant(&self, scalar: Scalar) -> Option<Value> {
-        self.aside.constants.get(&scalar).copied()
+        self.build_state.constants.get(&scalar).copied()
     }
 
     /// Renumbers the inputs of the region.
@@ -213,14 +214,14 @@ impl Graph {
 
     /// Renumbers the inputs of the region. The nodes of inputs without a new number become zeros.
     pub(crate) fn place_parameters(&mut self, places: &[Option<usize>]) {
-        self.aside.parameters.clear();
+        self.build_state.parameters.clear();
         for (position, node) in self.nodes.iter_mut().enumerate() {
             let Op::Parameter { index, ty } = &mut node.op else { continue };
             match places[*index] {
                 Some(place) => {
                     *index = place;
                     let value = Value { node: position as u32, output: 0 };
-                    self.aside.parameters.entry(place).or_insert(value);
+                    self.build_state.parameters.entry(place).or_insert(value);
                 }
                 None => node.op = Op::Constant(Scalar::zero(ty.dtype)),
             }

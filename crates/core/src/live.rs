@@ -38,7 +38,7 @@ pub struct Memory {
 
 impl Live {
     /// Records the line that created the tensor, unless a line is recorded.
-    pub fn made_by(&self, line: impl FnOnce() -> Option<Location>) {
+    pub fn set_line(&self, line: impl FnOnce() -> Option<Location>) {
         if self.line.get().is_none()
             && let Some(line) = line()
         {
@@ -194,8 +194,8 @@ mod tests {
             list(&one, memory(128)),
             list(&other, memory(128)),
         ];
-        held[..3].iter().for_each(|live| live.made_by(|| Some(line.clone())));
-        held[0].made_by(|| unreachable!("the line is known"));
+        held[..3].iter().for_each(|live| live.set_line(|| Some(line.clone())));
+        held[0].set_line(|| unreachable!("the line is known"));
         let ours = || {
             let is_ours = |group: &Group| group.ty == one || group.ty == other;
             alive().groups.into_iter().filter(is_ours).collect::<Vec<_>>()

@@ -30,14 +30,14 @@ impl Location {
     }
 
     /// The location of the innermost [`during`] on this thread. Takes no locks.
-    pub fn said() -> Option<Location> {
+    pub fn current_line() -> Option<Location> {
         HERE.with_borrow(Clone::clone)
     }
 
     /// The user's line that is running on this thread, if known: that of the innermost [`during`], else the
     /// one that the host language finds, which takes the host language's locks.
     pub fn of_user() -> Option<Location> {
-        Location::said().or_else(|| FINDER.get()?())
+        Location::current_line().or_else(|| FINDER.get()?())
     }
 }
 

@@ -16,7 +16,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 thread_local! {
     /// The size in bytes of an allocation of this thread that used the reserve; 0 for none.
-    static SHORT: Cell<usize> = const { Cell::new(0) };
+    static SHORTAGE: Cell<usize> = const { Cell::new(0) };
     /// The number of times that this thread was refused memory.
     static REFUSED: Cell<usize> = const { Cell::new(0) };
 }
@@ -26,28 +26,28 @@ thread_local! {
 static WAS_SHORT: AtomicBool = AtomicBool::new(false);
 
 /// The approximate memory in bytes for work on a node: its copies, its values and its plan entries.
-const NODE: usize = 1 << 10;
+const BYTES_PER_NODE: usize = 1 << 10;
 
 /// The largest size in bytes that is not requested in advance.
-const SMALL: usize = 1 << 20;
+const UNRESERVED_BYTES: usize = 1 << 20;
 
 /// For an allocator: reports that an allocation of this size by this thread used the reserve.
 pub fn note_shortage(bytes: usize) {
     WAS_SHORT.store(true, Ordering::Relaxed);
-    SHORT.set(bytes.max(1));
+    SHORTAGE.set(bytes.max(1));
 }
 
 /// Clears an unreported shortage of this thread, after its work has ended.
 #[inline]
 pub fn forget_shortage() {
     if WAS_SHORT.load(Ordering::Relaxed) {
-        SHORT.set(0);
+        SHORTAGE.set(0);
     }
 }
 
 /// Whether this thread has an unreported shortage.
 pub fn is_short() -> bool {
-    WAS_SHORT.load(Ordering::Relaxed) && SHORT.get() != 0
+    WAS_SHORT.load(Ordering::Relaxed) && SHORTAGE.get() != 0
 }
 
 /// Reports a shortage of this thread. Called once for each node and step.
@@ -59,7 +59,7 @@ pub fn check(op: &'static str) -> Result<()> {
     if !WAS_SHORT.load(Ordering::Relaxed) {
         return Ok(());
     }
-    match SHORT.replace(0) {
+    match SHORTAGE.replace(0) {
         0 => Ok(()),
         requested => Err(refuse(op, requested)),
     }
@@ -73,7 +73,7 @@ fn refuse(op: &'static str, requested: usize) -> Error {
 
 /// The number of times that this thread was refused memory. A check that itself needs memory compares it to
 /// find whether its failure is due to memory.
-pub(crate) fn refused() -> usize {
+pub(crate) fn refusal_count() -> usize {
     REFUSED.get()
 }
 
@@ -83,8 +83,8 @@ pub(crate) fn refused() -> usize {
 /// When less is available.
 pub fn ahead(op: &'static str, nodes: usize) -> Result<()> {
     check(op)?;
-    let bytes = nodes.saturating_mul(NODE);
-    if bytes <= SMALL {
+    let bytes = nodes.saturating_mul(BYTES_PER_NODE);
+    if bytes <= UNRESERVED_BYTES {
         return Ok(());
     }
     // The memory is released at once and is then available to the caller.
@@ -112,10 +112,10 @@ pub fn grow<T>(op: &'static str, list: &mut Vec<T>, count: usize) -> Result<()> 
 }
 
 /// The number of bytes that may be allocated between two reads of the system's counters.
-const CREDIT: usize = 64 << 20;
+const CREDIT_BYTES: usize = 64 << 20;
 
 /// Bytes that may be taken before the counters are read again.
-static LEFT: AtomicIsize = AtomicIsize::new(0);
+static REMAINING_CREDIT: AtomicIsize = AtomicIsize::new(0);
 
 /// Checks whether `bytes` may be allocated. Small requests are granted from the credit, without a system
 /// call.
@@ -124,16 +124,16 @@ static LEFT: AtomicIsize = AtomicIsize::new(0);
 /// The number of available bytes, if it is smaller.
 pub fn reserve(bytes: usize) -> std::result::Result<(), usize> {
     let wanted = isize::try_from(bytes).map_err(|_| available())?;
-    if LEFT.load(Ordering::Relaxed) >= wanted {
+    if REMAINING_CREDIT.load(Ordering::Relaxed) >= wanted {
         // Two threads may both pass and overdraw by their requests: the credit is far below the limit.
-        LEFT.fetch_sub(wanted, Ordering::Relaxed);
+        REMAINING_CREDIT.fetch_sub(wanted, Ordering::Relaxed);
         return Ok(());
     }
     let available = available();
     if bytes > available {
         return Err(available);
     }
-    LEFT.store(((available - bytes) / 8).min(CREDIT) as isize, Ordering::Relaxed);
+    REMAINING_CREDIT.store(((available - bytes) / 8).min(CREDIT_BYTES) as isize, Ordering::Relaxed);
     Ok(())
 }
 

@@ -54,7 +54,7 @@ impl fmt::Display for Origin {
 
 /// An operand of an op that failed.
 #[derive(Clone, Debug)]
-pub struct Given {
+pub struct OperandInfo {
     /// Its name in the function that was called.
     pub name: Option<&'static str>,
     /// Its type.
@@ -63,21 +63,21 @@ pub struct Given {
     pub origin: Origin,
 }
 
-impl Given {
+impl OperandInfo {
     /// A named argument of a function.
-    pub fn new(name: Option<&'static str>, tensor: &Tensor) -> Given {
-        Given { name, ty: tensor.ty().clone(), origin: Origin::of(tensor) }
+    pub fn new(name: Option<&'static str>, tensor: &Tensor) -> OperandInfo {
+        OperandInfo { name, ty: tensor.ty().clone(), origin: Origin::of(tensor) }
     }
 
     /// An operand of which only the type is known.
-    pub fn of_type(ty: &TensorType) -> Given {
-        Given { name: None, ty: ty.clone(), origin: Origin::Unknown }
+    pub fn of_type(ty: &TensorType) -> OperandInfo {
+        OperandInfo { name: None, ty: ty.clone(), origin: Origin::Unknown }
     }
 }
 
 /// Writes a line for each operand: its name, type and origin.
-pub(crate) fn write_all(f: &mut fmt::Formatter<'_>, operands: &[Given]) -> fmt::Result {
-    for (position, Given { name, ty, origin }) in operands.iter().enumerate() {
+pub(crate) fn write_all(f: &mut fmt::Formatter<'_>, operands: &[OperandInfo]) -> fmt::Result {
+    for (position, OperandInfo { name, ty, origin }) in operands.iter().enumerate() {
         match (name, operands.len(), position) {
             (Some(name), ..) => write!(f, "\n  {name}: {ty}{origin}")?,
             (None, 1, _) => write!(f, "\n  operand: {ty}{origin}")?,

@@ -195,8 +195,8 @@ pub fn current() -> Option<Arc<Recorder>> {
 
 /// The work of a step that computes `outputs` from `inputs` and ends with the node at `last`.
 pub fn work(graph: &Graph, inputs: &[Value], outputs: &[Value], last: usize) -> Work {
-    let nodes = between(graph, inputs, outputs, last);
-    let mut work = Work { is_control: holds_steps(&graph.nodes()[last].op), ..Work::default() };
+    let nodes = nodes_of_step(graph, inputs, outputs, last);
+    let mut work = Work { is_control: has_inner_steps(&graph.nodes()[last].op), ..Work::default() };
     let mut seen = FxHashSet::default();
     let size = |value: &Value| graph.ty(*value).byte_size() as u64;
     for value in inputs.iter().chain(outputs) {
@@ -251,7 +251,7 @@ pub fn in_place(graph: &Graph, node: usize) -> Option<u64> {
 }
 
 /// The nodes of a step, in order.
-fn between(graph: &Graph, inputs: &[Value], outputs: &[Value], last: usize) -> Vec<usize> {
+fn nodes_of_step(graph: &Graph, inputs: &[Value], outputs: &[Value], last: usize) -> Vec<usize> {
     let given: FxHashSet<Value> = inputs.iter().copied().collect();
     let mut nodes = FxHashSet::default();
     let mut open: Vec<usize> = outputs.iter().map(|value| value.node as usize).chain([last]).collect();
@@ -270,7 +270,7 @@ fn between(graph: &Graph, inputs: &[Value], outputs: &[Value], last: usize) -> V
 }
 
 /// Whether an op contains ops that are steps of their own.
-fn holds_steps(op: &Op) -> bool {
+fn has_inner_steps(op: &Op) -> bool {
     let (Op::Cond(_) | Op::While(_)) = op else { return false };
     true
 }

@@ -365,7 +365,7 @@ impl Shape {
 
     /// The reason why two shapes do not fit, for messages: their ranks, or the first axis whose sizes
     /// `is_bad`; else `otherwise`.
-    pub(crate) fn misfit(
+    pub(crate) fn mismatch_text(
         &self,
         other: &Shape,
         is_bad: impl Fn(usize, usize, usize) -> bool,

@@ -11,7 +11,7 @@ use crate::error::{ErrorKind, Result};
 
 /// The minimum stack space for a nested function: kernels of the CPU backend keep up to 60 KiB of their
 /// operands on the stack.
-pub const ROOM: usize = 72 << 10;
+pub const MIN_STACK_BYTES: usize = 72 << 10;
 
 /// Returns the lowest address of the calling thread's stack, if it is known.
 pub type Probe = fn() -> Option<usize>;
@@ -44,16 +44,16 @@ pub fn left() -> usize {
 }
 
 /// Whether there is enough stack for one more nested function.
-pub fn has_room() -> bool {
-    left() >= ROOM
+pub fn has_stack() -> bool {
+    left() >= MIN_STACK_BYTES
 }
 
 /// Refuses deeper nesting if the stack is too short; `op` is for the message.
 ///
 /// # Errors
-/// When less than [`ROOM`] is left.
+/// When less than [`MIN_STACK_BYTES`] is left.
 pub fn require(op: &'static str) -> Result<()> {
-    if has_room() {
+    if has_stack() {
         return Ok(());
     }
     Err(ErrorKind::SmallStack { op, left: left() >> 10 }.into())

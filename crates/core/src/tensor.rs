@@ -50,7 +50,7 @@ pub enum Data {
 impl Tensor {
     /// A tensor with elements.
     pub fn concrete(ty: TensorType, buffer: Arc<dyn Buffer>) -> Tensor {
-        buffer.list(&ty, Location::said);
+        buffer.list(&ty, Location::current_line);
         Tensor { ty, vectorized: None, weak: None, data: Data::Buffer(buffer) }
     }
 

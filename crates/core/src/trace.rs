@@ -20,11 +20,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::graph::{Graph, Value, Values};
 use crate::location::Location;
 use crate::op::Op;
-use crate::origin::Given;
+use crate::origin::OperandInfo;
 use crate::region::Region;
 use crate::shape::TensorType;
 use crate::tensor::{Data, Tensor};
-use crate::vectorize::Lanes;
+use crate::vectorize::NamedAxes;
 use crate::weak::Weak;
 
 thread_local! {
@@ -45,16 +45,16 @@ struct State {
     inputs: Vec<TensorType>,
     parameters: usize,
     /// The vectorized axes of each parameter, for traces from [`Trace::begin_like`].
-    parameter_lanes: Vec<Lanes>,
+    parameter_lanes: Vec<NamedAxes>,
     /// Parameters that are weak numbers, which adopt the dtypes of their partners.
     weak: Vec<usize>,
     /// The dtypes in which they are needed, in order of discovery.
-    wanted: Vec<Wanted>,
+    wanted: Vec<WeakDtype>,
     /// [`Closed::further`], once the dtypes are resolved.
     further: Vec<usize>,
     captures: Vec<Tensor>,
     /// The vectorized axes of captured tensors.
-    lanes: Lanes,
+    lanes: NamedAxes,
     error: Option<Error>,
     /// The region of the closed trace, where it is kept for inspection.
     kept: Option<Arc<Region>>,
@@ -64,7 +64,7 @@ struct State {
 
 /// A weak parameter in the dtype of a partner. Until the trace is closed it is among the captures, so that
 /// adding one renumbers no other input.
-struct Wanted {
+struct WeakDtype {
     parameter: usize,
     dtype: DType,
     capture: usize,
@@ -136,7 +136,7 @@ pub struct Closed {
     /// The tensors that the traced function captured, in the order of the region's captures.
     pub captures: Vec<Tensor>,
     /// The vectorized axes of captured tensors; they lead the shapes of the captures.
-    pub lanes: Lanes,
+    pub lanes: NamedAxes,
     /// Additional parameters after the original ones: weak numbers that are used in several dtypes. Each
     /// entry is the position of the number's original parameter, which has the first dtype.
     pub further: Vec<usize>,
@@ -158,7 +158,7 @@ impl Trace {
             wanted: Vec::new(),
             further: Vec::new(),
             captures: Vec::new(),
-            lanes: Lanes::new(),
+            lanes: NamedAxes::new(),
             error: None,
             kept: None,
             host: None,
@@ -211,7 +211,7 @@ impl Trace {
     }
 
     /// The vectorized axes of each parameter; empty unless the trace is from [`Trace::begin_like`].
-    pub fn parameter_lanes(&self) -> Vec<Lanes> {
+    pub fn parameter_lanes(&self) -> Vec<NamedAxes> {
         self.lock().parameter_lanes.clone()
     }
 
@@ -236,7 +236,7 @@ impl Trace {
     }
 
     /// The error about a tensor of this trace when the trace is not open.
-    pub fn stray(&self, op: &'static str, got: &TensorType) -> ErrorKind {
+    pub fn not_open_error(&self, op: &'static str, got: &TensorType) -> ErrorKind {
         let got = got.clone();
         if self.ended.load(Ordering::Relaxed) {
             return ErrorKind::TraceEnded { op, got };
@@ -308,7 +308,7 @@ impl Trace {
         let capture = known.map_or(state.captures.len(), |known| known.capture);
         let index = state.parameters + capture;
         if known.is_none() {
-            state.wanted.push(Wanted { parameter, dtype, capture });
+            state.wanted.push(WeakDtype { parameter, dtype, capture });
             state.captures.push(Tensor::template(ty.clone()));
             state.inputs.push(ty.clone());
         }
@@ -380,7 +380,7 @@ impl Trace {
                 // An operand's origin is looked up in its trace, which may be this one: the lock must be
                 // released.
                 drop(state);
-                let given = operands.iter().map(|operand| Given::new(None, operand)).collect();
+                let given = operands.iter().map(|operand| OperandInfo::new(None, operand)).collect();
                 return Err(error.at(location).given(given));
             }
         };
@@ -399,7 +399,7 @@ impl State {
             Data::Traced { trace: owner, .. } => {
                 let open = STACK.with_borrow(|stack| stack.iter().any(|open| Arc::ptr_eq(open, owner)));
                 if !open {
-                    return Err(owner.stray(op, tensor.ty()).into());
+                    return Err(owner.not_open_error(op, tensor.ty()).into());
                 }
             }
             Data::Buffer(_) => {}
@@ -448,7 +448,7 @@ impl State {
             }
         }
         self.parameters = types.len();
-        self.parameter_lanes.resize(self.parameters, Lanes::new());
+        self.parameter_lanes.resize(self.parameters, NamedAxes::new());
         let is_own = |capture: &usize| !self.wanted.iter().any(|wanted| wanted.capture == *capture);
         let kept: Vec<usize> = (0..self.captures.len()).filter(is_own).collect();
         for &capture in &kept {

@@ -192,7 +192,7 @@ pub(crate) fn in_dtype(ops: &mut Ops, value: &Tensor, dtype: DType) -> Result<Te
                 }
                 Arg::Number(number) => {
                     let ty = TensorType::scalar(inner.merge_weak(*number));
-                    ops.give_way(operator.name(), Arg::Number(*number), &ty)?
+                    ops.promote_weak(operator.name(), Arg::Number(*number), &ty)?
                 }
             });
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use defn_core::builder::{BuildCollective, BuildElementwise, Builder};
 use defn_core::graph::{Graph, Value};
 use defn_core::mesh::{self, Mesh, Spec};
-use defn_core::op::{AllReduceOp, CondOp, Op, Over, WhileOp};
+use defn_core::op::{AllReduceOp, CondOp, DeviceGroups, Op, WhileOp};
 use defn_core::region::Region;
 use defn_core::{DType, Name, Result, Shape, TensorType, grad};
 
@@ -50,7 +50,7 @@ fn groups_hold_the_devices_along_their_axes() {
 
 #[test]
 fn every_device_is_in_one_group() {
-    let over = |devices: &[u32], size| Over::new("x".into(), devices, size);
+    let over = |devices: &[u32], size| DeviceGroups::new("x".into(), devices, size);
     assert_eq!(over(&[1, 0, 3, 2], 2).unwrap().size(), 2);
     assert_eq!(over(&[0, 1, 2], 2).unwrap_err(), "3 devices in groups of 2, groups of one size are required");
     for wrong in [&[0, 0][..], &[0, 2], &[1, 2]] {

@@ -15,7 +15,7 @@ use defn_core::form::name;
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::{BinaryOp, CondOp, HookOp, Op, WhileOp};
 use defn_core::region::Region;
-use defn_core::stage::{self, Decision, Placed, Rule, Source, Stage};
+use defn_core::stage::{self, Decision, Rule, Source, Stage, StageExecutable};
 use defn_core::{DType, Scalar, Tensor, TensorType, pass, verify};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -121,7 +121,12 @@ fn check_structure(whole: &Region, stages: &[Stage]) -> Result<(), TestCaseError
 }
 
 /// Runs all stages, always the last one of those that need not wait.
-fn run_late_first(stages: &[Stage], placed: &[Placed], arguments: &[Tensor], notes: &Notes) -> Vec<Tensor> {
+fn run_late_first(
+    stages: &[Stage],
+    placed: &[StageExecutable],
+    arguments: &[Tensor],
+    notes: &Notes,
+) -> Vec<Tensor> {
     let waits = stage::waits(stages);
     let mut made: Vec<Option<Vec<Tensor>>> = vec![None; stages.len()];
     for _ in stages {
@@ -144,12 +149,14 @@ fn check_run(whole: &Arc<Region>, stages: &[Stage]) -> Result<(), TestCaseError>
     let arguments: Vec<Tensor> =
         whole.inputs().iter().enumerate().map(|(index, ty)| seeded(ty, index)).collect();
     let (expected_notes, notes) = (Notes::default(), Notes::default());
-    let placed =
-        |region: &Arc<Region>| Placed { executable: Arc::new(Literally(region.clone())), backend: digests() };
+    let placed = |region: &Arc<Region>| StageExecutable {
+        executable: Arc::new(Literally(region.clone())),
+        backend: digests(),
+    };
     // Stages have no unused nodes.
     let whole = placed(&Arc::new(pass::dce(whole).unwrap()));
     let expected = whole.executable.run(&whole.backend, arguments.clone(), &expected_notes).unwrap();
-    let placed: Vec<Placed> = stages.iter().map(|stage| placed(stage.region())).collect();
+    let placed: Vec<StageExecutable> = stages.iter().map(|stage| placed(stage.region())).collect();
     let got = stage::run(stages, &placed, arguments.clone(), &notes).unwrap();
     prop_assert_eq!(bytes(&got), bytes(&expected));
     prop_assert_eq!(&notes.0.into_inner(), &*expected_notes.0.borrow());
@@ -342,9 +349,9 @@ proptest! {
         let arguments = [0.3, 1.7, 42.0].map(number).to_vec();
         let (expected_notes, notes) = (Notes::default(), Notes::default());
         let expected = compile(&region).run(&scalars(), arguments.clone(), &expected_notes).unwrap();
-        let placed: Vec<Placed> = stages
+        let placed: Vec<StageExecutable> = stages
             .iter()
-            .map(|stage| Placed { executable: compile(stage.region()), backend: scalars() })
+            .map(|stage| StageExecutable { executable: compile(stage.region()), backend: scalars() })
             .collect();
         let got = stage::run(&stages, &placed, arguments, &notes).unwrap();
         prop_assert_eq!(bytes(&got), bytes(&expected));

@@ -12,7 +12,7 @@ use defn_core::graph::{Graph, Value};
 use defn_core::op::{Block, Op};
 use defn_core::print::display;
 use defn_core::region::Region;
-use defn_core::stage::{self, Chain, Decision, Marks, Placed, Rule, Source, Stage, Visit};
+use defn_core::stage::{self, Chain, Decision, Marks, Rule, Source, Stage, StageExecutable, Visit};
 use defn_core::{Axes, DType, ErrorClass, Result, Shape, Tensor, TensorType};
 use insta::assert_snapshot;
 use smallvec::SmallVec;
@@ -372,9 +372,9 @@ fn tensor(ty: &TensorType) -> Tensor {
     Tensor::concrete(ty.clone(), zeros("here", ty))
 }
 
-fn placed(stage: &Stage, name: &'static str, seen: &Arc<Mutex<Vec<(usize, Vec<usize>)>>>) -> Placed {
+fn placed(stage: &Stage, name: &'static str, seen: &Arc<Mutex<Vec<(usize, Vec<usize>)>>>) -> StageExecutable {
     let (program, seen) = (stage.region().clone(), seen.clone());
-    Placed {
+    StageExecutable {
         executable: Arc::new(Probe { program, stage: stage.position(), seen }),
         backend: Arc::new(Place(name)),
     }
@@ -400,7 +400,7 @@ fn values_are_freed_after_their_last_use() {
         [vec![false], vec![false], vec![true, true], vec![true, true], vec![true, true]]
     );
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let all: Vec<Placed> = stages.iter().map(|stage| placed(stage, "here", &seen)).collect();
+    let all: Vec<StageExecutable> = stages.iter().map(|stage| placed(stage, "here", &seen)).collect();
     let arguments: Vec<Tensor> = region.inputs().iter().map(tensor).collect();
     let unused = Arc::downgrade(arguments[1].buffer().unwrap());
     let results = stage::run(&stages, &all, arguments, &NoHooks).unwrap();
@@ -417,7 +417,8 @@ fn stages_on_several_backends_get_copies() {
     let stages = stage::split_by(&region, &Rule::Balanced(3)).unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let names = ["here", "there", "here"];
-    let all: Vec<Placed> = stages.iter().zip(names).map(|(stage, name)| placed(stage, name, &seen)).collect();
+    let all: Vec<StageExecutable> =
+        stages.iter().zip(names).map(|(stage, name)| placed(stage, name, &seen)).collect();
     let arguments: Vec<Tensor> = region.inputs().iter().map(tensor).collect();
     // The probe asserts that its inputs are on its backend.
     let chain = Chain::new(&stages, all).unwrap();
@@ -436,8 +437,8 @@ fn lists_that_do_not_run_are_refused() {
     let others = stage::split_by(&region, &Rule::Every(3)).unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let arguments = || -> Vec<Tensor> { region.inputs().iter().map(tensor).collect() };
-    let all: Vec<Placed> = stages.iter().map(|stage| placed(stage, "here", &seen)).collect();
-    let refused = |stages: &[Stage], placed: &[Placed], arguments: Vec<Tensor>| -> String {
+    let all: Vec<StageExecutable> = stages.iter().map(|stage| placed(stage, "here", &seen)).collect();
+    let refused = |stages: &[Stage], placed: &[StageExecutable], arguments: Vec<Tensor>| -> String {
         let error = stage::run(stages, placed, arguments, &NoHooks).unwrap_err();
         format!("{:?}: {error}", error.class())
     };

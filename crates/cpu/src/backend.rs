@@ -18,7 +18,7 @@ mod workspace;
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
-use defn_core::backend::{Backend, Buffer, Buffers, HostMemory, Lent, Operand, Poll};
+use defn_core::backend::{Backend, BorrowedOperand, Buffer, Buffers, HostMemory, Operand, Poll};
 use defn_core::op::{Block, Literal, Op};
 use defn_core::scalar::are_truths;
 use defn_core::{DType, ErrorKind, Result, TensorType, form};
@@ -35,7 +35,7 @@ use crate::view::{View, ViewMut, element_align};
 #[doc(hidden)]
 pub use followed::following_always;
 pub(crate) use followed::{run_followed, takes_tail};
-pub(crate) use lent::run_alike;
+pub(crate) use lent::run_same_dtype;
 use room::Room;
 pub(crate) use workspace::{may_overwrite, workspace};
 
@@ -256,7 +256,12 @@ impl Backend for CpuBackend {
         self.run_held(op, operands, outputs, true, &|| Ok(()))
     }
 
-    fn run_lent(&self, op: &Op, operands: &[Lent<'_>], outputs: &[TensorType]) -> Result<Option<Buffers>> {
+    fn run_borrowed(
+        &self,
+        op: &Op,
+        operands: &[BorrowedOperand<'_>],
+        outputs: &[TensorType],
+    ) -> Result<Option<Buffers>> {
         self.run_shortly(op, operands, outputs)
     }
 

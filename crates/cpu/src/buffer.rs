@@ -4,12 +4,12 @@ use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 
-use defn_core::backend::{Alike, Backend, Buffer, BufferState, Gone, HostMemory};
+use defn_core::backend::{Backend, Buffer, BufferState, Gone, HostMemory, SameDtypeOperand};
 use defn_core::live::{self, Live, Memory};
 use defn_core::op::Op;
 use defn_core::{DType, ErrorKind, Location, Result, TensorType};
 
-use crate::backend::{CpuBackend, cpu_backend, run_alike, the_backend};
+use crate::backend::{CpuBackend, cpu_backend, run_same_dtype, the_backend};
 use crate::memory::Block;
 
 /// Memory from our allocator, or borrowed from the host program.
@@ -365,14 +365,14 @@ impl Buffer for CpuBuffer {
         }
     }
 
-    fn run_alike(
+    fn run_same_dtype(
         &self,
         op: &Op,
-        operands: &[Alike<'_>],
+        operands: &[SameDtypeOperand<'_>],
         ty: &TensorType,
         to: DType,
     ) -> Option<Arc<dyn Buffer>> {
-        run_alike(op, operands, ty, to)
+        run_same_dtype(op, operands, ty, to)
     }
 
     fn part(&self, offset: usize, len: usize) -> Option<Arc<dyn Buffer>> {
@@ -388,7 +388,7 @@ impl Buffer for CpuBuffer {
         let storage = &window.storage;
         let memory =
             Memory { start: storage.start().addr(), bytes: storage.len(), is_borrowed: !storage.is_ours() };
-        self.listed.get_or_init(|| live::list(ty, memory)).made_by(line);
+        self.listed.get_or_init(|| live::list(ty, memory)).set_line(line);
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use defn_core::backend::{HostMemory, Operand};
 use defn_core::builder::{
-    Arg, BuildElementwise, BuildLinalg, BuildShape, Ops, Source, at_once, part_at_once, product_at_once,
+    Arg, BuildElementwise, BuildLinalg, BuildShape, Ops, Source, fast_path, matmul_fast_path, view_fast_path,
 };
 use defn_core::infer::infer;
 use defn_core::op::{BinaryOp, Op, UnaryOp};
@@ -63,7 +63,7 @@ fn every_elementwise_op_gives_the_same_at_once() {
                 let (a, b) = (tensor(left, sizes, 1), tensor(right, sizes, 2));
                 let operands = &[&a, &b][..count];
                 let args: Vec<Arg<&Tensor>> = operands.iter().map(|tensor| Arg::Value(*tensor)).collect();
-                match (at_once(&op, &args, MOST), long(&op, operands)) {
+                match (fast_path(&op, &args, MOST), long(&op, operands)) {
                     (Some(short), Some(long)) => {
                         assert_eq!(short.ty(), long.ty(), "{op:?}");
                         assert_eq!(bytes(&short), bytes(&long), "{op:?} of {left} and {right} {sizes:?}");
@@ -82,7 +82,7 @@ fn every_elementwise_op_gives_the_same_at_once() {
 fn what_is_broadcast_has_the_long_ways_bits() {
     let (a, b) = (tensor(DType::F32, &[3, 1], 1), tensor(DType::F32, &[4], 2));
     let op = Op::Binary(BinaryOp::SUBTRACT);
-    let short = at_once(&op, &[Arg::Value(&a), Arg::Value(&b)], MOST).unwrap();
+    let short = fast_path(&op, &[Arg::Value(&a), Arg::Value(&b)], MOST).unwrap();
     let long = long(&op, &[&a, &b]).unwrap();
     assert_eq!((short.ty().to_string(), bytes(&short)), ("f32[3][4]".to_owned(), bytes(&long)));
 }
@@ -91,9 +91,9 @@ fn what_is_broadcast_has_the_long_ways_bits() {
 fn what_is_longer_than_the_most_goes_the_long_way() {
     let (a, b) = (tensor(DType::F32, &[8], 1), tensor(DType::F32, &[1], 2));
     let op = Op::Binary(BinaryOp::ADD);
-    assert!(at_once(&op, &[Arg::Value(&a), Arg::Value(&a)], 64).is_none());
-    assert!(at_once(&op, &[Arg::Value(&a), Arg::Value(&b)], 36).is_none());
-    assert!(at_once(&op, &[Arg::Value(&a), Arg::Value(&b)], 37).is_some());
+    assert!(fast_path(&op, &[Arg::Value(&a), Arg::Value(&a)], 64).is_none());
+    assert!(fast_path(&op, &[Arg::Value(&a), Arg::Value(&b)], 36).is_none());
+    assert!(fast_path(&op, &[Arg::Value(&a), Arg::Value(&b)], 37).is_some());
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn an_operand_may_stand_on_both_sides() {
         // A second tensor with the same buffer.
         let again = Tensor::concrete(x.ty().clone(), x.buffer().unwrap().clone());
         for y in [&x, &again] {
-            let short = at_once(&op, &[Arg::Value(&x), Arg::Value(y)], MOST);
+            let short = fast_path(&op, &[Arg::Value(&x), Arg::Value(y)], MOST);
             let long = long(&op, &[&x, y]);
             let both = (short.map(|short| bytes(&short)), long.map(|long| bytes(&long)));
             assert_eq!(both.0, both.1, "{op:?} of {dtype}");
@@ -114,17 +114,17 @@ fn an_operand_may_stand_on_both_sides() {
 #[test]
 fn results_are_shared_freed_and_used_again() {
     let a = tensor(DType::F32, &[3], 1);
-    let twice = at_once(&Op::Binary(BinaryOp::ADD), &[Arg::Value(&a), Arg::Value(&a)], MOST).unwrap();
+    let twice = fast_path(&Op::Binary(BinaryOp::ADD), &[Arg::Value(&a), Arg::Value(&a)], MOST).unwrap();
     let before = bytes(&twice);
-    let part = part_at_once(&twice, 1, Shape::new(&[2])).unwrap();
+    let part = view_fast_path(&twice, 1, Shape::new(&[2])).unwrap();
     assert_eq!(bytes(&part), before[4..]);
     assert!(twice.buffer().unwrap().deallocate().unwrap());
     assert!(!twice.buffer().unwrap().deallocate().unwrap());
     assert_eq!(bytes(&part), before[4..]);
-    assert!(part_at_once(&twice, 1, Shape::new(&[2])).is_none());
-    assert!(at_once(&Op::Unary(UnaryOp::EXP), &[Arg::Value(&twice)], MOST).is_none());
+    assert!(view_fast_path(&twice, 1, Shape::new(&[2])).is_none());
+    assert!(fast_path(&Op::Unary(UnaryOp::EXP), &[Arg::Value(&twice)], MOST).is_none());
     // An op may overwrite a result without other owners.
-    let made = at_once(&Op::Unary(UnaryOp::NEGATE), &[Arg::Value(&a)], MOST).unwrap();
+    let made = fast_path(&Op::Unary(UnaryOp::NEGATE), &[Arg::Value(&a)], MOST).unwrap();
     let expected = long(&Op::Unary(UnaryOp::EXP), &[&made]).unwrap();
     let held = Operand { ty: made.ty().clone(), buffer: made.into_buffer().unwrap() };
     let outputs = [held.ty.clone()];
@@ -144,7 +144,7 @@ fn threads_that_use_the_same_operands_wait_for_nobody() {
                 let op = Op::Binary(BinaryOp::ADD);
                 for _ in 0..2_000 {
                     // There may be no fast path while another thread has the lock of an operand.
-                    let made = at_once(&op, &[Arg::Value(x), Arg::Value(y)], MOST);
+                    let made = fast_path(&op, &[Arg::Value(x), Arg::Value(y)], MOST);
                     assert_eq!(bytes(&made.or_else(|| long(&op, &[x, y])).unwrap()), *expected);
                 }
             });
@@ -160,7 +160,7 @@ fn products_give_the_same_at_once() {
     for (left, right) in shapes.into_iter().flat_map(|left| shapes.map(|right| (left, right))) {
         for dtype in [DType::F32, DType::S32, DType::C64] {
             let (a, b) = (tensor(dtype, left, 1), tensor(dtype, right, 2));
-            let Some(short) = product_at_once(&a, &b, MOST) else { continue };
+            let Some(short) = matmul_fast_path(&a, &b, MOST) else { continue };
             let long = ops.matmul(&a, &b).unwrap();
             assert_eq!((short.ty(), bytes(&short)), (long.ty(), bytes(&long)), "{left:?} {right:?}");
             done += 1;
@@ -176,7 +176,7 @@ fn what_only_looks_at_memory_copies_none() {
     let at = |tensor: &Tensor| tensor.buffer().unwrap().host().unwrap().unwrap().bytes().as_ptr();
     let flat = ops.reshape(&x, [6], None).unwrap();
     assert_eq!((at(&flat), bytes(&flat)), (at(&x), bytes(&x)));
-    let row = part_at_once(&x, 3, Shape::new(&[3])).unwrap();
+    let row = view_fast_path(&x, 3, Shape::new(&[3])).unwrap();
     assert_eq!((at(&row), row.ty().to_string()), (at(&x).wrapping_add(12), "f32[3]".to_owned()));
     x.buffer().unwrap().deallocate().unwrap();
     let error = ops.reshape(&x, [6], None).unwrap_err();
@@ -187,7 +187,7 @@ fn what_only_looks_at_memory_copies_none() {
 fn freed_elements_are_left_to_who_says_so() {
     let a = tensor(DType::F32, &[3], 1);
     a.buffer().unwrap().deallocate().unwrap();
-    assert!(at_once(&Op::Unary(UnaryOp::EXP), &[Arg::Value(&a)], MOST).is_none());
+    assert!(fast_path(&Op::Unary(UnaryOp::EXP), &[Arg::Value(&a)], MOST).is_none());
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn numbers_give_way_as_they_do_on_the_long_way() {
                 true => [Arg::Number(number), Arg::Value(&x)],
                 false => [Arg::Value(&x), Arg::Number(number)],
             };
-            let Some(short) = at_once(&Op::Binary(op), &args, MOST) else { continue };
+            let Some(short) = fast_path(&Op::Binary(op), &args, MOST) else { continue };
             let held = args.map(|arg| match arg {
                 Arg::Value(tensor) => Arg::Value(tensor.clone()),
                 Arg::Number(number) => Arg::Number(number),

@@ -9,7 +9,7 @@ use defn_core as core;
 use defn_core::backend::{Checks, Compiler, Executable, NoHooks};
 use defn_core::location::during;
 use defn_core::trace::Trace;
-use defn_core::vectorize::Lanes;
+use defn_core::vectorize::NamedAxes;
 use defn_core::{Location, Result, TensorType};
 
 use crate::tree::{flatten, map};
@@ -55,7 +55,7 @@ pub struct Jit<F, A, R> {
 
 /// What a program was compiled for: the types and vectorized axes of the arguments, and the lengths of vectors
 /// among them.
-type Key = (Vec<(TensorType, Lanes)>, Vec<usize>);
+type Key = (Vec<(TensorType, NamedAxes)>, Vec<usize>);
 
 struct Program<R> {
     executable: Arc<dyn Executable>,
@@ -63,7 +63,7 @@ struct Program<R> {
     /// What the function returned, for its structure.
     results: R,
     /// The vectorized axes of the results.
-    lanes: Vec<Lanes>,
+    lanes: Vec<NamedAxes>,
 }
 
 impl<F, A, R> fmt::Debug for Jit<F, A, R> {
@@ -145,7 +145,7 @@ where
         let inputs = map(arguments, |_| Expr(Ok(parameters.next().expect("a parameter for each leaf"))));
         let results = (self.fun)(inputs);
         let leaves: Result<Vec<core::Tensor>> = flatten(&results).0.into_iter().map(|leaf| leaf.0).collect();
-        let axes = |leaf: &core::Tensor| -> Lanes { leaf.vectorized_axes().into() };
+        let axes = |leaf: &core::Tensor| -> NamedAxes { leaf.vectorized_axes().into() };
         let lanes = leaves.as_ref().map(|leaves| leaves.iter().map(axes).collect()).unwrap_or_default();
         // An error may be in no result, and a result may be void by an error of another trace.
         let closed = match leaves {

@@ -53,7 +53,7 @@ mod tree;
 /// Several devices: grids with named axes, and how tensors are laid over them.
 pub mod mesh {
     pub use defn_core::mesh::{Mesh, MeshError, Spec};
-    pub use defn_core::op::{AllReduceOp, Over};
+    pub use defn_core::op::{AllReduceOp, DeviceGroups};
 }
 
 pub use backend::{compiler, default_backend, set_default_backend};
@@ -61,7 +61,7 @@ pub use control::{Exprs, cond, while_};
 pub use defn_core::builder::{ConvOptions, FftLength, PerAxis, WindowOptions, WindowPadding};
 pub use defn_core::live::Group as LiveTensors;
 pub use defn_core::op::Direction;
-pub use defn_core::origin::{Given, Origin};
+pub use defn_core::origin::{OperandInfo, Origin};
 pub use defn_core::{
     Axes, Axis, AxisRef, DType, Error, ErrorClass, ErrorKind, Number, Result, Shape, TensorType,
 };

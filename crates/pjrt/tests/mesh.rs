@@ -7,7 +7,7 @@ use std::sync::Arc;
 use defn_core::backend::{Backend, Checks, Compiler, HostMemory, NoHooks};
 use defn_core::builder::*;
 use defn_core::mesh::{self, Mesh};
-use defn_core::op::{AllReduceOp, Over};
+use defn_core::op::{AllReduceOp, DeviceGroups};
 use defn_core::region::Region;
 use defn_core::{DType, Kind, Number, Result, Scalar, Tensor, TensorType};
 use defn_cpu::cpu_backend;
@@ -48,7 +48,7 @@ fn run(
     results.iter().map(MeshBackend::blocks).collect()
 }
 
-fn over(axes: &[&str]) -> Over {
+fn over(axes: &[&str]) -> DeviceGroups {
     mesh::over("test", &axes.iter().map(|&axis| axis.into()).collect::<Vec<_>>()).unwrap()
 }
 

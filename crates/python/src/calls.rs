@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use defn_core::builder::{self, Arg, BuildControl, Ops, Tag, exact};
+use defn_core::builder::{self, Arg, BuildControl, Ops, Tag, exact_scalar};
 use defn_core::{ErrorKind, Name, Tensor, TensorType, trace, vectorize};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -57,7 +57,7 @@ impl HostCall {
                 Arg::Number(number)
                     if expected.shape.rank() == 0 && expected.dtype.merge_weak(number) == expected.dtype =>
                 {
-                    build::scalar(exact("runtime_call", expected, number)?)?
+                    build::scalar(exact_scalar("runtime_call", expected, number)?)?
                 }
                 Arg::Value(_) | Arg::Number(_) => {
                     let place = self.output.places(py)?.swap_remove(index);
@@ -94,7 +94,7 @@ impl Output {
             // A block becomes a node only for plain tensors. Its vectorized axes are handled by the default
             // implementation.
             if model.is_vectorized() && op == "runtime_call" {
-                let axes = vectorize::lanes_text(model.vectorized_axes());
+                let axes = vectorize::vectorized_axes_text(model.vectorized_axes());
                 return Err(ErrorKind::NotVectorizable { op, what: "the output", axes }.into());
             }
             types.push(model.ty().clone());

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use defn_core::backend::{Backend, Checks, Compiler, Executable, Hooks};
-use defn_core::builder::bring_together;
+use defn_core::builder::move_to_common_backend;
 use defn_core::mesh::{self, Mesh};
 use defn_core::op::UserBlockOp;
 use defn_core::{ErrorKind, Tensor, TensorType, trace};
@@ -24,7 +24,7 @@ use crate::nodes::Region;
 use crate::options;
 use crate::pjrt;
 use crate::place;
-use crate::shard::{Over, PyMesh};
+use crate::shard::{MeshCompilerHandle, PyMesh};
 
 /// The compiler of a call.
 #[derive(Clone)]
@@ -115,7 +115,7 @@ impl Choice {
         if let Some(name) = name {
             return Ok(Choice::BuiltIn(options::built_in(py, &name, options)?));
         }
-        if let Ok(over) = value.cast::<Over>() {
+        if let Ok(over) = value.cast::<MeshCompilerHandle>() {
             let mesh = over.get().0.bind(py);
             return Ok(Choice::BuiltIn(Arc::new(BuiltIn::over(mesh, options)?)));
         }
@@ -406,7 +406,7 @@ impl BuiltInProgram {
             for arg in args.try_iter()? {
                 tensors.push(convert::tensor("compile", &arg?)?.flat());
             }
-            let backend = bring_together("run", &mut tensors, &place::default()?)?;
+            let backend = move_to_common_backend("run", &mut tensors, &place::default()?)?;
             let hooks = RunHooks(hooks::current_run(py)?);
             let results = self.executable.run(&backend, tensors, &hooks)?;
             Ok(PyList::new(py, wrap(py, results.into_iter())?)?)
@@ -426,7 +426,7 @@ impl BuiltInProgram {
                 for arg in args?.try_iter()? {
                     tensors.push(convert::tensor("compile", &arg?)?.flat());
                 }
-                lists.push((bring_together("run", &mut tensors, &place::default()?)?, tensors));
+                lists.push((move_to_common_backend("run", &mut tensors, &place::default()?)?, tensors));
             }
             let hooks = RunHooks(hooks::current_run(py)?);
             let results = self.executable.run_each(lists, &hooks)?;

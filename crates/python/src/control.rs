@@ -106,7 +106,7 @@ pub(crate) fn locate_state(py: Python<'_>, op: &'static str, error: Error, tree:
         let shown = if op == "while_" { Some(place) } else { place.strip_prefix("[1]") };
         shown.filter(|place| !place.is_empty()).map_or_else(String::new, |place| format!(" at {place}"))
     };
-    Ok(error.of_state(op, written).into())
+    Ok(error.with_loop_name(op, written).into())
 }
 
 /// Whether a traced tensor represents a plain number, whose dtype is weak.

@@ -85,7 +85,10 @@ impl Over {
         let items: Vec<Arg<Tensor>> = tensors.iter().map(Arg::from).collect();
         let items: Vec<&Arg<Tensor>> = items.iter().collect();
         ops::with(|ops| {
-            results.into_iter().map(|result| ops.in_order(result, &items)).collect::<defn_core::Result<_>>()
+            results
+                .into_iter()
+                .map(|result| ops.order_vectorized_axes(result, &items))
+                .collect::<defn_core::Result<_>>()
         })
     }
 
@@ -241,9 +244,9 @@ fn settle(
             (None, Arg::Value(after)) => after.ty().dtype,
             (None, Arg::Number(_)) => before,
         };
-        if let Some(dtype) = builder::settled(number, before, after) {
+        if let Some(dtype) = builder::promoted_dtype(number, before, after) {
             let ty = tensor.ty().with_dtype(dtype)?;
-            *tensor = ops::with(|ops| ops.give_way(op, arg.clone(), &ty))?;
+            *tensor = ops::with(|ops| ops.promote_weak(op, arg.clone(), &ty))?;
         }
     }
     Ok(state)
@@ -262,7 +265,7 @@ fn strict(ops: &mut Ops, args: &[Arg<Tensor>], state: &[Tensor]) -> defn_core::R
                     Some(_) | None => tensor.clone(),
                 },
                 Arg::Number(number) if before.ty().dtype.merge_weak(*number) == before.ty().dtype => {
-                    ops.scalar(builder::exact("for_", before.ty(), *number)?)?
+                    ops.scalar(builder::exact_scalar("for_", before.ty(), *number)?)?
                 }
                 Arg::Number(number) => ops.constant(number.dtype(), *number)?,
             };
@@ -367,7 +370,7 @@ fn scan<'py>(
                 results.extend(next);
                 for (buffer, value) in all[1 + states..].iter().zip(out) {
                     let ty = TensorType::scalar(buffer.ty().dtype);
-                    let value = ops.give_way("scan", value, &ty)?;
+                    let value = ops.promote_weak("scan", value, &ty)?;
                     let row = ops.new_axis(value, 0, None)?;
                     let mut starts = vec![Start::Index(0); buffer.ty().shape.rank()];
                     starts[0] = Start::Value(all[0].clone());

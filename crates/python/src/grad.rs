@@ -4,7 +4,7 @@
 use defn_core::builder::{BuildControl, BuildCreate, BuildElementwise, BuildShape, Ops};
 use defn_core::region::Region;
 use defn_core::trace::{Closed, Trace};
-use defn_core::vectorize::{self, Lanes};
+use defn_core::vectorize::{self, NamedAxes};
 use defn_core::weak::Weak;
 use defn_core::{DType, ErrorKind, Name, Shape, Tensor, TensorType, grad};
 use pyo3::prelude::*;
@@ -57,7 +57,7 @@ struct Traced<'py> {
     /// The function's value.
     value: Flat<'py>,
     /// The vectorized axes of the results.
-    lanes: Vec<Lanes>,
+    lanes: Vec<NamedAxes>,
 }
 
 impl Gradient {
@@ -163,7 +163,8 @@ impl Gradient {
                 value.leaves.iter().map(|leaf| result_tensor("grad", leaf)).collect::<Fallible<_>>()?;
             let differentiated = if with_loss { results.len() } else { 0 };
             results.extend(loss);
-            let lanes: Vec<Lanes> = results.iter().map(|result| result.vectorized_axes().into()).collect();
+            let lanes: Vec<NamedAxes> =
+                results.iter().map(|result| result.vectorized_axes().into()).collect();
             let closed = tracing.finish("grad", &results)?;
             // If captured tensors bring in vectorized axes, there is a gradient for each position along them.
             let own = vectorize::union("grad", &variables)?;
@@ -263,10 +264,10 @@ impl Gradient {
 /// The rows of a Jacobian: the vectorized axis that counts the result's elements is replaced by the axes of
 /// the result, followed by the axes of the variable.
 fn row(ops: &mut Ops, x: &Tensor, name: &Name, result: &TensorType) -> defn_core::Result<Tensor> {
-    let counts = |lane: &&vectorize::Lane| lane.0 == *name;
-    let others: Lanes = x.vectorized_axes().iter().filter(|lane| !counts(lane)).cloned().collect();
+    let counts = |lane: &&vectorize::NamedAxis| lane.0 == *name;
+    let others: NamedAxes = x.vectorized_axes().iter().filter(|lane| !counts(lane)).cloned().collect();
     let count = (name.clone(), result.shape.size());
-    let order: Lanes = others.iter().cloned().chain([count]).collect();
+    let order: NamedAxes = others.iter().cloned().chain([count]).collect();
     let rows = vectorize::spread_over(ops, "jacobian", x, &order)?;
     let inner = rows.ty().shape.clone();
     let lead = others.iter().map(|&(_, size)| (size, None));
@@ -282,9 +283,9 @@ struct Pull {
     /// The variables, then the captures.
     arguments: Vec<Tensor>,
     /// The inner types of the results and their vectorized axes.
-    results: Vec<(TensorType, Lanes)>,
+    results: Vec<(TensorType, NamedAxes)>,
     /// The vectorized axes of the variables.
-    variables: Vec<Lanes>,
+    variables: Vec<NamedAxes>,
     numbers: Numbers,
 }
 
@@ -294,7 +295,7 @@ impl Pull {
         let region = grad::vjp_region(&traced.closed.region, &wrt)?;
         let arguments = ops::with(|ops| traced.numbers.arguments(ops, &traced.closed, &traced.variables))?;
         let numbers = traced.numbers.clone();
-        let inner = |(ty, lanes): (&TensorType, &Lanes)| {
+        let inner = |(ty, lanes): (&TensorType, &NamedAxes)| {
             let shape = Shape::from_axes(ty.shape.entries().skip(lanes.len()));
             (TensorType { dtype: ty.dtype, shape }, lanes.clone())
         };
@@ -306,11 +307,11 @@ impl Pull {
     /// The cotangents of the variables. A vectorized axis of a cotangent that its result lacks is a batch
     /// axis: each position is pulled back separately.
     fn apply(&self, ops: &mut Ops, cotangents: &[Tensor]) -> defn_core::Result<Vec<Tensor>> {
-        let mut extra = Lanes::new();
+        let mut extra = NamedAxes::new();
         let mut given = self.arguments.clone();
         for (cotangent, (ty, lanes)) in cotangents.iter().zip(&self.results) {
-            let is_own = |lane: &&vectorize::Lane| lanes.iter().any(|(name, _)| *name == lane.0);
-            let others: Lanes =
+            let is_own = |lane: &&vectorize::NamedAxis| lanes.iter().any(|(name, _)| *name == lane.0);
+            let others: NamedAxes =
                 cotangent.vectorized_axes().iter().filter(|lane| !is_own(lane)).cloned().collect();
             for lane in &others {
                 let mut known = self.variables.iter().flatten();
@@ -325,7 +326,7 @@ impl Pull {
             let dtype = DType::F32.merge(ty.dtype.to_float());
             let cotangent = ops.as_type(cotangent, dtype)?;
             let nameless = ops.reshape_to(&cotangent, cotangent.ty().shape.without_names())?;
-            let order: Lanes = others.iter().chain(lanes).cloned().collect();
+            let order: NamedAxes = others.iter().chain(lanes).cloned().collect();
             let spread = vectorize::spread_over(ops, "vjp", &nameless, &order)?;
             given.push(spread.flat().with_vectorized(&others));
         }
@@ -334,7 +335,7 @@ impl Pull {
         let mut results = Vec::with_capacity(gradients.len());
         for (gradient, lanes) in gradients.iter().zip(&self.variables) {
             let gradient = vectorize::spread_over(ops, "vjp", gradient, &extra)?;
-            let all: Lanes = extra.iter().chain(lanes).cloned().collect();
+            let all: NamedAxes = extra.iter().chain(lanes).cloned().collect();
             results.push(gradient.flat().with_vectorized(&all));
         }
         Ok(results)

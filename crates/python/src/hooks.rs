@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use defn_core::backend::{Backend, Hooks};
 use defn_core::builder::BuildControl;
 use defn_core::op::UserBlockOp;
-use defn_core::vectorize::Lanes;
+use defn_core::vectorize::NamedAxes;
 use defn_core::{DType, Error, ErrorKind, Name, Tensor, TensorType, trace};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
@@ -70,7 +70,7 @@ pub(crate) struct Shown {
     fun: Option<Py<PyAny>>,
     /// The structure of the values, and the vectorized axes of the tensors.
     tree: Tree,
-    lanes: Vec<Lanes>,
+    lanes: Vec<NamedAxes>,
     /// The types of the tensors, with their vectorized axes first.
     types: Vec<TensorType>,
 }
@@ -79,7 +79,7 @@ impl Shown {
     /// A hook that receives one scalar.
     pub(crate) fn scalar(fun: Bound<'_, PyAny>, dtype: DType) -> Shown {
         let (fun, types) = (Some(fun.unbind()), vec![TensorType::scalar(dtype)]);
-        Shown { name: None, fun, tree: Tree::leaf(), lanes: vec![Lanes::new()], types }
+        Shown { name: None, fun, tree: Tree::leaf(), lanes: vec![NamedAxes::new()], types }
     }
 
     /// Calls the function of the slot with the values of a run.

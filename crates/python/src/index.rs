@@ -103,7 +103,7 @@ pub(crate) fn get(tensor: &Tensor, index: &Bound<'_, PyAny>) -> Fallible<PyTenso
         steps.push(step(ty, axis, pick)?);
     }
     if let Some((first, shape)) = as_it_lies(ty, &steps, &new_axes)
-        && let Some(part) = ops::part_at_once(tensor, first, shape)?
+        && let Some(part) = ops::view_fast_path(tensor, first, shape)?
     {
         return Ok(PyTensor::new(part));
     }
@@ -159,7 +159,7 @@ pub(crate) fn row(tensor: &Tensor, position: usize) -> Fallible<PyTensor> {
     let shape = &tensor.ty().shape;
     let rest = Shape::from_axes(shape.entries().skip(1));
     if rest.size() > 0
-        && let Some(part) = ops::part_at_once(tensor, position * rest.size(), rest)?
+        && let Some(part) = ops::view_fast_path(tensor, position * rest.size(), rest)?
     {
         return Ok(PyTensor::new(part));
     }

@@ -80,7 +80,7 @@ impl<'py> Masked<'py> {
             return Err(Misuse::MaskIndex { mask: mask.ty().to_string(), got: tensor.ty().clone() }.into());
         }
         if mask.is_vectorized() {
-            let axes = vectorize::lanes_text(mask.vectorized_axes());
+            let axes = vectorize::vectorized_axes_text(mask.vectorized_axes());
             return Err(ErrorKind::NotVectorizable { op: "index", what: "the mask", axes }.into());
         }
         let rest = self.rest(py, tensor)?;

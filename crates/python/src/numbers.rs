@@ -46,7 +46,7 @@ impl Numbers {
                 Some(number) => Arg::Number(number),
                 None => Arg::Value(variables[position].clone()),
             };
-            arguments.push(ops.give_way("grad", variable, ty)?.flat());
+            arguments.push(ops.promote_weak("grad", variable, ty)?.flat());
         }
         arguments.extend(closed.captures.iter().cloned());
         Ok(arguments)

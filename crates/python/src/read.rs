@@ -31,7 +31,7 @@ pub(crate) fn is_true(scalar: Scalar) -> bool {
 /// The element of a tensor with a single element.
 pub(crate) fn only_element(op: &'static str, tensor: &Tensor) -> Fallible<Scalar> {
     if tensor.is_vectorized() {
-        let axes = vectorize::lanes_text(tensor.vectorized_axes());
+        let axes = vectorize::vectorized_axes_text(tensor.vectorized_axes());
         return Err(ErrorKind::NotVectorizable { op, what: "the tensor", axes }.into());
     }
     if tensor.ty().size() != 1 {

@@ -145,7 +145,7 @@ fn written(tensor: &Tensor, part: Part) -> Fallible<String> {
     };
     let mut header = String::new();
     if !tensor.vectorized_axes().is_empty() {
-        header = format!("{}\n  ", vectorize::lanes_text(tensor.vectorized_axes()));
+        header = format!("{}\n  ", vectorize::vectorized_axes_text(tensor.vectorized_axes()));
     }
     let place = place(tensor)?.map(|place| format!("\n  {place}")).unwrap_or_default();
     Ok(format!("Tensor<\n  {header}{}{place}{body}\n>", tensor.ty()))

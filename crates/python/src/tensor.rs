@@ -66,7 +66,7 @@ impl PyTensor {
     }
 
     fn unary(&self, op: UnaryOp) -> Fallible<PyTensor> {
-        if let Some(result) = ops::at_once(&Op::Unary(op), &[Arg::Value(&self.tensor)])? {
+        if let Some(result) = ops::fast_path(&Op::Unary(op), &[Arg::Value(&self.tensor)])? {
             return Ok(PyTensor::new(result));
         }
         let result = ops::on(&self.tensor, move |ops, x| ops.unary(op, x))?;
@@ -85,7 +85,7 @@ impl PyTensor {
         if let Some(b) = ops::lent_beside(other, self.ty().dtype) {
             let a = Arg::Value(&self.tensor);
             let operands = if reflected { [b, a] } else { [a, b] };
-            if let Some(result) = ops::at_once(&Op::Binary(op), &operands)? {
+            if let Some(result) = ops::fast_path(&Op::Binary(op), &operands)? {
                 return Ok(Bound::new(other.py(), PyTensor::new(result))?.into_any());
             }
         }
@@ -520,7 +520,7 @@ impl PyTensor {
 
     fn __matmul__<'py>(&self, other: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
         if let Some(b) = ops::lent(other)
-            && let Some(result) = ops::product_at_once(&self.tensor, b)?
+            && let Some(result) = ops::matmul_fast_path(&self.tensor, b)?
         {
             return Ok(Bound::new(other.py(), PyTensor::new(result))?.into_any());
         }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Alike, Backend};
+use super::{Backend, SameDtypeOperand};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::location::Location;
@@ -72,10 +72,10 @@ pub trait Buffer: Any + fmt::Debug + Send + Sync {
     /// broadcast. The result has that shape and the dtype `to` ([`infer::alike`](crate::infer::alike)). None
     /// where the backend has no fast path for the operands; the caller then runs the op by the general path,
     /// which reports any error.
-    fn run_alike(
+    fn run_same_dtype(
         &self,
         op: &Op,
-        operands: &[Alike<'_>],
+        operands: &[SameDtypeOperand<'_>],
         ty: &TensorType,
         to: DType,
     ) -> Option<Arc<dyn Buffer>> {

@@ -135,7 +135,7 @@ pub trait Executable: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`Executable::run`].
-    fn run_lent(
+    fn run_borrowed(
         &self,
         backend: &Arc<dyn Backend>,
         arguments: &[&Tensor],

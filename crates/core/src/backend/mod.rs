@@ -22,7 +22,7 @@ use crate::shape::TensorType;
 
 /// An operand of an op on same-dtype operands.
 #[derive(Clone, Copy, Debug)]
-pub enum Alike<'a> {
+pub enum SameDtypeOperand<'a> {
     /// Its elements.
     Elements(&'a dyn Buffer),
     /// One element, broadcast.
@@ -40,7 +40,7 @@ pub struct Operand {
 
 /// A borrowed operand of one op.
 #[derive(Clone, Copy, Debug)]
-pub struct Lent<'a> {
+pub struct BorrowedOperand<'a> {
     /// The type.
     pub ty: &'a TensorType,
     /// The elements.
@@ -79,7 +79,12 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`Backend::run`].
-    fn run_lent(&self, op: &Op, operands: &[Lent<'_>], outputs: &[TensorType]) -> Result<Option<Buffers>> {
+    fn run_borrowed(
+        &self,
+        op: &Op,
+        operands: &[BorrowedOperand<'_>],
+        outputs: &[TensorType],
+    ) -> Result<Option<Buffers>> {
         let _ = (op, operands, outputs);
         Ok(None)
     }
@@ -94,7 +99,7 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
 
     /// Whether a position out of range is an error in an eager op. On a device it is not: every op would have
     /// to wait for its positions to be copied to the host.
-    fn refuses_positions(&self) -> bool {
+    fn checks_positions_eagerly(&self) -> bool {
         true
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::draft::{Draft, LeafType, unify_captures};
+use super::draft::{Draft, ResultType, unify_captures};
 use super::{Arg, BuildControl, BuildShape, Builder, Ops};
 use crate::error::{ErrorKind, Result};
 use crate::op::{Op, UserBlockOp};
@@ -52,7 +52,10 @@ pub fn block(
             Some(expected) => draft.result_type(leaf, expected.dtype),
             None => draft.leaf_type(leaf),
         };
-        leaves.push(LeafType { ty: agreed(&tag, leaf, got, expected)?, lanes: draft.lanes(leaf).into() });
+        leaves.push(ResultType {
+            ty: result_type_with_names(&tag, leaf, got, expected)?,
+            lanes: draft.lanes(leaf).into(),
+        });
     }
     let (mut regions, captures) = unify_captures(vec![draft.close(ops, &leaves)?]);
     let region = regions.pop().expect("one region went in");
@@ -78,14 +81,14 @@ fn inlined(
     let mut results = Vec::with_capacity(given.len());
     for (leaf, arg) in given.into_iter().enumerate() {
         let expected = outputs.map(|outputs| &outputs[leaf]);
-        let value = match (ops.gives_way(&arg), expected) {
+        let value = match (ops.weak_number(&arg), expected) {
             (Some(number), Some(expected)) => {
                 let dtype = expected.dtype.merge_weak(number);
-                ops.give_way("block", arg, &expected.with_dtype(dtype)?)?
+                ops.promote_weak("block", arg, &expected.with_dtype(dtype)?)?
             }
             (Some(_) | None, _) => ops.operand(arg)?,
         };
-        let ty = agreed(tag, leaf, value.ty().clone(), expected)?;
+        let ty = result_type_with_names(tag, leaf, value.ty().clone(), expected)?;
         results.push(ops.reshape_to(value, ty.shape)?);
     }
     Ok(results)
@@ -102,7 +105,12 @@ fn check_count(got: usize, outputs: Option<&[TensorType]>) -> Result<()> {
 }
 
 /// The type of a result: the default's, with the names of the declared output if that has any.
-fn agreed(tag: &Tag, index: usize, got: TensorType, expected: Option<&TensorType>) -> Result<TensorType> {
+fn result_type_with_names(
+    tag: &Tag,
+    index: usize,
+    got: TensorType,
+    expected: Option<&TensorType>,
+) -> Result<TensorType> {
     let Some(expected) = expected else { return Ok(got) };
     if !expected.is_compatible(&got) {
         let (name, expected) = (tag.name.clone(), expected.clone());

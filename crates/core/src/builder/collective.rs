@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::{Arg, Builder};
 use crate::error::Result;
 use crate::mesh::MeshError;
-use crate::op::{AllReduceOp, Collective, CollectiveOp, Op, Over};
+use crate::op::{AllReduceOp, Collective, CollectiveOp, DeviceGroups, Op};
 use crate::shape::AxisRef;
 
-/// Ops of one program that every device of a mesh runs on its own block. An [`Over`] names the devices that take
+/// Ops of one program that every device of a mesh runs on its own block. An [`DeviceGroups`] names the devices that take
 /// part; [`mesh::over`](crate::mesh::over) makes one from axes of the mesh.
 pub trait BuildCollective: Builder + Sized {
     /// The reduction of the devices' blocks, element by element, on each device.
@@ -30,7 +30,12 @@ pub trait BuildCollective: Builder + Sized {
     ///
     /// # Errors
     /// The maximum or minimum of complex elements.
-    fn all_reduce(&mut self, x: impl Into<Arg<Self::V>>, op: AllReduceOp, over: &Over) -> Result<Self::V> {
+    fn all_reduce(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        op: AllReduceOp,
+        over: &DeviceGroups,
+    ) -> Result<Self::V> {
         let x = self.operand(x)?;
         self.emit_one(collective(Collective::AllReduce { op }, over), &[x])
     }
@@ -43,7 +48,7 @@ pub trait BuildCollective: Builder + Sized {
         &mut self,
         x: impl Into<Arg<Self::V>>,
         axis: impl Into<AxisRef>,
-        over: &Over,
+        over: &DeviceGroups,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
         let axis = self.ty(&x).shape.resolve("all_gather", &axis.into())?;
@@ -58,7 +63,7 @@ pub trait BuildCollective: Builder + Sized {
         &mut self,
         x: impl Into<Arg<Self::V>>,
         axis: impl Into<AxisRef>,
-        over: &Over,
+        over: &DeviceGroups,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
         let axis = self.ty(&x).shape.resolve("reduce_scatter", &axis.into())?;
@@ -74,7 +79,7 @@ pub trait BuildCollective: Builder + Sized {
         &mut self,
         x: impl Into<Arg<Self::V>>,
         pairs: &[(usize, usize)],
-        over: &Over,
+        over: &DeviceGroups,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
         let size = over.size();
@@ -100,12 +105,12 @@ pub trait BuildCollective: Builder + Sized {
     ///
     /// # Errors
     /// None of its own.
-    fn mesh_index(&mut self, over: &Over) -> Result<Self::V> {
+    fn mesh_index(&mut self, over: &DeviceGroups) -> Result<Self::V> {
         self.emit_one(collective(Collective::MeshIndex, over), &[])
     }
 }
 
-fn collective(kind: Collective, over: &Over) -> Op {
+fn collective(kind: Collective, over: &DeviceGroups) -> Op {
     Op::Collective(CollectiveOp { kind, over: over.clone() })
 }
 

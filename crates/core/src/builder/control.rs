@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::draft::{Draft, LeafType, Written, check_predicate, merge_leaf, unify_captures};
+use super::draft::{BranchResult, Draft, ResultType, check_predicate, merge_branch_results, unify_captures};
 use super::{Arg, BuildCreate, BuildElementwise, BuildReduce, Builder, Ops};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
@@ -15,7 +15,7 @@ use crate::region::Region;
 use crate::shape::{Axes, Axis, AxisList, Name, TensorType};
 use crate::tensor::Tensor;
 use crate::trace::Closed;
-use crate::vectorize::{self, Lane, Lanes, position};
+use crate::vectorize::{self, NamedAxes, NamedAxis, position};
 
 /// Control flow over existing regions, and marks on values.
 pub trait BuildControl: Builder + Sized {
@@ -174,7 +174,7 @@ pub fn cond(ops: &mut Ops, clauses: Vec<Clause<'_>>, otherwise: Thunk<'_>) -> Re
             return Err(ErrorKind::BranchCount { op: "cond", branch, got, expected }.into());
         }
     }
-    let merged = |leaf| merge_leaf(branches.iter().map(|branch| branch.written(leaf)));
+    let merged = |leaf| merge_branch_results(branches.iter().map(|branch| branch.written(leaf)));
     let types = (0..expected).map(merged).collect::<Result<Vec<_>>>()?;
     if predicates.is_empty() {
         // Without predicates the only branch is inlined.
@@ -187,7 +187,7 @@ pub fn cond(ops: &mut Ops, clauses: Vec<Clause<'_>>, otherwise: Thunk<'_>) -> Re
     let (regions, captures) = unify_captures(closed);
     let regions: Vec<Arc<Region>> = regions.into_iter().map(Arc::new).collect();
     if predicates.iter().any(Tensor::is_vectorized) {
-        return choose_by_position(ops, &regions, &predicates, &captures, &types);
+        return select_by_position(ops, &regions, &predicates, &captures, &types);
     }
     let results = ops.emit_cond(regions, &predicates, &captures)?;
     Ok(results.into_iter().zip(types).map(|(x, leaf)| x.with_vectorized(&leaf.lanes)).collect())
@@ -206,19 +206,20 @@ pub fn merge_results(
     others: &[Vec<Arg<Tensor>>],
 ) -> Result<Vec<Tensor>> {
     let written = |arg: &Arg<Tensor>| match (arg.weakness(), arg) {
-        (None, Arg::Value(tensor)) => {
-            Written::Value(LeafType { ty: tensor.ty().clone(), lanes: tensor.vectorized_axes().into() })
-        }
-        (Some(number), _) => Written::Number(number),
-        (None, Arg::Number(number)) => Written::Number(*number),
+        (None, Arg::Value(tensor)) => BranchResult::Value(ResultType {
+            ty: tensor.ty().clone(),
+            lanes: tensor.vectorized_axes().into(),
+        }),
+        (Some(number), _) => BranchResult::Number(number),
+        (None, Arg::Number(number)) => BranchResult::Number(*number),
     };
     let mut results = Vec::with_capacity(taken.len());
     for (leaf, arg) in taken.iter().enumerate() {
         let all = std::iter::once(arg).chain(others.iter().map(|other| &other[leaf]));
-        let LeafType { ty, lanes } = merge_leaf(all.map(written))?;
+        let ResultType { ty, lanes } = merge_branch_results(all.map(written))?;
         let value = match arg {
             Arg::Value(tensor) if !tensor.is_weak() => ops.as_type(tensor, ty.dtype)?,
-            arg @ (Arg::Value(_) | Arg::Number(_)) => ops.give_way("cond", arg.clone(), &ty)?,
+            arg @ (Arg::Value(_) | Arg::Number(_)) => ops.promote_weak("cond", arg.clone(), &ty)?,
         };
         let value = vectorize::spread(ops, &value.flat(), value.vectorized_axes(), &lanes, &ty.shape)?;
         results.push(value.with_vectorized(&lanes));
@@ -227,12 +228,12 @@ pub fn merge_results(
 }
 
 /// A conditional whose predicates differ between positions. A branch runs if any position takes it.
-fn choose_by_position(
+fn select_by_position(
     ops: &mut Ops,
     branches: &[Arc<Region>],
     predicates: &[Tensor],
     captures: &[Tensor],
-    types: &[LeafType],
+    types: &[ResultType],
 ) -> Result<Vec<Tensor>> {
     let zeros = Arc::new(zeros_like(&branches[0])?);
     let mut chosen: Option<Vec<Tensor>> = None;
@@ -295,7 +296,7 @@ pub fn custom_grad<'a>(
         let mut given = rule(ops, &wrapped.collect::<Vec<_>>())?;
         for (result, input) in given.iter_mut().zip(&inputs) {
             if let Arg::Value(tensor) = result {
-                *tensor = sum_over_others(ops, tensor, input.vectorized_axes())?;
+                *tensor = sum_extra_axes(ops, tensor, input.vectorized_axes())?;
             }
         }
         Ok(given)
@@ -313,7 +314,7 @@ pub fn custom_grad<'a>(
             return Err(ErrorKind::ShapesDiffer { op: "custom_grad", left, right }.into());
         }
         let ty = TensorType::new(got.dtype, input.ty().shape.without_names())?;
-        types.push(LeafType { ty, lanes: input.vectorized_axes().into() });
+        types.push(ResultType { ty, lanes: input.vectorized_axes().into() });
     }
     let (mut regions, captures) = unify_captures(vec![draft.close(ops, &types)?]);
     let rule = Arc::new(regions.pop().expect("one region went in"));
@@ -324,14 +325,14 @@ pub fn custom_grad<'a>(
 }
 
 /// A cotangent, summed over its vectorized axes that are not in `axes` or have another size there.
-fn sum_over_others(ops: &mut Ops, tensor: &Tensor, axes: &[Lane]) -> Result<Tensor> {
-    let keeps = |lane: &&Lane| axes.contains(lane);
-    let kept: Lanes = tensor.vectorized_axes().iter().filter(keeps).cloned().collect();
+fn sum_extra_axes(ops: &mut Ops, tensor: &Tensor, axes: &[NamedAxis]) -> Result<Tensor> {
+    let keeps = |lane: &&NamedAxis| axes.contains(lane);
+    let kept: NamedAxes = tensor.vectorized_axes().iter().filter(keeps).cloned().collect();
     if kept.len() == tensor.vectorized_axes().len() {
         return Ok(tensor.clone());
     }
     let others = tensor.vectorized_axes().iter().filter(|lane| !keeps(lane)).cloned();
-    let order: Lanes = kept.iter().cloned().chain(others).collect();
+    let order: NamedAxes = kept.iter().cloned().chain(others).collect();
     let spread = vectorize::spread_over(ops, "custom_grad", tensor, &order)?.flat();
     let axes: AxisList = (kept.len()..order.len()).map(Axis).collect();
     Ok(ops.sum(spread, Axes::from(axes), false)?.with_vectorized(&kept))

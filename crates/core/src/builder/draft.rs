@@ -1,6 +1,6 @@
 //! Drafts of regions: the results of a traced function before they are converted to the required types.
 
-use super::{Arg, BuildElementwise, BuildShape, Builder, Ops, exact};
+use super::{Arg, BuildElementwise, BuildShape, Builder, Ops, exact_scalar};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::graph::{Graph, Value, Values};
@@ -10,7 +10,7 @@ use crate::shape::{Axes, Shape, TensorType};
 use crate::stack;
 use crate::tensor::Tensor;
 use crate::trace::{Closed, Trace, depth, is_same};
-use crate::vectorize::{self, Lane, Lanes, join_into};
+use crate::vectorize::{self, NamedAxes, NamedAxis, join_into};
 use crate::weak::number_of;
 
 /// The maximum nesting of traced functions. Passes recurse over nested regions, and the thread's stack limits that.
@@ -45,29 +45,29 @@ pub(super) fn unify_captures(closed: Vec<Closed>) -> (Vec<Region>, Vec<Tensor>) 
 pub(super) struct Draft {
     op: &'static str,
     closed: Closed,
-    pub(super) results: Vec<Leaf>,
+    pub(super) results: Vec<DraftResult>,
     /// The vectorized axes of each result. They are the leading axes of its value.
-    pub(super) lanes: Vec<Lanes>,
+    pub(super) lanes: Vec<NamedAxes>,
     /// The weak results, as tensors outside the region. They take the required dtype.
     weak: Vec<Option<Tensor>>,
 }
 
 /// The required type of a result; `ty` does not include its vectorized axes.
 #[derive(Clone)]
-pub(super) struct LeafType {
+pub(super) struct ResultType {
     pub(super) ty: TensorType,
-    pub(super) lanes: Lanes,
+    pub(super) lanes: NamedAxes,
 }
 
-impl From<TensorType> for LeafType {
-    fn from(ty: TensorType) -> LeafType {
-        LeafType { ty, lanes: Lanes::new() }
+impl From<TensorType> for ResultType {
+    fn from(ty: TensorType) -> ResultType {
+        ResultType { ty, lanes: NamedAxes::new() }
     }
 }
 
 /// A result of a draft.
 #[derive(Clone, Copy)]
-pub(super) enum Leaf {
+pub(super) enum DraftResult {
     /// A result of the region.
     Value(Value),
     /// A number.
@@ -102,7 +102,7 @@ impl Draft {
             .iter()
             .map(|arg| match arg {
                 Arg::Value(tensor) => tensor.vectorized_axes().into(),
-                Arg::Number(_) => Lanes::new(),
+                Arg::Number(_) => NamedAxes::new(),
             })
             .collect();
         let weak = |arg: &Arg<Tensor>| match arg {
@@ -113,8 +113,8 @@ impl Draft {
         let results = written
             .into_iter()
             .map(|arg| match arg {
-                Arg::Value(_) => Leaf::Value(*values.next().expect("a result for each tensor")),
-                Arg::Number(number) => Leaf::Number(number),
+                Arg::Value(_) => DraftResult::Value(*values.next().expect("a result for each tensor")),
+                Arg::Number(number) => DraftResult::Number(number),
             })
             .collect();
         Ok(Draft { op, closed, results, lanes, weak })
@@ -123,7 +123,7 @@ impl Draft {
     /// The type of a result without its vectorized axes; for a number, its default type.
     pub(super) fn leaf_type(&self, leaf: usize) -> TensorType {
         match self.results[leaf] {
-            Leaf::Value(value) => {
+            DraftResult::Value(value) => {
                 let TensorType { dtype, shape } = self.closed.region.graph().ty(value).clone();
                 let lanes = self.lanes[leaf].len();
                 if lanes == 0 {
@@ -131,27 +131,29 @@ impl Draft {
                 }
                 TensorType { dtype, shape: Shape::from_axes(shape.entries().skip(lanes)) }
             }
-            Leaf::Number(number) => TensorType::scalar(number.dtype()),
+            DraftResult::Number(number) => TensorType::scalar(number.dtype()),
         }
     }
 
-    pub(super) fn written(&self, leaf: usize) -> Written {
+    pub(super) fn written(&self, leaf: usize) -> BranchResult {
         match self.number(leaf) {
-            None => Written::Value(LeafType { ty: self.leaf_type(leaf), lanes: self.lanes[leaf].clone() }),
-            Some(number) => Written::Number(number),
+            None => {
+                BranchResult::Value(ResultType { ty: self.leaf_type(leaf), lanes: self.lanes[leaf].clone() })
+            }
+            Some(number) => BranchResult::Number(number),
         }
     }
 
     /// The number of a weak result; `None` for other results.
     pub(super) fn number(&self, leaf: usize) -> Option<Number> {
         match self.results[leaf] {
-            Leaf::Value(_) => self.weak[leaf].as_ref().and_then(Tensor::weakness),
-            Leaf::Number(number) => Some(number),
+            DraftResult::Value(_) => self.weak[leaf].as_ref().and_then(Tensor::weakness),
+            DraftResult::Number(number) => Some(number),
         }
     }
 
     /// The vectorized axes of a result.
-    pub(super) fn lanes(&self, leaf: usize) -> &[Lane] {
+    pub(super) fn lanes(&self, leaf: usize) -> &[NamedAxis] {
         &self.lanes[leaf]
     }
 
@@ -165,9 +167,9 @@ impl Draft {
     }
 
     /// The region with results of exactly these types.
-    pub(super) fn close(mut self, ops: &mut Ops, types: &[LeafType]) -> Result<Closed> {
+    pub(super) fn close(mut self, ops: &mut Ops, types: &[ResultType]) -> Result<Closed> {
         for (leaf, ty) in types.iter().enumerate() {
-            self.take_on(ops, leaf, ty.ty.dtype)?;
+            self.promote_weak_result(ops, leaf, ty.ty.dtype)?;
         }
         let Draft { op, closed: Closed { region, captures, lanes: used, further }, results, lanes, .. } =
             self;
@@ -176,7 +178,7 @@ impl Draft {
             .into_iter()
             .zip(&lanes)
             .zip(types)
-            .map(|((leaf, lanes), ty)| conform(op, &mut graph, leaf, lanes, ty))
+            .map(|((leaf, lanes), ty)| convert_result(op, &mut graph, leaf, lanes, ty))
             .collect::<Result<Values>>()?;
         Ok(Closed { region: Region::new(graph, inputs, parameters, results), captures, lanes: used, further })
     }
@@ -185,7 +187,7 @@ impl Draft {
 impl Draft {
     /// Converts a weak result to the dtype that it takes. The conversion is outside the region, which captures the
     /// converted value.
-    fn take_on(&mut self, ops: &mut Ops, leaf: usize, dtype: DType) -> Result<()> {
+    fn promote_weak_result(&mut self, ops: &mut Ops, leaf: usize, dtype: DType) -> Result<()> {
         let Some(tensor) = self.weak[leaf].take() else { return Ok(()) };
         let own = tensor.ty().dtype;
         if dtype == own || dtype.merge_weak(number_of(own)) != dtype {
@@ -194,7 +196,7 @@ impl Draft {
         let value = ops.in_dtype(tensor, dtype)?;
         let Closed { region, captures, .. } = &mut self.closed;
         let (mut graph, mut inputs, parameters, results) = region.clone().into_parts();
-        self.results[leaf] = Leaf::Value(graph.parameter(inputs.len(), value.whole().clone()));
+        self.results[leaf] = DraftResult::Value(graph.parameter(inputs.len(), value.whole().clone()));
         inputs.push(value.whole().clone());
         captures.push(value.flat());
         *region = Region::new(graph, inputs, parameters, results);
@@ -203,11 +205,17 @@ impl Draft {
 }
 
 /// A result that is converted, broadcast and renamed to a type.
-fn conform(op: &'static str, graph: &mut Graph, leaf: Leaf, from: &[Lane], to: &LeafType) -> Result<Value> {
-    let LeafType { ty, lanes } = to;
+fn convert_result(
+    op: &'static str,
+    graph: &mut Graph,
+    leaf: DraftResult,
+    from: &[NamedAxis],
+    to: &ResultType,
+) -> Result<Value> {
+    let ResultType { ty, lanes } = to;
     let value = match leaf {
-        Leaf::Value(value) => graph.as_type(value, ty.dtype)?,
-        Leaf::Number(number) => graph.scalar(exact(op, ty, number)?)?,
+        DraftResult::Value(value) => graph.as_type(value, ty.dtype)?,
+        DraftResult::Number(number) => graph.scalar(exact_scalar(op, ty, number)?)?,
     };
     if !lanes.is_empty() {
         return vectorize::spread(graph, &value, from, lanes, &ty.shape);
@@ -220,19 +228,19 @@ fn conform(op: &'static str, graph: &mut Graph, leaf: Leaf, from: &[Lane], to: &
 }
 
 /// A result of a branch before the branches' types merge.
-pub(super) enum Written {
-    Value(LeafType),
+pub(super) enum BranchResult {
+    Value(ResultType),
     Number(Number),
 }
 
 /// The merged type of one result of all branches.
-pub(super) fn merge_leaf(written: impl Iterator<Item = Written>) -> Result<LeafType> {
-    let (mut lanes, mut shape) = (Lanes::new(), Shape::scalar());
+pub(super) fn merge_branch_results(written: impl Iterator<Item = BranchResult>) -> Result<ResultType> {
+    let (mut lanes, mut shape) = (NamedAxes::new(), Shape::scalar());
     let (mut dtype, mut numbers) = (None, Vec::new());
     for result in written {
         match result {
-            Written::Number(number) => numbers.push(number),
-            Written::Value(value) => {
+            BranchResult::Number(number) => numbers.push(number),
+            BranchResult::Value(value) => {
                 join_into("cond", &mut lanes, &value.lanes)?;
                 shape = shape.broadcast_with("cond", &value.ty.shape)?;
                 dtype = Some(dtype.map_or(value.ty.dtype, |dtype: DType| dtype.merge(value.ty.dtype)));
@@ -248,7 +256,7 @@ pub(super) fn merge_leaf(written: impl Iterator<Item = Written>) -> Result<LeafT
             None => number.dtype(),
         });
     }
-    Ok(LeafType { ty: TensorType::new(dtype.expect("there is a branch"), shape)?, lanes })
+    Ok(ResultType { ty: TensorType::new(dtype.expect("there is a branch"), shape)?, lanes })
 }
 
 pub(super) fn check_predicate(op: &'static str, ty: &TensorType) -> Result<()> {

@@ -82,12 +82,14 @@ pub trait BuildElementwise: Builder + Sized {
             check_exponent(self, &a, &b)?;
         }
         let (a, b) = match op.rule() {
-            BinaryRule::Predicate => self.wide_pair(op.name(), a, b, DType::comparing)?,
-            BinaryRule::Float | BinaryRule::Complex => self.wide_pair(op.name(), a, b, |_| DType::F32)?,
+            BinaryRule::Predicate => self.weak_pair_widened(op.name(), a, b, DType::comparing)?,
+            BinaryRule::Float | BinaryRule::Complex => {
+                self.weak_pair_widened(op.name(), a, b, |_| DType::F32)?
+            }
             BinaryRule::Merge => self.weak_pair(op.name(), a, b)?,
         };
         let bools = self.ty(&a).dtype.is_bool() && self.ty(&b).dtype.is_bool();
-        let op = if bools { of_bools(op) } else { op };
+        let op = if bools { logical_counterpart(op) } else { op };
         self.emit_one(Op::Binary(op), &[a, b])
     }
 
@@ -211,7 +213,7 @@ pub trait BuildElementwise: Builder + Sized {
         rtol: f64,
         atol: f64,
     ) -> Result<Self::V> {
-        let (a, b) = self.wide_pair("all_close", a, b, DType::comparing)?;
+        let (a, b) = self.weak_pair_widened("all_close", a, b, DType::comparing)?;
         let (rtol, atol) = (Tolerance(rtol), Tolerance(atol));
         let block = CompositeBlock::AllClose { equal_nan, rtol, atol };
         self.emit_one(Op::Block(Block::Composite(block)), &[a, b])
@@ -268,7 +270,7 @@ pub trait BuildElementwise: Builder + Sized {
 impl<B: Builder> BuildElementwise for B {}
 
 /// The op on two bools: addition is "or", multiplication is "and", and bitwise ops are the logical ops.
-fn of_bools(op: BinaryOp) -> BinaryOp {
+fn logical_counterpart(op: BinaryOp) -> BinaryOp {
     match op {
         BinaryOp::ADD | BinaryOp::BITWISE_OR => BinaryOp::LOGICAL_OR,
         BinaryOp::MULTIPLY | BinaryOp::BITWISE_AND => BinaryOp::LOGICAL_AND,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::draft::{Draft, unify_captures};
-use super::{Arg, BuildElementwise, Builder, Ops, WindowOptions, exact};
+use super::{Arg, BuildElementwise, Builder, Ops, WindowOptions, exact_scalar};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::op::{FoldOp, Op, Window, WindowFoldOp};
@@ -69,7 +69,7 @@ pub fn reduce(
     let (x, acc) = match (dtype, acc) {
         (Some(dtype), Arg::Number(number)) => {
             let x = ops.operand(x)?;
-            let acc = exact("reduce", &x.ty().with_dtype(dtype)?, number)?;
+            let acc = exact_scalar("reduce", &x.ty().with_dtype(dtype)?, number)?;
             (x, ops.scalar(acc)?)
         }
         (Some(dtype), Arg::Value(acc)) if acc.is_weak() => (ops.operand(x)?, ops.as_type(acc, dtype)?),
@@ -103,7 +103,7 @@ pub fn window_reduce(
     let x = ops.operand(x)?;
     let dtype = x.ty().dtype;
     let acc = match acc {
-        Arg::Number(number) => ops.scalar(exact("window_reduce", x.ty(), number)?)?,
+        Arg::Number(number) => ops.scalar(exact_scalar("window_reduce", x.ty(), number)?)?,
         Arg::Value(acc) => ops.as_type(acc, dtype)?,
     };
     check_start("window_reduce", acc.ty())?;
@@ -131,7 +131,7 @@ fn trace(
     let draft =
         Draft::trace(ops, op, &parameters, |ops, scalars| Ok(vec![fun(ops, &scalars[0], &scalars[1])?]))?;
     if !draft.lanes(0).is_empty() {
-        let axes = vectorize::lanes_text(draft.lanes(0));
+        let axes = vectorize::vectorized_axes_text(draft.lanes(0));
         return Err(ErrorKind::NotVectorizable { op, what: "what the function gives", axes }.into());
     }
     let got = draft.result_type(0, dtype);

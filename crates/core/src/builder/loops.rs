@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use super::draft::{Draft, LeafType, check_predicate, unify_captures};
+use super::draft::{Draft, ResultType, check_predicate, unify_captures};
 use super::{Arg, BuildControl, BuildCreate, BuildElementwise, BuildShape, Builder, Ops, Start};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::infer;
-use crate::origin::{Given, Origin};
+use crate::origin::{OperandInfo, Origin};
 use crate::region::Region;
 use crate::scalar::Number;
 use crate::shape::{Shape, TensorType};
 use crate::tensor::Tensor;
-use crate::vectorize::{self, Lane, Lanes, join_into, position};
+use crate::vectorize::{self, NamedAxes, NamedAxis, join_into, position};
 
 /// A traced function of a loop's state. It is traced again if the state gains vectorized axes.
 type StateFn<'a, R> = &'a mut dyn FnMut(&mut Ops, &[Tensor]) -> Result<R>;
@@ -49,11 +49,11 @@ fn repeat(
 ) -> Result<Vec<Tensor>> {
     // The weak values of the initial state, as the caller passed them.
     let mut weak: Vec<Option<Arg<Tensor>>> =
-        init.iter().map(|arg| ops.gives_way(arg).map(|_| arg.clone())).collect();
+        init.iter().map(|arg| ops.weak_number(arg).map(|_| arg.clone())).collect();
     let init = init.into_iter().map(|arg| ops.operand(arg)).collect::<Result<Vec<_>>>()?;
     let mut state = position::read_all(ops, &init)?.into_vec();
     loop {
-        let lanes: Vec<Lanes> = state.iter().map(|tensor| tensor.vectorized_axes().into()).collect();
+        let lanes: Vec<NamedAxes> = state.iter().map(|tensor| tensor.vectorized_axes().into()).collect();
         let types: Vec<TensorType> = state.iter().map(|tensor| tensor.whole().clone()).collect();
         let wrap = |state: &[Tensor]| -> Vec<Tensor> {
             state.iter().zip(&lanes).map(|(tensor, axes)| tensor.clone().with_vectorized(axes)).collect()
@@ -66,7 +66,7 @@ fn repeat(
             check_predicate("while", &predicate.leaf_type(0))?;
             let axes = predicate.lanes[0].clone();
             drop(predicate);
-            return repeat_by_position(ops, state, &axes, condition, body);
+            return loop_over_positions(ops, state, &axes, condition, body);
         }
         let traced = Draft::trace(ops, "while_", &types, |ops, state| body(ops, &wrap(state)));
         if by_position && traced.is_err() {
@@ -75,38 +75,38 @@ fn repeat(
             continue;
         }
         let next = traced?;
-        let mut grown = false;
+        let mut is_changed = false;
         for (leaf, (tensor, slot)) in state.iter_mut().zip(&mut weak).enumerate().take(next.results.len()) {
             let Some(arg) = slot else { continue };
-            let Some(number) = ops.gives_way(arg) else { continue };
+            let Some(number) = ops.weak_number(arg) else { continue };
             let before = tensor.ty().dtype;
-            if let Some(dtype) = settled(number, before, next.result_type(leaf, before).dtype) {
-                *tensor = ops.give_way("while", arg.clone(), &tensor.ty().with_dtype(dtype)?)?;
+            if let Some(dtype) = promoted_dtype(number, before, next.result_type(leaf, before).dtype) {
+                *tensor = ops.promote_weak("while", arg.clone(), &tensor.ty().with_dtype(dtype)?)?;
                 // Each value converts at most once. Its new dtype may convert other weak values in the next trace.
                 *slot = None;
-                grown = true;
+                is_changed = true;
             }
         }
-        if !grown {
+        if !is_changed {
             weak.clear();
         }
         if by_position {
             continue;
         }
         for (tensor, axes) in state.iter_mut().zip(&next.lanes) {
-            let mut joined: Lanes = tensor.vectorized_axes().into();
+            let mut joined: NamedAxes = tensor.vectorized_axes().into();
             join_into("while", &mut joined, axes)?;
             if joined[..] != *tensor.vectorized_axes() {
                 *tensor = vectorize::spread_over(ops, "while", tensor, &joined)?;
-                grown = true;
+                is_changed = true;
             }
         }
-        if grown {
+        if is_changed {
             continue;
         }
         let bare = predicate.leaf_type(0).into();
-        let types: Vec<LeafType> = (0..next.results.len())
-            .map(|leaf| LeafType {
+        let types: Vec<ResultType> = (0..next.results.len())
+            .map(|leaf| ResultType {
                 ty: state_type(&next, leaf, state.get(leaf).map(Tensor::ty)),
                 lanes: lanes.get(leaf).cloned().unwrap_or_default(),
             })
@@ -135,25 +135,25 @@ fn repeat(
 
 /// A loop whose condition differs between the positions of `axes`: an outer loop over the positions, with an inner
 /// loop for each.
-fn repeat_by_position(
+fn loop_over_positions(
     ops: &mut Ops,
     init: Vec<Tensor>,
-    axes: &Lanes,
+    axes: &NamedAxes,
     condition: StateFn<'_, Arg<Tensor>>,
     body: StateFn<'_, Vec<Arg<Tensor>>>,
 ) -> Result<Vec<Tensor>> {
     let count: usize = axes.iter().map(|(_, size)| size).product();
     if count == 0 {
         // Without positions no state changes.
-        return spread_by(ops, &init, axes);
+        return broadcast_over_positions(ops, &init, axes);
     }
     let dtype = if i32::try_from(count).is_ok() { DType::S32 } else { DType::S64 };
     let mut outer = vec![ops.constant(dtype, 0)?];
     for tensor in &init {
         // The positions become one axis of the outer state; its other vectorized axes stay vectorized.
-        let is_other = |lane: &&Lane| !axes.iter().any(|axis| axis.0 == lane.0);
-        let others: Lanes = tensor.vectorized_axes().iter().filter(is_other).cloned().collect();
-        let order: Lanes = others.iter().chain(axes).cloned().collect();
+        let is_other = |lane: &&NamedAxis| !axes.iter().any(|axis| axis.0 == lane.0);
+        let others: NamedAxes = tensor.vectorized_axes().iter().filter(is_other).cloned().collect();
+        let order: NamedAxes = others.iter().chain(axes).cloned().collect();
         let spread = vectorize::spread_over(ops, "while", tensor, &order)?.flat();
         let lead = others.iter().map(|&(_, size)| (size, None));
         let shape = Shape::from_axes(lead.chain([(count, None)]).chain(tensor.ty().shape.entries()));
@@ -187,8 +187,8 @@ fn repeat_by_position(
     )?;
     let mut results = Vec::with_capacity(init.len());
     for (tensor, before) in last[1..].iter().zip(&init) {
-        let others: Lanes = tensor.vectorized_axes().into();
-        let all: Lanes = others.iter().chain(axes).cloned().collect();
+        let others: NamedAxes = tensor.vectorized_axes().into();
+        let all: NamedAxes = others.iter().chain(axes).cloned().collect();
         let lead = all.iter().map(|&(_, size)| (size, None));
         let shape = Shape::from_axes(lead.chain(before.ty().shape.entries()));
         let tensor = ops.reshape_to(tensor.flat(), shape)?.with_vectorized(&all);
@@ -201,7 +201,7 @@ fn repeat_by_position(
 }
 
 /// The initial state, broadcast over the positions.
-fn spread_by(ops: &mut Ops, init: &[Tensor], axes: &Lanes) -> Result<Vec<Tensor>> {
+fn broadcast_over_positions(ops: &mut Ops, init: &[Tensor], axes: &NamedAxes) -> Result<Vec<Tensor>> {
     init.iter()
         .map(|tensor| {
             let mut order = axes.clone();
@@ -213,7 +213,7 @@ fn spread_by(ops: &mut Ops, init: &[Tensor], axes: &Lanes) -> Result<Vec<Tensor>
 
 /// The dtype that a weak value of a loop's initial state takes, or `None` if it keeps its dtype `before`. `after` is
 /// the dtype that the body returned for it.
-pub fn settled(number: Number, before: DType, after: DType) -> Option<DType> {
+pub fn promoted_dtype(number: Number, before: DType, after: DType) -> Option<DType> {
     (after != before && after.merge_weak(number) == after).then_some(after)
 }
 
@@ -235,6 +235,6 @@ fn with_origins(error: Error, state: &[Tensor], body: &Region) -> Error {
     let (Some(before), Some(after)) = (state.get(*index), body.results().get(*index)) else { return error };
     let made = body.graph().nodes().get(after.node as usize).and_then(|node| node.location.clone());
     let ty = body.graph().ty(*after).clone();
-    let after = Given { name: Some("after"), ty, origin: Origin::Made(made) };
-    error.given(vec![Given::new(Some("before"), before), after])
+    let after = OperandInfo { name: Some("after"), ty, origin: Origin::Made(made) };
+    error.given(vec![OperandInfo::new(Some("before"), before), after])
 }

@@ -37,9 +37,11 @@ pub use fold::{FoldFunction, reduce, window_reduce};
 pub use fourier::{BuildFourier, FFT_EPS, FftLength};
 pub use index::BuildIndex;
 pub use linalg::BuildLinalg;
-pub use loops::{settled, while_};
+pub use loops::{promoted_dtype, while_};
 pub use matrix::{BuildMatrix, NormOrder};
-pub use ops::{Host, Ops, Source, at_once, bring_together, common_backend, part_at_once, product_at_once};
+pub use ops::{
+    Host, Ops, Source, common_backend, fast_path, matmul_fast_path, move_to_common_backend, view_fast_path,
+};
 pub use order::BuildOrder;
 pub use reduce::BuildReduce;
 pub use shape::{BuildShape, Cut, PadMode, Size, Start};
@@ -103,7 +105,7 @@ pub trait Builder {
     ///
     /// # Errors
     /// As [`Builder::emit`].
-    fn in_order(&mut self, value: Self::V, _operands: &[&Arg<Self::V>]) -> Result<Self::V> {
+    fn order_vectorized_axes(&mut self, value: Self::V, _operands: &[&Arg<Self::V>]) -> Result<Self::V> {
         Ok(value)
     }
 
@@ -142,12 +144,12 @@ pub trait Builder {
     {
         match x.into() {
             Arg::Value(value) => Ok(self.strong(value)),
-            Arg::Number(number) => self.scalar(alone(number.dtype(), number)?),
+            Arg::Number(number) => self.scalar(default_scalar(number.dtype(), number)?),
         }
     }
 
     /// The number of a weak operand, which is a plain number or a weak value; `None` for other operands.
-    fn gives_way(&self, x: &Arg<Self::V>) -> Option<Number>
+    fn weak_number(&self, x: &Arg<Self::V>) -> Option<Number>
     where
         Self: Sized,
     {
@@ -161,13 +163,13 @@ pub trait Builder {
     ///
     /// # Errors
     /// An integer that does not fit; `op` is for the message.
-    fn give_way(&mut self, op: &'static str, x: Arg<Self::V>, ty: &TensorType) -> Result<Self::V>
+    fn promote_weak(&mut self, op: &'static str, x: Arg<Self::V>, ty: &TensorType) -> Result<Self::V>
     where
         Self: Sized,
     {
         match x {
             Arg::Value(value) => self.in_dtype(value, ty.dtype),
-            Arg::Number(number) => self.scalar(exact(op, ty, number)?),
+            Arg::Number(number) => self.scalar(exact_scalar(op, ty, number)?),
         }
     }
 
@@ -214,13 +216,13 @@ pub trait Builder {
         Self: Sized,
     {
         let operands: SmallVec<[Arg<Self::V>; 3]> = operands.into_iter().collect();
-        let mut numbers: Numbers = operands.iter().filter_map(|operand| self.gives_way(operand)).collect();
-        let beside = if numbers.is_empty() { None } else { self.weak_type(&operands) };
+        let mut numbers: Numbers = operands.iter().filter_map(|operand| self.weak_number(operand)).collect();
+        let other_type = if numbers.is_empty() { None } else { self.weak_type(&operands) };
         let merged = numbers.drain(..).map(Number::dtype).reduce(DType::merge);
         operands
             .into_iter()
-            .map(|operand| match (operand, &beside, merged) {
-                (operand, Some(ty), _) => self.give_way(op, operand, ty),
+            .map(|operand| match (operand, &other_type, merged) {
+                (operand, Some(ty), _) => self.promote_weak(op, operand, ty),
                 // If all operands are weak and their type is a float type, an integer becomes a float, even a wide
                 // one.
                 (Arg::Value(value), None, Some(dtype))
@@ -230,7 +232,7 @@ pub trait Builder {
                 }
                 (Arg::Value(value), None, _) => Ok(self.strong(value)),
                 (Arg::Number(number), None, merged) => {
-                    self.scalar(alone(merged.unwrap_or(number.dtype()), number)?)
+                    self.scalar(default_scalar(merged.unwrap_or(number.dtype()), number)?)
                 }
             })
             .collect()
@@ -261,29 +263,29 @@ pub trait Builder {
     }
 
     /// Like [`Builder::weak_pair`], for ops that are defined for integers outside the other operand's dtype. Such an
-    /// integer gets the dtype that `beyond` returns for it. So does a weak integer, because it may be any s64.
+    /// integer gets the dtype that `wide_dtype` returns for it. So does a weak integer, because it may be any s64.
     ///
     /// # Errors
     /// As [`Builder::operand`], if both are numbers.
-    fn wide_pair(
+    fn weak_pair_widened(
         &mut self,
         op: &'static str,
         a: impl Into<Arg<Self::V>>,
         b: impl Into<Arg<Self::V>>,
-        beyond: fn(Number) -> DType,
+        wide_dtype: fn(Number) -> DType,
     ) -> Result<(Self::V, Self::V)>
     where
         Self: Sized,
     {
         let mut widened = |arg: Arg<Self::V>, other: &Arg<Self::V>| {
             let Arg::Value(other) = other else { return Ok(arg) };
-            let (beside, is_strong) = (self.ty(other).dtype.to_number(), self.weakness(other).is_none());
+            let (other_type, is_strong) = (self.ty(other).dtype.to_number(), self.weakness(other).is_none());
             Ok::<_, Error>(match arg {
-                Arg::Number(number) if beside.lacks(number) => {
-                    Arg::Value(self.scalar(Scalar::new(beyond(number), number)?)?)
+                Arg::Number(number) if other_type.lacks(number) => {
+                    Arg::Value(self.scalar(Scalar::new(wide_dtype(number), number)?)?)
                 }
-                Arg::Value(value) if is_strong && beside.is_integer() && self.is_weak_integer(&value) => {
-                    Arg::Value(self.in_dtype(value, beyond(i64::MIN.into()))?)
+                Arg::Value(value) if is_strong && other_type.is_integer() && self.is_weak_integer(&value) => {
+                    Arg::Value(self.in_dtype(value, wide_dtype(i64::MIN.into()))?)
                 }
                 arg @ (Arg::Value(_) | Arg::Number(_)) => arg,
             })
@@ -345,7 +347,7 @@ impl<V> Arg<V> {
 ///
 /// # Errors
 /// An integer that the type cannot hold, or a number of another kind; `op` is for the message.
-pub fn exact(op: &'static str, ty: &TensorType, number: Number) -> Result<Scalar> {
+pub fn exact_scalar(op: &'static str, ty: &TensorType, number: Number) -> Result<Scalar> {
     if ty.dtype.lacks(number) {
         return Err(ErrorKind::NumberRange { op, number, got: ty.clone() }.into());
     }
@@ -353,7 +355,7 @@ pub fn exact(op: &'static str, ty: &TensorType, number: Number) -> Result<Scalar
 }
 
 /// The element of a number if no operand has a dtype of its own.
-fn alone(dtype: DType, number: Number) -> Result<Scalar> {
+fn default_scalar(dtype: DType, number: Number) -> Result<Scalar> {
     if dtype.lacks(number) {
         return Err(ErrorKind::IntegerRange { number, dtype }.into());
     }

@@ -15,7 +15,9 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::{Arg, Builder};
-use crate::backend::{Alike, Backend, Buffer, Buffers, Checks, Hooks, Lent, NoHooks, Operand};
+use crate::backend::{
+    Backend, BorrowedOperand, Buffer, Buffers, Checks, Hooks, NoHooks, Operand, SameDtypeOperand,
+};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorKind, Result};
 use crate::evaluator;
@@ -38,7 +40,7 @@ pub enum Source {
     /// The location is known already.
     At(Location),
     /// The host language finds the location.
-    Ask(fn() -> Option<Location>),
+    Lookup(fn() -> Option<Location>),
 }
 
 impl Source {
@@ -47,7 +49,7 @@ impl Source {
         match self {
             Source::Unknown => None,
             Source::At(location) => Some(location.clone()),
-            Source::Ask(ask) => ask(),
+            Source::Lookup(ask) => ask(),
         }
     }
 }
@@ -86,11 +88,11 @@ impl Ops {
     }
 
     fn eager(&self, op: &Op, name: &'static str, tensors: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
-        let mut lent: SmallVec<[Lent<'_>; 3]> = SmallVec::with_capacity(tensors.len());
+        let mut lent: SmallVec<[BorrowedOperand<'_>; 3]> = SmallVec::with_capacity(tensors.len());
         for tensor in tensors {
             match tensor.data() {
-                Data::Buffer(buffer) => lent.push(Lent { ty: tensor.ty(), buffer }),
-                Data::Traced { trace, .. } => return Err(trace.stray(name, tensor.ty()).into()),
+                Data::Buffer(buffer) => lent.push(BorrowedOperand { ty: tensor.ty(), buffer }),
+                Data::Traced { trace, .. } => return Err(trace.not_open_error(name, tensor.ty()).into()),
                 Data::Template => {
                     return Err(ErrorKind::IsTemplate { op: name, got: tensor.ty().clone() }.into());
                 }
@@ -100,7 +102,7 @@ impl Ops {
         let outputs = infer::infer(op, &types).map_err(|error| error.with_operands(types))?;
         if self.checks == Checks::default()
             && let [first, ..] = &*lent
-            && let Some(buffers) = first.buffer.backend().run_lent(op, &lent, &outputs)?
+            && let Some(buffers) = first.buffer.backend().run_borrowed(op, &lent, &outputs)?
         {
             return Ok(tensors_of(outputs, buffers));
         }
@@ -128,22 +130,22 @@ impl Ops {
     }
 }
 
-/// The result of an op by a fast path ([`Buffer::run_alike`], [`Backend::run_lent`]) of the first operand's backend.
+/// The result of an op by a fast path ([`Buffer::run_same_dtype`], [`Backend::run_borrowed`]) of the first operand's backend.
 /// The operands must have fewer than `most` bytes together, no trace may be open, and no operand may be vectorized.
 /// `None` if there is no fast path, and if the op fails; [`Ops`] then runs the general path and reports the error.
-pub fn at_once(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Option<Tensor> {
+pub fn fast_path(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Option<Tensor> {
     if trace::depth() > 0 {
         return None;
     }
-    if let Some(result) = of_one_type(op, operands, most) {
+    if let Some(result) = fast_path_same_dtype(op, operands, most) {
         return Some(result);
     }
-    lent_at_once(op, operands, most)
+    fast_path_by_borrow(op, operands, most)
 }
 
 /// The matrix product ([`BuildLinalg::matmul`](super::BuildLinalg::matmul)) of a tensor with a vector or a matrix, by
-/// the fast path of [`at_once`].
-pub fn product_at_once(a: &Tensor, b: &Tensor, most: usize) -> Option<Tensor> {
+/// the fast path of [`fast_path`].
+pub fn matmul_fast_path(a: &Tensor, b: &Tensor, most: usize) -> Option<Tensor> {
     let shape = &b.ty().shape;
     let (contract_a, contract_b) = (a.ty().shape.last_axis()?, shape.axis(shape.rank().saturating_sub(2))?);
     if shape.rank() > 2 || trace::depth() > 0 {
@@ -155,12 +157,12 @@ pub fn product_at_once(a: &Tensor, b: &Tensor, most: usize) -> Option<Tensor> {
         contract_b: AxisList::from_elem(contract_b, 1),
         batch_b: AxisList::new(),
     };
-    lent_at_once(&op, &[Arg::Value(a), Arg::Value(b)], most)
+    fast_path_by_borrow(&op, &[Arg::Value(a), Arg::Value(b)], most)
 }
 
 /// A view of a tensor's memory with another shape, from the element at `first` on. `None` under the conditions of
-/// [`at_once`], and if the backend has no such view ([`Buffer::part`]).
-pub fn part_at_once(tensor: &Tensor, first: usize, shape: Shape) -> Option<Tensor> {
+/// [`fast_path`], and if the backend has no such view ([`Buffer::part`]).
+pub fn view_fast_path(tensor: &Tensor, first: usize, shape: Shape) -> Option<Tensor> {
     if trace::depth() > 0 || tensor.is_vectorized() {
         return None;
     }
@@ -169,53 +171,54 @@ pub fn part_at_once(tensor: &Tensor, first: usize, shape: Shape) -> Option<Tenso
     Some(Tensor::concrete(ty, part))
 }
 
-/// Like [`at_once`], by [`Backend::run_lent`].
-fn lent_at_once(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Option<Tensor> {
+/// Like [`fast_path`], by [`Backend::run_borrowed`].
+fn fast_path_by_borrow(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Option<Tensor> {
     let mut bytes = 0;
-    let (mut lent, mut types) = (SmallVec::<[Lent<'_>; 3]>::new(), SmallVec::<[&TensorType; 3]>::new());
+    let (mut lent, mut types) =
+        (SmallVec::<[BorrowedOperand<'_>; 3]>::new(), SmallVec::<[&TensorType; 3]>::new());
     for operand in operands {
         let Arg::Value(tensor) = operand else { return None };
         let buffer = tensor.buffer().filter(|_| !tensor.is_vectorized())?;
         bytes += tensor.ty().byte_size();
-        lent.push(Lent { ty: tensor.ty(), buffer });
+        lent.push(BorrowedOperand { ty: tensor.ty(), buffer });
         types.push(tensor.ty());
     }
     if bytes >= most {
         return None;
     }
     let outputs = infer::infer(op, &types).ok()?;
-    let buffers = backend_of(lent.first()?.buffer).run_lent(op, &lent, &outputs).ok()??;
+    let buffers = backend_of(lent.first()?.buffer).run_borrowed(op, &lent, &outputs).ok()??;
     let pair = outputs.into_iter().zip(buffers).next();
     pair.map(|(ty, buffer)| Tensor::concrete(ty, buffer))
 }
 
-/// Like [`at_once`], for ops that are computed in the common type of their operands; numbers take that type. No
+/// Like [`fast_path`], for ops that are computed in the common type of their operands; numbers take that type. No
 /// inference is needed.
-fn of_one_type(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Option<Tensor> {
+fn fast_path_same_dtype(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Option<Tensor> {
     let first = operands.iter().find_map(|operand| match operand {
         Arg::Value(tensor) => Some(*tensor),
         Arg::Number(_) => None,
     })?;
     let ty = first.ty();
-    let to = infer::alike(op, ty)?;
+    let to = infer::same_dtype_result(op, ty)?;
     // The general path reports errors that depend on values. Ops whose results are predicates have none.
-    if to == ty.dtype && evaluator::depends(op, ty) || operands.len() * ty.byte_size() >= most {
+    if to == ty.dtype && evaluator::depends_on_elements(op, ty) || operands.len() * ty.byte_size() >= most {
         return None;
     }
-    let mut alike: SmallVec<[Alike<'_>; 2]> = SmallVec::new();
+    let mut same_dtype_result: SmallVec<[SameDtypeOperand<'_>; 2]> = SmallVec::new();
     for operand in operands {
-        alike.push(match operand {
+        same_dtype_result.push(match operand {
             Arg::Value(tensor) => {
                 let is_alike = !tensor.is_vectorized() && (std::ptr::eq(*tensor, first) || tensor.ty() == ty);
-                Alike::Elements(&**tensor.buffer().filter(|_| is_alike)?)
+                SameDtypeOperand::Elements(&**tensor.buffer().filter(|_| is_alike)?)
             }
             Arg::Number(number) if ty.dtype.merge_weak(*number) == ty.dtype && !ty.dtype.lacks(*number) => {
-                Alike::Same(Scalar::new(ty.dtype, *number).ok()?)
+                SameDtypeOperand::Same(Scalar::new(ty.dtype, *number).ok()?)
             }
             Arg::Number(_) => return None,
         });
     }
-    let made = first.buffer()?.run_alike(op, &alike, ty, to)?;
+    let made = first.buffer()?.run_same_dtype(op, &same_dtype_result, ty, to)?;
     Some(Tensor::concrete(TensorType { dtype: to, shape: ty.shape.clone() }, made))
 }
 
@@ -242,7 +245,7 @@ impl Builder for Ops {
                 let run = || self.eager(&op, name, operands);
                 let made = match &self.source {
                     Source::At(location) => during(location.clone(), run),
-                    Source::Unknown | Source::Ask(_) => run(),
+                    Source::Unknown | Source::Lookup(_) => run(),
                 };
                 made.map_err(|error: Error| error.at(self.source.locate()))
             }
@@ -273,7 +276,7 @@ impl Builder for Ops {
         value.is_vectorized()
     }
 
-    fn in_order(&mut self, value: Tensor, operands: &[&Arg<Tensor>]) -> Result<Tensor> {
+    fn order_vectorized_axes(&mut self, value: Tensor, operands: &[&Arg<Tensor>]) -> Result<Tensor> {
         if value.vectorized_axes().len() < 2 {
             return Ok(value);
         }
@@ -307,7 +310,7 @@ fn backend_of(buffer: &Arc<dyn Buffer>) -> Cow<'_, Arc<dyn Backend>> {
 ///
 /// # Errors
 /// Arguments on two backends of which neither yields, and errors of copying.
-pub fn bring_together(
+pub fn move_to_common_backend(
     op: &'static str,
     tensors: &mut [Tensor],
     default: &Arc<dyn Backend>,

@@ -165,7 +165,7 @@ pub trait BuildShape: Builder + Sized {
     fn new_axis(&mut self, x: impl Into<Arg<Self::V>>, axis: i64, name: Option<Name>) -> Result<Self::V> {
         let x = self.operand(x)?;
         let shape = self.ty(&x).shape;
-        let at = insertion("new_axis", axis, &shape)?;
+        let at = insertion_index("new_axis", axis, &shape)?;
         let mut entries: Vec<_> = shape.entries().collect();
         entries.insert(at, (1, name));
         self.reshape_to(x, Shape::from_axes(entries))
@@ -265,7 +265,7 @@ pub trait BuildShape: Builder + Sized {
         let Some(first) = tensors.first() else {
             return Err(ErrorKind::NoTensors { op: "stack" }.into());
         };
-        let axis = insertion("stack", axis, &self.ty(first).shape)?;
+        let axis = insertion_index("stack", axis, &self.ty(first).shape)?;
         self.emit_one(Op::Stack { axis, name }, tensors)
     }
 
@@ -511,7 +511,7 @@ fn flattened(ty: &TensorType, axes: &[Axis]) -> Result<Shape> {
 }
 
 /// The position of a new axis.
-fn insertion(op: &'static str, axis: i64, shape: &Shape) -> Result<usize> {
+fn insertion_index(op: &'static str, axis: i64, shape: &Shape) -> Result<usize> {
     let places = shape.rank() as i64 + 1;
     if (-places..places).contains(&axis) {
         return Ok(axis.rem_euclid(places) as usize);

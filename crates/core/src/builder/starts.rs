@@ -91,8 +91,8 @@ pub(super) fn lower<B: Builder>(
     for (start, known) in starts.iter().zip(&known) {
         let Start::Index(index) = *start else { continue };
         let index = known.map_or(i128::from(index), |known| known as i128);
-        if !dtype.is_some_and(|dtype| holds(dtype, index)) {
-            let own = if holds(DType::S32, index) { DType::S32 } else { DType::S64 };
+        if !dtype.is_some_and(|dtype| can_hold(dtype, index)) {
+            let own = if can_hold(DType::S32, index) { DType::S32 } else { DType::S64 };
             dtype = Some(dtype.map_or(own, |dtype| dtype.merge(own)));
         }
     }
@@ -102,20 +102,20 @@ pub(super) fn lower<B: Builder>(
         values.push(match (start, known) {
             (Start::Index(_), Some(known)) => b.constant(dtype, *known)?,
             (Start::Index(index), None) => b.constant(dtype, *index)?,
-            (Start::Value(value), _) => converted(b, value, dtype, size)?,
+            (Start::Value(value), _) => convert_starts(b, value, dtype, size)?,
         });
     }
     Ok((kind, values))
 }
 
-fn holds(dtype: DType, index: i128) -> bool {
+fn can_hold(dtype: DType, index: i128) -> bool {
     let (Number::Int(lowest), Number::Int(highest)) = (dtype.lowest(), dtype.highest()) else { return false };
     (lowest..=highest).contains(&index)
 }
 
 /// Positions along an axis of `size`, converted to the common dtype. In a signed dtype the greatest u64 would be
 /// negative and count from the end. Therefore u64 is clamped to `size`, which is still out of range.
-pub(crate) fn converted<B: Builder>(b: &mut B, value: &B::V, dtype: DType, size: usize) -> Result<B::V> {
+pub(crate) fn convert_starts<B: Builder>(b: &mut B, value: &B::V, dtype: DType, size: usize) -> Result<B::V> {
     if b.ty(value).dtype != DType::U64 || dtype == DType::U64 {
         return b.as_type(value, dtype);
     }

@@ -251,11 +251,11 @@ impl WindowOptions {
     /// # Errors
     /// Another number of entries than axes, and entries below 1.
     pub(crate) fn resolve(&self, op: &'static str, x: &TensorType, window: &[i64]) -> Result<Window> {
-        let entries = Entries { op, got: x, count: x.shape.rank(), axes: "axes" };
+        let entries = AxisOptions { op, got: x, count: x.shape.rank(), axes: "axes" };
         entries.check_count("the window", window.len())?;
         let sizes = window.iter().map(|&size| entries.one("the window", size)).collect::<Result<Sizes>>()?;
-        let strides = entries.spread("strides", &self.strides)?;
-        let dilations = entries.spread("window_dilations", &self.dilations)?;
+        let strides = entries.per_axis("strides", &self.strides)?;
+        let dilations = entries.per_axis("window_dilations", &self.dilations)?;
         let padding = entries.padding(&self.padding, &sizes, &dilations)?;
         Ok(Window { sizes, strides, padding, dilations })
     }
@@ -274,12 +274,12 @@ impl ConvOptions {
         let kernel_permutation = permutation("kernel_permutation", &kernel.shape, &self.kernel_permutation)?;
         let output_permutation = permutation("output_permutation", &x.shape, &self.output_permutation)?;
         let extents: Sizes = kernel_permutation[2..].iter().map(|&axis| kernel.shape[axis]).collect();
-        let entries = Entries { op: "conv", got: x, count: rank - 2, axes: "spatial axes" };
-        let kernel_dilation = entries.spread("kernel_dilation", &self.kernel_dilation)?;
+        let entries = AxisOptions { op: "conv", got: x, count: rank - 2, axes: "spatial axes" };
+        let kernel_dilation = entries.per_axis("kernel_dilation", &self.kernel_dilation)?;
         Ok(ConvOp {
-            strides: entries.spread("strides", &self.strides)?,
+            strides: entries.per_axis("strides", &self.strides)?,
             padding: entries.padding(&self.padding, &extents, &kernel_dilation)?,
-            input_dilation: entries.spread("input_dilation", &self.input_dilation)?,
+            input_dilation: entries.per_axis("input_dilation", &self.input_dilation)?,
             kernel_dilation,
             feature_groups: entries.one("feature_group_size", self.feature_group_size)?,
             batch_groups: entries.one("batch_group_size", self.batch_group_size)?,
@@ -302,23 +302,23 @@ fn permutation(option: &'static str, shape: &Shape, axes: &Axes) -> Result<AxisL
 }
 
 /// Reads options with one entry for each of some axes.
-struct Entries<'a> {
+struct AxisOptions<'a> {
     op: &'static str,
     got: &'a TensorType,
     count: usize,
     axes: &'static str,
 }
 
-impl Entries<'_> {
+impl AxisOptions<'_> {
     fn check_count(&self, what: &'static str, given: usize) -> Result<()> {
         if given == self.count {
             return Ok(());
         }
-        let &Entries { op, got, count: required, axes } = self;
+        let &AxisOptions { op, got, count: required, axes } = self;
         Err(ErrorKind::WindowEntries { op, what, given, got: got.clone(), required, axes }.into())
     }
 
-    fn spread(&self, option: &'static str, entries: &PerAxis) -> Result<Sizes> {
+    fn per_axis(&self, option: &'static str, entries: &PerAxis) -> Result<Sizes> {
         match entries {
             PerAxis::All(entry) => Ok(SmallVec::from_elem(self.one(option, *entry)?, self.count)),
             PerAxis::Each(entries) => {

@@ -137,7 +137,7 @@ pub fn linspace<B: Builder>(
         let start = b.as_type(start, dtype)?;
         let only = b.vectorized_like(start, &stop)?;
         let only = b.reshape_to(only, shape)?;
-        return b.in_order(only, &[&operands[0], &operands[1]]);
+        return b.order_vectorized_axes(only, &[&operands[0], &operands[1]]);
     }
     let divisor = if endpoint { size - 1 } else { size };
     let span = b.subtract(&stop, &start)?;
@@ -151,7 +151,7 @@ pub fn linspace<B: Builder>(
         values = b.select(before_last, values, stop)?;
     }
     let values = b.as_type(values, dtype)?;
-    b.in_order(values, &[&operands[0], &operands[1]])
+    b.order_vectorized_axes(values, &[&operands[0], &operands[1]])
 }
 
 /// An end of a range, in the dtype of the computation.

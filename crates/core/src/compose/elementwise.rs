@@ -64,7 +64,7 @@ fn merged<B: Builder>(b: &mut B, op: &'static str, x: &B::V, y: &B::V) -> Result
 }
 
 /// True where a nonzero remainder and the divisor have different signs.
-fn wrong_sign<B: Builder>(b: &mut B, remainder: &B::V, divisor: &B::V) -> Result<B::V> {
+fn signs_differ<B: Builder>(b: &mut B, remainder: &B::V, divisor: &B::V) -> Result<B::V> {
     let (left, right) = (b.less(remainder, 0)?, b.less(divisor, 0)?);
     let differ = b.not_equal(left, right)?;
     let some = b.not_equal(remainder, 0)?;
@@ -82,7 +82,7 @@ pub fn floor_divide<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
         Kind::Signed => {
             let quotient = b.quotient(&x, &y)?;
             let remainder = b.remainder(&x, &y)?;
-            let down = wrong_sign(b, &remainder, &y)?;
+            let down = signs_differ(b, &remainder, &y)?;
             b.subtract(quotient, down)
         }
         Kind::Float | Kind::Complex => floor_divide_floats(b, &x, &y, dtype),
@@ -100,7 +100,7 @@ fn floor_divide_floats<B: Builder>(b: &mut B, x: &B::V, y: &B::V, dtype: DType) 
     let remainder = b.remainder(&x, &y)?;
     let whole = b.subtract(&x, &remainder)?;
     let quotient = b.divide(whole, &y)?;
-    let down = wrong_sign(b, &remainder, &y)?;
+    let down = signs_differ(b, &remainder, &y)?;
     let quotient = b.subtract(quotient, down)?;
     let floor = b.floor(&quotient)?;
     let rest = b.subtract(&quotient, &floor)?;
@@ -125,12 +125,12 @@ pub fn floor_modulo<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
     match dtype.kind() {
         Kind::Bool | Kind::Unsigned => Ok(remainder),
         Kind::Signed => {
-            let up = wrong_sign(b, &remainder, &y)?;
+            let up = signs_differ(b, &remainder, &y)?;
             let divisor = b.multiply(up, &y)?;
             b.add(remainder, divisor)
         }
         Kind::Float | Kind::Complex => {
-            let up = wrong_sign(b, &remainder, &y)?;
+            let up = signs_differ(b, &remainder, &y)?;
             // The gradient of `remainder` is already that of the floored remainder; this step must not contribute.
             let divisor = b.stop_grad(&y)?;
             let moved = b.add(&remainder, divisor)?;

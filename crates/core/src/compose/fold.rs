@@ -19,7 +19,7 @@ use crate::region::Region;
 use crate::shape::{AxisList, Shape, Sizes, TensorType};
 
 /// The maximum number of steps that are unrolled; more steps become a loop.
-const UNROLLED: usize = 16;
+const MAX_UNROLLED_STEPS: usize = 16;
 
 /// The definition of a fold as a region with operands of the given types; `None` if the op is no fold.
 ///
@@ -58,7 +58,7 @@ pub fn fold(graph: &mut Graph, op: &FoldOp, operands: &[Value]) -> Result<Value>
     if steps == 0 || width == 0 {
         return fill(graph, *acc, &result);
     }
-    if let Some(known) = Known::of(&op.fun) {
+    if let Some(known) = BuiltinReduction::of(&op.fun) {
         let reduce = Op::Reduce { op: known.reduce, axes: op.axes.clone(), keep_axes: op.keep_axes };
         let folded = graph.emit_one(reduce, &[*x])?;
         let folded = within::convert(graph, folded, graph.ty(*acc).dtype)?;
@@ -70,16 +70,16 @@ pub fn fold(graph: &mut Graph, op: &FoldOp, operands: &[Value]) -> Result<Value>
     let x = graph.emit_one(Op::Transpose { axes }, &[x])?;
     let folded = if width > 1 && !is_elementwise(&op.fun) {
         let x = graph.emit_one(Op::Reshape { shape: Shape::new(&[steps * width]) }, &[x])?;
-        one_by_one(graph, &op.fun, steps * width, width, *acc, x, captures, |graph, at, x| {
+        fold_sequentially(graph, &op.fun, steps * width, width, *acc, x, captures, |graph, at, x| {
             element(graph, x, &[at])
         })?
     } else {
         let x = graph.emit_one(Op::Reshape { shape: Shape::new(&[steps, width]) }, &[x])?;
         // A single position needs no axis, so that every function can be applied.
         let shape = if width == 1 { Shape::scalar() } else { Shape::new(&[width]) };
-        let row = Rows { count: steps, width, shape: shape.clone() };
+        let row = RowLoop { count: steps, width, shape: shape.clone() };
         let acc = fill(graph, *acc, &shape)?;
-        row.walk(graph, x, acc, captures, |graph, row, acc, captures| {
+        row.fold_rows(graph, x, acc, captures, |graph, row, acc, captures| {
             apply(graph, &op.fun, row, acc, captures, &shape)
         })?
     };
@@ -107,13 +107,13 @@ pub fn window_fold(
     let around = within::convert(graph, *acc, graph.ty(x).dtype)?;
     let x = graph.emit_one(Op::Pad { config }, &[x, around])?;
     let window = Window { padding: SmallVec::from_elem((0, 0), places.rank()), ..op.window.clone() };
-    let folded = if let Some(known) = Known::of(&op.fun) {
+    let folded = if let Some(known) = BuiltinReduction::of(&op.fun) {
         let folded = graph.emit_one(Op::Window { op: known.window, window }, &[x])?;
         graph.emit_one(Op::Binary(known.binary), &[*acc, folded])?
     } else if !is_elementwise(&op.fun) {
         let cells: usize = window.sizes.iter().product();
         let width = places.size();
-        one_by_one(graph, &op.fun, cells * width, width, *acc, x, captures, |graph, at, x| {
+        fold_sequentially(graph, &op.fun, cells * width, width, *acc, x, captures, |graph, at, x| {
             let sizes: Sizes = window.sizes.iter().chain(places.sizes()).copied().collect();
             let digits = digits(graph, at, &sizes)?;
             let (cell, place) = digits.split_at(places.rank());
@@ -127,10 +127,17 @@ pub fn window_fold(
         })?
     } else {
         let acc = fill(graph, *acc, &places)?;
-        let state =
-            over_cells(graph, &window, &places, &[x], &[acc], captures, |graph, cell, state, captures| {
+        let state = for_each_window_offset(
+            graph,
+            &window,
+            &places,
+            &[x],
+            &[acc],
+            captures,
+            |graph, cell, state, captures| {
                 Ok(vec![apply(graph, &op.fun, cell[0], state[0], captures, &places)?])
-            })?;
+            },
+        )?;
         state[0]
     };
     graph.emit_one(Op::Reshape { shape: result.clone() }, &[folded])
@@ -139,7 +146,7 @@ pub fn window_fold(
 /// Calls `step` for each cell of a window, in row-major order. Its arguments are the elements under that cell for all
 /// positions of the window, one value for each of `arrays`, which have the same shape, then the state and the
 /// captures. It returns the next state. The window has no padding.
-pub(crate) fn over_cells(
+pub(crate) fn for_each_window_offset(
     graph: &mut Graph,
     window: &Window,
     places: &Shape,
@@ -157,7 +164,7 @@ pub(crate) fn over_cells(
         .collect();
     let slice =
         |starts: Starts| Op::Slice { starts, lengths: lengths.clone(), strides: window.strides.clone() };
-    if counts <= UNROLLED {
+    if counts <= MAX_UNROLLED_STEPS {
         let mut state = state.to_vec();
         for cell in 0..counts {
             let mut rest = cell;
@@ -202,16 +209,16 @@ pub(crate) fn over_cells(
 }
 
 /// The rows of a matrix.
-struct Rows {
+struct RowLoop {
     count: usize,
     width: usize,
     /// The shape to which a row is reshaped.
     shape: Shape,
 }
 
-impl Rows {
+impl RowLoop {
     /// Calls `step` for each row of `x` with the previous result.
-    fn walk(
+    fn fold_rows(
         &self,
         graph: &mut Graph,
         x: Value,
@@ -225,7 +232,7 @@ impl Rows {
             strides: SmallVec::from_slice(&[1, 1]),
         };
         let shape = || Op::Reshape { shape: self.shape.clone() };
-        if self.count <= UNROLLED {
+        if self.count <= MAX_UNROLLED_STEPS {
             let mut acc = acc;
             for row in 0..self.count {
                 let row = graph.emit_one(slice(Starts::Static(SmallVec::from_slice(&[row, 0]))), &[x])?;
@@ -257,7 +264,7 @@ impl Rows {
 /// Applies a function to `count` scalars sequentially; `fetch` returns the scalar at an index. Scalar `i` is folded
 /// into position `i % width` of the result, a vector.
 #[expect(clippy::too_many_arguments, reason = "a loop and what it is about")]
-fn one_by_one(
+fn fold_sequentially(
     graph: &mut Graph,
     fun: &Region,
     count: usize,
@@ -421,19 +428,19 @@ fn is_elementwise(fun: &Region) -> bool {
 
 /// Whether a fold by a function is a built-in reduction, which is faster than any fold.
 pub fn is_one_reduction(fun: &Region) -> bool {
-    Known::of(fun).is_some()
+    BuiltinReduction::of(fun).is_some()
 }
 
 /// A function that is one op, and the built-in reductions by that op.
-struct Known {
+struct BuiltinReduction {
     binary: BinaryOp,
     reduce: ReduceOp,
     window: WindowOp,
 }
 
-impl Known {
+impl BuiltinReduction {
     /// The reductions for a function that is one op of the element and the accumulator, in either order.
-    fn of(fun: &Region) -> Option<Known> {
+    fn of(fun: &Region) -> Option<BuiltinReduction> {
         let result = fun.graph().node(fun.results()[0]);
         let Op::Binary(binary) = result.op else { return None };
         let (reduce, window) = match binary {
@@ -457,6 +464,6 @@ impl Known {
         let both = [index(0)?, index(1)?];
         let alike = fun.inputs()[0] == fun.inputs()[1];
         let known = alike && (both == [0, 1] || both == [1, 0]) && !fun.has_effects();
-        known.then_some(Known { binary, reduce, window })
+        known.then_some(BuiltinReduction { binary, reduce, window })
     }
 }

@@ -61,16 +61,16 @@ pub fn matmul<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
     }
     if right.rank() <= 2 {
         // If the right operand has no batch axes, every row of the left operand is multiplied by the same matrix.
-        return dot(b, x.into(), y.into()).map_err(|error| error.of_product("matmul"));
+        return dot(b, x.into(), y.into()).map_err(|error| error.with_product_name("matmul"));
     }
     let (lead_x, lead_y) = (leading(&left), leading(&right));
     let batch = lead_x.broadcast_with("matmul", &lead_y)?;
-    let x = batched(b, x, &left, &lead_x, &batch)?;
-    let y = batched(b, y, &right, &lead_y, &batch)?;
+    let x = broadcast_batch_axes(b, x, &left, &lead_x, &batch)?;
+    let y = broadcast_batch_axes(b, y, &right, &lead_y, &batch)?;
     let axes: Vec<AxisRef> = batch.axes().map(AxisRef::from).collect();
     let contract_y = batch.rank() as i64;
     let product = b.dot_general(x, -1, axes.clone(), y, contract_y, axes);
-    product.map_err(|error| error.of_product("matmul"))
+    product.map_err(|error| error.with_product_name("matmul"))
 }
 
 /// The axes before the last two; no axes for a vector.
@@ -79,7 +79,13 @@ fn leading(shape: &Shape) -> Shape {
 }
 
 /// `x` with its leading axes broadcast to `batch`; the last one or two axes are unchanged.
-fn batched<B: Builder>(b: &mut B, x: &B::V, shape: &Shape, lead: &Shape, batch: &Shape) -> Result<B::V> {
+fn broadcast_batch_axes<B: Builder>(
+    b: &mut B,
+    x: &B::V,
+    shape: &Shape,
+    lead: &Shape,
+    batch: &Shape,
+) -> Result<B::V> {
     let last = shape.entries().skip(lead.rank());
     let target = Shape::from_axes(batch.entries().chain(last));
     b.broadcast(x, target, Axes::All)

@@ -20,7 +20,7 @@ use crate::dtype::DType;
 
 /// The dtype in which a mean is summed. A sum of finite elements does not overflow there if their mean fits their own
 /// dtype, and integers neither wrap nor lose digits before the division. For f64 there is no wider dtype.
-pub(crate) fn summing_dtype(dtype: DType) -> DType {
+pub(crate) fn accumulation_dtype(dtype: DType) -> DType {
     let float = dtype.to_float();
     if !dtype.is_inexact() {
         DType::F64

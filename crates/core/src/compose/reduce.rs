@@ -1,6 +1,6 @@
 //! Means, variances, covariances, sums of exponentials and scans.
 
-use super::{summing_dtype, working_dtype};
+use super::{accumulation_dtype, working_dtype};
 use crate::builder::{
     BuildControl, BuildCreate, BuildElementwise, BuildLinalg, BuildReduce, BuildShape, Builder,
 };
@@ -12,7 +12,7 @@ use crate::scalar::Number;
 use crate::shape::{Axes, Axis, AxisList, AxisRef, TensorType};
 
 /// The axes of a mean and the number of elements along them.
-fn counted(op: &'static str, ty: &TensorType, axes: &Axes) -> Result<(AxisList, usize)> {
+fn mean_axes(op: &'static str, ty: &TensorType, axes: &Axes) -> Result<(AxisList, usize)> {
     let axes = ty.shape.resolve_all(op, axes)?;
     let count = axes.iter().map(|&axis| ty.shape[axis]).product();
     let empty = axes.iter().find(|&&axis| ty.shape[axis] == 0);
@@ -30,7 +30,7 @@ fn counted(op: &'static str, ty: &TensorType, axes: &Axes) -> Result<(AxisList, 
 /// As the method.
 pub fn mean<B: Builder>(b: &mut B, x: &B::V, axes: &Axes, keep_axes: bool) -> Result<B::V> {
     let ty = b.ty(x);
-    let (axes, count) = counted("mean", &ty, axes)?;
+    let (axes, count) = mean_axes("mean", &ty, axes)?;
     let mean = working_mean(b, x, axes, count, keep_axes)?;
     b.as_type(mean, ty.dtype.to_float())
 }
@@ -43,7 +43,7 @@ fn working_mean<B: Builder>(
     count: usize,
     keep_axes: bool,
 ) -> Result<B::V> {
-    let x = b.as_type(x, summing_dtype(b.ty(x).dtype))?;
+    let x = b.as_type(x, accumulation_dtype(b.ty(x).dtype))?;
     let sum = b.sum(x, axes, keep_axes)?;
     b.divide(sum, Number::from(count))
 }
@@ -63,7 +63,7 @@ pub fn weighted_mean<B: Builder>(
     let resolved = left.shape.resolve_all("weighted_mean", axes)?;
     let dtype = left.dtype.merge(right.dtype).to_float();
     // The wider summation dtype of both, because an integer next to a small float has more digits than the float.
-    let summing = summing_dtype(left.dtype).merge(summing_dtype(right.dtype));
+    let summing = accumulation_dtype(left.dtype).merge(accumulation_dtype(right.dtype));
     let x = b.as_type(x, summing)?;
     let weights = b.as_type(weights, summing)?;
     let weights = if left.shape.sizes() == right.shape.sizes() {
@@ -131,7 +131,7 @@ fn working_variance<B: Builder>(
     ddof: i64,
 ) -> Result<B::V> {
     let ty = b.ty(x);
-    let (axes, count) = counted(op, &ty, axes)?;
+    let (axes, count) = mean_axes(op, &ty, axes)?;
     // Squares overflow long before sums do, so a wider dtype for the mean would not help floats.
     let working = if !ty.dtype.is_inexact() { DType::F64 } else { working_dtype(ty.dtype) };
     let x = b.as_type(x, working)?;
@@ -164,7 +164,7 @@ pub fn covariance<B: Builder>(b: &mut B, x: &B::V, mean: Option<&B::V>, ddof: i6
     let x = b.reshape_to(x, got.shape.without_names())?;
     let (mean, given) = match mean {
         None => {
-            let (axes, count) = counted("covariance", &got, &Axes::from(rows))?;
+            let (axes, count) = mean_axes("covariance", &got, &Axes::from(rows))?;
             (working_mean(b, &x, axes, count, true)?, got.dtype)
         }
         Some(mean) => {

@@ -117,7 +117,7 @@ pub fn pad_outer<B: Builder>(
         }
         // The tensor itself is one piece between the padding before and after it.
         let take = |b: &mut B, from: i64, to: i64| {
-            let runs = Run::cover(from, to, |at| fold(at, size));
+            let runs = PositionRun::split_into_runs(from, to, |at| fold(at, size));
             runs.iter().map(|run| run.take(b, &padded, axis)).collect::<Result<Vec<_>>>()
         };
         let mut pieces = take(b, -left, 0)?;
@@ -130,7 +130,7 @@ pub fn pad_outer<B: Builder>(
 
 /// Consecutive positions that read consecutive or equal elements.
 #[derive(Debug, PartialEq)]
-struct Run {
+struct PositionRun {
     /// The element that the first position reads.
     first: i64,
     /// The difference between the elements of consecutive positions: -1, 0 or 1; 1 for a single position.
@@ -139,10 +139,10 @@ struct Run {
     length: i64,
 }
 
-impl Run {
+impl PositionRun {
     /// Splits the positions `from..to` into runs. Each position reads the element that `source` returns for it.
-    fn cover(from: i64, to: i64, source: impl Fn(i64) -> i64) -> Vec<Run> {
-        let mut runs: Vec<Run> = Vec::new();
+    fn split_into_runs(from: i64, to: i64, source: impl Fn(i64) -> i64) -> Vec<PositionRun> {
+        let mut runs: Vec<PositionRun> = Vec::new();
         for at in from..to {
             let element = source(at);
             match runs.last_mut() {
@@ -152,7 +152,7 @@ impl Run {
                 Some(run) if run.length > 1 && element == run.first + run.step * run.length => {
                     run.length += 1;
                 }
-                Some(_) | None => runs.push(Run { first: element, step: 1, length: 1 }),
+                Some(_) | None => runs.push(PositionRun { first: element, step: 1, length: 1 }),
             }
         }
         runs
@@ -181,10 +181,16 @@ mod tests {
 
     #[test]
     fn positions_are_covered_by_as_few_runs_as_needed() {
-        let run = |first, step, length| Run { first, step, length };
-        assert_eq!(Run::cover(-2, 5, |at| at.clamp(0, 2)), [run(0, 0, 3), run(1, 1, 2), run(2, 0, 2)]);
-        assert_eq!(Run::cover(-2, 5, |at| at.rem_euclid(3)), [run(1, 1, 2), run(0, 1, 3), run(0, 1, 2)]);
-        assert_eq!(Run::cover(0, 1, |at| at), [run(0, 1, 1)]);
-        assert_eq!(Run::cover(0, 0, |at| at), []);
+        let run = |first, step, length| PositionRun { first, step, length };
+        assert_eq!(
+            PositionRun::split_into_runs(-2, 5, |at| at.clamp(0, 2)),
+            [run(0, 0, 3), run(1, 1, 2), run(2, 0, 2)]
+        );
+        assert_eq!(
+            PositionRun::split_into_runs(-2, 5, |at| at.rem_euclid(3)),
+            [run(1, 1, 2), run(0, 1, 3), run(0, 1, 2)]
+        );
+        assert_eq!(PositionRun::split_into_runs(0, 1, |at| at), [run(0, 1, 1)]);
+        assert_eq!(PositionRun::split_into_runs(0, 0, |at| at), []);
     }
 }

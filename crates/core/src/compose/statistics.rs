@@ -41,7 +41,7 @@ pub fn diff<B: Builder>(b: &mut B, x: &B::V, order: i64, axis: &AxisRef) -> Resu
 }
 
 /// The sorted elements along the axis of a statistic; all elements if it has no axis.
-struct Ordered<V> {
+struct SortedAxis<V> {
     values: V,
     axis: Axis,
     size: usize,
@@ -49,14 +49,14 @@ struct Ordered<V> {
     shape: Shape,
 }
 
-impl<V: Clone + Into<Arg<V>>> Ordered<V> {
+impl<V: Clone + Into<Arg<V>>> SortedAxis<V> {
     fn new<B: Builder<V = V>>(
         b: &mut B,
         op: &'static str,
         x: &V,
         axis: Option<&AxisRef>,
         keep_axis: bool,
-    ) -> Result<Ordered<V>> {
+    ) -> Result<SortedAxis<V>> {
         let got = b.ty(x);
         if got.dtype.is_complex() {
             let (required, hint) = (Domain::Real.text(), "");
@@ -74,7 +74,7 @@ impl<V: Clone + Into<Arg<V>>> Ordered<V> {
             return Err(ErrorKind::EmptyReduction { op, got, axis }.into());
         }
         let values = b.sort(flat, axis, Direction::Asc)?;
-        Ok(Ordered { values, axis, size, shape })
+        Ok(SortedAxis { values, axis, size, shape })
     }
 
     fn at<B: Builder<V = V>>(&self, b: &mut B, position: usize) -> Result<V> {
@@ -89,7 +89,7 @@ impl<V: Clone + Into<Arg<V>>> Ordered<V> {
 /// As the method.
 pub fn median<B: Builder>(b: &mut B, x: &B::V, axis: Option<&AxisRef>, keep_axis: bool) -> Result<B::V> {
     let dtype = b.ty(x).dtype;
-    let ordered = Ordered::new(b, "median", x, axis, keep_axis)?;
+    let ordered = SortedAxis::new(b, "median", x, axis, keep_axis)?;
     if ordered.size == 0 {
         return b.full(ordered.shape, dtype.to_float(), 0);
     }
@@ -111,7 +111,7 @@ pub fn median<B: Builder>(b: &mut B, x: &B::V, axis: Option<&AxisRef>, keep_axis
 /// As the method.
 pub fn mode<B: Builder>(b: &mut B, x: &B::V, axis: Option<&AxisRef>, keep_axis: bool) -> Result<B::V> {
     let is_scalar = b.ty(x).shape.rank() == 0;
-    let Ordered { values, axis, size, shape } = Ordered::new(b, "mode", x, axis, keep_axis)?;
+    let SortedAxis { values, axis, size, shape } = SortedAxis::new(b, "mode", x, axis, keep_axis)?;
     // The axis of the flattened elements, which a scalar has as well.
     let shape = if is_scalar && keep_axis { Shape::new(&[1]) } else { shape };
     if size <= 1 {

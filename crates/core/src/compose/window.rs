@@ -1,6 +1,6 @@
 //! Means of windows.
 
-use super::summing_dtype;
+use super::accumulation_dtype;
 use crate::builder::{BuildElementwise, BuildWindow, Builder, WindowOptions};
 use crate::error::Result;
 use crate::infer;
@@ -13,7 +13,7 @@ pub fn window_mean<B: Builder>(b: &mut B, x: &B::V, window: &[i64], options: &Wi
     let ty = b.ty(x);
     // An error about the window must name this op, not `window_sum`.
     infer::window::places("window_mean", &ty, &options.resolve("window_mean", &ty, window)?)?;
-    let x = b.as_type(x, summing_dtype(ty.dtype))?;
+    let x = b.as_type(x, accumulation_dtype(ty.dtype))?;
     let sum = b.window_sum(x, window, options)?;
     let cells: f64 = window.iter().map(|&size| size as f64).product();
     let mean = b.divide(sum, cells)?;

@@ -6,7 +6,7 @@ use crate::region::Region;
 
 /// The storage of one value.
 #[derive(Clone, Copy)]
-enum Place {
+enum Storage {
     /// An input of the region, which the caller owns.
     Input,
     /// Memory of its own.
@@ -19,27 +19,27 @@ enum Place {
 pub(super) fn extra(region: &Region, counts: &[Count]) -> u64 {
     let graph = region.graph();
     // The storage of each value.
-    let mut places: Vec<Vec<Place>> = Vec::with_capacity(graph.len());
+    let mut places: Vec<Vec<Storage>> = Vec::with_capacity(graph.len());
     for (node, count) in graph.nodes().iter().zip(counts) {
         let place = |output: usize| {
             if count.is_input {
-                return Place::Input;
+                return Storage::Input;
             }
             if output >= count.passes {
-                return Place::Own;
+                return Storage::Own;
             }
             let operand = node.inputs[output];
             match places[operand.node as usize][operand.output as usize] {
-                Place::Own => Place::Of(operand),
-                place @ (Place::Input | Place::Of(_)) => place,
+                Storage::Own => Storage::Of(operand),
+                place @ (Storage::Input | Storage::Of(_)) => place,
             }
         };
         places.push((0..node.outputs.len()).map(place).collect());
     }
     let owner = |value: Value| match places[value.node as usize][value.output as usize] {
-        Place::Input => None,
-        Place::Own => Some(value),
-        Place::Of(owner) => Some(owner),
+        Storage::Input => None,
+        Storage::Own => Some(value),
+        Storage::Of(owner) => Some(owner),
     };
     // The last node that uses each value's memory; results are used after all nodes.
     let mut last: Vec<Vec<usize>> =
@@ -59,7 +59,7 @@ pub(super) fn extra(region: &Region, counts: &[Count]) -> u64 {
     let (mut here, mut most) = (0u64, 0u64);
     for (position, (node, count)) in graph.nodes().iter().zip(counts).enumerate() {
         for (output, ty) in node.outputs.iter().enumerate() {
-            if let Place::Own = places[position][output] {
+            if let Storage::Own = places[position][output] {
                 let bytes = ty.byte_size() as u64;
                 here = here.saturating_add(bytes);
                 let end = &mut freed[last[position][output]];

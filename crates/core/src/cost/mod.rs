@@ -120,7 +120,7 @@ pub fn of_node(graph: &Graph, position: usize) -> NodeCost {
 
 /// The cost of a region inside a node.
 #[derive(Clone, Copy)]
-struct Inner {
+struct RegionCost {
     /// The sum over its nodes.
     cost: NodeCost,
     /// The most bytes at one time, in addition to the inputs.
@@ -131,7 +131,7 @@ struct Inner {
 /// that it needs in addition to its inputs.
 #[derive(Default)]
 struct Costs {
-    known: FxHashMap<*const Region, Inner>,
+    known: FxHashMap<*const Region, RegionCost>,
 }
 
 impl Costs {
@@ -149,14 +149,14 @@ impl Costs {
 
     /// The cost of a region inside a node. The key is the region's address; it stays valid since the node
     /// owns the region.
-    fn inner(&mut self, region: &Arc<Region>) -> Inner {
+    fn inner(&mut self, region: &Arc<Region>) -> RegionCost {
         let key = Arc::as_ptr(region);
         if let Some(&known) = self.known.get(&key) {
             return known;
         }
         let (Cost { flops, read, written, assumed_loops, .. }, extra) = self.of(region);
         let cost = NodeCost { flops, read, written, inside: 0, assumed_loops };
-        let inner = Inner { cost, extra };
+        let inner = RegionCost { cost, extra };
         self.known.insert(key, inner);
         inner
     }

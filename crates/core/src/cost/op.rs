@@ -1,10 +1,10 @@
 //! The cost of each op.
 
 use super::block;
-use super::{Costs, Inner, NodeCost};
+use super::{Costs, NodeCost, RegionCost};
 use crate::dtype::DType;
 use crate::graph::{Graph, Node};
-use crate::op::{BinaryOp, Collective, ElementWise, OpClass, Primitive, ScatterOp, Work};
+use crate::op::{BinaryOp, Collective, CostClass, ElementWise, OpClass, Primitive, ScatterOp};
 use crate::shape::{Axis, Shape, TensorType};
 
 /// The cost of one node, and its memory aliases.
@@ -53,38 +53,38 @@ pub(super) fn count(costs: &mut Costs, graph: &Graph, node: &Node) -> Count {
             ElementWise::Bitcast(_) => passes(1),
         },
         OpClass::Primitive(_) => match node.op.work().expect("primitives with attributes have rows") {
-            Work::Nothing => passes(1),
-            Work::Moves | Work::Scatters(ScatterOp::IndexedPut) => whole(0),
-            Work::Selects => {
+            CostClass::Nothing => passes(1),
+            CostClass::Moves | CostClass::Scatters(ScatterOp::IndexedPut) => whole(0),
+            CostClass::Selects => {
                 let positions = operands[1..].iter().copied().map(bytes);
                 whole(0).with_read(written.saturating_add(sum(positions)))
             }
-            Work::Reduces => whole(size(first()).saturating_mul(parts(outputs[0].dtype))),
-            Work::Scatters(ScatterOp::IndexedAdd) => {
+            CostClass::Reduces => whole(size(first()).saturating_mul(parts(outputs[0].dtype))),
+            CostClass::Scatters(ScatterOp::IndexedAdd) => {
                 whole(size(operands[2]).saturating_mul(parts(outputs[0].dtype)))
             }
-            Work::Sorts(axis) => whole(sorting(first(), axis)),
-            Work::Windows(window) => each(product(window.sizes.iter().copied())),
-            Work::WindowScatters(window) => {
+            CostClass::Sorts(axis) => whole(sorting(first(), axis)),
+            CostClass::Windows(window) => each(product(window.sizes.iter().copied())),
+            CostClass::WindowScatters(window) => {
                 let looks = product(window.sizes.iter().copied()).saturating_add(parts(outputs[0].dtype));
                 whole(size(operands[1]).saturating_mul(looks))
             }
-            Work::Products(contracted) => {
+            CostClass::Products(contracted) => {
                 let depth = product(contracted.iter().map(|&axis| first().shape[axis]));
                 each(1).with_flops(
                     size(&outputs[0]).saturating_mul(depth).saturating_mul(multiply_add(outputs[0].dtype)),
                 )
             }
-            Work::Convolution(op) => {
+            CostClass::Convolution(op) => {
                 // Every element of the result is a sum over one kernel.
                 let kernel = operands[1];
                 let kernels = kernel.shape[op.kernel_permutation[0]];
                 let depth = size(kernel).checked_div(kernels as u64).unwrap_or(0);
                 whole(size(&outputs[0]).saturating_mul(depth).saturating_mul(multiply_add(outputs[0].dtype)))
             }
-            Work::Transforms { axis, length } => whole(fft(&first().shape, axis, length)),
+            CostClass::Transforms { axis, length } => whole(fft(&first().shape, axis, length)),
             // A multiplication and an addition for each entry of half a square.
-            Work::Solves => {
+            CostClass::Solves => {
                 let rows = first().shape.sizes().last().copied().unwrap_or(0) as u64;
                 whole(
                     size(&outputs[0]).saturating_mul(rows).saturating_mul(multiply_add(outputs[0].dtype) / 2),
@@ -110,7 +110,7 @@ pub(super) fn count(costs: &mut Costs, graph: &Graph, node: &Node) -> Count {
             whole(0).with_region(each, elements, written)
         }
         OpClass::Cond(op) => {
-            let branches: Vec<Inner> = op.branches.iter().map(|branch| costs.inner(branch)).collect();
+            let branches: Vec<RegionCost> = op.branches.iter().map(|branch| costs.inner(branch)).collect();
             let extra = branches.iter().map(|branch| branch.extra).max().unwrap_or(0);
             let cost =
                 branches.iter().map(|branch| branch.cost).max_by_key(NodeCost::work).unwrap_or_default();
@@ -156,7 +156,7 @@ impl Count {
 
     /// Counts a region that runs on one element at a time: its temporaries are a few numbers in registers or
     /// cache.
-    fn with_region(mut self, each: Inner, times: u64, written: u64) -> Count {
+    fn with_region(mut self, each: RegionCost, times: u64, written: u64) -> Count {
         self.cost.flops = each.cost.times(times).flops;
         self.cost.assumed_loops = each.cost.assumed_loops;
         self.cost.inside = each.extra.saturating_sub(written);

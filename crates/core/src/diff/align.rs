@@ -2,7 +2,7 @@
 
 /// The largest number of insertions and deletions that is searched. Beyond it, the elements between the
 /// common prefix and the common suffix stay unmatched.
-const LIMIT: usize = 1000;
+const MAX_EDITS: usize = 1000;
 
 /// Pairs of positions with equal labels, ascending on both sides: a longest common subsequence, up to the
 /// limit (Myers, An O(ND) Difference Algorithm and Its Variations, 1986).
@@ -10,7 +10,7 @@ pub(super) fn align(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
     let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
     let (old_rest, new_rest) = (&old[head..], &new[head..]);
     let tail = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(a, b)| a == b).count();
-    let middle = between(&old_rest[..old_rest.len() - tail], &new_rest[..new_rest.len() - tail]);
+    let middle = align_middle(&old_rest[..old_rest.len() - tail], &new_rest[..new_rest.len() - tail]);
     let mut pairs: Vec<(usize, usize)> = (0..head).map(|at| (at, at)).collect();
     pairs.extend(middle.into_iter().map(|(a, b)| (head + a, head + b)));
     pairs.extend((0..tail).map(|at| (old.len() - tail + at, new.len() - tail + at)));
@@ -22,9 +22,9 @@ pub(super) fn align(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
 /// Diagonal k has the points with k more old elements passed than new ones. After d steps, each of which
 /// passes one element of one list, diagonals -d, -d + 2, ..., d are reached; the farthest point of each is
 /// kept.
-fn between(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
+fn align_middle(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
     let (old_count, new_count) = (old.len() as isize, new.len() as isize);
-    let limit = LIMIT.min(old.len() + new.len()) as isize;
+    let limit = MAX_EDITS.min(old.len() + new.len()) as isize;
     let at = |diagonal: isize| (diagonal + limit + 1) as usize;
     let mut farthest = vec![0isize; (2 * limit + 3) as usize];
     let mut trace: Vec<Vec<isize>> = Vec::new();
@@ -113,8 +113,8 @@ mod tests {
     #[test]
     fn lists_that_differ_too_much_keep_their_ends() {
         let list = |middle: usize| -> Vec<usize> {
-            [1, 2].into_iter().chain(std::iter::repeat_n(middle, LIMIT)).chain([3]).collect()
+            [1, 2].into_iter().chain(std::iter::repeat_n(middle, MAX_EDITS)).chain([3]).collect()
         };
-        assert_eq!(align(&list(8), &list(9)), [(0, 0), (1, 1), (LIMIT + 2, LIMIT + 2)]);
+        assert_eq!(align(&list(8), &list(9)), [(0, 0), (1, 1), (MAX_EDITS + 2, MAX_EDITS + 2)]);
     }
 }

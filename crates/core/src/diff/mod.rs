@@ -128,7 +128,7 @@ pub fn diff(old: &Region, new: &Region) -> Difference {
         let equal = old.graph().nodes().iter().filter(|node| !is_input(node)).count();
         return Difference { equal, ..Difference::default() };
     }
-    let pairing = Pairing::new(old.graph(), new.graph());
+    let pairing = NodeMatching::new(old.graph(), new.graph());
     let count = old.inputs().len().max(new.inputs().len());
     let inputs = (0..count)
         .map(|index| InputChange {
@@ -152,14 +152,14 @@ fn is_input(node: &Node) -> bool {
 
 /// Assigns the same numbers to equal nodes of all graphs.
 #[derive(Default)]
-struct Numbers<'g> {
+struct NodeNumbering<'g> {
     /// By op and output types, regions included.
     ops: FxHashMap<(&'g Op, &'g Outputs), usize>,
     /// By the op's number and the operands' numbers.
     computations: FxHashMap<(usize, SmallVec<[(usize, u32); 3]>), usize>,
 }
 
-impl<'g> Numbers<'g> {
+impl<'g> NodeNumbering<'g> {
     /// For each node, a number of its whole computation from the inputs, and a number of its op alone.
     fn of(&mut self, graph: &'g Graph) -> (Vec<usize>, Vec<usize>) {
         let (mut computations, mut ops): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
@@ -176,7 +176,7 @@ impl<'g> Numbers<'g> {
 }
 
 /// The matching between the nodes of two graphs.
-struct Pairing<'g> {
+struct NodeMatching<'g> {
     old: &'g Graph,
     new: &'g Graph,
     /// For each new node, its old one.
@@ -185,10 +185,11 @@ struct Pairing<'g> {
     new_of: Vec<Option<usize>>,
 }
 
-impl<'g> Pairing<'g> {
-    fn new(old: &'g Graph, new: &'g Graph) -> Pairing<'g> {
-        let mut pairing = Pairing { old, new, old_of: vec![None; new.len()], new_of: vec![None; old.len()] };
-        let mut numbers = Numbers::default();
+impl<'g> NodeMatching<'g> {
+    fn new(old: &'g Graph, new: &'g Graph) -> NodeMatching<'g> {
+        let mut pairing =
+            NodeMatching { old, new, old_of: vec![None; new.len()], new_of: vec![None; old.len()] };
+        let mut numbers = NodeNumbering::default();
         let (old_ids, new_ids) = (numbers.of(old), numbers.of(new));
         let nodes = |graph: &Graph| -> Vec<usize> {
             (0..graph.len()).filter(|&position| !is_input(&graph.nodes()[position])).collect()

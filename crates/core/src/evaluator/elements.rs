@@ -10,7 +10,7 @@ use crate::shape::{Axis, TensorType};
 use crate::tensor::Tensor;
 
 /// Elements of one operand for which an op is not defined.
-enum Wrong<'a> {
+enum InvalidElements<'a> {
     /// Positions out of range on these axes of the first operand.
     Positions(&'a [Axis]),
     /// Starts of windows that are not inside the tensor. The starts are the operands from this one on.
@@ -38,49 +38,56 @@ fn start_operands(op: &Op) -> Option<(usize, &Starts)> {
 
 /// Whether an eager op clamps or drops positions out of range, as compiled programs do: windows whose starts
 /// do not count from the end, and all positions where the backend does not report them.
-pub(super) fn moves_at_once(op: &Op, out: &TensorType, backend: &dyn Backend) -> bool {
+pub(super) fn clamps_when_eager(op: &Op, out: &TensorType, backend: &dyn Backend) -> bool {
     match wrong(op, out) {
-        Some((_, Wrong::Starts(starts))) => !starts.count_from_end() || !backend.refuses_positions(),
-        Some((_, Wrong::Positions(_))) => !backend.refuses_positions(),
-        Some((_, Wrong::Diagonal | Wrong::Zero(_) | Wrong::Negative(_))) | None => false,
+        Some((_, InvalidElements::Starts(starts))) => {
+            !starts.count_from_end() || !backend.checks_positions_eagerly()
+        }
+        Some((_, InvalidElements::Positions(_))) => !backend.checks_positions_eagerly(),
+        Some((_, InvalidElements::Diagonal | InvalidElements::Zero(_) | InvalidElements::Negative(_)))
+        | None => false,
     }
 }
 
 /// The operand and the elements for which an op with this result is not defined. Elements other than
 /// positions matter only if the result has any.
-fn wrong<'a>(op: &'a Op, out: &TensorType) -> Option<(usize, Wrong<'a>)> {
+fn wrong<'a>(op: &'a Op, out: &TensorType) -> Option<(usize, InvalidElements<'a>)> {
     if let Op::Gather { axes } | Op::Scatter { op: _, axes } = op {
-        return Some((1, Wrong::Positions(axes)));
+        return Some((1, InvalidElements::Positions(axes)));
     }
     if let Op::Block(Block::Take { axis } | Block::TakeAlongAxis { axis }) = op {
-        return Some((1, Wrong::Positions(std::slice::from_ref(axis))));
+        return Some((1, InvalidElements::Positions(std::slice::from_ref(axis))));
     }
     if let Some((first, starts)) = start_operands(op) {
-        return Some((first, Wrong::Starts(starts)));
+        return Some((first, InvalidElements::Starts(starts)));
     }
     if out.size() == 0 {
         return None;
     }
     if let Op::TriangularSolve { .. } = op {
-        return Some((0, Wrong::Diagonal));
+        return Some((0, InvalidElements::Diagonal));
     }
     if !out.dtype.is_integer() {
         return None;
     }
     if let Op::Block(Block::RandomBelow { .. }) = op {
-        return Some((1, Wrong::Zero("remainder")));
+        return Some((1, InvalidElements::Zero("remainder")));
     }
     let Op::Binary(binary) = op else { return None };
     let wrong = match binary.traits().refused? {
-        Refused::ZeroDivisor => Wrong::Zero(binary.name()),
-        Refused::NegativeExponent => Wrong::Negative(|_, value| ErrorKind::NegativeExponent { value }),
-        Refused::NegativeShift => Wrong::Negative(|op, value| ErrorKind::NegativeShift { op, value }),
+        Refused::ZeroDivisor => InvalidElements::Zero(binary.name()),
+        Refused::NegativeExponent => {
+            InvalidElements::Negative(|_, value| ErrorKind::NegativeExponent { value })
+        }
+        Refused::NegativeShift => {
+            InvalidElements::Negative(|op, value| ErrorKind::NegativeShift { op, value })
+        }
     };
     Some((1, wrong))
 }
 
 /// Whether the op with this result is defined only for some elements of its operands.
-pub(crate) fn depends(op: &Op, out: &TensorType) -> bool {
+pub(crate) fn depends_on_elements(op: &Op, out: &TensorType) -> bool {
     wrong(op, out).is_some()
 }
 
@@ -90,16 +97,16 @@ pub(super) fn check(op: &Op, operands: &[Operand], out: &TensorType) -> Result<(
     let operand = &operands[at];
     let name = form::name(op);
     match wrong {
-        Wrong::Positions(axes) => positions(op, operands, axes),
-        Wrong::Starts(starts) => windows(op, starts, operands, at),
-        Wrong::Diagonal => diagonal(op, operand),
-        Wrong::Zero(name) => each(op, operand, |_, number| match number {
+        InvalidElements::Positions(axes) => positions(op, operands, axes),
+        InvalidElements::Starts(starts) => windows(op, starts, operands, at),
+        InvalidElements::Diagonal => diagonal(op, operand),
+        InvalidElements::Zero(name) => each(op, operand, |_, number| match number {
             Number::Int(0) | Number::Bool(false) => Err(ErrorKind::DivisionByZero { op: name }.into()),
             Number::Bool(true) | Number::Int(_) | Number::Huge(_) | Number::Float(_) | Number::Complex(_) => {
                 Ok(())
             }
         }),
-        Wrong::Negative(error) => each(op, operand, |_, number| match number {
+        InvalidElements::Negative(error) => each(op, operand, |_, number| match number {
             Number::Int(value) if value < 0 => Err(error(name, value).into()),
             Number::Bool(_) | Number::Int(_) | Number::Huge(_) | Number::Float(_) | Number::Complex(_) => {
                 Ok(())
@@ -117,15 +124,15 @@ pub(super) fn counts_inside(op: &Op) -> bool {
                 // A constant is valid or not, independent of the operands.
                 let Op::Constant(scalar) = &graph.node(node.inputs[at]).op else { return true };
                 match (wrong, scalar.value()) {
-                    (Wrong::Zero(_), Number::Int(number)) => number == 0,
-                    (Wrong::Zero(_), Number::Bool(number)) => !number,
-                    (Wrong::Negative(_), Number::Int(number)) => number < 0,
+                    (InvalidElements::Zero(_), Number::Int(number)) => number == 0,
+                    (InvalidElements::Zero(_), Number::Bool(number)) => !number,
+                    (InvalidElements::Negative(_), Number::Int(number)) => number < 0,
                     (
-                        Wrong::Positions(_)
-                        | Wrong::Starts(_)
-                        | Wrong::Diagonal
-                        | Wrong::Zero(_)
-                        | Wrong::Negative(_),
+                        InvalidElements::Positions(_)
+                        | InvalidElements::Starts(_)
+                        | InvalidElements::Diagonal
+                        | InvalidElements::Zero(_)
+                        | InvalidElements::Negative(_),
                         Number::Bool(_)
                         | Number::Int(_)
                         | Number::Huge(_)

@@ -25,7 +25,7 @@ use crate::region::Region;
 use crate::shape::TensorType;
 use crate::stack;
 use crate::tensor::Tensor;
-pub(crate) use elements::depends;
+pub(crate) use elements::depends_on_elements;
 pub use ends::{adopt, argument_buffers, is_true, tensors_of};
 use plan::{Plan, Step};
 
@@ -86,7 +86,8 @@ impl Executable for Evaluation {
     ) -> Result<Vec<Tensor>> {
         let used = |input: usize| self.plan.used_inputs[input];
         let buffers = argument_buffers(&self.program, used, backend, arguments)?;
-        let run = Run { backend, hooks, checks: self.checks, at_once: false, recorder: profile::current() };
+        let run =
+            Execution { backend, hooks, checks: self.checks, is_eager: false, recorder: profile::current() };
         let _program = run.recorder.as_deref().map(Recorder::program);
         let results = run.inputs(&self.plan, buffers)?;
         let types = self.program.result_types().cloned();
@@ -113,8 +114,8 @@ pub fn run_op(
         Step::new(op, &types)?
     };
     // Only plans keep constants; here a constant is computed like any other result.
-    let run = Run { backend, hooks, checks, at_once: true, recorder: None };
-    let is_constant = matches!(step, Step::Kept(_));
+    let run = Execution { backend, hooks, checks, is_eager: true, recorder: None };
+    let is_constant = matches!(step, Step::CachedConstant(_));
     if is_constant || run.is_native(op, &step) {
         return run.one(op, operands, outputs);
     }
@@ -123,22 +124,22 @@ pub fn run_op(
 }
 
 /// One execution.
-struct Run<'a> {
+struct Execution<'a> {
     backend: &'a Arc<dyn Backend>,
     hooks: &'a dyn Hooks,
     checks: Checks,
     /// Whether this is an eager op: operands for which the op is not defined are then an error, independent
     /// of the checks.
-    at_once: bool,
+    is_eager: bool,
     /// Records the time of each step, where profiling is on.
     recorder: Option<Arc<Recorder>>,
 }
 
-impl Run<'_> {
+impl Execution<'_> {
     /// Runs one op of the backend.
     fn one(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {
-        let looks =
-            self.checks.index || self.at_once && !elements::moves_at_once(op, &outputs[0], &**self.backend);
+        let looks = self.checks.index
+            || self.is_eager && !elements::clamps_when_eager(op, &outputs[0], &**self.backend);
         if looks && !self.backend.checks_operands() {
             elements::check(op, &operands, &outputs[0])?;
         }
@@ -214,13 +215,13 @@ impl Run<'_> {
             Step::Block(default) => self.backend.has_native(&default.block),
             // Where operands are checked before an op, they are checked before each step of a fold.
             Step::Default(_) => {
-                let looks = (self.checks.index || self.at_once) && !self.backend.checks_operands();
+                let looks = (self.checks.index || self.is_eager) && !self.backend.checks_operands();
                 self.backend.has_native_fold(op)
                     && !op.has_effect()
                     && !(looks && elements::counts_inside(op))
             }
             Step::Parameter { .. }
-            | Step::Kept(_)
+            | Step::CachedConstant(_)
             | Step::Pass { .. }
             | Step::Hook { .. }
             | Step::Call { .. }
@@ -263,9 +264,12 @@ impl Run<'_> {
                     let buffer = if *last { argument.take() } else { argument.clone() };
                     SmallVec::from_elem(buffer.expect("an argument lives until its last parameter"), 1)
                 }
-                Step::Kept(kept) => {
+                Step::CachedConstant(kept) => {
                     let make = || self.backend.run(&node.op, SmallVec::new(), &node.outputs);
-                    SmallVec::from_elem(kept.get(self.backend, make).map_err(|e| blame(e, node))?, 1)
+                    SmallVec::from_elem(
+                        kept.get(self.backend, make).map_err(|e| with_node_location(e, node))?,
+                        1,
+                    )
                 }
                 step @ (Step::Backend | Step::Block(_) | Step::Default(_))
                     if self.is_native(&node.op, step) =>
@@ -276,8 +280,9 @@ impl Run<'_> {
                             buffer: take(&mut slots, input),
                         })
                         .collect();
-                    self.one(&node.op, operands, &node.outputs)
-                        .map_err(|e| blame(e, node).with_operands(node.inputs.iter().map(|&v| graph.ty(v))))?
+                    self.one(&node.op, operands, &node.outputs).map_err(|e| {
+                        with_node_location(e, node).with_operands(node.inputs.iter().map(|&v| graph.ty(v)))
+                    })?
                 }
                 step @ (Step::Backend
                 | Step::Block(_)
@@ -289,11 +294,11 @@ impl Run<'_> {
                 | Step::Cond { .. }
                 | Step::While { .. }) => {
                     let operands = (0..node.inputs.len()).map(|input| take(&mut slots, input)).collect();
-                    self.control(&node.op, step, operands).map_err(|e| blame(e, node))?
+                    self.control(&node.op, step, operands).map_err(|e| with_node_location(e, node))?
                 }
             };
             self.hooks.poll()?;
-            memory::check(form::name(&node.op)).map_err(|e| blame(e, node))?;
+            memory::check(form::name(&node.op)).map_err(|e| with_node_location(e, node))?;
             for (output, buffer) in outputs.into_iter().enumerate() {
                 if planned.used[output] {
                     slots[plan.first_slot(position) + output] = Some(buffer);
@@ -313,7 +318,7 @@ impl Run<'_> {
     /// Runs a step that is not a single op of the backend.
     fn control(&self, op: &Op, step: &Step, mut operands: Vec<Arc<dyn Buffer>>) -> Result<Buffers> {
         match step {
-            Step::Parameter { .. } | Step::Kept(_) | Step::Backend => {
+            Step::Parameter { .. } | Step::CachedConstant(_) | Step::Backend => {
                 unreachable!("{op:?} is run by the backend")
             }
             Step::Pass { count } => {
@@ -379,7 +384,7 @@ impl Run<'_> {
 /// Whether a step does work, rather than pass on existing values.
 fn is_done(step: &Step) -> bool {
     match step {
-        Step::Parameter { .. } | Step::Kept(_) | Step::Pass { .. } => false,
+        Step::Parameter { .. } | Step::CachedConstant(_) | Step::Pass { .. } => false,
         Step::Backend
         | Step::Block(_)
         | Step::Hook { .. }
@@ -393,6 +398,6 @@ fn is_done(step: &Step) -> bool {
 
 /// Adds the location in the user's program to an error of a run.
 #[cold]
-fn blame(error: Error, node: &Node) -> Error {
+fn with_node_location(error: Error, node: &Node) -> Error {
     error.at(node.location.clone())
 }

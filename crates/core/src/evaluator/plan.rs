@@ -42,7 +42,7 @@ pub(super) enum Step {
     /// Fetch an argument; the last parameter of its index takes ownership.
     Parameter { index: usize, last: bool },
     /// Compute a constant once and keep it.
-    Kept(Kept),
+    CachedConstant(CachedConstant),
     /// One op of the backend.
     Backend,
     /// Pass the first operands through.
@@ -65,9 +65,9 @@ pub(super) enum Step {
 
 /// A constant's buffer, computed in the first run. The plan owns it, so that no run reuses its memory.
 #[derive(Debug, Default)]
-pub(super) struct Kept(OnceLock<Arc<dyn Buffer>>);
+pub(super) struct CachedConstant(OnceLock<Arc<dyn Buffer>>);
 
-impl Kept {
+impl CachedConstant {
     /// The buffer on `backend`: the kept one, unless another backend computed it.
     pub fn get(
         &self,
@@ -176,7 +176,7 @@ impl Step {
         let plan = |region: &Arc<Region>| Plan::new(region.clone());
         Ok(match op.class() {
             OpClass::Parameter { index, .. } => Step::Parameter { index, last: false },
-            OpClass::Constant(_) | OpClass::Literal(_) => Step::Kept(Kept::default()),
+            OpClass::Constant(_) | OpClass::Literal(_) => Step::CachedConstant(CachedConstant::default()),
             OpClass::Cond(op) => {
                 let count = op.branches.len() - 1;
                 Step::Cond {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{Attr, Attribute, form, quoted};
 use crate::dtype::{DType, Kind};
 use crate::op::{
-    AllReduceOp, BinaryOp, Block, Collective, CollectiveOp, CondOp, CustomGradOp, Direction, FoldOp, HookOp,
-    Literal, Op, Over, QrMode, RuntimeCallOp, TieBreak, Transform, UnaryOp, UserBlockOp, WhileOp,
+    AllReduceOp, BinaryOp, Block, Collective, CollectiveOp, CondOp, CustomGradOp, DeviceGroups, Direction,
+    FoldOp, HookOp, Literal, Op, QrMode, RuntimeCallOp, TieBreak, Transform, UnaryOp, UserBlockOp, WhileOp,
     WindowFoldOp,
 };
 use crate::region::Region;
@@ -159,7 +159,7 @@ impl Reader<'_> {
         let Some(axes) = self.text("over")? else {
             return Err("over is none, the axes of a mesh are required".to_owned());
         };
-        let over = Over::new(axes, self.devices("groups")?, self.attribute("size")?)?;
+        let over = DeviceGroups::new(axes, self.devices("groups")?, self.attribute("size")?)?;
         Ok(Op::Collective(CollectiveOp { kind, over }))
     }
 

@@ -5,7 +5,7 @@ use super::malformed;
 use crate::error::{Error, Result};
 
 /// The maximum nesting depth of skipped values.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// A position in a text.
 pub(super) struct Json<'a> {
@@ -148,7 +148,7 @@ impl<'a> Json<'a> {
 
     /// Skips any value.
     pub(super) fn skip(&mut self, depth: usize) -> Result<()> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err(self.refuse("values are nested too deep"));
         }
         match self.peek() {

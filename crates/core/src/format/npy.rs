@@ -118,7 +118,7 @@ impl Header {
         }
         let mut own = host_memory(op, ty.byte_size())?;
         if is_turned {
-            turn(&ty, elements.bytes(), &mut own);
+            to_row_major(&ty, elements.bytes(), &mut own);
         } else {
             own.extend_from_slice(elements.bytes());
         }
@@ -134,7 +134,7 @@ impl Header {
 }
 
 /// Appends elements in column-major order to `out` in row-major order.
-fn turn(ty: &TensorType, bytes: &[u8], out: &mut Vec<u8>) {
+fn to_row_major(ty: &TensorType, bytes: &[u8], out: &mut Vec<u8>) {
     let (sizes, width) = (ty.shape.sizes(), ty.dtype.storage_bytes());
     if sizes.contains(&0) {
         return;

@@ -15,7 +15,7 @@ use crate::shape::{Shape, TensorType};
 use crate::tensor::host_memory;
 
 /// The reference implementation's maximum header length.
-const LONGEST_HEADER: u64 = 100_000_000;
+const MAX_HEADER_BYTES: u64 = 100_000_000;
 
 /// The names of element types, in the reference implementation's order, by which it sorts tensors.
 const DTYPES: &[(&str, DType)] = &[
@@ -59,7 +59,7 @@ pub fn parse(op: &'static str, file: &HostMemory) -> Result<Vec<(String, Array)>
     let bytes = file.bytes();
     let mut cursor = Cursor::new(op, bytes);
     let length = cursor.u64("the header's length")?;
-    if length > LONGEST_HEADER {
+    if length > MAX_HEADER_BYTES {
         let problem = format!("the header is {length} bytes long");
         return Err(malformed(op, problem, "at most 100,000,000 are read; the file is damaged"));
     }

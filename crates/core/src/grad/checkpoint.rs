@@ -15,7 +15,7 @@
 //! checkpoints, onto the tape, and inside its gradient; three times up to `slots^2`. Beyond that the stack is
 //! filled more than once, and the number of evaluations grows with the logarithm of the number of trips.
 
-use super::loops::{BUDGET, LoopPlan, buffer, integer, read, reverse_tape, write};
+use super::loops::{LoopPlan, TAPE_BYTES, buffer, integer, read, reverse_tape, write};
 use super::region::{self, inline};
 use crate::builder::{BuildElementwise, Builder};
 use crate::error::Result;
@@ -25,7 +25,7 @@ use crate::region::Region;
 use crate::shape::TensorType;
 
 /// The values that the forward loop keeps.
-pub(super) struct Kept {
+pub(super) struct SavedStates {
     /// The number of trips.
     trips: Value,
     /// None if the gradient of the body reads no leaf.
@@ -50,7 +50,7 @@ struct Stack {
 /// The leaves that must be kept, and the part of the body that computes them.
 fn rerun(plan: &LoopPlan) -> Result<(Vec<usize>, Region)> {
     let mut leaves = plan.taped.clone();
-    let body = region::silent(&plan.body)?;
+    let body = region::without_hook_calls(&plan.body)?;
     loop {
         let step = region::with_results(&body, &leaves)?;
         let used = region::used_inputs(&step);
@@ -65,7 +65,7 @@ fn rerun(plan: &LoopPlan) -> Result<(Vec<usize>, Region)> {
 
 /// The number of checkpoints, and of states on the tape. Even, so that every second one can be dropped.
 fn slots(bytes: usize) -> usize {
-    (BUDGET / (3 * bytes.max(1))).clamp(32, 128) & !1
+    (TAPE_BYTES / (3 * bytes.max(1))).clamp(32, 128) & !1
 }
 
 fn select(graph: &mut Graph, pred: Value, on_true: Value, on_false: Value) -> Result<Value> {
@@ -78,7 +78,7 @@ pub(super) fn forward(
     plan: &LoopPlan,
     leaves: &[Value],
     constants: &[Value],
-) -> Result<(Values, Kept)> {
+) -> Result<(Values, SavedStates)> {
     let (kept, step) = rerun(plan)?;
     let count = leaves.len();
     let zero = integer(graph, 0)?;
@@ -87,7 +87,7 @@ pub(super) fn forward(
     if kept.is_empty() {
         let state: Vec<Value> = leaves.iter().copied().chain([go, zero]).collect();
         let outputs = run(graph, plan, &state, constants, None)?;
-        let kept = Kept { trips: outputs[count + 1], stack: None };
+        let kept = SavedStates { trips: outputs[count + 1], stack: None };
         return Ok((outputs[..count].into(), kept));
     }
 
@@ -142,7 +142,7 @@ pub(super) fn forward(
         count: outputs[count + 2],
     };
     let trips = outputs[count + 1];
-    Ok((outputs[..count].into(), Kept { trips, stack: Some(stack) }))
+    Ok((outputs[..count].into(), SavedStates { trips, stack: Some(stack) }))
 }
 
 /// Runs at most `stride` trips of the loop. State: the leaves, their predicate, the trips so far.
@@ -210,7 +210,7 @@ fn thin_out(graph: &mut Graph, buffers: &[Value], moves: Value) -> Result<Vec<Va
 pub(super) fn reverse(
     graph: &mut Graph,
     plan: &LoopPlan,
-    kept: &Kept,
+    kept: &SavedStates,
     constants: &[Value],
     carried: &[Value],
 ) -> Result<Vec<Value>> {

@@ -24,7 +24,7 @@ use crate::scalar::Scalar;
 use crate::shape::{Shape, Sizes, TensorType};
 
 /// The target size in bytes of tapes and checkpoints of a loop.
-pub(super) const BUDGET: usize = 64 << 20;
+pub(super) const TAPE_BYTES: usize = 64 << 20;
 
 /// A loop prepared for its reverse. Its regions have inputs without names: the changing leaves of the state,
 /// then the constants, which are the captures and the unchanged leaves.
@@ -51,26 +51,26 @@ pub(super) struct LoopPlan {
 }
 
 /// The values that a forward loop keeps for its reverse.
-pub(super) struct Saved {
+pub(super) struct SavedLoop {
     plan: LoopPlan,
     /// The loop's operands, without names.
     operands: Values,
-    kept: Kept,
+    kept: SavedStates,
     node: u32,
 }
 
-impl Saved {
+impl SavedLoop {
     /// The node whose first outputs are the changing leaves.
     pub fn node(&self) -> u32 {
         self.node
     }
 }
 
-enum Kept {
+enum SavedStates {
     /// For each leaf in `taped`, its value before each trip.
     Tapes { tapes: Vec<Value>, length: usize },
     /// Some states; the others are recomputed from them.
-    Checkpoints(Box<checkpoint::Kept>),
+    Checkpoints(Box<checkpoint::SavedStates>),
 }
 
 impl LoopPlan {
@@ -123,7 +123,7 @@ impl LoopPlan {
         let trips = usize::try_from(self.trips?).ok()?;
         let bytes = self.state_bytes(&self.taped).checked_mul(trips)?;
         // A longer tape would leave too little memory for the computation itself.
-        (bytes <= 16 * BUDGET).then_some(trips)
+        (bytes <= 16 * TAPE_BYTES).then_some(trips)
     }
 }
 
@@ -186,16 +186,16 @@ fn pullback(body: &Region, leaves: usize, active: &[usize], wanted: &[usize]) ->
 }
 
 /// Adds a loop that keeps the values for its reverse. Returns the loop's outputs without names.
-pub(super) fn forward(graph: &mut Graph, plan: LoopPlan, operands: Values) -> Result<(Values, Saved)> {
+pub(super) fn forward(graph: &mut Graph, plan: LoopPlan, operands: Values) -> Result<(Values, SavedLoop)> {
     let (leaves, constants) = plan.split(&operands);
     let (finals, kept) = match plan.tape_length() {
         Some(length) => {
             let (finals, tapes) = taping(graph, &plan, &leaves, &constants, length)?;
-            (finals, Kept::Tapes { tapes, length })
+            (finals, SavedStates::Tapes { tapes, length })
         }
         None => {
             let (finals, kept) = checkpoint::forward(graph, &plan, &leaves, &constants)?;
-            (finals, Kept::Checkpoints(Box::new(kept)))
+            (finals, SavedStates::Checkpoints(Box::new(kept)))
         }
     };
     let mut outputs: Values = operands[..plan.state].into();
@@ -203,7 +203,7 @@ pub(super) fn forward(graph: &mut Graph, plan: LoopPlan, operands: Values) -> Re
         outputs[leaf] = value;
     }
     let node = finals[0].node;
-    Ok((outputs, Saved { plan, operands, kept, node }))
+    Ok((outputs, SavedLoop { plan, operands, kept, node }))
 }
 
 /// A scalar of the type of counters and positions.
@@ -326,7 +326,7 @@ pub(super) fn while_(
     site: &mut Site<'_>,
     op: &WhileOp,
     g: &[Option<Value>],
-    saved: Option<Saved>,
+    saved: Option<SavedLoop>,
 ) -> Result<Vjp> {
     // A loop that was added for reversal returns its changing leaves first; constants are not among its
     // outputs.
@@ -336,8 +336,8 @@ pub(super) fn while_(
         return reverse(site.graph, &saved, &targets, &g, &[]);
     }
     // The loop has run already; the rerun for the reverse calls no hooks.
-    let silent = region::without_hooks(&Op::While(op.clone()))?;
-    let op = if let Op::While(op) = &silent { op } else { op };
+    let without_hook_calls = region::without_hooks(&Op::While(op.clone()))?;
+    let op = if let Op::While(op) = &without_hook_calls { op } else { op };
     let types: Vec<TensorType> = (0..site.inputs.len()).map(|input| site.input_ty(input)).collect();
     let types: Vec<&TensorType> = types.iter().collect();
     let useful: Vec<bool> = g.iter().map(Option::is_some).collect();
@@ -358,7 +358,7 @@ pub(super) fn while_(
 /// that constants already have; `targets` are the values that receive the shares, one for each operand.
 fn reverse(
     graph: &mut Graph,
-    saved: &Saved,
+    saved: &SavedLoop,
     targets: &[Value],
     g: &[Option<Value>],
     seeds: &[(usize, Value)],
@@ -377,11 +377,11 @@ fn reverse(
         });
     }
     let gradients = match &saved.kept {
-        Kept::Tapes { tapes, length } => {
+        SavedStates::Tapes { tapes, length } => {
             let count = integer(graph, *length)?;
             reverse_tape(graph, plan, (plan.trips, count), tapes, &constants, &carried)?
         }
-        Kept::Checkpoints(kept) => checkpoint::reverse(graph, plan, kept, &constants, &carried)?,
+        SavedStates::Checkpoints(kept) => checkpoint::reverse(graph, plan, kept, &constants, &carried)?,
     };
     let leaves = plan.active.iter().map(|&leaf| plan.variant[leaf]);
     let captures = plan.wanted.iter().map(|&constant| plan.constants[constant]);

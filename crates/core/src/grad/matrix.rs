@@ -10,7 +10,7 @@
 use super::{Site, Vjp};
 use crate::builder::{BuildCreate, BuildElementwise, BuildMatrix, BuildShape};
 use crate::compose::matrix::batch::{
-    adjoint, conjugated, number_like, piece_last, product, real_part, transposed,
+    adjoint, conjugated, constant_like, product, real_part, slice_columns, transposed,
 };
 use crate::error::Result;
 use crate::graph::{Graph, Value};
@@ -173,27 +173,28 @@ pub(super) fn qr(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
     let mut first = to_q;
     let mut inner = q;
     if width > k {
-        inner = piece_last(graph, q, 0, k)?;
+        inner = slice_columns(graph, q, 0, k)?;
         if let Some(g) = to_q {
             // The cotangent of the columns beyond the first `k` rotates the space of the first ones.
-            let (outer, beyond) = (piece_last(graph, q, k, width - k)?, piece_last(graph, g, k, width - k)?);
+            let (outer, beyond) =
+                (slice_columns(graph, q, k, width - k)?, slice_columns(graph, g, k, width - k)?);
             let turned = adjoint(graph, &beyond)?;
             let share = product(graph, &turned, &inner)?;
             let share = product(graph, &outer, &share)?;
-            let own = piece_last(graph, g, 0, k)?;
+            let own = slice_columns(graph, g, 0, k)?;
             first = Some(graph.subtract(own, share)?);
         }
     }
     let rows = |graph: &mut Graph, x: Value| graph.slice_along_axis(x, 0, k as i64, -2, 1);
     let (r, to_r) = (rows(graph, r)?, to_r.map(|g| rows(graph, g)).transpose()?);
-    let (triangle, mut to_triangle) = (piece_last(graph, r, 0, k)?, to_r);
+    let (triangle, mut to_triangle) = (slice_columns(graph, r, 0, k)?, to_r);
     let mut beyond = None;
     if let Some(g) = to_r
         && n > k
     {
-        to_triangle = Some(piece_last(graph, g, 0, k)?);
-        let g = piece_last(graph, g, k, n - k)?;
-        let rest = piece_last(graph, r, k, n - k)?;
+        to_triangle = Some(slice_columns(graph, g, 0, k)?);
+        let g = slice_columns(graph, g, k, n - k)?;
+        let rest = slice_columns(graph, r, k, n - k)?;
         beyond = Some(product(graph, &inner, &g)?);
         // The columns beyond are q y, so that q gets y's share. The columns of `r` get their own q^H a.
         let turned = adjoint(graph, &g)?;
@@ -253,11 +254,11 @@ fn gaps(graph: &mut Graph, s: Value) -> Result<Value> {
     let difference = graph.subtract(row, column)?;
     let ty = graph.ty(difference).clone();
     let eye = graph.eye(ty.shape.clone(), crate::DType::Bool)?;
-    let one = number_like(graph, &difference, 1.0)?;
+    let one = constant_like(graph, &difference, 1.0)?;
     let one = graph.broadcast(one, ty.shape, Axes::List(Vec::new()))?;
     let difference = graph.select(eye, one, difference)?;
     let inverse = graph.divide(1, difference)?;
-    let zero = number_like(graph, &inverse, 0.0)?;
+    let zero = constant_like(graph, &inverse, 0.0)?;
     graph.select(eye, zero, inverse)
 }
 
@@ -320,7 +321,7 @@ pub(super) fn svd(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
         if let Some(g) = to_u {
             let inner = skew(graph, u, g, gaps)?;
             middle.push(Some(columns_times(graph, inner, s)?));
-            if let Some(rest) = beside(graph, u, g)? {
+            if let Some(rest) = orthogonal_part(graph, u, g)? {
                 let rest = divided_columns(graph, rest, s)?;
                 outside.push(Some(product(graph, &rest, &vt)?));
             }
@@ -329,7 +330,7 @@ pub(super) fn svd(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
             let inner = skew(graph, v, g, gaps)?;
             let column = graph.new_axis(s, -1, None)?;
             middle.push(Some(graph.multiply(inner, column)?));
-            if let Some(rest) = beside(graph, v, g)? {
+            if let Some(rest) = orthogonal_part(graph, v, g)? {
                 let rest = divided_columns(graph, rest, s)?;
                 let rest = transposed(graph, &rest)?;
                 outside.push(Some(product(graph, &u, &rest)?));
@@ -368,13 +369,14 @@ fn first_vectors(
     if width == k {
         return Ok((vectors, g));
     }
-    let first = piece_last(graph, vectors, 0, k)?;
+    let first = slice_columns(graph, vectors, 0, k)?;
     let Some(g) = g else { return Ok((first, None)) };
-    let (outer, beyond) = (piece_last(graph, vectors, k, width - k)?, piece_last(graph, g, k, width - k)?);
+    let (outer, beyond) =
+        (slice_columns(graph, vectors, k, width - k)?, slice_columns(graph, g, k, width - k)?);
     let turned = transposed(graph, &beyond)?;
     let share = product(graph, &turned, &first)?;
     let share = product(graph, &outer, &share)?;
-    let own = piece_last(graph, g, 0, k)?;
+    let own = slice_columns(graph, g, 0, k)?;
     Ok((first, Some(graph.subtract(own, share)?)))
 }
 
@@ -388,7 +390,7 @@ fn skew(graph: &mut Graph, vectors: Value, g: Value, gaps: Value) -> Result<Valu
 }
 
 /// The component of `g` outside the space of the vectors, if they do not span the whole space.
-fn beside(graph: &mut Graph, vectors: Value, g: Value) -> Result<Option<Value>> {
+fn orthogonal_part(graph: &mut Graph, vectors: Value, g: Value) -> Result<Option<Value>> {
     let (m, k) = sides(graph, vectors);
     if m == k {
         return Ok(None);

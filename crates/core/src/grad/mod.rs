@@ -63,7 +63,7 @@ pub fn vjp(
     wrt: &[Value],
 ) -> Result<Vec<Option<Value>>> {
     assert_eq!(outputs.len(), cotangents.len(), "one cotangent for each output");
-    let mut walk = Walk::new(graph, wrt, FxHashMap::default());
+    let mut walk = ReversePass::new(graph, wrt, FxHashMap::default());
     for (&output, &cotangent) in outputs.iter().zip(cotangents) {
         let cotangent = region::nameless(walk.graph, cotangent)?;
         walk.add(output, cotangent)?;
@@ -103,7 +103,7 @@ pub fn value_and_grad(region: &Region, loss: usize, wrt: &[usize]) -> Result<Reg
     let seed = region::fill(graph, seed, &ty.shape)?;
 
     let variables: Vec<Value> = wrt.iter().map(|&input| arguments[input]).collect();
-    let mut walk = Walk::new(graph, &variables, forward.loops);
+    let mut walk = ReversePass::new(graph, &variables, forward.loops);
     walk.add(forward.results[loss], seed)?;
     walk.run()?;
     let gradients: Vec<Option<Value>> = variables.iter().map(|&value| walk.take(value)).collect();
@@ -285,21 +285,21 @@ impl Site<'_> {
 }
 
 /// The reverse pass over one graph.
-struct Walk<'a> {
+struct ReversePass<'a> {
     graph: &'a mut Graph,
     /// For each node before the pass, whether each output depends on a variable.
     varied: Vec<SmallVec<[bool; 1]>>,
     cotangents: Vec<SmallVec<[Option<Value>; 1]>>,
     nameless: FxHashMap<Value, Value>,
     /// The values that the forward loops keep for their reverse, by node.
-    loops: FxHashMap<u32, loops::Saved>,
+    loops: FxHashMap<u32, loops::SavedLoop>,
 }
 
-impl<'a> Walk<'a> {
-    fn new(graph: &'a mut Graph, wrt: &[Value], loops: FxHashMap<u32, loops::Saved>) -> Walk<'a> {
+impl<'a> ReversePass<'a> {
+    fn new(graph: &'a mut Graph, wrt: &[Value], loops: FxHashMap<u32, loops::SavedLoop>) -> ReversePass<'a> {
         let varied = reach::varied(graph, wrt);
         let cotangents = graph.nodes().iter().map(|node| smallvec![None; node.outputs.len()]).collect();
-        Walk { graph, varied, cotangents, nameless: FxHashMap::default(), loops }
+        ReversePass { graph, varied, cotangents, nameless: FxHashMap::default(), loops }
     }
 
     fn is_varied(&self, value: Value) -> bool {
@@ -405,7 +405,7 @@ impl<'a> Walk<'a> {
 
 /// The contributions of the cotangents of a node's outputs to its inputs. `g` has an entry for each output,
 /// at least one of them not None.
-fn rule(site: &mut Site<'_>, op: &Op, g: &[Option<Value>], saved: Option<loops::Saved>) -> Result<Vjp> {
+fn rule(site: &mut Site<'_>, op: &Op, g: &[Option<Value>], saved: Option<loops::SavedLoop>) -> Result<Vjp> {
     let first = || g[0].expect("a node with one output is visited for its cotangent");
     match op {
         Op::Parameter { .. } | Op::Constant(_) | Op::Literal(_) | Op::Iota { .. } | Op::Eye { .. } => {

@@ -8,7 +8,7 @@ use std::ops::Range;
 use smallvec::{SmallVec, smallvec};
 
 use crate::graph::{Graph, Value};
-use crate::op::{BinaryRule, CondOp, ElementWise, Flow, Op, OpClass, Primitive, UnaryRule, WhileOp};
+use crate::op::{BinaryRule, CondOp, ElementWise, GradientFlow, Op, OpClass, Primitive, UnaryRule, WhileOp};
 use crate::region::Region;
 
 /// A set of input positions.
@@ -79,9 +79,9 @@ fn flow(op: &Op, inputs: usize) -> Reach<'_> {
             ElementWise::AsType(_) | ElementWise::Bitcast(_) | ElementWise::Clip => all,
         },
         OpClass::Primitive(_) => match op.flow().expect("primitives with attributes have rows") {
-            Flow::Nowhere => none,
-            Flow::First(operands) => Reach::Between(0..operands),
-            Flow::All => all,
+            GradientFlow::Nowhere => none,
+            GradientFlow::First(operands) => Reach::Between(0..operands),
+            GradientFlow::All => all,
         },
         OpClass::Identity { mark: None } => none,
         OpClass::Identity { mark: Some(_) }

@@ -20,7 +20,7 @@ pub(super) fn reduce(
     g: Value,
 ) -> Result<Vjp> {
     let share = match op {
-        ReduceOp::Sum => spread(site, g, axes, keep_axes)?,
+        ReduceOp::Sum => broadcast_back(site, g, axes, keep_axes)?,
         ReduceOp::Product => product(site, axes, g)?,
         ReduceOp::ReduceMax | ReduceOp::ReduceMin => extreme(site, axes, keep_axes, g)?,
         ReduceOp::All | ReduceOp::Any => return Ok(Vjp::Zero),
@@ -29,7 +29,7 @@ pub(super) fn reduce(
 }
 
 /// Broadcasts a value of the result's shape along the reduced axes.
-fn spread(site: &mut Site<'_>, value: Value, axes: &[Axis], keep_axes: bool) -> Result<Value> {
+fn broadcast_back(site: &mut Site<'_>, value: Value, axes: &[Axis], keep_axes: bool) -> Result<Value> {
     let shape = site.input_ty(0).shape.without_names();
     let kept: AxisList = shape.axes().filter(|axis| keep_axes || !axes.contains(axis)).collect();
     site.graph.emit_one(Op::Broadcast { shape, axes: kept }, &[value])
@@ -38,13 +38,13 @@ fn spread(site: &mut Site<'_>, value: Value, axes: &[Axis], keep_axes: bool) -> 
 /// Equal shares for the elements that equal the result. A NaN equals none, so that its share is 0 / 0.
 fn extreme(site: &mut Site<'_>, axes: &[Axis], keep_axes: bool, g: Value) -> Result<Value> {
     let (x, y) = (site.input(0)?, site.output(0)?);
-    let y = spread(site, y, axes, keep_axes)?;
+    let y = broadcast_back(site, y, axes, keep_axes)?;
     let ties = site.graph.equal(x, y)?;
     let axes_list: AxisList = axes.into();
     let count = Op::Reduce { op: ReduceOp::Sum, axes: axes_list, keep_axes };
     let count = site.graph.emit_one(count, &[ties])?;
     let each = site.graph.divide(g, count)?;
-    let each = spread(site, each, axes, keep_axes)?;
+    let each = broadcast_back(site, each, axes, keep_axes)?;
     site.graph.multiply(each, ties)
 }
 

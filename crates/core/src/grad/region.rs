@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::loops::{self, LoopPlan};
-use super::{Walk, reach};
+use super::{ReversePass, reach};
 use crate::builder::{BuildElementwise, Builder};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -113,7 +113,7 @@ pub(super) enum HookCalls {
 pub(super) struct Replayed {
     pub results: Values,
     /// The values that its loops keep for their reverse, by node.
-    pub loops: FxHashMap<u32, loops::Saved>,
+    pub loops: FxHashMap<u32, loops::SavedLoop>,
 }
 
 /// Adds the nodes of a region to a graph.
@@ -185,7 +185,7 @@ pub(super) fn replay(
 }
 
 /// A region that calls no hooks.
-pub(super) fn silent(region: &Region) -> Result<Region> {
+pub(super) fn without_hook_calls(region: &Region) -> Result<Region> {
     let mut draft = Draft::new();
     let arguments: Vec<Value> = region.inputs().iter().map(|ty| draft.input(ty.clone())).collect();
     let replayed = replay(&mut draft.graph, region, &arguments, HookCalls::Drop, None)?;
@@ -197,7 +197,7 @@ pub(super) fn without_hooks(op: &Op) -> Result<Op> {
     if !op.has_effect() {
         return Ok(op.clone());
     }
-    op.map_regions(|region| silent(region).map(Arc::new))
+    op.map_regions(|region| without_hook_calls(region).map(Arc::new))
 }
 
 /// The gradient of a region as a region.
@@ -226,7 +226,7 @@ impl Pullback {
         let graph = &mut draft.graph;
         let forward = replay(graph, region, &arguments, HookCalls::Drop, Some((&wanted, &useful)))?;
         let variables: Vec<Value> = wrt.iter().map(|&input| arguments[input]).collect();
-        let mut walk = Walk::new(graph, &variables, forward.loops);
+        let mut walk = ReversePass::new(graph, &variables, forward.loops);
         // Seeds come first, so that other cotangents are added to them in place.
         let pairs = variables.iter().zip(&seeds).chain(forward.results.iter().zip(&g));
         for (&value, cotangent) in pairs {

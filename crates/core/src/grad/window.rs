@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::region::{self, fill, zeros};
 use super::{Site, Vjp};
 use crate::builder::{BuildCreate, BuildElementwise, BuildShape, Builder};
-use crate::compose::fold::over_cells;
+use crate::compose::fold::for_each_window_offset;
 use crate::error::Result;
 use crate::graph::Value;
 use crate::op::{ConvOp, Op, Padding, Window, WindowOp, WindowScatterOp};
@@ -71,15 +71,15 @@ fn extreme(
     let ty = site.graph.ty(x).clone();
     // The padding value takes part in the search for the extreme element; it is not the start of the scatter.
     let padding = site.graph.constant(ty.dtype, padding)?;
-    let padded = site.graph.emit_one(Op::Pad { config: outward(window, 1) }, &[x, padding])?;
+    let padded = site.graph.emit_one(Op::Pad { config: padding_config(window, 1) }, &[x, padding])?;
     let zero = site.zero_of(g)?;
     let op = Op::WindowScatter { op, window: unpadded(window) };
     let share = site.graph.emit_one(op, &[padded, g, zero])?;
-    site.graph.emit_one(Op::Pad { config: outward(window, -1) }, &[share, zero])
+    site.graph.emit_one(Op::Pad { config: padding_config(window, -1) }, &[share, zero])
 }
 
 /// The window's padding as that of a pad, or, with sign -1, its inverse.
-fn outward(window: &Window, sign: i64) -> SmallVec<[Padding; 4]> {
+fn padding_config(window: &Window, sign: i64) -> SmallVec<[Padding; 4]> {
     let entry = |&(low, high): &(i64, i64)| Padding { low: sign * low, high: sign * high, interior: 0 };
     window.padding.iter().map(entry).collect()
 }
@@ -112,9 +112,9 @@ fn chosen(site: &mut Site<'_>, op: WindowScatterOp, window: &Window, g: Value) -
     let graph = &mut *site.graph;
     let merged = graph.ty(x).dtype.merge(graph.ty(init).dtype);
     let x = region::convert(graph, x, merged)?;
-    let padded = graph.emit_one(Op::Pad { config: outward(window, 1) }, &[x, init])?;
+    let padded = graph.emit_one(Op::Pad { config: padding_config(window, 1) }, &[x, init])?;
     let zero = graph.constant(dtype, 0)?;
-    let g = graph.emit_one(Op::Pad { config: outward(window, 1) }, &[g, zero])?;
+    let g = graph.emit_one(Op::Pad { config: padding_config(window, 1) }, &[g, zero])?;
     let worst = match op {
         WindowScatterOp::WindowScatterMax => merged.lowest(),
         WindowScatterOp::WindowScatterMin => merged.highest(),
@@ -122,7 +122,7 @@ fn chosen(site: &mut Site<'_>, op: WindowScatterOp, window: &Window, g: Value) -
     let worst = graph.constant(merged, worst)?;
     let (best, none) = (fill(graph, worst, &places)?, fill(graph, zero, &places)?);
     let arrays = [padded, g];
-    let state = over_cells(
+    let state = for_each_window_offset(
         graph,
         &unpadded(window),
         &places,

@@ -44,7 +44,7 @@ fn binary_dtype(op: BinaryOp, merged: DType) -> DType {
 
 /// The result dtype of an element-wise op on same-dtype operands that computes in their dtype: that dtype, or
 /// that of predicates. None for other ops, and for dtypes that the op does not allow.
-pub fn alike(op: &Op, ty: &TensorType) -> Option<DType> {
+pub fn same_dtype_result(op: &Op, ty: &TensorType) -> Option<DType> {
     let (is_predicate, made, domain) = if let Op::Unary(op) = op {
         let is_predicate = match op.rule() {
             UnaryRule::Same | UnaryRule::Float | UnaryRule::Magnitude => false,

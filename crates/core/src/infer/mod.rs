@@ -17,7 +17,7 @@ pub(crate) mod window;
 
 use smallvec::SmallVec;
 
-pub use elementwise::alike;
+pub use elementwise::same_dtype_result;
 
 pub(crate) use control::state_hint;
 

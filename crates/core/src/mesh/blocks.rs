@@ -10,7 +10,7 @@ use crate::op::{Op, Starts};
 use crate::shape::{Sizes, TensorType};
 
 /// Blocks by their positions along the axes of a tensor.
-type Placed<V> = BTreeMap<Vec<usize>, V>;
+type BlocksByPosition<V> = BTreeMap<Vec<usize>, V>;
 
 impl Spec {
     /// The block of each device; `block` is the result of [`Spec::block`] for the tensor's type.
@@ -28,7 +28,7 @@ impl Spec {
             return Ok(vec![whole.clone(); mesh.count()]);
         }
         let lengths: Sizes = block.shape.sizes().into();
-        let mut known = Placed::new();
+        let mut known = BlocksByPosition::new();
         let mut blocks = Vec::with_capacity(mesh.count());
         for device in 0..mesh.count() {
             let at = self.place(mesh, device)?;
@@ -60,7 +60,7 @@ impl Spec {
         mesh: &Mesh,
         mut block: impl FnMut(usize) -> Result<B::V>,
     ) -> Result<B::V> {
-        let mut placed = Placed::new();
+        let mut placed = BlocksByPosition::new();
         for device in 0..mesh.count() {
             let at = self.place(mesh, device)?;
             if let Entry::Vacant(vacant) = placed.entry(at) {
@@ -74,7 +74,7 @@ impl Spec {
 /// The blocks at `at` along the first axes, joined along the others up to `axes`.
 fn join<B: Builder>(
     builder: &mut B,
-    blocks: &Placed<B::V>,
+    blocks: &BlocksByPosition<B::V>,
     at: &mut Vec<usize>,
     axes: usize,
 ) -> Result<B::V> {

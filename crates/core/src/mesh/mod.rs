@@ -21,11 +21,11 @@ pub use error::MeshError;
 pub use spec::Spec;
 
 use crate::error::Result;
-use crate::op::Over;
+use crate::op::DeviceGroups;
 use crate::shape::Name;
 
 /// The maximum number of devices of a mesh.
-const MOST: usize = 1 << 16;
+const MAX_DEVICES: usize = 1 << 16;
 
 /// A grid of devices with named axes.
 ///
@@ -63,7 +63,7 @@ impl Mesh {
         }
         let count = axes.iter().try_fold(1_usize, |count, (_, size)| count.checked_mul(*size));
         match count {
-            Some(count) if count <= MOST => Ok(Mesh { axes: axes.into() }),
+            Some(count) if count <= MAX_DEVICES => Ok(Mesh { axes: axes.into() }),
             Some(_) | None => {
                 let sizes: Vec<String> = axes.iter().map(|(_, size)| size.to_string()).collect();
                 wrong(format!("{} devices", sizes.join(" x ")), "at most 65536 are possible")
@@ -127,7 +127,7 @@ impl Mesh {
     ///
     /// # Errors
     /// An axis that the mesh does not have, and one that is named twice.
-    pub fn over(&self, op: &'static str, names: &[Name]) -> Result<Over> {
+    pub fn over(&self, op: &'static str, names: &[Name]) -> Result<DeviceGroups> {
         let along =
             if names.is_empty() { (0..self.axes.len()).collect() } else { self.positions(op, names)? };
         let rest: Vec<usize> = (0..self.axes.len()).filter(|axis| !along.contains(axis)).collect();
@@ -137,7 +137,7 @@ impl Mesh {
         });
         let named: Vec<&str> = along.iter().map(|&axis| &*self.axes[axis].0).collect();
         let devices: Vec<u32> = devices.into_iter().map(|device| device as u32).collect();
-        let over = Over::new(named.join(", ").into(), devices, self.size_along(&along));
+        let over = DeviceGroups::new(named.join(", ").into(), devices, self.size_along(&along));
         Ok(over.expect("every device is in one group"))
     }
 }
@@ -189,6 +189,6 @@ pub fn current(op: &'static str) -> Result<Mesh> {
 ///
 /// # Errors
 /// When there is no mesh, and as [`Mesh::over`].
-pub fn over(op: &'static str, names: &[Name]) -> Result<Over> {
+pub fn over(op: &'static str, names: &[Name]) -> Result<DeviceGroups> {
     current(op)?.over(op, names)
 }

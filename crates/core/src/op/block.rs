@@ -34,7 +34,7 @@ pub struct BlockTraits {
 }
 
 const ELEMENT_WISE: BlockTraits = BlockTraits { element_wise: true };
-const OTHER: BlockTraits = BlockTraits { element_wise: false };
+const NOT_ELEMENT_WISE: BlockTraits = BlockTraits { element_wise: false };
 
 /// The properties of a block that every backend runs by its definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,18 +119,18 @@ super::rows::rows! {
 
             // linalg
             /// The lower factor `l` of `l adjoint(l)`; NaN if there is none.
-            Cholesky = "cholesky" (x) => OTHER;
+            Cholesky = "cholesky" (x) => NOT_ELEMENT_WISE;
             /// `(a, b)`: the `x` of `a x = b`.
-            Solve = "solve" (a, b) => OTHER;
+            Solve = "solve" (a, b) => NOT_ELEMENT_WISE;
             /// A permutation, a lower triangular and an upper triangular factor.
-            Lu = "lu" (x) => OTHER;
+            Lu = "lu" (x) => NOT_ELEMENT_WISE;
             /// The determinant.
-            Determinant = "determinant" (x) => OTHER;
+            Determinant = "determinant" (x) => NOT_ELEMENT_WISE;
 
             // random
             /// `(key, counters)`: two random words for each pair of counters. The words and the counters of a pair
             /// are side by side on axis 0.
-            Threefry = "threefry" (key, counters) => OTHER;
+            Threefry = "threefry" (key, counters) => NOT_ELEMENT_WISE;
         }
         tuples {}
         structs {
@@ -143,27 +143,27 @@ super::rows::rows! {
                 option axis (valid in x): Axis,
                 /// Whether the scan begins at the last element.
                 option reverse: bool,
-            } => OTHER;
+            } => NOT_ELEMENT_WISE;
 
             // index
             /// `(x, indices)`: the elements of `x` at positions along an axis.
             Take = "take" (x, indices) {
                 /// The axis that the axes of the indices replace.
                 option axis (valid in x): Axis,
-            } => OTHER;
+            } => NOT_ELEMENT_WISE;
             /// `(x, indices)`: for each position along the other axes, the elements of `x` at their own positions
             /// along an axis.
             TakeAlongAxis = "take_along_axis" (x, indices) {
                 /// The axis.
                 option axis (valid in x): Axis,
-            } => OTHER;
+            } => NOT_ELEMENT_WISE;
 
             // order
             /// The greatest elements along the last axis, descending, and their positions.
             TopK = "top_k" (x) {
                 /// The number of elements.
                 option k: usize,
-            } => OTHER;
+            } => NOT_ELEMENT_WISE;
 
             // fourier
             /// A transform along two axes.
@@ -176,7 +176,7 @@ super::rows::rows! {
                 option lengths: [usize; 2],
                 /// Real and imaginary parts of the result below this may be set to 0.
                 option eps: Tolerance,
-            } => OTHER;
+            } => NOT_ELEMENT_WISE;
             /// The first half of the frequencies of real elements, up to and including the middle one.
             Rfft = "rfft" (x) {
                 /// The axis.
@@ -185,7 +185,7 @@ super::rows::rows! {
                 option length: usize,
                 /// Real and imaginary parts of the result below this may be set to 0.
                 option eps: Tolerance,
-            } => OTHER;
+            } => NOT_ELEMENT_WISE;
             /// The real elements that have the given first half of frequencies.
             Irfft = "irfft" (x) {
                 /// The axis.
@@ -194,7 +194,7 @@ super::rows::rows! {
                 option length: usize,
                 /// Parts of the result below this may be set to 0.
                 option eps: Tolerance,
-            } => OTHER;
+            } => NOT_ELEMENT_WISE;
 
             // linalg
             /// An orthogonal factor, and an upper triangular one.
@@ -203,21 +203,21 @@ super::rows::rows! {
                 option mode: QrMode,
                 /// Values below this count as 0.
                 option eps: Tolerance,
-            } => OTHER;
+            } => NOT_ELEMENT_WISE;
             /// The left singular vectors, the singular values, descending, and the right singular vectors, in rows.
             Svd = "svd" (x) {
                 /// The maximum number of sweeps.
                 option max_iter: usize,
                 /// Whether both sets of singular vectors are complete bases.
                 option full_matrices: bool,
-            } => OTHER;
+            } => NOT_ELEMENT_WISE;
             /// Eigenvalues, ascending, and eigenvectors in columns, of a symmetric or Hermitian matrix.
             Eigh = "eigh" (x) {
                 /// The maximum number of sweeps.
                 option max_iter: usize,
                 /// Values below this count as 0.
                 option eps: Tolerance,
-            } => OTHER;
+            } => NOT_ELEMENT_WISE;
 
             // random
             /// The random bits of a key, as a vector of unsigned integers.
@@ -226,14 +226,14 @@ super::rows::rows! {
                 result dtype: DType,
                 /// The number of elements.
                 result count: usize,
-            } => OTHER;
+            } => NOT_ELEMENT_WISE;
             /// The random numbers of a key in [0, 1), as a vector of floats.
             RandomUniform = "random_uniform" (key) {
                 /// The float type.
                 result dtype: DType,
                 /// The number of elements.
                 result count: usize,
-            } => OTHER;
+            } => NOT_ELEMENT_WISE;
             /// `(key, bound)`: the random integers of a key below a bound, which is a scalar of u64, as a vector.
             /// Each is computed from two words of the integer's width, the upper word first, modulo the bound.
             RandomBelow = "random_below" (key, bound) {
@@ -241,7 +241,7 @@ super::rows::rows! {
                 result dtype: DType,
                 /// The number of elements.
                 result count: usize,
-            } => OTHER;
+            } => NOT_ELEMENT_WISE;
         }
     }
 }
@@ -282,9 +282,9 @@ impl Block {
     /// The block after `lead` new leading axes were inserted into its operands.
     pub(crate) fn behind(&self, lead: usize) -> Block {
         let behind = if let Block::Composite(block) = self {
-            block.row_behind(lead).map(Block::Composite)
+            block.row_with_leading_axes(lead).map(Block::Composite)
         } else {
-            self.row_behind(lead)
+            self.row_with_leading_axes(lead)
         };
         behind.expect("every block has a row")
     }

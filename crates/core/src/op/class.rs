@@ -1,8 +1,8 @@
 //! Classes of ops for passes, backends and compilers: the properties that several of them need, declared once.
 
 use super::{
-    BinaryOp, Block, CollectiveOp, CondOp, CustomGradOp, Flow, FoldOp, HookOp, Literal, Op, Row,
-    RuntimeCallOp, UnaryOp, UserBlockOp, WhileOp, WindowFoldOp, Work,
+    BinaryOp, Block, CollectiveOp, CondOp, CostClass, CustomGradOp, FoldOp, GradientFlow, HookOp, Literal,
+    Op, Row, RuntimeCallOp, UnaryOp, UserBlockOp, WhileOp, WindowFoldOp,
 };
 use crate::dtype::DType;
 use crate::scalar::Scalar;
@@ -162,7 +162,7 @@ impl Op {
     }
 
     /// The cost class of a primitive that is not element-wise.
-    pub const fn work(&self) -> Option<Work<'_>> {
+    pub const fn work(&self) -> Option<CostClass<'_>> {
         match self.row() {
             Row::Declared(traits) => Some(traits.work),
             Row::Other(_) => None,
@@ -170,7 +170,7 @@ impl Op {
     }
 
     /// The operands of a primitive that is not element-wise to which gradients propagate.
-    pub const fn flow(&self) -> Option<Flow> {
+    pub const fn flow(&self) -> Option<GradientFlow> {
         match self.row() {
             Row::Declared(traits) => Some(traits.flow),
             Row::Other(_) => None,

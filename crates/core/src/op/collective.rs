@@ -18,19 +18,19 @@ super::catalogue! {
 
 /// The devices that take part: groups of equal size. Each device of the mesh belongs to exactly one group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Over {
+pub struct DeviceGroups {
     axes: Name,
     devices: Arc<[u32]>,
     size: usize,
 }
 
-impl Over {
+impl DeviceGroups {
     /// Consecutive groups of `size` devices. `axes` is the name that messages and prints show. Devices are numbered
     /// from 0.
     ///
     /// # Errors
     /// A sentence about groups that do not contain each device exactly once.
-    pub fn new(axes: Name, devices: impl Into<Arc<[u32]>>, size: usize) -> Result<Over, String> {
+    pub fn new(axes: Name, devices: impl Into<Arc<[u32]>>, size: usize) -> Result<DeviceGroups, String> {
         let devices = devices.into();
         let count = devices.len();
         if count == 0 || size == 0 || !count.is_multiple_of(size) {
@@ -47,7 +47,7 @@ impl Over {
                 }
             }
         }
-        Ok(Over { axes, devices, size })
+        Ok(DeviceGroups { axes, devices, size })
     }
 
     /// The axes of the mesh, for messages and prints.
@@ -122,7 +122,7 @@ pub struct CollectiveOp {
     /// The operation.
     pub kind: Collective,
     /// The groups of devices.
-    pub over: Over,
+    pub over: DeviceGroups,
 }
 
 impl CollectiveOp {

@@ -27,7 +27,7 @@ use smallvec::SmallVec;
 
 pub use block::{Block, BlockTraits, CompositeBlock, CompositeTraits, UserBlockOp, Vectors};
 pub use class::{ElementWise, OpClass, Primitive};
-pub use collective::{AllReduceOp, Collective, CollectiveOp, Over};
+pub use collective::{AllReduceOp, Collective, CollectiveOp, DeviceGroups};
 pub use control::{CondOp, CustomGradOp, FoldOp, HookOp, RuntimeCallOp, WhileOp, WindowFoldOp};
 pub use create::Literal;
 pub use elementwise::{
@@ -43,7 +43,7 @@ pub use reduce::{ArgOp, CumulativeOp, ReduceOp, TieBreak};
 pub(crate) use rows::Row;
 pub use shape::{Padding, Starts};
 use traits::traits;
-pub use traits::{Flow, PrimitiveTraits, Work};
+pub use traits::{CostClass, GradientFlow, PrimitiveTraits};
 pub use window::{ConvOp, Window, WindowOp, WindowScatterOp};
 
 use crate::dtype::DType;
@@ -160,7 +160,7 @@ rows::rows! {
         tuples {
             /// `(x, kernel)`: for each position of the kernel, the sum of products of its elements and the elements
             /// under it.
-            Conv(op: ConvOp) = "conv" (x, kernel) => traits(Primitive::Contraction, Work::Convolution(op), Flow::All);
+            Conv(op: ConvOp) = "conv" (x, kernel) => traits(Primitive::Contraction, CostClass::Convolution(op), GradientFlow::All);
         }
         structs {
             // create
@@ -172,60 +172,60 @@ rows::rows! {
                 result dtype: DType,
                 /// The axis to count along; `None` for the flat index.
                 attribute axis: Option<Axis>,
-            } => traits(Primitive::Creation, Work::Moves, Flow::Nowhere);
+            } => traits(Primitive::Creation, CostClass::Moves, GradientFlow::Nowhere);
             /// 1 where the last two indices are equal, else 0.
             Eye = "eye" () {
                 /// The shape of the result, of rank 2 or more.
                 result shape: Shape,
                 /// The element type of the result.
                 result dtype: DType,
-            } => traits(Primitive::Creation, Work::Moves, Flow::Nowhere);
+            } => traits(Primitive::Creation, CostClass::Moves, GradientFlow::Nowhere);
 
             // shape
             /// The same elements in row-major order under another shape; also changes names.
             Reshape = "reshape" (x) {
                 /// The shape of the result, names included.
                 result shape: Shape,
-            } => traits(Primitive::View, Work::Nothing, Flow::All);
+            } => traits(Primitive::View, CostClass::Nothing, GradientFlow::All);
             /// `x` without axes of size 1.
             Squeeze = "squeeze" (x) {
                 /// The axes to drop, ascending.
                 attribute axes (ascending in x): AxisList,
-            } => traits(Primitive::View, Work::Nothing, Flow::All);
+            } => traits(Primitive::View, CostClass::Nothing, GradientFlow::All);
             /// `x` repeated along new axes and axes of size 1.
             Broadcast = "broadcast" (x) {
                 /// The shape of the result, names included.
                 attribute shape: Shape,
                 /// The axis of the result for each axis of `x`, ascending.
                 attribute axes: AxisList,
-            } => traits(Primitive::Broadcast, Work::Moves, Flow::All);
+            } => traits(Primitive::Broadcast, CostClass::Moves, GradientFlow::All);
             /// `x` with its axes in another order.
             Transpose = "transpose" (x) {
                 /// The axis of `x` that becomes axis i.
                 attribute axes: AxisList,
-            } => traits(Primitive::Movement, Work::Moves, Flow::All);
+            } => traits(Primitive::Movement, CostClass::Moves, GradientFlow::All);
             /// `(x, value)`: `x` with `value` around and between its elements, or cropped.
             Pad = "pad" (x, value) {
                 /// One entry for each axis.
                 attribute config: SmallVec<[Padding; 4]>,
-            } => traits(Primitive::Movement, Work::Moves, Flow::All);
+            } => traits(Primitive::Movement, CostClass::Moves, GradientFlow::All);
             /// `x` in reverse order along axes.
             Reverse = "reverse" (x) {
                 /// The axes to reverse, ascending.
                 attribute axes (ascending in x): AxisList,
-            } => traits(Primitive::Movement, Work::Moves, Flow::All);
+            } => traits(Primitive::Movement, CostClass::Moves, GradientFlow::All);
             /// The operands concatenated along an axis.
             Concatenate = "concatenate" (; tensors) {
                 /// The axis along which the sizes add up.
                 attribute axis: Axis,
-            } => traits(Primitive::Movement, Work::Moves, Flow::All);
+            } => traits(Primitive::Movement, CostClass::Moves, GradientFlow::All);
             /// The operands stacked along a new axis.
             Stack = "stack" (; tensors) {
                 /// The position of the new axis in the result.
                 attribute axis (inserted in tensors): usize,
                 /// Its name.
                 result name: Option<Name>,
-            } => traits(Primitive::Movement, Work::Moves, Flow::All);
+            } => traits(Primitive::Movement, CostClass::Moves, GradientFlow::All);
             /// A window of `x`. Operands: `x`, then one scalar per axis if the starts are dynamic.
             Slice = "slice" (x) {
                 /// The start of the window.
@@ -234,12 +234,12 @@ rows::rows! {
                 attribute lengths: Sizes,
                 /// The step between the selected elements.
                 attribute strides: Sizes,
-            } => traits(Primitive::Selection, Work::Selects, Flow::First(1));
+            } => traits(Primitive::Selection, CostClass::Selects, GradientFlow::First(1));
             /// `(x, update)`: `x` with a window overwritten; then one scalar per axis if the starts are dynamic.
             PutSlice = "put_slice" (x, update) {
                 /// The start of the window.
                 attribute starts (fitting in x): Starts,
-            } => traits(Primitive::Update, Work::Moves, Flow::First(2));
+            } => traits(Primitive::Update, CostClass::Moves, GradientFlow::First(2));
 
             // reduce
             /// `x` reduced over axes.
@@ -250,7 +250,7 @@ rows::rows! {
                 option axes (ascending in x): AxisList,
                 /// Whether the axes are kept, with size 1.
                 option keep_axes: bool,
-            } => traits(Primitive::Reduction, Work::Reduces, op.flow());
+            } => traits(Primitive::Reduction, CostClass::Reduces, op.flow());
             /// The index of an extreme element.
             ArgReduce by
                 /// Which extreme.
@@ -263,7 +263,7 @@ rows::rows! {
                 option keep_axis: bool,
                 /// The element type of the result.
                 result dtype: DType,
-            } => traits(Primitive::Positions, Work::Reduces, Flow::Nowhere);
+            } => traits(Primitive::Positions, CostClass::Reduces, GradientFlow::Nowhere);
 
             // index
             /// `(x, indices)`: the elements of `x` at the positions in the last axis of `indices`, which has one
@@ -271,7 +271,7 @@ rows::rows! {
             Gather = "gather" (x, indices) {
                 /// The axis of `x` for each entry of a position, ascending.
                 option axes (ascending in x): AxisList,
-            } => traits(Primitive::Selection, Work::Selects, Flow::First(1));
+            } => traits(Primitive::Selection, CostClass::Selects, GradientFlow::First(1));
             /// `(x, indices, updates)`: `x` with the updates applied at the positions in the last axis of `indices`.
             /// Negative entries count from the end of their axis.
             Scatter by
@@ -279,7 +279,7 @@ rows::rows! {
                 op: ScatterOp (x, indices, updates) {
                 /// The axis of `x` for each entry of a position, ascending.
                 option axes (ascending in x): AxisList,
-            } => traits(Primitive::Update, Work::Scatters(*op), Flow::All);
+            } => traits(Primitive::Update, CostClass::Scatters(*op), GradientFlow::All);
 
             // order
             /// `x` sorted along an axis.
@@ -288,7 +288,7 @@ rows::rows! {
                 option axis (valid in x): Axis,
                 /// Which element comes first.
                 option direction: Direction,
-            } => traits(Primitive::Order, Work::Sorts(*axis), Flow::All);
+            } => traits(Primitive::Order, CostClass::Sorts(*axis), GradientFlow::All);
             /// The positions of the sorted elements before the sort.
             Argsort = "argsort" (x) {
                 /// The axis.
@@ -297,7 +297,7 @@ rows::rows! {
                 option direction: Direction,
                 /// The element type of the result.
                 result dtype: DType,
-            } => traits(Primitive::Positions, Work::Sorts(*axis), Flow::Nowhere);
+            } => traits(Primitive::Positions, CostClass::Sorts(*axis), GradientFlow::Nowhere);
 
             // window
             /// `x` reduced over each position of a window.
@@ -306,7 +306,7 @@ rows::rows! {
                 op: WindowOp (x) {
                 /// The window.
                 attribute window (sliding in x): Window,
-            } => traits(Primitive::Window, Work::Windows(window), Flow::All);
+            } => traits(Primitive::Window, CostClass::Windows(window), GradientFlow::All);
             /// `(x, source, init)`: `init` everywhere, plus each element of `source`, added at the position of the
             /// extreme of its window in `x`.
             WindowScatter by
@@ -314,7 +314,7 @@ rows::rows! {
                 op: WindowScatterOp (x, source, init) {
                 /// The window.
                 attribute window (sliding in x): Window,
-            } => traits(Primitive::Window, Work::WindowScatters(window), Flow::All);
+            } => traits(Primitive::Window, CostClass::WindowScatters(window), GradientFlow::All);
 
             // fourier
             /// A discrete Fourier transform along an axis.
@@ -327,7 +327,7 @@ rows::rows! {
                 option length: usize,
                 /// Real and imaginary parts of the result below this may be set to 0.
                 option eps: Tolerance,
-            } => traits(Primitive::Transform, Work::Transforms { axis: *axis, length: *length }, Flow::All);
+            } => traits(Primitive::Transform, CostClass::Transforms { axis: *axis, length: *length }, GradientFlow::All);
 
             // linalg
             /// `(a, b)`: sums of products over contracted axes. The result has the batch axes first.
@@ -340,7 +340,7 @@ rows::rows! {
                 attribute contract_b (distinct in b): AxisList,
                 /// Batch axes of `b`: 0..n in order.
                 attribute batch_b (valid in b): AxisList,
-            } => traits(Primitive::Contraction, Work::Products(contract_a), Flow::All);
+            } => traits(Primitive::Contraction, CostClass::Products(contract_a), GradientFlow::All);
             /// `(a, b)`: the `x` of `t(a) x = b`, or of `x t(a) = b`, for triangular `a`.
             TriangularSolve = "triangular_solve" (a, b) {
                 /// Whether the lower triangle of `a` is read, or the upper.
@@ -349,7 +349,7 @@ rows::rows! {
                 option left_side: bool,
                 /// The transform `t`.
                 option transform_a: Transform,
-            } => traits(Primitive::Solve, Work::Solves, Flow::All);
+            } => traits(Primitive::Solve, CostClass::Solves, GradientFlow::All);
         }
     }
 }

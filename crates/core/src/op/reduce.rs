@@ -1,6 +1,6 @@
 //! Reductions over axes.
 
-use super::Flow;
+use super::GradientFlow;
 
 super::catalogue! {
     /// The result of a reduction.
@@ -22,10 +22,12 @@ super::catalogue! {
 
 impl ReduceOp {
     /// The operands to which gradients propagate.
-    pub const fn flow(self) -> Flow {
+    pub const fn flow(self) -> GradientFlow {
         match self {
-            ReduceOp::Sum | ReduceOp::Product | ReduceOp::ReduceMax | ReduceOp::ReduceMin => Flow::All,
-            ReduceOp::All | ReduceOp::Any => Flow::Nowhere,
+            ReduceOp::Sum | ReduceOp::Product | ReduceOp::ReduceMax | ReduceOp::ReduceMin => {
+                GradientFlow::All
+            }
+            ReduceOp::All | ReduceOp::Any => GradientFlow::Nowhere,
         }
     }
 }

@@ -183,7 +183,7 @@ macro_rules! rows {
 
             /// The op after `lead` new leading axes were inserted into its operands, if it has a row. Attributes that
             /// name axes still name the same axes.
-            pub(crate) fn row_behind(&self, lead: usize) -> Option<$enum> {
+            pub(crate) fn row_with_leading_axes(&self, lead: usize) -> Option<$enum> {
                 match self {
                     $($enum::$unit => Some($enum::$unit),)*
                     $($enum::$tuple(_) => None,)*

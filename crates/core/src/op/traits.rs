@@ -9,19 +9,19 @@ pub struct PrimitiveTraits<'a> {
     /// The elements of the operands on which an element of the result depends.
     pub class: Primitive,
     /// The cost class: the operations that the op performs and the bytes that it reads.
-    pub work: Work<'a>,
+    pub work: CostClass<'a>,
     /// The operands to which gradients propagate.
-    pub flow: Flow,
+    pub flow: GradientFlow,
 }
 
 /// Constructs the traits of a row.
-pub(super) const fn traits(class: Primitive, work: Work<'_>, flow: Flow) -> PrimitiveTraits<'_> {
+pub(super) const fn traits(class: Primitive, work: CostClass<'_>, flow: GradientFlow) -> PrimitiveTraits<'_> {
     PrimitiveTraits { class, work, flow }
 }
 
 /// Cost classes. An op reads all of its operands and writes its result, unless its class says otherwise.
 #[derive(Clone, Copy, Debug)]
-pub enum Work<'a> {
+pub enum CostClass<'a> {
     /// No cost: the result is the operand's memory.
     Nothing,
     /// The op moves elements without arithmetic.
@@ -57,7 +57,7 @@ pub enum Work<'a> {
 
 /// The operands to which gradients propagate from the result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
+pub enum GradientFlow {
     /// None.
     Nowhere,
     /// The first n operands. The others are positions.

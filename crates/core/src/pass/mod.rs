@@ -75,9 +75,9 @@ pub(crate) fn check(origin: &str, region: &Region) {
     if !verify::is_on() {
         return;
     }
-    let refused = memory::refused();
+    let refusal_count = memory::refusal_count();
     if let Err(problem) = verify::verify(region)
-        && memory::refused() == refused
+        && memory::refusal_count() == refusal_count
     {
         panic!("{origin} made an illegal graph: {problem}\n{}", region.to_text());
     }

@@ -151,14 +151,14 @@ fn as_type(graph: &mut Graph, dtype: DType, x: Value) -> Result<Option<Value>> {
     let from = graph.ty(source).dtype;
     // Conversions between integers and floats and back follow other rules than those among integers.
     let direct = from == dtype || from.is_bool() || from.is_integer() == middle.is_integer();
-    if holds(middle, from) && direct {
+    if represents(middle, from) && direct {
         return Ok(Some(graph.emit_one(Op::AsType { dtype }, &[source])?));
     }
     Ok(None)
 }
 
 /// Whether every value of type `narrow` is one of type `wide`.
-fn holds(wide: DType, narrow: DType) -> bool {
+fn represents(wide: DType, narrow: DType) -> bool {
     if wide == narrow {
         return true;
     }

@@ -10,11 +10,11 @@ use crate::scalar::Number;
 /// constant to it, and the condition compares it with a constant. `inputs` are the loop's operands in
 /// `graph`.
 pub(super) fn counted(graph: &Graph, op: &WhileOp, inputs: &[Value]) -> Option<u64> {
-    let holds = op.cond.graph().node(op.cond.results()[0]);
-    let Op::Binary(compare) = holds.op else { return None };
-    let around = Around { graph, inputs };
+    let condition = op.cond.graph().node(op.cond.results()[0]);
+    let Op::Binary(compare) = condition.op else { return None };
+    let around = LoopContext { graph, inputs };
     // Normalised to a counter on the left of the comparison.
-    let (a, b) = (holds.inputs[0], holds.inputs[1]);
+    let (a, b) = (condition.inputs[0], condition.inputs[1]);
     let (counter, limit, (goes_up, includes)) =
         match (parameter(&op.cond, a, op.state), parameter(&op.cond, b, op.state)) {
             (Some(counter), None) => (counter, b, order(compare)?),
@@ -69,12 +69,12 @@ fn integer(graph: &Graph, value: Value) -> Option<i128> {
 }
 
 /// The surroundings of a loop.
-struct Around<'a> {
+struct LoopContext<'a> {
     graph: &'a Graph,
     inputs: &'a [Value],
 }
 
-impl Around<'_> {
+impl LoopContext<'_> {
     /// The integer constant that a value in a region of the loop is, inside the region or as an operand of
     /// the loop.
     fn integer(&self, region: &Region, value: Value) -> Option<i128> {

@@ -5,7 +5,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::text::{short, type_text};
+use super::text::{short_attribute, type_text};
 use crate::form::{Argument, form};
 use crate::graph::{Graph, Node, Value};
 use crate::op::Op;
@@ -246,7 +246,7 @@ fn lines(graph: &Graph, node: &Node) -> Vec<String> {
                 parts.extend(texts.map(|(at, number)| format!("{name}[{at}]: {number}")));
             }
             Argument::Attribute { name, value } | Argument::Option { name, value } => {
-                parts.push(format!("{name}: {}", short(value)));
+                parts.push(format!("{name}: {}", short_attribute(value)));
             }
         }
     }

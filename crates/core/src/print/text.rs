@@ -85,12 +85,12 @@ pub(super) fn types_text(inputs: &[TensorType], parameters: usize) -> String {
 /// A node on one line, for reading: without its regions, and with a digest in place of elements.
 pub(crate) fn line(position: usize, node: &Node) -> String {
     let mut writer = Writer { out: String::new(), indent: 0, locations: false };
-    writer.head(position, node, &form(&node.op), short);
+    writer.head(position, node, &form(&node.op), short_attribute);
     writer.out
 }
 
 /// An attribute on one line, for reading: elements are replaced by their size and a digest.
-pub(crate) fn short(value: &Attr) -> String {
+pub(crate) fn short_attribute(value: &Attr) -> String {
     match value {
         Attr::Bytes(bytes) => {
             let mut hasher = FxHasher::default();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 
-use super::cut::Deal;
+use super::cut::StageAssignment;
 use super::role::{Role, role};
 use super::{Source, Stage, Whole};
 use crate::graph::{Graph, Value, Values};
@@ -16,7 +16,7 @@ use crate::region::Region;
 
 /// The inputs, nodes and outputs of one stage, as values of the whole graph.
 #[derive(Default)]
-struct Part {
+struct StageContents {
     sources: BTreeSet<Source>,
     /// The stage's nodes: its own, and copies of constants.
     nodes: BTreeSet<usize>,
@@ -24,17 +24,17 @@ struct Part {
 }
 
 /// Builds the stages of a region.
-pub(super) fn build(region: &Region, deal: Deal) -> Vec<Stage> {
-    let mut parts: Vec<Part> = Vec::new();
-    parts.resize_with(deal.targets.len(), Part::default);
+pub(super) fn build(region: &Region, deal: StageAssignment) -> Vec<Stage> {
+    let mut parts: Vec<StageContents> = Vec::new();
+    parts.resize_with(deal.targets.len(), StageContents::default);
     let places = outputs(region, &deal, &mut parts);
     let graph = region.graph();
     let last = parts.len() - 1;
-    let take = |part: &mut Part, stage: usize, value: Value| {
+    let take = |part: &mut StageContents, stage: usize, value: Value| {
         let node = graph.node(value);
         if let Op::Parameter { index, ty: _ } = &node.op {
             part.sources.insert(Source::input(*index, region.parameter_count()));
-        } else if role(&node.op) == Role::Written {
+        } else if role(&node.op) == Role::CopiedConstant {
             part.nodes.insert(value.node as usize);
         } else if deal.stage_of[value.node as usize] != Some(stage) {
             part.sources.insert(places[&value]);
@@ -80,7 +80,7 @@ pub(super) fn build(region: &Region, deal: Deal) -> Vec<Stage> {
 
 /// Finds the values that a stage other than their own uses, and the results of the whole graph from stages
 /// before the last. These are outputs: first those for which a cut was made, then the others in order.
-fn outputs(region: &Region, deal: &Deal, parts: &mut [Part]) -> FxHashMap<Value, Source> {
+fn outputs(region: &Region, deal: &StageAssignment, parts: &mut [StageContents]) -> FxHashMap<Value, Source> {
     let graph = region.graph();
     let mut crossing: BTreeSet<Value> = BTreeSet::new();
     let mut used = |value: Value, by: usize| {
@@ -112,7 +112,7 @@ fn outputs(region: &Region, deal: &Deal, parts: &mut [Part]) -> FxHashMap<Value,
 }
 
 /// The region of one stage. `given` maps each source to its value in the whole graph.
-fn part_region(region: &Region, part: &Part, given: &FxHashMap<Source, Value>) -> Region {
+fn part_region(region: &Region, part: &StageContents, given: &FxHashMap<Source, Value>) -> Region {
     let old = region.graph();
     let mut graph = Graph::new();
     let mut inputs = Vec::with_capacity(part.sources.len());

@@ -16,7 +16,7 @@ pub(super) struct Cuts<'r> {
 }
 
 /// The finished assignment. A node without a stage is a parameter, a constant, or unused.
-pub(super) struct Deal {
+pub(super) struct StageAssignment {
     pub stage_of: Vec<Option<usize>>,
     pub targets: Vec<Values>,
 }
@@ -102,12 +102,12 @@ impl<'r> Cuts<'r> {
 
     /// Assigns all remaining nodes to the last stage. There is at least one stage, possibly empty, and a cut
     /// without nodes after it is ignored.
-    pub fn finish(mut self, order: &[usize]) -> Deal {
+    pub fn finish(mut self, order: &[usize]) -> StageAssignment {
         self.end_stage(order.to_vec(), &[]);
         if self.targets.is_empty() {
             self.targets.push(Values::new());
         }
-        Deal { stage_of: self.stage_of, targets: self.targets }
+        StageAssignment { stage_of: self.stage_of, targets: self.targets }
     }
 }
 
@@ -115,6 +115,6 @@ impl<'r> Cuts<'r> {
 pub(super) fn is_op(node: &Node) -> bool {
     match role(&node.op) {
         Role::Computes | Role::Whole => true,
-        Role::Input | Role::Written => false,
+        Role::Input | Role::CopiedConstant => false,
     }
 }

@@ -36,7 +36,7 @@ use smallvec::SmallVec;
 
 pub use error::StageError;
 pub use rule::{Marks, Rule, split_by};
-pub use run::{Chain, Placed, check, last_uses, run, waits};
+pub use run::{Chain, StageExecutable, check, last_uses, run, waits};
 pub use split::{Visit, split, split_with};
 
 use crate::error::Result;

@@ -8,7 +8,7 @@ pub(crate) enum Role {
     /// An input; it belongs to no stage.
     Input,
     /// A constant: every stage that uses it has a copy.
-    Written,
+    CopiedConstant,
     /// A computation; it belongs to one stage.
     Computes,
     /// A loop or a branch; it is a computation that is cut out as a whole.
@@ -19,7 +19,7 @@ pub(crate) enum Role {
 pub(crate) fn role(op: &Op) -> Role {
     match op.class() {
         OpClass::Parameter { .. } => Role::Input,
-        OpClass::Constant(_) | OpClass::Literal(_) => Role::Written,
+        OpClass::Constant(_) | OpClass::Literal(_) => Role::CopiedConstant,
         OpClass::Cond(_) | OpClass::While(_) => Role::Whole,
         OpClass::Primitive(_)
         | OpClass::Identity { .. }

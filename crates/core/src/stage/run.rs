@@ -13,7 +13,7 @@ use crate::tensor::Tensor;
 
 /// The executable of one stage, and its backend.
 #[derive(Clone, Debug)]
-pub struct Placed {
+pub struct StageExecutable {
     /// Compiled from [`Stage::region`].
     pub executable: Arc<dyn Executable>,
     /// The backend of the run. Inputs on other backends are copied to it.
@@ -86,7 +86,7 @@ pub struct Chain {
 /// One stage, with its values as numbers.
 #[derive(Debug)]
 struct Step {
-    placed: Placed,
+    placed: StageExecutable,
     /// The values that it takes, and whether this is their last use.
     inputs: Vec<(usize, bool)>,
     /// The number of the previous stage's first output.
@@ -98,7 +98,7 @@ impl Chain {
     ///
     /// # Errors
     /// Those of [`check`], and executables of other programs.
-    pub fn new(stages: &[Stage], placed: Vec<Placed>) -> Result<Chain> {
+    pub fn new(stages: &[Stage], placed: Vec<StageExecutable>) -> Result<Chain> {
         let op = "run";
         check(op, stages)?;
         if placed.len() != stages.len() {
@@ -159,7 +159,7 @@ impl Chain {
             given.map(|(argument, taken)| taken.then_some(argument)).collect();
         values.resize(self.values, None);
         let mut made = Vec::new();
-        for Step { placed: Placed { executable, backend }, inputs, before } in &self.steps {
+        for Step { placed: StageExecutable { executable, backend }, inputs, before } in &self.steps {
             for (place, tensor) in values[*before..].iter_mut().zip(made) {
                 *place = Some(tensor);
             }
@@ -181,7 +181,7 @@ impl Chain {
 /// As [`Chain::new`] and [`Chain::run`].
 pub fn run(
     stages: &[Stage],
-    placed: &[Placed],
+    placed: &[StageExecutable],
     arguments: Vec<Tensor>,
     hooks: &dyn Hooks,
 ) -> Result<Vec<Tensor>> {

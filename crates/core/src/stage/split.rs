@@ -115,6 +115,6 @@ fn sides(decision: Decision, role: Role) -> (bool, bool) {
     };
     match role {
         Role::Whole => (before || after, before || after),
-        Role::Input | Role::Written | Role::Computes => (before, after),
+        Role::Input | Role::CopiedConstant | Role::Computes => (before, after),
     }
 }

@@ -1,6 +1,6 @@
 //! Aligns leading axes: brings them into one order and broadcasts them to one size.
 
-use super::{Lane, Lanes};
+use super::{NamedAxes, NamedAxis};
 use crate::builder::{BuildShape, Builder};
 use crate::error::{ErrorKind, Result};
 use crate::shape::{Axes, AxisRef, Shape};
@@ -10,8 +10,8 @@ use crate::tensor::Tensor;
 ///
 /// # Errors
 /// Axes of one name whose sizes differ, neither being 1.
-pub(crate) fn join<'a>(op: &'static str, tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<Lanes> {
-    let mut joined = Lanes::new();
+pub(crate) fn join<'a>(op: &'static str, tensors: impl IntoIterator<Item = &'a Tensor>) -> Result<NamedAxes> {
+    let mut joined = NamedAxes::new();
     for tensor in tensors {
         join_into(op, &mut joined, tensor.vectorized_axes())?;
     }
@@ -22,7 +22,7 @@ pub(crate) fn join<'a>(op: &'static str, tensors: impl IntoIterator<Item = &'a T
 ///
 /// # Errors
 /// As [`join`].
-pub(crate) fn join_into(op: &'static str, joined: &mut Lanes, axes: &[Lane]) -> Result<()> {
+pub(crate) fn join_into(op: &'static str, joined: &mut NamedAxes, axes: &[NamedAxis]) -> Result<()> {
     for (name, size) in axes {
         match joined.iter_mut().find(|(known, _)| known == name) {
             None => joined.push((name.clone(), *size)),
@@ -39,15 +39,21 @@ pub(crate) fn join_into(op: &'static str, joined: &mut Lanes, axes: &[Lane]) -> 
 
 /// A value with leading axes `from`, reshaped to the leading axes `to`: in their order, with size 1 where
 /// `from` lacks one. The inner shape is padded to `rank` with leading axes of size 1.
-pub(crate) fn lead<B: Builder>(b: &mut B, x: &B::V, from: &[Lane], to: &[Lane], rank: usize) -> Result<B::V> {
-    let place = |lane: &Lane| to.iter().position(|(name, _)| *name == lane.0).expect("a joined axis");
+pub(crate) fn lead<B: Builder>(
+    b: &mut B,
+    x: &B::V,
+    from: &[NamedAxis],
+    to: &[NamedAxis],
+    rank: usize,
+) -> Result<B::V> {
+    let place = |lane: &NamedAxis| to.iter().position(|(name, _)| *name == lane.0).expect("a joined axis");
     let mut order: Vec<usize> = (0..from.len()).collect();
     order.sort_by_key(|&at| place(&from[at]));
     let whole = b.ty(x).shape.rank();
     let axes =
         order.iter().copied().chain(from.len()..whole).map(|axis| AxisRef::Index(axis as i64)).collect();
     let x = b.transpose(x, Axes::List(axes))?;
-    let size = |lane: &Lane| from.iter().find(|(name, _)| *name == lane.0).map_or(1, |(_, size)| *size);
+    let size = |lane: &NamedAxis| from.iter().find(|(name, _)| *name == lane.0).map_or(1, |(_, size)| *size);
     let inner: Vec<_> = b.ty(&x).shape.entries().skip(from.len()).collect();
     let filled = rank.saturating_sub(inner.len());
     let leading = to.iter().map(|lane| (size(lane), None));
@@ -60,8 +66,8 @@ pub(crate) fn lead<B: Builder>(b: &mut B, x: &B::V, from: &[Lane], to: &[Lane], 
 pub(crate) fn spread<B: Builder>(
     b: &mut B,
     x: &B::V,
-    from: &[Lane],
-    to: &[Lane],
+    from: &[NamedAxis],
+    to: &[NamedAxis],
     inner: &Shape,
 ) -> Result<B::V> {
     let x = lead(b, x, from, to, inner.rank())?;

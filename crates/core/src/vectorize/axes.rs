@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Lane, Lanes, align, join, lanes_text, position, spread};
+use super::{NamedAxes, NamedAxis, align, join, position, spread, vectorized_axes_text};
 use crate::builder::{BuildCreate, BuildShape, Ops, Size};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
@@ -11,13 +11,13 @@ use crate::tensor::{Data, Tensor};
 use crate::trace;
 
 /// A vectorized axis in the user's notation: its name, and optionally its size.
-pub type Wanted = (Name, Option<usize>);
+pub type AxisRequest = (Name, Option<usize>);
 
 /// Vectorizes the leading axes of `x`; they come after its existing vectorized axes.
 ///
 /// # Errors
 /// More axes than `x` has, a size other than the given one, and a name on two axes.
-pub fn vectorize(ops: &mut Ops, x: &Tensor, wanted: &[Wanted]) -> Result<Tensor> {
+pub fn vectorize(ops: &mut Ops, x: &Tensor, wanted: &[AxisRequest]) -> Result<Tensor> {
     if wanted.is_empty() {
         return Ok(x.clone());
     }
@@ -26,7 +26,7 @@ pub fn vectorize(ops: &mut Ops, x: &Tensor, wanted: &[Wanted]) -> Result<Tensor>
         let (count, got) = (wanted.len(), x.ty().clone());
         return Err(ErrorKind::VectorizeRank { count, got }.into());
     }
-    let mut lanes: Lanes = x.vectorized_axes().into();
+    let mut lanes: NamedAxes = x.vectorized_axes().into();
     for ((name, size), &found) in wanted.iter().zip(shape.sizes()) {
         if let Some(size) = *size
             && size != found
@@ -109,7 +109,7 @@ pub fn revectorize(
     let sizes = axes.iter().map(|(_, size)| *size).chain(inner.iter().copied());
     let names: Vec<Option<Name>> = std::iter::repeat_n(None, axes.len()).chain(inner_names).collect();
     let plain = ops.reshape(x.flat(), sizes, Some(&names))?;
-    let wanted: Vec<Wanted> = axes.iter().map(|(name, _)| (name.clone(), None)).collect();
+    let wanted: Vec<AxisRequest> = axes.iter().map(|(name, _)| (name.clone(), None)).collect();
     vectorize(ops, &plain, &wanted)
 }
 
@@ -122,7 +122,7 @@ pub fn reshape_vectors(ops: &mut Ops, tensors: &[Tensor], align_ranks: bool) -> 
     together(ops, "reshape_vectors", tensors, align_ranks, |ops, x, axes, rank| {
         let lead = align::lead(ops, &x.flat(), x.vectorized_axes(), axes, rank)?;
         let sizes = lead.ty().shape.sizes();
-        let own: Lanes = axes.iter().zip(sizes).map(|((name, _), &size)| (name.clone(), size)).collect();
+        let own: NamedAxes = axes.iter().zip(sizes).map(|((name, _), &size)| (name.clone(), size)).collect();
         Ok(lead.with_vectorized(&own))
     })
 }
@@ -146,7 +146,7 @@ fn together(
     op: &'static str,
     tensors: &[Tensor],
     align_ranks: bool,
-    change: impl Fn(&mut Ops, &Tensor, &[Lane], usize) -> Result<Tensor>,
+    change: impl Fn(&mut Ops, &Tensor, &[NamedAxis], usize) -> Result<Tensor>,
 ) -> Result<Vec<Tensor>> {
     let tensors = position::read_all(ops, tensors)?;
     tensors.iter().filter(|tensor| tensor.is_vectorized()).for_each(trace::note_vectorized);
@@ -162,7 +162,7 @@ fn together(
 }
 
 /// Checks that no inner axis has the name of a vectorized one.
-fn check_inner(op: &'static str, axes: &[Lane], x: &Tensor) -> Result<()> {
+fn check_inner(op: &'static str, axes: &[NamedAxis], x: &Tensor) -> Result<()> {
     match clash(axes, x.ty().shape.names().flatten()) {
         Some(name) => Err(ErrorKind::VectorizedName { op, name }.into()),
         None => Ok(()),
@@ -181,7 +181,7 @@ pub fn check_names(op: &'static str, x: &Tensor, names: &[Option<Name>]) -> Resu
 }
 
 /// The first of some names that is also the name of a vectorized axis.
-pub(super) fn clash<'a>(axes: &[Lane], mut names: impl Iterator<Item = &'a Name>) -> Option<Name> {
+pub(super) fn clash<'a>(axes: &[NamedAxis], mut names: impl Iterator<Item = &'a Name>) -> Option<Name> {
     names.find(|known| axes.iter().any(|(name, _)| name == *known)).cloned()
 }
 
@@ -189,7 +189,7 @@ pub(super) fn clash<'a>(axes: &[Lane], mut names: impl Iterator<Item = &'a Name>
 ///
 /// # Errors
 /// Axes of one name whose sizes differ, neither being 1.
-pub fn union(op: &'static str, tensors: &[Tensor]) -> Result<Lanes> {
+pub fn union(op: &'static str, tensors: &[Tensor]) -> Result<NamedAxes> {
     join(op, tensors)
 }
 
@@ -197,7 +197,7 @@ pub fn union(op: &'static str, tensors: &[Tensor]) -> Result<Lanes> {
 ///
 /// # Errors
 /// A name that an inner axis has too, a duplicate name, and a result too large to address.
-pub fn spread_over(ops: &mut Ops, op: &'static str, x: &Tensor, axes: &[Lane]) -> Result<Tensor> {
+pub fn spread_over(ops: &mut Ops, op: &'static str, x: &Tensor, axes: &[NamedAxis]) -> Result<Tensor> {
     for (at, (name, _)) in axes.iter().enumerate() {
         if axes[..at].iter().any(|(known, _)| known == name) {
             return Err(ErrorKind::VectorizedName { op, name: name.clone() }.into());
@@ -215,7 +215,7 @@ pub fn spread_over(ops: &mut Ops, op: &'static str, x: &Tensor, axes: &[Lane]) -
 ///
 /// # Errors
 /// Fewer than two axes without vectorized ones, a duplicate name, and a result too large to address.
-pub fn eye(ops: &mut Ops, shape: Shape, dtype: DType, axes: &[Lane]) -> Result<Tensor> {
+pub fn eye(ops: &mut Ops, shape: Shape, dtype: DType, axes: &[NamedAxis]) -> Result<Tensor> {
     let plain = if let (&[size], false) = (shape.sizes(), axes.is_empty()) {
         let row = ops.eye(Shape::new(&[1, size]), dtype)?;
         ops.reshape_to(row, shape)?
@@ -228,7 +228,7 @@ pub fn eye(ops: &mut Ops, shape: Shape, dtype: DType, axes: &[Lane]) -> Result<T
 /// The vectorized axes and the inner type as text, as tensors print them.
 pub fn type_text(x: &Tensor) -> String {
     if x.is_vectorized() {
-        format!("{} {}", lanes_text(x.vectorized_axes()), x.ty())
+        format!("{} {}", vectorized_axes_text(x.vectorized_axes()), x.ty())
     } else {
         x.ty().to_string()
     }

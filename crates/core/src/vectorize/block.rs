@@ -9,7 +9,7 @@ use crate::op::{Block, Op, Vectors};
 use crate::tensor::Tensor;
 
 /// The rewritten block.
-pub(super) enum Outcome {
+pub(super) enum RewrittenBlock {
     /// Plain outputs, with the vectorized axes first.
     Flat(SmallVec<[Tensor; 1]>),
     /// Vectorized outputs.
@@ -17,7 +17,7 @@ pub(super) enum Outcome {
 }
 
 impl Rewrite<'_> {
-    pub(super) fn block(&mut self, block: &Block, operands: &[Tensor]) -> Result<Outcome> {
+    pub(super) fn block(&mut self, block: &Block, operands: &[Tensor]) -> Result<RewrittenBlock> {
         let operands = match block {
             Block::Composite(block) if block.traits().vectors == Vectors::Leading => vec![operands[0].flat()],
             Block::Log2
@@ -47,10 +47,10 @@ impl Rewrite<'_> {
             | Block::RandomBits { .. }
             | Block::RandomUniform { .. }
             | Block::RandomBelow { .. } => {
-                return Ok(Outcome::Done(compose::block::default(self.ops, block, operands)?));
+                return Ok(RewrittenBlock::Done(compose::block::default(self.ops, block, operands)?));
             }
         };
         let behind = Op::Block(block.behind(self.axes.len()));
-        Ok(Outcome::Flat(self.emit(behind, &operands)?))
+        Ok(RewrittenBlock::Flat(self.emit(behind, &operands)?))
     }
 }

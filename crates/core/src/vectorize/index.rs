@@ -3,7 +3,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Lane, Rewrite, align};
+use super::{NamedAxis, Rewrite, align};
 use crate::builder::{BuildCreate, BuildShape};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -59,13 +59,13 @@ impl Rewrite<'_> {
         let behind = rest.entries().skip(indices.ty().shape.rank() - 1);
         let shape = Shape::from_axes(std::iter::once((rows, None)).chain(behind));
         let updates = self.ops.reshape_to(updates, shape)?;
-        let axes = self.led(axes);
+        let axes = self.with_lanes_first(axes);
         self.emit(Op::Scatter { op, axes }, &[target, positions, updates])
     }
 
     /// The indices broadcast in full, with the index on each of `lanes` before the entries of every position.
     /// A lane of size 1 that others broadcast has one index.
-    fn with_places(&mut self, lanes: &[Lane], indices: &Tensor) -> Result<Tensor> {
+    fn with_places(&mut self, lanes: &[NamedAxis], indices: &Tensor) -> Result<Tensor> {
         let indices = self.full(indices)?;
         let shape = indices.ty().shape.without_names();
         let indices = self.ops.reshape_to(indices, shape.clone())?;
@@ -98,7 +98,7 @@ impl Rewrite<'_> {
     }
 
     /// An operand with other vectorized axes than those of the result.
-    pub(super) fn lead_by(&mut self, x: &Tensor, to: &[Lane]) -> Result<Tensor> {
+    pub(super) fn lead_by(&mut self, x: &Tensor, to: &[NamedAxis]) -> Result<Tensor> {
         align::lead(self.ops, &x.flat(), x.vectorized_axes(), to, 0)
     }
 }

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{Lane, Lanes, Rewrite};
+use super::{NamedAxes, NamedAxis, Rewrite};
 use crate::error::Result;
 use crate::op::Op;
 use crate::shape::{Axis, AxisList};
@@ -18,8 +18,8 @@ impl Rewrite<'_> {
         let [a, b] = operands else { unreachable!("dot has two operands") };
         // An axis of size 1 that the other side broadcasts does not count.
         let axes = self.axes.clone();
-        let has = |x: &Tensor, lane: &Lane| x.vectorized_axes().contains(lane);
-        let pick = |wanted: fn(bool, bool) -> bool| -> Lanes {
+        let has = |x: &Tensor, lane: &NamedAxis| x.vectorized_axes().contains(lane);
+        let pick = |wanted: fn(bool, bool) -> bool| -> NamedAxes {
             axes.iter().filter(|lane| wanted(has(a, lane), has(b, lane))).cloned().collect()
         };
         let both = pick(|a, b| a && b);
@@ -43,9 +43,9 @@ impl Rewrite<'_> {
         let rest_a_at = left_at + left.len();
         let right_at = rest_a_at + rest_a;
         let rest_b_at = right_at + right.len();
-        let place = |lane: &Lane| {
+        let place = |lane: &NamedAxis| {
             let within =
-                |list: &Lanes, at: usize| list.iter().position(|known| known == lane).map(|i| i + at);
+                |list: &NamedAxes, at: usize| list.iter().position(|known| known == lane).map(|i| i + at);
             let found = within(&both, 0).or_else(|| within(&left, left_at));
             found.or_else(|| within(&right, right_at)).expect("one side has the axis in full")
         };
@@ -65,13 +65,14 @@ impl Rewrite<'_> {
         x: &Tensor,
         contract: &[Axis],
         batch: usize,
-        both: &[Lane],
-        own: &[Lane],
+        both: &[NamedAxis],
+        own: &[NamedAxis],
     ) -> Result<(Tensor, AxisList)> {
         // Axes that only the other side has in full have size 1 here, and are removed.
-        let kept: Lanes = both.iter().chain(own).cloned().collect();
-        let gone: Lanes = x.vectorized_axes().iter().filter(|lane| !kept.contains(lane)).cloned().collect();
-        let to: Lanes = gone.iter().chain(&kept).cloned().collect();
+        let kept: NamedAxes = both.iter().chain(own).cloned().collect();
+        let gone: NamedAxes =
+            x.vectorized_axes().iter().filter(|lane| !kept.contains(lane)).cloned().collect();
+        let to: NamedAxes = gone.iter().chain(&kept).cloned().collect();
         let lead = self.lead_by(x, &to)?;
         let ones = AxisList::from_iter((0..gone.len()).map(Axis));
         let x = if ones.is_empty() { lead } else { self.emit_one(Op::Squeeze { axes: ones }, &[lead])? };

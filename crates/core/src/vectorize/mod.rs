@@ -22,7 +22,7 @@ use smallvec::SmallVec;
 
 pub(crate) use align::{join, join_into, spread};
 pub use axes::{
-    Wanted, broadcast_vectors, check_names, devectorize, eye, fresh_name, reshape_vectors, revectorize,
+    AxisRequest, broadcast_vectors, check_names, devectorize, eye, fresh_name, reshape_vectors, revectorize,
     spread_over, type_text, union, vectorize,
 };
 
@@ -36,10 +36,10 @@ use crate::tensor::Tensor;
 use crate::trace;
 
 /// A vectorized axis: its name and its size.
-pub type Lane = (Name, usize);
+pub type NamedAxis = (Name, usize);
 
 /// The vectorized axes of a tensor, or the union of several.
-pub type Lanes = SmallVec<[Lane; 2]>;
+pub type NamedAxes = SmallVec<[NamedAxis; 2]>;
 
 /// Applies an op to operands of which some are vectorized.
 ///
@@ -67,7 +67,7 @@ struct Rewrite<'a> {
     ops: &'a mut Ops,
     name: &'static str,
     /// The union of the operands' vectorized axes.
-    axes: Lanes,
+    axes: NamedAxes,
     /// The types of the outputs, without the vectorized axes.
     inner: Outputs,
 }
@@ -106,11 +106,11 @@ impl Rewrite<'_> {
                 self.emit(Op::Reshape { shape }, &[x().flat()])?
             }
             Op::Broadcast { shape, axes } => {
-                let (shape, axes) = (self.with_lead(shape), self.led(axes));
+                let (shape, axes) = (self.with_lead(shape), self.with_lanes_first(axes));
                 self.emit(Op::Broadcast { shape, axes }, &[x().flat()])?
             }
             Op::Transpose { axes } => {
-                let axes = self.led(axes);
+                let axes = self.with_lanes_first(axes);
                 self.emit(Op::Transpose { axes }, &[x().flat()])?
             }
             Op::Pad { config } => self.pad(config, operands)?,
@@ -168,8 +168,8 @@ impl Rewrite<'_> {
             }
             Op::UserBlock(op) => return Ok(self.ops.inline(&op.default, operands)?.into()),
             Op::Block(block) => match self.block(block, operands)? {
-                block::Outcome::Flat(outputs) => outputs,
-                block::Outcome::Done(outputs) => return Ok(outputs),
+                block::RewrittenBlock::Flat(outputs) => outputs,
+                block::RewrittenBlock::Done(outputs) => return Ok(outputs),
             },
         };
         self.finish(outputs)
@@ -204,7 +204,7 @@ impl Rewrite<'_> {
 
     /// The op with the axes in its attributes shifted by the vectorized ones.
     fn behind(&self, op: &Op) -> Op {
-        op.row_behind(self.axes.len()).expect("an op with attributes has a row")
+        op.row_with_leading_axes(self.axes.len()).expect("an op with attributes has a row")
     }
 
     /// The axis, shifted by the vectorized ones.
@@ -218,7 +218,7 @@ impl Rewrite<'_> {
     }
 
     /// The vectorized axes, then the shifted axes.
-    fn led(&self, axes: &[Axis]) -> AxisList {
+    fn with_lanes_first(&self, axes: &[Axis]) -> AxisList {
         (0..self.axes.len()).map(Axis).chain(axes.iter().map(|&axis| self.shift(axis))).collect()
     }
 
@@ -253,18 +253,18 @@ impl Rewrite<'_> {
 }
 
 /// A shape with leading axes without names.
-fn with_lead(axes: &[Lane], shape: &Shape) -> Shape {
+fn with_lead(axes: &[NamedAxis], shape: &Shape) -> Shape {
     Shape::from_axes(axes.iter().map(|&(_, size)| (size, None)).chain(shape.entries()))
 }
 
 /// The error about an operand that may not be vectorized.
 pub(crate) fn not_vectorizable(op: &'static str, what: &'static str, x: &Tensor) -> crate::error::Error {
-    let axes = lanes_text(x.vectorized_axes());
+    let axes = vectorized_axes_text(x.vectorized_axes());
     ErrorKind::NotVectorizable { op, what, axes }.into()
 }
 
 /// `vectorized[v: 2][w: 3]`.
-pub fn lanes_text(axes: &[Lane]) -> String {
+pub fn vectorized_axes_text(axes: &[NamedAxis]) -> String {
     let axes: String = axes.iter().map(|(name, size)| format!("[{name}: {size}]")).collect();
     format!("vectorized{axes}")
 }

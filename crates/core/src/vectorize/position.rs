@@ -7,7 +7,7 @@ use std::cell::RefCell;
 
 use smallvec::SmallVec;
 
-use super::{Lane, Lanes};
+use super::{NamedAxes, NamedAxis};
 use crate::builder::{BuildCreate, BuildElementwise, BuildShape, Builder, Ops};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -24,7 +24,7 @@ thread_local! {
 /// A loop over positions whose body is being traced.
 #[derive(Clone, Debug)]
 struct Scope {
-    axes: Lanes,
+    axes: NamedAxes,
     /// The scalar index on each axis.
     places: Vec<Tensor>,
     /// Tensors of traces with this id or a later one are inside the loop.
@@ -46,7 +46,7 @@ impl Drop for Guard {
 ///
 /// # Errors
 /// Those of the builder.
-pub(crate) fn enter(ops: &mut Ops, axes: &[Lane], flat: &Tensor) -> Result<Guard> {
+pub(crate) fn enter(ops: &mut Ops, axes: &[NamedAxis], flat: &Tensor) -> Result<Guard> {
     let dtype = flat.ty().dtype;
     let mut places = Vec::with_capacity(axes.len());
     let mut step: usize = axes.iter().map(|(_, size)| size).product();
@@ -93,13 +93,13 @@ pub(crate) fn read(ops: &mut Ops, tensor: &Tensor) -> Result<Tensor> {
 }
 
 impl Scope {
-    fn place(&self, lane: &Lane) -> Option<&Tensor> {
+    fn place(&self, lane: &NamedAxis) -> Option<&Tensor> {
         self.axes.iter().position(|(name, _)| *name == lane.0).map(|at| &self.places[at])
     }
 
     /// The tensor at the position, without the axes of the scope.
     fn slice(&self, ops: &mut Ops, tensor: &Tensor) -> Result<Tensor> {
-        let lanes: Lanes = tensor.vectorized_axes().into();
+        let lanes: NamedAxes = tensor.vectorized_axes().into();
         let flat = tensor.flat();
         let zero = ops.constant(self.places.first().map_or(DType::S32, |place| place.ty().dtype), 0)?;
         let mut lengths: Sizes = flat.ty().shape.sizes().into();
@@ -117,7 +117,7 @@ impl Scope {
         let mut operands = vec![flat];
         operands.extend(starts);
         let slice = ops.emit_one(Op::Slice { starts: Starts::Dynamic, lengths, strides }, &operands)?;
-        let rest: Lanes = lanes.into_iter().filter(|lane| self.place(lane).is_none()).collect();
+        let rest: NamedAxes = lanes.into_iter().filter(|lane| self.place(lane).is_none()).collect();
         let lead = rest.iter().map(|&(_, size)| (size, None));
         let shape = Shape::from_axes(lead.chain(tensor.ty().shape.entries()));
         Ok(ops.reshape_to(slice, shape)?.with_vectorized(&rest))

@@ -51,16 +51,16 @@ impl Rewrite<'_> {
     fn starts(&mut self, starts: &Starts, dynamic: &[Tensor]) -> Result<(Starts, Vec<Tensor>)> {
         match starts {
             Starts::Static(starts) => {
-                let mut led: Sizes = smallvec![0; self.axes.len()];
-                led.extend_from_slice(starts);
-                Ok((Starts::Static(led), Vec::new()))
+                let mut with_lanes_first: Sizes = smallvec![0; self.axes.len()];
+                with_lanes_first.extend_from_slice(starts);
+                Ok((Starts::Static(with_lanes_first), Vec::new()))
             }
             Starts::Dynamic | Starts::FromEnd => {
                 let dtype = dynamic.first().map_or(DType::S32, |start| start.ty().dtype);
                 let zero = self.ops.constant(dtype, 0)?;
-                let mut led = vec![zero; self.axes.len()];
-                led.extend_from_slice(dynamic);
-                Ok((starts.clone(), led))
+                let mut with_lanes_first = vec![zero; self.axes.len()];
+                with_lanes_first.extend_from_slice(dynamic);
+                Ok((starts.clone(), with_lanes_first))
             }
         }
     }
@@ -124,7 +124,7 @@ impl Rewrite<'_> {
     /// A start on an axis of `size`, clamped so that a window of `length` is inside.
     fn inside(&mut self, starts: &Starts, start: &Tensor, length: usize, size: usize) -> Result<Tensor> {
         let (ops, last) = (&mut *self.ops, size - length);
-        let start = starts::converted(ops, start, DType::S64, size)?;
+        let start = starts::convert_starts(ops, start, DType::S64, size)?;
         if !starts.count_from_end() {
             let start = ops.max(start, 0)?;
             return ops.min(start, Arg::Number(Number::from(last)));

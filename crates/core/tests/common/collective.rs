@@ -2,7 +2,7 @@
 
 use defn_core::Shape;
 use defn_core::graph::Values;
-use defn_core::op::{AllReduceOp, Collective, CollectiveOp, Op, Over};
+use defn_core::op::{AllReduceOp, Collective, CollectiveOp, DeviceGroups, Op};
 
 use super::Random;
 
@@ -10,9 +10,9 @@ impl Random {
     /// A collective over the devices of a small mesh, with operands that mostly fit.
     pub(super) fn exchange(&mut self, shape: &Shape, x: Values) -> (Op, Values) {
         let over = match self.below(3) {
-            0 => Over::new("data".into(), [0, 1], 2),
-            1 => Over::new("model".into(), [0, 2, 1, 3], 2),
-            _ => Over::new("data, model".into(), [3, 1, 2, 0], 4),
+            0 => DeviceGroups::new("data".into(), [0, 1], 2),
+            1 => DeviceGroups::new("model".into(), [0, 2, 1, 3], 2),
+            _ => DeviceGroups::new("data, model".into(), [3, 1, 2, 0], 4),
         };
         let kind = match (self.below(5), self.axis(shape)) {
             (1, Some(axis)) => Collective::AllGather { axis },

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use defn_core::backend::{Alike, Buffer, Buffers, Lent};
+use defn_core::backend::{BorrowedOperand, Buffer, Buffers, SameDtypeOperand};
 use defn_core::op::Op;
 use defn_core::{DType, Result, TensorType, form};
 use smallvec::{SmallVec, smallvec};
@@ -20,10 +20,10 @@ use crate::par::interruptible;
 use crate::settings;
 use crate::view::{View, ViewMut};
 
-/// [`Buffer::run_alike`](defn_core::backend::Buffer::run_alike) for buffers of the CPU.
-pub(crate) fn run_alike(
+/// [`Buffer::run_same_dtype`](defn_core::backend::Buffer::run_alike) for buffers of the CPU.
+pub(crate) fn run_same_dtype(
     op: &Op,
-    operands: &[Alike<'_>],
+    operands: &[SameDtypeOperand<'_>],
     ty: &TensorType,
     to: DType,
 ) -> Option<Arc<dyn Buffer>> {
@@ -38,24 +38,24 @@ pub(crate) fn run_alike(
     // SAFETY: the storage has this size, and only this slice accesses it.
     let out = unsafe { std::slice::from_raw_parts_mut(storage.start_mut()?.cast(), made) };
     match operands {
-        [Alike::Elements(x)] => {
+        [SameDtypeOperand::Elements(x)] => {
             let x = held(*x)?;
             elementwise::alike(op, &[given(&x, bytes)?], dtype, out);
         }
         // The lock of one buffer is taken only once.
-        [Alike::Elements(a), Alike::Elements(b)] if std::ptr::addr_eq(*a, *b) => {
+        [SameDtypeOperand::Elements(a), SameDtypeOperand::Elements(b)] if std::ptr::addr_eq(*a, *b) => {
             let x = held(*a)?;
             elementwise::alike(op, &[given(&x, bytes)?, given(&x, bytes)?], dtype, out);
         }
-        [Alike::Elements(a), Alike::Elements(b)] => {
+        [SameDtypeOperand::Elements(a), SameDtypeOperand::Elements(b)] => {
             let (a, b) = (held(*a)?, held(*b)?);
             elementwise::alike(op, &[given(&a, bytes)?, given(&b, bytes)?], dtype, out);
         }
-        [Alike::Elements(a), Alike::Same(b)] => {
+        [SameDtypeOperand::Elements(a), SameDtypeOperand::Same(b)] => {
             let a = held(*a)?;
             elementwise::alike(op, &[given(&a, bytes)?, Given::Same(*b)], dtype, out);
         }
-        [Alike::Same(a), Alike::Elements(b)] => {
+        [SameDtypeOperand::Same(a), SameDtypeOperand::Elements(b)] => {
             let b = held(*b)?;
             elementwise::alike(op, &[Given::Same(*a), given(&b, bytes)?], dtype, out);
         }
@@ -80,7 +80,7 @@ impl CpuBackend {
     pub(super) fn run_shortly(
         &self,
         op: &Op,
-        operands: &[Lent<'_>],
+        operands: &[BorrowedOperand<'_>],
         outputs: &[TensorType],
     ) -> Result<Option<Buffers>> {
         let name = form::name(op);

@@ -204,14 +204,14 @@ impl Executable for Compiled {
         Ok(types.zip(buffers).map(|(ty, buffer)| Tensor::concrete(ty, buffer)).collect())
     }
 
-    fn run_lent(
+    fn run_borrowed(
         &self,
         backend: &Arc<dyn Backend>,
         arguments: &[&Tensor],
         hooks: &dyn Hooks,
     ) -> Result<Buffers> {
         if !backend.is_same_place(&*self.backend) {
-            return self.elsewhere()?.run_lent(backend, arguments, hooks);
+            return self.elsewhere()?.run_borrowed(backend, arguments, hooks);
         }
         self.run_here(arguments, hooks)
     }

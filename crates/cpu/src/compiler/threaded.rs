@@ -48,14 +48,14 @@ impl Executable for Threaded {
         with_count(self.threads, || self.executable.run(backend, arguments, hooks))
     }
 
-    fn run_lent(
+    fn run_borrowed(
         &self,
         backend: &Arc<dyn Backend>,
         arguments: &[&Tensor],
         hooks: &dyn Hooks,
     ) -> Result<Buffers> {
         self.note();
-        with_count(self.threads, || self.executable.run_lent(backend, arguments, hooks))
+        with_count(self.threads, || self.executable.run_borrowed(backend, arguments, hooks))
     }
 
     fn run_each(

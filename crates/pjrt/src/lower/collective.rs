@@ -1,6 +1,6 @@
 //! Collectives over the devices of a mesh: each device is a replica, and groups are lists of replicas.
 
-use defn_core::op::{AllReduceOp, Collective, CollectiveOp, Over};
+use defn_core::op::{AllReduceOp, Collective, CollectiveOp, DeviceGroups};
 use defn_core::{DType, TensorType};
 
 use super::reduce::{Sure, combine};
@@ -23,7 +23,7 @@ fn matrix(rows: &[Vec<u32>], width: usize) -> String {
     format!("dense<[{}]> : {ty}", rows.join(", "))
 }
 
-fn groups(over: &Over) -> String {
+fn groups(over: &DeviceGroups) -> String {
     let rows: Vec<Vec<u32>> = over.groups().map(<[u32]>::to_vec).collect();
     format!("replica_groups = {}", matrix(&rows, over.size()))
 }
@@ -193,7 +193,7 @@ impl Lowering {
     }
 
     /// A device's position in its group, from a table.
-    fn place_in_group(&mut self, over: &Over) -> Ssa {
+    fn place_in_group(&mut self, over: &DeviceGroups) -> Ssa {
         let w = &mut self.writer;
         let mut places = vec![0_i32; over.devices().len()];
         for group in over.groups() {

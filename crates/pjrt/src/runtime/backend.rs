@@ -163,7 +163,7 @@ impl Backend for PjrtBackend {
         self.runtime.eager.run(self, op, operands, outputs)
     }
 
-    fn refuses_positions(&self) -> bool {
+    fn checks_positions_eagerly(&self) -> bool {
         false
     }
 

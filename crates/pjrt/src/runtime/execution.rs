@@ -292,7 +292,7 @@ impl Executable for PjrtExecutable {
         self.run_at(self.place_of(&**backend)?, arguments, hooks)
     }
 
-    fn run_lent(
+    fn run_borrowed(
         &self,
         backend: &Arc<dyn Backend>,
         arguments: &[&Tensor],

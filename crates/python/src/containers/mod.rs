@@ -191,7 +191,7 @@ impl<'py> Flat<'py> {
     }
 
     fn walk(&mut self, op: &str, mode: Mode, value: &Bound<'py, PyAny>, depth: usize) -> Fallible<()> {
-        if depth > DEPTH_LIMIT || !stack::has_room() {
+        if depth > DEPTH_LIMIT || !stack::has_stack() {
             let op = if mode == Mode::State { "container" } else { "jit" };
             // At depth 0 nothing is nested yet: the limit was reached because the thread's stack is too
             // small.

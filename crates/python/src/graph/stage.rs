@@ -10,7 +10,7 @@ use defn_core::backend::Checks;
 use defn_core::region::Region;
 use defn_core::stage::{Source, Stage, StageError};
 use defn_core::trace::Trace;
-use defn_core::vectorize::Lanes;
+use defn_core::vectorize::NamedAxes;
 use defn_core::{ErrorKind, Name, Tensor, TensorType, print};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
@@ -50,9 +50,9 @@ pub(crate) struct PyStage {
     pub(super) captures: Vec<Tensor>,
     table: Table,
     /// For the last stage: the container of the results, and the vectorized axes of each.
-    results: Option<(Tree, Vec<Lanes>)>,
+    results: Option<(Tree, Vec<NamedAxes>)>,
     /// The vectorized axes of each argument of the whole graph; empty if they are not known.
-    arguments: Arc<[Lanes]>,
+    arguments: Arc<[NamedAxes]>,
     /// The positions of plain-number arguments that are passed again, as further parameters in other dtypes.
     further: Arc<[usize]>,
     expr: PyOnceLock<Py<PyAny>>,
@@ -64,8 +64,8 @@ impl PyStage {
         stage: Stage,
         captures: Vec<Tensor>,
         table: Table,
-        results: Option<(Tree, Vec<Lanes>)>,
-        (arguments, further): (Arc<[Lanes]>, Arc<[usize]>),
+        results: Option<(Tree, Vec<NamedAxes>)>,
+        (arguments, further): (Arc<[NamedAxes]>, Arc<[usize]>),
     ) -> PyStage {
         PyStage {
             stage,
@@ -275,7 +275,7 @@ impl PyStage {
                 None => py.None().into_bound(py),
             };
             let again = py.import("defn._core")?.getattr("_stage")?;
-            let lanes = |lanes: &Lanes| -> Vec<(String, usize)> {
+            let lanes = |lanes: &NamedAxes| -> Vec<(String, usize)> {
                 lanes.iter().map(|(name, size)| (name.to_string(), *size)).collect()
             };
             let arguments: Vec<Vec<(String, usize)>> = self.arguments.iter().map(lanes).collect();
@@ -348,11 +348,11 @@ fn read(
 ) -> Fallible<PyStage> {
     let op = "from_text";
     let stage = Stage::from_text(text)?;
-    let arguments: Arc<[Lanes]> = arguments
+    let arguments: Arc<[NamedAxes]> = arguments
         .into_iter()
         .map(|lanes| lanes.into_iter().map(|(name, size)| (Name::from(name), size)).collect())
         .collect();
-    let lead = |(lanes, ty): (&Lanes, &TensorType)| {
+    let lead = |(lanes, ty): (&NamedAxes, &TensorType)| {
         let sizes = ty.shape.sizes();
         lanes.len() <= sizes.len() && lanes.iter().zip(sizes).all(|(lane, size)| lane.1 == *size)
     };
@@ -373,8 +373,8 @@ fn read(
             let Flat { leaves, tree, .. } = containers::flatten(op, Mode::State, container)?;
             let lanes = leaves.iter().map(|leaf| {
                 Ok(match leaf.cast::<PyTensor>() {
-                    Ok(tensor) => Lanes::from(tensor.get().tensor.vectorized_axes()),
-                    Err(_) => Lanes::new(),
+                    Ok(tensor) => NamedAxes::from(tensor.get().tensor.vectorized_axes()),
+                    Err(_) => NamedAxes::new(),
                 })
             });
             Some((tree, lanes.collect::<Fallible<Vec<_>>>()?))

@@ -6,7 +6,7 @@ use defn_core::graph::Value;
 use defn_core::region::Region;
 use defn_core::tensor::Data;
 use defn_core::trace::Trace;
-use defn_core::vectorize::Lanes;
+use defn_core::vectorize::NamedAxes;
 use defn_core::{Tensor, pass};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
@@ -28,9 +28,9 @@ pub(super) struct Whole {
     pub table: Table,
     /// The container of the results, and the vectorized axes of each.
     pub tree: Tree,
-    pub lanes: Vec<Lanes>,
+    pub lanes: Vec<NamedAxes>,
     /// The vectorized axes of each parameter, if they are known.
-    pub arguments: Arc<[Lanes]>,
+    pub arguments: Arc<[NamedAxes]>,
     /// The positions of the arguments that the further parameters repeat in other dtypes.
     pub further: Arc<[usize]>,
 }
@@ -89,7 +89,7 @@ impl Whole {
                 }
             });
         }
-        let lanes = tensors.iter().map(|tensor| Lanes::from(tensor.vectorized_axes())).collect();
+        let lanes = tensors.iter().map(|tensor| NamedAxes::from(tensor.vectorized_axes())).collect();
         let host = trace.host().and_then(|host| host.downcast::<Known>().ok());
         let table = match host {
             Some(known) => known.table().ok_or(Misuse::GraphGone { node: 0 })?,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use defn_core::backend::HostMemory;
 use defn_core::scalar::Scalar;
 use defn_core::tensor::Data;
-use defn_core::vectorize::{Lane, type_text};
+use defn_core::vectorize::{NamedAxis, type_text};
 use defn_core::weak::Weak;
 use defn_core::{DType, ErrorKind, Number, Tensor, TensorType};
 use numpy::PyUntypedArray;
@@ -129,7 +129,7 @@ pub(super) fn push_type_words(leaf: &Bound<'_, PyAny>, words: &mut impl Extend<u
     Ok(())
 }
 
-fn push_type(ty: &TensorType, lanes: &[Lane], words: &mut impl Extend<u64>) {
+fn push_type(ty: &TensorType, lanes: &[NamedAxis], words: &mut impl Extend<u64>) {
     let named = ty.shape.has_names();
     let counts = (ty.shape.rank() as u64) << 8 | (lanes.len() as u64) << 33;
     words.extend([ty.dtype as u64 | counts | u64::from(named) << 32]);
@@ -176,7 +176,7 @@ impl Borrowed {
                     let place = tensor.ty().to_string();
                     Err(Misuse::TemplateArgument { op: "jit", place }.into())
                 }
-                Data::Traced { trace, .. } => Err(trace.stray("jit", tensor.ty()).into()),
+                Data::Traced { trace, .. } => Err(trace.not_open_error("jit", tensor.ty()).into()),
             };
         }
         if let Some(number) = convert::number(leaf)? {

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use defn_core::backend::{Checks, Compiler, Executable};
-use defn_core::builder::{bring_together, common_backend};
+use defn_core::builder::{common_backend, move_to_common_backend};
 use defn_core::region::Region;
-use defn_core::vectorize::Lanes;
+use defn_core::vectorize::NamedAxes;
 use defn_core::{Tensor, TensorType};
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
@@ -45,7 +45,7 @@ pub(super) enum Output {
     /// An argument that is returned unchanged.
     Argument(usize),
     /// A result of the program, with its leading vectorized axes. The results are numbered in order.
-    Result(usize, Lanes),
+    Result(usize, NamedAxes),
 }
 
 impl Output {
@@ -101,7 +101,7 @@ pub(super) fn count_one(_locked: Python<'_>, counter: &AtomicU64) -> u64 {
 }
 
 /// A result as a Python object.
-fn result_object<'py>(py: Python<'py>, tensor: Tensor, lanes: &Lanes) -> PyResult<Bound<'py, PyAny>> {
+fn result_object<'py>(py: Python<'py>, tensor: Tensor, lanes: &NamedAxes) -> PyResult<Bound<'py, PyAny>> {
     trace_allocations::note_ref(&tensor);
     Ok(Bound::new(py, PyTensor::new(tensor.with_vectorized(lanes)))?.into_any())
 }
@@ -340,7 +340,7 @@ impl Program {
         };
         let backend = match common {
             Some(backend) => backend,
-            None => bring_together("run", &mut tensors, &place::default()?)?,
+            None => move_to_common_backend("run", &mut tensors, &place::default()?)?,
         };
         self.timed(py, borrowed, hooks, |hooks| self.executable.run(&backend, tensors, hooks))
     }

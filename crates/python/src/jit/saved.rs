@@ -5,7 +5,7 @@ use std::sync::Arc;
 use defn_core::backend::{Backend, Executable, HostMemory};
 use defn_core::device::DeviceError;
 use defn_core::format::{Array, native, native::Value};
-use defn_core::vectorize::Lanes;
+use defn_core::vectorize::NamedAxes;
 use defn_core::weak::Weak;
 use defn_core::{DType, ErrorKind, Name, Shape, Tensor, TensorType};
 use pyo3::prelude::*;
@@ -203,7 +203,7 @@ fn to_number(value: Value) -> Option<usize> {
     if let Value::Integer(digits) = value { usize::from_str_radix(&digits, 16).ok() } else { None }
 }
 
-fn to_lanes(value: Value) -> Option<Lanes> {
+fn to_lanes(value: Value) -> Option<NamedAxes> {
     let lane = |value: Value| {
         let [name, size] = tuple(value)?;
         Some((Name::from(text(name)?), to_number(size)?))

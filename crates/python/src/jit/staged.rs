@@ -6,7 +6,7 @@ use defn_core::Tensor;
 use defn_core::backend::{Backend, Checks};
 use defn_core::builder::BuildControl;
 use defn_core::region::Region;
-use defn_core::vectorize::Lanes;
+use defn_core::vectorize::NamedAxes;
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
@@ -46,7 +46,7 @@ impl Staged {
             Choice::BuiltIn(found) => {
                 let executable = gil::detach(py, || found.compiler.compile(region.clone(), checks))?;
                 let outputs: Vec<Output> =
-                    (0..region.results().len()).map(|at| Output::Result(at, Lanes::new())).collect();
+                    (0..region.results().len()).map(|at| Output::Result(at, NamedAxes::new())).collect();
                 let blanks = region.result_types().map(|ty| Tensor::template(ty.clone()));
                 let blanks = PyTuple::new(py, wrap(py, blanks)?)?;
                 let tree = containers::flatten("run", Mode::State, &blanks)?.tree;

@@ -6,7 +6,7 @@ use defn_core::Tensor;
 use defn_core::builder::{Arg, Builder};
 use defn_core::region::Region;
 use defn_core::trace::Trace;
-use defn_core::vectorize::Lanes;
+use defn_core::vectorize::NamedAxes;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -103,7 +103,7 @@ impl TracedFunction {
                     leaves.push(parameters[position].clone());
                 }
                 None => {
-                    let lanes = Lanes::from(tensor.vectorized_axes());
+                    let lanes = NamedAxes::from(tensor.vectorized_axes());
                     outputs.push(Output::Result(results.len(), lanes));
                     leaves.push(tensor.clone());
                     results.push(tensor);

@@ -5,7 +5,7 @@ use defn_core::op::{BinaryOp, Op, UnaryOp};
 use defn_core::{DType, Tensor};
 use pyo3::prelude::*;
 
-use super::{Operands, at_once, functions, lent, lent_pair, run, size_of_arg};
+use super::{Operands, fast_path, functions, lent, lent_pair, run, size_of_arg};
 use crate::convert;
 use crate::error::{Fallible, guard};
 use crate::tensor::PyTensor;
@@ -46,7 +46,7 @@ impl UnaryFunction {
     /// The fast path for a small tensor; `None` if the call needs the general path.
     pub(super) fn shortly(&self, tensor: &Bound<'_, PyAny>) -> Fallible<Option<PyTensor>> {
         let Some(x) = lent(tensor) else { return Ok(None) };
-        Ok(at_once(&Op::Unary(self.op), &[Arg::Value(x)])?.map(PyTensor::new))
+        Ok(fast_path(&Op::Unary(self.op), &[Arg::Value(x)])?.map(PyTensor::new))
     }
 }
 
@@ -86,7 +86,7 @@ impl BinaryFunction {
     /// The fast path for small tensors; `None` if the call needs the general path.
     pub(super) fn shortly(&self, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Fallible<Option<PyTensor>> {
         let Some(operands) = lent_pair(a, b) else { return Ok(None) };
-        Ok(at_once(&Op::Binary(self.op), &operands)?.map(PyTensor::new))
+        Ok(fast_path(&Op::Binary(self.op), &operands)?.map(PyTensor::new))
     }
 }
 

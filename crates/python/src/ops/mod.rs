@@ -22,7 +22,7 @@ mod window;
 use defn_core::backend::Checks;
 use defn_core::builder::{self, Arg, Host, Ops, Source};
 use defn_core::op::Op;
-use defn_core::origin::Given;
+use defn_core::origin::OperandInfo;
 use defn_core::weak::{Operator, Weak};
 use defn_core::{DType, Number, Shape, Tensor, trace};
 use pyo3::prelude::*;
@@ -69,7 +69,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// # Errors
 /// An unknown default backend.
 pub(crate) fn builder() -> Fallible<Ops> {
-    let ops = Ops::new(place::default()?, Source::Ask(location::ask));
+    let ops = Ops::new(place::default()?, Source::Lookup(location::ask));
     Ok(Ops { checks: checks::current(), hooks: &hooks::AT_ONCE, host: Some(&Detached), ..ops })
 }
 
@@ -113,18 +113,18 @@ fn shortly(way: impl FnOnce(usize) -> Option<Tensor>) -> Fallible<Option<Tensor>
 }
 
 /// The fast path of an op on small tensors, as [`shortly`].
-pub(crate) fn at_once(op: &Op, operands: &[Arg<&Tensor>]) -> Fallible<Option<Tensor>> {
-    shortly(|most| builder::at_once(op, operands, most))
+pub(crate) fn fast_path(op: &Op, operands: &[Arg<&Tensor>]) -> Fallible<Option<Tensor>> {
+    shortly(|most| builder::fast_path(op, operands, most))
 }
 
 /// The fast path of a matrix product of small tensors, as [`shortly`].
-pub(crate) fn product_at_once(a: &Tensor, b: &Tensor) -> Fallible<Option<Tensor>> {
-    shortly(|most| builder::product_at_once(a, b, most))
+pub(crate) fn matmul_fast_path(a: &Tensor, b: &Tensor) -> Fallible<Option<Tensor>> {
+    shortly(|most| builder::matmul_fast_path(a, b, most))
 }
 
 /// A contiguous window of a tensor's elements, as [`shortly`].
-pub(crate) fn part_at_once(tensor: &Tensor, first: usize, shape: Shape) -> Fallible<Option<Tensor>> {
-    shortly(|_| builder::part_at_once(tensor, first, shape))
+pub(crate) fn view_fast_path(tensor: &Tensor, first: usize, shape: Shape) -> Fallible<Option<Tensor>> {
+    shortly(|_| builder::view_fast_path(tensor, first, shape))
 }
 
 /// The tensor of a Python handle, borrowed.
@@ -199,7 +199,7 @@ impl Operands {
         match fault {
             Fault::Core(error) => {
                 let kept = self.0.iter().flatten();
-                Fault::Core(error.given(kept.map(|(name, tensor)| Given::new(*name, tensor)).collect()))
+                Fault::Core(error.given(kept.map(|(name, tensor)| OperandInfo::new(*name, tensor)).collect()))
             }
             Fault::Misuse(_) | Fault::Python(_) => fault,
         }

@@ -8,7 +8,7 @@ use pyo3::types::{PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use super::parse::Names;
-use super::{Parse, functions, lent, part_at_once, with};
+use super::{Parse, functions, lent, view_fast_path, with};
 use crate::convert;
 use crate::error::{Fallible, guard, if_fits};
 use crate::tensor::PyTensor;
@@ -196,7 +196,7 @@ fn reshape_shortly(given: &[Option<&Bound<'_, PyAny>>]) -> Fallible<Option<PyTen
     if shape.checked_size() != Some(ty.size()) || shape == ty.shape {
         return Ok(None);
     }
-    Ok(part_at_once(x, 0, shape)?.map(PyTensor::new))
+    Ok(view_fast_path(x, 0, shape)?.map(PyTensor::new))
 }
 
 /// An operand whose shape is needed before the op runs. A number becomes a tensor.

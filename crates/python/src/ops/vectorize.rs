@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use defn_core::builder::{BuildElementwise, BuildShape, Size};
-use defn_core::vectorize::{self, Lanes, Wanted};
+use defn_core::vectorize::{self, AxisRequest, NamedAxes};
 use defn_core::{ErrorKind, Name, Shape, Tensor};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
@@ -75,12 +75,12 @@ fn open_size(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<Size> {
 }
 
 /// Vectorized axes with their sizes; empty if left out.
-pub(super) struct WantedLanes(pub(super) Lanes);
+pub(super) struct WantedLanes(pub(super) NamedAxes);
 
 impl Parse for WantedLanes {
     fn parse(op: &'static str, _: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
-        let Some(value) = value else { return Ok(WantedLanes(Lanes::new())) };
-        let mut lanes = Lanes::new();
+        let Some(value) = value else { return Ok(WantedLanes(NamedAxes::new())) };
+        let mut lanes = NamedAxes::new();
         for (name, given) in entries(op, value)? {
             let Some(given) = given else {
                 return Err(convert::bad(op, "vectorized_axes", value, "a dict of names and sizes")?);
@@ -95,7 +95,7 @@ impl Parse for WantedLanes {
 #[pyfunction]
 #[pyo3(name = "vectorize")]
 fn to_vectorized<'py>(value: &Bound<'py, PyAny>, axes: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-    let wanted: Vec<Wanted> = guard(|| {
+    let wanted: Vec<AxisRequest> = guard(|| {
         entries("vectorize", axes)?
             .into_iter()
             .map(|(name, given)| Ok((name, given.map(|given| size("vectorize", &given)).transpose()?)))
@@ -197,8 +197,8 @@ fn vmap_leave<'py>(
         })?);
     };
     map_leaves("vmap", value, |ops, x| {
-        let others: Lanes = x.vectorized_axes().iter().filter(|lane| &*lane.0 != name).cloned().collect();
-        let order: Lanes = others.iter().cloned().chain([(Name::from(name), size)]).collect();
+        let others: NamedAxes = x.vectorized_axes().iter().filter(|lane| &*lane.0 != name).cloned().collect();
+        let order: NamedAxes = others.iter().cloned().chain([(Name::from(name), size)]).collect();
         let spread = vectorize::spread_over(ops, "vmap", &x, &order)?;
         let first = spread.flat().with_vectorized(&others);
         let rank = first.ty().shape.rank() as i64;
@@ -274,7 +274,7 @@ fn map_elements(
         let inner = x.ty().shape.clone();
         let nested = Nested::enter();
         let name = vectorize::fresh_name(&format!("map {}", nested.depth), std::slice::from_ref(&x));
-        let lanes: Lanes = x.vectorized_axes().iter().cloned().chain([(name, inner.size())]).collect();
+        let lanes: NamedAxes = x.vectorized_axes().iter().cloned().chain([(name, inner.size())]).collect();
         let lead = Shape::from_axes(lanes.iter().map(|&(_, size)| (size, None)));
         let element = ops::with(|ops| Ok(ops.reshape_to(x.flat(), lead)?.with_vectorized(&lanes)))?;
         let given = fun.call1((Bound::new(fun.py(), PyTensor::new(element))?,))?;
@@ -291,8 +291,8 @@ fn map_elements(
             // Vectorized axes that the function adds come after the axes of the tensor.
             let own = lanes.len() - 1;
             let others = result.vectorized_axes().iter().filter(|lane| !lanes.contains(lane)).cloned();
-            let before: Lanes = lanes[..own].iter().cloned().chain(others).collect();
-            let order: Lanes = before.iter().chain(&lanes[own..]).cloned().collect();
+            let before: NamedAxes = lanes[..own].iter().cloned().chain(others).collect();
+            let order: NamedAxes = before.iter().chain(&lanes[own..]).cloned().collect();
             let spread = vectorize::spread_over(ops, "map", &result, &order)?;
             let lead = before.iter().map(|&(_, size)| (size, None));
             let shape = Shape::from_axes(lead.chain(inner.entries()));

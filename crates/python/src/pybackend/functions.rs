@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use defn_core::backend::{Backend, Checks, Compiler, Executable, NoHooks};
-use defn_core::builder::exact;
+use defn_core::builder::exact_scalar;
 use defn_core::compose;
 use defn_core::evaluator::Evaluator;
 use defn_core::op::Block;
@@ -73,7 +73,7 @@ impl Function {
             for (arg, ty) in args.iter().zip(program.inputs()) {
                 // A plain number takes the parameter's type.
                 tensors.push(match convert::number(&arg)? {
-                    Some(number) if ty.shape.rank() == 0 => build::scalar(exact(op, ty, number)?)?,
+                    Some(number) if ty.shape.rank() == 0 => build::scalar(exact_scalar(op, ty, number)?)?,
                     Some(_) | None => convert::tensor(op, &arg)?.flat(),
                 });
             }

@@ -6,7 +6,7 @@ use defn_core::backend::Backend;
 use defn_core::builder::{Ops, Source};
 use defn_core::mesh::Spec;
 use defn_core::region::Region;
-use defn_core::vectorize::lanes_text;
+use defn_core::vectorize::vectorized_axes_text;
 use defn_core::{ErrorKind, Tensor, TensorType, trace};
 use defn_pjrt::{CompilerOptions, MeshBackend, MeshCompiler};
 use pyo3::PyTraverseError;
@@ -16,7 +16,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::spec::Specs;
-use super::{Over, PyMesh, PySharded};
+use super::{MeshCompilerHandle, PyMesh, PySharded};
 use crate::containers::{self, Flat, Mode};
 use crate::convert;
 use crate::error::{Fallible, guard};
@@ -126,14 +126,14 @@ impl ShardedFunction {
             Err(_) => convert::tensor("shard", leaf)?,
         };
         if whole.is_vectorized() {
-            let (what, axes) = ("an argument", lanes_text(whole.vectorized_axes()));
+            let (what, axes) = ("an argument", vectorized_axes_text(whole.vectorized_axes()));
             return Err(ErrorKind::NotVectorizable { op: "shard", what, axes }.into());
         }
         whole.require_buffer("shard", "pass a tensor with values")?;
         let block = self.block(py, flat, position, spec, whole.ty())?;
         let mesh = &self.0.mesh;
         Ok(gil::detach(py, || {
-            let mut ops = Ops::new(place::host(), Source::Ask(location::ask));
+            let mut ops = Ops::new(place::host(), Source::Lookup(location::ask));
             let blocks = spec.cut(&mut ops, mesh.mesh(), &whole, &block)?;
             mesh.gather_blocks(&block, &blocks)
         })?)
@@ -217,7 +217,7 @@ impl ShardedFunction {
             let (inputs, outputs) =
                 (inputs(in_specs, &place)?, Specs::parse("the result", out_specs, place.mesh())?);
             let options = options.map_or_else(|| Ok(PyDict::new(py)), |options| options.copy())?;
-            options.set_item("compiler", Over(given.clone().unbind()))?;
+            options.set_item("compiler", MeshCompilerHandle(given.clone().unbind()))?;
             options.set_item("on_conflict", "raise")?;
             let jitted = py.get_type::<Jitted>().call((fun,), Some(&options))?;
             let jitted = jitted.cast_into::<Jitted>().map_err(PyErr::from)?.unbind();

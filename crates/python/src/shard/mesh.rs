@@ -27,7 +27,7 @@ pub(crate) struct PyMesh {
 /// The compiler for a mesh, as it is passed to the definition of a sharded function. Users cannot pass it as
 /// a compiler.
 #[pyclass(frozen, module = "defn._core")]
-pub(crate) struct Over(pub(crate) Py<PyMesh>);
+pub(crate) struct MeshCompilerHandle(pub(crate) Py<PyMesh>);
 
 /// The axes in a dict from names to sizes.
 fn axes(value: &Bound<'_, PyAny>) -> Fallible<Vec<(Name, usize)>> {

@@ -7,7 +7,7 @@ mod spec;
 
 use pyo3::prelude::*;
 
-pub(crate) use mesh::{Over, PyMesh};
+pub(crate) use mesh::{MeshCompilerHandle, PyMesh};
 pub(crate) use sharded::{PySharded, refuse};
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {

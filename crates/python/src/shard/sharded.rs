@@ -41,7 +41,7 @@ impl PySharded {
     pub(super) fn whole(&self, py: Python<'_>) -> Fallible<Tensor> {
         let gather = || -> Result<Tensor> {
             let host = place::host();
-            let mut ops = Ops::new(host.clone(), Source::Ask(location::ask));
+            let mut ops = Ops::new(host.clone(), Source::Lookup(location::ask));
             let blocks = MeshBackend::blocks(&self.block)?;
             let bring = |device: usize| blocks[device].copy_to("to_tensor", &host);
             let whole = self.spec.join(&mut ops, self.place.mesh(), bring)?;

@@ -72,7 +72,7 @@ impl Specs {
                     if value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyList>() {
                         value.try_iter()?.collect::<PyResult<_>>()?
                     } else {
-                        return Err(misfit(what, value, "a tuple or list, as its specs are a list")?);
+                        return Err(structure_error(what, value, "a tuple or list, as its specs are a list")?);
                     };
                 if items.len() != parts.len() {
                     let (what, given, expected) = (what.to_owned(), parts.len(), items.len());
@@ -85,7 +85,7 @@ impl Specs {
             }
             Specs::Dict(parts) => {
                 let Ok(items) = value.cast::<PyDict>() else {
-                    return Err(misfit(what, value, "a dict, as its specs are one")?);
+                    return Err(structure_error(what, value, "a dict, as its specs are one")?);
                 };
                 if items.len() != parts.len() {
                     let (what, given, expected) = (what.to_owned(), parts.len(), items.len());
@@ -110,7 +110,7 @@ impl Specs {
     }
 }
 
-fn misfit(what: &str, value: &Bound<'_, PyAny>, required: &str) -> Fallible<crate::error::Fault> {
+fn structure_error(what: &str, value: &Bound<'_, PyAny>, required: &str) -> Fallible<crate::error::Fault> {
     let (op, what) = ("shard".to_owned(), what.to_owned());
     let got = format!("of type {}", value.get_type().name()?);
     Ok(Misuse::BadArgument { op, what, got, required: required.to_owned() }.into())

@@ -49,7 +49,7 @@ impl<V: Clone> Batch<V> {
     }
 
     /// A result with the original leading axes, in a dtype.
-    pub fn unfold<B: Builder<V = V>>(&self, b: &mut B, x: &V, dtype: DType) -> Result<V>
+    pub fn restore_leading_axes<B: Builder<V = V>>(&self, b: &mut B, x: &V, dtype: DType) -> Result<V>
     where
         V: Into<crate::builder::Arg<V>>,
     {
@@ -165,14 +165,14 @@ pub(crate) fn square<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
 }
 
 /// The indices along an axis of rank-3 values; the other axes have size 1.
-pub(crate) fn counter<B: Builder>(b: &mut B, axis: usize, size: usize) -> Result<B::V> {
+pub(crate) fn axis_indices<B: Builder>(b: &mut B, axis: usize, size: usize) -> Result<B::V> {
     let mut sizes = [1; 3];
     sizes[axis] = size;
     b.iota(Shape::new(&sizes), DType::S32, Some(Axis(axis).into()))
 }
 
 /// A range of `x` along an axis. The start may be a value.
-pub(crate) fn piece<B: Builder>(
+pub(crate) fn slice_range<B: Builder>(
     b: &mut B,
     x: &B::V,
     start: impl Into<Start<B::V>>,
@@ -183,7 +183,7 @@ pub(crate) fn piece<B: Builder>(
 }
 
 /// `select` of values that broadcast to the shape of `like`.
-pub(crate) fn choose<B: Builder>(
+pub(crate) fn broadcast_select<B: Builder>(
     b: &mut B,
     mask: &B::V,
     yes: &B::V,
@@ -195,18 +195,18 @@ pub(crate) fn choose<B: Builder>(
 }
 
 /// The distance from 1 to the next number of a dtype of the computation.
-pub(crate) fn rounding(dtype: DType) -> f64 {
+pub(crate) fn machine_epsilon(dtype: DType) -> f64 {
     if dtype.to_real() == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) }
 }
 
 /// A constant of the dtype of `x`.
-pub(crate) fn number_like<B: Builder>(b: &mut B, x: &B::V, number: f64) -> Result<B::V> {
+pub(crate) fn constant_like<B: Builder>(b: &mut B, x: &B::V, number: f64) -> Result<B::V> {
     let dtype = b.ty(x).dtype;
     b.constant(dtype, number)
 }
 
 /// Whether all elements of each of the matrices of rank 3 are finite: bool of sizes (count, 1, 1).
-pub(crate) fn finite<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
+pub(crate) fn is_all_finite<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     let (nan, infinite) = (b.is_nan(x.clone())?, b.is_infinity(x.clone())?);
     let bad = b.logical_or(nan, infinite)?;
     let bad = b.any(bad, [1, 2], true)?;
@@ -216,9 +216,9 @@ pub(crate) fn finite<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
 /// `x`, or NaN where `good` of sizes (count, 1, 1) is false; `x` has rank 2 or 3.
 pub(crate) fn nan_unless<B: Builder>(b: &mut B, good: &B::V, x: &B::V) -> Result<B::V> {
     let shape = b.ty(x).shape;
-    let nan = number_like(b, x, f64::NAN)?;
+    let nan = constant_like(b, x, f64::NAN)?;
     let good = if shape.rank() == 2 { b.squeeze(good.clone(), 2)? } else { good.clone() };
-    choose(b, &good, x, &nan, &shape)
+    broadcast_select(b, &good, x, &nan, &shape)
 }
 
 /// The greatest magnitude in each of the matrices of rank 3, with axes of size 1. It is 1 where the greatest
@@ -238,11 +238,11 @@ pub(crate) fn magnitude<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
         b.logical_and(positive, bounded)?
     };
     let shape = b.ty(&greatest).shape;
-    let one = number_like(b, &greatest, 1.0)?;
-    choose(b, &usable, &greatest, &one, &shape)
+    let one = constant_like(b, &greatest, 1.0)?;
+    broadcast_select(b, &usable, &greatest, &one, &shape)
 }
 
 /// A range of columns of `x`, which has any rank.
-pub(crate) fn piece_last(graph: &mut Graph, x: Value, start: usize, length: usize) -> Result<Value> {
+pub(crate) fn slice_columns(graph: &mut Graph, x: Value, start: usize, length: usize) -> Result<Value> {
     graph.slice_along_axis(x, start as i64, length as i64, -1, 1)
 }

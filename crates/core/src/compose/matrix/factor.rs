@@ -7,8 +7,8 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::batch::{
-    Batch, adjoint, choose, counter, loop_while, magnitude, number_like, piece, product, real_part, repeat,
-    square,
+    Batch, adjoint, axis_indices, broadcast_select, constant_like, loop_while, magnitude, product, real_part,
+    repeat, slice_range, square,
 };
 use super::semidefinite;
 use crate::builder::{BuildCreate, BuildElementwise, BuildMatrix, BuildReduce, BuildShape, Builder, Start};
@@ -33,7 +33,7 @@ pub fn cholesky<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     let batch = Batch::new(b, x)?;
     let n = batch.rows;
     if n == 0 {
-        let lower = batch.unfold(b, &batch.value, batch.dtype)?;
+        let lower = batch.restore_leading_axes(b, &batch.value, batch.dtype)?;
         return b.reshape_to(lower, shape);
     }
     let zeros = b.zeros_like(batch.value.clone())?;
@@ -61,35 +61,35 @@ pub fn cholesky<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
         },
     )?
     .remove(1);
-    let lower = choose(b, &bad, &other, &lower, &b.ty(&lower).shape.clone())?;
-    let lower = batch.unfold(b, &lower, batch.dtype)?;
+    let lower = broadcast_select(b, &bad, &other, &lower, &b.ty(&lower).shape.clone())?;
+    let lower = batch.restore_leading_axes(b, &lower, batch.dtype)?;
     b.reshape_to(lower, shape)
 }
 
 /// The factor with column `j`, computed from the columns before it.
 fn cholesky_column(graph: &mut Graph, j: Value, lower: Value, x: Value) -> Result<Value> {
     let n = graph.ty(x).shape.sizes()[1];
-    let column = piece(graph, &x, Start::Value(j), 1, 2)?;
-    let row = piece(graph, &lower, Start::Value(j), 1, 1)?;
+    let column = slice_range(graph, &x, Start::Value(j), 1, 2)?;
+    let row = slice_range(graph, &lower, Start::Value(j), 1, 1)?;
     let row = adjoint(graph, &row)?;
     let before = product(graph, &lower, &row)?;
     let rest = graph.subtract(column, before)?;
-    let rows = counter(graph, 1, n)?;
+    let rows = axis_indices(graph, 1, n)?;
     let (below, on) = (graph.greater(rows, j)?, graph.equal(rows, j)?);
-    let pivot = piece(graph, &rest, Start::Value(j), 1, 1)?;
+    let pivot = slice_range(graph, &rest, Start::Value(j), 1, 1)?;
     let pivot = real_part(graph, &pivot)?;
     let shape = graph.ty(pivot).shape.clone();
     let positive = graph.greater(pivot, 0)?;
-    let nan = number_like(graph, &pivot, f64::NAN)?;
-    let pivot = choose(graph, &positive, &pivot, &nan, &shape)?;
+    let nan = constant_like(graph, &pivot, f64::NAN)?;
+    let pivot = broadcast_select(graph, &positive, &pivot, &nan, &shape)?;
     let root = graph.sqrt(pivot)?;
     let scaled = graph.divide(rest, root)?;
     let tall = graph.ty(scaled).shape.clone();
-    let zero = number_like(graph, &scaled, 0.0)?;
+    let zero = constant_like(graph, &scaled, 0.0)?;
     let dtype = graph.ty(scaled).dtype;
     let root = graph.as_type(root, dtype)?;
-    let edge = choose(graph, &on, &root, &zero, &tall)?;
-    let column = choose(graph, &below, &scaled, &edge, &tall)?;
+    let edge = broadcast_select(graph, &on, &root, &zero, &tall)?;
+    let column = broadcast_select(graph, &below, &scaled, &edge, &tall)?;
     graph.put_slice(lower, &[0.into(), 0.into(), Start::Value(j)], column)
 }
 
@@ -116,7 +116,7 @@ pub fn solve<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
     let diagonal = b.eye(left.shape.without_names(), DType::Bool)?;
     let zero = b.equal(upper.clone(), 0)?;
     let singular = b.logical_and(diagonal, zero)?;
-    let nan = number_like(b, &upper, f64::NAN)?;
+    let nan = constant_like(b, &upper, f64::NAN)?;
     let upper = b.select(singular, nan, upper)?;
     let y = b.triangular_solve(upper, y, false, true, Transform::None)?;
     let y = b.reshape_to(y, plain)?;
@@ -133,32 +133,32 @@ pub fn lu<B: Builder>(b: &mut B, x: &B::V) -> Result<List<B::V>> {
     let batch = Batch::new(b, x)?;
     let (count, n) = (batch.count, batch.rows);
     if n == 0 {
-        let empty = batch.unfold(b, &batch.value, batch.dtype)?;
+        let empty = batch.restore_leading_axes(b, &batch.value, batch.dtype)?;
         let permutation = b.as_type(empty.clone(), given)?;
         return Ok(smallvec![permutation, empty.clone(), empty]);
     }
-    let order = counter(b, 1, n)?;
+    let order = axis_indices(b, 1, n)?;
     let order = b.broadcast(order, Shape::new(&[count, n, 1]), Axes::All)?;
     let state = repeat(b, n, &[batch.value.clone(), order], &[], |graph, j, state, _| {
         lu_column(graph, j, state[0], state[1])
     })?;
     let (packed, order) = (state[0].clone(), state[1].clone());
     let shape = b.ty(&packed).shape;
-    let (rows, columns) = (counter(b, 1, n)?, counter(b, 2, n)?);
-    let zero = number_like(b, &packed, 0.0)?;
-    let one = number_like(b, &packed, 1.0)?;
+    let (rows, columns) = (axis_indices(b, 1, n)?, axis_indices(b, 2, n)?);
+    let zero = constant_like(b, &packed, 0.0)?;
+    let one = constant_like(b, &packed, 1.0)?;
     let one = b.broadcast(one, shape.clone(), Axes::List(Vec::new()))?;
     let (below, on) = (b.greater(rows.clone(), columns.clone())?, b.equal(rows.clone(), columns)?);
-    let edge = choose(b, &on, &one, &zero, &shape)?;
-    let lower = choose(b, &below, &packed, &edge, &shape)?;
-    let upper = choose(b, &below, &zero, &packed, &shape)?;
+    let edge = broadcast_select(b, &on, &one, &zero, &shape)?;
+    let lower = broadcast_select(b, &below, &packed, &edge, &shape)?;
+    let upper = broadcast_select(b, &below, &zero, &packed, &shape)?;
     // Row i of the product of the factors is row order[i] of the matrix.
     let order = super::batch::transposed(b, &order)?;
     let permutation = b.equal(order, rows)?;
     Ok(smallvec![
-        batch.unfold(b, &permutation, given)?,
-        batch.unfold(b, &lower, batch.dtype)?,
-        batch.unfold(b, &upper, batch.dtype)?,
+        batch.restore_leading_axes(b, &permutation, given)?,
+        batch.restore_leading_axes(b, &lower, batch.dtype)?,
+        batch.restore_leading_axes(b, &upper, batch.dtype)?,
     ])
 }
 
@@ -166,33 +166,33 @@ pub fn lu<B: Builder>(b: &mut B, x: &B::V) -> Result<List<B::V>> {
 fn lu_column(graph: &mut Graph, j: Value, packed: Value, order: Value) -> Result<Vec<Value>> {
     let shape = graph.ty(packed).shape.clone();
     let n = shape.sizes()[1];
-    let (rows, columns) = (counter(graph, 1, n)?, counter(graph, 2, n)?);
-    let column = piece(graph, &packed, Start::Value(j), 1, 2)?;
+    let (rows, columns) = (axis_indices(graph, 1, n)?, axis_indices(graph, 2, n)?);
+    let column = slice_range(graph, &packed, Start::Value(j), 1, 2)?;
     let size = graph.abs(column)?;
     let (above, at) = (graph.less(rows, j)?, graph.equal(rows, j)?);
     let tall = graph.ty(size).shape.clone();
-    let never = number_like(graph, &size, -1.0)?;
-    let size = choose(graph, &above, &never, &size, &tall)?;
+    let never = constant_like(graph, &size, -1.0)?;
+    let size = broadcast_select(graph, &above, &never, &size, &tall)?;
     let best = graph.argmax(size, Some(AxisRef::Index(1)), true, TieBreak::Low, DType::S32)?;
     let chosen = graph.equal(rows, best)?;
     let packed = exchange(graph, j, packed, at, chosen)?;
     let order = exchange(graph, j, order, at, chosen)?;
 
-    let column = piece(graph, &packed, Start::Value(j), 1, 2)?;
-    let row = piece(graph, &packed, Start::Value(j), 1, 1)?;
-    let pivot = piece(graph, &row, Start::Value(j), 1, 2)?;
+    let column = slice_range(graph, &packed, Start::Value(j), 1, 2)?;
+    let row = slice_range(graph, &packed, Start::Value(j), 1, 1)?;
+    let pivot = slice_range(graph, &row, Start::Value(j), 1, 2)?;
     // A column of zeros is unchanged: its factors are zero, and so is the pivot in the upper factor.
     let singular = graph.equal(pivot, 0)?;
-    let one = number_like(graph, &pivot, 1.0)?;
+    let one = constant_like(graph, &pivot, 1.0)?;
     let pivot_shape = graph.ty(pivot).shape.clone();
-    let pivot = choose(graph, &singular, &one, &pivot, &pivot_shape)?;
+    let pivot = broadcast_select(graph, &singular, &one, &pivot, &pivot_shape)?;
     let factors = graph.divide(column, pivot)?;
     let below = graph.greater(rows, j)?;
-    let zero = number_like(graph, &factors, 0.0)?;
-    let factors = choose(graph, &below, &factors, &zero, &tall)?;
+    let zero = constant_like(graph, &factors, 0.0)?;
+    let factors = broadcast_select(graph, &below, &factors, &zero, &tall)?;
     let right = graph.greater(columns, j)?;
     let row_shape = graph.ty(row).shape.clone();
-    let row = choose(graph, &right, &row, &zero, &row_shape)?;
+    let row = broadcast_select(graph, &right, &row, &zero, &row_shape)?;
     let share = graph.multiply(factors, row)?;
     let reduced = graph.subtract(packed, share)?;
     // Infinite factors times zeros would be NaN. Therefore only elements below and to the right change.
@@ -202,9 +202,9 @@ fn lu_column(graph: &mut Graph, j: Value, packed: Value, order: Value) -> Result
     );
     let inside = graph.logical_and(below, right)?;
     let packed = graph.select(inside, reduced, packed)?;
-    let column = piece(graph, &packed, Start::Value(j), 1, 2)?;
+    let column = slice_range(graph, &packed, Start::Value(j), 1, 2)?;
     let rows_below = graph.greater(rows, j)?;
-    let column = choose(graph, &rows_below, &factors, &column, &tall)?;
+    let column = broadcast_select(graph, &rows_below, &factors, &column, &tall)?;
     let packed = graph.put_slice(packed, &[0.into(), 0.into(), Start::Value(j)], column)?;
     Ok(vec![packed, order])
 }
@@ -213,13 +213,13 @@ fn lu_column(graph: &mut Graph, j: Value, packed: Value, order: Value) -> Result
 fn exchange(graph: &mut Graph, j: Value, x: Value, at: Value, chosen: Value) -> Result<Value> {
     let ty = graph.ty(x).clone();
     let zero = graph.constant(ty.dtype, 0)?;
-    let row = piece(graph, &x, Start::Value(j), 1, 1)?;
-    let only = choose(graph, &chosen, &x, &zero, &ty.shape)?;
+    let row = slice_range(graph, &x, Start::Value(j), 1, 1)?;
+    let only = broadcast_select(graph, &chosen, &x, &zero, &ty.shape)?;
     let other = graph.sum(only, [1], true)?;
     let other = graph.broadcast(other, ty.shape.clone(), Axes::All)?;
     let row = graph.broadcast(row, ty.shape.clone(), Axes::All)?;
-    let moved = choose(graph, &chosen, &row, &x, &ty.shape)?;
-    choose(graph, &at, &other, &moved, &ty.shape)
+    let moved = broadcast_select(graph, &chosen, &row, &x, &ty.shape)?;
+    broadcast_select(graph, &at, &other, &moved, &ty.shape)
 }
 
 /// An orthogonal factor and an upper triangular one, by Householder reflections. Small columns need no special case,
@@ -230,7 +230,10 @@ fn exchange(graph: &mut Graph, j: Value, x: Value, at: Value, chosen: Value) -> 
 pub fn qr<B: Builder>(b: &mut B, x: &B::V, mode: QrMode) -> Result<List<B::V>> {
     let batch = Batch::new(b, x)?;
     let (orthogonal, upper) = qr_of(b, &batch.value, mode)?;
-    Ok(smallvec![batch.unfold(b, &orthogonal, batch.dtype)?, batch.unfold(b, &upper, batch.dtype)?])
+    Ok(smallvec![
+        batch.restore_leading_axes(b, &orthogonal, batch.dtype)?,
+        batch.restore_leading_axes(b, &upper, batch.dtype)?
+    ])
 }
 
 /// The factors of matrices of rank 3.
@@ -244,7 +247,7 @@ pub(super) fn qr_of<B: Builder>(b: &mut B, x: &B::V, mode: QrMode) -> Result<(B:
     };
     let eye = b.eye(Shape::new(&[count, m, width]), ty.dtype)?;
     if k == 0 {
-        let upper = piece(b, x, 0, width, 1)?;
+        let upper = slice_range(b, x, 0, width, 1)?;
         return Ok((eye, upper));
     }
     // Scaled, so that squares neither overflow nor underflow.
@@ -260,51 +263,51 @@ pub(super) fn qr_of<B: Builder>(b: &mut B, x: &B::V, mode: QrMode) -> Result<(B:
     let orthogonal = repeat(b, k, &[eye], &state[1..2], |graph, trip, state, captures| {
         let last = graph.constant(DType::S32, k as i64 - 1)?;
         let j = graph.subtract(last, trip)?;
-        let vector = piece(graph, &captures[0], Start::Value(j), 1, 2)?;
+        let vector = slice_range(graph, &captures[0], Start::Value(j), 1, 2)?;
         Ok(vec![reflect(graph, vector, state[0])?])
     })?
     .remove(0);
     let upper = b.multiply(state[0].clone(), scale)?;
-    let upper = piece(b, &upper, 0, width, 1)?;
+    let upper = slice_range(b, &upper, 0, width, 1)?;
     let shape = b.ty(&upper).shape;
-    let (rows, columns) = (counter(b, 1, width)?, counter(b, 2, n)?);
+    let (rows, columns) = (axis_indices(b, 1, width)?, axis_indices(b, 2, n)?);
     let below = b.greater(rows, columns)?;
-    let zero = number_like(b, &upper, 0.0)?;
-    let upper = choose(b, &below, &zero, &upper, &shape)?;
+    let zero = constant_like(b, &upper, 0.0)?;
+    let upper = broadcast_select(b, &below, &zero, &upper, &shape)?;
     Ok((orthogonal, upper))
 }
 
 /// The unit vector whose reflection zeroes column `j` below the diagonal; a zero vector if the column is zero.
 fn reflector(graph: &mut Graph, j: Value, x: Value) -> Result<Value> {
     let m = graph.ty(x).shape.sizes()[1];
-    let rows = counter(graph, 1, m)?;
-    let column = piece(graph, &x, Start::Value(j), 1, 2)?;
+    let rows = axis_indices(graph, 1, m)?;
+    let column = slice_range(graph, &x, Start::Value(j), 1, 2)?;
     let tall = graph.ty(column).shape.clone();
     let above = graph.less(rows, j)?;
-    let zero = number_like(graph, &column, 0.0)?;
-    let column = choose(graph, &above, &zero, &column, &tall)?;
+    let zero = constant_like(graph, &column, 0.0)?;
+    let column = broadcast_select(graph, &above, &zero, &column, &tall)?;
     // Scaled again: a column may be smaller than the matrix by the whole range of exponents.
     let scale = magnitude(graph, &column)?;
     let column = graph.divide(column, scale)?;
     let norm = norm_of(graph, column)?;
-    let head = piece(graph, &column, Start::Value(j), 1, 1)?;
+    let head = slice_range(graph, &column, Start::Value(j), 1, 1)?;
     let size = graph.abs(head)?;
     let shape = graph.ty(size).shape.clone();
     let nothing = graph.equal(size, 0)?;
-    let one = number_like(graph, &size, 1.0)?;
-    let divisor = choose(graph, &nothing, &one, &size, &shape)?;
+    let one = constant_like(graph, &size, 1.0)?;
+    let divisor = broadcast_select(graph, &nothing, &one, &size, &shape)?;
     let sign = graph.divide(head, divisor)?;
-    let one = number_like(graph, &sign, 1.0)?;
-    let sign = choose(graph, &nothing, &one, &sign, &shape)?;
+    let one = constant_like(graph, &sign, 1.0)?;
+    let sign = broadcast_select(graph, &nothing, &one, &sign, &shape)?;
     let shift = graph.multiply(sign, norm)?;
     let at = graph.equal(rows, j)?;
     let shift = graph.broadcast(shift, tall.clone(), Axes::All)?;
-    let shift = choose(graph, &at, &shift, &zero, &tall)?;
+    let shift = broadcast_select(graph, &at, &shift, &zero, &tall)?;
     let vector = graph.add(column, shift)?;
     let length = norm_of(graph, vector)?;
     let nothing = graph.equal(length, 0)?;
-    let one = number_like(graph, &length, 1.0)?;
-    let length = choose(graph, &nothing, &one, &length, &shape)?;
+    let one = constant_like(graph, &length, 1.0)?;
+    let length = broadcast_select(graph, &nothing, &one, &length, &shape)?;
     graph.divide(vector, length)
 }
 
@@ -346,14 +349,14 @@ pub fn determinant<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
         }
         _ => determinant_by_lu(b, &batch)?,
     };
-    batch.unfold(b, &determinant, batch.dtype)
+    batch.restore_leading_axes(b, &determinant, batch.dtype)
 }
 
 /// One element of each matrix.
 fn element<B: Builder>(b: &mut B, x: &B::V, row: i64, column: i64) -> Result<B::V> {
     let count = b.ty(x).shape.sizes()[0];
-    let value = piece(b, x, row, 1, 1)?;
-    let value = piece(b, &value, column, 1, 2)?;
+    let value = slice_range(b, x, row, 1, 1)?;
+    let value = slice_range(b, &value, column, 1, 2)?;
     b.reshape_to(value, Shape::new(&[count]))
 }
 
@@ -377,7 +380,7 @@ fn determinant_by_lu<B: Builder>(b: &mut B, batch: &Batch<B::V>) -> Result<B::V>
     let before = b.new_axis(order.clone(), 2, None)?;
     let after = b.new_axis(order, 1, None)?;
     let wrong = b.greater(before, after)?;
-    let (rows, columns) = (counter(b, 1, n)?, counter(b, 2, n)?);
+    let (rows, columns) = (axis_indices(b, 1, n)?, axis_indices(b, 2, n)?);
     let earlier = b.less(rows, columns)?;
     let wrong = b.logical_and(wrong, earlier)?;
     let inversions = b.sum(wrong, [1, 2], false)?;

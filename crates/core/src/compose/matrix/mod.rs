@@ -14,7 +14,7 @@ use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
 use crate::op::Domain;
 use crate::shape::{Axes, Axis, Shape, TensorType};
-use batch::{number_like, product, rounding, square};
+use batch::{constant_like, machine_epsilon, product, square};
 
 /// The maximum number of sweeps for singular values inside composites.
 const SWEEPS: usize = 100;
@@ -69,8 +69,8 @@ pub fn invert<B: Builder>(b: &mut B, x: &B::V) -> Result<B::V> {
     let regular = b.greater_equal(size, 1000.0 * least)?;
     let regular = b.new_axis(regular, -1, None)?;
     let regular = b.new_axis(regular, -1, None)?;
-    let nan = number_like(b, &inverse, f64::NAN)?;
-    let inverse = batch::choose(b, &regular, &inverse, &nan, &plain)?;
+    let nan = constant_like(b, &inverse, f64::NAN)?;
+    let inverse = batch::broadcast_select(b, &regular, &inverse, &nan, &plain)?;
     b.as_type(inverse, dtype)
 }
 
@@ -97,7 +97,7 @@ pub fn pinv<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
             let x = b.divide(x, scale.clone())?;
             let squares = square(b, &x)?;
             let sum = b.sum(squares, Axes::All, false)?;
-            let one = number_like(b, &sum, 1.0)?;
+            let one = constant_like(b, &sum, 1.0)?;
             let sum = b.select(nothing, one, sum)?;
             let x = batch::conjugated(b, &x)?;
             let quotient = b.divide(x, sum)?;
@@ -112,11 +112,11 @@ pub fn pinv<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
             } else {
                 let (greatest, _) = scale_of(b, s.clone(), Axes::from(last))?;
                 let sizes = &ty.shape.sizes()[rank - 2..];
-                let bound = eps.max(rounding(working) * sizes[0].max(sizes[1]) as f64);
+                let bound = eps.max(machine_epsilon(working) * sizes[0].max(sizes[1]) as f64);
                 let bound = b.multiply(greatest, bound)?;
                 // For a zero matrix all singular values are at most the bound.
                 let small = b.less_equal(s.clone(), bound)?;
-                let (zero, one) = (number_like(b, &s, 0.0)?, number_like(b, &s, 1.0)?);
+                let (zero, one) = (constant_like(b, &s, 0.0)?, constant_like(b, &s, 1.0)?);
                 let s = b.select(small.clone(), one, s)?;
                 let inverse = b.divide(1, s)?;
                 b.select(small, zero, inverse)?
@@ -137,7 +137,7 @@ fn scale_of<B: Builder>(b: &mut B, sizes: B::V, axes: Axes) -> Result<(B::V, B::
     let greatest = b.reduce_max(sizes, axes, true)?;
     let greatest = b.stop_grad(greatest)?;
     let nothing = b.equal(greatest.clone(), 0)?;
-    let one = number_like(b, &greatest, 1.0)?;
+    let one = constant_like(b, &greatest, 1.0)?;
     Ok((b.select(nothing.clone(), one, greatest)?, nothing))
 }
 

@@ -7,7 +7,8 @@
 //! (Björck, "Solving Linear Least Squares Problems by Gram-Schmidt Orthogonalization", 1967).
 
 use super::batch::{
-    adjoint, choose, counter, nan_unless, number_like, piece, product, real_part, repeat, rounding, square,
+    adjoint, axis_indices, broadcast_select, constant_like, machine_epsilon, nan_unless, product, real_part,
+    repeat, slice_range, square,
 };
 use crate::builder::{BuildCreate, BuildElementwise, BuildReduce, BuildShape, Start};
 use crate::dtype::DType;
@@ -28,7 +29,7 @@ pub(super) fn factor(graph: &mut Graph, x: Value) -> Result<Value> {
     let whole = graph.add(lower, upper)?;
     let zeros = graph.zeros_like(x)?;
     // The bound for the rounding error of a zero, relative to the minuend.
-    let share = 4.0 * n as f64 * rounding(ty.dtype);
+    let share = 4.0 * n as f64 * machine_epsilon(ty.dtype);
     let flat = graph.ty(diagonal).shape.clone();
     let used = graph.full(flat, DType::Bool, false)?;
     let state = repeat(graph, n, &[whole, zeros, used], &[diagonal], |graph, j, state, captures| {
@@ -73,22 +74,22 @@ fn pivot(
     let flat = graph.ty(left).shape.clone();
     let none = graph.less_equal(diagonal, 0)?;
     let none = graph.logical_or(none, used)?;
-    let (zero, one) = (number_like(graph, &left, 0.0)?, number_like(graph, &left, 1.0)?);
-    let divisor = choose(graph, &none, &one, &diagonal, &flat)?;
+    let (zero, one) = (constant_like(graph, &left, 0.0)?, constant_like(graph, &left, 1.0)?);
+    let divisor = broadcast_select(graph, &none, &one, &diagonal, &flat)?;
     let shares = graph.divide(left, divisor)?;
-    let shares = choose(graph, &none, &zero, &shares, &flat)?;
+    let shares = broadcast_select(graph, &none, &zero, &shares, &flat)?;
     let greatest = graph.reduce_max(shares, [1], true)?;
     let is_pivot = graph.greater(greatest, share)?;
     let at = graph.argmax(shares, Some(Axis(1).into()), true, TieBreak::Low, DType::S32)?;
-    let rows = counter(graph, 1, n)?;
+    let rows = axis_indices(graph, 1, n)?;
     let rows = graph.squeeze(rows, 2)?;
     let hit = graph.equal(rows, at)?;
     let hit = graph.logical_and(hit, is_pivot)?;
 
-    let head = choose(graph, &hit, &left, &zero, &flat)?;
+    let head = broadcast_select(graph, &hit, &left, &zero, &flat)?;
     let head = graph.sum(head, [1], true)?;
     let single = graph.ty(head).shape.clone();
-    let head = choose(graph, &is_pivot, &head, &one, &single)?;
+    let head = broadcast_select(graph, &is_pivot, &head, &one, &single)?;
     let head = graph.sqrt(head)?;
     let head = graph.new_axis(head, -1, None)?;
     let chosen = graph.as_type(hit, ty.dtype)?;
@@ -96,9 +97,9 @@ fn pivot(
     let column = product(graph, &rest, &chosen)?;
     let column = graph.divide(column, head)?;
     let tall = graph.ty(column).shape.clone();
-    let zero = number_like(graph, &column, 0.0)?;
+    let zero = constant_like(graph, &column, 0.0)?;
     let blank = graph.new_axis(used, -1, None)?;
-    let column = choose(graph, &blank, &zero, &column, &tall)?;
+    let column = broadcast_select(graph, &blank, &zero, &column, &tall)?;
     let row = adjoint(graph, &column)?;
     let share = product(graph, &column, &row)?;
     let rest = graph.subtract(rest, share)?;
@@ -115,32 +116,32 @@ fn column(
     share: f64,
 ) -> Result<Vec<Value>> {
     let n = graph.ty(root).shape.sizes()[1];
-    let row = piece(graph, &root, Start::Value(i), 1, 1)?;
+    let row = slice_range(graph, &root, Start::Value(i), 1, 1)?;
     let squares = square(graph, &row)?;
     let norm = graph.sum(squares, [1, 2], true)?;
     let norm = graph.sqrt(norm)?;
     let single = graph.ty(norm).shape.clone();
-    let own = piece(graph, &sizes, Start::Value(i), 1, 1)?;
+    let own = slice_range(graph, &sizes, Start::Value(i), 1, 1)?;
     let bound = graph.multiply(own, share)?;
     let counts = graph.greater(norm, bound)?;
-    let (zero, one) = (number_like(graph, &norm, 0.0)?, number_like(graph, &norm, 1.0)?);
-    let divisor = choose(graph, &counts, &norm, &one, &single)?;
+    let (zero, one) = (constant_like(graph, &norm, 0.0)?, constant_like(graph, &norm, 1.0)?);
+    let divisor = broadcast_select(graph, &counts, &norm, &one, &single)?;
     let direction = graph.divide(row, divisor)?;
     let wide = graph.ty(direction).shape.clone();
-    let nothing = number_like(graph, &direction, 0.0)?;
-    let direction = choose(graph, &counts, &direction, &nothing, &wide)?;
-    let norm = choose(graph, &counts, &norm, &zero, &single)?;
+    let nothing = constant_like(graph, &direction, 0.0)?;
+    let direction = broadcast_select(graph, &counts, &direction, &nothing, &wide)?;
+    let norm = broadcast_select(graph, &counts, &norm, &zero, &single)?;
 
     let along = adjoint(graph, &direction)?;
     let along = product(graph, &root, &along)?;
     let tall = graph.ty(along).shape.clone();
-    let rows = counter(graph, 1, n)?;
+    let rows = axis_indices(graph, 1, n)?;
     let (below, on) = (graph.greater(rows, i)?, graph.equal(rows, i)?);
     let dtype = graph.ty(along).dtype;
     let norm = graph.as_type(norm, dtype)?;
     let norm = graph.broadcast(norm, tall.clone(), Axes::All)?;
-    let edge = choose(graph, &on, &norm, &nothing, &tall)?;
-    let column = choose(graph, &below, &along, &edge, &tall)?;
+    let edge = broadcast_select(graph, &on, &norm, &nothing, &tall)?;
+    let column = broadcast_select(graph, &below, &along, &edge, &tall)?;
     let share = product(graph, &column, &direction)?;
     let root = graph.subtract(root, share)?;
     let lower = graph.put_slice(lower, &[0.into(), 0.into(), Start::Value(i)], column)?;

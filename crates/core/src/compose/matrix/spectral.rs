@@ -9,8 +9,8 @@
 use smallvec::{SmallVec, smallvec};
 
 use super::batch::{
-    Batch, adjoint, choose, conjugated, counter, finite, loop_while, magnitude, nan_unless, number_like,
-    piece, product, real_part, square, transposed,
+    Batch, adjoint, axis_indices, broadcast_select, conjugated, constant_like, is_all_finite, loop_while,
+    magnitude, nan_unless, product, real_part, slice_range, square, transposed,
 };
 use super::factor::qr_of;
 use crate::builder::{BuildCreate, BuildElementwise, BuildReduce, BuildShape, Builder};
@@ -23,7 +23,7 @@ use crate::shape::{Axes, Shape};
 type List<V> = SmallVec<[V; 1]>;
 
 /// More sweeps than any matrix needs. The limit ends iterations that do not converge because of rounding.
-const MOST_SWEEPS: usize = 60;
+const SWEEP_LIMIT: usize = 60;
 
 /// The distance from 1 to the next number.
 fn epsilon(dtype: DType) -> f64 {
@@ -40,14 +40,14 @@ pub fn eigh<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, eps: f64) -> Resul
     let n = batch.rows;
     if n == 0 || batch.count == 0 {
         let values = b.full(Shape::new(&[batch.count, n]), batch.dtype, 0)?;
-        let values = batch.unfold(b, &values, batch.dtype)?;
-        let vectors = batch.unfold(b, &batch.value, batch.dtype)?;
+        let values = batch.restore_leading_axes(b, &values, batch.dtype)?;
+        let vectors = batch.restore_leading_axes(b, &batch.value, batch.dtype)?;
         return Ok(smallvec![values, vectors]);
     }
     let shape = b.ty(&batch.value).shape;
-    let good = finite(b, &batch.value)?;
-    let zero = number_like(b, &batch.value, 0.0)?;
-    let matrix = choose(b, &good, &batch.value, &zero, &shape)?;
+    let good = is_all_finite(b, &batch.value)?;
+    let zero = constant_like(b, &batch.value, 0.0)?;
+    let matrix = broadcast_select(b, &good, &batch.value, &zero, &shape)?;
     let scale = magnitude(b, &matrix)?;
     let matrix = b.divide(matrix, scale.clone())?;
     let turned = adjoint(b, &matrix)?;
@@ -57,25 +57,28 @@ pub fn eigh<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, eps: f64) -> Resul
     let scale = b.reshape_to(scale, Shape::new(&[batch.count, 1]))?;
     let values = b.multiply(diagonal, scale)?;
     let opposite = b.negate(values.clone())?;
-    let places = ranks(b, &opposite)?;
-    let values = in_order(b, &values, &places)?;
+    let places = descending_order_mask(b, &opposite)?;
+    let values = move_to_targets(b, &values, &places)?;
     let places = b.as_type(places, batch.working)?;
     let vectors = product(b, &vectors, &places)?;
-    let values = cut(b, &values, eps)?;
-    let vectors = cut(b, &vectors, eps)?;
+    let values = zero_small(b, &values, eps)?;
+    let vectors = zero_small(b, &vectors, eps)?;
     let values = nan_unless(b, &good, &values)?;
     let vectors = nan_unless(b, &good, &vectors)?;
-    Ok(smallvec![batch.unfold(b, &values, batch.dtype)?, batch.unfold(b, &vectors, batch.dtype)?])
+    Ok(smallvec![
+        batch.restore_leading_axes(b, &values, batch.dtype)?,
+        batch.restore_leading_axes(b, &vectors, batch.dtype)?
+    ])
 }
 
 /// `x` with elements of at most this magnitude replaced by 0.
-fn cut<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
+fn zero_small<B: Builder>(b: &mut B, x: &B::V, eps: f64) -> Result<B::V> {
     if eps == 0.0 {
         return Ok(x.clone());
     }
     let size = b.abs(x.clone())?;
     let small = b.less_equal(size, eps)?;
-    let zero = number_like(b, x, 0.0)?;
+    let zero = constant_like(b, x, 0.0)?;
     b.select(small, zero, x.clone())
 }
 
@@ -94,7 +97,7 @@ fn rotate_symmetric<B: Builder>(b: &mut B, x: &B::V, max_iter: usize) -> Result<
         let zero = b.constant(ty.dtype, 0)?;
         let matrix = b.pad(x.clone(), zero.clone(), &[(0, 0, 0), (0, extra, 0), (0, extra, 0)])?;
         let vectors = b.pad(eye, zero, &[(0, 0, 0), (0, 0, 0), (0, extra, 0)])?;
-        let sweep = Sweep { rounds: even - 1, most: max_iter.min(MOST_SWEEPS), tolerance };
+        let sweep = Sweep { rounds: even - 1, max_sweeps: max_iter.min(SWEEP_LIMIT), tolerance };
         let turned = sweep.run(b, &[matrix, vectors], |graph, state| {
             let (matrix, vectors, off) = symmetric_round(graph, state[0], state[1])?;
             Ok((vec![matrix, vectors], off))
@@ -111,8 +114,8 @@ fn rotate_symmetric<B: Builder>(b: &mut B, x: &B::V, max_iter: usize) -> Result<
     let squares = square(b, &vectors)?;
     let lengths = b.sum(squares, [1], false)?;
     let real = b.greater(lengths, 0.5)?;
-    let places = compaction(b, &real, n)?;
-    let diagonal = in_order(b, &diagonal, &places)?;
+    let places = compaction_mask(b, &real, n)?;
+    let diagonal = move_to_targets(b, &diagonal, &places)?;
     let places = b.as_type(places, ty.dtype)?;
     let vectors = product(b, &vectors, &places)?;
     debug_assert_eq!(b.ty(&vectors).shape.sizes(), [count, n, n]);
@@ -120,14 +123,14 @@ fn rotate_symmetric<B: Builder>(b: &mut B, x: &B::V, max_iter: usize) -> Result<
 }
 
 /// The target positions of the marked columns, in their order: bool of sizes (count, columns, n).
-fn compaction<B: Builder>(b: &mut B, marked: &B::V, n: usize) -> Result<B::V> {
+fn compaction_mask<B: Builder>(b: &mut B, marked: &B::V, n: usize) -> Result<B::V> {
     let size = b.ty(marked).shape.sizes()[1];
     let row = b.new_axis(marked.clone(), 1, None)?;
-    let (rows, columns) = (counter(b, 1, size)?, counter(b, 2, size)?);
+    let (rows, columns) = (axis_indices(b, 1, size)?, axis_indices(b, 2, size)?);
     let before = b.less(columns, rows)?;
     let earlier = b.logical_and(before, row)?;
     let place = b.sum(earlier, [2], true)?;
-    let targets = counter(b, 2, n)?;
+    let targets = axis_indices(b, 2, n)?;
     let here = b.equal(place, targets)?;
     let column = b.new_axis(marked.clone(), 2, None)?;
     b.logical_and(here, column)
@@ -135,13 +138,13 @@ fn compaction<B: Builder>(b: &mut B, marked: &B::V, n: usize) -> Result<B::V> {
 
 /// The target position of each value in descending order, equal values in their original order: bool of sizes (count,
 /// n, n).
-fn ranks<B: Builder>(b: &mut B, size: &B::V) -> Result<B::V> {
+fn descending_order_mask<B: Builder>(b: &mut B, size: &B::V) -> Result<B::V> {
     let n = b.ty(size).shape.sizes()[1];
     let own = b.new_axis(size.clone(), 2, None)?;
     let other = b.new_axis(size.clone(), 1, None)?;
     let greater = b.greater(other.clone(), own.clone())?;
     let same = b.equal(other, own)?;
-    let (rows, columns) = (counter(b, 1, n)?, counter(b, 2, n)?);
+    let (rows, columns) = (axis_indices(b, 1, n)?, axis_indices(b, 2, n)?);
     let before = b.less(columns.clone(), rows)?;
     let tie = b.logical_and(same, before)?;
     let ahead = b.logical_or(greater, tie)?;
@@ -150,11 +153,11 @@ fn ranks<B: Builder>(b: &mut B, size: &B::V) -> Result<B::V> {
 }
 
 /// Values moved to their target positions.
-fn in_order<B: Builder>(b: &mut B, values: &B::V, places: &B::V) -> Result<B::V> {
+fn move_to_targets<B: Builder>(b: &mut B, values: &B::V, places: &B::V) -> Result<B::V> {
     let shape = b.ty(places).shape;
     let column = b.new_axis(values.clone(), 2, None)?;
     let spread = b.broadcast(column, shape, Axes::All)?;
-    let zero = number_like(b, values, 0.0)?;
+    let zero = constant_like(b, values, 0.0)?;
     let chosen = b.select(places.clone(), spread, zero)?;
     b.sum(chosen, [1], false)
 }
@@ -162,7 +165,7 @@ fn in_order<B: Builder>(b: &mut B, values: &B::V, places: &B::V) -> Result<B::V>
 /// Rounds of rotations, until a whole sweep is within the tolerance.
 struct Sweep {
     rounds: usize,
-    most: usize,
+    max_sweeps: usize,
     tolerance: f64,
 }
 
@@ -179,7 +182,7 @@ impl Sweep {
         let mut all = vec![b.constant(DType::S32, 0)?, b.constant(dtype, 0)?];
         all.push(b.constant(dtype, f64::INFINITY)?);
         all.extend_from_slice(state);
-        let limit = (self.most * self.rounds) as i64;
+        let limit = (self.max_sweeps * self.rounds) as i64;
         let rounds = self.rounds as i64;
         let tolerance = self.tolerance;
         let mut last = loop_while(
@@ -215,8 +218,8 @@ fn rotation(graph: &mut Graph, first: Value, last: Value, off: Value) -> Result<
     let size = graph.abs(off)?;
     let shape = graph.ty(size).shape.clone();
     let nothing = graph.equal(size, 0)?;
-    let one = number_like(graph, &size, 1.0)?;
-    let divisor = choose(graph, &nothing, &one, &size, &shape)?;
+    let one = constant_like(graph, &size, 1.0)?;
+    let divisor = broadcast_select(graph, &nothing, &one, &size, &shape)?;
     let difference = graph.subtract(last, first)?;
     let half = graph.multiply(difference, 0.5)?;
     let tau = graph.divide(half, divisor)?;
@@ -229,8 +232,8 @@ fn rotation(graph: &mut Graph, first: Value, last: Value, off: Value) -> Result<
     let negative = graph.less(tau, 0)?;
     let opposite = graph.negate(tangent)?;
     let tangent = graph.select(negative, opposite, tangent)?;
-    let zero = number_like(graph, &tangent, 0.0)?;
-    let tangent = choose(graph, &nothing, &zero, &tangent, &shape)?;
+    let zero = constant_like(graph, &tangent, 0.0)?;
+    let tangent = broadcast_select(graph, &nothing, &zero, &tangent, &shape)?;
     let squared = graph.multiply(tangent, tangent)?;
     let root = graph.add(squared, 1)?;
     let cosine = graph.rsqrt(root)?;
@@ -243,7 +246,7 @@ fn rotation(graph: &mut Graph, first: Value, last: Value, off: Value) -> Result<
 /// The two halves of the columns of `x`, rotated: `(left c - right conj(s), left s + right c)`.
 fn turned(graph: &mut Graph, x: Value, cosine: Value, sine: Value) -> Result<(Value, Value)> {
     let half = graph.ty(x).shape.sizes()[2] / 2;
-    let (left, right) = (piece(graph, &x, 0, half, 2)?, piece(graph, &x, half as i64, half, 2)?);
+    let (left, right) = (slice_range(graph, &x, 0, half, 2)?, slice_range(graph, &x, half as i64, half, 2)?);
     let back = conjugated(graph, &sine)?;
     let (first, second) = (graph.multiply(left, cosine)?, graph.multiply(right, back)?);
     let new_left = graph.subtract(first, second)?;
@@ -253,17 +256,17 @@ fn turned(graph: &mut Graph, x: Value, cosine: Value, sine: Value) -> Result<(Va
 }
 
 /// The two halves, concatenated so that every column but the first has another partner in the next round.
-fn moved_on(graph: &mut Graph, left: Value, right: Value) -> Result<Value> {
+fn next_pairing(graph: &mut Graph, left: Value, right: Value) -> Result<Value> {
     let half = graph.ty(left).shape.sizes()[2];
     if half == 1 {
         return graph.concatenate(&[left, right], 2);
     }
     let parts = [
-        piece(graph, &left, 0, 1, 2)?,
-        piece(graph, &right, 0, 1, 2)?,
-        piece(graph, &left, 1, half - 2, 2)?,
-        piece(graph, &right, 1, half - 1, 2)?,
-        piece(graph, &left, half as i64 - 1, 1, 2)?,
+        slice_range(graph, &left, 0, 1, 2)?,
+        slice_range(graph, &right, 0, 1, 2)?,
+        slice_range(graph, &left, 1, half - 2, 2)?,
+        slice_range(graph, &right, 1, half - 1, 2)?,
+        slice_range(graph, &left, half as i64 - 1, 1, 2)?,
     ];
     graph.concatenate(&parts, 2)
 }
@@ -276,18 +279,18 @@ fn symmetric_round(graph: &mut Graph, x: Value, vectors: Value) -> Result<(Value
     let diagonal = real_part(graph, &diagonal)?;
     let diagonal = graph.new_axis(diagonal, 1, None)?;
     let (first, last) =
-        (piece(graph, &diagonal, 0, half, 2)?, piece(graph, &diagonal, half as i64, half, 2)?);
+        (slice_range(graph, &diagonal, 0, half, 2)?, slice_range(graph, &diagonal, half as i64, half, 2)?);
     let off = graph.take_diagonal(x, half as i64)?;
     let off = graph.new_axis(off, 1, None)?;
     let (cosine, sine) = rotation(graph, first, last, off)?;
     // First columns, then rows: the adjoint of the rotated matrix is rotated in the same way.
     let (left, right) = turned(graph, x, cosine, sine)?;
-    let columns = moved_on(graph, left, right)?;
+    let columns = next_pairing(graph, left, right)?;
     let rows = adjoint(graph, &columns)?;
     let (left, right) = turned(graph, rows, cosine, sine)?;
-    let matrix = moved_on(graph, left, right)?;
+    let matrix = next_pairing(graph, left, right)?;
     let (left, right) = turned(graph, vectors, cosine, sine)?;
-    let vectors = moved_on(graph, left, right)?;
+    let vectors = next_pairing(graph, left, right)?;
     let size = graph.abs(off)?;
     let worst = graph.reduce_max(size, Axes::All, false)?;
     Ok((matrix, vectors, worst))
@@ -296,7 +299,7 @@ fn symmetric_round(graph: &mut Graph, x: Value, vectors: Value) -> Result<(Value
 /// One round on the columns of matrices and the accumulated rotations.
 fn column_round(graph: &mut Graph, x: Value, vectors: Value) -> Result<(Value, Value, Value)> {
     let half = graph.ty(x).shape.sizes()[2] / 2;
-    let (left, right) = (piece(graph, &x, 0, half, 2)?, piece(graph, &x, half as i64, half, 2)?);
+    let (left, right) = (slice_range(graph, &x, 0, half, 2)?, slice_range(graph, &x, half as i64, half, 2)?);
     let mut sums = Vec::with_capacity(3);
     for (one, other) in [(left, left), (right, right), (left, right)] {
         let products = graph.multiply(one, other)?;
@@ -305,16 +308,16 @@ fn column_round(graph: &mut Graph, x: Value, vectors: Value) -> Result<(Value, V
     let (first, last, off) = (sums[0], sums[1], sums[2]);
     let (cosine, sine) = rotation(graph, first, last, off)?;
     let (left, right) = turned(graph, x, cosine, sine)?;
-    let matrix = moved_on(graph, left, right)?;
+    let matrix = next_pairing(graph, left, right)?;
     let (left, right) = turned(graph, vectors, cosine, sine)?;
-    let vectors = moved_on(graph, left, right)?;
+    let vectors = next_pairing(graph, left, right)?;
     // The cosine of the angle between the columns; zero columns are orthogonal to all.
     let (first, last) = (graph.sqrt(first)?, graph.sqrt(last)?);
     let lengths = graph.multiply(first, last)?;
     let shape = graph.ty(lengths).shape.clone();
     let nothing = graph.equal(lengths, 0)?;
-    let one = number_like(graph, &lengths, 1.0)?;
-    let lengths = choose(graph, &nothing, &one, &lengths, &shape)?;
+    let one = constant_like(graph, &lengths, 1.0)?;
+    let lengths = broadcast_select(graph, &nothing, &one, &lengths, &shape)?;
     let size = graph.abs(off)?;
     let angle = graph.divide(size, lengths)?;
     let worst = graph.reduce_max(angle, Axes::All, false)?;
@@ -335,14 +338,14 @@ pub fn svd<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, full_matrices: bool
         let left = b.eye(Shape::new(&[count, m, rows]), batch.dtype)?;
         let values = b.full(Shape::new(&[count, k]), batch.dtype, 0)?;
         let right = b.eye(Shape::new(&[count, columns, n]), batch.dtype)?;
-        let left = batch.unfold(b, &left, batch.dtype)?;
-        let values = batch.unfold(b, &values, batch.dtype)?;
-        return Ok(smallvec![left, values, batch.unfold(b, &right, batch.dtype)?]);
+        let left = batch.restore_leading_axes(b, &left, batch.dtype)?;
+        let values = batch.restore_leading_axes(b, &values, batch.dtype)?;
+        return Ok(smallvec![left, values, batch.restore_leading_axes(b, &right, batch.dtype)?]);
     }
     let shape = b.ty(&batch.value).shape;
-    let good = finite(b, &batch.value)?;
-    let zero = number_like(b, &batch.value, 0.0)?;
-    let matrix = choose(b, &good, &batch.value, &zero, &shape)?;
+    let good = is_all_finite(b, &batch.value)?;
+    let zero = constant_like(b, &batch.value, 0.0)?;
+    let matrix = broadcast_select(b, &good, &batch.value, &zero, &shape)?;
     let scale = magnitude(b, &matrix)?;
     let matrix = b.divide(matrix, scale.clone())?;
     let wide = m < n;
@@ -356,9 +359,9 @@ pub fn svd<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, full_matrices: bool
     let right = transposed(b, &right)?;
     let right = nan_unless(b, &good, &right)?;
     Ok(smallvec![
-        batch.unfold(b, &left, batch.dtype)?,
-        batch.unfold(b, &values, batch.dtype)?,
-        batch.unfold(b, &right, batch.dtype)?,
+        batch.restore_leading_axes(b, &left, batch.dtype)?,
+        batch.restore_leading_axes(b, &values, batch.dtype)?,
+        batch.restore_leading_axes(b, &right, batch.dtype)?,
     ])
 }
 
@@ -368,7 +371,7 @@ fn svd_of_tall<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, full: bool) -> 
     let (count, m, n) = (ty.shape.sizes()[0], ty.shape.sizes()[1], ty.shape.sizes()[2]);
     let mode = if full { QrMode::Complete } else { QrMode::Reduced };
     let (outer, triangle) = qr_of(b, x, mode)?;
-    let triangle = piece(b, &triangle, 0, n, 1)?;
+    let triangle = slice_range(b, &triangle, 0, n, 1)?;
     let even = n + n % 2;
     let extra = (even - n) as i64;
     let zero = b.constant(ty.dtype, 0)?;
@@ -381,7 +384,7 @@ fn svd_of_tall<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, full: bool) -> 
         (columns, vectors)
     } else {
         let tolerance = 10.0 * n as f64 * epsilon(ty.dtype);
-        let sweep = Sweep { rounds: even - 1, most: max_iter.min(MOST_SWEEPS), tolerance };
+        let sweep = Sweep { rounds: even - 1, max_sweeps: max_iter.min(SWEEP_LIMIT), tolerance };
         let state = sweep.run(b, &[columns, vectors], |graph, state| {
             let (matrix, vectors, off) = column_round(graph, state[0], state[1])?;
             Ok((vec![matrix, vectors], off))
@@ -392,15 +395,15 @@ fn svd_of_tall<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, full: bool) -> 
     let squares = square(b, &vectors)?;
     let lengths = b.sum(squares, [1], false)?;
     let marked = b.greater(lengths, 0.5)?;
-    let places = compaction(b, &marked, n)?;
+    let places = compaction_mask(b, &marked, n)?;
     let places = b.as_type(places, ty.dtype)?;
     let columns = product(b, &columns, &places)?;
     let vectors = product(b, &vectors, &places)?;
     let squares = square(b, &columns)?;
     let sums = b.sum(squares, [1], false)?;
     let values = b.sqrt(sums)?;
-    let places = ranks(b, &values)?;
-    let values = in_order(b, &values, &places)?;
+    let places = descending_order_mask(b, &values)?;
+    let values = move_to_targets(b, &values, &places)?;
     let places = b.as_type(places, ty.dtype)?;
     let columns = product(b, &columns, &places)?;
     let vectors = product(b, &vectors, &places)?;
@@ -412,11 +415,11 @@ fn svd_of_tall<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, full: bool) -> 
     let negative = b.new_axis(negative, 1, None)?;
     let opposite = b.negate(right.clone())?;
     let shape = b.ty(&right).shape;
-    let right = choose(b, &negative, &opposite, &right, &shape)?;
-    let inner = piece(b, &outer, 0, n, 2)?;
+    let right = broadcast_select(b, &negative, &opposite, &right, &shape)?;
+    let inner = slice_range(b, &outer, 0, n, 2)?;
     let mut left = product(b, &inner, &vectors)?;
     if full && m > n {
-        let rest = piece(b, &outer, n as i64, m - n, 2)?;
+        let rest = slice_range(b, &outer, n as i64, m - n, 2)?;
         left = b.concatenate(&[left, rest], 2)?;
     }
     Ok((left, values, right))

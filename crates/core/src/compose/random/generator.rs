@@ -168,7 +168,7 @@ pub fn fresh<B: Builder>(b: &mut B, op: &'static str, key: &B::V) -> Result<(B::
 /// A value that is no key, and data that are no integers.
 pub fn fold_in<B: Builder>(b: &mut B, key: &B::V, data: &Arg<B::V>) -> Result<B::V> {
     let value = folded(b, key, data)?;
-    b.in_order(value, &[&key.into(), data])
+    b.order_vectorized_axes(value, &[&key.into(), data])
 }
 
 fn folded<B: Builder>(b: &mut B, key: &B::V, data: &Arg<B::V>) -> Result<B::V> {

@@ -9,7 +9,7 @@ use crate::scalar::{Number, wrap};
 use crate::shape::{Shape, TensorType};
 
 /// The number of integers between the bounds.
-enum Span<V> {
+enum IntervalSize<V> {
     /// 2^64, the number of values of u64.
     All,
     /// This number, a u64.
@@ -30,7 +30,7 @@ pub fn randint<B: Builder>(
     sample: &Sample,
 ) -> Result<B::V> {
     let value = randint_of(b, key, min, max, sample)?;
-    b.in_order(value, &[&key.into(), min, max])
+    b.order_vectorized_axes(value, &[&key.into(), min, max])
 }
 
 fn randint_of<B: Builder>(
@@ -61,12 +61,12 @@ fn randint_of<B: Builder>(
     let count = TensorType::new(dtype, shape.clone())?.size();
     let span = span(b, &min, &max, dtype, &shape)?;
     let offset = match span {
-        Span::Value(span) if b.ty(&span).shape.rank() == 0 => {
+        IntervalSize::Value(span) if b.ty(&span).shape.rank() == 0 => {
             let draw = Op::Block(Block::RandomBelow { dtype, count });
             let flat = b.emit_one(draw, &[key.clone(), span])?;
             b.reshape_to(flat, shape.clone())?
         }
-        span @ (Span::All | Span::Value(_)) => offset(b, key, dtype, count, &shape, span)?,
+        span @ (IntervalSize::All | IntervalSize::Value(_)) => offset(b, key, dtype, count, &shape, span)?,
     };
     let values = if is_number(min.value, 0.0) {
         offset
@@ -89,7 +89,7 @@ pub fn plain_below<B: Builder>(
     dtype: DType,
     count: usize,
 ) -> Result<B::V> {
-    offset(b, key, dtype, count, &Shape::new(&[count]), Span::Value(bound.clone()))
+    offset(b, key, dtype, count, &Shape::new(&[count]), IntervalSize::Value(bound.clone()))
 }
 
 /// Random integers of a dtype in `0..span`.
@@ -99,7 +99,7 @@ fn offset<B: Builder>(
     dtype: DType,
     count: usize,
     shape: &Shape,
-    span: Span<B::V>,
+    span: IntervalSize<B::V>,
 ) -> Result<B::V> {
     let offset = match dtype.bits() {
         64 => wide_offset(b, key, count, shape, span)?,
@@ -114,7 +114,7 @@ fn span<B: Builder>(
     max: &Parameter<'_, B::V>,
     dtype: DType,
     shape: &Shape,
-) -> Result<Span<B::V>> {
+) -> Result<IntervalSize<B::V>> {
     let refuse = |option: &'static str, given: i128, required: String| {
         let given = given.to_string();
         Err(ErrorKind::OptionValue { op: "randint", option, given, required }.into())
@@ -141,9 +141,9 @@ fn span<B: Builder>(
         }
         let span = high - low;
         return if wrap(DType::U64, span) == span {
-            Ok(Span::Value(b.constant(DType::U64, Number::Int(span))?))
+            Ok(IntervalSize::Value(b.constant(DType::U64, Number::Int(span))?))
         } else {
-            Ok(Span::All)
+            Ok(IntervalSize::All)
         };
     }
     let wide = |b: &mut B, bound: &Parameter<'_, B::V>| -> Result<B::V> {
@@ -161,7 +161,7 @@ fn span<B: Builder>(
         let wanted = b.ty(&span).shape;
         b.broadcast(some, wanted, crate::shape::Axes::All)?
     };
-    Ok(Span::Value(b.select(some, span, one)?))
+    Ok(IntervalSize::Value(b.select(some, span, one)?))
 }
 
 /// A bound with its own element type, without names.
@@ -185,11 +185,11 @@ fn narrow_offset<B: Builder>(
     bits: usize,
     count: usize,
     shape: &Shape,
-    span: Span<B::V>,
+    span: IntervalSize<B::V>,
 ) -> Result<B::V> {
     // Of `2 * count` 32-bit words, the first half are the upper halves of `count` 64-bit words, and the second half
     // the lower ones.
-    let mut words = drawn(b, key, count, shape)?;
+    let mut words = random_words(b, key, count, shape)?;
     if bits < 32 {
         let mask = (1u64 << bits) - 1;
         let high = b.right_shift(&words, 32)?;
@@ -199,8 +199,8 @@ fn narrow_offset<B: Builder>(
         words = b.bitwise_or(high, low)?;
     }
     match span {
-        Span::All => Ok(words),
-        Span::Value(span) => b.remainder(words, span),
+        IntervalSize::All => Ok(words),
+        IntervalSize::Value(span) => b.remainder(words, span),
     }
 }
 
@@ -210,18 +210,18 @@ fn wide_offset<B: Builder>(
     key: &B::V,
     count: usize,
     shape: &Shape,
-    span: Span<B::V>,
+    span: IntervalSize<B::V>,
 ) -> Result<B::V> {
     let both = Shape::new(&[&[2], shape.sizes()].concat());
     let twice = TensorType::new(DType::U64, both.clone())?.size();
     debug_assert_eq!(twice, 2 * count);
-    let words = drawn(b, key, twice, &both)?;
+    let words = random_words(b, key, twice, &both)?;
     let mut row = |at: i64| -> Result<B::V> {
         let row = b.slice_along_axis(&words, at, 1, 0, 1)?;
         b.squeeze(row, 0)
     };
     let (high, low) = (row(0)?, row(1)?);
-    let Span::Value(span) = span else { return Ok(low) };
+    let IntervalSize::Value(span) = span else { return Ok(low) };
     let half = b.constant(DType::U64, Number::Int(1 << 32))?;
     let half = b.remainder(half, &span)?;
     let square = b.multiply(&half, &half)?;
@@ -234,7 +234,7 @@ fn wide_offset<B: Builder>(
 }
 
 /// Random 64-bit words.
-fn drawn<B: Builder>(b: &mut B, key: &B::V, count: usize, shape: &Shape) -> Result<B::V> {
+fn random_words<B: Builder>(b: &mut B, key: &B::V, count: usize, shape: &Shape) -> Result<B::V> {
     let draw = Op::Block(Block::RandomBits { dtype: DType::U64, count });
     let flat = b.emit_one(draw, std::slice::from_ref(key))?;
     b.reshape_to(flat, shape.clone())

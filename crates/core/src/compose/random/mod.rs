@@ -179,7 +179,7 @@ pub fn uniform<B: Builder>(
     sample: &Sample,
 ) -> Result<B::V> {
     let value = uniform_of(b, key, min, max, sample)?;
-    b.in_order(value, &[&key.into(), min, max])
+    b.order_vectorized_axes(value, &[&key.into(), min, max])
 }
 
 fn uniform_of<B: Builder>(
@@ -233,7 +233,7 @@ pub fn normal<B: Builder>(
     sample: &Sample,
 ) -> Result<B::V> {
     let value = normal_of(b, key, mean, standard_deviation, sample)?;
-    b.in_order(value, &[&key.into(), mean, standard_deviation])
+    b.order_vectorized_axes(value, &[&key.into(), mean, standard_deviation])
 }
 
 fn normal_of<B: Builder>(

@@ -39,7 +39,7 @@ pub fn multivariate_normal<B: Builder>(
     name: Option<Name>,
 ) -> Result<B::V> {
     let value = multivariate_normal_of(b, key, mean, covariance, method, sample, name)?;
-    b.in_order(value, &[&key.into(), mean, covariance])
+    b.order_vectorized_axes(value, &[&key.into(), mean, covariance])
 }
 
 fn multivariate_normal_of<B: Builder>(

@@ -12,7 +12,7 @@ use crate::shape::{Axes, Axis, AxisRef, Shape};
 
 /// The number of sorts by random words. Several sorts are needed because equal words keep their order. The words
 /// together have three times the bits of the positions. After JAX's `shuffle`.
-fn rounds(size: usize) -> usize {
+fn shuffle_rounds(size: usize) -> usize {
     if size < 2 { 0 } else { (3.0 * (size as f64).ln() / f64::from(u32::MAX).ln()).ceil() as usize }
 }
 
@@ -37,7 +37,7 @@ fn permutation<B: Builder>(
     size: usize,
 ) -> Result<(Option<B::V>, B::V)> {
     let (mut order, mut key) = (None, key.clone());
-    for _ in 0..rounds(size) {
+    for _ in 0..shuffle_rounds(size) {
         let (used, next) = fresh(b, op, &key)?;
         let again = random_order(b, &used, &Shape::new(&[size]), Axis(0))?;
         order = Some(match order {
@@ -62,7 +62,7 @@ pub fn shuffle<B: Builder>(
     independent: bool,
 ) -> Result<(B::V, B::V)> {
     let (value, next) = shuffled(b, key, x, axis, independent)?;
-    Ok((b.in_order(value, &[&key.into(), &x.into()])?, next))
+    Ok((b.order_vectorized_axes(value, &[&key.into(), &x.into()])?, next))
 }
 
 fn shuffled<B: Builder>(
@@ -77,7 +77,7 @@ fn shuffled<B: Builder>(
     let axis = shape.resolve("shuffle", axis)?;
     let (mut x, mut key) = (x.clone(), key.clone());
     if independent {
-        for _ in 0..rounds(shape.size()) {
+        for _ in 0..shuffle_rounds(shape.size()) {
             let (used, next) = fresh(b, "shuffle", &key)?;
             let order = random_order(b, &used, &shape, axis)?;
             x = b.take_along_axis(x, order, axis)?;
@@ -107,7 +107,7 @@ pub struct Choice<V> {
 }
 
 /// A valid [`Choice`].
-struct Picks<V> {
+struct ResolvedChoice<V> {
     from: V,
     axis: Axis,
     size: usize,
@@ -115,7 +115,7 @@ struct Picks<V> {
     p: Option<V>,
 }
 
-fn picks<B: Builder>(b: &mut B, x: &B::V, choice: &Choice<B::V>) -> Result<Picks<B::V>> {
+fn picks<B: Builder>(b: &mut B, x: &B::V, choice: &Choice<B::V>) -> Result<ResolvedChoice<B::V>> {
     let got = b.ty(x);
     let (from, axis) = match &choice.axis {
         Some(axis) => (x.clone(), got.shape.resolve("choice", axis)?),
@@ -149,7 +149,7 @@ fn picks<B: Builder>(b: &mut B, x: &B::V, choice: &Choice<B::V>) -> Result<Picks
             Some(b.reshape_to(p, got.shape.without_names())?)
         }
     };
-    Ok(Picks { from, axis, size, samples, p })
+    Ok(ResolvedChoice { from, axis, size, samples, p })
 }
 
 /// Elements that are chosen from `x`, and the next key.
@@ -162,12 +162,12 @@ pub fn choice<B: Builder>(b: &mut B, key: &B::V, x: &B::V, choice: &Choice<B::V>
     let picks = picks(b, x, choice)?;
     let (positions, next) = if choice.replace || picks.p.is_some() {
         let (used, next) = fresh(b, "choice", key)?;
-        (drawn(b, &used, &picks, choice.replace)?, next)
+        (draw_positions(b, &used, &picks, choice.replace)?, next)
     } else {
         without_replacement(b, key, &picks)?
     };
     let values = chosen(b, &picks, positions)?;
-    Ok((in_order(b, values, key, x, choice)?, next))
+    Ok((order_vectorized_axes(b, values, key, x, choice)?, next))
 }
 
 /// Like [`choice`], but it uses the key directly and returns no next key.
@@ -178,16 +178,16 @@ pub fn choice_split<B: Builder>(b: &mut B, key: &B::V, x: &B::V, choice: &Choice
     check_key(b, "choice", key)?;
     let picks = picks(b, x, choice)?;
     let positions = if choice.replace || picks.p.is_some() {
-        drawn(b, key, &picks, choice.replace)?
+        draw_positions(b, key, &picks, choice.replace)?
     } else {
         without_replacement(b, key, &picks)?.0
     };
     let values = chosen(b, &picks, positions)?;
-    in_order(b, values, key, x, choice)
+    order_vectorized_axes(b, values, key, x, choice)
 }
 
 /// The chosen elements, with their vectorized axes in the order of the operands.
-fn in_order<B: Builder>(
+fn order_vectorized_axes<B: Builder>(
     b: &mut B,
     values: B::V,
     key: &B::V,
@@ -196,16 +196,20 @@ fn in_order<B: Builder>(
 ) -> Result<B::V> {
     let (key, x) = (key.into(), x.into());
     let operands: Vec<&Arg<B::V>> = [&key, &x].into_iter().chain(&choice.p).collect();
-    b.in_order(values, &operands)
+    b.order_vectorized_axes(values, &operands)
 }
 
-fn chosen<B: Builder>(b: &mut B, picks: &Picks<B::V>, positions: B::V) -> Result<B::V> {
+fn chosen<B: Builder>(b: &mut B, picks: &ResolvedChoice<B::V>, positions: B::V) -> Result<B::V> {
     let values = b.take(&picks.from, positions, picks.axis)?;
     b.stop_grad(values)
 }
 
 /// The first positions of a random order.
-fn without_replacement<B: Builder>(b: &mut B, key: &B::V, picks: &Picks<B::V>) -> Result<(B::V, B::V)> {
+fn without_replacement<B: Builder>(
+    b: &mut B,
+    key: &B::V,
+    picks: &ResolvedChoice<B::V>,
+) -> Result<(B::V, B::V)> {
     let (order, next) = permutation(b, "choice", key, picks.size)?;
     let order = match order {
         Some(order) => order,
@@ -215,7 +219,12 @@ fn without_replacement<B: Builder>(b: &mut B, key: &B::V, picks: &Picks<B::V>) -
 }
 
 /// Positions that are determined by one draw.
-fn drawn<B: Builder>(b: &mut B, key: &B::V, picks: &Picks<B::V>, replace: bool) -> Result<B::V> {
+fn draw_positions<B: Builder>(
+    b: &mut B,
+    key: &B::V,
+    picks: &ResolvedChoice<B::V>,
+    replace: bool,
+) -> Result<B::V> {
     let samples = Shape::new(&[picks.samples]);
     match &picks.p {
         None => {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use defn_core::Tensor;
 use defn_core::backend::Backend;
-use defn_core::builder::{bring_together, common_backend};
+use defn_core::builder::{common_backend, move_to_common_backend};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -66,7 +66,7 @@ impl Program {
         tensors: &[&Tensor],
         hooks: Option<&Py<PyDict>>,
     ) -> Fallible<Bound<'py, PyAny>> {
-        let run = |hooks: &hooks::Run<'_>| self.executable.run_lent(backend, tensors, hooks);
+        let run = |hooks: &hooks::Run<'_>| self.executable.run_borrowed(backend, tensors, hooks);
         let mut borrowed = Borrowed::default();
         let buffers = self.timed(py, &borrowed, hooks, run)?;
         let results = self.types.iter().zip(buffers);
@@ -108,7 +108,7 @@ impl Program {
         let mut all = Borrowed::default();
         for (leaves, captures, mut borrowed) in calls {
             let (mut tensors, kept) = self.gather(py, &leaves, captures, &mut borrowed)?;
-            lists.push((bring_together("run", &mut tensors, &default)?, tensors));
+            lists.push((move_to_common_backend("run", &mut tensors, &default)?, tensors));
             all.add(&borrowed);
             rests.push((kept, borrowed));
         }
