@@ -1,4 +1,7 @@
 //! The large live tensors of this process: their types, the user's lines that created them, and their memory.
+//!
+//! The code that creates a tensor's handle lists the tensor, not the run that computes it: there the user's
+//! line is known, and a run need not ask the interpreter for it.
 
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -2,6 +2,9 @@
 //!
 //! Traces nest, one for each region that is being traced; a thread-local stack holds them. A tensor from
 //! outside the innermost trace, concrete or from an outer trace, becomes a capture of it.
+//!
+//! A gradient traces its function into a region of its own, differentiates that region, and inlines the
+//! result into the open trace.
 
 use std::any::Any;
 use std::cell::RefCell;

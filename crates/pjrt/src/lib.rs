@@ -6,6 +6,14 @@
 //! A plugin is a shared library that exports `GetPjrtApi`. It is opened at run time. So one binary drives every device
 //! that has a plugin installed, and a build needs neither C++ nor a plugin. `ffi` has the raw declarations, `api` the
 //! calls with their safety arguments; no other module is unsafe.
+//!
+//! Four layers depend only on those before them: `ffi` (declarations), `api` (calls), `lower` (graphs as StableHLO),
+//! and `runtime` (everything with a name or a state). `lower` needs neither of the first two.
+//!
+//! The crate `xla` is no alternative: it links `xla_extension`, a C++ archive that no package registry carries, so that
+//! each build downloads or compiles it, for one version of XLA and one kind of device. A plugin of the C API is an
+//! ordinary wheel. The price is a layout of C structs that must be right, which a test and the load of each plugin
+//! check.
 
 mod api;
 mod element;

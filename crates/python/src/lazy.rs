@@ -1,4 +1,7 @@
 //! Lazy leaves: functions without parameters that return tensors, called when the tensor is needed.
+//!
+//! Containers treat them as leaves. Only code that needs the elements calls the function, so that an
+//! argument that nothing uses is never computed.
 
 use std::sync::OnceLock;
 

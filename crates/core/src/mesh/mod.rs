@@ -2,6 +2,9 @@
 //!
 //! Every device of a mesh runs the same program on its own blocks. Devices are numbered from 0, in row-major
 //! order of their coordinates, the last axis fastest.
+//!
+//! A program is traced once, on blocks. The groups of devices that communicate are written into the ops, so
+//! that a graph can be read without its mesh.
 
 mod blocks;
 mod divergent;

@@ -1,4 +1,6 @@
 //! Declaration of ops as rows: variants, names, operands, attributes and traits.
+//!
+//! The rows are declarative macros: no code generator runs before the compiler.
 
 /// The traits that the op's row declares, or the value of an op that has no row.
 pub(crate) enum Row<T, O> {

@@ -8,6 +8,15 @@
 //!
 //! Constants are not computation: they are copied into every stage that uses them and are not passed between
 //! stages, so that a compiler can simplify a stage like the whole graph.
+//!
+//! Each cut makes a stage of the nodes that the values at the cut need and that no earlier stage has
+//! (`cut`). A value that one stage computes and another uses becomes an output of the first and an input of
+//! the second (`build`); nothing else is passed on. Each effect depends on the effect before it. The
+//! balanced decider uses the cost model ([`cost`](crate::cost)).
+//!
+//! A tensor that the function captured is a capture of every stage that uses it. Captures are a stage's
+//! last inputs and are not passed at each run. For engines that run stages in another way, `run` also
+//! computes which stages wait for which, and the last use of each value.
 
 mod balance;
 mod build;

@@ -1,4 +1,8 @@
 //! Fast paths for small ops on borrowed operands.
+//!
+//! A fast path locks its operands instead of sharing their memory, and its result is memory that is shared only on
+//! request (`Slot::Own` of the buffers). Each reference count that several threads change costs as much as the
+//! arithmetic of a small op.
 
 use std::sync::Arc;
 

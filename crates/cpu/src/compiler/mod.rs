@@ -1,4 +1,33 @@
 //! The compiler: a graph as steps, in which element-wise ops are done together.
+//!
+//! No machine code is generated. The phases are:
+//!
+//! 1. [`pass::expand`] simplifies the region and leaves only ops that the backend runs.
+//! 2. `cluster` gives each node a role: it exists before the run, is a strided view (`views`), is generated where it is
+//!    read, is element-wise, or is a step of its own. Element-wise nodes are fused level by level; a fused group is a
+//!    tile program (`group`, `kernels/tiles`), whose instructions are the loops of the eager kernels on a tile that
+//!    fits the L1 cache. Consecutive cheap ops of f32 are one instruction, which keeps their values in registers
+//!    (`kernels/chain`).
+//! 3. Reductions are fused with their producers and consumers: a few rows at a time (`strips` finds the groups, `strip`
+//!    runs them), tile by tile for longer rows (`folds`), and in one pass for the variance of long rows (`moments`).
+//! 4. Ops that consume a matrix product or a convolution can run as its epilogue, on each block as soon as it is
+//!    complete (`followed`). This pays only if no cache holds the result, and sums and rows are short.
+//! 5. `places` and `arena` assign memory: a value is stored in an argument, a constant, a result, or the one block that
+//!    a run allocates for temporaries. Reshapes, leading slices and the values of hooks alias their operand. An op
+//!    writes in place of an operand that it reads last, where its kernel allows it. A chain of such ops that ends in a
+//!    result computes in that result's memory from the start; one that begins with a donated argument computes in the
+//!    argument's.
+//! 6. `repeat` runs loops, whose state is updated in place or alternates between two buffers. Loops of scalars and
+//!    small arrays are register-machine programs (`routine`). An array that nothing else in the loop reads leaves the
+//!    loop, and its elements go through all trips piece by piece (`routine/apart`).
+//!
+//! `run` executes the steps on raw pointers, by the code that runs ops eagerly (`run_into` of the backend). The memory
+//! of a run is known before it: results, temporaries, and the largest workspace. A plan of one small tile program runs
+//! without a frame (`direct`). The registers of tile programs, and the values between fused rows, are a few hundred KiB
+//! per thread, which no run's figure counts.
+//!
+//! Results have the evaluator's bits on the expanded region, because the same kernels add in the same order. The
+//! exceptions are the variance of long rows, and the bits of a NaN that is computed from two NaNs.
 
 mod arena;
 mod cluster;

@@ -1,4 +1,9 @@
 //! Kernels by op family: views in, views out. They neither allocate nor choose their threads.
+//!
+//! Callers lend their memory, so another thread may write an operand while a kernel reads it. Values may then be torn,
+//! but no access is out of bounds: no kernel relies on two reads of one element being equal. Elements that are counted
+//! first and moved later are copied once into the kernel's own memory. The code that uses a position brings it into
+//! range.
 
 mod chain;
 pub(crate) mod create;

@@ -4,6 +4,9 @@
 //! Blocks of up to 64 KiB are cached without locks by the thread that frees them ([`small`]); larger ones are cached
 //! for all threads together ([`large`]). The caches are bounded. Blocks that were unused for some seconds go back to
 //! the system, and all cached blocks do before an allocation is refused.
+//!
+//! The temporaries of compiled programs come from this allocator too. Live memory is counted by the requested sizes, so
+//! that a program's peak can be compared with its prediction. `docs/memory.md` states the bounds.
 
 mod count;
 mod large;

@@ -1,4 +1,7 @@
 //! Calls through a plugin's function table, each with its safety argument, behind handles that free their objects.
+//!
+//! Every error object of a plugin becomes an [`Error`] here. A plugin's table that is shorter than ours leaves
+//! functions null, and a call of one is an error.
 #![allow(unsafe_code)]
 
 mod buffer;

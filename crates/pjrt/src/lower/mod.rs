@@ -2,6 +2,9 @@
 //!
 //! Each family of operations has its own function, with an exhaustive match. Blocks lower to their default graphs, or
 //! natively where StableHLO has the operation. Folds by a user's function lower to loops.
+//!
+//! A program is lowered for the host or for separate devices. Where XLA on the host is slow or wrong with the plain
+//! form, as for extremes (`extreme`), the host's program has another form.
 
 mod block;
 mod collective;

@@ -1,4 +1,8 @@
 //! Tensors on a device.
+//!
+//! The handle of a tensor and its memory are separate. A handle is live, freed or donated; memory is freed when no
+//! handle and no run holds it. So deallocation takes nothing from a run that has started, and a donated buffer that
+//! something else holds is copied.
 
 use std::any::Any;
 use std::fmt;

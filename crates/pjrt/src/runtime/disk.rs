@@ -2,6 +2,8 @@
 //!
 //! Programs are native code, which runs in every process that loads them. So the folder and its files must belong to
 //! the user, and nobody else may have write access.
+//!
+//! A file is renamed into place and has a checksum. A file that is not complete is compiled again and replaced.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,6 @@
 //! Eager ops: each is a program of one op, compiled once for each list of operand types.
+//!
+//! Windows take their starts as operands, and numbers are sent as elements, so that other values need no new program.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, PoisonError, RwLock};

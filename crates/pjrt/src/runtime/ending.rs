@@ -1,4 +1,8 @@
 //! The end of the process. A plugin that is destroyed while its devices work would crash, so the end waits for them.
+//!
+//! Python announces its end ([`end`]). A Rust program does not, so there the first run of a program on the host is
+//! waited for, and the exit handler is registered again after it: handlers run in reverse order, so ours runs before
+//! the plugin's.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread::ThreadId;

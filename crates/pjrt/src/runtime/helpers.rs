@@ -1,4 +1,7 @@
 //! Helper threads, which run jobs that their callers may stop waiting for.
+//!
+//! A compilation and the start of a long run cannot be interrupted. Where the calling thread may be, a helper does them
+//! and goes on alone after an interrupt.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};

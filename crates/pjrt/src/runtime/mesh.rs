@@ -1,4 +1,6 @@
 //! Meshes of devices: tensors with a block on each device.
+//!
+//! A mesh is a backend, so that versions, captures and donation work as for any definition.
 
 use std::any::Any;
 use std::fmt;

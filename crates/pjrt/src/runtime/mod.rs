@@ -1,4 +1,22 @@
 //! Running on devices: named clients, tensors on their devices, eager ops, and compiled programs.
+//!
+//! - State: clients (`registry`), tensors (`buffer`, `live`), meshes (`mesh`, `together`).
+//! - Programs: eager ops (`eager`), steps and runs (`plan`, `execution`), caches (`programs`, `disk`), executables as
+//!   bytes (`saved`) and for absent devices (`target`).
+//! - Waiting: the interpreter's lock (`caller`), helper threads (`helpers`), the end of the process (`ending`), forks
+//!   (`process`).
+//!
+//! A client starts once and lives as long as the process, so that everything else refers to it by `&'static`. One
+//! program serves every device of its client: it is compiled for the kind of device, and each run names the device. For
+//! a client with one device it is compiled for that device, which makes each run cheaper, and once more for any device
+//! when it is saved.
+//!
+//! A plugin may compute inside the call that starts a run. XLA on the CPU does so where it expects little work (it
+//! counts one trip of a loop), and it blocks a caller while 32 runs are in flight. So no lock of ours is held across a
+//! call except the one that orders runs on several devices, and the interpreter's lock is released.
+//!
+//! Plugins offer a running program no way to call the host or to stop. So the host runs loops with effects (`plan`),
+//! and checks for positions and NaNs run op by op.
 
 mod backend;
 mod buffer;

@@ -1,4 +1,9 @@
 //! The compiled programs of a client, by their text and options: in memory, and in a folder if one is named.
+//!
+//! The key is a digest of the text, the compile options, and the build: the plugin's version, size and attributes, the
+//! platform and its version, `XLA_FLAGS`, the kind of device, on the host the processor's features, and our own
+//! version. The text has neither the user's names nor lines, so that equal definitions share a program. A thread that
+//! needs a program that another thread compiles waits for it.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};

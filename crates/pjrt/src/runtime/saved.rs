@@ -1,4 +1,6 @@
 //! Executables as bytes, with the graph that they were compiled from, so that they are checked and run like any other.
+//!
+//! Loading plans and lowers the graph again, and finds the saved pieces by the digests of their texts.
 
 use std::fmt;
 

@@ -1,4 +1,7 @@
 //! Programs that all devices of a mesh run together, each on its own blocks.
+//!
+//! Each device is a replica. Runs on several devices are started one at a time, because two runs that reached the
+//! devices in different orders would wait for each other.
 
 use std::path::PathBuf;
 use std::sync::Arc;

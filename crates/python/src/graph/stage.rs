@@ -1,4 +1,8 @@
 //! Stages as Python objects: the core's stage with its tensors and functions.
+//!
+//! A stage holds its captured tensors, the table of host functions, and, for the last stage, the container
+//! of the results. A pickled stage is the core's text of it, the captured tensors, a container of
+//! templates, and the vectorized axes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

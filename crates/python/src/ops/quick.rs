@@ -1,4 +1,6 @@
 //! Public functions whose calls on small tensors run without a Python frame.
+//!
+//! They try the core's fast path first. A call that it rejects takes the general path.
 
 use defn_core::op::{BinaryOp, UnaryOp};
 use pyo3::PyTraverseError;

@@ -1,4 +1,6 @@
 //! Host execution of operations that a Python backend lacks, enabled by `fallback = "host"`.
+//!
+//! This is the only place where an op leaves its backend. A warning announces it, once for each callback.
 
 use std::sync::Arc;
 

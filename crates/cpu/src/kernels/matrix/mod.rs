@@ -3,6 +3,14 @@
 //! All algorithms work on contiguous rows. The matrices of a batch are shared among the threads. If there are fewer
 //! matrices than threads, the matrix products inside a factorization use several threads, too. No result depends on the
 //! number of threads.
+//!
+//! Eigenvalues and singular values come from a reduction to tridiagonal or bidiagonal form, followed by implicit QR
+//! steps. A matrix that is not square is first factored by QR. Reflections pass over the matrix once (`passes`,
+//! `bidiagonal`). Rotations are logged and applied later, two sweeps at a time (`rotations`). The QR steps start at the
+//! larger end of a block (`golub_kahan`, `eigh`), so that graded matrices converge too.
+//!
+//! One-sided Jacobi takes several times as long; the definition in primitive ops uses it because its rotations are
+//! independent. Divide and conquer needs much more code, and pays only for matrices that are rarely that large.
 
 mod bidiagonal;
 mod cholesky;
