@@ -1,18 +1,18 @@
 //! The backend runs single ops on buffers.
 
-mod folding;
-mod followed;
+mod borrowed;
+mod epilogue;
 mod fourier;
 mod index;
-mod lent;
 mod linalg;
 mod matrix;
 mod op_run;
 mod order;
 mod outside;
 mod reduce;
-mod room;
+mod scratch_allocator;
 mod shape;
+mod user_fold;
 mod window;
 mod workspace;
 
@@ -32,13 +32,13 @@ use crate::kernels::{create, elementwise, random};
 use crate::par::{Par, interruptible};
 use crate::settings;
 use crate::view::{View, ViewMut, element_align};
+pub(crate) use borrowed::run_same_dtype;
 #[doc(hidden)]
-pub use followed::with_epilogues_always;
-pub(crate) use followed::{run_with_epilogue, supports_epilogue};
-pub(crate) use lent::run_same_dtype;
+pub use epilogue::with_epilogues_always;
+pub(crate) use epilogue::{run_with_epilogue, supports_epilogue};
 pub(crate) use op_run::Views;
 use op_run::{Memory, OpRun, fits};
-use room::ScratchAllocator;
+use scratch_allocator::ScratchAllocator;
 pub(crate) use workspace::{may_overwrite, workspace};
 
 /// Runs ops on the CPU.
@@ -290,7 +290,7 @@ impl Backend for CpuBackend {
     }
 
     fn has_native_fold(&self, fold: &Op) -> bool {
-        if let Op::Fold(fold) = fold { folding::is_native(fold) } else { false }
+        if let Op::Fold(fold) = fold { user_fold::is_native(fold) } else { false }
     }
 
     fn run_fold(

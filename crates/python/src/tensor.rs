@@ -292,7 +292,7 @@ impl PyTensor {
             if is_on_host && stream.is_some_and(|stream| !stream.is_none()) {
                 return Err(PyBufferError::new_err("__dlpack__: the host has no streams").into());
             }
-            dlpack::lend(py, &self.tensor, &dlpack::Request { max_version, device: dl_device, copy })
+            dlpack::export(py, &self.tensor, &dlpack::Request { max_version, device: dl_device, copy })
         })
     }
 

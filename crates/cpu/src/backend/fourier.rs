@@ -6,7 +6,7 @@ use defn_core::{Axis, DType, Result, Shape, TensorType};
 use num_complex::Complex;
 
 use super::OpRun;
-use super::room::ScratchAllocator;
+use super::scratch_allocator::ScratchAllocator;
 use super::window::computed;
 use crate::kernels::Element;
 use crate::kernels::fourier::{self, Lines, RealDirection, RealTransform, Transform};

@@ -4,7 +4,7 @@ use defn_core::backend::Buffers;
 use defn_core::{Axis, DType, Result};
 
 use super::OpRun;
-use super::room::{Scratch, ScratchAllocator};
+use super::scratch_allocator::{Scratch, ScratchAllocator};
 use crate::kernels::epilogue::EpilogueFn;
 use crate::kernels::linalg::{self, Dot, DotAxes, OperandLayout};
 use crate::par::Par;

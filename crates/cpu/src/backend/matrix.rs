@@ -7,7 +7,7 @@ use num_complex::Complex;
 use smallvec::SmallVec;
 
 use super::OpRun;
-use super::room::{Scratch, ScratchAllocator};
+use super::scratch_allocator::{Scratch, ScratchAllocator};
 use crate::kernels::matrix::{self, BatchBuffer, Field, Matrices, Task, TaskMemory};
 use crate::par::Par;
 use crate::view::{View, ViewMut};

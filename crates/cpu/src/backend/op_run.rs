@@ -8,7 +8,7 @@ use defn_core::op::Literal;
 use defn_core::{ErrorKind, Result, TensorType};
 use smallvec::{SmallVec, smallvec};
 
-use super::room::ScratchAllocator;
+use super::scratch_allocator::ScratchAllocator;
 use super::{buffer, outside, window};
 use crate::buffer::{CpuBuffer, Storage, Window};
 use crate::kernels::elementwise;

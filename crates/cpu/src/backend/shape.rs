@@ -6,7 +6,7 @@ use defn_core::shape::Sizes;
 use defn_core::{Axis, Number, Result, Scalar, TensorType};
 use smallvec::{SmallVec, smallvec};
 
-use super::room::ScratchAllocator;
+use super::scratch_allocator::ScratchAllocator;
 use super::{Memory, OpRun, Views, buffer, window};
 use crate::buffer::Window;
 use crate::kernels::shape::{self, StridedCopy, gather, scatter};

@@ -160,7 +160,7 @@ fn check_all(graph: &Graph) {
             .map(|input| values[input.node as usize][input.output as usize].clone())
             .collect();
         // Other folds were expanded to loops.
-        let foreign = if let Op::Fold(fold) = &node.op { !folding::is_native(fold) } else { false };
+        let foreign = if let Op::Fold(fold) = &node.op { !user_fold::is_native(fold) } else { false };
         let results = if foreign { None } else { check(&node.op, &given, &node.outputs) };
         let results =
             results.unwrap_or_else(|| node.outputs.iter().map(|ty| elements(position, ty)).collect());

@@ -5,7 +5,7 @@ use defn_core::op::{ConvOp, Window, WindowOp, WindowScatterOp};
 use defn_core::{Axis, DType, Result, Shape, TensorType};
 
 use super::OpRun;
-use super::room::{Scratch, ScratchAllocator};
+use super::scratch_allocator::{Scratch, ScratchAllocator};
 use crate::kernels::epilogue::EpilogueFn;
 use crate::kernels::linalg::compute_dtype;
 use crate::kernels::shape::gather;

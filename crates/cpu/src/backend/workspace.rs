@@ -4,7 +4,7 @@ use defn_core::op::{Op, OpClass, Primitive};
 use defn_core::{DType, TensorType, form};
 use smallvec::SmallVec;
 
-use super::room::{ScratchAllocator, Tally};
+use super::scratch_allocator::{ScratchAllocator, Tally};
 use super::{CpuBackend, Memory, OpRun, Views, fits, index, matrix, parallel};
 use crate::kernels::matrix::Task;
 use crate::view::{View, ViewMut, dangling};

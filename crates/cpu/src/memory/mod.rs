@@ -11,8 +11,8 @@
 mod count;
 mod large;
 mod report;
+mod reserve;
 mod small;
-mod spare;
 
 use std::ptr::NonNull;
 
@@ -21,7 +21,7 @@ use defn_core::memory::reserve;
 pub use count::{held_bytes, live_bytes, peak_bytes, reset_peak};
 pub(crate) use large::{MAX_IDLE_TIME, give_back_old};
 pub use report::{MemoryReport, memory_report};
-pub use spare::Allocator;
+pub use reserve::Allocator;
 
 /// The alignment of blocks: a cache line, and the widest vector register.
 pub(crate) const ALIGN: usize = 64;

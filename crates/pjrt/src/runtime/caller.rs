@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use defn_core::{Result, stack};
 
-use super::{ending, helpers};
+use super::{helpers, shutdown};
 
 /// How long a thread waits between two checks for an interruption.
 pub(super) const SLICE: Duration = Duration::from_millis(20);
@@ -43,9 +43,9 @@ pub(super) fn away<T: Send>(body: impl FnOnce() -> T + Send) -> T {
     let Some(caller) = CALLER.get() else { return body() };
     let (mut body, mut made) = (Some(body), None);
     caller.away(&mut || {
-        ending::park_other_threads();
+        shutdown::park_other_threads();
         made = body.take().map(|body| body());
-        ending::park_other_threads();
+        shutdown::park_other_threads();
     });
     made.expect("a caller runs what it is given")
 }

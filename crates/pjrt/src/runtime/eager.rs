@@ -15,8 +15,8 @@ use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
 use super::buffer::{Elements, PjrtBuffer};
-use super::kept::KEPT;
 use super::live::TensorInfo;
+use super::program_cache::KEPT;
 use super::programs::Compiled;
 use super::{PjrtBackend, Runtime, failure};
 use crate::api::Buffer;

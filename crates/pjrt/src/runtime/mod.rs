@@ -25,20 +25,20 @@ mod compiler;
 mod digest;
 mod disk;
 mod eager;
-mod ending;
 mod execution;
 mod failure;
 mod helpers;
-mod kept;
 mod live;
 mod machine;
 mod mesh;
 mod options;
 mod plan;
 mod process;
+mod program_cache;
 mod programs;
 mod registry;
 mod saved;
+mod shutdown;
 mod target;
 mod together;
 mod wait;
@@ -55,7 +55,6 @@ pub use backend::PjrtBackend;
 pub use buffer::PjrtBuffer;
 pub use caller::{Caller, set_caller};
 pub use compiler::PjrtCompiler;
-pub use ending::end;
 pub use execution::PjrtExecutable;
 pub use mesh::MeshBackend;
 pub use options::CompilerOptions;
@@ -64,6 +63,7 @@ pub use registry::{
     ClientSpec, DeviceInfo, backend, client_name, client_names, default_client, devices, devices_of,
     named_plugin, preferred_clients, register, runtime, set_default_client,
 };
+pub use shutdown::end;
 pub use target::{Target, TargetCompiler, TargetExecutable};
 pub use together::MeshCompiler;
 
@@ -125,7 +125,7 @@ impl Runtime {
             live: Live::default(),
             together: Mutex::new(()),
         }));
-        ending::settle_at_exit(runtime);
+        shutdown::settle_at_exit(runtime);
         Ok(runtime)
     }
 
@@ -212,7 +212,7 @@ impl Runtime {
     /// Starts a run of a program on the device `place`; `op` is for messages. The arguments at the positions `keep` are
     /// not donated. A plugin may compute before its call returns, or wait until it can queue one more run. A run that
     /// may take long is therefore started so that a user can interrupt the wait, which costs two thread switches.
-    /// Without an interpreter the first run of a program on the host is waited for; see [`ending`].
+    /// Without an interpreter the first run of a program on the host is waited for; see [`shutdown`].
     ///
     /// # Errors
     /// An error from the plugin. An interruption, after which the run continues and uses up its donated arguments.
@@ -258,7 +258,7 @@ impl Runtime {
             started
         };
         if self.is_host() && !caller::is_there() && !program.was_run.swap(true, Ordering::Relaxed) {
-            ending::settle_before_parts_of(started.iter().flatten());
+            shutdown::settle_before_parts_of(started.iter().flatten());
         }
         started.map_err(|error| failure::device(op, self, error))
     }
@@ -303,7 +303,7 @@ impl Runtime {
         };
         let made = if may_block { caller::interruptible(run)? } else { caller::away(run) };
         if self.is_host() && !caller::is_there() && !program.was_run.swap(true, Ordering::Relaxed) {
-            ending::settle_before_parts_of(made.iter().flatten().flatten());
+            shutdown::settle_before_parts_of(made.iter().flatten().flatten());
         }
         made.map_err(|error| failure::device(op, self, error))
     }

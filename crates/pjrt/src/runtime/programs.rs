@@ -15,7 +15,7 @@ use defn_core::device::DeviceError;
 
 use super::digest::{Digest, digest_of};
 use super::disk::{Folder, Found};
-use super::kept::{CacheEntry, ProgramCache};
+use super::program_cache::{CacheEntry, ProgramCache};
 use super::{Runtime, caller, failure};
 use crate::api::{Buffer, Client, LoadedExecutable};
 use crate::element::ElementType;

@@ -2,8 +2,8 @@
 
 mod arguments;
 mod changes;
-mod kept;
 mod order;
+mod retained;
 
 use std::hash::{Hash, Hasher};
 

@@ -4,14 +4,14 @@
 //! it read-only. Imported elements are copied unless they are memory of our own or already a copy, or the
 //! user promises that nothing writes them.
 
-mod lend;
+mod export;
 mod take;
 
 use std::ffi::{CStr, c_void};
 
 use defn_core::DType;
 
-pub(crate) use lend::{HOST, Request, lend};
+pub(crate) use export::{HOST, Request, export};
 pub(crate) use take::{is_offered, take};
 
 /// The newest supported version of the protocol.

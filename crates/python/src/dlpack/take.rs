@@ -21,7 +21,7 @@ use crate::memory;
 use crate::misuse::Misuse;
 
 /// The deleter of our own exported tensors. It identifies them.
-const OUR_DELETER: unsafe extern "C" fn(*mut ManagedVersioned) = super::lend::delete_versioned;
+const OUR_DELETER: unsafe extern "C" fn(*mut ManagedVersioned) = super::export::delete_versioned;
 
 /// The highest supported number of axes.
 const MAX_AXES: i32 = 64;

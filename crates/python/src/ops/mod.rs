@@ -5,6 +5,7 @@
 mod collective;
 mod create;
 mod elementwise;
+mod fast_function;
 mod fold;
 mod fourier;
 mod index;
@@ -12,7 +13,6 @@ mod linalg;
 mod matrix;
 mod order;
 mod parse;
-mod quick;
 mod random;
 mod reduce;
 mod shape;
@@ -29,8 +29,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt};
 use smallvec::SmallVec;
 
+pub(crate) use fast_function::FastFunction;
 pub(crate) use parse::Parse;
-pub(crate) use quick::FastFunction;
 
 use crate::array;
 use crate::checks;
@@ -54,7 +54,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     linalg::add(module)?;
     matrix::add(module)?;
     order::add(module)?;
-    quick::add(module)?;
+    fast_function::add(module)?;
     random::add(module)?;
     reduce::add(module)?;
     shape::add(module)?;

@@ -1,9 +1,9 @@
 //! Sorting along rows: the last axis of an operand.
 //!
 //! Elements are compared as unsigned [`keys`] of their width. In this order NaN is above every number and -0.0 equals
-//! 0.0. Keys of 32 and 64 bits are sorted by vector instructions ([`quick`]) where the processor has them. Elsewhere
+//! 0.0. Keys of 32 and 64 bits are sorted by vector instructions ([`quicksort`]) where the processor has them. Elsewhere
 //! short rows are sorted by comparisons, and long rows by radix sort ([`radix`]), or by merge sort ([`merge`]) if that
-//! would take many passes. The vector argsort of long rows first makes one radix pass ([`spread`]). Equal elements keep
+//! would take many passes. The vector argsort of long rows first makes one radix pass ([`buckets`]). Equal elements keep
 //! their order.
 
 /// Runs the body with `$T` bound to the unsigned integer of the elements' width, for a dtype that has an order.
@@ -30,13 +30,13 @@ macro_rules! with_bits {
     };
 }
 
+mod buckets;
 mod keys;
 mod merge;
 mod network;
-mod quick;
+mod quicksort;
 mod radix;
 mod select;
-mod spread;
 #[cfg(test)]
 mod tests;
 mod vector;
@@ -52,10 +52,10 @@ use defn_core::{DType, Shape, TensorType};
 use super::{CastFrom, Plain, fill_tiles, with_compute};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
+use buckets::Sorts;
 use keys::{Bits, Code, decode, encode, loses};
-use quick::{Functions, Key};
+use quicksort::{Functions, Key};
 use radix::{Counts, Item, Plan};
-use spread::Sorts;
 
 /// Rows from this length on are shared among threads if there are few of them.
 const LONG: usize = 1 << 16;
@@ -85,7 +85,7 @@ impl Rows {
 /// The counters of [`sort`] and [`argsort`].
 pub(crate) fn counts_scratch(x: &TensorType) -> TensorType {
     let rows = Rows::of(x);
-    let most = radix::counters(rows.len).max(spread::counters(rows.len));
+    let most = radix::counters(rows.len).max(buckets::counters(rows.len));
     let count = if rows.is_long() { most } else { 0 };
     TensorType { dtype: DType::U64, shape: Shape::new(&[count]) }
 }

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::super::Plain;
 use super::merge;
-use super::quick::Key;
+use super::quicksort::Key;
 use crate::par::Par;
 
 /// Rows up to this length are sorted by comparisons.

@@ -7,20 +7,20 @@ mod arg;
 mod columns;
 mod fold;
 mod layout;
+mod moments;
 mod pieces;
 mod rows;
 mod scan;
 mod short;
-mod spread;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use arg::{arg_reduce, arg_scratch};
 pub(crate) use fold::{Cascade, Sum};
 pub(crate) use layout::CHUNK;
+pub(crate) use moments::OnePassMoments;
 pub(crate) use pieces::{ElementBlock, PiecePartition, PieceReducer, PiecewiseReduction};
 pub(crate) use scan::scan;
-pub(crate) use spread::OnePassMoments;
 
 use defn_core::op::ReduceOp;
 use defn_core::{Axis, DType, Shape, TensorType};

@@ -6,9 +6,9 @@
 //! how the result is cut into blocks and shared among threads.
 
 pub(crate) mod complex;
-mod lay;
 mod lines;
 mod pack;
+mod pack_kernels;
 mod portable;
 mod target;
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::lay::{PackCopy, PackTransposed, lay, pack_transposed, pack_transposed_fours};
+use super::pack_kernels::{PackCopy, PackTransposed, lay, pack_transposed, pack_transposed_fours};
 use super::portable::PortableVector;
 
 /// A vector register.

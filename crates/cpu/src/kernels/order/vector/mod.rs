@@ -13,7 +13,7 @@ pub(super) use {
     avx512::{Wide32, Wide64},
 };
 
-use super::quick::Narrow;
+use super::quicksort::Narrow;
 
 /// A register of keys. The number of keys is a power of two.
 ///

@@ -6,7 +6,7 @@ use defn_core::backend::Poll;
 use defn_core::op::Op;
 use defn_core::{Result, TensorType, form};
 
-use super::room::ScratchAllocator;
+use super::scratch_allocator::ScratchAllocator;
 use super::{CpuBackend, Memory, OpRun};
 use crate::kernels::epilogue::EpilogueFn;
 use crate::kernels::linalg::{self, Dot, DotAxes};

@@ -102,7 +102,7 @@ fn exported_elements(
 ///
 /// # Errors
 /// A `BufferError`, as the protocol requires, if the request of the consumer cannot be met.
-pub(crate) fn lend<'py>(py: Python<'py>, tensor: &Tensor, request: &Request) -> Fallible<Bound<'py, PyAny>> {
+pub(crate) fn export<'py>(py: Python<'py>, tensor: &Tensor, request: &Request) -> Fallible<Bound<'py, PyAny>> {
     tensor.require_buffer("__dlpack__", "return it from the definition, and read it there")?;
     let ty = tensor.whole();
     let version = match request.max_version {
@@ -178,7 +178,7 @@ fn capsule<'py>(
 
 /// Frees an exported struct. It is called by a consumer, on any thread, or by the capsule.
 unsafe extern "C" fn delete(managed: *mut Managed) {
-    // SAFETY: the context is the box of `lend`, and the protocol calls this once.
+    // SAFETY: the context is the box of `export`, and the protocol calls this once.
     drop(unsafe { Box::from_raw((*managed).context.cast::<ExportedStruct<Managed>>()) });
 }
 

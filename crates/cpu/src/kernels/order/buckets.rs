@@ -1,5 +1,5 @@
 //! Argsort of long rows of short keys. One pass by the highest digit, as in [`radix`](super::radix) sort, leaves
-//! buckets that fit in the L1 cache, and vector instructions sort these ([`quick`](super::quick)). All keys of a bucket
+//! buckets that fit in the L1 cache, and vector instructions sort these ([`quicksort`](super::quicksort)). All keys of a bucket
 //! share the highest digit. The rest of a key and the index in the bucket often fit into 32 bits, which doubles the
 //! elements of a vector.
 
@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::keys::{Bits, Code};
-use super::quick::{Functions, Key};
+use super::quicksort::{Functions, Key};
 use super::radix::Target;
 use crate::kernels::simd::vectorized;
 use crate::kernels::{CastFrom, Plain};

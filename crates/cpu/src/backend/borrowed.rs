@@ -11,7 +11,7 @@ use defn_core::op::Op;
 use defn_core::{DType, Result, TensorType, form};
 use smallvec::{SmallVec, smallvec};
 
-use super::room::ScratchAllocator;
+use super::scratch_allocator::ScratchAllocator;
 use super::{CpuBackend, Memory, OpRun, Views, buffer, filled, parallel_over};
 use crate::buffer::{CpuBuffer, LockedBytes, Storage, Window};
 use crate::kernels::elementwise::{self, TileOperand};
