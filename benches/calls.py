@@ -1,6 +1,6 @@
-"""What a call costs: eager operations and compiled functions on small arrays, beside NumPy and JAX.
+"""The cost of a call: eager and compiled functions on small arrays, beside NumPy and JAX.
 
-Each row is checked before it is timed. The time is the least of several rounds, per call.
+Each row is checked before it is timed. The time of a call is the least of several rounds.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def formula(a, b):
 
 
 def update(params, gradients):
-    """Twenty leaves: a step of gradient descent."""
+    """A gradient descent step on twenty leaves."""
     return {name: params[name] - 0.1 * gradients[name] for name in params}
 
 
 def rows() -> list[tuple[str, dict[str, Callable[[], object]]]]:
-    """The calls to compare, by library; the first is ours."""
+    """The calls to compare, by library; ours is first."""
     a, b = np.arange(8, dtype=np.float32), np.ones(8, dtype=np.float32)
     ours, theirs = (dn.tensor(a), dn.tensor(b)), (jnp.asarray(a), jnp.asarray(b))
     jitted, jax_jitted = dn.jit(formula), jax.jit(formula)

@@ -1,9 +1,10 @@
-"""Every operation, eager, on 2^20 elements, beside NumPy producing a contiguous result.
+"""Every eager operation on 2^20 elements, beside NumPy with a contiguous result.
 
-A row is checked before it is timed. Ours and NumPy's calls take turns; the time is the least of
-many runs of each. Operations that NumPy lacks are timed alone, or beside SciPy where it has them.
-What has no row is listed at the end. Where neither takes five microseconds no element is moved: the
-row says `view`, and what it shows is the overhead of a call, which `calls.py` measures.
+A row is checked before it is timed. Our calls and NumPy's alternate, and the least of many runs
+of each counts. Operations that NumPy lacks are timed alone, or beside SciPy if it has them.
+Operations without a row are listed at the end. If both calls take less than five microseconds, no
+element is moved: the row says `view`, and its times show only the overhead of a call, which
+`calls.py` measures.
 
     python benches/eager.py [name ...]
 """
@@ -15,8 +16,8 @@ import sys
 import time
 from collections.abc import Iterator
 
-# OpenBLAS reads this when it is loaded: its threads spin after a call, by default for so long that
-# they slow down what is measured next.
+# OpenBLAS reads this when it is loaded. By default its threads spin after a call for so long that
+# they slow down the next measurement.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 
 import numerics
@@ -30,16 +31,16 @@ try:
 except ImportError:
     special = None
 
-# Seconds for a row, and the fewest and the most runs in it.
+# Seconds for a row, and the least and greatest number of runs.
 BUDGET, LEAST, MOST = 0.6, 3, 150
-# Seconds for which each turn warms up: until then the other's threads may not sleep.
+# Seconds of warming up in each turn: before that, the other library's threads may still be awake.
 WARM = 0.0008
-# Milliseconds below which a call moves nothing.
+# A call below this number of milliseconds moves no elements.
 VIEW = 0.005
 
 
 def plain(x: object) -> object:
-    """What a call gave as NumPy's arrays."""
+    """The result of a call as NumPy arrays."""
     if isinstance(x, dn.Tensor):
         return x.to_numpy()
     if isinstance(x, list | tuple):
@@ -48,7 +49,7 @@ def plain(x: object) -> object:
 
 
 def time_row(row: Row) -> tuple[float, float | None]:
-    """Milliseconds of ours and of NumPy's."""
+    """Our milliseconds, and NumPy's."""
     ours, theirs = row.ours, row.theirs
     got = plain(ours())
     if theirs is not None and row.checked:
@@ -77,7 +78,7 @@ def time_row(row: Row) -> tuple[float, float | None]:
 
 
 def operands() -> dict[str, np.ndarray]:
-    """The arrays that the rows work on, by name."""
+    """The operands of the rows, by name."""
     rng = np.random.default_rng(20)
     uniform = rng.random(COUNT)
     return {
@@ -125,7 +126,7 @@ def unary_rows(x: dict[str, np.ndarray], t: dict[str, dn.Tensor]) -> Iterator[Ro
     scipy = {"erf": "erf", "erfc": "erfc", "erf_inv": "erfinv", "sigmoid": "expit"}
     for name in floats:
         for dtype in ("f32", "f64"):
-            # acosh begins at 1.
+            # The domain of acosh begins at 1.
             of = dtype.replace("f", "g") if name == "acosh" else dtype
             a, b = (x[of] + 1, t[of] + 1) if name == "acosh" else (x[of], t[of])
             theirs = getattr(np, names.get(name, name), None)
@@ -162,7 +163,7 @@ def unary_rows(x: dict[str, np.ndarray], t: dict[str, dn.Tensor]) -> Iterator[Ro
 
 
 def binary_rows(x: dict[str, np.ndarray], t: dict[str, dn.Tensor]) -> Iterator[Row]:
-    """Functions of two operands and more."""
+    """Functions of two or more operands."""
     names = {
         "max": "maximum",
         "min": "minimum",
@@ -215,7 +216,7 @@ def binary_rows(x: dict[str, np.ndarray], t: dict[str, dn.Tensor]) -> Iterator[R
 
 
 def create_rows(x: dict[str, np.ndarray], t: dict[str, dn.Tensor]) -> Iterator[Row]:
-    """What makes and converts tensors."""
+    """Functions that create or convert tensors."""
     numpy = {"f32": np.float32, "f64": np.float64, "s32": np.int32, "s64": np.int64, "u8": np.uint8}
     for a, b in (
         ("f32", "f64"),
@@ -356,7 +357,7 @@ def reduce_rows(x: dict[str, np.ndarray], t: dict[str, dn.Tensor]) -> Iterator[R
 
 
 def shape_rows(x: dict[str, np.ndarray], t: dict[str, dn.Tensor]) -> Iterator[Row]:
-    """What moves elements."""
+    """Functions that move elements."""
     f, g = x["f32"], x["g32"]
     m, n = f.reshape(SIDE, SIDE), t["m32"]
     cube, tensor = f.reshape(64, 128, 128), dn.reshape(t["f32"], (64, 128, 128))
@@ -486,7 +487,7 @@ def shape_rows(x: dict[str, np.ndarray], t: dict[str, dn.Tensor]) -> Iterator[Ro
     yield Row("indexed_put", "f32", bound("indexed_put", t["f32"], pairs, t["g32"]), put_at)
 
 
-# No time of their own: they give back what they were given, are traced, or are no operations.
+# Not timed: these return their operand, are only traced, or are not operations.
 WITHOUT_ROWS = {"stop_grad", "template", "vectorize", "devectorize", "revectorize"} | {
     "broadcast_vectors",
     "reshape_vectors",
@@ -494,7 +495,7 @@ WITHOUT_ROWS = {"stop_grad", "template", "vectorize", "devectorize", "revectoriz
 
 
 def main(wanted: list[str]) -> int:
-    """Prints the table; the status says whether anything is slower than it should be."""
+    """Prints the table, the functions without a row, and the rows that are too slow."""
     x = operands()
     t = {name: dn.tensor(value) for name, value in x.items()}
     t["m32"] = dn.reshape(t["f32"], (SIDE, SIDE))
@@ -510,7 +511,7 @@ def main(wanted: list[str]) -> int:
             continue
         ours, theirs = time_row(row)
         cells = f"{ours:9.3f}" + (f"{theirs:9.3f}{ours / theirs:13.2f}" if theirs else "")
-        # Sorting is stable here, and not there.
+        # Our sort is stable; NumPy's is not.
         bound_of_row = 2.0 if row.name == "sort" else 1.1
         if theirs and max(ours, theirs) < VIEW:
             cells += "  view"

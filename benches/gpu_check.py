@@ -1,15 +1,16 @@
-"""Checks and times a device, and writes what it found: `docs/gpu.md` for a GPU.
+"""Checks and times a device, and writes a report: `docs/gpu.md` for a GPU.
 
-The table of operations against NumPy, the digits' training, transfers, donation, memory, saved
-executables, and workloads beside JAX on the same device. It needs the packages `defn`, `jax` and
-`numpy`, and a PJRT plugin: `pip install 'defn[cuda13]'`. Neither Rust nor a network is used.
+It compares the table of operations with NumPy, trains the digits, and checks transfers, donation,
+memory, saved executables, and workloads beside JAX on the same device. It needs the packages
+`defn`, `jax` and `numpy`, and a PJRT plugin: `pip install 'defn[cuda13]'`. It uses neither Rust
+nor a network.
 
     python benches/gpu_check.py                             # on the GPU
     python benches/gpu_check.py --client host --out PATH    # the same checks, on XLA's CPU
 
-Each part runs in a process of its own, so that what one does is nothing to the others, and the
-operations in several at once. With ``--results`` what parts found is kept in a file, and runs with
-other parts add to it: the report is of all of them.
+Each section runs in its own process, so that one cannot affect the others; the operations run in
+several processes at once. ``--results`` keeps the results in a file. Runs with other sections add
+to this file, and the report contains all of them.
 """
 
 from __future__ import annotations
@@ -38,24 +39,24 @@ SECTIONS = {
     "saved": "Saved executables",
     "beside JAX": "Beside JAX",
 }
-# How many of the rows of operations a plugin may refuse.
+# The share of the rows of operations that a plugin may refuse.
 REFUSED = 0.03
-# So many of a long list are written.
+# The number of items of a long list that are shown.
 SHOWN = 60
 
 
 def plugin_of(client: str) -> Path | None:
-    """The library of the plugin that drives a client, if it is installed."""
+    """The library of the plugin of a client, if it is installed."""
     from defn.pjrt import plugins
 
     return next((plugin.path for plugin in plugins() if plugin.client == client), None)
 
 
 def environment(client: str, plugin: Path) -> dict[str, str]:
-    """Where the client is the default one, and JAX runs on the same device."""
+    """The environment in which the client is the default one, and JAX uses the same device."""
     env = dict(os.environ, DEFN_PJRT_PLUGIN=str(plugin), JAX_ENABLE_X64="0")
     env["JAX_PLATFORMS"] = {"host": "cpu"}.get(client, client)
-    # Both libraries share the memory: neither takes it at once.
+    # Both libraries share the memory: JAX must not preallocate it.
     env["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
     env.pop("DEFN_BACKEND", None)
     env.pop("DEFN_COMPILER", None)
@@ -65,7 +66,7 @@ def environment(client: str, plugin: Path) -> dict[str, str]:
 
 
 def run(section: str, client: str, plugin: Path, share: tuple[int, int]) -> dict[str, Any]:
-    """Runs a part, or a share of it."""
+    """Runs a section, or a share of it."""
     script = Path(__file__).with_name("gpu_sections.py")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "found.json"
@@ -79,7 +80,7 @@ def run(section: str, client: str, plugin: Path, share: tuple[int, int]) -> dict
 
 
 def run_section(section: str, client: str, plugin: Path, jobs: int) -> dict[str, Any]:
-    """Runs a part, the operations in several processes."""
+    """Runs a section; the operations run in several processes."""
     print(f"== {section}", flush=True)
     start = time.perf_counter()
     shares = jobs if section == "operations" else 1
@@ -101,13 +102,13 @@ def run_section(section: str, client: str, plugin: Path, jobs: int) -> dict[str,
 
 
 def shortened(items: list[str]) -> list[str]:
-    """The first of a long list."""
+    """The first items of a long list."""
     rest = [f"- and {len(items) - SHOWN} more"] if len(items) > SHOWN else []
     return [f"- {item}" for item in sorted(items)[:SHOWN]] + rest
 
 
 def operations_lines(found: dict[str, Any]) -> list[str]:
-    """What there is to say of the table of operations."""
+    """The report's lines about the table of operations."""
     counts = found["counts"]
     rows = sum(counts.values())
     said = ", ".join(f"{count} {kind}" for kind, count in counts.items())
@@ -155,7 +156,7 @@ def report(results: dict[str, Any], client: str) -> str:
 
 
 def main() -> int:
-    """Runs the parts and writes the report; the status says whether everything passed."""
+    """Runs the sections and writes the report; the exit status says whether everything passed."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--client", default="cuda", help="cuda unless told otherwise, or host")
     parser.add_argument("--out", type=Path, help="the report; docs/gpu.md for a GPU")

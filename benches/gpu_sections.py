@@ -1,7 +1,7 @@
-"""What `gpu_check.py` checks and times on a device, each part in a process of its own.
+"""The sections that `gpu_check.py` runs on a device, each in its own process.
 
-A part prints lines for people as it goes, and gives what the report says: lines of Markdown, and
-what failed. It runs with `DEFN_PJRT_PLUGIN` set, so that the client is the default one.
+A section prints its progress, and writes its part of the report: lines of Markdown and a list of
+failures. It runs with `DEFN_PJRT_PLUGIN` set, which makes the client the default one.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ import numpy as np
 import defn as dn
 
 ROOT = Path(__file__).resolve().parents[1]
-# The table of operations, and the digits.
+# For the table of operations, and for the digits example.
 sys.path += [str(ROOT / "tests"), str(ROOT / "examples")]
 MIB = 1 << 20
 
 
 @dataclass
 class Found:
-    """What a part found out."""
+    """The results of a section."""
 
     lines: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
-    # For parts that are shared among processes, what is added up.
+    # Added up over the processes that share a section.
     counts: dict[str, int] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
 
@@ -46,20 +46,20 @@ class Found:
         self.lines.append(line)
 
     def table(self, head: list[str], rows: list[list[str]]) -> None:
-        """A table of Markdown."""
+        """Prints a Markdown table."""
         self.say("")
         for cells in (head, ["---"] * len(head), *rows):
             self.say("| " + " | ".join(cells) + " |")
         self.say("")
 
     def require(self, what: str, holds: bool, detail: str = "") -> None:
-        """A check, by what it says."""
+        """Records a check, described by `what`."""
         self.say(f"- {what}: {'yes' if holds else 'NO'}{'; ' + detail if detail else ''}")
         if not holds:
             self.failed.append(f"{what}; {detail}")
 
     def expect(self, what: str, kind: type[Exception], call: Callable[[], object]) -> None:
-        """A check that something raises."""
+        """Records a check that a call raises an error."""
         try:
             call()
         except kind as error:
@@ -72,7 +72,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Place:
-    """The device that is checked."""
+    """The device under test."""
 
     client: str
     is_gpu: bool
@@ -87,12 +87,12 @@ class Place:
         return dn.tensor(array, backend=self.backend)
 
     def memory_used(self) -> int | None:
-        """The bytes of the first device that are in use, where its plugin counts them."""
+        """The bytes in use on the first device, or None if the plugin does not count them."""
         return dn.devices(self.client)[0].memory_used
 
 
 def text(seconds: float) -> str:
-    """A time that can be read."""
+    """A time with its unit."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= scale:
             return f"{seconds / scale:.3g} {unit}"
@@ -100,7 +100,7 @@ def text(seconds: float) -> str:
 
 
 def same_bits(one: np.ndarray, two: np.ndarray) -> bool:
-    """Whether two arrays are the same, NaN and signs of zeros included."""
+    """Whether two arrays have the same bits, including NaN and the signs of zeros."""
     return one.dtype == two.dtype and one.shape == two.shape and one.tobytes() == two.tobytes()
 
 
@@ -108,7 +108,7 @@ def same_bits(one: np.ndarray, two: np.ndarray) -> bool:
 
 
 def machine(place: Place) -> Found:
-    """Which device this is, and what drives it."""
+    """Which device this is, and the versions of its plugin and of the libraries."""
     found = Found()
     plugin = next(p for p in dn.pjrt.plugins() if p.client == place.client)
     rows = [
@@ -133,7 +133,7 @@ def machine(place: Place) -> Found:
 
 @dataclass
 class Row:
-    """One operation in one dtype, with arguments and what they have to give."""
+    """One operation in one dtype, with its arguments and the expected result."""
 
     case: Any
     dtype: str
@@ -148,7 +148,7 @@ class Row:
         return self.case.run(self.dtype) if self.case.creates else self.case.run(*tensors)
 
     def problem(self, got: dn.Tensor, ulps: float) -> str | None:
-        """How far a result is from that of the oracle, if it is too far."""
+        """How a result differs from the oracle's, or None if it is within the tolerance."""
         from cases.dtypes import close, narrow, result_dtype, widen
 
         expected = result_dtype(self.case.out, self.dtype)
@@ -169,8 +169,8 @@ class Row:
 
 
 def together(rows: list[Row], place: Place) -> Iterator[tuple[Row, dn.Tensor | Exception]]:
-    """The results of rows that are compiled as one program; of halves of them where that fails."""
-    # An argument without any tensor would be no argument: the last one is nobody's.
+    """The results of rows that are compiled as one program, or if that fails, as two halves."""
+    # An argument needs at least one tensor: the last one is not used by any row.
     arguments = [[place.tensor(array) for array in row.arrays()] for row in rows]
     arguments.append([place.tensor(np.zeros((), np.float32))])
 
@@ -193,7 +193,7 @@ def together(rows: list[Row], place: Place) -> Iterator[tuple[Row, dn.Tensor | E
 
 
 def at_once(rows: list[Row], place: Place) -> Iterator[tuple[Row, dn.Tensor | Exception]]:
-    """The results of rows whose operations run one by one."""
+    """The results of rows that run eagerly, one operation at a time."""
     for row in rows:
         try:
             with dn.options(backend=place.backend):
@@ -204,7 +204,7 @@ def at_once(rows: list[Row], place: Place) -> Iterator[tuple[Row, dn.Tensor | Ex
 
 
 def operations(place: Place) -> Found:
-    """Every row of the tests' table: all dtypes compiled, and one dtype at once."""
+    """Every row of the tests' table: compiled in all dtypes, and eagerly in one dtype."""
     from cases import all_cases
     from support import XLA_ULPS
 
@@ -237,7 +237,7 @@ def operations(place: Place) -> Found:
 
 
 def digits(place: Place) -> Found:
-    """`examples/digits.py` learns as it does elsewhere."""
+    """`examples/digits.py` reaches the usual accuracy and loss."""
     import digits as example
 
     found = Found()
@@ -261,7 +261,7 @@ def digits(place: Place) -> Found:
 
 
 def transfers(place: Place) -> Found:
-    """Bytes to the device and back, unchanged, and how fast; moving and freeing."""
+    """Bytes survive the way to the device and back; the transfer's speed; moving and freeing."""
     found, rows = Found(), []
     for size in (4096, MIB, 64 * MIB, *([1024 * MIB] if place.is_gpu else [])):
         array = np.random.default_rng(size).integers(0, 255, size, dtype=np.uint8)
@@ -307,7 +307,7 @@ def transfers(place: Place) -> Found:
 
 
 def donation(place: Place) -> Found:
-    """Memory that is given up is used again."""
+    """The memory of donated arguments is reused."""
     found = Found()
     count = (64 if place.is_gpu else 4) * MIB
     start = np.ones(count, np.float32)
@@ -315,7 +315,7 @@ def donation(place: Place) -> Found:
     x = step(place.tensor(start)).block_until_ready()
     gc.collect()
     before, kept = place.memory_used(), []
-    # The address is that of the host's memory, where it can be told.
+    # The address is checked on the host only: a GPU's is not available.
     first = None if place.is_gpu else dn.to_pointer(x).address
     for _ in range(20):
         kept.append(x)
@@ -343,7 +343,7 @@ def donation(place: Place) -> Found:
 
 
 def memory(place: Place) -> Found:
-    """A limit holds, and to run out of memory is an error that says what is there."""
+    """A memory limit holds, and running out of memory raises an error."""
     found = Found()
     plugin = next(p for p in dn.pjrt.plugins() if p.client == place.client)
     limit = 1024 * MIB
@@ -384,7 +384,7 @@ def memory(place: Place) -> Found:
 
 
 def saved(place: Place) -> Found:
-    """A compiled function is saved, loaded, and computes the same; one for an H200 runs on it."""
+    """A compiled function is saved, loaded, and gives equal results; one for an H200 runs on it."""
     found = Found()
     x = place.tensor(np.random.default_rng(5).standard_normal((64, 64)).astype(np.float32))
     fun = lambda x: dn.tanh(x @ x) + dn.sum(x)  # noqa: E731
@@ -408,7 +408,7 @@ def saved(place: Place) -> Found:
 
 
 def jax_rows(place: Place) -> Iterator[tuple[str, Callable[[], Any], Callable[[], Any], float]]:
-    """Names, runs of both libraries, and how far their results may differ, relatively."""
+    """For each workload: its name, the runs of both libraries, and the relative tolerance."""
     import jax
     import jax.numpy as jnp
     from models import transformer
@@ -446,11 +446,11 @@ def jax_rows(place: Place) -> Iterator[tuple[str, Callable[[], Any], Callable[[]
 
 
 def beside_jax(place: Place) -> Found:
-    """Workloads in both libraries on one device, checked to be equal before they are timed."""
+    """Workloads in both libraries on one device; results are compared before they are timed."""
     import jax
     from peers import finish, leaves, turns
 
-    # Products of f32 are not rounded to fewer bits here unless it is asked for; JAX's neither then.
+    # defn multiplies f32 in full precision unless told otherwise. JAX is set to the same.
     jax.config.update("jax_default_matmul_precision", "highest")
     found, rows = Found(), []
     found.say(f"JAX {jax.__version__} on {jax.devices()[0]}.")
@@ -499,7 +499,7 @@ SECTIONS: dict[str, Callable[[Place], Found]] = {
 
 
 def main() -> int:
-    """Runs one part, and writes what it found."""
+    """Runs one section, and writes its results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("section", choices=SECTIONS)
     parser.add_argument("--client", required=True)

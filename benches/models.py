@@ -1,7 +1,8 @@
 """Models to train, written twice: for defn and for JAX, with equal parameters and equal steps.
 
-Each is a training step by gradient descent with momentum, `step(params, momentum, batch)`, which
-returns the next of both and the loss. Both libraries see the same names and the same formulas.
+Each is a training step by gradient descent with momentum, `step(params, momentum, batch)`. It
+returns the next parameters, the next momentum and the loss. Both libraries use the same names and
+the same formulas.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Arrays = dict[str, np.ndarray]
 
 @dataclass(frozen=True)
 class Model:
-    """A training step in both libraries, with its first parameters and a batch."""
+    """A training step in both libraries, with its initial parameters and a batch."""
 
     name: str
     ours: Callable[..., Any]
@@ -35,7 +36,7 @@ class Model:
     batch: Arrays
 
     def arguments(self, convert: Callable[[np.ndarray], Any]) -> tuple[Any, Any, Any]:
-        """Parameters, momentum and batch, each array converted."""
+        """Parameters, momentum and batch, with each array converted."""
         momentum = {name: np.zeros_like(array) for name, array in self.params.items()}
         return tuple(
             {name: convert(array) for name, array in arrays.items()}
@@ -56,7 +57,7 @@ def descent(value_and_grad: Callable[..., Any], loss: Callable[..., Any]) -> Cal
 
 
 def weights(rng: np.random.Generator, **shapes: tuple[int, ...]) -> Arrays:
-    """Random weights whose spread keeps that of the activations; vectors begin at zero."""
+    """Random weights, scaled to keep the variance of activations; vectors start at zero."""
     made = {}
     for name, shape in shapes.items():
         inputs = math.prod(shape[1:]) if len(shape) == 4 else shape[0]
@@ -81,7 +82,7 @@ def their_cross_entropy(scores, labels):
 
 
 def our_digits(params, batch):
-    """The loss of one hidden layer."""
+    """The loss of a network with one hidden layer."""
     hidden = dn.max(batch["images"] @ params["hidden"] + params["hidden_bias"], 0.0)
     scores = hidden @ params["output"] + params["output_bias"]
     return our_cross_entropy(scores, batch["labels"])
@@ -95,7 +96,7 @@ def their_digits(params, batch):
 
 
 def digits(batch: int = 32, hidden: int = 256) -> Model:
-    """The step of `examples/digits.py`, with another optimizer."""
+    """The training step of `examples/digits.py`, with another optimizer."""
     rng = np.random.default_rng(1)
     return Model(
         "digits",
@@ -115,11 +116,11 @@ def digits(batch: int = 32, hidden: int = 256) -> Model:
     )
 
 
-# A convolution net for images of 28 x 28: twice a convolution and a pooling, then a dense layer.
+# A convolutional net for images of 28 x 28: two convolutions with pooling, then a dense layer.
 
 
 def our_convolutions(params, batch):
-    """The loss of the net."""
+    """The loss of the network."""
     x = batch["images"]
     for name in ("first", "second"):
         x = dn.conv(x, params[name], padding="same") + params[f"{name}_bias"][:, None, None]
@@ -140,7 +141,7 @@ def their_convolutions(params, batch):
 
 
 def convolutions(batch: int = 32, channels: int = 16) -> Model:
-    """A small net of the kind of LeNet."""
+    """A small network similar to LeNet."""
     rng = np.random.default_rng(2)
     wide = 2 * channels
     return Model(
@@ -163,13 +164,13 @@ def convolutions(batch: int = 32, channels: int = 16) -> Model:
     )
 
 
-# A block of a transformer: attention and a dense part, each behind a normalization (Vaswani et al.,
+# A transformer block: attention and a dense part, each after a normalization (Vaswani et al.,
 # "Attention is all you need", 2017; the order is that of Xiong et al., "On layer normalization in
 # the transformer architecture", 2020).
 
 
 def our_normalization(x, scale, shift):
-    """Mean 0 and variance 1 along the last axis, scaled and shifted."""
+    """Mean 0 and variance 1 along the last axis, then scaled and shifted."""
     centered = x - dn.mean(x, axes=-1, keep_axes=True)
     variance = dn.mean(centered * centered, axes=-1, keep_axes=True)
     return centered * dn.rsqrt(variance + 1e-5) * (1.0 + scale) + shift
@@ -183,7 +184,7 @@ def their_normalization(x, scale, shift):
 
 
 def our_transformer(params, batch, heads=4):
-    """The mean square of what the block makes of its input, beside a target."""
+    """The mean squared error of the block's output against a target."""
     x = batch["x"]
     rows, length, width = x.shape
     size = width // heads

@@ -1,7 +1,7 @@
 """Rows of `eager.py`: products, windows, folds, transforms, linear algebra and random numbers.
 
-Matrices are of 256 rows, or 1024 of them of 16 rows. Factors whose signs are free are not compared,
-nor are random numbers.
+Matrices have 256 rows, or there are 1024 matrices of 16 rows. Factors with arbitrary signs are not
+compared, and neither are random numbers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def product_rows(x: dict[str, np.ndarray], t: dict[str, dn.Tensor]) -> Iterator[
 
 
 def window_rows(x: dict[str, np.ndarray], t: dict[str, dn.Tensor]) -> Iterator[Row]:
-    """Windows and convolutions beside SciPy's filters, of which the border is cut off."""
+    """Windows and convolutions beside SciPy's filters, whose borders are cut off."""
     m, n = x["f32"].reshape(SIDE, SIDE), t["m32"]
     inner = lambda y: np.ascontiguousarray(y[1:-1, 1:-1])  # noqa: E731
     places = np.lib.stride_tricks.sliding_window_view(m, (3, 3))
@@ -60,7 +60,7 @@ def window_rows(x: dict[str, np.ndarray], t: dict[str, dn.Tensor]) -> Iterator[R
 
 
 def fold_rows(x: dict[str, np.ndarray], t: dict[str, dn.Tensor]) -> Iterator[Row]:
-    """Folds by functions, which nobody else has."""
+    """Folds by a user's function, which NumPy and SciPy do not have."""
 
     def decay(element: dn.Tensor, acc: dn.Tensor) -> dn.Tensor:
         return dn.max(acc * 0.5, element)
@@ -78,7 +78,7 @@ def fold_rows(x: dict[str, np.ndarray], t: dict[str, dn.Tensor]) -> Iterator[Row
 
 
 def fourier_rows(x: dict[str, np.ndarray], t: dict[str, dn.Tensor]) -> Iterator[Row]:
-    """Transforms; NumPy's of single precision are of it too."""
+    """Transforms. NumPy computes those of single precision in single precision, too."""
     f = x["f32"]
     yield Row("fft", "c64", bound("fft", t["c64"]), lambda: np.fft.fft(x["c64"]), False)
     yield Row("ifft", "c64", bound("ifft", t["c64"]), lambda: np.fft.ifft(x["c64"]), False)
@@ -137,7 +137,7 @@ def linalg_rows(x: dict[str, np.ndarray], t: dict[str, dn.Tensor]) -> Iterator[R
 
 
 def random_rows(x: dict[str, np.ndarray], t: dict[str, dn.Tensor]) -> Iterator[Row]:
-    """Random numbers, of which each library has its own."""
+    """Random numbers; each library has its own generator."""
     key, rng, f = dn.random.key(1), np.random.default_rng(1), x["f32"]
     f32, f64, n = np.float32, np.float64, COUNT
     samples = (

@@ -1,4 +1,4 @@
-"""What NumPy, SciPy and numexpr have of the workloads, by the workloads' names."""
+"""The workloads that NumPy, SciPy or numexpr can compute, by the workload's name."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import scipy.linalg
 import scipy.special
 from workloads import SIZES
 
-# The library, and the same on NumPy's arrays.
+# The name of the library, and its function on NumPy arrays.
 Other = tuple[str, Callable[..., Any]]
 
 
 def numexpr_of(text: str) -> Other:
-    """A formula in `x`, or in `x` and `y`."""
+    """A numexpr formula in `x`, or in `x` and `y`."""
     return "numexpr", lambda x, y=None: numexpr.evaluate(text, {"x": x, "y": y})
 
 
@@ -28,14 +28,14 @@ def layer_norm(x):
 
 
 def scattered(x, i, y):
-    """Rows added at positions that may be equal."""
+    """Adds rows at positions that may repeat."""
     x = x.copy()
     np.add.at(x, i, y)
     return x
 
 
 def max_pool(x):
-    """Squares of two by two."""
+    """The maximum of each 2 x 2 square."""
     n, c, h, w = x.shape
     return x.reshape(n, c, h // 2, 2, w // 2, 2).max((3, 5))
 
@@ -46,7 +46,7 @@ GELU = "0.5 * x * (1 + tanh(0.7978845608 * (x + 0.044715 * x * x * x)))"
 MATMUL: Other = ("NumPy", np.matmul)
 SOFTMAX: Other = ("SciPy", lambda x: scipy.special.softmax(x, axis=1))
 
-# Those that are timed in several sizes, by the names without them.
+# Workloads that are timed in several sizes, by their names without the size.
 SIZED: dict[str, Other] = {
     "a * 2 + 1": TWICE,
     "chain": CHAIN,

@@ -1,23 +1,23 @@
-"""Workloads beside JAX on its CPU, in one process: calls, steady runs, and what compiling takes.
+"""Workloads beside JAX on its CPU, in one process: calls, steady runs, and compile times.
 
-Before a workload is timed, its results are checked to be equal within a tolerance; of random
-numbers the shapes and the moments are compared. With the compiler "cpu" the memory that `memory`
-predicts must be the memory that the allocator counts in a run. Ours and JAX's runs take turns, and
-of each the least and the median count: XLA's short runs take up to twice their least, by waking its
-threads. What is not equal work is said in the row.
+Before a workload is timed, its results are checked to be equal within a tolerance. Of random
+numbers the shapes and the moments are compared. With the compiler "cpu" a run must take exactly
+the memory that `memory` predicts, as the allocator counts it. Our runs and JAX's alternate, and
+of each the least and the median count: short runs of XLA can take twice their least time, because
+XLA wakes its threads. If the work of both is not equal, the row says so.
 
     python benches/peers.py [options] [name ...]
 
-With ``--write`` it writes `docs/benchmarks.md` with its chart and the ratios; with ``--gate`` it
-fails where JAX is faster by more than a tenth, or where a ratio is less than the written one by
+With ``--write`` it writes `docs/benchmarks.md` with its chart and the ratios. With ``--gate`` it
+fails where JAX is faster by more than a tenth, or where a ratio is less than the committed one by
 more than a quarter.
 
-With ``--processes`` several processes measure, one after the other, and their times are put
-together: where a process's memory lies makes a difference of a tenth that stays until it ends.
+With ``--processes`` several processes measure, one after the other, and their times are pooled:
+where the memory of a process is placed changes its times by up to a tenth until it ends.
 
-JAX comes with an XLA of its own. With ``--compiler pjrt`` it runs twice: on that one, and on the
-plugin that defn uses, which is the same XLA, so that what differs is ours. The budgets are those of
-the same XLA, but for a small call, which is compared with JAX's own.
+JAX contains an XLA of its own. With ``--compiler pjrt`` JAX runs twice: on its own XLA, and on
+the plugin that defn uses. The second is the same XLA as ours, so that a difference is due to
+defn. The budgets compare with the same XLA; only a small call is compared with JAX's own.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-# OpenBLAS reads this when it is loaded: its threads spin after a call, by default for so long that
-# they slow down what is measured next.
+# OpenBLAS reads this when it is loaded. By default its threads spin after a call for so long that
+# they slow down the next measurement.
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "20")
 
 import defn as dn
 
-# What JAX calls the plugin that defn uses. It reads these when it is imported.
+# JAX's name for the plugin that defn uses. JAX reads these variables when it is imported.
 SAME = "same"
 if "pjrt" in sys.argv:
     plugin = next(plugin for plugin in dn.pjrt.plugins() if plugin.client == "host")
@@ -57,43 +57,43 @@ from models import digits  # noqa: E402
 from others import OTHERS  # noqa: E402
 from workloads import FAMILIES, Workload  # noqa: E402
 
-# Seconds for the turns of one row, and the fewest and the most turns.
+# Seconds for the turns of one row, and the least and greatest number of turns.
 BUDGET, LEAST, MOST = 1.0, 5, 400
 # How often a row that seems slow is timed again.
 AGAIN = 4
-# What JAX's time may be exceeded by, and from where on it is by more than others' work makes of it.
+# The allowed ratio to JAX's time, and a ratio too large to be caused by other load on the machine.
 MARGIN, SLOW = 1.05, 2.0
-# How much of JAX's time a small call may take.
+# The allowed ratio of a small call to JAX's.
 CALL = 0.5
-# The rows that are no workloads.
+# The rows that are not workloads.
 CALLS = ("call of two 8-element arrays", "and its result")
 COMPILE = "compile digits"
 
-# Seconds of ours, and of JAX's on each of its devices.
+# Our seconds, then JAX's seconds on each of its devices.
 Times = list[list[float]]
 
 
 @dataclass
 class Row:
-    """What was measured of a workload, or of calls."""
+    """The measurements of a workload, or of calls."""
 
     name: str
     times: Times
     family: str = ""
-    # NumPy or another of its kin, and its seconds.
+    # Another library, such as NumPy, and its seconds.
     other: tuple[str, list[float]] | None = None
     bytes: int = 0
     flops: int = 0
 
     def measured(self) -> report.Measured:
-        """The row of a page."""
+        """The row as the report shows it."""
         ours, jax = [(min(times), statistics.median(times)) for times in self.times[:2]]
         other = (self.other[0], min(self.other[1])) if self.other else None
         return report.Measured(self.family, self.name, ours, jax, other, self.bytes, self.flops)
 
 
 def each(tree: Any, fun: Callable[[np.ndarray], Any]) -> Any:
-    """A container of what a function makes of each array."""
+    """Applies a function to each array in a container."""
     if isinstance(tree, dict):
         return {name: each(item, fun) for name, item in tree.items()}
     if isinstance(tree, list | tuple):
@@ -102,7 +102,7 @@ def each(tree: Any, fun: Callable[[np.ndarray], Any]) -> Any:
 
 
 def leaves(tree: Any) -> list[Any]:
-    """What is in a container."""
+    """The leaves of a container."""
     if isinstance(tree, dict):
         return [leaf for name in sorted(tree) for leaf in leaves(tree[name])]
     if isinstance(tree, list | tuple):
@@ -111,7 +111,7 @@ def leaves(tree: Any) -> list[Any]:
 
 
 def finish(tree: Any) -> Any:
-    """Waits for all results of ours."""
+    """Waits for all of our results."""
     for leaf in leaves(tree):
         leaf.block_until_ready()
     return tree
@@ -128,7 +128,7 @@ def check(name: str, ours: Any, theirs: Any) -> None:
 
 
 def check_draws(name: str, ours: Any, theirs: Any) -> None:
-    """Raises unless random numbers have one shape, and moments as near as chance allows."""
+    """Raises unless random numbers have equal shapes, and moments that differ by chance alone."""
     for one, two in zip(leaves(ours), leaves(theirs), strict=True):
         one, two = one.to_numpy().astype(np.float64), np.asarray(two, dtype=np.float64)
         assert one.shape == two.shape, f"{name}: {one.shape} and {two.shape}"
@@ -139,10 +139,10 @@ def check_draws(name: str, ours: Any, theirs: Any) -> None:
 
 
 def check_memory(name: str, fun: Any, arguments: Any) -> None:
-    """Raises unless a run takes as many bytes at most as was told before it."""
+    """Raises unless the peak memory of a run is exactly the predicted number of bytes."""
     need = fun.memory(*arguments)
     before = dn.memory_report()
-    # Up to what was ever live, so that any byte more is seen as the most that there were.
+    # Fills memory up to the highest peak so far, so that the run's peak is a new one.
     filling = dn.broadcast(dn.tensor(0, dtype="u8"), (before.peak_bytes - before.live_bytes,))
     before = dn.memory_report()
     assert before.peak_bytes == before.live_bytes, f"{name}: {before}"
@@ -153,11 +153,10 @@ def check_memory(name: str, fun: Any, arguments: Any) -> None:
 
 
 def turns(calls: list[Callable[[], object]], budget: float = BUDGET) -> Times:
-    """Seconds of each call, in turns.
+    """Seconds of each call. The calls take turns in random order.
 
-    Each follows each of the others, and is called once before it is timed: what the one before has
-    left in caches and in the memory that the process keeps, and its threads that have not gone to
-    sleep, are not its own.
+    Each call runs once before it is timed. So its time does not include effects of the
+    call before: contents of caches, memory that the process keeps, threads that are still awake.
     """
     taken: Times = [[] for _ in calls]
     spent, order = 0.0, random.Random(0)
@@ -175,20 +174,20 @@ def turns(calls: list[Callable[[], object]], budget: float = BUDGET) -> Times:
 
 
 def devices(options: dict[str, Any]) -> list[Any]:
-    """JAX's devices: its own CPU, and that of the same XLA where there is one."""
+    """JAX's devices: its own CPU, and with the backend "pjrt" the CPU of the same XLA."""
     own = jax.devices("cpu")[0]
     return [own, jax.devices(SAME)[0]] if options["backend"] == "pjrt" else [own]
 
 
 def on(device: Any, tree: Any) -> Any:
-    """Arrays on a device of JAX's."""
+    """Arrays on one of JAX's devices."""
     return each(tree, lambda array: jax.device_put(array, device))
 
 
 def time_workload(workload: Workload, options: dict[str, Any], others: bool) -> Row:
-    """Seconds of steady runs: ours, JAX's on each of its devices, and those of others.
+    """Seconds of steady runs: ours, JAX's on each of its devices, and another library's.
 
-    What seems slow is timed again, a few times: other work on the machine falls on one or another.
+    A row that seems slow is timed again a few times, because other load on the machine varies.
     """
     with dn.options(backend=options["backend"]), jax.enable_x64(workload.wide):
         ours = each(workload.arguments, dn.tensor)
@@ -223,7 +222,7 @@ def time_workload(workload: Workload, options: dict[str, Any], others: bool) -> 
 
 
 def time_calls(options: dict[str, Any]) -> list[Times]:
-    """Seconds of a call with two arrays of 8 elements, without the wait and with it.
+    """Seconds of a call with two 8-element arrays, without and with waiting for the result.
 
     Each time is the mean of a thousand calls.
     """
@@ -252,14 +251,14 @@ def time_calls(options: dict[str, Any]) -> list[Times]:
 
 
 def time_compiling(options: dict[str, Any], rounds: int) -> Times:
-    """Seconds of tracing, lowering and compiling the digits' training step, anew each time."""
+    """Seconds of tracing, lowering and compiling the digits' training step, without any cache."""
     model = digits()
     with dn.options(backend=options["backend"]):
         ours = model.arguments(dn.tensor)
     all_theirs = [on(device, model.arguments(np.asarray)) for device in devices(options)]
     taken: Times = [[], *([] for _ in all_theirs)]
     for turn in range(rounds):
-        # Constants that differ, so that nothing is found again.
+        # Different constants, so that no cache has the program.
         shift = 1e-9 * (turn + 1)
 
         def mine(params, momentum, batch, shift=shift):
@@ -284,7 +283,7 @@ def time_compiling(options: dict[str, Any], rounds: int) -> Times:
 
 
 def line(name: str, taken: Times) -> list[float]:
-    """Prints a row, and gives how many times ours each of JAX's least times is."""
+    """Prints a row; returns JAX's least time on each device, divided by ours."""
     least, middle = [min(times) for times in taken], [statistics.median(times) for times in taken]
     ratios = [other / least[0] for other in least[1:]]
     cells = "".join(f"{report.text(seconds):>11}" for seconds in [*least, *middle])
@@ -293,7 +292,7 @@ def line(name: str, taken: Times) -> list[float]:
 
 
 def measured(given: argparse.Namespace, options: dict[str, Any]) -> Iterator[Row]:
-    """The rows that are wanted."""
+    """Measures the selected rows."""
 
     def wanted(name: str) -> bool:
         return not given.names or any(word in name for word in given.names)
@@ -309,7 +308,7 @@ def measured(given: argparse.Namespace, options: dict[str, Any]) -> Iterator[Row
 
 
 def in_processes(count: int) -> Iterator[Row]:
-    """The same rows by several processes: the times of all."""
+    """Measures the same rows in several processes, and pools the times."""
     command = [sys.executable, __file__, *sys.argv[1:], "--processes", "1", "--raw"]
     runs = []
     for _ in range(count):
@@ -322,16 +321,16 @@ def in_processes(count: int) -> Iterator[Row]:
 
 
 def is_slow(name: str, taken: Times) -> bool:
-    """Whether a row is over its budget."""
+    """Whether a row exceeds its budget."""
     least = [min(times) for times in taken]
     if name == CALLS[0]:
         return least[0] > CALL * least[1]
-    # Waiting for a small result is the same wait for both.
+    # Waiting for a small result takes the same time in both.
     return name != CALLS[1] and least[0] > (1 if name == COMPILE else MARGIN) * least[-1]
 
 
 def main() -> int:
-    """Prints the table; the status says whether the budgets of a compiler that is XLA hold."""
+    """Prints the table; the exit status says whether all rows are within their budgets."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help="words in the names of rows; all without")
     parser.add_argument("--compiler", default="cpu")

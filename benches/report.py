@@ -1,4 +1,4 @@
-"""What `peers.py --write` leaves: `docs/benchmarks.md`, its chart, and the ratios of the gate."""
+"""The output of `peers.py --write`: `docs/benchmarks.md`, its chart, and the gate's ratios."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAGE = ROOT / "docs" / "benchmarks.md"
 CHART = ROOT / "docs" / "benchmarks.png"
 RATIOS = ROOT / "benches" / "ratios.json"
 
-# A gate fails where JAX is faster by more than this, and where a ratio fell by more than that.
+# The gate fails where JAX is faster by the first factor, or where a ratio fell by the second.
 SLOWER, FELL = 1.10, 1.25
 
 
@@ -47,42 +47,42 @@ Workloads that fit in the caches can be faster. Functions such as `exp` count as
 
 @dataclass(frozen=True)
 class Measured:
-    """A row: the least and the median seconds of ours and of JAX, and the least of others."""
+    """A row: our and JAX's least and median seconds, and the least seconds of another library."""
 
     family: str
     name: str
     ours: tuple[float, float]
     jax: tuple[float, float]
     numpy: tuple[str, float] | None
-    # What has to be read and written at least, and the operations on floats.
+    # The bytes that must be read and written at least, and the number of float operations.
     bytes: int
     flops: int
 
     @property
     def ratio(self) -> float:
-        """How many times ours JAX's least time is."""
+        """JAX's least time divided by ours."""
         return self.jax[0] / self.ours[0]
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What the machine does at best, measured in the same run."""
+    """The machine's limits, measured in the same run."""
 
-    copied: float  # bytes a second, read and written
-    flops: float  # operations on f32 a second
+    copied: float  # bytes per second, read and written
+    flops: float  # f32 operations per second
 
     @classmethod
     def measured(cls) -> Machine:
-        """What this one does."""
+        """Measures this machine."""
         found = dn.jit(dn.negate, compiler="cpu").profile(np.ones(1, np.float32)).machine
         return cls(max(copy_bandwidth(), found.bandwidth), found.flops)
 
     def limit(self, row: Measured) -> float:
-        """The seconds that a row takes at least."""
+        """The least seconds that the machine needs for a row."""
         return max(row.bytes / self.copied, row.flops / self.flops)
 
     def cause(self, row: Measured) -> str:
-        """Why JAX may be faster, as far as the figures tell."""
+        """Why JAX may be faster, as far as the numbers show."""
         share = self.limit(row) / row.ours[0]
         by = "bytes" if row.bytes / self.copied > row.flops / self.flops else "operations"
         if row.family == "index":
@@ -95,7 +95,7 @@ class Machine:
 
     @staticmethod
     def words() -> str:
-        """The processor in words."""
+        """The processor's model and count, and the version of Python."""
         model = platform.processor() or platform.machine()
         try:
             for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -109,7 +109,7 @@ class Machine:
 
 
 def best(call: Callable[[], object], seconds: float = 0.4) -> float:
-    """The least time of a call."""
+    """The least time of a call, in seconds."""
     least, spent = math.inf, 0.0
     while spent < seconds:
         start = time.perf_counter()
@@ -120,7 +120,7 @@ def best(call: Callable[[], object], seconds: float = 0.4) -> float:
 
 
 def copy_bandwidth() -> float:
-    """Bytes a second that all processors copy, read and written, where memory is there."""
+    """Bytes per second, read and written, of a copy by all processors between arrays in memory."""
     count = len(os.sched_getaffinity(0))
     size = 1 << 24
     parts = [(np.ones(size, np.float32), np.empty(size, np.float32)) for _ in range(count)]
@@ -140,7 +140,7 @@ def copy_bandwidth() -> float:
 
 
 def text(seconds: float) -> str:
-    """A time that can be read."""
+    """A time with its unit."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= scale:
             return f"{seconds / scale:.3g} {unit}"
@@ -161,7 +161,7 @@ def write(rows: Sequence[Measured], machine: Machine, versions: str, extra: Sequ
 
 
 def page(rows: Sequence[Measured], machine: Machine, versions: str, extra: Sequence[str]) -> str:
-    """The page."""
+    """The text of the page."""
     families = list(dict.fromkeys(row.family for row in rows))
     smooth = [row.ratio for row in rows if row.family in ("element-wise", "reduction")]
     slow = [row for row in rows if row.ratio < 1]
@@ -207,7 +207,7 @@ def page(rows: Sequence[Measured], machine: Machine, versions: str, extra: Seque
 
 
 def chart(rows: Sequence[Measured]) -> None:
-    """A bar for each row, as long as the ratio's logarithm."""
+    """Draws one bar for each row; its length is the logarithm of the ratio."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -232,7 +232,7 @@ def chart(rows: Sequence[Measured]) -> None:
 
 
 def verdicts(rows: Sequence[Measured]) -> list[str]:
-    """What a gate has against rows: JAX is faster, or the committed ratio was higher."""
+    """The reasons for which the gate fails: JAX is faster, or the committed ratio was higher."""
     known = json.loads(RATIOS.read_text()) if RATIOS.exists() else {}
     found = []
     for row in rows:

@@ -1,4 +1,4 @@
-"""What a row of `eager.py` is: a call of ours, and the same by NumPy or SciPy."""
+"""The rows of `eager.py`: a call of defn, and the same call of NumPy or SciPy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Call = Callable[[], object]
 
 
 class Row(NamedTuple):
-    """An operation on some operands: ours, NumPy's if it has one, and whether results are equal."""
+    """An operation on some operands: our call, NumPy's if any, and whether to compare results."""
 
     name: str
     note: str
@@ -25,10 +25,10 @@ class Row(NamedTuple):
 
 
 def function(name: str) -> Callable[..., object]:
-    """A function of ours, by its name behind ``dn.``."""
+    """A function of defn, by its name after ``dn.``."""
     return reduce(getattr, name.split("."), dn)  # type: ignore[return-value]
 
 
 def bound(name: str, *args: object, **options: object) -> Call:
-    """Our function with its arguments, looked up when it is called."""
+    """Our function with its arguments. It is looked up when it is called."""
     return lambda: function(name)(*args, **options)

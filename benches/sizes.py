@@ -1,6 +1,6 @@
-"""How small: the wheel, built, installed and run in a bare virtual environment; its import time.
+"""The wheel's size, a run of it in a bare virtual environment, and its import time.
 
-Fails where a budget is exceeded.
+Fails if a budget is exceeded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ assert gradient.to_list() == [3.0, 12.0], gradient
 print("ran:", f"the gradient of sum(x ** 3) at [1, 2] is {gradient.to_list()}")
 """
 
-# NumPy is imported first, so that only what comes beyond it is counted.
+# NumPy is imported first, so that only the additional time counts.
 IMPORT = """
 import numpy, time
 start = time.perf_counter()
@@ -35,7 +35,7 @@ print(1e3 * (time.perf_counter() - start))
 
 
 def output(*command: str | Path, cwd: Path = ROOT) -> str:
-    """What a command prints; raises with its error output where it fails."""
+    """The standard output of a command; raises SystemExit if the command fails."""
     env = {
         key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")
     }
@@ -46,7 +46,7 @@ def output(*command: str | Path, cwd: Path = ROOT) -> str:
 
 
 def main() -> int:
-    """Builds, installs, runs and measures."""
+    """Builds, installs and runs the wheel, and measures it."""
     scripts = Path(sys.executable).parent
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
@@ -60,7 +60,7 @@ def main() -> int:
         output(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
         print(f"installed {wheel.name} in a bare virtual environment")
         print(output(python, "-c", PROGRAM, cwd=place), end="")
-        output(python, "-c", IMPORT, cwd=place)  # The first import writes bytecode.
+        output(python, "-c", IMPORT, cwd=place)  # The first import writes the bytecode.
         times = [float(output(python, "-c", IMPORT, cwd=place)) for _ in range(ROUNDS)]
 
     middle, least = statistics.median(times), min(times)

@@ -1,4 +1,4 @@
-"""A pipeline of stages by each engine: throughput of a transformer, and what an empty stage costs.
+"""The throughput of a transformer pipeline on each engine, and the overhead of an empty stage.
 
 python benches/stages.py [repetitions]
 """
@@ -17,17 +17,17 @@ import pipeline as example
 
 import defn as dn
 
-# Micro-batches in one run.
+# The numbers of micro-batches in one run.
 COUNTS = (1, 8, 32)
 STAGES = 4
-# A store of this size is enough; the default is a third of the memory.
+# 512 MiB are enough for Ray's object store. The default is a third of the memory.
 INIT = {"object_store_memory": 512 << 20}
 
 
 def least(runs, repetitions):
-    """The least time of each of some runs, one after the other again and again.
+    """The least time of each run, in seconds.
 
-    All of them meet what else the machine does. The first time compiles and is not counted.
+    The runs alternate, so that other load affects all. The first round compiles: not counted.
     """
     times = [[] for _ in runs]
     for _ in range(repetitions + 1):
@@ -45,7 +45,7 @@ def same(results, expected):
 
 
 def table(title, stages, batches, engines, repetitions):
-    """One row for each engine: the time of each number of batches."""
+    """Prints and returns each engine's times, one for each number of batches."""
     print(f"\n{title}\n")
     head = "".join(f" {count} at a time |" for count in COUNTS)
     print(f"| engine |{head} batches per second |")
@@ -95,7 +95,7 @@ def main(repetitions=10):
         for shape, title in (((), "4 bytes"), ((1 << 20,), "4 MiB")):
             x = dn.iota(shape, dtype="f32")
             stages = dn.graph.split(dn.debug_expr(nothing)(x), dn.graph.marks())
-            # Each batch is another tensor, so that each is sent.
+            # Each batch is a tensor of its own, so that each is sent.
             batches = [[x + float(i)] for i in range(COUNTS[-1])]
             times = table(
                 f"Stages of one negation, of {title}", stages, batches, engines, repetitions

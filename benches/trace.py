@@ -1,7 +1,7 @@
-"""What tracing costs: the graph of a function of some two thousand operations, beside JAX's.
+"""The cost of tracing: the graph of a function of about two thousand operations, beside JAX's.
 
-Both trace the same function in one process, in turns, and the least time of each counts. What
-is traced runs once in both libraries, and the results are compared.
+Both libraries trace the same function in one process, in turns, and the least time of each
+counts. Each traced function also runs once, and the results are compared.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import defn as dn
 
 ROUNDS = 40
 LAYERS = 100
-# Budgets: microseconds an operation, and how many times faster than JAX.
+# Budgets: microseconds per operation, and the least speedup over JAX.
 LIMIT, RATIO = 2.0, 5.0
 
 
@@ -41,17 +41,17 @@ def function(lib, x, w, b, relu, total):
 
 
 def ours(x, w, b):
-    """The function with this library's operations."""
+    """The function with defn's operations."""
     return function(dn, x, w, b, dn.select, lambda t: dn.sum(t, axes=1, keep_axes=True))
 
 
 def theirs(x, w, b):
-    """The function with JAX's."""
+    """The function with JAX's operations."""
     return function(jnp, x, w, b, jnp.where, lambda t: jnp.sum(t, axis=1, keepdims=True))
 
 
 def lean(x, w, b):
-    """The function with JAX's primitives where ``jnp`` would trace functions of its own."""
+    """The function with JAX's primitives where a ``jnp`` function would trace further functions."""
     lax = jax.lax
 
     def total(t):
@@ -68,7 +68,7 @@ def lean(x, w, b):
 
 
 def equations(jaxpr) -> int:
-    """The operations of a traced function of JAX's, with those of the functions that it calls."""
+    """The number of equations of a jaxpr, including those of the functions that it calls."""
     inner = [value for eqn in jaxpr.eqns for value in eqn.params.values()]
     nested = [value.jaxpr for value in inner if hasattr(value, "jaxpr")]
     return len(jaxpr.eqns) + sum(map(equations, nested))
@@ -86,7 +86,7 @@ def main() -> int:
     count = len(re.findall(r"(?m)^  \w+ = ", graph))
 
     def fresh(fun):
-        """JAX keeps what a function was traced to: each round has a function of its own."""
+        """Traces a new function each time, because JAX caches the trace of a function."""
         return jax.make_jaxpr(lambda *args: fun(*args))(*j)
 
     makers: dict[str, tuple[Callable[[], object], int]] = {

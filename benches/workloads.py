@@ -20,7 +20,7 @@ import defn as dn
 
 @dataclass(frozen=True)
 class Workload:
-    """A function in both libraries, and a tree of arrays to call it with."""
+    """A function in both libraries, and a tree of arrays as its arguments."""
 
     family: str
     name: str
@@ -34,7 +34,7 @@ class Workload:
 
 
 def normal(*shape: int, dtype: str = "float32") -> np.ndarray:
-    """Random numbers, the same ones in every run."""
+    """Random numbers that are the same in every run."""
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(dtype)
 
 
@@ -45,17 +45,17 @@ def complex_normal(*shape: int) -> np.ndarray:
 
 
 def below(limit: int, *shape: int) -> np.ndarray:
-    """Random positions."""
+    """Random positions below a bound."""
     return np.random.default_rng(5).integers(0, limit, shape).astype(np.int32)
 
 
 def gelu(lib, x):
-    """The approximation by tanh."""
+    """GELU, approximated with tanh."""
     return 0.5 * x * (1.0 + lib.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))
 
 
 def chain(lib, x):
-    """Transcendental functions."""
+    """A chain of transcendental functions."""
     return lib.tanh(2.0 * x + 1.0) * lib.exp(-x * x) + lib.sin(x)
 
 
@@ -80,7 +80,7 @@ def their_layer_norm(x):
 
 
 def our_softmax(x):
-    """Rows that add up to 1."""
+    """Rows that sum to 1."""
     e = dn.exp(x - dn.reduce_max(x, axes=1, keep_axes=True))
     return e / dn.sum(e, axes=1, keep_axes=True)
 
@@ -96,13 +96,13 @@ def their_trips(x, count):
     return jax.lax.fori_loop(0, count, lambda _, x: x * 0.999 + 0.5, x)
 
 
-# Elements that the caches of one core hold, and more than all caches do. What lies between is in
-# the last cache of one machine and in the memory of another.
+# The small arrays fit in the caches of one core; the large ones exceed all caches. Sizes between
+# these would be in the last cache of one machine and in the memory of another.
 SIZES = (("64 K", 1 << 16), ("16 M", 1 << 24))
 
 
 def elementwise() -> Iterator[Workload]:
-    """Each element on its own; in cache and out of it."""
+    """Element-wise functions; in cache and out of cache."""
     family, bias = "element-wise", normal(1024)
     for size, count in SIZES:
         x, y = normal(count), normal(count)[::-1].copy()
@@ -146,7 +146,7 @@ def elementwise() -> Iterator[Workload]:
 
 
 def reductions() -> Iterator[Workload]:
-    """Sums and what is built on them; in cache and out of it."""
+    """Sums and functions built on them; in cache and out of cache."""
     family = "reduction"
     for size, count in SIZES:
         x = normal(count)
@@ -213,7 +213,7 @@ def products() -> Iterator[Workload]:
 
 
 def our_conv(x, kernel, stride=1):
-    """A convolution that keeps the size, but for the stride."""
+    """A convolution that keeps the size, unless it has a stride."""
     return dn.conv(x, kernel, strides=stride, padding=[(1, 1), (1, 1)])
 
 
@@ -226,7 +226,7 @@ PLACE = (1, 1, 2, 2)
 
 
 def our_max_pool(x):
-    """The greatest of each square."""
+    """The maximum of each square."""
     return dn.window_max(x, PLACE, strides=PLACE)
 
 
@@ -287,7 +287,7 @@ def windows() -> Iterator[Workload]:
 
 
 def positions() -> Iterator[Workload]:
-    """Reading and writing by positions, and sorting."""
+    """Reads and writes at positions, and sorting."""
     family = "index"
     table, places, updates = normal(65536, 64), below(65536, 16384), normal(16384, 64)
     yield Workload(
@@ -319,7 +319,7 @@ def positions() -> Iterator[Workload]:
         lambda x, i, y: x.at[i[:, 0], i[:, 1]].add(y),
         (table, pairs, normal(1 << 20)),
     )
-    # No two are equal, so that there is one order.
+    # No two elements are equal, so that there is only one order.
     shuffled = np.random.default_rng(6).permutation(1 << 18).astype(np.float32)
     yield Workload(family, "sort, 256 K", dn.sort, jnp.sort, (shuffled,))
     yield Workload(family, "argsort, 256 K", dn.argsort, jnp.argsort, (shuffled,))
@@ -357,7 +357,7 @@ def decompositions() -> Iterator[Workload]:
 
 
 def draws() -> Iterator[Workload]:
-    """Random numbers by the same generator."""
+    """Random numbers from the same generator."""
     shape, seed = (1 << 22,), np.int32(7)
     for ours, theirs, name in (
         (dn.random.uniform_split, jax.random.uniform, "uniform, 4 M"),

@@ -14,7 +14,7 @@ import numpy as np
 import defn as dn
 
 # Dormand and Prince, "A family of embedded Runge-Kutta formulae", 1980: the stages, and the weights
-# of the difference between the solutions of order 5 and 4.
+# of the difference between the solutions of order 5 and order 4.
 STAGES = [
     [1 / 5],
     [3 / 40, 9 / 40],

@@ -1,4 +1,4 @@
-"""Plugins for tests: libraries of `fake_plugin.c`, XLA on the CPU, and what is no plugin."""
+"""Plugins for tests: libraries of `fake_plugin.c`, XLA on the CPU, and files that are none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _folder() -> Path:
 
 
 def host() -> Path:
-    """XLA's plugin for the CPU, as it is installed."""
+    """XLA's installed plugin for the CPU."""
     return next(plugin.path for plugin in dn.pjrt.plugins() if plugin.client == "host")
 
 
@@ -33,19 +33,19 @@ def _compiled(name: str, source: str, *options: str) -> Path:
 
 
 def fake(name: str = "pjrt_fake_cuda.so", *, major: int = 0, platform: str = "fake") -> Path:
-    """A plugin with one device of a mebibyte; `name` tells what kind of device it is taken for."""
+    """A plugin with one device of 1 MiB; the file's `name` determines the kind that is assumed."""
     source = Path(__file__).with_name("fake_plugin.c").read_text()
     options = (f"-I{host().parent / 'include'}", f"-DMAJOR={major}", f'-DPLATFORM="{platform}"')
     return _compiled(name, source, *options)
 
 
 def library() -> Path:
-    """A library that is no plugin."""
+    """A library that is not a plugin."""
     return _compiled("pjrt_library.so", "int nothing;\n")
 
 
 def text() -> Path:
-    """A file that is no library."""
+    """A file that is not a library."""
     file = _folder() / "pjrt_text.so"
     file.write_text("no library")
     return file

@@ -25,7 +25,7 @@ XLA_ULPS = 8
 
 
 def on_xla() -> bool:
-    """Whether XLA computes, so that results equal ours only within a tolerance."""
+    """Whether XLA computes: its results equal ours only within a tolerance."""
     options = dn.global_default_options()
     return "pjrt" in (options.get("compiler"), options.get("backend"))
 
@@ -45,7 +45,7 @@ def assert_alike(compiled: dn.Tensor, eager: dn.Tensor, scale: float = 0.0) -> N
         assert got.tobytes() == want.tobytes()
 
 
-# The backend that tests compare with others: the default one, unless the tests run with another.
+# The backend of the test run, which tests compare with others.
 HERE = dn.tensor(0).backend
 
 

@@ -1,4 +1,4 @@
-"""Questions to types: of tensors, numbers, templates and traced tensors."""
+"""Queries about types: of tensors, numbers, templates and traced tensors."""
 
 from __future__ import annotations
 

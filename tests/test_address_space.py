@@ -1,4 +1,4 @@
-"""Programs under a limit of addresses: without memory they raise errors, and the process lives."""
+"""Programs with a limited address space: without memory they raise errors, but do not crash."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import numpy as np
 
 import defn as dn
 
-# Random programs, each under every limit; ``DEFN_TEST_PROGRAMS`` asks for more.
+# Each random program runs under every limit; ``DEFN_TEST_PROGRAMS`` sets their number.
 PROGRAMS = int(os.environ.get("DEFN_TEST_PROGRAMS", "6"))
-# What a program may take beyond what the process has when it begins. With nothing at all the C
-# library ends the process where a new thread has no room for its thread-local data.
+# The address space of a program, in addition to that in use when it begins. With none at all the
+# C library ends the process when a new thread has no room for its thread-local data.
 LIMITS = [1 << 18, 1 << 20, 3 << 20, 9 << 20, 40 << 20, 150 << 20]
 
 
 def random_function(rng: np.random.Generator, steps: int) -> Callable[..., Any]:
-    """A chain of ops that keep the shape of a square matrix, on earlier values."""
+    """A chain of ops on earlier values; all keep the shape of a square matrix."""
     unary = [dn.sin, dn.exp, dn.tanh, dn.negate, dn.transpose, dn.cumulative_sum]
     unary += [lambda x: dn.sort(x, axis=0), lambda x: dn.as_type(dn.argsort(x), "f32")]
     unary += [lambda x: dn.dot(x, x), lambda x: x - dn.sum(x, axes=[0], keep_axes=True)]
@@ -47,7 +47,7 @@ def random_function(rng: np.random.Generator, steps: int) -> Callable[..., Any]:
 
 
 def live(seed: int) -> None:
-    """What a user does with a program: everything allocates."""
+    """The life of a program, with allocations in every step."""
     rng = np.random.default_rng(seed)
     size = int(rng.choice([2, 30, 300]))
     function = random_function(rng, int(rng.choice([5, 40, 400])))
@@ -67,7 +67,7 @@ def live(seed: int) -> None:
 
 
 def run(seed: int, limit: int) -> str:
-    """How a child with a limit of its own ends: "done", "memory", or anything else."""
+    """How a child process with this limit ends: "done", "memory", or anything else."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:
@@ -94,7 +94,7 @@ def run(seed: int, limit: int) -> str:
 
 
 def main() -> None:
-    # What is loaded when it is first needed is there.
+    # Loads everything that is loaded on first use.
     live(0)
     seen = set()
     for seed in range(PROGRAMS):
@@ -106,10 +106,10 @@ def main() -> None:
 
 
 def test_programs_without_memory_raise_errors() -> None:
-    """Some end, some have too little: nothing else happens."""
+    """Some programs end, others lack memory: nothing else may happen."""
     here = str(pathlib.Path(__file__).parent)
     code = f"import sys; sys.path.insert(0, {here!r}); import test_address_space as t; t.main()"
-    # A pool's threads do not outlive a fork, and each would have a stack of addresses of its own.
+    # In a new process: pool threads do not survive a fork, and each stack would take addresses.
     command = [sys.executable, "-X", "faulthandler", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr[-8000:]

@@ -1,4 +1,4 @@
-"""Ops on small tensors take short ways, which give what the long ones give."""
+"""The fast paths of eager ops on small tensors give the same results as the general path."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_numbers_beside_tensors_give_what_programs_give(op: Any, dtype: str) -> 
     x = dn.as_type(dn.tensor([1, 2, 5]), dtype)
     for number in NUMBERS:
         if op in (operator.pow, operator.lshift) and number in (-3, np.int64(-3)):
-            # Negative ones are refused at once, and not in programs.
+            # A negative exponent or shift raises in an eager op, but not in a compiled program.
             continue
         assert outcome(lambda: op(x, number)) == outcome(  # noqa: B023
             lambda: dn.jit(lambda x: op(x, number))(x)  # noqa: B023

@@ -1,4 +1,4 @@
-"""Backends written in Python: what callbacks are given, and what becomes of what they give."""
+"""Backends written in Python: the arguments of their callbacks, and the use of the results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import defn as dn
 
 
 class Few(dn.Backend):
-    """A backend of a few callbacks, which notes those that are called."""
+    """A backend with few callbacks, which records the callbacks that are called."""
 
     def __init__(self, **options):
         super().__init__(**options)
@@ -411,7 +411,7 @@ def test_reductions_by_a_users_function() -> None:
 
 
 def test_numpy_has_every_callback() -> None:
-    """What it takes from the base class are defaults that need no callback of its own."""
+    """It inherits only defaults, which need no callback of their own."""
     numpy = dn.backends.NumPyBackend
     own = {name for name in dir(numpy) if not name.startswith("_")}
     inherited = {
@@ -445,7 +445,7 @@ def test_pointers() -> None:
 
 
 class Host(Few):
-    """A backend that has the host do what it lacks."""
+    """A backend that runs missing callbacks on the host."""
 
     fallback = "host"
 

@@ -1,7 +1,7 @@
 """Generated operations, shapes and values on two backends, which must agree.
 
-NumPy's backend is plain and slow; the CPU's kernels are not. What both compute is compared in every
-dtype, with axes of size 0 and 1, NaN, infinities and the greatest and least values among the
+NumPy's backend is simple and slow; the CPU's kernels are optimized. Their results are compared in
+every dtype, with axes of size 0 and 1, and with NaN, infinities and the dtype's limits among the
 elements.
 """
 
@@ -40,13 +40,13 @@ SOLID = hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4)
 SEEDS = st.integers(0, 2**32 - 1)
 
 EDGES = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 3e38, -7.25, 448.0, 65504.0]
-# XLA's programs for the CPU take what is subnormal in f32 for zero, and give zeros for it.
+# XLA's programs for the CPU flush f32 subnormals to zero, in operands and in results.
 SUBNORMAL = 2.0**-126
 EDGES.append(1e-30 if on_xla() else 1e-40)
 
 
 def draw(seed: int, shape: tuple[int, ...], dtype: str, *, edges: bool = True) -> np.ndarray:
-    """Elements of a dtype, some of them at its edges."""
+    """Elements of a dtype; some of them are edge values."""
     rng = np.random.default_rng(seed)
     if is_integer(dtype):
         low, high = limits(dtype)
@@ -68,7 +68,7 @@ def draw(seed: int, shape: tuple[int, ...], dtype: str, *, edges: bool = True) -
 def agree(
     function: Callable[..., Any], arrays: list[np.ndarray], ulps: float = 0, scale: float = 0.0
 ) -> None:
-    """The function gives the same on both backends, or raises the same kind of error on both."""
+    """The function gives equal results, or raises the same kind of error, on both backends."""
     ulps *= XLA_ULPS if on_xla() else 1
     outcomes = []
     for backend in (HERE, ORACLE):
@@ -77,7 +77,7 @@ def agree(
         except dn.Error as error:
             outcomes.append(error)
     got, want = outcomes
-    # Devices move positions into range.
+    # Devices clamp positions instead of raising.
     if on_xla() and isinstance(want, dn.BoundsError) and isinstance(got, dn.Tensor):
         return
     if isinstance(got, dn.Error) or isinstance(want, dn.Error):
@@ -111,7 +111,7 @@ for case in all_cases():
 
 
 def tolerance(name: str, dtype: str, out: str) -> float:
-    """Both backends may be as far from the truth as the rows of the operation allow one to be."""
+    """Each of the two backends may be off by the tolerance of the operation's rows."""
     ulps = TOLERANCES.get(name, 0)
     if isinstance(ulps, dict):
         ulps = ulps.get(dtype if is_complex(dtype) else out, ulps["other"])
@@ -141,7 +141,7 @@ def test_binary(
         draw(seed + position, shape, dtype)
         for position, (shape, dtype) in enumerate(zip(shapes.input_shapes, dtypes, strict=True))
     ]
-    # A complex result is compared with what its own rounding allows.
+    # The tolerance is that of the complex operand.
     kind = next((dtype for dtype in dtypes if is_complex(dtype)), dtypes[0])
     ulps, scale = tolerance(name, kind, kind), 1.0 if is_complex(kind) else 0.0
     # The error of a complex logarithm grows with the exponent.
@@ -253,7 +253,7 @@ def test_positions(
     count = data.draw(st.integers(0, 3))
     rng = np.random.default_rng(seed)
     sizes = [shape[axis] for axis in axes]
-    # Some are out of range: both backends refuse them alike.
+    # Some positions are out of range: both backends must refuse them.
     places = rng.integers(0, np.array(sizes) + (rng.random() < 0.2), size=(count, len(axes)))
     indices = places.astype(NUMPY[kind])
     array = draw(seed, shape, dtype, edges=False)
@@ -294,7 +294,7 @@ def test_windows(
     shape, window, options = drawn
     is_exact = name in ("window_max", "window_min")
     array = draw(seed, shape, dtype, edges=is_exact)
-    # A mean may cancel what it adds up, which for integers are large floats.
+    # The terms of a mean may cancel, and integers are large floats: scale by the largest.
     largest = np.abs(array.astype(np.float64)).max(initial=16.0)
     agree(
         lambda x: getattr(dn, name)(x, window, **options),

@@ -1,4 +1,4 @@
-"""Bools: what is made of them, where they give way, how they come in and go out, and as masks."""
+"""Bools: how they are created and promoted, imported and exported, and used as masks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BACKENDS = ("cpu", dn.backends.NumPyBackend())
 
 
 def ways(f):
-    """A function run at once and compiled."""
+    """A function, eager and compiled."""
     return [f, dn.jit(f), dn.jit(f, compiler="evaluator")]
 
 
@@ -70,7 +70,7 @@ def test_arithmetic_of_two_bools(backend):
 
 
 def test_bools_are_counted():
-    """A count of a mask of more than 255 elements, which a u8 does not hold."""
+    """The count of a mask with more than 255 elements, which u8 could not hold."""
     ones = np.ones(1000, bool)
     for f, want in [
         (dn.sum, 1000),

@@ -1,7 +1,7 @@
-"""The caller's memory: whatever has returned to the caller reads the caller's arrays no more.
+"""The caller's memory: after a call has returned, nothing reads the caller's arrays any more.
 
-Each way in is given an array that its caller writes as soon as it has its result. What came out,
-was kept, or is computed later is what it would be of the array as it was.
+Each way to pass an array is tested with a caller that overwrites it as soon as it has the result.
+Results, kept arguments and later computations must see the original elements.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WRITTEN = -7.0
 
 
 class Keeping(dn.Compiler):
-    """Compiles as the evaluator does, and keeps all that its programs are given."""
+    """Compiles like the evaluator, and keeps all arguments of its programs."""
 
     def __init__(self) -> None:
         self.kept: list[dn.Tensor] = []
@@ -38,7 +38,7 @@ class Keeping(dn.Compiler):
 
 
 class KeepingThunks(Keeping):
-    """As above, where the first run and the compilation are one."""
+    """The same, with a callback that compiles and does the first run in one step."""
 
     def jit(self, key: Any, vars: Any, fun: Any, args_list: Any, options: Any) -> Any:
         self.kept += [thunk() for thunk in args_list[0]]
@@ -56,7 +56,7 @@ COMPILERS: dict[str, Callable[[], Any]] = {
 
 
 class Offered:
-    """What offers an array's memory by DLPack alone."""
+    """Offers an array's memory by DLPack only."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
@@ -69,7 +69,7 @@ class Offered:
 
 
 class Interface:
-    """What offers an array by the protocol of NumPy's."""
+    """Offers an array by NumPy's ``__array__`` only."""
 
     def __init__(self, array: np.ndarray) -> None:
         self.array = array
@@ -84,7 +84,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-# What is given, from the array that the caller writes.
+# The object to pass, made from the array that the caller overwrites.
 KINDS: dict[str, Callable[[np.ndarray], Any]] = {
     "array": lambda array: array,
     "view": lambda array: array[:].reshape(array.shape),
@@ -93,7 +93,7 @@ KINDS: dict[str, Callable[[np.ndarray], Any]] = {
     "read-only twice": lambda array: read_only(read_only(array)),
     "read-only memory": lambda array: np.asarray(memoryview(array).toreadonly()),
 }
-# What is no array of NumPy's, and offers one.
+# Objects that are not NumPy arrays, but offer one.
 OFFERS: dict[str, Callable[[np.ndarray], Any]] = {
     "buffer": lambda array: memoryview(array),
     "dlpack": Offered,
@@ -112,7 +112,7 @@ class Jitting:
         return dn.jit(fun, **self.keywords, **options)
 
 
-# What came out, to be read after the caller has written, and what it has to be.
+# A function that reads a result after the caller has overwritten the array, and the expected value.
 Late = tuple[Callable[[], Any], Any]
 WAYS: dict[str, Callable[[Jitting, np.ndarray, np.ndarray], list[Late]]] = {}
 
@@ -307,7 +307,7 @@ def in_containers(jit: Jitting, given: np.ndarray, was: np.ndarray) -> list[Late
 
 
 def check(found: list[Late], array: np.ndarray, what: str) -> None:
-    """Writes the array, and looks at what came out."""
+    """Overwrites the array, and checks the results."""
     array[:] = WRITTEN
     for position, (read, want) in enumerate(found):
         got = read()
@@ -395,7 +395,7 @@ def test_what_nothing_can_write_is_kept_as_it_is() -> None:
     assert where(dn.tensor(frozen, backend="cpu")) == where(frozen)
     mine = dn.tensor([1.0, 2.0], backend="cpu")
     assert where(dn.tensor(mine.to_numpy()[:], backend="cpu")) == where(mine)
-    # Its owner may make it writeable again.
+    # The owner may make it writeable again.
     owned = np.arange(COUNT, dtype=np.float32)
     owned.flags.writeable = False
     x = dn.tensor(owned[:], backend="cpu")

@@ -1,4 +1,4 @@
-"""Blocks of the user's, functions that are called at run time: what runs, and when."""
+"""User-defined blocks, and functions that are called at run time: which code runs, and when."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def softmax_block(x: Any, *, axis: int = -1) -> Any:
 
 
 class Knows(NumPyBackend):
-    """A backend with a kernel for `Softmax` and one for a name, and a list of what it was asked."""
+    """A backend with kernels for `Softmax` and for one name; it records every block."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -406,7 +406,7 @@ def test_calls_from_several_threads() -> None:
 
 
 def test_options_of_blocks_stay_what_they_are() -> None:
-    """Dicts at the end are options: numbers in them are axes and sizes as they stand."""
+    """Trailing dicts are options: their numbers stay axes and sizes, and do not become tensors."""
     seen: list[Any] = []
 
     def default(tag, x, options):

@@ -1,4 +1,4 @@
-"""The exported catalogue, the public functions and the table of cases are one list."""
+"""The exported catalogue, the public functions and the table of cases have the same entries."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from cases import all_cases
 from defn import _core
 from defn.tensors import ALIASES, METHOD_MODULES, NOT_METHODS, OWN_METHODS
 
-# Ops that users reach by something other than a function of their name.
+# Ops without a public function of the same name.
 STRUCTURAL = {
     "parameter",
     "constant",
-    # Control: tests of their own.
+    # Control flow, which has its own tests.
     "cond",
     "while",
     "custom_grad",
@@ -25,20 +25,20 @@ STRUCTURAL = {
     "hook",
     "runtime_call",
     "block",
-    # Exchanges between devices, which a part of a program does not make alone: tests of their own.
+    # Collectives, which run in sharded functions only. They have their own tests.
     "all_reduce",
     "all_gather",
     "reduce_scatter",
     "collective_permute",
     "mesh_index",
-    # The generator behind `dn.random`.
+    # The generator of `dn.random`.
     "threefry",
     "random_bits",
     "random_uniform",
     "random_below",
 }  # fmt: skip
 
-# Functions of the operation modules that no row needs: `template` has no elements.
+# Functions of the operation modules that need no row: `template` has no elements.
 WITHOUT_ROWS = {"template"}
 
 
@@ -97,7 +97,7 @@ PUBLIC = {
     if inspect.isfunction(inspect.unwrap(getattr(module, name))) and name not in ALIASES
 }
 
-# Functions that hand further options on, to those who know them.
+# Functions that pass unknown options on.
 HANDING_ON = {
     "checks", "compile", "debug_expr", "debug_expr_apply", "default_options", "defn",
     "deftransform", "dtype", "global_default_options", "grad", "hessian", "jacobian", "jit",

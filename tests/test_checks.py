@@ -1,4 +1,4 @@
-"""Positions out of range, eager and compiled, and the checks that compiled programs run under."""
+"""Positions out of range, eager and compiled, and the checks that compiled programs make."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support import HERE
 
 X = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], dtype=np.float32)
 
-# Each with positions beyond both ends, what a compiled program makes of it, and the message.
+# Reads with positions beyond both ends, the result of a compiled program, and the message.
 READS = [
     (
         lambda x: dn.gather(x, dn.tensor([[0, 9], [-7, -2]])),
@@ -62,7 +62,7 @@ BACKENDS = [HERE, dn.backends.NumPyBackend()]
 def test_positions_out_of_range(call, want, message, backend) -> None:
     x = dn.tensor(X, backend=backend)
     if isinstance(backend, dn.backends.PJRT):
-        # A device is not asked where the positions are.
+        # Devices do not check positions.
         assert call(x).to_list() == want
     else:
         with pytest.raises(dn.BoundsError) as eager:
@@ -160,7 +160,7 @@ def test_the_first_nan_is_named(backend) -> None:
         for call in (f, lambda x: dn.sqrt(x)):
             with pytest.raises(dn.NonFiniteError, match=r"sqrt: the result f32\[2\] has a NaN"):
                 call(x)
-        # Infinities are numbers, and integers have no NaN.
+        # Infinities are not NaN, and integers have no NaN.
         assert f(dn.abs(x)).item() == 4.0
         assert dn.log(dn.tensor(0.0)).item() == -np.inf
     assert np.isnan(f(x).item())
@@ -172,10 +172,10 @@ def test_what_integers_are_not_defined_for(backend) -> None:
     for function, wrong, want, message in (
         (dn.quotient, [1, 0, 2], [3, -1, 2], "the divisor of an integer division is zero"),
         (dn.remainder, [1, 0, 2], [0, 4, 1], "the divisor of an integer division is zero"),
-        # By more bits than there are.
+        # A compiled program shifts all bits out if the count is negative.
         (dn.left_shift, [1, -1, 2], [6, 0, 20], "the number of bits to shift by is -1"),
         (dn.right_shift, [1, -2, 2], [1, 0, 1], "the number of bits to shift by is -2"),
-        # 4 to the power of 2**32 - 1 is 0 modulo 2**32.
+        # A compiled program reads -1 as 2**32 - 1: 4 to this power is 0 modulo 2**32.
         (dn.pow, [1, -1, 2], [3, 0, 25], "the exponent of an integer base is -1"),
     ):
         kinds = dn.DivisionError if "divisor" in message else dn.OptionError
@@ -186,14 +186,14 @@ def test_what_integers_are_not_defined_for(backend) -> None:
         with dn.checks("index"), pytest.raises(kinds, match=message):
             dn.jit(function)(x, y)
         assert dn.jit(function)(x, y).to_list() == want
-        # Elements of an operand count only if the result has any.
+        # Operands are checked only if the result has elements.
         nothing = dn.broadcast(dn.tensor(1, backend=backend), (0, 3))
         assert function(nothing, y).shape == (0, 3)
         assert function(nothing, dn.tensor(0, backend=backend)).shape == (0, 3)
 
 
 def test_integers_by_zero() -> None:
-    """Compiled, a quotient has all bits set and a remainder is the dividend."""
+    """In a compiled program the quotient has all bits set, and the remainder is the dividend."""
     for dtype, ones in (("s32", -1), ("u8", 255), ("s2", -1), ("u64", 2**64 - 1)):
         x = dn.tensor([1, 0, 1], dtype=dtype)
         y = dn.tensor([0, 0, 1], dtype=dtype)
@@ -226,11 +226,11 @@ def test_sort_keeps_the_order_of_equal_elements() -> None:
 
 
 def test_gradients_of_ties() -> None:
-    """The greatest so far is shared by halves; sort's elements go back one by one."""
+    """A tie of the cumulative maximum shares the gradient equally; sort permutes it back."""
     x = dn.tensor([2.0, 2.0, 1.0])
     weights = dn.tensor([1.0, 10.0, 100.0])
     gradient = dn.grad(lambda x: dn.sum(dn.cumulative_max(x) * weights))(x)
-    # Place 0 shows element 0; places 1 and 2 show elements 0 and 1 alike.
+    # Result 0 is element 0; for results 1 and 2 elements 0 and 1 tie.
     assert gradient.to_list() == [1.0 + 5.0 + 50.0, 5.0 + 50.0, 0.0]
     gradient = dn.grad(lambda x: dn.sum(dn.sort(x) * weights))(x)
     assert gradient.to_list() == [10.0, 100.0, 1.0]

@@ -1,4 +1,4 @@
-"""Definitions and what is made of them, while Python's garbage collector runs all the time."""
+"""Definitions and objects made from them, while Python's garbage collector runs all the time."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ MAKERS = {
     "shard": "dn.shard(double, dn.Mesh({'a': 1}, client='host'), [('a',)], ('a',))",
 }
 
-# Every dict that the loop makes is kept, so that the interpreter has none put by: the one of a new
-# object is allocated, and that starts the collector while the object's fields are still to be
-# written. Which allocation starts it is another one in each turn of the loop.
+# The loop keeps all its dicts, so that the interpreter's free list is empty. The dict of a new
+# object is then allocated, which can start the collector before the object's fields are written.
+# In each turn of the loop, another allocation starts the collector.
 SCRIPT = """
 import gc
 

@@ -1,4 +1,4 @@
-"""Comparisons of every type with every other, by the values that their elements have."""
+"""Comparisons of every dtype with every other, by the exact values of the elements."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ ORDERINGS: dict[str, Callable[[Any, Any], bool]] = {
     "greater": operator.gt,
     "greater_equal": operator.ge,
 }
-# Each float type rounds some of these, and holds a neighbour that a narrower one would round to the
-# same: 1.125 has the digits of f8_e4m3fn and not those of f8_e5m2, 1.0078125 those of bf16.
+# Each float dtype rounds some of these, and has values that a narrower one rounds to the same
+# number: f8_e4m3fn holds 1.125, which f8_e5m2 does not, and bf16 holds 1.0078125.
 MAGNITUDES = [
-    # XLA's programs for the CPU take what is subnormal in f32 for zero.
+    # XLA's programs for the CPU flush f32 subnormals to zero.
     *(
         0.0,
         1e-300,
@@ -46,7 +46,7 @@ MAGNITUDES = [
 
 
 def elements(dtype: str) -> np.ndarray:
-    """Elements of a dtype that others round: the ends, and both sides of what they hold."""
+    """Elements that other dtypes round: the limits, and neighbours of values that others hold."""
     if is_whole(dtype):
         low, high = limits(dtype)
         near = {low, low + 1, high - 1, high, 0, 1, 2, -1, -2}
@@ -67,9 +67,9 @@ def elements(dtype: str) -> np.ndarray:
 
 
 def numbers(array: np.ndarray, dtype: str, other: str) -> list[Any]:
-    """The values as numbers of Python, which compares integers of any size and floats exactly.
+    """The values as Python numbers, which compare integers of any size and floats exactly.
 
-    Next to a float an integer is what it is as that float.
+    Integers are rounded to the other dtype if that is a float.
     """
     if is_whole(dtype) and not is_whole(other):
         array, dtype = narrow(widen(array, dtype), other), other

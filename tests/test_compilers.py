@@ -1,4 +1,4 @@
-"""Compilers written in Python: what they are given, what they give, and where they are named."""
+"""Compilers written in Python: their arguments, their results, and the ways to name them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EVALUATOR = dn.compilers.get("evaluator")
 
 
 class Noting(Compiler):
-    """Compiles as the evaluator does, and remembers what it was given."""
+    """Compiles like the evaluator, and records its arguments."""
 
     def __init__(self) -> None:
         self.seen: list[Any] = []
@@ -159,7 +159,7 @@ def test_where_it_is_named() -> None:
     assert float(dn.jit_apply(lambda x: x - 1, (3.0,))) == 2.0
     dn.default_options(before)
     assert count() == 4
-    # A class is made once for each definition, and another definition of the function shares.
+    # A class is instantiated once for each definition. Definitions of one function share versions.
     made = Log()
 
     class Made(Noting):
@@ -171,7 +171,7 @@ def test_where_it_is_named() -> None:
     first, second = dn.jit(fun, compiler=Made), dn.jit(fun, compiler=Made)
     assert float(first(1.0)) == float(second(1.0)) == 6.0
     assert second.cache_info()["size"] == 1
-    # A module, or any object, that has the callbacks.
+    # A module or any object with the callbacks is a compiler.
     module = types.ModuleType("my_compiler")
     module.compile = compiler.compile
     assert float(dn.jit(lambda x: x + 6, compiler=module)(1.0)) == 7.0
@@ -215,7 +215,7 @@ def test_hooks() -> None:
     seen: list[Any] = []
 
     class Showing(Compiler):
-        """Shows every hook of a straight program, with what it stands for replaced by zeros."""
+        """Calls every hook of a program without control flow, with zeros as its values."""
 
         def compile(self, key, vars, fun, options):
             program = dn.compilers.trace(fun, vars)
@@ -269,7 +269,7 @@ def test_vectorized_axes() -> None:
 
 
 class Loop:
-    """A stream that does its steps at once."""
+    """A stream that runs a step as soon as a chunk is sent."""
 
     def __init__(self, run, rebuild, state, constants):
         self.run, self.rebuild, self.state, self.constants = run, rebuild, state, constants
@@ -358,7 +358,7 @@ def test_a_compiled_version_does_not_keep_its_function() -> None:
 
 
 class Default(Noting):
-    """Streams as the base class does, asked for by name."""
+    """Streams by the base class's callback, which it calls by name."""
 
     def stream(self, *args):
         return super().stream(*args)
@@ -391,7 +391,7 @@ def test_where_results_are() -> None:
 
 
 class Bare:
-    """An object with one callback of all."""
+    """An object with a single callback."""
 
     def jit(self, key, vars, fun, args_list, options):
         fun(*vars)

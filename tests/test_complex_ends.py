@@ -1,7 +1,7 @@
-"""Functions of complex numbers at zeros, infinities and NaN, which must be what NumPy gives.
+"""Functions of complex numbers at zeros, infinities and NaN, which must equal NumPy's.
 
-The sign of a zero is compared where Annex G of C99 settles it. It leaves it open where a part is
-NaN and where both are infinite.
+The sign of a zero is compared where Annex G of C99 specifies it. Annex G leaves it open where a
+part is NaN, and where both parts are infinite.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def test_every_combination(name: str, dtype: type, backend: str) -> None:
     assert not wrong
 
 
-# From the tables of Annex G, 6.1 to 6.3: an argument, and the value there.
+# From the tables of Annex G, 6.1 to 6.3: an argument and the function's value.
 ANNEX_G = [
     ("acos", complex(0, NAN), complex(np.pi / 2, NAN)),
     ("acos", complex(-INF, INF), complex(0.75 * np.pi, -INF)),

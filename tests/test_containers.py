@@ -1,4 +1,4 @@
-"""What holds tensors in arguments, states and results."""
+"""Containers of tensors in arguments, states and results."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_a_container_in_itself_is_refused() -> None:
 
 
 class Watching(NumPyBackend):
-    """A backend that keeps what travels to it."""
+    """A backend that records the elements sent to it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -188,7 +188,7 @@ class Watching(NumPyBackend):
 
 
 def test_unused_leaves_do_not_travel() -> None:
-    """Neither to where the program runs nor, for an array, into a tensor of its own."""
+    """They are not sent to the backend, and unused arrays do not become tensors."""
     backend = Watching()
     here = dn.tensor([1.0, 2.0], backend=backend)
     backend.arrived.clear()
@@ -253,7 +253,7 @@ def test_leaves_of_containers_are_joined(join) -> None:
 
 
 class Table:
-    """A container whose columns are read when they are needed."""
+    """A container whose columns are read on demand."""
 
     def __init__(self, **columns: Any) -> None:
         self.columns = columns

@@ -154,7 +154,7 @@ def test_cond_gradient() -> None:
 
 
 def test_cond_does_not_run_the_other_branch() -> None:
-    """A loop that would never end stands in the branch that is not taken."""
+    """The branch that is not taken contains an endless loop."""
 
     @dn.defn
     def guarded(x: dn.Tensor) -> dn.Tensor:
@@ -218,7 +218,7 @@ def test_scan_refuses_outputs_that_change_while_tracing() -> None:
 
 
 def test_dicts_come_in_any_order() -> None:
-    """The keys of a state, of branches and of outputs; the first order is kept."""
+    """The keys of states, branches and outputs may come in any order; the first order is kept."""
     state = dn.while_(
         {"a": 0, "b": {"x": 1.0, "y": 2}},
         lambda s: s["a"] < 3,
@@ -243,7 +243,7 @@ def test_ranges_beyond_32_bits() -> None:
 
 
 def test_a_loop_that_runs_at_once_can_be_interrupted() -> None:
-    """Another thread runs meanwhile, and what it raises in this one ends the loop."""
+    """Other threads run meanwhile, and an interrupt that one of them raises here ends the loop."""
     timer = threading.Timer(0.2, _thread.interrupt_main)
     timer.start()
     began = time.monotonic()
@@ -255,7 +255,7 @@ def test_a_loop_that_runs_at_once_can_be_interrupted() -> None:
 
 @pytest.mark.parametrize("width", [1, 64])
 def test_a_fold_can_be_interrupted(width: int) -> None:
-    """However many positions are folded at once."""
+    """For any number of positions that are folded together."""
     x = dn.broadcast(dn.tensor(1, dtype="u8"), (2**24 // width, width))
 
     def slow(x: dn.Tensor, acc: dn.Tensor) -> dn.Tensor:
@@ -273,7 +273,7 @@ def test_a_fold_can_be_interrupted(width: int) -> None:
 
 
 def test_a_known_predicate_merges_with_values_that_are_there() -> None:
-    """What is computed by a branch that cannot run is not known; a value is."""
+    """The result of a branch that cannot run has no known type; a plain value has one."""
     half = dn.tensor(np.float16(1.5))
     wide = dn.tensor([1, 2], dtype="s64")
     assert dn.if_(True, 1, 2.0).dtype == "f32"
@@ -341,7 +341,7 @@ def test_progress_prints(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_fold_may_go_through_complex_numbers() -> None:
-    """What a fold computes on the way to its next value may be of any type."""
+    """Intermediate values of a fold may have any dtype."""
     x = dn.tensor([1.0, 2.0, 3.0])
 
     def add(element: dn.Tensor, total: dn.Tensor) -> dn.Tensor:

@@ -1,4 +1,4 @@
-"""How many threads of the CPU share a call: the same bits on any number, and who says how many."""
+"""The number of CPU threads that share a call: equal bits for any number, and ways to set it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import defn as dn
 
 NUMBERS = (1, 2, 7)
 
-# These are about the CPU, whatever the other tests run with.
+# These tests are about the CPU, whatever backend the test run uses.
 pytestmark = pytest.mark.usefixtures("no_options")
 
 
@@ -86,7 +86,7 @@ CASES: dict[str, tuple[Callable[..., object], tuple[np.ndarray, ...]]] = {
     "chain": (lambda x: dn.tanh(2 * x + 1) * dn.exp(-x * x) + dn.sin(x), (LONG,)),
 }
 
-# What the compiler finds by reading its operand once, where op by op it is read again.
+# Compiled, these read their operand in one pass; op by op, they read it again.
 IN_ONE_PASS = {"variance"}
 
 
@@ -113,13 +113,13 @@ def test_any_number_of_threads_gives_the_same_bits(name: str) -> None:
         assert compiled == one_by_one
 
 
-# What runs in a process of its own: the pool of this one has more threads already.
+# Runs code in a new process, because the pool of this one already has more threads.
 def run(code: str, **environment: str) -> str:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DEFN_")}
     head = (
         "import os, time, numpy as np, defn as dn\n"
         "def helpers():\n"
-        # A thread has its name when it has begun to run.
+        # A thread has its name once it has started to run.
         "    time.sleep(0.3)\n"
         "    tasks = [f'/proc/self/task/{t}/comm' for t in os.listdir('/proc/self/task')]\n"
         "    return sum(open(t).read().startswith('defn-cpu') for t in tasks)\n"
@@ -256,7 +256,7 @@ def test_definitions_know_how_many_threads_run_them() -> None:
         by_default(1.0)
     with dn.options(threads=3):
         by_default(1.0)
-    # How many run it is no matter of compiling, unless the definition says it.
+    # The number of threads does not matter for compilation, unless the definition sets it.
     assert by_default.cache_info()["misses"] == 1
     assert dn.jit(twice, compiler="cpu", threads=None)(3.0).item() == 6.0
 

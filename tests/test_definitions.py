@@ -1,4 +1,4 @@
-"""What definitions promise: their arguments, options, transforms, and the forms of a gradient."""
+"""Definitions: their arguments, options, transforms, and the forms of a gradient."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def test_keyword_in_a_definition() -> None:
 
 
 def test_a_transform_runs_while_tracing_and_is_python() -> None:
-    """It sees traced tensors, gives plain data, keeps defaults, and its conditions are Python's."""
+    """It takes traced tensors, returns plain data, keeps defaults, and uses Python's conditions."""
     seen = Log()
 
     @dn.deftransform
@@ -244,7 +244,7 @@ def test_a_compiler_for_all_calls_of_a_block() -> None:
 
 @pytest.mark.usefixtures("no_options")
 def test_options_are_a_contexts_own() -> None:
-    """Over those of the process; tasks begin with those that held where they were made."""
+    """They override the process's options. A task starts with the options where it was created."""
 
     async def child() -> tuple[dict[str, Any], dict[str, Any]]:
         before = dn.default_options()
@@ -323,7 +323,7 @@ FORMS: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize(("variables", "fun"), FORMS, ids=lambda v: type(v).__name__)
 def test_every_form_of_a_gradient(variables: Any, fun: Any) -> None:
-    """A function's, at variables, with the value, with a transform: one structure, one gradient."""
+    """Of a function, at variables, with the value, with a transform: all have the same gradient."""
     one = dn.grad(variables, fun)
     assert type(one) is (dn.Tensor if isinstance(variables, float) else type(variables))
     leaves = dn.jit(lambda v: repr(v) and v)

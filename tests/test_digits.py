@@ -50,7 +50,7 @@ def test_xla_trains_to_the_same_losses(digits: ModuleType, tmp_path: Path):
         losses.append(json.loads(log.read_text()))
     assert len(losses[0]) == len(losses[1]) == 3 * 44
     np.testing.assert_allclose(*losses, rtol=0, atol=1e-3)
-    # One of the 360 digits may lie between two guesses.
+    # One of the 360 digits may have two nearly equal scores.
     assert min(accuracies) > 0.9
     assert abs(accuracies[0] - accuracies[1]) < 1.5 / 360
 
@@ -75,7 +75,7 @@ def test_numpy_computes_nothing_while_training(digits: ModuleType, monkeypatch: 
     random = digits.Random(0)
     data = digits.Digits.load(random)
     with no_numpy_arithmetic(monkeypatch):
-        # The guard holds: neither an operator nor a function of NumPy computes.
+        # The guard works: NumPy's operators and functions raise.
         with pytest.raises(TypeError):
             data.images + data.images
         with pytest.raises(AssertionError):
@@ -98,12 +98,12 @@ CONVERSIONS = {"bool", "int", "reserved", "float", "index"}
 
 @contextmanager
 def no_numpy_arithmetic(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Takes the operators away from arrays, and makes NumPy's functions that compute raise."""
+    """Removes the operators of arrays, and makes NumPy's functions that compute raise."""
 
     def refuse(*_args: object, **_options: object) -> None:
         raise AssertionError("NumPy computes")
 
-    # The type's pointer to its number protocol is ten words after the head that all objects have.
+    # The pointer to a type's number protocol is ten words after the common object header.
     words = ctypes.cast(
         id(np.ndarray) + object.__basicsize__ + 10 * ctypes.sizeof(ctypes.c_void_p),
         ctypes.POINTER(ctypes.c_void_p),

@@ -1,4 +1,4 @@
-"""DLPack and the buffer protocol, with NumPy and JAX as partners, and with capsules that lie."""
+"""DLPack and the buffer protocol, with NumPy and JAX as partners, and with invalid capsules."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ NUMPYS = [
 
 
 class Only:
-    """An array that offers nothing but DLPack, perhaps as consumers and producers once did."""
+    """An array that offers only DLPack, with or without the protocol's versions."""
 
     def __init__(self, array: Any, versioned: bool = True) -> None:
         self.array, self.versioned = array, versioned
@@ -56,7 +56,7 @@ def address(x: dn.Tensor) -> int:
     return dn.to_pointer(x).address
 
 
-# Lending.
+# Exports.
 
 
 @pytest.mark.parametrize("dtype", NUMPYS)
@@ -84,7 +84,7 @@ def test_what_was_lent_stays() -> None:
 
 
 def test_consumers_without_versions_get_a_copy() -> None:
-    """They cannot be told that the elements are read-only."""
+    """A capsule without a version cannot say that the elements are read-only."""
     x = dn.iota((4,))
     capsule = x.__dlpack__()
     assert '"dltensor"' in repr(capsule)
@@ -144,7 +144,7 @@ def test_jax_takes_tensors_and_gives_them() -> None:
     assert (x + jax.numpy.ones((3,))).to_list() == [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
 
 
-# Taking.
+# Imports.
 
 
 def test_writable_memory_is_copied_unless_promised() -> None:
@@ -230,7 +230,7 @@ def test_other_ways_are_taken_where_dlpack_fails() -> None:
         dn.tensor(Both(), copy=False, backend="cpu")
 
 
-# Capsules that lie.
+# Invalid capsules.
 
 
 class Device(ctypes.Structure):
@@ -277,7 +277,7 @@ new_capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
 
 
 class Given:
-    """Gives a capsule that was made before."""
+    """Returns a capsule that already exists."""
 
     def __init__(self, capsule: Any, device: Any = (1, 0)) -> None:
         self.capsule, self.device = capsule, device
@@ -290,7 +290,7 @@ class Given:
 
 
 class Lie(Given):
-    """A capsule of two floats, of which anything may be untrue; counts how often it is deleted."""
+    """A capsule of two floats with any field falsified; it counts how often it is deleted."""
 
     def __init__(self, versioned: bool = True, name: bytes | None = None, **changes: Any) -> None:
         self.deleted = 0

@@ -46,7 +46,7 @@ def test_every_function_has_an_example(name: str) -> None:
     assert "Raises: " in text or name == "dtype"
 
 
-# Their examples print the places and compilers that are there where no others are asked for.
+# Their examples print the default backends and compilers.
 OF_DEFAULTS = ("defn.jit", "defn.places", "defn.threads", "backends.md", "compilers.md")
 
 
@@ -126,7 +126,7 @@ def test_the_examples_on_several_devices() -> None:
 
 
 def test_links_lead_somewhere() -> None:
-    """Every page is in the index, and every link between pages has its target."""
+    """Every page is in the index, and every link between pages has a target."""
     pages = sorted((ROOT / "docs").glob("*.md"))
     index = (ROOT / "docs" / "README.md").read_text()
     for page in [ROOT / "README.md", *pages]:
@@ -156,7 +156,7 @@ def test_generated_files_are_current(tool: str) -> None:
 
 
 def test_the_table_of_operations_has_no_gaps() -> None:
-    """A word in each cell, and none that says that something is missing."""
+    """Every cell has a text, and none says that something is missing."""
     lines = (ROOT / "docs" / "ops.md").read_text().splitlines()
     rows = [line.strip("|").split("|") for line in lines if line.startswith("| `")]
     assert len(rows) > 200
@@ -178,7 +178,7 @@ def test_the_table_of_callbacks_is_complete() -> None:
         for name, value in vars(cls).items()
         if callable(value) and not name.startswith("_")
     }
-    # A complex number of two parts is a composite there, and an operation here.
+    # A complex number from two parts is a composite in Nx, and an operation here.
     assert own - {"complex"} == set(CALLBACKS) - set(RENAMED)
 
 
@@ -196,6 +196,6 @@ def test_foreign_names_lead_to_names_that_exist() -> None:
         assert foreign not in dir(dn.Tensor) or not hasattr(dn.tensor(1), foreign), foreign
         for name in re.findall(r"\bx\.(\w+)", ours):
             assert hasattr(dn.Tensor, name), (foreign, ours)
-    # Functions that are methods are named as such by an attribute's error.
+    # If the replacement is a method, the error of an attribute names it as a method.
     with pytest.raises(AttributeError, match=r"use x\.cumulative_sum\(axis\)"):
         _ = dn.tensor([1]).cumsum

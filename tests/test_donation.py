@@ -1,4 +1,4 @@
-"""Donated arguments on the CPU: their memory is a result's, they are gone after."""
+"""Donated arguments on the CPU: a result reuses their memory, and they can no longer be read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def jit(fun, **options):
 
 
 def own(value) -> dn.Tensor:
-    """A tensor in memory of its own: what is made of an array may lie in a copy that Python has."""
+    """A tensor in its own memory; a tensor that is made from an array may share a copy."""
     return dn.tensor(value) * 1.0
 
 
@@ -31,7 +31,7 @@ def model(size: int = 100_000) -> Model:
 
 
 def address(tensor: dn.Tensor) -> int:
-    """Where the elements are."""
+    """The address of the elements."""
     return tensor.to_numpy().__array_interface__["data"][0]
 
 
@@ -61,7 +61,7 @@ def test_the_result_lies_where_the_argument_lay(fun, size) -> None:
 
 
 def test_what_reads_elsewhere_first_is_right_all_the_same() -> None:
-    """Reversed, shifted, transposed and summed: no element is written before it was read."""
+    """Reversed, shifted, transposed, summed: no element is overwritten before it is read."""
     size = 1 << 16
     x = np.random.default_rng(0).standard_normal((256, 256)).astype(np.float32)
     for fun, plain in [
@@ -128,7 +128,7 @@ def test_other_holders_keep_the_elements() -> None:
     array = np.float32([1.0, 2.0])
     assert double(array).to_list() == [2.0, 4.0]
     assert array.tolist() == [1.0, 2.0]
-    # A part of another's memory, which begins in its middle.
+    # A view that begins in the middle of another tensor's memory.
     assert double(own([1.0, 2.0, 3.0])[1:]).to_list() == [4.0, 6.0]
 
 

@@ -1,4 +1,4 @@
-"""Operations at the ends of their ranges: wrapping, overflow, singular matrices, infinities."""
+"""Operations at the limits of their domains: wrapping, overflow, singular matrices, infinities."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def full(number: float, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def ways(fun: Any, *arrays: Any) -> list[Any]:
-    """A function's results run eagerly, compiled, and on the backend that NumPy is."""
+    """A function's results: eager, compiled, and on NumPy's backend."""
     tensors = [dn.tensor(a) for a in arrays]
     found = [fun(*tensors), dn.jit(fun)(*tensors)]
     with dn.options(backend=NumPyBackend(), compiler="evaluator"):
@@ -27,7 +27,7 @@ def ways(fun: Any, *arrays: Any) -> list[Any]:
 
 
 class Defined(NumPyBackend):
-    """Composites by their definitions."""
+    """NumPy's backend, with every block computed by its definition."""
 
     def block(self, tag: Any, out: Any, args: list[Any], fun: Any) -> Any:
         return fun(tag, *args)
@@ -43,7 +43,7 @@ def test_means_of_integers_do_not_wrap(dtype: str) -> None:
     low, high = limits(dtype)
     for end in (low, high):
         x = np.array([end] * 300, object).astype(NUMPY[dtype])
-        # What the arithmetic of Python's integers gives.
+        # The exact result, in Python's integers.
         want = float(end)
         for got in ways(dn.mean, x):
             assert float(got) == pytest.approx(want, rel=1e-6)
@@ -69,7 +69,7 @@ def test_a_mean_of_many_small_integers() -> None:
 
 @pytest.mark.parametrize("dtype", ["f16", "bf16", "f32", "c64"])
 def test_means_do_not_overflow(dtype: str) -> None:
-    # NumPy has the greatest number of each type; half of them are half as large.
+    # The greatest number of each dtype, and half of it.
     kind = NUMPY[dtype]
     real = np.float32 if dtype == "c64" else kind
     greatest = float(ml_dtypes.finfo(real).max)
@@ -162,7 +162,7 @@ def test_transforms_of_triangular_systems(transform: str, left_side: bool, lower
     for got in ways(solve, a, b):
         np.testing.assert_allclose(got.to_numpy(), want, atol=1e-12)
 
-    # The gradient G of a complex variable: what changes is real(sum(G * change)).
+    # The gradient G of a complex variable: a small change adds real(sum(G * change)) to the loss.
     weights = rng.normal(size=(3, 3)) + 1j * rng.normal(size=(3, 3))
 
     def loss(a: Any, b: Any) -> Any:
@@ -213,7 +213,7 @@ def test_the_cut_of_a_pseudo_inverse_is_relative(dtype: str, scale: float) -> No
     for got in ways(dn.linalg.pinv, x):
         error = np.abs(got.to_numpy().astype("f8") - want).max() / np.abs(want).max()
         assert error < (1e-4 if dtype == "f32" else 1e-12)
-    # A value is cut off by what the largest is.
+    # Singular values are cut off relative to the largest one.
     diagonal = np.diag([4.0, 2.0, 0.5]) * (scale if dtype == "f64" else 1.0)
     want = np.linalg.pinv(diagonal, rcond=0.3)
     np.testing.assert_allclose(dn.linalg.pinv(dn.tensor(diagonal), eps=0.3).to_numpy(), want)
@@ -227,7 +227,7 @@ def test_pseudo_inverses_of_small_vectors() -> None:
 
 
 def semidefinite(size: int, rank: int, dtype: str) -> np.ndarray:
-    """A matrix of such a rank, without negative eigenvalues."""
+    """A matrix of this rank, without negative eigenvalues."""
     rng = np.random.default_rng([size, rank])
     root = rng.normal(size=(size, rank))
     if dtype in COMPLEX:
@@ -325,7 +325,7 @@ def test_products_of_complex_infinities_agree() -> None:
             padded = dn.window_product(x, size + 4, padding=[(2, 2)]).to_numpy()[0]
             for got in (window, padded):
                 np.testing.assert_array_equal([got.real, got.imag], [whole.real, whole.imag])
-    # A window that climbs in runs of doubled lengths.
+    # A window that is long enough to be computed by doubling.
     long = np.full(120, 1 + 0j)
     long[100] = complex(np.inf, 0)
     got = dn.window_product(dn.tensor(long), 60, padding=[(30, 30)]).to_numpy()
@@ -333,7 +333,7 @@ def test_products_of_complex_infinities_agree() -> None:
 
 
 def test_the_gradient_of_imag() -> None:
-    """That of a holomorphic function times the cotangent: imag(dz) is real(-i dz)."""
+    """The derivative of a holomorphic function, times the cotangent: imag(dz) is real(-i dz)."""
     gradient = dn.grad(lambda z: 3.0 * dn.imag(z))(dn.tensor(1 + 2j))
     assert gradient.item() == -3j
     assert "-i g" in (dn.imag.__doc__ or "")

@@ -1,5 +1,4 @@
-"""What a definition reads from around it in ways of which its code says little: queues, bytes,
-attributes whose names are computed, and libraries that it closes over."""
+"""Captured values that code hardly shows: queues, bytes, computed attributes, and libraries."""
 
 from __future__ import annotations
 
@@ -44,7 +43,7 @@ class Computed:
 
 
 class Queue(collections.deque):
-    """A class of the user's."""
+    """A user's subclass."""
 
 
 def first(held: Any) -> Callable[[Any], Any]:
@@ -285,7 +284,7 @@ def test_which_code_computes_names(source: str, computes: bool) -> None:
 
 
 def test_libraries_are_looked_through_within_bounds() -> None:
-    """Objects and attributes are counted, whatever they take: a library has no end of them."""
+    """The search limits the number of objects and attributes, because a library has too many."""
     pyplot = pytest.importorskip("matplotlib.pyplot")
     optimize = pytest.importorskip("scipy.optimize")
     stats = pytest.importorskip("scipy.stats")

@@ -1,4 +1,4 @@
-"""Every wrong program's error: its class and text, in a golden file that is read as prose."""
+"""The error of every wrong program: its class and text, in a golden file to be read as prose."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from defn import errors
 
 GOLDEN = pathlib.Path(__file__).parent / "golden" / "errors.txt"
 SOURCES = pathlib.Path(__file__).parents[1] / "crates"
-# Their texts name the place, the compiler or what is live, and are those of the defaults.
+# Their messages name the backend, the compiler or live tensors, as for the default options.
 OF_DEFAULTS = (
     "more bytes than there are",
     "an unknown compiler option",
@@ -25,7 +25,7 @@ OF_DEFAULTS = (
     "a tensor of another backend",
     "copy=False of an array with gaps",
     "an exchange that one device would make",
-    # Devices move positions into range.
+    # Devices clamp positions instead of raising.
     "a position out of range",
     "an index out of range to take",
     "an index out of range along an axis",
@@ -43,7 +43,7 @@ def provoke(program: str) -> BaseException:
     """Runs a program as the file ``user.py``, and returns what it raises."""
     names: dict[str, object] = {"__name__": "user", "__builtins__": builtins}
     exec(compile(PRELUDE, "prelude.py", "exec"), names)
-    # Messages may show the line itself.
+    # Messages may quote the line.
     linecache.cache["user.py"] = (len(program), None, program.splitlines(True), "user.py")
     try:
         exec(compile(program, "user.py", "exec"), names)
@@ -53,14 +53,14 @@ def provoke(program: str) -> BaseException:
 
 
 def normal(text: str) -> str:
-    """Without addresses, folders, and figures of this machine's memory."""
+    """The text without addresses, folders, and the sizes of this machine's memory."""
     text = re.sub(r"/[^ ]*/defn/__init__.py", "defn/__init__.py", text)
     text = re.sub(r"(?<![^\s(])/[^ ]*/(?=[^/ ]*\.so)", "", text)
     text = re.sub(r"0x[0-9a-f]+", "0x...", text)
-    # Which processor this is, and which clients other tests have described.
+    # The processor's name, and the clients that other tests have registered.
     text = re.sub(r"this is cpu \(.*\), an", "this is cpu (...), an", text)
     text = re.sub(r'(the client "\w+" is unknown, it must be one of )[^;\n]*', r"\1...", text)
-    # What other tests have alive.
+    # The live tensors of other tests.
     text = re.sub(r"(or free tensors): the largest live tensors are [^\n]*", r"\1", text)
     return re.sub(r"\d+ are available", "N are available", text)
 
@@ -94,7 +94,7 @@ def test_text(
         request.getfixturevalue("no_options")
     error = provoke(program)
     assert written(title, program, error) == texts[title]
-    # What Python itself has against a call or an import, in its own words.
+    # Errors that Python itself raises for a call or an import.
     if type(error) in (ImportError, TypeError):
         return
     assert isinstance(error, errors.Error), "".join(traceback.format_exception(error))
@@ -146,16 +146,16 @@ def test_classes() -> None:
         assert len(cls.__doc__.split()) > 4
 
 
-# Kinds of errors that no program of this language can reach, each with the reason.
+# Kinds of errors that no program of the table can cause, each with the reason.
 UNREACHED = {
-    # The Python layer finds these first, with the place in the user's containers.
+    # The Python layer checks these first, and names the position in the user's containers.
     "LoopState": "the error of while_ names the place in the state",
     "BranchCount": "the structure check of cond names what differs",
     "CallResult": "the check of runtime_call names the place in the output",
     "ArgumentCount": "the number of arguments is bound by Python's rules",
     "NotOnHost": "backends are the host, or say themselves where elements are",
     "BackendRefused": "the CPU backend does everything",
-    # Nothing that a user writes leads there.
+    # No user code leads to these.
     "Internal": "a bug of ours, which no test knows of",
     "NoHostFunction": "a program runs by the definition that it was traced in",
     "CaptureGone": "the environment would have to change between a trace and its first run",
@@ -163,12 +163,12 @@ UNREACHED = {
     "Executables": "stages are compiled by the run, one program for each",
     "Program": "stages are compiled by the run, each from its own graph",
     "OtherMesh": "a sharded function is traced for its own mesh",
-    # These need a process of their own.
+    # These need a separate process.
     "NoPlugin": "test_pjrt_refusals.py runs without plugins",
     "Forked": "test_pjrt_processes.py forks",
-    # What is alive is left out here, since other tests make it.
+    # Live tensors are left out here, because other tests create them.
     "OutOfMemoryBeside": "test_memory.py keeps a large tensor",
-    # How much is left of a stack differs between builds.
+    # The free space on a stack differs between builds.
     "SmallStack": "test_small_stacks.py starts threads with small stacks",
 }
 

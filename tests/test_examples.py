@@ -1,4 +1,4 @@
-"""The examples give what their NumPy versions give."""
+"""The examples give the results of their NumPy versions."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_gpt() -> None:
     assert losses[0] == pytest.approx(np.log(11), abs=0.5)
     assert losses[-1] < 0.2 * losses[0]
     assert example.train_step.cache_info()["misses"] == 1
-    # What was learnt by heart is written.
+    # The memorized text is generated.
     text = example.written(params, dn.tensor(tokens[0, :3]), dn.random.key(0), count=6)
     assert text.to_list()[:3] == tokens[0, :3].tolist()
     assert len(text) == 9
@@ -174,7 +174,7 @@ def test_hmc() -> None:
     assert float(accepted.min()) > 0.8
     kept = draws.to_numpy()[:, 50:]
     assert example.spread(kept).max() < 1.05
-    # The posterior on a grid.
+    # The posterior, computed on a grid.
     grid = np.stack(np.meshgrid(*[np.linspace(-3, 4, 141)] * 2, indexing="ij"), -1).reshape(-1, 2)
     scores = grid @ x.T
     log = (y * scores - np.logaddexp(0, scores)).sum(1) - 0.5 * (grid * grid).sum(1)
@@ -184,6 +184,6 @@ def test_hmc() -> None:
     deviation = np.sqrt(weights @ (grid - mean) ** 2)
     np.testing.assert_allclose(kept.mean((0, 1)), mean, atol=0.1 * deviation.max())
     np.testing.assert_allclose(kept.std((0, 1)), deviation, rtol=0.1)
-    # Side by side they give what each gives alone.
+    # Chains that run together give what each gives alone.
     alone, _ = example.chain(dn.random.split(dn.random.key(3), parts=16)[5], x, y, 0.25)
     np.testing.assert_allclose(draws[5].to_numpy(), alone.to_numpy(), atol=1e-6)

@@ -35,7 +35,7 @@ class Point(NamedTuple):
 
 
 class Bag:
-    """A container of the test's own, told apart by a label."""
+    """A container of this test, identified by a label."""
 
     def __init__(self, label: str, items: list[Any]) -> None:
         self.label, self.items = label, items
@@ -424,7 +424,7 @@ def test_checks_and_default_options() -> None:
 
 
 class Plain(dn.Compiler):
-    """Compiles as the evaluator does, whatever its options."""
+    """Compiles like the evaluator, whatever its options."""
 
     def compile(self, key: Any, vars: Any, fun: Any, options: Any) -> Any:
         return dn.compilers.get("evaluator").compile(key, vars, fun, {})
@@ -477,7 +477,7 @@ def test_the_nearest_is_the_one_with_the_fewest_differences() -> None:
 
 
 class Loud:
-    """A static value whose text cannot be had."""
+    """A static value whose ``repr`` raises."""
 
     def __repr__(self) -> str:
         raise ValueError("no text")

@@ -234,11 +234,11 @@ def test_archives_that_are_refused() -> None:
     for bad in (
         changed(central + 8, b"\x01"),  # Encrypted.
         changed(central + 10, b"\x0e"),  # Compressed by LZMA.
-        changed(central + 24, huge),  # Inflated to more than deflate can.
+        changed(central + 24, huge),  # Inflated to more than deflate allows.
         changed(central + 20, huge),  # Longer than the file.
         changed(central + 42, huge),  # Outside the file.
         changed(end + 10, b"\x02"),  # More entries than there are.
-        changed(end + 4, b"\x01"),  # One of several parts.
+        changed(end + 4, b"\x01"),  # One of several disks.
         changed(end + 16, huge),  # A directory outside the file.
         changed(end + 12, huge),
         archive({"a.txt": b"text"}),
@@ -248,14 +248,14 @@ def test_archives_that_are_refused() -> None:
     ):
         with pytest.raises(dn.FormatError):
             dn.load_numpy(bad)
-    # The same name in the other header, whose length stays.
+    # Both entries get the same name, whose length does not change.
     data = archive({"a.npy": npy(np.arange(3)), "b.npy": npy(np.arange(3))})
     with pytest.raises(dn.FormatError, match="twice"):
         dn.load_numpy(data.replace(b"b.npy", b"a.npy"))
 
 
 def test_entries_may_not_overlap() -> None:
-    """Many entries of one piece of data would inflate without bound."""
+    """Many entries that share one piece of data could inflate without bound."""
     data = archive({"a.npy": npy(np.zeros(10_000)), "b.npy": npy(np.zeros(10_000))})
     first = data.index(b"PK\x01\x02")
     second = data.index(b"PK\x01\x02", first + 1)
@@ -337,7 +337,7 @@ def test_headers_of_safetensors_that_are_refused(header: str) -> None:
     with pytest.raises((dn.FormatError, dn.DTypeError)):
         read(data, format="safetensors")
     if header.count('"a"') < 2:
-        # The package takes the last of several entries of one name.
+        # The package accepts several entries of one name, and takes the last.
         with pytest.raises(safetensors.SafetensorError):
             safetensors.deserialize(data)
 
@@ -439,7 +439,7 @@ def test_only_classes_that_are_there_are_made() -> None:
             dn.serialize(made())
     finally:
         del sys.modules["made_up"]
-    # A class that is no container is not called, whatever the data says.
+    # A class that is not a container is not called, whatever the data says.
     data = dn.serialize(Point(dn.tensor(1), None))
     name = f"{Point.__module__}".encode()
     assert name in data
@@ -450,14 +450,14 @@ def test_only_classes_that_are_there_are_made() -> None:
 
 
 def resealed(data: bytes) -> bytes:
-    """The data with the checksum that it should have."""
+    """The data with a correct checksum."""
     import zlib
 
     return data[:-4] + struct.pack("<I", zlib.crc32(data[:-4]))
 
 
 def test_other_byte_orders() -> None:
-    """Elements in the other order are turned around; everything else is always in little endian."""
+    """Elements in the other byte order are swapped; everything else is always little-endian."""
     x = dn.tensor([1, 2, 258], dtype="s32")
     data = bytearray(dn.serialize(x))
     start = len(data) - 4 - 12
@@ -533,7 +533,7 @@ def test_every_truncation_is_an_error(name: str) -> None:
 @pytest.mark.parametrize("name", VALID)
 @given(data=st.data())
 def test_changed_bytes_do_no_harm(name: str, data: st.DataObject) -> None:
-    """Either an error of ours, or a value: never a crash, and never much memory."""
+    """The result is an error of ours or a value, never a crash, and never much memory."""
     valid = bytearray(VALID[name]())
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(valid) - 1))
@@ -570,7 +570,7 @@ def test_paths(tmp_path: pathlib.Path, suffix: str) -> None:
     assert dn.save(path, value) is None
     loaded = dn.load(str(path))
     assert (loaded if suffix == "npy" else loaded["a"]).to_list() == [0, 1, 2]
-    # What the file begins with tells what it is.
+    # The first bytes identify the format.
     other = path.rename(tmp_path / "y.bin")
     assert type(dn.load(other)) is type(value)
     there = dn.backends.NumPyBackend()
@@ -591,7 +591,7 @@ def test_nothing_is_written_when_saving_fails(tmp_path: pathlib.Path) -> None:
 
 
 def test_large_elements_are_not_copied() -> None:
-    """A file's tensors lie in the bytes that were read."""
+    """The tensors of a file use the memory of the bytes that were read."""
     data = written(dn.broadcast(dn.tensor(1.0), (1000, 1000)), "npy")
     x = dn.load_numpy(data, backend="cpu")
     address = dn.to_pointer(x).address

@@ -1,4 +1,4 @@
-"""What EXLA has, as it is written here; docs/from-nx.md names these tests."""
+"""The features of EXLA, as they are written here; docs/from-nx.md names these tests."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ exec(re.search(r"```python\n(x, y, w = .*?)```", PAGE, re.S)[1], INPUTS)
 
 
 def compare(theirs: Any, ours: Any) -> bool:
-    """As arrays compare, through dicts."""
+    """Compares arrays, also inside dicts and lists."""
     if isinstance(theirs, dict):
         return theirs.keys() == ours.keys() and all(compare(theirs[k], ours[k]) for k in theirs)
     if isinstance(theirs, list | tuple) and not hasattr(theirs, "dtype"):
@@ -65,7 +65,7 @@ def test_both_sides(row: Row) -> None:
 
 
 def names() -> dict[str, list[Row]]:
-    """Each name of JAX's that a row begins with, without ``jax`` and the module."""
+    """The rows by the JAX name at their start, without ``jax.``."""
     found: dict[str, list[Row]] = {}
     for row in ROWS:
         name = re.match(r"jax\.([a-z_A-Z0-9.]*[a-zA-Z0-9_])", row.theirs)[1]
@@ -74,7 +74,7 @@ def names() -> dict[str, list[Row]]:
 
 
 def where(name: str) -> tuple[Any, str]:
-    """Where a user would look for a name here."""
+    """The module here in which a user would look for a JAX name, and the name there."""
     module, _, last = name.rpartition(".")
     return {"random": dn.random, "tree": dn.tree}.get(module, dn), last
 

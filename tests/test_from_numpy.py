@@ -1,5 +1,5 @@
-"""The page "From NumPy": both sides of each row are run and compared, and each name that is not
-here says what the page says.
+"""The page "From NumPy": both sides of each row are run and compared, and the error about a name
+that is missing here gives the replacement that the page gives.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pytest
 import defn as dn
 
 PAGE = (pathlib.Path(__file__).parents[1] / "docs" / "from-numpy.md").read_text()
-# Of these an import or an attribute is shown, and not a name of ours that is missing.
+# For these the page shows an import or an attribute, so there is no error about a missing name.
 SAME = {"save", "fill", "sort", "pi", "e", "inf"}
 
 
@@ -26,7 +26,7 @@ class Row(NamedTuple):
 
 
 def rows(page: str) -> list[Row]:
-    """The rows of all tables, whose first two columns are code."""
+    """The rows of all tables whose first two columns are code."""
     found = []
     for line in page.splitlines():
         cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
@@ -45,7 +45,7 @@ OURS = {
 
 
 def plain(value: Any) -> Any:
-    """Arrays as NumPy compares them; other values as they are."""
+    """Tensors and arrays as NumPy arrays; other values unchanged."""
     if isinstance(value, list | tuple):
         return [plain(part) for part in value]
     return np.asarray(value) if isinstance(value, dn.Tensor | np.ndarray) else value
@@ -71,7 +71,7 @@ def test_both_sides(row: Row) -> None:
 
 
 def names() -> dict[str, list[Row]]:
-    """Each name of NumPy's that a row begins with, dotted below ``np``."""
+    """The rows by the first NumPy name that they contain, without ``np.``."""
     found: dict[str, list[Row]] = {}
     for row in ROWS:
         for name in re.findall(r"\bnp\.([a-z_A-Z0-9.]*[a-zA-Z0-9_])", row.theirs)[:1]:
@@ -80,7 +80,7 @@ def names() -> dict[str, list[Row]]:
 
 
 def words(code: str) -> set[str]:
-    """The functions of ours, and NumPy's, that a piece of code names."""
+    """The functions of defn, NumPy and math that a piece of code names."""
     return set(re.findall(r"\b(?:dn|np|math)\.[a-zA-Z_0-9.]*[a-zA-Z0-9_]", code))
 
 
@@ -88,7 +88,7 @@ def test_the_page_has_the_most_used_names() -> None:
     count = len(names())
     assert count >= 222
     here = [name for name in names() if is_here(name)]
-    # The sentence of the page that counts them.
+    # The page's sentence that gives the counts.
     text = f"{count} names: `dn` has {len(here)}, the other {count - len(here)} have replacements"
     assert text in re.sub(r"\s+", " ", PAGE)
 
@@ -110,7 +110,7 @@ def test_a_missing_name_says_what_to_write(name: str) -> None:
     hint = str(caught.value).partition("; use ")[2].partition("\n")[0]
     for word in words(hint):
         eval(word, {"dn": dn, "np": np, "math": math})
-    # The hint and the page name the same functions, in one row at least.
+    # In at least one row, the page names a function that the hint names.
     assert any(words(row.here) & words(hint) or not words(hint) for row in names()[name]), hint
 
 

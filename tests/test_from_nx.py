@@ -1,6 +1,6 @@
-"""What is written here for Nx's names: the page has them all, and each names a test that there is.
+"""Nx's names and what replaces them: the page lists every name, and each row names a real test.
 
-Below the check stand tests of what the language itself does here, where Nx has a macro.
+The tests after this check are about Python constructs that replace macros of Nx.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ import defn as dn
 
 ROOT = pathlib.Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "from-nx.md").read_text()
-# Modules in brackets, then one name and arity a line: public functions, macros and callbacks of
+# Modules in brackets, then one name and arity on a line: public functions, macros and callbacks of
 # Nx.Defn 0.7.3, Nx.Defn.Compiler 0.9.2, and the others of 0.7.3 and 0.12.1.
 NAMES = (ROOT / "tests" / "nx_names.txt").read_text()
 
 
 def listed() -> list[tuple[str, str]]:
-    """Modules and names of the data file."""
+    """The modules and names of the data file."""
     found, module = [], ""
     for line in NAMES.split():
         if line.startswith("["):
@@ -38,7 +38,7 @@ def listed() -> list[tuple[str, str]]:
 
 
 def rows() -> list[tuple[str, str, str, str]]:
-    """Module, Nx's name, what is written here, and the test, of each row of the page."""
+    """For each row of the page: the module, Nx's name, the code here, and the test."""
     found, module = [], ""
     for line in PAGE.splitlines():
         if line.startswith("## "):
@@ -61,14 +61,14 @@ def test_no_name_is_missing() -> None:
 
 @functools.cache
 def functions(file: str) -> dict[str, str]:
-    """The functions of a file of tests, with their source."""
+    """The functions of a test file, with their source."""
     text = (ROOT / file).read_text()
     nodes = [node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)]
     return {node.name: ast.get_source_segment(text, node) or "" for node in nodes}
 
 
 def source(test: str) -> str:
-    """The source of a test, or the examples of a docstring; fails where there is none."""
+    """The source of a test, or the examples of a docstring; fails if there is none."""
     file, _, name = test.partition("::")
     if file.startswith("tests/"):
         assert name.startswith("test_"), test
@@ -99,7 +99,7 @@ def test_links_to_the_page_are_right() -> None:
     }
 
 
-# What the language does
+# Language constructs
 
 
 def test_private_definitions() -> None:

@@ -23,7 +23,7 @@ def identify(value: object) -> str:
 
 
 def weights(result: dn.Tensor, seed: int) -> np.ndarray:
-    """A cotangent whose elements differ, of the kind of the result."""
+    """A cotangent with distinct elements; complex if the result is."""
     rng = np.random.default_rng(seed)
     drawn = rng.uniform(0.5, 1.5, size=result.shape)
     if is_complex(str(result.dtype)):
@@ -37,9 +37,9 @@ def loss(case: Case, *args: dn.Tensor) -> dn.Tensor:
 
 
 def numeric(case: Case, arrays: list[np.ndarray], position: int, step: float) -> np.ndarray:
-    """Central differences; of a complex variable, along both axes: d/dx - i d/dy.
+    """Central differences; for a complex variable along both axes: d/dx - i d/dy.
 
-    They are the host's own, whichever compiler and backend the gradient is asked of.
+    The host computes them, whatever compiler and backend compute the gradient.
     """
     array = arrays[position]
     out = np.zeros(array.shape, array.dtype)
@@ -108,7 +108,7 @@ def full(number: float, shape: tuple[int, ...], dtype: str | dn.DType) -> dn.Ten
 
 
 DTYPES = ("u8", "s32", "f8_e5m2", "f16", "bf16", "f32", "f64", "c64", "c128")
-# Bounds between integers are none for them.
+# The bounds that clip's row draws for its gradient are not integers.
 TYPED = [
     (case, dtype)
     for case in FLOWS
@@ -132,7 +132,7 @@ def test_gradients_have_the_dtype_of_their_variable(case: Case, dtype: str) -> N
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_dtypes(dtype: str) -> None:
-    """The variable's, whatever else takes part and whether anything flows; integers have f32."""
+    """It is that of the variable, whatever other operands there are; for integers it is f32."""
     x = dn.tensor(store([1, 2], dtype))
     expected = "f32" if is_integer(dtype) else dtype
 

@@ -1,4 +1,4 @@
-"""Gradients through every control form, gradients of gradients, and what they cost."""
+"""Gradients through all control flow, gradients of gradients, and their cost."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def by_scan(x: Any, w: Any) -> Any:
         return x, x
 
     last, all_of_them = dn.scan(x, range(TRIPS), body)
-    # Half of it through the state, half through the outputs.
+    # Half of the gradient flows through the state, half through the outputs.
     return last / 2 + all_of_them[TRIPS - 1] / 2
 
 
@@ -127,7 +127,7 @@ def test_the_third_derivative_of_tanh() -> None:
 
 
 def counted_tanh(x: Any, evaluations: list[int]) -> Any:
-    """A tanh that counts, with the derivative by its own value."""
+    """A tanh that counts its evaluations; its gradient uses its value."""
 
     def evaluate(value: Any) -> Any:
         evaluations[0] += 1
@@ -140,7 +140,7 @@ def counted_tanh(x: Any, evaluations: list[int]) -> Any:
 @pytest.mark.parametrize("known", [True, False], ids=["known trips", "unknown trips"])
 @pytest.mark.parametrize("trips", [1_000, 3_000, 10_000])
 def test_the_gradient_of_a_loop_costs_a_few_evaluations_a_trip(trips: int, known: bool) -> None:
-    """At most four evaluations of the body a trip, however many trips: linear time."""
+    """At most four evaluations of the body for each trip, for any number of trips: linear time."""
     evaluations = [0]
 
     def body(x: Any, w: Any) -> Any:

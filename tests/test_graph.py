@@ -1,4 +1,4 @@
-"""Graphs in stages: what ``split`` gives, what stages are, and what runs of them give."""
+"""Graphs in stages: how ``split`` cuts them, the properties of stages, and runs of stages."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from support import needs_plugin
 
 
 def at(op: str, decision: Any = "before") -> Any:
-    """A decider for the operations of one name."""
+    """A decider for the operations with one name."""
     return lambda node: decision if node.op == op else "none"
 
 
 def texts(stage: dn.graph.Stage) -> list[str]:
-    """What a stage computes, as it prints."""
+    """The outputs of a stage as text."""
     leaves, _ = dn.compilers.flatten(stage.expr)
     return [str(leaf) for leaf in leaves]
 
@@ -33,7 +33,7 @@ def chain(x: Any) -> Any:
     return dn.exp(dn.cos(dn.sin(dn.negate(x))))
 
 
-# The example of Nx.Defn.Graph's documentation.
+# The example in the documentation of Nx.Defn.Graph.
 
 
 def example() -> Any:
@@ -127,7 +127,7 @@ def test_a_decider_sees_operands_first_and_never_parameters() -> None:
     assert add.regions == ()
     assert add.source is not None
     assert add.source[0].endswith("test_graph.py")
-    # The nodes are those of the tensors, so that a decider may know some of them.
+    # The nodes are those of the tensors, so that a decider can recognize them.
     assert seen[4] == expr.expr
     assert seen[4].id == expr.expr.id
 
@@ -206,7 +206,7 @@ def test_a_compiler_may_run_what_it_traced_in_stages() -> None:
     class Staging(dn.Compiler):
         def compile(self, key: Any, vars: Any, fun: Any, options: Any) -> Any:
             stages = dn.graph.split(fun(*vars), dn.graph.every(1))
-            # What a definition captured follows its arguments there.
+            # For a compiler, the tensors that a definition captured are among its arguments.
             assert [len(stage.captures) for stage in stages] == [0] * len(stages)
             return lambda args_list: [
                 dn.graph.run(stages, args, compiler="evaluator") for args in args_list
@@ -239,7 +239,7 @@ def test_captured_tensors_go_with_the_stages_that_use_them() -> None:
     first, second = dn.graph.run(stages, [1.0])
     np.testing.assert_array_equal(first, dn.cos(dn.sin(dn.tensor(1.0)) * weights))
     np.testing.assert_array_equal(second, dn.exp(unused))
-    # A stage can be cut again, and its captured tensors stay with it.
+    # A stage can be cut again, and keeps its captured tensors.
     inner = dn.graph.split(stages[0].expr, at("multiply"))
     assert [len(stage.captures) for stage in inner] == [0, 1]
     again = dn.graph.run(inner, [1.0])
@@ -258,12 +258,12 @@ def test_stages_are_pickled() -> None:
     assert [stage.id for stage in again] == [stage.id for stage in stages]
     assert [repr(stage) for stage in again] == [repr(stage) for stage in stages]
     assert [stage.arguments for stage in again] == [stage.arguments for stage in stages]
-    # Nodes know the lines of the user's program.
+    # Nodes keep the lines of the user's program.
     sources = [node.source for node in dn.compilers.program(again[1].expr).walk()]
     assert sources == [node.source for node in dn.compilers.program(stages[1].expr).walk()]
     assert sources[-1] is not None
     expected = dn.graph.run(stages, [3.0])
-    # Those of here and those of there are of one split.
+    # Pickled and original stages belong to one split, and can be mixed.
     for mixed in (again, [stages[0], again[1]]):
         result = dn.graph.run(mixed, [3.0])
         assert list(result) == ["out"]
@@ -305,7 +305,7 @@ def test_values_are_freed_after_their_last_use() -> None:
     known: list[weakref.ref[Any]] = []
 
     class Counting:
-        """Notes how many values are there when a stage begins."""
+        """An engine that records the number of live values when a stage begins."""
 
         def run_each(self, plan: Any, sets: Any) -> Any:
             class Plan:

@@ -1,4 +1,4 @@
-"""Random graphs cut at random: stages give what the whole gives, bit for bit."""
+"""Random graphs with random cuts: the stages give the results of the whole graph, bit for bit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import defn as dn
 from support import needs_plugin
 
-# Operations whose results are exact on small whole numbers: no compiler may round them otherwise.
+# Operations that are exact on small whole numbers, so that no compiler rounds them differently.
 EXACT = ("add", "subtract", "multiply", "max", "min", "negate", "abs", "sum", "loop", "branch")
 ROUNDED = ("sin", "cos", "exp", "sigmoid", "divide")
 CAPTURED = dn.tensor([1.0, -1.0, 2.0])
@@ -45,7 +45,7 @@ def apply(name: str, x: Any, y: Any) -> Any:
 
 
 def program(steps: list[tuple[str, int, int]], results: list[int], shape: str) -> Any:
-    """A function that makes a step from two values before, and gives some in a container."""
+    """A function whose steps take two earlier values; it returns some values in a container."""
 
     def fun(a: Any, b: Any) -> Any:
         values = [a, b, CAPTURED]
@@ -77,12 +77,12 @@ def bits(value: Any) -> list[tuple[str, tuple[int, ...], bytes]]:
 
 
 def nodes(expr: Any) -> int:
-    """How many operations values need that compute something."""
+    """The number of operations that the values need, without parameters and constants."""
     written = ("parameter", "constant", "tensor")
     leaves, _ = dn.compilers.flatten(expr)
     needed: set[dn.graph.Node] = set()
     for leaf in leaves:
-        # What the function found around it, and numbers, have no node.
+        # Captured values and numbers have no node.
         if isinstance(leaf, dn.Tensor) and leaf is not CAPTURED:
             needed.update(leaf.expr.walk())
     return sum(node.op not in written for node in needed)
@@ -103,7 +103,7 @@ def check(fun: Any, decisions: list[str], **options: Any) -> None:
 
     stages = dn.graph.split(expr, decide)
     assert len(set(asked)) == len(asked)
-    # Nothing is computed twice, and nothing travels that is not used.
+    # No operation is computed twice, and a stage passes on only values that are used.
     assert sum(nodes(stage.expr) for stage in stages) == nodes(expr)
     plan = dn.graph.Plan.of(stages)
     taken = {source for sources in plan.sources for source in sources}
@@ -126,7 +126,7 @@ def check(fun: Any, decisions: list[str], **options: Any) -> None:
 
 
 def first(node: dn.graph.Node) -> dn.graph.Node:
-    """The first output of a node's operation, which is what a decider sees."""
+    """The first output of a node's operation, which is the node that a decider gets."""
     return node.outputs[0]
 
 
@@ -167,6 +167,6 @@ def test_a_loop_is_alone_in_its_stage() -> None:
         names = [[node.op for node in dn.compilers.program(s.expr).walk()] for s in stages]
         computed = [[n for n in some if n not in ("parameter", "constant")] for some in names]
         assert computed == [["sin"], ["while"], ["cos"]]
-    # What is inside of it is not asked about.
+    # The decider does not see the operations inside the loop.
     assert len(dn.graph.split(expr, dn.graph.ops("min", decision="both"))) == 1
     np.testing.assert_array_equal(dn.graph.run(stages, ARGUMENTS)[0], dn.jit(fun)(*ARGUMENTS)[0])

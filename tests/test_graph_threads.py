@@ -20,7 +20,7 @@ SECONDS = 20.0
 
 
 class Meeting(dn.Compiler):
-    """Compiles as the evaluator does; every run meets others at a barrier before."""
+    """Compiles like the evaluator; each run first waits for others at a barrier."""
 
     def __init__(self, parties: int) -> None:
         self.barrier = threading.Barrier(parties)
@@ -60,7 +60,7 @@ def test_independent_stages_run_side_by_side() -> None:
 def test_sets_are_under_way_side_by_side() -> None:
     stages = cut(chain, 1.0)
     compiler = Meeting(2)
-    # The first stage of one set waits until the last of another begins.
+    # The first stage of one set waits until the last stage of another begins.
     options = {0: {"compiler": "evaluator"}, 3: {"compiler": compiler}}
     engine = dn.engines.Threads(2)
     args_list = [[0.5], [1.5], [2.5], [3.5]]
@@ -123,7 +123,7 @@ def test_an_error_is_raised_where_its_result_would_be() -> None:
         next(results)
     assert raised.value.__notes__ == ["in stage 1 of 3"]
     assert list(results) == []
-    # The engine, the stages and the arguments are as they were.
+    # The engine, the stages and the arguments can be used again.
     assert dn.graph.run(stages, [1.0], engine=engine).item() == np.float32(np.exp(-1.0))
     assert not [t for t in threading.enumerate() if t.name == "defn-stages"]
 
@@ -196,7 +196,7 @@ except KeyboardInterrupt:
 
 
 def test_ctrl_c_leaves_nothing_locked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It may strike between taking the lock and the block that releases it."""
+    """An interrupt may arrive between taking the lock and the block that releases it."""
     begin = _Job.begin
 
     def interrupted(job: _Job, number: int, tensors: Sequence[dn.Tensor]) -> None:

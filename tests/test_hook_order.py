@@ -1,4 +1,4 @@
-"""The order of hooks in every construct, at once, in definitions, in gradients and in streams."""
+"""The order of hooks in every construct: eager, in definitions, in gradients and in streams."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import defn as dn
 
 
 class Seen:
-    """What hooks were shown, and the one at which they raise."""
+    """The labels of the hooks that have run, and the label of the hook that raises."""
 
     def __init__(self) -> None:
         self.items: list[str] = []
@@ -217,7 +217,7 @@ def test_order(make: Any, expected: list[str], run: Any) -> None:
 @pytest.mark.parametrize("run", ["at once", "jit", "grad"])
 @pytest.mark.parametrize(("make", "expected"), CONSTRUCTS.values(), ids=CONSTRUCTS)
 def test_a_hook_that_raises_stops_the_run(make: Any, expected: list[str], run: str) -> None:
-    """The first, a middle and the last one; nothing runs after it, and the next call is whole."""
+    """One of three hooks raises: nothing runs after it, and the next call is complete."""
     seen = Seen()
     f = make(seen)
     call = {
@@ -226,7 +226,7 @@ def test_a_hook_that_raises_stops_the_run(make: Any, expected: list[str], run: s
         "grad": dn.grad(f),
     }[run]
     for position in sorted({0, len(expected) // 2, len(expected) - 1}):
-        # Where a text comes twice, its first one fails.
+        # If a label occurs twice, its first hook raises.
         seen.fails_at = expected[position]
         seen.items.clear()
         with pytest.raises(KeyError, match=seen.fails_at):

@@ -1,4 +1,4 @@
-"""Hooks: what they see, in which order, through loops, branches and gradients, what they raise."""
+"""Hooks: their values, their order, loops, branches and gradients, and the errors they raise."""
 
 from __future__ import annotations
 

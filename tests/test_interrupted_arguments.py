@@ -1,8 +1,8 @@
-"""What the methods of an argument raise passes through every public function as it was raised.
+"""Exceptions in the methods of an argument pass through every public function unchanged.
 
-An interruption that arrives while an argument is read is none of the argument's: it must not become
-an error that the argument is of the wrong kind. Each argument of each function is replaced by
-objects that raise in one of their methods. Whichever of them was called, its exception comes out.
+An interrupt can arrive while an argument is read. It must not become an error that the argument
+has the wrong kind. Each argument of each function is replaced by objects that raise in one of
+their methods. If a method was called, the call must raise the method's exception.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class UsersError(Exception):
 
 
 class AboveAll(BaseException):
-    """One that `except Exception` does not catch."""
+    """An exception that `except Exception` does not catch."""
 
 
 RAISED = [KeyboardInterrupt, SystemExit, MemoryError, RecursionError, UsersError, AboveAll]
@@ -37,7 +37,7 @@ METHODS = [
 
 
 class Trap:
-    """Makes objects that raise, and remembers what they raised."""
+    """Creates objects that raise, and records the exceptions."""
 
     def __init__(self, kind: type[BaseException]) -> None:
         self.kind = kind
@@ -50,13 +50,13 @@ class Trap:
     def objects(self) -> Iterator[tuple[str, Any]]:
         for method in METHODS:
             yield method, type("Raising", (), {method: self.spring, "__module__": "user"})()
-        # What looks like an array, or like an integer, and raises when it is asked further.
+        # Objects that look like an array or an integer, and raise when their attributes are read.
         for name in ("dtype", "shape", "__array_interface__", "__dlpack__"):
             yield name, type("Raising", (), {name: property(self.spring)})()
         sized = {"__len__": lambda _: 2, "__getitem__": self.spring, "__iter__": self.spring}
         yield "a sequence", type("Raising", (), sized)()
         yield "a list that raises", type("Raising", (list,), {"__iter__": self.spring})([1, 2])
-        # Hashing and comparing are asked of what is kept as it is.
+        # Static values are hashed and compared.
         told = {"__eq__": self.spring, "__hash__": lambda _: 7}
         yield "a value", type("Raising", (), told)()
 
@@ -73,7 +73,7 @@ WRAPPED: list[Callable[[Any], Any]] = [
 
 
 def passes(call: Callable[[Any], Any], kinds: list[type[BaseException]] = RAISED) -> list[str]:
-    """The traps whose exception did not come out of a call."""
+    """The objects whose exception did not come out of the call."""
     lost = []
     for kind in kinds:
         trap = Trap(kind)
@@ -93,7 +93,7 @@ def passes(call: Callable[[Any], Any], kinds: list[type[BaseException]] = RAISED
 
 
 def calls() -> dict[str, list[tuple[Any, tuple[Any, ...], dict[str, Any]]]]:
-    """For each function of the table of cases, calls of it that are as they should be."""
+    """For each function of the table of cases, calls with valid arguments."""
     found: dict[str, list[Any]] = {}
     for case in all_cases():
         dtype = case.dtypes[len(case.dtypes) // 2]
@@ -133,7 +133,7 @@ def test_of_every_operation(name: str) -> None:
     assert not lost
 
 
-# The kinds differ in what catches them: one of each.
+# One exception of each group that is caught in the same way.
 SOME = [KeyboardInterrupt, UsersError]
 
 x = dn.tensor([1.0, 2.0])
@@ -213,7 +213,7 @@ OTHERS: dict[str, Callable[[Any], Any]] = {
 
 
 def result(results: Iterator[Any]) -> Any:
-    """Of a definition, which finds it where nothing looks for what it reads."""
+    """The result of a definition that takes it from an iterator, which tracing does not inspect."""
     return dn.jit(lambda: next(results))()
 
 
@@ -225,7 +225,7 @@ def stream() -> Any:
 def test_of_every_other_function(name: str) -> None:
     before = dn.default_options()
     try:
-        # A message leaves out what it cannot show.
+        # A message leaves out a value that it cannot show.
         lost = passes(OTHERS[name])
         assert not [text for text in lost if not text.startswith("UsersError in __repr__")]
     finally:
@@ -233,7 +233,7 @@ def test_of_every_other_function(name: str) -> None:
 
 
 def test_the_traps_are_sprung() -> None:
-    """A function that does not look at its argument would pass."""
+    """The tests above would pass for a function that ignores its argument."""
     sprung = set()
     for function, args, kwargs in (found[0] for found in CALLS.values()):
         for name, one in (trap := Trap(UsersError)).objects():
@@ -247,7 +247,7 @@ def test_the_traps_are_sprung() -> None:
 
 
 def test_arrays_that_raise() -> None:
-    """NumPy asks further than we do."""
+    """NumPy reads more attributes of an array than we do."""
     for kind in RAISED:
         error = kind("in an array")
 

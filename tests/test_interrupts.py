@@ -1,4 +1,4 @@
-"""Ctrl-C while an op runs at once or a definition does: it ends soon, and nothing of it is seen."""
+"""Ctrl-C during an eager op or a definition: it ends soon, and leaves no trace."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import textwrap
 
 import pytest
 
-# Seconds that it may take to end where the machine has other work; else it takes a tenth of one.
+# The seconds that it may take on a machine with other load. Usually it takes a tenth of a second.
 SOON = 3.0
 
-# What takes some seconds on one thread.
+# Programs that take some seconds on one thread.
 CALLS = {
     "dot": "a = dn.tensor(np.ones((7000, 7000), np.float32)); run = lambda: dn.dot(a, a)",
     "compiled dot": (

@@ -1,4 +1,4 @@
-"""When a definition is traced, compiled and reused, and what its key is made of."""
+"""When a definition is traced, compiled and reused, and the parts of its key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCALE = dn.tensor(3.0)
 
 
 def counted(function):
-    """The function, and the list that grows with each trace."""
+    """The function, and a list that grows with each trace."""
     traces = Log()
 
     def traced(*args, **kwargs):
@@ -112,7 +112,7 @@ def test_unhashable_static_values_are_refused() -> None:
 
 
 def test_captured_tensors_are_inputs() -> None:
-    """Closure cells and globals are read again at each call; only their types are in the key."""
+    """Closure cells and globals are read again at each call; the key contains only their types."""
     weight = dn.tensor(2.0)
     function, traces = counted(lambda x: x)
 
@@ -139,7 +139,7 @@ def scale_by_rate(x: dn.Tensor) -> dn.Tensor:
 
 
 def test_a_plain_global_that_changes_is_seen() -> None:
-    """A version holds while the plain globals that it was traced with are the same."""
+    """A version is valid while the plain globals that it was traced with are unchanged."""
     global RATE, scale_by_rate
     before = scale_by_rate
     scaled = dn.jit(lambda x: scale_by_rate(x))
@@ -288,7 +288,7 @@ def test_default_options() -> None:
 
 
 def test_default_options_of_calls() -> None:
-    """What a definition is not given itself is as the options say that hold when it is called."""
+    """Options that a definition does not set are those in force at the call."""
     inner = dn.jit(lambda x: x + 1.0)
     outer = dn.jit(lambda x: inner(x) * 2.0)
     with pytest.raises(dn.TraceError, match="on_conflict"):

@@ -1,4 +1,4 @@
-"""Ways out of branches and loops on tensors: functions give what they give for Python's numbers."""
+"""Ways out of branches and loops on tensors: results equal those for Python's numbers."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ def test_they_give_what_python_gives(fun: Any) -> None:
     definition = dn.defn(fun)
     for x in INPUTS:
         if (fun is returned_twice and x == 0) or (fun is forever and x <= 0):
-            continue  # It does not end.
+            continue  # This call does not end.
         assert float(definition(x)) == pytest.approx(float(fun(x)), rel=1e-5), x
     assert definition.cache_info()["misses"] == 1, "the values decide nothing while it is traced"
 

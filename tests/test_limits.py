@@ -1,4 +1,4 @@
-"""Growth: what gradients of long loops take, and what importing loads."""
+"""The cost of gradients of long loops, and the modules that an import loads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from defn import _core
 
 @pytest.fixture(autouse=True)
 def _without_verification():
-    """What is measured is what users get."""
+    """Without the verification of graphs, as users run it."""
     _core.verify_graphs(False)
     yield
     _core.verify_graphs(True)
@@ -33,7 +33,7 @@ def best_of(runs: int, action, clock=time.perf_counter) -> float:
 
 
 def stepped(x: dn.Tensor, n: dn.Tensor) -> dn.Tensor:
-    """A loop whose gradient needs every state, and neither vanishes nor grows."""
+    """A loop whose gradient needs every state, and neither vanishes nor explodes."""
 
     def body(state: tuple[dn.Tensor, dn.Tensor]) -> tuple[dn.Tensor, dn.Tensor]:
         return state[0] + 1, state[1] + state[1] * state[1] * 1e-5
@@ -42,7 +42,7 @@ def stepped(x: dn.Tensor, n: dn.Tensor) -> dn.Tensor:
 
 
 def growth(trips: int, size: int) -> int:
-    """The bytes by which the gradient of so many trips raises a fresh process's peak."""
+    """The bytes by which the gradient of `trips` trips raises a new process's peak memory."""
     program = f"""
         import pathlib, sys
         sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r})
@@ -65,7 +65,7 @@ def growth(trips: int, size: int) -> int:
 def test_gradient_of_a_long_loop_takes_linear_time() -> None:
     gradient = dn.grad(stepped)
     gradient(0.5, 10)
-    # The processor's time: one that runs for long is interrupted more often.
+    # Processor time: a long run is interrupted more often.
     short = best_of(5, lambda: gradient(0.5, 1_000), time.process_time)
     long = best_of(3, lambda: gradient(0.5, 10_000), time.process_time)
     assert long <= 12 * short, f"{short:.4f} s for 1,000 trips, {long:.4f} s for 10,000"
@@ -83,7 +83,7 @@ def test_gradient_of_a_long_loop_takes_bounded_memory() -> None:
 
 
 def test_import_is_light() -> None:
-    """Importing does not load what is rarely needed; `./dev bench sizes` times it."""
+    """Importing does not load rarely used modules; `./dev bench sizes` measures the time."""
     program = """
         import sys
         import defn
@@ -97,7 +97,7 @@ def test_import_is_light() -> None:
 
 
 def test_numpy_is_not_computing() -> None:
-    """No arithmetic of NumPy's takes part in a training step."""
+    """NumPy does no arithmetic in a training step."""
 
     class Refusing(np.ndarray):
         def __array_ufunc__(self, *args: object, **kwargs: object) -> object:

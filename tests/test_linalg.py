@@ -1,4 +1,4 @@
-"""What rows cannot say of linear algebra: factors one by one, and matrices that are hard."""
+"""Linear algebra beyond the table of cases: single factors, and difficult matrices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NUMPY = NumPyBackend()
 
 
 class Defaults(NumPyBackend):
-    """NumPy's primitive operations, with every block by its definition."""
+    """NumPy's backend, with every block computed by its definition."""
 
     def block(self, tag: Any, out: Any, args: list[dn.Tensor], fun: Any) -> Any:
         return fun(tag, *args)
@@ -37,7 +37,7 @@ def arrays(factors: Any) -> list[np.ndarray]:
 
 
 def bound(x: np.ndarray, dtype: str) -> float:
-    """What rounding may make of a matrix."""
+    """The rounding error that is allowed for a matrix."""
     return 50 * max(x.shape) * EPSILON[dtype] * max(float(np.abs(x).max(initial=0)), 1e-30)
 
 
@@ -56,7 +56,7 @@ def matrices(draw: Any, square: bool = False) -> np.ndarray:
     flat = draw(st.lists(elements, min_size=rows * columns, max_size=rows * columns))
     matrix = np.array(flat).reshape(rows, columns)
     if draw(st.booleans()):
-        # Without full rank.
+        # The matrix does not have full rank.
         matrix[-1] = matrix[0]
     return matrix
 
@@ -121,7 +121,7 @@ def test_orthogonal_factors(matrix: np.ndarray, mode: Any) -> None:
 
 @pytest.mark.parametrize("backend", BACKENDS, ids=identify)
 def test_definitions_agree(backend: Any) -> None:
-    """What each backend says of one matrix, where signs are not free."""
+    """The results of each backend for one matrix, where the signs are determined."""
     x = np.array([[4.0, 1.0, -2.0], [1.0, 3.0, 0.5], [-2.0, 0.5, 5.0]])
     t = dn.tensor(x, backend=backend)
     ours = {
@@ -141,7 +141,7 @@ def test_definitions_agree(backend: Any) -> None:
         "solve": np.linalg.solve(x, np.arange(3.0)),
         "determinant": np.linalg.det(x),
         "invert": np.linalg.inv(x),
-        # Rows are in order: 1 - 4 (1/4) ..., worked out by hand.
+        # No rows are exchanged. By hand: 1 / 4, -2 / 4, (0.5 + 0.5) / (3 - 0.25).
         "lower": [[1, 0, 0], [0.25, 1, 0], [-0.5, 1 / 2.75, 1]],
     }
     for name, value in ours.items():
@@ -273,7 +273,7 @@ def test_matrices_without_elements(backend: Any) -> None:
 
 
 def test_values_alone_need_no_gaps() -> None:
-    """Equal singular values and eigenvalues have a gradient of their sum, which is the trace's."""
+    """The sum of equal singular values or eigenvalues has a gradient: that of the trace."""
     eye = dn.tensor(np.eye(3) * 2.0)
     by_svd = dn.grad(lambda x: dn.sum(dn.linalg.svd(x)[1]))(eye)
     by_eigh = dn.grad(lambda x: dn.sum(dn.linalg.eigh(x)[0]))(eye)
@@ -282,7 +282,7 @@ def test_values_alone_need_no_gaps() -> None:
 
 
 def test_second_derivatives() -> None:
-    """Of the logarithm of a determinant: of ``log x`` at 2, with one row, -1/4."""
+    """Of the logarithm of a determinant. With one row it is that of ``log x`` at 2: -1/4."""
 
     def loss(x: dn.Tensor) -> dn.Tensor:
         factor = dn.linalg.cholesky(dn.reshape(x, (1, 1)))
@@ -299,6 +299,6 @@ def test_a_large_batch_is_the_same_in_parallel() -> None:
     t = dn.tensor(x)
     alone = [dn.linalg.svd(dn.tensor(one))[1].to_numpy() for one in x[::50]]
     together = dn.linalg.svd(t)[1].to_numpy()[::50]
-    # Programs for one and for many are compiled apart.
+    # XLA compiles different programs for one matrix and for many.
     assert np.allclose(together, np.stack(alone), rtol=1e-12 if on_xla() else 0, atol=0)
     assert np.allclose(dn.matmul(t, dn.linalg.invert(t)).to_numpy(), np.eye(8), atol=1e-9)

@@ -1,4 +1,4 @@
-"""What is alive on the CPU and who made it, and how much memory a run takes."""
+"""Live tensors on the CPU and the lines that made them, and the memory of a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HERE = str(Path(__file__))
 
 
 def found(shape: tuple[int, ...]) -> list[LiveTensors]:
-    """What is alive of a shape that only one test makes."""
+    """The live tensors of a shape that only one test uses."""
     return [entry for entry in dn.memory_report().tensors if entry.shape == shape]
 
 
@@ -161,7 +161,7 @@ print(int(line.split()[1]) * 1024, float(y[size - 1]))
 
 
 def chain(size: int) -> tuple[int, float]:
-    """The most memory that a process had which ran a chain, and an element of the result."""
+    """The peak memory of a process that runs a chain, and an element of the result."""
     run = subprocess.run(
         [sys.executable, "-c", CHAIN, str(size)], capture_output=True, text=True, check=True
     )

@@ -38,7 +38,7 @@ def test_a_node() -> None:
 
 
 def test_the_arguments_are_those_of_the_callbacks() -> None:
-    """A backend in Python gets the same, with tensors in the place of nodes."""
+    """A backend in Python gets the same arguments, with tensors instead of nodes."""
     given = Log()
 
     class Spying(dn.backends.NumPyBackend):

@@ -1,4 +1,4 @@
-"""How notebooks show tensors and stages."""
+"""Tensors and stages as HTML, for notebooks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import defn as dn
 
 
 class Cells(HTMLParser):
-    """The texts of a table's cells, row by row, and what tags there are."""
+    """The texts of a table's cells, row by row, and the tags that occur."""
 
     def __init__(self) -> None:
         super().__init__()

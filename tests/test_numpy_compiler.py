@@ -1,4 +1,4 @@
-"""A compiler written in Python that emits NumPy: every operation, and source that can be read."""
+"""A compiler written in Python that emits NumPy: every operation, and readable source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from numpy_exceptions import EXCEPTIONS
 
 
 def dtypes_of(case: Case) -> list[str]:
-    """The commonest dtype, and another one, which differs from row to row."""
+    """The most common dtype, and another one, which differs from row to row."""
     common = [dtype for dtype in ("f32", "s32", "c64") if dtype in case.dtypes]
     other = case.dtypes[len(str(case)) % len(case.dtypes)]
     return list(dict.fromkeys([*common[:1], other]))
@@ -62,7 +62,7 @@ def source_of(fun: Any, *args: Any) -> str:
 
 
 def lines_of(source: str) -> list[str]:
-    """The lines, without the numbers of those of this file."""
+    """The lines, without the line numbers of this file."""
     return [re.sub(r",? ?line \d+$", "", line).rstrip(" #") for line in source.splitlines()]
 
 
@@ -87,7 +87,7 @@ def test_loops_and_branches_are_pythons() -> None:
     def collatz(n):
         steps = 0
         while n != 1:
-            if dn.bitwise_and(n, 1) == 0:  # noqa: SIM108 - it is what is shown.
+            if dn.bitwise_and(n, 1) == 0:  # noqa: SIM108 - the test needs a branch.
                 n = dn.quotient(n, 2)
             else:
                 n = 3 * n + 1
@@ -130,12 +130,12 @@ LANGUAGE = (
     "calls containers control examples explain grad* hooks jit storms streams surroundings "
     "syntax* versions"
 )
-# What takes long.
+# Slow tests.
 LEFT_OUT = "test_complex_gradient or test_deep_chain or interrupted or they_run or 3000 or 10000"
 
 
 def test_the_language() -> None:
-    """The tests of the language, by a process in which this compiler is the default one."""
+    """Runs the tests of the language in a process in which this compiler is the default one."""
     tests = pathlib.Path(__file__).parent
     files = [str(file) for name in LANGUAGE.split() for file in tests.glob(f"test_{name}.py")]
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]

@@ -1,4 +1,4 @@
-"""Tensors among NumPy's arrays and functions, pandas' columns, mappings and buffers."""
+"""Tensors together with NumPy's arrays and functions, pandas' columns, mappings and buffers."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_operators_with_arrays_give_tensors() -> None:
 
 
 def offering(protocol: str, value: np.ndarray) -> Any:
-    """An object of a class with one way to its elements."""
+    """An object that offers its elements by one protocol only."""
     ways: dict[str, Any] = {
         "__array__": lambda self, dtype=None, copy=None: value,
         "__array_interface__": property(lambda self: value.__array_interface__),
@@ -132,7 +132,7 @@ def test_a_table_is_a_matrix() -> None:
 
 
 class Frozen(collections.abc.Mapping):
-    """A mapping that is no dict."""
+    """A mapping that is not a dict."""
 
     def __init__(self, entries: Any) -> None:
         self.entries = dict(entries)
@@ -148,7 +148,7 @@ class Frozen(collections.abc.Mapping):
 
 
 class Settings(dict):
-    """A dict of a class of its own."""
+    """A subclass of dict."""
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from support import HERE, XLA_ULPS, in_turn, on_xla
 CASES = all_cases()
 ORACLE = dn.backends.NumPyBackend()
 BACKENDS = (HERE, ORACLE)
-# Functions that NumPy's backend cannot run yet.
+# Functions that NumPy's backend does not support yet.
 NOT_YET: set[str] = set()
 ACCEPTED = [(case, dtype) for case in CASES for dtype in case.dtypes]
 REFUSED = [
@@ -51,7 +51,7 @@ def identify(value: object) -> str:
 
 
 def tolerance(case: Case, dtype: str, out: str) -> float:
-    """Units of the last place by which results of the default backend and compiler may be off."""
+    """The error in units of the last place that the default backend and compiler may have."""
     return case.tolerance(dtype, out) * (XLA_ULPS if on_xla() else 1)
 
 
@@ -187,7 +187,7 @@ def merging(x: dn.Tensor, y: dn.Tensor) -> dict[str, dn.Tensor]:
 @pytest.mark.parametrize("backend", BACKENDS, ids=str)
 @pytest.mark.parametrize("left", ALL)
 def test_merging(left: str, backend: object) -> None:
-    """Operands of any two dtypes: the merged one, and values converted to it first."""
+    """For operands of any two dtypes: the merged dtype, and the values converted to it first."""
     a, others = store([1, 0, 1], left), [store([1, 1, 0], right) for right in ALL]
     x = dn.tensor(a, backend=backend)
     pairs = [(x, dn.tensor(b, backend=backend)) for b in others]
@@ -267,7 +267,7 @@ def test_numbers_as_arguments_give_way() -> None:
 
 @pytest.mark.parametrize("source", ALL)
 def test_casts(source: str) -> None:
-    """Every dtype to every other, with the values at the edges."""
+    """Every dtype to every other, with values at the limits."""
     if is_integer(source):
         low, high = limits(source)
         numbers = np.array([0, 1, low, high, high // 2], dtype=object)
@@ -307,9 +307,9 @@ SPECIAL = [
     ids=identify,
 )
 def test_special_values(case: Case, dtype: str) -> None:
-    """NaN, infinities, both zeros and subnormals, as NumPy and SciPy have them.
+    """NaN, infinities, both zeros and subnormals, compared with NumPy and SciPy.
 
-    XLA's programs for the CPU take subnormals for zeros, and give zeros for them.
+    XLA's programs for the CPU flush subnormals to zero, in operands and in results.
     """
     edges = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 1e-30 if on_xla() else 1e-40])
     with np.errstate(all="ignore"):
@@ -346,7 +346,7 @@ def test_integers_wrap(dtype: str, backend: object) -> None:
 @pytest.mark.parametrize("backend", BACKENDS, ids=str)
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_integer_division_by_zero(dtype: str, backend: object) -> None:
-    """Eager it raises; nothing traps, and tensors stay as they were."""
+    """An eager division raises an error instead of a trap, and its operands are unchanged."""
     x = dn.tensor(store([1], dtype), backend=backend)
     zero = dn.tensor(store([0], dtype), backend=backend)
     for function in (dn.quotient, dn.remainder):

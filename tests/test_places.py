@@ -26,7 +26,7 @@ class Pair(NamedTuple):
 
 
 class Bytes(Backend):
-    """Keeps what it is given, does nothing else, and fails where it is told to."""
+    """Stores bytes and does nothing else; raises an error if `fails` is set."""
 
     def __init__(self, fails: bool = False) -> None:
         self.fails = fails
@@ -142,7 +142,7 @@ def test_freed_tensors_still_print_their_type() -> None:
 
 
 def test_freeing_one_while_others_compute() -> None:
-    """A run holds what it reads."""
+    """A run keeps its operands alive."""
     wrong = []
 
     def work() -> None:
@@ -262,7 +262,7 @@ def test_templates_of_values() -> None:
 
 
 def test_every_operation_on_a_template_raises() -> None:
-    """What looks at the type alone, such as `vectorize`, may give another template."""
+    """Functions that read only the type, such as `vectorize`, may return another template."""
     from cases import all_cases
 
     refused = set()
@@ -287,7 +287,7 @@ def test_every_operation_on_a_template_raises() -> None:
 
 @pytest.mark.parametrize("dtype", ALL)
 def test_pointers(dtype: str) -> None:
-    # Only the host keeps each element of less than a byte in one.
+    # Only the host stores each element of less than a byte in a byte of its own.
     is_small = dn.dtype(dtype).bits < 8
     x = dn.tensor(store([1, 0, 1], dtype), backend="cpu" if is_small else None)
     pointer = dn.to_pointer(x)

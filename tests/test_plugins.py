@@ -1,4 +1,4 @@
-"""Finding plugins by what is installed."""
+"""Plugins are found among the installed packages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from defn.pjrt import discovery as module
 
 
 def package(root: Path, name: str, library: str | None, group: str, point: str) -> None:
-    """An installed package with a library in it, which must not be imported."""
+    """Installs a package that contains a library and must not be imported."""
     folder = root.joinpath(*name.split("."))
     folder.mkdir(parents=True)
     (folder / "__init__.py").write_text("raise AssertionError('imported')")

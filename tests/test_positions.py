@@ -1,4 +1,4 @@
-"""Generated shapes, axes, positions and values: reads, writes, orders and scans beside NumPy's."""
+"""Generated shapes, axes, positions and values: reads, writes, sorts and scans beside NumPy's."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ EDGES = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 1e-40, 3e38, 2.5]
 
 
 def counted(shape: tuple[int, ...], start: int = 0) -> np.ndarray:
-    """Elements that differ, so that a wrong place shows."""
+    """Distinct elements, so that a wrong position is seen."""
     return np.arange(start, start + int(np.prod(shape)), dtype=np.int32).reshape(shape)
 
 
 def agree(function: Callable[..., dn.Tensor], want: np.ndarray, *arrays: np.ndarray) -> None:
-    """Eager, compiled, and on NumPy's backend, the function of the arrays is the expected one."""
+    """The results of the function, eager, compiled, and on NumPy's backend, are as expected."""
     held = Held(function)
     tensors = [dn.tensor(array) for array in arrays]
     others = [dn.tensor(array, backend=ORACLE) for array in arrays]
@@ -42,7 +42,7 @@ def agree(function: Callable[..., dn.Tensor], want: np.ndarray, *arrays: np.ndar
 
 
 def indices(data: st.DataObject, shape: tuple[int, ...], size: int) -> np.ndarray:
-    """Positions below a size, of some width; none where the axis is empty."""
+    """Positions below a size, in one of some dtypes; no positions if the axis is empty."""
     dtype = data.draw(st.sampled_from([np.int8, np.int32, np.uint16, np.int64]))
     shape = shape if size else (0, *shape[1:])
     return data.draw(hnp.arrays(dtype, shape, elements=st.integers(0, max(size - 1, 0))))
@@ -136,7 +136,7 @@ def test_scans(shape: tuple[int, ...], reverse: bool, data: st.DataObject) -> No
 
 @pytest.mark.parametrize("dtype", REAL)
 def test_long_rows_of_few_values(dtype: str) -> None:
-    """Long enough to be shared among threads; the order of equal elements shows in the places."""
+    """Long enough for several threads; argsort shows the order of equal elements."""
     numbers = np.random.default_rng(1).integers(0, 2, 70_000)
     x = dn.as_type(dn.tensor(numbers), dtype)
     assert (dn.argsort(x).to_numpy() == np.argsort(numbers, kind="stable")).all()

@@ -1,7 +1,7 @@
-"""Positions that count from the end, and those beyond: every op, by every way of running it.
+"""Positions that count from the end, and positions beyond the axis: every op, run in every way.
 
-The oracle is NumPy's own indexing. A row says what an op does at one position along an axis; the
-rest of the file asks each row for a position below zero and for positions beyond both ends.
+The oracle is NumPy's own indexing. A row describes an op at one position along an axis. The tests
+run each row at positions below zero and at positions beyond both ends.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ SIZE = 4
 class Row(NamedTuple):
     """An op at one position along the first axis of ``X``, and the same with NumPy.
 
-    A window of ``length`` elements begins at the position. Beyond the axis a read or a window is
-    ``moved`` in a compiled program; other writes are dropped.
+    A window of ``length`` elements begins at the position. Beyond the axis, a compiled
+    program clamps the positions of reads and windows (``moved``), and drops other writes.
     """
 
     name: str
@@ -150,7 +150,7 @@ def test_negative_positions_count_from_the_end(row: Row, how: str, way: str) -> 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(("row", "how"), cases(), ids=IDS)
 def test_beyond_the_axis(row: Row, how: str, way: str) -> None:
-    """An error at once on the host; moved or dropped in a compiled program, unless looked for."""
+    """An eager op on the host raises. A compiled program clamps or drops, unless checks are on."""
     last = SIZE - row.length
     for at in BEYOND:
         refused = how == "static" and row.name.startswith("index")
@@ -176,7 +176,7 @@ def test_beyond_the_axis_where_it_is_looked_for(row: Row, how: str, way: str) ->
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("how", ["dynamic", "static"])
 def test_slice_moves_its_window(how: str, way: str) -> None:
-    """As Nx's does: a start below zero is moved to zero, even where the op runs at once."""
+    """As in Nx, a start below zero is clamped to zero, also in an eager op."""
     row = Row("slice", lambda x, at: dn.slice(x, [at, 0], [2, 3]), lambda x, at: x[at : at + 2], 2)
     for at in (-1, -4, -100, 3, 100):
         want = X[min(max(at, 0), 2) :][:2]
@@ -205,7 +205,7 @@ def test_what_errors_say() -> None:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("dtype", ["s8", "s16", "s64", "u8", "u32", "u64"])
 def test_narrow_and_unsigned_positions(dtype: str, way: str) -> None:
-    """The size is added in a type that holds the sum; unsigned positions are never below zero."""
+    """The size is added in a dtype that holds the sum; unsigned positions are never below zero."""
     long = np.arange(200, dtype=np.float32)
     values = [0, 5, 127] if dtype[0] == "u" else [-1, -100, -128, 5]
     if dtype == "u8":
@@ -233,7 +233,7 @@ def test_narrow_and_unsigned_positions(dtype: str, way: str) -> None:
 
 @pytest.mark.parametrize("way", ["cpu", "evaluator", pytest.param("pjrt", marks=needs_plugin)])
 def test_the_greatest_unsigned_position_is_beyond(way: str) -> None:
-    """Beside signed ones it would be negative, and count from the end."""
+    """Merged with signed positions it would be negative, and count from the end."""
     x = dn.tensor(X)
     at = dn.tensor(2**64 - 2, dtype="u64")
     f = dn.jit(lambda x, at, k: dn.put_slice(x, [at, k], dn.broadcast(-1.0, (1, 1))), compiler=way)
@@ -247,7 +247,7 @@ def test_the_greatest_unsigned_position_is_beyond(way: str) -> None:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("row", [row for row in ROWS if row.length == 1], ids=lambda row: row.name)
 def test_gradients_through_negative_positions(row: Row, way: str) -> None:
-    """Those of the same position counted from the front."""
+    """They equal those of the same position counted from the front."""
     weights = dn.tensor(np.linspace(1, 2, row.numpy(X, 0).size, dtype=np.float32))
 
     def loss(x: dn.Tensor, at: dn.Tensor) -> dn.Tensor:
@@ -258,7 +258,7 @@ def test_gradients_through_negative_positions(row: Row, way: str) -> None:
         grad = dn.jit(grad, compiler=way)
     for at in NEGATIVE:
         got = grad(dn.tensor(X), dn.tensor(at)).to_numpy()
-        # Each op is linear in ``x``: NumPy's value of the loss at unit arrays is its gradient.
+        # Each op is linear in ``x``, so that NumPy's loss at unit arrays is its gradient.
         want = np.zeros_like(X)
         zero = row.numpy(np.zeros_like(X), at)
         for place in np.ndindex(*X.shape):

@@ -1,4 +1,4 @@
-"""What each step of a run takes, as a table and as a trace."""
+"""The cost of each step of a run, as a table and as a trace."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import defn as dn
 from defn.profile import Profile
 from support import needs_plugin
 
-# Whose programs run in steps; the other tests may run with one whose programs do not.
+# A compiler whose programs run in steps; that of the test run may not have steps.
 pytestmark = pytest.mark.usefixtures("no_options")
 
 WIDE = dn.tensor(np.ones((64, 500), dtype="f4"), backend="cpu")
@@ -106,7 +106,7 @@ def test_a_profile_runs_once() -> None:
         profile = dn.jit(show, compiler=compiler).profile(3.0)
         assert "hook" in [step.name for step in profile.steps]
     assert shown == [6.0, 6.0]
-    # A version that was compiled is found again, and calls that are not profiled note nothing.
+    # A compiled version is reused, and calls that are not profiled record nothing.
     both = dn.jit(lambda x, w: layer(x, w), compiler="cpu")
     both.profile(WIDE, dn.transpose(WIDE))
     both(WIDE, dn.transpose(WIDE))
@@ -154,7 +154,7 @@ def test_a_device_runs_programs_as_a_whole() -> None:
 
 
 def test_a_step_in_place_counts_what_it_touches() -> None:
-    """Of a large array of which a little is written, the little is counted."""
+    """If little of a large array is written in place, only that part is counted."""
     n = 1 << 20
 
     def f(i):

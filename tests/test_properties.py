@@ -1,4 +1,4 @@
-"""Generated shapes and values: what moves, folds and multiplies elements agrees with NumPy."""
+"""Generated shapes and values: operations that move, reduce and multiply agree with NumPy."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ SOLID = hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=4)
 
 
 def counted(shape: tuple[int, ...], start: int = 0) -> np.ndarray:
-    """Elements that differ, so that a wrong place shows."""
+    """Distinct elements, so that a wrong position is seen."""
     size = int(np.prod(shape, dtype=np.int64))
     return np.arange(start, start + size, dtype=np.int32).reshape(shape)
 
 
 def agree(function, want: np.ndarray, *arrays: np.ndarray) -> None:
-    """Eager and compiled, the function of the arrays is the expected one."""
+    """The results of the function, eager and compiled, are as expected."""
     held = Held(function)
     tensors = [dn.tensor(array) for array in arrays]
     for got in (function(*tensors), dn.jit(lambda *args: held.value(*args))(*tensors)):
@@ -123,7 +123,7 @@ def test_windows(shape: tuple[int, ...], data: st.DataObject) -> None:
     agree(lambda x: dn.slice(x, traced, lengths, strides=strides), array[where][steps], array)
     update = counted(tuple(lengths), 1000)
     want = array.copy()
-    # Windows that are put begin within the array, or are counted from its end.
+    # Windows to write start within the array, or count from its end.
     starts = [data.draw(st.integers(-n, n - k)) for n, k in zip(shape, lengths, strict=True)]
     starts = [
         min(start, size - length) if start >= 0 else min(start, -max(length, 1))
@@ -186,7 +186,7 @@ def test_dot_over_any_axes(data: st.DataObject) -> None:
 
 @given(st.data())
 def test_chains_are_the_same_compiled(data: st.DataObject) -> None:
-    """A random program gives the same eager, compiled, and compiled in a loop of one trip."""
+    """A random program gives equal results eager, compiled, and compiled in a loop of one trip."""
     steps = data.draw(
         st.lists(
             st.sampled_from(
@@ -234,7 +234,7 @@ def test_chains_are_the_same_compiled(data: st.DataObject) -> None:
     assert_alike(looped(x), eager, scale=1.0)
 
 
-# Functions that are no operations on tensors of numbers, or have tests of their own kind.
+# Functions that are not operations on tensors of numbers, or that have tests of their own kind.
 NOT_DRAWN = {
     "from_binary": "it takes bytes",
     "template": "it has no elements",
@@ -247,11 +247,11 @@ NOT_DRAWN = {
 }
 DRAWN = [name for module in METHOD_MODULES for name in module.__all__ if name not in NOT_DRAWN]
 DRAWN += dn.linalg.__all__
-# A bit more or less decides: a bound is met or not, vectors have one sign or the other.
+# A rounding error decides: whether a bound is met, or which sign a vector has.
 UNSTABLE = {"all_close", *dn.linalg.__all__}
-# XLA compiles each example, at once and as a whole.
+# XLA compiles each example twice: as eager ops and as a whole.
 EXAMPLES = settings(max_examples=10) if on_xla() else settings()
-# What only values decide: an eager call says it, a compiled program goes on as it is specified.
+# Errors that depend on values: an eager call raises, a compiled program continues as specified.
 OF_VALUES = r"divisor|shift by|exponent|index|start|zero on|diagonal"
 
 
@@ -267,7 +267,7 @@ def outcome(call: Call, run: Callable[[], Any]) -> tuple[list[dn.Tensor], str]:
 
 
 def bits(call: Call, x: dn.Tensor) -> bytes:
-    """The elements' bytes. Adding 0 leaves a graph, as in Nx: there a negative zero stays one."""
+    """The elements' bytes. As in Nx, a graph drops the addition of 0, so that -0 stays -0 there."""
     array = x.to_numpy()
     if call.name == "add" and array.dtype.kind != "c" and not is_integer(str(x.dtype)):
         array = np.where(array == 0, np.zeros_like(array), array)
@@ -276,9 +276,9 @@ def bits(call: Call, x: dn.Tensor) -> bytes:
 
 @pytest.mark.parametrize("name", DRAWN)
 def test_any_call_is_the_same_everywhere(name: str) -> None:
-    """Any call gives the same bits eager and compiled, and much the same by NumPy; or an error.
+    """Any call has equal bits eager and compiled, and close values by NumPy; or it raises.
 
-    XLA compiles a whole, so that it gives much the same bits there.
+    With XLA the compiled values are only close, because XLA compiles the program as a whole.
 
     Shapes, names, axes, options and values are generated from the function's signature.
     """
@@ -316,7 +316,7 @@ def test_any_call_is_the_same_everywhere(name: str) -> None:
 
 
 def compare(call: Call, got: dn.Tensor, want: dn.Tensor) -> None:
-    """Values agree within the tolerance of the function's rows, where they are of ordinary size."""
+    """Values of ordinary size agree within the tolerance of the function's rows."""
     exact = is_exact(call.name)
     if call.name in UNSTABLE or (call.wild and not exact):
         return

@@ -1,4 +1,4 @@
-"""Random numbers: the documented ones to the bit, the generator a second time, and JAX's."""
+"""Random numbers: exactly as documented, as a second generator draws them, and as JAX's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 
 
 def threefry(key: np.ndarray, counters: np.ndarray) -> np.ndarray:
-    """Threefry-2x32 with 20 rounds, straight from its definition: the oracle of this file."""
+    """Threefry-2x32 with 20 rounds, by its definition: the oracle of this file."""
     words = [int(key[0]), int(key[1]), int(key[0]) ^ int(key[1]) ^ 0x1BD11BDA]
     x = (counters[0] + words[0]) & 0xFFFFFFFF
     y = (counters[1] + words[1]) & 0xFFFFFFFF
@@ -59,7 +59,7 @@ def key(seed: int) -> dn.Tensor:
     return random.key(seed)
 
 
-# What Nx documents of its own numbers: exact, or within so many units of the last place.
+# Numbers in the documentation of Nx: exact, or within this many units of the last place.
 DOCUMENTED: list[tuple[str, Any, Any, int]] = [
     ("key", lambda: key(12), [0, 12], 0),
     ("key of many bits", lambda: key(999999999999), [232, 3567587327], 0),
@@ -225,7 +225,7 @@ def test_uniform_stays_between_its_bounds(dtype: str) -> None:
     for low, high in [(-3.0, 5.0), (1.0, 1.25), (-1.0, -0.5)]:
         got = random.uniform_split(key(3), low, high, shape=2000, dtype=dtype).to_numpy()
         got = got.astype(np.float64)
-        # What rounds to the upper bound is its neighbour's sum, in formats this narrow.
+        # In the narrower formats a sum can round up to the upper bound.
         assert (got >= low).all()
         assert (got < high).all() if dtype in ("f32", "f64") else (got <= high).all()
 
@@ -257,7 +257,7 @@ def test_randint(dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", [dtype for dtype in INTEGERS if dtype != "u64"])
 def test_randint_of_every_value(dtype: str) -> None:
-    """The bound after the greatest value, which no int is for u64: the lower words are offsets."""
+    """The upper bound is too large for the dtype; the offsets are the lower words."""
     least, greatest = limits(dtype)
     width = dn.dtype(dtype).bits
     offsets = bits(key(5).to_numpy(), 202, width)[101:].tolist()
@@ -366,7 +366,7 @@ def test_keys_may_be_arrays() -> None:
 
 
 def test_moments() -> None:
-    """A hundred thousand of each: means and deviations within five standard errors."""
+    """A hundred thousand of each: means and deviations are within five standard errors."""
     count = 100_000
     margin = 5 / math.sqrt(count)
     uniform = random.uniform_split(key(1), 0, 1, shape=count).to_numpy()
@@ -449,7 +449,7 @@ def test_documented_orders(draw: Any, want: Any) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 2, 100, 5000])
 def test_shuffle_is_a_permutation(size: int) -> None:
-    """From some thousand elements on they are sorted twice, by words of two keys."""
+    """More than about 1,600 elements are sorted twice, by the random words of two keys."""
     k = key(size)
     value, after = random.shuffle(k, dn.iota(size))
     same(random.shuffle_split(k, dn.iota(size)), value.to_numpy())
@@ -486,7 +486,7 @@ def test_choice_keeps_names_and_dtypes() -> None:
     value, after = random.choice(key(5), x, samples=9)
     same(after, following)
     same(random.choice_split(used, x, samples=9), value.to_numpy())
-    # Without replacement it is a shuffle, whose next key is that of its last round.
+    # Without replacement, choice shuffles; the next key is that of the last round.
     value, after = random.choice(key(5), x, samples=9, replace=False)
     same(random.choice_split(key(5), x, samples=9, replace=False), value.to_numpy())
     same(after, following)
@@ -494,7 +494,7 @@ def test_choice_keeps_names_and_dtypes() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 9, 100])
 def test_choice_by_chance(size: int) -> None:
-    """The inverse of the cumulative sum at even places; what has no probability is never chosen."""
+    """Inverts the cumulative sum at uniform points; an element of chance 0 is never chosen."""
     chances = (np.arange(size) % 3).astype(np.float32)
     if size == 1:
         chances[:] = 0.5
@@ -519,7 +519,7 @@ def test_no_gradient_flows_through_a_choice() -> None:
 
 
 def test_vectorized_keys() -> None:
-    """Each key draws what it draws alone, by the definition of the bits instead of the kernel."""
+    """Each key draws what it draws alone; the definition, not the kernel, gives the bits."""
     keys = random.split(key(6), parts=3)
     many = dn.vectorize(keys, "key")
 
@@ -542,7 +542,7 @@ def test_vectorized_keys() -> None:
 
 
 def test_against_jax() -> None:
-    """Runs where JAX is installed, which `./dev bench peers` needs and `./dev test` does not."""
+    """Runs if JAX is installed: `./dev bench peers` needs it, and `./dev test` does not."""
     jax = pytest.importorskip("jax")
     with jax.threefry_partitionable(False), jax.enable_x64(True):
         for seed in (0, 12, 2**32 - 1):
@@ -562,5 +562,5 @@ def test_against_jax() -> None:
             same(random.uniform_split(ours, shape=(3, 5), dtype=dtype), values)
             values = np.asarray(jax.random.normal(theirs, (3, 5), dtype))
             got = random.normal_split(ours, shape=(3, 5), dtype=dtype).to_numpy()
-            # Its inverse of the error function is wrong by up to a thousand units.
+            # JAX's inverse error function is wrong by up to a thousand units of the last place.
             assert (np.abs(got - values) <= 1000 * np.spacing(np.abs(values))).all()

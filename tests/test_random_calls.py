@@ -1,6 +1,6 @@
-"""Random calls beside NumPy with its own promotion: every difference is excused by a rule.
+"""Random calls compared with NumPy and its promotion: a rule must excuse every difference.
 
-``DEFN_RANDOM_CALLS`` says how many calls are made; ``pytest -s`` prints how many each rule excuses.
+``DEFN_RANDOM_CALLS`` sets the number of calls. ``pytest -s`` prints how many each rule excuses.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def bits(result: Any) -> Any:
         return type(result)
     array = np.asarray(result)
     if array.dtype.kind in "fc":
-        array = array + array.dtype.type(0)  # Definitions take `x + 0` for `x`, also where x is -0.
+        array = array + array.dtype.type(0)  # A graph drops `x + 0`, also where x is -0.
     return str(result.dtype), array.shape, array.tobytes()
 
 
@@ -144,7 +144,7 @@ def excuse(rules: list[Excuse], call: Call, error: Exception | None = None) -> s
 
 
 def judge(call: Call, excused: Counter[str]) -> str:
-    """What is wrong with a call; nothing where both agree or a rule excuses the difference."""
+    """The problem of a call; empty if both agree or if a rule excuses the difference."""
     row = call.row
     ours = outcome(lambda: row.ours(*map(converted, call.operands), **call.options))
     numpys = theirs(call)
@@ -181,7 +181,7 @@ def converted(x: Operand) -> Any:
 
 
 def traced(call: Call, eager: Any) -> str:
-    """Compiled with the numbers inside, and with the numbers as arguments."""
+    """The problem of the compiled call, with its numbers as constants, and as arguments."""
     tensors = [converted(x) for x in call.operands if isinstance(x, np.ndarray)]
 
     def inside(*tensors: Any) -> Any:
@@ -196,9 +196,9 @@ def traced(call: Call, eager: Any) -> str:
         ("compiled", outcome(dn.jit(inside), *tensors)),
         ("as argument", outcome(dn.jit(outside), *map(converted, call.operands))),
     ):
-        # An empty result has no element to refuse at once.
+        # An empty result has no element for which an eager op could raise.
         is_empty = isinstance(eager, dn.Tensor) and eager.size == 0 and isinstance(got, dn.Error)
-        # Integers that meet no tensor are s32 as arguments, where their values are not known.
+        # As arguments, integers that meet no tensor are s32: their values are not known.
         is_alone = not tensors and isinstance(got, dn.RangeError) and "argument" in name
         excused = is_empty or is_alone or at_run_time(call, eager)
         if bits(got) != bits(eager) and not excused:
@@ -207,7 +207,7 @@ def traced(call: Call, eager: Any) -> str:
 
 
 def at_run_time(call: Call, eager: Any) -> bool:
-    """Whether values decide that ops raise at once, which definitions do under ``checks`` only."""
+    """Whether an eager op raised because of values, which definitions do only under ``checks``."""
     return isinstance(eager, dn.Error) and not isinstance(eager, dn.DTypeError | dn.ShapeError)
 
 

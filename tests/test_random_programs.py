@@ -1,6 +1,6 @@
-"""Random programs of bools, mixed widths and numbers as arguments: compilers give the same bits.
+"""Random programs of bools, mixed widths and number arguments: compilers give the same bits.
 
-``DEFN_RANDOM_PROGRAMS`` says how many programs are made.
+``DEFN_RANDOM_PROGRAMS`` sets the number of programs.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ SHAPES = ((2, 3), (3,), (2, 1), ())
 NUMBERS = [True, False, 0, 1, 2, -3, 100, 0.1, 0.5, -1.5, 1e-3, 0.5 + 0.25j]
 DTYPES = ("bool", "bool", "u2", "s4", "u8", "s8", "s16", "u32", "s32", "u64", "s64")
 DTYPES = (*DTYPES, "f8_e5m2", "f16", "bf16", "f32", "f64", "c64", "c128")
-# What takes any shape and makes no larger ones.
+# Left out: operations that need certain shapes, and operations whose results are larger.
 SKIPPED = ("concatenate", "stack", "pad", "dot", "@", "outer", "fft", "diff", "take", "clip")
 STEPS = [row for row in ROWS if row.name not in SKIPPED]
-# What no compiler rounds otherwise.
+# Operations that no compiler rounds differently.
 EXACT = [
     row for row in STEPS if not row.ulps and not row.sums and row.out not in ("float", "complex")
 ]
@@ -41,7 +41,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Program:
-    """Steps on the inputs and on what steps before gave; the last values are the results."""
+    """Steps on the inputs and on the values of earlier steps; the last values are the results."""
 
     inputs: tuple[Any, ...]
     steps: tuple[Step, ...]
@@ -75,7 +75,7 @@ def tensor(rng: np.random.Generator) -> dn.Tensor:
 
 
 def made(rng: np.random.Generator, rows: list[Row]) -> Program:
-    """A program that runs: a step that raises at once is drawn again."""
+    """A program that runs: a step that raises eagerly is drawn again."""
     inputs: list[Any] = [tensor(rng) for _ in range(rng.integers(1, 4))]
     inputs += [NUMBERS[rng.integers(len(NUMBERS))] for _ in range(rng.integers(0, 3))]
     values, steps = list(inputs), []
@@ -130,7 +130,7 @@ def test_compilers_give_the_same_bits() -> None:
         compiled = dn.jit(program, compiler="cpu")(*program.inputs)
         evaluated = dn.jit(program, compiler="evaluator")(*program.inputs)
         assert bits(compiled) == bits(evaluated), str(program)
-        # Numbers as arguments have a say in no width, as at once.
+        # Number arguments do not affect the width of a dtype, as in eager calls.
         at_once = program(*program.inputs)
         assert [x.dtype for x in compiled] == [x.dtype for x in at_once], str(program)
         count += 1

@@ -1,4 +1,4 @@
-"""Vectors that vary together: documented ones, their covariance, and singular ones."""
+"""Multivariate normal vectors: documented ones, their covariance, and singular covariances."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DOCUMENTED_VECTORS: list[tuple[Any, Any]] = [
 @pytest.mark.parametrize("method", ["cholesky", "svd", "eigh"])
 @pytest.mark.parametrize(("draw", "want"), DOCUMENTED_VECTORS)
 def test_documented_vectors(draw: Any, want: Any, method: str) -> None:
-    """Of one axis and of the identity all roots are one, up to the order and signs of axes."""
+    """For one axis or the identity, all square roots agree up to the order and signs of axes."""
     got = one(draw()).to_numpy()
     want = np.asarray(want, np.float32)
     assert got.shape == want.shape

@@ -1,4 +1,4 @@
-"""Stages by workers of Ray: the same bits as one process, also where a worker is lost."""
+"""Stages run by Ray's workers: the same bits as in one process, also if a worker is lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ import defn as dn
 from defn.engines._ray_cluster import _ENVIRONMENT
 from defn.engines._ray_worker import _portable, pack, unpack
 
-# What a private cluster of these tests takes of the machine.
+# The resources of a private cluster of these tests.
 INIT = {"object_store_memory": 128 << 20, "num_cpus": 2}
 
 pytestmark = pytest.mark.usefixtures("no_options")
@@ -37,7 +37,7 @@ def engine() -> Iterator[dn.engines.Ray]:
 
 @pytest.fixture(scope="module")
 def pipeline() -> Any:
-    """The transformer's function, batches, its four stages, and what one process gives."""
+    """The transformer's function, batches, its four stages, and the results of one process."""
     forward = example.transformer(example.weights())
     batches = [[batch] for batch in example.batches(12)]
     stages = example.pipeline(forward, batches[0][0])
@@ -51,7 +51,7 @@ def same(results: list[Any], expected: list[Any]) -> bool:
 
 
 def of(engine: dn.engines.Ray, stages: list[Any]) -> list[dn.engines.StageReport]:
-    """What the engine reports of these stages, in order."""
+    """The engine's reports on these stages, in order."""
     ids = [stage.id for stage in stages]
     return sorted((r for r in engine.report() if r.stage in ids), key=lambda r: r.position)
 
@@ -65,7 +65,7 @@ def cut(fun: Any, *args: Any) -> list[Any]:
 
 
 def chain(x: Any) -> Any:
-    """Three stages that differ."""
+    """Three different stages."""
     x = dn.mark(dn.sin(x) * 3.0, "first")
     x = dn.mark(dn.cos(x) + x, "second")
     return {"out": dn.exp(x), "sum": dn.sum(x)}
@@ -80,7 +80,7 @@ def test_a_transformer_in_four_stages(engine: dn.engines.Ray, pipeline: Any) -> 
     for (words,), logits in zip(batches, expected, strict=True):
         given = example.numpy_transformer(known, words.to_numpy())
         np.testing.assert_allclose(logits.to_numpy(), given, atol=1e-5)
-    # The CPU's evaluator computes each operation as it does in the whole, so that the bits are too.
+    # The CPU's evaluator computes each operation as in the whole program: the bits are equal.
     assert same([dn.jit(forward)(*batch) for batch in batches], expected)
     assert same(list(dn.graph.run_each(stages, batches, engine=engine)), expected)
     reports = of(engine, stages)
@@ -90,7 +90,7 @@ def test_a_transformer_in_four_stages(engine: dn.engines.Ray, pipeline: Any) -> 
     assert all(r.seconds > 0 and r.compile_seconds > 0 for r in reports)
     assert reports[0].bytes_in == sum(batch.nbytes for (batch,) in batches)
     assert reports[3].bytes_out == sum(logits.nbytes for logits in expected)
-    # Compiled once, for later runs too.
+    # The stages are compiled once, for later runs too.
     assert same([dn.graph.run(stages, batches[0], engine=engine)], expected[:1])
     assert [(r.calls, r.compiles) for r in of(engine, stages)] == [(13, 1)] * 4
 
@@ -106,7 +106,7 @@ def test_a_worker_is_killed(pipeline: Any) -> None:
     assert same(given, expected)
     assert [r.restarts for r in reports] == [0, 0, 1, 0]
     assert [r.compiles for r in reports] == [1, 1, 2, 1]
-    # No other stage ran again: the workers count what they begin.
+    # No other stage ran again: the workers count the calls that they begin.
     assert [r.calls for r in reports] == [12, 12, 12, 12]
 
 
@@ -123,7 +123,7 @@ def test_a_worker_is_killed_while_it_computes() -> None:
     with dn.engines.Ray(init=INIT) as engine:
         assert same([dn.graph.run(stages, [x, 1], engine=engine)], expected[:1])
         victim = of(engine, stages)[1]
-        # Far longer than it takes until it is killed.
+        # Runs far longer than the time until the worker is killed.
         results: list[Any] = []
         turns = 1
         seconds = 0.0
@@ -162,7 +162,7 @@ def test_a_worker_is_killed_again_and_again(engine: dn.engines.Ray) -> None:
             "run: the worker of stage 1 was lost 2 times, at most 1 restarts are allowed; "
         )
         assert f"at {__file__}:" in str(raised.value)
-        # What was there before was given, and the next run has another worker.
+        # The results before the error were returned, and the next run gets another worker.
         assert given == want[: len(given)]
         assert 2 <= len(given) < 40
         again = dn.graph.run_each(stages, [[0.5 * i] for i in range(40)], engine=frail)
@@ -181,13 +181,13 @@ def test_what_runs_side_by_side(engine: dn.engines.Ray) -> None:
     stages = cut(diamond, x, y)
     plan = dn.graph.Plan.of(stages)
     assert plan.waits == ((), (0,), (0,), (1, 2))
-    # Another compiler in one of them, and an argument that is the same in all sets.
+    # One stage has another compiler, and one argument is the same in all sets.
     options: Any = {1: {"compiler": "pjrt"}}
     sets = [(x + float(i), y) for i in range(5)]
     expected = list(dn.graph.run_each(stages, sets, stage_options=options))
     given = list(dn.graph.run_each(stages, sets, engine=engine, stage_options=options))
     for a, b in zip(given, expected, strict=True):
-        # Whatever ran a stage, results come as tensors of the host.
+        # Whatever ran a stage, results are tensors on the host.
         with dn.options(print_place=False):
             assert repr(a) == repr(b)
         assert a[0].backend == "cpu"
@@ -211,7 +211,7 @@ def test_fewer_workers_than_stages() -> None:
         assert repr(engine) == "<Ray, 2 workers>"
     assert same([a[0] for a in given], [b[0] for b in expected])
     assert pids[0] == pids[1] != pids[2] == pids[3]
-    # A closed engine starts anew.
+    # A closed engine starts new workers.
     assert repr(engine) == "<Ray, no worker yet>"
     assert same([dn.graph.run(stages, sets[0], engine=engine)[0]], [expected[0][0]])
     engine.close()
@@ -235,18 +235,18 @@ def test_tensors_travel_out_of_band(dtype: str, shape: tuple[int, ...]) -> None:
         assert given.to_numpy().tobytes() == tensor.to_numpy().tobytes()
     if tensor.size:
         start = read[3].ctypes.data
-        # Narrow integers are looked through, and copied for it.
+        # Integers narrower than a byte are checked, and copied for that.
         assert (alias.to_numpy().ctypes.data == start) == (tensor.dtype.bits >= 8)
         assert copy.to_numpy().ctypes.data != start
 
 
 def test_large_values_stay_in_the_store(engine: dn.engines.Ray) -> None:
-    """Each value is far larger than what Ray sends along with a call."""
+    """Each value is far larger than those that Ray sends along with a call."""
 
     def grow(x: Any) -> Any:
         x = dn.mark(dn.broadcast(x, (512, 1024)) + 1.0, "large")
         y = dn.mark(x * 2.0, "larger")
-        # The first is used again: what a stage reads is not written by another.
+        # The first value is used again: a stage does not overwrite a value that another one reads.
         return dn.sum(x + y, axes=[0])
 
     x = dn.iota((1024,), dtype="f32")
@@ -254,8 +254,8 @@ def test_large_values_stay_in_the_store(engine: dn.engines.Ray) -> None:
     count = 48
     sets = [[x + float(i)] for i in range(count)]
     expected = list(dn.graph.run_each(stages, sets))
-    # More goes through the store than it holds, and it never has to put any of it on the disk: what
-    # was used for the last time is released.
+    # More passes through the store than it holds, and it never spills to the disk: values are
+    # released after their last use.
     assert count * 2 * 512 * 1024 * 4 > 1.4 * INIT["object_store_memory"]
     assert same(list(dn.graph.run_each(stages, sets, engine=engine)), expected)
     context = ray.get_runtime_context()
@@ -305,10 +305,10 @@ def test_an_error_in_a_stage(engine: dn.engines.Ray) -> None:
             given.extend(result.item() for result in dn.graph.run_each(stages, sets, engine=runner))
         assert given == [dn.sin(2.0).item(), dn.sin(6.0).item()]
         messages.append(str(raised.value))
-    # The line of the operation goes with its stage.
+    # The line of the operation is sent with its stage.
     problem = "take: index 5 on axis 0 of f32[3], it must be in -3..3\n  in stage 1 of 3"
     assert messages == [f"{problem}\n  at {__file__}:{line}"] * 2
-    # The engine goes on, and without checks positions are clamped.
+    # The engine still works, and without checks positions are clamped.
     results = dn.graph.run_each(stages, sets, engine=engine)
     assert [result.item() for result in results] == [
         dn.sin(2.0 * value).item() for value in (1.0, 3.0, 3.0, 2.0)
@@ -347,7 +347,7 @@ def test_stages_that_cannot_be_sent(engine: dn.engines.Ray) -> None:
     stages = cut(chain, 0.0)
     with pytest.raises(dn.OptionError, match="options of stage 0 cannot be sent"):
         dn.graph.run(stages, [0.0], engine=engine, compiler=Refusing(threading.Lock()))
-    # Nothing in a stage that can be sent asks for a hook.
+    # A stage that can be sent contains no hook.
     hooks: Any = {"loss": print}
     assert dn.graph.run(stages, [0.0], engine=engine, hooks=hooks)["sum"].item() == 1.0
 
@@ -404,7 +404,7 @@ def test_a_place_that_is_taken(engine: dn.engines.Ray) -> None:
         assert message.startswith("run: worker 0 asks for 1 CPU and has no place after 1 s, ")
         assert "the cluster has 2 CPU, of which nothing is free" in message
         first.close()
-        # Nothing was left behind that holds a place.
+        # Nothing that holds resources was left behind.
         with dn.engines.Ray(num_cpus=2, workers=1) as third:
             assert dn.graph.run(stages, [0.0], engine=third).item() == 1.0
 
@@ -432,7 +432,7 @@ def test_an_engine_is_closed_too_early(engine: dn.engines.Ray) -> None:
         assert next(results)["sum"].item() == 1.0
     with pytest.raises(dn.BackendError, match="closed before the last result"):
         next(results)
-    # Others that use the connection go on.
+    # Other engines on the same connection still work.
     assert dn.graph.run(stages, [0.0], engine=engine)["sum"].item() == 1.0
 
 
@@ -443,13 +443,13 @@ def test_ray_is_absent(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def in_another_process(program: str, *, interrupt: bool = False) -> tuple[list[str], str]:
-    """The lines and the errors that a program prints. The first line asks for the interrupt."""
+    """The lines and the errors that a program prints. Its first line requests the interrupt."""
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(program)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # What the engine of these tests has set is no part of it.
+        # Without the variables that the engine of these tests has set.
         env={name: value for name, value in os.environ.items() if name not in _ENVIRONMENT},
     )
     first = ""
@@ -457,7 +457,7 @@ def in_another_process(program: str, *, interrupt: bool = False) -> tuple[list[s
         assert process.stdout is not None
         first = process.stdout.readline()
         assert first.startswith("ready"), process.communicate()
-        # It waits for a worker by then.
+        # By then the program waits for a worker.
         time.sleep(0.5)
         process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
@@ -465,7 +465,7 @@ def in_another_process(program: str, *, interrupt: bool = False) -> tuple[list[s
 
 
 def test_an_interrupt() -> None:
-    """The wait ends, and with the engine every process."""
+    """The wait ends, and every process of the engine ends too."""
     lines, _ = in_another_process(
         """
         import os, signal, sys
@@ -499,7 +499,7 @@ def test_an_interrupt() -> None:
 
 
 def test_a_cluster_that_is_there(engine: dn.engines.Ray) -> None:
-    """An engine joins the cluster at an address, and leaves it as it was."""
+    """An engine joins the cluster at an address, and leaves the cluster unchanged."""
     address = ray.get_runtime_context().gcs_address
     lines, errors = in_another_process(
         f"""
@@ -514,7 +514,7 @@ def test_a_cluster_that_is_there(engine: dn.engines.Ray) -> None:
             print(str(error).splitlines()[0])
         """
     )
-    # Ray itself says nothing.
+    # Ray itself prints nothing.
     assert errors == ""
     first, second = lines
     assert first == "1.0"
@@ -527,7 +527,7 @@ def test_a_cluster_that_is_there(engine: dn.engines.Ray) -> None:
 
 
 class Refusing(dn.Compiler):
-    """A compiler of the user's, which goes with the options of a stage."""
+    """A user's compiler, which is sent with the options of a stage."""
 
     def __init__(self, part: Any = None):
         self.part = part
@@ -537,7 +537,7 @@ class Refusing(dn.Compiler):
 
 
 class OddError(Exception):
-    """It cannot be read where it was not raised."""
+    """An exception that cannot be unpickled in another process."""
 
     def __init__(self, first: str, second: str):
         super().__init__(first + second)

@@ -1,4 +1,4 @@
-"""Several lists of arguments at once: a compiler of Python's gets all of them in one call."""
+"""Several lists of arguments at once: a compiler written in Python gets all of them in one call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ EVALUATOR = dn.compilers.get("evaluator")
 
 
 class Parted(dn.Compiler):
-    """A compiler whose programs are divided among parts."""
+    """A compiler that divides its programs among partitions."""
 
     def __init__(self, parts: int) -> None:
         self.parts = parts

@@ -125,7 +125,7 @@ def test_exchanges_are_those_of_numpy() -> None:
 
 def test_groups_follow_the_axes_of_the_mesh() -> None:
     x = rows(1, 4, 4)
-    grid = x.reshape(2, 2, 2, 2).swapaxes(1, 2)  # by the coordinates of the devices
+    grid = x.reshape(2, 2, 2, 2).swapaxes(1, 2)  # indexed by the coordinates of the devices
 
     def fun(x: dn.Tensor) -> list[dn.Tensor]:
         at = [dn.mesh_index(over) for over in ("data", "model", ("model", "data"), None)]
@@ -238,7 +238,7 @@ def test_containers_keep_their_form() -> None:
 
 
 def memory(value: dn.Sharded) -> list[str]:
-    """Where each block lies: its device, and a number of its memory."""
+    """For each block its device, and a number that identifies its memory."""
     return [repr(block).split("\n")[2] for block in value.blocks]
 
 
@@ -249,7 +249,7 @@ def test_what_lies_right_stays_where_it_is() -> None:
     again, _ = keep(first, 2.0)
     assert memory(first) == memory(again)
     np.testing.assert_array_equal(moved.to_numpy(), first.to_numpy() + 1)
-    # A function that wants it otherwise has it laid anew, on these devices or others.
+    # A function that needs another layout redistributes the blocks, on these devices or others.
     turned = dn.shard(lambda x: x * 2, LINE, [(None, "data")], (None, "data"))(moved)
     np.testing.assert_array_equal(turned.to_numpy(), moved.to_numpy() * 2)
     other = dn.Mesh({"data": 2}, [3, 1], client="host")
@@ -276,7 +276,7 @@ def test_versions_are_found_again() -> None:
     info = sharded.cache_info()
     assert (info["hits"], info["misses"]) == (3, 3)
     assert len(sharded.explain()) == 3
-    # Another mesh is another version of the same code.
+    # Another mesh gives another version of the same code.
     assert dn.shard(fun, GRID, [("data",)], ())(x).to_numpy().tolist() == [2.0, 4.0]
     assert traced[3:] == [((2,), 1)]
     sharded.cache_clear()
@@ -336,10 +336,10 @@ def test_donated_arguments_are_gone() -> None:
         with pytest.raises(dn.BackendError, match="donated"):
             use()
     assert x.to_numpy().tolist() == [1, 1, 1, 1]
-    # One that is given twice is not used up before it is found out.
+    # A tensor that is passed twice is not donated before the error.
     with pytest.raises(dn.BackendError, match=r"argument x is .* donated"):
         step(x, x)
-    # A block that is held elsewhere is copied; an array of the host's is not touched.
+    # A block with another owner is copied; an array of the host is not changed.
     held = after.blocks
     assert step(after, x).to_numpy().tolist() == [8, 9, 10, 11]
     assert [block.to_list() for block in held] == [[4], [5], [6], [7]]
@@ -459,7 +459,7 @@ def test_devices_that_would_wait_for_ever_are_not_started() -> None:
     ):
         with pytest.raises(dn.CompileError, match=f"inside {inside}"):
             dn.shard(fun, LINE, [("data",)], ("data",))(np.ones(4))
-    # Where no exchange is inside, devices may go their own ways.
+    # Without a collective inside, devices may run different numbers of trips.
     own = dn.shard(
         lambda x: dn.while_(x, lambda x: dn.sum(x) < 5, lambda x: x * 2),
         LINE,
@@ -488,7 +488,7 @@ def test_a_process_ends_while_devices_work() -> None:
 
 
 def test_digits_train_to_the_losses_of_one_device() -> None:
-    """Within what adding up in another order changes in two epochs of f32."""
+    """Equal, except for the order of f32 additions in two epochs."""
     import digits
     import digits_shard
 
@@ -504,12 +504,12 @@ def test_digits_train_to_the_losses_of_one_device() -> None:
     params, state = digits.initial(digits.Random(0))
     images, labels = data.images[: digits.BATCH], data.labels[: digits.BATCH]
     text = digits_shard.sharded().text(params, state, images, labels, 0.1)
-    # Of four parameters' gradients, the loss and the accuracy.
+    # For the gradients of four parameters, the loss and the accuracy.
     assert text.count("all_reduce ") == 6
 
 
 def test_many_runs_one_after_the_other() -> None:
-    """Nobody reads in between: a client on the host has a thread for each device and no more."""
+    """No result is read in between: a client on the host has only one thread for each device."""
     mesh = dn.Mesh({"data": 4}, client="host")
 
     def step(w: dn.Tensor, x: dn.Tensor) -> dn.Tensor:

@@ -1,6 +1,6 @@
 """Nested functions and containers on threads with small stacks: a result, or an error of ours.
 
-Each family runs in a process of its own, since what is wrong here ends the process.
+Each family runs in its own process, because a stack overflow ends the process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 import defn as dn
 from support import needs_plugin
 
-# The smallest stack that libraries are used with: the default of threads in musl, for one.
+# The smallest stack in common use, for example the default of threads in musl.
 SMALL = 128 << 10
 
 BEGIN = f"""
@@ -61,7 +61,7 @@ def small(work, *args):
 
 
 def run(program: str, *args: object) -> list[str]:
-    """What a process says that does this; it must not crash."""
+    """The lines that a process with this program prints; the process must not crash."""
     command = [sys.executable, "-c", BEGIN + textwrap.dedent(program), *map(str, args)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, f"{done.returncode}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
@@ -114,7 +114,7 @@ for depth, fun in made.items():
 
 @pytest.mark.parametrize("compiler", COMPILERS)
 def test_what_was_compiled_elsewhere(compiler: str) -> None:
-    """A program that a large stack traced runs on a small one, or says why not."""
+    """A program that was traced on a large stack runs on a small one, or raises an error."""
     said = run(RUN, compiler, *DEPTHS)
     for line, depth in zip(said, DEPTHS, strict=True):
         right = repr(float(np.float32(500 * 2.0**depth) + np.float32(1)))
@@ -232,7 +232,7 @@ def test_objects_without_end(ways: str, size: str) -> None:
 
 
 def test_the_depth_of_plain_values() -> None:
-    """A tuple is plain where all that is in it is; one that is nested without end is none."""
+    """A tuple is plain if all its elements are; a tuple that is nested too deeply is not."""
     nested: tuple = ()
     for _ in range(100_000):
         nested = (nested,)

@@ -1,4 +1,4 @@
-"""The warning of a storm of compiles, and the log of them."""
+"""The warning about too many compilations, and the log of compilations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams: order, backpressure, errors, early ends, and other work beside them."""
+"""Streams: order, backpressure, errors, early ends, and concurrent work."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_thousand_chunks_beside_other_work() -> None:
     worker = threading.Thread(target=work)
     worker.start()
     try:
-        # A compiler may take longer for the first round than all chunks do.
+        # The first round of a compiler may take longer than all chunks do.
         assert started.wait(60)
         with sums() as stream:
             outputs = [int(output) for output in stream.map(range(1000))]

@@ -1,4 +1,4 @@
-"""What a definition reads from around it: a value that changed there compiles anew."""
+"""Captured values of a definition: it is compiled again if one of them has changed."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import defn as dn
 
 
 def both(fun: Any, *args: Any) -> tuple[Any, Any]:
-    """What a definition gives, and what the function gives on Python's own numbers."""
+    """The results of a definition, and of its function on Python's own numbers."""
     return dn.defn(fun)(*args), fun(*args)
 
 

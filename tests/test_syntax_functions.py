@@ -1,4 +1,4 @@
-"""What stays of a function whose control flow is rewritten: closures, methods, lines, debuggers."""
+"""What rewriting the control flow keeps: closures, methods, lines, debuggers."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_decorators_stay() -> None:
 
 
 class Stops(bdb.Bdb):
-    """A debugger that notes the lines and variables where it stops."""
+    """A debugger that records the lines and variables where it stops."""
 
     def __init__(self) -> None:
         super().__init__()

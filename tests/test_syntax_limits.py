@@ -1,4 +1,4 @@
-"""Control flow in large functions and deep ones, and what branches on tensors must not change."""
+"""Control flow in large and in deep functions, and what branches on tensors must not change."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import defn as dn
 
 
 def made(source: str, **names: Any) -> Any:
-    """The function of a source that has lines."""
+    """The function ``f`` of a source whose lines can be read."""
     file = f"<limits {hash(source)}>"
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
     namespace: dict[str, Any] = {"dn": dn, **names}
@@ -39,7 +39,7 @@ def test_a_long_chain_of_conditions(returns: bool) -> None:
     f = dn.defn(made(chain(600, returns=returns)))
     assert [float(f(x)) for x in (-1.0, 3.5, 598.5, 700.0)] == [0.0, 18.0, 599 * 599.5, 700.0]
     assert float(dn.grad(f)(3.5)) == 4.0
-    # One choice among many, not one inside the other.
+    # One op with many branches, not branches inside branches.
     assert dn.debug_expr(f)(dn.template((), "f32")).expr.op == "cond"
 
 
@@ -55,9 +55,9 @@ def test_a_long_chain_takes_time_in_proportion() -> None:
             best = min(best, time.process_time() - start)
         return best
 
-    # Eight times as long; in proportion to the square it would be sixty-four times.
+    # Eight times the length. With quadratic time this would be sixty-four.
     assert seconds(320, "x < {i}") < 24 * seconds(40, "x < {i}")
-    # Conditions with calls are nested: they are computed where they are needed.
+    # Conditions with calls are nested, because they are computed only where they are needed.
     assert seconds(80, "dn.sum(x) < {i}") < 20 * seconds(10, "dn.sum(x) < {i}")
 
 
@@ -143,8 +143,8 @@ def test_source_that_is_nested_too_deeply() -> None:
 
 
 def test_files_are_parsed_by_several_threads() -> None:
-    """Python's own parser counts the depth of a tree for all threads together, and may be left for
-    another thread where it collects garbage.
+    """Python's parser counts the depth of a tree for all threads together. A garbage
+    collection inside the parser may switch to another thread.
     """
     source = "\n".join(f"def f{i}(x):\n    return [x, {i}, (x, [{i}])][0]" for i in range(200))
     functions = [made(f"{source}\n# {i}\ndef f(x):\n    return x + {i}\n") for i in range(24)]
@@ -157,7 +157,7 @@ def test_files_are_parsed_by_several_threads() -> None:
         try:
             for function in mine:
                 assert float(dn.defn(function)(1.0)) >= 1.0
-        except BaseException as error:  # every failure of a thread is the test's
+        except BaseException as error:  # every failure of a thread fails the test
             failures.append(error)
 
     threads = [threading.Thread(target=convert, args=(functions[i::8],)) for i in range(8)]

@@ -1,4 +1,4 @@
-"""Control flow in definitions that is refused: what is said, and the line."""
+"""Control flow that definitions refuse: the message, and the line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each construct: plain it is Python's, traced it is the graph's, or it is refused."""
+"""Each construct: Python runs it on plain values, the graph on traced ones, or it is refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INPUTS = (2.0, -2.0, 0.5, 7.0)
 
 
 def made(body: str, file: str = "user.py") -> Any:
-    """The function of a program, which is run as a file."""
+    """The function of a program that runs as a file."""
     program = function(body)
     linecache.cache[file] = (len(program), None, program.splitlines(True), file)
     names: dict[str, Any] = {"__name__": "user", "dn": dn}
@@ -27,7 +27,7 @@ def made(body: str, file: str = "user.py") -> Any:
 
 
 def agrees(body: str, x: float, definition: Any) -> None:
-    """A definition gives what its function gives for a Python number."""
+    """A definition gives the result of its function for a Python number."""
     same = made(body, "same.py")
     want = same(dn.tensor(x)) if "dn." in body else same(x)
     assert float(definition(x)) == pytest.approx(float(want), rel=1e-6)
@@ -35,7 +35,7 @@ def agrees(body: str, x: float, definition: Any) -> None:
 
 @pytest.mark.parametrize("construct", CONSTRUCTS, ids=str)
 def test_plain(construct: Construct) -> None:
-    """Decided while it is traced: no branch or loop is in the graph."""
+    """The condition is decided while tracing: the graph has no branch or loop."""
     definition = dn.defn(made(construct.plain))
     for x in INPUTS:
         agrees(construct.plain, x, definition)
@@ -49,7 +49,7 @@ def test_plain(construct: Construct) -> None:
     "construct", [c for c in CONSTRUCTS if isinstance(c.traced, tuple)], ids=str
 )
 def test_traced(construct: Construct) -> None:
-    """Decided by each value, in one graph."""
+    """Each value decides, in one graph."""
     body, op, *same = construct.traced
     definition = dn.defn(made(body))
     for x in INPUTS:
@@ -62,7 +62,7 @@ def test_traced(construct: Construct) -> None:
     "construct", [c for c in CONSTRUCTS if isinstance(c.refused, tuple)], ids=str
 )
 def test_refused(construct: Construct) -> None:
-    """With the reason, what to write instead, and the line."""
+    """The message has the reason, what to write instead, and the line."""
     body, text = construct.refused
     definition = dn.defn(made(body))
     call = compile("definition(2.0)", "call.py", "eval")
@@ -81,9 +81,9 @@ def test_every_statement_is_in_the_table() -> None:
         for program in programs:
             seen |= {type(node) for node in ast.walk(ast.parse(function(program)))}
     statements = set(ast.stmt.__subclasses__())
-    # Words for other places than functions, and what a function of that kind is for.
+    # Statements for coroutines and for variables of a module.
     statements -= {ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef, ast.Global}
-    # Not in every version of Python, and without a meaning for values.
+    # Statements that some versions of Python lack, and that have no meaning for values.
     statements -= {getattr(ast, name, None) for name in ("TypeAlias", "TryStar")}
     assert statements - seen == set()
     deciding = {ast.IfExp, ast.BoolOp, ast.Compare, ast.NamedExpr, ast.Lambda, ast.Yield}

@@ -1,4 +1,4 @@
-"""Making, reading, indexing, copying and printing tensors."""
+"""Creating, reading, indexing, copying and printing tensors."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def test_pickle_and_copy() -> None:
 
 
 def test_hash_and_equality() -> None:
-    """Comparison is element by element; a tensor is told apart by identity."""
+    """``==`` compares the elements; dicts and sets compare tensors by identity."""
     x = dn.tensor([1, 2])
     assert (x == [1, 2]).to_list() == [1, 1] if isinstance(x == [1, 2], dn.Tensor) else True
     assert hash(x) == hash(x)
@@ -377,7 +377,7 @@ def test_indexing_gradient() -> None:
     assert gradient.to_list() == [[0.0, 0.0, 0.0], [1.0, 0.0, 10.0]]
 
 
-# Generated arrays.
+# Arrays of every kind.
 
 NUMPY_DTYPES = [
     "int8",
@@ -445,8 +445,8 @@ def test_long_tensors_are_cut() -> None:
     assert "    ...,\n    [3420, 3421, 3422, ..., 3477, 3478, 3479],\n" in text
     assert text.endswith("[3540, 3541, 3542, ..., 3597, 3598, 3599]\n  ]\n>")
     assert repr(dn.iota((2,) * 5)).count("...") == 0
-    # At most so many numbers, of however many axes.
-    # XLA writes what is repeated.
+    # The number of printed elements is limited, for any number of axes.
+    # XLA stores repeated elements in full.
     most = (2,) * (20 if on_xla() else 30)
     for shape in ((9, 9, 9), (5, 6, 7, 8), (3,) * 8, most, (1, 7, 1, 99)):
         text = repr(dn.broadcast(8, shape))

@@ -1,7 +1,7 @@
 """Many threads that trace, compile and call at once: right results, one compile a key, no deadlock.
 
-The run takes `DEFN_TEST_THREAD_SECONDS` (5 unless given); a minute was asked for and is run before
-a release.
+``DEFN_TEST_THREAD_SECONDS`` sets the seconds of a run (default 5). Before a release it runs for
+a minute.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SECONDS = float(os.environ.get("DEFN_TEST_THREAD_SECONDS", "5"))
 
 
 class Traces:
-    """How often each key of each shared function was traced."""
+    """The number of traces for each key of each shared function."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -36,7 +36,7 @@ class Traces:
 
 
 def shared_functions(traces: Traces) -> tuple[Callable[..., dn.Tensor], ...]:
-    """Functions that every thread calls, which call each other while they are traced."""
+    """Functions that every thread calls, and that call each other while they are traced."""
 
     @dn.defn
     def inner(x: dn.Tensor, *, power: int = 2) -> dn.Tensor:
@@ -46,7 +46,7 @@ def shared_functions(traces: Traces) -> tuple[Callable[..., dn.Tensor], ...]:
     @dn.jit
     def outer(x: dn.Tensor, w: dn.Tensor) -> dn.Tensor:
         traces.add("outer", x.shape, str(x.dtype), w.shape)
-        time.sleep(0.002)  # others arrive while this one traces
+        time.sleep(0.002)  # other threads call it while this one traces
         return inner(x * w) + inner(x, power=3)
 
     @dn.defn
@@ -63,7 +63,7 @@ def shared_functions(traces: Traces) -> tuple[Callable[..., dn.Tensor], ...]:
 
 
 def layers(traces: Traces, which: int, shift: int) -> Callable[..., dn.Tensor]:
-    """A function of a family that shares its code, some of them slow to trace."""
+    """One of several functions that share their code; some are slow to trace."""
 
     @dn.jit
     def layer(x: dn.Tensor, *, n: int) -> dn.Tensor:
@@ -79,7 +79,7 @@ def layers(traces: Traces, which: int, shift: int) -> Callable[..., dn.Tensor]:
 
 
 def jobs(traces: Traces) -> list[Job]:
-    """What a thread does, one at a time in random order; each checks what it got."""
+    """The jobs of a thread, which runs them in random order; each checks its result."""
     outer, collatz, slope = shared_functions(traces)
     steps = {1: 0, 2: 1, 3: 7, 6: 8, 7: 16, 27: 111}
     constant = dn.tensor([1.0, 2.0, 4.0])

@@ -1,4 +1,4 @@
-"""Accuracy: mpmath is the oracle of f64, and f64 that of f32."""
+"""Accuracy: mpmath is the oracle of f64, and f64 is the oracle of f32."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_functions_are_as_accurate_as_promised(name: str, dtype: str) -> None:
     each = {"f32": 4, "f64": 1}[dtype]
     worst = against_mpmath(name, dtype, each)
     assert worst.ulps <= BOUNDS[dtype], worst
-    # A comparison that compares nothing, or with itself, would find nothing.
+    # A comparison without values, or of results with themselves, would find no error.
     assert worst.count > 500
     assert worst.ulps > 0.4
 
@@ -50,7 +50,7 @@ def test_functions_of_two_numbers_are_as_accurate(name: str) -> None:
 
 
 def test_powers_that_are_numbers_are_exact() -> None:
-    """Squares, cubes and so on of integers, as long as they fit."""
+    """Powers of integers are exact as long as they fit."""
     base = np.arange(-40, 41, dtype=np.int64)
     for dtype, bits in (("f32", 24), ("f64", 53)):
         for exponent in range(12):
@@ -62,7 +62,7 @@ def test_powers_that_are_numbers_are_exact() -> None:
 
 
 def test_the_comparison_sees_an_error() -> None:
-    """A function that is wrong by some units is found."""
+    """An error of a few units is found."""
     x = mantissas("f32", 16)
     original = dn.exp
     try:

@@ -1,4 +1,4 @@
-"""Vectorized axes: every row of the table against a loop over positions, and what Nx documents."""
+"""Vectorized axes: every row of the table against a loop over positions, and examples of Nx."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from cases import Case, all_cases
 from cases.dtypes import close, is_integer
 from support import assert_alike, in_turn, on_xla
 
-# These have tests of their own below.
+# These functions have their own tests below.
 OF_AXES = {"broadcast_vectors", "devectorize", "reshape_vectors", "revectorize", "vectorize"}
 CASES = [
     case for case in all_cases() if not case.creates and case.shapes and case.name not in OF_AXES
 ]
 
-# Arguments that are the same for all positions: which of them, by the function's name.
+# Arguments that are the same for all positions: their indices, by the function's name.
 SAME_FOR_ALL = {
     "clip": (1, 2),
     "pad": (1,),
@@ -32,7 +32,7 @@ def identify(value: object) -> str:
 
 
 def dtypes_of(case: Case) -> list[str]:
-    """A float or complex one and an integer, where the row has both."""
+    """One float or complex dtype and one integer dtype, if the row has both."""
     known = [dtype for dtype in PREFERRED if dtype in case.dtypes] or list(case.dtypes[:1])
     floats = [dtype for dtype in known if not is_integer(dtype)][:1]
     integers = [dtype for dtype in known if is_integer(dtype)][:1]
@@ -45,7 +45,7 @@ def vectorized_arguments(case: Case) -> list[int]:
 
 
 def layouts(case: Case) -> list[tuple[tuple[str, ...], ...]]:
-    """Which axes each argument has: all the same one, each alone, and each its own."""
+    """The axes of each argument: the same axis for all, for one argument alone, different axes."""
     free = vectorized_arguments(case)
     count = len(case.shapes)
 
@@ -65,7 +65,7 @@ def layouts(case: Case) -> list[tuple[tuple[str, ...], ...]]:
 
 SIZES = {"v": 2, "w": 3, "u": 2, "t": 2, "v of one": 1}
 
-# What stands in a layout for an axis that has size 1 in one argument.
+# In a layout, the stand-in of an axis that has size 1 in one argument.
 ONE_OF = {"v": "v of one"}
 REAL = {stand_in: name for name, stand_in in ONE_OF.items()}
 
@@ -138,7 +138,7 @@ def check_layout(
         known = dict(result.vectorized_axes)
         assert set(known) <= set(order), label
         assert result.shape == inner.shape, label
-        # On the host: a device would compile a program for each of these operations.
+        # On the host, because a device would compile a program for each of these operations.
         with dn.options(backend="cpu"):
             positions = dn.iota((), vectorized_axes=sizes_of(order))
             full = dn.broadcast_vectors([dn.backend_copy(result, "cpu"), positions])[0]
@@ -158,7 +158,7 @@ def sizes_of(order: list[str]) -> dict[str, int]:
 
 
 def order_axes(tensor: dn.Tensor, order: list[str]) -> dn.Tensor:
-    """The elements with the vectorized axes in front, in an order."""
+    """The elements with the vectorized axes in front, in a given order."""
     plain = dn.devectorize(tensor, keep_names=False)
     names = [name for name, _ in tensor.vectorized_axes]
     lead = [names.index(name) for name in order]

@@ -24,7 +24,7 @@ def values(tensor: dn.Tensor) -> np.ndarray:
     return dn.devectorize(tensor, keep_names=False).to_numpy()
 
 
-# What a vectorized tensor is.
+# Properties of vectorized tensors.
 
 
 def test_axes_leave_the_shape() -> None:
@@ -115,7 +115,7 @@ def test_axes_are_joined_in_the_order_of_first_appearance() -> None:
     assert second.vectorized_axes == (("x", 1), ("y", 2))
     assert (x + xy).vectorized_axes == (("x", 2), ("y", 2))
     assert (x + xy).to_list() == [[[6], [7]], [[7], [8]]]
-    # One tensor, and none that is vectorized, are as they were.
+    # A single tensor, and tensors without vectorized axes, are unchanged.
     assert dn.broadcast_vectors([x])[0].to_list() == [1, 2]
     assert dn.broadcast_vectors([dn.tensor(1), dn.iota((2,))])[1].shape == (2,)
 
@@ -231,7 +231,7 @@ def test_cond_selects_per_position() -> None:
 
 def test_a_branch_that_nobody_takes_does_not_run() -> None:
     x = dn.vectorize(dn.tensor([1, 2]), "v")
-    # The other branch would not end.
+    # The other branch is an endless loop.
     endless = lambda: dn.while_(dn.tensor(1), lambda s: s > 0, lambda s: s)  # noqa: E731
     assert dn.if_(x > 0, lambda: x + 1, endless).to_list() == [2, 3]
 
@@ -299,7 +299,7 @@ def test_custom_grad_and_stop_grad() -> None:
     assert double(x).to_list() == (x * 2).to_list()
     assert dn.grad(lambda t: double(t).sum())(x).to_list() == [[10.0] * 3] * 2
     assert dn.grad(lambda t: (t * dn.stop_grad(t)).sum())(x).to_list() == ROWS
-    # What an input lacks is added up.
+    # The gradient is summed over the axes that an input lacks.
     w = dn.tensor(2.0)
     fun = lambda w: values_of(dn.custom_grad(w * x, [w], lambda g: [(g * x).sum()]))  # noqa: E731
     assert float(dn.grad(fun)(w)) == 21.0
@@ -321,7 +321,7 @@ def test_a_gradient_has_the_axes_of_its_variable() -> None:
     got = dn.grad(lambda t: (t * t).sum())(x)
     assert got.to_list() == (2 * x).to_list()
     assert lanes(got) == {"v": 2}
-    # What happens inside is plain.
+    # The function may devectorize its argument: the gradient keeps the argument's axes.
     again = dn.grad(lambda t: dn.vectorize(dn.devectorize(t, keep_names=False), "b").sum())(x)
     assert lanes(again) == {"v": 2}
     assert again.to_list() == [[1.0] * 3] * 2

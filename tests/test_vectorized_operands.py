@@ -1,4 +1,4 @@
-"""Operands of which several are vectorized: where their axes go, and which of them may be."""
+"""Several vectorized operands: the order of their axes, and which operands may be vectorized."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ OPS: dict[str, tuple[Any, ...]] = {
 
 
 def alike(array: Any, name: str) -> dn.Tensor:
-    """The same at each position of a vectorized axis."""
+    """The same array at each position of a vectorized axis."""
     return dn.vectorize(dn.tensor(np.stack([array] * SIZES[name])), name)
 
 
@@ -135,7 +135,7 @@ def test_operands_that_may_differ_from_position_to_position(compiled: bool) -> N
 
 
 def test_starts_out_of_range_at_some_position() -> None:
-    """They are moved in a compiled program, as those that all positions share, else refused."""
+    """put_slice raises; in a compiled program it clamps the starts, like shared ones."""
     x, at = dn.iota((4,)), rows(np.array([0, 9]))
     put = lambda x, at: dn.put_slice(x, [at], dn.tensor([-1, -2]))  # noqa: E731
     with pytest.raises(dn.BoundsError):
@@ -145,7 +145,7 @@ def test_starts_out_of_range_at_some_position() -> None:
 
 
 def test_gradients_of_bounds_and_values() -> None:
-    """Those of each position alone."""
+    """They equal those of each position alone."""
     x = np.array([[1.0, 2.0, 4.0], [1.0, 2.0, 4.0]], np.float32)
     low, high = np.array([2.0, 1.5], np.float32), np.array([3.0, 3.5], np.float32)
     loss = lambda x, low, high: dn.sum(dn.clip(x, low, high) * dn.tensor([1.0, 10.0, 100.0]))  # noqa: E731
@@ -168,7 +168,7 @@ def test_kept_axes_of_a_flat_index() -> None:
         assert kept.to_list() == [[[at]] for at in want]
         assert dn.jit(lambda x, f=function: f(x, keep_axis=True))(x).to_list() == kept.to_list()
         assert function(x).to_list() == want
-    # Without vectorized axes there is none to keep.
+    # Without vectorized axes no axis is kept.
     assert dn.argmax(dn.tensor([[1, 5], [7, 3]]), keep_axis=True).shape == ()
 
 

@@ -1,4 +1,4 @@
-"""How long versions live, what they keep alive, and that threads make each of them once."""
+"""The lifetime of versions, what they keep alive, and that threads create each of them once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LIMIT = 256
 
 
 class Model:
-    """An object with definitions of its own methods, each a cycle."""
+    """An object with definitions of its own methods; each definition makes a reference cycle."""
 
     def __init__(self) -> None:
         self.scale = dn.tensor(2.0)
@@ -294,7 +294,7 @@ def test_another_takes_over_where_one_fails() -> None:
 
 
 def test_definitions_that_wait_for_each_other() -> None:
-    """f's trace calls g apart, g's trace calls f apart, in two threads at once."""
+    """In two threads at once, f's trace calls g as a program of its own, and g's trace calls f."""
     both = threading.Barrier(2)
 
     def first(x: Any) -> Any:
@@ -332,7 +332,7 @@ def test_definitions_that_wait_for_each_other() -> None:
 
 
 def test_a_definition_that_calls_itself_apart() -> None:
-    """A thread does not wait for itself; of the versions that it makes on the way one is kept."""
+    """A thread does not wait for itself; of the versions that it creates meanwhile, one is kept."""
     depth = Log()
 
     def body(x: Any) -> Any:
@@ -369,7 +369,7 @@ def test_other_functions_go_on_while_one_is_traced() -> None:
 
 
 def test_a_traced_tensor_inside_a_callback() -> None:
-    """A backend computes with tensors of its own, also where a definition is traced around it."""
+    """A backend computes with its own tensors, also while a definition around it is traced."""
     kept = []
 
     class Peeking(dn.backends.NumPyBackend):
@@ -415,7 +415,7 @@ def test_annotations_are_resolved_one_by_one() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Partly:
-    """A container one of whose annotations names nothing."""
+    """A container in which one annotation names nothing."""
 
     x: Missing  # noqa: F821
     n: dn.Static[int]

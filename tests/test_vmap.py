@@ -66,7 +66,7 @@ def test_nesting() -> None:
     cube = draw(2, 3, 4)
     got = dn.vmap(dn.vmap(lambda x: x / x.sum()))(tensor(cube))
     np.testing.assert_allclose(got.to_numpy(), cube / cube.sum(-1, keepdims=True))
-    # Over tensors that are vectorized already, under a name that looks like ours.
+    # Tensors that are already vectorized, with a name such as vmap gives.
     x = dn.vectorize(tensor(cube), "vmap 1")
     got = dn.vmap(lambda row: row.sum())(x)
     assert got.vectorized_axes == (("vmap 1", 2),)
@@ -88,7 +88,7 @@ def test_inside_and_outside_of_definitions() -> None:
     mapped(tensor(a))
     np.testing.assert_allclose(inside.to_numpy(), a.sum(1))
     np.testing.assert_allclose(outside.to_numpy(), a.sum(1))
-    # The name of the axis is the same at each call, and so is the compiled version.
+    # The axis has the same name at each call, so that one version serves all calls.
     assert len(traced) == 1
 
 
@@ -134,7 +134,7 @@ def test_vmap_refuses_axes_that_are_not_there() -> None:
         dn.vmap(lambda x: x, in_axes=1)(dn.iota((2,)))
     with pytest.raises(dn.AxisError):
         dn.vmap(lambda x: x, out_axes=2)(dn.iota((2,)))
-    # After an error the nesting is as before.
+    # After an error the nesting level is restored.
     assert dn.vmap(lambda x: x)(dn.iota((2,))).to_list() == [0, 1]
 
 
@@ -152,7 +152,7 @@ def test_map() -> None:
     assert (inner.vectorized_axes, inner.to_list()) == ((("v", 2),), [[2, 3], [4, 5]])
     with pytest.raises(dn.ShapeError, match="scalar"):
         dn.map(x, lambda e: dn.iota((2,)))
-    # Inside another one, the axes are told apart.
+    # Nested maps use different axes.
     rows, columns = dn.tensor([1, 2]), dn.tensor([10, 20])
     sums = dn.map(rows, lambda a: dn.map(columns, lambda b: a * b).sum())
     assert sums.to_list() == [30, 60]
@@ -166,7 +166,7 @@ def test_map() -> None:
 
 
 def difference(fun, x: np.ndarray) -> np.ndarray:
-    """Central differences of an array-valued function: the value's shape, then the variable's."""
+    """Central differences of an array-valued function: the value's axes, then the variable's."""
     step = 1e-6
     columns = []
     for at in np.ndindex(*x.shape):
@@ -255,7 +255,7 @@ def test_vjp() -> None:
     assert float(dn.jit(lambda x: dn.vjp(lambda t: t * t)(x)[1](1.0))(3.0)) == 6.0
     with pytest.raises(dn.ContainerError, match="cotangent"):
         back(tensor(g))
-    # An axis that the variable has and the value has lost cannot count cotangents.
+    # An axis that the variable has and the value lacks cannot be an axis of several cotangents.
     _, summed = dn.vjp(lambda t: dn.devectorize(t).sum())(dn.vectorize(tensor(h), "v"))
     assert summed(1.0).to_list() == [1.0, 1.0, 1.0]
     with pytest.raises(dn.AxisError, match='"v"'):

@@ -1,4 +1,4 @@
-"""Numbers that definitions are given take on the dtype of what they meet; no key has them."""
+"""Number arguments of definitions take the dtype of what they meet; keys do not have them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def bits(tensor: dn.Tensor) -> tuple[str, bytes]:
 
 
 def inputs(expr: Any) -> str:
-    """The types that a graph takes, as its text has them."""
+    """The types of a graph's inputs, as in its text."""
     return dn.graph.to_text(expr).splitlines()[1].strip().removesuffix("{").strip()
 
 
@@ -445,7 +445,7 @@ def test_conversion_of_a_number() -> None:
 
 
 class Noting(Compiler):
-    """Compiles as the evaluator does, and remembers what it was given."""
+    """Compiles like the evaluator, and records its arguments."""
 
     def __init__(self) -> None:
         self.seen: list[Any] = []
@@ -466,7 +466,7 @@ class Noting(Compiler):
 
 
 class Running(Noting):
-    """As that, by a callback that runs as well."""
+    """The same, with a callback that compiles and runs."""
 
     def jit(self, key, vars, fun, args_list, options):
         run = self.compile(key, vars, fun, options)

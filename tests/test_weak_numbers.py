@@ -1,4 +1,4 @@
-"""Plain numbers beside tensors: they have a say in the kind of a dtype, never in its width."""
+"""Plain numbers beside tensors: they affect the kind of a dtype, never its width."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def bits(tensor: Any) -> tuple[str, tuple[int, ...], bytes]:
 
 
 def same_traced(row: Row, x: dn.Tensor, number: Any, eager: dn.Tensor) -> None:
-    """In a definition the number is a constant, and gives what it gives at once."""
+    """In a definition the number is a constant, and gives the same result as an eager call."""
     traced = dn.jit(lambda x: row.call(x, number))(x)
     assert traced.dtype == eager.dtype
     assert bits(traced) == bits(eager)
@@ -82,7 +82,7 @@ def test_integers_beyond_the_dtype(row: Row, dtype: str, number: int) -> None:
     array = row.array(dtype)
     x = dn.tensor(array)
     if row.beyond == "raises":
-        # The class is that of Python's own error, too.
+        # The error is also an OverflowError, as in Python.
         with pytest.raises(OverflowError) as at_once:
             row.call(x, number)
         assert isinstance(at_once.value, dn.RangeError)
@@ -130,7 +130,7 @@ def test_floats_become_infinite(dtype: str, number: Any) -> None:
 
 
 def test_numbers_alone() -> None:
-    """Without a tensor there is nothing to give way to."""
+    """Without a tensor the numbers determine the dtype."""
     assert dn.add(1, 2).dtype == "s32"
     assert dn.add(1, 0.5).dtype == "f32"
     assert dn.stack([1, 0.5, 2j]).dtype == "c64"
@@ -150,7 +150,7 @@ def test_numpy_scalars_are_strong() -> None:
 
 
 def functions() -> list[tuple[str, str]]:
-    """Each parameter of a public function that takes several operands at which one may stand."""
+    """The operands of each public function that takes several, at which a number may stand."""
     found = []
     modules = [("", dn), ("linalg.", dn.linalg), ("random.", dn.random)]
     for prefix, module in modules:
@@ -182,7 +182,7 @@ def test_every_function_has_its_rows() -> None:
         for name, parameter in functions()
         if name not in EXCUSED and (name, parameter) not in EXCUSED
     }
-    # `dot` says its operands in no signature.
+    # The signature of `dot` does not name its operands.
     assert rows - {("dot", "a"), ("dot", "b")} == wanted
     known = {name for name, _ in functions()} | set(functions())
     assert {key for key in EXCUSED if key not in known and key != "as_type"} == set()
@@ -193,7 +193,7 @@ DTYPES = ["bf16", "f16", "f64", "c64"]
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_branches(dtype: str) -> None:
-    """The number in one branch has the dtype of the other's tensor."""
+    """The number in one branch takes the dtype of the tensor in the other."""
     x = dn.tensor(np.array(1.5, NUMPY[dtype]))
 
     def chosen(p: Any, x: Any) -> Any:
@@ -233,7 +233,7 @@ LOOPS = {
     ],
 )
 def test_loop_states(loop: str, start: Any, dtype: str, wanted: str) -> None:
-    """A number that a loop begins with takes on what the body makes of it."""
+    """A number as the initial state takes the dtype of the body's result."""
     x = dn.tensor(np.array(1.25 if dtype != "s64" else 2).astype(NUMPY[dtype]))
     run = LOOPS[loop]
     trips = 5 if loop == "for_ in pairs" else 3
@@ -269,7 +269,7 @@ def test_loop_statements() -> None:
 
 def test_what_still_changes_raises() -> None:
     def body(state: Any) -> Any:
-        # The second trace makes another type than the first.
+        # The second trace returns another dtype than the first.
         return (state + 0.5).as_type("f64" if state.dtype == "s32" else "f16")
 
     with pytest.raises(dn.ContainerError, match="while_: the body's value"):
@@ -294,7 +294,7 @@ def test_ranges_with_narrow_bounds_end() -> None:
 
 
 def test_loops_position_by_position() -> None:
-    """What positions of a vectorized axis do apart may not be traced for all of them at once."""
+    """A loop that runs position by position must not be traced for all positions at once."""
     starts = dn.vectorize(dn.tensor([0, 2]), "row")
     x = dn.tensor(np.zeros(4, np.float32))
 

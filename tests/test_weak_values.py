@@ -1,4 +1,4 @@
-"""What weak values become in ops, loops, conversions and pullbacks."""
+"""Weak values in ops, loops, conversions and pullbacks."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_states_of_loops_begin_with_numbers() -> None:
     last, outs = dn.jit(lambda x, n: dn.scan(n, range(3), lambda s, i: (s * x[1], s)))(x, 0.1)
     assert bits(last) == want
     assert bits(outs) == ("f64", np.asarray([0.1, 0.1 * 3, 0.1 * 3 * 3]).tobytes())
-    # A state that meets no tensor has the dtype of the number alone; one that has a dtype keeps it.
+    # A state that meets no tensor has the number's own dtype; a state with a dtype keeps it.
     alone = dn.jit(lambda n: dn.while_(n, lambda s: s < 3, lambda s: s + 1))
     assert [bits(alone(0)), str(alone(0.1).dtype)] == [("s32", np.int32(3).tobytes()), "f32"]
     taken = dn.jit(lambda x, n: dn.while_(x, lambda s: s < 2, lambda s: n))
@@ -76,7 +76,7 @@ def test_states_of_loops_begin_with_numbers() -> None:
 
 
 def test_numbers_of_a_state_take_on_their_types_one_after_the_other() -> None:
-    """What one became makes the next one give way, also where the first one is an argument."""
+    """The new dtype of one number changes the next number's, also if the first is an argument."""
     x = dn.tensor(1.5, dtype="f64")
 
     def explicit(start):

@@ -15,7 +15,7 @@ def test_windows_of_the_manual() -> None:
     x = dn.tensor([[1, 2, 3], [4, 5, 6]])
     # 1+2+4+5, 2+3+5+6.
     assert dn.window_sum(x, (2, 2)).to_list() == [[12, 16]]
-    # Same padding puts the smaller half, none here, before: the last column sees itself only.
+    # "same" pads the end if the padding is odd: the last window has the last column only.
     assert dn.window_sum(x, (1, 2), padding="same").to_list() == [[3, 5, 3], [9, 11, 6]]
     assert dn.window_max(x, (2, 2), strides=[1, 2]).to_list() == [[5]]
     assert dn.window_min(x, (1, 2), window_dilations=[1, 2]).to_list() == [[1], [4]]
@@ -47,7 +47,7 @@ def test_nan_wins_in_windows(dtype: str) -> None:
         got = function(x, 2).to_numpy().astype(float)
         assert np.isnan(got[:2]).all(), function
         assert not np.isnan(got[3]), function
-    # Infinity and its negative add up to NaN.
+    # Infinity minus infinity is NaN.
     assert np.isnan(dn.window_sum(x, 2).to_numpy().astype(float)[2])
 
 
@@ -83,7 +83,7 @@ def test_no_elements_and_many_axes() -> None:
 
 @pytest.mark.parametrize("size", [40, 50, 333])
 def test_long_windows(size: int) -> None:
-    """Beyond a certain length a window is folded by doubling; sums have no running error."""
+    """Long windows are reduced by doubling; sums do not accumulate a running error."""
     rng = np.random.default_rng(size)
     x = rng.normal(size=(3, 1000, 2)).astype(np.float32)
     views = np.lib.stride_tricks.sliding_window_view(x, size, axis=1)
@@ -92,7 +92,7 @@ def test_long_windows(size: int) -> None:
     sums = dn.window_sum(ours, (1, size, 1), strides=[1, 3, 1]).to_numpy()
     want = views.astype(np.float64).sum(-1)[:, ::3]
     assert np.abs(sums - want).max() <= 1e-6 * size
-    # A huge element has no part in windows that do not hold it.
+    # A huge element does not affect windows that do not contain it.
     spike = np.ones(200, np.float32)
     spike[3] = 1e30
     assert (dn.window_sum(dn.tensor(spike), 60).to_numpy()[4:] == 60).all()
@@ -116,14 +116,14 @@ def test_ties_of_windows_go_to_the_last() -> None:
         0.0,
         10.0,
     ]
-    # NaN is the greatest, and the least.
+    # NaN is the greatest for a maximum, and the least for a minimum.
     nan = dn.tensor([np.nan, 1.0, 2.0])
     for function in (dn.window_scatter_max, dn.window_scatter_min):
         assert function(nan, dn.tensor([7.0]), 0.0, 3).to_list() == [7.0, 0.0, 0.0]
 
 
 def test_gradients_through_padding_and_dilation() -> None:
-    """Padding is never chosen, although zero would be above every element."""
+    """Padding is never chosen, although a zero would be greater than every element."""
     x = dn.tensor([-3.0, -1.0, -2.0])
     gradient = dn.grad(lambda v: dn.sum(dn.window_max(v, 2, padding=[(1, 1)])))(x)
     # Windows (pad -3) (-3 -1) (-1 -2) (-2 pad).
@@ -136,7 +136,7 @@ def test_gradients_through_padding_and_dilation() -> None:
 
 @pytest.mark.parametrize("window", [(2, 2), (5, 4)])
 def test_gradients_of_scattering(window: tuple[int, int]) -> None:
-    """Few cells of a window stand in the graph, many are a loop."""
+    """The graph unrolls a window of few elements; for many it has a loop."""
     rng = np.random.default_rng(5)
     x = dn.tensor(rng.permutation(42).reshape(6, 7).astype(np.float64))
     places = tuple(n - k + 1 for n, k in zip(x.shape, window, strict=True))
@@ -174,7 +174,7 @@ def test_second_gradients_of_convolutions() -> None:
 
 
 def test_zeros_around_a_convolution_are_multiplied() -> None:
-    """An infinite weight over padding is NaN, with few output channels and with many.
+    """An infinite weight times padding is NaN, with few output channels and with many.
 
     XLA may leave padding out, as it does for one channel.
     """
@@ -188,7 +188,7 @@ def test_zeros_around_a_convolution_are_multiplied() -> None:
 
 @pytest.mark.parametrize("features", [1, 3, 16])
 def test_large_convolutions(features: int) -> None:
-    """Several pieces of places, and of what is summed, by the definition in SciPy."""
+    """Several blocks of positions and of summed elements, compared with SciPy."""
     signal = pytest.importorskip("scipy.signal")
     rng = np.random.default_rng(features)
     x = rng.normal(size=(1, 40, 70, 90))
@@ -213,7 +213,7 @@ def test_transforms_undo_each_other() -> None:
 
 
 def test_transforms_keep_small_values() -> None:
-    """``eps`` allows a backend to clean them; the CPU does not, devices do."""
+    """``eps`` lets a backend flush small values to zero; the CPU does not, devices do."""
     tiny = dn.fft(dn.tensor(np.array([1e-20, 0.0])), eps=1.0)
     assert tiny.to_list() == ([0j, 0j] if on_xla() else [1e-20 + 0j, 1e-20 + 0j])
 
@@ -251,7 +251,7 @@ def test_folds_by_one_op() -> None:
         assert dn.reduce(x, 7, function, axes=1).to_list() == oracle.tolist()
         got = dn.window_reduce(x, 7, (1, 6), function)
         assert got.to_list() == [[value] for value in oracle.tolist()]
-    # Integers wrap in their own type, wherever the op adds them up.
+    # Integers wrap in their own dtype, whichever path computes the sum.
     bytes_ = dn.tensor(store([200, 100], "u8"))
     assert dn.reduce(bytes_, 0, dn.add).item() == 44
     assert dn.reduce(dn.tensor(store([2**63], "u64")), 1, dn.add).item() == 2**63 + 1
@@ -324,7 +324,7 @@ FLOAT_FOLDS = (
 
 
 def at_most(number: int, x: dn.Tensor) -> int:
-    """The number, or the greatest that the dtype holds."""
+    """The number, or the greatest value of the dtype."""
     return min(number, 2 ** (x.dtype.bits - (x.dtype.kind == "signed")) - 1)
 
 
@@ -342,7 +342,7 @@ INTEGER_FOLDS = (
     "dtype", "u4 u8 u16 u32 u64 s2 s8 s16 s32 s64 f8_e5m2 bf16 f16 f32 f64".split()
 )
 def test_few_positions_are_folded_as_many_are(dtype: str) -> None:
-    """One after the other by instructions, and side by side by kernels: to the bit."""
+    """An interpreter folds few positions, vector kernels fold many: the bits are equal."""
     rng = np.random.default_rng(7)
     whole = dtype[0] in "us"
     x = rng.integers(1, 2 if dtype == "s2" else 7, (60, 3)) if whole else rng.normal(size=(60, 3))

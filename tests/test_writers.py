@@ -1,8 +1,8 @@
-"""Arrays that somebody writes while they are read: values may be torn, and nothing else goes wrong.
+"""Arrays that are overwritten while they are read: values may be torn, but nothing else goes wrong.
 
-A process of its own writes random bytes into memory that it shares with another, which runs every
-row of the case tables on arrays there, at once and compiled. It takes 5 seconds, or as many as
-``DEFN_WRITER_SECONDS`` says.
+One process writes random bytes into memory that it shares with another. The other runs every row of
+the case tables on arrays in this memory, eager and compiled. ``DEFN_WRITER_SECONDS`` sets the
+seconds that this takes (default 5).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cases import Case, all_cases
 from cases.dtypes import FLOATS, INTEGERS, NUMPY, REAL, SIGNED
 
 SECONDS = float(os.environ.get("DEFN_WRITER_SECONDS", "5"))
-# Bytes that are written, and before them what the process says about where it is.
+# The bytes that are overwritten, and the bytes before them, in which the reader notes its row.
 ROOM, NOTE = 4 << 20, 4096
 
 Row = tuple[str, Callable[..., Any], list[np.ndarray]]
@@ -34,7 +34,7 @@ MATRIX = (300, 310)
 
 
 def long_rows(rng: np.random.Generator) -> Iterator[Row]:
-    """Ops whose kernels have other ways for what is large, and those that take positions."""
+    """Ops whose kernels have other paths for large operands, and ops that take positions."""
 
     def drawn(dtype: str, *shape: int) -> np.ndarray:
         return rng.integers(0, 9, size=shape).astype(NUMPY[dtype])
@@ -114,7 +114,7 @@ def running(case: Case) -> Callable[..., Any]:
 
 
 def lent(room: np.ndarray) -> dn.Tensor:
-    """A tensor on the memory itself, where its elements fill their bytes."""
+    """A tensor that borrows the memory, or a copy if elements are narrower than a byte."""
     try:
         return dn.tensor(room, copy=False)
     except dn.OptionError:
@@ -128,7 +128,7 @@ def ways(function: Callable[..., Any]) -> Iterator[tuple[str, Callable[..., Any]
 
 
 def read(path: str, seconds: float) -> None:
-    """Runs rows on what lies in the file, which somebody writes; says which one, and how many."""
+    """Runs rows on arrays in the shared file, notes the current row there, and prints the count."""
     with pathlib.Path(path).open("r+b") as file:
         memory = mmap.mmap(file.fileno(), NOTE + ROOM)
     end = time.monotonic() + seconds
@@ -159,7 +159,7 @@ def read(path: str, seconds: float) -> None:
 
 
 def write(path: str) -> None:
-    """Writes random bytes for ever: small numbers beside any others, so that positions change."""
+    """Writes random bytes forever: small numbers among any others, so that positions change."""
     with pathlib.Path(path).open("r+b") as file:
         memory = np.frombuffer(mmap.mmap(file.fileno(), NOTE + ROOM), np.uint8)[NOTE:]
     rng = np.random.default_rng(1)

@@ -27,18 +27,18 @@ def cbrt(x: mpf) -> mpf:
 
 
 def erf_inv(x: mpf) -> mpf:
-    """Newton's steps on the error function or its complement, from our own result."""
+    """Newton's method on the error function or its complement, from our own result."""
     magnitude = abs(x)
     y = mpf(float(dn.erf_inv(dn.tensor(np.float64(magnitude))).to_numpy()))
     for _ in range(3):
-        # Exact, and never a difference of close numbers.
+        # Exact, without a difference of close numbers.
         error = mp.erfc(y) - (1 - magnitude) if magnitude > 0.5 else magnitude - mp.erf(y)
         y += error * mp.sqrt(mp.pi) / 2 * mp.exp(y * y)
     return y if x >= 0 else -y
 
 
 class Function(NamedTuple):
-    """The exact function, and where it is a finite number."""
+    """The exact function, and the interval where its value is a finite number."""
 
     exact: Callable[[mpf], mpf]
     low: float = -float("inf")
@@ -79,7 +79,7 @@ FUNCTIONS: dict[str, Function] = {
 
 
 class Worst(NamedTuple):
-    """The largest error, where it is, and of how many values."""
+    """The largest error, its argument, and the number of values."""
 
     ulps: float
     x: float
@@ -87,7 +87,7 @@ class Worst(NamedTuple):
 
 
 def mantissas(dtype: str, each: int, seed: int = 0) -> np.ndarray:
-    """Numbers with every exponent and either sign, ``each`` random mantissas for both."""
+    """Numbers with every exponent and both signs, ``each`` random mantissas for every one."""
     rng = np.random.default_rng(seed)
     width, exponents, unsigned = {
         "f32": (23, 255, np.uint32),
@@ -100,7 +100,7 @@ def mantissas(dtype: str, each: int, seed: int = 0) -> np.ndarray:
 
 
 def pairs(dtype: str, each: int, seed: int = 2) -> tuple[np.ndarray, np.ndarray]:
-    """Positive numbers with every exponent and around 1, and numbers with mostly finite powers."""
+    """Positive bases with every exponent and around 1, and mostly finite powers of them."""
     rng = np.random.default_rng(seed)
     base = mantissas(dtype, each, seed)
     base = base[base > 0]
@@ -113,13 +113,13 @@ def pairs(dtype: str, each: int, seed: int = 2) -> tuple[np.ndarray, np.ndarray]
 
 def in_domain(name: str, x: np.ndarray) -> np.ndarray:
     function = FUNCTIONS[name]
-    # Not in f32, which has no number that close to the end of the domain.
+    # In f64, because f32 has no number that close to the end of the domain.
     wide = x.astype(np.float64)
     return x[(wide >= function.low) & (wide <= function.high)]
 
 
 def samples(name: str, dtype: str, each: int) -> np.ndarray:
-    """Numbers for the comparison with mpmath: all exponents, and more of where functions bend."""
+    """Numbers for the comparison with mpmath: all exponents, and more where functions bend."""
     rng = np.random.default_rng(1)
     own = np.float32 if dtype == "f32" else np.float64
     bends = [rng.uniform(-30, 30, 60 * each), rng.uniform(-2, 2, 60 * each)]
@@ -129,9 +129,9 @@ def samples(name: str, dtype: str, each: int) -> np.ndarray:
 
 
 def ulps(got: float, exact: mpf, digits: int, least: int, largest: float) -> float:
-    """The distance in units of the last place of the exact value."""
+    """The error in units of the last place of the exact value."""
     if got != got or abs(got) == float("inf"):
-        # The nearest to what is beyond the largest number may be infinite.
+        # The nearest float to an exact value beyond the largest number may be infinity.
         overflown = got == got and abs(exact) >= largest and (got > 0) == (exact > 0)
         return 0.0 if overflown else float("inf")
     if exact == 0:
@@ -142,7 +142,7 @@ def ulps(got: float, exact: mpf, digits: int, least: int, largest: float) -> flo
 
 
 def against_mpmath(name: str, dtype: str, each: int) -> Worst:
-    """The largest distance from mpmath over samples."""
+    """The largest error over the samples, compared with mpmath."""
     x = samples(name, dtype, each)
     got = getattr(dn, name)(dn.tensor(x)).to_numpy().astype(np.float64)
     digits, least, largest = (
@@ -151,7 +151,7 @@ def against_mpmath(name: str, dtype: str, each: int) -> Worst:
         else (53, -1074, mpf(2) ** 1024 - mpf(2) ** 970)
     )
     exact = FUNCTIONS[name].exact
-    # Trigonometric functions reduce their argument, which takes as many digits as it is large.
+    # mpmath itself adds the digits that the reduction of a large trigonometric argument needs.
     mp.prec = 100
     worst = Worst(0.0, 0.0, x.size)
     for number, value in zip(x.astype(np.float64).tolist(), got.tolist(), strict=True):
@@ -162,13 +162,13 @@ def against_mpmath(name: str, dtype: str, each: int) -> Worst:
 
 
 def against_double(name: str, x: np.ndarray) -> Worst:
-    """The largest distance of f32 from f64 on the same numbers, NaN where that is NaN."""
+    """The largest error of f32, compared with f64 on the same numbers; NaN must agree."""
     function = getattr(dn, name)
     got = function(dn.tensor(x)).to_numpy()
     want = function(dn.as_type(dn.tensor(x), "f64")).to_numpy()
     with np.errstate(over="ignore", invalid="ignore"):
         near = want.astype(np.float32)
-        # Where it is the nearest number, the distance is at most a half.
+        # A result that is the nearest f32 is off by half a unit at most.
         far = np.flatnonzero((got != near) & ~((got != got) & (near != near)))
         if far.size == 0:
             return Worst(0.5, float("nan"), x.size)
@@ -181,7 +181,7 @@ def against_double(name: str, x: np.ndarray) -> Worst:
 
 
 def pair_against_mpmath(name: str, each: int) -> Worst:
-    """The largest distance of a function of two f64 from mpmath."""
+    """The largest error of a function of two f64, compared with mpmath."""
     x, y = pairs("f64", each)
     got = getattr(dn, name)(dn.tensor(x), dn.tensor(y)).to_numpy()
     largest = mpf(2) ** 1024 - mpf(2) ** 970
@@ -195,7 +195,7 @@ def pair_against_mpmath(name: str, each: int) -> Worst:
 
 
 def pair_against_double(name: str, each: int) -> Worst:
-    """The largest distance of a function of two f32 from f64 on the same numbers."""
+    """The largest error of a function of two f32, compared with f64 on the same numbers."""
     x, y = pairs("f32", each)
     function = getattr(dn, name)
     got = function(dn.tensor(x), dn.tensor(y)).to_numpy().astype(np.float64)
@@ -207,7 +207,7 @@ def pair_against_double(name: str, each: int) -> Worst:
 
 
 def every_single(name: str) -> Worst:
-    """The same over all 2^32 values of f32."""
+    """The same for all 2^32 values of f32."""
     worst = Worst(0.5, float("nan"), 1 << 32)
     step = 1 << 20
     for start in range(0, 1 << 32, step):

@@ -1,7 +1,7 @@
-"""Type checkers over what users write: the examples and ``tests/typing``.
+"""Runs type checkers on code as users write it: the examples and ``tests/typing``.
 
-Both checkers have nothing against ``right_calls.py`` and the examples, and something against every
-line of ``wrong_calls.py`` that ends with ``# wrong``, and none besides.
+Both checkers must accept ``right_calls.py`` and the examples. In ``wrong_calls.py`` they must
+refuse every line that ends with ``# wrong``, and no other line.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Found = set[tuple[pathlib.Path, int]]
 
 
 def basedpyright(files: list[pathlib.Path]) -> tuple[Found, str]:
-    """The lines that it has an error of, and what it prints."""
+    """The lines with an error, and the checker's output."""
     command = [BIN / "basedpyright", "--outputjson", *files]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     found, lines = set(), []
@@ -34,7 +34,7 @@ def basedpyright(files: list[pathlib.Path]) -> tuple[Found, str]:
 
 
 def mypy(files: list[pathlib.Path]) -> tuple[Found, str]:
-    """The lines that it has an error of, and what it prints."""
+    """The lines with an error, and the checker's output."""
     command = [BIN / "mypy", "--config-file", ROOT / "pyproject.toml", *files]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     places = re.findall(r"^(.+?):(\d+): error:", result.stdout, re.M)

@@ -1,6 +1,6 @@
-"""The house rules that a text search can see. Prints each offence; the status says if there is any.
+"""The house rules that a text search can check. Prints each offence, and returns 1 if it found any.
 
-The compiler and the linters hold most rules. These are the ones that they have no lint for.
+The compiler and the linters enforce most rules. These are the rules for which no lint exists.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT = 600
 
-# Files that may be longer, each with its reason. A file that is short again must leave the list.
+# Files that may be longer, each with its reason. A file within the limit must leave this list.
 LONG: dict[str, str] = {
     "python/defn/_core.pyi": "a stub is one file, and a tool writes most of it",
 }
 
-# A machine's own paths, markers of unfinished work, and tests that are switched off.
+# Absolute paths of one machine, markers of unfinished work, and tests that are switched off.
 FORBIDDEN = {
     "an absolute path": r"""["'(= ](?:/(?:home|root|work|mnt|srv|tmp|Users)/|[A-Z]:\\)""",
     "unfinished work": r"\b(?:TO"
@@ -30,7 +30,7 @@ FORBIDDEN = {
     "a test that is switched off": r"#\[ignore|pytest\.mark\.skip\b|pytest\.skip\(",
 }
 
-# `matches!` hides a wildcard arm, and an `allow` would switch off the lint against them.
+# `matches!` hides a wildcard arm, and an `allow` would switch off the lint against wildcard arms.
 RUST_ONLY = {
     "`matches!` on an op": r"matches!\([^)]*\b(?:Op|UnaryOp|BinaryOp|ReduceOp|ArgOp|Block)::",
     "an `allow` of wildcard arms": r"allow\([^)]*wildcard_enum_match_arm",
@@ -38,8 +38,33 @@ RUST_ONLY = {
 }
 
 
+# Identifiers that were replaced by standard terms, with their replacements.
+RETIRED = dict(
+    line.split()
+    for line in (ROOT / "tools" / "retired.txt").read_text(encoding="utf-8").splitlines()
+    if not line.startswith("#")
+)
+# The compiler for the CPU keeps its names until it is rebuilt.
+NOT_RENAMED = re.compile(
+    r"crates/cpu/src/(compiler/|kernels/(tiles|chain|machine|trips|repeat|routine))"
+)
+# What holds no identifiers of Rust code: comments and strings.
+NOT_CODE = re.compile(r"""//[^\n]*|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])'""")
+
+
+def retired(name: str, text: str) -> list[str]:
+    """The retired identifiers in a Rust file."""
+    if NOT_RENAMED.match(name):
+        return []
+    words = set(re.findall(r"\w+", NOT_CODE.sub(" ", text)))
+    return [
+        f"{name}: the identifier {old} is retired, the name is {RETIRED[old]}"
+        for old in sorted(words & RETIRED.keys())
+    ]
+
+
 def tracked() -> list[Path]:
-    """Files under version control, and new ones that are not ignored."""
+    """The files under version control, and new files that are not ignored."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
     names = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     return sorted({ROOT / name for name in names.splitlines() if (ROOT / name).is_file()})
@@ -51,15 +76,16 @@ def is_source(path: Path) -> bool:
 
 
 def offences(path: Path) -> list[str]:
-    """What is wrong in one file."""
+    """The offences in one file."""
     name = path.relative_to(ROOT).as_posix()
-    lines = path.read_text(encoding="utf-8").splitlines()
-    found: list[str] = []
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    found = retired(name, text) if path.suffix == ".rs" else []
     if len(lines) > LIMIT and name not in LONG:
         found.append(f"{name}: {len(lines)} lines, at most {LIMIT}; split it by family")
     if len(lines) <= LIMIT and name in LONG:
         found.append(f"{name}: {len(lines)} lines, it no longer needs its exception")
-    # A test may ask what one node is; a consumer of the catalogue may not.
+    # A test may match a single op. A consumer of the catalogue may not.
     is_test = "tests" in path.with_suffix("").relative_to(ROOT).parts
     rules = FORBIDDEN | (RUST_ONLY if path.suffix == ".rs" and not is_test else {})
     for number, line in enumerate(lines, 1):
@@ -70,7 +96,7 @@ def offences(path: Path) -> list[str]:
 
 
 def main() -> int:
-    """Checks every program of the repository."""
+    """Checks every program in the repository."""
     sources = [path for path in tracked() if is_source(path)]
     found = [offence for path in sources for offence in offences(path)]
     missing = [

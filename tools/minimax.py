@@ -24,7 +24,7 @@ Function = Callable[[mpf], mpf]
 
 
 class Fit(NamedTuple):
-    """A polynomial: of what, where, how an error in it counts, the bounds as powers of two."""
+    """A polynomial: its function, its interval, the weight of an error, bounds as powers of 2."""
 
     name: str
     doc: str
@@ -37,7 +37,7 @@ class Fit(NamedTuple):
 
 
 def even(f: Function) -> Function:
-    """The function of the square of its argument."""
+    """An even function, as a function of the square of its argument."""
     return lambda z: f(mp.sqrt(z))
 
 
@@ -59,14 +59,14 @@ def erfc_place(x: float) -> mpf:
 
 
 def complement_inverse(w: mpf) -> mpf:
-    """The `y` with `erfc(y) = c`, where `w = -log(c (2 - c))`: the complement keeps its digits."""
+    """The `y` with `erfc(y) = c`, `w = -log(c (2 - c))`; `c` keeps its digits where it is small."""
     u = mp.exp(-w)
     c = u / (1 + mp.sqrt(1 - u))
     y = mp.sqrt(w) * mpf("0.886") / mp.sqrt(1 + w * mpf("0.2146"))
     for _ in range(60):
         error = mp.erfc(y) - c
         slope = -2 / mp.sqrt(mp.pi) * mp.exp(-y * y)
-        # Halley's step: the second derivative is -2y times the first.
+        # Halley's method: the second derivative is -2y times the first.
         step = error / slope
         step = step / (1 + y * step)
         y -= step
@@ -179,7 +179,7 @@ FITS = [
 ]
 
 
-# Computed in f64 for one of the two types only, whose bound is not 0.
+# Computed in f64, for only one of the two types: the one whose bound is not 0.
 WIDE = [
     Fit(
         "POW",
@@ -244,7 +244,7 @@ WIDE = [
 ]
 
 
-# Of f32 computed in f32, whose coefficients are rounded to it.
+# For computation in f32: the coefficients are rounded to f32.
 NARROW = [
     Fit(
         "EXP",
@@ -351,14 +351,14 @@ def cached(f: Function) -> Function:
 
 
 def interpolate(f: Function, low: mpf, high: mpf, degree: int) -> list[mpf]:
-    """Coefficients, lowest first, of the polynomial through the Chebyshev nodes."""
+    """The coefficients, lowest degree first, of the polynomial through the Chebyshev nodes."""
     count = degree + 1
     centre, half = (low + high) / 2, (high - low) / 2
     nodes = [mp.cos(mp.pi * (2 * k + 1) / (2 * count)) for k in range(count)]
     points = [centre + half * node for node in nodes]
-    # In 0 itself the quotients have no value.
+    # The quotients are not defined at 0 itself.
     points = [point if abs(point) > mpf(10) ** -20 else mpf(10) ** -20 for point in points]
-    # Newton's divided differences, then multiplied out.
+    # Newton's divided differences, then the product form is expanded.
     table = [f(point) for point in points]
     for level in range(1, count):
         for k in range(count - 1, level - 1, -1):
@@ -381,7 +381,7 @@ def evaluate(polynomial: list[mpf], x: mpf) -> mpf:
 
 
 def fit(item: Fit, bits: int) -> tuple[list[mpf], mpf]:
-    """The polynomial of the least degree within the bound, and its error."""
+    """The polynomial of the least degree that meets the bound, and its error."""
     f = cached(item.function)
     samples = [item.low + (item.high - item.low) * (k + mpf("0.37")) / 61 for k in range(61)]
     for degree in range(1, 40):
@@ -393,7 +393,7 @@ def fit(item: Fit, bits: int) -> tuple[list[mpf], mpf]:
 
 
 def rounded(x: mpf, bits: int) -> float:
-    """The multiple of `2^-bits` below: a constant whose products with small integers are exact."""
+    """Rounds down to a multiple of `2^-bits`, so that products with small integers are exact."""
     return float(mp.floor(x * mpf(2) ** bits) / mpf(2) ** bits)
 
 
@@ -402,12 +402,12 @@ def literal(x: mpf | float) -> str:
 
 
 def single_literal(x: mpf) -> str:
-    """The shortest decimal that f32 reads as the nearest to the number."""
+    """The shortest decimal number whose nearest f32 is that of `x`."""
     return str(np.float32(float(x)))
 
 
 def constants() -> list[tuple[str, str, float]]:
-    """Names, meanings and values of the constants that need more than 53 bits."""
+    """The names, descriptions and values of the constants that need more than 53 bits."""
     ln2, half_pi = mp.log(2), mp.pi / 2
     ln2_high = rounded(ln2, 33)
     first = rounded(half_pi, 32)
@@ -431,7 +431,7 @@ def constants() -> list[tuple[str, str, float]]:
 
 
 def two_over_pi() -> list[int]:
-    """The bits of 2 / pi behind the point, in words of 64, highest first, after a word of zeros."""
+    """The fraction bits of 2 / pi in 64-bit words, highest first, after one word of zeros."""
     words = 19
     number = int(mp.floor(2 / mp.pi * mpf(2) ** (64 * words)))
     return [0, *(number >> (64 * (words - 1 - k)) & (2**64 - 1) for k in range(words))]
@@ -493,7 +493,7 @@ def main() -> int:
     print("pub(super) mod narrow {")
     for item in NARROW:
         polynomial, error = fit(item, item.single)
-        # Within: without what rounding the coefficients costs.
+        # The printed bound does not include the error of rounding the coefficients.
         print(f"    /// {item.doc}\n    // Within 2^{float(mp.log(error, 2)):.1f}.")
         print(f"    pub(in super::super) const {item.name}: &[f32] = &[")
         for c in polynomial:

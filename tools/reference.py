@@ -1,6 +1,6 @@
 """Writes the Python reference, docs/reference.md, from signatures and docstrings.
 
-With `--check` nothing is written; the status says whether the file is as it should be.
+With `--check` nothing is written; the exit status says whether the file is up to date.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ Every public name of `import defn as dn`, from its docstring. Written by `./dev 
 """
 
 
-# Modules whose functions are public beside those of the package itself.
+# Modules with public functions besides those of the package.
 MODULES = ("compilers", "constants", "engines", "graph", "linalg", "random")
 
 
 def public(module: ModuleType) -> list[str]:
-    """The public names of a module, functions and classes only, in alphabetical order."""
+    """The public functions and classes of a module, in alphabetical order."""
     names = getattr(module, "__all__", [name for name in vars(module) if not name.startswith("_")])
     objects = {name: getattr(module, name) for name in names}
     return sorted(
         name
         for name, value in objects.items()
         if (inspect.isroutine(value) or inspect.isclass(value))
-        # What is the package's too stands there.
+        # Functions that the package exports too are listed there.
         and (module is dn or getattr(dn, name, None) is not value)
     )
 
 
 def signature(value: object) -> str:
-    """The parameters, as they are written; nothing where the extension does not tell."""
+    """The parameters as written; "(...)" for a function whose signature is not available."""
     try:
         written = str(inspect.signature(value)).replace("'", "")  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return "(...)" if inspect.isroutine(value) else ""
-    # Where unknown options are refused by name is no parameter.
+    # The parameter that catches unknown options, to refuse them by name, is not shown.
     written = re.sub(r"(, )?\*\*unknown: Never| = REQUIRED", "", written)
     written = re.sub(r'"(Literal\[[^"]*\])"', r"\1", written)
     return written.replace("(*, )", "()")
 
 
 def entry(name: str, value: object) -> str:
-    """One name's heading and text; the name of what is in a module says so."""
+    """One name's heading and text; the name of an object in a module includes the module."""
     kind = "class " if inspect.isclass(value) else ""
     parameters = "" if inspect.isclass(value) else signature(value)
     text = inspect.cleandoc(inspect.getdoc(value) or "")
@@ -63,7 +63,7 @@ def entry(name: str, value: object) -> str:
 
 
 def reference() -> str:
-    """The whole file: functions, those of the modules, other classes, errors."""
+    """The whole file: the package's functions, the modules' functions, other classes, errors."""
     names = public(dn)
     groups = {
         "Functions": [],

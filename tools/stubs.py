@@ -1,4 +1,4 @@
-"""Write ``Tensor``'s methods into ``_core.pyi`` from the functions; ``--check`` compares."""
+"""Writes ``Tensor``'s methods into ``_core.pyi`` from the functions; ``--check`` only compares."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FUNCTIONS = (
     "# What the public functions call, in their order of parameters: written by tools/stubs.py.\n",
     "# The end of the functions.\n",
 )
-# Methods that are not called as the functions of their names are.
+# Methods whose parameters differ from those of the function with the same name.
 OWN = {
     "max": "    def max(self, axes: Axes | None = None, *, keep_axes: bool = False) -> Tensor: ...\n",  # noqa: E501
     "min": "    def min(self, axes: Axes | None = None, *, keep_axes: bool = False) -> Tensor: ...\n",  # noqa: E501
@@ -39,7 +39,7 @@ def parameter_text(parameter: inspect.Parameter) -> str:
 
 
 def declaration(name: str, parts: list[str], result: object, indent: str) -> str:
-    """A function's declaration, in as many lines as it needs."""
+    """A function's declaration, on one line or on as many as it needs."""
     line = f"{indent}def {name}({', '.join(parts)}) -> {result}: ...\n"
     if len(line) <= 101:
         return line
@@ -51,7 +51,7 @@ def declaration(name: str, parts: list[str], result: object, indent: str) -> str
 
 
 def method(name: str, function: Callable[..., object]) -> str:
-    """One method of the stub: the function less its first parameter and ``**unknown``."""
+    """One method of the stub: the function without its first parameter and ``**unknown``."""
     signature = inspect.signature(function)
     first, *rest = signature.parameters.values()
     rest = [p for p in rest if p.kind is not p.VAR_KEYWORD]
@@ -69,7 +69,7 @@ def method(name: str, function: Callable[..., object]) -> str:
 
 
 def function(name: str, public: Callable[..., object]) -> str:
-    """What a public function calls: the same parameters, all of them positional."""
+    """The core function that a public function calls: the same parameters, all positional."""
     signature = inspect.signature(public)
     parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     parts = [parameter_text(p) for p in parameters]
@@ -98,7 +98,7 @@ def functions() -> str:
         for name in module.__all__
     ]
     written += [function(f"linalg_{name}", getattr(linalg, name)) for name in linalg.__all__]
-    # One order serves both forms of a shuffle.
+    # One core function serves both forms of shuffle.
     written += [
         function(f"random_{name}", getattr(random, name))
         for name in random.__all__

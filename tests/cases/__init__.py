@@ -1,9 +1,9 @@
-"""One row for each public operation: what it computes, for which dtypes, and what its gradient is.
+"""One row for each public operation: its oracle, its dtypes, and its gradient.
 
 The oracle of a row works on *wide* NumPy arrays, which hold the values exactly: int64 and uint64
 for integers, float64 for floats, complex128 for complex numbers. Its result is converted to the
-expected dtype by the rules of ``dtypes.py``, which are written here a second time on purpose: the
-oracle shares nothing with the library.
+expected dtype by the rules of ``dtypes.py``. These rules are written a second time on purpose: the
+oracle shares no code with the library.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Draw = Callable[[np.random.Generator, tuple[int, ...], str], np.ndarray]
 
 
 def store(values: Any, dtype: str) -> np.ndarray:
-    """Wide values that fit the dtype, as an array of it."""
+    """An array of the dtype, from wide values that fit."""
     return np.asarray(values).astype(NUMPY[dtype])
 
 
 def values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Values over the whole range of integers, and of ordinary size for floats."""
+    """Integers from the whole range of the dtype, and floats of ordinary size."""
     if is_whole(dtype):
         low, high = limits(dtype)
         kind = wide(dtype)
@@ -42,7 +42,7 @@ def values(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.n
 
 
 def between(low: float, high: float) -> Draw:
-    """Values between bounds; integers as far as the dtype goes."""
+    """Draws values between bounds; for integers, the bounds are clipped to the dtype's limits."""
 
     def draw(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
         if is_whole(dtype):
@@ -64,13 +64,13 @@ digits = between(0, 3)
 
 
 def ties(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Whole numbers close together, so that equal ones occur."""
+    """Whole numbers from a small range, so that some are equal."""
     low, high = limits(dtype) if is_whole(dtype) else (-1, 1)
     return store(rng.integers(max(low, -1), min(high, 1), size=shape, endpoint=True), dtype)
 
 
 def apart(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Values that differ from one another, and from zero."""
+    """Distinct values; floats and complex numbers are not zero."""
     count = int(np.prod(shape, dtype=np.int64))
     if is_whole(dtype):
         low, high = limits(dtype)
@@ -83,7 +83,8 @@ def apart(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.nd
 class Case:
     """A row.
 
-    ``out`` is a rule of ``dtypes.RULES`` or a dtype; ``names`` are the inputs' and the result's.
+    ``out`` is a rule of ``dtypes.RULES`` or a dtype. ``names`` has the axis names of the inputs
+    and of the result.
     """
 
     name: str
@@ -94,20 +95,20 @@ class Case:
     out: str = "same"
     call: Callable[..., Any] | None = None
     label: str = ""
-    # The greatest error in units of the last place, and below which size errors are absolute.
+    # The greatest error in units of the last place. Below ``scale`` the error is absolute.
     ulps: float | dict[str, float] = 0
     scale: float = 0.0
     names: tuple[tuple[tuple[str | None, ...], ...], tuple[str | None, ...]] | None = None
-    # "flows", "zero", "refused", or None where nothing can be differentiated.
+    # "flows", "zero", "refused", or None if nothing can be differentiated.
     grad: str | None = "flows"
     grad_draw: Draw | tuple[Draw, ...] | None = None
     grad_args: tuple[int, ...] | None = None
     grad_complex: bool = True
-    # Whether the row makes tensors from a dtype alone, and whether its oracle reads stored arrays.
+    # Whether the function creates tensors from a dtype; whether the oracle takes stored arrays.
     creates: bool = False
     stored: bool = False
     refusal: type[Exception] = field(default=dn.DTypeError)
-    # The module under ``defn`` that has the function.
+    # The module under ``defn`` that contains the function.
     module: str = ""
 
     def __str__(self) -> str:
@@ -118,21 +119,21 @@ class Case:
         return self.call(function, *tensors) if self.call else function(*tensors)
 
     def arrays(self, dtype: str, *, seed: int = 0, draw: Any = None) -> list[np.ndarray]:
-        """Arguments as arrays of the dtype."""
+        """The arguments as arrays of the dtype."""
         rng = np.random.default_rng([seed, *str(self).encode()])
         draw = draw or self.draw
         draws = draw if isinstance(draw, tuple) else (draw,) * len(self.shapes)
         return [one(rng, shape, dtype) for one, shape in zip(draws, self.shapes, strict=True)]
 
     def tolerance(self, dtype: str, out: str) -> float:
-        """Units of the last place of the result; complex operands allow what complex results do."""
+        """In units of the last place: set by a complex operand's dtype, else by the result's."""
         if isinstance(self.ulps, dict):
             return self.ulps.get(dtype if is_complex(dtype) else out, self.ulps["other"])
         return self.ulps
 
 
 def float_ulps(single: float, double: float | None = None, other: float = 1) -> dict[str, float]:
-    """Errors of transcendental functions; small floats round an f32 result once more."""
+    """Errors of transcendental functions; for narrow floats an f32 result is rounded once more."""
     double = single if double is None else double
     return {
         "f32": single,
@@ -144,7 +145,7 @@ def float_ulps(single: float, double: float | None = None, other: float = 1) -> 
 
 
 def all_cases() -> list[Case]:
-    """Every row, family by family."""
+    """Every row of every family."""
     from cases import (
         create,
         elementwise,

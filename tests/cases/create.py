@@ -1,4 +1,4 @@
-"""Rows of the functions that make tensors."""
+"""Rows of the functions that create tensors."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ CASES = [
 
 
 def binary(dtype):
-    """1, 0, 1, 0 as bytes, where narrow integers are packed, the first element highest."""
+    """1, 0, 1, 0 as bytes; narrow integers are packed, the first element in the highest bits."""
     bits = {"u2": 2, "s2": 2, "u4": 4, "s4": 4}.get(dtype)
     if bits is None:
         return np.array([1, 0, 1, 0]).astype(NUMPY[dtype]).tobytes()

@@ -1,4 +1,4 @@
-"""The rules of dtypes, written down a second time, from their description."""
+"""The rules of dtypes, written a second time from their description."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SIGNED = ("s2", "s4", "s8", "s16", "s32", "s64")
 INTEGERS = UNSIGNED + SIGNED
 FLOATS = ("f8_e5m2", "f8_e4m3fn", "f16", "bf16", "f32", "f64")
 COMPLEX = ("c64", "c128")
-# What has an order, what is a number, what has bits to combine.
+# The dtypes whose elements are ordered, are numbers, or have bits to combine.
 REAL = BOOL + INTEGERS + FLOATS
 REAL_NUMBERS = INTEGERS + FLOATS
 NUMBERS = REAL_NUMBERS + COMPLEX
@@ -59,7 +59,7 @@ BITS = {name: int(name[1:]) for name in INTEGERS} | {
     "c128": 128,
 }
 
-# The distance from 1 to the next float, and the least positive one.
+# The distance from 1 to the next float, and the least positive float.
 EPSILON = {
     "f8_e5m2": 2.0**-2,
     "f8_e4m3fn": 2.0**-3,
@@ -91,7 +91,7 @@ def is_integer(dtype: str) -> bool:
 
 
 def is_whole(dtype: str) -> bool:
-    """Whether the values are whole numbers between limits: integers, and bools as 0 and 1."""
+    """Whether all values are whole numbers in a range: integers, and bools as 0 and 1."""
     return is_integer(dtype) or is_bool(dtype)
 
 
@@ -104,13 +104,13 @@ def is_complex(dtype: str) -> bool:
 
 
 def limits(dtype: str) -> tuple[int, int]:
-    """The least and greatest integer of a dtype; those of bool are 0 and 1."""
+    """The least and greatest value of an integer dtype, or of bool: 0 and 1."""
     bits = BITS[dtype]
     return (0, 2**bits - 1) if dtype not in SIGNED else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def wide(dtype: str) -> type[np.generic]:
-    """The NumPy type that holds the values of a dtype exactly and computes on them."""
+    """The NumPy type that holds the dtype's values exactly, and in which they are computed."""
     if dtype in UNSIGNED or is_bool(dtype):
         return np.uint64
     if dtype in SIGNED:
@@ -123,7 +123,7 @@ def widen(array: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def narrow(result: Any, dtype: str) -> np.ndarray:
-    """A wide result as the dtype: integers wrap, floats round to nearest even, bools are not 0."""
+    """Converts a wide result: integers wrap, floats round to nearest even, bool is ``!= 0``."""
     result = np.asarray(result)
     if is_bool(dtype):
         return np.asarray(result != 0)
@@ -135,13 +135,13 @@ def narrow(result: Any, dtype: str) -> np.ndarray:
                 result = result.real
             result = result.astype(np.float64)
             if dtype == "f8_e4m3fn":
-                result = np.clip(result, -448.0, 448.0)  # There is no infinity: it saturates.
+                result = np.clip(result, -448.0, 448.0)  # The dtype has no infinity: it saturates.
             return result.astype(NUMPY[dtype])
         return result.astype(NUMPY[dtype])
 
 
 def wrap(result: np.ndarray, dtype: str) -> np.ndarray:
-    """Modulo 2**bits; floats are truncated first, and saturate."""
+    """Wraps modulo 2**bits; floats are truncated first, and saturate."""
     if result.dtype.kind in "fc":
         result = truncate(result.real, dtype)
     bits = BITS[dtype]
@@ -157,7 +157,7 @@ def wrap(result: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def truncate(result: np.ndarray, dtype: str) -> np.ndarray:
-    """Floats towards zero; NaN to 0, what is out of range to the nearest limit."""
+    """Rounds floats towards zero; NaN becomes 0, and values out of range the nearest limit."""
     low, high = limits(dtype)
     kind = wide(dtype)
     whole = np.trunc(np.nan_to_num(result, nan=0.0, posinf=np.inf, neginf=-np.inf))
@@ -167,7 +167,7 @@ def truncate(result: np.ndarray, dtype: str) -> np.ndarray:
     return np.where(whole < float(low), kind(low), safe)
 
 
-# The dtype of a result, from that of the operands.
+# The dtype of a result, from the dtype of the operands.
 
 
 def to_float(dtype: str) -> str:
@@ -183,7 +183,7 @@ def to_complex(dtype: str) -> str:
 
 
 def to_number(dtype: str) -> str:
-    """Bools are counted."""
+    """Bools are counted as integers."""
     return "s32" if is_bool(dtype) else dtype
 
 
@@ -197,7 +197,7 @@ def to_sum(dtype: str) -> str:
 
 
 def merge(a: str, b: str) -> str:
-    """The dtype of a result that has two operands."""
+    """The dtype of the result of two operands."""
     if a == b:
         return a
     if is_bool(a) or is_bool(b):
@@ -219,7 +219,7 @@ def merge(a: str, b: str) -> str:
         if other in ("bf16", "f8_e4m3fn"):
             return number
         return f"c{max(2 * BITS[other], BITS[number])}"
-    # Two floats: bf16 and f8_e4m3fn give way, to each other in this order.
+    # Two floats: bf16 gives way to any other float, and f8_e4m3fn to any other, including bf16.
     if a in ("bf16", "f8_e4m3fn") or b in ("bf16", "f8_e4m3fn"):
         weakness = {"f8_e4m3fn": 2, "bf16": 1}
         return a if weakness.get(a, 0) < weakness.get(b, 0) else b
@@ -227,7 +227,7 @@ def merge(a: str, b: str) -> str:
 
 
 def kind(dtype: str) -> str:
-    """The kind of a number's dtype, by the letter of its name."""
+    """The kind of a number's dtype, by the first letter of its name."""
     return "u" if dtype in UNSIGNED else "s" if dtype in SIGNED else "f" if is_float(dtype) else "c"
 
 
@@ -251,7 +251,7 @@ def result_dtype(rule: str, dtype: str) -> str:
 
 
 def close(got: np.ndarray, want: np.ndarray, dtype: str, ulps: float, scale: float) -> np.ndarray:
-    """Where a result is as close to the expected one as it has to be."""
+    """For each element, whether the result is within the tolerance."""
     if is_integer(dtype) or is_bool(dtype):
         return got.astype(wide(dtype)) == want.astype(wide(dtype))
     got, want = got.astype(wide(dtype)), want.astype(wide(dtype))

@@ -1,4 +1,4 @@
-"""Rows of the functions that compute element by element."""
+"""Rows of the element-wise functions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cases.dtypes import (
 KEPT = ((("x", None),), ("x", None))
 MERGED = ((("x", None), (None, "y")), ("x", "y"))
 
-# Complex functions differ near their branch cuts from what rounding of the real ones would allow.
+# Near their branch cuts complex functions have larger errors than the rounding of real ones allows.
 EXACT = {"c64": 8, "c128": 8, "other": 0}
 NEAR = float_ulps(4)
 
@@ -37,7 +37,7 @@ def binary(name, oracle, **options):
 
 
 def floating(oracle):
-    """The oracle on floats: integers compute in f32."""
+    """An oracle on floats: integers are rounded to f32, in which the library computes them."""
 
     def compute(*arrays):
         arrays = [
@@ -53,7 +53,7 @@ def transcendental(name, oracle, draw=small, **options):
 
 
 def round_half_away(x):
-    """Halves go away from zero, not to the even neighbour."""
+    """Rounds halves away from zero, not to the even neighbour."""
     if np.asarray(x).dtype.kind != "f":
         return x
     whole = np.trunc(x)
@@ -78,7 +78,7 @@ def count_ones(x, dtype):
 
 
 def stored(oracle):
-    """An oracle that needs the width: on stored arrays."""
+    """An oracle that needs the dtype: it takes the stored arrays."""
 
     def compute(*arrays):
         dtype = next(name for name in BITWISE if NUMPY[name] == arrays[0].dtype)
@@ -118,7 +118,7 @@ def power(x, y):
 
 
 def truncated_quotient(x, y):
-    """Towards zero, also for the least integer divided by -1, which wraps."""
+    """Rounds towards zero; the least integer divided by -1 wraps."""
     size = np.abs(x.astype(object)) // np.abs(y.astype(object))
     return exact(np.where((x < 0) != (y < 0), -size, size), x.dtype)
 
@@ -131,7 +131,7 @@ def truncated_remainder(x, y):
 
 
 def exact(numbers, kind):
-    """Python integers wrapped into 64 bits."""
+    """Python integers, wrapped to 64 bits."""
     wrapped = np.vectorize(lambda v: int(v) % 2**64, otypes=[np.uint64])(numbers)
     return wrapped.astype(kind)
 
@@ -150,7 +150,7 @@ def shift_right(x, y, dtype):
 
 
 def divisor(rng, shape, dtype):
-    """Anything but zero, and -1 among it."""
+    """Any numbers except zero, including -1."""
     drawn = values(rng, shape, dtype)
     one = np.asarray(1).astype(drawn.dtype)
     return np.where(drawn.astype(np.complex128) == 0, one, drawn).astype(drawn.dtype)

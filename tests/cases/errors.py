@@ -1,7 +1,7 @@
-"""Every way to be wrong: a title, and the program that is wrong.
+"""Every wrong program of the golden file, each with a title.
 
-Programs run as a file ``user.py``, so that the last line of each message is theirs. The texts
-that they give are kept in ``golden/errors.txt``, to be read as prose.
+Programs run as a file ``user.py``, so that the last line of each message is a line of theirs. The
+messages are kept in ``golden/errors.txt``, to be read as prose.
 """
 
 from __future__ import annotations

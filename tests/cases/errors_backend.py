@@ -1,4 +1,4 @@
-"""Ways to be wrong with backends."""
+"""Wrong programs with backends: rows of ``errors``."""
 
 from __future__ import annotations
 

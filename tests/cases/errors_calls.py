@@ -1,4 +1,4 @@
-"""Ways to be wrong with blocks of one's own and with functions that are called at run time."""
+"""Wrong programs with user blocks and with functions called at run time: rows of ``errors``."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Wrong compilers, and nodes where there are none."""
+"""Wrong compilers, and nodes where none exist: rows of ``errors``."""
 
 from __future__ import annotations
 
 
 def compiler(body: str, use: str = "dn.jit(lambda x: x + 1, compiler=Mine())(v)") -> str:
-    """A compiler whose ``compile`` does something, and what uses it."""
+    """A program with a compiler, whose ``compile`` has this body, and a use of it."""
     head = "class Mine(dn.Compiler):\n    def compile(self, key, vars, fun, options):\n"
     return f"{head}        {body}\n{use}"
 

@@ -1,4 +1,4 @@
-"""Ways to be wrong with devices: plugins, clients, memory, donation, executables."""
+"""Wrong programs with plugins, clients, memory, donation and executables: rows of ``errors``."""
 
 from __future__ import annotations
 

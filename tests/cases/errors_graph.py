@@ -1,4 +1,4 @@
-"""Wrong cuts, wrong lists of stages, and runs of other arguments."""
+"""Wrong cuts, wrong lists of stages, and runs with wrong arguments: rows of ``errors``."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ ROWS: list[tuple[str, str]] = [
         'with dn.checks("nan"):\n'
         "    dn.graph.run(stages, [v])",
     ),
-    # Texts and pickles.
+    # Text forms and pickles.
     ("a graph's text that ends", 'dn.graph.from_text("defn-ir 1\\n(f32) {")'),
     (
         "a stage's text with a source that is not there",

@@ -1,4 +1,4 @@
-"""Ways to be wrong about positions, order and scans: rows of ``errors``."""
+"""Wrong programs with positions, order and scans: rows of ``errors``."""
 
 from __future__ import annotations
 

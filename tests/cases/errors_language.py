@@ -1,4 +1,4 @@
-"""Ways to be wrong with what definitions are made of: options, loops, hooks, streams."""
+"""Wrong programs with definitions, options, loops, hooks and streams: rows of ``errors``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to be wrong with matrices."""
+"""Wrong programs with matrices: rows of ``errors``."""
 
 from __future__ import annotations
 

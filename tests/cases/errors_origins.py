@@ -1,4 +1,4 @@
-"""Programs that are refused while they are traced: where each operand was made."""
+"""Programs whose errors while tracing name the line of each operand: rows of ``errors``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to be wrong with places, files, and reading."""
+"""Wrong programs with backends' memory, files, and reading: rows of ``errors``."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ dn.tensor([Liar([1, 2]), Liar([1])])
 """
 
 ROWS: list[tuple[str, str]] = [
-    # Places.
+    # Where elements are stored.
     ("freed elements in an operation", FREED + "f + 1.0"),
     ("freed elements read", FREED + "f.to_list()"),
     ("freed elements copied", FREED + "dn.backend_copy(f)"),
@@ -78,7 +78,7 @@ ROWS: list[tuple[str, str]] = [
     ("too few bytes to print", 'dn.backends.inspect(dn.template((9,), "f32"), bytes(8))'),
     ("no bytes to print", 'dn.backends.inspect(dn.template((9,), "f32"), 3)'),
     ("bytes that are none", 'dn.from_binary("abcd", "u8")'),
-    # Memory of others.
+    # Memory of other libraries.
     ("a pointer between processes", 'dn.to_pointer(v, mode="ipc")'),
     (
         "a pointer to another backend's",

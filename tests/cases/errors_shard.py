@@ -1,4 +1,4 @@
-"""Ways to be wrong with several devices: meshes, specs, exchanges."""
+"""Wrong programs with several devices, meshes, specs and collectives: rows of ``errors``."""
 
 from __future__ import annotations
 

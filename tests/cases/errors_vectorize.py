@@ -1,4 +1,4 @@
-"""Ways to be wrong about vectorized axes."""
+"""Wrong programs with vectorized axes: rows of ``errors``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of the transforms."""
+"""Rows of the Fourier transforms."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scipy import fft
 from cases import Case, small
 from cases.dtypes import REAL
 
-# Errors are in proportion to the greatest of the results, whatever the size of the one they are in.
+# The error of every element is in proportion to the greatest element of the result.
 NEAR = {
     "draw": small,
     "ulps": {"f8_e5m2": 2, "f8_e4m3fn": 2, "f16": 2, "bf16": 2, "other": 16},

@@ -1,8 +1,8 @@
 """Calls of any public function with generated arguments, from its signature.
 
-What a parameter may be is told by its name or its annotation, so that a new function is drawn for
-without a word here; a parameter of a new kind fails the test until this file says what it is.
-Arguments fit each other more often than not, and sometimes they do not: errors are results too.
+The name or the annotation of a parameter determines how its values are drawn. So a new function
+needs no entry here. A parameter of an unknown kind fails the test until this file describes it.
+Arguments usually fit each other. Sometimes they do not, because errors are results, too.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ MOST = 96
 
 @dataclass(frozen=True)
 class Leaf:
-    """The place of a tensor among the arguments."""
+    """The index of a tensor in the list of a call's tensors."""
 
     index: int
 
 
 @dataclass
 class Call:
-    """A call: tensors as arrays with names, and where they stand in arguments and options."""
+    """A call: tensors as arrays with names, and the arguments and options that refer to them."""
 
     name: str
     dtype: str
@@ -79,7 +79,7 @@ def filled(value: Any, tensors: tuple[dn.Tensor, ...]) -> Any:
 
 SIZES = st.sampled_from([0, 1, 1, 2, 2, 3, 3, 4])
 DEEP = st.sampled_from([0, 1, 1, 1, 1, 1, 2, 2])
-# Nothing, zero-sized axes, one to four axes, and ten.
+# Scalars, sizes of 0, one to four axes, and ten axes.
 SHAPES = st.one_of(
     st.just(()),
     st.lists(SIZES, min_size=1, max_size=4).map(tuple),
@@ -89,7 +89,7 @@ SHAPES = st.one_of(
 
 
 class Drawing:
-    """Draws the arguments of one call; the first tensor's shape is what the others follow."""
+    """Draws the arguments of one call; later tensors are related to the first one's shape."""
 
     def __init__(self, draw: Callable[..., Any], name: str) -> None:
         self.draw = draw
@@ -133,7 +133,7 @@ class Drawing:
             values = values + 0.25j * rng.integers(-8, 8, size=count, endpoint=True)
         elif self.call.wild:
             part = {"f64": 1e300, "f32": 3e38, "bf16": 3e38, "f16": 6e4}.get(dtype, 400.0)
-            # XLA's programs for the CPU take what is subnormal in f32 for zero.
+            # XLA's programs for the CPU flush f32 subnormals to zero.
             tiny = 1e-30 if on_xla() else 1e-40
             edges = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, part, -part, tiny, 1.0])
             values = np.where(rng.random(count) < 0.5, rng.choice(edges, count), values)
@@ -149,7 +149,7 @@ class Drawing:
         return Leaf(len(self.call.arrays) - 1)
 
     def names(self, shape: tuple[int, ...]) -> tuple[str | None, ...] | None:
-        """Letters from the last axis on, so that names of shapes that broadcast mostly agree."""
+        """Letters, from the last axis on, so that names of shapes that broadcast usually agree."""
         if self.coin():
             return None
         keep = [self.coin() for _ in shape]
@@ -159,7 +159,7 @@ class Drawing:
         return tuple(letter if kept else None for letter, kept in zip(letters, keep, strict=True))
 
     def tensor(self) -> Leaf:
-        """The first tensor, or one that follows it."""
+        """The first tensor, or a later one related to it."""
         if self.shape is None:
             self.shape = FIRST.get(self.call.name, Drawing.any_shape)(self)
             return self.leaf(self.shape)
@@ -169,7 +169,7 @@ class Drawing:
         return self.draw(SHAPES)
 
     def related(self) -> tuple[int, ...]:
-        """The first tensor's shape, one that broadcasts with it, a scalar, or another."""
+        """The first tensor's shape, a shape that broadcasts with it, a scalar's, or any other."""
         shape = self.shape or ()
         way = self.integer(0, 9)
         if way < 5:
@@ -180,7 +180,7 @@ class Drawing:
         return () if way == 8 else self.draw(SHAPES)
 
     def operand(self) -> Any:
-        """A tensor, or a plain number."""
+        """A tensor or a plain number."""
         if self.shape is None or self.often():
             return self.tensor()
         return self.choice([0, 1, -1, 2, 0.5, True, 300])
@@ -239,7 +239,7 @@ class Drawing:
         return None
 
     def positions(self) -> Leaf:
-        """Integers that are mostly inside the first tensor."""
+        """Integers, mostly positions inside the first tensor."""
         shape, name = self.shape or (), self.call.name
         if name == "take_along_axis":
             sizes = shape
@@ -300,14 +300,14 @@ class Drawing:
         return [leaves[0], contracted, [0], leaves[1], list(range(1, len(right))), [0]]
 
     def pooled(self) -> Leaf:
-        """As many numbers as there are windows, where strides and padding are the usual ones."""
+        """A tensor with one element for each window, for default strides and padding."""
         shape = self.shape or ()
         self.window = [self.integer(1, max(size, 1)) for size in shape]
         sizes = zip(shape, self.window, strict=True)
         return self.leaf(tuple(max(n - k + 1, 0) for n, k in sizes), names=None)
 
     def right(self) -> Any:
-        """The second operand; of linear algebra one with as many rows as the matrix."""
+        """The second operand; in linear algebra it has as many rows as the matrix."""
         if self.call.name == "least_squares":
             return self.leaf((self.shape or (0,))[:1], names=None)
         return (
@@ -331,7 +331,7 @@ def rank_two(drawing: Drawing) -> tuple[int, ...]:
     return drawing.draw(st.lists(SIZES, min_size=2, max_size=4).map(tuple))
 
 
-# The first tensor's shape, where most shapes are refused.
+# The first tensor's shape, for functions that refuse most shapes.
 FIRST: dict[str, Callable[[Drawing], tuple[int, ...]]] = {
     **dict.fromkeys(["tril", "triu", "take_diagonal", "covariance", "fft2", "ifft2"], rank_two),
     **dict.fromkeys(
@@ -364,7 +364,7 @@ SMALL = {
     "batch_group_size": (1, 1),
 }
 
-# What a parameter is, by its name; the others are known by their annotations.
+# How to draw a parameter, by its name; other parameters are drawn by their annotations.
 NAMED: dict[str, Callable[[Drawing], Any]] = {
     "indices": Drawing.positions,
     "updates": Drawing.updates,
@@ -422,13 +422,13 @@ ANNOTATED: dict[str, Callable[[Drawing], Any]] = {
     "Shape | Tensor | int": Drawing.new_shape,
 }
 
-# Parameters that are left at their defaults: what they do is no matter of shapes and values.
+# Parameters that keep their defaults, because they do not concern shapes and values.
 LEFT = {"unknown", "backend", "copy", "vectorized_axes", "names", "dtype"}
 LEFT |= {"input_permutation", "kernel_permutation", "output_permutation", "stable"}
 
 
 def drawn(draw: Callable[..., Any], name: str) -> Call:
-    """A call of a public function."""
+    """A generated call of a public function."""
     drawing = Drawing(draw, name)
     if name == "dot":
         drawing.call.args = drawing.factors()
@@ -470,7 +470,7 @@ def argument(drawing: Drawing, parameter: inspect.Parameter) -> Any:
 
 
 def is_exact(name: str) -> bool:
-    """Whether all rows of a function demand the very bits of their oracles."""
+    """Whether all rows of a function require exactly the bits of their oracles."""
     return all(case.ulps == 0 for case in ROWS[name]) if name in ROWS else False
 
 

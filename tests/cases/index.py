@@ -1,4 +1,4 @@
-"""Rows of the functions that read and write at positions held in a tensor."""
+"""Rows of the functions that read and write at positions given by a tensor."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def put(x, index, updates):
 
 
 def scatters(name, oracle, again=True, dtypes=ALL):
-    """Elements, whole axes, axes by choice, updates smaller than the axis, and a single element.
+    """Single elements, whole axes, chosen axes, updates smaller than the axis, and one element.
 
-    Positions come ``again`` where differences tell the gradient: each of several puts has one,
-    although only the last makes a difference.
+    With ``again`` some positions repeat. This needs a gradient that equals finite differences.
+    That of puts does not: each of several has a gradient, although only the last takes effect.
     """
     options = {"dtypes": dtypes, "draw": small, "ulps": SUMS, "scale": 8.0}
     rows = ROWS if again else [[1, 2], [0, 0], [1, 1], [0, 1]]
@@ -121,7 +121,7 @@ CASES = [
     ),
     Case(
         "gather",
-        # The axis that no entry is along is the first, and becomes the last.
+        # The first axis has no index. It becomes the last axis of the result.
         lambda x: x[:, [2, 0], [1, 0]].T,
         call=lambda f, x: f(x, dn.tensor([[2, 1], [0, 0]]), axes=[1, -1]),
         label="axes",
@@ -255,7 +255,7 @@ CASES = [
     ),
     Case(
         "indexed_add",
-        # How often each number is there.
+        # The number of times that each number occurs.
         lambda i: (i.reshape(-1, 1) == np.arange(8)).astype(int).sum(0),
         dtypes=INTEGERS,
         shapes=((5,),),

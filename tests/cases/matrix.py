@@ -1,4 +1,4 @@
-"""Rows of ``dn.linalg``: factors whose signs are free are put together again."""
+"""Rows of ``dn.linalg``. Factors with arbitrary signs are multiplied before they are compared."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from cases.dtypes import ALL, REAL, is_whole, limits
 
 WIDE = ("f64", "c128")
 ULPS = {"other": 64, "f8_e5m2": 2, "f8_e4m3fn": 2, "f16": 2, "bf16": 2}
-LOOSE = {"other": 200, "f8_e5m2": 4, "f8_e4m3fn": 4, "f16": 8, "bf16": 8}  # Products.
+LOOSE = {"other": 200, "f8_e5m2": 4, "f8_e4m3fn": 4, "f16": 8, "bf16": 8}  # For products.
 
 
 def wide(x: np.ndarray) -> np.ndarray:
-    """Integers as floats."""
+    """Converts integers to floats."""
     return x.astype(np.result_type(x.dtype, np.float64)) if x.dtype.kind in "iu" else x
 
 
 def drawn(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Numbers of at most 1, whole ones for integers."""
+    """Numbers of magnitude at most 1; for integer dtypes whole numbers."""
     if is_whole(dtype):
         low, high = limits(dtype)
         return rng.integers(max(low, -1), min(high, 1), size=shape, endpoint=True)
@@ -57,7 +57,7 @@ def definite(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np
 
 
 def hermitian(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Hermitian matrices whose eigenvalues differ."""
+    """Hermitian matrices with distinct eigenvalues."""
     matrices = definite(rng, shape, dtype)
     n = shape[-1]
     if is_whole(dtype) and limits(dtype)[1] < 7:
@@ -78,7 +78,7 @@ def row(name: str, oracle: Any, **options: Any) -> Case:
 
 
 def gradient(name: str, oracle: Any, label: str, **options: Any) -> Case:
-    """A row in f64 and c128 only, whose gradient is what matters."""
+    """A row in f64 and c128 only, for its gradient."""
     settings = {"dtypes": WIDE, "out": "float", "ulps": 2000, "label": label}
     return row(name, oracle, **(settings | options))
 
@@ -88,7 +88,7 @@ def eigenvalues(x: np.ndarray) -> np.ndarray:
 
 
 def weighted(vectors: Any, weights: list[float]) -> Any:
-    """``v diag(w) v^H``, which signs and phases leave alone."""
+    """``v diag(w) v^H``, which does not depend on the vectors' signs and phases."""
     return dn.dot(vectors * np.array(weights), adjoint(vectors))
 
 
@@ -120,7 +120,7 @@ def norm(order: Any, **options: Any) -> Any:
 
 
 def norms() -> list[Case]:
-    """Every order of vectors and of matrices."""
+    """Every order of vector and matrix norms."""
     vectors = [
         (3, 3),
         (0, 0),
@@ -191,7 +191,7 @@ def norms() -> list[Case]:
 
 
 def away(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Numbers of different magnitudes, none of them zero where the dtype has enough."""
+    """Numbers of different magnitudes; none is zero if the dtype has enough values."""
     count = int(np.prod(shape))
     if dtype == "bool":
         return store(np.ones(shape) if len(shape) < 2 else np.eye(*shape), dtype)
@@ -490,7 +490,7 @@ CASES = [
         ulps=LOOSE,
         scale=16.0,
         label="put together",
-        # The sum of a matrix and its adjoint is what both triangles count in.
+        # eigh takes (x + adjoint(x)) / 2, so that differences of the oracle are not the gradient.
         grad=None,
     ),
     gradient(

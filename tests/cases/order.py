@@ -1,4 +1,4 @@
-"""Rows of the functions that put elements in order."""
+"""Rows of the functions that sort elements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def ascending(x, axis=0):
 
 
 def descending(x, axis=0):
-    """Equal elements keep their order: the last of the reversed are the first."""
+    """A stable descending order: the ascending order of the reversed array, reversed."""
     return x.shape[axis] - 1 - np.flip(ascending(np.flip(x, axis), axis), axis)
 
 
@@ -43,7 +43,7 @@ CASES = [
     ),
     Case(
         "sort",
-        # Long enough to be sorted by digits.
+        # Long enough for the radix sort.
         lambda x: np.sort(x, 0),
         dtypes=REAL,
         shapes=((3000,),),

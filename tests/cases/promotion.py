@@ -1,9 +1,9 @@
-"""Calls as NumPy takes them, and the rules by which our results differ from NumPy's.
+"""Calls as NumPy accepts them, and the rules by which our results differ from NumPy's.
 
-Each row is an operation of ours beside NumPy's function of the same meaning. A dtype that is not
-NumPy's has to be excused by a rule of ``DTYPES``, a call that only we refuse by one of ``REFUSED``,
-one that only NumPy refuses by one of ``THEIRS``. The dtype that a row promises is computed here, by
-the rules of ``dtypes.py``.
+Each row is one of our operations beside NumPy's function with the same meaning. A dtype that
+differs from NumPy's needs a rule of ``DTYPES`` as its excuse, a call that only we refuse a rule of
+``REFUSED``, and a call that only NumPy refuses a rule of ``THEIRS``. The expected dtype of a row is
+computed here, by the rules of ``dtypes.py``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Operand = np.ndarray | Number
 Random = np.random.Generator
 
 NAMES = {dtype: name for name, dtype in NUMPY.items()}
-# What ml_dtypes adds to NumPy.
+# The dtypes that ml_dtypes adds to NumPy.
 ADDED = frozenset(("u2", "u4", "s2", "s4", "f8_e5m2", "f8_e4m3fn", "bf16"))
 
 
@@ -49,50 +49,50 @@ def dtype_of(array: np.ndarray) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """``ours`` and ``theirs`` are given the operands and the options that ``options`` draws."""
+    """``ours`` and ``theirs`` take the operands and the options that ``options`` draws."""
 
     name: str
     ours: Callable[..., Any]
     theirs: Callable[..., Any]
     arity: int = 1
-    # The result's dtype from that of the operands together, a rule of dtypes.py or a dtype.
+    # The result's dtype from the operands' merged dtype: a rule of dtypes.py or a dtype.
     out: str = "same"
     options: Callable[[Random, tuple[int, ...]], dict[str, Any]] = lambda rng, shape: {}
     shape: Callable[[Random], tuple[int, ...]] | None = None
-    # The least rank and size that the function takes, and whether the operands broadcast.
+    # The least rank, whether sizes may be 0, and whether all operands need the same shape.
     rank: int = 0
     empty: bool = True
     alike: bool = False
-    # Which dtypes to draw, and how the values: over the whole range, or small ones.
+    # The dtypes to draw, and whether values are small instead of from the whole range.
     dtypes: tuple[str, ...] = ALL
     small: bool = False
-    # Whether infinities and NaN are the same in both.
+    # Whether infinities and NaN give the same results in both.
     special: bool = True
-    # Error in units of the last place, of results and of the greatest sum of the operands.
+    # The error in units of the last place: of the result, and of the sum of the operands' sizes.
     ulps: float = 0
     sums: float = 0
-    # The operands that are predicates: they decide no dtype.
+    # The operands that are predicates: they do not affect the dtype.
     predicates: tuple[int, ...] = ()
-    # Whether integers, and floats, are compared as they are, whatever the dtypes.
+    # Whether integers, and floats, are compared by value, whatever the dtypes.
     exact: bool = False
-    # Whether integers that the dtype does not hold become its limits.
+    # Whether integers outside the dtype's range become its limits.
     saturates: bool = False
-    # At which operands a number may stand.
+    # The operands that may be plain numbers.
     numbers: tuple[int, ...] = (0, 1, 2)
 
     def deciding(self, operands: tuple[Operand, ...]) -> list[Operand]:
-        """The operands that decide the dtype."""
+        """The operands that determine the dtype."""
         return [x for at, x in enumerate(operands) if at not in self.predicates]
 
     def together(self, operands: tuple[Operand, ...]) -> str:
-        """The dtype of the operands together: numbers have a say in the kind alone."""
+        """The merged dtype of the operands; plain numbers affect only its kind."""
         return together(self.deciding(operands))
 
     def expected(self, operands: tuple[Operand, ...]) -> str:
         return result_dtype(self.out, self.together(operands))
 
     def reference(self, operands: tuple[Operand, ...], options: dict[str, Any]) -> np.ndarray:
-        """NumPy's result on the operands as the dtype that computes, widened."""
+        """NumPy's result on wide operands that are rounded to our dtype of computation."""
         common, out = self.together(operands), self.expected(operands)
         compute = common
         if is_float(out) and is_whole(common):
@@ -142,7 +142,7 @@ def together(operands: list[Operand]) -> str:
     return dtype
 
 
-# Options.
+# Draws of options.
 
 
 def an_axis(rng: Random, shape: tuple[int, ...]) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def folded(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def functions(names: dict[str, str], **options: Any) -> list[Row]:
-    """Rows of functions that differ in nothing but their names."""
+    """Rows of functions that differ only in their names."""
     return [
         Row(ours, getattr(dn, ours), getattr(np, theirs), **options)
         for ours, theirs in names.items()
@@ -168,17 +168,17 @@ def functions(names: dict[str, str], **options: Any) -> list[Row]:
 
 
 def extended(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of one sequence, of operands instead."""
+    """Turns a function of one sequence into a function of several operands."""
     return lambda *x, **options: function(list(x), **options)
 
 
 def cut(x: Any, low: Any, high: Any) -> Any:
-    """Between bounds, which need not be of the dtype."""
+    """Clips to bounds, which need not fit the dtype."""
     return np.minimum(np.maximum(x, low), high)
 
 
 def sign(x: Any) -> Any:
-    """NumPy's, but that bools have one."""
+    """NumPy's sign, extended to bools."""
     return x if np.asarray(x).dtype == bool else np.sign(x)
 
 
@@ -201,7 +201,7 @@ FLOATING = {
     "sqrt": "sqrt",
 }
 
-# The variance of complex numbers is complex here, the mean of the squares of the differences.
+# Our variance of complex numbers is complex: the mean of the squared deviations.
 VARIANCE = {"special": False, "empty": False, "small": True, "dtypes": REAL, "ulps": 8, "sums": 8}
 
 ROWS: list[Row] = [
@@ -423,8 +423,8 @@ ROWS: list[Row] = [
     ),
 ]
 
-# Functions of NumPy's names that have no row: arrangements that keep the dtype, options that name
-# it, and definitions of their own. Other tables test them.
+# Functions with NumPy's names that have no row: they only rearrange elements, take a dtype as an
+# option, or have their own definition. Other tables test them.
 WITHOUT = frozenset(
     (
         "broadcast eye linspace matmul median reshape split squeeze take_along_axis tile tri "
@@ -434,7 +434,7 @@ WITHOUT = frozenset(
 OPERATORS = frozenset("+ - * / // % ** < == & | ^ @".split())
 
 
-# What excuses a difference.
+# The excuses for differences.
 
 
 @dataclass(frozen=True)
@@ -470,7 +470,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Excuse:
-    """``when`` it holds; ``error`` is the class of our error, where it excuses one."""
+    """A rule that applies if ``when`` holds; ``error`` is the class of our error to excuse."""
 
     rule: str
     when: Callable[[Call], bool]
@@ -491,7 +491,7 @@ def signs(call: Call) -> bool:
 
 
 def numbers_decide(call: Call) -> bool:
-    """Whether a number's kind is beyond that of every tensor."""
+    """Whether a number's kind is higher than that of every tensor."""
     tensors = [x for x in call.deciding if isinstance(x, np.ndarray)]
     return not tensors or together(tensors) != call.common
 
@@ -502,7 +502,7 @@ def divides_by_zero(call: Call) -> bool:
 
 
 def beyond(call: Call) -> bool:
-    """Whether an integer stands there that the dtype of all together does not hold."""
+    """Whether an integer operand does not fit the merged dtype."""
     if not is_integer(call.common):
         return False
     low, high = limits(call.common)

@@ -1,4 +1,4 @@
-"""Rows of the functions that fold elements."""
+"""Rows of the reductions and scans."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ EXACTLY = {"f8_e5m2": 4, "f8_e4m3fn": 4, "f16": 4, "bf16": 4, "other": 4}
 
 
 def rows(name, oracle, *, axis_argument="axes", **options):
-    """Over all axes, over one, and over one that is kept."""
+    """A reduction over all axes, over one axis, and over one axis that is kept."""
     out = []
     one = {axis_argument: 1}
     kept = {axis_argument: 1, f"keep_{axis_argument}": True}
@@ -32,7 +32,7 @@ def rows(name, oracle, *, axis_argument="axes", **options):
 
 
 def mode(x, axis=None, keepdims=False):
-    """The first of the most frequent in ascending order, counted one by one."""
+    """The most frequent value; of several, the least."""
 
     def most(line):
         values, counts = np.unique(line, return_counts=True)
@@ -53,7 +53,7 @@ def floats(oracle):
 
 
 def arg(name, oracle, first):
-    """Both ties, an axis that goes or stays, and all axes."""
+    """Both ways to break ties, one axis dropped or kept, and all axes."""
 
     def last(x, axis):
         flipped = oracle(np.flip(x, axis), axis=axis)
@@ -109,13 +109,13 @@ def covariance(x):
 
 
 def squares(x, axis=None, keepdims=False):
-    """The variance as it is defined: complex deviations are squared, not their sizes."""
+    """The variance by its definition: complex deviations are squared, not their magnitudes."""
     mean = x.mean(axis, keepdims=True)
     return ((x - mean) ** 2).mean(axis, keepdims=keepdims)
 
 
 def scans(name, accumulate, dtypes=ALL, **options):
-    """From the first element on, from the last, along another axis, and over none."""
+    """From the first element, from the last, along another axis, and over an empty axis."""
 
     def backwards(x):
         return np.flip(accumulate(np.flip(x, 0), 0), 0)

@@ -1,4 +1,4 @@
-"""Rows of the functions that move elements."""
+"""Rows of the functions that rearrange elements."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ CASES = [
 
 
 def dn_scalar(number):
-    """An integer tensor, made where the row runs."""
+    """An integer tensor, created when the row runs."""
     import defn as dn
 
     return dn.tensor(number)

@@ -1,4 +1,4 @@
-"""Branches and loops, and how they are left."""
+"""Branches, loops, and the ways to leave them."""
 
 from __future__ import annotations
 

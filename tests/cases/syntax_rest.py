@@ -1,4 +1,4 @@
-"""Expressions, functions, and statements that bind or guard."""
+"""Expressions, functions, and statements that bind names or handle exceptions."""
 
 from __future__ import annotations
 

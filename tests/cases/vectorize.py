@@ -1,4 +1,4 @@
-"""Rows of the functions that make, move and join vectorized axes."""
+"""Rows of the functions that create, rearrange and merge vectorized axes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """One row for each parameter at which a plain number may stand beside a tensor.
 
-The oracle is NumPy's on wide arrays: the tensor's elements, and the number as an element of the
-dtype that both have together, which NumPy and ml_dtypes have rounded. The rules of dtypes are
-those of NEP 50, but that a float beside integers makes f32.
+The oracle runs NumPy on wide arrays: the tensor's elements, and the number as an element of the
+merged dtype, rounded by NumPy and ml_dtypes. The dtype rules are those of NEP 50, except that a
+float beside integers gives f32.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Number = int | float | complex
 
 
 def together(dtype: str, number: Number) -> str:
-    """The dtype of a tensor with a number: the number has a say in the kind alone."""
+    """The merged dtype of a tensor and a number; the number affects only its kind."""
     if isinstance(number, complex):
         return "c128" if dtype == "f64" else "c64"
     if isinstance(number, float) and is_integer(dtype):
@@ -43,7 +43,7 @@ def as_complex(dtype: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """``call`` is given the tensor, then the number; ``oracle`` the same as wide arrays."""
+    """``call`` takes the tensor and the number; ``oracle`` takes both as wide arrays."""
 
     name: str
     parameter: str
@@ -51,20 +51,20 @@ class Row:
     oracle: Callable[[Any, Any], Any]
     dtypes: tuple[str, ...] = ALL
     numbers: tuple[Number, ...] = (3, 0.1, 0.5 + 0.25j)
-    # From the common dtype to the result's; nothing for predicates, whose dtype is not looked at.
+    # From the merged dtype to the result's; None for predicates, whose dtype is not checked.
     out: Callable[[str], str] | None = lambda dtype: dtype
-    # Of the tensor.
+    # The tensor's shape.
     shape: tuple[int, ...] = (3,)
-    # Greatest error in units of the last place; 0 where elements are only moved.
+    # The greatest error in units of the last place; 0 if elements are only moved.
     ulps: float = 0
-    # What becomes of an integer that an integer tensor's dtype does not hold.
+    # The treatment of an integer that does not fit the dtype of an integer tensor.
     beyond: str = "raises"
 
     def __str__(self) -> str:
         return f"{self.name}-{self.parameter}"
 
     def pairs(self) -> list[tuple[str, Number]]:
-        """The dtypes and numbers that the function takes together."""
+        """The combinations of dtypes and numbers that the function takes."""
         return [
             (dtype, number)
             for dtype in self.dtypes
@@ -83,13 +83,13 @@ class Row:
         return drawn.reshape(self.shape).astype(NUMPY[dtype])
 
     def expected(self, array: np.ndarray, number: Number, common: str) -> np.ndarray:
-        """The oracle's result in wide elements."""
+        """The oracle's result, in wide elements."""
         with np.errstate(all="ignore"):
             return np.asarray(self.oracle(wide(array, common), wide(np.asarray(number), common)))
 
 
 def wide(array: np.ndarray, dtype: str) -> np.ndarray:
-    """The elements as those of a dtype, in a type that holds them exactly."""
+    """The elements rounded to a dtype, in a type that holds them exactly."""
     stored = array.astype(NUMPY[dtype])
     if is_complex(dtype):
         return stored.astype(np.complex128)
@@ -97,7 +97,7 @@ def wide(array: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def both_sides(name: str, oracle: Callable[[Any, Any], Any], **options: Any) -> list[Row]:
-    """The two rows of an element-wise op of two operands."""
+    """The two rows of a binary element-wise op: the number on the right, and on the left."""
     op = getattr(dn, name)
     left, right = ("y", "x") if name == "atan2" else ("re", "im") if name == "complex" else "ab"
     return [
@@ -125,7 +125,7 @@ def put(x: Any, n: Any, *, add: bool) -> Any:
 
 
 def scattered(x: Any, n: Any, *, at: int) -> Any:
-    """What window_scatter makes of the source 5 over one window."""
+    """The result of window_scatter for the source 5 and one window."""
     result = np.full((3,), n)
     result[at] += 5
     return result
@@ -375,7 +375,7 @@ CASES = [
 def bounds(
     name: str, first: str, second: str, dtypes: tuple[str, ...], number: Number
 ) -> list[Row]:
-    """The parameters of a distribution; the oracle of a value is the same with a strong number."""
+    """Rows of a distribution's parameters. The oracle is the same call, for use with a tensor."""
     rows = []
     for suffix in ("", "_split"):
         for parameter, other in ((first, second), (second, first)):
@@ -397,7 +397,7 @@ DRAWN = [
     *bounds("randint", "min", "max", INTEGERS, 2),
 ]
 
-# Parameters at which a number does not meet a tensor's dtype, and why. A name stands for all.
+# Parameters whose numbers do not meet a tensor's dtype, with reasons. A name alone covers all.
 EXCUSED = {
     "as_type": "the dtype is said",
     "concatenate": "a number has no axis to be joined along",

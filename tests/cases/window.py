@@ -1,4 +1,4 @@
-"""Rows of the functions that slide a window, and of folds by functions of one's own."""
+"""Rows of the window functions, and of folds by user functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEPT = ((("x", "y"),), ("x", "y"))
 
 
 def windows(x, window, strides=1, padding=0, dilations=1, fill=0):
-    """The elements in each place of a window, one axis more for each axis."""
+    """The elements of each window: as many axes again, which follow the axes of the positions."""
     rank = x.ndim
     spread = np.broadcast_to
     strides, dilations = spread(strides, rank), spread(dilations, rank)
@@ -35,7 +35,7 @@ def windows(x, window, strides=1, padding=0, dilations=1, fill=0):
 
 
 def over(fold):
-    """A fold of the last half of the axes."""
+    """A reduction of the last half of the axes."""
     return lambda views: fold(views, axis=tuple(range(views.ndim // 2, views.ndim)))
 
 
@@ -55,7 +55,7 @@ OPTIONS = {
 
 
 def rows(name, fold, fill, window=(2, 3), **options):
-    """Plain, with strides, and with padding that also crops."""
+    """Rows with defaults, with strides, and with padding that also crops."""
     out = []
     for label, given in OPTIONS.items():
 
@@ -80,7 +80,7 @@ def to_float(fold):
 
 
 def scatter(best):
-    """By the definition, place by place; the last of equal elements, padding being the start."""
+    """The definition of window_scatter, window by window: the last of ties; ``init`` as padding."""
 
     def oracle(x, source, window=(2, 2), strides=(1, 2), padding=((1, 0), (0, 1)), init=1):
         padded = np.pad(x, padding, constant_values=init)
@@ -121,7 +121,7 @@ def scatter_row(name, best):
 
 
 def conv(x, kernel, strides, padding, input_dilation, kernel_dilation, groups=1, batch_groups=1):
-    """By the definition: a dilated, padded input, and windows of it times the dilated kernel."""
+    """The definition of a convolution: padded, dilated input windows times the dilated kernel."""
     kind = np.result_type(x, kernel, np.float64)
     x, kernel = x.astype(kind), kernel.astype(kind)
 
@@ -187,14 +187,14 @@ def conv_row(label, shapes, **options):
 
 
 def permuted(x, kernel):
-    """Channels last in the input and the kernel, the spatial axes first in the result."""
+    """Channels last in the input and the kernel, spatial axes first in the result."""
     x, kernel = np.moveaxis(x, -1, 1), kernel.transpose(3, 2, 0, 1)
     out = conv(x, kernel, [1, 1], [(0, 0), (0, 0)], [1, 1], [1, 1])
     return out.transpose(2, 3, 0, 1)
 
 
 def fold_left(fun, start):
-    """Element by element over the last axis."""
+    """A left fold over the last axis, element by element."""
 
     def oracle(x):
         flat = x.reshape(*x.shape[:-1], -1)
@@ -265,7 +265,7 @@ CASES = [
         shapes=((2, 4, 5, 3), (2, 3, 3, 4)),
         draw=small,
         out="float",
-        # Roles batch, channels, rows, columns go to the axes 2, 3, 0, 1.
+        # Batch, channels, rows and columns become the axes 2, 3, 0, 1.
         names=((("n", "h", "w", "c"), (None,) * 4), ("h", "w", "n", "c")),
         ulps={**SUMS, "other": 32},
         scale=16.0,
@@ -318,7 +318,7 @@ CASES = [
 
 
 def maximum(x, acc):
-    """The greater of two scalars, made where the row runs."""
+    """The greater of two scalars, computed when the row runs."""
     import defn as dn
 
     return dn.max(x, acc)

@@ -1,4 +1,4 @@
-"""Calls that type checkers have nothing against; ``reveal`` pins the types that they see."""
+"""Calls that type checkers accept; ``reveal`` pins the inferred types."""
 
 from __future__ import annotations
 

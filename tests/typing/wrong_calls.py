@@ -1,4 +1,4 @@
-"""Calls that type checkers refuse: each line that ends with ``# wrong`` has an error, no other."""
+"""Calls that type checkers refuse: exactly the lines that end with ``# wrong`` have an error."""
 
 from __future__ import annotations
 
