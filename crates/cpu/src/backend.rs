@@ -90,7 +90,7 @@ pub(crate) fn run_into(
     poll: Poll<'_>,
 ) -> Result<()> {
     let memory = Memory::Planned { operands, results, over };
-    let run = OpRun { room: ScratchAllocator::of(form::name(op)), par, checked, memory, tail: None };
+    let run = OpRun { allocator: ScratchAllocator::of(form::name(op)), par, checked, memory, epilogue: None };
     CpuBackend(()).dispatch(op, run, poll).map(drop)
 }
 
@@ -107,7 +107,8 @@ impl CpuBackend {
         settings::check()?;
         let par = parallel(operands.iter().map(|operand| &operand.ty).chain(outputs));
         let memory = Memory::Owned { operands: &mut operands, outputs };
-        let run = OpRun { room: ScratchAllocator::of(form::name(op)), par, checked, memory, tail: None };
+        let run =
+            OpRun { allocator: ScratchAllocator::of(form::name(op)), par, checked, memory, epilogue: None };
         interruptible(|| self.dispatch(op, run, poll))
     }
 

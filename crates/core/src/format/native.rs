@@ -23,7 +23,7 @@ const VERSION: u32 = 1;
 const ALIGN: usize = 64;
 
 /// The maximum nesting depth of containers.
-pub const DEEPEST: usize = 256;
+pub const MAX_DEPTH: usize = 256;
 
 /// A serializable value: a tensor, a container, or a plain value in a container.
 #[derive(Clone, Debug)]
@@ -140,7 +140,7 @@ struct Writer<'a> {
 
 impl<'a> Writer<'a> {
     fn value(&mut self, value: &'a Value, depth: usize) -> Result<()> {
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err(too_deep(self.op));
         }
         match value {
@@ -245,7 +245,7 @@ impl<'a> Writer<'a> {
 
 #[cold]
 fn too_deep(op: &'static str) -> Error {
-    malformed(op, "the containers are nested very deep", format!("at most {DEEPEST} levels can be stored"))
+    malformed(op, "the containers are nested very deep", format!("at most {MAX_DEPTH} levels can be stored"))
 }
 
 /// Reads what [`write()`] wrote.
@@ -313,7 +313,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn value(&mut self, depth: usize) -> Result<Value> {
         stack::require("deserialize")?;
-        if depth > DEEPEST {
+        if depth > MAX_DEPTH {
             return Err(too_deep(self.op));
         }
         let what = "a value";

@@ -13,10 +13,10 @@ use crate::tensor::host_memory;
 const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// The maximum header length. NumPy also refuses longer headers of untrusted files.
-const LONGEST_HEADER: usize = 64 << 10;
+const MAX_HEADER_BYTES: usize = 64 << 10;
 
 /// NumPy's maximum number of axes.
-const MOST_AXES: usize = 64;
+const MAX_AXES: usize = 64;
 
 /// A parsed header.
 #[derive(Debug)]
@@ -78,12 +78,12 @@ pub(super) fn parse_header(op: &'static str, bytes: &[u8], opaque: Option<DType>
             return Err(malformed(op, problem, "it must be 1.0, 2.0 or 3.0"));
         }
     };
-    if length > LONGEST_HEADER {
+    if length > MAX_HEADER_BYTES {
         let problem = format!("the header is {length} bytes long");
         return Err(malformed(
             op,
             problem,
-            format!("at most {LONGEST_HEADER} are read; the file is damaged"),
+            format!("at most {MAX_HEADER_BYTES} are read; the file is damaged"),
         ));
     }
     let text = cursor.take("the header", length)?;
@@ -274,8 +274,8 @@ impl Literal<'_> {
                 self.at += 1;
             }
             sizes.push(size);
-            if sizes.len() > MOST_AXES {
-                return Err(self.refuse(&format!("the shape has more than {MOST_AXES} axes")));
+            if sizes.len() > MAX_AXES {
+                return Err(self.refuse(&format!("the shape has more than {MAX_AXES} axes")));
             }
             if !self.accept(b',') {
                 self.expect(b')')?;
@@ -391,7 +391,7 @@ pub(super) fn header(op: &'static str, ty: &TensorType) -> Result<Vec<u8>> {
         let problem = format!("the tensor has {} axes", ty.shape.rank());
         return Err(malformed(op, problem, "an .npy file has at most 64; reshape it"));
     };
-    if ty.shape.rank() > MOST_AXES {
+    if ty.shape.rank() > MAX_AXES {
         let problem = format!("the tensor has {} axes", ty.shape.rank());
         return Err(malformed(op, problem, "an .npy file has at most 64; reshape it"));
     }

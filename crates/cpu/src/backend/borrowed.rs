@@ -40,24 +40,24 @@ pub(crate) fn run_same_dtype(
     match operands {
         [SameDtypeOperand::Elements(x)] => {
             let x = held(*x)?;
-            elementwise::alike(op, &[given(&x, bytes)?], dtype, out);
+            elementwise::same_dtype_fast_path(op, &[given(&x, bytes)?], dtype, out);
         }
         // The lock of one buffer is taken only once.
         [SameDtypeOperand::Elements(a), SameDtypeOperand::Elements(b)] if std::ptr::addr_eq(*a, *b) => {
             let x = held(*a)?;
-            elementwise::alike(op, &[given(&x, bytes)?, given(&x, bytes)?], dtype, out);
+            elementwise::same_dtype_fast_path(op, &[given(&x, bytes)?, given(&x, bytes)?], dtype, out);
         }
         [SameDtypeOperand::Elements(a), SameDtypeOperand::Elements(b)] => {
             let (a, b) = (held(*a)?, held(*b)?);
-            elementwise::alike(op, &[given(&a, bytes)?, given(&b, bytes)?], dtype, out);
+            elementwise::same_dtype_fast_path(op, &[given(&a, bytes)?, given(&b, bytes)?], dtype, out);
         }
         [SameDtypeOperand::Elements(a), SameDtypeOperand::Same(b)] => {
             let a = held(*a)?;
-            elementwise::alike(op, &[given(&a, bytes)?, TileOperand::Same(*b)], dtype, out);
+            elementwise::same_dtype_fast_path(op, &[given(&a, bytes)?, TileOperand::Same(*b)], dtype, out);
         }
         [SameDtypeOperand::Same(a), SameDtypeOperand::Elements(b)] => {
             let b = held(*b)?;
-            elementwise::alike(op, &[TileOperand::Same(*a), given(&b, bytes)?], dtype, out);
+            elementwise::same_dtype_fast_path(op, &[TileOperand::Same(*a), given(&b, bytes)?], dtype, out);
         }
         [..] => return None,
     }
@@ -122,7 +122,7 @@ impl CpuBackend {
         let out = unsafe { ViewMut::new(ty, start) };
         let par = parallel_over(moved);
         let memory = Memory::Planned { operands: &views, results: std::slice::from_ref(&out), over: None };
-        let run = OpRun { room: ScratchAllocator::of(name), par, checked: true, memory, tail: None };
+        let run = OpRun { allocator: ScratchAllocator::of(name), par, checked: true, memory, epilogue: None };
         interruptible(|| self.dispatch(op, run, &|| Ok(())))?;
         // SAFETY: kernels write every element of their result.
         Ok(Some(smallvec![unsafe { filled(storage) }]))

@@ -63,7 +63,7 @@ pub(crate) fn supports_epilogue(op: &Op, operands: &[&TensorType], outputs: &[Te
     is_forced || places >= MAX_EPILOGUE_ROW && operands[1].size() <= MAX_EPILOGUE_ROW * features
 }
 
-/// As [`run_into`](super::run_into), unchecked, with an epilogue. `tail` is called on elements of the result when they
+/// As [`run_into`](super::run_into), unchecked, with an epilogue. `epilogue` is called on elements of the result when they
 /// are complete, and may overwrite them; for ops that [`supports_epilogue`] accepts.
 ///
 /// # Errors
@@ -72,12 +72,17 @@ pub(crate) fn run_with_epilogue(
     op: &Op,
     operands: &[View<'_>],
     result: &ViewMut<'_>,
-    tail: EpilogueFn<'_>,
+    epilogue: EpilogueFn<'_>,
     par: Par,
     poll: Poll<'_>,
 ) -> Result<()> {
     let memory = Memory::Planned { operands, results: std::slice::from_ref(result), over: None };
-    let run =
-        OpRun { room: ScratchAllocator::of(form::name(op)), par, checked: false, memory, tail: Some(tail) };
+    let run = OpRun {
+        allocator: ScratchAllocator::of(form::name(op)),
+        par,
+        checked: false,
+        memory,
+        epilogue: Some(epilogue),
+    };
     CpuBackend(()).dispatch(op, run, poll).map(drop)
 }

@@ -14,12 +14,16 @@ use crate::par::Par;
 use crate::view::{View, ViewMut};
 
 /// Runs a transform with scratch memory for `count` complex numbers, or only counts the memory.
-fn with_scratch<T>(room: ScratchAllocator<'_>, count: usize, run: impl FnOnce(&mut ViewMut<'_>)) -> Result<()>
+fn with_scratch<T>(
+    allocator: ScratchAllocator<'_>,
+    count: usize,
+    run: impl FnOnce(&mut ViewMut<'_>),
+) -> Result<()>
 where
     Complex<T>: Element,
 {
-    let mut scratch = room.scratch(TensorType::new(Complex::<T>::DTYPE, Shape::new(&[count]))?)?;
-    if room.runs() {
+    let mut scratch = allocator.scratch(TensorType::new(Complex::<T>::DTYPE, Shape::new(&[count]))?)?;
+    if allocator.runs() {
         run(&mut scratch.view_mut());
     }
     Ok(())
@@ -27,7 +31,7 @@ where
 
 /// Transforms complex lines.
 fn transform<T: fourier::Part>(
-    room: ScratchAllocator<'_>,
+    allocator: ScratchAllocator<'_>,
     which: FftOp,
     lines: Lines,
     x: View<'_>,
@@ -38,12 +42,12 @@ where
     Complex<T>: Element,
 {
     let transform = Transform::<T>::new(which, lines)?;
-    with_scratch::<T>(room, transform.scratch(par), |scratch| transform.run(x, out, scratch, par))
+    with_scratch::<T>(allocator, transform.scratch(par), |scratch| transform.run(x, out, scratch, par))
 }
 
 /// Transforms real lines to complex ones, or back.
 fn transform_real<T: fourier::Part + Element>(
-    room: ScratchAllocator<'_>,
+    allocator: ScratchAllocator<'_>,
     way: RealDirection,
     lines: Lines,
     x: View<'_>,
@@ -54,13 +58,13 @@ where
     Complex<T>: Element,
 {
     let transform = RealTransform::<T>::new(way, lines)?;
-    with_scratch::<T>(room, transform.scratch(par), |scratch| transform.run(x, out, scratch, par))
+    with_scratch::<T>(allocator, transform.scratch(par), |scratch| transform.run(x, out, scratch, par))
 }
 
 impl OpRun<'_> {
     /// Transforms real elements to the first half of their spectrum, or back.
     pub(super) fn real_fft(self, way: RealDirection, axis: Axis, length: usize) -> Result<Buffers> {
-        let room = self.room;
+        let allocator = self.allocator;
         let dtype = self.output(0).dtype;
         // The precision is one that has complex numbers, whatever the dtypes of operand and result.
         let complex = self.operand(0).dtype.merge(dtype).to_complex();
@@ -71,7 +75,7 @@ impl OpRun<'_> {
             }
             let mut converted = None;
             let x = computed(
-                room,
+                allocator,
                 views[0],
                 if way == RealDirection::Forward { real } else { complex },
                 &mut converted,
@@ -86,28 +90,28 @@ impl OpRun<'_> {
             };
             let run = |out: &mut ViewMut<'_>| {
                 if complex == DType::C64 {
-                    transform_real::<f32>(room, way, lines, x, out, par)
+                    transform_real::<f32>(allocator, way, lines, x, out, par)
                 } else {
-                    transform_real::<f64>(room, way, lines, x, out, par)
+                    transform_real::<f64>(allocator, way, lines, x, out, par)
                 }
             };
             if way == RealDirection::Forward || dtype == real {
                 return run(out);
             }
-            let mut wide = room.scratch(out.ty().with_dtype(real)?)?;
+            let mut wide = allocator.scratch(out.ty().with_dtype(real)?)?;
             run(&mut wide.view_mut())?;
             // SAFETY: the transform writes every element.
-            room.convert(unsafe { wide.view() }, dtype, out, par);
+            allocator.convert(unsafe { wide.view() }, dtype, out, par);
             Ok(())
         })
     }
 
     pub(super) fn fft(self, which: FftOp, axis: Axis) -> Result<Buffers> {
-        let room = self.room;
+        let allocator = self.allocator;
         let dtype = self.output(0).dtype;
         self.run_with_scratch(|views, out, par| {
             let mut converted = None;
-            let x = computed(room, views[0], dtype, &mut converted, par)?;
+            let x = computed(allocator, views[0], dtype, &mut converted, par)?;
             let (sizes, at) = (x.ty().shape.sizes(), axis.index());
             let lines = Lines {
                 outer: sizes[..at].iter().product(),
@@ -119,9 +123,9 @@ impl OpRun<'_> {
                 return Ok(());
             }
             if out.ty().dtype == DType::C64 {
-                transform::<f32>(room, which, lines, x, out, par)
+                transform::<f32>(allocator, which, lines, x, out, par)
             } else {
-                transform::<f64>(room, which, lines, x, out, par)
+                transform::<f64>(allocator, which, lines, x, out, par)
             }
         })
     }

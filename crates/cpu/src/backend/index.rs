@@ -49,7 +49,7 @@ impl OpRun<'_> {
         axes: &[usize],
         kernel: impl FnOnce(View<'_>, View<'_>, &mut ViewMut<'_>, OutOfRangeFlag<'_>, Par),
     ) -> Result<Buffers> {
-        let (op, checked) = (self.room.op, self.checked);
+        let (op, checked) = (self.allocator.op, self.checked);
         self.fresh(|views: &[View<'_>], out, par| {
             let (x, indices) = (views[0], views[1]);
             // An empty result reads nothing.
@@ -82,7 +82,7 @@ impl OpRun<'_> {
     }
 
     pub(super) fn scatter(self, scatter: ScatterOp, axes: &[Axis]) -> Result<Buffers> {
-        let (room, checked, axes) = (self.room, self.checked, positions(axes));
+        let (allocator, checked, axes) = (self.allocator, self.checked, positions(axes));
         let dtype = self.output(0).dtype;
         let places = {
             let [x, updates] = [0, 2].map(|operand| self.operand(operand).shape.sizes());
@@ -93,20 +93,20 @@ impl OpRun<'_> {
         let candidates: &[usize] = if stays(scatter, self.operand(0).dtype, dtype) { &[0] } else { &[] };
         self.run_with_scratch_in_place(candidates, |views, out, par| {
             let (x, indices, updates) = (views[0], views[1], views[2]);
-            if checked && room.runs() {
-                index::check(room.op, out.ty(), &axes, indices, par)?;
+            if checked && allocator.runs() {
+                index::check(allocator.op, out.ty(), &axes, indices, par)?;
             }
             let mut held = None;
             let updates = if updates.ty().dtype == computed {
                 updates
             } else {
-                let mut scratch = room.scratch(updates.ty().with_dtype(computed)?)?;
-                room.convert(updates, dtype, &mut scratch.view_mut(), par);
+                let mut scratch = allocator.scratch(updates.ty().with_dtype(computed)?)?;
+                allocator.convert(updates, dtype, &mut scratch.view_mut(), par);
                 // SAFETY: the conversion writes every element.
                 unsafe { held.insert(scratch).view() }
             };
             let write = |out: &mut ViewMut<'_>| {
-                if room.runs() {
+                if allocator.runs() {
                     match scatter {
                         ScatterOp::IndexedAdd => places.add(indices, updates, out, par),
                         ScatterOp::IndexedPut => places.put(indices, updates, out, par),
@@ -114,17 +114,18 @@ impl OpRun<'_> {
                 }
             };
             if !x.is_aliased() {
-                let mut wide = (!direct).then(|| room.scratch(out.ty().with_dtype(computed)?)).transpose()?;
+                let mut wide =
+                    (!direct).then(|| allocator.scratch(out.ty().with_dtype(computed)?)).transpose()?;
                 if let Some(wide) = &mut wide {
-                    room.convert(x, dtype, &mut wide.view_mut(), par);
+                    allocator.convert(x, dtype, &mut wide.view_mut(), par);
                     write(&mut wide.view_mut());
                     // SAFETY: the conversion has written every element.
-                    room.convert(unsafe { wide.view() }, dtype, out, par);
+                    allocator.convert(unsafe { wide.view() }, dtype, out, par);
                     return Ok(());
                 }
                 // The updates read the result again, which takes far longer from memory than from the caches.
                 out.store_to_caches();
-                room.convert(x, dtype, out, par);
+                allocator.convert(x, dtype, out, par);
             }
             write(out);
             Ok(())

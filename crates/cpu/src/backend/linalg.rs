@@ -13,7 +13,7 @@ use crate::view::{View, ViewMut};
 /// Converts an operand of a dot of `dtype` to the dtype of computation and packs it as the plan requires. `converted`
 /// and `packed` own the copies.
 fn prepare<'a, 'r: 'a>(
-    room: ScratchAllocator<'r>,
+    allocator: ScratchAllocator<'r>,
     mut x: View<'a>,
     dtype: DType,
     side: &OperandLayout,
@@ -24,14 +24,14 @@ fn prepare<'a, 'r: 'a>(
     let computed = linalg::compute_dtype(dtype);
     // Integers of a few bits are stored as the bytes in which they are computed.
     if x.ty().dtype != dtype || computed.storage_bytes() != dtype.storage_bytes() {
-        let mut scratch = room.scratch(x.ty().with_dtype(computed)?)?;
-        room.convert(x, dtype, &mut scratch.view_mut(), par);
+        let mut scratch = allocator.scratch(x.ty().with_dtype(computed)?)?;
+        allocator.convert(x, dtype, &mut scratch.view_mut(), par);
         // SAFETY: the conversion writes every element.
         x = unsafe { converted.insert(scratch).view() };
     }
     if let Some(pack) = &side.pack {
-        let mut scratch = room.scratch(x.ty().clone())?;
-        room.copy(pack, x, &mut scratch.view_mut(), par);
+        let mut scratch = allocator.scratch(x.ty().clone())?;
+        allocator.copy(pack, x, &mut scratch.view_mut(), par);
         // SAFETY: the copy writes every element.
         x = unsafe { packed.insert(scratch).view() };
     }
@@ -40,7 +40,7 @@ fn prepare<'a, 'r: 'a>(
 
 impl OpRun<'_> {
     pub(super) fn dot(self, contract_a: &[Axis], contract_b: &[Axis], batch: usize) -> Result<Buffers> {
-        let (room, tail) = (self.room, self.tail);
+        let (allocator, epilogue) = (self.allocator, self.epilogue);
         let dtype = self.output(0).dtype;
         self.run_with_scratch(|views, out, par| {
             // The kernels for floats read matrices in any layout; the loop for integers reads rows only.
@@ -51,23 +51,23 @@ impl OpRun<'_> {
             });
             let plan = Dot::new(a, b, !dtype.is_integer());
             let computed = linalg::compute_dtype(dtype);
-            let mut scratch = room.scratch(linalg::dot_scratch(&plan, computed))?;
+            let mut scratch = allocator.scratch(linalg::dot_scratch(&plan, computed))?;
             let (mut a, mut b) = ([None, None], [None, None]);
-            let a = prepare(room, views[0], dtype, &plan.a, &mut a, par)?;
-            let b = prepare(room, views[1], dtype, &plan.b, &mut b, par)?;
-            let mut run = |out: &mut ViewMut<'_>, tail: Option<EpilogueFn<'_>>| {
-                if room.runs() {
-                    linalg::dot(&plan, a, b, (out, tail), &mut scratch.view_mut(), par);
+            let a = prepare(allocator, views[0], dtype, &plan.a, &mut a, par)?;
+            let b = prepare(allocator, views[1], dtype, &plan.b, &mut b, par)?;
+            let mut run = |out: &mut ViewMut<'_>, epilogue: Option<EpilogueFn<'_>>| {
+                if allocator.runs() {
+                    linalg::dot(&plan, a, b, (out, epilogue), &mut scratch.view_mut(), par);
                 }
             };
             if dtype == computed {
-                run(out, tail);
+                run(out, epilogue);
             } else {
-                debug_assert!(tail.is_none());
-                let mut wide = room.scratch(out.ty().with_dtype(computed)?)?;
+                debug_assert!(epilogue.is_none());
+                let mut wide = allocator.scratch(out.ty().with_dtype(computed)?)?;
                 run(&mut wide.view_mut(), None);
                 // SAFETY: the kernel writes every element.
-                room.convert(unsafe { wide.view() }, dtype, out, par);
+                allocator.convert(unsafe { wide.view() }, dtype, out, par);
             }
             Ok(())
         })

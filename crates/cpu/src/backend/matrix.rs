@@ -70,9 +70,9 @@ impl OpRun<'_> {
 
     /// Runs a task on each matrix of the first operand.
     fn matrices(self, task: Task) -> Result<Buffers> {
-        let (room, checked) = (self.room, self.checked);
+        let (allocator, checked) = (self.allocator, self.checked);
         let run = |views: &[View<'_>], outs: &mut [ViewMut<'_>], par: Par| {
-            run_task(task, room, checked, views, outs, par)
+            run_task(task, allocator, checked, views, outs, par)
         };
         match overwritten(task) {
             None => self.run_with_scratch_multi(run),
@@ -107,7 +107,7 @@ pub(super) fn place_of(task: Task, operands: &[&TensorType], output: &TensorType
 /// there.
 fn run_task(
     task: Task,
-    room: ScratchAllocator<'_>,
+    allocator: ScratchAllocator<'_>,
     checked: bool,
     operands: &[View<'_>],
     outs: &mut [ViewMut<'_>],
@@ -123,7 +123,9 @@ fn run_task(
     // Results that are converted afterwards; kernels write the others directly.
     let mut wide = outs
         .iter()
-        .map(|out| (out.ty().dtype != dtype).then(|| room.scratch(out.ty().with_dtype(dtype)?)).transpose())
+        .map(|out| {
+            (out.ty().dtype != dtype).then(|| allocator.scratch(out.ty().with_dtype(dtype)?)).transpose()
+        })
         .collect::<Result<SmallVec<[Option<Scratch<'_>>; 3]>>>()?;
     {
         let pairs = outs.iter_mut().zip(&mut wide);
@@ -132,7 +134,7 @@ fn run_task(
             .collect();
         let place = overwritten(task);
         match place.map(|index| operands[index]) {
-            Some(x) if !x.is_aliased() => room.convert(x, dtype, &mut results[0], par),
+            Some(x) if !x.is_aliased() => allocator.convert(x, dtype, &mut results[0], par),
             Some(_) | None => {}
         }
         // A matrix is copied if it is overwritten or has another dtype.
@@ -140,13 +142,13 @@ fn run_task(
         let mut copied = if place == Some(0) || task.keeps_matrix() && a.ty().dtype == dtype {
             None
         } else {
-            Some(room.converted(a, dtype, par)?)
+            Some(allocator.converted(a, dtype, par)?)
         };
         let right = place.filter(|&index| index > 0).map_or(0, |index| each(operands[index].ty()));
         let count = with_field!(dtype, T => task.workspace::<T>((rows, columns), right));
         let parts = batch.div_ceil(matrix::grain(batch, (rows, columns)));
-        let mut work = room.scratch(TensorType::new(dtype, Shape::new(&[parts, count]))?)?;
-        if !room.runs() {
+        let mut work = allocator.scratch(TensorType::new(dtype, Shape::new(&[parts, count]))?)?;
+        if !allocator.runs() {
             return Ok(());
         }
         if task.keeps_matrix() && checked {
@@ -186,7 +188,7 @@ fn run_task(
     for (out, wide) in outs.iter_mut().zip(&wide) {
         if let Some(wide) = wide {
             // SAFETY: kernels write every element of their results.
-            room.convert(unsafe { wide.view() }, out.ty().dtype, out, par);
+            allocator.convert(unsafe { wide.view() }, out.ty().dtype, out, par);
         }
     }
     Ok(())

@@ -21,12 +21,12 @@ pub(crate) type Views<'a> = SmallVec<[View<'a>; 3]>;
 
 /// One op while it runs.
 pub(super) struct OpRun<'a> {
-    pub(super) room: ScratchAllocator<'a>,
+    pub(super) allocator: ScratchAllocator<'a>,
     pub(super) par: Par,
     pub(super) checked: bool,
     pub(super) memory: Memory<'a>,
     /// The epilogue, called on complete elements of the only result; None for ops that [`supports_epilogue`] rejects.
-    pub(super) tail: Option<EpilogueFn<'a>>,
+    pub(super) epilogue: Option<EpilogueFn<'a>>,
 }
 
 /// The memory of operands and results.
@@ -69,7 +69,11 @@ impl<'a> OpRun<'a> {
         candidates: &[usize],
         kernel: impl FnOnce(&[View<'_>], &mut ViewMut<'_>, Par) -> Result<()>,
     ) -> Result<Buffers> {
-        if self.room.runs() { self.run_with_scratch_in_place(candidates, kernel) } else { Ok(Buffers::new()) }
+        if self.allocator.runs() {
+            self.run_with_scratch_in_place(candidates, kernel)
+        } else {
+            Ok(Buffers::new())
+        }
     }
 
     /// Runs `work`, which calls kernels and takes workspace, into new memory or the caller's. For ops of one output.
@@ -87,7 +91,7 @@ impl<'a> OpRun<'a> {
         candidates: &[usize],
         work: impl FnOnce(&[View<'_>], &mut ViewMut<'_>, Par) -> Result<()>,
     ) -> Result<Buffers> {
-        let op = self.room.op;
+        let op = self.allocator.op;
         let (operands, ty) = match self.memory {
             Memory::Planned { operands, results, over } => {
                 let [result] = results else { unreachable!("{op} has one output") };
@@ -161,7 +165,7 @@ impl<'a> OpRun<'a> {
         self,
         work: impl FnOnce(&[View<'_>], &mut [ViewMut<'_>], Par) -> Result<()>,
     ) -> Result<Buffers> {
-        let op = self.room.op;
+        let op = self.allocator.op;
         match self.memory {
             Memory::Planned { operands, results, over } => {
                 assert!(over.is_none(), "{op} writes over no operand");
@@ -205,7 +209,7 @@ impl<'a> OpRun<'a> {
     /// Returns the first operand's elements, without a copy where possible, under the output's type.
     pub(super) fn share(self) -> Result<Buffers> {
         match &self.memory {
-            Memory::Owned { operands, .. } => Ok(smallvec![buffer(window(self.room.op, &operands[0])?)]),
+            Memory::Owned { operands, .. } => Ok(smallvec![buffer(window(self.allocator.op, &operands[0])?)]),
             Memory::Planned { over: Some(0), .. } => Ok(Buffers::new()),
             Memory::Planned { .. } => self.fresh(|views, out, par| {
                 copy_bytes(views[0].bytes(), out, par);
@@ -232,7 +236,7 @@ impl<'a> OpRun<'a> {
     /// Returns the error that the backend does not run the op.
     pub(super) fn refuse(self, why: &str) -> Result<Buffers> {
         let backend = "cpu".to_owned();
-        Err(ErrorKind::BackendRefused { op: self.room.op, backend, why: why.to_owned() }.into())
+        Err(ErrorKind::BackendRefused { op: self.allocator.op, backend, why: why.to_owned() }.into())
     }
 }
 

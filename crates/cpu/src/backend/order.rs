@@ -13,11 +13,11 @@ use crate::view::{View, ViewMut};
 
 impl OpRun<'_> {
     pub(super) fn sort(self, axis: Axis, direction: Direction) -> Result<Buffers> {
-        let room = self.room;
+        let allocator = self.allocator;
         self.along_rows(axis, |x, out, par| {
-            let mut tmp = room.scratch(out.ty().clone())?;
-            let mut counts = room.scratch(order::counts_scratch(x.ty()))?;
-            if room.runs() {
+            let mut tmp = allocator.scratch(out.ty().clone())?;
+            let mut counts = allocator.scratch(order::counts_scratch(x.ty()))?;
+            if allocator.runs() {
                 order::sort(x, direction, out, &mut tmp.view_mut(), &mut counts.view_mut(), par);
             }
             Ok(())
@@ -25,12 +25,12 @@ impl OpRun<'_> {
     }
 
     pub(super) fn argsort(self, axis: Axis, direction: Direction) -> Result<Buffers> {
-        let room = self.room;
+        let allocator = self.allocator;
         self.along_rows(axis, |x, out, par| {
-            let mut pairs = room.scratch(order::pairs_scratch(x.ty()))?;
-            let mut tmp = room.scratch(order::pairs_scratch(x.ty()))?;
-            let mut counts = room.scratch(order::counts_scratch(x.ty()))?;
-            if room.runs() {
+            let mut pairs = allocator.scratch(order::pairs_scratch(x.ty()))?;
+            let mut tmp = allocator.scratch(order::pairs_scratch(x.ty()))?;
+            let mut counts = allocator.scratch(order::counts_scratch(x.ty()))?;
+            if allocator.runs() {
                 let pairs = [&mut pairs.view_mut(), &mut tmp.view_mut()];
                 order::argsort(x, direction, out, pairs, &mut counts.view_mut(), par);
             }
@@ -40,22 +40,22 @@ impl OpRun<'_> {
 
     /// The `k` greatest elements of the last axis and their positions.
     pub(super) fn top_k(self, k: usize) -> Result<Buffers> {
-        let room = self.room;
+        let allocator = self.allocator;
         self.run_with_scratch_multi(|views, outs, par| {
             let x = views[0];
-            let [values, places] = outs else { unreachable!("{} has two outputs", room.op) };
+            let [values, places] = outs else { unreachable!("{} has two outputs", allocator.op) };
             if order::selection_is_faster(x.ty(), k) {
-                let mut candidates = room.scratch(order::candidates_scratch(x.ty(), k))?;
-                if room.runs() {
+                let mut candidates = allocator.scratch(order::candidates_scratch(x.ty(), k))?;
+                if allocator.runs() {
                     order::top_k(x, k, values, places, &mut candidates.view_mut(), par);
                 }
                 return Ok(());
             }
-            let mut all = room.scratch(x.ty().with_dtype(places.ty().dtype)?)?;
-            let mut pairs = room.scratch(order::pairs_scratch(x.ty()))?;
-            let mut tmp = room.scratch(order::pairs_scratch(x.ty()))?;
-            let mut counts = room.scratch(order::counts_scratch(x.ty()))?;
-            if room.runs() {
+            let mut all = allocator.scratch(x.ty().with_dtype(places.ty().dtype)?)?;
+            let mut pairs = allocator.scratch(order::pairs_scratch(x.ty()))?;
+            let mut tmp = allocator.scratch(order::pairs_scratch(x.ty()))?;
+            let mut counts = allocator.scratch(order::counts_scratch(x.ty()))?;
+            if allocator.runs() {
                 let pairs = [&mut pairs.view_mut(), &mut tmp.view_mut()];
                 let counts = &mut counts.view_mut();
                 order::argsort(x, Direction::Desc, &mut all.view_mut(), pairs, counts, par);
@@ -72,7 +72,7 @@ impl OpRun<'_> {
         axis: Axis,
         kernel: impl FnOnce(View<'_>, &mut ViewMut<'_>, Par) -> Result<()>,
     ) -> Result<Buffers> {
-        let room = self.room;
+        let allocator = self.allocator;
         let sizes: SmallVec<[usize; 6]> = self.operand(0).shape.sizes().into();
         let inner = sizes[axis.index() + 1..].iter().product::<usize>();
         if inner == 1 || self.output(0).size() == 0 {
@@ -91,14 +91,19 @@ impl OpRun<'_> {
         let order = [order[0], order[2], order[1]];
         let rows = Shape::new(&[outer, inner, size]);
         self.run_with_scratch(|views, out, par| {
-            let mut x = room.scratch(TensorType::new(views[0].ty().dtype, rows.clone())?)?;
-            room.copy(&gather::transpose(&[outer, size, inner], &order), views[0], &mut x.view_mut(), par);
-            let mut sorted = room.scratch(TensorType::new(out.ty().dtype, rows.clone())?)?;
+            let mut x = allocator.scratch(TensorType::new(views[0].ty().dtype, rows.clone())?)?;
+            allocator.copy(
+                &gather::transpose(&[outer, size, inner], &order),
+                views[0],
+                &mut x.view_mut(),
+                par,
+            );
+            let mut sorted = allocator.scratch(TensorType::new(out.ty().dtype, rows.clone())?)?;
             // SAFETY: the copy writes every element.
             kernel(unsafe { x.view() }, &mut sorted.view_mut(), par)?;
             // SAFETY: kernels write every element of their result.
             let sorted = unsafe { sorted.view() };
-            room.copy(&gather::transpose(&[outer, inner, size], &order), sorted, out, par);
+            allocator.copy(&gather::transpose(&[outer, inner, size], &order), sorted, out, par);
             Ok(())
         })
     }

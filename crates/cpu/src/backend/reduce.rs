@@ -10,10 +10,10 @@ use crate::view::{View, ViewMut};
 
 impl OpRun<'_> {
     pub(super) fn reduce(self, reduce_op: ReduceOp, axes: &[Axis]) -> Result<Buffers> {
-        let room = self.room;
+        let allocator = self.allocator;
         self.run_with_scratch(|views, out, par| {
-            let mut scratch = room.scratch(reduce::reduce_scratch(views[0].ty(), axes, out.ty()))?;
-            if room.runs() {
+            let mut scratch = allocator.scratch(reduce::reduce_scratch(views[0].ty(), axes, out.ty()))?;
+            if allocator.runs() {
                 reduce::reduce(reduce_op, views[0], axes, out, &mut scratch.view_mut(), par);
             }
             Ok(())
@@ -21,10 +21,10 @@ impl OpRun<'_> {
     }
 
     pub(super) fn arg_reduce(self, which: (ArgOp, TieBreak), axis: Option<Axis>) -> Result<Buffers> {
-        let room = self.room;
+        let allocator = self.allocator;
         self.run_with_scratch(|views, out, par| {
-            let mut scratch = room.scratch(reduce::arg_scratch(views[0].ty(), axis))?;
-            if room.runs() {
+            let mut scratch = allocator.scratch(reduce::arg_scratch(views[0].ty(), axis))?;
+            if allocator.runs() {
                 reduce::arg_reduce(which, views[0], axis, out, &mut scratch.view_mut(), par);
             }
             Ok(())
@@ -32,13 +32,13 @@ impl OpRun<'_> {
     }
 
     pub(super) fn cumulative(self, scan: CumulativeOp, axis: Axis, reverse: bool) -> Result<Buffers> {
-        let room = self.room;
+        let allocator = self.allocator;
         let dtype = self.output(0).dtype;
         // Small floats are rounded once for each output; the carried value is not rounded.
         let computed = linalg::compute_dtype(dtype);
         self.run_with_scratch(|views, out, par| {
             let run = |x: View<'_>, out: &mut ViewMut<'_>| {
-                if room.runs() {
+                if allocator.runs() {
                     reduce::scan(scan, x, axis.index(), reverse, out, par);
                 }
             };
@@ -46,12 +46,12 @@ impl OpRun<'_> {
                 run(views[0], out);
                 return Ok(());
             }
-            let wide = room.converted(views[0], computed, par)?;
-            let mut scanned = room.scratch(out.ty().with_dtype(computed)?)?;
+            let wide = allocator.converted(views[0], computed, par)?;
+            let mut scanned = allocator.scratch(out.ty().with_dtype(computed)?)?;
             // SAFETY: the conversion writes every element.
             run(unsafe { wide.view() }, &mut scanned.view_mut());
             // SAFETY: the scan writes every element.
-            room.convert(unsafe { scanned.view() }, dtype, out, par);
+            allocator.convert(unsafe { scanned.view() }, dtype, out, par);
             Ok(())
         })
     }

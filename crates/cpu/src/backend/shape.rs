@@ -15,7 +15,7 @@ use crate::view::{View, ViewMut};
 
 /// Copies an operand into the result, converted first if its dtype differs.
 fn put(
-    room: ScratchAllocator<'_>,
+    allocator: ScratchAllocator<'_>,
     plan: &StridedCopy,
     x: View<'_>,
     out: &mut ViewMut<'_>,
@@ -23,11 +23,11 @@ fn put(
 ) -> Result<()> {
     let dtype = out.ty().dtype;
     if x.ty().dtype == dtype {
-        room.copy(plan, x, out, par);
+        allocator.copy(plan, x, out, par);
     } else {
-        let scratch = room.converted(x, dtype, par)?;
+        let scratch = allocator.converted(x, dtype, par)?;
         // SAFETY: the conversion writes every element.
-        room.copy(plan, unsafe { scratch.view() }, out, par);
+        allocator.copy(plan, unsafe { scratch.view() }, out, par);
     }
     Ok(())
 }
@@ -35,7 +35,7 @@ fn put(
 /// The start of a window of `lengths` in `x`: static, or from scalar operands. It is clamped into range; if `checked`,
 /// one out of range is an error.
 fn starts_of(
-    room: ScratchAllocator<'_>,
+    allocator: ScratchAllocator<'_>,
     starts: &Starts,
     dynamic: &[View<'_>],
     lengths: &[usize],
@@ -51,14 +51,14 @@ fn starts_of(
     match starts {
         Starts::Static(starts) => Ok(starts.clone()),
         // The start of a slice does not affect the memory needed.
-        Starts::Dynamic | Starts::FromEnd if !room.runs() => Ok(SmallVec::from_elem(0, x.shape.rank())),
+        Starts::Dynamic | Starts::FromEnd if !allocator.runs() => Ok(SmallVec::from_elem(0, x.shape.rank())),
         Starts::Dynamic | Starts::FromEnd => {
             let window = x.shape.axes().zip(dynamic).zip(lengths);
             window
                 .map(|((axis, start), &length)| {
                     let start = number(start);
                     if checked {
-                        starts.require(room.op, start, length, (x, axis))?;
+                        starts.require(allocator.op, start, length, (x, axis))?;
                     }
                     Ok(starts.nearest(start, length, x.shape[axis]))
                 })
@@ -92,7 +92,7 @@ impl<'a> OpRun<'a> {
     }
 
     pub(super) fn slice(self, starts: &Starts, lengths: &[usize], strides: &[usize]) -> Result<Buffers> {
-        let (op, checked) = (self.room.op, self.checked);
+        let (op, checked) = (self.allocator.op, self.checked);
         let (x, sizes) = (self.operand(0), self.sizes());
         let starts = match &self.memory {
             Memory::Owned { operands, .. } => {
@@ -101,10 +101,10 @@ impl<'a> OpRun<'a> {
                 let pairs = operands[1..].iter().zip(&windows);
                 let dynamic: Views<'_> =
                     pairs.map(|(operand, window)| View::new(&operand.ty, window.bytes())).collect();
-                starts_of(self.room, starts, &dynamic, lengths, x, checked)?
+                starts_of(self.allocator, starts, &dynamic, lengths, x, checked)?
             }
             Memory::Planned { operands, .. } => {
-                starts_of(self.room, starts, &operands[1..], lengths, x, checked)?
+                starts_of(self.allocator, starts, &operands[1..], lengths, x, checked)?
             }
         };
         let plan = gather::slice(sizes, &starts, strides, self.result());
@@ -115,7 +115,7 @@ impl<'a> OpRun<'a> {
     /// elements are in place already.
     fn gather(self, plan: &StridedCopy) -> Result<Buffers> {
         if let (Memory::Owned { operands, outputs }, Some(first)) = (&self.memory, plan.shared()) {
-            let (whole, ty) = (window(self.room.op, &operands[0])?, &outputs[0]);
+            let (whole, ty) = (window(self.allocator.op, &operands[0])?, &outputs[0]);
             let part = whole.part(first * ty.dtype.storage_bytes(), ty.byte_size());
             return Ok(smallvec![buffer(part)]);
         }
@@ -126,31 +126,31 @@ impl<'a> OpRun<'a> {
     }
 
     pub(super) fn pad(self, config: &[Padding]) -> Result<Buffers> {
-        let room = self.room;
+        let allocator = self.allocator;
         let plan = scatter::pad(self.sizes(), config, self.result());
         let border = scatter::border(self.sizes(), config, self.result());
         self.run_with_scratch(|views, out, par| {
             if plan.len() < out.ty().size() {
-                let value = room.converted(views[1], out.ty().dtype, par)?;
+                let value = allocator.converted(views[1], out.ty().dtype, par)?;
                 // SAFETY: the conversion writes every element.
                 let value = unsafe { value.view() };
                 match border {
-                    Some(plans) => plans.iter().for_each(|plan| room.copy(plan, value, out, par)),
-                    None if room.runs() => shape::fill(value, out, par),
+                    Some(plans) => plans.iter().for_each(|plan| allocator.copy(plan, value, out, par)),
+                    None if allocator.runs() => shape::fill(value, out, par),
                     None => {}
                 }
             }
-            put(room, &plan, views[0], out, par)
+            put(allocator, &plan, views[0], out, par)
         })
     }
 
     pub(super) fn concatenate(self, axis: Axis) -> Result<Buffers> {
-        let room = self.room;
+        let allocator = self.allocator;
         let (outer, inner) = self.result().split_at(axis.index());
         let rows = shape::Joined { count: outer.iter().product(), len: inner.iter().product() };
         self.run_with_scratch(|views, out, par| {
             if rows.are_long(out.ty().dtype) && views.iter().all(|x| x.ty().dtype == out.ty().dtype) {
-                if room.runs() {
+                if allocator.runs() {
                     shape::join(rows, views, out, par);
                 }
                 return Ok(());
@@ -159,7 +159,7 @@ impl<'a> OpRun<'a> {
             for x in views {
                 let shape = &x.ty().shape;
                 let plan = scatter::concatenate(shape.sizes(), axis, start, out.ty().shape.sizes());
-                put(room, &plan, *x, out, par)?;
+                put(allocator, &plan, *x, out, par)?;
                 start += shape[axis];
             }
             Ok(())
@@ -167,28 +167,28 @@ impl<'a> OpRun<'a> {
     }
 
     pub(super) fn stack(self, axis: usize) -> Result<Buffers> {
-        let room = self.room;
+        let allocator = self.allocator;
         self.run_with_scratch(|views, out, par| {
             for (index, x) in views.iter().enumerate() {
                 let plan = scatter::stack(x.ty().shape.sizes(), axis, index, out.ty().shape.sizes());
-                put(room, &plan, *x, out, par)?;
+                put(allocator, &plan, *x, out, par)?;
             }
             Ok(())
         })
     }
 
     pub(super) fn put_slice(self, starts: &Starts) -> Result<Buffers> {
-        let (room, checked) = (self.room, self.checked);
+        let (allocator, checked) = (self.allocator, self.checked);
         // Only elements of the result's dtype can stay where they are.
         let candidates: &[usize] = if self.operand(0).dtype == self.output(0).dtype { &[0] } else { &[] };
         self.run_with_scratch_in_place(candidates, |views, out, par| {
             let (x, update) = (views[0], views[1]);
             let (sizes, lengths) = (out.ty().shape.sizes(), update.ty().shape.sizes());
-            let starts = starts_of(room, starts, &views[2..], lengths, x.ty(), checked)?;
+            let starts = starts_of(allocator, starts, &views[2..], lengths, x.ty(), checked)?;
             if !x.is_aliased() {
-                room.convert(x, out.ty().dtype, out, par);
+                allocator.convert(x, out.ty().dtype, out, par);
             }
-            put(room, &scatter::put_slice(lengths, &starts, sizes), update, out, par)
+            put(allocator, &scatter::put_slice(lengths, &starts, sizes), update, out, par)
         })
     }
 }

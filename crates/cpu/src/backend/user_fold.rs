@@ -312,7 +312,7 @@ fn copy(x: View<'_>, out: &mut ViewMut<'_>) {
 
 impl OpRun<'_> {
     pub(super) fn fold(self, fold: &FoldOp, poll: Poll<'_>) -> Result<Buffers> {
-        let (room, checked) = (self.room, self.checked);
+        let (allocator, checked) = (self.allocator, self.checked);
         let sizes: SmallVec<[usize; 6]> = self.operand(0).shape.sizes().into();
         let kept = |axis: &Axis| !fold.axes.contains(axis);
         let order: SmallVec<[Axis; 6]> =
@@ -333,8 +333,8 @@ impl OpRun<'_> {
             } else {
                 let plan = shape::gather::transpose(&sizes, &order);
                 let ty = TensorType::new(dtype, x.ty().shape.permuted(&order))?;
-                let scratch = held.insert(room.scratch(ty)?);
-                room.copy(&plan, x, &mut scratch.view_mut(), par);
+                let scratch = held.insert(allocator.scratch(ty)?);
+                allocator.copy(&plan, x, &mut scratch.view_mut(), par);
                 // SAFETY: the copy writes every element.
                 unsafe { scratch.view() }
             };
@@ -345,8 +345,8 @@ impl OpRun<'_> {
             let frame = RegisterLayout::new(&types[0]);
             // For all blocks, in both cases: whether the register machine suffices is known only at run time.
             let bytes = Shape::new(&[width.div_ceil(TILE), frame.size]);
-            let mut memory = room.scratch(TensorType::new(DType::U8, bytes)?)?;
-            if !room.runs() {
+            let mut memory = allocator.scratch(TensorType::new(DType::U8, bytes)?)?;
+            if !allocator.runs() {
                 return Ok(());
             }
             let folding = FoldRun { program: &program, x, acc, captures, width, count, checked, par };

@@ -15,7 +15,7 @@ use crate::view::{View, ViewMut};
 
 /// An operand in the type in which elements of `dtype` are computed; `held` owns the copy, if one is needed.
 pub(super) fn computed<'a, 'r: 'a>(
-    room: ScratchAllocator<'r>,
+    allocator: ScratchAllocator<'r>,
     x: View<'a>,
     dtype: DType,
     held: &'a mut Option<Scratch<'r>>,
@@ -25,15 +25,15 @@ pub(super) fn computed<'a, 'r: 'a>(
     if x.ty().dtype == computed && dtype == computed {
         return Ok(x);
     }
-    let mut scratch = room.scratch(x.ty().with_dtype(computed)?)?;
-    room.convert(x, dtype, &mut scratch.view_mut(), par);
+    let mut scratch = allocator.scratch(x.ty().with_dtype(computed)?)?;
+    allocator.convert(x, dtype, &mut scratch.view_mut(), par);
     // SAFETY: the conversion writes every element.
     Ok(unsafe { held.insert(scratch).view() })
 }
 
 /// An operand with its axes permuted to the order of their roles.
 fn by_role<'a, 'r: 'a>(
-    room: ScratchAllocator<'r>,
+    allocator: ScratchAllocator<'r>,
     x: View<'a>,
     permutation: &[Axis],
     held: &'a mut Option<Scratch<'r>>,
@@ -44,15 +44,15 @@ fn by_role<'a, 'r: 'a>(
     if permutation.is_sorted() {
         return Ok(x);
     }
-    let mut scratch = room.scratch(TensorType::new(ty.dtype, ty.shape.permuted(permutation))?)?;
-    room.copy(&plan, x, &mut scratch.view_mut(), par);
+    let mut scratch = allocator.scratch(TensorType::new(ty.dtype, ty.shape.permuted(permutation))?)?;
+    allocator.copy(&plan, x, &mut scratch.view_mut(), par);
     // SAFETY: the copy writes every element.
     Ok(unsafe { held.insert(scratch).view() })
 }
 
 impl OpRun<'_> {
     pub(super) fn window(self, which: WindowOp, window: &Window) -> Result<Buffers> {
-        let room = self.room;
+        let allocator = self.allocator;
         let dtype = self.output(0).dtype;
         self.run_with_scratch(|views, out, par| {
             if out.ty().size() == 0 {
@@ -60,22 +60,22 @@ impl OpRun<'_> {
             }
             let passes = AxisPass::plan(views[0].ty().shape.sizes(), window, out.ty().shape.sizes());
             let Some(((last, _), first)) = passes.split_last() else {
-                room.convert(views[0], dtype, out, par);
+                allocator.convert(views[0], dtype, out, par);
                 return Ok(());
             };
             let mut held = None;
-            let mut x = computed(room, views[0], dtype, &mut held, par)?;
+            let mut x = computed(allocator, views[0], dtype, &mut held, par)?;
             let inner = compute_dtype(dtype);
             let fold = |pass: &AxisPass, x: View<'_>, out: &mut ViewMut<'_>| -> Result<()> {
-                let mut rungs = room.scratch(window::doubling_scratch(pass, inner))?;
-                if room.runs() {
+                let mut rungs = allocator.scratch(window::doubling_scratch(pass, inner))?;
+                if allocator.runs() {
                     window::fold(which, dtype, pass, x, out, &mut rungs.view_mut(), par);
                 }
                 Ok(())
             };
             let mut before: Scratch<'_>;
             for (pass, shape) in first {
-                let mut next = room.scratch(TensorType::new(inner, shape.clone())?)?;
+                let mut next = allocator.scratch(TensorType::new(inner, shape.clone())?)?;
                 fold(pass, x, &mut next.view_mut())?;
                 before = next;
                 // SAFETY: the fold writes every element.
@@ -84,16 +84,16 @@ impl OpRun<'_> {
             if inner == dtype {
                 return fold(last, x, out);
             }
-            let mut wide = room.scratch(out.ty().with_dtype(inner)?)?;
+            let mut wide = allocator.scratch(out.ty().with_dtype(inner)?)?;
             fold(last, x, &mut wide.view_mut())?;
             // SAFETY: the fold writes every element.
-            room.convert(unsafe { wide.view() }, dtype, out, par);
+            allocator.convert(unsafe { wide.view() }, dtype, out, par);
             Ok(())
         })
     }
 
     pub(super) fn window_scatter(self, which: WindowScatterOp, window: &Window) -> Result<Buffers> {
-        let room = self.room;
+        let allocator = self.allocator;
         let dtype = self.output(0).dtype;
         self.run_with_scratch(|views, out, par| {
             let (x, source, init) = (views[0], views[1], views[2]);
@@ -101,11 +101,11 @@ impl OpRun<'_> {
             let (mut held_x, mut held_init) = (None, None);
             if window::are_apart(window) && compared == dtype {
                 let mut held_source = None;
-                let x = computed(room, x, dtype, &mut held_x, par)?;
-                let source = computed(room, source, dtype, &mut held_source, par)?;
-                let start = computed(room, init, dtype, &mut held_init, par)?;
+                let x = computed(allocator, x, dtype, &mut held_x, par)?;
+                let source = computed(allocator, source, dtype, &mut held_source, par)?;
+                let start = computed(allocator, init, dtype, &mut held_init, par)?;
                 let send = |out: &mut ViewMut<'_>| {
-                    if room.runs() {
+                    if allocator.runs() {
                         window::scatter_apart(which, dtype, window, (x, source, start), out, par);
                     }
                 };
@@ -113,28 +113,28 @@ impl OpRun<'_> {
                     send(out);
                     return Ok(());
                 }
-                let mut wide = room.scratch(out.ty().with_dtype(compute_dtype(dtype))?)?;
+                let mut wide = allocator.scratch(out.ty().with_dtype(compute_dtype(dtype))?)?;
                 send(&mut wide.view_mut());
                 // SAFETY: the scatter writes every element.
-                room.convert(unsafe { wide.view() }, dtype, out, par);
+                allocator.convert(unsafe { wide.view() }, dtype, out, par);
                 return Ok(());
             }
-            let mut chosen = room.scratch(source.ty().with_dtype(DType::U64)?)?;
+            let mut chosen = allocator.scratch(source.ty().with_dtype(DType::U64)?)?;
             {
-                let x = computed(room, x, compared, &mut held_x, par)?;
-                let start = computed(room, init, compared, &mut held_init, par)?;
+                let x = computed(allocator, x, compared, &mut held_x, par)?;
+                let start = computed(allocator, init, compared, &mut held_init, par)?;
                 let places = source.ty().shape.sizes();
-                if room.runs() {
+                if allocator.runs() {
                     window::choose(which, compared, window, places, (x, start), &mut chosen.view_mut(), par);
                 }
             }
             let (mut held_source, mut held_init) = (None, None);
-            let source = computed(room, source, dtype, &mut held_source, par)?;
-            let start = computed(room, init, dtype, &mut held_init, par)?;
+            let source = computed(allocator, source, dtype, &mut held_source, par)?;
+            let start = computed(allocator, init, dtype, &mut held_init, par)?;
             // SAFETY: the choice writes every element.
             let chosen = unsafe { chosen.view() };
             let add = |out: &mut ViewMut<'_>| {
-                if room.runs() {
+                if allocator.runs() {
                     window::add_chosen(dtype, chosen, source, start, out, par);
                 }
             };
@@ -142,36 +142,36 @@ impl OpRun<'_> {
                 add(out);
                 return Ok(());
             }
-            let mut wide = room.scratch(out.ty().with_dtype(compute_dtype(dtype))?)?;
+            let mut wide = allocator.scratch(out.ty().with_dtype(compute_dtype(dtype))?)?;
             add(&mut wide.view_mut());
             // SAFETY: the sums write every element.
-            room.convert(unsafe { wide.view() }, dtype, out, par);
+            allocator.convert(unsafe { wide.view() }, dtype, out, par);
             Ok(())
         })
     }
 
     pub(super) fn conv(self, conv: &ConvOp) -> Result<Buffers> {
-        let (room, tail) = (self.room, self.tail);
+        let (allocator, epilogue) = (self.allocator, self.epilogue);
         let dtype = self.output(0).dtype;
         let inner = compute_dtype(dtype);
         self.run_with_scratch(|views, out, par| {
             let (mut held_x, mut moved_x, mut held_kernel, mut moved_kernel) = (None, None, None, None);
-            let x = computed(room, views[0], dtype, &mut held_x, par)?;
+            let x = computed(allocator, views[0], dtype, &mut held_x, par)?;
             let roles: Shape = out.ty().shape.permuted(&conv.output_permutation);
             // Operands in a layout that the kernel cannot read are copied.
             let input = x.ty().shape.permuted(&conv.input_permutation);
             let input_lies = AxisOrder::of(&conv.input_permutation);
             let x = match input_lies {
                 Some(_) => x,
-                None => by_role(room, x, &conv.input_permutation, &mut moved_x, par)?,
+                None => by_role(allocator, x, &conv.input_permutation, &mut moved_x, par)?,
             };
-            let kernel = computed(room, views[1], dtype, &mut held_kernel, par)?;
+            let kernel = computed(allocator, views[1], dtype, &mut held_kernel, par)?;
             let weights = kernel.ty().shape.permuted(&conv.kernel_permutation);
             let sizes = kernel.ty().shape.sizes();
             let kernel_lies = AxisOrder::of_kernel(&conv.kernel_permutation, sizes, inner);
             let kernel = match kernel_lies {
                 Some(_) => kernel,
-                None => by_role(room, kernel, &conv.kernel_permutation, &mut moved_kernel, par)?,
+                None => by_role(allocator, kernel, &conv.kernel_permutation, &mut moved_kernel, par)?,
             };
             let out_lies = AxisOrder::of(&conv.output_permutation);
             let plan = Conv::new(
@@ -180,25 +180,25 @@ impl OpRun<'_> {
                 (weights.sizes(), kernel_lies.unwrap_or(AxisOrder::InOrder)),
                 (roles.sizes(), out_lies.unwrap_or(AxisOrder::InOrder)),
             );
-            let mut space = room.scratch(window::conv_scratch(&plan, inner))?;
-            let mut convolve = |out: &mut ViewMut<'_>, tail: Option<EpilogueFn<'_>>| {
-                if room.runs() {
-                    window::conv(&plan, x, kernel, (out, tail), &mut space.view_mut(), par);
+            let mut space = allocator.scratch(window::conv_scratch(&plan, inner))?;
+            let mut convolve = |out: &mut ViewMut<'_>, epilogue: Option<EpilogueFn<'_>>| {
+                if allocator.runs() {
+                    window::conv(&plan, x, kernel, (out, epilogue), &mut space.view_mut(), par);
                 }
             };
             let in_order = out_lies.is_some();
             if in_order && inner == dtype {
-                convolve(out, tail);
+                convolve(out, epilogue);
                 return Ok(());
             }
-            debug_assert!(tail.is_none());
+            debug_assert!(epilogue.is_none());
             let shape = if in_order { out.ty().shape.clone() } else { roles.clone() };
-            let mut wide = room.scratch(TensorType::new(inner, shape)?)?;
+            let mut wide = allocator.scratch(TensorType::new(inner, shape)?)?;
             convolve(&mut wide.view_mut(), None);
             // SAFETY: the convolution writes every element.
             let wide = unsafe { wide.view() };
             if in_order {
-                room.convert(wide, dtype, out, par);
+                allocator.convert(wide, dtype, out, par);
                 return Ok(());
             }
             let mut back = conv.output_permutation.clone();
@@ -207,11 +207,11 @@ impl OpRun<'_> {
             }
             let plan = gather::transpose(roles.sizes(), &back);
             if inner == dtype {
-                room.copy(&plan, wide, out, par);
+                allocator.copy(&plan, wide, out, par);
             } else {
-                let narrow = room.converted(wide, dtype, par)?;
+                let narrow = allocator.converted(wide, dtype, par)?;
                 // SAFETY: the conversion writes every element.
-                room.copy(&plan, unsafe { narrow.view() }, out, par);
+                allocator.copy(&plan, unsafe { narrow.view() }, out, par);
             }
             Ok(())
         })

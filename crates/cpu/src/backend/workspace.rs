@@ -64,11 +64,11 @@ pub(crate) fn workspace(op: &Op, operands: &[&TensorType], outputs: &[TensorType
     let tally = Tally::default();
     let memory = Memory::Planned { operands: &views, results: &results, over: None };
     let run = OpRun {
-        room: ScratchAllocator::counting(form::name(op), &tally),
+        allocator: ScratchAllocator::counting(form::name(op), &tally),
         par,
         checked: true,
         memory,
-        tail: None,
+        epilogue: None,
     };
     // The run reports errors.
     let _refused = CpuBackend(()).dispatch(op, run, &|| Ok(()));

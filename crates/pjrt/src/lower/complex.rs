@@ -144,10 +144,10 @@ fn divide<'a>(a: &ComplexExpr<'a>, b: &ComplexExpr<'a>) -> ComplexExpr<'a> {
     let (zero, nan) = (a.re.number(0.0), a.re.number(f64::NAN));
     let endless = b.re.is_infinite().or(&b.im.is_infinite());
     let defined = a.re.is_finite().and(&a.im.is_finite()).and(&b.re.is_nan().or(&b.im.is_nan()).not());
-    let vanished = defined.choose(&zero, &nan);
+    let signed_zero = defined.choose(&zero, &nan);
     let nothing = b.re.is("EQ", 0.0).and(&b.im.is("EQ", 0.0));
     let by = b.re.abs();
-    c(re / &scale, im / &scale).replace_where(&endless, &vanished, &vanished).replace_where(
+    c(re / &scale, im / &scale).replace_where(&endless, &signed_zero, &signed_zero).replace_where(
         &nothing,
         &(&a.re / &by),
         &(&a.im / &by),
@@ -155,7 +155,7 @@ fn divide<'a>(a: &ComplexExpr<'a>, b: &ComplexExpr<'a>) -> ComplexExpr<'a> {
 }
 
 /// A zero with the sign of `y`, positive if `y` is NaN.
-fn vanished<'a>(y: &FloatExpr<'a>) -> FloatExpr<'a> {
+fn signed_zero<'a>(y: &FloatExpr<'a>) -> FloatExpr<'a> {
     y.is("LT", 0.0).choose(&y.number(-0.0), &y.number(0.0))
 }
 
@@ -172,7 +172,7 @@ pub(super) fn exp<'a>(z: &ComplexExpr<'a>) -> ComplexExpr<'a> {
     let lost = x.is_infinite().and(&y.is_finite().not());
     let below = x.is("LT", 0.0);
     let lost_re = below.choose(&x.number(0.0), &x.number(f64::INFINITY));
-    let lost_im = below.choose(&vanished(y), &x.number(f64::NAN));
+    let lost_im = below.choose(&signed_zero(y), &x.number(f64::NAN));
     c(&size * y.cos(), &size * y.sin())
         .replace_where(&x.is("GT", 700.0), &large.re, &large.im)
         .replace_where(&lost, &lost_re, &lost_im)
@@ -340,7 +340,7 @@ pub(super) fn tanh<'a>(z: &ComplexExpr<'a>) -> ComplexExpr<'a> {
     // |cosh z|^2, as a sum of two terms that do not cancel.
     let norm = &sinh * &sinh + &cos * &cos;
     let small = 4.0 * &sin * &cos * (-2.0 * x.abs()).exp();
-    let small = y.is_finite().choose(&small, &vanished(y));
+    let small = y.is_finite().choose(&small, &signed_zero(y));
     c(&sinh * x.cosh() / &norm, &sin * &cos / &norm)
         // 1 - 2e^(-2x) rounds to 1.
         .replace_where(&x.abs().is("GT", 22.0), &x.number(1.0).copysign(x), &small)

@@ -77,7 +77,7 @@ impl PjrtBackend {
         let bytes = whole_elements(ty.dtype, &bytes[..ty.byte_size()]);
         let (client, place) = (self.runtime.client(), Placement::Device(self.device()));
         let put = || client.buffer(&bytes, element_type(ty), &dims(ty), place);
-        let put = if bytes.len() < RELEASE_BYTES { put() } else { caller::away(put) };
+        let put = if bytes.len() < RELEASE_BYTES { put() } else { caller::without_lock(put) };
         let raw = put.map_err(|error| failure::device(op, self.runtime, error))?;
         // A client of the host copies before the call returns; a copy to another device may still be under way.
         Ok(Elements::new(self.runtime, raw, TensorInfo::made_here(ty), self.runtime.is_host()))

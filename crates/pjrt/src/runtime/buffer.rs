@@ -255,7 +255,7 @@ impl Buffer for PjrtBuffer {
         elements.wait("read", &caller::poll)?;
         let raw = elements.raw();
         let is_whole = out.len() == elements.what.ty.byte_size();
-        let done = caller::away(|| if is_whole { raw.read(out) } else { raw.read_start(out) });
+        let done = caller::without_lock(|| if is_whole { raw.read(out) } else { raw.read_start(out) });
         done.map_err(|error| failure::device("read", runtime, error))
     }
 

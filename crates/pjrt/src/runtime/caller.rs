@@ -14,7 +14,7 @@ pub(super) const SLICE: Duration = Duration::from_millis(20);
 /// The interpreter whose threads wait for devices.
 pub trait Caller: Sync {
     /// Runs `body` once, on this thread, without the interpreter's lock.
-    fn away(&self, body: &mut (dyn FnMut() + Send));
+    fn without_lock(&self, body: &mut (dyn FnMut() + Send));
 
     /// Whether this thread is the one that users interrupt.
     fn may_be_interrupted(&self) -> bool;
@@ -39,10 +39,10 @@ pub(super) fn is_there() -> bool {
 }
 
 /// Runs a function that may wait for a device or for another thread, without the interpreter's lock.
-pub(super) fn away<T: Send>(body: impl FnOnce() -> T + Send) -> T {
+pub(super) fn without_lock<T: Send>(body: impl FnOnce() -> T + Send) -> T {
     let Some(caller) = CALLER.get() else { return body() };
     let (mut body, mut made) = (Some(body), None);
-    caller.away(&mut || {
+    caller.without_lock(&mut || {
         shutdown::park_other_threads();
         made = body.take().map(|body| body());
         shutdown::park_other_threads();
@@ -71,6 +71,6 @@ pub(super) fn interruptible<T: Send + 'static>(body: impl FnOnce() -> T + Send +
     match CALLER.get() {
         Some(caller) if caller.may_be_interrupted() => helpers::run(body),
         Some(_) | None if stack::left() < PLUGIN_ROOM => helpers::run(body),
-        Some(_) | None => Ok(away(body)),
+        Some(_) | None => Ok(without_lock(body)),
     }
 }

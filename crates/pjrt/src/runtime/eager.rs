@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 
 use super::buffer::{Elements, PjrtBuffer};
 use super::live::TensorInfo;
-use super::program_cache::KEPT;
+use super::program_cache::MAX_PROGRAMS;
 use super::programs::Compiled;
 use super::{PjrtBackend, Runtime, failure};
 use crate::api::Buffer;
@@ -127,7 +127,7 @@ impl Eager {
         if let Some(program) = find(&known) {
             return Ok(program);
         }
-        if known.len() >= KEPT {
+        if known.len() >= MAX_PROGRAMS {
             known.clear();
         }
         known.entry(hash).or_default().push(program.clone());

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use defn_core::Result;
 
-use super::caller::{SLICE, away, poll};
+use super::caller::{SLICE, poll, without_lock};
 use crate::api::forks;
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -36,7 +36,7 @@ pub(super) fn run<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) 
     }));
     loop {
         let receiver = &mut receiver;
-        match away(move || receiver.recv_timeout(SLICE)) {
+        match without_lock(move || receiver.recv_timeout(SLICE)) {
             Ok(made) => return Ok(made),
             Err(RecvTimeoutError::Timeout) => poll()?,
             Err(RecvTimeoutError::Disconnected) => unreachable!("a job sends what it made"),
@@ -67,7 +67,7 @@ fn give(mut job: Job) {
     };
     match std::thread::Builder::new().name("defn-helper".to_owned()).spawn(helper) {
         Ok(_) => sender.send(job).unwrap_or_else(|unsent| (unsent.0)()),
-        Err(_) => away(job),
+        Err(_) => without_lock(job),
     }
 }
 

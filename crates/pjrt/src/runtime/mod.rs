@@ -251,7 +251,7 @@ impl Runtime {
                 return run().map_err(|error| failure::device(op, self, error));
             }
             let start = Instant::now();
-            let started = caller::away(run);
+            let started = caller::without_lock(run);
             if start.elapsed() > LONG {
                 program.may_block.store(true, Ordering::Relaxed);
             }
@@ -301,7 +301,7 @@ impl Runtime {
             started.may_block.store(start.elapsed() > LONG || started.has_unbounded_loop, Ordering::Relaxed);
             made
         };
-        let made = if may_block { caller::interruptible(run)? } else { caller::away(run) };
+        let made = if may_block { caller::interruptible(run)? } else { caller::without_lock(run) };
         if self.is_host() && !caller::is_there() && !program.was_run.swap(true, Ordering::Relaxed) {
             shutdown::settle_before_parts_of(made.iter().flatten().flatten());
         }

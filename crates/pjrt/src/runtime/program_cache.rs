@@ -13,10 +13,10 @@ use super::programs::Compiled;
 /// XLA on the CPU maps three to six regions of memory for a program, and Linux allows a process 65,530 of them: beyond
 /// that XLA fails to place the code. This number of programs takes at most 24,576. That leaves room for the programs
 /// that definitions hold, which the caches cannot drop, and for the libraries and arrays of the process.
-pub(super) const KEPT: usize = if cfg!(test) { 32 } else { 4096 };
+pub(super) const MAX_PROGRAMS: usize = if cfg!(test) { 32 } else { 4096 };
 
 /// A client with fewer programs drops none for those of other clients.
-const FEW: usize = KEPT / 16;
+const FEW: usize = MAX_PROGRAMS / 16;
 
 /// The number of entries in the caches of all clients.
 static PLACES: AtomicUsize = AtomicUsize::new(0);
@@ -47,7 +47,7 @@ impl ProgramCache {
         if let Some(entry) = entries.get(&key) {
             return entry.clone();
         }
-        let has_too_many = PLACES.load(Ordering::Relaxed) >= KEPT && entries.len() >= FEW;
+        let has_too_many = PLACES.load(Ordering::Relaxed) >= MAX_PROGRAMS && entries.len() >= FEW;
         let let_go = if has_too_many { older_half(&mut entries) } else { Vec::new() };
         let entry = CacheEntry::default();
         entries.insert(key, entry.clone());

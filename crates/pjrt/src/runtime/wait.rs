@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use defn_core::Result;
 use defn_core::backend::Poll;
 
-use super::caller::{SLICE, away};
+use super::caller::{SLICE, without_lock};
 use super::{Runtime, failure};
 use crate::api::Event;
 
@@ -49,7 +49,7 @@ pub(super) fn until_ready(op: &'static str, runtime: &Runtime, event: &Event, po
         let bell = Arc::new(Wakeup::default());
         let ringing = bell.clone();
         event.on_ready(move || ringing.ring()).map_err(failed)?;
-        while !away(|| bell.sleep(SLICE)) {
+        while !without_lock(|| bell.sleep(SLICE)) {
             poll()?;
         }
         break;

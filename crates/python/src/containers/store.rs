@@ -1,7 +1,7 @@
 //! Conversion of containers to and from the format of `serialize`.
 
 use defn_core::format::Array;
-use defn_core::format::native::{DEEPEST, Form, Object, Value};
+use defn_core::format::native::{Form, MAX_DEPTH, Object, Value};
 use defn_core::{ErrorKind, stack};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -31,8 +31,8 @@ pub(crate) fn to_value(value: &Bound<'_, PyAny>) -> Fallible<Value> {
 
 fn store(value: &Bound<'_, PyAny>, depth: usize) -> Fallible<Value> {
     stack::require(WRITE)?;
-    if depth > DEEPEST {
-        return Err(Misuse::TooDeep { op: WRITE, limit: DEEPEST }.into());
+    if depth > MAX_DEPTH {
+        return Err(Misuse::TooDeep { op: WRITE, limit: MAX_DEPTH }.into());
     }
     let next = depth + 1;
     if let Ok(tensor) = value.cast_exact::<PyTensor>() {
@@ -137,8 +137,8 @@ fn find<'py>(py: Python<'py>, module: &str, name: &str) -> Fallible<Option<Bound
 /// A value that is not a tensor: plain Python values, dtypes, enum members, and collections of them.
 fn constant(value: &Bound<'_, PyAny>, depth: usize) -> Fallible<Value> {
     stack::require(WRITE)?;
-    if depth > DEEPEST {
-        return Err(Misuse::TooDeep { op: WRITE, limit: DEEPEST }.into());
+    if depth > MAX_DEPTH {
+        return Err(Misuse::TooDeep { op: WRITE, limit: MAX_DEPTH }.into());
     }
     let (py, next) = (value.py(), depth + 1);
     if value.is_none() {

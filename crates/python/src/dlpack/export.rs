@@ -102,7 +102,11 @@ fn exported_elements(
 ///
 /// # Errors
 /// A `BufferError`, as the protocol requires, if the request of the consumer cannot be met.
-pub(crate) fn export<'py>(py: Python<'py>, tensor: &Tensor, request: &Request) -> Fallible<Bound<'py, PyAny>> {
+pub(crate) fn export<'py>(
+    py: Python<'py>,
+    tensor: &Tensor,
+    request: &Request,
+) -> Fallible<Bound<'py, PyAny>> {
     tensor.require_buffer("__dlpack__", "return it from the definition, and read it there")?;
     let ty = tensor.whole();
     let version = match request.max_version {

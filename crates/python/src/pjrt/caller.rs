@@ -9,7 +9,7 @@ use crate::gil;
 pub(super) struct Interpreter;
 
 impl Caller for Interpreter {
-    fn away(&self, body: &mut (dyn FnMut() + Send)) {
+    fn without_lock(&self, body: &mut (dyn FnMut() + Send)) {
         gil::release(body);
     }
 

@@ -70,7 +70,7 @@ pub(crate) fn unary(op: UnaryOp, x: View<'_>, out: &mut ViewMut<'_>, par: Par) -
     Ok(())
 }
 
-/// An operand of [`alike`].
+/// An operand of [`same_dtype_fast_path`].
 pub(crate) enum TileOperand<'a> {
     /// Its elements, in order.
     Elements(&'a [u8]),
@@ -78,12 +78,17 @@ pub(crate) enum TileOperand<'a> {
     Same(Scalar),
 }
 
-/// Runs an op that [`alike`](defn_core::infer::alike) accepts and that has a result for all elements. The operands have
+/// Runs an op that [`same_dtype_fast_path`](defn_core::infer::alike) accepts and that has a result for all elements. The operands have
 /// the same dtype, which is computed without conversion, and at most the elements of one tile.
 ///
 /// # Panics
 /// When it is another op, and when elements are not aligned.
-pub(crate) fn alike(op: &Op, operands: &[TileOperand<'_>], dtype: DType, out: &mut [MaybeUninit<u8>]) {
+pub(crate) fn same_dtype_fast_path(
+    op: &Op,
+    operands: &[TileOperand<'_>],
+    dtype: DType,
+    out: &mut [MaybeUninit<u8>],
+) {
     fn of<C: Lanes>(op: &Op, operands: &[TileOperand<'_>], out: &mut [MaybeUninit<u8>]) {
         match (op, operands) {
             (Op::Unary(op), [x]) if op.rule() == UnaryRule::Predicate => {

@@ -198,7 +198,7 @@ impl DirectConv<'_> {
         let (last, leading) = conv.spatial.split_last().expect("there is a spatial axis");
         let (long, all): (usize, usize) = (phases * self.line, rows.iter().product());
         let count = items.len() * self.item;
-        to[count..count + BEHIND].fill(MaybeUninit::new(C::NOTHING));
+        to[count..count + BEHIND].fill(MaybeUninit::new(C::EMPTY_SUM));
         assert!(count == items.len() * conv.depth * all * long, "whole rows");
         let to = Place(to.as_mut_ptr());
         par.for_chunks(count / long, GRAIN.div_ceil(long), |chunk| {
@@ -235,8 +235,8 @@ vectorized! {
             let start = phase as i64 - low;
             let bound = |at: i64| ceil_div(at - start, stride as i64).clamp(0, part as i64) as usize;
             let (first, stop) = (bound(0), bound(from.len() as i64));
-            to[..first].fill(MaybeUninit::new(C::NOTHING));
-            to[stop.max(first)..].fill(MaybeUninit::new(C::NOTHING));
+            to[..first].fill(MaybeUninit::new(C::EMPTY_SUM));
+            to[stop.max(first)..].fill(MaybeUninit::new(C::EMPTY_SUM));
             if stop <= first {
                 continue;
             }

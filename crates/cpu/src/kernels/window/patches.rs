@@ -101,8 +101,8 @@ fn clear<C: GemmElement>(to: &mut [MaybeUninit<C>], count: usize) {
     let mut done = 0;
     while done < count {
         match to[done..].first_chunk_mut::<RUN>() {
-            Some(target) => *target = [MaybeUninit::new(C::NOTHING); RUN],
-            None => to[done..count].fill(MaybeUninit::new(C::NOTHING)),
+            Some(target) => *target = [MaybeUninit::new(C::EMPTY_SUM); RUN],
+            None => to[done..count].fill(MaybeUninit::new(C::EMPTY_SUM)),
         }
         done += RUN;
     }
@@ -285,7 +285,7 @@ impl<C: GemmElement> Patches<'_, C> {
         // The start of the kernel for each column.
         let mut corners = Corners::new();
         let (lines, count) = self.lines(columns.clone(), &mut corners);
-        let mut held = [C::NOTHING; STAGE * WIDTH];
+        let mut held = [C::EMPTY_SUM; STAGE * WIDTH];
         debug_assert!(columns.len() <= WIDTH && places > 0);
         let mut offsets: SmallVec<[i64; 32]> = SmallVec::new();
         for (stage, to) in to.chunks_mut(STAGE * width).enumerate() {
@@ -327,7 +327,7 @@ impl<C: GemmElement> Patches<'_, C> {
                         let start = start + (tap * last.kernel_dilation) as i64;
                         match row {
                             Some(row) => self.run(last, row, start, column),
-                            None => column.fill(C::NOTHING),
+                            None => column.fill(C::EMPTY_SUM),
                         }
                     }
                 }
@@ -343,7 +343,7 @@ impl<C: GemmElement> Patches<'_, C> {
         if axis.input_dilation > 1 {
             for (tap, to) in column.iter_mut().enumerate() {
                 let found = position(axis, start + (tap * apart) as i64);
-                *to = found.map_or(C::NOTHING, |at| self.input[row + at]);
+                *to = found.map_or(C::EMPTY_SUM, |at| self.input[row + at]);
             }
             return;
         }
@@ -354,8 +354,8 @@ impl<C: GemmElement> Patches<'_, C> {
         };
         let first = first.clamp(0, column.len() as i64) as usize;
         let stop = stop.clamp(first as i64, column.len() as i64) as usize;
-        column[..first].fill(C::NOTHING);
-        column[stop..].fill(C::NOTHING);
+        column[..first].fill(C::EMPTY_SUM);
+        column[stop..].fill(C::EMPTY_SUM);
         if first == stop {
             return;
         }

@@ -22,24 +22,27 @@ fn programs_are_let_go_by_age_and_give_back_their_memory() {
     let [(first, mut ops), (second, mut others)] = clients;
     let make = |ops: &mut Ops, size: usize| ops.iota(Shape::new(&[size]), DType::F32, None).unwrap();
     let mut before = None;
-    for size in 2..=3 * KEPT {
+    for size in 2..=3 * MAX_PROGRAMS {
         make(&mut ops, size);
         // A program that is in use all the time, as an eager op.
         make(&mut ops, 1);
-        assert!(first.cache_report().entries <= KEPT);
-        if size == KEPT {
+        assert!(first.cache_report().entries <= MAX_PROGRAMS);
+        if size == MAX_PROGRAMS {
             before = regions();
         }
     }
-    assert_eq!(first.cache_report().compiles, 3 * KEPT as u64, "what is in use is compiled once");
+    assert_eq!(first.cache_report().compiles, 3 * MAX_PROGRAMS as u64, "what is in use is compiled once");
     // The first client has filled the caches; the second one keeps a few programs all the same.
-    for size in 1..=2 * KEPT {
+    for size in 1..=2 * MAX_PROGRAMS {
         make(&mut others, size);
         let (first, second) = (first.cache_report().entries, second.cache_report().entries);
-        assert!(first + second <= KEPT + FEW, "{first} and {second} programs");
+        assert!(first + second <= MAX_PROGRAMS + FEW, "{first} and {second} programs");
     }
     // Other threads and tests take some.
     if let (Some(before), Some(after)) = (before, regions()) {
-        assert!(after < before + KEPT, "{before} regions with {KEPT} programs, {after} at the end");
+        assert!(
+            after < before + MAX_PROGRAMS,
+            "{before} regions with {MAX_PROGRAMS} programs, {after} at the end"
+        );
     }
 }

@@ -92,7 +92,7 @@ impl<C: GemmElement + Load<C>> Operand<C> for Left<'_, C> {
             for (to, i) in to.iter_mut().zip(free.clone()) {
                 to.write(elements[2 * (i * self.0.free + k / 2 * self.0.along) + k % 2]);
             }
-            rest.fill(MaybeUninit::new(C::NOTHING));
+            rest.fill(MaybeUninit::new(C::EMPTY_SUM));
         }
     }
 
@@ -135,7 +135,7 @@ impl<C: GemmElement + Load<C> + Neg<Output = C>> Operand<C> for Right<'_, C> {
                     *to = turned(from).map(MaybeUninit::new);
                 }
             }
-            rest.fill(MaybeUninit::new(C::NOTHING));
+            rest.fill(MaybeUninit::new(C::EMPTY_SUM));
         }
     }
 

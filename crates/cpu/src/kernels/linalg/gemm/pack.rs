@@ -100,7 +100,7 @@ impl<C: GemmElement, S: Load<C>> Operand<C> for Matrix<'_, S> {
         let (rows, depth) = (free.len(), along.len());
         assert!(rows <= width && to.len() == width * depth && self.holds(free.end, along.end));
         if rows == 0 || depth == 0 {
-            to.fill(MaybeUninit::new(C::NOTHING));
+            to.fill(MaybeUninit::new(C::EMPTY_SUM));
             return;
         }
         let start = free.start * self.free + along.start * self.along;
@@ -125,7 +125,7 @@ impl<C: GemmElement, S: Load<C>> Operand<C> for Matrix<'_, S> {
                 for (i, to) in to.iter_mut().enumerate() {
                     to.write(elements[k * self.along + i * self.free].load());
                 }
-                rest.fill(MaybeUninit::new(C::NOTHING));
+                rest.fill(MaybeUninit::new(C::EMPTY_SUM));
             }
         }
     }
@@ -157,7 +157,7 @@ impl<S> Matrix<'_, S> {
     ) where
         S: Load<C>,
     {
-        let mut held = [C::NOTHING; STAGE * ROWS];
+        let mut held = [C::EMPTY_SUM; STAGE * ROWS];
         for (place, to) in to.chunks_mut(STAGE * width).enumerate() {
             let depth = to.len() / width;
             for first in (0..width).step_by(ROWS) {
@@ -230,5 +230,5 @@ fn copy<C: GemmElement, S: Load<C>>(from: &[S], to: &mut [MaybeUninit<C>]) {
     for (to, from) in to_rest.iter_mut().zip(from_rest) {
         to.write(from.load());
     }
-    rest.fill(MaybeUninit::new(C::NOTHING));
+    rest.fill(MaybeUninit::new(C::EMPTY_SUM));
 }

@@ -337,7 +337,7 @@ macro_rules! kernels {
 
 /// An element type with matrix product kernels.
 pub(crate) trait GemmElement: Copy + Send + Sync + 'static {
-    const NOTHING: Self;
+    const EMPTY_SUM: Self;
     fn sum(self, other: Self) -> Self;
     fn difference(self, other: Self) -> Self;
     /// The kernels that the processor can run, best first.
@@ -347,7 +347,7 @@ pub(crate) trait GemmElement: Copy + Send + Sync + 'static {
 macro_rules! fused {
     ($C:ty, $portable:ident, $avx2:ident, $avx512:ident) => {
         impl GemmElement for $C {
-            const NOTHING: $C = 0.0;
+            const EMPTY_SUM: $C = 0.0;
 
             fn sum(self, other: $C) -> $C {
                 self + other
