@@ -9,6 +9,13 @@ use crate::tensor::{Data, Tensor};
 use crate::trace;
 
 /// Where a tensor comes from, as far as it is known.
+///
+/// ```
+/// use defn_core::origin::Origin;
+/// use defn_core::Location;
+/// let line = Location { file: "main.rs".into(), line: 7 };
+/// assert_eq!(Origin::Made(Some(line)).to_string(), ", made at main.rs:7");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Nothing is known: tensors with elements do not keep who made them.
@@ -53,6 +60,13 @@ impl fmt::Display for Origin {
 }
 
 /// An operand of an op that refused.
+///
+/// ```
+/// use defn_core::origin::Given;
+/// use defn_core::{DType, TensorType};
+/// let given = Given::of_type(&TensorType::scalar(DType::F32));
+/// assert_eq!(format!("{}{}", given.ty, given.origin), "f32");
+/// ```
 #[derive(Clone, Debug)]
 pub struct Given {
     /// What the function that was called names it.

@@ -8,6 +8,16 @@ use crate::shape::{Name, Shape, Sizes, TensorType};
 
 /// Over which axes of a mesh each axis of a tensor is laid. Axes without an entry, and those whose entry names none, are
 /// whole on every device.
+///
+/// ```
+/// use defn_core::mesh::{Mesh, Spec};
+/// use defn_core::{DType, Shape, TensorType};
+/// let mesh = Mesh::new(vec![("data".into(), 2)])?;
+/// let columns = Spec(vec![vec![], vec!["data".into()]]);
+/// let whole = TensorType::new(DType::F32, Shape::new(&[3, 8]))?;
+/// assert_eq!(columns.block(&mesh, "x", &whole)?.to_string(), "f32[3][4]");
+/// # Ok::<(), defn_core::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Spec(pub Vec<Vec<Name>>);
 

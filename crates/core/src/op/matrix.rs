@@ -2,6 +2,11 @@
 
 super::catalogue! {
     /// What is done to the matrix of a triangular system first.
+    ///
+    /// ```
+    /// use defn_core::op::Transform;
+    /// assert_eq!(Transform::Adjoint.name(), "adjoint");
+    /// ```
     pub enum Transform {
         /// Nothing.
         None = "none",
@@ -16,6 +21,11 @@ super::catalogue! {
 
 super::catalogue! {
     /// How much of the orthogonal factor is computed.
+    ///
+    /// ```
+    /// use defn_core::op::QrMode;
+    /// assert_eq!(QrMode::Reduced.name(), "reduced");
+    /// ```
     pub enum QrMode {
         /// As many columns as the smaller side has.
         Reduced = "reduced",

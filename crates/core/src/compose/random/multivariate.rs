@@ -9,6 +9,11 @@ use crate::shape::{Name, Shape, TensorType};
 
 catalogue! {
     /// Which root of the covariance is taken.
+    ///
+    /// ```
+    /// use defn_core::compose::random::Method;
+    /// assert_eq!(Method::Cholesky.name(), "cholesky");
+    /// ```
     pub enum Method {
         /// The Cholesky factor.
         Cholesky = "cholesky",
