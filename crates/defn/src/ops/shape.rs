@@ -23,7 +23,7 @@ methods! {
     /// - Dtypes: any; unchanged.
     /// - Gradient: `g` in the shape of the operand.
     fn flatten(axes: impl Into<Axes>) |ops, x| ops.flatten(x, axes);
-    errors "Axes that are not adjacent and in order (`Option`), and one that the tensor does not have (`Axis`).";
+    errors "Axes that are not adjacent (`Option`), and one that the tensor does not have (`Axis`).";
     example { (x = s32[1][2][2] "0, 1, 2, 3") x.flatten("[1, 2]") == s32[1][4] "0, 1, 2, 3" }
 
     /// The tensor without axes of size 1: all of them for [`Axes::All`], or those given.
@@ -52,7 +52,7 @@ methods! {
     /// - Gradient: `g`.
     fn rename(names: &[Option<&str>])
         |ops, x| ops.rename(x, &names.iter().map(|name| name.map(Into::into)).collect::<Vec<_>>());
-    errors "Other than one entry per axis, and a name given twice (`Axis`).";
+    errors "Other than one entry per axis (`Axis`).";
     example { (x = s32[2][1] "1, 2") x.rename("&[Some(\"row\"), None]").sum("\"row\", false") == s32[1] "3" }
 
     /// The axes in another order: axis `axes[i]` becomes axis `i`. [`Axes::All`] reverses the order.

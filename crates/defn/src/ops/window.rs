@@ -125,8 +125,8 @@ with_operands! {
     /// - Gradient: `g` convolved with the kernel, and `x` convolved with `g`.
     fn conv(kernel; options: &ConvOptions) |ops, x| ops.conv(x, kernel, options);
     errors "Ranks that differ or are below 3, channels or groups that do not match, an option without one entry per \
-        spatial axis, and a kernel that does not fit once (`Shape`); an entry below 1, and no permutation \
-        (`Option`).";
+        spatial axis, and a kernel that does not fit once (`Shape`); an entry below 1 (`Option`); a permutation that \
+        does not name every axis once (`Axis`, `Option`).";
     example {
         (x = f32[1][1][5] "0.0, 1.0, 2.0, 3.0, 4.0", kernel = f32[1][1][2] "1.0, 10.0")
         x.conv("&kernel, &ConvOptions { strides: 2.into(), ..Default::default() }") == f32[1][1][2] "10.0, 32.0"
