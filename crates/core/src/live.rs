@@ -86,6 +86,16 @@ pub fn list(ty: &TensorType, memory: Memory) -> Arc<Live> {
 }
 
 /// Live tensors of one type from one user line.
+///
+/// ```
+/// use defn_core::live::{Memory, alive, list};
+/// use defn_core::{DType, Shape, TensorType};
+/// let ty = TensorType::new(DType::F32, Shape::new(&[65536]))?;
+/// let _held = list(&ty, Memory { start: 64, bytes: 262144, is_borrowed: false });
+/// let groups = alive().groups;
+/// assert_eq!((groups[0].count, groups[0].bytes), (1, 262144));
+/// # Ok::<(), defn_core::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// The type.

@@ -9,6 +9,13 @@ use crate::tensor::{Data, Tensor};
 use crate::trace;
 
 /// The origin of a tensor, as far as it is known.
+///
+/// ```
+/// use defn_core::origin::Origin;
+/// use defn_core::Location;
+/// let line = Location { file: "main.rs".into(), line: 7 };
+/// assert_eq!(Origin::Made(Some(line)).to_string(), ", made at main.rs:7");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// Unknown: tensors with elements do not record their origin.
@@ -53,6 +60,13 @@ impl fmt::Display for Origin {
 }
 
 /// An operand of an op that failed.
+///
+/// ```
+/// use defn_core::origin::OperandInfo;
+/// use defn_core::{DType, TensorType};
+/// let given = OperandInfo::of_type(&TensorType::scalar(DType::F32));
+/// assert_eq!(format!("{}{}", given.ty, given.origin), "f32");
+/// ```
 #[derive(Clone, Debug)]
 pub struct OperandInfo {
     /// Its name in the function that was called.

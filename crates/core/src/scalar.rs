@@ -10,6 +10,13 @@ use crate::dtype::{DType, Kind};
 use crate::error::{ErrorKind, Result};
 
 /// A plain number without an element type.
+///
+/// ```
+/// use defn_core::{DType, Number};
+/// assert_eq!(Number::from(2).dtype(), DType::S32);
+/// assert_eq!(Number::from(0.5).to_f64(), 0.5);
+/// assert!(Number::complex(0.0, 1.0).is_true());
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
     /// A boolean.

@@ -19,6 +19,14 @@ pub type Sizes = SmallVec<[usize; 4]>;
 pub type AxisList = SmallVec<[Axis; 6]>;
 
 /// The position of an axis, known to be in range for the shape that resolved it.
+///
+/// ```
+/// use defn_core::Shape;
+/// let shape = Shape::new(&[2, 3]);
+/// let axis = shape.resolve("sum", &(-1).into())?;
+/// assert_eq!((axis.index(), shape[axis]), (1, 3));
+/// # Ok::<(), defn_core::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Axis(pub(crate) usize);
 
@@ -36,6 +44,12 @@ impl fmt::Display for Axis {
 }
 
 /// An axis in the user's notation: a position, negative from the end, or a name.
+///
+/// ```
+/// use defn_core::AxisRef;
+/// assert_eq!(AxisRef::from(-1), AxisRef::Index(-1));
+/// assert_eq!(AxisRef::from("row").to_string(), "\"row\"");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AxisRef {
     /// A position in `-rank..rank`.
@@ -78,6 +92,13 @@ impl From<&str> for AxisRef {
 }
 
 /// The axes of an op, in the user's notation.
+///
+/// ```
+/// use defn_core::{Axes, AxisRef};
+/// assert_eq!(Axes::from([0, -1]), Axes::List(vec![AxisRef::Index(0), AxisRef::Index(-1)]));
+/// assert_eq!(Axes::from("row"), Axes::List(vec![AxisRef::from("row")]));
+/// assert_eq!(Axes::default(), Axes::All);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Axes {
     /// Every axis; the default of options.
@@ -450,6 +471,14 @@ pub(crate) fn names_text(names: &[Option<Name>]) -> String {
 }
 
 /// The type of a tensor: element type, sizes and names.
+///
+/// ```
+/// use defn_core::{DType, Shape, TensorType};
+/// let ty = TensorType::new(DType::F32, Shape::named(&[2, 3], &[Some("row"), None])?)?;
+/// assert_eq!(ty.to_string(), "f32[row: 2][3]");
+/// assert_eq!((ty.size(), ty.byte_size()), (6, 24));
+/// # Ok::<(), defn_core::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TensorType {
     /// The element type.

@@ -8,10 +8,21 @@ use defn_core::{ErrorKind, Result};
 
 static DEFAULT: RwLock<Option<Arc<dyn Backend>>> = RwLock::new(None);
 
-/// Where tensors are made that come from no other tensor: the CPU, unless [`set_default_backend`] was called.
+/// The backend of tensors that are not computed from other tensors: the CPU, unless [`set_default_backend`] was
+/// called.
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// let backend = defn::default_backend()?;
+/// assert_eq!(backend.place(), "cpu");
+/// let x = Tensor::scalar(1.5)?.backend_copy(&backend)?;
+/// assert_eq!(x.item::<f32>()?, 1.5);
+/// # Ok::<(), defn::Error>(())
+/// ```
 ///
 /// # Errors
-/// None was set, and the feature `cpu` is off.
+/// None was set, and the feature `cpu` is off (`Backend`).
 pub fn default_backend() -> Result<Arc<dyn Backend>> {
     if let Some(backend) = &*DEFAULT.read().unwrap_or_else(PoisonError::into_inner) {
         return Ok(backend.clone());
@@ -19,7 +30,15 @@ pub fn default_backend() -> Result<Arc<dyn Backend>> {
     built_in()
 }
 
-/// Sets the default backend of this process and returns the one before, where one had been set.
+/// Sets the default backend of this process, and returns the one that was set before. Tensors that exist stay where
+/// they are.
+///
+/// ```
+/// let cpu = defn::default_backend()?;
+/// assert!(defn::set_default_backend(cpu.clone()).is_none());
+/// assert!(defn::set_default_backend(cpu).is_some());
+/// # Ok::<(), defn::Error>(())
+/// ```
 pub fn set_default_backend(backend: Arc<dyn Backend>) -> Option<Arc<dyn Backend>> {
     DEFAULT.write().unwrap_or_else(PoisonError::into_inner).replace(backend)
 }
@@ -47,11 +66,22 @@ fn built_in() -> Result<Arc<dyn Backend>> {
 /// The compiler of definitions that name none.
 pub(crate) const DEFAULT_COMPILER: &str = if cfg!(feature = "cpu") { "cpu" } else { "evaluator" };
 
-/// The compiler of a name: "evaluator", with the feature `cpu` "cpu", which is the default one then, and with `pjrt`
-/// "pjrt" for the default device.
+/// The compiler of a name, for [`Jit::with_compiler`](crate::Jit::with_compiler).
+///
+/// "evaluator" runs one operation at a time. "cpu" is the default; it needs the feature `cpu`. "pjrt" compiles for the
+/// default device; it needs the feature `pjrt`.
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// let double = jit(|x: Expr| &x + &x).with_compiler(defn::compiler("evaluator")?);
+/// assert_eq!(double.call(Tensor::scalar(2)?)?.item::<i32>()?, 4);
+/// assert!(defn::compiler("gcc").is_err());
+/// # Ok::<(), defn::Error>(())
+/// ```
 ///
 /// # Errors
-/// There is none of that name, or no device.
+/// There is no compiler of that name (`Compile`), or no device (`Backend`).
 pub fn compiler(name: &str) -> Result<Arc<dyn Compiler>> {
     match name {
         #[cfg(feature = "cpu")]

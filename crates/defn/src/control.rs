@@ -10,7 +10,21 @@ use crate::expr::record;
 use crate::tree::{flatten, map};
 use crate::{Expr, Tree};
 
-/// A container of expressions, whose leaves other expressions can replace.
+/// A container of expressions, whose leaves other expressions can replace: the state of a loop, or the variables of a
+/// gradient. Every [`Tree`] of expressions is one.
+///
+/// ```
+/// use defn::prelude::*;
+/// use defn::Exprs;
+///
+/// fn descend<A: Exprs>(at: &A, loss: impl Fn(A) -> Expr) -> A {
+///     each([at, &grad(at, loss)], |[x, g]| x - 0.5 * g)
+/// }
+/// let step = jit(|at: (Expr, Expr)| descend(&at, |(a, b)| &a * &a + b));
+/// let (a, b) = step.call((Tensor::scalar(3.0)?, Tensor::scalar(1.0)?))?;
+/// assert_eq!((a.item::<f32>()?, b.item::<f32>()?), (0.0, 0.5));
+/// # Ok::<(), defn::Error>(())
+/// ```
 pub trait Exprs: Tree<Expr, Of<Expr> = Self> {}
 
 impl<A: Tree<Expr, Of<Expr> = A>> Exprs for A {}
@@ -34,7 +48,12 @@ fn results<A: Exprs>(tree: &A) -> Result<Vec<Arg<core::Tensor>>> {
     Ok(tensors(tree)?.into_iter().map(Arg::Value).collect())
 }
 
-/// Repeats `body` on the state while `condition` gives a scalar that is not zero.
+/// Repeats `body` on the state while `condition` computes a scalar that is not zero, and returns the last state.
+///
+/// Both functions are called once, while they are traced.
+///
+/// - Shapes and dtypes: those of the state, which the body must keep.
+/// - Gradient: through all iterations, in memory that does not depend on their number.
 ///
 /// ```
 /// use defn::prelude::*;
@@ -53,6 +72,10 @@ fn results<A: Exprs>(tree: &A) -> Result<Vec<Arg<core::Tensor>>> {
 /// assert_eq!(collatz.call(Tensor::scalar(27)?)?.item::<i32>()?, 111);
 /// # Ok::<(), defn::Error>(())
 /// ```
+///
+/// # Errors
+/// A body that returns other types or another structure than it took (`Container`), and a condition that is not a
+/// scalar (`Shape`). The error comes out of [`Jit::call`](crate::Jit::call).
 #[track_caller]
 pub fn while_<A: Exprs>(init: A, mut condition: impl FnMut(A) -> Expr, mut body: impl FnMut(A) -> A) -> A {
     let outcome = tensors(&init).and_then(|state| {
@@ -80,7 +103,13 @@ pub fn while_<A: Exprs>(init: A, mut condition: impl FnMut(A) -> Expr, mut body:
     refill(&init, outcome)
 }
 
-/// `then` where the predicate, a scalar, is not zero, else `otherwise`. Exactly one of them runs.
+/// The result of `then` if the predicate is not zero, else that of `otherwise`. Only one of them runs.
+///
+/// Both functions are called once, while they are traced. [`Expr::select`] chooses elements instead.
+///
+/// - Shapes: the predicate is a scalar. Both results have one structure; their tensors broadcast together.
+/// - Dtypes: any for the predicate; the results are promoted.
+/// - Gradient: through the branch that ran; zero to the predicate.
 ///
 /// ```
 /// use defn::prelude::*;
@@ -90,6 +119,10 @@ pub fn while_<A: Exprs>(init: A, mut condition: impl FnMut(A) -> Expr, mut body:
 /// assert_eq!(root.call(Tensor::scalar(-9.0)?)?.item::<f32>()?, 0.0);
 /// # Ok::<(), defn::Error>(())
 /// ```
+///
+/// # Errors
+/// A predicate that is not a scalar, and results that do not broadcast (`Shape`); results of another structure
+/// (`Container`). The error comes out of [`Jit::call`](crate::Jit::call).
 #[track_caller]
 pub fn cond<R: Exprs>(predicate: &Expr, then: impl Fn() -> R, otherwise: impl FnOnce() -> R) -> R {
     let first: RefCell<Option<R>> = RefCell::new(None);

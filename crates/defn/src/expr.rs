@@ -11,19 +11,51 @@ use crate::ops::eager;
 
 /// A value of a function that is being traced. [`jit`](crate::jit) calls the function with expressions.
 ///
-/// Operators and methods on expressions give expressions. What is wrong with them, a shape that does not fit
-/// say, is kept with the line of the program where it was written, and comes out when the compiled function
-/// is called; everything that depends on it is void until then.
+/// Operators and methods on expressions return expressions, not a `Result`. An error, such as a shape that does not
+/// fit, is kept with its line of the program, and comes out of [`Jit::call`](crate::Jit::call). Everything that depends
+/// on it is void until then.
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// let line = jit(|x: Expr| 2 * &x + 1);
+/// assert_eq!(line.call(Tensor::scalar(3)?)?.item::<i32>()?, 7);
+/// let wrong = jit(|x: Expr| x.reshape(&[2]) + 1);
+/// assert!(wrong.call(Tensor::scalar(3)?).unwrap_err().to_string().starts_with("reshape: "));
+/// # Ok::<(), defn::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Expr(pub(crate) Result<core::Tensor>);
 
 impl Expr {
-    /// The element type and the shape, or nothing after an error.
+    /// The dtype and the shape, or `None` after an error.
+    ///
+    /// ```
+    /// # use defn::prelude::*;
+    /// let f = jit(|x: Expr| {
+    ///     assert_eq!(x.ty().unwrap().to_string(), "f32[3]");
+    ///     assert!(x.reshape(&[2]).ty().is_none());
+    ///     x
+    /// });
+    /// assert!(f.call(Tensor::full(&[3], DType::F32, 0)?).is_err());
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     pub fn ty(&self) -> Option<&TensorType> {
         self.0.as_ref().ok().map(core::Tensor::ty)
     }
 
-    /// The shape, or nothing after an error.
+    /// The shape, or `None` after an error.
+    ///
+    /// ```
+    /// # use defn::prelude::*;
+    /// let count = jit(|x: Expr| {
+    ///     let size = x.shape().map_or(0, |shape| shape.size());
+    ///     x.sum(Axes::All, false) / size as i32
+    /// });
+    /// let x = Tensor::from_slice(&[1f32, 2.0, 6.0], &[3])?;
+    /// assert_eq!(count.call(x)?.item::<f32>()?, 3.0);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     pub fn shape(&self) -> Option<&Shape> {
         self.ty().map(|ty| &ty.shape)
     }
@@ -53,8 +85,23 @@ pub(crate) fn record<R>(location: Location, apply: impl FnOnce(&mut Ops) -> Resu
     })
 }
 
-/// What may stand beside an expression: an expression, a tensor, or a plain number, which gives way to the
-/// element type of the other side.
+/// The other operand of an expression: an expression, a tensor, or a plain number, which takes the dtype of the tensor
+/// that it meets.
+///
+/// Methods take `impl Into<Operand>`, so it is seldom named.
+///
+/// ```
+/// use defn::prelude::*;
+/// use defn::Operand;
+///
+/// let ten = Tensor::scalar(10)?;
+/// let f = jit(|x: Expr| {
+///     let operands = [Operand::from(&x), Operand::from(&ten), Operand::from(5)];
+///     operands.into_iter().fold(x.zeros_like(), |sum, operand| sum.add(operand))
+/// });
+/// assert_eq!(f.call(Tensor::scalar(1)?)?.item::<i32>()?, 16);
+/// # Ok::<(), defn::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Operand(pub(crate) Result<Arg<core::Tensor>>);
 
@@ -104,7 +151,8 @@ impl From<&Tensor> for Expr {
     }
 }
 
-/// Of the number types only two have operators, so that a literal's type is never in doubt; the methods take more.
+/// Only two of the number types have operators, so that the type of a literal is never ambiguous; the methods take
+/// more.
 ///
 /// `$left op $right` for each pair of kinds of operand, as `$build` of the builder.
 macro_rules! operator {

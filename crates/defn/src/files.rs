@@ -11,8 +11,11 @@ use defn_core::{ErrorKind, Location, Result};
 
 use crate::{Tensor, default_backend};
 
-/// Reads a file of tensors by name: `.npz`, `.safetensors`, or what [`save`] wrote as `.defn`. An `.npy` file, and a
-/// `.defn` file of one tensor, give one tensor of an empty name. What the file begins with tells which it is.
+/// Reads a file of tensors by name: `.npy`, `.npz`, `.safetensors`, or `.defn`, which [`save`] writes. The first bytes
+/// determine the format.
+///
+/// An `.npy` file, and a `.defn` file of one tensor, hold one tensor, whose name is empty. Shapes and dtypes are those
+/// of the file. The tensors are on the default backend.
 ///
 /// ```
 /// use defn::prelude::*;
@@ -28,19 +31,35 @@ use crate::{Tensor, default_backend};
 /// ```
 ///
 /// # Errors
-/// A file that cannot be read, that is damaged or of no known format, and elements that have no counterpart.
+/// A file that cannot be read (`Backend`); one that is damaged or of an unknown format (`Format`); elements without a
+/// corresponding dtype (`DType`); an archive that expands to more than the available memory (`OutOfMemory`).
 #[track_caller]
 pub fn load(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
     let location = Location::caller();
     read(path.as_ref()).map_err(|error| error.at(Some(location)))
 }
 
-/// Writes tensors by name to a file, of the format that its suffix says: `.npz`, `.safetensors` or `.defn`; or one
-/// tensor, whatever its name, to an `.npy` file. Axis names are kept by `.defn` alone.
+/// Writes tensors by name to a file in the format of its suffix: `.npz`, `.safetensors` or `.defn`; or one tensor,
+/// whatever its name, to an `.npy` file.
+///
+/// Only `.defn` keeps axis names. In the other formats vectorized axes become ordinary axes. Nothing is written if a
+/// tensor cannot be saved.
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// let path = std::env::temp_dir().join("defn-save-example.npy");
+/// let x = Tensor::from_slice(&[1u8, 2, 3], &[3])?;
+/// defn::save(&path, &[("", &x)])?;
+/// assert_eq!(defn::load(&path)?[0].1.to_vec::<u8>()?, [1, 2, 3]);
+/// # std::fs::remove_file(&path).ok();
+/// assert!(defn::save("x.csv", &[("", &x)]).is_err());
+/// # Ok::<(), defn::Error>(())
+/// ```
 ///
 /// # Errors
-/// Another suffix, elements that the format cannot hold, several tensors for `.npy`, and a file that cannot be
-/// written.
+/// Another suffix, and several tensors for `.npy` (`Option`); elements that the format cannot hold (`DType`); a file
+/// that cannot be written (`Backend`).
 #[track_caller]
 pub fn save(path: impl AsRef<Path>, tensors: &[(&str, &Tensor)]) -> Result<()> {
     let location = Location::caller();

@@ -9,7 +9,12 @@ use crate::Expr;
 use crate::control::{Exprs, refill, tensors};
 use crate::expr::record;
 
-/// The gradient of `fun`, which gives a scalar, at a container.
+/// The gradient of a function at a container of expressions. It may be used on another gradient.
+///
+/// If the value is not a scalar, the gradient is that of the sum of its elements. Captured expressions are constants.
+///
+/// - Shapes: those of the variables, in their container.
+/// - Dtypes: those of the variables; f32 for integers.
 ///
 /// ```
 /// use defn::prelude::*;
@@ -19,20 +24,48 @@ use crate::expr::record;
 /// assert_eq!(slope.call(at)?.to_vec::<f32>()?, [3.0, 12.0]);
 /// # Ok::<(), defn::Error>(())
 /// ```
+///
+/// # Errors
+/// An operation without a gradient (`Trace`). The error comes out of [`Jit::call`](crate::Jit::call).
 #[track_caller]
 pub fn grad<A: Exprs>(at: &A, fun: impl FnOnce(A) -> Expr) -> A {
     value_and_grad(at, fun).1
 }
 
-/// The value of `fun`, a scalar, and its gradient, at a container.
+/// The value of a function at a container of expressions, and its gradient, from one trace.
+///
+/// Shapes, dtypes and errors are those of [`grad`].
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// let square = jit(|x: Expr| value_and_grad(&x, |x| &x * &x));
+/// let (value, slope) = square.call(Tensor::scalar(3.0)?)?;
+/// assert_eq!((value.item::<f32>()?, slope.item::<f32>()?), (9.0, 6.0));
+/// # Ok::<(), defn::Error>(())
+/// ```
 #[track_caller]
 pub fn value_and_grad<A: Exprs>(at: &A, fun: impl FnOnce(A) -> Expr) -> (Expr, A) {
     value_and_grad_of(at, fun, Expr::clone)
 }
 
-/// The value of `fun`, a container, and the gradient of what `loss` picks from it, at a container.
+/// The value of a function, which is a container, and the gradient of the loss that `loss` picks from it. So a function
+/// can return more than its loss.
 ///
-/// A loss that is no scalar stands for the sum of its elements.
+/// If the loss is not a scalar, the gradient is that of the sum of its elements. Shapes, dtypes and errors are those of
+/// [`grad`].
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// let fit = jit(|(w, x): (Expr, Expr)| {
+///     value_and_grad_of(&w, |w| (w.pow(2), &w * &x), |(loss, _)| loss.clone())
+/// });
+/// let ((loss, product), slope) = fit.call((Tensor::scalar(3.0)?, Tensor::scalar(10.0)?))?;
+/// assert_eq!((loss.item::<f32>()?, product.item::<f32>()?), (9.0, 30.0));
+/// assert_eq!(slope.item::<f32>()?, 6.0);
+/// # Ok::<(), defn::Error>(())
+/// ```
 #[track_caller]
 pub fn value_and_grad_of<A: Exprs, R: Exprs>(
     at: &A,

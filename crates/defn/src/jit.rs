@@ -15,11 +15,11 @@ use defn_core::{Location, Result, TensorType};
 use crate::tree::{flatten, map};
 use crate::{Expr, Tensor, Tree, backend};
 
-/// A function of expressions as a function of tensors. It is traced and compiled at the first call with
-/// arguments of new types, and only run after that.
+/// A function of expressions as a function of tensors. It is traced and compiled at the first call with arguments of
+/// new types; other calls only run it.
 ///
-/// The function takes one container, a tuple where there are several arguments. Tensors that it captures are
-/// hidden inputs of the compiled program, read when the function is traced.
+/// The function takes one container, a tuple if there are several arguments, and returns one. Tensors that it captures
+/// are hidden inputs of the compiled program, read when the function is traced.
 ///
 /// ```
 /// use defn::prelude::*;
@@ -44,7 +44,19 @@ where
     Jit { fun, compiler: None, donate: Vec::new(), programs: Mutex::default(), types: PhantomData }
 }
 
-/// A compiled function; made by [`jit`].
+/// A compiled function. [`jit`] returns it.
+///
+/// Threads may share it; each combination of argument types is compiled once and kept.
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// let double = jit(|x: Expr| &x + &x);
+/// assert_eq!(format!("{double:?}"), "Jit(0 programs)");
+/// assert_eq!(double.call(Tensor::scalar(2)?)?.item::<i32>()?, 4);
+/// assert_eq!(format!("{double:?}"), "Jit(1 programs)");
+/// # Ok::<(), defn::Error>(())
+/// ```
 pub struct Jit<F, A, R> {
     fun: F,
     compiler: Option<Arc<dyn Compiler>>,
@@ -79,29 +91,66 @@ where
     A::Of<Tensor>: Tree<Tensor, Of<Expr> = A>,
     R: Tree<Expr>,
 {
-    /// The same function with another compiler than the default one.
+    /// The same function with another compiler than the default one. Programs that are compiled already are dropped.
+    ///
+    /// ```
+    /// # use defn::prelude::*;
+    /// let double = jit(|x: Expr| &x + &x).with_compiler(defn::compiler("evaluator")?);
+    /// assert_eq!(double.call(Tensor::scalar(2)?)?.item::<i32>()?, 4);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     #[must_use]
     pub fn with_compiler(self, compiler: Arc<dyn Compiler>) -> Self {
         Jit { compiler: Some(compiler), programs: Mutex::default(), ..self }
     }
 
-    /// The same function, which uses up the memory of some tensors of the argument, by their positions among all of
-    /// them: a result takes it, and they are gone after a call. Only for compilers that reuse arguments.
+    /// The same function, which reuses the memory of some tensors of the argument for its results. `positions` count
+    /// all leaves of the argument. Those tensors are freed by a call.
+    ///
+    /// Only some compilers reuse arguments; others refuse at the call.
+    ///
+    /// ```
+    /// # use defn::prelude::*;
+    /// let next = jit(|x: Expr| x + 1).donating(&[0]);
+    /// let x = Tensor::scalar(1)?;
+    /// assert_eq!(next.call(x.clone())?.item::<i32>()?, 2);
+    /// assert!(x.item::<i32>().is_err());
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     #[must_use]
     pub fn donating(self, positions: &[usize]) -> Self {
         Jit { donate: positions.to_vec(), programs: Mutex::default(), ..self }
     }
 
-    /// How many programs have been compiled, one for each combination of argument types.
+    /// The number of programs that were compiled, one for each combination of argument types.
+    ///
+    /// ```
+    /// # use defn::prelude::*;
+    /// let double = jit(|x: Expr| &x + &x);
+    /// for x in [Tensor::scalar(1)?, Tensor::scalar(2)?, Tensor::scalar(0.5)?] {
+    ///     double.call(x)?;
+    /// }
+    /// assert_eq!(double.programs(), 2);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     pub fn programs(&self) -> usize {
         self.programs.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Runs the function. The memory of arguments that nobody else holds may be reused.
+    /// Runs the function, and compiles it first if the types of the arguments are new. The memory of arguments that
+    /// have no other owner may be reused.
+    ///
+    /// ```
+    /// # use defn::prelude::*;
+    /// let norm = jit(|(x, y): (Expr, Expr)| (&x * &x + &y * &y).sqrt());
+    /// let (x, y) = (Tensor::scalar(3.0)?, Tensor::scalar(4.0)?);
+    /// assert_eq!(norm.call((x, y))?.item::<f32>()?, 5.0);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// The first error on expressions, with the line of the program that made it; what the compiler has
-    /// against the function; and what can only be known from the elements, and memory.
+    /// The first error on expressions, with its line of the program; a function that the compiler refuses (`Compile`);
+    /// arguments that were freed (`Backend`); too little memory (`OutOfMemory`).
     #[track_caller]
     pub fn call(&self, arguments: A::Of<Tensor>) -> Result<R::Of<Tensor>> {
         let location = Location::caller();

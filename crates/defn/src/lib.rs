@@ -1,9 +1,9 @@
 //! Numerical definitions: a function is traced once into a typed graph, checked, differentiated, compiled, and
 //! run on the CPU or on another backend.
 //!
-//! [`jit`] takes a closure over [`Expr`], whose operators do not return a `Result`: the first error stays in
-//! the trace, with the line of the program where it was made, and comes out of the call. Operations on
-//! [`Tensor`] run at once and do.
+//! [`jit`] takes a closure over [`Expr`], whose operators do not return a `Result`: the first error is kept in the
+//! trace, with its line of the program, and comes out of the call. Operations on [`Tensor`] run at once and return a
+//! `Result`.
 //!
 //! ```
 //! use defn::prelude::*;
@@ -28,6 +28,14 @@
 //! # Ok::<(), defn::Error>(())
 //! ```
 //!
+//! # How to read these pages
+//! - `f32[2][3]` is the type of a tensor: its dtype, and the sizes of its axes. `f32` alone is a scalar.
+//! - [`Tensor`] and [`Expr`] have the same methods. An option `impl Into<Axes>` takes an axis, an array of axes, or
+//!   [`Axes::All`]; an axis is a position, negative from the end, or a name.
+//! - Promoted dtypes are those of [`DType::merge`]. A plain number takes the dtype of the tensor that it meets.
+//! - In gradients, `g` is the cotangent of the result, and `y` the result.
+//! - Words in parentheses under "Errors" are variants of [`ErrorClass`], which [`Error::class`] returns.
+//!
 //! # Features
 //! - `cpu` (default): the CPU backend, which is then the default backend.
 //! - `pjrt`: the module `pjrt`, devices through PJRT plugins, and the compiler "pjrt".
@@ -50,7 +58,18 @@ pub mod random;
 mod tensor;
 mod tree;
 
-/// Several devices: grids with named axes, and how tensors are laid over them.
+/// Several devices: grids with named axes, and how tensors are split over them.
+///
+/// ```
+/// use defn::mesh::{Mesh, Spec};
+/// use defn::{DType, Shape, TensorType};
+///
+/// let mesh = Mesh::new(vec![("data".into(), 2), ("model".into(), 2)])?;
+/// let rows = Spec(vec![vec!["data".into()]]);
+/// let whole = TensorType::new(DType::F32, Shape::new(&[8, 3]))?;
+/// assert_eq!(rows.block(&mesh, "x", &whole)?.to_string(), "f32[4][3]");
+/// # Ok::<(), defn::Error>(())
+/// ```
 pub mod mesh {
     pub use defn_core::mesh::{Mesh, MeshError, Spec};
     pub use defn_core::op::{AllReduceOp, DeviceGroups};
@@ -58,13 +77,46 @@ pub mod mesh {
 
 pub use backend::{compiler, default_backend, set_default_backend};
 pub use control::{Exprs, cond, while_};
+/// The error of every function of this crate that returns a [`Result`].
+///
+/// ```
+/// use defn::{Error, ErrorClass, Tensor};
+///
+/// let error: Error = Tensor::scalar(1)?.sum(0, false).unwrap_err();
+/// assert_eq!(error.class(), ErrorClass::Axis);
+/// assert!(error.to_string().starts_with("sum: "));
+/// assert!(error.location().is_some());
+/// # Ok::<(), defn::Error>(())
+/// ```
+#[doc(inline)]
+pub use defn_core::Error;
+/// Every error as data, for programs that handle one of them; [`Error::kind`] returns it.
+///
+/// ```
+/// use defn::{ErrorKind, Tensor};
+///
+/// let error = Tensor::scalar(1)?.item::<f32>().unwrap_err();
+/// assert!(matches!(error.kind(), ErrorKind::OperandDType { op: "item", .. }));
+/// # Ok::<(), defn::Error>(())
+/// ```
+#[doc(inline)]
+pub use defn_core::ErrorKind;
+/// A result whose error is [`Error`].
+///
+/// ```
+/// fn half(x: &defn::Tensor) -> defn::Result<defn::Tensor> {
+///     x.divide(2)
+/// }
+/// assert_eq!(half(&defn::Tensor::scalar(3)?)?.item::<f32>()?, 1.5);
+/// # Ok::<(), defn::Error>(())
+/// ```
+#[doc(inline)]
+pub use defn_core::Result;
 pub use defn_core::builder::{ConvOptions, FftLength, PerAxis, WindowOptions, WindowPadding};
 pub use defn_core::live::Group as LiveTensors;
 pub use defn_core::op::Direction;
 pub use defn_core::origin::{OperandInfo, Origin};
-pub use defn_core::{
-    Axes, Axis, AxisRef, DType, Error, ErrorClass, ErrorKind, Number, Result, Shape, TensorType,
-};
+pub use defn_core::{Axes, Axis, AxisRef, DType, ErrorClass, Number, Shape, TensorType};
 #[cfg(feature = "cpu")]
 pub use defn_cpu::{Allocator, MemoryReport, memory_report};
 pub use expr::{Expr, Operand};
@@ -74,12 +126,32 @@ pub use jit::{Jit, jit};
 pub use tensor::{Element, Tensor};
 pub use tree::{Leaf, Tree, Visit, each};
 
-/// What most programs use: `use defn::prelude::*;`.
+/// The names that most programs use: `use defn::prelude::*;`.
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// let mean = jit(|x: Expr| x.mean(Axes::All, false));
+/// assert_eq!(mean.call(Tensor::iota(&[3], DType::F32, None)?)?.item::<f32>()?, 1.0);
+/// # Ok::<(), defn::Error>(())
+/// ```
 pub mod prelude {
     pub use crate::{
         Axes, DType, Expr, Tensor, cond, each, grad, jit, tree, value_and_grad, value_and_grad_of, while_,
     };
 }
 
-/// The core, for those who write backends, compilers and passes.
+/// The core crate, for those who write backends, compilers and passes.
+///
+/// ```
+/// use defn::core::graph::Graph;
+/// use defn::core::builder::{BuildCreate, BuildElementwise, Builder};
+/// use defn::{DType, Shape};
+///
+/// let mut graph = Graph::new();
+/// let x = graph.iota(Shape::new(&[3]), DType::S32, None)?;
+/// let y = graph.sqrt(x)?;
+/// assert_eq!(Builder::ty(&graph, &y).to_string(), "f32[3]");
+/// # Ok::<(), defn::Error>(())
+/// ```
 pub use defn_core as core;

@@ -1,6 +1,7 @@
 //! Linear algebra of expressions and of tensors, on the matrices in the last two axes.
 //!
-//! Results are floats or complex. Of an expression comes an expression, of a tensor a result at once.
+//! Every function takes tensors, whose result is a `Result`, and expressions, whose result is an expression: see
+//! [`Matrices`]. Leading axes are a batch. Results are floats or complex, f32 for integers.
 //!
 //! ```
 //! use defn::{Tensor, linalg};
@@ -28,9 +29,22 @@ type Two<T> = (T, T);
 type Three<T> = (T, T, T);
 type Core = core::Tensor;
 
-/// What may have factors: an expression, or a tensor.
+/// The values that the functions of this module take: an expression, or a tensor.
+///
+/// ```
+/// use defn::linalg::{Matrices, determinant};
+/// use defn::prelude::*;
+///
+/// fn volume<M: Matrices>(x: &M) -> M::One {
+///     determinant(x)
+/// }
+/// let x = Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0], &[2, 2])?;
+/// assert_eq!(volume(&x)?.item::<f32>()?, -2.0);
+/// assert_eq!(jit(|x: Expr| volume(&x)).call(x)?.item::<f32>()?, -2.0);
+/// # Ok::<(), defn::Error>(())
+/// ```
 pub trait Matrices: sealed::Sealed {
-    /// One result: an expression keeps its error, a tensor gives it.
+    /// One result: an expression, which keeps an error, or a `Result` of a tensor.
     type One;
     /// Two results.
     type Two;
@@ -125,42 +139,288 @@ macro_rules! functions {
 }
 
 functions! {
-    /// The last two axes exchanged, and complex elements conjugated.
+    /// The conjugate transpose: the last two axes are exchanged, and complex elements conjugated.
+    ///
+    /// - Shape: the last two sizes and names are exchanged; vectors and scalars keep their shape.
+    /// - Dtypes: any; unchanged.
+    /// - Gradient: `g` transposed, and conjugated if the operand is complex.
+    ///
+    /// ```
+    /// # use defn::{Axes, Tensor, linalg};
+    /// let x = Tensor::from_slice(&[1f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!(linalg::adjoint(&x)?.to_vec::<f32>()?, [1.0, 3.0, 2.0, 4.0]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// None of its own.
     fn adjoint() -> One, one |ops, x| ops.adjoint(x);
-    /// The lower factor `l` of `l adjoint(l)`; NaN where a matrix is not positive definite.
+
+    /// The lower triangular `l` of `x = l adjoint(l)`, for symmetric or Hermitian matrices. Only the lower triangle is
+    /// read.
+    ///
+    /// The factor of a matrix with a negative eigenvalue is NaN. That of a singular matrix has a column of zeros for
+    /// each row that depends on the rows above it.
+    ///
+    /// - Shape: unchanged; axis names are kept.
+    /// - Dtypes: any; integers become f32.
+    /// - Gradient: two triangular solves; none for a singular matrix.
+    ///
+    /// ```
+    /// # use defn::{Axes, Tensor, linalg};
+    /// let x = Tensor::from_slice(&[4f32, 2.0, 2.0, 5.0], &[2, 2])?;
+    /// assert_eq!(linalg::cholesky(&x)?.to_vec::<f32>()?, [2.0, 0.0, 1.0, 2.0]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Matrices that are not square, and a rank below 2 (`Shape`).
     fn cholesky() -> One, one |ops, x| ops.cholesky(x);
-    /// The determinant.
+
+    /// The determinant: in closed form for up to three rows, else through [`lu`].
+    ///
+    /// - Shape: the leading axes, without names.
+    /// - Dtypes: any; integers become f32.
+    /// - Gradient: that of the closed form, or through [`lu`], which needs a nonsingular matrix.
+    ///
+    /// ```
+    /// # use defn::{Axes, Tensor, linalg};
+    /// let x = Tensor::from_slice(&[1, 2, 3, 4], &[2, 2])?;
+    /// assert_eq!(linalg::determinant(&x)?.item::<f32>()?, -2.0);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Matrices that are not square, and a rank below 2 (`Shape`).
     fn determinant() -> One, one |ops, x| ops.determinant(x);
-    /// The eigenvalues of symmetric or Hermitian matrices, ascending, and eigenvectors in columns.
-    /// What is at most `eps` becomes 0.
+
+    /// The eigenvalues of symmetric or Hermitian matrices in ascending order, and the eigenvectors in columns.
+    ///
+    /// Vectors have length 1; their sign or phase is not specified. Values and elements of at most `eps` in magnitude
+    /// become 0. `max_iter` limits the sweeps of backends that use Jacobi rotations.
+    ///
+    /// - Shape: `[..][n]` and `[..][n][n]`, without names.
+    /// - Dtypes: any; integers become f32. The values keep the dtype of complex matrices.
+    /// - Gradient: symmetrized; eigenvalues must differ if the vectors are used.
+    ///
+    /// ```
+    /// # use defn::{Axes, Tensor, linalg};
+    /// let x = Tensor::from_slice(&[1f32, 0.0, 0.0, -2.0], &[2, 2])?;
+    /// let (values, vectors) = linalg::eigh(&x, 1000, 0.0)?;
+    /// assert_eq!(values.to_vec::<f32>()?, [-2.0, 1.0]);
+    /// assert_eq!(vectors.abs()?.to_vec::<f32>()?, [0.0, 1.0, 1.0, 0.0]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Matrices that are not square, and a rank below 2 (`Shape`); a `max_iter` below 1, and a negative `eps`
+    /// (`Option`).
     fn eigh(max_iter: usize, eps: f64) -> Two, two |ops, x| ops.eigh(x, max_iter, eps);
-    /// The inverse; NaN where a matrix is singular.
+
+    /// The inverse. That of a singular matrix is NaN.
+    ///
+    /// - Shape: unchanged, without names.
+    /// - Dtypes: any; integers become f32.
+    /// - Gradient: `-transpose(y) g transpose(y)`, where `y` is the inverse.
+    ///
+    /// ```
+    /// # use defn::{Axes, Tensor, linalg};
+    /// let x = Tensor::from_slice(&[2f32, 0.0, 0.0, 4.0], &[2, 2])?;
+    /// assert_eq!(linalg::invert(&x)?.to_vec::<f32>()?, [0.5, 0.0, 0.0, 0.25]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Matrices that are not square, and a rank below 2 (`Shape`).
     fn invert() -> One, one |ops, x| ops.invert(x);
-    /// The permutation, the unit lower and the upper triangular factor.
+
+    /// The factors of `x = p l u`: a permutation, a lower triangular matrix with ones on its diagonal, and an upper
+    /// triangular one. Partial pivoting takes the pivot of the greatest magnitude.
+    ///
+    /// - Shape: three times that of `x`, without names.
+    /// - Dtypes: any; `p` has the dtype of `x`, the factors are f32 for integers.
+    /// - Gradient: two triangular solves; zero from `p`.
+    ///
+    /// ```
+    /// # use defn::{Axes, Tensor, linalg};
+    /// let x = Tensor::from_slice(&[1, 2, 4, 4], &[2, 2])?;
+    /// let (p, l, u) = linalg::lu(&x)?;
+    /// assert_eq!(p.to_vec::<i32>()?, [0, 1, 1, 0]);
+    /// assert_eq!(l.to_vec::<f32>()?, [1.0, 0.0, 0.25, 1.0]);
+    /// assert_eq!(u.to_vec::<f32>()?, [4.0, 4.0, 0.0, 1.0]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Matrices that are not square, and a rank below 2 (`Shape`).
     fn lu() -> Three, three |ops, x| ops.lu(x);
-    /// The product of `power` times the matrix; the inverse of that for negative ones, the identity for 0.
+
+    /// The matrix raised to an integer power. A negative power inverts the matrix first; power 0 is the identity.
+    ///
+    /// - Shape: unchanged, without names.
+    /// - Dtypes: any; unchanged for positive powers, where integers wrap and bools become s32; as [`invert`] for
+    ///   negative ones; s32 for power 0.
+    /// - Gradient: that of the products.
+    ///
+    /// ```
+    /// # use defn::{Axes, Tensor, linalg};
+    /// let x = Tensor::from_slice(&[1, 1, 1, 0], &[2, 2])?;
+    /// assert_eq!(linalg::matrix_power(&x, 10)?.to_vec::<i32>()?, [89, 55, 55, 34]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Matrices that are not square, and a rank below 2 (`Shape`).
     fn matrix_power(power: i64) -> One, one |ops, x| ops.matrix_power(x, power);
-    /// How many singular values are above `eps` times the longer side times the greatest of them.
+
+    /// The number of singular values above `eps` times the longer side times the greatest of them.
+    ///
+    /// - Shape: a matrix; the result is a scalar.
+    /// - Dtypes: integers and floats; the result is s32.
+    /// - Gradient: zero.
+    ///
+    /// ```
+    /// # use defn::{Axes, Tensor, linalg};
+    /// let x = Tensor::from_slice(&[1, 1, 1, 2, 2, 2, 1, 2, 3], &[3, 3])?;
+    /// assert_eq!(linalg::matrix_rank(&x, 1e-7)?.item::<i32>()?, 2);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A rank other than 2 (`Shape`), complex elements (`DType`), and a negative `eps` (`Option`).
     fn matrix_rank(eps: f64) -> One, one |ops, x| ops.matrix_rank(x, eps);
-    /// A norm of a vector or a matrix, or of the vectors along one axis of a matrix.
+
+    /// A norm of a vector or a matrix, or of the vectors along one axis of a matrix: [`NormOrder`] lists them. Without
+    /// an order it is the root of the sum of squares.
+    ///
+    /// - Shape: a scalar; with one axis of a matrix, the other axis. `keep_axes` keeps reduced axes with size 1.
+    /// - Dtypes: any, but not complex where singular values are used. The result is real, f32 for integers.
+    /// - Gradient: through the definition; infinite or NaN at 0.
+    ///
+    /// ```
+    /// # use defn::{Axes, Tensor, linalg, linalg::NormOrder};
+    /// let x = Tensor::from_slice(&[3, 4], &[2])?;
+    /// assert_eq!(linalg::norm(&x, None, Axes::All, false)?.item::<f32>()?, 5.0);
+    /// let x = Tensor::from_slice(&[1, -2, 3, 4], &[2, 2])?;
+    /// let rows = linalg::norm(&x, Some(NormOrder::Infinity), Axes::All, false)?;
+    /// assert_eq!(rows.item::<f32>()?, 7.0);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A rank other than 1 and 2 (`Shape`), and an order that is not defined for vectors or for matrices (`Option`).
     fn norm(order: Option<NormOrder>, axes: impl Into<Axes>, keep_axes: bool) -> One, one
         |ops, x| ops.norm(x, order, axes, keep_axes);
-    /// The pseudo-inverse, for which singular values below `eps` count as zero.
+
+    /// The pseudo-inverse: for a number its inverse, for a vector its adjoint over its squared norm, for matrices from
+    /// the singular values, of which those of at most `eps` times the greatest count as 0.
+    ///
+    /// - Shape: the last two sizes are exchanged, without names; vectors and scalars keep their shape.
+    /// - Dtypes: integers and floats, for vectors and scalars also complex; integers become f32.
+    /// - Gradient: through the definition, which needs singular values that differ.
+    ///
+    /// ```
+    /// # use defn::{Axes, Tensor, linalg};
+    /// let x = Tensor::from_slice(&[0f64, 4.0], &[2])?;
+    /// assert_eq!(linalg::pinv(&x, 1e-10)?.to_vec::<f64>()?, [0.0, 0.25]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Complex matrices (`DType`), and a negative `eps` (`Option`).
     fn pinv(eps: f64) -> One, one |ops, x| ops.pinv(x, eps);
-    /// The orthogonal factor, and the upper triangular one. `eps` allows smaller columns to count as zero.
+
+    /// The factors of `x = q r`: `q` has orthonormal columns, `r` is upper triangular. The signs of its diagonal are
+    /// not specified.
+    ///
+    /// A backend may treat columns smaller than `eps` as zero; the built-in ones do not.
+    ///
+    /// - Shape: `[..][m][k]` and `[..][k][n]`, where k is the smaller side, or `[..][m][m]` and `[..][m][n]` for
+    ///   [`QrMode::Complete`]; without names.
+    /// - Dtypes: any; integers become f32.
+    /// - Gradient: a triangular solve with the first columns of `r`, which must be independent.
+    ///
+    /// ```
+    /// # use defn::{Axes, Tensor, linalg, linalg::QrMode};
+    /// let x = Tensor::from_slice(&[3f64, 1.0, 4.0, 2.0], &[2, 2])?;
+    /// let (q, r) = linalg::qr(&x, QrMode::Reduced, 1e-10)?;
+    /// let difference = (&q.matmul(&r)? - &x)?.abs()?.reduce_max(Axes::All, false)?;
+    /// assert!(difference.item::<f64>()? < 1e-12);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A rank below 2 (`Shape`).
     fn qr(mode: QrMode, eps: f64) -> Two, two |ops, x| ops.qr(x, mode, eps);
-    /// The singular vectors on the left, the values, descending, and the vectors on the right, in rows.
+
+    /// The factors of `x = u diag(s) vh`: the left singular vectors in columns, the singular values in descending
+    /// order, and the right singular vectors in rows. The signs of vectors are not specified.
+    ///
+    /// `max_iter` limits the sweeps of backends that use Jacobi rotations.
+    ///
+    /// - Shape: `[..][m][m]`, `[..][k]` and `[..][n][n]`, where k is the smaller side; `[..][m][k]`, `[..][k]` and
+    ///   `[..][k][n]` without `full_matrices`; without names.
+    /// - Dtypes: integers and floats; integers become f32.
+    /// - Gradient: singular values must differ if the vectors are used.
+    ///
+    /// ```
+    /// # use defn::{Axes, Tensor, linalg};
+    /// let x = Tensor::from_slice(&[0f64, 2.0, 3.0, 0.0], &[2, 2])?;
+    /// let (_, s, _) = linalg::svd(&x, 100, true)?;
+    /// let s = s.to_vec::<f64>()?;
+    /// assert!((s[0] - 3.0).abs() < 1e-12 && (s[1] - 2.0).abs() < 1e-12);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A rank below 2 (`Shape`), complex elements (`DType`), and a `max_iter` below 1 (`Option`).
     fn svd(max_iter: usize, full_matrices: bool) -> Three, three |ops, x| ops.svd(x, max_iter, full_matrices);
 }
 
-/// The `x` of `a x = b`; `b` holds matrices, or one vector for each of those of `a`.
+/// The solution `x` of `a x = b`, through [`lu`]. If a pivot is 0, elements of the result are infinite or NaN.
+///
+/// - Shape: `a` is `[..][n][n]`; `b` is `[..][n][k]`, or `[..][n]` with one vector for each matrix. The result has the
+///   shape of `b`, without names.
+/// - Dtypes: any; promoted, integers to f32.
+/// - Gradient: the solution of the transposed system to `b`, minus its product with `x` to `a`.
+///
+/// ```
+/// # use defn::{Axes, Tensor, linalg};
+/// let a = Tensor::from_slice(&[2f32, 0.0, 0.0, 4.0], &[2, 2])?;
+/// let b = Tensor::from_slice(&[2f32, 2.0], &[2])?;
+/// assert_eq!(linalg::solve(&a, &b)?.to_vec::<f32>()?, [1.0, 0.5]);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// An `a` that is not square, and a `b` that does not fit (`Shape`).
 #[track_caller]
 pub fn solve<M: Matrices>(a: &M, b: impl Into<Operand>) -> M::One {
     let b = b.into();
     a.one(Location::caller(), |ops, a| ops.solve(a, b.0?))
 }
 
-/// The `x` of `t(a) x = b`, or of `x t(a) = b`, for the lower or the upper triangle of `a`.
+/// The solution `x` of `t(a) x = b`, or of `x t(a) = b` without `left_side`, for triangular `a`. Only the lower
+/// triangle is read if `lower`, else only the upper one.
+///
+/// A zero on the diagonal is refused on tensors; in a compiled function it produces infinities and NaN.
+///
+/// - Shape: `a` is `[..][n][n]`; `b` is `[..][n][k]`, `[..][k][n]` if `a` is on the right, or `[..][n]` with one
+///   vector for each matrix. The result has the shape and names of `b`.
+/// - Dtypes: any; promoted, integers to f32.
+/// - Gradient: the solution of the transposed system to `b`, minus its product with `x` to the triangle of `a`.
+///
+/// ```
+/// # use defn::{Axes, Tensor, linalg, linalg::Transform};
+/// let a = Tensor::from_slice(&[2f32, 0.0, 1.0, 4.0], &[2, 2])?;
+/// let b = Tensor::from_slice(&[2f32, 9.0], &[2])?;
+/// let x = linalg::triangular_solve(&a, &b, true, true, Transform::None)?;
+/// assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0]);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// An `a` that is not square, and a `b` that does not fit (`Shape`); on tensors a zero on the diagonal (`Option`).
 #[track_caller]
 pub fn triangular_solve<M: Matrices>(
     a: &M,
@@ -173,7 +433,23 @@ pub fn triangular_solve<M: Matrices>(
     a.one(Location::caller(), |ops, a| ops.triangular_solve(a, b.0?, lower, left_side, transform))
 }
 
-/// The shortest of the vectors `x` for which `a x` is closest to `b`.
+/// The `x` that minimizes the norm of `a x - b`; of several, the one of the least norm. `eps` is that of [`pinv`].
+///
+/// - Shape: `a` is `[m][n]` and `b` is `[m]`; the result is `[n]`, without a name.
+/// - Dtypes: integers and floats; promoted, integers to f32.
+/// - Gradient: through [`pinv`].
+///
+/// ```
+/// # use defn::{Axes, Tensor, linalg};
+/// let a = Tensor::from_slice(&[1f64, 0.0, 0.0, 2.0, 0.0, 0.0], &[3, 2])?;
+/// let b = Tensor::from_slice(&[3f64, 4.0, 5.0], &[3])?;
+/// let x = linalg::least_squares(&a, &b, 1e-15)?.to_vec::<f64>()?;
+/// assert!((x[0] - 3.0).abs() < 1e-12 && (x[1] - 2.0).abs() < 1e-12);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// Other ranks or sizes (`Shape`), complex elements (`DType`), and a negative `eps` (`Option`).
 #[track_caller]
 pub fn least_squares<M: Matrices>(a: &M, b: impl Into<Operand>, eps: f64) -> M::One {
     let b = b.into();

@@ -10,9 +10,9 @@ use defn_core::{DType, ErrorKind, Location, Name, Number, Result, Shape, TensorT
 
 use crate::backend;
 
-/// A tensor: elements of one type, in a shape, on a backend. Immutable, cheap to clone, free to cross threads.
+/// A tensor: elements of one dtype, in a shape, on a backend. It is immutable, cheap to clone, and may cross threads.
 ///
-/// Operations run at once and give a `Result`.
+/// Operations run at once and return a `Result`.
 ///
 /// ```
 /// use defn::prelude::*;
@@ -27,15 +27,42 @@ use crate::backend;
 #[derive(Clone, Debug)]
 pub struct Tensor(pub(crate) core::Tensor);
 
-/// Element types of Rust that are element types of tensors.
+/// The Rust types of elements: bool, the integers of 8 to 64 bits, f32 and f64.
+///
+/// ```
+/// use defn::prelude::*;
+/// use defn::Element;
+///
+/// fn ones<T: Element>(one: T) -> Result<Tensor, defn::Error> {
+///     Tensor::from_slice(&[one; 3], &[3])
+/// }
+/// assert_eq!(<u8 as Element>::DTYPE, DType::U8);
+/// assert_eq!(ones(1i64)?.ty().to_string(), "s64[3]");
+/// # Ok::<(), defn::Error>(())
+/// ```
 pub trait Element: Copy + sealed::Sealed + 'static {
-    /// The tensor's element type.
+    /// The dtype of the elements.
     const DTYPE: DType;
 
-    /// Appends the element as it lies in memory.
+    /// Appends the bytes of the element, as in memory.
+    ///
+    /// ```
+    /// # use defn::Element;
+    /// let mut bytes = Vec::new();
+    /// 258u16.write(&mut bytes);
+    /// assert_eq!(bytes, 258u16.to_ne_bytes());
+    /// ```
     fn write(self, bytes: &mut Vec<u8>);
 
-    /// The element that lies in memory.
+    /// The element of bytes as in memory.
+    ///
+    /// ```
+    /// # use defn::Element;
+    /// assert_eq!(u16::read(&258u16.to_ne_bytes()), 258);
+    /// ```
+    ///
+    /// # Panics
+    /// If the number of bytes is not that of one element.
     fn read(bytes: &[u8]) -> Self;
 }
 
@@ -82,50 +109,105 @@ impl Element for bool {
 }
 
 impl Tensor {
-    /// Copies elements in row-major order into a tensor on the default backend.
+    /// A tensor on the default backend, from elements in row-major order, which are copied.
+    ///
+    /// ```
+    /// # use defn::Tensor;
+    /// let x = Tensor::from_slice(&[1u8, 2, 3, 4, 5, 6], &[2, 3])?;
+    /// assert_eq!(x.ty().to_string(), "u8[2][3]");
+    /// assert!(Tensor::from_slice(&[1u8, 2], &[3]).is_err());
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// A shape with another number of elements, and memory.
+    /// A shape with another number of elements (`Option`), and too little memory (`OutOfMemory`).
     #[track_caller]
     pub fn from_slice<T: Element>(elements: &[T], sizes: &[usize]) -> Result<Tensor> {
         let location = Location::caller();
         make_tensor(elements, sizes).map_err(|error| error.at(Some(location)))
     }
 
-    /// A scalar: s32 from an integer, f32 from a float, c64 from a complex number.
+    /// A scalar: bool from a bool, s32 from an integer, f32 from a float, c64 from a complex number. An integer wraps;
+    /// [`Tensor::full`] takes another dtype.
+    ///
+    /// ```
+    /// # use defn::Tensor;
+    /// assert_eq!(Tensor::scalar(7)?.ty().to_string(), "s32");
+    /// assert_eq!(Tensor::scalar(0.5)?.item::<f32>()?, 0.5);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// Memory.
+    /// Too little memory (`OutOfMemory`).
     #[track_caller]
     pub fn scalar(number: impl Into<Number>) -> Result<Tensor> {
         let number = number.into();
         Tensor::full(&[], number.dtype(), number)
     }
 
-    /// The element type and the shape.
+    /// The dtype and the shape.
+    ///
+    /// ```
+    /// # use defn::{DType, Tensor};
+    /// let x = Tensor::from_slice(&[1i64, 2], &[1, 2])?;
+    /// assert_eq!(x.ty().to_string(), "s64[1][2]");
+    /// assert_eq!(x.ty().byte_size(), 16);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     pub fn ty(&self) -> &TensorType {
         self.0.ty()
     }
 
-    /// The shape.
+    /// The shape, with the names of its axes.
+    ///
+    /// ```
+    /// # use defn::{DType, Tensor};
+    /// let x = Tensor::full(&[2, 3], DType::F32, 0)?;
+    /// assert_eq!(x.shape().sizes(), [2, 3]);
+    /// assert_eq!(x.rename(&[Some("row"), None])?.shape().to_string(), "[row: 2][3]");
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     pub fn shape(&self) -> &Shape {
         &self.ty().shape
     }
 
-    /// The vectorized axes, which are outside the shape.
+    /// The vectorized axes, which are outside the shape: their names and sizes.
+    ///
+    /// ```
+    /// # use defn::{DType, Tensor};
+    /// let x = Tensor::full(&[2, 3], DType::F32, 0)?.vectorize(&["batch"])?;
+    /// assert_eq!(x.vectorized_axes(), [("batch".into(), 2)]);
+    /// assert_eq!(x.shape().sizes(), [3]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     pub fn vectorized_axes(&self) -> &[(Name, usize)] {
         self.0.vectorized_axes()
     }
 
-    /// The element type.
+    /// The dtype.
+    ///
+    /// ```
+    /// # use defn::{DType, Tensor};
+    /// assert_eq!(Tensor::scalar(1.5)?.dtype(), DType::F32);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     pub fn dtype(&self) -> DType {
         self.ty().dtype
     }
 
-    /// The elements in row-major order.
+    /// The elements in row-major order, those of vectorized axes first.
+    ///
+    /// ```
+    /// # use defn::{DType, Tensor};
+    /// let x = Tensor::iota(&[2, 2], DType::S32, None)?;
+    /// assert_eq!(x.to_vec::<i32>()?, [0, 1, 2, 3]);
+    /// assert!(x.to_vec::<f32>().is_err());
+    /// assert_eq!(x.as_type(DType::F32)?.to_vec::<f32>()?, [0.0, 1.0, 2.0, 3.0]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// Elements of another type than `T`, and elements that are gone.
+    /// Another dtype than that of `T` (`DType`), and elements that were freed (`Backend`).
     #[track_caller]
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         let location = Location::caller();
@@ -134,8 +216,16 @@ impl Tensor {
 
     /// The only element.
     ///
+    /// ```
+    /// # use defn::Tensor;
+    /// assert_eq!(Tensor::from_slice(&[7u8], &[1, 1])?.item::<u8>()?, 7);
+    /// assert!(Tensor::from_slice(&[7u8, 8], &[2])?.item::<u8>().is_err());
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
     /// # Errors
-    /// Another number of elements than one, elements of another type than `T`, and elements that are gone.
+    /// Another number of elements than one (`Shape`), another dtype than that of `T` (`DType`), and elements that were
+    /// freed (`Backend`).
     #[track_caller]
     pub fn item<T: Element>(&self) -> Result<T> {
         let location = Location::caller();
@@ -146,18 +236,36 @@ impl Tensor {
         read().map_err(|error: core::Error| error.at(Some(location)))
     }
 
-    /// A tensor of the same elements on a backend; this one stays as it is.
+    /// A copy of the tensor on a backend. This tensor does not change.
+    ///
+    /// ```
+    /// # use defn::{Tensor, default_backend};
+    /// let x = Tensor::scalar(7)?;
+    /// let copy = x.backend_copy(&default_backend()?)?;
+    /// assert!(x.backend_deallocate()?);
+    /// assert_eq!(copy.item::<i32>()?, 7);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// Elements that are gone, and what the backend cannot place.
+    /// Elements that were freed, and a dtype that the backend does not have (`Backend`); a tensor that is being traced
+    /// (`Trace`).
     #[track_caller]
     pub fn backend_copy(&self, backend: &Arc<dyn Backend>) -> Result<Tensor> {
         let location = Location::caller();
         self.0.copy_to("backend_copy", backend).map(Tensor).map_err(|error| error.at(Some(location)))
     }
 
-    /// The elements on a backend. Where they are there already nothing happens; else this tensor's are freed, also
-    /// when the copy fails.
+    /// The tensor moved to a backend. Nothing happens to a tensor that is already there. Any other is freed, even if
+    /// the copy fails.
+    ///
+    /// ```
+    /// # use defn::{Tensor, default_backend};
+    /// let x = Tensor::scalar(7)?;
+    /// let moved = x.backend_transfer(&default_backend()?)?;
+    /// assert_eq!(moved.item::<i32>()?, 7);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Tensor::backend_copy`].
@@ -168,10 +276,18 @@ impl Tensor {
         moved.map(Tensor).map_err(|error| error.at(Some(location)))
     }
 
-    /// Frees the elements now, for every clone of the tensor too; false if they were gone before.
+    /// Frees the elements now, for every clone of the tensor too. The result is false if they were freed before.
+    ///
+    /// ```
+    /// # use defn::Tensor;
+    /// let x = Tensor::scalar(7)?;
+    /// assert_eq!((x.backend_deallocate()?, x.backend_deallocate()?), (true, false));
+    /// assert!(x.item::<i32>().is_err());
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// When the backend fails to free them.
+    /// A backend that fails to free them (`Backend`), and a tensor that is being traced (`Trace`).
     #[track_caller]
     pub fn backend_deallocate(&self) -> Result<bool> {
         let location = Location::caller();
@@ -180,7 +296,15 @@ impl Tensor {
         during(location.clone(), free).map_err(|error: core::Error| error.at(Some(location)))
     }
 
-    /// The tensor of the core, for what the facade has no name for.
+    /// The tensor of the core crate, for functions that this crate does not offer.
+    ///
+    /// ```
+    /// # use defn::Tensor;
+    /// let x = Tensor::scalar(7)?;
+    /// assert_eq!(x.core().backend().unwrap().place(), "cpu");
+    /// assert_eq!(Tensor::from(x.core().clone()).item::<i32>()?, 7);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     pub fn core(&self) -> &core::Tensor {
         &self.0
     }

@@ -2,7 +2,20 @@
 
 use crate::{Expr, Tensor};
 
-/// What stands at the leaves of a container: [`Expr`] while tracing, [`Tensor`] outside.
+/// The leaves of a container: [`Expr`] while a function is traced, [`Tensor`] outside.
+///
+/// ```
+/// use defn::prelude::*;
+/// use defn::{Leaf, Tree};
+///
+/// fn last<T: Leaf>(pair: &(T, T)) -> T {
+///     pair.1.clone()
+/// }
+/// let pair = (Tensor::scalar(1)?, Tensor::scalar(2)?);
+/// assert_eq!(last(&pair).item::<i32>()?, 2);
+/// assert_eq!(jit(|pair: (Expr, Expr)| last(&pair)).call(pair)?.item::<i32>()?, 2);
+/// # Ok::<(), defn::Error>(())
+/// ```
 pub trait Leaf: Clone + sealed::Sealed {}
 
 impl Leaf for Expr {}
@@ -21,7 +34,7 @@ pub(crate) struct Nothing;
 
 impl Leaf for Nothing {}
 
-/// A container whose leaves are of type `T`. A leaf is a container of itself.
+/// A container whose leaves are of type `T`: a leaf, or a tuple, array, vector or struct of containers.
 ///
 /// A struct that is generic over its leaves becomes a container with [`tree!`](crate::tree!), or by hand:
 ///
@@ -40,16 +53,52 @@ impl Leaf for Nothing {}
 ///         Layer { weight: self.weight.visit(visit), bias: self.bias.visit(visit) }
 ///     }
 /// }
+/// # use defn::prelude::*;
+/// let double = jit(|layer: Layer<Expr>| each([&layer], |[x]| 2 * x));
+/// let layer = double.call(Layer { weight: Tensor::scalar(3)?, bias: Tensor::scalar(4)? })?;
+/// assert_eq!((layer.weight.item::<i32>()?, layer.bias.item::<i32>()?), (6, 8));
+/// # Ok::<(), defn::Error>(())
 /// ```
 pub trait Tree<T: Leaf>: Sized {
     /// The same container with other leaves.
     type Of<U: Leaf>: Tree<U>;
 
-    /// Visits the leaves in order and puts what the visitor gives for each in its place.
+    /// The same container, with what the visitor returns for each leaf in its place. Leaves are visited in order.
+    ///
+    /// ```
+    /// # use defn::prelude::*;
+    /// # use defn::{Leaf, Tree, Visit};
+    /// struct Wrapped<T>(T, Vec<T>);
+    /// impl<T: Leaf> Tree<T> for Wrapped<T> {
+    ///     type Of<U: Leaf> = Wrapped<U>;
+    ///     fn visit<U: Leaf>(&self, visit: &mut Visit<'_, T, U>) -> Wrapped<U> {
+    ///         Wrapped(self.0.visit(visit), self.1.visit(visit))
+    ///     }
+    /// }
+    /// let next = jit(|x: Wrapped<Expr>| each([&x], |[x]| x + 1));
+    /// let x = next.call(Wrapped(Tensor::scalar(1)?, vec![Tensor::scalar(2)?]))?;
+    /// assert_eq!((x.0.item::<i32>()?, x.1[0].item::<i32>()?), (2, 3));
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     fn visit<U: Leaf>(&self, visit: &mut Visit<'_, T, U>) -> Self::Of<U>;
 }
 
-/// What is done with each leaf of a container.
+/// The function that is applied to each leaf of a container; a [`Tree`] hands it on to its parts.
+///
+/// ```
+/// use defn::{Expr, Leaf, Tree, Visit, jit, Tensor};
+///
+/// struct Only<T>(T);
+/// impl<T: Leaf> Tree<T> for Only<T> {
+///     type Of<U: Leaf> = Only<U>;
+///     fn visit<U: Leaf>(&self, visit: &mut Visit<'_, T, U>) -> Only<U> {
+///         Only(self.0.visit(visit))
+///     }
+/// }
+/// let square = jit(|x: Only<Expr>| &x.0 * &x.0);
+/// assert_eq!(square.call(Only(Tensor::scalar(3)?))?.item::<i32>()?, 9);
+/// # Ok::<(), defn::Error>(())
+/// ```
 pub struct Visit<'a, T, U> {
     leaf: &'a mut dyn FnMut(&T) -> U,
     /// The lengths of vectors on the way: what leaves alone do not tell of the structure.
@@ -103,7 +152,7 @@ tuples! {
     (A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7)
 }
 
-/// Makes a struct that is generic over its leaves a container: name the struct and its fields, which are
+/// Makes a struct that is generic over its leaves a [`Tree`](crate::Tree): name the struct and its fields, which are
 /// leaves or containers.
 ///
 /// ```
@@ -112,6 +161,11 @@ tuples! {
 ///     biases: Vec<T>,
 /// }
 /// defn::tree!(Params { weight, biases });
+/// # use defn::prelude::*;
+/// let affine = jit(|(p, x): (Params<Expr>, Expr)| &p.weight * x + &p.biases[0]);
+/// let params = Params { weight: Tensor::scalar(2)?, biases: vec![Tensor::scalar(1)?] };
+/// assert_eq!(affine.call((params, Tensor::scalar(5)?))?.item::<i32>()?, 11);
+/// # Ok::<(), defn::Error>(())
 /// ```
 #[macro_export]
 macro_rules! tree {
@@ -144,7 +198,7 @@ pub(crate) fn flatten<T: Leaf, A: Tree<T>>(tree: &A) -> (Vec<T>, Vec<usize>) {
     (leaves, lengths)
 }
 
-/// Applies a function to corresponding leaves of containers of one structure.
+/// Applies a function to the corresponding leaves of containers of one structure; the results have that structure.
 ///
 /// ```
 /// use defn::prelude::*;
@@ -159,7 +213,7 @@ pub(crate) fn flatten<T: Leaf, A: Tree<T>>(tree: &A) -> (Vec<T>, Vec<usize>) {
 /// ```
 ///
 /// # Panics
-/// When vectors in the containers differ in length.
+/// If vectors in the containers differ in length.
 pub fn each<T: Leaf, U: Leaf, A: Tree<T>, const N: usize>(
     trees: [&A; N],
     mut fun: impl FnMut([&T; N]) -> U,

@@ -69,7 +69,7 @@ pub trait Buffer: Any + fmt::Debug + Send + Sync {
 
     /// The fast path for small operands, of which this buffer is one: runs an element-wise op that is defined
     /// for all elements. Each operand is a buffer of the type `ty`, or one element of its dtype that is
-    /// broadcast. The result has that shape and the dtype `to` ([`infer::alike`](crate::infer::alike)). None
+    /// broadcast. The result has that shape and the dtype `to` ([`infer::same_dtype_result`](crate::infer::same_dtype_result)). None
     /// where the backend has no fast path for the operands; the caller then runs the op by the general path,
     /// which reports any error.
     fn run_same_dtype(

@@ -6,6 +6,17 @@ use crate::op::{Block, Domain, Fft2Op, FftOp, Op, Tolerance};
 use crate::shape::{Axes, Axis, AxisRef, TensorType};
 
 /// The length of a transform.
+///
+/// ```
+/// use defn_core::builder::{BuildCreate, BuildFourier, Builder, FFT_EPS, FftLength};
+/// use defn_core::graph::Graph;
+/// use defn_core::{DType, Shape};
+/// let mut graph = Graph::new();
+/// let x = graph.iota(Shape::new(&[6]), DType::F32, None)?;
+/// let y = graph.fft(x, 0, FftLength::Given(10), FFT_EPS)?;
+/// assert_eq!(Builder::ty(&graph, &y).to_string(), "c64[10]");
+/// # Ok::<(), defn_core::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FftLength {
     /// The size of the axis.

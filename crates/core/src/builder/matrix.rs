@@ -7,6 +7,18 @@ use crate::op::{Block, Op, QrMode, Tolerance, Transform};
 use crate::shape::Axes;
 
 /// The order of a norm.
+///
+/// ```
+/// use defn_core::Axes;
+/// use defn_core::builder::{BuildCreate, BuildMatrix, Builder, NormOrder};
+/// use defn_core::graph::Graph;
+/// use defn_core::{DType, Shape};
+/// let mut graph = Graph::new();
+/// let x = graph.iota(Shape::new(&[2, 3]), DType::F32, None)?;
+/// let rows = graph.norm(x, Some(NormOrder::Power(1)), 1, false)?;
+/// assert_eq!(Builder::ty(&graph, &rows).to_string(), "f32[2]");
+/// # Ok::<(), defn_core::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NormOrder {
     /// The p-norm of vectors. For matrices, 1 and -1 are the maximum and minimum of the columns' sums of magnitudes;

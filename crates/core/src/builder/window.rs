@@ -9,6 +9,13 @@ use crate::op::{ConvOp, Op, Window, WindowOp, WindowScatterOp};
 use crate::shape::{Axes, AxisList, Shape, Sizes, TensorType};
 
 /// A number for each axis, or one for all of them.
+///
+/// ```
+/// use defn_core::builder::PerAxis;
+/// assert_eq!(PerAxis::from(2), PerAxis::All(2));
+/// assert_eq!(PerAxis::from(vec![2, 1]), PerAxis::Each(vec![2, 1]));
+/// assert_eq!(PerAxis::default(), PerAxis::All(1));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PerAxis {
     /// The same for every axis.
@@ -36,6 +43,18 @@ impl From<Vec<i64>> for PerAxis {
 }
 
 /// The padding around a tensor under a sliding window.
+///
+/// ```
+/// use defn_core::builder::{BuildCreate, BuildWindow, Builder, WindowOptions, WindowPadding};
+/// use defn_core::graph::Graph;
+/// use defn_core::{DType, Shape};
+/// let mut graph = Graph::new();
+/// let x = graph.iota(Shape::new(&[4]), DType::F32, None)?;
+/// let options = WindowOptions { padding: WindowPadding::Same, ..WindowOptions::default() };
+/// let y = graph.window_sum(x, &[2], &options)?;
+/// assert_eq!(Builder::ty(&graph, &y).to_string(), "f32[4]");
+/// # Ok::<(), defn_core::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WindowPadding {
     /// No padding.
@@ -48,6 +67,18 @@ pub enum WindowPadding {
 }
 
 /// How a window slides.
+///
+/// ```
+/// use defn_core::builder::{BuildCreate, BuildWindow, Builder, WindowOptions};
+/// use defn_core::graph::Graph;
+/// use defn_core::{DType, Shape};
+/// let mut graph = Graph::new();
+/// let x = graph.iota(Shape::new(&[6]), DType::F32, None)?;
+/// let options = WindowOptions { strides: 2.into(), ..WindowOptions::default() };
+/// let y = graph.window_sum(x, &[2], &options)?;
+/// assert_eq!(Builder::ty(&graph, &y).to_string(), "f32[3]");
+/// # Ok::<(), defn_core::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct WindowOptions {
     /// The step of the window; 1 by default.
@@ -63,6 +94,19 @@ pub struct WindowOptions {
 /// The roles of the input's and the result's axes are batch, channels, then the spatial ones; those of the kernel's
 /// are output channels, input channels, then the spatial ones. Entry i of a permutation is the axis with role i;
 /// [`Axes::All`] keeps their order.
+///
+/// ```
+/// use defn_core::builder::{BuildCreate, BuildWindow, Builder, ConvOptions};
+/// use defn_core::graph::Graph;
+/// use defn_core::{DType, Shape};
+/// let mut graph = Graph::new();
+/// let images = graph.iota(Shape::new(&[1, 3, 8, 8]), DType::F32, None)?;
+/// let kernel = graph.iota(Shape::new(&[5, 3, 2, 2]), DType::F32, None)?;
+/// let options = ConvOptions { strides: 2.into(), ..ConvOptions::default() };
+/// let y = graph.conv(images, kernel, &options)?;
+/// assert_eq!(Builder::ty(&graph, &y).to_string(), "f32[1][5][4][4]");
+/// # Ok::<(), defn_core::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ConvOptions {
     /// The step of the kernel along the spatial axes.

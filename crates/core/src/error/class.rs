@@ -3,6 +3,12 @@
 use super::ErrorKind;
 
 /// The classes of errors, as the Python package names them.
+///
+/// ```
+/// use defn_core::{DType, ErrorClass};
+/// let error = "f31".parse::<DType>().unwrap_err();
+/// assert_eq!(error.class(), ErrorClass::DType);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorClass {

@@ -4,6 +4,14 @@ use crate::error::{Error, ErrorClass, ErrorKind};
 use crate::shape::{Name, TensorType};
 
 /// Errors about meshes. `op` is the public name of the function that was called.
+///
+/// ```
+/// use defn_core::ErrorClass;
+/// use defn_core::mesh::Mesh;
+/// let error = Mesh::new(vec![("data".into(), 0)]).unwrap_err();
+/// assert_eq!(error.class(), ErrorClass::Option);
+/// assert!(error.to_string().starts_with("mesh: the axis \"data\" has size 0"));
+/// ```
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 #[allow(missing_docs, reason = "each message says what its fields are")]

@@ -8,6 +8,16 @@ use crate::shape::{Name, Shape, Sizes, TensorType};
 
 /// For each axis of a tensor, the mesh axes over which it is sharded. Axes without an entry or with an empty
 /// entry are replicated: every device has the whole axis.
+///
+/// ```
+/// use defn_core::mesh::{Mesh, Spec};
+/// use defn_core::{DType, Shape, TensorType};
+/// let mesh = Mesh::new(vec![("data".into(), 2)])?;
+/// let columns = Spec(vec![vec![], vec!["data".into()]]);
+/// let whole = TensorType::new(DType::F32, Shape::new(&[3, 8]))?;
+/// assert_eq!(columns.block(&mesh, "x", &whole)?.to_string(), "f32[3][4]");
+/// # Ok::<(), defn_core::Error>(())
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Spec(pub Vec<Vec<Name>>);
 

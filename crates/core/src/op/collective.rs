@@ -6,6 +6,11 @@ use crate::shape::{Axis, Name};
 
 super::catalogue! {
     /// The reduction that an all-reduce applies to the elements in the same position of the devices' blocks.
+    ///
+    /// ```
+    /// use defn_core::op::AllReduceOp;
+    /// assert_eq!(AllReduceOp::Max.name(), "max");
+    /// ```
     pub enum AllReduceOp {
         /// The sum; integers wrap.
         Sum = "sum",
@@ -17,6 +22,15 @@ super::catalogue! {
 }
 
 /// The devices that take part: groups of equal size. Each device of the mesh belongs to exactly one group.
+///
+/// ```
+/// use defn_core::mesh::Mesh;
+/// let mesh = Mesh::new(vec![("data".into(), 2), ("model".into(), 2)])?;
+/// let over = mesh.over("all_reduce", &["model".into()])?;
+/// assert_eq!(over.size(), 2);
+/// assert_eq!(over.groups().collect::<Vec<_>>(), [[0, 1], [2, 3]]);
+/// # Ok::<(), defn_core::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DeviceGroups {
     axes: Name,

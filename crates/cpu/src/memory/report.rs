@@ -7,6 +7,11 @@ use defn_core::live::{Alive, Group, alive};
 use super::{held_bytes, live_bytes, peak_bytes};
 
 /// The memory of this process's tensors on the CPU at one moment.
+///
+/// ```
+/// let report = defn_cpu::memory_report();
+/// assert!(report.peak >= report.live);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryReport {
     /// Bytes that tensors and running programs have allocated and not freed: exact, without rounding.
@@ -24,6 +29,12 @@ pub struct MemoryReport {
 }
 
 /// The memory in use now. Other threads may make and free tensors meanwhile.
+///
+/// ```
+/// let report = defn_cpu::memory_report();
+/// assert!(report.tensors.is_empty());
+/// assert!(report.to_string().ends_with("no live tensor holds 64 KiB or more"));
+/// ```
 pub fn memory_report() -> MemoryReport {
     let Alive { groups, own, borrowed } = alive();
     let (live, held) = (live_bytes(), held_bytes());

@@ -26,6 +26,13 @@ const LINE: usize = 64;
 ///
 /// A program installs it by `#[global_allocator]`. Without it, running out of memory while a graph is built or compiled
 /// aborts the process, as everywhere in Rust.
+///
+/// ```
+/// #[global_allocator]
+/// static ALLOCATOR: defn_cpu::Allocator = defn_cpu::Allocator::new();
+///
+/// assert_eq!(vec![1; 3].len(), 3);
+/// ```
 #[derive(Debug, Default)]
 pub struct Allocator<A = System> {
     inner: A,

@@ -15,7 +15,15 @@ macro_rules! unary_of_rows {
     ($($(#[$family_doc:meta])* $family:ident($leaf:ident) {
         $($(#[$doc:meta])* $op:ident $constant:ident $name:ident: $domain:ident => $rule:ident, $cost:ident;)*
     })*) => {
-        unary! { $($($(#[$doc])* fn $name;)*)* }
+        unary! { $($(
+            $(#[$doc])*
+            #[doc = ""]
+            #[doc = unary_types!($name $domain $rule)]
+            #[doc = row!(gradient $name)]
+            fn $name;
+            errors unary_errors!($name $domain);
+            example { row $name }
+        )*)* }
     };
 }
 
@@ -25,7 +33,15 @@ macro_rules! binary_of_rows {
         $($(#[$doc:meta])* $op:ident $constant:ident $name:ident: $domain:ident => $rule:ident,
             $cost:ident, $order:ident $(, refuses $refused:ident)?;)*
     })*) => {
-        binary! { $($($(#[$doc])* fn $name;)*)* }
+        binary! { $($(
+            $(#[$doc])*
+            #[doc = ""]
+            #[doc = binary_types!($name $domain $rule)]
+            #[doc = row!(gradient $name)]
+            fn $name;
+            errors binary_errors!($name $domain $($refused)?);
+            example { row $name }
+        )*)* }
     };
 }
 
@@ -33,30 +49,97 @@ core::unary_rows!(unary_of_rows);
 core::binary_rows!(binary_of_rows);
 
 unary! {
-    /// 1 where `x` is zero.
+    /// Whether `x` is zero.
+    ///
+    /// - Shape: unchanged; axis names are kept.
+    /// - Dtypes: any; the result is bool.
+    /// - Gradient: zero.
     fn logical_not;
-    /// The angle of a complex number.
+    errors no_own_errors!();
+    example { (x = s32[2] "0, 3") x.logical_not() == bool[2] "true, false" }
+
+    /// The angle of a complex number, `atan2(imag, real)`.
+    ///
+    /// - Shape: unchanged; axis names are kept.
+    /// - Dtypes: any; complex numbers become floats of half the width, integers and bools become f32.
+    /// - Gradient: through `atan2`.
     fn phase;
-    /// `x`, through which no gradient flows.
+    errors no_own_errors!();
+    example { (x = f32[2] "2.0, -2.0") x.phase() == f32[2] "0.0, std::f32::consts::PI" }
+
+    /// `x` as a constant: no gradient flows through it.
+    ///
+    /// - Shape: unchanged; axis names are kept.
+    /// - Dtypes: any; unchanged.
+    /// - Gradient: zero.
     fn stop_grad;
+    errors no_own_errors!();
+    example { (x = f32[2] "1.0, 2.0") x.stop_grad() == f32[2] "1.0, 2.0" }
 }
 
 binary! {
-    /// `a / b` rounded down.
+    /// `a / b` rounded down; [`quotient`](Self::quotient) truncates instead.
+    ///
+    /// - Shape: both operands broadcast together; axis names merge.
+    /// - Dtypes: any but complex; promoted. A plain number takes the dtype of the tensor that it meets.
+    /// - Gradient: zero for floats; none for integers, it is refused.
     fn floor_divide;
-    /// What division rounded down leaves, with the sign of `b`.
+    errors binary_errors!(floor_divide RealNumber ZeroDivisor);
+    example { (x = s32[2] "7, -7") x.floor_divide("2") == s32[2] "3, -4" }
+
+    /// The remainder of division rounded down; its sign is that of `b`. [`remainder`](Self::remainder) has the sign
+    /// of `a`.
+    ///
+    /// - Shape: both operands broadcast together; axis names merge.
+    /// - Dtypes: any but complex; promoted. A plain number takes the dtype of the tensor that it meets.
+    /// - Gradient: `g` and `-g * floor(a / b)`.
     fn floor_modulo;
+    errors binary_errors!(floor_modulo RealNumber ZeroDivisor);
+    example { (x = s32[2] "7, -7") x.floor_modulo("4") == s32[2] "3, 1" }
 }
 
 methods! {
-    /// The elements as another type.
+    /// The elements converted to another dtype.
+    ///
+    /// Integers wrap. A float becomes an integer without its fraction, the nearest integer in range, or 0 for NaN. A
+    /// complex number becomes real without its imaginary part. A narrower float is the nearest one, ties to even.
+    /// Everything but 0 becomes true.
+    ///
+    /// - Shape: unchanged; axis names are kept.
+    /// - Dtypes: any to any.
+    /// - Gradient: `g`, also through integers; zero through bools.
     fn as_type(dtype: DType) |ops, x| ops.as_type(x, dtype);
-    /// The bits of each element read as another type of the same width.
+    errors no_own_errors!();
+    example { (x = f32[3] "1.9, -1.9, 300.0") x.as_type("DType::U8") == u8[3] "1, 0, 255" }
+
+    /// The bits of each element read as another dtype of the same width.
+    ///
+    /// - Shape: unchanged; axis names are kept.
+    /// - Dtypes: any but complex, to one of the same width.
+    /// - Gradient: `g`.
     fn bitcast(dtype: DType) |ops, x| ops.bitcast(x, dtype);
+    errors "Dtypes of different widths, and complex ones (`DType`).";
+    example { (x = f32[1] "1.0") x.bitcast("DType::U32") == u32[1] "0x3f80_0000" }
 }
 
 impl Expr {
-    /// `on_true` where this is not zero, else `on_false`.
+    /// The elements of `on_true` where this is not zero, else those of `on_false`.
+    ///
+    /// - Shape: all three broadcast together; axis names merge.
+    /// - Dtypes: any for the predicate; the other two are promoted, and a plain number takes the other one's dtype.
+    /// - Gradient: `g` to the operand that is chosen, zero to the other and to the predicate.
+    ///
+    /// ```
+    /// # use defn::{Expr, Tensor, jit};
+    /// let relu = jit(|x: Expr| x.greater(0.0).select(&x, 0.0));
+    /// let x = Tensor::from_slice(&[-1f32, 2.0], &[2])?;
+    /// assert_eq!(relu.call(x)?.to_vec::<f32>()?, [0.0, 2.0]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Shapes that do not broadcast (`Shape`), and axis names that differ (`Axis`). The error comes out of
+    /// [`Jit::call`](crate::Jit::call).
     #[track_caller]
     pub fn select(&self, on_true: impl Into<Operand>, on_false: impl Into<Operand>) -> Expr {
         let location = Location::caller();
@@ -67,7 +150,24 @@ impl Expr {
         }
     }
 
-    /// The element moved into bounds, which are scalars.
+    /// The elements limited to the range from `low` to `high`. NaN stays NaN; if `low > high` the result is `high`.
+    ///
+    /// - Shape: unchanged; axis names are kept. The bounds are scalars.
+    /// - Dtypes: any but complex; all three are promoted. A plain number takes the dtype of the tensor, or the limit of
+    ///   an integer dtype that does not hold it.
+    /// - Gradient: `g` within the bounds, inclusive; a bound gets the sum of `g` over the elements beyond it.
+    ///
+    /// ```
+    /// # use defn::{Expr, Tensor, jit};
+    /// let limit = jit(|x: Expr| x.clip(2, 6));
+    /// let x = Tensor::from_slice(&[1, 5, 9], &[3])?;
+    /// assert_eq!(limit.call(x)?.to_vec::<i32>()?, [2, 5, 6]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Bounds that are not scalars (`Shape`), and complex elements (`DType`). The error comes out of
+    /// [`Jit::call`](crate::Jit::call).
     #[track_caller]
     pub fn clip(&self, low: impl Into<Operand>, high: impl Into<Operand>) -> Expr {
         let location = Location::caller();
@@ -80,10 +180,22 @@ impl Expr {
 }
 
 impl Tensor {
-    /// `on_true` where this is not zero, else `on_false`.
+    /// The elements of `on_true` where this is not zero, else those of `on_false`.
+    ///
+    /// - Shape: all three broadcast together; axis names merge.
+    /// - Dtypes: any for the predicate; the other two are promoted, and a plain number takes the other one's dtype.
+    /// - Gradient: `g` to the operand that is chosen, zero to the other and to the predicate.
+    ///
+    /// ```
+    /// # use defn::Tensor;
+    /// let x = Tensor::from_slice(&[1, 2], &[2])?;
+    /// let chosen = Tensor::from_slice(&[true, false], &[2])?.select(&x, 10)?;
+    /// assert_eq!(chosen.to_vec::<i32>()?, [1, 10]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// Shapes that do not fit.
+    /// Shapes that do not broadcast (`Shape`), and axis names that differ (`Axis`).
     #[track_caller]
     pub fn select(
         &self,
@@ -93,10 +205,22 @@ impl Tensor {
         eager(Location::caller(), |ops| ops.select(&self.0, on_true, on_false)).map(Tensor)
     }
 
-    /// The elements moved into bounds, which are scalars.
+    /// The elements limited to the range from `low` to `high`. NaN stays NaN; if `low > high` the result is `high`.
+    ///
+    /// - Shape: unchanged; axis names are kept. The bounds are scalars.
+    /// - Dtypes: any but complex; all three are promoted. A plain number takes the dtype of the tensor, or the limit of
+    ///   an integer dtype that does not hold it.
+    /// - Gradient: `g` within the bounds, inclusive; a bound gets the sum of `g` over the elements beyond it.
+    ///
+    /// ```
+    /// # use defn::Tensor;
+    /// let x = Tensor::from_slice(&[1, 5, 9], &[3])?;
+    /// assert_eq!(x.clip(2, 6)?.to_vec::<i32>()?, [2, 5, 6]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// Bounds that are no scalars, and complex elements.
+    /// Bounds that are not scalars (`Shape`), and complex elements (`DType`).
     #[track_caller]
     pub fn clip(
         &self,

@@ -17,7 +17,27 @@ fn folding<'a>(fun: impl FnOnce(Expr, Expr) -> Expr + 'a) -> FoldFunction<'a> {
 }
 
 impl Expr {
-    /// The elements folded over axes by a function of an element and of what was folded so far, from `acc` on.
+    /// The elements folded over axes with `fun`, which gets an element and the value so far, from `acc` on.
+    ///
+    /// Elements are folded in row-major order. For a single addition or multiplication the order may differ, as in
+    /// [`sum`](Self::sum). The function is called once, while it is traced.
+    ///
+    /// - Shape: `axes` are removed, or with `keep_axes` have size 1. `acc` is a scalar.
+    /// - Dtypes: any; the operand and `acc` are promoted, and `fun` works on scalars of that dtype.
+    /// - Gradient: none, it is refused.
+    ///
+    /// ```
+    /// # use defn::{Expr, Tensor, jit};
+    /// let number = jit(|x: Expr| x.reduce(0, 0, false, |digit, number| number * 10 + digit));
+    /// let digits = Tensor::from_slice(&[1, 2, 3], &[3])?;
+    /// assert_eq!(number.call(digits)?.item::<i32>()?, 123);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// An axis that the tensor does not have, or that is given twice (`Axis`); an `acc` that is not a scalar, and a
+    /// function whose result is not one of that dtype (`Shape`, `DType`).
+    /// The error comes out of [`Jit::call`](crate::Jit::call).
     #[track_caller]
     pub fn reduce(
         &self,
@@ -36,8 +56,29 @@ impl Expr {
         }
     }
 
-    /// The elements in each place of a window folded by a function of an element and of what was folded so far,
-    /// from `acc` on, which is also what stands around.
+    /// The elements at each position of a window folded with `fun`, which gets an element and the value so far, from
+    /// `acc` on. Padding counts as `acc`.
+    ///
+    /// The order of the elements and the function are as for [`reduce`](Self::reduce).
+    ///
+    /// - Shape: one size per axis in `window`; the result has one element per position of the window, as `options` say.
+    ///   Axis names are kept. `acc` is a scalar.
+    /// - Dtypes: any; unchanged. `acc` has the dtype of the operand.
+    /// - Gradient: none, it is refused.
+    ///
+    /// ```
+    /// # use defn::{Expr, Tensor, WindowOptions, jit};
+    /// let options = WindowOptions::default();
+    /// let pairs = jit(|x: Expr| x.window_reduce(0, &[2], &options, |x, acc| x + 2 * acc));
+    /// let x = Tensor::from_slice(&[1, 2, 3, 4], &[4])?;
+    /// assert_eq!(pairs.call(x)?.to_vec::<i32>()?, [4, 7, 10]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// An option without one entry per axis, a window that does not fit once, and an `acc` or a result of `fun` that is
+    /// not a scalar of the dtype (`Shape`, `DType`); an entry below 1 (`Option`).
+    /// The error comes out of [`Jit::call`](crate::Jit::call).
     #[track_caller]
     pub fn window_reduce(
         &self,
@@ -58,11 +99,17 @@ impl Expr {
 }
 
 impl Tensor {
-    /// The elements folded over axes by a function of an element and of what was folded so far, from `acc` on.
+    /// The elements folded over axes with `fun`, which gets an element and the value so far, from `acc` on.
+    ///
+    /// Elements are folded in row-major order. For a single addition or multiplication the order may differ, as in
+    /// [`sum`](Self::sum). The function is called once, while it is traced.
+    ///
+    /// - Shape: `axes` are removed, or with `keep_axes` have size 1. `acc` is a scalar.
+    /// - Dtypes: any; the operand and `acc` are promoted, and `fun` works on scalars of that dtype.
+    /// - Gradient: none, it is refused.
     ///
     /// ```
-    /// use defn::prelude::*;
-    ///
+    /// # use defn::Tensor;
     /// let digits = Tensor::from_slice(&[1, 2, 3], &[3])?;
     /// let number = digits.reduce(0, 0, false, |digit, number| number * 10 + digit)?;
     /// assert_eq!(number.item::<i32>()?, 123);
@@ -70,8 +117,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// Axes that the tensor does not have, an accumulator that is no scalar, and a function that gives none of
-    /// its element type.
+    /// An axis that the tensor does not have, or that is given twice (`Axis`); an `acc` that is not a scalar, and a
+    /// function whose result is not one of that dtype (`Shape`, `DType`).
     #[track_caller]
     pub fn reduce(
         &self,
@@ -87,11 +134,27 @@ impl Tensor {
         .map(Tensor)
     }
 
-    /// The elements in each place of a window folded by a function of an element and of what was folded so far,
-    /// from `acc` on, which is also what stands around.
+    /// The elements at each position of a window folded with `fun`, which gets an element and the value so far, from
+    /// `acc` on. Padding counts as `acc`.
+    ///
+    /// The order of the elements and the function are as for [`reduce`](Self::reduce).
+    ///
+    /// - Shape: one size per axis in `window`; the result has one element per position of the window, as `options` say.
+    ///   Axis names are kept. `acc` is a scalar.
+    /// - Dtypes: any; unchanged. `acc` has the dtype of the operand.
+    /// - Gradient: none, it is refused.
+    ///
+    /// ```
+    /// # use defn::{Tensor, WindowOptions};
+    /// let x = Tensor::from_slice(&[1, 2, 3, 4], &[4])?;
+    /// let pairs = x.window_reduce(0, &[2], &WindowOptions::default(), |x, acc| x + 2 * acc)?;
+    /// assert_eq!(pairs.to_vec::<i32>()?, [4, 7, 10]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// As [`Tensor::reduce`], and a window that does not fit.
+    /// An option without one entry per axis, a window that does not fit once, and an `acc` or a result of `fun` that is
+    /// not a scalar of the dtype (`Shape`, `DType`); an entry below 1 (`Option`).
     #[track_caller]
     pub fn window_reduce(
         &self,

@@ -7,6 +7,11 @@ use defn_core::{Location, Result};
 use crate::expr::Operand;
 use crate::{Expr, backend};
 
+#[macro_use]
+mod example;
+#[macro_use]
+mod rows;
+
 /// Runs ops on concrete tensors, or records them where a trace is open.
 pub(crate) fn eager<R>(location: Location, run: impl FnOnce(&mut Ops) -> Result<R>) -> Result<R> {
     let mut ops = Ops::new(backend::default_backend()?, Source::At(location.clone()));
@@ -18,11 +23,15 @@ fn pair<R>(a: &Expr, b: Operand, make: impl FnOnce(core::Tensor, Arg<core::Tenso
     Ok(make(a.0.clone()?, b.0?))
 }
 
-/// `fn name(options) |builder, x| call`, for both kinds of value.
+/// `fn name(options) |builder, x| call`, for both kinds of value, with its errors and an example.
 macro_rules! methods {
-    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),*) |$b:ident, $x:ident| $body:expr;)*) => {
+    ($($(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),*) |$b:ident, $x:ident| $body:expr;
+        errors $errors:expr; example $example:tt)*) => {
         impl Expr {$(
             $(#[$doc])*
+            #[doc = ""]
+            #[doc = expr_example! $example]
+            #[doc = expr_errors!($errors)]
             #[track_caller]
             pub fn $name(&self, $($arg: $ty),*) -> Expr {
                 self.apply(|$b, $x| $body)
@@ -31,9 +40,9 @@ macro_rules! methods {
 
         impl Tensor {$(
             $(#[$doc])*
-            ///
-            /// # Errors
-            /// What the operation has against the tensor, with the line of the call.
+            #[doc = ""]
+            #[doc = tensor_example! $example]
+            #[doc = tensor_errors!($errors)]
             #[track_caller]
             pub fn $name(&self, $($arg: $ty),*) -> Result<Tensor> {
                 let $x = &self.0;
@@ -43,11 +52,15 @@ macro_rules! methods {
     };
 }
 
-/// `fn name(operands; options) |builder, x| call`, for both kinds of value.
+/// `fn name(operands; options) |builder, x| call`, for both kinds of value, with its errors and an example.
 macro_rules! with_operands {
-    ($($(#[$doc:meta])* fn $name:ident($($operand:ident),*; $($arg:ident: $ty:ty),*) |$b:ident, $x:ident| $body:expr;)*) => {
+    ($($(#[$doc:meta])* fn $name:ident($($operand:ident),*; $($arg:ident: $ty:ty),*) |$b:ident, $x:ident| $body:expr;
+        errors $errors:expr; example $example:tt)*) => {
         impl Expr {$(
             $(#[$doc])*
+            #[doc = ""]
+            #[doc = expr_example! $example]
+            #[doc = expr_errors!($errors)]
             #[track_caller]
             pub fn $name(&self, $($operand: impl Into<Operand>,)* $($arg: $ty),*) -> Expr {
                 let location = Location::caller();
@@ -61,9 +74,9 @@ macro_rules! with_operands {
 
         impl Tensor {$(
             $(#[$doc])*
-            ///
-            /// # Errors
-            /// What the operation has against the operands and options, with the line of the call.
+            #[doc = ""]
+            #[doc = tensor_example! $example]
+            #[doc = tensor_errors!($errors)]
             #[track_caller]
             pub fn $name(&self, $($operand: impl Into<Arg<core::Tensor>>,)* $($arg: $ty),*) -> Result<Tensor> {
                 let $x = self.0.clone();
@@ -75,9 +88,12 @@ macro_rules! with_operands {
 
 /// `name`: an operation of two operands, which broadcast; a plain number gives way to the other's type.
 macro_rules! binary {
-    ($($(#[$doc:meta])* fn $name:ident;)*) => {
+    ($($(#[$doc:meta])* fn $name:ident; errors $errors:expr; example $example:tt)*) => {
         impl Expr {$(
             $(#[$doc])*
+            #[doc = ""]
+            #[doc = expr_example! $example]
+            #[doc = expr_errors!($errors)]
             #[track_caller]
             pub fn $name(&self, other: impl Into<Operand>) -> Expr {
                 let location = Location::caller();
@@ -90,9 +106,9 @@ macro_rules! binary {
 
         impl Tensor {$(
             $(#[$doc])*
-            ///
-            /// # Errors
-            /// What the operation has against the operands, with the line of the call.
+            #[doc = ""]
+            #[doc = tensor_example! $example]
+            #[doc = tensor_errors!($errors)]
             #[track_caller]
             pub fn $name(&self, other: impl Into<Arg<core::Tensor>>) -> Result<Tensor> {
                 eager(Location::caller(), |ops| ops.$name(&self.0, other)).map(Tensor)
@@ -103,8 +119,8 @@ macro_rules! binary {
 
 /// `name`: an operation of one operand and no options.
 macro_rules! unary {
-    ($($(#[$doc:meta])* fn $name:ident;)*) => {
-        methods! { $($(#[$doc])* fn $name() |ops, x| ops.$name(x);)* }
+    ($($(#[$doc:meta])* fn $name:ident; errors $errors:expr; example $example:tt)*) => {
+        methods! { $($(#[$doc])* fn $name() |ops, x| ops.$name(x); errors $errors; example $example)* }
     };
 }
 

@@ -8,38 +8,136 @@ use super::eager;
 use crate::{Expr, Tensor};
 
 methods! {
-    /// The same elements under other sizes, one of which may be -1; without names.
+    /// The same elements in row-major order with other sizes. One size may be -1, which is inferred.
+    ///
+    /// - Shape: the given sizes; axis names are dropped.
+    /// - Dtypes: any; unchanged.
+    /// - Gradient: `g` in the shape of the operand.
     fn reshape(sizes: &[i64]) |ops, x| ops.reshape(x, sizes.iter().copied(), None);
-    /// The axes, consecutive ones, as one.
+    errors "Another number of elements, and a size that cannot be inferred (`Shape`).";
+    example { (x = s32[6] "0, 1, 2, 3, 4, 5") x.reshape("&[2, -1]") == s32[2][3] "0, 1, 2, 3, 4, 5" }
+
+    /// Adjacent axes merged into one.
+    ///
+    /// - Shape: the merged axis has the product of the sizes and no name; other axes keep theirs.
+    /// - Dtypes: any; unchanged.
+    /// - Gradient: `g` in the shape of the operand.
     fn flatten(axes: impl Into<Axes>) |ops, x| ops.flatten(x, axes);
-    /// Without axes of size 1.
+    errors "Axes that are not adjacent (`Option`), and one that the tensor does not have (`Axis`).";
+    example { (x = s32[1][2][2] "0, 1, 2, 3") x.flatten("[1, 2]") == s32[1][4] "0, 1, 2, 3" }
+
+    /// The tensor without axes of size 1: all of them for [`Axes::All`], or those given.
+    ///
+    /// - Shape: without those axes; other axes keep their names.
+    /// - Dtypes: any; unchanged.
+    /// - Gradient: `g` with the axes put back.
     fn squeeze(axes: impl Into<Axes>) |ops, x| ops.squeeze(x, axes);
-    /// With a new axis of size 1 at a position of the result.
+    errors "A given axis of another size (`Shape`), or that the tensor does not have (`Axis`).";
+    example { (x = s32[1][3][1] "1, 2, 3") x.squeeze("Axes::All") == s32[3] "1, 2, 3" }
+
+    /// The tensor with a new axis of size 1 at a position of the result; -1 appends it.
+    ///
+    /// - Shape: one more axis, without a name; other axes keep their names.
+    /// - Dtypes: any; unchanged.
+    /// - Gradient: `g` without the axis.
     fn new_axis(axis: i64) |ops, x| ops.new_axis(x, axis, None);
-    /// With other names of axes, one entry for each.
+    errors "A position out of range (`Axis`).";
+    example { (x = s32[3] "1, 2, 3") x.new_axis("-1") == s32[3][1] "1, 2, 3" }
+
+    /// The tensor with other axis names, one entry for each axis; `None` is no name. [`TensorType`](crate::TensorType)
+    /// prints the names.
+    ///
+    /// - Shape: the same sizes under the given names.
+    /// - Dtypes: any; unchanged.
+    /// - Gradient: `g`.
     fn rename(names: &[Option<&str>])
         |ops, x| ops.rename(x, &names.iter().map(|name| name.map(Into::into)).collect::<Vec<_>>());
-    /// With axes in another order; reversed for [`Axes::All`].
+    errors "Other than one entry per axis (`Axis`).";
+    example { (x = s32[2][1] "1, 2") x.rename("&[Some(\"row\"), None]").sum("\"row\", false") == s32[1] "3" }
+
+    /// The axes in another order: axis `axes[i]` becomes axis `i`. [`Axes::All`] reverses the order.
+    ///
+    /// - Shape: the sizes in the new order, with their names.
+    /// - Dtypes: any; unchanged.
+    /// - Gradient: `g` with the axes in their former order.
     fn transpose(axes: impl Into<Axes>) |ops, x| ops.transpose(x, axes);
-    /// Repeated to a shape; axes align at the end.
+    errors "Axes that do not name every axis once (`Axis`).";
+    example { (x = s32[2][3] "0, 1, 2, 3, 4, 5") x.transpose("[1, 0]") == s32[3][2] "0, 3, 1, 4, 2, 5" }
+
+    /// The elements repeated along new axes in front, and along axes of size 1.
+    ///
+    /// - Shape: the given sizes; axes align at the end, and names are dropped.
+    /// - Dtypes: any; unchanged.
+    /// - Gradient: the sum of `g` over the axes that are new or were stretched.
     fn broadcast(sizes: &[usize]) |ops, x| ops.broadcast(x, Shape::new(sizes), Axes::All);
-    /// Read backwards along axes.
+    errors "A size that is neither 1 nor that of the target axis (`Shape`), and too little memory (`OutOfMemory`).";
+    example { (x = s32[2] "1, 2") x.broadcast("&[2, 2]") == s32[2][2] "1, 2, 1, 2" }
+
+    /// The elements in reverse order along axes.
+    ///
+    /// - Shape: unchanged; axis names are kept.
+    /// - Dtypes: any; unchanged.
+    /// - Gradient: `g`, reversed.
     fn reverse(axes: impl Into<Axes>) |ops, x| ops.reverse(x, axes);
-    /// A window: where it begins and how long it is on each axis.
+    errors "An axis that the tensor does not have, or that is given twice (`Axis`).";
+    example { (x = s32[3] "1, 2, 3") x.reverse("Axes::All") == s32[3] "3, 2, 1" }
+
+    /// A window of the tensor: where it starts and its length, for each axis. A start out of range is moved so that the
+    /// window fits; a negative one becomes 0.
+    ///
+    /// - Shape: the lengths; axis names are kept.
+    /// - Dtypes: any; unchanged.
+    /// - Gradient: zeros with `g` in the window.
     fn slice(starts: &[i64], lengths: &[i64]) |ops, x| {
         let starts: Vec<Start<core::Tensor>> = starts.iter().map(|&start| start.into()).collect();
         ops.slice(x, &starts, lengths, None)
     };
-    /// A window along one axis.
+    errors "Other than one entry per axis (`Axis`), and a length that exceeds its axis (`Shape`).";
+    example { (x = s32[2][3] "0, 1, 2, 3, 4, 5") x.slice("&[0, 1], &[2, 2]") == s32[2][2] "1, 2, 4, 5" }
+
+    /// A window along one axis; the other axes are taken whole. A negative start counts from the end.
+    ///
+    /// - Shape: the axis has `length` elements; axis names are kept.
+    /// - Dtypes: any; unchanged.
+    /// - Gradient: zeros with `g` in the window.
     fn slice_along_axis(start: i64, length: i64, axis: impl Into<AxisRef>)
         |ops, x| ops.slice_along_axis(x, start, length, axis, 1);
-    /// With elements around and between: (low, high, interior) for each axis; negative ones crop.
+    errors "A length that exceeds the axis (`Shape`), an axis that the tensor does not have (`Axis`), and a window \
+        out of range (`Bounds`).";
+    example { (x = s32[2][3] "0, 1, 2, 3, 4, 5") x.slice_along_axis("-2, 2, 1") == s32[2][2] "1, 2, 4, 5" }
+
+    /// The tensor with a number around its elements and between them.
+    ///
+    /// - Shape: each axis has an entry `(low, high, interior)` in `config`: how often the number stands before, after,
+    ///   and between neighbours. A negative `low` or `high` crops. Axis names are kept.
+    /// - Dtypes: any; the number takes the dtype of the tensor.
+    /// - Gradient: `g` at the elements of the tensor.
     fn pad(value: impl Into<Number>, config: &[(i64, i64, i64)])
         |ops, x| ops.pad(x, Arg::Number(value.into()), config);
+    errors "Other than one entry per axis, a negative interior, and a result with a size below 0 (`Shape`).";
+    example { (x = s32[2] "1, 2") x.pad("0, &[(1, 2, 1)]") == s32[6] "0, 1, 0, 2, 0, 0" }
 }
 
 impl Expr {
-    /// The expressions one after the other along an axis.
+    /// The expressions one after the other along an axis that they have.
+    ///
+    /// - Shape: the sizes of `axis` add up; all others are equal. Names merge.
+    /// - Dtypes: any; promoted.
+    /// - Gradient: each receives its slice of `g`.
+    ///
+    /// ```
+    /// # use defn::{Expr, Tensor, jit};
+    /// let f = jit(|(x, y): (Expr, Expr)| Expr::concatenate(&[x, y], 0));
+    /// let x = Tensor::from_slice(&[1, 2], &[2])?;
+    /// let y = Tensor::from_slice(&[3, 4], &[2])?;
+    /// assert_eq!(f.call((x, y))?.to_vec::<i32>()?, [1, 2, 3, 4]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No expression, or another axis that differs (`Shape`); an axis that they do not have, or names that differ
+    /// (`Axis`).
+    /// The error comes out of [`Jit::call`](crate::Jit::call).
     #[track_caller]
     pub fn concatenate(exprs: &[Expr], axis: impl Into<AxisRef>) -> Expr {
         let location = Location::caller();
@@ -50,6 +148,23 @@ impl Expr {
     }
 
     /// The expressions side by side along a new axis.
+    ///
+    /// - Shape: all are equal; the result has a new axis at position `axis`. Names merge.
+    /// - Dtypes: any; promoted.
+    /// - Gradient: each receives its slice of `g`.
+    ///
+    /// ```
+    /// # use defn::{Expr, Tensor, jit};
+    /// let f = jit(|(x, y): (Expr, Expr)| Expr::stack(&[x, y], 1));
+    /// let x = Tensor::from_slice(&[1, 2], &[2])?;
+    /// let y = Tensor::from_slice(&[3, 4], &[2])?;
+    /// assert_eq!(f.call((x, y))?.to_vec::<i32>()?, [1, 3, 2, 4]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// No expression, or shapes that differ (`Shape`); a position out of range, or names that differ (`Axis`).
+    /// The error comes out of [`Jit::call`](crate::Jit::call).
     #[track_caller]
     pub fn stack(exprs: &[Expr], axis: i64) -> Expr {
         let location = Location::caller();
@@ -61,10 +176,23 @@ impl Expr {
 }
 
 impl Tensor {
-    /// The tensors one after the other along an axis.
+    /// The tensors one after the other along an axis that they have.
+    ///
+    /// - Shape: the sizes of `axis` add up; all others are equal. Names merge.
+    /// - Dtypes: any; promoted.
+    /// - Gradient: each receives its slice of `g`.
+    ///
+    /// ```
+    /// # use defn::Tensor;
+    /// let x = Tensor::from_slice(&[1, 2], &[2])?;
+    /// let y = Tensor::from_slice(&[3, 4], &[2])?;
+    /// assert_eq!(Tensor::concatenate(&[x, y], 0)?.to_vec::<i32>()?, [1, 2, 3, 4]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// No tensor, or shapes that differ on another axis.
+    /// No tensor, or another axis that differs (`Shape`); an axis that they do not have, or names that differ
+    /// (`Axis`).
     #[track_caller]
     pub fn concatenate(tensors: &[Tensor], axis: impl Into<AxisRef>) -> Result<Tensor> {
         let tensors: Vec<core::Tensor> = tensors.iter().map(|tensor| tensor.0.clone()).collect();
@@ -73,8 +201,20 @@ impl Tensor {
 
     /// The tensors side by side along a new axis.
     ///
+    /// - Shape: all are equal; the result has a new axis at position `axis`. Names merge.
+    /// - Dtypes: any; promoted.
+    /// - Gradient: each receives its slice of `g`.
+    ///
+    /// ```
+    /// # use defn::Tensor;
+    /// let x = Tensor::from_slice(&[1, 2], &[2])?;
+    /// let y = Tensor::from_slice(&[3, 4], &[2])?;
+    /// assert_eq!(Tensor::stack(&[x, y], 1)?.to_vec::<i32>()?, [1, 3, 2, 4]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
     /// # Errors
-    /// No tensor, or shapes that differ.
+    /// No tensor, or shapes that differ (`Shape`); a position out of range, or names that differ (`Axis`).
     #[track_caller]
     pub fn stack(tensors: &[Tensor], axis: i64) -> Result<Tensor> {
         let tensors: Vec<core::Tensor> = tensors.iter().map(|tensor| tensor.0.clone()).collect();

@@ -21,6 +21,13 @@ use crate::scalar::Number;
 use crate::shape::{AxisRef, Shape, TensorType};
 
 /// The requested sample: its shape with names, and its element type unless the parameters determine it.
+///
+/// ```
+/// use defn_core::compose::random::Sample;
+/// use defn_core::{DType, Shape};
+/// let sample = Sample::of(Shape::new(&[2])).with_dtype(DType::F64);
+/// assert_eq!((sample.shape.size(), sample.dtype), (2, Some(DType::F64)));
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
     /// The shape.

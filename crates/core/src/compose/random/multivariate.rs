@@ -9,6 +9,11 @@ use crate::shape::{Name, Shape, TensorType};
 
 catalogue! {
     /// The method that computes a root of the covariance.
+    ///
+    /// ```
+    /// use defn_core::compose::random::Method;
+    /// assert_eq!(Method::Cholesky.name(), "cholesky");
+    /// ```
     pub enum Method {
         /// The Cholesky factor.
         Cholesky = "cholesky",
