@@ -43,7 +43,7 @@ pub use reduce::{ArgOp, CumulativeOp, ReduceOp, TieBreak};
 pub(crate) use rows::Row;
 pub use shape::{Padding, Starts};
 use traits::traits;
-pub use traits::{CostClass, GradientFlow, PrimitiveTraits};
+pub use traits::{CostClass, GradientFlow, PrimitiveTraits, VectorizeRule};
 pub use window::{ConvOp, Window, WindowOp, WindowScatterOp};
 
 use crate::dtype::DType;
@@ -160,7 +160,8 @@ rows::rows! {
         tuples {
             /// `(x, kernel)`: for each position of the kernel, the sum of products of its elements and the elements
             /// under it.
-            Conv(op: ConvOp) = "conv" (x, kernel) => traits(Primitive::Contraction, CostClass::Convolution(op), GradientFlow::All);
+            Conv(op: ConvOp) = "conv" (x, kernel) => traits(Primitive::Contraction, CostClass::Convolution(op), GradientFlow::All)
+                .vectorized_by(VectorizeRule::Conv(op));
         }
         structs {
             // create
@@ -172,21 +173,24 @@ rows::rows! {
                 result dtype: DType,
                 /// The axis to count along; `None` for the flat index.
                 attribute axis: Option<Axis>,
-            } => traits(Primitive::Creation, CostClass::Moves, GradientFlow::Nowhere);
+            } => traits(Primitive::Creation, CostClass::Moves, GradientFlow::Nowhere)
+                .vectorized_by(VectorizeRule::NoOperands);
             /// 1 where the last two indices are equal, else 0.
             Eye = "eye" () {
                 /// The shape of the result, of rank 2 or more.
                 result shape: Shape,
                 /// The element type of the result.
                 result dtype: DType,
-            } => traits(Primitive::Creation, CostClass::Moves, GradientFlow::Nowhere);
+            } => traits(Primitive::Creation, CostClass::Moves, GradientFlow::Nowhere)
+                .vectorized_by(VectorizeRule::NoOperands);
 
             // shape
             /// The same elements in row-major order under another shape; also changes names.
             Reshape = "reshape" (x) {
                 /// The shape of the result, names included.
                 result shape: Shape,
-            } => traits(Primitive::View, CostClass::Nothing, GradientFlow::All);
+            } => traits(Primitive::View, CostClass::Nothing, GradientFlow::All)
+                .vectorized_by(VectorizeRule::Reshape(shape));
             /// `x` without axes of size 1.
             Squeeze = "squeeze" (x) {
                 /// The axes to drop, ascending.
@@ -198,17 +202,20 @@ rows::rows! {
                 attribute shape: Shape,
                 /// The axis of the result for each axis of `x`, ascending.
                 attribute axes: AxisList,
-            } => traits(Primitive::Broadcast, CostClass::Moves, GradientFlow::All);
+            } => traits(Primitive::Broadcast, CostClass::Moves, GradientFlow::All)
+                .vectorized_by(VectorizeRule::Broadcast(shape, axes));
             /// `x` with its axes in another order.
             Transpose = "transpose" (x) {
                 /// The axis of `x` that becomes axis i.
                 attribute axes: AxisList,
-            } => traits(Primitive::Movement, CostClass::Moves, GradientFlow::All);
+            } => traits(Primitive::Movement, CostClass::Moves, GradientFlow::All)
+                .vectorized_by(VectorizeRule::Transpose(axes));
             /// `(x, value)`: `x` with `value` around and between its elements, or cropped.
             Pad = "pad" (x, value) {
                 /// One entry for each axis.
                 attribute config: SmallVec<[Padding; 4]>,
-            } => traits(Primitive::Movement, CostClass::Moves, GradientFlow::All);
+            } => traits(Primitive::Movement, CostClass::Moves, GradientFlow::All)
+                .vectorized_by(VectorizeRule::Pad(config));
             /// `x` in reverse order along axes.
             Reverse = "reverse" (x) {
                 /// The axes to reverse, ascending.
@@ -225,7 +232,8 @@ rows::rows! {
                 attribute axis (inserted in tensors): usize,
                 /// Its name.
                 result name: Option<Name>,
-            } => traits(Primitive::Movement, CostClass::Moves, GradientFlow::All);
+            } => traits(Primitive::Movement, CostClass::Moves, GradientFlow::All)
+                .vectorized_by(VectorizeRule::Stack(*axis, name.as_ref()));
             /// A window of `x`. Operands: `x`, then one scalar per axis if the starts are dynamic.
             Slice = "slice" (x) {
                 /// The start of the window.
@@ -234,12 +242,14 @@ rows::rows! {
                 attribute lengths: Sizes,
                 /// The step between the selected elements.
                 attribute strides: Sizes,
-            } => traits(Primitive::Selection, CostClass::Selects, GradientFlow::First(1));
+            } => traits(Primitive::Selection, CostClass::Selects, GradientFlow::First(1))
+                .vectorized_by(VectorizeRule::Slice { starts, lengths, strides });
             /// `(x, update)`: `x` with a window overwritten; then one scalar per axis if the starts are dynamic.
             PutSlice = "put_slice" (x, update) {
                 /// The start of the window.
                 attribute starts (fitting in x): Starts,
-            } => traits(Primitive::Update, CostClass::Moves, GradientFlow::First(2));
+            } => traits(Primitive::Update, CostClass::Moves, GradientFlow::First(2))
+                .vectorized_by(VectorizeRule::PutSlice(starts));
 
             // reduce
             /// `x` reduced over axes.
@@ -263,7 +273,14 @@ rows::rows! {
                 option keep_axis: bool,
                 /// The element type of the result.
                 result dtype: DType,
-            } => traits(Primitive::Positions, CostClass::Reduces, GradientFlow::Nowhere);
+            } => traits(Primitive::Positions, CostClass::Reduces, GradientFlow::Nowhere)
+                .vectorized_by(VectorizeRule::ArgReduce {
+                    op: *op,
+                    axis: *axis,
+                    keep_axis: *keep_axis,
+                    tie_break: *tie_break,
+                    dtype: *dtype,
+                });
 
             // index
             /// `(x, indices)`: the elements of `x` at the positions in the last axis of `indices`, which has one
@@ -271,7 +288,8 @@ rows::rows! {
             Gather = "gather" (x, indices) {
                 /// The axis of `x` for each entry of a position, ascending.
                 option axes (ascending in x): AxisList,
-            } => traits(Primitive::Selection, CostClass::Selects, GradientFlow::First(1));
+            } => traits(Primitive::Selection, CostClass::Selects, GradientFlow::First(1))
+                .vectorized_by(VectorizeRule::Gather(axes));
             /// `(x, indices, updates)`: `x` with the updates applied at the positions in the last axis of `indices`.
             /// Negative entries count from the end of their axis.
             Scatter by
@@ -279,7 +297,8 @@ rows::rows! {
                 op: ScatterOp (x, indices, updates) {
                 /// The axis of `x` for each entry of a position, ascending.
                 option axes (ascending in x): AxisList,
-            } => traits(Primitive::Update, CostClass::Scatters(*op), GradientFlow::All);
+            } => traits(Primitive::Update, CostClass::Scatters(*op), GradientFlow::All)
+                .vectorized_by(VectorizeRule::Scatter(*op, axes));
 
             // order
             /// `x` sorted along an axis.
@@ -314,7 +333,8 @@ rows::rows! {
                 op: WindowScatterOp (x, source, init) {
                 /// The window.
                 attribute window (sliding in x): Window,
-            } => traits(Primitive::Window, CostClass::WindowScatters(window), GradientFlow::All);
+            } => traits(Primitive::Window, CostClass::WindowScatters(window), GradientFlow::All)
+                .vectorized_by(VectorizeRule::WindowScatter(*op, window));
 
             // fourier
             /// A discrete Fourier transform along an axis.
@@ -340,7 +360,8 @@ rows::rows! {
                 attribute contract_b (distinct in b): AxisList,
                 /// Batch axes of `b`: 0..n in order.
                 attribute batch_b (valid in b): AxisList,
-            } => traits(Primitive::Contraction, CostClass::Products(contract_a), GradientFlow::All);
+            } => traits(Primitive::Contraction, CostClass::Products(contract_a), GradientFlow::All)
+                .vectorized_by(VectorizeRule::Dot { a: (contract_a, batch_a), b: (contract_b, batch_b) });
             /// `(a, b)`: the `x` of `t(a) x = b`, or of `x t(a) = b`, for triangular `a`.
             TriangularSolve = "triangular_solve" (a, b) {
                 /// Whether the lower triangle of `a` is read, or the upper.

@@ -1,7 +1,10 @@
 //! The traits that the rows of ops declare.
 
-use super::{ConvOp, Primitive, ScatterOp, Window};
-use crate::shape::{Axis, AxisList};
+use smallvec::SmallVec;
+
+use super::{ArgOp, ConvOp, Padding, Primitive, ScatterOp, Starts, TieBreak, Window, WindowScatterOp};
+use crate::dtype::DType;
+use crate::shape::{Axis, AxisList, Name, Shape, Sizes};
 
 /// The properties of a primitive with attributes, as its row declares them.
 #[derive(Clone, Copy, Debug)]
@@ -12,11 +15,79 @@ pub struct PrimitiveTraits<'a> {
     pub work: CostClass<'a>,
     /// The operands to which gradients propagate.
     pub flow: GradientFlow,
+    /// How the op is rewritten for vectorized operands.
+    pub vectorize: VectorizeRule<'a>,
 }
 
-/// Constructs the traits of a row.
+/// Constructs the traits of a row, with [`VectorizeRule::ShiftAxes`].
 pub(super) const fn traits(class: Primitive, work: CostClass<'_>, flow: GradientFlow) -> PrimitiveTraits<'_> {
-    PrimitiveTraits { class, work, flow }
+    PrimitiveTraits { class, work, flow, vectorize: VectorizeRule::ShiftAxes }
+}
+
+impl<'a> PrimitiveTraits<'a> {
+    /// The traits with another rule for vectorized operands.
+    pub(super) const fn vectorized_by(self, vectorize: VectorizeRule<'a>) -> PrimitiveTraits<'a> {
+        PrimitiveTraits { vectorize, ..self }
+    }
+}
+
+/// The rules by which an op on vectorized operands becomes plain ops on operands whose leading axes are the
+/// vectorized ones. A rule other than the first has the attributes of the ops that follow it.
+#[derive(Clone, Copy, Debug)]
+pub enum VectorizeRule<'a> {
+    /// All operands are broadcast to all vectorized axes, and attributes that name axes still name the same axes.
+    ShiftAxes,
+    /// The op has no operands.
+    NoOperands,
+    /// The shape of the result is extended.
+    Reshape(&'a Shape),
+    /// The shape of the result is extended, and the vectorized axes stay in front.
+    Broadcast(&'a Shape, &'a AxisList),
+    /// The vectorized axes stay in front.
+    Transpose(&'a AxisList),
+    /// Padding values may differ between positions.
+    Pad(&'a SmallVec<[Padding; 4]>),
+    /// The position of the new axis is shifted.
+    Stack(usize, Option<&'a Name>),
+    /// Starts may differ between positions.
+    Slice {
+        /// The start of the window.
+        starts: &'a Starts,
+        /// The number of elements that it spans, strides not counted.
+        lengths: &'a Sizes,
+        /// The step between the selected elements.
+        strides: &'a Sizes,
+    },
+    /// Starts may differ between positions.
+    PutSlice(&'a Starts),
+    /// A flat index refers to the inner elements.
+    ArgReduce {
+        /// Which extreme.
+        op: ArgOp,
+        /// The axis; `None` for the flat index.
+        axis: Option<Axis>,
+        /// Whether the axis is kept, with size 1.
+        keep_axis: bool,
+        /// Which of several equal elements is chosen.
+        tie_break: TieBreak,
+        /// The element type of the result.
+        dtype: DType,
+    },
+    /// Indices may differ between positions.
+    Gather(&'a AxisList),
+    /// Indices may differ between positions.
+    Scatter(ScatterOp, &'a AxisList),
+    /// The initial value is the same for all positions.
+    WindowScatter(WindowScatterOp, &'a Window),
+    /// The vectorized axes become part of the batch, the channels or the groups.
+    Conv(&'a ConvOp),
+    /// The vectorized axes become batch axes or axes of the result.
+    Dot {
+        /// The contracted and the batch axes of the first operand.
+        a: (&'a AxisList, &'a AxisList),
+        /// Those of the second operand.
+        b: (&'a AxisList, &'a AxisList),
+    },
 }
 
 /// Cost classes. An op reads all of its operands and writes its result, unless its class says otherwise.

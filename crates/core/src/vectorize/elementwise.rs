@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::Rewrite;
 use crate::builder::{BuildElementwise, BuildShape};
 use crate::error::Result;
-use crate::op::Op;
+use crate::op::{ElementWise, Op, Primitive};
 use crate::shape::Axes;
 use crate::tensor::Tensor;
 
@@ -16,7 +16,37 @@ impl Rewrite<'_> {
         if x.is_vectorized() { self.lead(x, rank) } else { Ok(x.clone()) }
     }
 
-    pub(super) fn binary(&mut self, op: &Op, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+    /// A primitive without a row, which is element-wise.
+    pub(super) fn element_wise(
+        &mut self,
+        op: &Op,
+        class: Primitive,
+        operands: &[Tensor],
+    ) -> Result<SmallVec<[Tensor; 1]>> {
+        match class {
+            Primitive::ElementWise(
+                ElementWise::Unary(_) | ElementWise::AsType(_) | ElementWise::Bitcast(_),
+            ) => self.emit(op.clone(), &[operands[0].flat()]),
+            Primitive::ElementWise(ElementWise::Binary(_)) => self.binary(op, operands),
+            Primitive::ElementWise(ElementWise::Select) => self.select(operands),
+            Primitive::ElementWise(ElementWise::Clip) => self.clip(operands),
+            Primitive::Creation
+            | Primitive::View
+            | Primitive::Broadcast
+            | Primitive::Movement
+            | Primitive::Selection
+            | Primitive::Update
+            | Primitive::Reduction
+            | Primitive::Order
+            | Primitive::Positions
+            | Primitive::Window
+            | Primitive::Contraction
+            | Primitive::Transform
+            | Primitive::Solve => unreachable!("a primitive that is not element-wise has a row"),
+        }
+    }
+
+    fn binary(&mut self, op: &Op, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
         let rank = self.inner[0].shape.rank();
         let a = self.broadcasting(&operands[0], rank)?;
         let b = self.broadcasting(&operands[1], rank)?;
@@ -24,7 +54,7 @@ impl Rewrite<'_> {
     }
 
     /// The predicate is broadcast to the result, except a scalar that is not vectorized.
-    pub(super) fn select(&mut self, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+    fn select(&mut self, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
         let out = self.inner[0].shape.without_names();
         let mut pred = operands[0].clone();
         if pred.is_vectorized() || pred.ty().shape.rank() > 0 {
@@ -40,7 +70,7 @@ impl Rewrite<'_> {
         self.emit(Op::Select, &[pred, branches.remove(0), branches.remove(0)])
     }
 
-    pub(super) fn clip(&mut self, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+    fn clip(&mut self, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
         if operands[1].is_vectorized() || operands[2].is_vectorized() {
             return self.clip_each(operands);
         }

@@ -30,7 +30,7 @@ use crate::builder::{BuildControl, BuildShape, Builder, Ops};
 use crate::error::{ErrorKind, Result};
 use crate::form::{self, Attribute};
 use crate::infer;
-use crate::op::{Op, Outputs};
+use crate::op::{Op, OpClass, Outputs, Row, VectorizeRule};
 use crate::shape::{Axis, AxisList, Name, Shape, TensorType};
 use crate::tensor::Tensor;
 use crate::trace;
@@ -74,105 +74,98 @@ struct Rewrite<'a> {
 
 impl Rewrite<'_> {
     fn rewrite(mut self, op: &Op, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
-        let x = || &operands[0];
-        let outputs = match op {
-            Op::Parameter { .. } | Op::Constant(_) | Op::Literal(_) | Op::Iota { .. } | Op::Eye { .. } => {
-                unreachable!("an op without operands has none that is vectorized")
-            }
-
-            Op::Unary(_) | Op::AsType { .. } | Op::Bitcast { .. } | Op::StopGrad | Op::Mark { .. } => {
-                self.emit(op.clone(), &[x().flat()])?
-            }
-            Op::Squeeze { .. }
-            | Op::Reverse { .. }
-            | Op::Reduce { .. }
-            | Op::Sort { .. }
-            | Op::Argsort { .. }
-            | Op::Window { .. }
-            | Op::Fft { .. } => {
-                let op = self.behind(op);
-                self.emit(op, &[x().flat()])?
-            }
-            Op::Concatenate { .. } | Op::TriangularSolve { .. } => {
-                let (op, operands) = (self.behind(op), self.all_full(operands)?);
-                self.emit(op, &operands)?
-            }
-            Op::Binary(_) => self.binary(op, operands)?,
-            Op::Select => self.select(operands)?,
-            Op::Clip => self.clip(operands)?,
-
-            Op::Reshape { shape } => {
-                let shape = self.with_lead(shape);
-                self.emit(Op::Reshape { shape }, &[x().flat()])?
-            }
-            Op::Broadcast { shape, axes } => {
-                let (shape, axes) = (self.with_lead(shape), self.with_lanes_first(axes));
-                self.emit(Op::Broadcast { shape, axes }, &[x().flat()])?
-            }
-            Op::Transpose { axes } => {
-                let axes = self.with_lanes_first(axes);
-                self.emit(Op::Transpose { axes }, &[x().flat()])?
-            }
-            Op::Pad { config } => self.pad(config, operands)?,
-            Op::Stack { axis, name } => {
-                let operands = self.all_full(operands)?;
-                let axis = axis + self.axes.len();
-                self.emit(Op::Stack { axis, name: name.clone() }, &operands)?
-            }
-            Op::Slice { starts, lengths, strides } => {
-                if operands[1..].iter().any(Tensor::is_vectorized) {
-                    self.slice_by_gather(starts, lengths, strides, operands)?
-                } else {
-                    self.slice(starts, lengths, strides, operands)?
+        let outputs = match op.row() {
+            Row::Declared(traits) => self.primitive(op, traits.vectorize, operands)?,
+            Row::Other(class) => match class {
+                OpClass::Parameter { .. } | OpClass::Constant(_) | OpClass::Literal(_) => {
+                    unreachable!("an op without operands has none that is vectorized")
                 }
-            }
-            Op::PutSlice { starts } => self.put_slice(starts, operands)?,
-
-            Op::ArgReduce { op, axis, keep_axis, tie_break, dtype } => {
-                self.arg_reduce((*op, *axis, *keep_axis, *tie_break, *dtype), x())?
-            }
-
-            Op::Gather { axes } => self.gather(axes, operands)?,
-            Op::Scatter { op, axes } => self.scatter(*op, axes, operands)?,
-
-            Op::WindowScatter { op, window } => self.window_scatter(*op, window, operands)?,
-            Op::Conv(op) => self.conv(op, operands)?,
-
-            Op::Dot { contract_a, batch_a, contract_b, batch_b } => {
-                self.dot((contract_a, batch_a), (contract_b, batch_b), operands)?
-            }
-            Op::Collective(op) => self.collective(op, x())?,
-            Op::Fold(op) => self.fold(op, operands)?,
-            Op::WindowFold(op) => self.window_fold(op, operands)?,
-            Op::Cond(op) => return control::cond(self.ops, op, operands),
-            Op::While(op) => return control::while_(self.ops, op, operands),
-            Op::CustomGrad(op) => return control::custom_grad(self.ops, op, operands),
-            Op::Hook(_) => {
-                // Hooks get the values with the axes as leading ones; the outputs keep them as vectorized
-                // axes.
-                let flat: Vec<Tensor> = operands.iter().map(Tensor::flat).collect();
-                let outputs = self.emit(op.clone(), &flat)?;
-                let lanes = operands.iter().map(Tensor::vectorized_axes);
-                return Ok(outputs
-                    .into_iter()
-                    .zip(lanes)
-                    .map(|(out, axes)| out.with_vectorized(axes))
-                    .collect());
-            }
-
-            Op::RuntimeCall(_) => {
-                let vectorized = operands.iter().find(|x| x.is_vectorized());
-                let x = vectorized.expect("an op is rewritten for an operand that is vectorized");
-                let error = not_vectorizable(self.name, "a value", x);
-                return Err(error.at(self.ops.source.locate()));
-            }
-            Op::UserBlock(op) => return Ok(self.ops.inline(&op.default, operands)?.into()),
-            Op::Block(block) => match self.block(block, operands)? {
-                block::RewrittenBlock::Flat(outputs) => outputs,
-                block::RewrittenBlock::Done(outputs) => return Ok(outputs),
+                OpClass::Primitive(class) => self.element_wise(op, class, operands)?,
+                OpClass::Identity { .. } => self.emit(op.clone(), &[operands[0].flat()])?,
+                OpClass::Collective(op) => self.collective(op, &operands[0])?,
+                OpClass::Fold(op) => self.fold(op, operands)?,
+                OpClass::WindowFold(op) => self.window_fold(op, operands)?,
+                OpClass::Cond(op) => return control::cond(self.ops, op, operands),
+                OpClass::While(op) => return control::while_(self.ops, op, operands),
+                OpClass::CustomGrad(op) => return control::custom_grad(self.ops, op, operands),
+                OpClass::Hook(_) => return self.hook(op, operands),
+                OpClass::RuntimeCall(_) => {
+                    let vectorized = operands.iter().find(|x| x.is_vectorized());
+                    let x = vectorized.expect("an op is rewritten for an operand that is vectorized");
+                    let error = not_vectorizable(self.name, "a value", x);
+                    return Err(error.at(self.ops.source.locate()));
+                }
+                OpClass::UserBlock(op) => return Ok(self.ops.inline(&op.default, operands)?.into()),
+                OpClass::Block(block) => match self.block(block, operands)? {
+                    block::RewrittenBlock::Flat(outputs) => outputs,
+                    block::RewrittenBlock::Done(outputs) => return Ok(outputs),
+                },
             },
         };
         self.finish(outputs)
+    }
+
+    /// A primitive, by the rule that its row declares.
+    fn primitive(
+        &mut self,
+        op: &Op,
+        rule: VectorizeRule<'_>,
+        operands: &[Tensor],
+    ) -> Result<SmallVec<[Tensor; 1]>> {
+        let x = || &operands[0];
+        match rule {
+            VectorizeRule::ShiftAxes => {
+                let op = op.row_with_leading_axes(self.axes.len()).expect("an op with this rule has a row");
+                // A single operand has all vectorized axes.
+                let operands = if operands.len() == 1 { vec![x().flat()] } else { self.all_full(operands)? };
+                self.emit(op, &operands)
+            }
+            VectorizeRule::NoOperands => unreachable!("an op without operands has none that is vectorized"),
+            VectorizeRule::Reshape(shape) => {
+                let shape = self.with_lead(shape);
+                self.emit(Op::Reshape { shape }, &[x().flat()])
+            }
+            VectorizeRule::Broadcast(shape, axes) => {
+                let (shape, axes) = (self.with_lead(shape), self.with_lanes_first(axes));
+                self.emit(Op::Broadcast { shape, axes }, &[x().flat()])
+            }
+            VectorizeRule::Transpose(axes) => {
+                let axes = self.with_lanes_first(axes);
+                self.emit(Op::Transpose { axes }, &[x().flat()])
+            }
+            VectorizeRule::Pad(config) => self.pad(config, operands),
+            VectorizeRule::Stack(axis, name) => {
+                let operands = self.all_full(operands)?;
+                let axis = axis + self.axes.len();
+                self.emit(Op::Stack { axis, name: name.cloned() }, &operands)
+            }
+            VectorizeRule::Slice { starts, lengths, strides } => {
+                if operands[1..].iter().any(Tensor::is_vectorized) {
+                    self.slice_by_gather(starts, lengths, strides, operands)
+                } else {
+                    self.slice(starts, lengths, strides, operands)
+                }
+            }
+            VectorizeRule::PutSlice(starts) => self.put_slice(starts, operands),
+            VectorizeRule::ArgReduce { op, axis, keep_axis, tie_break, dtype } => {
+                self.arg_reduce((op, axis, keep_axis, tie_break, dtype), x())
+            }
+            VectorizeRule::Gather(axes) => self.gather(axes, operands),
+            VectorizeRule::Scatter(op, axes) => self.scatter(op, axes, operands),
+            VectorizeRule::WindowScatter(op, window) => self.window_scatter(op, window, operands),
+            VectorizeRule::Conv(op) => self.conv(op, operands),
+            VectorizeRule::Dot { a: (contract_a, batch_a), b: (contract_b, batch_b) } => {
+                self.dot((contract_a, batch_a), (contract_b, batch_b), operands)
+            }
+        }
+    }
+
+    /// Hooks get the values with the vectorized axes as leading ones; the outputs keep them as vectorized axes.
+    fn hook(mut self, op: &Op, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
+        let flat: Vec<Tensor> = operands.iter().map(Tensor::flat).collect();
+        let outputs = self.emit(op.clone(), &flat)?;
+        let lanes = operands.iter().map(Tensor::vectorized_axes);
+        Ok(outputs.into_iter().zip(lanes).map(|(out, axes)| out.with_vectorized(axes)).collect())
     }
 
     /// Applies a plain op.
@@ -200,11 +193,6 @@ impl Rewrite<'_> {
             finished.push(output.with_vectorized(&axes));
         }
         Ok(finished)
-    }
-
-    /// The op with the axes in its attributes shifted by the vectorized ones.
-    fn behind(&self, op: &Op) -> Op {
-        op.row_with_leading_axes(self.axes.len()).expect("an op with attributes has a row")
     }
 
     /// The axis, shifted by the vectorized ones.
