@@ -15,6 +15,7 @@ pub mod error;
 pub mod evaluator;
 pub mod form;
 pub mod format;
+mod functions;
 pub mod grad;
 pub mod graph;
 pub mod infer;

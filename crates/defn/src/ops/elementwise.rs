@@ -49,24 +49,6 @@ core::unary_rows!(unary_of_rows);
 core::binary_rows!(binary_of_rows);
 
 unary! {
-    /// Whether `x` is zero.
-    ///
-    /// - Shape: unchanged; axis names are kept.
-    /// - Dtypes: any; the result is bool.
-    /// - Gradient: zero.
-    fn logical_not;
-    errors no_own_errors!();
-    example { (x = s32[2] "0, 3") x.logical_not() == bool[2] "true, false" }
-
-    /// The angle of a complex number, `atan2(imag, real)`.
-    ///
-    /// - Shape: unchanged; axis names are kept.
-    /// - Dtypes: any; complex numbers become floats of half the width, integers and bools become f32.
-    /// - Gradient: through `atan2`.
-    fn phase;
-    errors no_own_errors!();
-    example { (x = f32[2] "2.0, -2.0") x.phase() == f32[2] "0.0, std::f32::consts::PI" }
-
     /// `x` as a constant: no gradient flows through it.
     ///
     /// - Shape: unchanged; axis names are kept.
@@ -96,30 +78,6 @@ binary! {
     fn floor_modulo;
     errors binary_errors!(floor_modulo RealNumber ZeroDivisor);
     example { (x = s32[2] "7, -7") x.floor_modulo("4") == s32[2] "3, 1" }
-}
-
-methods! {
-    /// The elements converted to another dtype.
-    ///
-    /// Integers wrap. A float becomes an integer without its fraction, the nearest integer in range, or 0 for NaN. A
-    /// complex number becomes real without its imaginary part. A narrower float is the nearest one, ties to even.
-    /// Everything but 0 becomes true.
-    ///
-    /// - Shape: unchanged; axis names are kept.
-    /// - Dtypes: any to any.
-    /// - Gradient: `g`, also through integers; zero through bools.
-    fn as_type(dtype: DType) |ops, x| ops.as_type(x, dtype);
-    errors no_own_errors!();
-    example { (x = f32[3] "1.9, -1.9, 300.0") x.as_type("DType::U8") == u8[3] "1, 0, 255" }
-
-    /// The bits of each element read as another dtype of the same width.
-    ///
-    /// - Shape: unchanged; axis names are kept.
-    /// - Dtypes: any but complex, to one of the same width.
-    /// - Gradient: `g`.
-    fn bitcast(dtype: DType) |ops, x| ops.bitcast(x, dtype);
-    errors "Dtypes of different widths, and complex ones (`DType`).";
-    example { (x = f32[1] "1.0") x.bitcast("DType::U32") == u32[1] "0x3f80_0000" }
 }
 
 impl Expr {
@@ -259,3 +217,5 @@ impl ops::Neg for &Tensor {
         self.negate()
     }
 }
+
+defn_core::elementwise_functions!(shared);

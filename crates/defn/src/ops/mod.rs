@@ -124,6 +124,33 @@ macro_rules! unary {
     };
 }
 
+/// The type that a method accepts for an option of a row in `defn_core::functions`.
+macro_rules! accepted {
+    (Axes) => { impl Into<Axes> };
+    (AxisRef) => { impl Into<AxisRef> };
+    ($ty:ty) => { $ty };
+}
+
+/// The methods of the rows in `defn_core::functions`.
+macro_rules! shared {
+    ($($(#[$doc:meta])* fn $name:ident($($operand:ident),*; $($arg:ident: $ty:ident $(<$of:ident>)?),*);
+        errors $errors:expr; example $example:tt)*) => {$(
+        shared! { @one ($($operand),*)
+            $(#[$doc])* fn $name($($arg: $ty $(<$of>)?),*); errors $errors; example $example }
+    )*};
+    (@one () $(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ident $(<$of:ident>)?),*);
+        errors $errors:expr; example $example:tt) => {
+        methods! { $(#[$doc])* fn $name($($arg: accepted!($ty $(<$of>)?)),*) |ops, x| ops.$name(x, $($arg),*);
+            errors $errors; example $example }
+    };
+    (@one ($($operand:ident),+) $(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ident $(<$of:ident>)?),*);
+        errors $errors:expr; example $example:tt) => {
+        with_operands! { $(#[$doc])* fn $name($($operand),+; $($arg: accepted!($ty $(<$of>)?)),*)
+            |ops, x| ops.$name(x, $($operand,)+ $($arg),*);
+            errors $errors; example $example }
+    };
+}
+
 mod create;
 mod elementwise;
 mod fold;

@@ -17,24 +17,6 @@ methods! {
     errors "Another number of elements, and a size that cannot be inferred (`Shape`).";
     example { (x = s32[6] "0, 1, 2, 3, 4, 5") x.reshape("&[2, -1]") == s32[2][3] "0, 1, 2, 3, 4, 5" }
 
-    /// Adjacent axes merged into one.
-    ///
-    /// - Shape: the merged axis has the product of the sizes and no name; other axes keep theirs.
-    /// - Dtypes: any; unchanged.
-    /// - Gradient: `g` in the shape of the operand.
-    fn flatten(axes: impl Into<Axes>) |ops, x| ops.flatten(x, axes);
-    errors "Axes that are not adjacent (`Option`), and one that the tensor does not have (`Axis`).";
-    example { (x = s32[1][2][2] "0, 1, 2, 3") x.flatten("[1, 2]") == s32[1][4] "0, 1, 2, 3" }
-
-    /// The tensor without axes of size 1: all of them for [`Axes::All`], or those given.
-    ///
-    /// - Shape: without those axes; other axes keep their names.
-    /// - Dtypes: any; unchanged.
-    /// - Gradient: `g` with the axes put back.
-    fn squeeze(axes: impl Into<Axes>) |ops, x| ops.squeeze(x, axes);
-    errors "A given axis of another size (`Shape`), or that the tensor does not have (`Axis`).";
-    example { (x = s32[1][3][1] "1, 2, 3") x.squeeze("Axes::All") == s32[3] "1, 2, 3" }
-
     /// The tensor with a new axis of size 1 at a position of the result; -1 appends it.
     ///
     /// - Shape: one more axis, without a name; other axes keep their names.
@@ -55,15 +37,6 @@ methods! {
     errors "Other than one entry per axis (`Axis`).";
     example { (x = s32[2][1] "1, 2") x.rename("&[Some(\"row\"), None]").sum("\"row\", false") == s32[1] "3" }
 
-    /// The axes in another order: axis `axes[i]` becomes axis `i`. [`Axes::All`] reverses the order.
-    ///
-    /// - Shape: the sizes in the new order, with their names.
-    /// - Dtypes: any; unchanged.
-    /// - Gradient: `g` with the axes in their former order.
-    fn transpose(axes: impl Into<Axes>) |ops, x| ops.transpose(x, axes);
-    errors "Axes that do not name every axis once (`Axis`).";
-    example { (x = s32[2][3] "0, 1, 2, 3, 4, 5") x.transpose("[1, 0]") == s32[3][2] "0, 3, 1, 4, 2, 5" }
-
     /// The elements repeated along new axes in front, and along axes of size 1.
     ///
     /// - Shape: the given sizes; axes align at the end, and names are dropped.
@@ -72,15 +45,6 @@ methods! {
     fn broadcast(sizes: &[usize]) |ops, x| ops.broadcast(x, Shape::new(sizes), Axes::All);
     errors "A size that is neither 1 nor that of the target axis (`Shape`), and too little memory (`OutOfMemory`).";
     example { (x = s32[2] "1, 2") x.broadcast("&[2, 2]") == s32[2][2] "1, 2, 1, 2" }
-
-    /// The elements in reverse order along axes.
-    ///
-    /// - Shape: unchanged; axis names are kept.
-    /// - Dtypes: any; unchanged.
-    /// - Gradient: `g`, reversed.
-    fn reverse(axes: impl Into<Axes>) |ops, x| ops.reverse(x, axes);
-    errors "An axis that the tensor does not have, or that is given twice (`Axis`).";
-    example { (x = s32[3] "1, 2, 3") x.reverse("Axes::All") == s32[3] "3, 2, 1" }
 
     /// A window of the tensor: where it starts and its length, for each axis. A start out of range is moved so that the
     /// window fits; a negative one becomes 0.
@@ -221,3 +185,5 @@ impl Tensor {
         eager(Location::caller(), |ops| ops.stack(&tensors, axis, None)).map(Tensor)
     }
 }
+
+defn_core::shape_functions!(shared);

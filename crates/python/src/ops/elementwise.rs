@@ -5,7 +5,7 @@ use defn_core::op::{BinaryOp, Op, UnaryOp};
 use defn_core::{DType, Tensor};
 use pyo3::prelude::*;
 
-use super::{Operands, borrowed, borrowed_operands, fast_path, functions, run, size_of_arg};
+use super::{Operands, borrowed, borrowed_operands, fast_path, functions, run, shared, size_of_arg};
 use crate::convert;
 use crate::error::{Fallible, guard};
 use crate::tensor::PyTensor;
@@ -90,9 +90,9 @@ impl BinaryFunction {
     }
 }
 
+defn_core::elementwise_functions!(shared);
+
 functions! {
-    logical_not(tensor: Arg<Tensor>) => |ops| ops.logical_not(tensor);
-    phase(tensor: Arg<Tensor>) => |ops| ops.phase(tensor);
     log2(tensor: Arg<Tensor>) => |ops| ops.log2(tensor);
     log10(tensor: Arg<Tensor>) => |ops| ops.log10(tensor);
     log(tensor: Arg<Tensor>, base: Option<Arg<Tensor>> = None) => |ops| match base {
@@ -101,8 +101,6 @@ functions! {
     };
     floor_divide(a: Arg<Tensor>, b: Arg<Tensor>) => |ops| ops.floor_divide(a, b);
     floor_modulo(a: Arg<Tensor>, b: Arg<Tensor>) => |ops| ops.floor_modulo(a, b);
-    as_type(tensor: Arg<Tensor>, dtype: DType) => |ops| ops.as_type(tensor, dtype);
-    bitcast(tensor: Arg<Tensor>, dtype: DType) => |ops| ops.bitcast(tensor, dtype);
     select(pred: Arg<Tensor>, on_true: Arg<Tensor>, on_false: Arg<Tensor>)
         => |ops| ops.select(pred, on_true, on_false);
     clip(tensor: Arg<Tensor>, lo: Arg<Tensor>, hi: Arg<Tensor>) => |ops| ops.clip(tensor, lo, hi);
@@ -118,5 +116,6 @@ pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add(op.name(), Bound::new(module.py(), BinaryFunction { op })?)?;
     }
     // `log` also takes a base, and so replaces the op of the same name.
+    add_shared(module)?;
     add_declared(module)
 }

@@ -254,7 +254,8 @@ fn size_of_arg(arg: &Arg<Tensor>) -> usize {
 /// determine how arguments are parsed; `= None` marks an optional one. `after function` names a fast path
 /// that is tried on the arguments first.
 macro_rules! functions {
-    ($($name:ident($($arg:ident: $ty:ty $(= $none:ident)?),*) $(after $short:ident)? => |$ops:ident| $body:expr;)*) => {
+    (add $add:ident $($name:ident($($arg:ident: $ty:ty $(= $none:ident)?),* $(,)?) $(after $short:ident)?
+        => |$ops:ident| $body:expr;)*) => {
         $(
             #[allow(clippy::too_many_arguments, reason = "they are those of the public function")]
             #[pyfunction]
@@ -281,10 +282,26 @@ macro_rules! functions {
             }
         )*
 
-        fn add_declared(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        fn $add(module: &Bound<'_, PyModule>) -> PyResult<()> {
             $(module.add_function(wrap_pyfunction!($name, module)?)?;)*
             Ok(())
         }
     };
+    ($($row:tt)*) => {
+        $crate::ops::functions! { add add_declared $($row)* }
+    };
 }
 pub(crate) use functions;
+
+/// Declares the functions of the rows in `defn_core::functions`; Python passes all options by position.
+macro_rules! shared {
+    ($($(#[$doc:meta])* fn $name:ident($($operand:ident),*; $($arg:ident: $ty:ty),*);
+        errors $errors:expr; example $example:tt)*) => {
+        $crate::ops::functions! {
+            add add_shared
+            $($name(tensor: Arg<Tensor>, $($operand: Arg<Tensor>,)* $($arg: $ty),*)
+                => |ops| ops.$name(tensor, $($operand,)* $($arg),*);)*
+        }
+    };
+}
+pub(crate) use shared;

@@ -8,7 +8,7 @@ use pyo3::types::{PyInt, PyString, PyTuple};
 use smallvec::SmallVec;
 
 use super::parse::Names;
-use super::{Parse, borrowed, functions, view_fast_path, with};
+use super::{Parse, borrowed, functions, shared, view_fast_path, with};
 use crate::convert;
 use crate::error::{Fallible, guard, if_fits};
 use crate::tensor::PyTensor;
@@ -129,14 +129,14 @@ impl Strides {
     }
 }
 
+defn_core::shape_functions!(shared);
+
 functions! {
     reshape(tensor: Arg<Tensor>, shape: Sizes, names: Names = None) after reshape_fast_path => |ops| match (shape, names) {
         (Sizes::List(sizes), names) => ops.reshape(tensor, sizes, names.as_deref()),
         (Sizes::Like(shape), None) => ops.reshape_to(tensor, shape),
         (Sizes::Like(shape), Some(names)) => ops.reshape_to(tensor, shape.with_names(names)?),
     };
-    flatten(tensor: Arg<Tensor>, axes: Axes = None) => |ops| ops.flatten(tensor, axes);
-    squeeze(tensor: Arg<Tensor>, axes: Axes = None) => |ops| ops.squeeze(tensor, axes);
     new_axis(tensor: Arg<Tensor>, axis: i64, name: Option<Name> = None)
         => |ops| ops.new_axis(tensor, axis, name);
     rename(tensor: TensorOperand, names: Names = None) => |ops| {
@@ -144,7 +144,6 @@ functions! {
         vectorize::check_names("rename", &tensor.0, &names)?;
         ops.rename(tensor.0, &names)
     };
-    transpose(tensor: Arg<Tensor>, axes: Axes = None) => |ops| ops.transpose(tensor, axes);
     broadcast(tensor: Arg<Tensor>, shape: Target, axes: Axes = None, names: Names = None) => |ops| {
         let shape = match names {
             Some(names) => shape.0.with_names(names)?,
@@ -173,7 +172,6 @@ functions! {
         => |ops| ops.pad(tensor, value, &config.0);
     pad_outer(tensor: Arg<Tensor>, mode: PadMode<Tensor>, config: Sides)
         => |ops| ops.pad_outer(tensor, mode, &config.0);
-    reverse(tensor: Arg<Tensor>, axes: Axes = None) => |ops| ops.reverse(tensor, axes);
 }
 
 /// The fast path of `reshape` to a tuple of plain integers; `None` for other arguments.
@@ -233,6 +231,7 @@ fn split(
 }
 
 pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    add_shared(module)?;
     add_declared(module)?;
     module.add_function(wrap_pyfunction!(split, module)?)
 }
