@@ -145,6 +145,7 @@ macro_rules! families {
 
 families! {
     create unary binary mixed convert shape reduce order window index random products factors spectral fourier control
+    examples
 }
 
 #[test]

@@ -9,18 +9,15 @@ use std::sync::{Arc, OnceLock};
 use defn_core::backend::{Checks, Compiler, HostMemory, NoHooks};
 use defn_core::evaluator::Evaluator;
 use defn_core::graph::{Graph, Value};
-use defn_core::op::{Block, CondOp, HookOp, Op, RuntimeCallOp};
+use defn_core::op::{Collective, CondOp, HookOp, Op, RuntimeCallOp};
 use defn_core::region::Region;
-use defn_core::{DType, Location, Number, Scalar, Tensor, TensorType};
+use defn_core::{DType, Location, Number, Scalar, Tensor, TensorType, form};
 use defn_cpu::cpu_backend;
 use defn_pjrt::{
     Attribute, Client, CompileOptions, Hardware, LowerError, Placement, Plugin, element_type, lower,
 };
 use rows::control::region;
-use rows::{
-    BLOCKS, COMPOSITES, Closeness, FAMILIES, Family, OPS, Row, Table, block_name, composite_name, folds,
-    op_name, program,
-};
+use rows::{Closeness, FAMILIES, Family, Row, Table, folds, numbers, program};
 
 fn client() -> &'static Client {
     static CLIENT: OnceLock<Client> = OnceLock::new();
@@ -244,6 +241,7 @@ macro_rules! families {
 
 families! {
     create unary binary mixed convert shape reduce order window index random products factors spectral fourier control
+    examples
 }
 
 /// Extremes are lowered differently for the host and for other devices. The types are floats with integers of their
@@ -256,30 +254,45 @@ fn extremes_along_long_axes() {
 #[test]
 fn every_operation_has_rows_and_every_family_a_test() {
     assert!(FAMILIES.iter().map(|family| family.name).eq(TESTED.iter().copied()));
-    let (mut ops, mut blocks, mut dtypes) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
-    let mut composites = BTreeSet::new();
+    let (mut names, mut dtypes) = (BTreeSet::new(), BTreeSet::new());
     for Family { rows, .. } in FAMILIES {
         for &dtype in DType::ALL {
             for row in rows(dtype).rows {
-                ops.insert(op_name(&row.op));
-                if let Op::Block(block) = &row.op {
-                    blocks.insert(block_name(block));
-                    if let Block::Composite(block) = block {
-                        composites.insert(composite_name(block));
-                    }
-                }
+                names.insert(form::name(&row.op));
                 dtypes.insert(dtype);
             }
         }
     }
-    // Collectives need programs for several devices, which have their own test file.
-    ops.insert("Collective");
-    // A host function has no lowering.
-    ops.insert(op_name(&Op::RuntimeCall(RuntimeCallOp { slot: 0, outputs: Default::default() })));
-    assert_eq!(ops, OPS.iter().copied().collect());
-    assert_eq!(blocks, BLOCKS.iter().copied().collect());
-    assert_eq!(composites, COMPOSITES.iter().copied().collect());
+    // Collectives need programs for several devices, which have their own test file; a host function has no lowering.
+    names.extend(Collective::NAMES);
+    names.insert("runtime_call");
+    assert_eq!(names, form::all_names().into_iter().collect());
     assert_eq!(dtypes.len(), DType::ALL.len());
+}
+
+/// The rows of ops without written ones: the examples of some known ops are legal, and accepted.
+#[test]
+fn examples_of_ops_are_legal() {
+    let x = numbers::small(DType::F32, &[2, 3], 1);
+    let mut table = Table::default();
+    for op in Op::examples(&x.ty) {
+        rows::example(&mut table, op, &x);
+    }
+    let names: BTreeSet<_> = table.rows.iter().map(|row| form::name(&row.op)).collect();
+    for name in [
+        "reshape",
+        "reverse",
+        "pad",
+        "slice",
+        "sum",
+        "argmax",
+        "sort",
+        "window_sum",
+        "cumulative_sum",
+        "log2",
+    ] {
+        assert!(names.contains(name), "{name} is not among {names:?}");
+    }
 }
 
 /// Operations that only the host can run have no lowering, and the error names their location.

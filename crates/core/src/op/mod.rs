@@ -10,6 +10,7 @@ mod collective;
 mod control;
 mod create;
 mod elementwise;
+mod examples;
 mod fourier;
 mod index;
 mod matrix;
@@ -379,6 +380,15 @@ rows::rows! {
 pub type Outputs = SmallVec<[TensorType; 1]>;
 
 impl Op {
+    /// Examples of ops and blocks that have a row, for operands of the type `x`: for tests that cover all ops. An
+    /// example need not be legal for its operands.
+    #[doc(hidden)]
+    pub fn examples(x: &TensorType) -> Vec<Op> {
+        let composites = CompositeBlock::row_examples(x).into_iter().map(Block::Composite);
+        let blocks = Block::row_examples(x).into_iter().chain(composites).map(Op::Block);
+        Op::row_examples(x).into_iter().chain(blocks).collect()
+    }
+
     /// Whether running the op has an effect besides its outputs.
     pub fn has_effect(&self) -> bool {
         match self.class() {

@@ -84,6 +84,20 @@ macro_rules! rows {
                 named.into_iter().chain(leaves.into_iter().flatten()).collect()
             }
 
+            /// An example of each row without a payload, for operands of the type `x`. It need not be legal for it.
+            pub(crate) fn row_examples(x: &$crate::shape::TensorType) -> Vec<$enum> {
+                #[allow(unused_imports)]
+                use $crate::op::examples::Example;
+                let _ = x;
+                vec![
+                    $($enum::$unit,)*
+                    $($enum::$variant {
+                        $($leaf: $leaf_ty::ALL[0],)?
+                        $($field: Example::example(x),)*
+                    },)*
+                ]
+            }
+
             /// The public name, if the op has a row.
             pub(crate) const fn row_name(&self) -> Option<&'static str> {
                 match self {

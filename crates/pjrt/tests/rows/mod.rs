@@ -6,42 +6,17 @@ mod elementwise;
 pub mod folds;
 mod index;
 mod linalg;
-mod numbers;
+pub mod numbers;
 mod shape;
 
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
 use defn_core::graph::{Graph, Value, Values};
-use defn_core::op::{Block, CompositeBlock, Op};
+use defn_core::op::Op;
 use defn_core::region::Region;
 use defn_core::shape::{Axis, AxisList};
-use defn_core::{DType, Shape, TensorType};
-
-/// Declares the list of an enum's variants, and the function that names one; the compiler reports a missing variant.
-macro_rules! variants {
-    ($of:ident, $all:ident, $name:ident: $($variant:ident)*) => {
-        pub const $all: &[&str] = &[$(stringify!($variant)),*];
-
-        pub fn $name(of: &$of) -> &'static str {
-            match of { $($of::$variant { .. } => stringify!($variant),)* }
-        }
-    };
-}
-
-variants! { Op, OPS, op_name:
-    Parameter Constant Literal Iota Eye Unary Binary AsType Bitcast Select Clip Reshape Squeeze Broadcast Transpose
-    Pad Reverse Concatenate Stack Slice PutSlice Reduce ArgReduce Gather Scatter Sort Argsort Window WindowScatter
-    Conv Fft Dot TriangularSolve Collective Fold WindowFold Cond While CustomGrad StopGrad Mark Hook RuntimeCall Block UserBlock
-}
-
-variants! { Block, BLOCKS, block_name:
-    Composite Log2 Log10 Cumulative Take TakeAlongAxis TopK Fft2 Rfft Irfft Cholesky Solve Qr Lu Svd Eigh Determinant
-    Threefry RandomBits RandomUniform RandomBelow
-}
-
-variants! { CompositeBlock, COMPOSITES, composite_name:
-    LogicalNot Phase Logsumexp AllClose
-}
+use defn_core::{DType, Shape, TensorType, form};
 
 /// The tolerance of a result.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -77,7 +52,7 @@ impl Row {
     pub fn name(&self) -> String {
         let types: Vec<String> = self.operands.iter().map(|operand| operand.ty.to_string()).collect();
         let op: String = format!("{:?}", self.op).chars().take(300).collect();
-        format!("{} of {}: {op}", defn_core::form::name(&self.op), types.join(", "))
+        format!("{} of {}: {op}", form::name(&self.op), types.join(", "))
     }
 }
 
@@ -102,7 +77,7 @@ impl Table {
     /// Keeps only the first row of each operation: integers are computed in f32 here, whatever their width.
     fn first_of_each(&mut self) {
         let mut names = BTreeSet::new();
-        self.rows.retain(|row| names.insert(defn_core::form::name(&row.op)));
+        self.rows.retain(|row| names.insert(form::name(&row.op)));
     }
 
     /// Adds a row that must be accepted for every element type except bool.
@@ -172,7 +147,35 @@ pub const FAMILIES: &[Family] = &[
     Family { name: "spectral", rows: linalg::spectral },
     Family { name: "fourier", rows: linalg::fourier },
     Family { name: "control", rows: control::control },
+    Family { name: "examples", rows: examples },
 ];
+
+/// The names of ops with rows of other families.
+fn written() -> &'static BTreeSet<&'static str> {
+    static NAMES: OnceLock<BTreeSet<&str>> = OnceLock::new();
+    NAMES.get_or_init(|| {
+        let families = FAMILIES.iter().filter(|family| family.name != "examples");
+        let tables = families.flat_map(|family| DType::ALL.iter().map(|&dtype| (family.rows)(dtype)));
+        tables.flat_map(|table| table.rows).map(|row| form::name(&row.op)).collect()
+    })
+}
+
+/// An example of each op that no other family has rows of: what a new op is tested by until it has some.
+pub fn examples(dtype: DType) -> Table {
+    let mut table = Table::default();
+    let x = numbers::small(dtype, &[2, 3], 1);
+    for op in Op::examples(&x.ty) {
+        if !written().contains(form::name(&op)) {
+            example(&mut table, op, &x);
+        }
+    }
+    table
+}
+
+/// Adds a row for an op with as many operands as it takes, if it accepts them.
+pub fn example(table: &mut Table, op: Op, x: &Operand) -> bool {
+    (1..=4).any(|count| table.add(op.clone(), &vec![x; count], Closeness::Whole(4.0)))
+}
 
 pub fn ty(dtype: DType, sizes: &[usize]) -> TensorType {
     TensorType::new(dtype, Shape::new(sizes)).expect("a small type")
