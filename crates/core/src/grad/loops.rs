@@ -355,7 +355,7 @@ pub(super) fn while_(
 }
 
 /// The cotangents of the operands, from the cotangents `g` of the changing leaves. `seeds` are cotangents
-/// that constants already have; `targets` are the values that receive the shares, one for each operand.
+/// that constants already have; `targets` are the values that receive the contributions, one for each operand.
 fn reverse(
     graph: &mut Graph,
     saved: &SavedLoop,

@@ -160,9 +160,9 @@ pub(crate) fn cotangent_type(ty: &TensorType) -> TensorType {
 
 /// The result of a rule.
 enum Vjp {
-    /// One share for each input.
+    /// One contribution for each input.
     Flows(SmallVec<[Contribution; 3]>),
-    /// Shares of given values, which need not be the node's inputs.
+    /// Contributions to given values, which need not be the node's inputs.
     To(SmallVec<[(Value, Contribution); 3]>),
     /// No gradient passes.
     Zero,
@@ -241,8 +241,8 @@ impl Site<'_> {
     }
 
     fn without_names(&mut self, value: Value) -> Result<Value> {
-        if let Some(&known) = self.nameless.get(&value) {
-            return Ok(known);
+        if let Some(&nameless) = self.nameless.get(&value) {
+            return Ok(nameless);
         }
         let plain = region::nameless(self.graph, value)?;
         self.nameless.insert(value, plain);
@@ -275,7 +275,7 @@ impl Site<'_> {
         region::unbroadcast(self.graph, g, &sizes)
     }
 
-    /// The share of an input that may have been broadcast; computed only where it is needed.
+    /// The contribution to an input that may have been broadcast; computed only where it is needed.
     fn contribution(
         &mut self,
         input: usize,
@@ -353,7 +353,7 @@ impl<'a> ReversePass<'a> {
     }
 
     fn accumulate(&mut self, value: Value, contribution: Contribution) -> Result<()> {
-        // Rules may return shares of inputs that need none.
+        // Rules may return contributions to inputs that need none.
         if !self.is_varied(value) {
             return Ok(());
         }
