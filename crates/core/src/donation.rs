@@ -18,8 +18,8 @@ pub fn input_of(program: &Region, value: Value) -> Option<usize> {
 ///
 /// # Errors
 /// A position without an argument, and an argument whose memory no result can take.
-pub fn takes(program: &Region, donate: &[usize]) -> Result<Vec<(usize, usize)>> {
-    let mut takes: Vec<(usize, usize)> = Vec::new();
+pub fn aliases(program: &Region, donate: &[usize]) -> Result<Vec<(usize, usize)>> {
+    let mut aliases: Vec<(usize, usize)> = Vec::new();
     for &argument in donate {
         let count = program.inputs().len();
         let Some(ty) = program.inputs().get(argument) else {
@@ -34,14 +34,14 @@ pub fn takes(program: &Region, donate: &[usize]) -> Result<Vec<(usize, usize)>> 
             let own = program.graph().ty(value);
             input_of(program, value).is_none()
                 && (own.dtype, own.shape.sizes()) == (ty.dtype, ty.shape.sizes())
-                && !takes.iter().any(|&(_, taken)| results[taken] == results[at])
+                && !aliases.iter().any(|&(_, result)| results[result] == results[at])
         });
         let Some(result) = free else {
             return Err(DeviceError::DonateType { argument: argument.into(), got: ty.clone() }.into());
         };
-        takes.push((argument, result));
+        aliases.push((argument, result));
     }
-    Ok(takes)
+    Ok(aliases)
 }
 
 /// Names the argument in an error about a buffer that is gone.

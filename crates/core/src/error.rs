@@ -86,7 +86,7 @@ impl Error {
 
     /// Replaces the known operands by the arguments of the public function that was called.
     #[must_use]
-    pub fn given(mut self, operands: Vec<OperandInfo>) -> Error {
+    pub fn with_operand_info(mut self, operands: Vec<OperandInfo>) -> Error {
         if !operands.is_empty() {
             self.inner.operands = operands;
         }
@@ -96,14 +96,14 @@ impl Error {
     /// Replaces an argument's position among a program's tensors by its name, where the error has only the
     /// position.
     #[must_use]
-    pub fn with_argument(mut self, written: impl FnOnce(usize) -> Option<String>) -> Error {
+    pub fn with_argument(mut self, argument_text: impl FnOnce(usize) -> Option<String>) -> Error {
         if let ErrorKind::ArgumentType { argument, .. }
         | ErrorKind::ArgumentRange { argument, .. }
         | ErrorKind::Device(
             DeviceError::DonateType { argument, .. } | DeviceError::ArgumentGone { argument, .. },
         ) = &mut self.inner.kind
             && let Argument::Position(position) = *argument
-            && let Some(text) = written(position)
+            && let Some(text) = argument_text(position)
         {
             *argument = Argument::Written(text);
         }
@@ -113,9 +113,13 @@ impl Error {
     /// Adds the public name of the loop, and the location in the state of the leaf whose type changed, which
     /// the error identifies only by its number.
     #[must_use]
-    pub fn with_loop_name(mut self, name: &'static str, written: impl FnOnce(usize) -> String) -> Error {
+    pub fn with_loop_name(
+        mut self,
+        name: &'static str,
+        position_text: impl FnOnce(usize) -> String,
+    ) -> Error {
         if let ErrorKind::LoopState { index, expected, got, hint, .. } = &self.inner.kind {
-            let (expected, got, hint, place) = (expected.clone(), got.clone(), *hint, written(*index));
+            let (expected, got, hint, place) = (expected.clone(), got.clone(), *hint, position_text(*index));
             self.inner.kind = ErrorKind::StateType { op: name, place, expected, got, hint };
         }
         self
@@ -146,7 +150,7 @@ impl Error {
             | ErrorClass::Format
             | ErrorClass::OutOfMemory => false,
         };
-        let is_known = self.inner.operands.iter().any(|given| given.origin != Origin::Unknown);
+        let is_known = self.inner.operands.iter().any(|operand| operand.origin != Origin::Unknown);
         is_about_types && (is_known || self.inner.kind.leaves_out_types())
     }
 }

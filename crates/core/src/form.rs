@@ -220,10 +220,10 @@ fn collective_arguments(op: &CollectiveOp) -> Arguments {
         }
         Collective::MeshIndex => smallvec![],
     };
-    let devices = Attr::Ints(op.over.devices().iter().copied().map(i128::from).collect());
-    arguments.push(option("over", Attr::Text(op.over.axes().clone())));
+    let devices = Attr::Ints(op.groups.devices().iter().copied().map(i128::from).collect());
+    arguments.push(option("over", Attr::Text(op.groups.axes().clone())));
     arguments.push(option("groups", devices));
-    arguments.push(option("size", op.over.size()));
+    arguments.push(option("size", op.groups.size()));
     arguments
 }
 

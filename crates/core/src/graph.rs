@@ -213,15 +213,15 @@ impl Graph {
     }
 
     /// Renumbers the inputs of the region. The nodes of inputs without a new number become zeros.
-    pub(crate) fn place_parameters(&mut self, places: &[Option<usize>]) {
+    pub(crate) fn renumber_inputs(&mut self, positions: &[Option<usize>]) {
         self.build_state.parameters.clear();
         for (position, node) in self.nodes.iter_mut().enumerate() {
             let Op::Parameter { index, ty } = &mut node.op else { continue };
-            match places[*index] {
-                Some(place) => {
-                    *index = place;
+            match positions[*index] {
+                Some(new_index) => {
+                    *index = new_index;
                     let value = Value { node: position as u32, output: 0 };
-                    self.build_state.parameters.entry(place).or_insert(value);
+                    self.build_state.parameters.entry(new_index).or_insert(value);
                 }
                 None => node.op = Op::Constant(Scalar::zero(ty.dtype)),
             }

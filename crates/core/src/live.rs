@@ -77,8 +77,8 @@ pub fn list(ty: &TensorType, memory: Memory) -> Arc<Live> {
         // entry is visited a few times.
         if list.len() == list.capacity() {
             list.retain(|live| live.strong_count() > 0);
-            let room = list.len().max(16);
-            list.reserve(room);
+            let spare_capacity = list.len().max(16);
+            list.reserve(spare_capacity);
         }
         list.push(Arc::downgrade(&live));
     }
@@ -180,8 +180,8 @@ pub fn largest() -> Option<String> {
     }
     let mut text = "the largest live tensors are ".to_owned();
     for (at, group) in groups.iter().take(5).enumerate() {
-        let between = if at == 0 { "" } else { ", " };
-        write!(text, "{between}{group}").expect("a string takes any text");
+        let separator = if at == 0 { "" } else { ", " };
+        write!(text, "{separator}{group}").expect("a string takes any text");
     }
     Some(text)
 }
@@ -198,14 +198,14 @@ mod tests {
         let (one, other) = (ty(1_234_567), ty(1_234_566));
         let memory = |start| Memory { start, bytes: 9_876_536, is_borrowed: false };
         let line = Location { file: "user.py".into(), line: 3 };
-        let held = [
+        let tensors = [
             list(&one, memory(64)),
             list(&one, memory(64)),
             list(&one, memory(128)),
             list(&other, memory(128)),
         ];
-        held[..3].iter().for_each(|live| live.set_line(|| Some(line.clone())));
-        held[0].set_line(|| unreachable!("the line is known"));
+        tensors[..3].iter().for_each(|live| live.set_line(|| Some(line.clone())));
+        tensors[0].set_line(|| unreachable!("the line is known"));
         let ours = || {
             let is_ours = |group: &Group| group.ty == one || group.ty == other;
             alive().groups.into_iter().filter(is_ours).collect::<Vec<_>>()
@@ -216,11 +216,11 @@ mod tests {
         assert_eq!(groups[0].to_string(), "3 of f64[1234567] in 19753072 bytes made at user.py:3");
         assert_eq!((groups[1].count, groups[1].bytes, groups[1].is_shared), (1, 9_876_536, true));
         assert_eq!(groups[1].to_string(), "f64[1234566] of 9876536 bytes");
-        held[3].set_gone(true);
+        tensors[3].set_gone(true);
         assert_eq!(ours().len(), 1);
         assert!(!ours()[0].is_shared);
-        held[3].set_gone(false);
-        drop(held);
+        tensors[3].set_gone(false);
+        drop(tensors);
         assert_eq!(ours(), []);
     }
 }

@@ -88,7 +88,7 @@ pub fn ahead(op: &'static str, nodes: usize) -> Result<()> {
         return Ok(());
     }
     // The memory is released at once and is then available to the caller.
-    std::hint::black_box(room::<u8>(op, bytes)?);
+    std::hint::black_box(with_capacity::<u8>(op, bytes)?);
     Ok(())
 }
 
@@ -96,7 +96,7 @@ pub fn ahead(op: &'static str, nodes: usize) -> Result<()> {
 ///
 /// # Errors
 /// When there is no memory for them.
-pub fn room<T>(op: &'static str, count: usize) -> Result<Vec<T>> {
+pub fn with_capacity<T>(op: &'static str, count: usize) -> Result<Vec<T>> {
     let mut list = Vec::new();
     grow(op, &mut list, count)?;
     Ok(list)
@@ -123,10 +123,10 @@ static REMAINING_CREDIT: AtomicIsize = AtomicIsize::new(0);
 /// # Errors
 /// The number of available bytes, if it is smaller.
 pub fn reserve(bytes: usize) -> std::result::Result<(), usize> {
-    let wanted = isize::try_from(bytes).map_err(|_| available())?;
-    if REMAINING_CREDIT.load(Ordering::Relaxed) >= wanted {
+    let requested = isize::try_from(bytes).map_err(|_| available())?;
+    if REMAINING_CREDIT.load(Ordering::Relaxed) >= requested {
         // Two threads may both pass and overdraw by their requests: the credit is far below the limit.
-        REMAINING_CREDIT.fetch_sub(wanted, Ordering::Relaxed);
+        REMAINING_CREDIT.fetch_sub(requested, Ordering::Relaxed);
         return Ok(());
     }
     let available = available();

@@ -14,7 +14,7 @@ use crate::trace;
 /// use defn_core::origin::Origin;
 /// use defn_core::Location;
 /// let line = Location { file: "main.rs".into(), line: 7 };
-/// assert_eq!(Origin::Made(Some(line)).to_string(), ", made at main.rs:7");
+/// assert_eq!(Origin::Computed(Some(line)).to_string(), ", made at main.rs:7");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -25,7 +25,7 @@ pub enum Origin {
     /// It is an input of the function, loop or branch that is being traced, which is at this location.
     Input(Option<Location>),
     /// An op of the trace computed it, on that line.
-    Made(Option<Location>),
+    Computed(Option<Location>),
 }
 
 impl Origin {
@@ -37,7 +37,7 @@ impl Origin {
                     return Origin::Unknown;
                 };
                 let Op::Parameter { index, .. } = &node.op else {
-                    return Origin::Made(node.location.clone());
+                    return Origin::Computed(node.location.clone());
                 };
                 if *index < parameters { Origin::Input(node.location.clone()) } else { Origin::Outside }
             }),
@@ -50,11 +50,11 @@ impl Origin {
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::Unknown | Origin::Made(None) => Ok(()),
+            Origin::Unknown | Origin::Computed(None) => Ok(()),
             Origin::Outside => f.write_str(", from outside the function"),
             Origin::Input(None) => f.write_str(", an input"),
             Origin::Input(Some(location)) => write!(f, ", an input at {location}"),
-            Origin::Made(Some(location)) => write!(f, ", made at {location}"),
+            Origin::Computed(Some(location)) => write!(f, ", made at {location}"),
         }
     }
 }

@@ -77,7 +77,7 @@ pub struct Record {
 /// Records the runs on a thread.
 #[derive(Debug)]
 pub struct Recorder {
-    made: Instant,
+    created: Instant,
     state: Mutex<State>,
 }
 
@@ -85,7 +85,7 @@ pub struct Recorder {
 struct State {
     record: Record,
     /// The index of a step, by its enclosing step and its identity.
-    known: FxHashMap<(Option<usize>, usize), usize>,
+    index_of: FxHashMap<(Option<usize>, usize), usize>,
     open: Vec<usize>,
     programs: usize,
 }
@@ -102,7 +102,7 @@ pub struct Running<'a> {
 
 impl Default for Recorder {
     fn default() -> Recorder {
-        Recorder { made: Instant::now(), state: Mutex::default() }
+        Recorder { created: Instant::now(), state: Mutex::default() }
     }
 }
 
@@ -127,18 +127,18 @@ impl Recorder {
     pub fn step(&self, identity: usize, work: impl FnOnce() -> Work) -> Running<'_> {
         let mut state = self.state();
         let parent = state.open.last().copied();
-        let place = match state.known.get(&(parent, identity)) {
-            Some(&place) => place,
+        let index = match state.index_of.get(&(parent, identity)) {
+            Some(&index) => index,
             None => {
-                let place = state.record.steps.len();
+                let index = state.record.steps.len();
                 state.record.steps.push(Step { work: work(), parent, runs: 0, time: Duration::ZERO });
-                state.known.insert((parent, identity), place);
-                place
+                state.index_of.insert((parent, identity), index);
+                index
             }
         };
-        state.open.push(place);
+        state.open.push(index);
         drop(state);
-        Running { recorder: self, step: Some(place), start: Instant::now() }
+        Running { recorder: self, step: Some(index), start: Instant::now() }
     }
 
     /// A copy of the record so far.
@@ -163,7 +163,7 @@ impl Drop for Running<'_> {
         state.record.steps[step].runs += 1;
         state.record.steps[step].time += time;
         if state.record.spans.len() < SPANS {
-            let start = self.start.duration_since(self.recorder.made);
+            let start = self.start.duration_since(self.recorder.created);
             state.record.spans.push(Span { step, start, time });
         } else {
             state.record.left_out += 1;
@@ -252,7 +252,7 @@ pub fn in_place(graph: &Graph, node: usize) -> Option<u64> {
 
 /// The nodes of a step, in order.
 fn nodes_of_step(graph: &Graph, inputs: &[Value], outputs: &[Value], last: usize) -> Vec<usize> {
-    let given: FxHashSet<Value> = inputs.iter().copied().collect();
+    let boundary: FxHashSet<Value> = inputs.iter().copied().collect();
     let mut nodes = FxHashSet::default();
     let mut open: Vec<usize> = outputs.iter().map(|value| value.node as usize).chain([last]).collect();
     while let Some(position) = open.pop() {
@@ -260,11 +260,11 @@ fn nodes_of_step(graph: &Graph, inputs: &[Value], outputs: &[Value], last: usize
             continue;
         }
         let node = &graph.nodes()[position];
-        let further = node.inputs.iter().filter(|value| !given.contains(value));
+        let further = node.inputs.iter().filter(|value| !boundary.contains(value));
         open.extend(further.map(|value| value.node as usize));
     }
     let mut nodes: Vec<usize> =
-        nodes.into_iter().filter(|&position| !is_given(&graph.nodes()[position].op)).collect();
+        nodes.into_iter().filter(|&position| !is_input_or_constant(&graph.nodes()[position].op)).collect();
     nodes.sort_unstable();
     nodes
 }
@@ -276,7 +276,7 @@ fn has_inner_steps(op: &Op) -> bool {
 }
 
 /// Whether a node computes nothing: an argument or a constant.
-fn is_given(op: &Op) -> bool {
+fn is_input_or_constant(op: &Op) -> bool {
     let (Op::Parameter { .. } | Op::Constant(_) | Op::Literal(_)) = op else { return false };
     true
 }

@@ -46,17 +46,17 @@ impl Region {
         (self.graph, self.inputs, self.parameters, self.results)
     }
 
-    /// The same region with another list of captures: `places[i]` is the new position of capture `i`.
+    /// The same region with another list of captures: `positions[i]` is the new position of capture `i`.
     ///
     /// # Panics
     /// When a capture has no position, or one of another type: a bug of the caller.
-    pub fn with_captures(self, places: &[usize], captures: &[TensorType]) -> Region {
-        assert_eq!(places.len(), self.capture_count(), "a place for each capture");
+    pub fn with_captures(self, positions: &[usize], captures: &[TensorType]) -> Region {
+        assert_eq!(positions.len(), self.capture_count(), "a place for each capture");
         let (mut graph, mut inputs, parameters, results) = self.into_parts();
-        let unmoved = places.iter().copied().eq(0..places.len());
-        if !unmoved {
+        let is_identity = positions.iter().copied().eq(0..positions.len());
+        if !is_identity {
             graph.renumber_parameters(|index| match index.checked_sub(parameters) {
-                Some(capture) => parameters + places[capture],
+                Some(capture) => parameters + positions[capture],
                 None => index,
             });
         }

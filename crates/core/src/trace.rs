@@ -49,7 +49,7 @@ struct State {
     /// Parameters that are weak numbers, which adopt the dtypes of their partners.
     weak: Vec<usize>,
     /// The dtypes in which they are needed, in order of discovery.
-    wanted: Vec<WeakDtype>,
+    weak_dtypes: Vec<WeakDtype>,
     /// [`Closed::further`], once the dtypes are resolved.
     further: Vec<usize>,
     captures: Vec<Tensor>,
@@ -57,7 +57,7 @@ struct State {
     lanes: NamedAxes,
     error: Option<Error>,
     /// The region of the closed trace, where it is kept for inspection.
-    kept: Option<Arc<Region>>,
+    retained: Option<Arc<Region>>,
     /// The host language's data about the graph.
     host: Option<Arc<dyn Any + Send + Sync>>,
 }
@@ -155,12 +155,12 @@ impl Trace {
             parameters: parameters.len(),
             parameter_lanes: Vec::new(),
             weak: Vec::new(),
-            wanted: Vec::new(),
+            weak_dtypes: Vec::new(),
             further: Vec::new(),
             captures: Vec::new(),
             lanes: NamedAxes::new(),
             error: None,
-            kept: None,
+            retained: None,
             host: None,
         };
         let trace = Arc::new(Trace {
@@ -205,7 +205,7 @@ impl Trace {
         {
             let mut state = trace.lock();
             state.captures = captures;
-            state.kept = Some(region);
+            state.retained = Some(region);
         }
         trace
     }
@@ -254,7 +254,7 @@ impl Trace {
     /// Runs `read` on the current graph; it is empty after the trace was closed, unless its region is kept.
     pub fn with_graph<R>(&self, read: impl FnOnce(&Graph) -> R) -> R {
         let state = self.lock();
-        match &state.kept {
+        match &state.retained {
             Some(region) => {
                 let region = region.clone();
                 drop(state);
@@ -266,7 +266,7 @@ impl Trace {
 
     /// Keeps the region of the closed trace, so that its values can still be inspected.
     pub fn keep(&self, region: Arc<Region>) {
-        self.lock().kept = Some(region);
+        self.lock().retained = Some(region);
     }
 
     /// Stores the host language's data about the graph, which itself holds no host objects.
@@ -282,7 +282,7 @@ impl Trace {
     /// The types of the parameters and captures, and the number of parameters.
     pub fn inputs(&self) -> (Vec<TensorType>, usize) {
         let state = self.lock();
-        match &state.kept {
+        match &state.retained {
             Some(region) => (region.inputs().to_vec(), region.parameter_count()),
             None => (state.inputs.clone(), state.parameters),
         }
@@ -304,11 +304,12 @@ impl Trace {
         }
         let location = own.location.clone();
         let ty = TensorType { dtype, shape: ty.shape };
-        let known = state.wanted.iter().find(|known| known.parameter == parameter && known.dtype == dtype);
+        let known =
+            state.weak_dtypes.iter().find(|known| known.parameter == parameter && known.dtype == dtype);
         let capture = known.map_or(state.captures.len(), |known| known.capture);
         let index = state.parameters + capture;
         if known.is_none() {
-            state.wanted.push(WeakDtype { parameter, dtype, capture });
+            state.weak_dtypes.push(WeakDtype { parameter, dtype, capture });
             state.captures.push(Tensor::template(ty.clone()));
             state.inputs.push(ty.clone());
         }
@@ -344,7 +345,7 @@ impl Trace {
     /// The graph up to some values as a closed region, for printing and debugging while tracing.
     pub fn snapshot(&self, results: Values) -> Region {
         let state = self.lock();
-        match &state.kept {
+        match &state.retained {
             Some(region) => {
                 let (graph, inputs) = (region.graph().clone(), region.inputs().to_vec());
                 Region::new(graph, inputs, region.parameter_count(), results)
@@ -380,8 +381,8 @@ impl Trace {
                 // An operand's origin is looked up in its trace, which may be this one: the lock must be
                 // released.
                 drop(state);
-                let given = operands.iter().map(|operand| OperandInfo::new(None, operand)).collect();
-                return Err(error.at(location).given(given));
+                let infos = operands.iter().map(|operand| OperandInfo::new(None, operand)).collect();
+                return Err(error.at(location).with_operand_info(infos));
             }
         };
         Ok(outputs
@@ -429,37 +430,37 @@ impl State {
         }
         let is_needed = self.graph.needed_inputs(results, self.inputs.len());
         let (parameters, inputs) = (self.parameters, self.inputs.len());
-        let mut places: Vec<Option<usize>> = (0..inputs).map(Some).collect();
+        let mut positions: Vec<Option<usize>> = (0..inputs).map(Some).collect();
         let mut types = self.inputs[..parameters].to_vec();
         for &number in &self.weak {
-            let forms = self.wanted.iter().filter(|wanted| wanted.parameter == number);
-            let forms = forms.map(|wanted| parameters + wanted.capture);
+            let forms = self.weak_dtypes.iter().filter(|form| form.parameter == number);
+            let forms = forms.map(|form| parameters + form.capture);
             let all: Vec<usize> = std::iter::once(number).chain(forms).collect();
             let mut needed = all.iter().copied().filter(|&input| is_needed[input]);
             let first = needed.next().unwrap_or(number);
             let rest: Vec<usize> = needed.collect();
-            all.iter().for_each(|&input| places[input] = None);
-            places[first] = Some(number);
+            all.iter().for_each(|&input| positions[input] = None);
+            positions[first] = Some(number);
             types[number] = self.inputs[first].clone();
             for input in rest {
-                places[input] = Some(types.len());
+                positions[input] = Some(types.len());
                 types.push(self.inputs[input].clone());
                 self.further.push(number);
             }
         }
         self.parameters = types.len();
         self.parameter_lanes.resize(self.parameters, NamedAxes::new());
-        let is_own = |capture: &usize| !self.wanted.iter().any(|wanted| wanted.capture == *capture);
-        let kept: Vec<usize> = (0..self.captures.len()).filter(is_own).collect();
-        for &capture in &kept {
-            places[parameters + capture] = Some(types.len());
+        let is_own = |capture: &usize| !self.weak_dtypes.iter().any(|form| form.capture == *capture);
+        let retained: Vec<usize> = (0..self.captures.len()).filter(is_own).collect();
+        for &capture in &retained {
+            positions[parameters + capture] = Some(types.len());
             types.push(self.inputs[parameters + capture].clone());
         }
-        self.captures = kept.iter().map(|&capture| self.captures[capture].clone()).collect();
+        self.captures = retained.iter().map(|&capture| self.captures[capture].clone()).collect();
         self.inputs = types;
-        self.graph.place_parameters(&places);
+        self.graph.renumber_inputs(&positions);
         self.weak.clear();
-        self.wanted.clear();
+        self.weak_dtypes.clear();
     }
 }
 

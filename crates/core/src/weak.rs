@@ -59,10 +59,10 @@ impl Operator {
         is_operator.then_some(Operator::Binary(op))
     }
 
-    /// The dtype in which the operator computes a value of default dtype `own` for the dtype `wanted`: narrow
+    /// The dtype in which the operator computes a value of default dtype `own` for the dtype `target`: narrow
     /// floats are rounded once at the end, real values are computed as reals, and bitwise operators compute
     /// on integers.
-    fn computed_in(self, own: DType, wanted: DType) -> DType {
+    fn computed_in(self, own: DType, target: DType) -> DType {
         let is_bitwise = match self {
             Operator::Unary(op) => op == UnaryOp::BITWISE_NOT,
             Operator::Binary(BinaryOp::Bitwise(_)) => true,
@@ -71,11 +71,11 @@ impl Operator {
             ) => false,
             Operator::FloorDivide | Operator::FloorModulo => false,
         };
-        if is_bitwise && !wanted.is_integer() {
-            return if wanted.to_real().bits() == 64 { DType::S64 } else { own };
+        if is_bitwise && !target.is_integer() {
+            return if target.to_real().bits() == 64 { DType::S64 } else { own };
         }
-        let wanted = if wanted.is_complex() && !own.is_complex() { wanted.to_real() } else { wanted };
-        if wanted.kind() == Kind::Float && wanted.bits() < DType::F32.bits() { DType::F32 } else { wanted }
+        let target = if target.is_complex() && !own.is_complex() { target.to_real() } else { target };
+        if target.kind() == Kind::Float && target.bits() < DType::F32.bits() { DType::F32 } else { target }
     }
 
     fn name(self) -> &'static str {
@@ -155,29 +155,29 @@ pub(crate) fn number_of(dtype: DType) -> Number {
 /// # Errors
 /// A number among the operands that the dtype does not hold, and operators that it does not support.
 pub(crate) fn in_dtype(ops: &mut Ops, value: &Tensor, dtype: DType) -> Result<Tensor> {
-    let mut known: FxHashMap<(*const Weak, DType), Tensor> = FxHashMap::default();
+    let mut computed: FxHashMap<(*const Weak, DType), Tensor> = FxHashMap::default();
     // The values to compute, with a flag for those whose operands are already on the stack.
-    let mut wanted = vec![(value, dtype, false)];
-    while let Some((value, dtype, is_asked)) = wanted.pop() {
+    let mut pending = vec![(value, dtype, false)];
+    while let Some((value, dtype, has_operands)) = pending.pop() {
         let Some(weak) = value.weak() else { continue };
         let key = (Arc::as_ptr(weak), dtype);
-        if known.contains_key(&key) {
+        if computed.contains_key(&key) {
             continue;
         }
         let Some(operator) = weak.operator else {
-            known.insert(key, argument_in(value, dtype));
+            computed.insert(key, argument_in(value, dtype));
             continue;
         };
         let inner = operator.computed_in(value.ty().dtype, dtype);
         if inner == value.ty().dtype && is_open(value) {
-            known.insert(key, ops.as_type(value.clone().strong(), dtype)?);
+            computed.insert(key, ops.as_type(value.clone().strong(), dtype)?);
             continue;
         }
-        if !is_asked {
-            wanted.push((value, dtype, true));
+        if !has_operands {
+            pending.push((value, dtype, true));
             for operand in &weak.operands {
                 if let Arg::Value(operand) = operand {
-                    wanted.push((operand, inner.merge_weak(number_of(operand.ty().dtype)), false));
+                    pending.push((operand, inner.merge_weak(number_of(operand.ty().dtype)), false));
                 }
             }
             continue;
@@ -187,8 +187,8 @@ pub(crate) fn in_dtype(ops: &mut Ops, value: &Tensor, dtype: DType) -> Result<Te
             operands.push(match operand {
                 Arg::Value(operand) => {
                     let dtype = inner.merge_weak(number_of(operand.ty().dtype));
-                    let made = operand.weak().and_then(|weak| known.get(&(Arc::as_ptr(weak), dtype)));
-                    made.expect("operands are made before").clone()
+                    let result = operand.weak().and_then(|weak| computed.get(&(Arc::as_ptr(weak), dtype)));
+                    result.expect("operands are computed before").clone()
                 }
                 Arg::Number(number) => {
                     let ty = TensorType::scalar(inner.merge_weak(*number));
@@ -196,11 +196,11 @@ pub(crate) fn in_dtype(ops: &mut Ops, value: &Tensor, dtype: DType) -> Result<Te
                 }
             });
         }
-        let made = apply(ops, operator, &operands)?;
-        known.insert(key, ops.as_type(made, dtype)?);
+        let result = apply(ops, operator, &operands)?;
+        computed.insert(key, ops.as_type(result, dtype)?);
     }
-    let made = value.weak().and_then(|weak| known.remove(&(Arc::as_ptr(weak), dtype)));
-    Ok(made.unwrap_or_else(|| value.clone()))
+    let result = value.weak().and_then(|weak| computed.remove(&(Arc::as_ptr(weak), dtype)));
+    Ok(result.unwrap_or_else(|| value.clone()))
 }
 
 fn apply(ops: &mut Ops, operator: Operator, operands: &[Tensor]) -> Result<Tensor> {

@@ -134,19 +134,19 @@ fn memory_is_what_lives_at_one_time() {
     });
     assert_eq!(chain.peak, 120);
     // A value with a late last use stays allocated until then, also with another shape.
-    let held = |reshaped: bool| {
+    let cost_of = |reshaped: bool| {
         built(&[ty(DType::F32, &[10])], |g, v| {
             let first = g.sin(v[0])?;
-            let kept = if reshaped { g.reshape_to(first, Shape::new(&[2, 5]))? } else { first };
+            let result = if reshaped { g.reshape_to(first, Shape::new(&[2, 5]))? } else { first };
             let mut x = g.cos(first)?;
             for _ in 0..5 {
                 x = g.sin(x)?;
             }
-            Ok(vec![x, kept])
+            Ok(vec![x, result])
         })
     };
-    assert_eq!(held(false).peak, 40 + 3 * 40);
-    assert_eq!(held(true).peak, 40 + 3 * 40);
+    assert_eq!(cost_of(false).peak, 40 + 3 * 40);
+    assert_eq!(cost_of(true).peak, 40 + 3 * 40);
     // Unused values are freed at once.
     let unused = built(&[ty(DType::F32, &[10])], |g, v| {
         g.sin(v[0])?;

@@ -36,27 +36,30 @@ fn region(ty: TensorType, body: impl FnOnce(&mut Graph, Value) -> Result<Vec<Val
 fn groups_hold_the_devices_along_their_axes() {
     let mesh = cube();
     let groups = |axes: &[&str]| -> Vec<Vec<u32>> {
-        mesh.over("test", &names(axes)).unwrap().groups().map(<[u32]>::to_vec).collect()
+        mesh.device_groups("test", &names(axes)).unwrap().groups().map(<[u32]>::to_vec).collect()
     };
     assert_eq!(groups(&["z"]), [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11]]);
     assert_eq!(groups(&["x"]), [[0, 6], [1, 7], [2, 8], [3, 9], [4, 10], [5, 11]]);
     assert_eq!(groups(&["y", "x"]), [[0, 6, 2, 8, 4, 10], [1, 7, 3, 9, 5, 11]]);
     assert_eq!(groups(&["x", "y"]), [[0, 2, 4, 6, 8, 10], [1, 3, 5, 7, 9, 11]]);
     assert_eq!(groups(&[]), [(0..12).collect::<Vec<u32>>()]);
-    assert_eq!(&**mesh.over("test", &[]).unwrap().axes(), "x, y, z");
-    assert!(mesh.over("test", &names(&["w"])).unwrap_err().to_string().contains("no axis \"w\""));
-    assert!(mesh.over("test", &names(&["x", "x"])).is_err());
+    assert_eq!(&**mesh.device_groups("test", &[]).unwrap().axes(), "x, y, z");
+    assert!(mesh.device_groups("test", &names(&["w"])).unwrap_err().to_string().contains("no axis \"w\""));
+    assert!(mesh.device_groups("test", &names(&["x", "x"])).is_err());
 }
 
 #[test]
 fn every_device_is_in_one_group() {
-    let over = |devices: &[u32], size| DeviceGroups::new("x".into(), devices, size);
-    assert_eq!(over(&[1, 0, 3, 2], 2).unwrap().size(), 2);
-    assert_eq!(over(&[0, 1, 2], 2).unwrap_err(), "3 devices in groups of 2, groups of one size are required");
+    let groups = |devices: &[u32], size| DeviceGroups::new("x".into(), devices, size);
+    assert_eq!(groups(&[1, 0, 3, 2], 2).unwrap().size(), 2);
+    assert_eq!(
+        groups(&[0, 1, 2], 2).unwrap_err(),
+        "3 devices in groups of 2, groups of one size are required"
+    );
     for wrong in [&[0, 0][..], &[0, 2], &[1, 2]] {
-        assert!(over(wrong, 2).unwrap_err().contains("each of 0..2 once is required"), "{wrong:?}");
+        assert!(groups(wrong, 2).unwrap_err().contains("each of 0..2 once is required"), "{wrong:?}");
     }
-    assert!(over(&[], 0).is_err());
+    assert!(groups(&[], 0).is_err());
     assert!(mesh_of(&[]).is_err());
     assert!(mesh_of(&[("x", 2), ("x", 2)]).is_err());
     assert!(mesh_of(&[("x", 0)]).is_err());
@@ -74,11 +77,11 @@ fn blocks_make_up_the_whole() {
     let block = spec.block(&mesh, "x", &whole).unwrap();
     assert_eq!(block.to_string(), "u8[row: 2][5][column: 3]");
     assert_eq!(spec.whole(&mesh, "x", &block).unwrap(), whole);
-    let places: Vec<Vec<usize>> = (0..12).map(|device| spec.place(&mesh, device).unwrap()).collect();
-    assert_eq!(places[0], [0, 0, 0]);
-    assert_eq!(places[5], [2, 0, 1]);
-    assert_eq!(places[10], [5, 0, 0]);
-    let mut distinct = places.clone();
+    let positions: Vec<Vec<usize>> = (0..12).map(|device| spec.place(&mesh, device).unwrap()).collect();
+    assert_eq!(positions[0], [0, 0, 0]);
+    assert_eq!(positions[5], [2, 0, 1]);
+    assert_eq!(positions[10], [5, 0, 0]);
+    let mut distinct = positions.clone();
     distinct.sort();
     distinct.dedup();
     assert_eq!(distinct.len(), 12);
@@ -99,7 +102,7 @@ fn the_mesh_that_is_entered_last_is_the_current_one() {
     let outer = mesh::enter(cube());
     {
         let _inner = mesh::enter(mesh_of(&[("data", 2)]).unwrap());
-        assert_eq!(mesh::over("test", &names(&["data"])).unwrap().devices(), [0, 1]);
+        assert_eq!(mesh::device_groups("test", &names(&["data"])).unwrap().devices(), [0, 1]);
     }
     assert_eq!(mesh::current("test").unwrap(), cube());
     drop(outer);
@@ -142,9 +145,9 @@ fn texts_of_exchanges_that_cannot_be_are_refused() {
 
 #[test]
 fn every_device_comes_to_every_exchange() {
-    let over = mesh_of(&[("x", 2)]).unwrap().over("test", &[]).unwrap();
+    let groups = mesh_of(&[("x", 2)]).unwrap().device_groups("test", &[]).unwrap();
     let exchange =
-        || Arc::new(region(f32s(&[]), |g, x| Ok(vec![g.all_reduce(x, AllReduceOp::Sum, &over)?])));
+        || Arc::new(region(f32s(&[]), |g, x| Ok(vec![g.all_reduce(x, AllReduceOp::Sum, &groups)?])));
     let holds = Arc::new(region(f32s(&[]), |g, x| Ok(vec![g.less(x, 9)?])));
     let looped = |trips| {
         let op = WhileOp { state: 1, trips, cond: holds.clone(), body: exchange() };
@@ -171,12 +174,12 @@ fn every_device_comes_to_every_exchange() {
 
 #[test]
 fn an_exchange_is_reversed_by_its_transpose() {
-    let over = cube().over("test", &names(&["y"])).unwrap();
+    let groups = cube().device_groups("test", &names(&["y"])).unwrap();
     let region = region(f32s(&[6]), |g, x| {
-        let gathered = g.all_gather(x, 0, &over)?;
-        let scattered = g.reduce_scatter(gathered, 0, &over)?;
-        let moved = g.collective_permute(scattered, &[(0, 1), (1, 2)], &over)?;
-        Ok(vec![g.all_reduce(moved, AllReduceOp::Sum, &over)?])
+        let gathered = g.all_gather(x, 0, &groups)?;
+        let scattered = g.reduce_scatter(gathered, 0, &groups)?;
+        let moved = g.collective_permute(scattered, &[(0, 1), (1, 2)], &groups)?;
+        Ok(vec![g.all_reduce(moved, AllReduceOp::Sum, &groups)?])
     });
     let reversed = grad::value_and_grad(&region, 0, &[0]).unwrap();
     let text = reversed.to_text();

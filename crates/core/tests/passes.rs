@@ -369,7 +369,7 @@ fn negated_sums_and_inverted_products_become_one_op() {
 #[test]
 fn what_would_differ_stays() {
     type Case = fn(&mut Graph, Value, Value, Value) -> Result<Value>;
-    let kept: [(Case, &str); 8] = [
+    let unchanged: [(Case, &str); 8] = [
         (|g, x, _, _| g.multiply(x, 0), "multiply"),
         (|g, x, _, _| g.subtract(x, -0.0), "subtract"),
         (|g, x, _, _| g.subtract(0, x), "subtract"),
@@ -400,7 +400,7 @@ fn what_would_differ_stays() {
             "as_type",
         ),
     ];
-    for (case, op) in kept {
+    for (case, op) in unchanged {
         let text = built(case);
         assert!(text.contains(&format!(" = {op} ")), "{op}: {text}");
     }

@@ -316,7 +316,7 @@ fn blocks_of_the_users_and_calls() {
 fn exchanges() {
     let mesh = Mesh::new(vec![("data".into(), 2), ("model".into(), 2)]).unwrap();
     let region = region(&[ty(DType::F32, &[4])], 0, |g, v| {
-        let (data, all) = (mesh.over("test", &["data".into()])?, mesh.over("test", &[])?);
+        let (data, all) = (mesh.device_groups("test", &["data".into()])?, mesh.device_groups("test", &[])?);
         let a = g.all_reduce(v[0], AllReduceOp::Sum, &all)?;
         let b = g.all_gather(a, 0, &data)?;
         let c = g.reduce_scatter(b, 0, &all)?;

@@ -61,7 +61,7 @@ fn check_structure(whole: &Region, stages: &[Stage]) -> Result<(), TestCaseError
     // Each needed node is in exactly one stage.
     let needed = pass::dce(whole).unwrap();
     prop_assert_eq!(stages.iter().map(|stage| computed(stage.region())).sum::<usize>(), computed(&needed));
-    let mut taken: BTreeSet<Source> = BTreeSet::new();
+    let mut consumed: BTreeSet<Source> = BTreeSet::new();
     let mut ids = BTreeSet::new();
     for (position, stage) in stages.iter().enumerate() {
         let region = stage.region();
@@ -91,7 +91,7 @@ fn check_structure(whole: &Region, stages: &[Stage]) -> Result<(), TestCaseError
         }
         prop_assert!(used.iter().all(|&count| count == 1), "{}", text);
         for (source, ty) in stage.sources().iter().zip(region.inputs()) {
-            taken.insert(*source);
+            consumed.insert(*source);
             match source {
                 Source::Argument(index) => prop_assert_eq!(&whole.inputs()[*index], ty),
                 Source::Capture(index) => {
@@ -99,8 +99,8 @@ fn check_structure(whole: &Region, stages: &[Stage]) -> Result<(), TestCaseError
                 }
                 Source::Output { stage: from, output } => {
                     prop_assert!(*from < position);
-                    let given = stages[*from].region().result_types().nth(*output);
-                    prop_assert_eq!(given, Some(ty));
+                    let ty_of_output = stages[*from].region().result_types().nth(*output);
+                    prop_assert_eq!(ty_of_output, Some(ty));
                 }
             }
         }
@@ -109,14 +109,14 @@ fn check_structure(whole: &Region, stages: &[Stage]) -> Result<(), TestCaseError
     for stage in &stages[..stages.len() - 1] {
         for output in 0..stage.region().results().len() {
             let source = Source::Output { stage: stage.position(), output };
-            prop_assert!(taken.contains(&source));
+            prop_assert!(consumed.contains(&source));
         }
     }
     let last = stages.last().unwrap().region();
     prop_assert!(last.result_types().eq(whole.result_types()));
     // Every value has exactly one last use.
     let frees = stage::last_uses(stages);
-    prop_assert_eq!(frees.iter().flatten().filter(|&&last| last).count(), taken.len());
+    prop_assert_eq!(frees.iter().flatten().filter(|&&last| last).count(), consumed.len());
     Ok(())
 }
 
@@ -128,20 +128,20 @@ fn run_late_first(
     notes: &Notes,
 ) -> Vec<Tensor> {
     let waits = stage::waits(stages);
-    let mut made: Vec<Option<Vec<Tensor>>> = vec![None; stages.len()];
+    let mut outputs: Vec<Option<Vec<Tensor>>> = vec![None; stages.len()];
     for _ in stages {
         let is_ready =
-            |at: &usize| made[*at].is_none() && waits[*at].iter().all(|&other| made[other].is_some());
+            |at: &usize| outputs[*at].is_none() && waits[*at].iter().all(|&other| outputs[other].is_some());
         let next = (0..stages.len()).rev().find(is_ready).expect("a stage that is left waits for none");
         let value = |source: &Source| match source {
             Source::Argument(index) => arguments[*index].clone(),
             Source::Capture(index) => arguments[stages[next].arguments().len() + index].clone(),
-            Source::Output { stage, output } => made[*stage].as_ref().unwrap()[*output].clone(),
+            Source::Output { stage, output } => outputs[*stage].as_ref().unwrap()[*output].clone(),
         };
-        let given = stages[next].sources().iter().map(value).collect();
-        made[next] = Some(placed[next].executable.run(&placed[next].backend, given, notes).unwrap());
+        let operands = stages[next].sources().iter().map(value).collect();
+        outputs[next] = Some(placed[next].executable.run(&placed[next].backend, operands, notes).unwrap());
     }
-    made.pop().unwrap().unwrap()
+    outputs.pop().unwrap().unwrap()
 }
 
 /// Compares the results and the hook calls of the whole and of its stages.
@@ -343,8 +343,8 @@ proptest! {
         let number = |value: f64| {
             let scalar = Op::Constant(Scalar::new(DType::F64, value).unwrap());
             let ty = TensorType::scalar(DType::F64);
-            let made = scalars().run(&scalar, Default::default(), std::slice::from_ref(&ty)).unwrap();
-            Tensor::concrete(ty, made[0].clone())
+            let result = scalars().run(&scalar, Default::default(), std::slice::from_ref(&ty)).unwrap();
+            Tensor::concrete(ty, result[0].clone())
         };
         let arguments = [0.3, 1.7, 42.0].map(number).to_vec();
         let (expected_notes, notes) = (Notes::default(), Notes::default());

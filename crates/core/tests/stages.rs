@@ -321,14 +321,14 @@ struct Probe {
 }
 
 #[derive(Debug)]
-struct Place(&'static str);
+struct NamedBackend(&'static str);
 
 /// Zeros on a backend.
 fn zeros(place: &'static str, ty: &TensorType) -> Arc<dyn Buffer> {
-    Bytes::at(Arc::new(Place(place)), vec![0; ty.byte_size()])
+    Bytes::at(Arc::new(NamedBackend(place)), vec![0; ty.byte_size()])
 }
 
-impl Backend for Place {
+impl Backend for NamedBackend {
     fn name(&self) -> &str {
         self.0
     }
@@ -362,7 +362,7 @@ impl Executable for Probe {
             Arc::strong_count(buffer)
         });
         self.seen.lock().unwrap().push((self.stage, holders.collect()));
-        let name = backend.as_any().downcast_ref::<Place>().unwrap().0;
+        let name = backend.as_any().downcast_ref::<NamedBackend>().unwrap().0;
         let make = |ty: &TensorType| Tensor::concrete(ty.clone(), zeros(name, ty));
         Ok(self.program.result_types().map(make).collect())
     }
@@ -376,7 +376,7 @@ fn placed(stage: &Stage, name: &'static str, seen: &Arc<Mutex<Vec<(usize, Vec<us
     let (program, seen) = (stage.region().clone(), seen.clone());
     StageExecutable {
         executable: Arc::new(Probe { program, stage: stage.position(), seen }),
-        backend: Arc::new(Place(name)),
+        backend: Arc::new(NamedBackend(name)),
     }
 }
 

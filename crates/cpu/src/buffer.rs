@@ -323,7 +323,7 @@ impl Buffer for CpuBuffer {
         cpu_backend()
     }
 
-    fn backend_lent(&self) -> Option<&Arc<dyn Backend>> {
+    fn backend_ref(&self) -> Option<&Arc<dyn Backend>> {
         Some(the_backend())
     }
 

@@ -444,7 +444,7 @@ fn products_lie_where_results_will() {
         let compile = || CpuCompiler::new().compile(region(text), Checks::default());
         let program = with_epilogues_always(compile).unwrap();
         let need = program.memory().unwrap();
-        (need.results, need.between)
+        (need.results, need.temporaries)
     };
     let dot = Dot { dtype: DType::F32, batch: 1, sizes: [100, 50, 120], turned: (false, false) };
     let bytes = 4 * 100 * 120;

@@ -17,7 +17,7 @@ impl Expr {
     /// ```
     /// # use defn::mesh::{AllReduceOp, Mesh};
     /// # use defn::prelude::*;
-    /// let pair = Mesh::new(vec![("data".into(), 2)])?.over("all_reduce", &["data".into()])?;
+    /// let pair = Mesh::new(vec![("data".into(), 2)])?.device_groups("all_reduce", &["data".into()])?;
     /// let f = jit(|x: Expr| {
     ///     let result = x.all_reduce(AllReduceOp::Sum, &pair);
     ///     assert_eq!(result.ty().unwrap().to_string(), "s32[2]");
@@ -33,8 +33,8 @@ impl Expr {
     /// Complex elements for the greatest or the least (`DType`); a compiler for one device and a group of several
     /// (`Compile`). The error comes out of [`Jit::call`](crate::Jit::call).
     #[track_caller]
-    pub fn all_reduce(&self, op: AllReduceOp, over: &DeviceGroups) -> Expr {
-        self.apply(|ops, x| ops.all_reduce(x, op, over))
+    pub fn all_reduce(&self, op: AllReduceOp, groups: &DeviceGroups) -> Expr {
+        self.apply(|ops, x| ops.all_reduce(x, op, groups))
     }
 
     /// The blocks of all devices of a group, one after the other along an axis. Each device gets the result.
@@ -46,7 +46,7 @@ impl Expr {
     /// ```
     /// # use defn::mesh::Mesh;
     /// # use defn::prelude::*;
-    /// let pair = Mesh::new(vec![("data".into(), 2)])?.over("all_gather", &["data".into()])?;
+    /// let pair = Mesh::new(vec![("data".into(), 2)])?.device_groups("all_gather", &["data".into()])?;
     /// let f = jit(|x: Expr| {
     ///     let result = x.all_gather(0, &pair);
     ///     assert_eq!(result.ty().unwrap().to_string(), "s32[4]");
@@ -62,8 +62,8 @@ impl Expr {
     /// An axis that the expression does not have (`Axis`); a compiler for one device and a group of several
     /// (`Compile`). The error comes out of [`Jit::call`](crate::Jit::call).
     #[track_caller]
-    pub fn all_gather(&self, axis: impl Into<AxisRef>, over: &DeviceGroups) -> Expr {
-        self.apply(|ops, x| ops.all_gather(x, axis, over))
+    pub fn all_gather(&self, axis: impl Into<AxisRef>, groups: &DeviceGroups) -> Expr {
+        self.apply(|ops, x| ops.all_gather(x, axis, groups))
     }
 
     /// The sum of the tensors of all devices of a group; each device gets its part along an axis.
@@ -75,7 +75,7 @@ impl Expr {
     /// ```
     /// # use defn::mesh::Mesh;
     /// # use defn::prelude::*;
-    /// let pair = Mesh::new(vec![("data".into(), 2)])?.over("reduce_scatter", &["data".into()])?;
+    /// let pair = Mesh::new(vec![("data".into(), 2)])?.device_groups("reduce_scatter", &["data".into()])?;
     /// let f = jit(|x: Expr| {
     ///     let result = x.reduce_scatter(0, &pair);
     ///     assert_eq!(result.ty().unwrap().to_string(), "s32[1]");
@@ -92,8 +92,8 @@ impl Expr {
     /// compiler for one device and a group of several (`Compile`). The error comes out of
     /// [`Jit::call`](crate::Jit::call).
     #[track_caller]
-    pub fn reduce_scatter(&self, axis: impl Into<AxisRef>, over: &DeviceGroups) -> Expr {
-        self.apply(|ops, x| ops.reduce_scatter(x, axis, over))
+    pub fn reduce_scatter(&self, axis: impl Into<AxisRef>, groups: &DeviceGroups) -> Expr {
+        self.apply(|ops, x| ops.reduce_scatter(x, axis, groups))
     }
 
     /// The tensor of another device: each pair sends that of the first device to the second, by their positions in the
@@ -106,7 +106,7 @@ impl Expr {
     /// ```
     /// # use defn::mesh::Mesh;
     /// # use defn::prelude::*;
-    /// let pair = Mesh::new(vec![("data".into(), 2)])?.over("collective_permute", &["data".into()])?;
+    /// let pair = Mesh::new(vec![("data".into(), 2)])?.device_groups("collective_permute", &["data".into()])?;
     /// let f = jit(|x: Expr| {
     ///     let result = x.collective_permute(&[(0, 1), (1, 0)], &pair);
     ///     assert_eq!(result.ty().unwrap().to_string(), "s32[2]");
@@ -122,8 +122,8 @@ impl Expr {
     /// A position out of range, and two pairs with the same source or target (`Option`); a compiler for one device and
     /// a group of several (`Compile`). The error comes out of [`Jit::call`](crate::Jit::call).
     #[track_caller]
-    pub fn collective_permute(&self, pairs: &[(usize, usize)], over: &DeviceGroups) -> Expr {
-        self.apply(|ops, x| ops.collective_permute(x, pairs, over))
+    pub fn collective_permute(&self, pairs: &[(usize, usize)], groups: &DeviceGroups) -> Expr {
+        self.apply(|ops, x| ops.collective_permute(x, pairs, groups))
     }
 
     /// The position in its group of the device that runs the function, from 0 on.
@@ -134,7 +134,7 @@ impl Expr {
     /// ```
     /// # use defn::mesh::Mesh;
     /// # use defn::prelude::*;
-    /// let pair = Mesh::new(vec![("data".into(), 2)])?.over("mesh_index", &["data".into()])?;
+    /// let pair = Mesh::new(vec![("data".into(), 2)])?.device_groups("mesh_index", &["data".into()])?;
     /// let f = jit(|x: Expr| {
     ///     let result = x + Expr::mesh_index(&pair);
     ///     assert_eq!(result.ty().unwrap().to_string(), "s32");
@@ -150,7 +150,7 @@ impl Expr {
     /// A compiler for one device and a group of several (`Compile`). The error comes out of
     /// [`Jit::call`](crate::Jit::call).
     #[track_caller]
-    pub fn mesh_index(over: &DeviceGroups) -> Expr {
-        Expr::make(Location::caller(), |ops| ops.mesh_index(over))
+    pub fn mesh_index(groups: &DeviceGroups) -> Expr {
+        Expr::make(Location::caller(), |ops| ops.mesh_index(groups))
     }
 }

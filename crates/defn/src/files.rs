@@ -80,12 +80,12 @@ fn read(path: &Path) -> Result<Vec<(String, Tensor)>> {
         safetensors::parse(op, &file)?
     };
     let backend = default_backend()?;
-    let place = |(name, array): (String, Array)| {
+    let named_tensor = |(name, array): (String, Array)| {
         let buffer = backend.from_host(&array.ty, array.memory)?;
         let tensor = core::Tensor::concrete(array.ty, buffer).with_vectorized(&array.vectorized);
         Ok((name, Tensor::from(tensor)))
     };
-    arrays.into_iter().map(place).collect()
+    arrays.into_iter().map(named_tensor).collect()
 }
 
 /// The tensors of a dict, or one tensor.

@@ -171,11 +171,11 @@ where
         drop(arguments);
         let mut inputs: Vec<core::Tensor> = leaves.into_iter().map(|leaf| leaf.0).collect();
         inputs.extend(program.captures.iter().cloned());
-        let place = match inputs.iter().find_map(core::Tensor::backend) {
-            Some(place) => place,
+        let backend = match inputs.iter().find_map(core::Tensor::backend) {
+            Some(backend) => backend,
             None => backend::default_backend()?,
         };
-        let run = || program.executable.run(&place, inputs, &NoHooks);
+        let run = || program.executable.run(&backend, inputs, &NoHooks);
         // Whoever uses a donated argument after is told which call took it.
         let outputs = if self.donate.is_empty() { run()? } else { during(location, run)? };
         let mut outputs = outputs.into_iter();

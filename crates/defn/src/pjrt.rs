@@ -175,7 +175,7 @@ pub fn mesh(mesh: Mesh, devices: &[Arc<PjrtBackend>]) -> defn_core::Result<Arc<M
 /// # use defn::mesh::{AllReduceOp, Mesh, Spec};
 /// let grid = Mesh::new(vec![("data".into(), 2)])?;
 /// let mesh = pjrt::mesh(grid.clone(), &[pjrt::device("host", 0)?, pjrt::device("host", 1)?])?;
-/// let all = grid.over("all_reduce", &["data".into()])?;
+/// let all = grid.device_groups("all_reduce", &["data".into()])?;
 /// let sum = jit(|x: Expr| x.sum(0, false).all_reduce(AllReduceOp::Sum, &all))
 ///     .with_compiler(pjrt::mesh_compiler(&mesh)?);
 /// let x = pjrt::lay(&Tensor::from_slice(&[1, 2, 3, 4], &[4])?, &mesh, &Spec(vec![vec!["data".into()]]))?;

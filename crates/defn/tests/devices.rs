@@ -76,11 +76,11 @@ fn the_compiler_has_a_name() {
 fn two_devices_train_together() {
     let grid = Mesh::new(vec![("data".into(), 2)]).unwrap();
     let mesh = pjrt::mesh(grid.clone(), &[device(0), device(1)]).unwrap();
-    let over = grid.over("test", &["data".into()]).unwrap();
-    let mean = |x: Expr| x.all_reduce(AllReduceOp::Sum, &over) / 2.0;
+    let groups = grid.device_groups("test", &["data".into()]).unwrap();
+    let mean = |x: Expr| x.all_reduce(AllReduceOp::Sum, &groups) / 2.0;
     let step = jit(|(w, x, y): (Expr, Expr, Expr)| {
         let (loss, slope) = value_and_grad(&w, |w| (w * &x - &y).pow(2).mean(Axes::All, false));
-        (&w - 0.1 * mean(slope), mean(loss), Expr::mesh_index(&over))
+        (&w - 0.1 * mean(slope), mean(loss), Expr::mesh_index(&groups))
     })
     .with_compiler(pjrt::mesh_compiler(&mesh).unwrap());
     let (whole, rows) = (Spec::default(), Spec(vec![vec!["data".into()]]));

@@ -49,7 +49,7 @@ fn run(
 }
 
 fn over(axes: &[&str]) -> DeviceGroups {
-    mesh::over("test", &axes.iter().map(|&axis| axis.into()).collect::<Vec<_>>()).unwrap()
+    mesh::device_groups("test", &axes.iter().map(|&axis| axis.into()).collect::<Vec<_>>()).unwrap()
 }
 
 /// A tensor of small numbers on the host, which depend on the seed.
@@ -309,7 +309,7 @@ fn programs_that_a_mesh_does_not_run() {
     let x = ty(DType::F32, &[2]);
     let four = Mesh::new(vec![("data".into(), 4)]).unwrap();
     let program = trace(std::slice::from_ref(&x), |ops, v| {
-        let over = four.over("test", &[])?;
+        let over = four.device_groups("test", &[])?;
         Ok(vec![ops.all_reduce(&v[0], AllReduceOp::Sum, &over)?])
     });
     assert!(compile(program.clone()).starts_with("all_reduce: the program is for 4 devices"));

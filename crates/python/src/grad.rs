@@ -183,7 +183,7 @@ impl Gradient {
                 return Ok(Traced { closed, variables, numbers, trees, value, lanes });
             }
             variables = ops::with(|ops| {
-                variables.iter().map(|x| vectorize::spread_over(ops, "grad", x, &wanted)).collect()
+                variables.iter().map(|x| vectorize::broadcast_vectorized(ops, "grad", x, &wanted)).collect()
             })?;
         }
     }
@@ -268,7 +268,7 @@ fn row(ops: &mut Ops, x: &Tensor, name: &Name, result: &TensorType) -> defn_core
     let others: NamedAxes = x.vectorized_axes().iter().filter(|lane| !counts(lane)).cloned().collect();
     let count = (name.clone(), result.shape.size());
     let order: NamedAxes = others.iter().cloned().chain([count]).collect();
-    let rows = vectorize::spread_over(ops, "jacobian", x, &order)?;
+    let rows = vectorize::broadcast_vectorized(ops, "jacobian", x, &order)?;
     let inner = rows.ty().shape.clone();
     let lead = others.iter().map(|&(_, size)| (size, None));
     let shape = Shape::from_axes(lead.chain(result.shape.entries()).chain(inner.entries()));
@@ -327,14 +327,14 @@ impl TracedPullback {
             let cotangent = ops.as_type(cotangent, dtype)?;
             let nameless = ops.reshape_to(&cotangent, cotangent.ty().shape.without_names())?;
             let order: NamedAxes = others.iter().chain(lanes).cloned().collect();
-            let spread = vectorize::spread_over(ops, "vjp", &nameless, &order)?;
+            let spread = vectorize::broadcast_vectorized(ops, "vjp", &nameless, &order)?;
             given.push(spread.flat().with_vectorized(&others));
         }
         let gradients = ops.inline(&self.region, &given)?;
         let gradients = self.numbers.gradients(ops, &gradients)?;
         let mut results = Vec::with_capacity(gradients.len());
         for (gradient, lanes) in gradients.iter().zip(&self.variables) {
-            let gradient = vectorize::spread_over(ops, "vjp", gradient, &extra)?;
+            let gradient = vectorize::broadcast_vectorized(ops, "vjp", gradient, &extra)?;
             let all: NamedAxes = extra.iter().chain(lanes).cloned().collect();
             results.push(gradient.flat().with_vectorized(&all));
         }

@@ -18,7 +18,7 @@ pub trait Buffer: Any + fmt::Debug + Send + Sync {
     fn backend(&self) -> Arc<dyn Backend>;
 
     /// As [`Buffer::backend`], borrowed, where the buffer holds a reference to its backend.
-    fn backend_lent(&self) -> Option<&Arc<dyn Backend>> {
+    fn backend_ref(&self) -> Option<&Arc<dyn Backend>> {
         None
     }
 
@@ -165,17 +165,17 @@ impl HostMemory {
     /// When the memory is shorter.
     pub fn part(&self, range: Range<usize>) -> HostMemory {
         assert!(range.start <= range.end && range.end <= self.bytes().len(), "{range:?} of {self:?}");
-        HostMemory::new(Arc::new(Part { memory: self.clone(), range }))
+        HostMemory::new(Arc::new(MemoryRange { memory: self.clone(), range }))
     }
 }
 
 /// A part of some memory.
-struct Part {
+struct MemoryRange {
     memory: HostMemory,
     range: Range<usize>,
 }
 
-impl AsRef<[u8]> for Part {
+impl AsRef<[u8]> for MemoryRange {
     fn as_ref(&self) -> &[u8] {
         &self.memory.bytes()[self.range.clone()]
     }

@@ -86,7 +86,7 @@ pub struct MemoryNeed {
     /// Allocated for results. Results that are arguments, or use the memory of donated ones, add nothing.
     pub results: usize,
     /// Allocated for temporaries, which share memory where their lifetimes do not overlap.
-    pub between: usize,
+    pub temporaries: usize,
     /// The largest workspace that one op uses while it runs.
     pub workspace: usize,
 }
@@ -94,7 +94,7 @@ pub struct MemoryNeed {
 impl MemoryNeed {
     /// The largest number of bytes allocated at one time.
     pub fn peak(&self) -> usize {
-        self.results + self.between + self.workspace
+        self.results + self.temporaries + self.workspace
     }
 }
 
@@ -141,8 +141,8 @@ pub trait Executable: fmt::Debug + Send + Sync {
         arguments: &[&Tensor],
         hooks: &dyn Hooks,
     ) -> Result<Buffers> {
-        let held = arguments.iter().map(|&argument| argument.clone()).collect();
-        Ok(buffers_of(self.run(backend, held, hooks)?))
+        let owned = arguments.iter().map(|&argument| argument.clone()).collect();
+        Ok(buffers_of(self.run(backend, owned, hooks)?))
     }
 
     /// Runs on several lists of arguments, each with the backend that holds its tensors, and returns one list

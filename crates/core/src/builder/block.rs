@@ -38,8 +38,8 @@ pub fn block(
     default: impl FnOnce(&mut Ops, &[Tensor]) -> Result<Vec<Arg<Tensor>>>,
 ) -> Result<Vec<Tensor>> {
     if args.iter().any(Tensor::is_vectorized) {
-        let given = default(ops, &args)?;
-        return inlined(ops, &tag(), given, outputs);
+        let default_results = default(ops, &args)?;
+        return inlined(ops, &tag(), default_results, outputs);
     }
     let types: Vec<TensorType> = args.iter().map(|arg| arg.whole().clone()).collect();
     let draft = Draft::trace(ops, "block", &types, default)?;
@@ -74,12 +74,12 @@ pub fn block(
 fn inlined(
     ops: &mut Ops,
     tag: &Tag,
-    given: Vec<Arg<Tensor>>,
+    default_results: Vec<Arg<Tensor>>,
     outputs: Option<&[TensorType]>,
 ) -> Result<Vec<Tensor>> {
-    check_count(given.len(), outputs)?;
-    let mut results = Vec::with_capacity(given.len());
-    for (leaf, arg) in given.into_iter().enumerate() {
+    check_count(default_results.len(), outputs)?;
+    let mut results = Vec::with_capacity(default_results.len());
+    for (leaf, arg) in default_results.into_iter().enumerate() {
         let expected = outputs.map(|outputs| &outputs[leaf]);
         let value = match (ops.weak_number(&arg), expected) {
             (Some(number), Some(expected)) => {

@@ -9,7 +9,7 @@ use crate::op::{AllReduceOp, Collective, CollectiveOp, DeviceGroups, Op};
 use crate::shape::AxisRef;
 
 /// Ops of one program that every device of a mesh runs on its own block. An [`DeviceGroups`] names the devices that take
-/// part; [`mesh::over`](crate::mesh::over) makes one from axes of the mesh.
+/// part; [`mesh::device_groups`](crate::mesh::device_groups) makes one from axes of the mesh.
 pub trait BuildCollective: Builder + Sized {
     /// The reduction of the devices' blocks, element by element, on each device.
     ///
@@ -22,8 +22,8 @@ pub trait BuildCollective: Builder + Sized {
     /// let mesh = Mesh::new(vec![("data".into(), 4)])?;
     /// let mut graph = Graph::new();
     /// let x = graph.iota(Shape::new(&[3]), DType::F32, None)?;
-    /// let over = mesh.over("all_reduce", &["data".into()])?;
-    /// let y = graph.all_reduce(x, AllReduceOp::Sum, &over)?;
+    /// let groups = mesh.device_groups("all_reduce", &["data".into()])?;
+    /// let y = graph.all_reduce(x, AllReduceOp::Sum, &groups)?;
     /// assert_eq!(Builder::ty(&graph, &y).to_string(), "f32[3]");
     /// # Ok::<(), defn_core::Error>(())
     /// ```
@@ -34,10 +34,10 @@ pub trait BuildCollective: Builder + Sized {
         &mut self,
         x: impl Into<Arg<Self::V>>,
         op: AllReduceOp,
-        over: &DeviceGroups,
+        groups: &DeviceGroups,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
-        self.emit_one(collective(Collective::AllReduce { op }, over), &[x])
+        self.emit_one(collective(Collective::AllReduce { op }, groups), &[x])
     }
 
     /// The blocks of all devices of the group, concatenated along an axis.
@@ -48,11 +48,11 @@ pub trait BuildCollective: Builder + Sized {
         &mut self,
         x: impl Into<Arg<Self::V>>,
         axis: impl Into<AxisRef>,
-        over: &DeviceGroups,
+        groups: &DeviceGroups,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
         let axis = self.ty(&x).shape.resolve("all_gather", &axis.into())?;
-        self.emit_one(collective(Collective::AllGather { axis }, over), &[x])
+        self.emit_one(collective(Collective::AllGather { axis }, groups), &[x])
     }
 
     /// The device's part, along an axis, of the sum of the group's blocks.
@@ -63,11 +63,11 @@ pub trait BuildCollective: Builder + Sized {
         &mut self,
         x: impl Into<Arg<Self::V>>,
         axis: impl Into<AxisRef>,
-        over: &DeviceGroups,
+        groups: &DeviceGroups,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
         let axis = self.ty(&x).shape.resolve("reduce_scatter", &axis.into())?;
-        self.emit_one(collective(Collective::ReduceScatter { axis }, over), &[x])
+        self.emit_one(collective(Collective::ReduceScatter { axis }, groups), &[x])
     }
 
     /// The block of another device of the group. Each pair sends the block of its first device to its second; both
@@ -79,20 +79,21 @@ pub trait BuildCollective: Builder + Sized {
         &mut self,
         x: impl Into<Arg<Self::V>>,
         pairs: &[(usize, usize)],
-        over: &DeviceGroups,
+        groups: &DeviceGroups,
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
-        let size = over.size();
+        let size = groups.size();
         if let Some(&(from, to)) = pairs.iter().find(|(from, to)| *from >= size || *to >= size) {
             let problem = format!("the pair ({from}, {to})");
-            let required = format!("positions in 0..{size} along \"{}\" are required", over.axes());
+            let required = format!("positions in 0..{size} along \"{}\" are required", groups.axes());
             return Err(MeshError::Pairs { problem, required }.into());
         }
         let of_group = |group: &[u32]| -> Vec<(u32, u32)> {
             pairs.iter().map(|&(from, to)| (group[from], group[to])).collect()
         };
-        let devices: Arc<[(u32, u32)]> = over.groups().flat_map(of_group).collect();
-        let op = CollectiveOp { kind: Collective::CollectivePermute { pairs: devices }, over: over.clone() };
+        let devices: Arc<[(u32, u32)]> = groups.groups().flat_map(of_group).collect();
+        let op =
+            CollectiveOp { kind: Collective::CollectivePermute { pairs: devices }, groups: groups.clone() };
         if op.check_pairs().is_err() {
             let problem = format!("the pairs are {pairs:?}");
             let required = "at most one from each position and one to each is required".to_owned();
@@ -105,13 +106,13 @@ pub trait BuildCollective: Builder + Sized {
     ///
     /// # Errors
     /// None of its own.
-    fn mesh_index(&mut self, over: &DeviceGroups) -> Result<Self::V> {
-        self.emit_one(collective(Collective::MeshIndex, over), &[])
+    fn mesh_index(&mut self, groups: &DeviceGroups) -> Result<Self::V> {
+        self.emit_one(collective(Collective::MeshIndex, groups), &[])
     }
 }
 
-fn collective(kind: Collective, over: &DeviceGroups) -> Op {
-    Op::Collective(CollectiveOp { kind, over: over.clone() })
+fn collective(kind: Collective, groups: &DeviceGroups) -> Op {
+    Op::Collective(CollectiveOp { kind, groups: groups.clone() })
 }
 
 impl<B: Builder> BuildCollective for B {}

@@ -174,7 +174,7 @@ pub fn cond(ops: &mut Ops, clauses: Vec<Clause<'_>>, otherwise: Thunk<'_>) -> Re
             return Err(ErrorKind::BranchCount { op: "cond", branch, got, expected }.into());
         }
     }
-    let merged = |leaf| merge_branch_results(branches.iter().map(|branch| branch.written(leaf)));
+    let merged = |leaf| merge_branch_results(branches.iter().map(|branch| branch.branch_result(leaf)));
     let types = (0..expected).map(merged).collect::<Result<Vec<_>>>()?;
     if predicates.is_empty() {
         // Without predicates the only branch is inlined.
@@ -205,7 +205,7 @@ pub fn merge_results(
     taken: &[Arg<Tensor>],
     others: &[Vec<Arg<Tensor>>],
 ) -> Result<Vec<Tensor>> {
-    let written = |arg: &Arg<Tensor>| match (arg.weakness(), arg) {
+    let branch_result = |arg: &Arg<Tensor>| match (arg.weakness(), arg) {
         (None, Arg::Value(tensor)) => BranchResult::Value(ResultType {
             ty: tensor.ty().clone(),
             lanes: tensor.vectorized_axes().into(),
@@ -216,12 +216,13 @@ pub fn merge_results(
     let mut results = Vec::with_capacity(taken.len());
     for (leaf, arg) in taken.iter().enumerate() {
         let all = std::iter::once(arg).chain(others.iter().map(|other| &other[leaf]));
-        let ResultType { ty, lanes } = merge_branch_results(all.map(written))?;
+        let ResultType { ty, lanes } = merge_branch_results(all.map(branch_result))?;
         let value = match arg {
             Arg::Value(tensor) if !tensor.is_weak() => ops.as_type(tensor, ty.dtype)?,
             arg @ (Arg::Value(_) | Arg::Number(_)) => ops.promote_weak("cond", arg.clone(), &ty)?,
         };
-        let value = vectorize::spread(ops, &value.flat(), value.vectorized_axes(), &lanes, &ty.shape)?;
+        let value =
+            vectorize::broadcast_lanes(ops, &value.flat(), value.vectorized_axes(), &lanes, &ty.shape)?;
         results.push(value.with_vectorized(&lanes));
     }
     Ok(results)
@@ -239,22 +240,22 @@ fn select_by_position(
     let mut chosen: Option<Vec<Tensor>> = None;
     // Branches are applied in reverse order, because an earlier branch overrides later ones.
     for (position, branch) in branches.iter().enumerate().rev() {
-        let mut takes = match predicates.get(position) {
+        let mut mask = match predicates.get(position) {
             Some(predicate) => ops.not_equal(predicate, 0)?,
             None => ops.constant(DType::Bool, 1)?,
         };
         for earlier in &predicates[..position] {
             let passed = ops.equal(earlier, 0)?;
-            takes = ops.logical_and(takes, passed)?;
+            mask = ops.logical_and(mask, passed)?;
         }
-        let any = ops.any(takes.flat(), Axes::All, false)?;
+        let any = ops.any(mask.flat(), Axes::All, false)?;
         let results = ops.emit_cond([branch.clone(), zeros.clone()], &[any], captures)?;
         let results = results.into_iter().zip(types).map(|(x, leaf)| x.with_vectorized(&leaf.lanes));
         chosen = Some(match chosen {
             None => results.collect(),
             Some(others) => results
                 .zip(others)
-                .map(|(result, other)| ops.select(&takes, result, other))
+                .map(|(result, other)| ops.select(&mask, result, other))
                 .collect::<Result<_>>()?,
         });
     }
@@ -293,13 +294,13 @@ pub fn custom_grad<'a>(
             .iter()
             .zip(&values)
             .map(|(x, value)| x.clone().with_vectorized(value.vectorized_axes()));
-        let mut given = rule(ops, &wrapped.collect::<Vec<_>>())?;
-        for (result, input) in given.iter_mut().zip(&inputs) {
+        let mut gradients = rule(ops, &wrapped.collect::<Vec<_>>())?;
+        for (result, input) in gradients.iter_mut().zip(&inputs) {
             if let Arg::Value(tensor) = result {
                 *tensor = sum_extra_axes(ops, tensor, input.vectorized_axes())?;
             }
         }
-        Ok(given)
+        Ok(gradients)
     })?;
     if draft.results.len() != inputs.len() {
         let (got, expected) = (draft.results.len(), inputs.len());
@@ -326,14 +327,14 @@ pub fn custom_grad<'a>(
 
 /// A cotangent, summed over its vectorized axes that are not in `axes` or have another size there.
 fn sum_extra_axes(ops: &mut Ops, tensor: &Tensor, axes: &[NamedAxis]) -> Result<Tensor> {
-    let keeps = |lane: &&NamedAxis| axes.contains(lane);
-    let kept: NamedAxes = tensor.vectorized_axes().iter().filter(keeps).cloned().collect();
-    if kept.len() == tensor.vectorized_axes().len() {
+    let is_retained = |lane: &&NamedAxis| axes.contains(lane);
+    let retained: NamedAxes = tensor.vectorized_axes().iter().filter(is_retained).cloned().collect();
+    if retained.len() == tensor.vectorized_axes().len() {
         return Ok(tensor.clone());
     }
-    let others = tensor.vectorized_axes().iter().filter(|lane| !keeps(lane)).cloned();
-    let order: NamedAxes = kept.iter().cloned().chain(others).collect();
-    let spread = vectorize::spread_over(ops, "custom_grad", tensor, &order)?.flat();
-    let axes: AxisList = (kept.len()..order.len()).map(Axis).collect();
-    Ok(ops.sum(spread, Axes::from(axes), false)?.with_vectorized(&kept))
+    let others = tensor.vectorized_axes().iter().filter(|lane| !is_retained(lane)).cloned();
+    let order: NamedAxes = retained.iter().cloned().chain(others).collect();
+    let broadcast = vectorize::broadcast_vectorized(ops, "custom_grad", tensor, &order)?.flat();
+    let axes: AxisList = (retained.len()..order.len()).map(Axis).collect();
+    Ok(ops.sum(broadcast, Axes::from(axes), false)?.with_vectorized(&retained))
 }

@@ -22,21 +22,21 @@ const DEPTH_LIMIT: usize = 100;
 /// Not for traced regions, because they have one capture for each captured tensor.
 pub(super) fn unify_captures(closed: Vec<Closed>) -> (Vec<Region>, Vec<Tensor>) {
     let mut shared: Vec<Tensor> = Vec::new();
-    let mut places: Vec<Vec<usize>> = Vec::with_capacity(closed.len());
+    let mut positions: Vec<Vec<usize>> = Vec::with_capacity(closed.len());
     for Closed { captures, .. } in &closed {
-        let place = |capture: &Tensor| {
+        let position_of = |capture: &Tensor| {
             shared.iter().position(|known| is_same(known, capture)).unwrap_or_else(|| {
                 shared.push(capture.clone());
                 shared.len() - 1
             })
         };
-        places.push(captures.iter().map(place).collect());
+        positions.push(captures.iter().map(position_of).collect());
     }
     let types: Vec<TensorType> = shared.iter().map(|tensor| tensor.whole().clone()).collect();
     let regions = closed
         .into_iter()
-        .zip(places)
-        .map(|(closed, places)| closed.region.with_captures(&places, &types))
+        .zip(positions)
+        .map(|(closed, positions)| closed.region.with_captures(&positions, &types))
         .collect();
     (regions, shared)
 }
@@ -88,8 +88,8 @@ impl Draft {
         stack::require(op)?;
         let (tracing, parameters) = Trace::begin(parameters);
         let tracing = tracing.at(ops.source.locate());
-        let written = function(ops, &parameters)?;
-        let tensors: Vec<Tensor> = written
+        let returned = function(ops, &parameters)?;
+        let tensors: Vec<Tensor> = returned
             .iter()
             .filter_map(|arg| match arg {
                 Arg::Value(tensor) => Some(tensor.clone()),
@@ -98,7 +98,7 @@ impl Draft {
             .collect();
         let closed = tracing.finish(op, &tensors)?;
         let mut values = closed.region.results().iter();
-        let lanes = written
+        let lanes = returned
             .iter()
             .map(|arg| match arg {
                 Arg::Value(tensor) => tensor.vectorized_axes().into(),
@@ -109,8 +109,8 @@ impl Draft {
             Arg::Value(tensor) => tensor.is_weak().then(|| tensor.clone()),
             Arg::Number(_) => None,
         };
-        let weak = written.iter().map(weak).collect();
-        let results = written
+        let weak = returned.iter().map(weak).collect();
+        let results = returned
             .into_iter()
             .map(|arg| match arg {
                 Arg::Value(_) => DraftResult::Value(*values.next().expect("a result for each tensor")),
@@ -135,7 +135,7 @@ impl Draft {
         }
     }
 
-    pub(super) fn written(&self, leaf: usize) -> BranchResult {
+    pub(super) fn branch_result(&self, leaf: usize) -> BranchResult {
         match self.number(leaf) {
             None => {
                 BranchResult::Value(ResultType { ty: self.leaf_type(leaf), lanes: self.lanes[leaf].clone() })
@@ -218,7 +218,7 @@ fn convert_result(
         DraftResult::Number(number) => graph.scalar(exact_scalar(op, ty, number)?)?,
     };
     if !lanes.is_empty() {
-        return vectorize::spread(graph, &value, from, lanes, &ty.shape);
+        return vectorize::broadcast_lanes(graph, &value, from, lanes, &ty.shape);
     }
     if graph.ty(value).shape.sizes() == ty.shape.sizes() {
         graph.reshape_to(value, ty.shape.clone())
@@ -234,10 +234,10 @@ pub(super) enum BranchResult {
 }
 
 /// The merged type of one result of all branches.
-pub(super) fn merge_branch_results(written: impl Iterator<Item = BranchResult>) -> Result<ResultType> {
+pub(super) fn merge_branch_results(results: impl Iterator<Item = BranchResult>) -> Result<ResultType> {
     let (mut lanes, mut shape) = (NamedAxes::new(), Shape::scalar());
     let (mut dtype, mut numbers) = (None, Vec::new());
-    for result in written {
+    for result in results {
         match result {
             BranchResult::Number(number) => numbers.push(number),
             BranchResult::Value(value) => {

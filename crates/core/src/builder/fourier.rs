@@ -13,7 +13,7 @@ use crate::shape::{Axes, Axis, AxisRef, TensorType};
 /// use defn_core::{DType, Shape};
 /// let mut graph = Graph::new();
 /// let x = graph.iota(Shape::new(&[6]), DType::F32, None)?;
-/// let y = graph.fft(x, 0, FftLength::Given(10), FFT_EPS)?;
+/// let y = graph.fft(x, 0, FftLength::Explicit(10), FFT_EPS)?;
 /// assert_eq!(Builder::ty(&graph, &y).to_string(), "c64[10]");
 /// # Ok::<(), defn_core::Error>(())
 /// ```
@@ -25,7 +25,7 @@ pub enum FftLength {
     /// The smallest power of two that is at least the size of the axis.
     PowerOfTwo,
     /// This length; the axis is cut or padded with zeros.
-    Given(i64),
+    Explicit(i64),
 }
 
 /// The default threshold below which parts of a result may be 0. No backend here uses it.
@@ -141,8 +141,8 @@ pub trait BuildFourier: Builder + Sized {
         let size = got.shape[axis];
         let whole = 2 * (size as i64 - 1);
         let length = match length {
-            FftLength::Axis => FftLength::Given(whole),
-            FftLength::PowerOfTwo | FftLength::Given(_) => length,
+            FftLength::Axis => FftLength::Explicit(whole),
+            FftLength::PowerOfTwo | FftLength::Explicit(_) => length,
         };
         let length = length.resolve("irfft", whole.max(1) as usize)?;
         self.emit_one(Op::Block(Block::Irfft { axis, length, eps: Tolerance(eps) }), &[x])
@@ -165,7 +165,7 @@ impl FftLength {
         match self {
             FftLength::Axis => Ok(size),
             FftLength::PowerOfTwo => Ok(size.next_power_of_two()),
-            FftLength::Given(length) => match usize::try_from(length) {
+            FftLength::Explicit(length) => match usize::try_from(length) {
                 Ok(length) if length >= 1 => Ok(length),
                 Ok(_) | Err(_) => {
                     let (option, given) = ("length", length.to_string());

@@ -97,7 +97,7 @@ fn repeat(
             let mut joined: NamedAxes = tensor.vectorized_axes().into();
             join_into("while", &mut joined, axes)?;
             if joined[..] != *tensor.vectorized_axes() {
-                *tensor = vectorize::spread_over(ops, "while", tensor, &joined)?;
+                *tensor = vectorize::broadcast_vectorized(ops, "while", tensor, &joined)?;
                 is_changed = true;
             }
         }
@@ -154,10 +154,10 @@ fn loop_over_positions(
         let is_other = |lane: &&NamedAxis| !axes.iter().any(|axis| axis.0 == lane.0);
         let others: NamedAxes = tensor.vectorized_axes().iter().filter(is_other).cloned().collect();
         let order: NamedAxes = others.iter().chain(axes).cloned().collect();
-        let spread = vectorize::spread_over(ops, "while", tensor, &order)?.flat();
+        let broadcast = vectorize::broadcast_vectorized(ops, "while", tensor, &order)?.flat();
         let lead = others.iter().map(|&(_, size)| (size, None));
         let shape = Shape::from_axes(lead.chain([(count, None)]).chain(tensor.ty().shape.entries()));
-        outer.push(ops.reshape_to(spread, shape)?.with_vectorized(&others));
+        outer.push(ops.reshape_to(broadcast, shape)?.with_vectorized(&others));
     }
     let last = while_(
         ops,
@@ -195,7 +195,7 @@ fn loop_over_positions(
         let mut order = axes.clone();
         join_into("while", &mut order, before.vectorized_axes())?;
         join_into("while", &mut order, &others)?;
-        results.push(vectorize::spread_over(ops, "while", &tensor, &order)?);
+        results.push(vectorize::broadcast_vectorized(ops, "while", &tensor, &order)?);
     }
     Ok(results)
 }
@@ -206,7 +206,7 @@ fn broadcast_over_positions(ops: &mut Ops, init: &[Tensor], axes: &NamedAxes) ->
         .map(|tensor| {
             let mut order = axes.clone();
             join_into("while", &mut order, tensor.vectorized_axes())?;
-            vectorize::spread_over(ops, "while", tensor, &order)
+            vectorize::broadcast_vectorized(ops, "while", tensor, &order)
         })
         .collect()
 }
@@ -233,8 +233,8 @@ fn state_type(body: &Draft, leaf: usize, expected: Option<&TensorType>) -> Tenso
 fn with_origins(error: Error, state: &[Tensor], body: &Region) -> Error {
     let ErrorKind::LoopState { index, .. } = error.kind() else { return error };
     let (Some(before), Some(after)) = (state.get(*index), body.results().get(*index)) else { return error };
-    let made = body.graph().nodes().get(after.node as usize).and_then(|node| node.location.clone());
+    let location = body.graph().nodes().get(after.node as usize).and_then(|node| node.location.clone());
     let ty = body.graph().ty(*after).clone();
-    let after = OperandInfo { name: Some("after"), ty, origin: Origin::Made(made) };
-    error.given(vec![OperandInfo::new(Some("before"), before), after])
+    let after = OperandInfo { name: Some("after"), ty, origin: Origin::Computed(location) };
+    error.with_operand_info(vec![OperandInfo::new(Some("before"), before), after])
 }

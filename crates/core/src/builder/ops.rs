@@ -49,7 +49,7 @@ impl Source {
         match self {
             Source::Unknown => None,
             Source::At(location) => Some(location.clone()),
-            Source::Lookup(ask) => ask(),
+            Source::Lookup(lookup) => lookup(),
         }
     }
 }
@@ -88,10 +88,10 @@ impl Ops {
     }
 
     fn eager(&self, op: &Op, name: &'static str, tensors: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
-        let mut lent: SmallVec<[BorrowedOperand<'_>; 3]> = SmallVec::with_capacity(tensors.len());
+        let mut borrowed: SmallVec<[BorrowedOperand<'_>; 3]> = SmallVec::with_capacity(tensors.len());
         for tensor in tensors {
             match tensor.data() {
-                Data::Buffer(buffer) => lent.push(BorrowedOperand { ty: tensor.ty(), buffer }),
+                Data::Buffer(buffer) => borrowed.push(BorrowedOperand { ty: tensor.ty(), buffer }),
                 Data::Traced { trace, .. } => return Err(trace.not_open_error(name, tensor.ty()).into()),
                 Data::Template => {
                     return Err(ErrorKind::IsTemplate { op: name, got: tensor.ty().clone() }.into());
@@ -101,17 +101,18 @@ impl Ops {
         let types: SmallVec<[&TensorType; 4]> = tensors.iter().map(Tensor::ty).collect();
         let outputs = infer::infer(op, &types).map_err(|error| error.with_operands(types))?;
         if self.checks == Checks::default()
-            && let [first, ..] = &*lent
-            && let Some(buffers) = first.buffer.backend().run_borrowed(op, &lent, &outputs)?
+            && let [first, ..] = &*borrowed
+            && let Some(buffers) = first.buffer.backend().run_borrowed(op, &borrowed, &outputs)?
         {
             return Ok(tensors_of(outputs, buffers));
         }
-        let operands = lent.iter().map(|lent| Operand { ty: lent.ty.clone(), buffer: lent.buffer.clone() });
+        let operands =
+            borrowed.iter().map(|operand| Operand { ty: operand.ty.clone(), buffer: operand.buffer.clone() });
         let mut operands: SmallVec<[Operand; 3]> = operands.collect();
         let backend = pick_backend(name, tensors, &self.backend)?;
         for operand in &mut operands {
-            let place = operand.buffer.backend();
-            if !Arc::ptr_eq(&place, &backend) && !place.is_same_place(&*backend) {
+            let owner = operand.buffer.backend();
+            if !Arc::ptr_eq(&owner, &backend) && !owner.is_same_place(&*backend) {
                 // The operand's backend yields to the chosen one, so its data is copied.
                 let tensor = Tensor::concrete(operand.ty.clone(), operand.buffer.clone());
                 operand.buffer = backend.from_host(&operand.ty, tensor.host_bytes(name)?)?;
@@ -174,20 +175,20 @@ pub fn view_fast_path(tensor: &Tensor, first: usize, shape: Shape) -> Option<Ten
 /// Like [`fast_path`], by [`Backend::run_borrowed`].
 fn fast_path_by_borrow(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Option<Tensor> {
     let mut bytes = 0;
-    let (mut lent, mut types) =
+    let (mut borrowed, mut types) =
         (SmallVec::<[BorrowedOperand<'_>; 3]>::new(), SmallVec::<[&TensorType; 3]>::new());
     for operand in operands {
         let Arg::Value(tensor) = operand else { return None };
         let buffer = tensor.buffer().filter(|_| !tensor.is_vectorized())?;
         bytes += tensor.ty().byte_size();
-        lent.push(BorrowedOperand { ty: tensor.ty(), buffer });
+        borrowed.push(BorrowedOperand { ty: tensor.ty(), buffer });
         types.push(tensor.ty());
     }
     if bytes >= most {
         return None;
     }
     let outputs = infer::infer(op, &types).ok()?;
-    let buffers = backend_of(lent.first()?.buffer).run_borrowed(op, &lent, &outputs).ok()??;
+    let buffers = backend_of(borrowed.first()?.buffer).run_borrowed(op, &borrowed, &outputs).ok()??;
     let pair = outputs.into_iter().zip(buffers).next();
     pair.map(|(ty, buffer)| Tensor::concrete(ty, buffer))
 }
@@ -205,12 +206,13 @@ fn fast_path_same_dtype(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Opti
     if to == ty.dtype && evaluator::depends_on_elements(op, ty) || operands.len() * ty.byte_size() >= most {
         return None;
     }
-    let mut same_dtype_result: SmallVec<[SameDtypeOperand<'_>; 2]> = SmallVec::new();
+    let mut same_dtype_operands: SmallVec<[SameDtypeOperand<'_>; 2]> = SmallVec::new();
     for operand in operands {
-        same_dtype_result.push(match operand {
+        same_dtype_operands.push(match operand {
             Arg::Value(tensor) => {
-                let is_alike = !tensor.is_vectorized() && (std::ptr::eq(*tensor, first) || tensor.ty() == ty);
-                SameDtypeOperand::Elements(&**tensor.buffer().filter(|_| is_alike)?)
+                let has_same_type =
+                    !tensor.is_vectorized() && (std::ptr::eq(*tensor, first) || tensor.ty() == ty);
+                SameDtypeOperand::Elements(&**tensor.buffer().filter(|_| has_same_type)?)
             }
             Arg::Number(number) if ty.dtype.merge_weak(*number) == ty.dtype && !ty.dtype.lacks(*number) => {
                 SameDtypeOperand::Same(Scalar::new(ty.dtype, *number).ok()?)
@@ -218,8 +220,8 @@ fn fast_path_same_dtype(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Opti
             Arg::Number(_) => return None,
         });
     }
-    let made = first.buffer()?.run_same_dtype(op, &same_dtype_result, ty, to)?;
-    Some(Tensor::concrete(TensorType { dtype: to, shape: ty.shape.clone() }, made))
+    let result = first.buffer()?.run_same_dtype(op, &same_dtype_operands, ty, to)?;
+    Some(Tensor::concrete(TensorType { dtype: to, shape: ty.shape.clone() }, result))
 }
 
 /// Tensors from buffers and their types.
@@ -243,11 +245,11 @@ impl Builder for Ops {
             Some(trace) => Ok(trace.emit(op, name, operands, self.source.locate())?.into()),
             None => {
                 let run = || self.eager(&op, name, operands);
-                let made = match &self.source {
+                let outputs = match &self.source {
                     Source::At(location) => during(location.clone(), run),
                     Source::Unknown | Source::Lookup(_) => run(),
                 };
-                made.map_err(|error: Error| error.at(self.source.locate()))
+                outputs.map_err(|error: Error| error.at(self.source.locate()))
             }
         }
     }
@@ -269,7 +271,7 @@ impl Builder for Ops {
             return Ok(value);
         }
         let axes = vectorize::union("broadcast", &[model.clone(), value.clone()])?;
-        vectorize::spread_over(self, "broadcast", &value, &axes)
+        vectorize::broadcast_vectorized(self, "broadcast", &value, &axes)
     }
 
     fn is_vectorized(&self, value: &Tensor) -> bool {
@@ -287,7 +289,7 @@ impl Builder for Ops {
         let mut order = vectorize::join("broadcast", operands)?;
         order.retain(|(name, _)| value.vectorized_axes().iter().any(|(known, _)| known == name));
         vectorize::join_into("broadcast", &mut order, value.vectorized_axes())?;
-        vectorize::spread_over(self, "broadcast", &value, &order)
+        vectorize::broadcast_vectorized(self, "broadcast", &value, &order)
     }
 }
 
@@ -302,7 +304,7 @@ pub fn common_backend<'a>(tensors: &[&'a Tensor]) -> Option<Cow<'a, Arc<dyn Back
 
 /// The backend of a buffer, borrowed if possible.
 fn backend_of(buffer: &Arc<dyn Buffer>) -> Cow<'_, Arc<dyn Backend>> {
-    buffer.backend_lent().map_or_else(|| Cow::Owned(buffer.backend()), Cow::Borrowed)
+    buffer.backend_ref().map_or_else(|| Cow::Owned(buffer.backend()), Cow::Borrowed)
 }
 
 /// Brings the arguments of a run to one backend and returns it. The default backend yields to any other, and any
@@ -317,8 +319,8 @@ pub fn move_to_common_backend(
 ) -> Result<Arc<dyn Backend>> {
     let backend = pick_backend(op, tensors, default)?;
     for tensor in tensors {
-        let Some(place) = tensor.backend() else { continue };
-        if !Arc::ptr_eq(&place, &backend) && !place.is_same_place(&*backend) {
+        let Some(owner) = tensor.backend() else { continue };
+        if !Arc::ptr_eq(&owner, &backend) && !owner.is_same_place(&*backend) {
             let buffer = backend.from_host(tensor.whole(), tensor.host_bytes(op)?)?;
             *tensor = Tensor::concrete(tensor.whole().clone(), buffer);
         }

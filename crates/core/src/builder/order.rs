@@ -70,8 +70,8 @@ pub trait BuildOrder: Builder + Sized {
             return Err(ErrorKind::OptionValue { op: "top_k", option, given, required }.into());
         };
         let mut outputs = self.emit(Op::Block(Block::TopK { k }), &[x])?;
-        let (places, values) = (outputs.pop(), outputs.pop());
-        Ok(values.zip(places).expect("values and places"))
+        let (indices, values) = (outputs.pop(), outputs.pop());
+        Ok(values.zip(indices).expect("values and places"))
     }
 }
 

@@ -332,11 +332,11 @@ fn arg_reduce<B: Builder>(
         return b.emit_one(Op::ArgReduce { op, axis, keep_axis, tie_break, dtype }, &[x]);
     }
     // The flat index has no axis to keep, but with vectorized axes each position keeps its own axes with size 1.
-    let kept = (keep_axis && b.is_vectorized(&x))
+    let kept_shape = (keep_axis && b.is_vectorized(&x))
         .then(|| ty.shape.reduced(&ty.shape.axes().collect::<Vec<_>>(), true));
-    let found = b.emit_one(Op::ArgReduce { op, axis, keep_axis: false, tie_break, dtype }, &[x])?;
-    match kept {
-        Some(shape) => b.reshape_to(found, shape),
-        None => Ok(found),
+    let index = b.emit_one(Op::ArgReduce { op, axis, keep_axis: false, tie_break, dtype }, &[x])?;
+    match kept_shape {
+        Some(shape) => b.reshape_to(index, shape),
+        None => Ok(index),
     }
 }

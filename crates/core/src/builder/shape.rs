@@ -457,7 +457,7 @@ fn fill_auto(ty: &TensorType, sizes: &[Size]) -> Result<Shape> {
     };
     let refused = || ErrorKind::ReshapeAuto { got: ty.clone(), sizes: text() };
     let mut filled = Sizes::new();
-    let (mut open, mut known) = (None, 1usize);
+    let (mut open, mut known_product) = (None, 1usize);
     for (axis, size) in sizes.iter().enumerate() {
         match *size {
             Size::Auto if open.is_some() => return Err(refused().into()),
@@ -470,16 +470,16 @@ fn fill_auto(ty: &TensorType, sizes: &[Size]) -> Result<Shape> {
                     return Err(ErrorKind::NegativeSize { op: "reshape", size, axis }.into());
                 };
                 // Saturation is enough: an overflowing product divides no element count.
-                known = known.saturating_mul(size_of_axis);
+                known_product = known_product.saturating_mul(size_of_axis);
                 filled.push(size_of_axis);
             }
         }
     }
     if let Some(axis) = open {
-        if known == 0 || !ty.size().is_multiple_of(known) {
+        if known_product == 0 || !ty.size().is_multiple_of(known_product) {
             return Err(refused().into());
         }
-        filled[axis] = ty.size() / known;
+        filled[axis] = ty.size() / known_product;
     }
     Ok(Shape::new(&filled))
 }
@@ -512,9 +512,9 @@ fn flattened(ty: &TensorType, axes: &[Axis]) -> Result<Shape> {
 
 /// The position of a new axis.
 fn insertion_index(op: &'static str, axis: i64, shape: &Shape) -> Result<usize> {
-    let places = shape.rank() as i64 + 1;
-    if (-places..places).contains(&axis) {
-        return Ok(axis.rem_euclid(places) as usize);
+    let positions = shape.rank() as i64 + 1;
+    if (-positions..positions).contains(&axis) {
+        return Ok(axis.rem_euclid(positions) as usize);
     }
     Err(ErrorKind::NewAxisRange { op, axis, shape: shape.clone() }.into())
 }

@@ -143,8 +143,8 @@ pub fn linspace<B: Builder>(
     let span = b.subtract(&stop, &start)?;
     let step = b.divide(span, Number::from(divisor))?;
     let steps = b.iota(shape.clone(), working, Some(AxisRef::Index(rank as i64)))?;
-    let way = b.multiply(&steps, step)?;
-    let mut values = b.add(way, start)?;
+    let offsets = b.multiply(&steps, step)?;
+    let mut values = b.add(offsets, start)?;
     if endpoint {
         let index = b.iota(shape.clone(), index_dtype(&shape), Some(AxisRef::Index(rank as i64)))?;
         let before_last = b.less(index, Number::from(size - 1))?;
@@ -187,7 +187,7 @@ impl Diagonal {
     }
 
     /// A matrix of zeros with the vector `x` on this diagonal.
-    fn spread<B: Builder>(&self, b: &mut B, x: &B::V, rows: usize, columns: usize) -> Result<B::V> {
+    fn to_matrix<B: Builder>(&self, b: &mut B, x: &B::V, rows: usize, columns: usize) -> Result<B::V> {
         let dtype = b.ty(x).dtype;
         // The type checks that the element count fits before it is computed here.
         let ty = TensorType::new(dtype, Shape::new(&[rows, columns]))?;
@@ -218,7 +218,7 @@ pub fn make_diagonal<B: Builder>(b: &mut B, x: &B::V, offset: i64) -> Result<B::
     let distance = usize::try_from(offset.unsigned_abs()).unwrap_or(usize::MAX);
     let side = length.saturating_add(distance);
     let (row, column) = if offset < 0 { (distance, 0) } else { (0, distance) };
-    Diagonal { row, column, length }.spread(b, &x, side, side)
+    Diagonal { row, column, length }.to_matrix(b, &x, side, side)
 }
 
 /// See [`BuildCreate::take_diagonal`].
@@ -249,22 +249,22 @@ pub fn put_diagonal<B: Builder>(b: &mut B, x: &B::V, diagonal: &B::V, offset: i6
         let required = "a matrix is required";
         return Err(ErrorKind::Rank { op: "put_diagonal", got: ty, required }.into());
     };
-    let place = Diagonal::find("put_diagonal", &ty, offset)?;
-    if got.shape.sizes() != [place.length] {
-        let expected = place.length;
+    let target = Diagonal::find("put_diagonal", &ty, offset)?;
+    if got.shape.sizes() != [target.length] {
+        let expected = target.length;
         return Err(ErrorKind::DiagonalLength { got, matrix: ty, offset, expected }.into());
     }
     // In row-major order, every (columns + 1)-th element is on the diagonal.
     let flat = Shape::new(&[ty.size()]);
     // The step between elements of the diagonal may exceed the matrix size.
     let dtype = if i32::try_from(ty.size() + 1).is_ok() { DType::S32 } else { DType::S64 };
-    let mut places = b.iota(Shape::new(&[place.length, 1]), dtype, Some(AxisRef::Index(0)))?;
-    places = b.multiply(places, Number::from(columns + 1))?;
-    if (place.row, place.column) != (0, 0) {
-        places = b.add(places, Number::from(place.row * columns + place.column))?;
+    let mut indices = b.iota(Shape::new(&[target.length, 1]), dtype, Some(AxisRef::Index(0)))?;
+    indices = b.multiply(indices, Number::from(columns + 1))?;
+    if (target.row, target.column) != (0, 0) {
+        indices = b.add(indices, Number::from(target.row * columns + target.column))?;
     }
     let flat = b.reshape_to(x, flat)?;
     let diagonal = b.reshape_to(diagonal, got.shape.without_names())?;
-    let put = b.indexed_put(flat, places, diagonal, Axes::All)?;
+    let put = b.indexed_put(flat, indices, diagonal, Axes::All)?;
     b.reshape_to(put, ty.shape)
 }

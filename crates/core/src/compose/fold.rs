@@ -1,6 +1,6 @@
 //! Definitions of folds by user functions in other ops, for backends and compilers that run no regions.
 //!
-//! An element-wise function is applied to all kept positions together, and only the folded elements are iterated. Any
+//! An element-wise function is applied to all retained positions together, and only the folded elements are iterated. Any
 //! other function is applied to each element separately. A function that is one op with a built-in reduction becomes
 //! that reduction.
 
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use crate::builder::{BuildControl, BuildCreate, BuildElementwise, Builder};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::grad::region::{self as within, fill};
+use crate::grad::region::{self as grad_region, fill};
 use crate::graph::{Graph, Value, Values};
 use crate::infer::infer;
 use crate::op::{
@@ -52,21 +52,21 @@ pub fn fold(graph: &mut Graph, op: &FoldOp, operands: &[Value]) -> Result<Value>
     let [x, acc, captures @ ..] = operands else { unreachable!("a fold has two operands") };
     let result = graph.ty(*x).shape.reduced(&op.axes, op.keep_axes);
     let shape = graph.ty(*x).shape.without_names();
-    let kept: AxisList = shape.axes().filter(|axis| !op.axes.contains(axis)).collect();
+    let retained: AxisList = shape.axes().filter(|axis| !op.axes.contains(axis)).collect();
     let steps: usize = op.axes.iter().map(|&axis| shape[axis]).product();
-    let width: usize = kept.iter().map(|&axis| shape[axis]).product();
+    let width: usize = retained.iter().map(|&axis| shape[axis]).product();
     if steps == 0 || width == 0 {
         return fill(graph, *acc, &result);
     }
-    if let Some(known) = BuiltinReduction::of(&op.fun) {
-        let reduce = Op::Reduce { op: known.reduce, axes: op.axes.clone(), keep_axes: op.keep_axes };
+    if let Some(builtin) = BuiltinReduction::of(&op.fun) {
+        let reduce = Op::Reduce { op: builtin.reduce, axes: op.axes.clone(), keep_axes: op.keep_axes };
         let folded = graph.emit_one(reduce, &[*x])?;
-        let folded = within::convert(graph, folded, graph.ty(*acc).dtype)?;
-        return graph.emit_one(Op::Binary(known.binary), &[*acc, folded]);
+        let folded = grad_region::convert(graph, folded, graph.ty(*acc).dtype)?;
+        return graph.emit_one(Op::Binary(builtin.binary), &[*acc, folded]);
     }
-    // The folded axes come first. The folded axes and the kept axes are flattened to one axis each.
-    let axes = op.axes.iter().chain(&kept).copied().collect();
-    let x = within::nameless(graph, *x)?;
+    // The folded axes come first. The folded axes and the retained axes are flattened to one axis each.
+    let axes = op.axes.iter().chain(&retained).copied().collect();
+    let x = grad_region::nameless(graph, *x)?;
     let x = graph.emit_one(Op::Transpose { axes }, &[x])?;
     let folded = if width > 1 && !is_elementwise(&op.fun) {
         let x = graph.emit_one(Op::Reshape { shape: Shape::new(&[steps * width]) }, &[x])?;
@@ -97,45 +97,45 @@ pub fn window_fold(
     result: &Shape,
 ) -> Result<Value> {
     let [x, acc, captures @ ..] = operands else { unreachable!("a fold has two operands") };
-    let places = result.without_names();
-    if places.size() == 0 {
+    let positions = result.without_names();
+    if positions.size() == 0 {
         return fill(graph, *acc, result);
     }
-    let x = within::nameless(graph, *x)?;
+    let x = grad_region::nameless(graph, *x)?;
     let config = op.window.padding.iter().map(|&(low, high)| Padding { low, high, interior: 0 }).collect();
     // The function's first argument has the type of `x`, whatever the accumulator's type is.
-    let around = within::convert(graph, *acc, graph.ty(x).dtype)?;
-    let x = graph.emit_one(Op::Pad { config }, &[x, around])?;
-    let window = Window { padding: SmallVec::from_elem((0, 0), places.rank()), ..op.window.clone() };
-    let folded = if let Some(known) = BuiltinReduction::of(&op.fun) {
-        let folded = graph.emit_one(Op::Window { op: known.window, window }, &[x])?;
-        graph.emit_one(Op::Binary(known.binary), &[*acc, folded])?
+    let padding = grad_region::convert(graph, *acc, graph.ty(x).dtype)?;
+    let x = graph.emit_one(Op::Pad { config }, &[x, padding])?;
+    let window = Window { padding: SmallVec::from_elem((0, 0), positions.rank()), ..op.window.clone() };
+    let folded = if let Some(builtin) = BuiltinReduction::of(&op.fun) {
+        let folded = graph.emit_one(Op::Window { op: builtin.window, window }, &[x])?;
+        graph.emit_one(Op::Binary(builtin.binary), &[*acc, folded])?
     } else if !is_elementwise(&op.fun) {
         let cells: usize = window.sizes.iter().product();
-        let width = places.size();
+        let width = positions.size();
         fold_sequentially(graph, &op.fun, cells * width, width, *acc, x, captures, |graph, at, x| {
-            let sizes: Sizes = window.sizes.iter().chain(places.sizes()).copied().collect();
+            let sizes: Sizes = window.sizes.iter().chain(positions.sizes()).copied().collect();
             let digits = digits(graph, at, &sizes)?;
-            let (cell, place) = digits.split_at(places.rank());
+            let (cell, position) = digits.split_at(positions.rank());
             let mut starts = Values::new();
-            for axis in 0..places.rank() {
+            for axis in 0..positions.rank() {
                 let to_cell = graph.multiply(cell[axis], window.dilations[axis])?;
-                let to_place = graph.multiply(place[axis], window.strides[axis])?;
-                starts.push(graph.add(to_cell, to_place)?);
+                let to_position = graph.multiply(position[axis], window.strides[axis])?;
+                starts.push(graph.add(to_cell, to_position)?);
             }
             element(graph, x, &starts)
         })?
     } else {
-        let acc = fill(graph, *acc, &places)?;
+        let acc = fill(graph, *acc, &positions)?;
         let state = for_each_window_offset(
             graph,
             &window,
-            &places,
+            &positions,
             &[x],
             &[acc],
             captures,
             |graph, cell, state, captures| {
-                Ok(vec![apply(graph, &op.fun, cell[0], state[0], captures, &places)?])
+                Ok(vec![apply(graph, &op.fun, cell[0], state[0], captures, &positions)?])
             },
         )?;
         state[0]
@@ -149,14 +149,14 @@ pub fn window_fold(
 pub(crate) fn for_each_window_offset(
     graph: &mut Graph,
     window: &Window,
-    places: &Shape,
+    positions: &Shape,
     arrays: &[Value],
     state: &[Value],
     captures: &[Value],
     step: impl Fn(&mut Graph, &[Value], &[Value], &[Value]) -> Result<Vec<Value>>,
 ) -> Result<Vec<Value>> {
     let counts: usize = window.sizes.iter().product();
-    let lengths: Sizes = places
+    let lengths: Sizes = positions
         .sizes()
         .iter()
         .zip(&window.strides)
@@ -168,22 +168,22 @@ pub(crate) fn for_each_window_offset(
         let mut state = state.to_vec();
         for cell in 0..counts {
             let mut rest = cell;
-            let mut starts: Sizes = SmallVec::from_elem(0, places.rank());
-            for axis in (0..places.rank()).rev() {
+            let mut starts: Sizes = SmallVec::from_elem(0, positions.rank());
+            for axis in (0..positions.rank()).rev() {
                 starts[axis] = rest % window.sizes[axis] * window.dilations[axis];
                 rest /= window.sizes[axis];
             }
             let op = slice(Starts::Static(starts));
-            let under = arrays.iter().map(|&array| graph.emit_one(op.clone(), &[array]));
-            let under: Vec<Value> = under.collect::<Result<_>>()?;
-            state = step(graph, &under, &state, captures)?;
+            let elements = arrays.iter().map(|&array| graph.emit_one(op.clone(), &[array]));
+            let elements: Vec<Value> = elements.collect::<Result<_>>()?;
+            state = step(graph, &elements, &state, captures)?;
         }
         return Ok(state);
     }
     let counter = graph.constant(counter_dtype(counts), 0)?;
     let state: Vec<Value> = std::iter::once(counter).chain(state.iter().copied()).collect();
     let captures: Vec<Value> = arrays.iter().chain(captures).copied().collect();
-    let last = within::while_(
+    let last = grad_region::while_(
         graph,
         Some(counts as u64),
         &state,
@@ -195,13 +195,13 @@ pub(crate) fn for_each_window_offset(
             for (start, &dilation) in starts.iter_mut().zip(&window.dilations) {
                 *start = graph.multiply(*start, dilation)?;
             }
-            let mut under = Vec::with_capacity(arrays.len());
+            let mut elements = Vec::with_capacity(arrays.len());
             for &array in arrays {
                 let operands: Values = std::iter::once(array).chain(starts.iter().copied()).collect();
-                under.push(graph.emit_one(slice(Starts::Dynamic), &operands)?);
+                elements.push(graph.emit_one(slice(Starts::Dynamic), &operands)?);
             }
             let mut next = vec![graph.add(state[0], 1)?];
-            next.extend(step(graph, &under, &state[1..], captures)?);
+            next.extend(step(graph, &elements, &state[1..], captures)?);
             Ok(next)
         },
     )?;
@@ -243,7 +243,7 @@ impl RowLoop {
         }
         let counter = graph.constant(counter_dtype(self.count), 0)?;
         let captures: Vec<Value> = std::iter::once(x).chain(captures.iter().copied()).collect();
-        let last = within::while_(
+        let last = grad_region::while_(
             graph,
             Some(self.count as u64),
             &[counter, acc],
@@ -277,7 +277,7 @@ fn fold_sequentially(
     let acc = fill(graph, acc, &Shape::new(&[width]))?;
     let counter = graph.constant(counter_dtype(count), 0)?;
     let captures: Vec<Value> = std::iter::once(x).chain(captures.iter().copied()).collect();
-    let last = within::while_(
+    let last = grad_region::while_(
         graph,
         Some(count as u64),
         &[counter, acc],
@@ -355,7 +355,7 @@ fn apply(
         } else if let (Op::Clip, true) = (&node.op, lifted) {
             // The bounds may vary per element, which `Clip` does not support.
             let dtype = node.outputs[0].dtype;
-            let [x, low, high] = [0, 1, 2].map(|input| within::convert(graph, inputs[input], dtype));
+            let [x, low, high] = [0, 1, 2].map(|input| grad_region::convert(graph, inputs[input], dtype));
             let raised = graph.max(x?, low?)?;
             SmallVec::from_elem(graph.min(raised, high?)?, 1)
         } else {
@@ -462,8 +462,8 @@ impl BuiltinReduction {
             }
         };
         let both = [index(0)?, index(1)?];
-        let alike = fun.inputs()[0] == fun.inputs()[1];
-        let known = alike && (both == [0, 1] || both == [1, 0]) && !fun.has_effects();
-        known.then_some(BuiltinReduction { binary, reduce, window })
+        let same_type = fun.inputs()[0] == fun.inputs()[1];
+        let is_builtin = same_type && (both == [0, 1] || both == [1, 0]) && !fun.has_effects();
+        is_builtin.then_some(BuiltinReduction { binary, reduce, window })
     }
 }

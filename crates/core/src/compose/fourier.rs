@@ -49,18 +49,18 @@ pub fn rfft<B: Builder>(b: &mut B, x: &B::V, axis: Axis, length: usize, eps: f64
 /// The errors of the definition's ops.
 pub fn irfft<B: Builder>(b: &mut B, x: &B::V, axis: Axis, length: usize, eps: f64) -> Result<B::V> {
     let ty = b.ty(x);
-    let (given, taken) = (ty.shape[axis], length / 2 + 1);
-    let half = if given > taken {
-        b.slice_along_axis(x, 0, taken as i64, axis, 1)?
-    } else if given < taken {
+    let (size, half_size) = (ty.shape[axis], length / 2 + 1);
+    let half = if size > half_size {
+        b.slice_along_axis(x, 0, half_size as i64, axis, 1)?
+    } else if size < half_size {
         let mut config = vec![(0, 0, 0); ty.shape.rank()];
-        config[axis.index()].1 = (taken - given) as i64;
+        config[axis.index()].1 = (half_size - size) as i64;
         b.pad(x, 0, &config)?
     } else {
         x.clone()
     };
     // The other frequencies are the conjugates of these, in descending order.
-    let others = b.slice_along_axis(&half, 1.min(length as i64 / 2), (length - taken) as i64, axis, 1)?;
+    let others = b.slice_along_axis(&half, 1.min(length as i64 / 2), (length - half_size) as i64, axis, 1)?;
     let others = b.conjugate(others)?;
     let others = b.reverse(others, axis)?;
     let all = b.concatenate(&[half, others], axis)?;

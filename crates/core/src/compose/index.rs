@@ -26,11 +26,11 @@ pub fn take<B: Builder>(b: &mut B, x: &B::V, indices: &B::V, axis: Axis) -> Resu
         return Err(nothing("take", &ty, axis, &at));
     }
     let positions = b.new_axis(indices, -1, None)?;
-    let taken = b.gather(x, positions, axis)?;
+    let gathered = b.gather(x, positions, axis)?;
     // The result of `gather` has the axes of the indices first.
     let order = (added..added + axis.index()).chain(0..added).chain(added + axis.index()..shape.rank());
     let order: Vec<AxisRef> = order.map(|axis| AxisRef::Index(axis as i64)).collect();
-    let moved = b.transpose(taken, order)?;
+    let moved = b.transpose(gathered, order)?;
     b.reshape_to(moved, shape)
 }
 
@@ -67,6 +67,6 @@ pub fn take_along_axis<B: Builder>(b: &mut B, x: &B::V, indices: &B::V, axis: Ax
     }
     let positions = b.stack(&entries, -1, None)?;
     let axes: AxisList = ty.shape.axes().collect();
-    let taken = b.gather(x, positions, axes)?;
-    b.reshape_to(taken, at.shape.with_names(ty.shape.names().map(|name| name.cloned()))?)
+    let gathered = b.gather(x, positions, axes)?;
+    b.reshape_to(gathered, at.shape.with_names(ty.shape.names().map(|name| name.cloned()))?)
 }

@@ -24,7 +24,7 @@ pub fn top_k<B: Builder>(b: &mut B, x: &B::V, k: usize) -> Result<SmallVec<[B::V
         return Err(ErrorKind::OptionValue { op: "top_k", option, given, required }.into());
     }
     let order = b.argsort(x, axis, Direction::Desc, None)?;
-    let places = b.slice_along_axis(order, 0, k as i64, axis, 1)?;
-    let values = b.take_along_axis(x, &places, axis)?;
-    Ok(smallvec![values, places])
+    let indices = b.slice_along_axis(order, 0, k as i64, axis, 1)?;
+    let values = b.take_along_axis(x, &indices, axis)?;
+    Ok(smallvec![values, indices])
 }

@@ -84,8 +84,8 @@ pub fn weighted_mean<B: Builder>(
         order.sort_by_key(|&at| resolved[at]);
         let permutation = Axes::List(order.iter().map(|&at| AxisRef::Index(at as i64)).collect());
         let weights = b.transpose(weights, permutation)?;
-        let places: AxisList = order.iter().map(|&at| resolved[at]).collect();
-        b.broadcast(weights, left.shape.without_names(), places)?
+        let sorted_axes: AxisList = order.iter().map(|&at| resolved[at]).collect();
+        b.broadcast(weights, left.shape.without_names(), sorted_axes)?
     };
     let product = b.multiply(x, &weights)?;
     let sum = b.sum(product, resolved.clone(), keep_axes)?;
@@ -162,7 +162,7 @@ pub fn covariance<B: Builder>(b: &mut B, x: &B::V, mean: Option<&B::V>, ddof: i6
     let rows = Axis(rank - 2);
     let count = got.shape[rows];
     let x = b.reshape_to(x, got.shape.without_names())?;
-    let (mean, given) = match mean {
+    let (mean, mean_dtype) = match mean {
         None => {
             let (axes, count) = mean_axes("covariance", &got, &Axes::from(rows))?;
             (working_mean(b, &x, axes, count, true)?, got.dtype)
@@ -177,8 +177,8 @@ pub fn covariance<B: Builder>(b: &mut B, x: &B::V, mean: Option<&B::V>, ddof: i6
             (b.new_axis(mean, -2, None)?, ty.dtype)
         }
     };
-    let dtype = got.dtype.merge(given).to_float();
-    let exact = !got.dtype.is_inexact() && !given.is_inexact();
+    let dtype = got.dtype.merge(mean_dtype).to_float();
+    let exact = !got.dtype.is_inexact() && !mean_dtype.is_inexact();
     let working = if exact { DType::F64 } else { working_dtype(dtype) };
     let x = b.as_type(x, working)?;
     let mean = b.as_type(mean, working)?;
@@ -316,11 +316,11 @@ pub fn cumulative<B: Builder>(
     let mut distance = 1;
     while distance < size {
         let rest = (size - distance) as i64;
-        let far = distance as i64;
+        let shift = distance as i64;
         let part = |b: &mut B, start: i64, length: i64| b.slice_along_axis(&scanned, start, length, axis, 1);
         // The elements with a partner at `distance`, and the others, which are complete.
-        let (earlier, later) = (part(b, 0, rest)?, part(b, far, rest)?);
-        let whole = part(b, if reverse { rest } else { 0 }, far)?;
+        let (earlier, later) = (part(b, 0, rest)?, part(b, shift, rest)?);
+        let whole = part(b, if reverse { rest } else { 0 }, shift)?;
         scanned = if reverse {
             let joined = b.binary(binary, later, earlier)?;
             b.concatenate(&[joined, whole], axis)?

@@ -23,21 +23,21 @@ pub fn tile<B: Builder>(b: &mut B, x: &B::V, repetitions: &[i64]) -> Result<B::V
     }
     // Each axis becomes two axes, first the repetitions and then the elements. A reshape merges them.
     let rank = shape.rank().max(times.len());
-    let (mut split, mut places, mut joined) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut split, mut element_axes, mut joined) = (Vec::new(), Vec::new(), Vec::new());
     for axis in 0..rank {
         let time = (axis + times.len()).checked_sub(rank).map_or(1, |at| times[at]);
         let size = (axis + shape.rank()).checked_sub(rank).map(|at| shape.sizes()[at]);
         split.extend([time, size.unwrap_or(1)]);
         if size.is_some() {
-            places.push(AxisRef::Index(split.len() as i64 - 1));
+            element_axes.push(AxisRef::Index(split.len() as i64 - 1));
         }
         joined.push(
             time.checked_mul(size.unwrap_or(1))
                 .ok_or_else(|| ErrorKind::TooLarge { dtype: b.ty(x).dtype, shape: Shape::new(&split) })?,
         );
     }
-    let spread = b.broadcast(x, Shape::new(&split), Axes::List(places))?;
-    b.reshape_to(spread, Shape::new(&joined))
+    let repeated = b.broadcast(x, Shape::new(&split), Axes::List(element_axes))?;
+    b.reshape_to(repeated, Shape::new(&joined))
 }
 
 /// See [`BuildShape::split`].
@@ -120,10 +120,10 @@ pub fn pad_outer<B: Builder>(
             let runs = PositionRun::split_into_runs(from, to, |at| fold(at, size));
             runs.iter().map(|run| run.take(b, &padded, axis)).collect::<Result<Vec<_>>>()
         };
-        let mut pieces = take(b, -left, 0)?;
-        pieces.push(padded.clone());
-        pieces.extend(take(b, size, size + right)?);
-        padded = b.concatenate(&pieces, axis)?;
+        let mut parts = take(b, -left, 0)?;
+        parts.push(padded.clone());
+        parts.extend(take(b, size, size + right)?);
+        padded = b.concatenate(&parts, axis)?;
     }
     Ok(padded)
 }
@@ -162,15 +162,15 @@ impl PositionRun {
     fn take<B: Builder>(&self, b: &mut B, x: &B::V, axis: Axis) -> Result<B::V> {
         let lowest = if self.step < 0 { self.first + self.step * (self.length - 1) } else { self.first };
         let length = if self.step == 0 { 1 } else { self.length };
-        let piece = b.slice_along_axis(x, lowest, length, axis, 1)?;
+        let slice = b.slice_along_axis(x, lowest, length, axis, 1)?;
         match self.step {
-            -1 => b.reverse(piece, axis),
+            -1 => b.reverse(slice, axis),
             0 => {
-                let mut shape = b.ty(&piece).shape;
+                let mut shape = b.ty(&slice).shape;
                 shape[axis] = self.length as usize;
-                b.broadcast(piece, shape, Axes::All)
+                b.broadcast(slice, shape, Axes::All)
             }
-            _ => Ok(piece),
+            _ => Ok(slice),
         }
     }
 }

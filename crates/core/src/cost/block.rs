@@ -27,10 +27,10 @@ pub(super) fn flops(block: &Block, operands: &[&TensorType], outputs: &Outputs) 
         Block::Fft2 { axes, lengths, .. } => {
             // The first axis, then the second on the result of the first.
             let first = fft(&x.shape, axes[0], lengths[0]);
-            let between = Shape::from_axes(
+            let intermediate = Shape::from_axes(
                 x.shape.axes().map(|axis| (if axis == axes[0] { lengths[0] } else { x.shape[axis] }, None)),
             );
-            first.saturating_add(fft(&between, axes[1], lengths[1]))
+            first.saturating_add(fft(&intermediate, axes[1], lengths[1]))
         }
         // For real elements half of the transform is computed.
         Block::Rfft { axis, length, eps: _ } | Block::Irfft { axis, length, eps: _ } => {

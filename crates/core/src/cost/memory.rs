@@ -19,9 +19,9 @@ enum Storage {
 pub(super) fn extra(region: &Region, counts: &[Count]) -> u64 {
     let graph = region.graph();
     // The storage of each value.
-    let mut places: Vec<Vec<Storage>> = Vec::with_capacity(graph.len());
+    let mut storages: Vec<Vec<Storage>> = Vec::with_capacity(graph.len());
     for (node, count) in graph.nodes().iter().zip(counts) {
-        let place = |output: usize| {
+        let storage = |output: usize| {
             if count.is_input {
                 return Storage::Input;
             }
@@ -29,14 +29,14 @@ pub(super) fn extra(region: &Region, counts: &[Count]) -> u64 {
                 return Storage::Own;
             }
             let operand = node.inputs[output];
-            match places[operand.node as usize][operand.output as usize] {
+            match storages[operand.node as usize][operand.output as usize] {
                 Storage::Own => Storage::Of(operand),
-                place @ (Storage::Input | Storage::Of(_)) => place,
+                storage @ (Storage::Input | Storage::Of(_)) => storage,
             }
         };
-        places.push((0..node.outputs.len()).map(place).collect());
+        storages.push((0..node.outputs.len()).map(storage).collect());
     }
-    let owner = |value: Value| match places[value.node as usize][value.output as usize] {
+    let owner = |value: Value| match storages[value.node as usize][value.output as usize] {
         Storage::Input => None,
         Storage::Own => Some(value),
         Storage::Of(owner) => Some(owner),
@@ -56,18 +56,18 @@ pub(super) fn extra(region: &Region, counts: &[Count]) -> u64 {
     region.results().iter().for_each(|&result| used(result, graph.len()));
 
     let mut freed = vec![0u64; graph.len() + 1];
-    let (mut here, mut most) = (0u64, 0u64);
+    let (mut live, mut most) = (0u64, 0u64);
     for (position, (node, count)) in graph.nodes().iter().zip(counts).enumerate() {
         for (output, ty) in node.outputs.iter().enumerate() {
-            if let Storage::Own = places[position][output] {
+            if let Storage::Own = storages[position][output] {
                 let bytes = ty.byte_size() as u64;
-                here = here.saturating_add(bytes);
+                live = live.saturating_add(bytes);
                 let end = &mut freed[last[position][output]];
                 *end = end.saturating_add(bytes);
             }
         }
-        most = most.max(here.saturating_add(count.cost.inside));
-        here = here.saturating_sub(freed[position]);
+        most = most.max(live.saturating_add(count.cost.inside));
+        live = live.saturating_sub(freed[position]);
     }
     most
 }

@@ -131,7 +131,7 @@ struct RegionCost {
 /// that it needs in addition to its inputs.
 #[derive(Default)]
 struct Costs {
-    known: FxHashMap<*const Region, RegionCost>,
+    cached: FxHashMap<*const Region, RegionCost>,
 }
 
 impl Costs {
@@ -151,13 +151,13 @@ impl Costs {
     /// owns the region.
     fn inner(&mut self, region: &Arc<Region>) -> RegionCost {
         let key = Arc::as_ptr(region);
-        if let Some(&known) = self.known.get(&key) {
-            return known;
+        if let Some(&cached) = self.cached.get(&key) {
+            return cached;
         }
         let (Cost { flops, read, written, assumed_loops, .. }, extra) = self.of(region);
         let cost = NodeCost { flops, read, written, inside: 0, assumed_loops };
         let inner = RegionCost { cost, extra };
-        self.known.insert(key, inner);
+        self.cached.insert(key, inner);
         inner
     }
 }

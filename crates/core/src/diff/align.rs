@@ -7,13 +7,13 @@ const MAX_EDITS: usize = 1000;
 /// Pairs of positions with equal labels, ascending on both sides: a longest common subsequence, up to the
 /// limit (Myers, An O(ND) Difference Algorithm and Its Variations, 1986).
 pub(super) fn align(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
-    let head = old.iter().zip(new).take_while(|(a, b)| a == b).count();
-    let (old_rest, new_rest) = (&old[head..], &new[head..]);
-    let tail = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(a, b)| a == b).count();
-    let middle = align_middle(&old_rest[..old_rest.len() - tail], &new_rest[..new_rest.len() - tail]);
-    let mut pairs: Vec<(usize, usize)> = (0..head).map(|at| (at, at)).collect();
-    pairs.extend(middle.into_iter().map(|(a, b)| (head + a, head + b)));
-    pairs.extend((0..tail).map(|at| (old.len() - tail + at, new.len() - tail + at)));
+    let prefix = old.iter().zip(new).take_while(|(a, b)| a == b).count();
+    let (old_rest, new_rest) = (&old[prefix..], &new[prefix..]);
+    let suffix = old_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(a, b)| a == b).count();
+    let middle = align_middle(&old_rest[..old_rest.len() - suffix], &new_rest[..new_rest.len() - suffix]);
+    let mut pairs: Vec<(usize, usize)> = (0..prefix).map(|at| (at, at)).collect();
+    pairs.extend(middle.into_iter().map(|(a, b)| (prefix + a, prefix + b)));
+    pairs.extend((0..suffix).map(|at| (old.len() - suffix + at, new.len() - suffix + at)));
     pairs
 }
 
@@ -39,7 +39,7 @@ fn align_middle(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
             }
             farthest[at(diagonal)] = x;
             if x >= old_count && y >= new_count {
-                return walk_back(&trace, old_count, new_count);
+                return backtrack(&trace, old_count, new_count);
             }
         }
     }
@@ -52,7 +52,7 @@ fn passes_new(diagonal: isize, steps: isize, below: isize, above: isize) -> bool
 }
 
 /// The pairs on the path that was found, from the points reached before each step.
-fn walk_back(trace: &[Vec<isize>], mut x: isize, mut y: isize) -> Vec<(usize, usize)> {
+fn backtrack(trace: &[Vec<isize>], mut x: isize, mut y: isize) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
     for (steps, farthest) in trace.iter().enumerate().rev() {
         let steps = steps as isize;

@@ -139,8 +139,8 @@ pub fn diff(old: &Region, new: &Region) -> Difference {
         .filter(|input| input.old != input.new)
         .collect();
     let (nodes, equal) = pairing.changes();
-    let gives = pairing.same_values(old.results(), new.results());
-    let results = (!gives).then(|| (text::returned(old.results()), text::returned(new.results())));
+    let same_results = pairing.same_values(old.results(), new.results());
+    let results = (!same_results).then(|| (text::returned(old.results()), text::returned(new.results())));
     let counts = (old.parameter_count(), new.parameter_count());
     let parameters = (counts.0 != counts.1).then_some(counts);
     Difference { parameters, inputs, nodes, results, equal }
@@ -226,16 +226,18 @@ impl<'g> NodeMatching<'g> {
     /// Matches nodes of the same name in order, without crossings, and the nodes between them by operands.
     fn pair_by_name(&mut self, old: &[usize], new: &[usize]) {
         let mut by_name: FxHashMap<&str, VecDeque<usize>> = FxHashMap::default();
-        for (place, &position) in new.iter().enumerate() {
-            by_name.entry(form::name(&self.new.nodes()[position].op)).or_default().push_back(place);
+        for (index, &position) in new.iter().enumerate() {
+            by_name.entry(form::name(&self.new.nodes()[position].op)).or_default().push_back(index);
         }
         let (mut old_from, mut new_from) = (0, 0);
         for (old_at, &position) in old.iter().enumerate() {
-            let Some(places) = by_name.get_mut(form::name(&self.old.nodes()[position].op)) else { continue };
-            while places.front().is_some_and(|&place| place < new_from) {
-                places.pop_front();
+            let Some(candidates) = by_name.get_mut(form::name(&self.old.nodes()[position].op)) else {
+                continue;
+            };
+            while candidates.front().is_some_and(|&index| index < new_from) {
+                candidates.pop_front();
             }
-            if let Some(new_at) = places.pop_front() {
+            if let Some(new_at) = candidates.pop_front() {
                 self.pair_by_operands(&old[old_from..old_at], &new[new_from..new_at]);
                 self.pair(position, new[new_at]);
                 (old_from, new_from) = (old_at + 1, new_at + 1);
@@ -262,11 +264,11 @@ impl<'g> NodeMatching<'g> {
 
     /// Matches the remaining nodes that compute the same from matched values.
     fn pair_moved(&mut self, old: &[usize], new: &[usize]) {
-        let mut left: FxHashMap<(&Op, &Outputs), Vec<usize>> = FxHashMap::default();
+        let mut unmatched: FxHashMap<(&Op, &Outputs), Vec<usize>> = FxHashMap::default();
         for &position in old {
             let node = &self.old.nodes()[position];
             if self.new_of[position].is_none() && !node.op.has_effect() {
-                left.entry((&node.op, &node.outputs)).or_default().push(position);
+                unmatched.entry((&node.op, &node.outputs)).or_default().push(position);
             }
         }
         for &position in new {
@@ -274,11 +276,11 @@ impl<'g> NodeMatching<'g> {
             if self.old_of[position].is_some() {
                 continue;
             }
-            let Some(places) = left.get_mut(&(&node.op, &node.outputs)) else { continue };
+            let Some(candidates) = unmatched.get_mut(&(&node.op, &node.outputs)) else { continue };
             let same = |&old: &usize| self.same_values(&self.old.nodes()[old].inputs, &node.inputs);
-            if let Some(place) = places.iter().position(same) {
-                let found = places.remove(place);
-                self.pair(found, position);
+            if let Some(index) = candidates.iter().position(same) {
+                let old_position = candidates.remove(index);
+                self.pair(old_position, position);
             }
         }
     }

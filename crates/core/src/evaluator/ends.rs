@@ -29,9 +29,9 @@ pub fn argument_buffers(
             continue;
         }
         let buffer = argument.require_buffer("run", "return it from the definition, and pass it then")?;
-        let place = buffer.backend();
-        if !is_here(backend, &place) {
-            let (left, right) = (backend.place(), place.place());
+        let owner = buffer.backend();
+        if !is_on_backend(backend, &owner) {
+            let (left, right) = (backend.place(), owner.place());
             return Err(ErrorKind::BackendConflict { op: "run", left, right }.into());
         }
         buffers.push(argument.into_buffer());
@@ -61,7 +61,7 @@ pub fn adopt(
             return Err(ErrorKind::CallResult { op: name, index, got, expected }.into());
         }
         let buffer = result.require_buffer(name, "a host function computes with values")?;
-        buffers.push(if is_here(backend, &buffer.backend()) {
+        buffers.push(if is_on_backend(backend, &buffer.backend()) {
             buffer.clone()
         } else {
             backend.from_host(expected, result.host_bytes(name)?)?
@@ -70,8 +70,8 @@ pub fn adopt(
     Ok(buffers)
 }
 
-fn is_here(backend: &Arc<dyn Backend>, place: &Arc<dyn Backend>) -> bool {
-    Arc::ptr_eq(place, backend) || place.is_same_place(&**backend)
+fn is_on_backend(backend: &Arc<dyn Backend>, owner: &Arc<dyn Backend>) -> bool {
+    Arc::ptr_eq(owner, backend) || owner.is_same_place(&**backend)
 }
 
 /// Buffers as tensors, for host functions.

@@ -198,8 +198,8 @@ impl Execution<'_> {
         let run = |op: Op, ty: &TensorType, buffer: &Arc<dyn Buffer>| -> Result<_> {
             let operand = Operand { ty: ty.clone(), buffer: buffer.clone() };
             let mut outputs = infer(&op, &[ty])?;
-            let made = self.backend.run(&op, SmallVec::from_iter([operand]), &outputs)?.remove(0);
-            Ok((outputs.remove(0), made))
+            let result = self.backend.run(&op, SmallVec::from_iter([operand]), &outputs)?.remove(0);
+            Ok((outputs.remove(0), result))
         };
         let (mask_ty, mask) = run(Op::Unary(predicate), ty, buffer)?;
         let axes = ty.shape.axes().collect();
@@ -244,7 +244,7 @@ impl Execution<'_> {
         mut arguments: Vec<Option<Arc<dyn Buffer>>>,
     ) -> Result<Vec<Arc<dyn Buffer>>> {
         let graph = plan.region.graph();
-        let mut slots: Vec<Option<Arc<dyn Buffer>>> = memory::room("run", plan.slots)?;
+        let mut slots: Vec<Option<Arc<dyn Buffer>>> = memory::with_capacity("run", plan.slots)?;
         slots.resize(plan.slots, None);
         for (position, (node, planned)) in graph.nodes().iter().zip(&plan.nodes).enumerate() {
             let take = |slots: &mut [Option<Arc<dyn Buffer>>], input: usize| {
@@ -264,10 +264,10 @@ impl Execution<'_> {
                     let buffer = if *last { argument.take() } else { argument.clone() };
                     SmallVec::from_elem(buffer.expect("an argument lives until its last parameter"), 1)
                 }
-                Step::CachedConstant(kept) => {
+                Step::CachedConstant(cached) => {
                     let make = || self.backend.run(&node.op, SmallVec::new(), &node.outputs);
                     SmallVec::from_elem(
-                        kept.get(self.backend, make).map_err(|e| with_node_location(e, node))?,
+                        cached.get(self.backend, make).map_err(|e| with_node_location(e, node))?,
                         1,
                     )
                 }

@@ -68,7 +68,7 @@ pub(super) enum Step {
 pub(super) struct CachedConstant(OnceLock<Arc<dyn Buffer>>);
 
 impl CachedConstant {
-    /// The buffer on `backend`: the kept one, unless another backend computed it.
+    /// The buffer on `backend`: the cached one, unless another backend computed it.
     pub fn get(
         &self,
         backend: &Arc<dyn Backend>,
@@ -77,8 +77,8 @@ impl CachedConstant {
         let buffer = match self.0.get() {
             Some(buffer) => buffer.clone(),
             None => {
-                let made = make()?.remove(0);
-                self.0.get_or_init(|| made).clone()
+                let buffer = make()?.remove(0);
+                self.0.get_or_init(|| buffer).clone()
             }
         };
         if buffer.backend().is_same_place(&**backend) { Ok(buffer) } else { Ok(make()?.remove(0)) }
@@ -110,7 +110,7 @@ impl Plan {
     pub fn new(region: Arc<Region>) -> Result<Plan> {
         let graph = region.graph();
         memory::ahead("compile", graph.len())?;
-        let mut nodes = memory::room("compile", graph.len())?;
+        let mut nodes = memory::with_capacity("compile", graph.len())?;
         let mut slots = 0;
         for node in graph.nodes() {
             memory::check("compile")?;
@@ -133,30 +133,30 @@ impl Plan {
     /// Walks backwards: the first use found is the last one to run. Results live to the end.
     fn find_last_uses(&mut self) {
         let graph = self.region.graph();
-        let mut seen = vec![false; self.slots];
+        let mut used_later = vec![false; self.slots];
         for &result in self.region.results() {
-            seen[self.nodes[result.node as usize].first_slot + result.output as usize] = true;
+            used_later[self.nodes[result.node as usize].first_slot + result.output as usize] = true;
         }
         for (position, node) in graph.nodes().iter().enumerate().rev() {
             // The last of equal operands takes the value, after the others have borrowed it.
             for (at, input) in node.inputs.iter().enumerate().rev() {
                 let slot = self.nodes[input.node as usize].first_slot + input.output as usize;
-                self.nodes[position].dies[at] = !std::mem::replace(&mut seen[slot], true);
+                self.nodes[position].dies[at] = !std::mem::replace(&mut used_later[slot], true);
             }
             let first = self.nodes[position].first_slot;
             let count = node.outputs.len();
-            self.nodes[position].used = seen[first..first + count].iter().copied().collect();
+            self.nodes[position].used = used_later[first..first + count].iter().copied().collect();
         }
     }
 
     fn find_last_parameters(&mut self) {
-        let mut seen = vec![false; self.region.inputs().len()];
+        let mut used = vec![false; self.region.inputs().len()];
         for node in self.nodes.iter_mut().rev() {
             if let Step::Parameter { index, last } = &mut node.step {
-                *last = !std::mem::replace(&mut seen[*index], true);
+                *last = !std::mem::replace(&mut used[*index], true);
             }
         }
-        self.used_inputs = seen;
+        self.used_inputs = used;
     }
 
     /// The slot of a value.
@@ -214,7 +214,7 @@ impl Step {
                 Step::Default(plan(&Arc::new(default))?)
             }
             OpClass::Collective(op) => {
-                let (place, count) = ("the evaluator".to_owned(), op.over.devices().len());
+                let (place, count) = ("the evaluator".to_owned(), op.groups.devices().len());
                 return Err(MeshError::Alone { op: op.kind.name(), place, count }.into());
             }
             OpClass::Primitive(_) => Step::Backend,

@@ -30,7 +30,7 @@ pub(crate) trait Attribute: Clone {
     }
 
     /// The attribute after `lead` new leading axes: the axes in it are shifted.
-    fn behind(&self, _lead: usize) -> Self {
+    fn shifted(&self, _lead: usize) -> Self {
         self.clone()
     }
 }
@@ -127,7 +127,7 @@ impl Attribute for Axis {
         usize::read(name, reader).map(Axis)
     }
 
-    fn behind(&self, lead: usize) -> Axis {
+    fn shifted(&self, lead: usize) -> Axis {
         Axis(self.index() + lead)
     }
 }
@@ -141,8 +141,8 @@ impl Attribute for Option<Axis> {
         Ok(reader.integer(name)?.map(Axis))
     }
 
-    fn behind(&self, lead: usize) -> Option<Axis> {
-        self.map(|axis| axis.behind(lead))
+    fn shifted(&self, lead: usize) -> Option<Axis> {
+        self.map(|axis| axis.shifted(lead))
     }
 }
 
@@ -168,8 +168,8 @@ impl Attribute for AxisList {
         Ok(Sizes::read(name, reader)?.into_iter().map(Axis).collect())
     }
 
-    fn behind(&self, lead: usize) -> AxisList {
-        self.iter().map(|axis| axis.behind(lead)).collect()
+    fn shifted(&self, lead: usize) -> AxisList {
+        self.iter().map(|axis| axis.shifted(lead)).collect()
     }
 }
 
@@ -193,8 +193,8 @@ impl Attribute for [Axis; 2] {
         <[usize; 2]>::read(name, reader).map(|axes| axes.map(Axis))
     }
 
-    fn behind(&self, lead: usize) -> [Axis; 2] {
-        self.map(|axis| axis.behind(lead))
+    fn shifted(&self, lead: usize) -> [Axis; 2] {
+        self.map(|axis| axis.shifted(lead))
     }
 }
 
@@ -239,7 +239,7 @@ impl Attribute for SmallVec<[Padding; 4]> {
         if is_empty { Ok(SmallVec::new()) } else { Err(kind(name, attr, "a list of triples")) }
     }
 
-    fn behind(&self, lead: usize) -> Self {
+    fn shifted(&self, lead: usize) -> Self {
         std::iter::repeat_n(Padding::default(), lead).chain(self.iter().copied()).collect()
     }
 }
@@ -258,7 +258,7 @@ impl Attribute for SmallVec<[(i64, i64); 4]> {
         Ok(config.iter().map(|padding| (padding.low, padding.high)).collect())
     }
 
-    fn behind(&self, lead: usize) -> Self {
+    fn shifted(&self, lead: usize) -> Self {
         std::iter::repeat_n((0, 0), lead).chain(self.iter().copied()).collect()
     }
 }
@@ -321,12 +321,12 @@ impl Attribute for Window {
         })
     }
 
-    fn behind(&self, lead: usize) -> Window {
+    fn shifted(&self, lead: usize) -> Window {
         let ones = |sizes: &Sizes| std::iter::repeat_n(1, lead).chain(sizes.iter().copied()).collect();
         Window {
             sizes: ones(&self.sizes),
             strides: ones(&self.strides),
-            padding: self.padding.behind(lead),
+            padding: self.padding.shifted(lead),
             dilations: ones(&self.dilations),
         }
     }

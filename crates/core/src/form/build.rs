@@ -159,8 +159,8 @@ impl Reader<'_> {
         let Some(axes) = self.text("over")? else {
             return Err("over is none, the axes of a mesh are required".to_owned());
         };
-        let over = DeviceGroups::new(axes, self.devices("groups")?, self.attribute("size")?)?;
-        Ok(Op::Collective(CollectiveOp { kind, over }))
+        let groups = DeviceGroups::new(axes, self.devices("groups")?, self.attribute("size")?)?;
+        Ok(Op::Collective(CollectiveOp { kind, groups }))
     }
 
     fn devices(&self, name: &str) -> Result<Vec<u32>, String> {
@@ -242,8 +242,8 @@ impl Reader<'_> {
     fn leaf<T: Copy>(&self, name: &str, all: &[T], text: impl Fn(T) -> &'static str) -> Result<T, String> {
         let attr = self.attr(name)?;
         let required = || all.iter().map(|&leaf| quoted(text(leaf))).collect::<Vec<_>>().join(" or ");
-        let Attr::Text(given) = attr else { return Err(kind(name, attr, &required())) };
-        let found = all.iter().copied().find(|&leaf| text(leaf) == &**given);
+        let Attr::Text(value) = attr else { return Err(kind(name, attr, &required())) };
+        let found = all.iter().copied().find(|&leaf| text(leaf) == &**value);
         found.ok_or_else(|| kind(name, attr, &required()))
     }
 

@@ -394,9 +394,9 @@ impl Reader<'_> {
         let axes: Vec<(usize, Option<Name>)> = (0..rank).map(axis).collect::<Result<_>>()?;
         let (start, len) = (self.size()?, self.size()?);
         let inner = axes.iter().filter_map(|(_, name)| name.as_ref());
-        let mut known = FxHashSet::default();
-        if !vectorized.iter().all(|(name, _)| known.insert(name))
-            || inner.into_iter().any(|name| known.contains(name))
+        let mut seen_names = FxHashSet::default();
+        if !vectorized.iter().all(|(name, _)| seen_names.insert(name))
+            || inner.into_iter().any(|name| seen_names.contains(name))
         {
             return Err(damaged(self.op, "a vectorized axis has the name of another"));
         }

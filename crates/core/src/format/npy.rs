@@ -49,10 +49,10 @@ pub fn is_npy(bytes: &[u8]) -> bool {
 pub fn parse(op: &'static str, file: &HostMemory, opaque: Option<DType>) -> Result<Array> {
     let bytes = file.bytes();
     let header = parse_header(op, bytes, opaque)?;
-    let given = bytes.len() - header.start;
+    let available = bytes.len() - header.start;
     let needed = header.byte_size(op)?;
-    if given != needed {
-        let problem = format!("the file has {given} bytes of elements");
+    if available != needed {
+        let problem = format!("the file has {available} bytes of elements");
         return Err(malformed(op, problem, format!("{needed} are required; it is cut short or damaged")));
     }
     let elements = file.part(header.start..bytes.len());
@@ -306,29 +306,29 @@ fn descr(op: &'static str, text: &str, opaque: Option<DType>) -> Result<Descr> {
         [b'|' | b'=', rest @ ..] => (cfg!(target_endian = "big"), rest),
         rest => (cfg!(target_endian = "big"), rest),
     };
-    let made = |dtype| Ok(Descr { dtype, big_endian });
+    let descr_of = |dtype| Ok(Descr { dtype, big_endian });
     match rest {
-        b"b1" | b"?" => made(DType::Bool),
-        b"u1" => made(DType::U8),
-        b"u2" => made(DType::U16),
-        b"u4" => made(DType::U32),
-        b"u8" => made(DType::U64),
-        b"i1" => made(DType::S8),
-        b"i2" => made(DType::S16),
-        b"i4" => made(DType::S32),
-        b"i8" => made(DType::S64),
-        b"f1" => made(DType::F8E5M2),
-        b"f2" => made(DType::F16),
-        b"f4" => made(DType::F32),
-        b"f8" => made(DType::F64),
-        b"c8" => made(DType::C64),
-        b"c16" => made(DType::C128),
+        b"b1" | b"?" => descr_of(DType::Bool),
+        b"u1" => descr_of(DType::U8),
+        b"u2" => descr_of(DType::U16),
+        b"u4" => descr_of(DType::U32),
+        b"u8" => descr_of(DType::U64),
+        b"i1" => descr_of(DType::S8),
+        b"i2" => descr_of(DType::S16),
+        b"i4" => descr_of(DType::S32),
+        b"i8" => descr_of(DType::S64),
+        b"f1" => descr_of(DType::F8E5M2),
+        b"f2" => descr_of(DType::F16),
+        b"f4" => descr_of(DType::F32),
+        b"f8" => descr_of(DType::F64),
+        b"c8" => descr_of(DType::C64),
+        b"c16" => descr_of(DType::C128),
         b"V1" => match opaque.filter(|dtype| dtype.storage_bytes() == 1) {
-            Some(dtype) => made(dtype),
+            Some(dtype) => descr_of(dtype),
             None => foreign("one byte may be of several types; say which with dtype="),
         },
         b"V2" => match opaque.unwrap_or(DType::BF16) {
-            dtype if dtype.bits() == 16 => made(dtype),
+            dtype if dtype.bits() == 16 => descr_of(dtype),
             _ => foreign("dtype= must be a type of two bytes, such as bf16"),
         },
         [b'O', ..] => foreign("Python objects are never loaded; save an array of numbers"),

@@ -77,13 +77,13 @@ pub fn parse(
         return Err(damaged(op, "entries of the archive overlap"));
     }
     let mut arrays: Vec<(String, Array)> = Vec::with_capacity(entries.len());
-    let mut known = FxHashSet::default();
+    let mut seen_names = FxHashSet::default();
     for (entry, range) in entries.iter().zip(ranges) {
         let Some(name) = entry.name.strip_suffix(".npy") else {
             let problem = format!("the archive has the entry {:?}", entry.name);
             return Err(malformed(op, problem, "entries must be .npy files"));
         };
-        if !known.insert(name) {
+        if !seen_names.insert(name) {
             return Err(damaged(op, &format!("the archive has the entry {:?} twice", entry.name)));
         }
         let data = file.part(range);
@@ -269,11 +269,11 @@ const LEVEL: u8 = 6;
 pub fn write(op: &'static str, arrays: &[(String, Array)], is_deflated: bool) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut directory = Vec::new();
-    let mut known = FxHashSet::default();
+    let mut seen_names = FxHashSet::default();
     for (name, array) in arrays {
-        let is_known = !known.insert(name);
+        let is_duplicate = !seen_names.insert(name);
         let name = format!("{name}.npy");
-        if is_known || name.len() > usize::from(u16::MAX) {
+        if is_duplicate || name.len() > usize::from(u16::MAX) {
             let problem = format!("a tensor is named {:?}", name.chars().take(80).collect::<String>());
             return Err(malformed(op, problem, "names must differ and be shorter than 65,532 bytes"));
         }

@@ -91,9 +91,9 @@ pub fn parse(op: &'static str, file: &HostMemory) -> Result<Vec<(String, Array)>
 
 fn entries(op: &'static str, header: &str) -> Result<Vec<Entry>> {
     let mut json = Json::new(op, header);
-    let (mut entries, mut known) = (Vec::new(), FxHashSet::default());
+    let (mut entries, mut seen_names) = (Vec::new(), FxHashSet::default());
     json.object(|json, name| {
-        if !known.insert(name.clone()) {
+        if !seen_names.insert(name.clone()) {
             return Err(json.refuse(format_args!("{name:?} is there twice")));
         }
         if name == "__metadata__" {
@@ -164,9 +164,9 @@ pub fn write(op: &'static str, arrays: &[(String, Array)]) -> Result<Vec<u8>> {
     let mut sorted: Vec<&(String, Array)> = arrays.iter().collect();
     sorted.sort_by_key(|(name, array)| (Reverse(position(array.ty.dtype)), name));
     let mut header = String::from("{");
-    let (mut next, mut known) = (0usize, FxHashSet::default());
+    let (mut next, mut seen_names) = (0usize, FxHashSet::default());
     for (name, array) in &sorted {
-        if name == "__metadata__" || !known.insert(name) {
+        if name == "__metadata__" || !seen_names.insert(name) {
             let problem = format!("a tensor is named {name:?}");
             return Err(malformed(
                 op,

@@ -45,14 +45,14 @@ fn default(site: &mut Site<'_>, block: &Block, g: &[Option<Value>]) -> Result<Vj
         inputs.iter().map(|&input| draft.input(site.graph.ty(input).clone())).collect();
     let results = compose::block::default(&mut draft.graph, block, &parameters)?;
     let default = draft.close(count, &results)?;
-    let wrt: Vec<usize> = (0..count).filter(|&input| site.wants(input)).collect();
+    let wrt: Vec<usize> = (0..count).filter(|&input| site.needs_gradient(input)).collect();
     pull_back(site, &default, &inputs, &wrt, g)
 }
 
 /// The gradient of a user's default.
 pub(super) fn user(site: &mut Site<'_>, op: &UserBlockOp, g: &[Option<Value>]) -> Result<Vjp> {
     let inputs = site.inputs.clone();
-    let wrt: Vec<usize> = (0..inputs.len()).filter(|&input| site.wants(input)).collect();
+    let wrt: Vec<usize> = (0..inputs.len()).filter(|&input| site.needs_gradient(input)).collect();
     pull_back(site, &op.default, &inputs, &wrt, g)
 }
 
@@ -69,11 +69,11 @@ fn pull_back(
     let mut arguments: Vec<Value> = inputs.into();
     arguments.extend(g.iter().copied().flatten());
     let mut gradients = region::inline(site.graph, &pullback.region, &arguments)?.into_iter();
-    let mut shares = vec![None; inputs.len()];
+    let mut contributions = vec![None; inputs.len()];
     for (&input, &flows) in wrt.iter().zip(&pullback.flows) {
         if flows {
-            shares[input] = gradients.next();
+            contributions[input] = gradients.next();
         }
     }
-    Ok(Vjp::flows(shares))
+    Ok(Vjp::flows(contributions))
 }

@@ -34,21 +34,21 @@ pub(super) struct SavedStates {
 
 struct Stack {
     slots: usize,
-    /// The positions, among the changing leaves, of the kept ones: those that the gradient reads, and all
+    /// The positions, among the changing leaves, of the saved ones: those that the gradient reads, and all
     /// that are needed to recompute these.
     leaves: Vec<usize>,
-    /// From leaves and constants to the next values of the kept leaves.
+    /// From leaves and constants to the next values of the saved leaves.
     step: Region,
     /// For each checkpoint, the number of trips before it.
     positions: Value,
-    /// For each kept leaf, its value at each checkpoint.
+    /// For each saved leaf, its value at each checkpoint.
     buffers: Vec<Value>,
     /// The number of checkpoints.
     count: Value,
 }
 
-/// The leaves that must be kept, and the part of the body that computes them.
-fn rerun(plan: &LoopPlan) -> Result<(Vec<usize>, Region)> {
+/// The leaves that must be saved, and the part of the body that computes them.
+fn rematerialization(plan: &LoopPlan) -> Result<(Vec<usize>, Region)> {
     let mut leaves = plan.taped.clone();
     let body = region::without_hook_calls(&plan.body)?;
     loop {
@@ -79,27 +79,27 @@ pub(super) fn forward(
     leaves: &[Value],
     constants: &[Value],
 ) -> Result<(Values, SavedStates)> {
-    let (kept, step) = rerun(plan)?;
+    let (saved_leaves, step) = rematerialization(plan)?;
     let count = leaves.len();
     let zero = integer(graph, 0)?;
     let arguments: Vec<Value> = leaves.iter().chain(constants).copied().collect();
-    let go = inline(graph, &plan.cond, &arguments)?[0];
-    if kept.is_empty() {
-        let state: Vec<Value> = leaves.iter().copied().chain([go, zero]).collect();
+    let continues = inline(graph, &plan.cond, &arguments)?[0];
+    if saved_leaves.is_empty() {
+        let state: Vec<Value> = leaves.iter().copied().chain([continues, zero]).collect();
         let outputs = run(graph, plan, &state, constants, None)?;
-        let kept = SavedStates { trips: outputs[count + 1], stack: None };
-        return Ok((outputs[..count].into(), kept));
+        let saved = SavedStates { trips: outputs[count + 1], stack: None };
+        return Ok((outputs[..count].into(), saved));
     }
 
-    let types: Vec<&TensorType> = kept.iter().map(|&leaf| &plan.body.inputs()[leaf]).collect();
+    let types: Vec<&TensorType> = saved_leaves.iter().map(|&leaf| &plan.body.inputs()[leaf]).collect();
     let slots = slots(types.iter().map(|ty| ty.byte_size()).sum());
     // The reverse needs `slots` more, and one slot for writes that are discarded.
-    let room = 2 * slots + 1;
+    let capacity = 2 * slots + 1;
     let stride = integer(graph, slots)?;
-    let mut state: Vec<Value> = leaves.iter().copied().chain([go, zero, zero, stride]).collect();
-    state.push(buffer(graph, room, &TensorType::scalar(graph.ty(zero).dtype))?);
+    let mut state: Vec<Value> = leaves.iter().copied().chain([continues, zero, zero, stride]).collect();
+    state.push(buffer(graph, capacity, &TensorType::scalar(graph.ty(zero).dtype))?);
     for ty in types {
-        state.push(buffer(graph, room, ty)?);
+        state.push(buffer(graph, capacity, ty)?);
     }
     let outputs = region::while_(
         graph,
@@ -108,26 +108,26 @@ pub(super) fn forward(
         constants,
         |_, state, _| Ok(state[count]),
         |graph, state, constants| {
-            let [trips, taken, stride] = [state[count + 1], state[count + 2], state[count + 3]];
+            let [trips, stored, stride] = [state[count + 1], state[count + 2], state[count + 3]];
             let (most, half, zero) = (integer(graph, slots)?, integer(graph, slots / 2)?, integer(graph, 0)?);
-            let full = graph.equal(taken, most)?;
+            let full = graph.equal(stored, most)?;
             let moves = select(graph, full, half, zero)?;
             let buffers = thin_out(graph, &state[count + 4..], moves)?;
-            let taken = select(graph, full, half, taken)?;
+            let stored = select(graph, full, half, stored)?;
             let twice = graph.multiply(stride, 2)?;
             let stride = select(graph, full, twice, stride)?;
-            let values = std::iter::once(trips).chain(kept.iter().map(|&leaf| state[leaf]));
+            let values = std::iter::once(trips).chain(saved_leaves.iter().map(|&leaf| state[leaf]));
             let buffers = buffers
                 .into_iter()
                 .zip(values)
-                .map(|(buffer, value)| write(graph, buffer, taken, value))
+                .map(|(buffer, value)| write(graph, buffer, stored, value))
                 .collect::<Result<Vec<_>>>()?;
 
             let inner: Vec<Value> = state[..=count].iter().copied().chain([zero]).collect();
             let mut next = run(graph, plan, &inner, constants, Some(stride))?.to_vec();
             let here = next.pop().expect("the trips are counted");
             next.push(graph.add(trips, here)?);
-            next.push(graph.add(taken, 1)?);
+            next.push(graph.add(stored, 1)?);
             next.push(stride);
             next.extend(buffers);
             Ok(next)
@@ -135,7 +135,7 @@ pub(super) fn forward(
     )?;
     let stack = Stack {
         slots,
-        leaves: kept,
+        leaves: saved_leaves,
         step,
         positions: outputs[count + 4],
         buffers: outputs[count + 5..].to_vec(),
@@ -162,13 +162,13 @@ fn run(
         state,
         &captures,
         |graph, state, captures| {
-            let go = state[count];
+            let continues = state[count];
             match &captures[..bounds] {
                 [stride] => {
-                    let within = graph.less(state[count + 1], *stride)?;
-                    graph.logical_and(go, within)
+                    let in_bounds = graph.less(state[count + 1], *stride)?;
+                    graph.logical_and(continues, in_bounds)
                 }
-                _ => Ok(go),
+                _ => Ok(continues),
             }
         },
         |graph, state, captures| {
@@ -176,9 +176,9 @@ fn run(
             let arguments: Vec<Value> = state[..count].iter().chain(constants).copied().collect();
             let leaves = inline(graph, &plan.body, &arguments)?;
             let arguments: Vec<Value> = leaves.iter().chain(constants).copied().collect();
-            let go = inline(graph, &plan.cond, &arguments)?[0];
+            let continues = inline(graph, &plan.cond, &arguments)?[0];
             let trips = graph.add(state[count + 1], 1)?;
-            Ok(leaves.into_iter().chain([go, trips]).collect())
+            Ok(leaves.into_iter().chain([continues, trips]).collect())
         },
     )
 }
@@ -210,14 +210,14 @@ fn thin_out(graph: &mut Graph, buffers: &[Value], moves: Value) -> Result<Vec<Va
 pub(super) fn reverse(
     graph: &mut Graph,
     plan: &LoopPlan,
-    kept: &SavedStates,
+    saved: &SavedStates,
     constants: &[Value],
     carried: &[Value],
 ) -> Result<Vec<Value>> {
-    let Some(stack) = &kept.stack else {
-        return reverse_tape(graph, plan, (None, kept.trips), &[], constants, carried);
+    let Some(stack) = &saved.stack else {
+        return reverse_tape(graph, plan, (None, saved.trips), &[], constants, carried);
     };
-    let mut state = vec![kept.trips, graph.subtract(stack.count, 1)?, stack.positions];
+    let mut state = vec![saved.trips, graph.subtract(stack.count, 1)?, stack.positions];
     state.extend(&stack.buffers);
     for &leaf in &plan.taped {
         state.push(buffer(graph, stack.slots, &plan.body.inputs()[leaf])?);
@@ -280,26 +280,26 @@ impl Stack {
         let zero = integer(graph, 0)?;
         let last = integer(graph, 2 * self.slots - 1)?;
         let distance = graph.subtract(end, here)?;
-        let room = graph.subtract(last, top)?;
-        let (long, roomy) = (graph.greater(distance, tape)?, graph.greater(room, 0)?);
-        let splits = graph.logical_and(long, roomy)?;
-        // The new checkpoints split the trips into room + 1 pieces, each a multiple of the tape's length.
-        let pieces = graph.add(room, 1)?;
-        let width = graph.multiply(pieces, tape)?;
+        let free_slots = graph.subtract(last, top)?;
+        let (is_long, has_free_slots) = (graph.greater(distance, tape)?, graph.greater(free_slots, 0)?);
+        let splits = graph.logical_and(is_long, has_free_slots)?;
+        // The new checkpoints split the trips into free_slots + 1 segments, each a multiple of the tape's length.
+        let segments = graph.add(free_slots, 1)?;
+        let width = graph.multiply(segments, tape)?;
         let rounded = graph.add(distance, width)?;
         let rounded = graph.subtract(rounded, 1)?;
         let tapes = graph.quotient(rounded, width)?;
-        let piece = graph.multiply(tapes, tape)?;
+        let segment = graph.multiply(tapes, tape)?;
         let fits = graph.min(distance, tape)?;
         let before = graph.subtract(distance, fits)?;
         Ok(Schedule {
             splits,
-            advance: select(graph, splits, piece, before)?,
+            advance: select(graph, splits, segment, before)?,
             chunk: select(graph, splits, zero, fits)?,
         })
     }
 
-    /// The arguments of `step`: it takes all leaves of the loop and reads the kept ones.
+    /// The arguments of `step`: it takes all leaves of the loop and reads the saved ones.
     fn arguments(&self, plan: &LoopPlan, leaves: &[Value], constants: &[Value]) -> Vec<Value> {
         let mut arguments = vec![leaves[0]; plan.variant.len()];
         for (&leaf, &value) in self.leaves.iter().zip(leaves) {
@@ -326,10 +326,10 @@ impl Stack {
             constants,
             |graph, state, _| graph.greater(state[0], 0),
             |graph, state, constants| {
-                let left = graph.subtract(state[0], 1)?;
+                let remaining = graph.subtract(state[0], 1)?;
                 let arguments = self.arguments(plan, &state[1..], constants);
                 let next = inline(graph, &self.step, &arguments)?;
-                Ok(std::iter::once(left).chain(next).collect())
+                Ok(std::iter::once(remaining).chain(next).collect())
             },
         )?;
         Ok(outputs[1..].to_vec())
@@ -361,9 +361,9 @@ impl Stack {
                 let arguments = self.arguments(plan, leaves, &captures[1..]);
                 next.extend(inline(graph, &self.step, &arguments)?);
                 for (&leaf, &tape) in plan.taped.iter().zip(&state[tapes_at..]) {
-                    let kept = self.leaves.iter().position(|other| *other == leaf);
-                    let kept = kept.expect("what the gradient reads is kept");
-                    next.push(write(graph, tape, state[0], leaves[kept])?);
+                    let position = self.leaves.iter().position(|other| *other == leaf);
+                    let position = position.expect("what the gradient reads is kept");
+                    next.push(write(graph, tape, state[0], leaves[position])?);
                 }
                 Ok(next)
             },

@@ -15,7 +15,7 @@ use crate::op::{AllReduceOp, Collective, CollectiveOp, Op};
 
 /// `y = op(x)`.
 pub(super) fn collective(site: &mut Site<'_>, op: &CollectiveOp, g: Value) -> Result<Vjp> {
-    let as_kind = |kind: Collective| Op::Collective(CollectiveOp { kind, over: op.over.clone() });
+    let as_kind = |kind: Collective| Op::Collective(CollectiveOp { kind, groups: op.groups.clone() });
     let transposed = match &op.kind {
         Collective::AllReduce { op: AllReduceOp::Sum } => Collective::AllReduce { op: AllReduceOp::Sum },
         Collective::AllReduce { op: AllReduceOp::Max | AllReduceOp::Min } => {
@@ -37,7 +37,7 @@ pub(super) fn collective(site: &mut Site<'_>, op: &CollectiveOp, g: Value) -> Re
 fn extreme(site: &mut Site<'_>, op: &CollectiveOp, g: Value) -> Result<Vjp> {
     let sum = || {
         let kind = Collective::AllReduce { op: AllReduceOp::Sum };
-        Op::Collective(CollectiveOp { kind, over: op.over.clone() })
+        Op::Collective(CollectiveOp { kind, groups: op.groups.clone() })
     };
     let (x, y) = (site.input(0)?, site.output(0)?);
     let ties = site.graph.equal(x, y)?;

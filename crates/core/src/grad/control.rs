@@ -15,7 +15,8 @@ pub(super) fn cond(site: &mut Site<'_>, op: &CondOp, g: &[Option<Value>]) -> Res
     let predicates: Values = site.inputs[..op.branches.len() - 1].into();
     let mut captures: Values = site.inputs[predicates.len()..].into();
     let count = captures.len();
-    let wrt: Vec<usize> = (0..count).filter(|&capture| site.wants(predicates.len() + capture)).collect();
+    let wrt: Vec<usize> =
+        (0..count).filter(|&capture| site.needs_gradient(predicates.len() + capture)).collect();
     let cotangents: Vec<Option<TensorType>> =
         g.iter().map(|g| g.map(|value| site.graph.ty(value).clone())).collect();
     captures.extend(g.iter().copied().flatten());
@@ -37,13 +38,13 @@ pub(super) fn cond(site: &mut Site<'_>, op: &CondOp, g: &[Option<Value>]) -> Res
         .map(|pullback| branch(pullback, &types, &gradients))
         .collect::<Result<Vec<Region>>>()?;
     let mut results = region::cond(site.graph, &predicates, &captures, &branches)?.into_iter();
-    let mut shares = vec![None; site.inputs.len()];
+    let mut contributions = vec![None; site.inputs.len()];
     for (&capture, gradient) in wrt.iter().zip(&gradients) {
         if gradient.is_some() {
-            shares[predicates.len() + capture] = results.next();
+            contributions[predicates.len() + capture] = results.next();
         }
     }
-    Ok(Vjp::flows(shares))
+    Ok(Vjp::flows(contributions))
 }
 
 /// The common type of a variable's gradients from all branches; None if no branch has one.
@@ -89,27 +90,27 @@ pub(super) fn custom_grad(site: &mut Site<'_>, op: &CustomGradOp, g: &[Option<Va
     }
     arguments.extend(&site.inputs[op.values + op.inputs..]);
     let results = region::inline(site.graph, &op.rule, &arguments)?;
-    let mut shares = vec![None; site.inputs.len()];
+    let mut contributions = vec![None; site.inputs.len()];
     for (position, result) in results.into_iter().enumerate() {
         let input = op.values + position;
-        let share = region::nameless(site.graph, result)?;
-        shares[input] = Some(stretched(site, share, input)?);
+        let contribution = region::nameless(site.graph, result)?;
+        contributions[input] = Some(broadcast_to_input(site, contribution, input)?);
     }
-    Ok(Vjp::flows(shares))
+    Ok(Vjp::flows(contributions))
 }
 
 /// A gradient from the user's rule, broadcast to the sizes of its input.
-fn stretched(site: &mut Site<'_>, share: Value, input: usize) -> Result<Value> {
-    let (got, wanted) = (site.graph.ty(share).clone(), site.input_ty(input));
-    let shape = wanted.shape.without_names();
+fn broadcast_to_input(site: &mut Site<'_>, contribution: Value, input: usize) -> Result<Value> {
+    let (got, expected) = (site.graph.ty(contribution).clone(), site.input_ty(input));
+    let shape = expected.shape.without_names();
     if got.shape == shape {
-        return Ok(share);
+        return Ok(contribution);
     }
     let fits = got.shape.broadcast_with("custom_grad", &shape).is_ok_and(|both| both == shape);
     if !fits {
-        return Err(ErrorKind::ShapesDiffer { op: "custom_grad", left: got, right: wanted }.into());
+        return Err(ErrorKind::ShapesDiffer { op: "custom_grad", left: got, right: expected }.into());
     }
     let added = shape.rank() - got.shape.rank();
     let axes: AxisList = shape.axes().skip(added).collect();
-    site.graph.emit_one(Op::Broadcast { shape, axes }, &[share])
+    site.graph.emit_one(Op::Broadcast { shape, axes }, &[contribution])
 }

@@ -11,7 +11,7 @@ use crate::scalar::{Number, Scalar};
 
 /// `y = op(x)`.
 pub(super) fn unary(site: &mut Site<'_>, op: UnaryOp, g: Value) -> Result<Vjp> {
-    let share = match op {
+    let contribution = match op {
         UnaryOp::NEGATE => site.graph.negate(g)?,
         UnaryOp::ABS => abs(site, g)?,
         // Flat almost everywhere.
@@ -50,8 +50,8 @@ pub(super) fn unary(site: &mut Site<'_>, op: UnaryOp, g: Value) -> Result<Vjp> {
         UnaryOp::COS => {
             let x = site.input(0)?;
             let sin = site.graph.sin(x)?;
-            let share = site.graph.multiply(g, sin)?;
-            site.graph.negate(share)?
+            let contribution = site.graph.multiply(g, sin)?;
+            site.graph.negate(contribution)?
         }
         // 1 / cos^2 x = 1 + y^2.
         UnaryOp::TAN => {
@@ -76,26 +76,26 @@ pub(super) fn unary(site: &mut Site<'_>, op: UnaryOp, g: Value) -> Result<Vjp> {
             let slope = site.graph.subtract(1, square)?;
             site.graph.multiply(g, slope)?
         }
-        UnaryOp::ASIN => over_root(site, g, |site, square| site.graph.subtract(1, square))?,
+        UnaryOp::ASIN => divide_by_root(site, g, |site, square| site.graph.subtract(1, square))?,
         UnaryOp::ACOS => {
-            let share = over_root(site, g, |site, square| site.graph.subtract(1, square))?;
-            site.graph.negate(share)?
+            let contribution = divide_by_root(site, g, |site, square| site.graph.subtract(1, square))?;
+            site.graph.negate(contribution)?
         }
         UnaryOp::ATAN => {
             let square = square_of_input(site)?;
             let denominator = site.graph.add(square, 1)?;
             site.graph.divide(g, denominator)?
         }
-        UnaryOp::ASINH => over_root(site, g, |site, square| site.graph.add(square, 1))?,
+        UnaryOp::ASINH => divide_by_root(site, g, |site, square| site.graph.add(square, 1))?,
         UnaryOp::ACOSH if site.input_ty(0).dtype.is_complex() => {
             // The root of the product would be on the wrong branch in the left half plane.
             let x = site.input(0)?;
             let (above, below) = (site.graph.add(x, 1)?, site.graph.subtract(x, 1)?);
             let (above, below) = (site.graph.sqrt(above)?, site.graph.sqrt(below)?);
-            let share = site.graph.divide(g, above)?;
-            site.graph.divide(share, below)?
+            let contribution = site.graph.divide(g, above)?;
+            site.graph.divide(contribution, below)?
         }
-        UnaryOp::ACOSH => over_root(site, g, |site, square| site.graph.subtract(square, 1))?,
+        UnaryOp::ACOSH => divide_by_root(site, g, |site, square| site.graph.subtract(square, 1))?,
         UnaryOp::ATANH => {
             let square = square_of_input(site)?;
             let denominator = site.graph.subtract(1, square)?;
@@ -111,8 +111,8 @@ pub(super) fn unary(site: &mut Site<'_>, op: UnaryOp, g: Value) -> Result<Vjp> {
             let y = site.output(0)?;
             let square = site.graph.multiply(y, y)?;
             let cube = site.graph.multiply(square, y)?;
-            let share = site.graph.multiply(g, cube)?;
-            site.graph.multiply(share, -0.5)?
+            let contribution = site.graph.multiply(g, cube)?;
+            site.graph.multiply(contribution, -0.5)?
         }
         UnaryOp::CBRT => {
             let y = site.output(0)?;
@@ -126,8 +126,8 @@ pub(super) fn unary(site: &mut Site<'_>, op: UnaryOp, g: Value) -> Result<Vjp> {
             let y = site.output(0)?;
             let square = site.graph.multiply(y, y)?;
             let exp = site.graph.exp(square)?;
-            let share = site.graph.multiply(g, exp)?;
-            site.graph.multiply(share, PI.sqrt() / 2.0)?
+            let contribution = site.graph.multiply(g, exp)?;
+            site.graph.multiply(contribution, PI.sqrt() / 2.0)?
         }
         UnaryOp::CONJUGATE if site.graph.ty(g).dtype.is_complex() => site.graph.conjugate(g)?,
         UnaryOp::CONJUGATE | UnaryOp::REAL => g,
@@ -142,7 +142,7 @@ pub(super) fn unary(site: &mut Site<'_>, op: UnaryOp, g: Value) -> Result<Vjp> {
         | UnaryOp::IS_NAN
         | UnaryOp::IS_INFINITY => return Ok(Vjp::Zero),
     };
-    Ok(Vjp::one(share))
+    Ok(Vjp::one(contribution))
 }
 
 /// Slope 1 at 0. For complex numbers the direction away from 0, and 0 at 0.
@@ -169,7 +169,7 @@ fn square_of_input(site: &mut Site<'_>) -> Result<Value> {
 }
 
 /// `g / sqrt(inside(x^2))`.
-fn over_root(
+fn divide_by_root(
     site: &mut Site<'_>,
     g: Value,
     inside: impl FnOnce(&mut Site<'_>, Value) -> Result<Value>,
@@ -185,41 +185,45 @@ fn bell(site: &mut Site<'_>, g: Value, scale: f64) -> Result<Value> {
     let square = square_of_input(site)?;
     let exponent = site.graph.negate(square)?;
     let exp = site.graph.exp(exponent)?;
-    let share = site.graph.multiply(g, exp)?;
-    site.graph.multiply(share, scale)
+    let contribution = site.graph.multiply(g, exp)?;
+    site.graph.multiply(contribution, scale)
 }
 
 /// `y = op(a, b)`.
 pub(super) fn binary(site: &mut Site<'_>, op: BinaryOp, g: Value) -> Result<Vjp> {
     let (left, right) = match op {
-        BinaryOp::ADD => (site.share(0, |_| Ok(g))?, site.share(1, |_| Ok(g))?),
-        BinaryOp::SUBTRACT => (site.share(0, |_| Ok(g))?, site.share(1, |site| site.graph.negate(g))?),
+        BinaryOp::ADD => (site.contribution(0, |_| Ok(g))?, site.contribution(1, |_| Ok(g))?),
+        BinaryOp::SUBTRACT => {
+            (site.contribution(0, |_| Ok(g))?, site.contribution(1, |site| site.graph.negate(g))?)
+        }
         BinaryOp::MULTIPLY => {
             let (a, b) = (site.input(0)?, site.input(1)?);
-            let left = site.share(0, |site| site.graph.multiply(g, b))?;
-            (left, site.share(1, |site| site.graph.multiply(g, a))?)
+            let left = site.contribution(0, |site| site.graph.multiply(g, b))?;
+            (left, site.contribution(1, |site| site.graph.multiply(g, a))?)
         }
         BinaryOp::DIVIDE => {
             let divisor = site.input(1)?;
             let quotient = site.graph.divide(g, divisor)?;
-            let left = site.share(0, |_| Ok(quotient))?;
-            let right = site.share(1, |site| {
+            let left = site.contribution(0, |_| Ok(quotient))?;
+            let right = site.contribution(1, |site| {
                 let y = site.output(0)?;
-                let share = site.graph.multiply(quotient, y)?;
-                site.graph.negate(share)
+                let contribution = site.graph.multiply(quotient, y)?;
+                site.graph.negate(contribution)
             })?;
             (left, right)
         }
-        BinaryOp::POW => (site.share(0, |site| base(site, g))?, site.share(1, |site| exponent(site, g))?),
+        BinaryOp::POW => {
+            (site.contribution(0, |site| base(site, g))?, site.contribution(1, |site| exponent(site, g))?)
+        }
         BinaryOp::ATAN2 => {
             let (a, b) = (site.float_input(0)?, site.float_input(1)?);
             let (aa, bb) = (site.graph.multiply(a, a)?, site.graph.multiply(b, b)?);
             let norm = site.graph.add(aa, bb)?;
             let scaled = site.graph.divide(g, norm)?;
-            let left = site.share(0, |site| site.graph.multiply(scaled, b))?;
-            let right = site.share(1, |site| {
-                let share = site.graph.multiply(scaled, a)?;
-                site.graph.negate(share)
+            let left = site.contribution(0, |site| site.graph.multiply(scaled, b))?;
+            let right = site.contribution(1, |site| {
+                let contribution = site.graph.multiply(scaled, a)?;
+                site.graph.negate(contribution)
             })?;
             (left, right)
         }
@@ -229,12 +233,12 @@ pub(super) fn binary(site: &mut Site<'_>, op: BinaryOp, g: Value) -> Result<Vjp>
         }
         BinaryOp::REMAINDER => {
             let (a, b) = (site.input(0)?, site.input(1)?);
-            let left = site.share(0, |_| Ok(g))?;
-            let right = site.share(1, |site| {
+            let left = site.contribution(0, |_| Ok(g))?;
+            let right = site.contribution(1, |site| {
                 let ratio = site.graph.divide(a, b)?;
                 let whole = site.graph.floor(ratio)?;
-                let share = site.graph.multiply(g, whole)?;
-                site.graph.negate(share)
+                let contribution = site.graph.multiply(g, whole)?;
+                site.graph.negate(contribution)
             })?;
             (left, right)
         }
@@ -242,14 +246,14 @@ pub(super) fn binary(site: &mut Site<'_>, op: BinaryOp, g: Value) -> Result<Vjp>
         BinaryOp::MIN => winner(site, g, BinaryOp::LESS, BinaryOp::GREATER)?,
         BinaryOp::Complex if site.graph.ty(g).dtype.is_complex() => {
             // real(g (da + i db)) = real(g) da - imag(g) db.
-            let left = site.share(0, |site| site.graph.real(g))?;
-            let right = site.share(1, |site| {
+            let left = site.contribution(0, |site| site.graph.real(g))?;
+            let right = site.contribution(1, |site| {
                 let imag = site.graph.imag(g)?;
                 site.graph.negate(imag)
             })?;
             (left, right)
         }
-        BinaryOp::Complex => (site.share(0, |_| Ok(g))?, None),
+        BinaryOp::Complex => (site.contribution(0, |_| Ok(g))?, None),
         BinaryOp::Bitwise(_) | BinaryOp::Comparison(_) | BinaryOp::Logical(_) => return Ok(Vjp::Zero),
     };
     Ok(Vjp::flows([left, right]))
@@ -315,15 +319,15 @@ fn winner(
         let whole = site.masked(wins, g)?;
         site.graph.emit_one(Op::Select, &[equal, half, whole])
     };
-    let left = site.share(0, |site| side(site, left_wins))?;
-    Ok((left, site.share(1, |site| side(site, right_wins))?))
+    let left = site.contribution(0, |site| side(site, left_wins))?;
+    Ok((left, site.contribution(1, |site| side(site, right_wins))?))
 }
 
 /// `(pred, a, b)`: each branch gets `g` where it was selected.
 pub(super) fn select(site: &mut Site<'_>, g: Value) -> Result<Vjp> {
     let pred = site.input(0)?;
-    let on_true = site.share(1, |site| site.masked(pred, g))?;
-    let on_false = site.share(2, |site| {
+    let on_true = site.contribution(1, |site| site.masked(pred, g))?;
+    let on_false = site.contribution(2, |site| {
         let zero = site.zero_of(g)?;
         site.graph.emit_one(Op::Select, &[pred, zero, g])
     })?;
@@ -334,18 +338,18 @@ pub(super) fn select(site: &mut Site<'_>, g: Value) -> Result<Vjp> {
 /// it.
 pub(super) fn clip(site: &mut Site<'_>, g: Value) -> Result<Vjp> {
     let (x, lo, hi) = (site.input(0)?, site.input(1)?, site.input(2)?);
-    let inside = site.share(0, |site| {
+    let inside = site.contribution(0, |site| {
         let (above, below) = (site.graph.greater_equal(x, lo)?, site.graph.less_equal(x, hi)?);
         let both = site.graph.logical_and(above, below)?;
         site.masked(both, g)
     })?;
-    let low = site.share(1, |site| {
+    let low = site.contribution(1, |site| {
         // With lo >= hi the result is hi everywhere.
         let (below, proper) = (site.graph.less(x, lo)?, site.graph.less(lo, hi)?);
         let both = site.graph.logical_and(below, proper)?;
         site.masked(both, g)
     })?;
-    let high = site.share(2, |site| {
+    let high = site.contribution(2, |site| {
         let above = site.graph.greater(x, hi)?;
         site.masked(above, g)
     })?;

@@ -20,9 +20,9 @@ pub(super) fn fft(
     g: Value,
 ) -> Result<Vjp> {
     let shape = site.input_ty(0).shape;
-    let share = site.graph.emit_one(Op::Fft { op, axis, length, eps }, &[g])?;
+    let contribution = site.graph.emit_one(Op::Fft { op, axis, length, eps }, &[g])?;
     let mut config: SmallVec<[Padding; 4]> = SmallVec::from_elem(Padding::default(), shape.rank());
     config[axis.index()].high = shape[axis] as i64 - length as i64;
-    let zero = site.zero_of(share)?;
-    Ok(Vjp::one(site.graph.emit_one(Op::Pad { config }, &[share, zero])?))
+    let zero = site.zero_of(contribution)?;
+    Ok(Vjp::one(site.graph.emit_one(Op::Pad { config }, &[contribution, zero])?))
 }

@@ -13,9 +13,9 @@ use crate::shape::{Axis, AxisList, Shape, Sizes, TensorType};
 /// Adds `g` at the positions that were read.
 pub(super) fn gather(site: &mut Site<'_>, axes: &[Axis], g: Value) -> Result<Vjp> {
     let indices = site.input(1)?;
-    let (x, places) = (site.input_ty(0), site.graph.ty(indices).shape.clone());
+    let (x, index_shape) = (site.input_ty(0), site.graph.ty(indices).shape.clone());
     let entries = axes.len();
-    let count = places.sizes()[..places.rank() - 1].iter().product();
+    let count = index_shape.sizes()[..index_shape.rank() - 1].iter().product();
     let rows = Op::Reshape { shape: Shape::new(&[count, entries]) };
     let indices = site.graph.emit_one(rows, &[indices])?;
     let rest = x.shape.axes().filter(|axis| !axes.contains(axis)).map(|axis| x.shape[axis]);
@@ -24,8 +24,8 @@ pub(super) fn gather(site: &mut Site<'_>, axes: &[Axis], g: Value) -> Result<Vjp
     let updates = site.graph.emit_one(Op::Reshape { shape: Shape::new(&sizes) }, &[g])?;
     let zeros = region::zeros(site.graph, &TensorType { dtype, shape: x.shape.without_names() })?;
     let op = Op::Scatter { op: ScatterOp::IndexedAdd, axes: axes.into() };
-    let share = site.graph.emit_one(op, &[zeros, indices, updates])?;
-    Ok(Vjp::flows([Some(share), None]))
+    let contribution = site.graph.emit_one(op, &[zeros, indices, updates])?;
+    Ok(Vjp::flows([Some(contribution), None]))
 }
 
 /// The target gets `g`, with zeros where elements were replaced. Each update gets `g` from its position,
@@ -37,18 +37,18 @@ pub(super) fn scatter(site: &mut Site<'_>, op: ScatterOp, axes: &[Axis], g: Valu
     let dtype = site.graph.ty(g).dtype;
     let zeros = TensorType { dtype, shape };
     let x = site.input_ty(0).shape;
-    let updates = if !site.wants(2) {
+    let updates = if !site.needs_gradient(2) {
         None
     } else if axes.iter().any(|&axis| x[axis] == 0) {
         // Nothing can have been written.
         Some(region::zeros(site.graph, &zeros)?)
     } else {
-        let taken = site.graph.emit_one(Op::Gather { axes: axes.clone() }, &[g, indices])?;
+        let gathered = site.graph.emit_one(Op::Gather { axes: axes.clone() }, &[g, indices])?;
         let lengths: Sizes = zeros.shape.sizes().into();
         let starts = Starts::Static(SmallVec::from_elem(0, lengths.len()));
-        Some(window(site.graph, taken, starts, &[], lengths)?)
+        Some(window(site.graph, gathered, starts, &[], lengths)?)
     };
-    let target = if site.wants(0) {
+    let target = if site.needs_gradient(0) {
         Some(match op {
             ScatterOp::IndexedAdd => g,
             ScatterOp::IndexedPut => {

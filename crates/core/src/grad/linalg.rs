@@ -25,33 +25,33 @@ pub(super) fn dot(site: &mut Site<'_>, a_side: Side<'_>, b_side: Side<'_>, g: Va
     let of_g = |from: usize, count: usize| -> AxisList { (from..from + count).map(Axis).collect() };
     let batch_g: AxisList = of_g(0, batch);
 
-    let to_a = if site.wants(0) {
+    let to_a = if site.needs_gradient(0) {
         let op = Op::Dot {
             contract_a: of_g(batch + rest_a.len(), rest_b.len()),
             batch_a: batch_g.clone(),
             contract_b: rest_b.clone(),
             batch_b: batch_b.into(),
         };
-        let share = site.graph.emit_one(op, &[g, b])?;
+        let contribution = site.graph.emit_one(op, &[g, b])?;
         // Batch, then the rest of `a`, then the axes that `b` contracted, in b's order.
         let after = batch + rest_a.len();
         let axes = restore(batch, &rest_a, batch, contract_a, contract_b, after);
-        Some(site.graph.emit_one(Op::Transpose { axes }, &[share])?)
+        Some(site.graph.emit_one(Op::Transpose { axes }, &[contribution])?)
     } else {
         None
     };
-    let to_b = if site.wants(1) {
+    let to_b = if site.needs_gradient(1) {
         let op = Op::Dot {
             contract_a: rest_a.clone(),
             batch_a: batch_a.into(),
             contract_b: of_g(batch, rest_a.len()),
             batch_b: batch_g,
         };
-        let share = site.graph.emit_one(op, &[a, g])?;
+        let contribution = site.graph.emit_one(op, &[a, g])?;
         // Batch, then the axes that `a` contracted, in a's order, then the rest of `b`.
         let after = batch + contract_a.len();
         let axes = restore(batch, &rest_b, after, contract_b, contract_a, batch);
-        Some(site.graph.emit_one(Op::Transpose { axes }, &[share])?)
+        Some(site.graph.emit_one(Op::Transpose { axes }, &[contribution])?)
     } else {
         None
     };

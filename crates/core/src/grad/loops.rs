@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::region::{self, Draft, HookCalls, Pullback, convert};
-use super::{Share, Site, Vjp, checkpoint, cotangent_type, reach};
+use super::{Contribution, Site, Vjp, checkpoint, cotangent_type, reach};
 use crate::builder::{BuildElementwise, Builder};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -42,8 +42,8 @@ pub(super) struct LoopPlan {
     /// Positions in `variant` whose cotangents are carried.
     pub active: Vec<usize>,
     /// Positions in `constants` whose gradients accumulate.
-    pub wanted: Vec<usize>,
-    /// From leaves, constants, and the cotangents of `active` and `wanted`, to these cotangents one trip
+    pub needed: Vec<usize>,
+    /// From leaves, constants, and the cotangents of `active` and `needed`, to these cotangents one trip
     /// earlier.
     pub pullback: Region,
     /// Positions in `variant` that the pullback reads.
@@ -55,7 +55,7 @@ pub(super) struct SavedLoop {
     plan: LoopPlan,
     /// The loop's operands, without names.
     operands: Values,
-    kept: SavedStates,
+    states: SavedStates,
     node: u32,
 }
 
@@ -92,7 +92,7 @@ impl LoopPlan {
         let active: Vec<usize> =
             (0..variant.len()).filter(|&leaf| is_useful(variant[leaf]) && is_varied(variant[leaf])).collect();
         let reaches = |input: usize| active.iter().any(|&leaf| step[variant[leaf]].has(input));
-        let wanted: Vec<usize> = (0..constants.len())
+        let needed: Vec<usize> = (0..constants.len())
             .filter(|&constant| varied[constants[constant]] && reaches(constants[constant]))
             .collect();
         if active.is_empty() {
@@ -100,11 +100,11 @@ impl LoopPlan {
         }
         let cond = normalised(&op.cond, types, (&variant, &constants), &[0])?;
         let body = normalised(&op.body, types, (&variant, &constants), &variant)?;
-        let pullback = pullback(&body, variant.len(), &active, &wanted)?;
+        let pullback = pullback(&body, variant.len(), &active, &needed)?;
         let used = region::used_inputs(&pullback);
         let taped = (0..variant.len()).filter(|&leaf| used[leaf]).collect();
         let (state, trips) = (op.state, op.trips);
-        Ok(Some(LoopPlan { state, trips, variant, constants, cond, body, active, wanted, pullback, taped }))
+        Ok(Some(LoopPlan { state, trips, variant, constants, cond, body, active, needed, pullback, taped }))
     }
 
     /// Splits the loop's operands into changing leaves and constants.
@@ -154,8 +154,8 @@ fn normalised(
 }
 
 /// The gradient of one trip. Gradients of constants accumulate over the trips.
-fn pullback(body: &Region, leaves: usize, active: &[usize], wanted: &[usize]) -> Result<Region> {
-    let wrt: Vec<usize> = active.iter().copied().chain(wanted.iter().map(|&c| leaves + c)).collect();
+fn pullback(body: &Region, leaves: usize, active: &[usize], needed: &[usize]) -> Result<Region> {
+    let wrt: Vec<usize> = active.iter().copied().chain(needed.iter().map(|&c| leaves + c)).collect();
     let carried: Vec<TensorType> = wrt.iter().map(|&input| cotangent_type(&body.inputs()[input])).collect();
     let mut cotangents = vec![None; leaves];
     for (&leaf, ty) in active.iter().zip(&carried) {
@@ -188,14 +188,14 @@ fn pullback(body: &Region, leaves: usize, active: &[usize], wanted: &[usize]) ->
 /// Adds a loop that keeps the values for its reverse. Returns the loop's outputs without names.
 pub(super) fn forward(graph: &mut Graph, plan: LoopPlan, operands: Values) -> Result<(Values, SavedLoop)> {
     let (leaves, constants) = plan.split(&operands);
-    let (finals, kept) = match plan.tape_length() {
+    let (finals, states) = match plan.tape_length() {
         Some(length) => {
             let (finals, tapes) = taping(graph, &plan, &leaves, &constants, length)?;
             (finals, SavedStates::Tapes { tapes, length })
         }
         None => {
-            let (finals, kept) = checkpoint::forward(graph, &plan, &leaves, &constants)?;
-            (finals, SavedStates::Checkpoints(Box::new(kept)))
+            let (finals, states) = checkpoint::forward(graph, &plan, &leaves, &constants)?;
+            (finals, SavedStates::Checkpoints(Box::new(states)))
         }
     };
     let mut outputs: Values = operands[..plan.state].into();
@@ -203,7 +203,7 @@ pub(super) fn forward(graph: &mut Graph, plan: LoopPlan, operands: Values) -> Re
         outputs[leaf] = value;
     }
     let node = finals[0].node;
-    Ok((outputs, SavedLoop { plan, operands, kept, node }))
+    Ok((outputs, SavedLoop { plan, operands, states, node }))
 }
 
 /// A scalar of the type of counters and positions.
@@ -344,8 +344,8 @@ pub(super) fn while_(
     let targets = site.inputs.clone();
     let seeds: Vec<(usize, Value)> =
         invariants(op).into_iter().filter_map(|leaf| Some((leaf, g[leaf]?))).collect();
-    let Some(plan) = LoopPlan::new(op, &types, &site.wanted, &useful)? else {
-        let passed = seeds.into_iter().map(|(leaf, g)| (targets[leaf], Share::Whole(g)));
+    let Some(plan) = LoopPlan::new(op, &types, &site.needed, &useful)? else {
+        let passed = seeds.into_iter().map(|(leaf, g)| (targets[leaf], Contribution::Whole(g)));
         return Ok(Vjp::To(passed.collect()));
     };
     let operands = (0..site.inputs.len()).map(|input| site.input(input)).collect::<Result<_>>()?;
@@ -355,7 +355,7 @@ pub(super) fn while_(
 }
 
 /// The cotangents of the operands, from the cotangents `g` of the changing leaves. `seeds` are cotangents
-/// that constants already have; `targets` are the values that receive the shares, one for each operand.
+/// that constants already have; `targets` are the values that receive the contributions, one for each operand.
 fn reverse(
     graph: &mut Graph,
     saved: &SavedLoop,
@@ -367,8 +367,8 @@ fn reverse(
     let (_, constants) = plan.split(&saved.operands);
     let seed = |operand: usize| seeds.iter().find(|seed| seed.0 == operand).map(|seed| seed.1);
     let leaves = plan.active.iter().map(|&leaf| (leaf, g[leaf]));
-    let captures = plan.wanted.iter().map(|&c| (plan.variant.len() + c, seed(plan.constants[c])));
-    let mut carried = Vec::with_capacity(plan.active.len() + plan.wanted.len());
+    let captures = plan.needed.iter().map(|&c| (plan.variant.len() + c, seed(plan.constants[c])));
+    let mut carried = Vec::with_capacity(plan.active.len() + plan.needed.len());
     for (input, cotangent) in leaves.chain(captures) {
         let ty = cotangent_type(&plan.body.inputs()[input]);
         carried.push(match cotangent {
@@ -376,29 +376,32 @@ fn reverse(
             None => region::zeros(graph, &ty)?,
         });
     }
-    let gradients = match &saved.kept {
+    let gradients = match &saved.states {
         SavedStates::Tapes { tapes, length } => {
             let count = integer(graph, *length)?;
             reverse_tape(graph, plan, (plan.trips, count), tapes, &constants, &carried)?
         }
-        SavedStates::Checkpoints(kept) => checkpoint::reverse(graph, plan, kept, &constants, &carried)?,
+        SavedStates::Checkpoints(states) => checkpoint::reverse(graph, plan, states, &constants, &carried)?,
     };
     let leaves = plan.active.iter().map(|&leaf| plan.variant[leaf]);
-    let captures = plan.wanted.iter().map(|&constant| plan.constants[constant]);
+    let captures = plan.needed.iter().map(|&constant| plan.constants[constant]);
     let operands: Vec<usize> = leaves.chain(captures).collect();
-    let mut shares: SmallVec<[(Value, Share); 3]> =
-        operands.iter().zip(gradients).map(|(&operand, g)| (targets[operand], Share::Whole(g))).collect();
+    let mut contributions: SmallVec<[(Value, Contribution); 3]> = operands
+        .iter()
+        .zip(gradients)
+        .map(|(&operand, g)| (targets[operand], Contribution::Whole(g)))
+        .collect();
     for &(operand, g) in seeds.iter().filter(|seed| !operands.contains(&seed.0)) {
-        shares.push((targets[operand], Share::Whole(g)));
+        contributions.push((targets[operand], Contribution::Whole(g)));
     }
-    Ok(Vjp::To(shares))
+    Ok(Vjp::To(contributions))
 }
 
 /// The leaves that the body passes on unchanged.
 fn invariants(op: &WhileOp) -> Vec<usize> {
     let results = op.body.results().iter().enumerate();
-    let is_kept = |leaf: usize, value: Value| {
+    let is_unchanged = |leaf: usize, value: Value| {
         if let Op::Parameter { index, .. } = &op.body.graph().node(value).op { *index == leaf } else { false }
     };
-    results.filter(|&(leaf, &value)| is_kept(leaf, value)).map(|(leaf, _)| leaf).collect()
+    results.filter(|&(leaf, &value)| is_unchanged(leaf, value)).map(|(leaf, _)| leaf).collect()
 }

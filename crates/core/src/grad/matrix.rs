@@ -23,9 +23,9 @@ fn incoming(site: &mut Site<'_>, g: &[Option<Value>], output: usize) -> Result<O
 }
 
 /// The cotangent of the only input, in our convention.
-fn outgoing(site: &mut Site<'_>, share: Option<Value>) -> Result<Vjp> {
-    let share = share.map(|share| conjugated(site.graph, &share)).transpose()?;
-    Ok(Vjp::flows([share]))
+fn outgoing(site: &mut Site<'_>, contribution: Option<Value>) -> Result<Vjp> {
+    let contribution = contribution.map(|contribution| conjugated(site.graph, &contribution)).transpose()?;
+    Ok(Vjp::flows([contribution]))
 }
 
 /// The sum of optional terms.
@@ -72,23 +72,26 @@ pub(super) fn triangular_solve(
         Transform::Adjoint => Transform::Conjugate,
     };
     let to_b = graph.triangular_solve(a, g, lower, left_side, transposed_system)?;
-    let to_a = if site.wanted[0] {
+    let to_a = if site.needed[0] {
         // A vector is a column where `a` is on the left, and a row where `a` is on the right.
         let matrix = |graph: &mut Graph, value: Value| {
             if vector { graph.new_axis(value, if left_side { -1 } else { -2 }, None) } else { Ok(value) }
         };
-        let (share, x) = (matrix(graph, to_b)?, matrix(graph, x)?);
-        let (left, right) =
-            if left_side { (share, transposed(graph, &x)?) } else { (transposed(graph, &x)?, share) };
-        let share = product(graph, &left, &right)?;
-        let share = graph.negate(share)?;
-        let share = match transform {
-            Transform::None => share,
-            Transform::Transpose => transposed(graph, &share)?,
-            Transform::Conjugate => conjugated(graph, &share)?,
-            Transform::Adjoint => adjoint(graph, &share)?,
+        let (contribution, x) = (matrix(graph, to_b)?, matrix(graph, x)?);
+        let (left, right) = if left_side {
+            (contribution, transposed(graph, &x)?)
+        } else {
+            (transposed(graph, &x)?, contribution)
         };
-        Some(if lower { graph.tril(share, 0)? } else { graph.triu(share, 0)? })
+        let contribution = product(graph, &left, &right)?;
+        let contribution = graph.negate(contribution)?;
+        let contribution = match transform {
+            Transform::None => contribution,
+            Transform::Transpose => transposed(graph, &contribution)?,
+            Transform::Conjugate => conjugated(graph, &contribution)?,
+            Transform::Adjoint => adjoint(graph, &contribution)?,
+        };
+        Some(if lower { graph.tril(contribution, 0)? } else { graph.triu(contribution, 0)? })
     } else {
         None
     };
@@ -105,8 +108,8 @@ pub(super) fn cholesky(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> 
     let inner = product(graph, &turned, &g)?;
     let inner = lower_half(graph, inner)?;
     let left = graph.triangular_solve(l, inner, true, true, Transform::Adjoint)?;
-    let share = graph.triangular_solve(l, left, true, false, Transform::None)?;
-    outgoing(site, Some(share))
+    let contribution = graph.triangular_solve(l, left, true, false, Transform::None)?;
+    outgoing(site, Some(contribution))
 }
 
 /// `a x = b`: `b` gets the solution `s` of the system with the transpose, and `a` gets `-s x^T`.
@@ -117,14 +120,14 @@ pub(super) fn solve(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
     let vector = graph.ty(x).shape.rank() < graph.ty(a).shape.rank();
     let turned = transposed(graph, &a)?;
     let to_b = graph.solve(turned, g)?;
-    let to_a = if site.wanted[0] {
+    let to_a = if site.needed[0] {
         let column = |graph: &mut Graph, value: Value| {
             if vector { graph.new_axis(value, -1, None) } else { Ok(value) }
         };
-        let (share, x) = (column(graph, to_b)?, column(graph, x)?);
+        let (contribution, x) = (column(graph, to_b)?, column(graph, x)?);
         let x = transposed(graph, &x)?;
-        let share = product(graph, &share, &x)?;
-        Some(graph.negate(share)?)
+        let contribution = product(graph, &contribution, &x)?;
+        Some(graph.negate(contribution)?)
     } else {
         None
     };
@@ -155,8 +158,8 @@ pub(super) fn lu(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
     let Some(inner) = sum(graph, [below, above])? else { return Ok(Vjp::Zero) };
     let left = graph.triangular_solve(l, inner, true, true, Transform::Adjoint)?;
     let middle = graph.triangular_solve(u, left, false, false, Transform::Adjoint)?;
-    let share = product(graph, &p, &middle)?;
-    outgoing(site, Some(share))
+    let contribution = product(graph, &p, &middle)?;
+    outgoing(site, Some(contribution))
 }
 
 /// `a = q r`. With `m = r gr^H - gq^H q`, made Hermitian from its lower triangle, it is `(gq + q m) r^-H` for
@@ -179,10 +182,10 @@ pub(super) fn qr(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
             let (outer, beyond) =
                 (slice_columns(graph, q, k, width - k)?, slice_columns(graph, g, k, width - k)?);
             let turned = adjoint(graph, &beyond)?;
-            let share = product(graph, &turned, &inner)?;
-            let share = product(graph, &outer, &share)?;
+            let contribution = product(graph, &turned, &inner)?;
+            let contribution = product(graph, &outer, &contribution)?;
             let own = slice_columns(graph, g, 0, k)?;
-            first = Some(graph.subtract(own, share)?);
+            first = Some(graph.subtract(own, contribution)?);
         }
     }
     let rows = |graph: &mut Graph, x: Value| graph.slice_along_axis(x, 0, k as i64, -2, 1);
@@ -199,8 +202,8 @@ pub(super) fn qr(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
         // The columns beyond are q y, so that q gets y's share. The columns of `r` get their own q^H a.
         let turned = adjoint(graph, &g)?;
         let columns = product(graph, &inner, &rest)?;
-        let share = product(graph, &columns, &turned)?;
-        first = sum(graph, [first, Some(share)])?;
+        let contribution = product(graph, &columns, &turned)?;
+        first = sum(graph, [first, Some(contribution)])?;
     }
     let from_r = match to_triangle {
         Some(g) => {
@@ -212,17 +215,17 @@ pub(super) fn qr(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
     let from_q = match first {
         Some(g) => {
             let turned = adjoint(graph, &g)?;
-            let share = product(graph, &turned, &inner)?;
-            Some(graph.negate(share)?)
+            let contribution = product(graph, &turned, &inner)?;
+            Some(graph.negate(contribution)?)
         }
         None => None,
     };
     let Some(mixed) = sum(graph, [from_r, from_q])? else { return Ok(Vjp::Zero) };
     let hermitian = from_lower(graph, mixed)?;
-    let share = product(graph, &inner, &hermitian)?;
-    let share = sum(graph, [first, Some(share)])?.expect("one of them is there");
-    let share = graph.triangular_solve(triangle, share, false, false, Transform::Adjoint)?;
-    let share = if n > k {
+    let contribution = product(graph, &inner, &hermitian)?;
+    let contribution = sum(graph, [first, Some(contribution)])?.expect("one of them is there");
+    let contribution = graph.triangular_solve(triangle, contribution, false, false, Transform::Adjoint)?;
+    let contribution = if n > k {
         let rest = match beyond {
             Some(rest) => rest,
             None => {
@@ -230,15 +233,15 @@ pub(super) fn qr(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
                 let mut sizes = whole.shape.without_names();
                 let last = sizes.last_axis().expect("matrices have axes");
                 sizes[last] = n - k;
-                let dtype = site.graph.ty(share).dtype;
+                let dtype = site.graph.ty(contribution).dtype;
                 site.graph.full(sizes, dtype, 0)?
             }
         };
-        site.graph.concatenate(&[share, rest], -1)?
+        site.graph.concatenate(&[contribution, rest], -1)?
     } else {
-        share
+        contribution
     };
-    outgoing(site, Some(share))
+    outgoing(site, Some(contribution))
 }
 
 /// The Hermitian matrix with the lower triangle of `x`; only the real part of the diagonal is kept.
@@ -294,11 +297,11 @@ pub(super) fn eigh(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
         }
         None => None,
     };
-    let Some(share) = sum(graph, [from_w, from_v])? else { return Ok(Vjp::Zero) };
-    let mirrored = adjoint(graph, &share)?;
-    let twice = graph.add(share, mirrored)?;
-    let share = graph.multiply(twice, 0.5)?;
-    outgoing(site, Some(share))
+    let Some(contribution) = sum(graph, [from_w, from_v])? else { return Ok(Vjp::Zero) };
+    let mirrored = adjoint(graph, &contribution)?;
+    let twice = graph.add(contribution, mirrored)?;
+    let contribution = graph.multiply(twice, 0.5)?;
+    outgoing(site, Some(contribution))
 }
 
 /// `a = u diag(s) v^T` of real matrices. Vectors of equal values have no gradient. With the cotangent of the
@@ -353,7 +356,7 @@ pub(super) fn svd(site: &mut Site<'_>, g: &[Option<Value>]) -> Result<Vjp> {
     };
     let outside = sum(graph, outside)?;
     match sum(graph, [from_s, from_vectors, outside])? {
-        Some(share) => Ok(Vjp::flows([Some(share)])),
+        Some(contribution) => Ok(Vjp::flows([Some(contribution)])),
         None => Ok(Vjp::Zero),
     }
 }
@@ -374,10 +377,10 @@ fn first_vectors(
     let (outer, beyond) =
         (slice_columns(graph, vectors, k, width - k)?, slice_columns(graph, g, k, width - k)?);
     let turned = transposed(graph, &beyond)?;
-    let share = product(graph, &turned, &first)?;
-    let share = product(graph, &outer, &share)?;
+    let contribution = product(graph, &turned, &first)?;
+    let contribution = product(graph, &outer, &contribution)?;
     let own = slice_columns(graph, g, 0, k)?;
-    Ok((first, Some(graph.subtract(own, share)?)))
+    Ok((first, Some(graph.subtract(own, contribution)?)))
 }
 
 /// `f * (u^T g - g^T u)`.

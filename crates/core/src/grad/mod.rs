@@ -63,17 +63,17 @@ pub fn vjp(
     wrt: &[Value],
 ) -> Result<Vec<Option<Value>>> {
     assert_eq!(outputs.len(), cotangents.len(), "one cotangent for each output");
-    let mut walk = ReversePass::new(graph, wrt, FxHashMap::default());
+    let mut pass = ReversePass::new(graph, wrt, FxHashMap::default());
     for (&output, &cotangent) in outputs.iter().zip(cotangents) {
-        let cotangent = region::nameless(walk.graph, cotangent)?;
-        walk.add(output, cotangent)?;
+        let cotangent = region::nameless(pass.graph, cotangent)?;
+        pass.add(output, cotangent)?;
     }
-    walk.run()?;
+    pass.run()?;
     wrt.iter()
         .map(|&value| {
-            let gradient = walk.take(value);
-            let dtype = walk.graph.ty(value).dtype.to_float();
-            gradient.map(|gradient| region::convert(walk.graph, gradient, dtype)).transpose()
+            let gradient = pass.take(value);
+            let dtype = pass.graph.ty(value).dtype.to_float();
+            gradient.map(|gradient| region::convert(pass.graph, gradient, dtype)).transpose()
         })
         .collect()
 }
@@ -92,21 +92,21 @@ pub fn vjp(
 pub fn value_and_grad(region: &Region, loss: usize, wrt: &[usize]) -> Result<Region> {
     let mut draft = Draft::new();
     let arguments: Vec<Value> = region.inputs().iter().map(|ty| draft.input(ty.clone())).collect();
-    let wanted: Vec<bool> = (0..arguments.len()).map(|input| wrt.contains(&input)).collect();
+    let needed: Vec<bool> = (0..arguments.len()).map(|input| wrt.contains(&input)).collect();
     let mut useful = vec![false; region.results().len()];
     useful[loss] = true;
     let forward =
-        region::replay(&mut draft.graph, region, &arguments, HookCalls::Keep, Some((&wanted, &useful)))?;
+        region::replay(&mut draft.graph, region, &arguments, HookCalls::Keep, Some((&needed, &useful)))?;
     let graph = &mut draft.graph;
     let ty = cotangent_type(graph.ty(forward.results[loss]));
     let seed = graph.scalar(Scalar::one(ty.dtype))?;
     let seed = region::fill(graph, seed, &ty.shape)?;
 
     let variables: Vec<Value> = wrt.iter().map(|&input| arguments[input]).collect();
-    let mut walk = ReversePass::new(graph, &variables, forward.loops);
-    walk.add(forward.results[loss], seed)?;
-    walk.run()?;
-    let gradients: Vec<Option<Value>> = variables.iter().map(|&value| walk.take(value)).collect();
+    let mut pass = ReversePass::new(graph, &variables, forward.loops);
+    pass.add(forward.results[loss], seed)?;
+    pass.run()?;
+    let gradients: Vec<Option<Value>> = variables.iter().map(|&value| pass.take(value)).collect();
 
     let mut results = forward.results;
     for (&input, gradient) in wrt.iter().zip(gradients) {
@@ -160,10 +160,10 @@ pub(crate) fn cotangent_type(ty: &TensorType) -> TensorType {
 
 /// The result of a rule.
 enum Vjp {
-    /// One share for each input.
-    Flows(SmallVec<[Share; 3]>),
-    /// Shares of given values, which need not be the node's inputs.
-    To(SmallVec<[(Value, Share); 3]>),
+    /// One contribution for each input.
+    Flows(SmallVec<[Contribution; 3]>),
+    /// Contributions to given values, which need not be the node's inputs.
+    To(SmallVec<[(Value, Contribution); 3]>),
     /// No gradient passes.
     Zero,
     /// There is no rule; the hint suggests an alternative.
@@ -175,18 +175,23 @@ enum Vjp {
 
 impl Vjp {
     /// A cotangent for each input.
-    fn flows(shares: impl IntoIterator<Item = Option<Value>>) -> Vjp {
-        Vjp::Flows(shares.into_iter().map(|share| share.map_or(Share::None, Share::Whole)).collect())
+    fn flows(contributions: impl IntoIterator<Item = Option<Value>>) -> Vjp {
+        Vjp::Flows(
+            contributions
+                .into_iter()
+                .map(|contribution| contribution.map_or(Contribution::None, Contribution::Whole))
+                .collect(),
+        )
     }
 
     /// A cotangent for the only input.
-    fn one(share: Value) -> Vjp {
-        Vjp::flows([Some(share)])
+    fn one(contribution: Value) -> Vjp {
+        Vjp::flows([Some(contribution)])
     }
 }
 
 /// The contribution of a node to the cotangent of one of its inputs.
-enum Share {
+enum Contribution {
     /// Nothing.
     None,
     /// A value of the input's sizes.
@@ -209,13 +214,13 @@ struct Site<'a> {
     nameless: &'a mut FxHashMap<Value, Value>,
     inputs: Values,
     outputs: Values,
-    wanted: SmallVec<[bool; 4]>,
+    needed: SmallVec<[bool; 4]>,
 }
 
 impl Site<'_> {
     /// Whether the gradient of an input is needed; rules skip the others.
-    fn wants(&self, input: usize) -> bool {
-        self.wanted[input]
+    fn needs_gradient(&self, input: usize) -> bool {
+        self.needed[input]
     }
 
     /// An input without names.
@@ -236,8 +241,8 @@ impl Site<'_> {
     }
 
     fn without_names(&mut self, value: Value) -> Result<Value> {
-        if let Some(&known) = self.nameless.get(&value) {
-            return Ok(known);
+        if let Some(&nameless) = self.nameless.get(&value) {
+            return Ok(nameless);
         }
         let plain = region::nameless(self.graph, value)?;
         self.nameless.insert(value, plain);
@@ -270,17 +275,17 @@ impl Site<'_> {
         region::unbroadcast(self.graph, g, &sizes)
     }
 
-    /// The share of an input that may have been broadcast; computed only where it is needed.
-    fn share(
+    /// The contribution to an input that may have been broadcast; computed only where it is needed.
+    fn contribution(
         &mut self,
         input: usize,
         make: impl FnOnce(&mut Self) -> Result<Value>,
     ) -> Result<Option<Value>> {
-        if !self.wants(input) {
+        if !self.needs_gradient(input) {
             return Ok(None);
         }
-        let share = make(self)?;
-        Ok(Some(self.unbroadcast(share, input)?))
+        let contribution = make(self)?;
+        Ok(Some(self.unbroadcast(contribution, input)?))
     }
 }
 
@@ -327,30 +332,35 @@ impl<'a> ReversePass<'a> {
         let op = self.graph.nodes()[node].op.clone();
         let outputs = self.graph.outputs(node);
         let g = self.cotangents[node].clone();
-        let wanted = inputs.iter().map(|&input| self.is_varied(input)).collect();
+        let needed = inputs.iter().map(|&input| self.is_varied(input)).collect();
         let saved = self.loops.remove(&(node as u32));
         let (graph, nameless) = (&mut *self.graph, &mut self.nameless);
-        let mut site = Site { graph, nameless, inputs: inputs.clone(), outputs, wanted };
+        let mut site = Site { graph, nameless, inputs: inputs.clone(), outputs, needed };
         match rule(&mut site, &op, &g, saved)? {
-            Vjp::Flows(shares) => {
-                debug_assert_eq!(shares.len(), inputs.len(), "{op:?}");
-                inputs.into_iter().zip(shares).try_for_each(|(input, share)| self.share(input, share))
+            Vjp::Flows(contributions) => {
+                debug_assert_eq!(contributions.len(), inputs.len(), "{op:?}");
+                inputs
+                    .into_iter()
+                    .zip(contributions)
+                    .try_for_each(|(input, contribution)| self.accumulate(input, contribution))
             }
-            Vjp::To(shares) => shares.into_iter().try_for_each(|(value, share)| self.share(value, share)),
+            Vjp::To(contributions) => contributions
+                .into_iter()
+                .try_for_each(|(value, contribution)| self.accumulate(value, contribution)),
             Vjp::Zero => Ok(()),
             Vjp::Refused { hint } => Err(ErrorKind::NoGradient { op: form::name(&op), hint }.into()),
         }
     }
 
-    fn share(&mut self, value: Value, share: Share) -> Result<()> {
-        // Rules may return shares of inputs that need none.
+    fn accumulate(&mut self, value: Value, contribution: Contribution) -> Result<()> {
+        // Rules may return contributions to inputs that need none.
         if !self.is_varied(value) {
             return Ok(());
         }
-        match share {
-            Share::None => Ok(()),
-            Share::Whole(cotangent) => self.add(value, cotangent),
-            Share::Window { update, starts, operands } => {
+        match contribution {
+            Contribution::None => Ok(()),
+            Contribution::Whole(cotangent) => self.add(value, cotangent),
+            Contribution::Window { update, starts, operands } => {
                 let update = self.fit(value, update)?;
                 let sizes = self.graph.ty(value).shape.without_names();
                 let before = self.cotangents[value.node as usize][value.output as usize];
@@ -379,8 +389,8 @@ impl<'a> ReversePass<'a> {
             "the cotangent of {:?}",
             self.graph.node(value).op
         );
-        let place = &mut self.cotangents[value.node as usize][value.output as usize];
-        *place = Some(match *place {
+        let sum = &mut self.cotangents[value.node as usize][value.output as usize];
+        *sum = Some(match *sum {
             None => cotangent,
             Some(before) => self.graph.add(before, cotangent)?,
         });

@@ -12,6 +12,6 @@ pub(super) fn sort(site: &mut Site<'_>, axis: Axis, direction: Direction, g: Val
     let x = site.input(0)?;
     let order = site.graph.argsort(x, axis, direction, None)?;
     // The sorted position of each element: the inverse of the sorting permutation.
-    let places = site.graph.argsort(order, axis, Direction::Asc, None)?;
-    Ok(Vjp::one(site.graph.take_along_axis(g, places, axis)?))
+    let inverse = site.graph.argsort(order, axis, Direction::Asc, None)?;
+    Ok(Vjp::one(site.graph.take_along_axis(g, inverse, axis)?))
 }

@@ -19,20 +19,20 @@ pub(super) fn reduce(
     keep_axes: bool,
     g: Value,
 ) -> Result<Vjp> {
-    let share = match op {
+    let contribution = match op {
         ReduceOp::Sum => broadcast_back(site, g, axes, keep_axes)?,
         ReduceOp::Product => product(site, axes, g)?,
         ReduceOp::ReduceMax | ReduceOp::ReduceMin => extreme(site, axes, keep_axes, g)?,
         ReduceOp::All | ReduceOp::Any => return Ok(Vjp::Zero),
     };
-    Ok(Vjp::one(share))
+    Ok(Vjp::one(contribution))
 }
 
 /// Broadcasts a value of the result's shape along the reduced axes.
 fn broadcast_back(site: &mut Site<'_>, value: Value, axes: &[Axis], keep_axes: bool) -> Result<Value> {
     let shape = site.input_ty(0).shape.without_names();
-    let kept: AxisList = shape.axes().filter(|axis| keep_axes || !axes.contains(axis)).collect();
-    site.graph.emit_one(Op::Broadcast { shape, axes: kept }, &[value])
+    let retained: AxisList = shape.axes().filter(|axis| keep_axes || !axes.contains(axis)).collect();
+    site.graph.emit_one(Op::Broadcast { shape, axes: retained }, &[value])
 }
 
 /// Equal shares for the elements that equal the result. A NaN equals none, so that its share is 0 / 0.
@@ -56,15 +56,15 @@ fn product(site: &mut Site<'_>, axes: &[Axis], g: Value) -> Result<Value> {
     let x = site.float_input(0)?;
     let graph = &mut *site.graph;
     let shape = graph.ty(x).shape.clone();
-    let kept: AxisList = shape.axes().filter(|axis| !axes.contains(axis)).collect();
+    let retained: AxisList = shape.axes().filter(|axis| !axes.contains(axis)).collect();
     let count: usize = axes.iter().map(|&axis| shape[axis]).product();
-    let rest: usize = kept.iter().map(|&axis| shape[axis]).product();
+    let rest: usize = retained.iter().map(|&axis| shape[axis]).product();
     if shape.size() == 0 {
         let zero = graph.scalar(Scalar::zero(graph.ty(g).dtype))?;
         return fill(graph, zero, &shape);
     }
     // The reduced axes first, flattened.
-    let order: AxisList = axes.iter().chain(&kept).copied().collect();
+    let order: AxisList = axes.iter().chain(&retained).copied().collect();
     let x = graph.emit_one(Op::Transpose { axes: order.clone() }, &[x])?;
     let mut factors = graph.emit_one(Op::Reshape { shape: Shape::new(&[count, rest]) }, &[x])?;
     let mut levels: SmallVec<[(Value, Value, bool); 8]> = SmallVec::new();

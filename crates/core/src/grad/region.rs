@@ -42,9 +42,9 @@ impl Draft {
     }
 }
 
-/// A region with some of a region's results and the inputs at `kept`, which must include all that these
+/// A region with some of a region's results and the inputs at `retained`, which must include all that these
 /// results and the effects need.
-fn with_inputs(region: &Region, kept: &[usize], results: &[Value]) -> Result<Region> {
+fn with_inputs(region: &Region, retained: &[usize], results: &[Value]) -> Result<Region> {
     let nodes = region.graph().nodes();
     let mut live = vec![false; nodes.len()];
     for result in results {
@@ -66,14 +66,14 @@ fn with_inputs(region: &Region, kept: &[usize], results: &[Value]) -> Result<Reg
         graph.set_location(node.location.clone());
         let mut op = node.op.clone();
         if let Op::Parameter { index, .. } = &mut op {
-            *index = kept.iter().position(|input| input == index).expect("a needed input is kept");
+            *index = retained.iter().position(|input| input == index).expect("a needed input is kept");
         }
         let inputs: Values = node.inputs.iter().map(|&input| mapped(&values, input)).collect();
         values.push(graph.push(op, &inputs)?);
     }
     graph.set_location(None);
-    let types = kept.iter().map(|&input| region.inputs()[input].clone()).collect();
-    let parameters = kept.iter().filter(|&&input| input < region.parameter_count()).count();
+    let types = retained.iter().map(|&input| region.inputs()[input].clone()).collect();
+    let parameters = retained.iter().filter(|&&input| input < region.parameter_count()).count();
     let results = results.iter().map(|&result| mapped(&values, result)).collect();
     Ok(Region::new(graph, types, parameters, results))
 }
@@ -121,21 +121,21 @@ pub(super) fn inline(graph: &mut Graph, region: &Region, arguments: &[Value]) ->
     Ok(replay(graph, region, arguments, HookCalls::Keep, None)?.results)
 }
 
-/// Adds the nodes of a region to a graph. Where gradients are `wanted` of some inputs through some results,
+/// Adds the nodes of a region to a graph. Where gradients are `needed` of some inputs through some results,
 /// the loops between them are added in the form that keeps values for the reverse.
 pub(super) fn replay(
     graph: &mut Graph,
     region: &Region,
     arguments: &[Value],
     hooks: HookCalls,
-    wanted: Option<(&[bool], &[bool])>,
+    needed: Option<(&[bool], &[bool])>,
 ) -> Result<Replayed> {
     let source = region.graph();
     // The analysis is only needed for loops, and these have regions.
     let may_loop = source.nodes().iter().any(|node| !node.op.regions().is_empty());
-    let wanted = wanted.filter(|_| may_loop).map(|(inputs, results)| {
-        let is_wanted = |op: &Op| if let Op::Parameter { index, .. } = op { inputs[*index] } else { false };
-        let nodes = (0..source.len()).filter(|&node| is_wanted(&source.nodes()[node].op));
+    let needed = needed.filter(|_| may_loop).map(|(inputs, results)| {
+        let is_needed = |op: &Op| if let Op::Parameter { index, .. } = op { inputs[*index] } else { false };
+        let nodes = (0..source.len()).filter(|&node| is_needed(&source.nodes()[node].op));
         let wrt: Vec<Value> = nodes.map(|node| Value { node: node as u32, output: 0 }).collect();
         let ends = region.results().iter().zip(results).filter(|(_, useful)| **useful);
         let ends: Vec<Value> = ends.map(|(&value, _)| value).collect();
@@ -156,7 +156,7 @@ pub(super) fn replay(
             continue;
         }
         let op = if hooks == HookCalls::Drop { without_hooks(&node.op)? } else { node.op.clone() };
-        let plan = if let (Op::While(op), Some((varied, useful))) = (&op, &wanted) {
+        let plan = if let (Op::While(op), Some((varied, useful))) = (&op, &needed) {
             let flag = |value: &Value| varied[value.node as usize][value.output as usize];
             let from: Vec<bool> = node.inputs.iter().map(flag).collect();
             let types: Vec<&TensorType> = node.inputs.iter().map(|&v| source.ty(v)).collect();
@@ -221,21 +221,21 @@ impl Pullback {
         let arguments: Vec<Value> = region.inputs().iter().map(|ty| draft.input(ty.clone())).collect();
         let g: Vec<_> = cotangents.iter().map(|ty| ty.clone().map(|ty| draft.input(ty))).collect();
         let seeds: Vec<_> = seeds.iter().map(|ty| ty.clone().map(|ty| draft.input(ty))).collect();
-        let wanted: Vec<bool> = (0..arguments.len()).map(|input| wrt.contains(&input)).collect();
+        let needed: Vec<bool> = (0..arguments.len()).map(|input| wrt.contains(&input)).collect();
         let useful: Vec<bool> = g.iter().map(Option::is_some).collect();
         let graph = &mut draft.graph;
-        let forward = replay(graph, region, &arguments, HookCalls::Drop, Some((&wanted, &useful)))?;
+        let forward = replay(graph, region, &arguments, HookCalls::Drop, Some((&needed, &useful)))?;
         let variables: Vec<Value> = wrt.iter().map(|&input| arguments[input]).collect();
-        let mut walk = ReversePass::new(graph, &variables, forward.loops);
+        let mut pass = ReversePass::new(graph, &variables, forward.loops);
         // Seeds come first, so that other cotangents are added to them in place.
         let pairs = variables.iter().zip(&seeds).chain(forward.results.iter().zip(&g));
         for (&value, cotangent) in pairs {
             if let Some(cotangent) = *cotangent {
-                walk.add(value, cotangent)?;
+                pass.add(value, cotangent)?;
             }
         }
-        walk.run()?;
-        let gradients: Vec<Option<Value>> = variables.iter().map(|&value| walk.take(value)).collect();
+        pass.run()?;
+        let gradients: Vec<Option<Value>> = variables.iter().map(|&value| pass.take(value)).collect();
         let results: Values = gradients.iter().copied().flatten().collect();
         let count = draft.inputs.len();
         let flows = gradients.iter().map(Option::is_some).collect();
@@ -273,10 +273,10 @@ pub(crate) fn while_(
     let body = draft.close(state.len(), &next)?;
 
     let used: Vec<bool> = used_inputs(&cond).iter().zip(used_inputs(&body)).map(|(&a, b)| a || b).collect();
-    let kept: Vec<usize> = (0..types.len()).filter(|&input| input < state.len() || used[input]).collect();
-    let cond = Arc::new(with_inputs(&cond, &kept, cond.results())?);
-    let body = Arc::new(with_inputs(&body, &kept, body.results())?);
-    let operands: Values = kept
+    let retained: Vec<usize> = (0..types.len()).filter(|&input| input < state.len() || used[input]).collect();
+    let cond = Arc::new(with_inputs(&cond, &retained, cond.results())?);
+    let body = Arc::new(with_inputs(&body, &retained, body.results())?);
+    let operands: Values = retained
         .iter()
         .map(|&input| if input < state.len() { state[input] } else { captures[input - state.len()] })
         .collect();
@@ -295,12 +295,12 @@ pub(super) fn cond(
     for branch in branches {
         used.iter_mut().zip(used_inputs(branch)).for_each(|(used, here)| *used |= here);
     }
-    let kept: Vec<usize> = (0..captures.len()).filter(|&capture| used[capture]).collect();
+    let retained: Vec<usize> = (0..captures.len()).filter(|&capture| used[capture]).collect();
     let branches = branches
         .iter()
-        .map(|branch| Ok(Arc::new(with_inputs(branch, &kept, branch.results())?)))
+        .map(|branch| Ok(Arc::new(with_inputs(branch, &retained, branch.results())?)))
         .collect::<Result<_>>()?;
-    let captures = kept.iter().map(|&capture| captures[capture]);
+    let captures = retained.iter().map(|&capture| captures[capture]);
     let operands: Values = predicates.iter().copied().chain(captures).collect();
     graph.push(Op::Cond(CondOp { branches }), &operands)
 }

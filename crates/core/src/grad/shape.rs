@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::region::{self, fill, window};
-use super::{Share, Site, Vjp};
+use super::{Contribution, Site, Vjp};
 use crate::builder::{BuildElementwise, Builder};
 use crate::error::Result;
 use crate::graph::{Value, Values};
@@ -47,14 +47,14 @@ pub(super) fn pad(site: &mut Site<'_>, config: &[Padding], g: Value) -> Result<V
         lengths: site.graph.ty(dilated).shape.sizes().into(),
         strides: config.iter().map(|padding| padding.interior + 1).collect(),
     };
-    let share = site.graph.emit_one(op, &[dilated])?;
-    let value = if site.wants(1) {
-        let (all, kept) = (total(site, g)?, total(site, share)?);
-        Some(site.graph.subtract(all, kept)?)
+    let contribution = site.graph.emit_one(op, &[dilated])?;
+    let value = if site.needs_gradient(1) {
+        let (all, inner) = (total(site, g)?, total(site, contribution)?);
+        Some(site.graph.subtract(all, inner)?)
     } else {
         None
     };
-    Ok(Vjp::flows([Some(share), value]))
+    Ok(Vjp::flows([Some(contribution), value]))
 }
 
 fn total(site: &mut Site<'_>, value: Value) -> Result<Value> {
@@ -65,11 +65,11 @@ fn total(site: &mut Site<'_>, value: Value) -> Result<Value> {
 /// Each operand gets its piece.
 pub(super) fn concatenate(site: &mut Site<'_>, axis: Axis, g: Value) -> Result<Vjp> {
     let mut start = 0;
-    let mut shares = Vec::with_capacity(site.inputs.len());
+    let mut contributions = Vec::with_capacity(site.inputs.len());
     for input in 0..site.inputs.len() {
         let lengths: Sizes = site.input_ty(input).shape.sizes().into();
         let length = lengths[axis.index()];
-        shares.push(if site.wants(input) {
+        contributions.push(if site.needs_gradient(input) {
             let mut starts = SmallVec::from_elem(0, lengths.len());
             starts[axis.index()] = start;
             Some(window(site.graph, g, Starts::Static(starts), &[], lengths)?)
@@ -78,14 +78,14 @@ pub(super) fn concatenate(site: &mut Site<'_>, axis: Axis, g: Value) -> Result<V
         });
         start += length;
     }
-    Ok(Vjp::flows(shares))
+    Ok(Vjp::flows(contributions))
 }
 
 /// Each operand gets its slice along the new axis.
 pub(super) fn stack(site: &mut Site<'_>, axis: usize, g: Value) -> Result<Vjp> {
-    let mut shares = Vec::with_capacity(site.inputs.len());
+    let mut contributions = Vec::with_capacity(site.inputs.len());
     for input in 0..site.inputs.len() {
-        shares.push(if site.wants(input) {
+        contributions.push(if site.needs_gradient(input) {
             let shape = site.input_ty(input).shape.without_names();
             let mut starts = SmallVec::from_elem(0, shape.rank() + 1);
             starts[axis] = input;
@@ -97,7 +97,7 @@ pub(super) fn stack(site: &mut Site<'_>, axis: usize, g: Value) -> Result<Vjp> {
             None
         });
     }
-    Ok(Vjp::flows(shares))
+    Ok(Vjp::flows(contributions))
 }
 
 /// The window gets `g`, with zeros between its elements where the stride skipped some; starts get nothing.
@@ -110,9 +110,9 @@ pub(super) fn slice(
 ) -> Result<Vjp> {
     let mut update = g;
     if strides.iter().any(|&stride| stride != 1) {
-        let taken = site.output_ty(0).shape;
-        let config = taken.axes().map(|axis| {
-            let (count, stride) = (taken[axis], strides[axis.index()]);
+        let output_shape = site.output_ty(0).shape;
+        let config = output_shape.axes().map(|axis| {
+            let (count, stride) = (output_shape[axis], strides[axis.index()]);
             let spanned = if count == 0 { 0 } else { (count - 1) * stride + 1 };
             let high = (lengths[axis.index()] - spanned) as i64;
             Padding { low: 0, high, interior: stride - 1 }
@@ -122,10 +122,10 @@ pub(super) fn slice(
         update = site.graph.emit_one(op, &[g, zero])?;
     }
     let operands = start_operands(site, 1)?;
-    let mut shares: SmallVec<[Share; 3]> = SmallVec::new();
-    shares.push(Share::Window { update, starts: starts.clone(), operands });
-    shares.extend(site.inputs[1..].iter().map(|_| Share::None));
-    Ok(Vjp::Flows(shares))
+    let mut contributions: SmallVec<[Contribution; 3]> = SmallVec::new();
+    contributions.push(Contribution::Window { update, starts: starts.clone(), operands });
+    contributions.extend(site.inputs[1..].iter().map(|_| Contribution::None));
+    Ok(Vjp::Flows(contributions))
 }
 
 /// `(x, update)`: the update gets the window, the target gets `g` with zeros in the window.
@@ -133,12 +133,12 @@ pub(super) fn put_slice(site: &mut Site<'_>, starts: &Starts, g: Value) -> Resul
     let operands = start_operands(site, 2)?;
     let shape = site.input_ty(1).shape.without_names();
     // The window is read first: `g` then has its last use below, and is overwritten in place.
-    let update = if site.wants(1) {
+    let update = if site.needs_gradient(1) {
         Some(window(site.graph, g, starts.clone(), &operands, shape.sizes().into())?)
     } else {
         None
     };
-    let target = if site.wants(0) {
+    let target = if site.needs_gradient(0) {
         let zero = site.graph.scalar(Scalar::zero(site.graph.ty(g).dtype))?;
         let zeros = fill(site.graph, zero, &shape)?;
         let operands: Values = [g, zeros].into_iter().chain(operands).collect();

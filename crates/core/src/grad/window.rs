@@ -43,20 +43,20 @@ fn sum(site: &mut Site<'_>, window: &Window, g: Value) -> Result<Value> {
     for axis in shape.axes() {
         let i = axis.index();
         let reach = (window.sizes[i] - 1) * window.dilations[i];
-        let spread = (ty.shape[axis] - 1) * window.strides[i] + 1;
+        let extent = (ty.shape[axis] - 1) * window.strides[i] + 1;
         let low = reach as i64 - window.padding[i].0;
-        let high = (shape[axis] + reach) as i64 - spread as i64 - low;
+        let high = (shape[axis] + reach) as i64 - extent as i64 - low;
         config.push(Padding { low, high, interior: window.strides[i] - 1 });
     }
     let zero = site.zero_of(g)?;
-    let spread = site.graph.emit_one(Op::Pad { config }, &[g, zero])?;
+    let dilated = site.graph.emit_one(Op::Pad { config }, &[g, zero])?;
     let rank = shape.rank();
     let window = Window {
         strides: SmallVec::from_elem(1, rank),
         padding: SmallVec::from_elem((0, 0), rank),
         ..window.clone()
     };
-    site.graph.emit_one(Op::Window { op: WindowOp::WindowSum, window }, &[spread])
+    site.graph.emit_one(Op::Window { op: WindowOp::WindowSum, window }, &[dilated])
 }
 
 /// The last of a window's extreme elements gets all of `g`.
@@ -74,8 +74,8 @@ fn extreme(
     let padded = site.graph.emit_one(Op::Pad { config: padding_config(window, 1) }, &[x, padding])?;
     let zero = site.zero_of(g)?;
     let op = Op::WindowScatter { op, window: unpadded(window) };
-    let share = site.graph.emit_one(op, &[padded, g, zero])?;
-    site.graph.emit_one(Op::Pad { config: padding_config(window, -1) }, &[share, zero])
+    let contribution = site.graph.emit_one(op, &[padded, g, zero])?;
+    site.graph.emit_one(Op::Pad { config: padding_config(window, -1) }, &[contribution, zero])
 }
 
 /// The window's padding as that of a pad, or, with sign -1, its inverse.
@@ -90,8 +90,8 @@ fn unpadded(window: &Window) -> Window {
 
 /// The source gets the elements of `g` to which it was scattered, the start gets the sum of `g`.
 pub(super) fn scatter(site: &mut Site<'_>, op: WindowScatterOp, window: &Window, g: Value) -> Result<Vjp> {
-    let source = if site.wants(1) { Some(chosen(site, op, window, g)?) } else { None };
-    let init = if site.wants(2) {
+    let source = if site.needs_gradient(1) { Some(chosen(site, op, window, g)?) } else { None };
+    let init = if site.needs_gradient(2) {
         let axes = site.graph.ty(g).shape.axes().collect();
         Some(region::sum(site.graph, g, axes)?)
     } else {
@@ -103,10 +103,10 @@ pub(super) fn scatter(site: &mut Site<'_>, op: WindowScatterOp, window: &Window,
 /// `g` at the extreme element of each window: a scan over the window's positions keeps the last one that no
 /// other exceeds.
 fn chosen(site: &mut Site<'_>, op: WindowScatterOp, window: &Window, g: Value) -> Result<Value> {
-    let places = site.input_ty(1).shape.without_names();
+    let positions = site.input_ty(1).shape.without_names();
     let dtype = site.graph.ty(g).dtype;
-    if places.size() == 0 {
-        return zeros(site.graph, &TensorType::new(dtype, places)?);
+    if positions.size() == 0 {
+        return zeros(site.graph, &TensorType::new(dtype, positions)?);
     }
     let (x, init) = (site.input(0)?, site.input(2)?);
     let graph = &mut *site.graph;
@@ -120,12 +120,12 @@ fn chosen(site: &mut Site<'_>, op: WindowScatterOp, window: &Window, g: Value) -
         WindowScatterOp::WindowScatterMin => merged.highest(),
     };
     let worst = graph.constant(merged, worst)?;
-    let (best, none) = (fill(graph, worst, &places)?, fill(graph, zero, &places)?);
+    let (best, none) = (fill(graph, worst, &positions)?, fill(graph, zero, &positions)?);
     let arrays = [padded, g];
     let state = for_each_window_offset(
         graph,
         &unpadded(window),
-        &places,
+        &positions,
         &arrays,
         &[best, none],
         &[],
@@ -150,15 +150,21 @@ pub(super) fn conv(site: &mut Site<'_>, op: &ConvOp, g: Value) -> Result<Vjp> {
     let x_roles = by_role(site, &op.input_permutation, x)?;
     let kernel_roles = by_role(site, &op.kernel_permutation, kernel)?;
     let sides = Sides::new(site, op, x_roles, kernel_roles, g);
-    let to_x = if site.wants(0) {
-        let share = sides.to_input(site)?;
-        Some(site.graph.emit_one(Op::Transpose { axes: region::inverse(&op.input_permutation) }, &[share])?)
+    let to_x = if site.needs_gradient(0) {
+        let contribution = sides.to_input(site)?;
+        Some(
+            site.graph
+                .emit_one(Op::Transpose { axes: region::inverse(&op.input_permutation) }, &[contribution])?,
+        )
     } else {
         None
     };
-    let to_kernel = if site.wants(1) {
-        let share = sides.to_kernel(site)?;
-        Some(site.graph.emit_one(Op::Transpose { axes: region::inverse(&op.kernel_permutation) }, &[share])?)
+    let to_kernel = if site.needs_gradient(1) {
+        let contribution = sides.to_kernel(site)?;
+        Some(
+            site.graph
+                .emit_one(Op::Transpose { axes: region::inverse(&op.kernel_permutation) }, &[contribution])?,
+        )
     } else {
         None
     };
@@ -182,7 +188,7 @@ struct Sides<'a> {
 }
 
 /// The length of `size` elements that are `step` apart.
-fn spread(size: usize, step: usize) -> i64 {
+fn dilated_length(size: usize, step: usize) -> i64 {
     ((size - 1) * step + 1) as i64
 }
 
@@ -203,11 +209,11 @@ impl Sides<'_> {
     }
 
     /// The dilated lengths of input, kernel and result on a spatial axis.
-    fn spreads(&self, axis: usize) -> (i64, i64, i64) {
+    fn dilated_lengths(&self, axis: usize) -> (i64, i64, i64) {
         (
-            spread(self.x_sizes[axis + 2], self.op.input_dilation[axis]),
-            spread(self.kernel_sizes[axis + 2], self.op.kernel_dilation[axis]),
-            spread(self.g_sizes[axis + 2], self.op.strides[axis]),
+            dilated_length(self.x_sizes[axis + 2], self.op.input_dilation[axis]),
+            dilated_length(self.kernel_sizes[axis + 2], self.op.kernel_dilation[axis]),
+            dilated_length(self.g_sizes[axis + 2], self.op.strides[axis]),
         )
     }
 
@@ -241,7 +247,7 @@ impl Sides<'_> {
             &join(&[groups * depth, features / groups], &self.kernel_sizes[2..]),
         )?;
         let padding = self.spatial().map(|axis| {
-            let (x, kernel, g) = self.spreads(axis);
+            let (x, kernel, g) = self.dilated_lengths(axis);
             let low = kernel - 1 - self.op.padding[axis].0;
             (low, x + kernel - 1 - g - low)
         });
@@ -256,13 +262,13 @@ impl Sides<'_> {
             kernel_permutation: self.identity(),
             output_permutation: self.identity(),
         };
-        let share = graph.emit_one(Op::Conv(op), &[self.g, turned])?;
+        let contribution = graph.emit_one(Op::Conv(op), &[self.g, turned])?;
         if self.op.batch_groups == 1 {
-            return Ok(share);
+            return Ok(contribution);
         }
         // The channels of each group belong to a part of the batch of their own.
         let split = join(&[self.g_sizes[0], groups, depth], &self.x_sizes[2..]);
-        swap(graph, share, &split, 0, 1, &self.x_sizes)
+        swap(graph, contribution, &split, 0, 1, &self.x_sizes)
     }
 
     /// The input convolved with `g`, with batch and channels exchanged in both.
@@ -272,7 +278,7 @@ impl Sides<'_> {
         }
         let graph = &mut *site.graph;
         let padding = self.spatial().map(|axis| {
-            let (x, kernel, g) = self.spreads(axis);
+            let (x, kernel, g) = self.dilated_lengths(axis);
             let low = self.op.padding[axis].0;
             (low, g + kernel - x - 1 - low)
         });

@@ -8,7 +8,7 @@ use crate::shape::{Axis, Shape, TensorType};
 
 /// Blocks keep their dtype, so that they are reduced in the type in which they are stored.
 pub(super) fn collective(op: &CollectiveOp, operands: &[&TensorType]) -> Result<TensorType> {
-    let count = op.over.size();
+    let count = op.groups.size();
     match &op.kind {
         Collective::AllReduce { op: AllReduceOp::Sum } => {
             super::reduce::require_number(op.kind.name(), operands[0], operands[0].dtype)?;
@@ -31,8 +31,8 @@ pub(super) fn collective(op: &CollectiveOp, operands: &[&TensorType]) -> Result<
             super::reduce::require_number(op.kind.name(), x, x.dtype)?;
             let size = x.shape[*axis];
             if !size.is_multiple_of(count) {
-                let (got, over) = (x.clone(), op.over.axes().clone());
-                return Err(MeshError::Scatter { got, axis: axis.index(), size, over, count }.into());
+                let (got, mesh_axes) = (x.clone(), op.groups.axes().clone());
+                return Err(MeshError::Scatter { got, axis: axis.index(), size, mesh_axes, count }.into());
             }
             TensorType::new(x.dtype, with_size(&x.shape, *axis, size / count))
         }

@@ -114,7 +114,7 @@ pub(super) fn fold(op: &FoldOp, operands: &[&TensorType]) -> Result<TensorType> 
 pub(super) fn window_fold(op: &WindowFoldOp, operands: &[&TensorType]) -> Result<TensorType> {
     let (x, acc) = (operands[0], operands[1]);
     require_fold("window_reduce", &op.fun, acc)?;
-    TensorType::new(acc.dtype, window::places("window_reduce", x, &op.window)?)
+    TensorType::new(acc.dtype, window::position_counts("window_reduce", x, &op.window)?)
 }
 
 /// The start is a scalar, and the function returns a scalar of its type.

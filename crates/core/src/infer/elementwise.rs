@@ -45,7 +45,7 @@ fn binary_dtype(op: BinaryOp, merged: DType) -> DType {
 /// The result dtype of an element-wise op on same-dtype operands that computes in their dtype: that dtype, or
 /// that of predicates. None for other ops, and for dtypes that the op does not allow.
 pub fn same_dtype_result(op: &Op, ty: &TensorType) -> Option<DType> {
-    let (is_predicate, made, domain) = if let Op::Unary(op) = op {
+    let (is_predicate, result_dtype, domain) = if let Op::Unary(op) = op {
         let is_predicate = match op.rule() {
             UnaryRule::Same | UnaryRule::Float | UnaryRule::Magnitude => false,
             UnaryRule::Predicate => true,
@@ -63,7 +63,7 @@ pub fn same_dtype_result(op: &Op, ty: &TensorType) -> Option<DType> {
     } else {
         return None;
     };
-    ((is_predicate || made == ty.dtype) && domain.has(ty.dtype)).then_some(made)
+    ((is_predicate || result_dtype == ty.dtype) && domain.has(ty.dtype)).then_some(result_dtype)
 }
 
 /// Shapes and names broadcast; the dtype follows the op's rule from the merged one.

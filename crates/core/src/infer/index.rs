@@ -13,9 +13,9 @@ pub(super) fn gather(x: &TensorType, indices: &TensorType, axes: &[Axis]) -> Res
             format!("the size of their last axis must be the number of axes, which is {}", axes.len());
         return Err(ErrorKind::Indices { op: "gather", got: indices.clone(), required }.into());
     }
-    let places = &indices.shape.sizes()[..indices.shape.rank() - 1];
+    let index_sizes = &indices.shape.sizes()[..indices.shape.rank() - 1];
     let rest = x.shape.axes().filter(|axis| !axes.contains(axis)).map(|axis| x.shape[axis]);
-    let sizes: Vec<usize> = places.iter().copied().chain(rest).collect();
+    let sizes: Vec<usize> = index_sizes.iter().copied().chain(rest).collect();
     let ty = TensorType::new(x.dtype, Shape::new(&sizes))?;
     if let Some(axis) = axes.iter().find(|&&axis| x.shape[axis] == 0)
         && ty.size() > 0

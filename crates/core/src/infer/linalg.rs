@@ -53,8 +53,8 @@ pub(super) fn dot(a: Side<'_>, b: Side<'_>) -> Result<TensorType> {
         }
     }
     let rest = |(ty, contract, batch): Side<'_>| -> Vec<(usize, Option<Name>)> {
-        let kept = ty.shape.axes().filter(|axis| !contract.contains(axis) && !batch.contains(axis));
-        kept.map(|axis| (ty.shape[axis], ty.shape.name(axis).cloned())).collect()
+        let free_axes = ty.shape.axes().filter(|axis| !contract.contains(axis) && !batch.contains(axis));
+        free_axes.map(|axis| (ty.shape[axis], ty.shape.name(axis).cloned())).collect()
     };
     let batch = batch_a.iter().map(|&axis| (left.shape[axis], left.shape.name(axis).cloned()));
     let shape = Shape::from_axes(batch.chain(rest(a)).chain(rest(b)));

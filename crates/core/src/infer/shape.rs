@@ -83,8 +83,8 @@ pub(super) fn pad(x: &TensorType, value: &TensorType, config: &[Padding]) -> Res
 /// The size of a padded axis; None if negative. A size that overflows saturates: no memory suffices for it.
 fn padded_size(size: usize, padding: &Padding) -> Option<usize> {
     // Sizes fit 63 bits, so that products stay below 127 bits.
-    let between = size.saturating_sub(1) as i128 * padding.interior as i128;
-    let padded = size as i128 + between + i128::from(padding.low) + i128::from(padding.high);
+    let interior = size.saturating_sub(1) as i128 * padding.interior as i128;
+    let padded = size as i128 + interior + i128::from(padding.low) + i128::from(padding.high);
     // Cropping may not remove more elements than the axis has.
     if padded < 0 { None } else { Some(usize::try_from(padded).unwrap_or(usize::MAX)) }
 }

@@ -19,7 +19,7 @@ pub(super) fn window(op: WindowOp, x: &TensorType, window: &Window) -> Result<Te
             x.dtype
         }
     };
-    TensorType::new(dtype, places(op.name(), x, window)?)
+    TensorType::new(dtype, position_counts(op.name(), x, window)?)
 }
 
 /// The shape of `x` in the merged dtype of source and start.
@@ -37,7 +37,7 @@ pub(super) fn scatter(
         let (what, got) = ("the initial value", init.clone());
         return Err(ErrorKind::NotScalar { op: op.name(), what, got }.into());
     }
-    let expected = places(op.name(), x, window)?.without_names();
+    let expected = position_counts(op.name(), x, window)?.without_names();
     if source.shape.sizes() != expected.sizes() {
         let (left, got) = (source.clone(), x.clone());
         return Err(ErrorKind::WindowSource { op: op.name(), left, got, expected }.into());
@@ -51,7 +51,7 @@ pub(super) fn scatter(
 ///
 /// At least one position is required. The exception is an axis without elements, padding included, with a
 /// window of size 1: it may have none.
-pub(crate) fn places(op: &'static str, x: &TensorType, window: &Window) -> Result<Shape> {
+pub(crate) fn position_counts(op: &'static str, x: &TensorType, window: &Window) -> Result<Shape> {
     check_padding(op, &window.padding)?;
     let mut counts = Sizes::new();
     for axis in x.shape.axes() {
@@ -60,8 +60,8 @@ pub(crate) fn places(op: &'static str, x: &TensorType, window: &Window) -> Resul
         let padding = window.padding[i];
         let padded = x.shape[axis] as i128 + i128::from(padding.0) + i128::from(padding.1);
         let span = dilated(size, dilation);
-        let place = Fit { padded, window: span, stride: window.strides[i] };
-        let Some(count) = place.count().or(if padded == 0 && size == 1 { Some(0) } else { None }) else {
+        let fit = Fit { padded, window: span, stride: window.strides[i] };
+        let Some(count) = fit.count().or(if padded == 0 && size == 1 { Some(0) } else { None }) else {
             let got = x.clone();
             return Err(ErrorKind::WindowFit { op, axis: i, got, span, padding, padded }.into());
         };

@@ -28,11 +28,11 @@ impl Spec {
             return Ok(vec![whole.clone(); mesh.count()]);
         }
         let lengths: Sizes = block.shape.sizes().into();
-        let mut known = BlocksByPosition::new();
+        let mut blocks_by_position = BlocksByPosition::new();
         let mut blocks = Vec::with_capacity(mesh.count());
         for device in 0..mesh.count() {
             let at = self.place(mesh, device)?;
-            if let Some(block) = known.get(&at) {
+            if let Some(block) = blocks_by_position.get(&at) {
                 blocks.push(B::V::clone(block));
                 continue;
             }
@@ -43,7 +43,7 @@ impl Spec {
             let strides = lengths.iter().map(|_| 1).collect();
             let op = Op::Slice { starts: Starts::Static(starts), lengths: lengths.clone(), strides };
             let block = builder.emit_one(op, std::slice::from_ref(whole))?;
-            known.insert(at, block.clone());
+            blocks_by_position.insert(at, block.clone());
             blocks.push(block);
         }
         Ok(blocks)
@@ -82,7 +82,7 @@ fn join<B: Builder>(
         return Ok(blocks[&*at].clone());
     }
     let axis = at.len();
-    let count = blocks.keys().map(|known| known[axis]).max().map_or(1, |last| last + 1);
+    let count = blocks.keys().map(|position| position[axis]).max().map_or(1, |last| last + 1);
     let mut parts = Vec::with_capacity(count);
     for position in 0..count {
         at.push(position);

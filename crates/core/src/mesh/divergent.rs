@@ -28,7 +28,7 @@ fn visit(region: &Region, count: usize, inside: Option<&'static str>) -> Result<
                 if let Some(inside) = inside {
                     return at(MeshError::Divergent { op: name, inside });
                 }
-                let given = op.over.devices().len();
+                let given = op.groups.devices().len();
                 if given != count {
                     return at(MeshError::OtherMesh { op: name, given, count });
                 }

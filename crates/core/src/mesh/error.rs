@@ -53,17 +53,17 @@ pub enum MeshError {
     #[error("shard: checks are asked for, and a program for several devices makes none; turn them off")]
     Checks,
     #[error(
-        "reduce_scatter: axis {axis} of {got} has size {size}, a multiple of the {count} devices along \"{over}\" is required"
+        "reduce_scatter: axis {axis} of {got} has size {size}, a multiple of the {count} devices along \"{mesh_axes}\" is required"
     )]
-    Scatter { got: TensorType, axis: usize, size: usize, over: Name, count: usize },
+    Scatter { got: TensorType, axis: usize, size: usize, mesh_axes: Name, count: usize },
     #[error("collective_permute: {problem}, {required}")]
     Pairs { problem: String, required: String },
     #[error("shard: {what} is {got} and its spec {spec}, at most one entry for each of its {} axes is required", got.shape.rank())]
     SpecRank { what: String, got: TensorType, spec: String },
     #[error(
-        "shard: axis {axis} of {what}, which is {got}, is laid over the {count} devices along {over}; its size must be a multiple of {count}"
+        "shard: axis {axis} of {what}, which is {got}, is laid over the {count} devices along {mesh_axes}; its size must be a multiple of {count}"
     )]
-    SpecSize { what: String, got: TensorType, axis: usize, over: String, count: usize },
+    SpecSize { what: String, got: TensorType, axis: usize, mesh_axes: String, count: usize },
     #[error(
         "{op}: the tensor {got} lies in blocks on the devices of a mesh, a tensor in one place is required; call its to_tensor()"
     )]

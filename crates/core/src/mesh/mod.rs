@@ -34,7 +34,7 @@ const MAX_DEVICES: usize = 1 << 16;
 /// let mesh = Mesh::new(vec![("data".into(), 2), ("model".into(), 3)])?;
 /// assert_eq!(mesh.count(), 6);
 /// assert_eq!(mesh.coordinate(4, 1), 1);
-/// assert_eq!(mesh.over("all_reduce", &["data".into()])?.devices(), [0, 3, 1, 4, 2, 5]);
+/// assert_eq!(mesh.device_groups("all_reduce", &["data".into()])?.devices(), [0, 3, 1, 4, 2, 5]);
 /// assert_eq!(mesh.to_string(), "{data: 2, model: 3}");
 /// # Ok::<(), defn_core::Error>(())
 /// ```
@@ -127,7 +127,7 @@ impl Mesh {
     ///
     /// # Errors
     /// An axis that the mesh does not have, and one that is named twice.
-    pub fn over(&self, op: &'static str, names: &[Name]) -> Result<DeviceGroups> {
+    pub fn device_groups(&self, op: &'static str, names: &[Name]) -> Result<DeviceGroups> {
         let along =
             if names.is_empty() { (0..self.axes.len()).collect() } else { self.positions(op, names)? };
         let rest: Vec<usize> = (0..self.axes.len()).filter(|axis| !along.contains(axis)).collect();
@@ -137,8 +137,8 @@ impl Mesh {
         });
         let named: Vec<&str> = along.iter().map(|&axis| &*self.axes[axis].0).collect();
         let devices: Vec<u32> = devices.into_iter().map(|device| device as u32).collect();
-        let over = DeviceGroups::new(named.join(", ").into(), devices, self.size_along(&along));
-        Ok(over.expect("every device is in one group"))
+        let groups = DeviceGroups::new(named.join(", ").into(), devices, self.size_along(&along));
+        Ok(groups.expect("every device is in one group"))
     }
 }
 
@@ -185,10 +185,10 @@ pub fn current(op: &'static str) -> Result<Mesh> {
     current.ok_or_else(|| MeshError::NoMesh { op }.into())
 }
 
-/// The groups of devices along axes of the current mesh, as in [`Mesh::over`].
+/// The groups of devices along axes of the current mesh, as in [`Mesh::device_groups`].
 ///
 /// # Errors
-/// When there is no mesh, and as [`Mesh::over`].
-pub fn over(op: &'static str, names: &[Name]) -> Result<DeviceGroups> {
-    current(op)?.over(op, names)
+/// When there is no mesh, and as [`Mesh::device_groups`].
+pub fn device_groups(op: &'static str, names: &[Name]) -> Result<DeviceGroups> {
+    current(op)?.device_groups(op, names)
 }

@@ -37,12 +37,12 @@ impl Spec {
             return Err(MeshError::SpecRank { what, got, spec }.into());
         }
         let mut sizes: Sizes = got.shape.sizes().into();
-        for (axis, over) in along.iter().enumerate() {
-            let count = mesh.size_along(over);
+        for (axis, mesh_axes) in along.iter().enumerate() {
+            let count = mesh.size_along(mesh_axes);
             if !sizes[axis].is_multiple_of(count) {
-                let over = entry_text(&self.0[axis]);
+                let mesh_axes = entry_text(&self.0[axis]);
                 let (what, got) = (what.to_owned(), got.clone());
-                return Err(MeshError::SpecSize { what, got, axis, over, count }.into());
+                return Err(MeshError::SpecSize { what, got, axis, mesh_axes, count }.into());
             }
             sizes[axis] /= count;
         }
@@ -60,8 +60,8 @@ impl Spec {
             return Err(MeshError::SpecRank { what, got, spec }.into());
         }
         let mut sizes: Sizes = got.shape.sizes().into();
-        for (axis, over) in along.iter().enumerate() {
-            let Some(size) = sizes[axis].checked_mul(mesh.size_along(over)) else {
+        for (axis, mesh_axes) in along.iter().enumerate() {
+            let Some(size) = sizes[axis].checked_mul(mesh.size_along(mesh_axes)) else {
                 return Err(ErrorKind::TooLarge { dtype: got.dtype, shape: got.shape.clone() }.into());
             };
             sizes[axis] = size;
@@ -75,7 +75,7 @@ impl Spec {
     /// A mesh axis that is unknown or named twice.
     pub fn place(&self, mesh: &Mesh, device: usize) -> Result<Vec<usize>> {
         let along = self.along(mesh)?;
-        Ok(along.iter().map(|over| mesh.coordinate_along(device, over)).collect())
+        Ok(along.iter().map(|mesh_axes| mesh.coordinate_along(device, mesh_axes)).collect())
     }
 
     /// Checks the spec against a mesh.

@@ -280,13 +280,13 @@ impl Block {
     }
 
     /// The block after `lead` new leading axes were inserted into its operands.
-    pub(crate) fn behind(&self, lead: usize) -> Block {
-        let behind = if let Block::Composite(block) = self {
+    pub(crate) fn shifted(&self, lead: usize) -> Block {
+        let shifted = if let Block::Composite(block) = self {
             block.row_with_leading_axes(lead).map(Block::Composite)
         } else {
             self.row_with_leading_axes(lead)
         };
-        behind.expect("every block has a row")
+        shifted.expect("every block has a row")
     }
 
     /// Whether an element of the result depends only on the operands' elements in the same position.

@@ -26,9 +26,9 @@ super::catalogue! {
 /// ```
 /// use defn_core::mesh::Mesh;
 /// let mesh = Mesh::new(vec![("data".into(), 2), ("model".into(), 2)])?;
-/// let over = mesh.over("all_reduce", &["model".into()])?;
-/// assert_eq!(over.size(), 2);
-/// assert_eq!(over.groups().collect::<Vec<_>>(), [[0, 1], [2, 3]]);
+/// let groups = mesh.device_groups("all_reduce", &["model".into()])?;
+/// assert_eq!(groups.size(), 2);
+/// assert_eq!(groups.groups().collect::<Vec<_>>(), [[0, 1], [2, 3]]);
 /// # Ok::<(), defn_core::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -136,7 +136,7 @@ pub struct CollectiveOp {
     /// The operation.
     pub kind: Collective,
     /// The groups of devices.
-    pub over: DeviceGroups,
+    pub groups: DeviceGroups,
 }
 
 impl CollectiveOp {
@@ -146,7 +146,7 @@ impl CollectiveOp {
     /// A sentence about a device that is not.
     pub fn check_pairs(&self) -> Result<(), String> {
         let Collective::CollectivePermute { pairs } = &self.kind else { return Ok(()) };
-        let count = self.over.devices.len();
+        let count = self.groups.devices.len();
         for (what, side) in [("from", 0), ("to", 1)] {
             let mut seen = vec![false; count];
             for pair in &**pairs {

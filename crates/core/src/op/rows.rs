@@ -203,7 +203,7 @@ macro_rules! rows {
                     $($enum::$tuple(_) => None,)*
                     $($enum::$variant { $($leaf,)? $($field),* } => Some($enum::$variant {
                         $($leaf: *$leaf,)?
-                        $($field: $crate::op::rows::rows!(@behind $kind $field lead),)*
+                        $($field: $crate::op::rows::rows!(@shifted $kind $field lead),)*
                     }),)*
                     $($enum::$other { .. } => None,)*
                 }
@@ -221,7 +221,7 @@ macro_rules! rows {
     (@read $reader:ident $kind:ident $field:ident) => { $reader.attribute(stringify!($field))? };
     (@operands result $field:ident $types:ident) => { 0 };
     (@operands $kind:ident $field:ident $types:ident) => { $crate::form::Attribute::operands($field, $types) };
-    (@behind result $field:ident $lead:ident) => { $field.clone() };
-    (@behind $kind:ident $field:ident $lead:ident) => { $crate::form::Attribute::behind($field, $lead) };
+    (@shifted result $field:ident $lead:ident) => { $field.clone() };
+    (@shifted $kind:ident $field:ident $lead:ident) => { $crate::form::Attribute::shifted($field, $lead) };
 }
 pub(crate) use rows;

@@ -22,15 +22,15 @@ pub fn cse(region: &Region) -> Result<Region> {
         }
         let mut hasher = FxHasher::default();
         (&node.op, &inputs).hash(&mut hasher);
-        let known = seen.entry(hasher.finish()).or_default();
-        let same = known.iter().copied().find(|&at| {
+        let candidates = seen.entry(hasher.finish()).or_default();
+        let same = candidates.iter().copied().find(|&at| {
             let other = &graph.nodes()[at as usize];
             other.inputs == inputs && other.op == node.op
         });
         if let Some(at) = same {
             return Ok(graph.outputs(at as usize));
         }
-        known.push(graph.len() as u32);
+        candidates.push(graph.len() as u32);
         graph.push_typed(node.op.clone(), inputs, node.outputs.clone())
     })?;
     Ok(finish("cse", region, new))

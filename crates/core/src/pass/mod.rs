@@ -31,24 +31,24 @@ fn rebuild(
     let old = region.graph();
     memory::ahead("compile", old.len())?;
     let mut graph = Graph::new();
-    let mut moved: Vec<Values> = memory::room("compile", old.len())?;
+    let mut new_values: Vec<Values> = memory::with_capacity("compile", old.len())?;
     for (position, node) in old.nodes().iter().enumerate() {
         memory::check("compile")?;
-        let inputs = node.inputs.iter().filter_map(|&input| find(&moved, input)).collect();
+        let inputs = node.inputs.iter().filter_map(|&input| find(&new_values, input)).collect();
         graph.set_location(node.location.clone());
-        moved.push(each(&mut graph, position, node, inputs)?);
+        new_values.push(each(&mut graph, position, node, inputs)?);
     }
     let results = region
         .results()
         .iter()
-        .map(|&result| find(&moved, result).expect("a pass keeps what the results are computed from"));
+        .map(|&result| find(&new_values, result).expect("a pass keeps what the results are computed from"));
     let results = results.collect();
     Ok(Region::new(graph, region.inputs().to_vec(), region.parameter_count(), results))
 }
 
 /// The new value of an old one; None if a pass has dropped its node.
-fn find(moved: &[Values], value: Value) -> Option<Value> {
-    moved[value.node as usize].get(value.output as usize).copied()
+fn find(new_values: &[Values], value: Value) -> Option<Value> {
+    new_values[value.node as usize].get(value.output as usize).copied()
 }
 
 /// Ends every pass.

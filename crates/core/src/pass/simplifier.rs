@@ -28,7 +28,7 @@ use crate::scalar::{Number, Scalar};
 /// When verification is on and the region was not legal before.
 pub fn simplify(region: &Region, backend: &Arc<dyn Backend>) -> Result<Region> {
     check("tracing", region);
-    Simplifier { backend, expands: false, known: FxHashMap::default() }.region(region)
+    Simplifier { backend, expands: false, simplified: FxHashMap::default() }.region(region)
 }
 
 /// As [`simplify`], for compilers that run only ops of `backend`. Ops that only pass values on, such as marks
@@ -42,7 +42,7 @@ pub fn simplify(region: &Region, backend: &Arc<dyn Backend>) -> Result<Region> {
 /// As [`simplify`].
 pub fn expand(region: &Region, backend: &Arc<dyn Backend>) -> Result<Region> {
     check("tracing", region);
-    Simplifier { backend, expands: true, known: FxHashMap::default() }.region(region)
+    Simplifier { backend, expands: true, simplified: FxHashMap::default() }.region(region)
 }
 
 struct Simplifier<'a> {
@@ -50,7 +50,7 @@ struct Simplifier<'a> {
     /// Whether only ops of the backend may remain.
     expands: bool,
     /// Old and new regions by the old one's address. Both are kept alive, so that no address is reused.
-    known: FxHashMap<*const Region, (Arc<Region>, Arc<Region>)>,
+    simplified: FxHashMap<*const Region, (Arc<Region>, Arc<Region>)>,
 }
 
 impl Simplifier<'_> {
@@ -62,13 +62,13 @@ impl Simplifier<'_> {
 
     /// A shared region is simplified once, and remains shared.
     fn inner(&mut self, region: &Arc<Region>) -> Result<Arc<Region>> {
-        if let Some((_, new)) = self.known.get(&Arc::as_ptr(region)) {
+        if let Some((_, new)) = self.simplified.get(&Arc::as_ptr(region)) {
             return Ok(new.clone());
         }
         let new = self.region(region)?;
         let new = if new == **region { region.clone() } else { Arc::new(new) };
-        self.known.insert(Arc::as_ptr(region), (region.clone(), new.clone()));
-        self.known.insert(Arc::as_ptr(&new), (new.clone(), new.clone()));
+        self.simplified.insert(Arc::as_ptr(region), (region.clone(), new.clone()));
+        self.simplified.insert(Arc::as_ptr(&new), (new.clone(), new.clone()));
         Ok(new)
     }
 
@@ -196,8 +196,8 @@ impl Simplifier<'_> {
 
 /// Whether the condition is false before the first trip. A condition with effects must run once anyway.
 fn makes_no_trip(op: &WhileOp) -> bool {
-    let known = constant(op.cond.graph(), op.cond.results()[0]);
-    !op.cond.has_effects() && (op.trips == Some(0) || known.is_some_and(is_zero))
+    let scalar = constant(op.cond.graph(), op.cond.results()[0]);
+    !op.cond.has_effects() && (op.trips == Some(0) || scalar.is_some_and(is_zero))
 }
 
 /// Whether a predicate is false: zeros of both signs are, NaN is not.

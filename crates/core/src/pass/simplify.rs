@@ -89,16 +89,16 @@ fn binary(graph: &mut Graph, op: BinaryOp, a: Value, b: Value) -> Result<Option<
     let is = |graph: &Graph, value: Value, number: Option<i32>| {
         number.is_some_and(|number| constant(graph, value).is_some_and(|scalar| scalar.is(number)))
     };
-    for (kept, neutral, number) in [(a, b, right), (b, a, left)] {
+    for (operand, neutral, number) in [(a, b, right), (b, a, left)] {
         if is(graph, neutral, number)
             && let Some(types) = types_of(graph, &Op::Binary(op), &[a, b])
-            && types[0].shape == graph.ty(kept).shape
+            && types[0].shape == graph.ty(operand).shape
         {
             let dtype = types[0].dtype;
-            return if graph.ty(kept).dtype == dtype {
-                Ok(Some(kept))
+            return if graph.ty(operand).dtype == dtype {
+                Ok(Some(operand))
             } else {
-                Ok(Some(graph.emit_one(Op::AsType { dtype }, &[kept])?))
+                Ok(Some(graph.emit_one(Op::AsType { dtype }, &[operand])?))
             };
         }
     }
@@ -150,8 +150,8 @@ fn as_type(graph: &mut Graph, dtype: DType, x: Value) -> Result<Option<Value>> {
     let source = node.inputs[0];
     let from = graph.ty(source).dtype;
     // Conversions between integers and floats and back follow other rules than those among integers.
-    let direct = from == dtype || from.is_bool() || from.is_integer() == middle.is_integer();
-    if represents(middle, from) && direct {
+    let is_composable = from == dtype || from.is_bool() || from.is_integer() == middle.is_integer();
+    if represents(middle, from) && is_composable {
         return Ok(Some(graph.emit_one(Op::AsType { dtype }, &[source])?));
     }
     Ok(None)

@@ -12,7 +12,7 @@ use crate::scalar::Number;
 pub(super) fn counted(graph: &Graph, op: &WhileOp, inputs: &[Value]) -> Option<u64> {
     let condition = op.cond.graph().node(op.cond.results()[0]);
     let Op::Binary(compare) = condition.op else { return None };
-    let around = LoopContext { graph, inputs };
+    let context = LoopContext { graph, inputs };
     // Normalised to a counter on the left of the comparison.
     let (a, b) = (condition.inputs[0], condition.inputs[1]);
     let (counter, limit, (goes_up, includes)) =
@@ -25,13 +25,13 @@ pub(super) fn counted(graph: &Graph, op: &WhileOp, inputs: &[Value]) -> Option<u
             (Some(_), Some(_)) | (None, None) => return None,
         };
     let start = integer(graph, inputs[counter])?;
-    let limit = around.integer(&op.cond, limit)?;
-    let step = around.step(&op.body, op.body.results()[counter], counter)?;
+    let limit = context.integer(&op.cond, limit)?;
+    let step = context.step(&op.body, op.body.results()[counter], counter)?;
     if step == 0 || (step > 0) != goes_up {
         return None;
     }
-    let between = if goes_up { limit - start } else { start - limit };
-    let distance = between + i128::from(includes);
+    let span = if goes_up { limit - start } else { start - limit };
+    let distance = span + i128::from(includes);
     let trips = if distance <= 0 { 0 } else { (distance + step.abs() - 1) / step.abs() };
     // A counter that wraps around continues.
     let dtype = graph.ty(inputs[counter]).dtype;

@@ -307,9 +307,9 @@ impl<'t> Parser<'t> {
         let found = values.iter().map(|&value| graph.ty(value));
         if !found.clone().eq(outputs) {
             let list: Vec<String> = found.map(TensorType::to_string).collect();
-            let written: Vec<String> = outputs.iter().map(TensorType::to_string).collect();
-            let (gives, written) = (list.join(", "), written.join(", "));
-            return Err(self.error(format!("{name}: it gives ({gives}), the text says ({written})")));
+            let stated: Vec<String> = outputs.iter().map(TensorType::to_string).collect();
+            let (inferred, stated) = (list.join(", "), stated.join(", "));
+            return Err(self.error(format!("{name}: it gives ({inferred}), the text says ({stated})")));
         }
         Ok(())
     }

@@ -17,29 +17,30 @@ const SLACK: u128 = 10;
 pub(super) fn balanced(region: &Region, ops: &[usize], stages: usize) -> Vec<usize> {
     let cost = cost(region);
     // The cumulative work by number of ops. One more for each op, so that none has zero work.
-    let mut done: Vec<u128> = vec![0];
+    let mut cumulative: Vec<u128> = vec![0];
     for &op in ops {
-        done.push(done[done.len() - 1] + u128::from(cost.nodes[op].work()) + 1);
+        cumulative.push(cumulative[cumulative.len() - 1] + u128::from(cost.nodes[op].work()) + 1);
     }
-    choose(&done, &crossing(region, ops), stages)
+    choose(&cumulative, &crossing(region, ops), stages)
 }
 
 /// The cuts, from the cumulative work and the bytes that cross a cut, both by the number of ops before it.
-fn choose(done: &[u128], bytes: &[u128], stages: usize) -> Vec<usize> {
-    let ops = done.len() - 1;
-    let least = least_limit(done, stages);
+fn choose(cumulative: &[u128], bytes: &[u128], stages: usize) -> Vec<usize> {
+    let ops = cumulative.len() - 1;
+    let least = least_limit(cumulative, stages);
     let limit = least + least / SLACK;
-    let rest = stages_from(done, limit);
+    let needed = stages_from(cumulative, limit);
     let mut cuts = Vec::with_capacity(stages - 1);
     let mut start = 0;
     for cut in 1..stages {
-        let left = stages - cut;
-        let target = done[ops] * cut as u128 / stages as u128;
+        let remaining = stages - cut;
+        let target = cumulative[ops] * cut as u128 / stages as u128;
         // The remaining ops must fit into the remaining stages, with at least one op each.
-        let places = (start + 1..=ops - left).take_while(|&place| done[place] - done[start] <= limit);
-        let best = places
-            .filter(|&place| rest[place] <= left)
-            .min_by_key(|&place| (bytes[place], done[place].abs_diff(target)));
+        let candidates = (start + 1..=ops - remaining)
+            .take_while(|&position| cumulative[position] - cumulative[start] <= limit);
+        let best = candidates
+            .filter(|&position| needed[position] <= remaining)
+            .min_by_key(|&position| (bytes[position], cumulative[position].abs_diff(target)));
         start = best.expect("a walk with this limit has a place here");
         cuts.push(start);
     }
@@ -47,12 +48,12 @@ fn choose(done: &[u128], bytes: &[u128], stages: usize) -> Vec<usize> {
 }
 
 /// The least limit on a stage's work with which `stages` stages are enough.
-fn least_limit(done: &[u128], stages: usize) -> u128 {
-    let (mut low, mut high) = (0, done[done.len() - 1]);
+fn least_limit(cumulative: &[u128], stages: usize) -> u128 {
+    let (mut low, mut high) = (0, cumulative[cumulative.len() - 1]);
     while low < high {
         let middle = low + (high - low) / 2;
-        let fits = done.windows(2).all(|pair| pair[1] - pair[0] <= middle);
-        if fits && stages_from(done, middle)[0] <= stages {
+        let fits = cumulative.windows(2).all(|pair| pair[1] - pair[0] <= middle);
+        if fits && stages_from(cumulative, middle)[0] <= stages {
             high = middle;
         } else {
             low = middle + 1;
@@ -62,15 +63,15 @@ fn least_limit(done: &[u128], stages: usize) -> u128 {
 }
 
 /// The least number of stages for the ops from each position on; no op has more work than the limit.
-fn stages_from(done: &[u128], limit: u128) -> Vec<usize> {
-    let end = done.len() - 1;
+fn stages_from(cumulative: &[u128], limit: u128) -> Vec<usize> {
+    let end = cumulative.len() - 1;
     let mut stages = vec![0; end + 1];
     let mut reach = end;
-    for place in (0..end).rev() {
-        while done[reach] - done[place] > limit {
+    for position in (0..end).rev() {
+        while cumulative[reach] - cumulative[position] > limit {
             reach -= 1;
         }
-        stages[place] = stages[reach] + 1;
+        stages[position] = stages[reach] + 1;
     }
     stages
 }
@@ -78,37 +79,37 @@ fn stages_from(done: &[u128], limit: u128) -> Vec<usize> {
 /// The number of bytes that cross a cut, by the number of ops before it.
 fn crossing(region: &Region, ops: &[usize]) -> Vec<u128> {
     let graph = region.graph();
-    let mut place_of = vec![None; graph.len()];
-    for (place, &op) in ops.iter().enumerate() {
-        place_of[op] = Some(place);
+    let mut position_of = vec![None; graph.len()];
+    for (position, &op) in ops.iter().enumerate() {
+        position_of[op] = Some(position);
     }
     // For each value of an op, the position of its last use; results are used at the end.
     let mut last: Vec<Vec<usize>> = ops.iter().map(|&op| vec![0; graph.nodes()[op].outputs.len()]).collect();
     let mut used = |value: &crate::graph::Value, by: usize| {
-        if let Some(place) = place_of[value.node as usize] {
-            let last: &mut usize = &mut last[place][value.output as usize];
+        if let Some(position) = position_of[value.node as usize] {
+            let last: &mut usize = &mut last[position][value.output as usize];
             *last = by.max(*last);
         }
     };
-    for (place, &op) in ops.iter().enumerate() {
-        graph.nodes()[op].inputs.iter().for_each(|value| used(value, place));
+    for (position, &op) in ops.iter().enumerate() {
+        graph.nodes()[op].inputs.iter().for_each(|value| used(value, position));
     }
     region.results().iter().for_each(|value| used(value, ops.len()));
     let (mut begins, mut ends) = (vec![0u128; ops.len() + 1], vec![0u128; ops.len() + 1]);
-    for (place, &op) in ops.iter().enumerate() {
-        for (ty, &last) in graph.nodes()[op].outputs.iter().zip(&last[place]) {
-            if last > place {
-                begins[place + 1] += ty.byte_size() as u128;
+    for (position, &op) in ops.iter().enumerate() {
+        for (ty, &last) in graph.nodes()[op].outputs.iter().zip(&last[position]) {
+            if last > position {
+                begins[position + 1] += ty.byte_size() as u128;
                 ends[last] += ty.byte_size() as u128;
             }
         }
     }
     let mut alive = 0;
-    let cross = |place: usize| {
-        alive += begins[place];
-        let here = alive;
-        alive -= ends[place];
-        here
+    let cross = |position: usize| {
+        alive += begins[position];
+        let bytes = alive;
+        alive -= ends[position];
+        bytes
     };
     (0..=ops.len()).map(cross).collect()
 }
@@ -118,12 +119,14 @@ mod tests {
     use super::*;
 
     /// The least work of the heaviest of `stages` stages from a position on, by exhaustive search.
-    fn tried(done: &[u128], start: usize, stages: usize) -> u128 {
-        let end = done.len() - 1;
+    fn tried(cumulative: &[u128], start: usize, stages: usize) -> u128 {
+        let end = cumulative.len() - 1;
         if stages == 1 {
-            return done[end] - done[start];
+            return cumulative[end] - cumulative[start];
         }
-        let heaviest = |place: usize| (done[place] - done[start]).max(tried(done, place, stages - 1));
+        let heaviest = |position: usize| {
+            (cumulative[position] - cumulative[start]).max(tried(cumulative, position, stages - 1))
+        };
         (start + 1..=end - (stages - 1)).map(heaviest).min().expect("there is a place for each cut")
     }
 
@@ -135,20 +138,23 @@ mod tests {
             state
         };
         for _ in 0..300 {
-            let mut done = vec![0];
+            let mut cumulative = vec![0];
             for _ in 0..8 {
-                done.push(done[done.len() - 1] + 1 + next() % 50);
+                cumulative.push(cumulative[cumulative.len() - 1] + 1 + next() % 50);
             }
-            let bytes: Vec<u128> = done.iter().map(|_| next() % 4).collect();
+            let bytes: Vec<u128> = cumulative.iter().map(|_| next() % 4).collect();
             for stages in 1..=8 {
-                let least = tried(&done, 0, stages);
-                assert_eq!(least_limit(&done, stages), least, "{done:?} {stages}");
-                let cuts = choose(&done, &bytes, stages);
+                let least = tried(&cumulative, 0, stages);
+                assert_eq!(least_limit(&cumulative, stages), least, "{cumulative:?} {stages}");
+                let cuts = choose(&cumulative, &bytes, stages);
                 assert_eq!(cuts.len(), stages - 1);
                 let bounds: Vec<usize> = [0].into_iter().chain(cuts).chain([8]).collect();
                 for pair in bounds.windows(2) {
                     assert!(pair[0] < pair[1], "{bounds:?}");
-                    assert!(done[pair[1]] - done[pair[0]] <= least + least / SLACK, "{done:?} {bounds:?}");
+                    assert!(
+                        cumulative[pair[1]] - cumulative[pair[0]] <= least + least / SLACK,
+                        "{cumulative:?} {bounds:?}"
+                    );
                 }
             }
         }

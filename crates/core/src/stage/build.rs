@@ -24,10 +24,10 @@ struct StageContents {
 }
 
 /// Builds the stages of a region.
-pub(super) fn build(region: &Region, deal: StageAssignment) -> Vec<Stage> {
+pub(super) fn build(region: &Region, assignment: StageAssignment) -> Vec<Stage> {
     let mut parts: Vec<StageContents> = Vec::new();
-    parts.resize_with(deal.targets.len(), StageContents::default);
-    let places = outputs(region, &deal, &mut parts);
+    parts.resize_with(assignment.targets.len(), StageContents::default);
+    let source_of = outputs(region, &assignment, &mut parts);
     let graph = region.graph();
     let last = parts.len() - 1;
     let take = |part: &mut StageContents, stage: usize, value: Value| {
@@ -36,11 +36,11 @@ pub(super) fn build(region: &Region, deal: StageAssignment) -> Vec<Stage> {
             part.sources.insert(Source::input(*index, region.parameter_count()));
         } else if role(&node.op) == Role::CopiedConstant {
             part.nodes.insert(value.node as usize);
-        } else if deal.stage_of[value.node as usize] != Some(stage) {
-            part.sources.insert(places[&value]);
+        } else if assignment.stage_of[value.node as usize] != Some(stage) {
+            part.sources.insert(source_of[&value]);
         }
     };
-    for (position, stage) in deal.stage_of.iter().enumerate() {
+    for (position, stage) in assignment.stage_of.iter().enumerate() {
         let Some(stage) = *stage else { continue };
         parts[stage].nodes.insert(position);
         for &input in &graph.nodes()[position].inputs {
@@ -53,43 +53,47 @@ pub(super) fn build(region: &Region, deal: StageAssignment) -> Vec<Stage> {
     parts[last].outputs = region.results().to_vec();
 
     let mut hasher = FxHasher::default();
-    (region.structural_hash(), &deal.stage_of).hash(&mut hasher);
+    (region.structural_hash(), &assignment.stage_of).hash(&mut hasher);
     let whole = Arc::new(Whole {
         split: hasher.finish(),
         inputs: region.inputs().to_vec(),
         parameters: region.parameter_count(),
         stages: parts.len(),
     });
-    let mut given: FxHashMap<Source, Value> =
-        places.into_iter().map(|(value, source)| (source, value)).collect();
+    let mut value_of: FxHashMap<Source, Value> =
+        source_of.into_iter().map(|(value, source)| (source, value)).collect();
     for (position, node) in graph.nodes().iter().enumerate() {
         if let Op::Parameter { index, ty: _ } = &node.op {
-            given
+            value_of
                 .entry(Source::input(*index, region.parameter_count()))
                 .or_insert(Value { node: position as u32, output: 0 });
         }
     }
     let stages = parts.into_iter().enumerate().map(|(position, part)| {
-        let made = part_region(region, &part, &given);
-        pass::check("split", &made);
+        let built = stage_region(region, &part, &value_of);
+        pass::check("split", &built);
         let sources = part.sources.into_iter().collect();
-        Stage { position, region: Arc::new(made), sources, whole: whole.clone() }
+        Stage { position, region: Arc::new(built), sources, whole: whole.clone() }
     });
     stages.collect()
 }
 
 /// Finds the values that a stage other than their own uses, and the results of the whole graph from stages
 /// before the last. These are outputs: first those for which a cut was made, then the others in order.
-fn outputs(region: &Region, deal: &StageAssignment, parts: &mut [StageContents]) -> FxHashMap<Value, Source> {
+fn outputs(
+    region: &Region,
+    assignment: &StageAssignment,
+    parts: &mut [StageContents],
+) -> FxHashMap<Value, Source> {
     let graph = region.graph();
     let mut crossing: BTreeSet<Value> = BTreeSet::new();
     let mut used = |value: Value, by: usize| {
-        let made = deal.stage_of[value.node as usize];
-        if made.is_some_and(|made| made != by) {
+        let producer = assignment.stage_of[value.node as usize];
+        if producer.is_some_and(|producer| producer != by) {
             crossing.insert(value);
         }
     };
-    for (node, stage) in graph.nodes().iter().zip(&deal.stage_of) {
+    for (node, stage) in graph.nodes().iter().zip(&assignment.stage_of) {
         if let Some(stage) = *stage {
             node.inputs.iter().for_each(|&input| used(input, stage));
         }
@@ -97,50 +101,50 @@ fn outputs(region: &Region, deal: &StageAssignment, parts: &mut [StageContents])
     for &result in region.results() {
         used(result, parts.len() - 1);
     }
-    let mut places: FxHashMap<Value, Source> = FxHashMap::default();
-    let targets = deal.targets.iter().flatten().copied().filter(|value| crossing.contains(value));
+    let mut source_of: FxHashMap<Value, Source> = FxHashMap::default();
+    let targets = assignment.targets.iter().flatten().copied().filter(|value| crossing.contains(value));
     let in_order: Vec<Value> = targets.chain(crossing.iter().copied()).collect();
     let mut seen: FxHashSet<Value> = FxHashSet::default();
     for value in in_order {
         if seen.insert(value) {
-            let stage = deal.stage_of[value.node as usize].expect("what crosses is made in a stage");
-            places.insert(value, Source::Output { stage, output: parts[stage].outputs.len() });
+            let stage = assignment.stage_of[value.node as usize].expect("what crosses is made in a stage");
+            source_of.insert(value, Source::Output { stage, output: parts[stage].outputs.len() });
             parts[stage].outputs.push(value);
         }
     }
-    places
+    source_of
 }
 
-/// The region of one stage. `given` maps each source to its value in the whole graph.
-fn part_region(region: &Region, part: &StageContents, given: &FxHashMap<Source, Value>) -> Region {
+/// The region of one stage. `value_of` maps each source to its value in the whole graph.
+fn stage_region(region: &Region, part: &StageContents, value_of: &FxHashMap<Source, Value>) -> Region {
     let old = region.graph();
     let mut graph = Graph::new();
     let mut inputs = Vec::with_capacity(part.sources.len());
     // The new value of each value of the whole. An argument may have several nodes there; the first one is
     // used.
-    let mut moved: FxHashMap<Value, Value> = FxHashMap::default();
+    let mut new_values: FxHashMap<Value, Value> = FxHashMap::default();
     for (index, source) in part.sources.iter().enumerate() {
-        let value = given[source];
+        let value = value_of[source];
         graph.set_location(old.node(value).location.clone());
         inputs.push(old.ty(value).clone());
-        moved.insert(value, graph.parameter(index, old.ty(value).clone()));
+        new_values.insert(value, graph.parameter(index, old.ty(value).clone()));
     }
-    let here = |moved: &FxHashMap<Value, Value>, value: Value| {
+    let mapped = |new_values: &FxHashMap<Value, Value>, value: Value| {
         if let Op::Parameter { index, ty: _ } = &old.node(value).op {
-            moved[&given[&Source::input(*index, region.parameter_count())]]
+            new_values[&value_of[&Source::input(*index, region.parameter_count())]]
         } else {
-            moved[&value]
+            new_values[&value]
         }
     };
     for &position in &part.nodes {
         let node = &old.nodes()[position];
-        let operands: Values = node.inputs.iter().map(|&input| here(&moved, input)).collect();
+        let operands: Values = node.inputs.iter().map(|&input| mapped(&new_values, input)).collect();
         graph.set_location(node.location.clone());
-        let made = graph.place(node.op.clone(), operands, node.outputs.clone());
-        moved.extend(old.outputs(position).into_iter().zip(made));
+        let new_outputs = graph.place(node.op.clone(), operands, node.outputs.clone());
+        new_values.extend(old.outputs(position).into_iter().zip(new_outputs));
     }
     graph.set_location(None);
-    let results: Values = part.outputs.iter().map(|&value| here(&moved, value)).collect();
+    let results: Values = part.outputs.iter().map(|&value| mapped(&new_values, value)).collect();
     let parameters = part.sources.iter().filter(|source| source.capture().is_none()).count();
     Region::new(graph, inputs, parameters, results)
 }

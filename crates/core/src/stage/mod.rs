@@ -182,22 +182,22 @@ impl Stage {
         if let Some(pair) = sources.windows(2).find(|pair| pair[0] >= pair[1]) {
             return Err(format!("{} stands before {}, ascending sources are required", pair[0], pair[1]));
         }
-        let taken = sources.iter().filter(|source| source.capture().is_none()).count();
-        for (given, inputs, what) in [
-            (taken, region.parameter_count(), "parameters"),
-            (sources.len() - taken, region.capture_count(), "captures"),
+        let parameter_sources = sources.iter().filter(|source| source.capture().is_none()).count();
+        for (source_count, inputs, what) in [
+            (parameter_sources, region.parameter_count(), "parameters"),
+            (sources.len() - parameter_sources, region.capture_count(), "captures"),
         ] {
-            if given != inputs {
-                return Err(format!("{given} sources for {inputs} {what}, one for each is required"));
+            if source_count != inputs {
+                return Err(format!("{source_count} sources for {inputs} {what}, one for each is required"));
             }
         }
         for (source, ty) in sources.iter().zip(region.inputs()) {
-            let (known, given) = match source {
+            let (is_known, expected) = match source {
                 Source::Argument(index) => (*index < parameters, inputs.get(*index)),
                 Source::Output { stage, output: _ } => (*stage < position, Some(ty)),
                 Source::Capture(index) => (true, inputs[parameters..].get(*index)),
             };
-            if !known || given != Some(ty) {
+            if !is_known || expected != Some(ty) {
                 return Err(format!("there is no {source} of the type {ty}"));
             }
         }

@@ -89,15 +89,15 @@ impl Marks {
 }
 
 /// Cuts a region after these numbers of ops, ascending.
-fn cut_after(region: &Region, places: impl FnOnce(&[usize]) -> Vec<usize>) -> Vec<Stage> {
+fn cut_after(region: &Region, cut_points: impl FnOnce(&[usize]) -> Vec<usize>) -> Vec<Stage> {
     let mut cuts = Cuts::new(region);
     let order = cuts.order(region);
     let nodes = region.graph().nodes();
     let ops: Vec<usize> = order.iter().copied().filter(|&at| is_op(&nodes[at])).collect();
     let mut start = 0;
-    for place in places(&ops) {
-        cuts.end_stage(ops[start..place].to_vec(), &[]);
-        start = place;
+    for cut in cut_points(&ops) {
+        cuts.end_stage(ops[start..cut].to_vec(), &[]);
+        start = cut;
     }
     build(region, cuts.finish(&order))
 }
@@ -119,21 +119,21 @@ fn check_names(names: &[String]) -> Result<()> {
 }
 
 fn check_marks(region: &Region, marks: &Marks) -> Result<()> {
-    let mut there: Vec<&Name> = Vec::new();
+    let mut present: Vec<&Name> = Vec::new();
     for node in region.graph().nodes() {
         if let Op::Mark { name } = &node.op
-            && !there.contains(&name)
+            && !present.contains(&name)
         {
-            there.push(name);
+            present.push(name);
         }
     }
-    if there.is_empty() {
+    if present.is_empty() {
         return Err(StageError::NoMark.into());
     }
     if let Marks::Named(names) = marks
-        && let Some(unknown) = names.iter().find(|name| !there.contains(name))
+        && let Some(unknown) = names.iter().find(|name| !present.contains(name))
     {
-        let known: Vec<String> = there.iter().map(|name| format!("{name:?}")).collect();
+        let known: Vec<String> = present.iter().map(|name| format!("{name:?}")).collect();
         let (name, known) = (unknown.to_string(), known.join(", "));
         return Err(StageError::UnknownMark { name, known }.into());
     }

@@ -76,8 +76,8 @@ pub fn waits(stages: &[Stage]) -> Vec<SmallVec<[usize; 4]>> {
 #[derive(Debug)]
 pub struct Chain {
     arguments: Vec<TensorType>,
-    /// For each argument, whether a stage takes it.
-    taken: Vec<bool>,
+    /// For each argument, whether a stage uses it.
+    used: Vec<bool>,
     steps: Vec<Step>,
     /// The number of values: the arguments, then the outputs of each stage.
     values: usize,
@@ -106,7 +106,7 @@ impl Chain {
             return Err(StageError::Executables { op, given, expected }.into());
         }
         let (arguments, parameters) = (stages[0].whole.inputs.clone(), stages[0].whole.parameters);
-        let mut taken = vec![false; arguments.len()];
+        let mut used = vec![false; arguments.len()];
         let mut values = arguments.len();
         let mut first_outputs = Vec::with_capacity(stages.len());
         let mut steps = Vec::with_capacity(stages.len());
@@ -117,12 +117,12 @@ impl Chain {
             }
             let number = |source: &Source| match source {
                 Source::Argument(index) => {
-                    taken[*index] = true;
+                    used[*index] = true;
                     *index
                 }
                 Source::Output { stage, output } => first_outputs[*stage] + output,
                 Source::Capture(index) => {
-                    taken[parameters + index] = true;
+                    used[parameters + index] = true;
                     parameters + index
                 }
             };
@@ -131,7 +131,7 @@ impl Chain {
             first_outputs.push(values);
             values += stage.region.results().len();
         }
-        Ok(Chain { arguments, taken, steps, values })
+        Ok(Chain { arguments, used, steps, values })
     }
 
     /// Runs the stages in sequence on the arguments of the whole graph: its parameters, then its captures.
@@ -154,24 +154,24 @@ impl Chain {
                 return Err(StageError::InputType { op, argument, got, expected }.into());
             }
         }
-        let given = arguments.into_iter().zip(&self.taken);
+        let marked = arguments.into_iter().zip(&self.used);
         let mut values: Vec<Option<Tensor>> =
-            given.map(|(argument, taken)| taken.then_some(argument)).collect();
+            marked.map(|(argument, used)| used.then_some(argument)).collect();
         values.resize(self.values, None);
-        let mut made = Vec::new();
+        let mut outputs = Vec::new();
         for Step { placed: StageExecutable { executable, backend }, inputs, before } in &self.steps {
-            for (place, tensor) in values[*before..].iter_mut().zip(made) {
-                *place = Some(tensor);
+            for (slot, tensor) in values[*before..].iter_mut().zip(outputs) {
+                *slot = Some(tensor);
             }
-            let mut given = Vec::with_capacity(inputs.len());
+            let mut operands = Vec::with_capacity(inputs.len());
             for (input, &(value, last)) in inputs.iter().enumerate() {
                 let value = if last { values[value].take() } else { values[value].clone() };
                 let value = value.expect("a value lives until its last use");
-                given.push(if executable.uses(input) { bring(op, value, backend)? } else { value });
+                operands.push(if executable.uses(input) { bring(op, value, backend)? } else { value });
             }
-            made = executable.run(backend, given, hooks)?;
+            outputs = executable.run(backend, operands, hooks)?;
         }
-        Ok(made)
+        Ok(outputs)
     }
 }
 
@@ -191,7 +191,7 @@ pub fn run(
 /// Copies a tensor to a stage's backend.
 fn bring(op: &'static str, tensor: Tensor, backend: &Arc<dyn Backend>) -> Result<Tensor> {
     match tensor.backend() {
-        Some(place) if !place.is_same_place(&**backend) => tensor.copy_to(op, backend),
+        Some(owner) if !owner.is_same_place(&**backend) => tensor.copy_to(op, backend),
         // The executable reports tensors without elements.
         Some(_) | None => Ok(tensor),
     }

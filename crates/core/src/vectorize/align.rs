@@ -46,9 +46,9 @@ pub(crate) fn lead<B: Builder>(
     to: &[NamedAxis],
     rank: usize,
 ) -> Result<B::V> {
-    let place = |lane: &NamedAxis| to.iter().position(|(name, _)| *name == lane.0).expect("a joined axis");
+    let position = |lane: &NamedAxis| to.iter().position(|(name, _)| *name == lane.0).expect("a joined axis");
     let mut order: Vec<usize> = (0..from.len()).collect();
-    order.sort_by_key(|&at| place(&from[at]));
+    order.sort_by_key(|&at| position(&from[at]));
     let whole = b.ty(x).shape.rank();
     let axes =
         order.iter().copied().chain(from.len()..whole).map(|axis| AxisRef::Index(axis as i64)).collect();
@@ -63,7 +63,7 @@ pub(crate) fn lead<B: Builder>(
 
 /// A value with leading axes `from`, broadcast to the leading axes `to` and to the inner shape, whose names
 /// it gets.
-pub(crate) fn spread<B: Builder>(
+pub(crate) fn broadcast_lanes<B: Builder>(
     b: &mut B,
     x: &B::V,
     from: &[NamedAxis],

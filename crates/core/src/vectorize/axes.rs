@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::{NamedAxes, NamedAxis, align, join, position, spread, vectorized_axes_text};
+use super::{NamedAxes, NamedAxis, align, broadcast_lanes, join, position, vectorized_axes_text};
 use crate::builder::{BuildCreate, BuildShape, Ops, Size};
 use crate::dtype::DType;
 use crate::error::{ErrorKind, Result};
@@ -17,17 +17,17 @@ pub type AxisRequest = (Name, Option<usize>);
 ///
 /// # Errors
 /// More axes than `x` has, a size other than the given one, and a name on two axes.
-pub fn vectorize(ops: &mut Ops, x: &Tensor, wanted: &[AxisRequest]) -> Result<Tensor> {
-    if wanted.is_empty() {
+pub fn vectorize(ops: &mut Ops, x: &Tensor, requests: &[AxisRequest]) -> Result<Tensor> {
+    if requests.is_empty() {
         return Ok(x.clone());
     }
     let shape = &x.ty().shape;
-    if wanted.len() > shape.rank() {
-        let (count, got) = (wanted.len(), x.ty().clone());
+    if requests.len() > shape.rank() {
+        let (count, got) = (requests.len(), x.ty().clone());
         return Err(ErrorKind::VectorizeRank { count, got }.into());
     }
     let mut lanes: NamedAxes = x.vectorized_axes().into();
-    for ((name, size), &found) in wanted.iter().zip(shape.sizes()) {
+    for ((name, size), &found) in requests.iter().zip(shape.sizes()) {
         if let Some(size) = *size
             && size != found
         {
@@ -39,7 +39,7 @@ pub fn vectorize(ops: &mut Ops, x: &Tensor, wanted: &[AxisRequest]) -> Result<Te
         }
         lanes.push((name.clone(), found));
     }
-    let inner: Vec<_> = shape.entries().skip(wanted.len()).collect();
+    let inner: Vec<_> = shape.entries().skip(requests.len()).collect();
     if let Some(name) = clash(&lanes, inner.iter().filter_map(|(_, name)| name.as_ref())) {
         return Err(ErrorKind::VectorizedName { op: "vectorize", name }.into());
     }
@@ -109,8 +109,8 @@ pub fn revectorize(
     let sizes = axes.iter().map(|(_, size)| *size).chain(inner.iter().copied());
     let names: Vec<Option<Name>> = std::iter::repeat_n(None, axes.len()).chain(inner_names).collect();
     let plain = ops.reshape(x.flat(), sizes, Some(&names))?;
-    let wanted: Vec<AxisRequest> = axes.iter().map(|(name, _)| (name.clone(), None)).collect();
-    vectorize(ops, &plain, &wanted)
+    let requests: Vec<AxisRequest> = axes.iter().map(|(name, _)| (name.clone(), None)).collect();
+    vectorize(ops, &plain, &requests)
 }
 
 /// Gives each tensor the vectorized axes of all, with size 1 where it lacks one. With `align_ranks` inner
@@ -137,7 +137,7 @@ pub fn broadcast_vectors(ops: &mut Ops, tensors: &[Tensor], align_ranks: bool) -
         let shape = &x.ty().shape;
         let filled = rank.saturating_sub(shape.rank());
         let inner = Shape::from_axes(std::iter::repeat_n((1, None), filled).chain(shape.entries()));
-        Ok(spread(ops, &x.flat(), x.vectorized_axes(), axes, &inner)?.with_vectorized(axes))
+        Ok(broadcast_lanes(ops, &x.flat(), x.vectorized_axes(), axes, &inner)?.with_vectorized(axes))
     })
 }
 
@@ -197,7 +197,12 @@ pub fn union(op: &'static str, tensors: &[Tensor]) -> Result<NamedAxes> {
 ///
 /// # Errors
 /// A name that an inner axis has too, a duplicate name, and a result too large to address.
-pub fn spread_over(ops: &mut Ops, op: &'static str, x: &Tensor, axes: &[NamedAxis]) -> Result<Tensor> {
+pub fn broadcast_vectorized(
+    ops: &mut Ops,
+    op: &'static str,
+    x: &Tensor,
+    axes: &[NamedAxis],
+) -> Result<Tensor> {
     for (at, (name, _)) in axes.iter().enumerate() {
         if axes[..at].iter().any(|(known, _)| known == name) {
             return Err(ErrorKind::VectorizedName { op, name: name.clone() }.into());
@@ -207,7 +212,7 @@ pub fn spread_over(ops: &mut Ops, op: &'static str, x: &Tensor, axes: &[NamedAxi
         return Ok(x.clone());
     }
     check_inner(op, axes, x)?;
-    Ok(spread(ops, &x.flat(), x.vectorized_axes(), axes, &x.ty().shape)?.with_vectorized(axes))
+    Ok(broadcast_lanes(ops, &x.flat(), x.vectorized_axes(), axes, &x.ty().shape)?.with_vectorized(axes))
 }
 
 /// 1 where the last two indices are equal, else 0, for each position on vectorized axes. With vectorized
@@ -222,7 +227,7 @@ pub fn eye(ops: &mut Ops, shape: Shape, dtype: DType, axes: &[NamedAxis]) -> Res
     } else {
         ops.eye(shape, dtype)?
     };
-    spread_over(ops, "eye", &plain, axes)
+    broadcast_vectorized(ops, "eye", &plain, axes)
 }
 
 /// The vectorized axes and the inner type as text, as tensors print them.
@@ -236,11 +241,11 @@ pub fn type_text(x: &Tensor) -> String {
 
 /// A name that no axis of the tensors has: `<stem>`, or the stem with the least free number.
 pub fn fresh_name(stem: &str, tensors: &[Tensor]) -> Name {
-    let taken: SmallVec<[&Name; 8]> = tensors
+    let used_names: SmallVec<[&Name; 8]> = tensors
         .iter()
         .flat_map(|x| x.vectorized_axes().iter().map(|(name, _)| name).chain(x.ty().shape.names().flatten()))
         .collect();
-    let is_free = |candidate: &str| taken.iter().all(|name| &***name != candidate);
+    let is_free = |candidate: &str| used_names.iter().all(|name| &***name != candidate);
     let numbered = (1..).map(|number: u64| format!("{stem}{number}"));
     let mut names = std::iter::once(stem.to_owned()).chain(numbered);
     names.find(|name| is_free(name)).expect("there are more numbers than names").into()

@@ -50,7 +50,7 @@ impl Rewrite<'_> {
                 return Ok(RewrittenBlock::Done(compose::block::default(self.ops, block, operands)?));
             }
         };
-        let behind = Op::Block(block.behind(self.axes.len()));
-        Ok(RewrittenBlock::Flat(self.emit(behind, &operands)?))
+        let shifted = Op::Block(block.shifted(self.axes.len()));
+        Ok(RewrittenBlock::Flat(self.emit(shifted, &operands)?))
     }
 }

@@ -17,6 +17,6 @@ impl Rewrite<'_> {
                 op.kind.clone()
             }
         };
-        self.emit(Op::Collective(CollectiveOp { kind, over: op.over.clone() }), &[x.flat()])
+        self.emit(Op::Collective(CollectiveOp { kind, groups: op.groups.clone() }), &[x.flat()])
     }
 }

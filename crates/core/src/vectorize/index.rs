@@ -27,7 +27,7 @@ impl Rewrite<'_> {
             return Ok(SmallVec::from_elem(self.transposed(read, order)?, 1));
         }
         let lanes = x.vectorized_axes();
-        let positions = self.with_places(lanes, indices)?;
+        let positions = self.with_lane_indices(lanes, indices)?;
         let axes = (0..lanes.len()).map(Axis).chain(axes.iter().map(|axis| Axis(axis.0 + lanes.len())));
         self.emit(Op::Gather { axes: axes.collect() }, &[x.flat(), positions])
     }
@@ -51,13 +51,13 @@ impl Rewrite<'_> {
             let axes = self.shifted(axes);
             return self.emit(Op::Scatter { op, axes }, &[target, indices.clone(), updates]);
         }
-        let positions = self.with_places(&lanes, indices)?;
+        let positions = self.with_lane_indices(&lanes, indices)?;
         let entries = positions.ty().shape.sizes().last().copied().unwrap_or(0);
         let rows: usize = positions.ty().shape.sizes().iter().rev().skip(1).product();
         let positions = self.ops.reshape_to(positions, Shape::new(&[rows, entries]))?;
         let updates = self.full(updates)?;
-        let behind = rest.entries().skip(indices.ty().shape.rank() - 1);
-        let shape = Shape::from_axes(std::iter::once((rows, None)).chain(behind));
+        let trailing = rest.entries().skip(indices.ty().shape.rank() - 1);
+        let shape = Shape::from_axes(std::iter::once((rows, None)).chain(trailing));
         let updates = self.ops.reshape_to(updates, shape)?;
         let axes = self.with_lanes_first(axes);
         self.emit(Op::Scatter { op, axes }, &[target, positions, updates])
@@ -65,7 +65,7 @@ impl Rewrite<'_> {
 
     /// The indices broadcast in full, with the index on each of `lanes` before the entries of every position.
     /// A lane of size 1 that others broadcast has one index.
-    fn with_places(&mut self, lanes: &[NamedAxis], indices: &Tensor) -> Result<Tensor> {
+    fn with_lane_indices(&mut self, lanes: &[NamedAxis], indices: &Tensor) -> Result<Tensor> {
         let indices = self.full(indices)?;
         let shape = indices.ty().shape.without_names();
         let indices = self.ops.reshape_to(indices, shape.clone())?;

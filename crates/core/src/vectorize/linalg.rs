@@ -19,8 +19,8 @@ impl Rewrite<'_> {
         // An axis of size 1 that the other side broadcasts does not count.
         let axes = self.axes.clone();
         let has = |x: &Tensor, lane: &NamedAxis| x.vectorized_axes().contains(lane);
-        let pick = |wanted: fn(bool, bool) -> bool| -> NamedAxes {
-            axes.iter().filter(|lane| wanted(has(a, lane), has(b, lane))).cloned().collect()
+        let pick = |condition: fn(bool, bool) -> bool| -> NamedAxes {
+            axes.iter().filter(|lane| condition(has(a, lane), has(b, lane))).cloned().collect()
         };
         let both = pick(|a, b| a && b);
         let left = pick(|a, b| a && !b);
@@ -43,7 +43,7 @@ impl Rewrite<'_> {
         let rest_a_at = left_at + left.len();
         let right_at = rest_a_at + rest_a;
         let rest_b_at = right_at + right.len();
-        let place = |lane: &NamedAxis| {
+        let position = |lane: &NamedAxis| {
             let within =
                 |list: &NamedAxes, at: usize| list.iter().position(|known| known == lane).map(|i| i + at);
             let found = within(&both, 0).or_else(|| within(&left, left_at));
@@ -51,7 +51,7 @@ impl Rewrite<'_> {
         };
         let order = axes
             .iter()
-            .map(place)
+            .map(position)
             .chain(batch_at..left_at)
             .chain(rest_a_at..right_at)
             .chain(rest_b_at..rest_b_at + rest_b);
@@ -69,14 +69,14 @@ impl Rewrite<'_> {
         own: &[NamedAxis],
     ) -> Result<(Tensor, AxisList)> {
         // Axes that only the other side has in full have size 1 here, and are removed.
-        let kept: NamedAxes = both.iter().chain(own).cloned().collect();
-        let gone: NamedAxes =
-            x.vectorized_axes().iter().filter(|lane| !kept.contains(lane)).cloned().collect();
-        let to: NamedAxes = gone.iter().chain(&kept).cloned().collect();
+        let retained: NamedAxes = both.iter().chain(own).cloned().collect();
+        let removed: NamedAxes =
+            x.vectorized_axes().iter().filter(|lane| !retained.contains(lane)).cloned().collect();
+        let to: NamedAxes = removed.iter().chain(&retained).cloned().collect();
         let lead = self.lead_by(x, &to)?;
-        let ones = AxisList::from_iter((0..gone.len()).map(Axis));
+        let ones = AxisList::from_iter((0..removed.len()).map(Axis));
         let x = if ones.is_empty() { lead } else { self.emit_one(Op::Squeeze { axes: ones }, &[lead])? };
-        let (shared, lanes, rank) = (both.len(), kept.len(), x.ty().shape.rank());
+        let (shared, lanes, rank) = (both.len(), retained.len(), x.ty().shape.rank());
         let order = (0..shared).chain(lanes..lanes + batch).chain(shared..lanes).chain(lanes + batch..rank);
         let x = self.transposed(x, order)?;
         Ok((x, contract.iter().map(|axis| Axis(axis.0 + lanes)).collect()))

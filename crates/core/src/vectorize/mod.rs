@@ -20,10 +20,10 @@ mod window;
 
 use smallvec::SmallVec;
 
-pub(crate) use align::{join, join_into, spread};
+pub(crate) use align::{broadcast_lanes, join, join_into};
 pub use axes::{
-    AxisRequest, broadcast_vectors, check_names, devectorize, eye, fresh_name, reshape_vectors, revectorize,
-    spread_over, type_text, union, vectorize,
+    AxisRequest, broadcast_vectorized, broadcast_vectors, check_names, devectorize, eye, fresh_name,
+    reshape_vectors, revectorize, type_text, union, vectorize,
 };
 
 use crate::builder::{BuildControl, BuildShape, Builder, Ops};
@@ -197,7 +197,7 @@ impl Rewrite<'_> {
 
     /// The axis, shifted by the vectorized ones.
     fn shift(&self, axis: Axis) -> Axis {
-        axis.behind(self.axes.len())
+        axis.shifted(self.axes.len())
     }
 
     /// The axes, shifted by the vectorized ones.
@@ -223,7 +223,7 @@ impl Rewrite<'_> {
 
     /// The operand broadcast to all vectorized axes, in front.
     fn full(&mut self, x: &Tensor) -> Result<Tensor> {
-        spread(self.ops, &x.flat(), x.vectorized_axes(), &self.axes, &x.ty().shape)
+        broadcast_lanes(self.ops, &x.flat(), x.vectorized_axes(), &self.axes, &x.ty().shape)
     }
 
     fn all_full(&mut self, operands: &[Tensor]) -> Result<Vec<Tensor>> {

@@ -26,7 +26,7 @@ thread_local! {
 struct Scope {
     axes: NamedAxes,
     /// The scalar index on each axis.
-    places: Vec<Tensor>,
+    indices: Vec<Tensor>,
     /// Tensors of traces with this id or a later one are inside the loop.
     inside: u64,
 }
@@ -48,17 +48,17 @@ impl Drop for Guard {
 /// Those of the builder.
 pub(crate) fn enter(ops: &mut Ops, axes: &[NamedAxis], flat: &Tensor) -> Result<Guard> {
     let dtype = flat.ty().dtype;
-    let mut places = Vec::with_capacity(axes.len());
+    let mut indices = Vec::with_capacity(axes.len());
     let mut step: usize = axes.iter().map(|(_, size)| size).product();
     for (_, size) in axes {
         step /= (*size).max(1);
         let divisor = ops.constant(dtype, Number::from(step.max(1)))?;
-        let place = ops.quotient(flat, divisor)?;
+        let quotient = ops.quotient(flat, divisor)?;
         let modulus = ops.constant(dtype, Number::from((*size).max(1)))?;
-        places.push(ops.remainder(place, modulus)?);
+        indices.push(ops.remainder(quotient, modulus)?);
     }
     let inside = trace::current().map_or(u64::MAX, |trace| trace.id());
-    SCOPES.with_borrow_mut(|scopes| scopes.push(Scope { axes: axes.into(), places, inside }));
+    SCOPES.with_borrow_mut(|scopes| scopes.push(Scope { axes: axes.into(), indices, inside }));
     Ok(Guard(()))
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn read(ops: &mut Ops, tensor: &Tensor) -> Result<Tensor> {
             Data::Traced { trace, .. } => trace.id() < scope.inside,
             Data::Buffer(_) | Data::Template => true,
         };
-        if outside && tensor.vectorized_axes().iter().any(|lane| scope.place(lane).is_some()) {
+        if outside && tensor.vectorized_axes().iter().any(|lane| scope.index_of(lane).is_some()) {
             tensor = scope.slice(ops, &tensor)?;
         }
     }
@@ -93,23 +93,23 @@ pub(crate) fn read(ops: &mut Ops, tensor: &Tensor) -> Result<Tensor> {
 }
 
 impl Scope {
-    fn place(&self, lane: &NamedAxis) -> Option<&Tensor> {
-        self.axes.iter().position(|(name, _)| *name == lane.0).map(|at| &self.places[at])
+    fn index_of(&self, lane: &NamedAxis) -> Option<&Tensor> {
+        self.axes.iter().position(|(name, _)| *name == lane.0).map(|at| &self.indices[at])
     }
 
     /// The tensor at the position, without the axes of the scope.
     fn slice(&self, ops: &mut Ops, tensor: &Tensor) -> Result<Tensor> {
         let lanes: NamedAxes = tensor.vectorized_axes().into();
         let flat = tensor.flat();
-        let zero = ops.constant(self.places.first().map_or(DType::S32, |place| place.ty().dtype), 0)?;
+        let zero = ops.constant(self.indices.first().map_or(DType::S32, |index| index.ty().dtype), 0)?;
         let mut lengths: Sizes = flat.ty().shape.sizes().into();
         let mut starts = vec![zero; lengths.len()];
         for (axis, lane) in lanes.iter().enumerate() {
             // An axis of size 1 has one index for all.
-            if let Some(place) = self.place(lane)
+            if let Some(index) = self.index_of(lane)
                 && lane.1 > 1
             {
-                starts[axis] = place.clone();
+                starts[axis] = index.clone();
                 lengths[axis] = 1;
             }
         }
@@ -117,7 +117,7 @@ impl Scope {
         let mut operands = vec![flat];
         operands.extend(starts);
         let slice = ops.emit_one(Op::Slice { starts: Starts::Dynamic, lengths, strides }, &operands)?;
-        let rest: NamedAxes = lanes.into_iter().filter(|lane| self.place(lane).is_none()).collect();
+        let rest: NamedAxes = lanes.into_iter().filter(|lane| self.index_of(lane).is_none()).collect();
         let lead = rest.iter().map(|&(_, size)| (size, None));
         let shape = Shape::from_axes(lead.chain(tensor.ty().shape.entries()));
         Ok(ops.reshape_to(slice, shape)?.with_vectorized(&rest))

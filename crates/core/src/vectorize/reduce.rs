@@ -43,7 +43,7 @@ impl Rewrite<'_> {
         operands: &[Tensor],
     ) -> Result<SmallVec<[Tensor; 1]>> {
         self.refuse_start(operands)?;
-        let window = op.window.behind(self.axes.len());
+        let window = op.window.shifted(self.axes.len());
         let operands = first_flat(operands);
         self.emit(Op::WindowFold(WindowFoldOp { window, fun: op.fun.clone() }), &operands)
     }

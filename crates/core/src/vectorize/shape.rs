@@ -21,7 +21,7 @@ impl Rewrite<'_> {
         if operands[1].is_vectorized() {
             return self.pad_each(config, operands);
         }
-        let config = config.behind(self.axes.len());
+        let config = config.shifted(self.axes.len());
         self.emit(Op::Pad { config }, &[operands[0].flat(), operands[1].clone()])
     }
 
@@ -43,8 +43,8 @@ impl Rewrite<'_> {
     }
 
     /// The builder's result on vectorized operands, converted to plain outputs.
-    pub(super) fn flattened(&mut self, made: &Tensor) -> Result<SmallVec<[Tensor; 1]>> {
-        Ok(smallvec![self.full(made)?])
+    pub(super) fn flattened(&mut self, result: &Tensor) -> Result<SmallVec<[Tensor; 1]>> {
+        Ok(smallvec![self.full(result)?])
     }
 
     /// Starts with 0 for the vectorized axes; starts that are operands get constants for them.

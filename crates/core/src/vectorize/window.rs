@@ -19,7 +19,7 @@ impl Rewrite<'_> {
         operands: &[Tensor],
     ) -> Result<SmallVec<[Tensor; 1]>> {
         self.refuse_vectorized("the initial value", &operands[2])?;
-        let window = window.behind(self.axes.len());
+        let window = window.shifted(self.axes.len());
         let mut all = self.all_full(&operands[..2])?;
         all.push(operands[2].clone());
         self.emit(Op::WindowScatter { op, window }, &all)

@@ -10,13 +10,13 @@ fn what_has_no_order_is_refused() {
         let ty = [&*format!("{dtype}[x: 2][3]")];
         let refused = format!("the operand is {dtype}[x: 2][3], it must be an integer or a float");
         let sorted = check(&ty, |b, v| b.sort(v[0], "x", Direction::Desc));
-        let places = check(&ty, |b, v| b.argsort(v[0], -1, Direction::Asc, DType::U16));
+        let indices = check(&ty, |b, v| b.argsort(v[0], -1, Direction::Asc, DType::U16));
         if dtype.is_complex() {
             assert!(sorted.starts_with(&format!("sort: {refused}")), "{sorted}");
-            assert!(places.starts_with(&format!("argsort: {refused}")), "{places}");
+            assert!(indices.starts_with(&format!("argsort: {refused}")), "{indices}");
         } else {
             assert_eq!(sorted, ty[0]);
-            assert_eq!(places, "u16[x: 2][3]");
+            assert_eq!(indices, "u16[x: 2][3]");
         }
         for &op in CumulativeOp::ALL {
             let extreme = match op {

@@ -372,8 +372,8 @@ proptest! {
         let (mut graph, x) = tensor(&sizes);
         let flat = graph.flatten(x, Axes::All).unwrap();
         let open = at.index(sizes.len());
-        let asked = sizes.iter().enumerate().map(|(axis, &size)| if axis == open { Size::Auto } else { size.into() });
-        let back = graph.reshape(flat, asked, None).unwrap();
+        let requested = sizes.iter().enumerate().map(|(axis, &size)| if axis == open { Size::Auto } else { size.into() });
+        let back = graph.reshape(flat, requested, None).unwrap();
         prop_assert_eq!(graph.ty(back).shape.sizes(), &sizes[..]);
     }
 

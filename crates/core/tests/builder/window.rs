@@ -37,22 +37,22 @@ fn windows_keep_dtype_and_names() {
 
 #[test]
 fn places_follow_strides_padding_and_dilations() {
-    let places = |options: &WindowOptions| check(&["f32[10]"], |b, v| b.window_sum(v[0], &[4], options));
-    assert_eq!(places(&options(3, WindowPadding::Valid)), "f32[3]");
+    let positions = |options: &WindowOptions| check(&["f32[10]"], |b, v| b.window_sum(v[0], &[4], options));
+    assert_eq!(positions(&options(3, WindowPadding::Valid)), "f32[3]");
     // "Same" padding does not depend on the stride.
-    assert_eq!(places(&options(3, WindowPadding::Same)), "f32[4]");
-    assert_eq!(places(&options(1, WindowPadding::Same)), "f32[10]");
-    assert_eq!(places(&options(vec![2], WindowPadding::Each(vec![(-3, 1)]))), "f32[3]");
+    assert_eq!(positions(&options(3, WindowPadding::Same)), "f32[4]");
+    assert_eq!(positions(&options(1, WindowPadding::Same)), "f32[10]");
+    assert_eq!(positions(&options(vec![2], WindowPadding::Each(vec![(-3, 1)]))), "f32[3]");
     let dilated = WindowOptions { dilations: 3.into(), ..WindowOptions::default() };
-    assert_eq!(places(&dilated), "f32[1]");
+    assert_eq!(positions(&dilated), "f32[1]");
     let wide = WindowOptions { dilations: 4.into(), ..WindowOptions::default() };
     assert_eq!(
-        places(&wide),
+        positions(&wide),
         "window_sum: the window spans 13 of 10 places on axis 0 of f32[10] with padding (0, 0), it must fit at \
          least once"
     );
     let far = options(i64::MAX, WindowPadding::Valid);
-    assert_eq!(places(&far), "f32[1]");
+    assert_eq!(positions(&far), "f32[1]");
 }
 
 #[test]
@@ -145,11 +145,11 @@ fn transforms_are_complex_and_as_long_as_they_are_told() {
         }
     }
     assert_eq!(fft("f32[5]", FftLength::PowerOfTwo), "c64[8]");
-    assert_eq!(fft("f32[5]", FftLength::Given(3)), "c64[3]");
+    assert_eq!(fft("f32[5]", FftLength::Explicit(3)), "c64[3]");
     assert_eq!(fft("f32[0]", FftLength::Axis), "c64[0]");
     assert_eq!(fft("f32", FftLength::Axis), "fft: the operand is f32, at least one axis is required");
     let both = |axes: Axes| {
-        let lengths = [FftLength::Given(4), FftLength::Axis];
+        let lengths = [FftLength::Explicit(4), FftLength::Axis];
         check(&["f32[a: 2][b: 3][c: 5]"], |b, v| b.ifft2(v[0], axes, lengths, FFT_EPS))
     };
     assert_eq!(both([-1, 0].into()), "c64[a: 2][b: 3][c: 4]");

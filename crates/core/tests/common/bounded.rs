@@ -15,8 +15,8 @@ pub fn bounded(region: &Region, trips: i32) -> Region {
     Region::new(graph, inputs, region.parameter_count(), results)
 }
 
-/// The nodes of a region with bounded loops, and its results; input i becomes `places[i]`.
-fn copy(region: &Region, places: &[usize], trips: i32) -> (Graph, Values) {
+/// The nodes of a region with bounded loops, and its results; input i becomes `positions[i]`.
+fn copy(region: &Region, positions: &[usize], trips: i32) -> (Graph, Values) {
     let mut graph = Graph::new();
     let mut moved: Vec<Values> = Vec::new();
     let find = |moved: &[Values], value: &Value| moved[value.node as usize][value.output as usize];
@@ -24,7 +24,7 @@ fn copy(region: &Region, places: &[usize], trips: i32) -> (Graph, Values) {
         let mut operands: Values = node.inputs.iter().map(|value| find(&moved, value)).collect();
         graph.set_location(node.location.clone());
         let op = if let Op::Parameter { index, ty } = &node.op {
-            Op::Parameter { index: places[*index], ty: ty.clone() }
+            Op::Parameter { index: positions[*index], ty: ty.clone() }
         } else if let Op::While(op) = &node.op {
             operands.insert(op.state, push(&mut graph, Op::Constant(number(0)), &[]));
             Op::While(counted(op, trips))
@@ -45,11 +45,11 @@ fn counted(op: &WhileOp, trips: i32) -> WhileOp {
     let counter = TensorType::scalar(DType::S32);
     // The counter comes after the state and before the captures.
     let open = |region: &Region| {
-        let places: Vec<usize> =
+        let positions: Vec<usize> =
             (0..region.inputs().len()).map(|index| if index < state { index } else { index + 1 }).collect();
         let mut inputs = region.inputs().to_vec();
         inputs.insert(state, counter.clone());
-        let (mut graph, results) = copy(region, &places, trips);
+        let (mut graph, results) = copy(region, &positions, trips);
         let count = graph.parameter(state, counter.clone());
         (graph, inputs, results, count)
     };

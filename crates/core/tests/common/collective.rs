@@ -9,7 +9,7 @@ use super::Random;
 impl Random {
     /// A collective over the devices of a small mesh, with operands that mostly fit.
     pub(super) fn exchange(&mut self, shape: &Shape, x: Values) -> (Op, Values) {
-        let over = match self.below(3) {
+        let groups = match self.below(3) {
             0 => DeviceGroups::new("data".into(), [0, 1], 2),
             1 => DeviceGroups::new("model".into(), [0, 2, 1, 3], 2),
             _ => DeviceGroups::new("data, model".into(), [3, 1, 2, 0], 4),
@@ -22,11 +22,11 @@ impl Random {
                 Collective::CollectivePermute { pairs: pairs.into() }
             }
             (4, _) => {
-                let op = CollectiveOp { kind: Collective::MeshIndex, over: over.unwrap() };
+                let op = CollectiveOp { kind: Collective::MeshIndex, groups: groups.unwrap() };
                 return (Op::Collective(op), Values::new());
             }
             _ => Collective::AllReduce { op: self.one(AllReduceOp::ALL) },
         };
-        (Op::Collective(CollectiveOp { kind, over: over.unwrap() }), x)
+        (Op::Collective(CollectiveOp { kind, groups: groups.unwrap() }), x)
     }
 }

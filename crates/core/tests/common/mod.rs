@@ -494,19 +494,19 @@ pub fn scalars() -> Arc<dyn Backend> {
 /// A buffer of bytes on a test's backend.
 #[derive(Debug)]
 pub struct Bytes {
-    place: Arc<dyn Backend>,
+    backend: Arc<dyn Backend>,
     bytes: Vec<u8>,
 }
 
 impl Bytes {
-    pub fn at(place: Arc<dyn Backend>, bytes: Vec<u8>) -> Arc<dyn Buffer> {
-        Arc::new(Bytes { place, bytes })
+    pub fn at(backend: Arc<dyn Backend>, bytes: Vec<u8>) -> Arc<dyn Buffer> {
+        Arc::new(Bytes { backend, bytes })
     }
 }
 
 impl Buffer for Bytes {
     fn backend(&self) -> Arc<dyn Backend> {
-        self.place.clone()
+        self.backend.clone()
     }
 
     fn read(&self, out: &mut [u8]) -> Result<()> {

@@ -54,7 +54,7 @@ use defn_core::backend::{
     Backend, Buffers, Checks, Compiler, Executable, Gone, Hooks, MemoryNeed, check_arguments,
 };
 use defn_core::device::DeviceError;
-use defn_core::donation::{named, takes};
+use defn_core::donation::{aliases, named};
 use defn_core::evaluator::Evaluator;
 use defn_core::profile::{self, Recorder};
 use defn_core::region::Region;
@@ -127,7 +127,7 @@ fn compile(program: Arc<Region>, checks: Checks, donate: &[usize]) -> Result<Arc
     }
     let expanded = Arc::new(pass::expand(&program, &backend)?);
     let mut offered = vec![None; program.results().len()];
-    takes(&expanded, donate)?.into_iter().for_each(|(argument, result)| offered[result] = Some(argument));
+    aliases(&expanded, donate)?.into_iter().for_each(|(argument, result)| offered[result] = Some(argument));
     let plan = Plan::new(expanded, &backend, &offered)?;
     let mut used = vec![false; program.inputs().len()];
     plan.arguments.iter().chain(donate).for_each(|&index| used[index] = true);
@@ -183,7 +183,7 @@ impl Executable for Compiled {
         Ok(MemoryNeed {
             arguments: used.map(|(ty, _)| ty.byte_size()).sum(),
             results: self.plan.own.iter().map(|own| own.bytes).sum(),
-            between: self.plan.arena,
+            temporaries: self.plan.arena,
             workspace: self.plan.workspace,
         })
     }

@@ -347,7 +347,7 @@ impl Work {
             }
             Op::While(op) => Work::While(Box::new(While::new(op, backend)?)),
             Op::Collective(op) => {
-                let (place, count) = ("the CPU".to_owned(), op.over.devices().len());
+                let (place, count) = ("the CPU".to_owned(), op.groups.devices().len());
                 let alone = MeshError::Alone { op: op.kind.name(), place, count };
                 return Err(Error::from(alone).at(node.location.clone()));
             }

@@ -115,7 +115,7 @@ impl Lowering {
         if out.size() == 0 {
             return w.literal(tensor(out), &[]);
         }
-        let groups = groups(&op.over);
+        let groups = groups(&op.groups);
         match &op.kind {
             Collective::AllReduce { op: AllReduceOp::Sum } => {
                 let loaded = w.load(&x.values[0], out.dtype);
@@ -149,7 +149,7 @@ impl Lowering {
                 let attributes = format!("source_target_pairs = {}", matrix(&rows, 2));
                 self.moving("collective_permute", x, out, &attributes)
             }
-            Collective::MeshIndex => self.place_in_group(&op.over),
+            Collective::MeshIndex => self.place_in_group(&op.groups),
         }
     }
 

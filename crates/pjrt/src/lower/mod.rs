@@ -251,7 +251,8 @@ impl Lowering {
             Op::StopGrad | Op::Mark { .. } => x.values[0].clone(),
             Op::CustomGrad(op) => return Ok(x.values[..op.values].to_vec()),
             Op::Collective(op) if !self.is_over_devices => {
-                let (op, count, location) = (op.kind.name(), op.over.devices().len(), node.location.clone());
+                let (op, count, location) =
+                    (op.kind.name(), op.groups.devices().len(), node.location.clone());
                 return Err(LowerError::Alone { op, count, location });
             }
             Op::Collective(op) => self.collective(op, x, out),

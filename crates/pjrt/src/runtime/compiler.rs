@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use defn_core::backend::{Backend, Checks, Compiler, Executable};
 use defn_core::device::DeviceError;
-use defn_core::donation::{input_of, takes};
+use defn_core::donation::{aliases, input_of};
 use defn_core::evaluator::Evaluator;
 use defn_core::graph::Value;
 use defn_core::region::Region;
@@ -131,8 +131,8 @@ pub(super) fn prepare<P>(
     compile: &mut dyn FnMut(Lowered) -> Result<P>,
 ) -> Result<Plan<P>> {
     let simplified = pass::simplify(program, fold)?;
-    let takes = takes(&simplified, donate)?;
-    let keep: Vec<usize> = takes.iter().map(|(argument, _)| *argument).collect();
+    let aliases = aliases(&simplified, donate)?;
+    let keep: Vec<usize> = aliases.iter().map(|(argument, _)| *argument).collect();
     if !keep.is_empty() && plan::has_host_steps(&simplified) {
         let problem = "the program has effects inside loops or branches, which the host runs".to_owned();
         let required =
@@ -141,7 +141,7 @@ pub(super) fn prepare<P>(
     }
     plan::plan(&simplified, &keep, &mut |piece| {
         let donated: Vec<Option<usize>> =
-            piece.inputs.iter().map(|input| output_of(&simplified, &takes, *input)).collect();
+            piece.inputs.iter().map(|input| output_of(&simplified, &aliases, *input)).collect();
         let program = lower(&piece.region, &donated, hardware).map_err(failure::lowering)?;
         let graph = piece.region.graph();
         let result = |&value: &Value| TensorInfo {
@@ -156,8 +156,8 @@ pub(super) fn prepare<P>(
 }
 
 /// In a program of one piece, the output that takes an input's memory.
-fn output_of(program: &Region, takes: &[(usize, usize)], input: usize) -> Option<usize> {
-    let (_, result) = takes.iter().find(|(argument, _)| *argument == input)?;
+fn output_of(program: &Region, aliases: &[(usize, usize)], input: usize) -> Option<usize> {
+    let (_, result) = aliases.iter().find(|(argument, _)| *argument == input)?;
     // The outputs of a piece are the values that are needed outside it, each once, in the order of the nodes.
     let mut wanted: Vec<Value> = program.results().to_vec();
     wanted.retain(|&value| input_of(program, value).is_none());

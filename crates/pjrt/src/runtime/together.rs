@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use defn_core::backend::{Backend, Checks, Compiler, Executable, Gone, Hooks, check_arguments};
-use defn_core::donation::{named, takes};
+use defn_core::donation::{aliases, named};
 use defn_core::mesh::{self, MeshError};
 use defn_core::region::Region;
 use defn_core::{Result, Tensor, pass};
@@ -55,7 +55,7 @@ impl MeshCompiler {
         let simplified = pass::simplify(program, &self.fold)?;
         mesh::check(&simplified, count)?;
         let mut donated = vec![None; simplified.inputs().len()];
-        for (argument, result) in takes(&simplified, donate)? {
+        for (argument, result) in aliases(&simplified, donate)? {
             donated[argument] = Some(result);
         }
         let hardware = self.place.runtime().hardware();

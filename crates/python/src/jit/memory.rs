@@ -37,7 +37,7 @@ impl PyMemoryNeed {
     /// The bytes of the block for what lies between arguments and results.
     #[getter]
     fn between(&self) -> usize {
-        self.0.between
+        self.0.temporaries
     }
 
     /// The most bytes that an operation takes beside while it runs.
@@ -47,12 +47,12 @@ impl PyMemoryNeed {
     }
 
     fn __repr__(&self) -> String {
-        let MemoryNeed { arguments, results, between, workspace } = self.0;
+        let MemoryNeed { arguments, results, temporaries, workspace } = self.0;
         let peak = text(self.0.peak());
         format!(
             "<memory: at most {peak}: results {}, in between {}, workspace {}; arguments {}>",
             text(results),
-            text(between),
+            text(temporaries),
             text(workspace),
             text(arguments)
         )

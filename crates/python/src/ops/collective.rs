@@ -64,23 +64,23 @@ impl Parse for Pairs {
 
 functions! {
     all_reduce(tensor: Arg<Tensor>, over: MeshAxes = None, op: AllReduceOp = None) => |ops| {
-        let over = mesh::over("all_reduce", &over.0)?;
+        let over = mesh::device_groups("all_reduce", &over.0)?;
         ops.all_reduce(tensor, op, &over)
     };
     all_gather(tensor: Arg<Tensor>, over: MeshAxes, axis: AxisRef) => |ops| {
-        let over = mesh::over("all_gather", &over.0)?;
+        let over = mesh::device_groups("all_gather", &over.0)?;
         ops.all_gather(tensor, axis, &over)
     };
     reduce_scatter(tensor: Arg<Tensor>, over: MeshAxes, axis: AxisRef) => |ops| {
-        let over = mesh::over("reduce_scatter", &over.0)?;
+        let over = mesh::device_groups("reduce_scatter", &over.0)?;
         ops.reduce_scatter(tensor, axis, &over)
     };
     collective_permute(tensor: Arg<Tensor>, over: MeshAxes, pairs: Pairs) => |ops| {
-        let over = mesh::over("collective_permute", &over.0)?;
+        let over = mesh::device_groups("collective_permute", &over.0)?;
         ops.collective_permute(tensor, &pairs.0, &over)
     };
     mesh_index(over: MeshAxes = None) => |ops| {
-        let over = mesh::over("mesh_index", &over.0)?;
+        let over = mesh::device_groups("mesh_index", &over.0)?;
         ops.mesh_index(&over)
     };
 }
@@ -91,7 +91,7 @@ functions! {
 fn mesh_size(over: Option<&Bound<'_, PyAny>>) -> Fallible<usize> {
     guard(|| {
         let over = MeshAxes::parse("mesh_size", "over", over)?;
-        Ok(mesh::over("mesh_size", &over.0)?.size())
+        Ok(mesh::device_groups("mesh_size", &over.0)?.size())
     })
 }
 

@@ -45,7 +45,7 @@ functions! {
          vectorized_axes: WantedLanes = None, backend: CreationBackend = None) => |ops| {
         backend.set(ops);
         let counted = ops.iota(named(shape, names)?, dtype.unwrap_or(DType::S32), axis)?;
-        vectorize::spread_over(ops, "iota", &counted, &vectorized_axes.0)
+        vectorize::broadcast_vectorized(ops, "iota", &counted, &vectorized_axes.0)
     };
     eye(shape: Square, dtype: Option<DType> = None, names: Names = None,
         vectorized_axes: WantedLanes = None, backend: CreationBackend = None) => |ops| {

@@ -19,7 +19,7 @@ impl Parse for FftLength {
             return Ok(FftLength::Axis);
         };
         if let Some(length) = convert::index(value)? {
-            return Ok(FftLength::Given(length));
+            return Ok(FftLength::Explicit(length));
         }
         match value.cast::<PyString>() {
             Ok(text) if text.to_str()? == "power_of_two" => Ok(FftLength::PowerOfTwo),
@@ -35,7 +35,7 @@ impl Parse for Length {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
         let Some(value) = value else { return Ok(Length(FftLength::Axis)) };
         match convert::index(value)? {
-            Some(length) => Ok(Length(FftLength::Given(length))),
+            Some(length) => Ok(Length(FftLength::Explicit(length))),
             None => Err(convert::bad(op, what, value, "an int or None")?),
         }
     }

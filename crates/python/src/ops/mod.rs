@@ -199,7 +199,11 @@ impl Operands {
         match fault {
             Fault::Core(error) => {
                 let kept = self.0.iter().flatten();
-                Fault::Core(error.given(kept.map(|(name, tensor)| OperandInfo::new(*name, tensor)).collect()))
+                Fault::Core(
+                    error.with_operand_info(
+                        kept.map(|(name, tensor)| OperandInfo::new(*name, tensor)).collect(),
+                    ),
+                )
             }
             Fault::Misuse(_) | Fault::Python(_) => fault,
         }

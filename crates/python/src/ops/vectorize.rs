@@ -199,7 +199,7 @@ fn vmap_leave<'py>(
     map_leaves("vmap", value, |ops, x| {
         let others: NamedAxes = x.vectorized_axes().iter().filter(|lane| &*lane.0 != name).cloned().collect();
         let order: NamedAxes = others.iter().cloned().chain([(Name::from(name), size)]).collect();
-        let spread = vectorize::spread_over(ops, "vmap", &x, &order)?;
+        let spread = vectorize::broadcast_vectorized(ops, "vmap", &x, &order)?;
         let first = spread.flat().with_vectorized(&others);
         let rank = first.ty().shape.rank() as i64;
         if !(-rank..rank).contains(&axis) {
@@ -293,7 +293,7 @@ fn map_elements(
             let others = result.vectorized_axes().iter().filter(|lane| !lanes.contains(lane)).cloned();
             let before: NamedAxes = lanes[..own].iter().cloned().chain(others).collect();
             let order: NamedAxes = before.iter().chain(&lanes[own..]).cloned().collect();
-            let spread = vectorize::spread_over(ops, "map", &result, &order)?;
+            let spread = vectorize::broadcast_vectorized(ops, "map", &result, &order)?;
             let lead = before.iter().map(|&(_, size)| (size, None));
             let shape = Shape::from_axes(lead.chain(inner.entries()));
             Ok(ops.reshape_to(spread.flat(), shape)?.with_vectorized(&before))

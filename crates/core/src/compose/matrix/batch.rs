@@ -53,8 +53,8 @@ impl<V: Clone> Batch<V> {
     where
         V: Into<crate::builder::Arg<V>>,
     {
-        let tail = b.ty(x).shape;
-        let sizes: Vec<usize> = self.lead.iter().chain(&tail.sizes()[1..]).copied().collect();
+        let shape = b.ty(x).shape;
+        let sizes: Vec<usize> = self.lead.iter().chain(&shape.sizes()[1..]).copied().collect();
         let x = b.as_type(x.clone(), dtype)?;
         b.reshape_to(x, Shape::new(&sizes))
     }

@@ -129,12 +129,12 @@ pub fn solve<B: Builder>(b: &mut B, x: &B::V, y: &B::V) -> Result<B::V> {
 /// # Errors
 /// The errors of the definition's ops.
 pub fn lu<B: Builder>(b: &mut B, x: &B::V) -> Result<List<B::V>> {
-    let given = b.ty(x).dtype;
+    let dtype = b.ty(x).dtype;
     let batch = Batch::new(b, x)?;
     let (count, n) = (batch.count, batch.rows);
     if n == 0 {
         let empty = batch.restore_leading_axes(b, &batch.value, batch.dtype)?;
-        let permutation = b.as_type(empty.clone(), given)?;
+        let permutation = b.as_type(empty.clone(), dtype)?;
         return Ok(smallvec![permutation, empty.clone(), empty]);
     }
     let order = axis_indices(b, 1, n)?;
@@ -156,7 +156,7 @@ pub fn lu<B: Builder>(b: &mut B, x: &B::V) -> Result<List<B::V>> {
     let order = super::batch::transposed(b, &order)?;
     let permutation = b.equal(order, rows)?;
     Ok(smallvec![
-        batch.restore_leading_axes(b, &permutation, given)?,
+        batch.restore_leading_axes(b, &permutation, dtype)?,
         batch.restore_leading_axes(b, &lower, batch.dtype)?,
         batch.restore_leading_axes(b, &upper, batch.dtype)?,
     ])
@@ -193,8 +193,8 @@ fn lu_column(graph: &mut Graph, j: Value, packed: Value, order: Value) -> Result
     let right = graph.greater(columns, j)?;
     let row_shape = graph.ty(row).shape.clone();
     let row = broadcast_select(graph, &right, &row, &zero, &row_shape)?;
-    let share = graph.multiply(factors, row)?;
-    let reduced = graph.subtract(packed, share)?;
+    let update = graph.multiply(factors, row)?;
+    let reduced = graph.subtract(packed, update)?;
     // Infinite factors times zeros would be NaN. Therefore only elements below and to the right change.
     let (below, right) = (
         graph.broadcast(below, shape.clone(), Axes::All)?,
@@ -323,8 +323,8 @@ fn reflect(graph: &mut Graph, vector: Value, x: Value) -> Result<Value> {
     let row = adjoint(graph, &vector)?;
     let along = product(graph, &row, &x)?;
     let twice = graph.multiply(vector, 2)?;
-    let share = product(graph, &twice, &along)?;
-    graph.subtract(x, share)
+    let update = product(graph, &twice, &along)?;
+    graph.subtract(x, update)
 }
 
 /// The determinant: in closed form for up to three rows, else by LU.

@@ -29,11 +29,11 @@ pub(super) fn factor(graph: &mut Graph, x: Value) -> Result<Value> {
     let whole = graph.add(lower, upper)?;
     let zeros = graph.zeros_like(x)?;
     // The bound for the rounding error of a zero, relative to the minuend.
-    let share = 4.0 * n as f64 * machine_epsilon(ty.dtype);
+    let tolerance = 4.0 * n as f64 * machine_epsilon(ty.dtype);
     let flat = graph.ty(diagonal).shape.clone();
     let used = graph.full(flat, DType::Bool, false)?;
     let state = repeat(graph, n, &[whole, zeros, used], &[diagonal], |graph, j, state, captures| {
-        pivot(graph, j, (state[0], state[1], state[2]), captures[0], share)
+        pivot(graph, j, (state[0], state[1], state[2]), captures[0], tolerance)
     })?;
     let (rest, root, used) = (state[0], state[1], state[2]);
 
@@ -42,9 +42,9 @@ pub(super) fn factor(graph: &mut Graph, x: Value) -> Result<Value> {
     let good = {
         let wide = graph.new_axis(sizes, 1, None)?;
         let bound = graph.multiply(tall, wide)?;
-        let bound = graph.multiply(bound, share)?;
-        let left = graph.abs(rest)?;
-        let small = graph.less_equal(left, bound)?;
+        let bound = graph.multiply(bound, tolerance)?;
+        let remaining = graph.abs(rest)?;
+        let small = graph.less_equal(remaining, bound)?;
         let (own, other) = (graph.new_axis(used, -1, None)?, graph.new_axis(used, 1, None)?);
         let done = graph.logical_or(own, other)?;
         let fits = graph.logical_or(small, done)?;
@@ -54,7 +54,7 @@ pub(super) fn factor(graph: &mut Graph, x: Value) -> Result<Value> {
         graph.logical_and(fits, proper)?
     };
     let state = repeat(graph, n, &[root, zeros], &[tall], |graph, i, state, captures| {
-        column(graph, i, (state[0], state[1]), captures[0], share)
+        column(graph, i, (state[0], state[1]), captures[0], tolerance)
     })?;
     nan_unless(graph, &good, &state[1])
 }
@@ -65,28 +65,28 @@ fn pivot(
     j: Value,
     (rest, root, used): (Value, Value, Value),
     diagonal: Value,
-    share: f64,
+    tolerance: f64,
 ) -> Result<Vec<Value>> {
     let ty = graph.ty(rest).clone();
     let n = ty.shape.sizes()[1];
-    let left = graph.take_diagonal(rest, 0)?;
-    let left = real_part(graph, &left)?;
-    let flat = graph.ty(left).shape.clone();
+    let remaining = graph.take_diagonal(rest, 0)?;
+    let remaining = real_part(graph, &remaining)?;
+    let flat = graph.ty(remaining).shape.clone();
     let none = graph.less_equal(diagonal, 0)?;
     let none = graph.logical_or(none, used)?;
-    let (zero, one) = (constant_like(graph, &left, 0.0)?, constant_like(graph, &left, 1.0)?);
+    let (zero, one) = (constant_like(graph, &remaining, 0.0)?, constant_like(graph, &remaining, 1.0)?);
     let divisor = broadcast_select(graph, &none, &one, &diagonal, &flat)?;
-    let shares = graph.divide(left, divisor)?;
-    let shares = broadcast_select(graph, &none, &zero, &shares, &flat)?;
-    let greatest = graph.reduce_max(shares, [1], true)?;
-    let is_pivot = graph.greater(greatest, share)?;
-    let at = graph.argmax(shares, Some(Axis(1).into()), true, TieBreak::Low, DType::S32)?;
+    let ratios = graph.divide(remaining, divisor)?;
+    let ratios = broadcast_select(graph, &none, &zero, &ratios, &flat)?;
+    let greatest = graph.reduce_max(ratios, [1], true)?;
+    let is_pivot = graph.greater(greatest, tolerance)?;
+    let at = graph.argmax(ratios, Some(Axis(1).into()), true, TieBreak::Low, DType::S32)?;
     let rows = axis_indices(graph, 1, n)?;
     let rows = graph.squeeze(rows, 2)?;
     let hit = graph.equal(rows, at)?;
     let hit = graph.logical_and(hit, is_pivot)?;
 
-    let head = broadcast_select(graph, &hit, &left, &zero, &flat)?;
+    let head = broadcast_select(graph, &hit, &remaining, &zero, &flat)?;
     let head = graph.sum(head, [1], true)?;
     let single = graph.ty(head).shape.clone();
     let head = broadcast_select(graph, &is_pivot, &head, &one, &single)?;
@@ -101,8 +101,8 @@ fn pivot(
     let blank = graph.new_axis(used, -1, None)?;
     let column = broadcast_select(graph, &blank, &zero, &column, &tall)?;
     let row = adjoint(graph, &column)?;
-    let share = product(graph, &column, &row)?;
-    let rest = graph.subtract(rest, share)?;
+    let update = product(graph, &column, &row)?;
+    let rest = graph.subtract(rest, update)?;
     let root = graph.put_slice(root, &[0.into(), 0.into(), Start::Value(j)], column)?;
     Ok(vec![rest, root, graph.logical_or(used, hit)?])
 }
@@ -113,7 +113,7 @@ fn column(
     i: Value,
     (root, lower): (Value, Value),
     sizes: Value,
-    share: f64,
+    tolerance: f64,
 ) -> Result<Vec<Value>> {
     let n = graph.ty(root).shape.sizes()[1];
     let row = slice_range(graph, &root, Start::Value(i), 1, 1)?;
@@ -122,7 +122,7 @@ fn column(
     let norm = graph.sqrt(norm)?;
     let single = graph.ty(norm).shape.clone();
     let own = slice_range(graph, &sizes, Start::Value(i), 1, 1)?;
-    let bound = graph.multiply(own, share)?;
+    let bound = graph.multiply(own, tolerance)?;
     let counts = graph.greater(norm, bound)?;
     let (zero, one) = (constant_like(graph, &norm, 0.0)?, constant_like(graph, &norm, 1.0)?);
     let divisor = broadcast_select(graph, &counts, &norm, &one, &single)?;
@@ -142,8 +142,8 @@ fn column(
     let norm = graph.broadcast(norm, tall.clone(), Axes::All)?;
     let edge = broadcast_select(graph, &on, &norm, &nothing, &tall)?;
     let column = broadcast_select(graph, &below, &along, &edge, &tall)?;
-    let share = product(graph, &column, &direction)?;
-    let root = graph.subtract(root, share)?;
+    let update = product(graph, &column, &direction)?;
+    let root = graph.subtract(root, update)?;
     let lower = graph.put_slice(lower, &[0.into(), 0.into(), Start::Value(i)], column)?;
     Ok(vec![root, lower])
 }

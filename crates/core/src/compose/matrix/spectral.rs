@@ -57,10 +57,10 @@ pub fn eigh<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, eps: f64) -> Resul
     let scale = b.reshape_to(scale, Shape::new(&[batch.count, 1]))?;
     let values = b.multiply(diagonal, scale)?;
     let opposite = b.negate(values.clone())?;
-    let places = descending_order_mask(b, &opposite)?;
-    let values = move_to_targets(b, &values, &places)?;
-    let places = b.as_type(places, batch.working)?;
-    let vectors = product(b, &vectors, &places)?;
+    let mask = descending_order_mask(b, &opposite)?;
+    let values = move_to_targets(b, &values, &mask)?;
+    let mask = b.as_type(mask, batch.working)?;
+    let vectors = product(b, &vectors, &mask)?;
     let values = zero_small(b, &values, eps)?;
     let vectors = zero_small(b, &vectors, eps)?;
     let values = nan_unless(b, &good, &values)?;
@@ -114,10 +114,10 @@ fn rotate_symmetric<B: Builder>(b: &mut B, x: &B::V, max_iter: usize) -> Result<
     let squares = square(b, &vectors)?;
     let lengths = b.sum(squares, [1], false)?;
     let real = b.greater(lengths, 0.5)?;
-    let places = compaction_mask(b, &real, n)?;
-    let diagonal = move_to_targets(b, &diagonal, &places)?;
-    let places = b.as_type(places, ty.dtype)?;
-    let vectors = product(b, &vectors, &places)?;
+    let mask = compaction_mask(b, &real, n)?;
+    let diagonal = move_to_targets(b, &diagonal, &mask)?;
+    let mask = b.as_type(mask, ty.dtype)?;
+    let vectors = product(b, &vectors, &mask)?;
     debug_assert_eq!(b.ty(&vectors).shape.sizes(), [count, n, n]);
     Ok((diagonal, vectors))
 }
@@ -129,9 +129,9 @@ fn compaction_mask<B: Builder>(b: &mut B, marked: &B::V, n: usize) -> Result<B::
     let (rows, columns) = (axis_indices(b, 1, size)?, axis_indices(b, 2, size)?);
     let before = b.less(columns, rows)?;
     let earlier = b.logical_and(before, row)?;
-    let place = b.sum(earlier, [2], true)?;
+    let target = b.sum(earlier, [2], true)?;
     let targets = axis_indices(b, 2, n)?;
-    let here = b.equal(place, targets)?;
+    let here = b.equal(target, targets)?;
     let column = b.new_axis(marked.clone(), 2, None)?;
     b.logical_and(here, column)
 }
@@ -153,12 +153,12 @@ fn descending_order_mask<B: Builder>(b: &mut B, size: &B::V) -> Result<B::V> {
 }
 
 /// Values moved to their target positions.
-fn move_to_targets<B: Builder>(b: &mut B, values: &B::V, places: &B::V) -> Result<B::V> {
-    let shape = b.ty(places).shape;
+fn move_to_targets<B: Builder>(b: &mut B, values: &B::V, mask: &B::V) -> Result<B::V> {
+    let shape = b.ty(mask).shape;
     let column = b.new_axis(values.clone(), 2, None)?;
-    let spread = b.broadcast(column, shape, Axes::All)?;
+    let column = b.broadcast(column, shape, Axes::All)?;
     let zero = constant_like(b, values, 0.0)?;
-    let chosen = b.select(places.clone(), spread, zero)?;
+    let chosen = b.select(mask.clone(), column, zero)?;
     b.sum(chosen, [1], false)
 }
 
@@ -199,8 +199,8 @@ impl Sweep {
                 let (next, off) = round(graph, &state[3..])?;
                 let worst = graph.max(state[1], off)?;
                 let done = graph.add(state[0], 1)?;
-                let place = graph.remainder(done, rounds)?;
-                let ended = graph.equal(place, 0)?;
+                let round_number = graph.remainder(done, rounds)?;
+                let ended = graph.equal(round_number, 0)?;
                 let last = graph.select(ended, worst, state[2])?;
                 let zero = graph.constant(dtype, 0)?;
                 let worst = graph.select(ended, zero, worst)?;
@@ -395,18 +395,18 @@ fn svd_of_tall<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, full: bool) -> 
     let squares = square(b, &vectors)?;
     let lengths = b.sum(squares, [1], false)?;
     let marked = b.greater(lengths, 0.5)?;
-    let places = compaction_mask(b, &marked, n)?;
-    let places = b.as_type(places, ty.dtype)?;
-    let columns = product(b, &columns, &places)?;
-    let vectors = product(b, &vectors, &places)?;
+    let mask = compaction_mask(b, &marked, n)?;
+    let mask = b.as_type(mask, ty.dtype)?;
+    let columns = product(b, &columns, &mask)?;
+    let vectors = product(b, &vectors, &mask)?;
     let squares = square(b, &columns)?;
     let sums = b.sum(squares, [1], false)?;
     let values = b.sqrt(sums)?;
-    let places = descending_order_mask(b, &values)?;
-    let values = move_to_targets(b, &values, &places)?;
-    let places = b.as_type(places, ty.dtype)?;
-    let columns = product(b, &columns, &places)?;
-    let vectors = product(b, &vectors, &places)?;
+    let mask = descending_order_mask(b, &values)?;
+    let values = move_to_targets(b, &values, &mask)?;
+    let mask = b.as_type(mask, ty.dtype)?;
+    let columns = product(b, &columns, &mask)?;
+    let vectors = product(b, &vectors, &mask)?;
     // Division of the columns by their lengths would leave columns of length zero undefined. The orthogonal factor
     // has a direction for each column, up to a sign.
     let (right, signs) = qr_of(b, &columns, QrMode::Reduced)?;

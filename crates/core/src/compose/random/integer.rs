@@ -119,12 +119,12 @@ fn span<B: Builder>(
         let given = given.to_string();
         Err(ErrorKind::OptionValue { op: "randint", option, given, required }.into())
     };
-    let known = |arg: &Arg<B::V>| match arg {
+    let static_value = |arg: &Arg<B::V>| match arg {
         Arg::Number(Number::Int(value)) => Some(*value),
         Arg::Number(Number::Bool(_) | Number::Huge(_) | Number::Float(_) | Number::Complex(_))
         | Arg::Value(_) => None,
     };
-    let (low, high) = (known(min.value), known(max.value));
+    let (low, high) = (static_value(min.value), static_value(max.value));
     if let Some(low) = low
         && wrap(dtype, low) != low
     {
@@ -158,8 +158,8 @@ fn span<B: Builder>(
     let some = b.greater(last, first)?;
     let one = b.constant(DType::U64, 1)?;
     let some = {
-        let wanted = b.ty(&span).shape;
-        b.broadcast(some, wanted, crate::shape::Axes::All)?
+        let shape = b.ty(&span).shape;
+        b.broadcast(some, shape, crate::shape::Axes::All)?
     };
     Ok(IntervalSize::Value(b.select(some, span, one)?))
 }

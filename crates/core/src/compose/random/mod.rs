@@ -280,8 +280,8 @@ fn standard_normal<B: Builder>(
     let above = 2f64.powi(-(dtype.mantissa_bits() as i32) - 1) - 1.0;
     let bounds = [Arg::Number(Number::Float(above)), Arg::Number(Number::Int(1))];
     let bounds = [Parameter { name: "min", value: &bounds[0] }, Parameter { name: "max", value: &bounds[1] }];
-    let places = uniform_floats(b, op, key, bounds, dtype, shape)?;
-    let inverse = b.erf_inv(places)?;
+    let points = uniform_floats(b, op, key, bounds, dtype, shape)?;
+    let inverse = b.erf_inv(points)?;
     let two = b.constant(dtype, 2)?;
     let root = b.sqrt(two)?;
     b.multiply(root, inverse)

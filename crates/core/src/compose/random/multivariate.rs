@@ -70,8 +70,8 @@ fn multivariate_normal_of<B: Builder>(
     }
     // A requested float dtype must not drop an imaginary part.
     if !dtype.is_float() || left.dtype.is_complex() || right.dtype.is_complex() {
-        let given = dtype.merge(left.dtype).merge(right.dtype);
-        return Err(wrong_dtype(op, if dtype.is_float() { given } else { dtype }, "a float dtype"));
+        let merged = dtype.merge(left.dtype).merge(right.dtype);
+        return Err(wrong_dtype(op, if dtype.is_float() { merged } else { dtype }, "a float dtype"));
     }
     let mean = b.reshape_to(mean, left.shape.without_names())?;
     let mean = b.as_type(mean, dtype)?;

@@ -238,11 +238,11 @@ fn draw_positions<B: Builder>(
             let sums = b.emit_one(Op::Block(sums), std::slice::from_ref(p))?;
             let total = b.slice_along_axis(&sums, picks.size as i64 - 1, 1, 0, 1)?;
             let bounds = [0, 1].map(|bound| Arg::Number(Number::Int(bound)));
-            let share = uniform(b, key, &bounds[0], &bounds[1], &Sample::of(samples).with_dtype(dtype))?;
+            let fraction = uniform(b, key, &bounds[0], &bounds[1], &Sample::of(samples).with_dtype(dtype))?;
             // Above 0, so that no element with probability 0 is chosen.
-            let share = b.subtract(1, share)?;
-            let place = b.multiply(total, share)?;
-            search(b, &sums, &place, picks.size)
+            let fraction = b.subtract(1, fraction)?;
+            let target = b.multiply(total, fraction)?;
+            search(b, &sums, &target, picks.size)
         }
         Some(p) => {
             // Takes the greatest Gumbel numbers after the logarithms of the probabilities were added: Vieira,
@@ -258,10 +258,10 @@ fn draw_positions<B: Builder>(
     }
 }
 
-/// For each place, the index of the first of the ascending sums that is not below it, by binary search.
-fn search<B: Builder>(b: &mut B, sums: &B::V, places: &B::V, size: usize) -> Result<B::V> {
+/// For each target, the index of the first of the ascending sums that is not below it, by binary search.
+fn search<B: Builder>(b: &mut B, sums: &B::V, targets: &B::V, size: usize) -> Result<B::V> {
     let dtype = positions_dtype(size.saturating_mul(2));
-    let mut below = b.full(b.ty(places).shape, dtype, 0)?;
+    let mut below = b.full(b.ty(targets).shape, dtype, 0)?;
     let mut step = 1 << size.ilog2();
     while step > 0 {
         let further = b.add(&below, Number::from(step))?;
@@ -269,7 +269,7 @@ fn search<B: Builder>(b: &mut B, sums: &B::V, places: &B::V, size: usize) -> Res
         let inside = b.less_equal(&further, Number::from(size))?;
         let last = b.min(last, Number::from(size - 1))?;
         let sum = b.take(sums, last, 0)?;
-        let is_below = b.less(sum, places)?;
+        let is_below = b.less(sum, targets)?;
         let moves = b.logical_and(inside, is_below)?;
         below = b.select(moves, further, below)?;
         step /= 2;

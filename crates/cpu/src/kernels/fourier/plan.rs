@@ -96,7 +96,7 @@ pub(super) fn plan<T: Part>(op: FftOp, length: usize) -> Result<Arc<dyn Fft<T>>>
         reserve(op, line.saturating_mul(SHARE))?;
         // The planner aborts if an allocation fails. Allocating and freeing this memory first shows that it is
         // available.
-        std::hint::black_box(memory::room::<u8>(op.name(), bytes.saturating_mul(2))?);
+        std::hint::black_box(memory::with_capacity::<u8>(op.name(), bytes.saturating_mul(2))?);
         let direction = match op {
             FftOp::Fft => FftDirection::Forward,
             FftOp::Ifft => FftDirection::Inverse,
