@@ -33,7 +33,7 @@ pub use api::{
 };
 pub use element::ElementType;
 pub use error::{Code, Error, Result};
-pub use lower::{Hardware, LowerError, Program, element_type, lower, lower_over};
+pub use lower::{Hardware, LowerError, LoweredProgram, element_type, lower, lower_over};
 pub use options::CompileOptions;
 pub use plugin::{Attribute, Plugin, Version};
 pub use runtime::{

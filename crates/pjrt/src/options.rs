@@ -80,10 +80,10 @@ impl CompileOptions {
         if self.portable {
             options.int(4, 1);
         }
-        let given = self.flags.iter().map(|(name, value)| (name.as_str(), value));
+        let user_flags = self.flags.iter().map(|(name, value)| (name.as_str(), value));
         let text = std::str::from_utf8(program).ok();
         let needed = NEEDED.iter().filter(|needed| needed.is_for(text));
-        for (name, value) in needed.map(|needed| (needed.flag, &needed.value)).chain(given) {
+        for (name, value) in needed.map(|needed| (needed.flag, &needed.value)).chain(user_flags) {
             let mut field = Message::default();
             match value {
                 Attribute::Text(text) => field.bytes(1, text.as_bytes()),

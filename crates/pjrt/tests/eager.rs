@@ -16,53 +16,53 @@ use defn_cpu::cpu_backend;
 use defn_pjrt::{PjrtBuffer, backend};
 use smallvec::SmallVec;
 
-use device::{compiler, dynamic, floats, ops, own_place, place, read, run, trace, ty};
+use device::{compiler, dynamic, floats, host_backend, ops, own_backend, read, run, trace, ty};
 
-fn own(tensor: &Tensor) -> &PjrtBuffer {
+fn pjrt_buffer(tensor: &Tensor) -> &PjrtBuffer {
     tensor.buffer().unwrap().as_any().downcast_ref().unwrap()
 }
 
 #[test]
 fn a_thousand_sums_of_one_signature_compile_once() {
-    let place = own_place("sums");
-    let mut ops = ops(&place);
-    let one = floats(&*place, &[1.0, 2.0]);
+    let backend = own_backend("sums");
+    let mut ops = ops(&backend);
+    let one = floats(&*backend, &[1.0, 2.0]);
     let mut sum = one.clone();
     for _ in 0..1000 {
         sum = ops.add(&sum, &one).unwrap();
     }
     assert_eq!(read(&sum), [1001.0, 2002.0]);
-    assert_eq!(place.runtime().cache_report().compiles, 1);
+    assert_eq!(backend.runtime().cache_report().compiles, 1);
 }
 
 #[test]
 fn windows_anywhere_are_one_program() {
-    let place = own_place("windows");
-    let mut ops = ops(&place);
-    let x = floats(&*place, &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
+    let backend = own_backend("windows");
+    let mut ops = ops(&backend);
+    let x = floats(&*backend, &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]);
     for start in 0..5_u8 {
         let window = ops.slice_along_axis(&x, i64::from(start), 2, 0, 1).unwrap();
         assert_eq!(read(&window), [f32::from(start), f32::from(start) + 1.0]);
     }
-    assert_eq!(place.runtime().cache_report().compiles, 1);
+    assert_eq!(backend.runtime().cache_report().compiles, 1);
 }
 
 #[test]
 fn a_place_prints_its_client_and_device() {
-    let place = place(2);
-    assert_eq!(place.place(), "pjrt<host:2>");
-    assert_eq!(place.name(), "pjrt");
-    assert_eq!(format!("{place:?}"), "pjrt<host:2>");
+    let backend = host_backend(2);
+    assert_eq!(backend.place(), "pjrt<host:2>");
+    assert_eq!(backend.name(), "pjrt");
+    assert_eq!(format!("{backend:?}"), "pjrt<host:2>");
 }
 
 #[test]
 fn every_type_goes_there_and_back() {
-    let place = place(0);
+    let backend = host_backend(0);
     for &dtype in DType::ALL {
         let number = Scalar::new(dtype, Number::Int(1)).unwrap();
         let bytes: Vec<u8> = number.to_bytes().repeat(3);
         let ty = ty(dtype, &[3]);
-        let buffer = place.from_host(&ty, HostMemory::from(bytes.clone())).unwrap();
+        let buffer = backend.from_host(&ty, HostMemory::from(bytes.clone())).unwrap();
         let mut read = vec![0; bytes.len()];
         buffer.read(&mut read).unwrap();
         assert_eq!(read, bytes, "{dtype}");
@@ -75,8 +75,8 @@ fn every_type_goes_there_and_back() {
 
 #[test]
 fn unused_bits_of_small_integers_are_of_no_account() {
-    let place = place(0);
-    let buffer = place.from_host(&ty(DType::S4, &[2]), HostMemory::from(vec![0x0f, 0xf1])).unwrap();
+    let backend = host_backend(0);
+    let buffer = backend.from_host(&ty(DType::S4, &[2]), HostMemory::from(vec![0x0f, 0xf1])).unwrap();
     let mut read = [0; 2];
     buffer.read(&mut read).unwrap();
     assert_eq!(read, [0xff, 0x01]);
@@ -84,17 +84,17 @@ fn unused_bits_of_small_integers_are_of_no_account() {
 
 #[test]
 fn a_copy_at_the_same_place_has_memory_of_its_own() {
-    let place = own_place("copies");
-    let x = floats(&*place, &[1.0, 2.0]);
-    let copy = x.copy_to("backend_copy", &dynamic(&place)).unwrap();
-    assert_eq!(place.runtime().live_buffers(), 2);
-    assert_ne!(own(&x).pointer(&|| Ok(())).unwrap(), own(&copy).pointer(&|| Ok(())).unwrap());
-    assert_ne!(own(&x).number(), own(&copy).number());
+    let backend = own_backend("copies");
+    let x = floats(&*backend, &[1.0, 2.0]);
+    let copy = x.copy_to("backend_copy", &dynamic(&backend)).unwrap();
+    assert_eq!(backend.runtime().live_buffers(), 2);
+    assert_ne!(pjrt_buffer(&x).pointer(&|| Ok(())).unwrap(), pjrt_buffer(&copy).pointer(&|| Ok(())).unwrap());
+    assert_ne!(pjrt_buffer(&x).number(), pjrt_buffer(&copy).number());
     let at = Location { file: "user.rs".into(), line: 3 };
     assert!(during(at.clone(), || x.buffer().unwrap().deallocate()).unwrap());
     assert!(!x.buffer().unwrap().deallocate().unwrap());
     assert_eq!(x.buffer().unwrap().state(), BufferState::Gone(Gone { how: "freed", by: Some(at) }));
-    assert_eq!((place.runtime().live_buffers(), own(&x).number()), (1, None));
+    assert_eq!((backend.runtime().live_buffers(), pjrt_buffer(&x).number()), (1, None));
     assert_eq!(read(&copy), [1.0, 2.0]);
     let error = x.host_bytes("to_binary").unwrap_err();
     assert_eq!(
@@ -135,33 +135,33 @@ impl Backend for Full {
 
 #[test]
 fn moving_frees_the_source_also_when_it_fails() {
-    let (place, full): (_, Arc<dyn Backend>) = (own_place("failing"), Arc::new(Full));
-    let x = floats(&*place, &[1.0, 2.0]);
+    let (backend, full): (_, Arc<dyn Backend>) = (own_backend("failing"), Arc::new(Full));
+    let x = floats(&*backend, &[1.0, 2.0]);
     assert_eq!(x.copy_to("backend_copy", &full).unwrap_err().class(), ErrorClass::OutOfMemory);
     assert_eq!(x.buffer().unwrap().state(), BufferState::Live);
     assert_eq!(x.transfer_to("backend_transfer", &full).unwrap_err().class(), ErrorClass::OutOfMemory);
     assert_eq!(x.buffer().unwrap().state(), BufferState::Gone(Gone { how: "freed", by: None }));
-    assert_eq!(place.runtime().live_buffers(), 0);
+    assert_eq!(backend.runtime().live_buffers(), 0);
 }
 
 #[test]
 fn the_host_reads_a_tensor_where_it_lies() {
-    let place = own_place("views");
-    let x = floats(&*place, &[1.0, 2.0, 3.0]);
-    let address = own(&x).pointer(&|| Ok(())).unwrap();
+    let backend = own_backend("views");
+    let x = floats(&*backend, &[1.0, 2.0, 3.0]);
+    let address = pjrt_buffer(&x).pointer(&|| Ok(())).unwrap();
     let views: Vec<HostMemory> = (0..3).map(|_| x.buffer().unwrap().host().unwrap().unwrap()).collect();
     for view in &views {
         assert_eq!((view.bytes().as_ptr().addr(), view.bytes().len()), (address, 12));
     }
     x.buffer().unwrap().deallocate().unwrap();
-    assert_eq!(place.runtime().live_buffers(), 1, "who reads it holds it");
+    assert_eq!(backend.runtime().live_buffers(), 1, "who reads it holds it");
     assert_eq!(views[2].bytes()[4..8], 2f32.to_ne_bytes());
     drop(views);
-    assert_eq!(place.runtime().live_buffers(), 0);
+    assert_eq!(backend.runtime().live_buffers(), 0);
     // The plugin chooses the layout of elements of less than a byte.
-    let small = place.from_host(&ty(DType::S4, &[2]), HostMemory::from(vec![1, 2])).unwrap();
+    let small = backend.from_host(&ty(DType::S4, &[2]), HostMemory::from(vec![1, 2])).unwrap();
     assert!(small.host().unwrap().is_none());
-    let none = place.from_host(&ty(DType::F32, &[0]), HostMemory::from(Vec::new())).unwrap();
+    let none = backend.from_host(&ty(DType::F32, &[0]), HostMemory::from(Vec::new())).unwrap();
     assert!(none.host().unwrap().unwrap().bytes().is_empty());
 }
 
@@ -172,60 +172,60 @@ fn memory_of_the_host_is_read_where_it_lies() {
     struct Constant([u8; 16]);
     static CONSTANT: Constant = Constant([0, 0, 128, 63, 0, 0, 0, 64, 0, 0, 64, 64, 0, 0, 128, 64]);
     /// Memory whose release the test can observe.
-    struct Lent(Arc<()>);
-    impl AsRef<[u8]> for Lent {
+    struct BorrowedMemory(Arc<()>);
+    impl AsRef<[u8]> for BorrowedMemory {
         fn as_ref(&self) -> &[u8] {
             assert!(Arc::strong_count(&self.0) > 1);
             &CONSTANT.0
         }
     }
-    let place = own_place("borrowed");
-    let held = Arc::new(());
-    let memory = HostMemory::new(Arc::new(Lent(held.clone())));
+    let backend = own_backend("borrowed");
+    let owner = Arc::new(());
+    let memory = HostMemory::new(Arc::new(BorrowedMemory(owner.clone())));
     let address = memory.bytes().as_ptr().addr();
     let sizes = ty(DType::F32, &[4]);
-    let x = Tensor::concrete(sizes.clone(), place.borrow(&sizes, memory.clone()).unwrap());
-    assert_eq!(own(&x).pointer(&|| Ok(())).unwrap(), address);
-    assert_eq!(read(&ops(&place).add(&x, &x).unwrap()), [2.0, 4.0, 6.0, 8.0]);
+    let x = Tensor::concrete(sizes.clone(), backend.borrow(&sizes, memory.clone()).unwrap());
+    assert_eq!(pjrt_buffer(&x).pointer(&|| Ok(())).unwrap(), address);
+    assert_eq!(read(&ops(&backend).add(&x, &x).unwrap()), [2.0, 4.0, 6.0, 8.0]);
     // A program that donates its argument gets a copy of borrowed memory.
     let region = trace(&[sizes], |ops, x| Ok(vec![ops.add(&x[0], &x[0])?]));
-    let program = compiler(&place).compile_donating(region, Checks::default(), &[0]).unwrap();
-    let out = run(&*program, &place, vec![x.clone()]).unwrap();
+    let program = compiler(&backend).compile_donating(region, Checks::default(), &[0]).unwrap();
+    let out = run(&*program, &backend, vec![x.clone()]).unwrap();
     assert_eq!(read(&out[0]), [2.0, 4.0, 6.0, 8.0]);
-    assert_ne!(own(&out[0]).pointer(&|| Ok(())).unwrap(), address);
+    assert_ne!(pjrt_buffer(&out[0]).pointer(&|| Ok(())).unwrap(), address);
     assert_eq!(memory.bytes()[4..8], 2f32.to_ne_bytes());
     drop((x, memory));
     for _ in 0..1000 {
-        if Arc::strong_count(&held) == 1 {
+        if Arc::strong_count(&owner) == 1 {
             break;
         }
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    assert_eq!(Arc::strong_count(&held), 1, "it is let go with the last tensor");
+    assert_eq!(Arc::strong_count(&owner), 1, "it is let go with the last tensor");
     let odd = HostMemory::from(vec![0; 17]).part(1..17);
-    let x = place.borrow(&ty(DType::F32, &[4]), odd.clone()).unwrap();
+    let x = backend.borrow(&ty(DType::F32, &[4]), odd.clone()).unwrap();
     assert_ne!(x.host().unwrap().unwrap().bytes().as_ptr(), odd.bytes().as_ptr(), "it is not aligned");
 }
 
 #[test]
 fn of_two_clients_of_the_host_the_first_operands_is_picked() {
-    let (first, second) = (own_place("one"), own_place("two"));
+    let (first, second) = (own_backend("one"), own_backend("two"));
     let (a, b) = (floats(&*first, &[1.0]), floats(&*second, &[2.0]));
-    for (left, right, there) in [(&a, &b, "pjrt<one:0>"), (&b, &a, "pjrt<two:0>")] {
+    for (left, right, expected_device) in [(&a, &b, "pjrt<one:0>"), (&b, &a, "pjrt<two:0>")] {
         let sum = ops(&first).add(left, right).unwrap();
-        assert_eq!((read(&sum), sum.backend().unwrap().place()), (vec![3.0], there.to_owned()));
+        assert_eq!((read(&sum), sum.backend().unwrap().place()), (vec![3.0], expected_device.to_owned()));
     }
 }
 
 #[test]
 fn tensors_go_to_other_devices_other_clients_and_back() {
-    let (first, second, other) = (place(0), place(3), own_place("other"));
+    let (first, second, other) = (host_backend(0), host_backend(3), own_backend("other"));
     let x = floats(&*first, &[1.0, 2.0]);
-    let there = x.copy_to("backend_copy", &dynamic(&second)).unwrap();
-    assert_eq!(there.backend().unwrap().place(), "pjrt<host:3>");
-    let elsewhere = there.transfer_to("backend_transfer", &dynamic(&other)).unwrap();
+    let moved = x.copy_to("backend_copy", &dynamic(&second)).unwrap();
+    assert_eq!(moved.backend().unwrap().place(), "pjrt<host:3>");
+    let elsewhere = moved.transfer_to("backend_transfer", &dynamic(&other)).unwrap();
     assert_eq!(elsewhere.backend().unwrap().place(), "pjrt<other:0>");
-    assert_eq!(there.buffer().unwrap().state(), BufferState::Gone(Gone { how: "freed", by: None }));
+    assert_eq!(moved.buffer().unwrap().state(), BufferState::Gone(Gone { how: "freed", by: None }));
     let host = elsewhere.transfer_to("backend_transfer", &(cpu_backend())).unwrap();
     assert_eq!(host.backend().unwrap().place(), "cpu");
     assert_eq!((read(&host), read(&x)), (vec![1.0, 2.0], vec![1.0, 2.0]));
@@ -236,9 +236,9 @@ fn tensors_go_to_other_devices_other_clients_and_back() {
 
 #[test]
 fn tensors_of_the_host_come_to_the_device() {
-    let place = place(1);
-    let (here, host) = (floats(&*place, &[1.0]), floats(&*cpu_backend(), &[2.0]));
-    for default in [dynamic(&place), cpu_backend()] {
+    let backend = host_backend(1);
+    let (here, host) = (floats(&*backend, &[1.0]), floats(&*cpu_backend(), &[2.0]));
+    for default in [dynamic(&backend), cpu_backend()] {
         let mut ops = Ops::new(default, Source::Unknown);
         for (a, b) in [(&here, &host), (&host, &here)] {
             let sum = ops.add(a, b).unwrap();
@@ -249,7 +249,7 @@ fn tensors_of_the_host_come_to_the_device() {
 
 #[test]
 fn operands_on_two_devices_conflict() {
-    let (first, second, third) = (place(0), place(1), place(2));
+    let (first, second, third) = (host_backend(0), host_backend(1), host_backend(2));
     let (a, b) = (floats(&*first, &[1.0]), floats(&*second, &[2.0]));
     let error = ops(&third).add(&a, &b).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Backend);
@@ -264,11 +264,11 @@ fn operands_on_two_devices_conflict() {
 
 #[test]
 fn what_is_not_held_is_freed() {
-    let place = own_place("freed");
-    let runtime = place.runtime();
-    let x = floats(&*place, &[1.0; 64]);
+    let backend = own_backend("freed");
+    let runtime = backend.runtime();
+    let x = floats(&*backend, &[1.0; 64]);
     assert_eq!(runtime.live_buffers(), 1);
-    let mut ops = ops(&place);
+    let mut ops = ops(&backend);
     let y = ops.exp(&x).unwrap();
     let z = ops.reshape(&y, [64_i64], None).unwrap();
     assert_eq!(runtime.live_buffers(), 2, "a tensor of the same sizes takes no memory");
@@ -280,13 +280,13 @@ fn what_is_not_held_is_freed() {
 
 #[test]
 fn positions_out_of_range_are_moved() {
-    let place = place(0);
-    let x = floats(&*place, &[1.0, 2.0]);
+    let backend = host_backend(0);
+    let x = floats(&*backend, &[1.0, 2.0]);
     let at = |index: i64| {
         let bytes = HostMemory::from(index.to_ne_bytes().to_vec());
-        Tensor::concrete(ty(DType::S64, &[1]), place.from_host(&ty(DType::S64, &[1]), bytes).unwrap())
+        Tensor::concrete(ty(DType::S64, &[1]), backend.from_host(&ty(DType::S64, &[1]), bytes).unwrap())
     };
-    let mut ops = ops(&place);
+    let mut ops = ops(&backend);
     assert_eq!(read(&ops.take(&x, at(1), 0).unwrap()), [2.0]);
     // A check would have to wait for the device: reads take the nearest element, as in compiled programs.
     assert_eq!(read(&ops.take(&x, at(-2), 0).unwrap()), [1.0]);
@@ -296,8 +296,8 @@ fn positions_out_of_range_are_moved() {
 
 #[test]
 fn a_tensor_is_waited_for() {
-    let place = place(0);
-    let x = floats(&*place, &[1.0]);
+    let backend = host_backend(0);
+    let x = floats(&*backend, &[1.0]);
     let buffer = x.buffer().unwrap().as_any().downcast_ref::<PjrtBuffer>().unwrap();
     buffer.block_until_ready(&|| Ok(())).unwrap();
     assert_ne!(buffer.pointer(&|| Ok(())).unwrap(), 0);
@@ -305,7 +305,7 @@ fn a_tensor_is_waited_for() {
 
 #[test]
 fn devices_out_of_range_are_named() {
-    place(0);
+    host_backend(0);
     let error = backend("backend", Some("host"), Some(4)).unwrap_err();
     assert_eq!(
         error.to_string(),

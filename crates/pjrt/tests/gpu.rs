@@ -52,7 +52,7 @@ fn a_program_is_compiled_for_an_h200_and_for_nothing_else() {
     let compiled = compiler.executable(Arc::new(program), Checks::default(), &[0]).unwrap();
     let bytes = compiled.to_bytes(&[]).unwrap();
     assert!(bytes.windows(5).any(|part| part == b"sm_90"));
-    let compiler = PjrtCompiler::new(device::place(0), fold, CompilerOptions::default());
+    let compiler = PjrtCompiler::new(device::host_backend(0), fold, CompilerOptions::default());
     let error = compiler.load(&bytes).unwrap_err().to_string();
     assert!(error.starts_with("load: the executable is for h200 on cuda and this is cpu ("), "{error}");
     let x = device::floats(&*cpu_backend(), &[0.0; 8]);
@@ -91,7 +91,7 @@ impl Drop for Options {
 }
 
 /// Compiles rows as one program; if that fails, each half by itself.
-fn compile(rows: &[Row], options: &CompileOptions, refused: &mut Vec<String>) {
+fn compile(rows: &[Row], options: &CompileOptions, rejected: &mut Vec<String>) {
     let text = lower(&program(rows).0, &[], Hardware::Device).expect("every row has a lowering").text;
     match target().topology().compile(text.as_bytes(), options) {
         Ok(executable) => {
@@ -100,11 +100,11 @@ fn compile(rows: &[Row], options: &CompileOptions, refused: &mut Vec<String>) {
             assert!(holds(b"sm_90"), "an executable for an H200 names it");
             assert!(holds(b"\x7fELF"), "an executable holds kernels");
         }
-        Err(error) if rows.len() == 1 => refused.push(format!("{}: {error}", rows[0].name())),
+        Err(error) if rows.len() == 1 => rejected.push(format!("{}: {error}", rows[0].name())),
         Err(_) => {
             let (first, second) = rows.split_at(rows.len() / 2);
-            compile(first, options, refused);
-            compile(second, options, refused);
+            compile(first, options, rejected);
+            compile(second, options, rejected);
         }
     }
 }
@@ -112,22 +112,22 @@ fn compile(rows: &[Row], options: &CompileOptions, refused: &mut Vec<String>) {
 fn check(name: &str) {
     let family = FAMILIES.iter().find(|family| family.name == name).unwrap();
     let options = Options::new(name);
-    let (mut refused, mut count) = (Vec::new(), 0);
+    let (mut rejected, mut count) = (Vec::new(), 0);
     for &dtype in DType::ALL {
         // One row of each operation: the device's compiler does not read the elements.
         let mut names = BTreeSet::new();
         let mut rows = (family.rows)(dtype).rows;
         rows.retain(|row| names.insert(form::name(&row.op)));
         if !rows.is_empty() {
-            compile(&rows, &options.options, &mut refused);
+            compile(&rows, &options.options, &mut rejected);
         }
         count += rows.len();
     }
     assert!(
-        refused.is_empty(),
+        rejected.is_empty(),
         "{} of {count} rows of {name} are refused:\n{}",
-        refused.len(),
-        refused.join("\n")
+        rejected.len(),
+        rejected.join("\n")
     );
 }
 

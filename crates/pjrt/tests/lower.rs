@@ -101,13 +101,13 @@ fn numbers(dtype: DType, bytes: &[u8]) -> Vec<Complex> {
 }
 
 /// The elements of the last two axes. Each line with steps of `stride` is multiplied by the number of magnitude 1 that
-/// brings it closest to `want`.
-fn align_phase(got: &[Complex], want: &[Complex], n: usize, stride: usize) -> Vec<Complex> {
+/// brings it closest to `expected`.
+fn align_phase(got: &[Complex], expected: &[Complex], n: usize, stride: usize) -> Vec<Complex> {
     let mut align_phase = got.to_vec();
     for line in 0..got.len() / n {
         let at = |i: usize| line / stride * stride * n + line % stride + i * stride;
         let dot = (0..n).fold([0.0, 0.0], |sum: Complex, i| {
-            let [re, im] = product([got[at(i)][0], -got[at(i)][1]], want[at(i)]);
+            let [re, im] = product([got[at(i)][0], -got[at(i)][1]], expected[at(i)]);
             [sum[0] + re, sum[1] + im]
         });
         let size = dot[0].hypot(dot[1]);
@@ -121,44 +121,51 @@ fn align_phase(got: &[Complex], want: &[Complex], n: usize, stride: usize) -> Ve
 /// Compares two results; returns the first element that differs, if any.
 ///
 /// The plugin treats subnormal numbers of the compute type as zero.
-fn compare(ty: &TensorType, got: &[u8], want: &[u8], close: Closeness) -> Option<(usize, Complex, Complex)> {
+fn compare(
+    ty: &TensorType,
+    got: &[u8],
+    expected: &[u8],
+    close: Closeness,
+) -> Option<(usize, Complex, Complex)> {
     let dtype = ty.dtype;
-    if got == want {
+    if got == expected {
         return None;
     }
     if !dtype.is_inexact() {
         let each = dtype.storage_bytes();
-        let at = got.iter().zip(want).position(|(got, want)| got != want).unwrap_or(0) / each;
-        return Some((at, numbers(dtype, got)[at], numbers(dtype, want)[at]));
+        let at = got.iter().zip(expected).position(|(got, expected)| got != expected).unwrap_or(0) / each;
+        return Some((at, numbers(dtype, got)[at], numbers(dtype, expected)[at]));
     }
-    let (all_got, all_want) = (numbers(dtype, got), numbers(dtype, want));
+    let (all_got, all_expected) = (numbers(dtype, got), numbers(dtype, expected));
     let real = dtype.to_real();
     let computed = if real.bits() < 32 { DType::F32 } else { real };
     let least = computed.smallest_normal().to_f64();
-    let most = all_want.iter().flatten().filter(|x| x.is_finite()).fold(0.0, |a: f64, x| a.max(x.abs()));
+    let most = all_expected.iter().flatten().filter(|x| x.is_finite()).fold(0.0, |a: f64, x| a.max(x.abs()));
     let steps = |steps: f64| if real.bits() < 32 { 1.0 } else { steps };
-    let agrees = |got: Complex, want: Complex| {
-        let size = want[0].abs().max(want[1].abs());
+    let agrees = |got: Complex, expected: Complex| {
+        let size = expected[0].abs().max(expected[1].abs());
         let bound = match close {
             Closeness::Exact => 0.0,
             Closeness::Whole(many) | Closeness::Turned(many) => steps(many) * distance(real, most),
             Closeness::Each(many) => steps(many) * distance(real, size),
         };
-        got.iter().zip(want).all(|(&got, want)| {
-            got == want
-                || got.is_nan() && want.is_nan()
-                || (got - want).abs() <= bound
-                || got.abs() <= least && want.abs() <= least
+        got.iter().zip(expected).all(|(&got, expected)| {
+            got == expected
+                || got.is_nan() && expected.is_nan()
+                || (got - expected).abs() <= bound
+                || got.abs() <= least && expected.abs() <= least
         })
     };
     let find = |got: &[Complex]| {
-        (0..got.len()).find(|&at| !agrees(got[at], all_want[at])).map(|at| (at, got[at], all_want[at]))
+        (0..got.len())
+            .find(|&at| !agrees(got[at], all_expected[at]))
+            .map(|at| (at, got[at], all_expected[at]))
     };
     let first = find(&all_got);
     match (close, ty.shape.sizes()) {
         (Closeness::Turned(_), &[.., rows, columns]) if first.is_some() => {
-            find(&align_phase(&all_got, &all_want, rows, columns))
-                .and_then(|_| find(&align_phase(&all_got, &all_want, columns, 1)))
+            find(&align_phase(&all_got, &all_expected, rows, columns))
+                .and_then(|_| find(&align_phase(&all_got, &all_expected, columns, 1)))
         }
         _ => first,
     }
@@ -169,7 +176,7 @@ fn compare(ty: &TensorType, got: &[u8], want: &[u8], close: Closeness) -> Option
 struct Outcome {
     rows: usize,
     differ: Vec<String>,
-    refused: Vec<String>,
+    rejected: Vec<String>,
 }
 
 impl Outcome {
@@ -188,7 +195,7 @@ impl Outcome {
             Ok(got) => got,
             Err(error) if rows.len() == 1 => {
                 self.rows += 1;
-                self.refused.push(format!("{}: {error}", rows[0].name()));
+                self.rejected.push(format!("{}: {error}", rows[0].name()));
                 return;
             }
             Err(_) => {
@@ -199,14 +206,18 @@ impl Outcome {
             }
         };
         self.rows += rows.len();
-        let want = on_cpu(&region, &arguments);
+        let expected = on_cpu(&region, &arguments);
         let types: Vec<&TensorType> = region.result_types().collect();
         let mut at = 0;
         for (row, count) in rows.iter().zip(counts) {
             let pairs = got.iter().flat_map(|got| (at..at + count).map(move |at| (at, &got[at])));
             let differ = pairs.into_iter().find_map(|(at, got)| {
-                let (place, got, want) = compare(types[at], got, &want[at], row.close)?;
-                Some(format!("{}: element {place} of {} is {got:?}, not {want:?}", row.name(), types[at]))
+                let (position, got, expected) = compare(types[at], got, &expected[at], row.close)?;
+                Some(format!(
+                    "{}: element {position} of {} is {got:?}, not {expected:?}",
+                    row.name(),
+                    types[at]
+                ))
             });
             self.differ.extend(differ);
             at += count;
@@ -223,7 +234,7 @@ fn check_rows(name: &str, rows: fn(DType) -> Table, dtypes: &[DType]) {
     for &dtype in dtypes {
         all.run(&rows(dtype).rows);
     }
-    let bad = [&all.refused[..], &all.differ].concat();
+    let bad = [&all.rejected[..], &all.differ].concat();
     assert!(bad.is_empty(), "{} of {} rows of {name}:\n{}", bad.len(), all.rows, bad.join("\n"));
 }
 

@@ -12,7 +12,7 @@ use defn_core::builder::*;
 use defn_cpu::cpu_backend;
 use defn_pjrt::PjrtBackend;
 
-use device::{compiler, dynamic, floats, ops, own_place, place, read, run, trace, ty};
+use device::{compiler, dynamic, floats, host_backend, ops, own_backend, read, run, trace, ty};
 
 fn sums() -> Arc<defn_core::region::Region> {
     trace(&[ty(DType::F32, &[3]), ty(DType::F32, &[3])], |ops, x| {
@@ -23,10 +23,10 @@ fn sums() -> Arc<defn_core::region::Region> {
 
 #[test]
 fn four_devices_give_the_results_of_one() {
-    let program = compiler(&place(0)).executable(sums(), Checks::default(), &[]).unwrap();
-    let list = |place: Arc<dyn Backend>, n: u8| {
-        let list = vec![floats(&*place, &[f32::from(n); 3]), floats(&*place, &[1.0; 3])];
-        (place, list)
+    let program = compiler(&host_backend(0)).executable(sums(), Checks::default(), &[]).unwrap();
+    let list = |backend: Arc<dyn Backend>, n: u8| {
+        let list = vec![floats(&*backend, &[f32::from(n); 3]), floats(&*backend, &[1.0; 3])];
+        (backend, list)
     };
     let host: Arc<dyn Backend> = cpu_backend();
     let results = program.run_each((0..6).map(|n| list(host.clone(), n)).collect(), &NoHooks).unwrap();
@@ -34,8 +34,8 @@ fn four_devices_give_the_results_of_one() {
         assert_eq!(results[0].backend().unwrap().place(), format!("pjrt<host:{}>", n % 4));
         assert_eq!(read(&results[0]), [2.0 * (f32::from(n) + 1.0); 3]);
     }
-    let there = vec![list(dynamic(&place(2)), 1), list(dynamic(&place(1)), 2)];
-    let results = program.run_each(there, &NoHooks).unwrap();
+    let lists = vec![list(dynamic(&host_backend(2)), 1), list(dynamic(&host_backend(1)), 2)];
+    let results = program.run_each(lists, &NoHooks).unwrap();
     assert_eq!(results[0][0].backend().unwrap().place(), "pjrt<host:2>");
     assert_eq!(results[1][0].backend().unwrap().place(), "pjrt<host:1>");
     assert_eq!((read(&results[0][0]), read(&results[1][0])), (vec![4.0; 3], vec![6.0; 3]));
@@ -44,9 +44,9 @@ fn four_devices_give_the_results_of_one() {
 
 #[test]
 fn a_list_runs_where_all_of_it_is() {
-    let program = compiler(&place(0)).executable(sums(), Checks::default(), &[]).unwrap();
-    let list = vec![floats(&*place(1), &[1.0; 3]), floats(&*place(2), &[1.0; 3])];
-    let error = program.run_each(vec![(dynamic(&place(1)), list)], &NoHooks).unwrap_err();
+    let program = compiler(&host_backend(0)).executable(sums(), Checks::default(), &[]).unwrap();
+    let list = vec![floats(&*host_backend(1), &[1.0; 3]), floats(&*host_backend(2), &[1.0; 3])];
+    let error = program.run_each(vec![(dynamic(&host_backend(1)), list)], &NoHooks).unwrap_err();
     assert!(
         error.to_string().starts_with("run: the operands are on pjrt<host:1> and pjrt<host:2>"),
         "{error}"
@@ -55,8 +55,8 @@ fn a_list_runs_where_all_of_it_is() {
 
 /// How long threads run: 3 seconds, or the value of `DEFN_TEST_THREAD_SECONDS`.
 fn seconds() -> Duration {
-    let given = std::env::var("DEFN_TEST_THREAD_SECONDS").ok();
-    Duration::from_secs_f64(given.map_or(3.0, |text| text.parse().unwrap()))
+    let seconds_text = std::env::var("DEFN_TEST_THREAD_SECONDS").ok();
+    Duration::from_secs_f64(seconds_text.map_or(3.0, |text| text.parse().unwrap()))
 }
 
 /// The resident memory of this process in bytes, if the system reports it.
@@ -68,15 +68,15 @@ fn resident() -> Option<f64> {
 
 #[test]
 fn threads_share_a_client() {
-    let place = own_place("threads");
-    let program = compiler(&place).compile(sums(), Checks::default()).unwrap();
-    work(&place, &*program, seconds() / 2);
+    let backend = own_backend("threads");
+    let program = compiler(&backend).compile(sums(), Checks::default()).unwrap();
+    work(&backend, &*program, seconds() / 2);
     let before = resident();
-    work(&place, &*program, seconds());
+    work(&backend, &*program, seconds());
     let after = resident();
-    assert_eq!(place.runtime().live_buffers(), 0);
+    assert_eq!(backend.runtime().live_buffers(), 0);
     assert_eq!(
-        place.runtime().cache_report().compiles,
+        backend.runtime().cache_report().compiles,
         2,
         "a program is compiled by one of those who need it"
     );
@@ -86,22 +86,22 @@ fn threads_share_a_client() {
     }
 }
 
-fn work(place: &Arc<PjrtBackend>, program: &dyn Executable, time: Duration) {
+fn work(backend: &Arc<PjrtBackend>, program: &dyn Executable, time: Duration) {
     let until = Instant::now() + time;
     let done = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for thread in 0..16_u8 {
             let done = &done;
             scope.spawn(move || {
-                let mut ops = ops(place);
+                let mut ops = ops(backend);
                 let mut count = 0_u8;
                 while Instant::now() < until {
-                    let there = place.runtime().backend("test", i64::from(count % 4)).unwrap();
-                    let x = floats(&**there, &[f32::from(thread), f32::from(count), 0.0]);
+                    let device = backend.runtime().backend("test", i64::from(count % 4)).unwrap();
+                    let x = floats(&**device, &[f32::from(thread), f32::from(count), 0.0]);
                     let sum = ops.add(&x, &x).unwrap();
-                    let result = run(program, there, vec![sum, x.clone()]).unwrap();
+                    let result = run(program, device, vec![sum, x.clone()]).unwrap();
                     assert_eq!(read(&result[0]), [6.0 * f32::from(thread), 6.0 * f32::from(count), 0.0]);
-                    let moved = result[0].transfer_to("test", &dynamic(place)).unwrap();
+                    let moved = result[0].transfer_to("test", &dynamic(backend)).unwrap();
                     assert_eq!(read(&moved)[1], 6.0 * f32::from(count));
                     x.buffer().unwrap().deallocate().unwrap();
                     count = count.wrapping_add(1);

@@ -13,42 +13,38 @@ use defn_core::{DType, Kind, Number, Result, Scalar, Tensor, TensorType};
 use defn_cpu::cpu_backend;
 use defn_pjrt::{CompilerOptions, MeshBackend, MeshCompiler};
 
-use device::{floats, place, read, trace, ty};
+use device::{floats, host_backend, read, trace, ty};
 
 fn mesh_of(axes: &[(&str, usize)], devices: &[i64]) -> Arc<MeshBackend> {
     let mesh = Mesh::new(axes.iter().map(|&(name, size)| (name.into(), size)).collect()).unwrap();
-    MeshBackend::new(mesh, devices.iter().map(|&id| place(id)).collect()).unwrap()
+    MeshBackend::new(mesh, devices.iter().map(|&id| host_backend(id)).collect()).unwrap()
 }
 
-fn compiler_of(place: &Arc<MeshBackend>) -> MeshCompiler {
-    MeshCompiler::new(place.clone(), cpu_backend(), CompilerOptions::default())
+fn compiler_of(mesh: &Arc<MeshBackend>) -> MeshCompiler {
+    MeshCompiler::new(mesh.clone(), cpu_backend(), CompilerOptions::default())
 }
 
 /// Traces a function for a mesh.
-fn trace_over(
-    place: &MeshBackend,
+fn trace_on(
+    mesh: &MeshBackend,
     types: &[TensorType],
     function: impl FnOnce(&mut Ops, &[Tensor]) -> Result<Vec<Tensor>>,
 ) -> Arc<Region> {
-    let _mesh = mesh::enter(place.mesh().clone());
+    let _mesh = mesh::enter(mesh.mesh().clone());
     trace(types, function)
 }
 
 /// Runs a program on blocks, with one row for each argument; returns the blocks of each result.
-fn run(
-    place: &Arc<MeshBackend>,
-    program: Arc<Region>,
-    arguments: &[Vec<Tensor>],
-) -> Result<Vec<Vec<Tensor>>> {
-    let executable = compiler_of(place).compile(program.clone(), Checks::default())?;
+fn run(mesh: &Arc<MeshBackend>, program: Arc<Region>, arguments: &[Vec<Tensor>]) -> Result<Vec<Vec<Tensor>>> {
+    let executable = compiler_of(mesh).compile(program.clone(), Checks::default())?;
     let arguments = arguments.iter().zip(program.inputs());
-    let arguments = arguments.map(|(blocks, ty)| place.gather_blocks(ty, blocks)).collect::<Result<_>>()?;
-    let backend: Arc<dyn Backend> = place.clone();
+    let arguments = arguments.map(|(blocks, ty)| mesh.gather_blocks(ty, blocks)).collect::<Result<_>>()?;
+    let backend: Arc<dyn Backend> = mesh.clone();
     let results = executable.run(&backend, arguments, &NoHooks)?;
     results.iter().map(MeshBackend::blocks).collect()
 }
 
-fn over(axes: &[&str]) -> DeviceGroups {
+fn groups_over(axes: &[&str]) -> DeviceGroups {
     mesh::device_groups("test", &axes.iter().map(|&axis| axis.into()).collect::<Vec<_>>()).unwrap()
 }
 
@@ -80,18 +76,18 @@ fn host() -> Ops {
 
 #[test]
 fn bools_are_gathered_and_sent_and_not_added() {
-    let place = mesh_of(&[("data", 2)], &[0, 1]);
-    let program = trace_over(&place, &[ty(DType::Bool, &[4, 3])], |ops, x| {
-        let error = ops.all_reduce(&x[0], AllReduceOp::Sum, &over(&[])).unwrap_err().to_string();
+    let mesh = mesh_of(&[("data", 2)], &[0, 1]);
+    let program = trace_on(&mesh, &[ty(DType::Bool, &[4, 3])], |ops, x| {
+        let error = ops.all_reduce(&x[0], AllReduceOp::Sum, &groups_over(&[])).unwrap_err().to_string();
         assert!(error.starts_with("all_reduce: the operand is bool[4][3], it must be a number"), "{error}");
         Ok(vec![
-            ops.all_gather(&x[0], 0, &over(&[]))?,
-            ops.collective_permute(&x[0], &[(0, 1), (1, 0)], &over(&[]))?,
+            ops.all_gather(&x[0], 0, &groups_over(&[]))?,
+            ops.collective_permute(&x[0], &[(0, 1), (1, 0)], &groups_over(&[]))?,
         ])
     });
     let x: Vec<Tensor> = (0..2).map(|seed| small(DType::Bool, &[4, 3], seed)).collect();
     assert_ne!(bytes(&x[0]), bytes(&x[1]));
-    let results = run(&place, program, std::slice::from_ref(&x)).unwrap();
+    let results = run(&mesh, program, std::slice::from_ref(&x)).unwrap();
     let all = [bytes(&x[0]), bytes(&x[1])].concat();
     for device in 0..2 {
         assert_eq!(bytes(&results[0][device]), all);
@@ -101,26 +97,26 @@ fn bools_are_gathered_and_sent_and_not_added() {
 
 #[test]
 fn every_exchange_of_every_dtype() {
-    let place = mesh_of(&[("data", 2), ("model", 2)], &[0, 1, 2, 3]);
+    let mesh = mesh_of(&[("data", 2), ("model", 2)], &[0, 1, 2, 3]);
     for &dtype in DType::ALL.iter().filter(|dtype| !dtype.is_bool()) {
         let is_ordered = dtype.kind() != Kind::Complex;
-        let program = trace_over(&place, &[ty(dtype, &[4, 3])], |ops, x| {
-            let (all, data) = (over(&[]), over(&["data"]));
-            let mut made = vec![
+        let program = trace_on(&mesh, &[ty(dtype, &[4, 3])], |ops, x| {
+            let (all, data) = (groups_over(&[]), groups_over(&["data"]));
+            let mut results = vec![
                 ops.all_reduce(&x[0], AllReduceOp::Sum, &all)?,
                 ops.all_gather(&x[0], 1, &data)?,
                 ops.reduce_scatter(&x[0], 0, &data)?,
-                ops.collective_permute(&x[0], &[(0, 1), (1, 0)], &over(&["model"]))?,
+                ops.collective_permute(&x[0], &[(0, 1), (1, 0)], &groups_over(&["model"]))?,
                 ops.collective_permute(&x[0], &[(3, 0)], &all)?,
             ];
             if is_ordered {
-                made.push(ops.all_reduce(&x[0], AllReduceOp::Max, &all)?);
-                made.push(ops.all_reduce(&x[0], AllReduceOp::Min, &data)?);
+                results.push(ops.all_reduce(&x[0], AllReduceOp::Max, &all)?);
+                results.push(ops.all_reduce(&x[0], AllReduceOp::Min, &data)?);
             }
-            Ok(made)
+            Ok(results)
         });
         let x: Vec<Tensor> = (0..4).map(|seed| small(dtype, &[4, 3], seed)).collect();
-        let results = run(&place, program, std::slice::from_ref(&x)).unwrap();
+        let results = run(&mesh, program, std::slice::from_ref(&x)).unwrap();
         let mut ops = host();
         let mut add = |a: &Tensor, b: &Tensor| ops.add(a, b).unwrap();
         // Devices 0 and 2 differ along "data" only, devices 0 and 1 along "model".
@@ -132,12 +128,12 @@ fn every_exchange_of_every_dtype() {
             assert_eq!(got(0), bytes(&sum), "{dtype} sum");
             let column = [&x[device % 2], &x[device % 2 + 2]].map(Clone::clone);
             assert_eq!(got(1), bytes(&ops.concatenate(&column, 1).unwrap()), "{dtype} gather");
-            let part = bytes(&pairs[device % 2]);
-            let half = part.len() / 2;
-            assert_eq!(got(2), part[device / 2 * half..][..half], "{dtype} scatter");
+            let expected = bytes(&pairs[device % 2]);
+            let half = expected.len() / 2;
+            assert_eq!(got(2), expected[device / 2 * half..][..half], "{dtype} scatter");
             assert_eq!(got(3), bytes(&x[device ^ 1]), "{dtype} permute");
-            let want = if device == 0 { bytes(&x[3]) } else { vec![0; half * 2] };
-            assert_eq!(got(4), want, "{dtype} permute of one");
+            let expected_block = if device == 0 { bytes(&x[3]) } else { vec![0; half * 2] };
+            assert_eq!(got(4), expected_block, "{dtype} permute of one");
             if is_ordered {
                 let mut max = x[0].clone();
                 for other in &x[1..] {
@@ -153,11 +149,11 @@ fn every_exchange_of_every_dtype() {
 
 #[test]
 fn a_nan_is_the_greatest_and_the_least() {
-    let place = mesh_of(&[("data", 4)], &[3, 1, 2, 0]);
-    let program = trace_over(&place, &[ty(DType::F32, &[4])], |ops, x| {
-        let max = ops.all_reduce(&x[0], AllReduceOp::Max, &over(&["data"]))?;
-        let min = ops.all_reduce(&x[0], AllReduceOp::Min, &over(&["data"]))?;
-        Ok(vec![max, min, ops.mesh_index(&over(&["data"]))?])
+    let mesh = mesh_of(&[("data", 4)], &[3, 1, 2, 0]);
+    let program = trace_on(&mesh, &[ty(DType::F32, &[4])], |ops, x| {
+        let max = ops.all_reduce(&x[0], AllReduceOp::Max, &groups_over(&["data"]))?;
+        let min = ops.all_reduce(&x[0], AllReduceOp::Min, &groups_over(&["data"]))?;
+        Ok(vec![max, min, ops.mesh_index(&groups_over(&["data"]))?])
     });
     let cpu = cpu_backend();
     let rows = [
@@ -167,7 +163,7 @@ fn a_nan_is_the_greatest_and_the_least() {
         [4.0, -1e-40, 0.0, f32::NEG_INFINITY],
     ];
     let blocks = rows.iter().map(|row| floats(&*cpu, row)).collect();
-    let results = run(&place, program, &[blocks]).unwrap();
+    let results = run(&mesh, program, &[blocks]).unwrap();
     for device in 0..4 {
         let (max, min) = (read(&results[0][device]), read(&results[1][device]));
         assert!(max[0].is_nan() && min[0].is_nan());
@@ -176,27 +172,27 @@ fn a_nan_is_the_greatest_and_the_least() {
         assert_eq!((max[2].is_sign_positive(), min[2].is_sign_negative()), (true, true));
         assert_eq!(bytes(&results[2][device]), (device as i32).to_ne_bytes());
         // The order of the blocks is that of the mesh's devices.
-        let there = results[0][device].backend().unwrap().place();
-        assert_eq!(there, format!("pjrt<host:{}>", [3, 1, 2, 0][device]));
+        let device_name = results[0][device].backend().unwrap().place();
+        assert_eq!(device_name, format!("pjrt<host:{}>", [3, 1, 2, 0][device]));
     }
 }
 
 #[test]
 fn empty_blocks_and_one_device() {
-    let place = mesh_of(&[("data", 1)], &[2]);
-    let program = trace_over(&place, &[ty(DType::F32, &[0, 2]), ty(DType::F32, &[2])], |ops, x| {
-        let over = over(&["data"]);
+    let mesh = mesh_of(&[("data", 1)], &[2]);
+    let program = trace_on(&mesh, &[ty(DType::F32, &[0, 2]), ty(DType::F32, &[2])], |ops, x| {
+        let groups = groups_over(&["data"]);
         Ok(vec![
-            ops.all_reduce(&x[0], AllReduceOp::Sum, &over)?,
-            ops.all_gather(&x[1], 0, &over)?,
-            ops.reduce_scatter(&x[1], 0, &over)?,
-            ops.collective_permute(&x[1], &[], &over)?,
-            ops.all_reduce(&x[1], AllReduceOp::Min, &over)?,
+            ops.all_reduce(&x[0], AllReduceOp::Sum, &groups)?,
+            ops.all_gather(&x[1], 0, &groups)?,
+            ops.reduce_scatter(&x[1], 0, &groups)?,
+            ops.collective_permute(&x[1], &[], &groups)?,
+            ops.all_reduce(&x[1], AllReduceOp::Min, &groups)?,
         ])
     });
     let cpu = cpu_backend();
     let empty = small(DType::F32, &[0, 2], 0);
-    let results = run(&place, program, &[vec![empty], vec![floats(&*cpu, &[1.0, -2.0])]]).unwrap();
+    let results = run(&mesh, program, &[vec![empty], vec![floats(&*cpu, &[1.0, -2.0])]]).unwrap();
     let each: Vec<Vec<f32>> = results[1..].iter().map(|blocks| read(&blocks[0])).collect();
     assert_eq!(each, [[1.0, -2.0], [1.0, -2.0], [0.0, 0.0], [1.0, -2.0]]);
     assert_eq!(results[0][0].whole().to_string(), "f32[0][2]");
@@ -204,19 +200,19 @@ fn empty_blocks_and_one_device() {
 
 #[test]
 fn donated_blocks_are_gone_unless_the_run_fails() {
-    let place = mesh_of(&[("data", 2)], &[1, 0]);
+    let mesh = mesh_of(&[("data", 2)], &[1, 0]);
     let x = ty(DType::F32, &[2]);
-    let program = trace_over(&place, &[x.clone(), x.clone()], |ops, v| {
-        let sum = ops.all_reduce(&v[0], AllReduceOp::Sum, &over(&["data"]))?;
+    let program = trace_on(&mesh, &[x.clone(), x.clone()], |ops, v| {
+        let sum = ops.all_reduce(&v[0], AllReduceOp::Sum, &groups_over(&["data"]))?;
         Ok(vec![ops.add(&sum, &v[1])?])
     });
-    let executable = compiler_of(&place).compile_donating(program, Checks::default(), &[0]).unwrap();
+    let executable = compiler_of(&mesh).compile_donating(program, Checks::default(), &[0]).unwrap();
     let cpu = cpu_backend();
-    let make = |values: [f32; 2]| {
-        place.gather_blocks(&x, &[floats(&*cpu, &values), floats(&*cpu, &[1.0, 1.0])]).unwrap()
+    let tensor_of = |values: [f32; 2]| {
+        mesh.gather_blocks(&x, &[floats(&*cpu, &values), floats(&*cpu, &[1.0, 1.0])]).unwrap()
     };
-    let backend: Arc<dyn Backend> = place.clone();
-    let (a, b) = (make([1.0, 2.0]), make([0.5, 0.5]));
+    let backend: Arc<dyn Backend> = mesh.clone();
+    let (a, b) = (tensor_of([1.0, 2.0]), tensor_of([0.5, 0.5]));
     let results = executable.run(&backend, vec![a.clone(), b.clone()], &NoHooks).unwrap();
     let blocks = MeshBackend::blocks(&results[0]).unwrap();
     assert_eq!((read(&blocks[0]), read(&blocks[1])), (vec![2.5, 3.5], vec![3.0, 4.0]));
@@ -224,59 +220,59 @@ fn donated_blocks_are_gone_unless_the_run_fails() {
     let error = executable.run(&backend, vec![a, b.clone()], &NoHooks).unwrap_err();
     assert!(error.to_string().starts_with("run: argument 0 is f32[2] and its memory was donated"), "{error}");
     // A block that another tensor shares is copied instead.
-    let c = make([4.0, 4.0]);
-    let held = MeshBackend::blocks(&c).unwrap();
+    let c = tensor_of([4.0, 4.0]);
+    let blocks_of_c = MeshBackend::blocks(&c).unwrap();
     let results = executable.run(&backend, vec![c, b], &NoHooks).unwrap();
     assert_eq!(read(&MeshBackend::blocks(&results[0]).unwrap()[1]), [6.0, 6.0]);
-    assert_eq!((read(&held[0]), read(&held[1])), (vec![4.0, 4.0], vec![1.0, 1.0]));
+    assert_eq!((read(&blocks_of_c[0]), read(&blocks_of_c[1])), (vec![4.0, 4.0], vec![1.0, 1.0]));
 }
 
 #[test]
 fn exchanges_follow_one_another() {
-    let place = mesh_of(&[("data", 4)], &[0, 1, 2, 3]);
-    let program = trace_over(&place, &[ty(DType::F32, &[])], |ops, x| {
-        let over = over(&["data"]);
+    let mesh = mesh_of(&[("data", 4)], &[0, 1, 2, 3]);
+    let program = trace_on(&mesh, &[ty(DType::F32, &[])], |ops, x| {
+        let groups = groups_over(&["data"]);
         let mut sum = x[0].clone();
         for _ in 0..3 {
-            sum = ops.all_reduce(&sum, AllReduceOp::Sum, &over)?;
+            sum = ops.all_reduce(&sum, AllReduceOp::Sum, &groups)?;
         }
         Ok(vec![sum])
     });
     let blocks = (0..4).map(|seed| small(DType::F32, &[], seed)).collect::<Vec<_>>();
     let sum: f32 = blocks.iter().map(|block| read(block)[0]).sum();
-    let results = run(&place, program, &[blocks]).unwrap();
+    let results = run(&mesh, program, &[blocks]).unwrap();
     assert_eq!(read(&results[0][2]), [sum * 16.0]);
 }
 
 #[test]
 fn threads_that_run_at_once_take_turns() {
-    let place = mesh_of(&[("data", 4)], &[0, 1, 2, 3]);
+    let mesh = mesh_of(&[("data", 4)], &[0, 1, 2, 3]);
     let other = mesh_of(&[("data", 2)], &[2, 1]);
     let x = ty(DType::F32, &[8]);
-    let executables: Vec<_> = [&place, &other]
-        .map(|place| {
-            let program = trace_over(place, std::slice::from_ref(&x), |ops, v| {
-                let sum = ops.all_reduce(&v[0], AllReduceOp::Sum, &over(&["data"]))?;
-                Ok(vec![ops.all_reduce(&sum, AllReduceOp::Max, &over(&["data"]))?])
+    let executables: Vec<_> = [&mesh, &other]
+        .map(|mesh| {
+            let program = trace_on(mesh, std::slice::from_ref(&x), |ops, v| {
+                let sum = ops.all_reduce(&v[0], AllReduceOp::Sum, &groups_over(&["data"]))?;
+                Ok(vec![ops.all_reduce(&sum, AllReduceOp::Max, &groups_over(&["data"]))?])
             });
-            compiler_of(place).compile(program, Checks::default()).unwrap()
+            compiler_of(mesh).compile(program, Checks::default()).unwrap()
         })
         .into();
     std::thread::scope(|scope| {
         for thread in 0..8_u8 {
-            let (place, executable) =
-                if thread % 2 == 0 { (&place, &executables[0]) } else { (&other, &executables[1]) };
+            let (mesh, executable) =
+                if thread % 2 == 0 { (&mesh, &executables[0]) } else { (&other, &executables[1]) };
             let x = &x;
             scope.spawn(move || {
-                let backend: Arc<dyn Backend> = place.clone();
+                let backend: Arc<dyn Backend> = mesh.clone();
                 let cpu = cpu_backend();
                 for round in 0..50_u8 {
                     let value = f32::from(thread) + f32::from(round);
                     let blocks: Vec<Tensor> =
-                        place.places().iter().map(|_| floats(&*cpu, &[value; 8])).collect();
-                    let argument = place.gather_blocks(x, &blocks).unwrap();
+                        mesh.backends().iter().map(|_| floats(&*cpu, &[value; 8])).collect();
+                    let argument = mesh.gather_blocks(x, &blocks).unwrap();
                     let results = executable.run(&backend, vec![argument], &NoHooks).unwrap();
-                    let devices = place.places().len() as f32;
+                    let devices = mesh.backends().len() as f32;
                     for block in MeshBackend::blocks(&results[0]).unwrap() {
                         assert_eq!(read(&block), [value * devices; 8]);
                     }
@@ -289,41 +285,46 @@ fn threads_that_run_at_once_take_turns() {
 #[test]
 fn meshes_that_there_cannot_be() {
     let two = Mesh::new(vec![("data".into(), 2)]).unwrap();
-    let text = |places: &[i64]| {
-        let places = places.iter().map(|&id| place(id)).collect();
-        MeshBackend::new(two.clone(), places).unwrap_err().to_string()
+    let text = |ids: &[i64]| {
+        let backends = ids.iter().map(|&id| host_backend(id)).collect();
+        MeshBackend::new(two.clone(), backends).unwrap_err().to_string()
     };
     assert!(text(&[0]).starts_with("mesh: {data: 2} needs 2 devices and there are 1"));
     assert!(text(&[1, 1]).starts_with("mesh: pjrt<host:1> is given twice"));
-    let other = device::own_place("another");
-    let error = MeshBackend::new(two.clone(), vec![place(0), other]).unwrap_err().to_string();
+    let other = device::own_backend("another");
+    let error = MeshBackend::new(two.clone(), vec![host_backend(0), other]).unwrap_err().to_string();
     assert!(error.starts_with("mesh: pjrt<host:0> and pjrt<another:0> belong to two clients"), "{error}");
 }
 
 #[test]
 fn programs_that_a_mesh_does_not_run() {
-    let place = mesh_of(&[("data", 2)], &[0, 1]);
+    let mesh = mesh_of(&[("data", 2)], &[0, 1]);
     let compile = |program: Arc<Region>| {
-        compiler_of(&place).compile(program, Checks::default()).unwrap_err().to_string()
+        compiler_of(&mesh).compile(program, Checks::default()).unwrap_err().to_string()
     };
     let x = ty(DType::F32, &[2]);
     let four = Mesh::new(vec![("data".into(), 4)]).unwrap();
     let program = trace(std::slice::from_ref(&x), |ops, v| {
-        let over = four.device_groups("test", &[])?;
-        Ok(vec![ops.all_reduce(&v[0], AllReduceOp::Sum, &over)?])
+        let groups = four.device_groups("test", &[])?;
+        Ok(vec![ops.all_reduce(&v[0], AllReduceOp::Sum, &groups)?])
     });
     assert!(compile(program.clone()).starts_with("all_reduce: the program is for 4 devices"));
-    let alone = device::compiler(&device::place(0)).compile(program.clone(), Checks::default()).unwrap_err();
-    assert!(alone.to_string().starts_with("all_reduce: a compiler of \"pjrt\" runs a program on one device"));
-    let evaluator = defn_core::evaluator::Evaluator::new(cpu_backend());
-    let alone = evaluator.compile(program, Checks::default()).unwrap_err();
+    let error_of_one =
+        device::compiler(&device::host_backend(0)).compile(program.clone(), Checks::default()).unwrap_err();
     assert!(
-        alone.to_string().starts_with("all_reduce: the evaluator runs a program on one device"),
-        "{alone}"
+        error_of_one
+            .to_string()
+            .starts_with("all_reduce: a compiler of \"pjrt\" runs a program on one device")
+    );
+    let evaluator = defn_core::evaluator::Evaluator::new(cpu_backend());
+    let error_of_one = evaluator.compile(program, Checks::default()).unwrap_err();
+    assert!(
+        error_of_one.to_string().starts_with("all_reduce: the evaluator runs a program on one device"),
+        "{error_of_one}"
     );
     let checks = Checks { nan: true, ..Checks::default() };
     let plain = trace(std::slice::from_ref(&x), |_, v| Ok(v.to_vec()));
-    let error = compiler_of(&place).compile(plain, checks).unwrap_err().to_string();
+    let error = compiler_of(&mesh).compile(plain, checks).unwrap_err().to_string();
     assert!(error.starts_with("shard: checks are asked for"), "{error}");
     let hooked = trace(&[x], |ops, v| Ok(ops.hook(0, None, v)?.to_vec()));
     assert!(compile(hooked).starts_with("shard: hook in a program for several devices"));

@@ -14,15 +14,15 @@ use defn_core::{Axes, Tensor};
 use defn_cpu::cpu_backend;
 use defn_pjrt::{CompilerOptions, PjrtCompiler, backend};
 
-use device::{floats, place, read, run, trace, ty};
+use device::{floats, host_backend, read, run, trace, ty};
 
 /// The environment variable that selects what this program does as its own child.
 const CHILD: &str = "DEFN_TEST_CHILD";
 
 /// Runs this program again, for one task.
-fn child(what: &str, variables: &[(&str, &Path)]) -> Output {
+fn child(mode: &str, variables: &[(&str, &Path)]) -> Output {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "what_children_do", "--nocapture"]).env(CHILD, what);
+    command.args(["--exact", "what_children_do", "--nocapture"]).env(CHILD, mode);
     command.envs(variables.iter().copied());
     command.output().unwrap()
 }
@@ -39,7 +39,7 @@ fn what_children_do() {
         Ok("compile") => println!("{}", compile_and_report(CompilerOptions::default())),
         Ok("leave") => leave_while_working(),
         Ok("default") => match backend("backend", None, None) {
-            Ok(place) => println!("{}", place.place()),
+            Ok(backend) => println!("{}", backend.place()),
             Err(error) => println!("{error}"),
         },
         Ok(other) => panic!("{other}"),
@@ -49,15 +49,15 @@ fn what_children_do() {
 
 /// Compiles and runs a program, and reports the cache's statistics.
 fn compile_and_report(options: CompilerOptions) -> String {
-    let place = place(0);
+    let backend = host_backend(0);
     let region = trace(&[ty(DType::F32, &[4])], |ops, x| {
         let x = ops.exp(&x[0])?;
         Ok(vec![ops.sum(&x, Axes::All, false)?])
     });
-    let compiler = PjrtCompiler::new(place.clone(), cpu_backend(), options);
+    let compiler = PjrtCompiler::new(backend.clone(), cpu_backend(), options);
     let program = compiler.compile(region, Checks::default()).unwrap();
-    assert_eq!(read(&run(&*program, &place, vec![floats(&*place, &[0.0; 4])]).unwrap()[0]), [4.0]);
-    let report = place.runtime().cache_report();
+    assert_eq!(read(&run(&*program, &backend, vec![floats(&*backend, &[0.0; 4])]).unwrap()[0]), [4.0]);
+    let report = backend.runtime().cache_report();
     assert!(report.compiles == 0 || report.compile_seconds > 0.0);
     assert!(report.disk_entries == 0 || report.disk_bytes > 100);
     format!(
@@ -108,10 +108,10 @@ fn the_environment_names_a_plugin() {
 
 /// Starts long matrix products, and ends the process.
 fn leave_while_working() {
-    let place = place(0);
+    let backend = host_backend(0);
     let sizes = ty(DType::F32, &[1024, 1024]);
     let bytes = HostMemory::from(vec![0; sizes.byte_size()]);
-    let x = Tensor::concrete(sizes.clone(), place.from_host(&sizes, bytes).unwrap());
+    let x = Tensor::concrete(sizes.clone(), backend.from_host(&sizes, bytes).unwrap());
     let region = trace(&[sizes], |ops, x| {
         let mut product = x[0].clone();
         for _ in 0..50 {
@@ -119,10 +119,11 @@ fn leave_while_working() {
         }
         Ok(vec![product])
     });
-    let program = PjrtCompiler::new(place.clone(), cpu_backend(), CompilerOptions::default())
+    let program = PjrtCompiler::new(backend.clone(), cpu_backend(), CompilerOptions::default())
         .compile(region, Checks::default());
-    let results: Vec<_> =
-        (0..4).map(|_| run(&*program.as_ref().unwrap().clone(), &place, vec![x.clone()]).unwrap()).collect();
+    let results: Vec<_> = (0..4)
+        .map(|_| run(&*program.as_ref().unwrap().clone(), &backend, vec![x.clone()]).unwrap())
+        .collect();
     let buffer = results[3][0].buffer().unwrap().clone();
     std::mem::forget((results, Arc::clone(&buffer)));
     println!("leaving");

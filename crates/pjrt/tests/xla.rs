@@ -41,8 +41,9 @@ fn a_program_runs_and_its_result_is_read() {
     let executable = client.compile(ADD.as_bytes(), &CompileOptions::default()).unwrap();
     assert_eq!(executable.executable().name().unwrap(), "add");
     assert_eq!(executable.executable().outputs().unwrap(), [(ElementType::F32, vec![2, 3])]);
-    let place = Placement::Device(&devices[0]);
-    let a = client.buffer(&bytes(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), ElementType::F32, &[2, 3], place).unwrap();
+    let placement = Placement::Device(&devices[0]);
+    let a =
+        client.buffer(&bytes(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), ElementType::F32, &[2, 3], placement).unwrap();
     let sums = executable.run(&[&a, &a], &[], None).unwrap();
     assert_eq!(sums.len(), 1);
     sums[0].ready().unwrap().wait().unwrap();
@@ -59,14 +60,14 @@ fn a_program_runs_and_its_result_is_read() {
 fn an_executable_is_written_and_loaded() {
     let client = client();
     let device = &client.addressable_devices().unwrap()[0];
-    let written =
+    let serialized =
         client.compile(ADD.as_bytes(), &CompileOptions::default()).unwrap().executable().serialize().unwrap();
-    let executable = client.load(&written).unwrap();
+    let executable = client.load(&serialized).unwrap();
     let a = client.buffer(&bytes(&[1.0; 6]), ElementType::F32, &[2, 3], Placement::Device(device)).unwrap();
     let mut read = vec![0; 24];
     executable.run(&[&a, &a], &[], None).unwrap()[0].read(&mut read).unwrap();
     assert_eq!(floats(&read), [2.0; 6]);
-    assert!(client.load(&written[..written.len() / 2]).is_err());
+    assert!(client.load(&serialized[..serialized.len() / 2]).is_err());
 }
 
 #[test]

@@ -36,7 +36,7 @@ impl Buffer {
     ///
     /// # Safety
     /// The buffer is live, belongs to this client, and is owned by the caller, who gives up ownership.
-    pub(super) unsafe fn own(client: &Client, raw: *mut ffi::Buffer) -> Buffer {
+    pub(super) unsafe fn from_raw(client: &Client, raw: *mut ffi::Buffer) -> Buffer {
         Buffer { client: client.clone(), raw, views: Mutex::new(()) }
     }
 
@@ -125,7 +125,7 @@ impl Buffer {
         // SAFETY: the buffer is live; this side owns the event.
         unsafe {
             self.client.api().call(&mut args)?;
-            Ok(Event::own(self.client.api(), args.event))
+            Ok(Event::from_raw(self.client.api(), args.event))
         }
     }
 
@@ -169,7 +169,7 @@ impl Buffer {
         // they were written, and this function waits for the event even if that fails.
         unsafe {
             self.client.api().call(&mut args)?;
-            Event::own(self.client.api(), args.event).wait()
+            Event::from_raw(self.client.api(), args.event).wait()
         }
     }
 
@@ -190,7 +190,7 @@ impl Buffer {
         // that they were written.
         unsafe {
             self.client.api().call(&mut args)?;
-            Event::own(self.client.api(), args.event).wait()
+            Event::from_raw(self.client.api(), args.event).wait()
         }
     }
 
@@ -204,7 +204,7 @@ impl Buffer {
         // SAFETY: both are live; this side owns the new buffer, which belongs to the device's client.
         unsafe {
             self.client.api().call(&mut args)?;
-            Ok(Buffer::own(device.client(), args.dst_buffer))
+            Ok(Buffer::from_raw(device.client(), args.dst_buffer))
         }
     }
 

@@ -125,7 +125,7 @@ impl Client {
         // SAFETY: the client is live; program and options live across the call; this side owns the executable.
         unsafe {
             self.api().call(&mut args)?;
-            LoadedExecutable::own(self, args.executable)
+            LoadedExecutable::from_raw(self, args.executable)
         }
     }
 
@@ -141,7 +141,7 @@ impl Client {
         // SAFETY: the client is live; the bytes live across the call; this side owns the executable.
         unsafe {
             self.api().call(&mut args)?;
-            LoadedExecutable::own(self, args.loaded_executable)
+            LoadedExecutable::from_raw(self, args.loaded_executable)
         }
     }
 
@@ -155,10 +155,10 @@ impl Client {
         data: &[u8],
         element: ElementType,
         dims: &[i64],
-        place: Placement<'_>,
+        placement: Placement<'_>,
     ) -> Result<Buffer> {
-        let want = element.bytes(dims);
-        if want != Some(data.len()) {
+        let expected_bytes = element.bytes(dims);
+        if expected_bytes != Some(data.len()) {
             return Err(Error::Size { given: data.len(), element, dims: dims.to_vec() });
         }
         let mut args = ffi::ClientBufferFromHostBufferArgs::new();
@@ -167,7 +167,7 @@ impl Client {
         args.r#type = element.to_raw();
         (args.dims, args.num_dims) = (dims.as_ptr(), dims.len());
         args.host_buffer_semantics = ffi::IMMUTABLE_ONLY_DURING_CALL;
-        match place {
+        match placement {
             Placement::Device(device) => args.device = device.raw(),
             Placement::Memory(memory) => args.memory = memory.raw(),
         }
@@ -175,8 +175,8 @@ impl Client {
         // are not read after it; this side owns the event and the buffer.
         unsafe {
             self.api().call(&mut args)?;
-            drop(Event::own(self.api(), args.done_with_host_buffer));
-            Ok(Buffer::own(self, args.buffer))
+            drop(Event::from_raw(self.api(), args.done_with_host_buffer));
+            Ok(Buffer::from_raw(self, args.buffer))
         }
     }
 
@@ -203,15 +203,15 @@ impl Client {
         (args.dims, args.num_dims) = (dims.as_ptr(), dims.len());
         args.element_type = element.to_raw();
         args.device = device.raw();
-        let held = Box::into_raw(Box::new(memory));
+        let memory = Box::into_raw(Box::new(memory));
         args.on_delete_callback = Some(release_memory);
-        args.on_delete_callback_arg = held.cast::<c_void>();
+        args.on_delete_callback_arg = memory.cast::<c_void>();
         // SAFETY: client and device are live; `dims` lives across the call; the memory, which is as long as the shape
         // needs, is held until the plugin calls back. This side owns the buffer. The API does not say whether a plugin
         // that returns an error also calls back: at worst the memory leaks.
         unsafe {
             self.api().call(&mut args)?;
-            Ok(Buffer::own(self, args.buffer))
+            Ok(Buffer::from_raw(self, args.buffer))
         }
     }
 }

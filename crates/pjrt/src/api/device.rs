@@ -157,13 +157,13 @@ impl Device {
         args.device = self.raw;
         // SAFETY: the device lives as long as its client.
         unsafe { self.api().call(&mut args) }?;
-        let known = |value: i64, is_set: bool| is_set.then_some(value);
+        let if_set = |value: i64, is_set: bool| is_set.then_some(value);
         Ok(MemoryStats {
             bytes_in_use: args.bytes_in_use,
-            peak_bytes_in_use: known(args.peak_bytes_in_use, args.peak_bytes_in_use_is_set),
-            allocations: known(args.num_allocs, args.num_allocs_is_set),
-            bytes_limit: known(args.bytes_limit, args.bytes_limit_is_set),
-            largest_free_block: known(args.largest_free_block_bytes, args.largest_free_block_bytes_is_set),
+            peak_bytes_in_use: if_set(args.peak_bytes_in_use, args.peak_bytes_in_use_is_set),
+            allocations: if_set(args.num_allocs, args.num_allocs_is_set),
+            bytes_limit: if_set(args.bytes_limit, args.bytes_limit_is_set),
+            largest_free_block: if_set(args.largest_free_block_bytes, args.largest_free_block_bytes_is_set),
         })
     }
 }

@@ -22,7 +22,7 @@ impl Event {
     ///
     /// # Safety
     /// The event is null, which means already complete, or live and owned by the caller, who gives up ownership.
-    pub(super) unsafe fn own(api: Api, raw: *mut ffi::Event) -> Event {
+    pub(super) unsafe fn from_raw(api: Api, raw: *mut ffi::Event) -> Event {
         Event { api, raw }
     }
 

@@ -47,7 +47,7 @@ impl Executable {
     ///
     /// # Safety
     /// The executable is live and owned by the caller, who gives up ownership.
-    pub(super) unsafe fn own(api: Api, raw: *mut ffi::Executable) -> Executable {
+    pub(super) unsafe fn from_raw(api: Api, raw: *mut ffi::Executable) -> Executable {
         Executable { api, raw }
     }
 
@@ -203,13 +203,16 @@ impl LoadedExecutable {
     ///
     /// # Safety
     /// The executable is live, belongs to this client, and is owned by the caller, who gives up ownership.
-    pub(super) unsafe fn own(client: &Client, raw: *mut ffi::LoadedExecutable) -> Result<LoadedExecutable> {
+    pub(super) unsafe fn from_raw(
+        client: &Client,
+        raw: *mut ffi::LoadedExecutable,
+    ) -> Result<LoadedExecutable> {
         let mut args = ffi::LoadedExecutableGetExecutableArgs::new();
         args.loaded_executable = raw;
         // SAFETY: the loaded executable is live; this side owns the executable that is returned.
         let executable = unsafe {
             client.api().call(&mut args)?;
-            Executable::own(client.api(), args.executable)
+            Executable::from_raw(client.api(), args.executable)
         };
         let outputs = executable.num_outputs()?;
         Ok(LoadedExecutable { client: client.clone(), raw, executable, outputs })
@@ -263,7 +266,7 @@ impl LoadedExecutable {
         // SAFETY: one argument list, of `raw.len()` buffers, and space for all results of the program.
         unsafe { self.start(&[raw.as_ptr()], raw.len(), &[outputs.as_mut_ptr()], keep, device) }?;
         // SAFETY: the run was started and has written a buffer that this side owns to every place.
-        Ok(outputs.iter().map(|&raw| unsafe { Buffer::own(&self.client, raw) }).collect())
+        Ok(outputs.iter().map(|&raw| unsafe { Buffer::from_raw(&self.client, raw) }).collect())
     }
 
     /// Starts a run on several devices at once, one for each argument list.
@@ -284,8 +287,8 @@ impl LoadedExecutable {
         // SAFETY: lists of the same length, and for each list space for all results of the program.
         unsafe { self.start(&arguments, count, &output_lists, keep, None) }?;
         // SAFETY: the run was started and has written a buffer that this side owns to every place.
-        let own = |raw: &*mut ffi::Buffer| unsafe { Buffer::own(&self.client, *raw) };
-        Ok(outputs.iter().map(|list| list.iter().map(own).collect()).collect())
+        let from_raw = |raw: &*mut ffi::Buffer| unsafe { Buffer::from_raw(&self.client, *raw) };
+        Ok(outputs.iter().map(|list| list.iter().map(from_raw).collect()).collect())
     }
 
     /// Starts a run.

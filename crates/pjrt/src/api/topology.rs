@@ -84,7 +84,7 @@ impl Topology {
         // owns the executable.
         unsafe {
             self.api.call(&mut args)?;
-            Ok(Executable::own(self.api, args.executable))
+            Ok(Executable::from_raw(self.api, args.executable))
         }
     }
 }

@@ -14,13 +14,13 @@ use super::{Lowering, Operands, Result};
 /// The region of a definition applied to operands.
 pub(super) fn defined(
     x: &Operands<'_>,
-    make: impl FnOnce(&mut Graph, &[Value]) -> defn_core::Result<Vec<Value>>,
+    build: impl FnOnce(&mut Graph, &[Value]) -> defn_core::Result<Vec<Value>>,
 ) -> Result<Region> {
     let mut graph = Graph::new();
     let inputs: Vec<TensorType> = x.types.iter().map(|ty| (*ty).clone()).collect();
     let operands: Vec<Value> =
         inputs.iter().enumerate().map(|(index, ty)| graph.parameter(index, ty.clone())).collect();
-    let results = make(&mut graph, &operands)?;
+    let results = build(&mut graph, &operands)?;
     let count = inputs.len();
     Ok(Region::new(graph, inputs, count, results.into_iter().collect()))
 }
@@ -69,9 +69,9 @@ impl Lowering {
     pub(super) fn default(
         &mut self,
         x: &Operands<'_>,
-        make: impl FnOnce(&mut Graph, &[Value]) -> defn_core::Result<Vec<Value>>,
+        build: impl FnOnce(&mut Graph, &[Value]) -> defn_core::Result<Vec<Value>>,
     ) -> Result<Vec<Ssa>> {
-        let region = Arc::new(defined(x, make)?);
+        let region = Arc::new(defined(x, build)?);
         self.region(&region, &x.values)
     }
 }

@@ -23,13 +23,13 @@ fn matrix(rows: &[Vec<u32>], width: usize) -> String {
     format!("dense<[{}]> : {ty}", rows.join(", "))
 }
 
-fn groups(over: &DeviceGroups) -> String {
-    let rows: Vec<Vec<u32>> = over.groups().map(<[u32]>::to_vec).collect();
-    format!("replica_groups = {}", matrix(&rows, over.size()))
+fn groups(device_groups: &DeviceGroups) -> String {
+    let rows: Vec<Vec<u32>> = device_groups.groups().map(<[u32]>::to_vec).collect();
+    format!("replica_groups = {}", matrix(&rows, device_groups.size()))
 }
 
 /// The type in which elements are added and compared between devices: collective libraries have no 16-bit integers.
-fn exchanged(dtype: DType) -> E {
+fn reduction_type(dtype: DType) -> E {
     match dtype {
         DType::Bool => E::U8,
         DType::U16 => E::U32,
@@ -56,7 +56,7 @@ fn exchanged(dtype: DType) -> E {
 }
 
 /// The type as which elements are moved: their bits, where a collective might not support their own type.
-fn moved(dtype: DType) -> Option<E> {
+fn transfer_type(dtype: DType) -> Option<E> {
     match dtype {
         DType::Bool | DType::F8E5M2 | DType::F8E4M3FN => Some(E::U8),
         DType::U2
@@ -93,19 +93,19 @@ fn keys(element: E) -> Option<(E, Vec<u8>)> {
 
 impl Writer {
     /// A collective that reduces.
-    fn folding(&mut self, name: &str, fold: &'static str, x: &Ssa, attributes: &str, ty: Ty) -> Ssa {
+    fn reduce_across(&mut self, name: &str, fold: &'static str, x: &Ssa, attributes: &str, ty: Ty) -> Ssa {
         let region = combine(x.element(), fold);
-        let folded: RegionResult<Vec<Ssa>> = self.op_with(name, &[x], attributes, vec![region], &[ty]);
-        folded.expect("an operation of two operands is always written").remove(0)
+        let reduced: RegionResult<Vec<Ssa>> = self.op_with(name, &[x], attributes, vec![region], &[ty]);
+        reduced.expect("an operation of two operands is always written").remove(0)
     }
 
     /// Converts bits of floats to integers in the same order, or back: of negative ones all bits but the sign are
     /// inverted.
-    fn turn(&mut self, bits: &Ssa, greatest: &Ssa) -> Ssa {
+    fn ordered_bits(&mut self, bits: &Ssa, greatest: &Ssa) -> Ssa {
         let zero = self.number_like(bits, 0);
         let below = self.compare(bits, &zero, "LT");
-        let turned = self.op("xor", &[bits, greatest], "", bits.ty.clone());
-        self.choose(&below, &turned, bits)
+        let inverted = self.op("xor", &[bits, greatest], "", bits.ty.clone());
+        self.choose(&below, &inverted, bits)
     }
 }
 
@@ -119,8 +119,8 @@ impl Lowering {
         match &op.kind {
             Collective::AllReduce { op: AllReduceOp::Sum } => {
                 let loaded = w.load(&x.values[0], out.dtype);
-                let wide = w.convert(&loaded, exchanged(out.dtype));
-                let sum = w.folding("all_reduce", "add", &wide, &groups, wide.ty.clone());
+                let wide = w.convert(&loaded, reduction_type(out.dtype));
+                let sum = w.reduce_across("all_reduce", "add", &wide, &groups, wide.ty.clone());
                 let sum = w.convert(&sum, compute_type(out.dtype));
                 w.store(&sum, out.dtype)
             }
@@ -128,14 +128,14 @@ impl Lowering {
             Collective::AllReduce { op: AllReduceOp::Min } => self.extreme(x, out, "minimum", &groups),
             Collective::AllGather { axis } => {
                 let attributes = format!("all_gather_dim = {} : i64, {groups}", axis.index());
-                self.moving("all_gather", x, out, &attributes)
+                self.move_elements("all_gather", x, out, &attributes)
             }
             Collective::ReduceScatter { axis } => {
                 let loaded = w.load(&x.values[0], out.dtype);
-                let wide = w.convert(&loaded, exchanged(out.dtype));
+                let wide = w.convert(&loaded, reduction_type(out.dtype));
                 let attributes = format!("scatter_dimension = {} : i64, {groups}", axis.index());
                 let ty = Ty::new(wide.element(), out.shape.sizes());
-                let sum = w.folding("reduce_scatter", "add", &wide, &attributes, ty);
+                let sum = w.reduce_across("reduce_scatter", "add", &wide, &attributes, ty);
                 let sum = w.convert(&sum, compute_type(out.dtype));
                 w.store(&sum, out.dtype)
             }
@@ -147,23 +147,23 @@ impl Lowering {
                     return w.splat(&zero, out.shape.sizes());
                 }
                 let attributes = format!("source_target_pairs = {}", matrix(&rows, 2));
-                self.moving("collective_permute", x, out, &attributes)
+                self.move_elements("collective_permute", x, out, &attributes)
             }
-            Collective::MeshIndex => self.place_in_group(&op.groups),
+            Collective::MeshIndex => self.position_in_group(&op.groups),
         }
     }
 
     /// A collective that moves elements in their storage type.
-    fn moving(&mut self, name: &str, x: &Operands<'_>, out: &TensorType, attributes: &str) -> Ssa {
+    fn move_elements(&mut self, name: &str, x: &Operands<'_>, out: &TensorType, attributes: &str) -> Ssa {
         let (w, value) = (&mut self.writer, &x.values[0]);
-        let Some(bits) = moved(out.dtype) else {
+        let Some(bits) = transfer_type(out.dtype) else {
             return w.op(name, &[value], attributes, tensor(out));
         };
         // A predicate has no bits to reinterpret as a byte.
-        let turn = if out.dtype.is_bool() { "convert" } else { "bitcast_convert" };
-        let plain = w.op(turn, &[value], "", value.ty.of(bits));
-        let there = w.op(name, &[&plain], attributes, tensor(out).of(bits));
-        w.op(turn, &[&there], "", tensor(out))
+        let conversion = if out.dtype.is_bool() { "convert" } else { "bitcast_convert" };
+        let converted = w.op(conversion, &[value], "", value.ty.of(bits));
+        let received = w.op(name, &[&converted], attributes, tensor(out).of(bits));
+        w.op(conversion, &[&received], "", tensor(out))
     }
 
     /// The greatest or the least over all devices. Floats are compared by their bits, with NaN beyond every number: the
@@ -172,42 +172,42 @@ impl Lowering {
         let w = &mut self.writer;
         let loaded = w.load(&x.values[0], out.dtype);
         let Some((key, bytes)) = keys(loaded.element()) else {
-            let wide = w.convert(&loaded, exchanged(out.dtype));
-            let found = w.folding("all_reduce", fold, &wide, groups, wide.ty.clone());
-            let found = w.convert(&found, compute_type(out.dtype));
-            return w.store(&found, out.dtype);
+            let wide = w.convert(&loaded, reduction_type(out.dtype));
+            let reduced = w.reduce_across("all_reduce", fold, &wide, groups, wide.ty.clone());
+            let reduced = w.convert(&reduced, compute_type(out.dtype));
+            return w.store(&reduced, out.dtype);
         };
         let ty = loaded.ty.of(key);
         let greatest = w.literal(Ty::scalar(key), &bytes);
         let greatest = w.splat(&greatest, loaded.dims());
         let bits = w.op("bitcast_convert", &[&loaded], "", ty.clone());
-        let ordered = w.turn(&bits, &greatest);
+        let ordered = w.ordered_bits(&bits, &greatest);
         // Both integers convert back to a NaN.
         let beyond =
             if fold == "maximum" { greatest.clone() } else { w.op("not", &[&greatest], "", ty.clone()) };
         let nan = w.compare(&loaded, &loaded, "NE");
         let ordered = w.choose(&nan, &beyond, &ordered);
-        let found = w.folding("all_reduce", fold, &ordered, groups, ty);
-        let bits = w.turn(&found, &greatest);
+        let reduced = w.reduce_across("all_reduce", fold, &ordered, groups, ty);
+        let bits = w.ordered_bits(&reduced, &greatest);
         let number = w.op("bitcast_convert", &[&bits], "", loaded.ty.clone());
         w.store(&number, out.dtype)
     }
 
     /// A device's position in its group, from a table.
-    fn place_in_group(&mut self, over: &DeviceGroups) -> Ssa {
+    fn position_in_group(&mut self, device_groups: &DeviceGroups) -> Ssa {
         let w = &mut self.writer;
-        let mut places = vec![0_i32; over.devices().len()];
-        for group in over.groups() {
-            for (&device, place) in group.iter().zip(0_i32..) {
-                places[device as usize] = place;
+        let mut positions = vec![0_i32; device_groups.devices().len()];
+        for group in device_groups.groups() {
+            for (&device, position) in group.iter().zip(0_i32..) {
+                positions[device as usize] = position;
             }
         }
-        let bytes: Vec<u8> = places.iter().flat_map(|place| place.to_le_bytes()).collect();
-        let table = w.literal(Ty::new(E::S32, &[places.len()]), &bytes);
+        let bytes: Vec<u8> = positions.iter().flat_map(|position| position.to_le_bytes()).collect();
+        let table = w.literal(Ty::new(E::S32, &[positions.len()]), &bytes);
         let id = w.op("replica_id", &[], "", Ty::scalar(E::U32));
         let id = w.convert(&id, E::S32);
         let one = Ty { element: E::S32, dims: Dims::from_slice(&[1]) };
-        let found = w.op("dynamic_slice", &[&table, &id], "slice_sizes = array<i64: 1>", one);
-        w.reshape(&found, &[])
+        let entry = w.op("dynamic_slice", &[&table, &id], "slice_sizes = array<i64: 1>", one);
+        w.reshape(&entry, &[])
     }
 }

@@ -185,9 +185,9 @@ pub(super) fn expm1<'a>(z: &ComplexExpr<'a>) -> ComplexExpr<'a> {
     let near = c(x.expm1() * y.cos() - 2.0 * &half * &half, x.exp() * y.sin());
     let far = exp(z);
     let nan = x.number(f64::NAN);
-    let beside = x.is("LT", f64::INFINITY).choose(y, &nan);
+    let im_on_axis = x.is("LT", f64::INFINITY).choose(y, &nan);
     near.replace_where(&x.abs().is("GT", 40.0), &(&far.re - 1.0), &far.im)
-        .replace_where(&y.is("EQ", 0.0), &x.expm1(), &beside)
+        .replace_where(&y.is("EQ", 0.0), &x.expm1(), &im_on_axis)
         .replace_where(&y.is_finite().not(), &nan, &nan)
 }
 
@@ -326,12 +326,12 @@ pub(super) fn cosh<'a>(z: &ComplexExpr<'a>) -> ComplexExpr<'a> {
     let large = large_exp(&x.abs(), y, 0.5);
     let (endless, nan) = (x.number(f64::INFINITY), x.number(f64::NAN));
     let upright = y.is_finite().choose(&(x * y.sin()), &x.number(0.0));
-    let beside = unit.is("LT", 0.0).and(&x.is_nan().not()).choose(&-y, y);
+    let im_on_axis = unit.is("LT", 0.0).and(&x.is_nan().not()).choose(&-y, y);
     c(x.cosh() * y.cos(), x.sinh() * y.sin())
         .replace_where(&x.abs().is("GT", 700.0), &large.re, &(&large.im * &unit))
         .replace_where(&x.is_infinite().and(&y.is_finite().not()), &endless, &nan)
         .replace_where(&x.is("EQ", 0.0), &y.cos(), &upright)
-        .replace_where(&y.is("EQ", 0.0), &x.cosh(), &beside)
+        .replace_where(&y.is("EQ", 0.0), &x.cosh(), &im_on_axis)
 }
 
 pub(super) fn tanh<'a>(z: &ComplexExpr<'a>) -> ComplexExpr<'a> {

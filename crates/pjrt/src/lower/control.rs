@@ -24,14 +24,14 @@ impl Lowering {
         let count = op.branches.len() - 1;
         let captures = x.values[count..].to_vec();
         let w = &mut self.writer;
-        let place = |w: &mut Writer, at: usize| {
+        let index_constant = |w: &mut Writer, at: usize| {
             let ty = Ty::scalar(E::S32);
             w.op("constant", &[], &format!("value = dense<{at}> : {ty}"), ty.clone())
         };
-        let mut chosen = place(w, count);
+        let mut chosen = index_constant(w, count);
         for at in (0..count).rev() {
             let pred = w.load(&x.values[at], x.types[at].dtype);
-            let (pred, this) = (w.truth(&pred), place(w, at));
+            let (pred, this) = (w.truth(&pred), index_constant(w, at));
             chosen = w.choose(&pred, &this, &chosen);
         }
         let results: Vec<Ty> = outputs.iter().map(tensor).collect();

@@ -171,8 +171,8 @@ impl Writer {
         let mask = self.literal(Ty::scalar(bits.element()), &mask);
         let mask = self.splat(&mask, bits.dims());
         let sign = self.op("shift_right_arithmetic", &[bits, &width], "", bits.ty.clone());
-        let turned = self.op("and", &[&sign, &mask], "", bits.ty.clone());
-        self.op("xor", &[bits, &turned], "", bits.ty.clone())
+        let flipped_bits = self.op("and", &[&sign, &mask], "", bits.ty.clone());
+        self.op("xor", &[bits, &flipped_bits], "", bits.ty.clone())
     }
 
     /// The lowest or the highest number of a dtype, in its compute type.
@@ -202,7 +202,7 @@ impl Writer {
         for &axis in split_axis.axes.iter().rev() {
             let count = self.iota(ty.clone(), axis);
             let step = i32::try_from(stride).ok();
-            let place = match step {
+            let position = match step {
                 Some(1) => count,
                 Some(step) => {
                     let step = self.number_like(&count, step);
@@ -216,8 +216,8 @@ impl Writer {
             };
             stride *= split_axis.x.dims()[axis];
             sum = Some(match sum {
-                Some(sum) => self.op("add", &[&sum, &place], "", ty.clone()),
-                None => place,
+                Some(sum) => self.op("add", &[&sum, &position], "", ty.clone()),
+                None => position,
             });
         }
         sum.expect("an axis")
@@ -265,13 +265,13 @@ impl Lowering {
         };
         let size = x.dims()[axis];
         let counting = Counting::along(w, size, tie_break);
-        let place = if w.on_host && size > MAX_LOOP_SIZE {
+        let position = if w.on_host && size > MAX_LOOP_SIZE {
             w.arg_reduce_by_search(op, &x, from, axis, &counting)
         } else {
             w.arg_reduce_pairs(op, &x, from, axis, &counting)
         };
-        let place = w.cast(&place, counting.dtype, out.dtype);
-        w.reshape(&place, out.shape.sizes())
+        let position = w.cast(&position, counting.dtype, out.dtype);
+        w.reshape(&position, out.shape.sizes())
     }
 }
 
@@ -287,7 +287,7 @@ impl Writer {
     ) -> Ssa {
         let extreme = Extreme::of(op);
         let start = self.limit(dtype, op == ArgOp::Argmax);
-        let found = self.reduce_extreme(x, &start, &[axis], extreme);
+        let extreme_value = self.reduce_extreme(x, &start, &[axis], extreme);
         let size = x.dims()[axis];
         let split_axis = if axis + 1 == x.dims().len() {
             self.split_axis(x, &start)
@@ -295,12 +295,13 @@ impl Writer {
             SplitAxis { x: x.clone(), axes: smallvec![axis], is_padded: false }
         };
         let x = &split_axis.x;
-        let kept: SmallVec<[usize; 6]> =
+        let kept_axes: SmallVec<[usize; 6]> =
             (0..x.dims().len()).filter(|axis| !split_axis.axes.contains(axis)).collect();
-        let found = self.broadcast_along(&found, &kept, x.dims());
-        let mut hit = self.compare(x, &found, "EQ");
+        let extreme_value = self.broadcast_along(&extreme_value, &kept_axes, x.dims());
+        let mut hit = self.compare(x, &extreme_value, "EQ");
         if dtype.is_float() {
-            let (nan, sought) = (self.compare(x, x, "NE"), self.compare(&found, &found, "NE"));
+            let (nan, sought) =
+                (self.compare(x, x, "NE"), self.compare(&extreme_value, &extreme_value, "NE"));
             let both = self.op("and", &[&nan, &sought], "", nan.ty.clone());
             hit = self.op("or", &[&hit, &both], "", both.ty.clone());
         }
@@ -347,8 +348,8 @@ impl Writer {
     ) -> Ssa {
         let start = self.limit(dtype, op == ArgOp::Argmax);
         let direction = Extreme::of(op).beyond;
-        let place = storage_type(counting.dtype);
-        let axis_positions = self.iota(x.ty.of(place), axis);
+        let index_element = storage_type(counting.dtype);
+        let axis_positions = self.iota(x.ty.of(index_element), axis);
         let earlier = match counting.tie_break {
             TieBreak::Low => "LT",
             TieBreak::High => "GT",
@@ -356,20 +357,22 @@ impl Writer {
         let dims = x.dims().iter().enumerate().filter(|&(at, _)| at != axis).map(|(_, &size)| size);
         let value = Ty { element: x.element(), dims: dims.collect() };
         let is_float = dtype.is_float();
-        let (scalar, one) = (Ty::scalar(x.element()), Ty::scalar(place));
+        let (scalar, one) = (Ty::scalar(x.element()), Ty::scalar(index_element));
         let region = RegionText {
             arguments: vec![scalar.clone(), one.clone(), scalar, one],
             write: Box::new(move |w: &mut Writer, arguments: &[Ssa]| -> RegionResult<Vec<Ssa>> {
-                let [a, a_place, b, b_place] = arguments else { unreachable!("two values and two places") };
+                let [a, a_position, b, b_position] = arguments else {
+                    unreachable!("two values and two places")
+                };
                 let (better, same) = w.beyond(a, b, direction, is_float);
-                let first = w.compare(a_place, b_place, earlier);
+                let first = w.compare(a_position, b_position, earlier);
                 let tie = w.op("and", &[&same, &first], "", same.ty.clone());
                 let wins = w.op("or", &[&better, &tie], "", same.ty.clone());
-                Ok(vec![w.choose(&wins, a, b), w.choose(&wins, a_place, b_place)])
+                Ok(vec![w.choose(&wins, a, b), w.choose(&wins, a_position, b_position)])
             }),
         };
         let attributes = format!("dimensions = {}", array([axis]));
-        let results = [value.clone(), value.of(place)];
+        let results = [value.clone(), value.of(index_element)];
         let mut folded = self
             .op_with(
                 "reduce",

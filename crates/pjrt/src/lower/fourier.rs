@@ -84,8 +84,8 @@ impl Writer {
         let signed = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);
         let mut config = vec![(0, 0, 0); rank];
         for (axis, &length) in axes.iter().zip(lengths) {
-            let taken = if kind == "IRFFT" { length / 2 + 1 } else { length };
-            config[axis.index()].1 = signed(taken) - signed(x.dims()[axis.index()]);
+            let used_length = if kind == "IRFFT" { length / 2 + 1 } else { length };
+            config[axis.index()].1 = signed(used_length) - signed(x.dims()[axis.index()]);
         }
         if out.dims.contains(&0) {
             let zero = self.number(out.element, 0);
@@ -102,9 +102,9 @@ impl Writer {
         ty.dims[rank - 1] = out.dims[order[rank - 1]];
         let attributes = format!("fft_type = #stablehlo<fft_type {kind}>, fft_length = {}", array(lengths));
         let y = self.op("fft", &[&x], &attributes, ty);
-        let mut back = vec![0; rank];
-        order.iter().enumerate().for_each(|(at, &axis)| back[axis] = at);
-        self.transpose(&y, &back)
+        let mut inverse = vec![0; rank];
+        order.iter().enumerate().for_each(|(at, &axis)| inverse[axis] = at);
+        self.transpose(&y, &inverse)
     }
 
     /// Floats, with those smaller than a tolerance set to 0.

@@ -56,7 +56,7 @@ impl Lowering {
             sizes.insert(0, 1);
         }
         let into = |w: &mut Writer, into: &Ssa| w.reshape(into, &sizes);
-        let part = |w: &mut Writer, at: usize, element: E| {
+        let operand_as = |w: &mut Writer, at: usize, element: E| {
             let value = w.cast(&x.values[at], x.types[at].dtype, out.dtype);
             w.convert(&value, element)
         };
@@ -64,7 +64,7 @@ impl Lowering {
             ScatterOp::IndexedAdd => {
                 // Sums are rounded once, after all additions.
                 let element = compute_type(out.dtype);
-                let (value, updates) = (part(w, 0, element), part(w, 2, element));
+                let (value, updates) = (operand_as(w, 0, element), operand_as(w, 2, element));
                 let into = into(w, &value);
                 let sums = w.write_at(&into, &indices, &updates, &axes, combine(element, "add"));
                 let stored = w.store(&sums, out.dtype);
@@ -72,7 +72,7 @@ impl Lowering {
             }
             ScatterOp::IndexedPut => {
                 let element = storage_type(out.dtype);
-                let (value, updates) = (part(w, 0, element), part(w, 2, element));
+                let (value, updates) = (operand_as(w, 0, element), operand_as(w, 2, element));
                 let into = into(w, &value);
                 let indices = w.last_of_each(&indices, &axes, into.dims());
                 let put = RegionText {

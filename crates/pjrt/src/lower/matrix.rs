@@ -53,8 +53,8 @@ impl Lowering {
         }
         let factor = w.op("cholesky", &[&x], "lower = true", x.ty.clone());
         let (rank, element) = (x.ty.rank(), x.element());
-        let places = x.ty.of(E::S64);
-        let (rows, columns) = (w.iota(places.clone(), rank - 2), w.iota(places, rank - 1));
+        let index_type = x.ty.of(E::S64);
+        let (rows, columns) = (w.iota(index_type.clone(), rank - 2), w.iota(index_type, rank - 1));
         let (lower, on) = (w.compare(&rows, &columns, "GE"), w.compare(&rows, &columns, "EQ"));
         let zero = w.number_like(&factor, 0);
         let factor = w.choose(&lower, &factor, &zero);

@@ -42,7 +42,7 @@ use crate::element::ElementType;
 
 /// A program in StableHLO.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub struct LoweredProgram {
     /// The module, as text.
     pub text: String,
     /// For each hook at the top level, in order: its slot and the number of its values. The values follow the results
@@ -106,7 +106,7 @@ pub enum Hardware {
 ///
 /// # Errors
 /// [`LowerError`].
-pub fn lower(region: &Region, donated: &[Option<usize>], hardware: Hardware) -> Result<Program> {
+pub fn lower(region: &Region, donated: &[Option<usize>], hardware: Hardware) -> Result<LoweredProgram> {
     write(region, donated, hardware, None)
 }
 
@@ -120,7 +120,7 @@ pub fn lower_over(
     donated: &[Option<usize>],
     hardware: Hardware,
     count: usize,
-) -> Result<Program> {
+) -> Result<LoweredProgram> {
     write(region, donated, hardware, Some(count))
 }
 
@@ -129,7 +129,7 @@ fn write(
     donated: &[Option<usize>],
     hardware: Hardware,
     count: Option<usize>,
-) -> Result<Program> {
+) -> Result<LoweredProgram> {
     let writer = Writer::new(hardware == Hardware::Host);
     let is_over_devices = count.is_some();
     let mut lowering =
@@ -156,7 +156,7 @@ fn write(
         "module @defn{attributes} {{\n  func.func public @main({}) -> ({results}) {{\n{body}  }}\n}}\n",
         text::List(&parameters)
     );
-    Ok(Program { text, hooks, has_unbounded_loop })
+    Ok(LoweredProgram { text, hooks, has_unbounded_loop })
 }
 
 /// The type of a tensor as stored on the device.
@@ -278,7 +278,7 @@ impl Lowering {
     }
 }
 
-impl fmt::Display for Program {
+impl fmt::Display for LoweredProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }

@@ -150,11 +150,11 @@ impl<'a> FloatExpr<'a> {
         let mask = w.literal(Ty::scalar(bits.element), &mask);
         let mask = w.splat(&mask, &bits.dims);
         let rest = w.op("not", &[&mask], "", bits.clone());
-        let mut part = |x: &FloatExpr<'a>, mask: &Ssa| {
+        let mut masked_bits = |x: &FloatExpr<'a>, mask: &Ssa| {
             let x = w.op("bitcast_convert", &[&x.value], "", bits.clone());
             w.op("and", &[&x, mask], "", bits.clone())
         };
-        let (magnitude, sign) = (part(self, &rest), part(sign, &mask));
+        let (magnitude, sign) = (masked_bits(self, &rest), masked_bits(sign, &mask));
         let both = w.op("or", &[&magnitude, &sign], "", bits);
         self.with(w.op("bitcast_convert", &[&both], "", self.value.ty.clone()))
     }

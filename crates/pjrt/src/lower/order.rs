@@ -39,8 +39,8 @@ impl Lowering {
         dtype: DType,
     ) -> Ssa {
         let value = &x.values[0];
-        let places = self.writer.iota(value.ty.of(E::S64), axis.index());
-        let sorted = self.sorted(&[value, &places], x.types[0].dtype, axis, direction);
+        let positions = self.writer.iota(value.ty.of(E::S64), axis.index());
+        let sorted = self.sorted(&[value, &positions], x.types[0].dtype, axis, direction);
         self.writer.cast(&sorted[1], DType::S64, dtype)
     }
 

@@ -91,11 +91,11 @@ impl Writer {
 impl Lowering {
     /// Whether the result of an op is known to be integers that are not negative.
     pub(super) fn is_non_negative(&self, op: &Op, x: &Operands<'_>, out: &TensorType) -> bool {
-        let known = |at: usize| {
+        let is_known = |at: usize| {
             let ty = x.types[at];
             // The greatest unsigned numbers become negative in a signed type that is no wider.
-            let is_held = ty.dtype.kind() == Kind::Unsigned && ty.dtype.bits() < out.dtype.bits();
-            is_held || self.writer.is_non_negative(&x.values[at])
+            let fits_signed = ty.dtype.kind() == Kind::Unsigned && ty.dtype.bits() < out.dtype.bits();
+            fits_signed || self.writer.is_non_negative(&x.values[at])
         };
         let is_positive = |scalar: Scalar| match scalar.value() {
             Number::Int(value) => value >= 0,
@@ -104,7 +104,7 @@ impl Lowering {
         if out.dtype.kind() != Kind::Signed {
             return false;
         }
-        let all_known = || (0..x.types.len()).all(known);
+        let all_known = || (0..x.types.len()).all(is_known);
         match op.class() {
             OpClass::Constant(scalar) => is_positive(scalar),
             OpClass::Literal(literal) => {
@@ -114,14 +114,16 @@ impl Lowering {
             OpClass::Primitive(class) => match class {
                 Primitive::Creation | Primitive::Positions => true,
                 Primitive::ElementWise(op) => match op {
-                    ElementWise::AsType(dtype) => x.types[0].dtype.bits() <= dtype.bits() && known(0),
-                    ElementWise::Select | ElementWise::Clip => known(1) && known(2),
-                    ElementWise::Binary(BinaryOp::MAX | BinaryOp::BITWISE_AND) => known(0) || known(1),
-                    ElementWise::Binary(BinaryOp::MIN | BinaryOp::QUOTIENT) => known(0) && known(1),
-                    ElementWise::Binary(BinaryOp::REMAINDER) => known(0),
+                    ElementWise::AsType(dtype) => x.types[0].dtype.bits() <= dtype.bits() && is_known(0),
+                    ElementWise::Select | ElementWise::Clip => is_known(1) && is_known(2),
+                    ElementWise::Binary(BinaryOp::MAX | BinaryOp::BITWISE_AND) => is_known(0) || is_known(1),
+                    ElementWise::Binary(BinaryOp::MIN | BinaryOp::QUOTIENT) => is_known(0) && is_known(1),
+                    ElementWise::Binary(BinaryOp::REMAINDER) => is_known(0),
                     ElementWise::Unary(_) | ElementWise::Binary(_) | ElementWise::Bitcast(_) => false,
                 },
-                Primitive::View | Primitive::Broadcast | Primitive::Selection | Primitive::Order => known(0),
+                Primitive::View | Primitive::Broadcast | Primitive::Selection | Primitive::Order => {
+                    is_known(0)
+                }
                 Primitive::Movement => all_known(),
                 // Updates may be additions, and sums may wrap.
                 Primitive::Update
@@ -131,7 +133,7 @@ impl Lowering {
                 | Primitive::Transform
                 | Primitive::Solve => false,
             },
-            OpClass::Identity { .. } => known(0),
+            OpClass::Identity { .. } => is_known(0),
             OpClass::Parameter { .. }
             | OpClass::Collective(_)
             | OpClass::Fold(_)
@@ -157,12 +159,12 @@ impl Lowering {
             if let Op::Parameter { index, .. } = region.graph().node(value).op { index == at } else { false }
         };
         let number = |region: &Region, value: Value| {
-            let own = if let Op::Parameter { index, .. } = region.graph().node(value).op {
+            let constant = if let Op::Parameter { index, .. } = region.graph().node(value).op {
                 x.constants[index]
             } else {
                 constant(region.graph(), value)
             };
-            match own?.value() {
+            match constant?.value() {
                 Number::Int(number) => Some(number),
                 Number::Bool(_) | Number::Huge(_) | Number::Float(_) | Number::Complex(_) => None,
             }
@@ -196,7 +198,7 @@ impl Lowering {
         let (Number::Int(start), Number::Int(highest)) = (start.value(), dtype.highest()) else {
             return false;
         };
-        step.checked_mul(i128::from(trips)).is_some_and(|way| start + way <= highest)
+        step.checked_mul(i128::from(trips)).is_some_and(|distance| start + distance <= highest)
     }
 }
 

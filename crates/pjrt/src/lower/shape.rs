@@ -35,8 +35,8 @@ impl Writer {
             return x.clone();
         }
         let dims = x.dims().iter().zip(config).map(|(&size, &(low, high, interior))| {
-            let spread = size + size.saturating_sub(1) * interior;
-            let size = i64::try_from(spread).unwrap_or(i64::MAX) + low + high;
+            let dilated_size = size + size.saturating_sub(1) * interior;
+            let size = i64::try_from(dilated_size).unwrap_or(i64::MAX) + low + high;
             usize::try_from(size).expect("inferred sizes are not negative")
         });
         let ty = Ty { element: x.element(), dims: dims.collect() };
@@ -67,15 +67,15 @@ impl Writer {
     }
 
     /// Concatenates the operands.
-    pub fn join(&mut self, parts: &[Ssa], axis: usize) -> Ssa {
-        let [first, rest @ ..] = parts else { unreachable!("one operand at least") };
+    pub fn join(&mut self, operands: &[Ssa], axis: usize) -> Ssa {
+        let [first, rest @ ..] = operands else { unreachable!("one operand at least") };
         if rest.is_empty() {
             return first.clone();
         }
         let mut ty = first.ty.clone();
-        ty.dims[axis] = parts.iter().map(|part| part.dims()[axis]).sum();
-        let parts: Vec<&Ssa> = parts.iter().collect();
-        self.op("concatenate", &parts, &format!("dimension = {axis} : i64"), ty)
+        ty.dims[axis] = operands.iter().map(|operand| operand.dims()[axis]).sum();
+        let operands: Vec<&Ssa> = operands.iter().collect();
+        self.op("concatenate", &operands, &format!("dimension = {axis} : i64"), ty)
     }
 }
 
@@ -111,16 +111,16 @@ impl Lowering {
     }
 
     pub(super) fn concatenate(&mut self, x: &Operands<'_>, axis: Axis, out: &TensorType) -> Ssa {
-        let parts = self.cast_all(x, out.dtype);
-        self.writer.join(&parts, axis.index())
+        let operands = self.cast_all(x, out.dtype);
+        self.writer.join(&operands, axis.index())
     }
 
     pub(super) fn stack(&mut self, x: &Operands<'_>, axis: usize, out: &TensorType) -> Ssa {
-        let parts = self.cast_all(x, out.dtype);
+        let operands = self.cast_all(x, out.dtype);
         let mut dims: Dims = out.shape.sizes().into();
         dims[axis] = 1;
-        let parts: Vec<Ssa> = parts.iter().map(|part| self.writer.reshape(part, &dims)).collect();
-        self.writer.join(&parts, axis)
+        let operands: Vec<Ssa> = operands.iter().map(|operand| self.writer.reshape(operand, &dims)).collect();
+        self.writer.join(&operands, axis)
     }
 
     fn cast_all(&mut self, x: &Operands<'_>, dtype: DType) -> Vec<Ssa> {

@@ -27,8 +27,8 @@ fn attributes(window: &Window) -> String {
 }
 
 /// The same windows without the elements at their ends that are in padding at every position of the window, except
-/// `kept` of them on each side. The cost of a window then depends on what it covers, not on its width.
-fn trimmed(window: &Window, dims: &[usize], out: &[usize], kept: i128) -> Window {
+/// `padding_kept` of them on each side. The cost of a window then depends on what it covers, not on its width.
+fn trimmed(window: &Window, dims: &[usize], out: &[usize], padding_kept: i128) -> Window {
     let mut trimmed = window.clone();
     if out.contains(&0) {
         return trimmed;
@@ -44,8 +44,8 @@ fn trimmed(window: &Window, dims: &[usize], out: &[usize], kept: i128) -> Window
         let before = low - (wide(out[axis]) - 1) * stride;
         let first = before.max(0).div_euclid(dilation) + i128::from(before.max(0).rem_euclid(dilation) > 0);
         let last = (low + wide(dims[axis]) - 1).div_euclid(dilation);
-        let first = (first - kept).clamp(0, size - 1);
-        let last = (last + kept).clamp(first, size - 1);
+        let first = (first - padding_kept).clamp(0, size - 1);
+        let last = (last + padding_kept).clamp(first, size - 1);
         let narrow = |value: i128| i64::try_from(value).expect("between two numbers of this width");
         trimmed.sizes[axis] = usize::try_from(last - first + 1).expect("at most what it was");
         trimmed.padding[axis] = (narrow(low - first * dilation), narrow(high - (size - 1 - last) * dilation));
@@ -107,9 +107,9 @@ impl Lowering {
         // once.
         let window = &trimmed(window, value.dims(), x.types[1].shape.sizes(), 1);
         let count: usize = value.dims().iter().product();
-        let (flat, places) = (Ty::new(E::S64, &[count]), value.ty.of(E::S64));
+        let (flat, index_type) = (Ty::new(E::S64, &[count]), value.ty.of(E::S64));
         let numbers = w.iota(flat, 0);
-        let mut numbers = w.reshape(&numbers, &places.dims);
+        let mut numbers = w.reshape(&numbers, &index_type.dims);
         // Padding has no position: updates to it are dropped.
         let nowhere = w.position(count);
         let mut padded = value.clone();
@@ -126,11 +126,13 @@ impl Lowering {
         };
         let worst = w.limit(compared, op == WindowScatterOp::WindowScatterMax);
         let is_float = compared.is_float();
-        let (scalar, place) = (Ty::scalar(value.element()), Ty::scalar(E::S64));
+        let (scalar, scalar_index) = (Ty::scalar(value.element()), Ty::scalar(E::S64));
         let region = RegionText {
-            arguments: [&scalar, &place, &place, &scalar, &place, &place].map(Clone::clone).to_vec(),
+            arguments: [&scalar, &scalar_index, &scalar_index, &scalar, &scalar_index, &scalar_index]
+                .map(Clone::clone)
+                .to_vec(),
             write: Box::new(move |w: &mut Writer, arguments: &[Ssa]| -> RegionResult<Vec<Ssa>> {
-                let [a, a_place, a_order, b, b_place, b_order] = arguments else {
+                let [a, a_position, a_order, b, b_position, b_order] = arguments else {
                     unreachable!("two triples")
                 };
                 let (better, same) = w.beyond(a, b, direction, is_float);
@@ -139,7 +141,7 @@ impl Lowering {
                 let wins = w.op("or", &[&better, &tie], "", same.ty.clone());
                 Ok(vec![
                     w.choose(&wins, a, b),
-                    w.choose(&wins, a_place, b_place),
+                    w.choose(&wins, a_position, b_position),
                     w.choose(&wins, a_order, b_order),
                 ])
             }),
@@ -147,7 +149,7 @@ impl Lowering {
         let plain = Window { padding: window.padding.iter().map(|_| (0, 0)).collect(), ..window.clone() };
         let source = w.load_as(&x.values[1], x.types[1].dtype, out.dtype);
         let initial = w.load_as(&x.values[2], x.types[2].dtype, out.dtype);
-        let found = if window.sizes.is_empty() {
+        let extreme_positions = if window.sizes.is_empty() {
             w.reshape(&numbers, source.dims())
         } else {
             let result = Ty::new(value.element(), source.dims());
@@ -158,7 +160,8 @@ impl Lowering {
                 .remove(1)
         };
         let many = source.dims().iter().product();
-        let (found, source) = (w.reshape(&found, &[many, 1]), w.reshape(&source, &[many]));
+        let (extreme_positions, source) =
+            (w.reshape(&extreme_positions, &[many, 1]), w.reshape(&source, &[many]));
         let into = w.splat(&initial, &[count]);
         let attributes = "scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0], \
                           scatter_dims_to_operand_dims = [0], index_vector_dim = 1>, indices_are_sorted = false, \
@@ -166,7 +169,7 @@ impl Lowering {
         let region = combine(into.element(), "add");
         let ty = into.ty.clone();
         let sums: RegionResult<Vec<Ssa>> =
-            w.op_with("scatter", &[&into, &found, &source], attributes, vec![region], &[ty]);
+            w.op_with("scatter", &[&into, &extreme_positions, &source], attributes, vec![region], &[ty]);
         let sums = sums.expect("a sum is always written").remove(0);
         let stored = w.store(&sums, out.dtype);
         w.reshape(&stored, out.shape.sizes())

@@ -62,25 +62,30 @@ impl PjrtBackend {
     /// A tensor's elements on this device, copied if they are elsewhere.
     pub(super) fn adopt(&self, op: &'static str, tensor: &Tensor) -> Result<Arc<Elements>> {
         let buffer = tensor.require_buffer(op, "return it from the definition, and pass it then")?;
-        if let Some(own) = buffer.as_any().downcast_ref::<PjrtBuffer>()
-            && self.is_same_place(&**own.place())
+        if let Some(buffer) = buffer.as_any().downcast_ref::<PjrtBuffer>()
+            && self.is_same_place(&**buffer.pjrt_backend())
         {
-            return own.elements(op);
+            return buffer.elements(op);
         }
-        self.put(op, tensor.whole(), tensor.host_bytes(op)?.bytes())
+        self.copy_from_host(op, tensor.whole(), tensor.host_bytes(op)?.bytes())
     }
 
     /// Copies bytes from the host to the device.
-    pub(super) fn put(&self, op: &'static str, ty: &TensorType, bytes: &[u8]) -> Result<Arc<Elements>> {
+    pub(super) fn copy_from_host(
+        &self,
+        op: &'static str,
+        ty: &TensorType,
+        bytes: &[u8],
+    ) -> Result<Arc<Elements>> {
         self.runtime.require_process(op)?;
         self.runtime.require_memory(op, ty.byte_size())?;
         let bytes = whole_elements(ty.dtype, &bytes[..ty.byte_size()]);
-        let (client, place) = (self.runtime.client(), Placement::Device(self.device()));
-        let put = || client.buffer(&bytes, element_type(ty), &dims(ty), place);
-        let put = if bytes.len() < RELEASE_BYTES { put() } else { caller::without_lock(put) };
-        let raw = put.map_err(|error| failure::device(op, self.runtime, error))?;
+        let (client, placement) = (self.runtime.client(), Placement::Device(self.device()));
+        let copy = || client.buffer(&bytes, element_type(ty), &dims(ty), placement);
+        let raw = if bytes.len() < RELEASE_BYTES { copy() } else { caller::without_lock(copy) };
+        let raw = raw.map_err(|error| failure::device(op, self.runtime, error))?;
         // A client of the host copies before the call returns; a copy to another device may still be under way.
-        Ok(Elements::new(self.runtime, raw, TensorInfo::made_here(ty), self.runtime.is_host()))
+        Ok(Elements::new(self.runtime, raw, TensorInfo::created_here(ty), self.runtime.is_host()))
     }
 
     /// A tensor over host memory, without a copy if the device can read that memory and stores elements in the same
@@ -98,7 +103,7 @@ impl PjrtBackend {
         }
         let raw = self.runtime.client().view(memory, element_type(ty), &dims(ty), self.device());
         let raw = raw.map_err(|error| failure::device("from_pointer", self.runtime, error))?;
-        Ok(self.wrap(Elements::borrowed(self.runtime, raw, TensorInfo::made_here(ty))))
+        Ok(self.wrap(Elements::borrowed(self.runtime, raw, TensorInfo::created_here(ty))))
     }
 
     /// Whether both are the same device of the same client.
@@ -146,19 +151,23 @@ impl Backend for PjrtBackend {
     }
 
     fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>> {
-        Ok(self.wrap(self.put("tensor", ty, bytes.bytes())?))
+        Ok(self.wrap(self.copy_from_host("tensor", ty, bytes.bytes())?))
     }
 
     fn run(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {
-        if is_the_same(op, &operands, outputs) {
-            return self.share(op, &operands[0]);
+        if is_identity(op, &operands, outputs) {
+            return self.alias_operand(op, &operands[0]);
         }
         // A program that contains the number would be compiled for each number.
         if let Op::Constant(scalar) = op {
-            return Ok(smallvec![self.wrap(self.put("constant", &outputs[0], &scalar.to_bytes())?)]);
+            return Ok(smallvec![self.wrap(self.copy_from_host(
+                "constant",
+                &outputs[0],
+                &scalar.to_bytes()
+            )?)]);
         }
         if let Op::Literal(literal) = op {
-            return Ok(smallvec![self.wrap(self.put("tensor", &outputs[0], literal.bytes())?)]);
+            return Ok(smallvec![self.wrap(self.copy_from_host("tensor", &outputs[0], literal.bytes())?)]);
         }
         self.runtime.eager.run(self, op, operands, outputs)
     }
@@ -183,12 +192,12 @@ impl Backend for PjrtBackend {
         _checked: bool,
         poll: Poll<'_>,
     ) -> Result<Buffers> {
-        let made = self.run(op, operands, outputs)?;
-        for buffer in &made {
-            let own = buffer.as_any().downcast_ref::<PjrtBuffer>().expect("made here");
-            own.elements(form::name(op))?.wait(form::name(op), poll)?;
+        let results = self.run(op, operands, outputs)?;
+        for buffer in &results {
+            let buffer = buffer.as_any().downcast_ref::<PjrtBuffer>().expect("made here");
+            buffer.elements(form::name(op))?.wait(form::name(op), poll)?;
         }
-        Ok(made)
+        Ok(results)
     }
 
     fn is_same_place(&self, other: &dyn Backend) -> bool {
@@ -209,7 +218,7 @@ impl Backend for PjrtBackend {
 }
 
 /// Whether an op returns its first operand's elements unchanged, perhaps with another type.
-fn is_the_same(op: &Op, operands: &[Operand], outputs: &[TensorType]) -> bool {
+fn is_identity(op: &Op, operands: &[Operand], outputs: &[TensorType]) -> bool {
     if let Op::StopGrad | Op::Mark { .. } = op {
         return true;
     }
@@ -223,9 +232,10 @@ fn is_the_same(op: &Op, operands: &[Operand], outputs: &[TensorType]) -> bool {
 }
 
 impl PjrtBackend {
-    fn share(&self, op: &Op, operand: &Operand) -> Result<Buffers> {
-        let own = operand.buffer.as_any().downcast_ref::<PjrtBuffer>().expect("operands are on this backend");
-        Ok(smallvec![self.wrap(own.elements(form::name(op))?)])
+    fn alias_operand(&self, op: &Op, operand: &Operand) -> Result<Buffers> {
+        let buffer =
+            operand.buffer.as_any().downcast_ref::<PjrtBuffer>().expect("operands are on this backend");
+        Ok(smallvec![self.wrap(buffer.elements(form::name(op))?)])
     }
 }
 

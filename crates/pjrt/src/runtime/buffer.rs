@@ -21,9 +21,9 @@ pub(super) struct Elements {
     runtime: &'static Runtime,
     /// `Some` until the drop.
     raw: Option<api::Buffer>,
-    what: Arc<TensorInfo>,
+    info: Arc<TensorInfo>,
     /// Its index in the list of live elements, if it is listed.
-    place: Option<usize>,
+    live_index: Option<usize>,
     /// A number that identifies this memory within the process.
     number: u64,
     /// The memory is borrowed and must not be written.
@@ -37,10 +37,10 @@ impl Elements {
     pub fn new(
         runtime: &'static Runtime,
         raw: api::Buffer,
-        what: Arc<TensorInfo>,
+        info: Arc<TensorInfo>,
         known_computed: bool,
     ) -> Arc<Elements> {
-        Elements::make(runtime, raw, what, (false, known_computed))
+        Elements::build(runtime, raw, info, (false, known_computed))
     }
 
     /// Whether they are known to be computed.
@@ -49,27 +49,34 @@ impl Elements {
     }
 
     /// Elements in borrowed memory, which is read but not written.
-    pub fn borrowed(runtime: &'static Runtime, raw: api::Buffer, what: Arc<TensorInfo>) -> Arc<Elements> {
-        Elements::make(runtime, raw, what, (true, false))
+    pub fn borrowed(runtime: &'static Runtime, raw: api::Buffer, info: Arc<TensorInfo>) -> Arc<Elements> {
+        Elements::build(runtime, raw, info, (true, false))
     }
 
-    fn make(
+    fn build(
         runtime: &'static Runtime,
         raw: api::Buffer,
-        what: Arc<TensorInfo>,
+        info: Arc<TensorInfo>,
         (is_borrowed, known_computed): (bool, bool),
     ) -> Arc<Elements> {
         static COUNT: AtomicU64 = AtomicU64::new(1);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let live = runtime.live();
         live.enter();
-        let listed = (!known_computed || what.is_large()).then(|| what.clone());
+        let listed = (!known_computed || info.is_large()).then(|| info.clone());
         let known_computed = AtomicBool::new(known_computed);
-        let at =
-            |place| Elements { runtime, raw: Some(raw), what, place, number, is_borrowed, known_computed };
+        let with_index = |live_index| Elements {
+            runtime,
+            raw: Some(raw),
+            info,
+            live_index,
+            number,
+            is_borrowed,
+            known_computed,
+        };
         match listed {
-            Some(what) => Arc::new_cyclic(|elements| at(Some(live.list(what, elements.clone())))),
-            None => Arc::new(at(None)),
+            Some(info) => Arc::new_cyclic(|elements| with_index(Some(live.list(info, elements.clone())))),
+            None => Arc::new(with_index(None)),
         }
     }
 
@@ -82,7 +89,7 @@ impl Elements {
     /// least one byte for each. Waits until they are computed.
     fn host(self: &Arc<Elements>) -> Result<Option<HostMemory>> {
         self.runtime.require_process("read")?;
-        let ty = &self.what.ty;
+        let ty = &self.info.ty;
         if ty.dtype.is_packed() || !self.runtime.is_host() {
             return Ok(None);
         }
@@ -90,14 +97,14 @@ impl Elements {
             return Ok(Some(HostMemory::from(Vec::new())));
         }
         self.wait("read", &caller::poll)?;
-        let held = api::HostView::of(ElementsRef(self.clone()), ty.byte_size());
-        let held = held.map_err(|error| failure::device("read", self.runtime, error))?;
-        Ok(held.map(|view| HostMemory::new(Arc::new(view))))
+        let view = api::HostView::of(ElementsRef(self.clone()), ty.byte_size());
+        let view = view.map_err(|error| failure::device("read", self.runtime, error))?;
+        Ok(view.map(|view| HostMemory::new(Arc::new(view))))
     }
 
     /// The type that they were created with.
     pub fn ty(&self) -> &TensorType {
-        &self.what.ty
+        &self.info.ty
     }
 
     pub fn raw(&self) -> &api::Buffer {
@@ -127,11 +134,11 @@ impl Drop for Elements {
     fn drop(&mut self) {
         if self.runtime.process.is_this() {
             let live = self.runtime.live();
-            live.leave(self.place);
+            live.leave(self.live_index);
             if !self.is_known_computed()
                 && let Ok(ready) = self.raw().ready()
             {
-                live.leave_behind(ready);
+                live.add_pending(ready);
             }
         } else {
             // A forked process has none of the threads that freeing may wait for, and the memory is its parent's.
@@ -142,7 +149,7 @@ impl Drop for Elements {
 
 /// A tensor on a device of a client. It may still be computing: reads wait for it.
 pub struct PjrtBuffer {
-    place: Arc<PjrtBackend>,
+    backend: Arc<PjrtBackend>,
     state: RwLock<State>,
 }
 
@@ -152,13 +159,13 @@ enum State {
 }
 
 impl PjrtBuffer {
-    pub(super) fn new(place: &Arc<PjrtBackend>, elements: Arc<Elements>) -> PjrtBuffer {
-        PjrtBuffer { place: place.clone(), state: RwLock::new(State::Live(elements)) }
+    pub(super) fn new(backend: &Arc<PjrtBackend>, elements: Arc<Elements>) -> PjrtBuffer {
+        PjrtBuffer { backend: backend.clone(), state: RwLock::new(State::Live(elements)) }
     }
 
     /// The device of the tensor.
-    pub fn place(&self) -> &Arc<PjrtBackend> {
-        &self.place
+    pub fn pjrt_backend(&self) -> &Arc<PjrtBackend> {
+        &self.backend
     }
 
     /// The type that the elements were created with.
@@ -166,7 +173,7 @@ impl PjrtBuffer {
     /// # Errors
     /// They were freed or donated.
     pub fn ty(&self) -> Result<TensorType> {
-        Ok(self.elements("type")?.what.ty.clone())
+        Ok(self.elements("type")?.info.ty.clone())
     }
 
     /// Waits until the elements are computed. `poll` is called periodically, and its error ends the wait.
@@ -184,7 +191,7 @@ impl PjrtBuffer {
     pub fn pointer(&self, poll: Poll<'_>) -> Result<usize> {
         let elements = self.elements("to_pointer")?;
         elements.wait("to_pointer", poll)?;
-        elements.raw().pointer().map_err(|error| failure::device("to_pointer", self.place.runtime(), error))
+        elements.raw().pointer().map_err(|error| failure::device("to_pointer", self.backend.runtime(), error))
     }
 
     /// The device's index among the devices of its kind on this machine, as the vendor's libraries number them.
@@ -192,8 +199,8 @@ impl PjrtBuffer {
     /// # Errors
     /// An error from the plugin.
     pub fn hardware_id(&self) -> Result<i32> {
-        let id = self.place.device().local_id();
-        id.map_err(|error| failure::device("device", self.place.runtime(), error))
+        let id = self.backend.device().local_id();
+        id.map_err(|error| failure::device("device", self.backend.runtime(), error))
     }
 
     /// A number that identifies the memory within the process; `None` once it was freed or donated.
@@ -242,21 +249,21 @@ impl PjrtBuffer {
 
 impl Buffer for PjrtBuffer {
     fn backend(&self) -> Arc<dyn Backend> {
-        self.place.clone()
+        self.backend.clone()
     }
 
     fn read(&self, out: &mut [u8]) -> Result<()> {
         let elements = self.elements("read")?;
-        let runtime = self.place.runtime();
+        let runtime = self.backend.runtime();
         runtime.require_process("read")?;
         if out.is_empty() {
             return Ok(());
         }
         elements.wait("read", &caller::poll)?;
         let raw = elements.raw();
-        let is_whole = out.len() == elements.what.ty.byte_size();
-        let done = caller::without_lock(|| if is_whole { raw.read(out) } else { raw.read_start(out) });
-        done.map_err(|error| failure::device("read", runtime, error))
+        let is_whole = out.len() == elements.info.ty.byte_size();
+        let result = caller::without_lock(|| if is_whole { raw.read(out) } else { raw.read_start(out) });
+        result.map_err(|error| failure::device("read", runtime, error))
     }
 
     fn host(&self) -> Result<Option<HostMemory>> {
@@ -265,19 +272,19 @@ impl Buffer for PjrtBuffer {
 
     fn copy_to(&self, backend: &Arc<dyn Backend>) -> Result<Option<Arc<dyn Buffer>>> {
         let elements = self.elements("backend_copy")?;
-        let runtime = self.place.runtime();
+        let runtime = self.backend.runtime();
         runtime.require_process("backend_copy")?;
-        let Some(place) = PjrtBackend::of(&**backend) else { return Ok(None) };
+        let Some(backend) = PjrtBackend::of(&**backend) else { return Ok(None) };
         // A copy on the same device needs memory of its own, which a plugin's copy does not guarantee.
-        if place.is_same_place(&*self.place) || !std::ptr::eq(place.runtime(), runtime) {
+        if backend.is_same_place(&*self.backend) || !std::ptr::eq(backend.runtime(), runtime) {
             return Ok(None);
         }
         let copy = elements
             .raw()
-            .copy_to(place.device())
+            .copy_to(backend.device())
             .map_err(|error| failure::device("backend_copy", runtime, error))?;
-        let copy = Elements::new(runtime, copy, elements.what.clone(), false);
-        Ok(Some(Arc::new(PjrtBuffer::new(&runtime.backends()[place.device_id()], copy))))
+        let copy = Elements::new(runtime, copy, elements.info.clone(), false);
+        Ok(Some(Arc::new(PjrtBuffer::new(&runtime.backends()[backend.device_id()], copy))))
     }
 
     fn state(&self) -> BufferState {
@@ -313,7 +320,7 @@ impl Buffer for PjrtBuffer {
 impl fmt::Debug for PjrtBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PjrtBuffer")
-            .field("place", &self.place.place())
+            .field("place", &self.backend.place())
             .field("state", &self.state())
             .finish()
     }

@@ -9,7 +9,7 @@ use defn_core::{Result, stack};
 use super::{helpers, shutdown};
 
 /// How long a thread waits between two checks for an interruption.
-pub(super) const SLICE: Duration = Duration::from_millis(20);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The interpreter whose threads wait for devices.
 pub trait Caller: Sync {
@@ -41,13 +41,13 @@ pub(super) fn is_there() -> bool {
 /// Runs a function that may wait for a device or for another thread, without the interpreter's lock.
 pub(super) fn without_lock<T: Send>(body: impl FnOnce() -> T + Send) -> T {
     let Some(caller) = CALLER.get() else { return body() };
-    let (mut body, mut made) = (Some(body), None);
+    let (mut body, mut result) = (Some(body), None);
     caller.without_lock(&mut || {
         shutdown::park_other_threads();
-        made = body.take().map(|body| body());
+        result = body.take().map(|body| body());
         shutdown::park_other_threads();
     });
-    made.expect("a caller runs what it is given")
+    result.expect("a caller runs what it is given")
 }
 
 /// Checks whether the wait of this thread was interrupted.
@@ -59,7 +59,7 @@ pub(super) fn poll() -> Result<()> {
 }
 
 /// The stack that a plugin may need: XLA compiles by recursion.
-const PLUGIN_ROOM: usize = 512 << 10;
+const PLUGIN_STACK_BYTES: usize = 512 << 10;
 
 /// Runs a function that may take long and cannot be cancelled. On the thread that users interrupt, a helper runs the
 /// function, and continues without the caller after an interruption. A helper also runs it if the stack of this thread
@@ -70,7 +70,7 @@ const PLUGIN_ROOM: usize = 512 << 10;
 pub(super) fn interruptible<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     match CALLER.get() {
         Some(caller) if caller.may_be_interrupted() => helpers::run(body),
-        Some(_) | None if stack::left() < PLUGIN_ROOM => helpers::run(body),
+        Some(_) | None if stack::left() < PLUGIN_STACK_BYTES => helpers::run(body),
         Some(_) | None => Ok(without_lock(body)),
     }
 }

@@ -13,7 +13,7 @@ use defn_core::{Result, pass};
 use smallvec::SmallVec;
 
 use super::digest::{Digest, digest_of};
-use super::execution::{ExecutionMode, PjrtExecutable, Program};
+use super::execution::{DeviceProgram, ExecutionMode, PjrtExecutable};
 use super::live::TensorInfo;
 use super::plan::{self, Plan};
 use super::programs::{Compiled, Origin};
@@ -26,7 +26,7 @@ use crate::options::CompileOptions;
 /// else on the device that the compiler was created for.
 #[derive(Clone, Debug)]
 pub struct PjrtCompiler {
-    place: Arc<PjrtBackend>,
+    backend: Arc<PjrtBackend>,
     fold: Arc<dyn Backend>,
     options: CompilerOptions,
     folder: Option<PathBuf>,
@@ -35,14 +35,14 @@ pub struct PjrtCompiler {
 impl PjrtCompiler {
     /// A compiler for a device and the others of its client. It folds scalar constants on `fold`, a backend of the
     /// host.
-    pub fn new(place: Arc<PjrtBackend>, fold: Arc<dyn Backend>, options: CompilerOptions) -> PjrtCompiler {
+    pub fn new(backend: Arc<PjrtBackend>, fold: Arc<dyn Backend>, options: CompilerOptions) -> PjrtCompiler {
         let folder = options.folder();
-        PjrtCompiler { place, fold, options, folder }
+        PjrtCompiler { backend, fold, options, folder }
     }
 
     /// The device for programs whose arguments are on no device of the client.
-    pub fn place(&self) -> &Arc<PjrtBackend> {
-        &self.place
+    pub fn backend(&self) -> &Arc<PjrtBackend> {
+        &self.backend
     }
 
     /// Compiles, as [`Compiler::compile_donating`] does.
@@ -56,7 +56,7 @@ impl PjrtCompiler {
         donate: &[usize],
     ) -> Result<PjrtExecutable> {
         let mode = if checks == Checks::default() {
-            ExecutionMode::Compiled(self.plan(&program, donate, !self.place.runtime().is_single())?)
+            ExecutionMode::Compiled(self.plan(&program, donate, !self.backend.runtime().is_single())?)
         } else if donate.is_empty() {
             // The checks are made after each op.
             ExecutionMode::Checked(Evaluator::new(self.fold.clone()).compile(program.clone(), checks)?)
@@ -67,15 +67,20 @@ impl PjrtCompiler {
         Ok(PjrtExecutable::new(self.clone(), program, mode, donate))
     }
 
-    /// A program in compiled pieces. A `portable` one is for any device of any client, another one only for this
+    /// A program in compiled segments. A `portable` one is for any device of any client, another one only for this
     /// client's first device, where a short program takes 1.69 us instead of 1.83.
-    pub(super) fn plan(&self, program: &Region, donate: &[usize], portable: bool) -> Result<Plan<Program>> {
-        let runtime = self.place.runtime();
+    pub(super) fn plan(
+        &self,
+        program: &Region,
+        donate: &[usize],
+        portable: bool,
+    ) -> Result<Plan<DeviceProgram>> {
+        let runtime = self.backend.runtime();
         let options = CompileOptions { portable, ..self.options.to_compile() };
-        prepare(program, &self.fold, donate, runtime.hardware(), &mut |piece| {
+        prepare(program, &self.fold, donate, runtime.hardware(), &mut |segment| {
             let folder = self.folder.as_deref();
-            let compiled = runtime.programs.get("compile", runtime, &piece.program, &options, folder)?;
-            Ok(Program { compiled, text: piece.digest(), results: piece.results })
+            let compiled = runtime.programs.get("compile", runtime, &segment.program, &options, folder)?;
+            Ok(DeviceProgram { compiled, text: segment.digest(), results: segment.results })
         })
     }
 
@@ -86,84 +91,84 @@ impl PjrtCompiler {
     /// Damaged bytes, bytes of another version, or bytes for other devices.
     pub fn load(&self, bytes: &[u8]) -> Result<(PjrtExecutable, Vec<u8>)> {
         let saved = Saved::from_bytes(bytes)?;
-        Ok((self.take(&saved)?, saved.into_note()))
+        Ok((self.from_saved(&saved)?, saved.into_note()))
     }
 
     /// The executable of saved bytes.
-    pub(super) fn take(&self, saved: &Saved) -> Result<PjrtExecutable> {
-        let runtime = self.place.runtime();
+    pub(super) fn from_saved(&self, saved: &Saved) -> Result<PjrtExecutable> {
+        let runtime = self.backend.runtime();
         runtime.require_process("load")?;
         saved.require_machine(runtime.machine())?;
         let program = Arc::new(saved.program()?);
-        let mut pieces = saved.pieces();
-        let plan = prepare(&program, &self.fold, saved.donated(), runtime.hardware(), &mut |piece| {
-            let text = piece.digest();
-            let bytes = pieces.next(text)?;
-            let executable = runtime.client().load(bytes).map_err(|error| saved.refused(runtime, &error))?;
+        let mut segments = saved.segments();
+        let plan = prepare(&program, &self.fold, saved.donated(), runtime.hardware(), &mut |segment| {
+            let text = segment.digest();
+            let bytes = segments.next(text)?;
+            let executable = runtime.client().load(bytes).map_err(|error| saved.rejected(runtime, &error))?;
             let compiled =
-                Arc::new(Compiled::new(executable, &piece.program, true, Origin::Bytes(bytes.into())));
-            Ok(Program { compiled, text, results: piece.results })
+                Arc::new(Compiled::new(executable, &segment.program, true, Origin::Bytes(bytes.into())));
+            Ok(DeviceProgram { compiled, text, results: segment.results })
         })?;
         Ok(PjrtExecutable::new(self.clone(), program, ExecutionMode::Compiled(plan), saved.donated()))
     }
 }
 
-/// A piece of a program, ready to be compiled.
-pub(super) struct Lowered {
-    pub program: lower::Program,
+/// A segment of a program, ready to be compiled.
+pub(super) struct LoweredSegment {
+    pub program: lower::LoweredProgram,
     /// The descriptions of its outputs.
     pub results: SmallVec<[Arc<TensorInfo>; 2]>,
 }
 
-impl Lowered {
-    /// The digest that identifies the piece among saved ones.
+impl LoweredSegment {
+    /// The digest that identifies the segment among saved ones.
     pub fn digest(&self) -> Digest {
         digest_of(&[self.program.text.as_bytes()])
     }
 }
 
-/// Simplifies, plans and lowers a program; `compile` compiles its pieces, in the program's order.
+/// Simplifies, plans and lowers a program; `compile` compiles its segments, in the program's order.
 pub(super) fn prepare<P>(
     program: &Region,
     fold: &Arc<dyn Backend>,
     donate: &[usize],
     hardware: Hardware,
-    compile: &mut dyn FnMut(Lowered) -> Result<P>,
+    compile: &mut dyn FnMut(LoweredSegment) -> Result<P>,
 ) -> Result<Plan<P>> {
     let simplified = pass::simplify(program, fold)?;
     let aliases = aliases(&simplified, donate)?;
-    let keep: Vec<usize> = aliases.iter().map(|(argument, _)| *argument).collect();
-    if !keep.is_empty() && plan::has_host_steps(&simplified) {
+    let required_inputs: Vec<usize> = aliases.iter().map(|(argument, _)| *argument).collect();
+    if !required_inputs.is_empty() && plan::has_host_steps(&simplified) {
         let problem = "the program has effects inside loops or branches, which the host runs".to_owned();
         let required =
             "a program that the device runs in one piece is required; do not donate, or move the effects out";
         return Err(DeviceError::Donate { problem, required }.into());
     }
-    plan::plan(&simplified, &keep, &mut |piece| {
+    plan::plan(&simplified, &required_inputs, &mut |segment| {
         let donated: Vec<Option<usize>> =
-            piece.inputs.iter().map(|input| output_of(&simplified, &aliases, *input)).collect();
-        let program = lower(&piece.region, &donated, hardware).map_err(failure::lowering)?;
-        let graph = piece.region.graph();
+            segment.inputs.iter().map(|input| aliased_output(&simplified, &aliases, *input)).collect();
+        let program = lower(&segment.region, &donated, hardware).map_err(failure::lowering)?;
+        let graph = segment.region.graph();
         let result = |&value: &Value| TensorInfo {
             ty: graph.ty(value).clone(),
             location: graph.node(value).location.clone(),
         };
-        let shown = piece.hooks.iter().flat_map(|(_, types)| types);
-        let shown = shown.map(|ty| TensorInfo { ty: ty.clone(), location: None });
-        let results = piece.region.results().iter().map(result).chain(shown).map(Arc::new).collect();
-        compile(Lowered { program, results })
+        let hook_values = segment.hooks.iter().flat_map(|(_, types)| types);
+        let hook_values = hook_values.map(|ty| TensorInfo { ty: ty.clone(), location: None });
+        let results = segment.region.results().iter().map(result).chain(hook_values).map(Arc::new).collect();
+        compile(LoweredSegment { program, results })
     })
 }
 
-/// In a program of one piece, the output that takes an input's memory.
-fn output_of(program: &Region, aliases: &[(usize, usize)], input: usize) -> Option<usize> {
+/// In a program of one segment, the output that aliases an input's memory.
+fn aliased_output(program: &Region, aliases: &[(usize, usize)], input: usize) -> Option<usize> {
     let (_, result) = aliases.iter().find(|(argument, _)| *argument == input)?;
-    // The outputs of a piece are the values that are needed outside it, each once, in the order of the nodes.
-    let mut wanted: Vec<Value> = program.results().to_vec();
-    wanted.retain(|&value| input_of(program, value).is_none());
-    wanted.sort_unstable();
-    wanted.dedup();
-    wanted.iter().position(|value| *value == program.results()[*result])
+    // The outputs of a segment are the values that are needed outside it, each once, in the order of the nodes.
+    let mut live_out: Vec<Value> = program.results().to_vec();
+    live_out.retain(|&value| input_of(program, value).is_none());
+    live_out.sort_unstable();
+    live_out.dedup();
+    live_out.iter().position(|value| *value == program.results()[*result])
 }
 
 impl Compiler for PjrtCompiler {

@@ -6,11 +6,11 @@ use sha2::{Digest as _, Sha256};
 pub(crate) type Digest = [u8; 32];
 
 /// The digest of several byte strings. Each is preceded by its length, so that different splits differ.
-pub(crate) fn digest_of(parts: &[&[u8]]) -> Digest {
+pub(crate) fn digest_of(fields: &[&[u8]]) -> Digest {
     let mut hash = Sha256::new();
-    for part in parts {
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part);
+    for field in fields {
+        hash.update((field.len() as u64).to_le_bytes());
+        hash.update(field);
     }
     hash.finalize().into()
 }

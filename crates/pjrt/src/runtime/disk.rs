@@ -20,7 +20,7 @@ const SUFFIX: &str = "defn-program";
 pub(super) struct Folder(PathBuf);
 
 /// The result of looking up a key.
-pub(super) enum Found {
+pub(super) enum Lookup {
     /// No file.
     Missing,
     /// A damaged file; it was removed.
@@ -40,22 +40,22 @@ impl Folder {
 
     /// The reason why the folder is not used, if there is one: other users may have put files there.
     pub fn refusal(&self) -> Option<String> {
-        own::refusal(&fs::metadata(&self.0).ok()?)
+        ownership::refusal(&fs::metadata(&self.0).ok()?)
     }
 
     /// Looks up the program of a key.
-    pub fn find(&self, key: &Digest) -> Found {
+    pub fn find(&self, key: &Digest) -> Lookup {
         let file = self.file(key);
         if self.refusal().is_some() {
-            return Found::Missing;
+            return Lookup::Missing;
         }
-        let Ok(bytes) = own::read(&file) else { return Found::Missing };
+        let Ok(bytes) = ownership::read(&file) else { return Lookup::Missing };
         match open(key, bytes) {
-            Some(program) => Found::Whole(program),
+            Some(program) => Lookup::Whole(program),
             None => {
                 // If this fails, the next store replaces the file all the same.
                 let _ = fs::remove_file(file);
-                Found::Corrupt
+                Lookup::Corrupt
             }
         }
     }
@@ -64,26 +64,27 @@ impl Folder {
     pub fn store(&self, key: &Digest, program: &[u8]) {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let aside = self.0.join(format!("{}.{}.{number}.part", hex(key), std::process::id()));
+        let temporary = self.0.join(format!("{}.{}.{number}.part", hex(key), std::process::id()));
         let write = || -> std::io::Result<()> {
-            own::create(&self.0)?;
+            ownership::create(&self.0)?;
             if let Some(refusal) = self.refusal() {
                 return Err(std::io::Error::other(refusal));
             }
-            fs::write(&aside, close(key, program))?;
+            fs::write(&temporary, close(key, program))?;
             // The rename makes the complete file visible at once.
-            fs::rename(&aside, self.file(key))
+            fs::rename(&temporary, self.file(key))
         };
         if write().is_err() {
-            let _ = fs::remove_file(&aside);
+            let _ = fs::remove_file(&temporary);
         }
     }
 
     /// The number of programs and their total size in bytes.
     pub fn size(&self) -> (usize, u64) {
         let Ok(files) = fs::read_dir(&self.0) else { return (0, 0) };
-        let ours = files.flatten().filter(|file| file.path().extension().is_some_and(|end| end == SUFFIX));
-        ours.fold((0, 0), |(files, bytes), file| {
+        let programs =
+            files.flatten().filter(|file| file.path().extension().is_some_and(|end| end == SUFFIX));
+        programs.fold((0, 0), |(files, bytes), file| {
             (files + 1, bytes + file.metadata().map_or(0, |metadata| metadata.len()))
         })
     }
@@ -91,7 +92,7 @@ impl Folder {
 
 /// Checks of ownership.
 #[cfg(unix)]
-mod own {
+mod ownership {
     use std::fs::{DirBuilder, File, Metadata};
     use std::io::{Error, Read, Result};
     use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -102,11 +103,11 @@ mod own {
     /// Write access of the group and of all others.
     const OTHERS_WRITE: u32 = 0o022;
 
-    pub fn refusal(found: &Metadata) -> Option<String> {
-        if found.uid() != user() {
-            return Some(format!("belongs to user {} and this process to user {}", found.uid(), user()));
+    pub fn refusal(metadata: &Metadata) -> Option<String> {
+        if metadata.uid() != user() {
+            return Some(format!("belongs to user {} and this process to user {}", metadata.uid(), user()));
         }
-        let mode = found.mode() & 0o7777;
+        let mode = metadata.mode() & 0o7777;
         (mode & OTHERS_WRITE != 0).then(|| format!("may be written by others (mode {mode:o})"))
     }
 
@@ -129,7 +130,7 @@ mod own {
 
 /// The standard library cannot determine a file's owner on other systems.
 #[cfg(not(unix))]
-mod own {
+mod ownership {
     pub use std::fs::{create_dir_all as create, read};
 
     pub fn refusal(_: &std::fs::Metadata) -> Option<String> {

@@ -28,7 +28,7 @@ use crate::options::CompileOptions;
 /// finds its program in that cache.
 #[derive(Default)]
 pub(super) struct Eager {
-    known: RwLock<FxHashMap<u64, Vec<Arc<OneOp>>>>,
+    by_hash: RwLock<FxHashMap<u64, Vec<Arc<OneOp>>>>,
 }
 
 /// A program of one op.
@@ -49,7 +49,7 @@ impl Eager {
     /// Runs an op on a device.
     pub fn run(
         &self,
-        place: &PjrtBackend,
+        backend: &PjrtBackend,
         op: &Op,
         operands: SmallVec<[Operand; 3]>,
         outputs: &[TensorType],
@@ -57,41 +57,41 @@ impl Eager {
         let name = form::name(op);
         let mut elements: SmallVec<[Arc<Elements>; 4]> = SmallVec::with_capacity(operands.len());
         for operand in &operands {
-            let own =
+            let buffer =
                 operand.buffer.as_any().downcast_ref::<PjrtBuffer>().expect("operands are on this backend");
-            elements.push(own.elements(name)?);
+            elements.push(buffer.elements(name)?);
         }
-        let (moved, starts) = with_dynamic_starts(op, &operands, outputs);
-        let op = moved.as_ref().unwrap_or(op);
+        let (dynamic_op, starts) = with_dynamic_starts(op, &operands, outputs);
+        let op = dynamic_op.as_ref().unwrap_or(op);
         let mut types = operands;
         for start in starts {
             let ty = TensorType { dtype: DType::S64, shape: Shape::scalar() };
-            let buffer = place.put(name, &ty, &(start as i64).to_ne_bytes())?;
-            types.push(Operand { ty, buffer: place.wrap(buffer.clone()) });
+            let buffer = backend.copy_from_host(name, &ty, &(start as i64).to_ne_bytes())?;
+            types.push(Operand { ty, buffer: backend.wrap(buffer.clone()) });
             elements.push(buffer);
         }
-        let runtime = place.runtime();
+        let runtime = backend.runtime();
         let program = self.program(runtime, op, &types, outputs)?;
         drop(types);
-        let made = runtime.execute(name, &program.compiled, &elements, &[], place.device_id())?;
-        let known_computed =
-            elements.iter().all(|elements| elements.is_known_computed()) && program.compiled.is_prompt(&made);
-        let results = made.into_iter().zip(&program.results);
-        let result = |(raw, what): (Buffer, &Arc<TensorInfo>)| {
-            Elements::new(runtime, raw, what.made_again(), known_computed)
+        let buffers = runtime.execute(name, &program.compiled, &elements, &[], backend.device_id())?;
+        let known_computed = elements.iter().all(|elements| elements.is_known_computed())
+            && program.compiled.is_prompt(&buffers);
+        let results = buffers.into_iter().zip(&program.results);
+        let result = |(raw, info): (Buffer, &Arc<TensorInfo>)| {
+            Elements::new(runtime, raw, info.recreated(), known_computed)
         };
-        Ok(results.map(result).map(|elements| place.wrap(elements)).collect())
+        Ok(results.map(result).map(|elements| backend.wrap(elements)).collect())
     }
 
     /// Drops the programs that nothing else holds.
     pub fn sweep(&self) {
-        let mut let_go = Vec::new();
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|_, programs| {
-            let_go.extend(programs.extract_if(.., |program| Arc::strong_count(&program.compiled) == 1));
+        let mut dropped = Vec::new();
+        let mut by_hash = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
+        by_hash.retain(|_, programs| {
+            dropped.extend(programs.extract_if(.., |program| Arc::strong_count(&program.compiled) == 1));
             !programs.is_empty()
         });
-        drop(known);
+        drop(by_hash);
     }
 
     fn program(
@@ -107,30 +107,31 @@ impl Eager {
             operand.ty.hash(&mut hasher);
         }
         let hash = hasher.finish();
-        let find = |known: &FxHashMap<u64, Vec<Arc<OneOp>>>| {
-            known.get(&hash)?.iter().find(|program| program.is(op, operands)).cloned()
+        let find = |by_hash: &FxHashMap<u64, Vec<Arc<OneOp>>>| {
+            by_hash.get(&hash)?.iter().find(|program| program.is(op, operands)).cloned()
         };
-        if let Some(program) = find(&self.known.read().unwrap_or_else(PoisonError::into_inner)) {
+        if let Some(program) = find(&self.by_hash.read().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(program);
         }
-        let program = lower(&alone(op, operands)?, &[], runtime.hardware()).map_err(failure::lowering)?;
+        let program =
+            lower(&single_op_region(op, operands)?, &[], runtime.hardware()).map_err(failure::lowering)?;
         let options = CompileOptions { portable: !runtime.is_single(), ..CompileOptions::default() };
         let compiled = runtime.programs.get(form::name(op), runtime, &program, &options, None)?;
-        let what = |ty: &TensorType| Arc::new(TensorInfo { ty: ty.clone(), location: None });
+        let info = |ty: &TensorType| Arc::new(TensorInfo { ty: ty.clone(), location: None });
         let program = Arc::new(OneOp {
             op: op.clone(),
             operands: operands.iter().map(|operand| operand.ty.clone()).collect(),
             compiled,
-            results: outputs.iter().map(what).collect(),
+            results: outputs.iter().map(info).collect(),
         });
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if let Some(program) = find(&known) {
+        let mut by_hash = self.by_hash.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(program) = find(&by_hash) {
             return Ok(program);
         }
-        if known.len() >= MAX_PROGRAMS {
-            known.clear();
+        if by_hash.len() >= MAX_PROGRAMS {
+            by_hash.clear();
         }
-        known.entry(hash).or_default().push(program.clone());
+        by_hash.entry(hash).or_default().push(program.clone());
         Ok(program)
     }
 }
@@ -152,7 +153,7 @@ fn with_dynamic_starts(op: &Op, operands: &[Operand], outputs: &[TensorType]) ->
 }
 
 /// A graph of one op, applied to parameters.
-fn alone(op: &Op, operands: &[Operand]) -> Result<Region> {
+fn single_op_region(op: &Op, operands: &[Operand]) -> Result<Region> {
     let mut graph = Graph::new();
     let inputs: Vec<TensorType> = operands.iter().map(|operand| operand.ty.clone()).collect();
     let parameters: SmallVec<[Value; 3]> =

@@ -19,8 +19,8 @@ use super::programs::Compiled;
 use super::saved::Saved;
 use super::{PjrtBackend, failure};
 
-/// A compiled piece of a program.
-pub(super) struct Program {
+/// A compiled segment of a program.
+pub(super) struct DeviceProgram {
     pub compiled: Arc<Compiled>,
     /// The digest of the text from which it was compiled.
     pub text: Digest,
@@ -28,7 +28,7 @@ pub(super) struct Program {
     pub results: SmallVec<[Arc<TensorInfo>; 2]>,
 }
 
-impl fmt::Debug for Program {
+impl fmt::Debug for DeviceProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Program({} outputs)", self.results.len())
     }
@@ -38,7 +38,7 @@ impl fmt::Debug for Program {
 #[derive(Debug)]
 pub(super) enum ExecutionMode {
     /// As it was compiled.
-    Compiled(Plan<Program>),
+    Compiled(Plan<DeviceProgram>),
     /// Op by op, with checks of each result.
     Checked(Arc<dyn Executable>),
 }
@@ -50,15 +50,15 @@ pub struct PjrtExecutable {
     mode: ExecutionMode,
     /// The positions of the donated arguments, ascending.
     donate: Vec<usize>,
-    /// If the program is one piece without work for the host: the output of the piece for each result.
-    whole: Option<SmallVec<[usize; 4]>>,
+    /// If the program is one segment without work for the host: the output of the segment for each result.
+    single_segment_outputs: Option<SmallVec<[usize; 4]>>,
 }
 
 /// Elements by slot.
 type Slots = SmallVec<[Option<Arc<Elements>>; 8]>;
 
 /// The results of a part of a program.
-type Made = SmallVec<[Arc<Elements>; 4]>;
+type ElementsList = SmallVec<[Arc<Elements>; 4]>;
 
 impl PjrtExecutable {
     pub(super) fn new(
@@ -70,36 +70,41 @@ impl PjrtExecutable {
         let mut donate = donate.to_vec();
         donate.sort_unstable();
         donate.dedup();
-        let whole = match &mode {
-            ExecutionMode::Compiled(plan) if donate.is_empty() => whole(plan),
+        let single_segment_outputs = match &mode {
+            ExecutionMode::Compiled(plan) if donate.is_empty() => single_segment_outputs(plan),
             ExecutionMode::Compiled(_) | ExecutionMode::Checked(_) => None,
         };
-        PjrtExecutable { compiler, program, mode, donate, whole }
+        PjrtExecutable { compiler, program, mode, donate, single_segment_outputs }
     }
 
     /// The device for programs whose arguments are on no device of the client.
-    pub fn place(&self) -> &Arc<PjrtBackend> {
-        self.compiler.place()
+    pub fn backend(&self) -> &Arc<PjrtBackend> {
+        self.compiler.backend()
     }
 
     /// The device of a run whose arguments are on `backend`.
-    fn place_of<'a>(&'a self, backend: &'a dyn Backend) -> Result<&'a PjrtBackend> {
+    fn backend_of<'a>(&'a self, backend: &'a dyn Backend) -> Result<&'a PjrtBackend> {
         match PjrtBackend::of(backend) {
-            Some(place) if std::ptr::eq(place.runtime(), self.place().runtime()) => Ok(place),
-            Some(place) if !self.place().takes_over(place) => {
-                let (left, right) = (self.place().place(), place.place());
+            Some(backend) if std::ptr::eq(backend.runtime(), self.backend().runtime()) => Ok(backend),
+            Some(backend) if !self.backend().takes_over(backend) => {
+                let (left, right) = (self.backend().place(), backend.place());
                 Err(ErrorKind::BackendConflict { op: "run", left, right }.into())
             }
-            Some(_) | None => Ok(self.place()),
+            Some(_) | None => Ok(self.backend()),
         }
     }
 
     /// The elements of the arguments that are not donated, on the device of the run.
-    fn bring(&self, plan: &Plan<Program>, place: &PjrtBackend, arguments: &[Tensor]) -> Result<Slots> {
+    fn load_arguments(
+        &self,
+        plan: &Plan<DeviceProgram>,
+        backend: &PjrtBackend,
+        arguments: &[Tensor],
+    ) -> Result<Slots> {
         let mut slots: Slots = SmallVec::from_elem(None, plan.slots);
         for (position, argument) in arguments.iter().enumerate() {
             if plan.used[position] && !self.donate.contains(&position) {
-                slots[position] = Some(adopt(place, position, argument)?);
+                slots[position] = Some(adopt(backend, position, argument)?);
             }
         }
         Ok(slots)
@@ -107,9 +112,9 @@ impl PjrtExecutable {
 
     /// Takes all donated arguments, or none. Returns the slots of those whose memory another tensor shares: they are
     /// copied where the program would reuse it.
-    fn take(
+    fn take_donated(
         &self,
-        place: &PjrtBackend,
+        backend: &PjrtBackend,
         arguments: &[Tensor],
         slots: &mut Slots,
     ) -> Result<SmallVec<[usize; 2]>> {
@@ -117,14 +122,14 @@ impl PjrtExecutable {
         let gone = Gone::donated();
         for (count, &position) in self.donate.iter().enumerate() {
             let argument = &arguments[position];
-            let taken = match own(argument, place) {
-                Some(own) => {
-                    own.donate("run", gone.clone()).map_err(|error| named(error, position, argument))
+            let donated = match buffer_on(argument, backend) {
+                Some(buffer) => {
+                    buffer.donate("run", gone.clone()).map_err(|error| named(error, position, argument))
                 }
                 // The run owns its copy on the device; the source of the copy stays.
-                None => adopt(place, position, argument),
+                None => adopt(backend, position, argument),
             };
-            match taken {
+            match donated {
                 Ok(elements) => {
                     if elements.is_shared() {
                         shared.push(position);
@@ -132,8 +137,8 @@ impl PjrtExecutable {
                     slots[position] = Some(elements);
                 }
                 Err(error) => {
-                    for &taken in &self.donate[..count] {
-                        restore(&arguments[taken], place, slots[taken].take());
+                    for &donated in &self.donate[..count] {
+                        restore(&arguments[donated], backend, slots[donated].take());
                     }
                     return Err(error);
                 }
@@ -142,77 +147,77 @@ impl PjrtExecutable {
         Ok(shared)
     }
 
-    /// Runs a program of one piece on arguments that have its types and that the caller keeps.
-    fn run_whole(
+    /// Runs a program of one segment on arguments that have its types and that the caller keeps.
+    fn run_single_segment(
         &self,
-        plan: &Plan<Program>,
-        whole: &[usize],
-        place: &PjrtBackend,
+        plan: &Plan<DeviceProgram>,
+        single_segment_outputs: &[usize],
+        backend: &PjrtBackend,
         arguments: &[&Tensor],
     ) -> Result<Buffers> {
         let [Step { work: Work::Device { program, .. }, inputs, location, .. }] = &plan.steps[..] else {
             unreachable!("a plan of one piece has one step, for the device");
         };
         // The slots of the inputs are their positions.
-        let mut elements = Made::new();
+        let mut elements = ElementsList::new();
         for &input in inputs {
-            elements.push(adopt(place, input, arguments[input])?);
+            elements.push(adopt(backend, input, arguments[input])?);
         }
-        let made = start(place, program, &elements, &[]).map_err(|error| error.at(location.clone()))?;
-        let wrap = |elements| place.wrap(elements);
-        if whole.iter().copied().eq(0..made.len()) {
-            return Ok(made.into_iter().map(wrap).collect());
+        let results = start(backend, program, &elements, &[]).map_err(|error| error.at(location.clone()))?;
+        let wrap = |elements| backend.wrap(elements);
+        if single_segment_outputs.iter().copied().eq(0..results.len()) {
+            return Ok(results.into_iter().map(wrap).collect());
         }
-        Ok(whole.iter().map(|&at| wrap(made[at].clone())).collect())
+        Ok(single_segment_outputs.iter().map(|&at| wrap(results[at].clone())).collect())
     }
 
     fn run_plan(
         &self,
-        plan: &Plan<Program>,
-        place: &PjrtBackend,
+        plan: &Plan<DeviceProgram>,
+        backend: &PjrtBackend,
         arguments: Vec<Tensor>,
         hooks: &dyn Hooks,
     ) -> Result<Vec<Tensor>> {
         check_arguments("run", self.program.inputs(), arguments.iter())?;
         let types = self.program.result_types().cloned();
-        if let Some(whole) = &self.whole {
-            let lent: SmallVec<[&Tensor; 8]> = arguments.iter().collect();
-            let results = self.run_whole(plan, whole, place, &lent)?;
+        if let Some(single_segment_outputs) = &self.single_segment_outputs {
+            let borrowed: SmallVec<[&Tensor; 8]> = arguments.iter().collect();
+            let results = self.run_single_segment(plan, single_segment_outputs, backend, &borrowed)?;
             return Ok(types.zip(results).map(|(ty, buffer)| Tensor::concrete(ty, buffer)).collect());
         }
-        let mut slots = self.bring(plan, place, &arguments)?;
-        let run = Run { place, hooks };
+        let mut slots = self.load_arguments(plan, backend, &arguments)?;
+        let run = PlanRun { backend, hooks };
         let results = if self.donate.is_empty() {
             drop(arguments);
             run.plan(plan, slots, &[])?
         } else {
-            let shared = self.take(place, &arguments, &mut slots)?;
-            let taken: SmallVec<[Option<Arc<Elements>>; 2]> =
+            let shared = self.take_donated(backend, &arguments, &mut slots)?;
+            let donated: SmallVec<[Option<Arc<Elements>>; 2]> =
                 self.donate.iter().map(|&position| slots[position].clone()).collect();
             match run.plan(plan, slots, &shared) {
                 Ok(results) => results,
                 Err(error) => {
                     // A run that did not start has used up no argument. A run that is still starting, because the wait
                     // for it was interrupted, holds the arguments that it will use up.
-                    for (&position, elements) in self.donate.iter().zip(taken) {
-                        let is_held = |elements: &Arc<Elements>| {
+                    for (&position, elements) in self.donate.iter().zip(donated) {
+                        let is_in_use = |elements: &Arc<Elements>| {
                             !shared.contains(&position) && Arc::strong_count(elements) > 1
                         };
                         let live = elements.filter(|elements| {
-                            !is_held(elements) && elements.raw().is_deleted() == Ok(false)
+                            !is_in_use(elements) && elements.raw().is_deleted() == Ok(false)
                         });
-                        restore(&arguments[position], place, live);
+                        restore(&arguments[position], backend, live);
                     }
                     return Err(error);
                 }
             }
         };
-        Ok(types.zip(results).map(|(ty, elements)| Tensor::concrete(ty, place.wrap(elements))).collect())
+        Ok(types.zip(results).map(|(ty, elements)| Tensor::concrete(ty, backend.wrap(elements))).collect())
     }
 }
 
-/// The output of the only piece for each result, if the host has nothing to do.
-fn whole(plan: &Plan<Program>) -> Option<SmallVec<[usize; 4]>> {
+/// The output of the only segment for each result, if the host has nothing to do.
+fn single_segment_outputs(plan: &Plan<DeviceProgram>) -> Option<SmallVec<[usize; 4]>> {
     let [step] = &plan.steps[..] else { return None };
     match &step.work {
         Work::Device { hooks, .. } if hooks.is_empty() => {}
@@ -228,48 +233,49 @@ fn whole(plan: &Plan<Program>) -> Option<SmallVec<[usize; 4]>> {
     plan.results.iter().map(output).collect()
 }
 
-/// Starts a piece, and returns its results. The arguments at the positions `keep` are not donated.
+/// Starts a segment, and returns its results. The arguments at the positions `non_donatable` are not donated.
 fn start(
-    place: &PjrtBackend,
-    program: &Program,
+    backend: &PjrtBackend,
+    program: &DeviceProgram,
     arguments: &[impl Borrow<Arc<Elements>> + Sync],
-    keep: &[i64],
-) -> Result<Made> {
-    let raw = place.runtime().execute("run", &program.compiled, arguments, keep, place.device_id())?;
-    let are_settled = arguments.iter().all(|elements| elements.borrow().is_known_computed());
-    let known_computed = are_settled && program.compiled.is_prompt(&raw);
-    let make = |(raw, what): (_, &Arc<TensorInfo>)| {
-        Elements::new(place.runtime(), raw, what.clone(), known_computed)
+    non_donatable: &[i64],
+) -> Result<ElementsList> {
+    let raw =
+        backend.runtime().execute("run", &program.compiled, arguments, non_donatable, backend.device_id())?;
+    let arguments_are_computed = arguments.iter().all(|elements| elements.borrow().is_known_computed());
+    let known_computed = arguments_are_computed && program.compiled.is_prompt(&raw);
+    let to_elements = |(raw, info): (_, &Arc<TensorInfo>)| {
+        Elements::new(backend.runtime(), raw, info.clone(), known_computed)
     };
-    Ok(raw.into_iter().zip(&program.results).map(make).collect())
+    Ok(raw.into_iter().zip(&program.results).map(to_elements).collect())
 }
 
 /// The buffer of an argument that is already on the device.
-fn own<'a>(argument: &'a Tensor, place: &PjrtBackend) -> Option<&'a PjrtBuffer> {
-    let own: &PjrtBuffer = argument.buffer()?.as_any().downcast_ref()?;
-    own.place().is(place).then_some(own)
+fn buffer_on<'a>(argument: &'a Tensor, backend: &PjrtBackend) -> Option<&'a PjrtBuffer> {
+    let buffer: &PjrtBuffer = argument.buffer()?.as_any().downcast_ref()?;
+    buffer.pjrt_backend().is(backend).then_some(buffer)
 }
 
 /// An argument's elements on the device. An argument on another device of the same client is not moved: its owner chose
 /// that device.
-fn adopt(place: &PjrtBackend, position: usize, argument: &Tensor) -> Result<Arc<Elements>> {
-    if let Some(own) = own(argument, place) {
-        return own.elements("run").map_err(|error| named(error, position, argument));
+fn adopt(backend: &PjrtBackend, position: usize, argument: &Tensor) -> Result<Arc<Elements>> {
+    if let Some(buffer) = buffer_on(argument, backend) {
+        return buffer.elements("run").map_err(|error| named(error, position, argument));
     }
     if let Some(other) = argument.backend()
         && let Some(other) = PjrtBackend::of(&*other)
-        && !place.is_same_place(other)
-        && !place.takes_over(other)
+        && !backend.is_same_place(other)
+        && !backend.takes_over(other)
     {
-        let (left, right) = (place.place(), other.place());
+        let (left, right) = (backend.place(), other.place());
         return Err(ErrorKind::BackendConflict { op: "run", left, right }.into());
     }
-    place.adopt("run", argument).map_err(|error| named(error, position, argument))
+    backend.adopt("run", argument).map_err(|error| named(error, position, argument))
 }
 
-fn restore(argument: &Tensor, place: &PjrtBackend, elements: Option<Arc<Elements>>) {
-    if let (Some(own), Some(elements)) = (own(argument, place), elements) {
-        own.restore(elements);
+fn restore(argument: &Tensor, backend: &PjrtBackend, elements: Option<Arc<Elements>>) {
+    if let (Some(buffer), Some(elements)) = (buffer_on(argument, backend), elements) {
+        buffer.restore(elements);
     }
 }
 
@@ -291,7 +297,7 @@ impl Executable for PjrtExecutable {
         arguments: Vec<Tensor>,
         hooks: &dyn Hooks,
     ) -> Result<Vec<Tensor>> {
-        self.run_at(self.place_of(&**backend)?, arguments, hooks)
+        self.run_at(self.backend_of(&**backend)?, arguments, hooks)
     }
 
     fn run_borrowed(
@@ -300,11 +306,18 @@ impl Executable for PjrtExecutable {
         arguments: &[&Tensor],
         hooks: &dyn Hooks,
     ) -> Result<Buffers> {
-        if let (ExecutionMode::Compiled(plan), Some(whole)) = (&self.mode, &self.whole) {
-            return self.run_whole(plan, whole, self.place_of(&**backend)?, arguments);
+        if let (ExecutionMode::Compiled(plan), Some(single_segment_outputs)) =
+            (&self.mode, &self.single_segment_outputs)
+        {
+            return self.run_single_segment(
+                plan,
+                single_segment_outputs,
+                self.backend_of(&**backend)?,
+                arguments,
+            );
         }
-        let held = arguments.iter().map(|&argument| argument.clone()).collect();
-        Ok(buffers_of(self.run(backend, held, hooks)?))
+        let owned = arguments.iter().map(|&argument| argument.clone()).collect();
+        Ok(buffers_of(self.run(backend, owned, hooks)?))
     }
 
     fn run_each(
@@ -312,20 +325,20 @@ impl Executable for PjrtExecutable {
         lists: Vec<(Arc<dyn Backend>, Vec<Tensor>)>,
         hooks: &dyn Hooks,
     ) -> Result<Vec<Vec<Tensor>>> {
-        let places = self.place().runtime().backends();
-        let mut others = places.iter().cycle();
+        let backends = self.backend().runtime().backends();
+        let mut others = backends.iter().cycle();
         let mut results = Vec::with_capacity(lists.len());
         for (backend, list) in lists {
-            let own = PjrtBackend::of(&*backend)
-                .filter(|place| std::ptr::eq(place.runtime(), self.place().runtime()));
-            let place = match own {
-                Some(place) => place,
+            let own_backend = PjrtBackend::of(&*backend)
+                .filter(|backend| std::ptr::eq(backend.runtime(), self.backend().runtime()));
+            let backend = match own_backend {
+                Some(backend) => backend,
                 None => {
-                    self.place_of(&*backend)?;
+                    self.backend_of(&*backend)?;
                     others.next().expect("a client has devices")
                 }
             };
-            results.push(self.run_at(place, list, hooks)?);
+            results.push(self.run_at(backend, list, hooks)?);
         }
         Ok(results)
     }
@@ -335,7 +348,7 @@ impl Executable for PjrtExecutable {
             ExecutionMode::Compiled(plan) => plan,
             ExecutionMode::Checked(_) => return Err(failure::not_written()),
         };
-        let runtime = self.place().runtime();
+        let runtime = self.backend().runtime();
         runtime.require_process("save")?;
         let mut saved = Saved::new(runtime.machine(), &runtime.kind(), &self.program, &self.donate);
         let mut is_portable = true;
@@ -357,23 +370,23 @@ impl PjrtExecutable {
     /// Runs on a device of the client.
     pub(super) fn run_at(
         &self,
-        place: &PjrtBackend,
+        backend: &PjrtBackend,
         arguments: Vec<Tensor>,
         hooks: &dyn Hooks,
     ) -> Result<Vec<Tensor>> {
         match &self.mode {
-            ExecutionMode::Compiled(plan) => self.run_plan(plan, place, arguments, hooks),
+            ExecutionMode::Compiled(plan) => self.run_plan(plan, backend, arguments, hooks),
             ExecutionMode::Checked(checked) => {
-                let bring = |(position, argument): (usize, Tensor)| {
+                let to_device = |(position, argument): (usize, Tensor)| {
                     if !checked.uses(position) {
                         return Ok(argument);
                     }
-                    let elements = adopt(place, position, &argument)?;
-                    Ok(Tensor::concrete(argument.whole().clone(), place.wrap(elements)))
+                    let elements = adopt(backend, position, &argument)?;
+                    Ok(Tensor::concrete(argument.whole().clone(), backend.wrap(elements)))
                 };
-                let arguments = arguments.into_iter().enumerate().map(bring).collect::<Result<_>>()?;
-                let place: Arc<dyn Backend> = place.shared().clone();
-                checked.run(&place, arguments, hooks)
+                let arguments = arguments.into_iter().enumerate().map(to_device).collect::<Result<_>>()?;
+                let backend: Arc<dyn Backend> = backend.shared().clone();
+                checked.run(&backend, arguments, hooks)
             }
         }
     }
@@ -381,25 +394,25 @@ impl PjrtExecutable {
 
 impl fmt::Debug for PjrtExecutable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PjrtExecutable({:?} for {})", self.program, self.place().place())
+        write!(f, "PjrtExecutable({:?} for {})", self.program, self.backend().place())
     }
 }
 
 /// One execution.
-struct Run<'a> {
-    place: &'a PjrtBackend,
+struct PlanRun<'a> {
+    backend: &'a PjrtBackend,
     hooks: &'a dyn Hooks,
 }
 
-impl Run<'_> {
+impl PlanRun<'_> {
     /// Runs a plan on the elements of the inputs that it uses. The elements in `shared` slots are not reused.
-    fn plan(&self, plan: &Plan<Program>, mut slots: Slots, shared: &[usize]) -> Result<Made> {
+    fn plan(&self, plan: &Plan<DeviceProgram>, mut slots: Slots, shared: &[usize]) -> Result<ElementsList> {
         for step in &plan.steps {
-            let made = self.step(step, &slots, shared).map_err(|error| error.at(step.location.clone()))?;
+            let results = self.step(step, &slots, shared).map_err(|error| error.at(step.location.clone()))?;
             for &slot in &step.last_uses {
                 slots[slot] = None;
             }
-            for (&slot, elements) in step.outputs.iter().zip(made) {
+            for (&slot, elements) in step.outputs.iter().zip(results) {
                 slots[slot] = Some(elements);
             }
             self.hooks.poll()?;
@@ -408,7 +421,7 @@ impl Run<'_> {
         Ok(plan.results.iter().map(result).collect())
     }
 
-    fn inner(&self, plan: &Plan<Program>, inputs: &[Arc<Elements>]) -> Result<Made> {
+    fn inner(&self, plan: &Plan<DeviceProgram>, inputs: &[Arc<Elements>]) -> Result<ElementsList> {
         let mut slots: Slots = SmallVec::from_elem(None, plan.slots);
         for (position, (slot, input)) in slots.iter_mut().zip(inputs).enumerate() {
             if plan.used[position] {
@@ -418,9 +431,9 @@ impl Run<'_> {
         self.plan(plan, slots, &[])
     }
 
-    fn step(&self, step: &Step<Program>, slots: &Slots, shared: &[usize]) -> Result<Made> {
+    fn step(&self, step: &Step<DeviceProgram>, slots: &Slots, shared: &[usize]) -> Result<ElementsList> {
         let input = |&slot: &usize| slots[slot].clone().expect("a value lives until its last use");
-        let inputs = || -> Made { step.inputs.iter().map(input).collect() };
+        let inputs = || -> ElementsList { step.inputs.iter().map(input).collect() };
         match &step.work {
             Work::Device { program, hooks } => self.device(step, program, hooks, slots, shared),
             Work::Call { slot, inputs: types, outputs } => {
@@ -443,8 +456,8 @@ impl Run<'_> {
                 let mut inputs = inputs();
                 loop {
                     self.hooks.poll()?;
-                    let holds = self.inner(cond, &inputs)?;
-                    if !self.is_true(*predicate, &holds[0])? {
+                    let condition = self.inner(cond, &inputs)?;
+                    if !self.is_true(*predicate, &condition[0])? {
                         inputs.truncate(*state);
                         return Ok(inputs);
                     }
@@ -458,29 +471,29 @@ impl Run<'_> {
         }
     }
 
-    /// Starts a piece, and calls its hooks once their values are computed.
+    /// Starts a segment, and calls its hooks once their values are computed.
     fn device(
         &self,
-        step: &Step<Program>,
-        program: &Program,
+        step: &Step<DeviceProgram>,
+        program: &DeviceProgram,
         hooks: &[(usize, Vec<TensorType>)],
         slots: &Slots,
         shared: &[usize],
-    ) -> Result<Made> {
+    ) -> Result<ElementsList> {
         let input = |&slot: &usize| slots[slot].as_ref().expect("a value lives until its last use");
         let arguments: SmallVec<[&Arc<Elements>; 4]> = step.inputs.iter().map(input).collect();
-        let mut keep: SmallVec<[i64; 2]> = SmallVec::new();
+        let mut non_donatable: SmallVec<[i64; 2]> = SmallVec::new();
         if !shared.is_empty() {
-            let places = step.inputs.iter().zip(0_i64..).filter(|(slot, _)| shared.contains(slot));
-            keep.extend(places.map(|(_, place)| place));
+            let positions = step.inputs.iter().zip(0_i64..).filter(|(slot, _)| shared.contains(slot));
+            non_donatable.extend(positions.map(|(_, position)| position));
         }
-        let mut results = start(self.place, program, &arguments, &keep)?;
-        let mut shown = results.drain(step.outputs.len()..);
+        let mut results = start(self.backend, program, &arguments, &non_donatable)?;
+        let mut hook_values = results.drain(step.outputs.len()..);
         for (slot, types) in hooks {
-            let values: Made = shown.by_ref().take(types.len()).collect();
+            let values: ElementsList = hook_values.by_ref().take(types.len()).collect();
             self.hooks.call(*slot, &self.values(types, &values)?)?;
         }
-        drop(shown);
+        drop(hook_values);
         Ok(results)
     }
 
@@ -488,13 +501,13 @@ impl Run<'_> {
     fn values(&self, types: &[TensorType], elements: &[Arc<Elements>]) -> Result<Vec<Tensor>> {
         let value = |(ty, elements): (&TensorType, &Arc<Elements>)| {
             elements.wait("run", &|| self.hooks.poll())?;
-            Ok(Tensor::concrete(ty.clone(), self.place.wrap(elements.clone())))
+            Ok(Tensor::concrete(ty.clone(), self.backend.wrap(elements.clone())))
         };
         types.iter().zip(elements).map(value).collect()
     }
 
     /// Results of a host function, checked and copied to the device.
-    fn adopt(&self, results: Vec<Tensor>, outputs: &[TensorType]) -> Result<Made> {
+    fn adopt(&self, results: Vec<Tensor>, outputs: &[TensorType]) -> Result<ElementsList> {
         let op = "runtime_call";
         if results.len() != outputs.len() {
             let (got, expected) = (results.len(), outputs.len());
@@ -505,7 +518,7 @@ impl Run<'_> {
                 let (got, expected) = (result.whole().clone(), expected.clone());
                 return Err(ErrorKind::CallResult { op, index, got, expected }.into());
             }
-            self.place.adopt(op, &result)
+            self.backend.adopt(op, &result)
         };
         results.into_iter().zip(outputs).enumerate().map(each).collect()
     }
@@ -516,7 +529,7 @@ impl Run<'_> {
         let mut bytes = [0; 16];
         let bytes = &mut bytes[..dtype.storage_bytes()];
         let read = elements.raw().read(bytes);
-        read.map_err(|error| failure::device("run", self.place.runtime(), error))?;
+        read.map_err(|error| failure::device("run", self.backend.runtime(), error))?;
         Ok(Scalar::from_bytes(dtype, bytes).value().is_true())
     }
 }

@@ -11,7 +11,7 @@ use crate::error::{Code, Error as PluginError};
 use crate::lower::LowerError;
 use crate::options::CompileOptions;
 
-/// The problem of a program with checks after each op, in an operation that needs a program of one piece.
+/// The problem of a program with checks after each op, in an operation that needs a program of one segment.
 pub(crate) const CHECKED: &str = "the program is run with checks, op by op";
 
 /// The error that such a program cannot be saved as bytes.
@@ -38,7 +38,7 @@ pub(crate) fn device(op: &'static str, runtime: &Runtime, error: PluginError) ->
 /// The error of a compiler flag that a plugin rejects, if that is its error. The plugin's message names the flag; its
 /// code says only that something was wrong.
 #[cold]
-pub(crate) fn refused_flag(client: &str, options: &CompileOptions, error: &PluginError) -> Option<Error> {
+pub(crate) fn rejected_flag(client: &str, options: &CompileOptions, error: &PluginError) -> Option<Error> {
     let PluginError::Plugin { code: Code::InvalidArgument | Code::NotFound, message, call: _ } = error else {
         return None;
     };

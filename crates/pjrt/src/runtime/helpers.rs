@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use defn_core::Result;
 
-use super::caller::{SLICE, poll, without_lock};
+use super::caller::{POLL_INTERVAL, poll, without_lock};
 use crate::api::forks;
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -28,16 +28,16 @@ static BUSY: AtomicUsize = AtomicUsize::new(0);
 pub(super) fn run<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let (sender, mut receiver) = channel();
     BUSY.fetch_add(1, Ordering::Relaxed);
-    give(Box::new(move || {
-        let made = body();
+    submit(Box::new(move || {
+        let result = body();
         BUSY.fetch_sub(1, Ordering::Relaxed);
         // There is no receiver if the wait was interrupted.
-        let _ = sender.send(made);
+        let _ = sender.send(result);
     }));
     loop {
         let receiver = &mut receiver;
-        match without_lock(move || receiver.recv_timeout(SLICE)) {
-            Ok(made) => return Ok(made),
+        match without_lock(move || receiver.recv_timeout(POLL_INTERVAL)) {
+            Ok(result) => return Ok(result),
             Err(RecvTimeoutError::Timeout) => poll()?,
             Err(RecvTimeoutError::Disconnected) => unreachable!("a job sends what it made"),
         }
@@ -45,11 +45,11 @@ pub(super) fn run<T: Send + 'static>(body: impl FnOnce() -> T + Send + 'static) 
 }
 
 /// Gives a job to an idle helper, else to a new one; if the system has no more threads, this thread runs it.
-fn give(mut job: Job) {
-    let this = forks();
+fn submit(mut job: Job) {
+    let process_forks = forks();
     let mut idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
     // Threads do not survive a fork.
-    idle.retain(|(process, _)| *process == this);
+    idle.retain(|(process, _)| *process == process_forks);
     while let Some((_, helper)) = idle.pop() {
         match helper.send(job) {
             Ok(()) => return,
@@ -58,11 +58,11 @@ fn give(mut job: Job) {
     }
     drop(idle);
     let (sender, receiver) = channel::<Job>();
-    let own = sender.clone();
+    let idle_sender = sender.clone();
     let helper = move || {
         while let Ok(job) = receiver.recv() {
             job();
-            IDLE.lock().unwrap_or_else(PoisonError::into_inner).push((this, own.clone()));
+            IDLE.lock().unwrap_or_else(PoisonError::into_inner).push((process_forks, idle_sender.clone()));
         }
     };
     match std::thread::Builder::new().name("defn-helper".to_owned()).spawn(helper) {

@@ -27,17 +27,17 @@ impl TensorInfo {
     }
 
     /// The description of a tensor that is created now, by the user's line that called this thread.
-    pub fn made_here(ty: &TensorType) -> Arc<TensorInfo> {
-        let mut what = TensorInfo { ty: ty.clone(), location: None };
-        if what.is_large() {
-            what.location = Location::of_user();
+    pub fn created_here(ty: &TensorType) -> Arc<TensorInfo> {
+        let mut info = TensorInfo { ty: ty.clone(), location: None };
+        if info.is_large() {
+            info.location = Location::of_user();
         }
-        Arc::new(what)
+        Arc::new(info)
     }
 
     /// The description of another tensor of this type; all small ones share it.
-    pub fn made_again(self: &Arc<TensorInfo>) -> Arc<TensorInfo> {
-        if self.is_large() { TensorInfo::made_here(&self.ty) } else { self.clone() }
+    pub fn recreated(self: &Arc<TensorInfo>) -> Arc<TensorInfo> {
+        if self.is_large() { TensorInfo::created_here(&self.ty) } else { self.clone() }
     }
 }
 
@@ -45,15 +45,15 @@ impl TensorInfo {
 /// tensors are small, and are created and dropped in less time than a list entry takes.
 #[derive(Default)]
 pub(crate) struct Live {
-    places: Mutex<Places>,
+    entries: Mutex<EntryList>,
     count: AtomicUsize,
     /// The events of dropped tensors that were still computing.
-    left_behind: Mutex<Vec<Event>>,
+    pending: Mutex<Vec<Event>>,
 }
 
 #[derive(Default)]
-struct Places {
-    entries: Vec<Option<(Arc<TensorInfo>, Weak<Elements>)>>,
+struct EntryList {
+    slots: Vec<Option<(Arc<TensorInfo>, Weak<Elements>)>>,
     free: Vec<usize>,
 }
 
@@ -64,55 +64,55 @@ impl Live {
     }
 
     /// Lists a counted tensor; returns its index, for [`Live::leave`].
-    pub fn list(&self, what: Arc<TensorInfo>, elements: Weak<Elements>) -> usize {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        match places.free.pop() {
-            Some(place) => {
-                places.entries[place] = Some((what, elements));
-                place
+    pub fn list(&self, info: Arc<TensorInfo>, elements: Weak<Elements>) -> usize {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        match entries.free.pop() {
+            Some(index) => {
+                entries.slots[index] = Some((info, elements));
+                index
             }
             None => {
-                places.entries.push(Some((what, elements)));
-                places.entries.len() - 1
+                entries.slots.push(Some((info, elements)));
+                entries.slots.len() - 1
             }
         }
     }
 
     /// Removes a tensor from the count and from the list.
-    pub fn leave(&self, place: Option<usize>) {
-        if let Some(place) = place {
-            let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-            let gone = places.entries[place].take();
-            places.free.push(place);
-            drop(places);
+    pub fn leave(&self, index: Option<usize>) {
+        if let Some(index) = index {
+            let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+            let gone = entries.slots[index].take();
+            entries.free.push(index);
+            drop(entries);
             drop(gone);
         }
         self.count.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Keeps the event of a dropped tensor, if it is still computing.
-    pub fn leave_behind(&self, ready: Event) {
+    pub fn add_pending(&self, ready: Event) {
         if ready.is_ready() != Ok(false) {
             return;
         }
-        let mut left = self.left_behind.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         // Finished events are removed when the list is full, which then gets room to double: each event is checked a
         // few times.
-        if left.len() == left.capacity() {
-            left.retain(|event| event.is_ready() == Ok(false));
-            let room = left.len().max(16);
-            left.reserve(room);
+        if pending.len() == pending.capacity() {
+            pending.retain(|event| event.is_ready() == Ok(false));
+            let additional = pending.len().max(16);
+            pending.reserve(additional);
         }
-        left.push(ready);
+        pending.push(ready);
     }
 
     /// Waits until everything is computed, or until `end`; returns whether it is.
     pub fn wait_idle(&self, end: Instant) -> bool {
-        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let live: Vec<Weak<Elements>> =
-            places.entries.iter().flatten().map(|(_, elements)| elements.clone()).collect();
-        drop(places);
-        let left = std::mem::take(&mut *self.left_behind.lock().unwrap_or_else(PoisonError::into_inner));
+            entries.slots.iter().flatten().map(|(_, elements)| elements.clone()).collect();
+        drop(entries);
+        let pending = std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner));
         let live = live.iter().filter_map(|elements| elements.upgrade()?.raw().ready().ok());
         let is_done = |event: Event| loop {
             match event.is_ready() {
@@ -121,7 +121,7 @@ impl Live {
                 Ok(true) | Err(_) => return true,
             }
         };
-        left.into_iter().chain(live).all(is_done)
+        pending.into_iter().chain(live).all(is_done)
     }
 
     /// The number of live tensors.
@@ -131,11 +131,11 @@ impl Live {
 
     /// The largest tensors, largest first, with the line that created them if it is known.
     pub fn largest(&self, count: usize) -> Vec<Arc<TensorInfo>> {
-        let places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let mut all: Vec<Arc<TensorInfo>> =
-            places.entries.iter().flatten().map(|(what, _)| what.clone()).collect();
-        drop(places);
-        all.sort_by_key(|what| std::cmp::Reverse(what.ty.byte_size()));
+            entries.slots.iter().flatten().map(|(info, _)| info.clone()).collect();
+        drop(entries);
+        all.sort_by_key(|info| std::cmp::Reverse(info.ty.byte_size()));
         all.truncate(count);
         all
     }
@@ -150,10 +150,10 @@ impl Live {
                 _ => format!("each of {count} live tensors has less than {} bytes", TensorInfo::LARGE),
             };
         }
-        let one = |what: &Arc<TensorInfo>| {
+        let one = |info: &Arc<TensorInfo>| {
             let at =
-                what.location.as_ref().map_or_else(String::new, |location| format!(" made at {location}"));
-            format!("{} of {} bytes{at}", what.ty, what.ty.byte_size())
+                info.location.as_ref().map_or_else(String::new, |location| format!(" made at {location}"));
+            format!("{} of {} bytes{at}", info.ty, info.ty.byte_size())
         };
         let list: Vec<String> = largest.iter().map(one).collect();
         format!("the largest of {} live tensors are {}", self.count(), list.join(", "))

@@ -18,7 +18,7 @@ use super::{PjrtBackend, Runtime};
 /// Devices of one client in a mesh, as a backend: each of its tensors has a block of its type on each device.
 pub struct MeshBackend {
     mesh: Mesh,
-    places: Vec<Arc<PjrtBackend>>,
+    backends: Vec<Arc<PjrtBackend>>,
     place: String,
 }
 
@@ -27,23 +27,23 @@ impl MeshBackend {
     ///
     /// # Errors
     /// A wrong number of devices, a repeated device, or devices of two clients.
-    pub fn new(mesh: Mesh, places: Vec<Arc<PjrtBackend>>) -> Result<Arc<MeshBackend>> {
-        let (count, there) = (mesh.count(), places.len());
+    pub fn new(mesh: Mesh, backends: Vec<Arc<PjrtBackend>>) -> Result<Arc<MeshBackend>> {
+        let (count, there) = (mesh.count(), backends.len());
         if count != there {
             return Err(MeshError::Devices { mesh: mesh.to_string(), count, there }.into());
         }
-        for (at, place) in places.iter().enumerate() {
-            if !std::ptr::eq(place.runtime(), places[0].runtime()) {
-                let (left, right) = (places[0].place(), place.place());
+        for (at, backend) in backends.iter().enumerate() {
+            if !std::ptr::eq(backend.runtime(), backends[0].runtime()) {
+                let (left, right) = (backends[0].place(), backend.place());
                 return Err(MeshError::Clients { left, right }.into());
             }
-            if places[..at].iter().any(|other| other.is(place)) {
-                return Err(MeshError::DeviceRepeated { device: place.place() }.into());
+            if backends[..at].iter().any(|other| other.is(backend)) {
+                return Err(MeshError::DeviceRepeated { device: backend.place() }.into());
             }
         }
-        let ids: Vec<String> = places.iter().map(|place| place.device_id().to_string()).collect();
-        let place = format!("pjrt<{}:{} as {mesh}>", places[0].runtime().name(), ids.join(","));
-        Ok(Arc::new(MeshBackend { mesh, places, place }))
+        let ids: Vec<String> = backends.iter().map(|backend| backend.device_id().to_string()).collect();
+        let place = format!("pjrt<{}:{} as {mesh}>", backends[0].runtime().name(), ids.join(","));
+        Ok(Arc::new(MeshBackend { mesh, backends, place }))
     }
 
     /// `backend` as a [`MeshBackend`], if it is one.
@@ -57,13 +57,13 @@ impl MeshBackend {
     }
 
     /// The devices, in row-major order.
-    pub fn places(&self) -> &[Arc<PjrtBackend>] {
-        &self.places
+    pub fn backends(&self) -> &[Arc<PjrtBackend>] {
+        &self.backends
     }
 
     /// The client of the devices.
     pub fn runtime(&self) -> &'static Runtime {
-        self.places[0].runtime()
+        self.backends[0].runtime()
     }
 
     /// One tensor from blocks of one type, one for each device. A block that is elsewhere is copied to its device.
@@ -74,26 +74,26 @@ impl MeshBackend {
     /// # Panics
     /// If there are not as many blocks as devices, or if their types differ.
     pub fn gather_blocks(self: &Arc<MeshBackend>, ty: &TensorType, blocks: &[Tensor]) -> Result<Tensor> {
-        assert_eq!(blocks.len(), self.places.len(), "one block for each device");
+        assert_eq!(blocks.len(), self.backends.len(), "one block for each device");
         let mut elements = Vec::with_capacity(blocks.len());
-        for (place, block) in self.places.iter().zip(blocks) {
+        for (backend, block) in self.backends.iter().zip(blocks) {
             assert_eq!(block.whole().shape.sizes(), ty.shape.sizes(), "blocks of one type");
-            elements.push(self.bring(place, block)?);
+            elements.push(self.elements_on(backend, block)?);
         }
         Ok(Tensor::concrete(ty.clone(), Arc::new(MeshBuffer::new(self, elements))))
     }
 
     /// A block's elements on a device: shared if they are there, else copied from another device or from the host.
-    fn bring(&self, place: &PjrtBackend, block: &Tensor) -> Result<Arc<Elements>> {
-        let shared: Arc<dyn Backend> = place.shared().clone();
-        if let Some(own) = block.buffer().and_then(|buffer| buffer.as_any().downcast_ref::<PjrtBuffer>())
-            && !place.is(own.place())
-            && let Some(copy) = own.copy_to(&shared)?
+    fn elements_on(&self, backend: &PjrtBackend, block: &Tensor) -> Result<Arc<Elements>> {
+        let shared: Arc<dyn Backend> = backend.shared().clone();
+        if let Some(buffer) = block.buffer().and_then(|buffer| buffer.as_any().downcast_ref::<PjrtBuffer>())
+            && !backend.is(buffer.pjrt_backend())
+            && let Some(copy) = buffer.copy_to(&shared)?
             && let Some(copy) = copy.as_any().downcast_ref::<PjrtBuffer>()
         {
             return copy.elements("shard");
         }
-        place.adopt("shard", block)
+        backend.adopt("shard", block)
     }
 
     /// The blocks of a mesh's tensor, each on its device.
@@ -107,26 +107,26 @@ impl MeshBackend {
         let buffer = tensor.buffer().and_then(|buffer| buffer.as_any().downcast_ref::<MeshBuffer>());
         let buffer = buffer.expect("a tensor of a mesh");
         let elements = buffer.elements("shard")?;
-        let block = |(place, elements): (&Arc<PjrtBackend>, Arc<Elements>)| {
-            Tensor::concrete(tensor.whole().clone(), place.wrap(elements))
+        let block = |(backend, elements): (&Arc<PjrtBackend>, Arc<Elements>)| {
+            Tensor::concrete(tensor.whole().clone(), backend.wrap(elements))
         };
-        Ok(buffer.place.places.iter().zip(elements).map(block).collect())
+        Ok(buffer.backend.backends.iter().zip(elements).map(block).collect())
     }
 
     /// The elements of a program's argument on each device. If the argument is on no mesh, each device has all of it.
     pub(super) fn adopt(self: &Arc<MeshBackend>, argument: &Tensor) -> Result<Vec<Arc<Elements>>> {
         let buffer = argument.require_buffer("run", "return it from the definition, and pass it then")?;
         match buffer.as_any().downcast_ref::<MeshBuffer>() {
-            Some(own) if own.place.is_same_place(&**self) => own.elements("run"),
+            Some(buffer) if buffer.backend.is_same_place(&**self) => buffer.elements("run"),
             Some(other) => {
-                let (left, right) = (self.place(), other.place.place());
+                let (left, right) = (self.place(), other.backend.place());
                 Err(ErrorKind::BackendConflict { op: "run", left, right }.into())
             }
-            None => self.places.iter().map(|place| self.bring(place, argument)).collect(),
+            None => self.backends.iter().map(|backend| self.elements_on(backend, argument)).collect(),
         }
     }
 
-    fn refused(op: &'static str, got: &TensorType) -> Error {
+    fn unsupported(op: &'static str, got: &TensorType) -> Error {
         MeshError::Blocks { op: op.to_owned(), got: got.clone() }.into()
     }
 }
@@ -141,15 +141,18 @@ impl Backend for MeshBackend {
     }
 
     fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>> {
-        let put = |place: &Arc<PjrtBackend>| place.put("shard", ty, bytes.bytes());
-        let elements = self.places.iter().map(put).collect::<Result<_>>()?;
-        let place =
-            MeshBackend { mesh: self.mesh.clone(), places: self.places.clone(), place: self.place.clone() };
-        Ok(Arc::new(MeshBuffer::new(&Arc::new(place), elements)))
+        let copy_from_host = |backend: &Arc<PjrtBackend>| backend.copy_from_host("shard", ty, bytes.bytes());
+        let elements = self.backends.iter().map(copy_from_host).collect::<Result<_>>()?;
+        let backend = MeshBackend {
+            mesh: self.mesh.clone(),
+            backends: self.backends.clone(),
+            place: self.place.clone(),
+        };
+        Ok(Arc::new(MeshBuffer::new(&Arc::new(backend), elements)))
     }
 
     fn run(&self, op: &Op, _operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {
-        Err(MeshBackend::refused(form::name(op), &outputs[0]))
+        Err(MeshBackend::unsupported(form::name(op), &outputs[0]))
     }
 
     fn has_native(&self, _block: &Block) -> bool {
@@ -162,7 +165,8 @@ impl Backend for MeshBackend {
 
     fn is_same_place(&self, other: &dyn Backend) -> bool {
         MeshBackend::of(other).is_some_and(|other| {
-            other.mesh == self.mesh && other.places.iter().zip(&self.places).all(|(other, own)| own.is(other))
+            other.mesh == self.mesh
+                && other.backends.iter().zip(&self.backends).all(|(other, backend)| backend.is(other))
         })
     }
 
@@ -183,7 +187,7 @@ impl fmt::Debug for MeshBackend {
 
 /// A block on each device of a mesh.
 pub(super) struct MeshBuffer {
-    place: Arc<MeshBackend>,
+    backend: Arc<MeshBackend>,
     state: RwLock<State>,
 }
 
@@ -193,8 +197,8 @@ enum State {
 }
 
 impl MeshBuffer {
-    pub fn new(place: &Arc<MeshBackend>, elements: Vec<Arc<Elements>>) -> MeshBuffer {
-        MeshBuffer { place: place.clone(), state: RwLock::new(State::Live(elements)) }
+    pub fn new(backend: &Arc<MeshBackend>, elements: Vec<Arc<Elements>>) -> MeshBuffer {
+        MeshBuffer { backend: backend.clone(), state: RwLock::new(State::Live(elements)) }
     }
 
     /// The elements on each device, with references that keep them alive.
@@ -218,8 +222,8 @@ impl MeshBuffer {
     }
 
     /// Whether the elements are on that mesh.
-    pub fn backend_is(&self, place: &MeshBackend) -> bool {
-        self.place.is_same_place(place)
+    pub fn is_on(&self, backend: &MeshBackend) -> bool {
+        self.backend.is_same_place(backend)
     }
 
     /// Restores donated elements if their run did not start.
@@ -227,9 +231,9 @@ impl MeshBuffer {
         *self.state.write().unwrap_or_else(PoisonError::into_inner) = State::Live(elements);
     }
 
-    fn refused(&self) -> Error {
+    fn unsupported(&self) -> Error {
         match self.elements("read") {
-            Ok(elements) => MeshBackend::refused("read", elements[0].ty()),
+            Ok(elements) => MeshBackend::unsupported("read", elements[0].ty()),
             Err(gone) => gone,
         }
     }
@@ -237,15 +241,15 @@ impl MeshBuffer {
 
 impl Buffer for MeshBuffer {
     fn backend(&self) -> Arc<dyn Backend> {
-        self.place.clone()
+        self.backend.clone()
     }
 
     fn read(&self, _out: &mut [u8]) -> Result<()> {
-        Err(self.refused())
+        Err(self.unsupported())
     }
 
     fn host(&self) -> Result<Option<HostMemory>> {
-        Err(self.refused())
+        Err(self.unsupported())
     }
 
     fn state(&self) -> BufferState {
@@ -279,6 +283,6 @@ impl Buffer for MeshBuffer {
 
 impl fmt::Debug for MeshBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MeshBuffer").field("place", &self.place).field("state", &self.state()).finish()
+        f.debug_struct("MeshBuffer").field("place", &self.backend).field("state", &self.state()).finish()
     }
 }

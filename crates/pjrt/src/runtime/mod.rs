@@ -3,7 +3,7 @@
 //! - State: clients (`registry`), tensors (`buffer`, `live`), meshes (`mesh`, `together`).
 //! - Programs: eager ops (`eager`), steps and runs (`plan`, `execution`), caches (`programs`, `disk`), executables as
 //!   bytes (`saved`) and for absent devices (`target`).
-//! - Waiting: the interpreter's lock (`caller`), helper threads (`helpers`), the end of the process (`ending`), forks
+//! - Waiting: the interpreter's lock (`caller`), helper threads (`helpers`), the end of the process (`shutdown`), forks
 //!   (`process`).
 //!
 //! A client starts once and lives as long as the process, so that everything else refers to it by `&'static`. One
@@ -80,7 +80,7 @@ use programs::{Compiled, Programs};
 const HOST: &str = "cpu";
 
 /// If starting a run took longer, the next run of that program is started so that it can be interrupted.
-const LONG: Duration = Duration::from_millis(5);
+const LONG_START: Duration = Duration::from_millis(5);
 
 /// A running client, under its name: its devices, its compiled programs, and the tensors on its devices. It runs until
 /// the process ends.
@@ -92,13 +92,13 @@ pub struct Runtime {
     machine: String,
     devices: Vec<Device>,
     process: Process,
-    places: OnceLock<Vec<Arc<PjrtBackend>>>,
+    backends: OnceLock<Vec<Arc<PjrtBackend>>>,
     programs: Programs,
     eager: Eager,
     live: Live,
     /// Locked while a run on several devices is started. Two such runs that reached the devices in different orders
     /// would wait for each other.
-    together: Mutex<()>,
+    multi_device_start: Mutex<()>,
 }
 
 impl Runtime {
@@ -119,13 +119,13 @@ impl Runtime {
             machine,
             devices,
             process: Process::this(),
-            places: OnceLock::new(),
+            backends: OnceLock::new(),
             programs,
             eager: Eager::default(),
             live: Live::default(),
-            together: Mutex::new(()),
+            multi_device_start: Mutex::new(()),
         }));
-        shutdown::settle_at_exit(runtime);
+        shutdown::wait_at_exit(runtime);
         Ok(runtime)
     }
 
@@ -183,7 +183,7 @@ impl Runtime {
 
     /// The backend of each device, by `device_id`.
     pub fn backends(&'static self) -> &'static [Arc<PjrtBackend>] {
-        self.places
+        self.backends
             .get_or_init(|| (0..self.devices.len()).map(|id| Arc::new(PjrtBackend::new(self, id))).collect())
     }
 
@@ -192,8 +192,8 @@ impl Runtime {
     /// # Errors
     /// There is no such device.
     pub fn backend(&'static self, op: &'static str, id: i64) -> Result<&'static Arc<PjrtBackend>> {
-        let found = usize::try_from(id).ok().and_then(|id| self.backends().get(id));
-        found.ok_or_else(|| {
+        let backend = usize::try_from(id).ok().and_then(|id| self.backends().get(id));
+        backend.ok_or_else(|| {
             let (client, count) = (self.name.clone(), self.devices.len());
             DeviceError::DeviceRange { op, client, id, count }.into()
         })
@@ -209,10 +209,10 @@ impl Runtime {
         self.programs.report()
     }
 
-    /// Starts a run of a program on the device `place`; `op` is for messages. The arguments at the positions `keep` are
-    /// not donated. A plugin may compute before its call returns, or wait until it can queue one more run. A run that
-    /// may take long is therefore started so that a user can interrupt the wait, which costs two thread switches.
-    /// Without an interpreter the first run of a program on the host is waited for; see [`shutdown`].
+    /// Starts a run of a program on the device `device_id`; `op` is for messages. The arguments at the positions
+    /// `non_donatable` are not donated. A plugin may compute before its call returns, or wait until it can queue one
+    /// more run. A run that may take long is therefore started so that a user can interrupt the wait, which costs two
+    /// thread switches. Without an interpreter the first run of a program on the host is waited for; see [`shutdown`].
     ///
     /// # Errors
     /// An error from the plugin. An interruption, after which the run continues and uses up its donated arguments.
@@ -221,22 +221,22 @@ impl Runtime {
         op: &'static str,
         program: &Arc<Compiled>,
         arguments: &[impl Borrow<Arc<Elements>> + Sync],
-        keep: &[i64],
-        place: usize,
+        non_donatable: &[i64],
+        device_id: usize,
     ) -> Result<Buffers> {
         self.require_process(op)?;
         self.require_memory(op, program.bytes)?;
         program.touch(self.programs.now());
-        let device = &self.devices[place];
+        let device = &self.devices[device_id];
         let started = if program.may_block.load(Ordering::Relaxed) {
-            let (program, keep) = (program.clone(), keep.to_vec());
+            let (program, non_donatable) = (program.clone(), non_donatable.to_vec());
             let arguments: Vec<Arc<Elements>> =
                 arguments.iter().map(|elements| elements.borrow().clone()).collect();
             caller::interruptible(move || {
                 let arguments = arguments.iter().map(|elements| elements.raw());
                 let start = Instant::now();
-                let started = program.executable.run_on(arguments, &keep, Some(device));
-                if !program.has_unbounded_loop && start.elapsed() <= LONG {
+                let started = program.executable.run_on(arguments, &non_donatable, Some(device));
+                if !program.has_unbounded_loop && start.elapsed() <= LONG_START {
                     program.may_block.store(false, Ordering::Relaxed);
                 }
                 started
@@ -244,7 +244,7 @@ impl Runtime {
         } else {
             let run = || {
                 let raw = arguments.iter().map(|elements| elements.borrow().raw());
-                program.executable.run_on(raw, keep, Some(device))
+                program.executable.run_on(raw, non_donatable, Some(device))
             };
             if program.is_always_prompt() {
                 // Releasing the interpreter's lock would take a part of the run's time.
@@ -252,13 +252,13 @@ impl Runtime {
             }
             let start = Instant::now();
             let started = caller::without_lock(run);
-            if start.elapsed() > LONG {
+            if start.elapsed() > LONG_START {
                 program.may_block.store(true, Ordering::Relaxed);
             }
             started
         };
         if self.is_host() && !caller::is_there() && !program.was_run.swap(true, Ordering::Relaxed) {
-            shutdown::settle_before_parts_of(started.iter().flatten());
+            shutdown::wait_before_next_exit_handler(started.iter().flatten());
         }
         started.map_err(|error| failure::device(op, self, error))
     }
@@ -269,43 +269,45 @@ impl Runtime {
     ///
     /// # Errors
     /// As [`Runtime::execute`].
-    fn execute_together(
+    fn execute_on_all(
         &'static self,
         op: &'static str,
         program: &Arc<Compiled>,
         lists: Vec<Vec<Arc<Elements>>>,
-        keep: &[i64],
+        non_donatable: &[i64],
     ) -> Result<Vec<Vec<Buffer>>> {
         self.require_process(op)?;
         self.require_memory(op, program.bytes.saturating_mul(lists.len()))?;
         program.touch(self.programs.now());
         let may_block = program.may_block.load(Ordering::Relaxed);
-        let (started, keep) = (program.clone(), keep.to_vec());
+        let (started, non_donatable) = (program.clone(), non_donatable.to_vec());
         // XLA on the host has one thread for each device. Devices in a collective keep their threads until all have
         // arrived. The start of one run too many keeps a thread too, and then none is left for the runs under way.
         let waits = self.is_host();
         let run = move || {
-            let turn = self.together.lock().unwrap_or_else(PoisonError::into_inner);
+            let start_guard = self.multi_device_start.lock().unwrap_or_else(PoisonError::into_inner);
             let raw: Vec<Vec<&Buffer>> =
                 lists.iter().map(|list| list.iter().map(|elements| elements.raw()).collect()).collect();
             let raw: Vec<&[&Buffer]> = raw.iter().map(Vec::as_slice).collect();
             let start = Instant::now();
             let wait_idle = |buffer: &Buffer| if waits { buffer.ready()?.wait() } else { Ok(()) };
-            let mut given = raw.iter().copied().flatten();
-            let made = given.try_for_each(|buffer| wait_idle(buffer)).and_then(|()| {
-                let made = started.executable.run_all(&raw, &keep)?;
-                made.iter().flatten().try_for_each(wait_idle)?;
-                Ok(made)
+            let mut inputs = raw.iter().copied().flatten();
+            let results = inputs.try_for_each(|buffer| wait_idle(buffer)).and_then(|()| {
+                let results = started.executable.run_all(&raw, &non_donatable)?;
+                results.iter().flatten().try_for_each(wait_idle)?;
+                Ok(results)
             });
-            drop(turn);
-            started.may_block.store(start.elapsed() > LONG || started.has_unbounded_loop, Ordering::Relaxed);
-            made
+            drop(start_guard);
+            started
+                .may_block
+                .store(start.elapsed() > LONG_START || started.has_unbounded_loop, Ordering::Relaxed);
+            results
         };
-        let made = if may_block { caller::interruptible(run)? } else { caller::without_lock(run) };
+        let results = if may_block { caller::interruptible(run)? } else { caller::without_lock(run) };
         if self.is_host() && !caller::is_there() && !program.was_run.swap(true, Ordering::Relaxed) {
-            shutdown::settle_before_parts_of(made.iter().flatten().flatten());
+            shutdown::wait_before_next_exit_handler(results.iter().flatten().flatten());
         }
-        made.map_err(|error| failure::device(op, self, error))
+        results.map_err(|error| failure::device(op, self, error))
     }
 
     /// Rejects a run that needs more memory than the host has available, if the devices are the host's: the allocation

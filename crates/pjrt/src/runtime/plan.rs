@@ -1,7 +1,7 @@
-//! A program as steps: pieces that the device runs, and between them the host's work.
+//! A program as steps: segments that the device runs, and between them the host's work.
 //!
-//! Without effects in loops and branches there is one piece, and its hooks are called after it has run. The host runs
-//! loops and branches with effects: it reads the compiled condition, and runs the pieces of the body.
+//! Without effects in loops and branches there is one segment, and its hooks are called after it has run. The host runs
+//! loops and branches with effects: it reads the compiled condition, and runs the segments of the body.
 
 use defn_core::graph::{Graph, Node, Value, Values};
 use defn_core::infer::infer;
@@ -50,20 +50,24 @@ pub(super) enum Work<P> {
     Inline(Plan<P>),
 }
 
-/// A piece: its region, the slots of its inputs, and the types of its hooks' values.
-pub(super) struct Piece<'a> {
+/// A segment: its region, the slots of its inputs, and the types of its hooks' values.
+pub(super) struct Segment<'a> {
     pub region: Region,
     pub inputs: &'a [usize],
     pub hooks: &'a [(usize, Vec<TensorType>)],
 }
 
-/// Compiles a piece. Pieces come in the order of the program, so two plans of one program have the same pieces.
-pub(super) type Compile<'a, P> = &'a mut dyn FnMut(Piece<'_>) -> Result<P>;
+/// Compiles a segment. Segments come in the order of the program, so two plans of one program have the same segments.
+pub(super) type Compile<'a, P> = &'a mut dyn FnMut(Segment<'_>) -> Result<P>;
 
-/// Plans a region; `compile` compiles its pieces. The inputs at `keep` become inputs of every piece, even if nothing
-/// uses them.
-pub(super) fn plan<P>(region: &Region, keep: &[usize], compile: Compile<'_, P>) -> Result<Plan<P>> {
-    Planner::new(region, keep).finish(compile)
+/// Plans a region; `compile` compiles its segments. The inputs at `required_inputs` become inputs of every segment, even
+/// if nothing uses them.
+pub(super) fn plan<P>(
+    region: &Region,
+    required_inputs: &[usize],
+    compile: Compile<'_, P>,
+) -> Result<Plan<P>> {
+    Planner::new(region, required_inputs).finish(compile)
 }
 
 /// Whether the host runs a part of the region.
@@ -72,22 +76,22 @@ pub(super) fn has_host_steps(region: &Region) -> bool {
 }
 
 impl<P> Plan<P> {
-    /// Visits the pieces' programs, in the order in which they were compiled.
-    pub fn each(&self, see: &mut dyn FnMut(&P) -> Result<()>) -> Result<()> {
+    /// Visits the segments' programs, in the order in which they were compiled.
+    pub fn each(&self, visit: &mut dyn FnMut(&P) -> Result<()>) -> Result<()> {
         for step in &self.steps {
             match &step.work {
-                Work::Device { program, .. } => see(program)?,
+                Work::Device { program, .. } => visit(program)?,
                 Work::Call { .. } => {}
                 Work::Cond { branches, .. } => {
                     for branch in branches {
-                        branch.each(see)?;
+                        branch.each(visit)?;
                     }
                 }
                 Work::While { cond, body, .. } => {
-                    cond.each(see)?;
-                    body.each(see)?;
+                    cond.each(visit)?;
+                    body.each(visit)?;
                 }
-                Work::Inline(inner) => inner.each(see)?,
+                Work::Inline(inner) => inner.each(visit)?,
             }
         }
         Ok(())
@@ -96,10 +100,10 @@ impl<P> Plan<P> {
 
 struct Planner<'a> {
     region: &'a Region,
-    /// Inputs that every piece takes, even if nothing uses them.
-    keep: &'a [usize],
+    /// Inputs that every segment takes, even if nothing uses them.
+    required_inputs: &'a [usize],
     /// For each node, the index of its group; see `PARAMETER`.
-    parts: Vec<usize>,
+    group_of: Vec<usize>,
     groups: Vec<Group>,
     slots: FxHashMap<Value, usize>,
     count: usize,
@@ -118,19 +122,19 @@ fn runs_on_host(node: &Node) -> bool {
     if let Op::Hook(_) | Op::CustomGrad(_) = node.op { false } else { node.op.has_effect() }
 }
 
-/// Whether recomputing a node is cheaper than passing it from one piece to another.
+/// Whether recomputing a node is cheaper than passing it from one segment to another.
 fn is_free(node: &Node) -> bool {
     let (Op::Constant(_) | Op::Iota { .. } | Op::Eye { .. }) = node.op else { return false };
     true
 }
 
 impl<'a> Planner<'a> {
-    fn new(region: &'a Region, keep: &'a [usize]) -> Planner<'a> {
+    fn new(region: &'a Region, required_inputs: &'a [usize]) -> Planner<'a> {
         let nodes = region.graph().nodes();
         let mut planner = Planner {
             region,
-            keep,
-            parts: vec![PARAMETER; nodes.len()],
+            required_inputs,
+            group_of: vec![PARAMETER; nodes.len()],
             groups: Vec::new(),
             slots: FxHashMap::default(),
             count: region.inputs().len(),
@@ -142,48 +146,48 @@ impl<'a> Planner<'a> {
             }
             if runs_on_host(node) {
                 planner.groups.push(Group::Host(at));
-            } else if let Some(Group::Device(piece)) = planner.groups.last_mut() {
-                piece.push(at);
+            } else if let Some(Group::Device(segment)) = planner.groups.last_mut() {
+                segment.push(at);
             } else {
                 planner.groups.push(Group::Device(vec![at]));
             }
-            planner.parts[at] = planner.groups.len() - 1;
+            planner.group_of[at] = planner.groups.len() - 1;
         }
         planner
     }
 
-    /// The values that are needed outside the piece that computes them.
-    fn wanted(&self) -> FxHashSet<Value> {
+    /// The values that are needed outside the segment that computes them.
+    fn live_out(&self) -> FxHashSet<Value> {
         let nodes = self.region.graph().nodes();
-        let mut wanted: FxHashSet<Value> = self.region.results().iter().copied().collect();
+        let mut live_out: FxHashSet<Value> = self.region.results().iter().copied().collect();
         for (at, node) in nodes.iter().enumerate() {
             for &input in &node.inputs {
-                let from = input.node as usize;
-                let is_made_again = is_free(&nodes[from]) && !runs_on_host(node);
-                if self.parts[from] != self.parts[at] && !is_made_again {
-                    wanted.insert(input);
+                let source = input.node as usize;
+                let is_rematerialized = is_free(&nodes[source]) && !runs_on_host(node);
+                if self.group_of[source] != self.group_of[at] && !is_rematerialized {
+                    live_out.insert(input);
                 }
             }
         }
-        wanted
+        live_out
     }
 
     fn finish<P>(mut self, compile: Compile<'_, P>) -> Result<Plan<P>> {
         let graph = self.region.graph();
-        let wanted = self.wanted();
+        let live_out = self.live_out();
         let mut steps = Vec::new();
         for group in std::mem::take(&mut self.groups) {
             match group {
                 Group::Device(nodes) => {
                     let mut outputs: Vec<Value> = nodes.iter().flat_map(|&at| graph.outputs(at)).collect();
-                    outputs.retain(|value| wanted.contains(value));
+                    outputs.retain(|value| live_out.contains(value));
                     steps.extend(self.device(&nodes, &outputs, compile)?);
                 }
                 Group::Host(at) => steps.push(self.host(at, compile)?),
             }
         }
         let results: Vec<usize> = self.region.results().iter().map(|value| self.slots[value]).collect();
-        let mut seen: FxHashSet<usize> = results.iter().copied().collect();
+        let mut read_later: FxHashSet<usize> = results.iter().copied().collect();
         let mut used = vec![false; self.region.inputs().len()];
         for &slot in &results {
             if slot < used.len() {
@@ -195,7 +199,7 @@ impl<'a> Planner<'a> {
                 if slot < used.len() {
                     used[slot] = true;
                 }
-                if seen.insert(slot) {
+                if read_later.insert(slot) {
                     step.last_uses.push(slot);
                 }
             }
@@ -203,7 +207,7 @@ impl<'a> Planner<'a> {
         Ok(Plan { steps, slots: self.count, results, used })
     }
 
-    /// A piece for the device; `None` if it would compute nothing.
+    /// A segment for the device; `None` if it would compute nothing.
     fn device<P>(
         &mut self,
         nodes: &[usize],
@@ -221,41 +225,40 @@ impl<'a> Planner<'a> {
         if outputs.is_empty() && hooks.is_empty() {
             return Ok(None);
         }
-        let (region, inputs) = self.piece(nodes, outputs)?;
+        let (region, inputs) = self.segment(nodes, outputs)?;
         let outputs: Vec<usize> = outputs.iter().map(|&value| self.slot(value)).collect();
-        let program = compile(Piece { region, inputs: &inputs, hooks: &hooks })?;
+        let program = compile(Segment { region, inputs: &inputs, hooks: &hooks })?;
         let work = Work::Device { program, hooks };
         Ok(Some(Step { work, inputs, outputs, last_uses: Vec::new(), location: None }))
     }
 
     /// The region of some nodes, and the slots of its inputs.
-    fn piece(&mut self, nodes: &[usize], outputs: &[Value]) -> Result<(Region, Vec<usize>)> {
-        let from = self.region.graph();
+    fn segment(&mut self, nodes: &[usize], outputs: &[Value]) -> Result<(Region, Vec<usize>)> {
+        let source = self.region.graph();
         let (mut graph, mut types, mut inputs) = (Graph::new(), Vec::new(), Vec::new());
-        let mut places: FxHashMap<Value, Value> = FxHashMap::default();
+        let mut mapped: FxHashMap<Value, Value> = FxHashMap::default();
         let mut parameters: FxHashMap<usize, Value> = FxHashMap::default();
-        for &index in self.keep {
+        for &index in self.required_inputs {
             let ty = self.region.inputs()[index].clone();
             parameters.insert(index, graph.parameter(inputs.len(), ty.clone()));
             inputs.push(index);
             types.push(ty);
         }
         for &at in nodes {
-            let node = &from.nodes()[at];
+            let node = &source.nodes()[at];
             let mut operands = Values::new();
             for &input in &node.inputs {
-                let found = places.get(&input).copied();
-                let operand = match found {
-                    Some(place) => place,
-                    None if is_free(from.node(input)) => {
-                        let made = graph.push(from.node(input).op.clone(), &[])?[0];
-                        places.insert(input, made);
-                        made
+                let operand = match mapped.get(&input).copied() {
+                    Some(value) => value,
+                    None if is_free(source.node(input)) => {
+                        let rematerialized = graph.push(source.node(input).op.clone(), &[])?[0];
+                        mapped.insert(input, rematerialized);
+                        rematerialized
                     }
                     None => {
                         let slot = self.slots[&input];
                         *parameters.entry(slot).or_insert_with(|| {
-                            let ty = from.ty(input).clone();
+                            let ty = source.ty(input).clone();
                             inputs.push(slot);
                             types.push(ty.clone());
                             graph.parameter(inputs.len() - 1, ty)
@@ -265,10 +268,10 @@ impl<'a> Planner<'a> {
                 operands.push(operand);
             }
             graph.set_location(node.location.clone());
-            let made = graph.push(node.op.clone(), &operands)?;
-            places.extend(from.outputs(at).into_iter().zip(made));
+            let new_values = graph.push(node.op.clone(), &operands)?;
+            mapped.extend(source.outputs(at).into_iter().zip(new_values));
         }
-        let results: Values = outputs.iter().map(|value| places[value]).collect();
+        let results: Values = outputs.iter().map(|value| mapped[value]).collect();
         let count = types.len();
         Ok((Region::new(graph, types, count, results), inputs))
     }

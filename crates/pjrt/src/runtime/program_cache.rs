@@ -16,10 +16,10 @@ use super::programs::Compiled;
 pub(super) const MAX_PROGRAMS: usize = if cfg!(test) { 32 } else { 4096 };
 
 /// A client with fewer programs drops none for those of other clients.
-const FEW: usize = MAX_PROGRAMS / 16;
+const PROTECTED_ENTRIES: usize = MAX_PROGRAMS / 16;
 
 /// The number of entries in the caches of all clients.
-static PLACES: AtomicUsize = AtomicUsize::new(0);
+static ENTRY_COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// The entry of one program. It is locked while the program is compiled, so that other threads that need it wait for
 /// it, and is empty if that failed.
@@ -47,16 +47,17 @@ impl ProgramCache {
         if let Some(entry) = entries.get(&key) {
             return entry.clone();
         }
-        let has_too_many = PLACES.load(Ordering::Relaxed) >= MAX_PROGRAMS && entries.len() >= FEW;
-        let let_go = if has_too_many { older_half(&mut entries) } else { Vec::new() };
+        let has_too_many =
+            ENTRY_COUNT.load(Ordering::Relaxed) >= MAX_PROGRAMS && entries.len() >= PROTECTED_ENTRIES;
+        let evicted = if has_too_many { older_half(&mut entries) } else { Vec::new() };
         let entry = CacheEntry::default();
         entries.insert(key, entry.clone());
         drop(entries);
-        PLACES.fetch_add(1, Ordering::Relaxed);
+        ENTRY_COUNT.fetch_add(1, Ordering::Relaxed);
         if has_too_many {
-            PLACES.fetch_sub(let_go.len(), Ordering::Relaxed);
+            ENTRY_COUNT.fetch_sub(evicted.len(), Ordering::Relaxed);
             // Freeing a program takes so long that no other thread should wait for it.
-            drop(let_go);
+            drop(evicted);
             eager.sweep();
         }
         entry

@@ -14,12 +14,12 @@ use defn_core::Result;
 use defn_core::device::DeviceError;
 
 use super::digest::{Digest, digest_of};
-use super::disk::{Folder, Found};
+use super::disk::{Folder, Lookup};
 use super::program_cache::{CacheEntry, ProgramCache};
 use super::{Runtime, caller, failure};
 use crate::api::{Buffer, Client, LoadedExecutable};
 use crate::element::ElementType;
-use crate::lower::Program;
+use crate::lower::LoweredProgram;
 use crate::options::{CompileOptions, LIBRARY};
 use crate::plugin::Plugin;
 
@@ -67,7 +67,7 @@ const LATE: u8 = u8::MAX;
 impl Compiled {
     pub fn new(
         executable: LoadedExecutable,
-        program: &Program,
+        program: &LoweredProgram,
         is_portable: bool,
         origin: Origin,
     ) -> Compiled {
@@ -124,11 +124,11 @@ impl Compiled {
             PROMPT => true,
             LATE => false,
             runs => {
-                let is_there =
+                let is_computed =
                     |result: &Buffer| result.ready().and_then(|event| event.is_ready()) == Ok(true);
-                let are_there = results.iter().all(is_there);
-                self.prompt_runs.store(if are_there { runs + 1 } else { LATE }, Ordering::Relaxed);
-                are_there
+                let are_computed = results.iter().all(is_computed);
+                self.prompt_runs.store(if are_computed { runs + 1 } else { LATE }, Ordering::Relaxed);
+                are_computed
             }
         }
     }
@@ -140,13 +140,13 @@ impl Compiled {
     pub fn to_bytes(&self, runtime: &Runtime) -> Result<Vec<u8>> {
         match &self.origin {
             Origin::Compiled => {
-                let written = self.executable.executable().serialize();
-                written.map_err(|error| failure::device("save", runtime, error))
+                let serialized = self.executable.executable().serialize();
+                serialized.map_err(|error| failure::device("save", runtime, error))
             }
             Origin::Bytes(bytes) => Ok(bytes.to_vec()),
             Origin::File(folder, key) => match folder.find(key) {
-                Found::Whole(bytes) => Ok(bytes),
-                Found::Missing | Found::Corrupt => {
+                Lookup::Whole(bytes) => Ok(bytes),
+                Lookup::Missing | Lookup::Corrupt => {
                     let problem = "the program came from a folder whose file is gone";
                     let required = "the file is required; compile it again in a new process";
                     Err(DeviceError::NotWritten { problem, required }.into())
@@ -183,7 +183,7 @@ pub struct CacheReport {
 pub(super) struct Programs {
     /// A digest of all that a program depends on besides its text and options.
     build: Digest,
-    kept: ProgramCache,
+    cache: ProgramCache,
     folders: Mutex<Vec<Folder>>,
     /// Whether the plugin rejected the flag of XLA's kernel library.
     has_no_library: AtomicBool,
@@ -212,7 +212,7 @@ impl Programs {
         };
         Ok(Programs {
             build: digest_of(&[build.as_bytes(), kind.as_bytes(), env!("CARGO_PKG_VERSION").as_bytes()]),
-            kept: ProgramCache::default(),
+            cache: ProgramCache::default(),
             folders: Mutex::default(),
             has_no_library: AtomicBool::new(false),
             memory_hits: AtomicU64::new(0),
@@ -226,7 +226,7 @@ impl Programs {
 
     /// The current time, for [`Compiled::touch`].
     pub fn now(&self) -> u64 {
-        self.kept.now()
+        self.cache.now()
     }
 
     /// The program of a text: from memory, loaded from the folder, or compiled; `op` is for messages.
@@ -237,7 +237,7 @@ impl Programs {
         &self,
         op: &'static str,
         runtime: &'static Runtime,
-        program: &Program,
+        program: &LoweredProgram,
         options: &CompileOptions,
         folder: Option<&Path>,
     ) -> Result<Arc<Compiled>> {
@@ -245,13 +245,13 @@ impl Programs {
         // Only where it helps: XLA copies a program's options at each run.
         let text = &program.text;
         let uses = text.contains("\"stablehlo.reduce\"") || text.contains("\"stablehlo.dot_general\"");
-        let may = uses && runtime.is_host() && !self.has_no_library.load(Ordering::Relaxed);
-        let with_library = may.then(|| options.with_library());
+        let may_use_library = uses && runtime.is_host() && !self.has_no_library.load(Ordering::Relaxed);
+        let with_library = may_use_library.then(|| options.with_library());
         if let Some(options) = &with_library {
-            let made = self.find(op, runtime, program, options, folder);
-            let refused = made.as_ref().is_err_and(|error| error.to_string().contains(LIBRARY));
-            if !refused || options.flags.iter().filter(|(flag, _)| flag == LIBRARY).count() > 1 {
-                return made;
+            let compiled = self.find(op, runtime, program, options, folder);
+            let is_rejected = compiled.as_ref().is_err_and(|error| error.to_string().contains(LIBRARY));
+            if !is_rejected || options.flags.iter().filter(|(flag, _)| flag == LIBRARY).count() > 1 {
+                return compiled;
             }
             // Another version of the plugin, which lacks the flag.
             self.has_no_library.store(true, Ordering::Relaxed);
@@ -264,56 +264,57 @@ impl Programs {
         &self,
         op: &'static str,
         runtime: &'static Runtime,
-        program: &Program,
+        program: &LoweredProgram,
         options: &CompileOptions,
         folder: Option<&Path>,
     ) -> Result<Arc<Compiled>> {
         let key =
             digest_of(&[&self.build, program.text.as_bytes(), &options.to_bytes(program.text.as_bytes())]);
-        let entry = self.kept.entry(key, &runtime.eager);
-        if let Ok(known) = entry.try_lock()
-            && let Some(known) = &*known
+        let entry = self.cache.entry(key, &runtime.eager);
+        if let Ok(cached) = entry.try_lock()
+            && let Some(cached) = &*cached
         {
             self.memory_hits.fetch_add(1, Ordering::Relaxed);
-            known.touch(self.now());
-            return Ok(known.clone());
+            cached.touch(self.now());
+            return Ok(cached.clone());
         }
         let (program, options) = (program.clone(), options.clone());
         let folder = folder.map(|path| self.folder(path));
         // After an interruption the helper finishes the program, for later calls.
-        let make =
-            move || runtime.programs.make(op, runtime, key, &entry, (&program, &options), folder.as_ref());
-        caller::interruptible(make)?
+        let load_or_compile = move || {
+            runtime.programs.load_or_compile(op, runtime, key, &entry, (&program, &options), folder.as_ref())
+        };
+        caller::interruptible(load_or_compile)?
     }
 
     /// Loads or compiles the program of a key, unless another thread has done so by now.
-    fn make(
+    fn load_or_compile(
         &self,
         op: &'static str,
         runtime: &Runtime,
         key: Digest,
         entry: &CacheEntry,
-        (program, options): (&Program, &CompileOptions),
+        (program, options): (&LoweredProgram, &CompileOptions),
         folder: Option<&Folder>,
     ) -> Result<Arc<Compiled>> {
         let mut entry = entry.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = &*entry {
+        if let Some(cached) = &*entry {
             self.memory_hits.fetch_add(1, Ordering::Relaxed);
-            known.touch(self.now());
-            return Ok(known.clone());
+            cached.touch(self.now());
+            return Ok(cached.clone());
         }
         let loaded = folder.and_then(|folder| {
             let origin = Origin::File(folder.clone(), key);
             Some(Compiled::new(self.load(runtime, folder, &key)?, program, options.portable, origin))
         });
-        let made = match loaded {
+        let compiled = match loaded {
             Some(loaded) => Arc::new(loaded),
             None => {
                 let start = Instant::now();
                 let compiled = runtime.client().compile(program.text.as_bytes(), options);
                 let compiled = compiled.map_err(|error| {
-                    let refused = failure::refused_flag(runtime.name(), options, &error);
-                    refused.unwrap_or_else(|| failure::device(op, runtime, error))
+                    let rejection = failure::rejected_flag(runtime.name(), options, &error);
+                    rejection.unwrap_or_else(|| failure::device(op, runtime, error))
                 })?;
                 let compiled = Arc::new(Compiled::new(compiled, program, options.portable, Origin::Compiled));
                 let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
@@ -329,18 +330,18 @@ impl Programs {
                 compiled
             }
         };
-        made.touch(self.now());
-        *entry = Some(made.clone());
-        Ok(made)
+        compiled.touch(self.now());
+        *entry = Some(compiled.clone());
+        Ok(compiled)
     }
 
     fn load(&self, runtime: &Runtime, folder: &Folder, key: &Digest) -> Option<LoadedExecutable> {
         match folder.find(key) {
-            Found::Missing => {}
-            Found::Corrupt => {
+            Lookup::Missing => {}
+            Lookup::Corrupt => {
                 self.corrupt.fetch_add(1, Ordering::Relaxed);
             }
-            Found::Whole(bytes) => {
+            Lookup::Whole(bytes) => {
                 if let Ok(program) = runtime.client().load(&bytes) {
                     self.disk_hits.fetch_add(1, Ordering::Relaxed);
                     return Some(program);
@@ -373,7 +374,7 @@ impl Programs {
             corrupt: count(&self.corrupt),
             compiles: count(&self.compiles),
             compile_seconds: count(&self.compile_nanos) as f64 * 1e-9,
-            entries: self.kept.count(),
+            entries: self.cache.count(),
             disk_entries: sizes.iter().map(|(files, _)| files).sum(),
             disk_bytes: sizes.iter().map(|(_, bytes)| bytes).sum(),
         }

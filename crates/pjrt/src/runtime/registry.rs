@@ -144,7 +144,10 @@ pub fn preferred_clients() -> [&'static str; 4] {
 /// CPU, or that name itself.
 pub fn client_name(plugin: &Path) -> String {
     let file = plugin.file_stem().map_or_else(String::new, |name| name.to_string_lossy().to_lowercase());
-    CLIENTS.iter().find(|(part, _)| file.contains(part)).map_or(file.clone(), |(_, name)| (*name).to_owned())
+    CLIENTS
+        .iter()
+        .find(|(fragment, _)| file.contains(fragment))
+        .map_or(file.clone(), |(_, name)| (*name).to_owned())
 }
 
 /// The plugin that `DEFN_PJRT_PLUGIN` names, with its client's name.
@@ -354,19 +357,19 @@ fn start(name: &str, spec: &ClientSpec) -> Result<&'static Runtime> {
 /// A client whose devices provide at most `limit` bytes each. The plugin takes a fraction of the total memory, which a
 /// temporary first client reports.
 fn limited(plugin: &Plugin, options: Vec<(String, Attribute)>, limit: u64) -> crate::Result<Client> {
-    let with = |part: f32| {
+    let with = |fraction: f32| {
         let mut options = options.clone();
-        options.push(("memory_fraction".to_owned(), Attribute::Float(part)));
+        options.push(("memory_fraction".to_owned(), Attribute::Float(fraction)));
         plugin.client(&options)
     };
     let first = with(1.0)?;
-    let mut whole: Option<i64> = None;
+    let mut total: Option<i64> = None;
     for device in first.addressable_devices()? {
-        whole = whole.max(device.memory_stats()?.bytes_limit);
+        total = total.max(device.memory_stats()?.bytes_limit);
     }
     drop(first);
-    let part = limit as f64 / whole.unwrap_or(i64::MAX).max(1) as f64;
-    with(part.min(1.0) as f32)
+    let fraction = limit as f64 / total.unwrap_or(i64::MAX).max(1) as f64;
+    with(fraction.min(1.0) as f32)
 }
 
 /// Loads a plugin, once for each file.

@@ -1,6 +1,6 @@
 //! Executables as bytes, with the graph that they were compiled from, so that they are checked and run like any other.
 //!
-//! Loading plans and lowers the graph again, and finds the saved pieces by the digests of their texts.
+//! Loading plans and lowers the graph again, and finds the saved segments by the digests of their texts.
 
 use std::fmt;
 
@@ -25,20 +25,20 @@ pub(super) struct Saved {
     donated: Vec<usize>,
     /// The note that the caller stored with it.
     note: Vec<u8>,
-    /// The pieces: the digest of the text, and the bytes that the plugin wrote.
-    pieces: Vec<(Digest, Vec<u8>)>,
+    /// The segments: the digest of the text, and the bytes that the plugin wrote.
+    segments: Vec<(Digest, Vec<u8>)>,
 }
 
 impl Saved {
     pub fn new(machine: &str, device: &str, program: &Region, donated: &[usize]) -> Saved {
         let (machine, device) = (machine.to_owned(), device.to_owned());
         let (graph, donated) = (program.to_text(), donated.to_vec());
-        Saved { machine, device, graph, donated, note: Vec::new(), pieces: Vec::new() }
+        Saved { machine, device, graph, donated, note: Vec::new(), segments: Vec::new() }
     }
 
-    /// Adds the next piece, with the digest of the text from which it was compiled.
+    /// Adds the next segment, with the digest of the text from which it was compiled.
     pub fn add(&mut self, text: Digest, bytes: Vec<u8>) {
-        self.pieces.push((text, bytes));
+        self.segments.push((text, bytes));
     }
 
     pub fn donated(&self) -> &[usize] {
@@ -56,22 +56,22 @@ impl Saved {
             return Ok(());
         }
         let required = "an executable for this machine is required; compile it again";
-        Err(self.other("load", machine.to_owned(), required))
+        Err(self.mismatch("load", machine.to_owned(), required))
     }
 
     /// The error of a plugin that rejects the executable.
     #[cold]
-    pub fn refused(&self, runtime: &Runtime, error: &crate::Error) -> Error {
+    pub fn rejected(&self, runtime: &Runtime, error: &crate::Error) -> Error {
         let kind = runtime.devices().first().and_then(|device| device.description().ok());
         let kind = kind.map_or_else(String::new, |description| format!(" {}", description.kind));
         let here = format!("{}{kind}, whose plugin says: {error}", runtime.platform());
         let required = "an executable for this device by the same plugin is required; compile it again";
-        self.other("load", here, required)
+        self.mismatch("load", here, required)
     }
 
     /// The error that the executable's device is not available; `op` is for messages.
     #[cold]
-    pub fn other(&self, op: &'static str, here: String, required: &'static str) -> Error {
+    pub fn mismatch(&self, op: &'static str, here: String, required: &'static str) -> Error {
         let made_for = match &*self.device {
             "" => self.machine.clone(),
             device => format!("{device} on {}", self.machine),
@@ -84,23 +84,23 @@ impl Saved {
         self.note
     }
 
-    /// The pieces, in order.
-    pub fn pieces(&self) -> Pieces<'_> {
-        Pieces { saved: self, next: 0 }
+    /// The segments, in order.
+    pub fn segments(&self) -> SavedSegments<'_> {
+        SavedSegments { saved: self, next: 0 }
     }
 
     pub fn to_bytes(&self, note: &[u8]) -> Vec<u8> {
         let mut body = Vec::new();
-        put(&mut body, self.machine.as_bytes());
-        put(&mut body, self.device.as_bytes());
-        put(&mut body, self.graph.as_bytes());
+        write_field(&mut body, self.machine.as_bytes());
+        write_field(&mut body, self.device.as_bytes());
+        write_field(&mut body, self.graph.as_bytes());
         let donated: Vec<u8> =
             self.donated.iter().flat_map(|&position| (position as u64).to_le_bytes()).collect();
-        put(&mut body, &donated);
-        put(&mut body, note);
-        for (digest, piece) in &self.pieces {
-            put(&mut body, digest);
-            put(&mut body, piece);
+        write_field(&mut body, &donated);
+        write_field(&mut body, note);
+        for (digest, segment) in &self.segments {
+            write_field(&mut body, digest);
+            write_field(&mut body, segment);
         }
         [&HEAD[..], &digest_of(&[&body]), &body].concat()
     }
@@ -113,23 +113,23 @@ impl Saved {
         let Some(rest) = bytes.strip_prefix(HEAD) else {
             return Err(malformed("these bytes are no executable of this version"));
         };
-        let whole = rest.split_at_checked(32).filter(|(digest, body)| *digest == digest_of(&[body]));
-        let Some((_, mut body)) = whole else {
+        let checked = rest.split_at_checked(32).filter(|(digest, body)| *digest == digest_of(&[body]));
+        let Some((_, mut body)) = checked else {
             return Err(malformed("the executable is cut short or damaged"));
         };
         let mut read = || -> Option<Saved> {
-            let mut text = || String::from_utf8(take(&mut body)?.to_vec()).ok();
+            let mut text = || String::from_utf8(read_field(&mut body)?.to_vec()).ok();
             let (machine, device, graph) = (text()?, text()?, text()?);
-            let donated = take(&mut body)?
+            let donated = read_field(&mut body)?
                 .chunks(8)
                 .map(|eight| usize::try_from(u64::from_le_bytes(eight.try_into().ok()?)).ok())
                 .collect::<Option<_>>()?;
-            let note = take(&mut body)?.to_vec();
-            let mut pieces = Vec::new();
+            let note = read_field(&mut body)?.to_vec();
+            let mut segments = Vec::new();
             while !body.is_empty() {
-                pieces.push((take(&mut body)?.try_into().ok()?, take(&mut body)?.to_vec()));
+                segments.push((read_field(&mut body)?.try_into().ok()?, read_field(&mut body)?.to_vec()));
             }
-            Some(Saved { machine, device, graph, donated, note, pieces })
+            Some(Saved { machine, device, graph, donated, note, segments })
         };
         read().ok_or_else(|| malformed("the executable has parts that are not whole"))
     }
@@ -141,38 +141,38 @@ impl fmt::Debug for Saved {
     }
 }
 
-/// The remaining pieces of an executable.
-pub(super) struct Pieces<'a> {
+/// The remaining segments of an executable.
+pub(super) struct SavedSegments<'a> {
     saved: &'a Saved,
     next: usize,
 }
 
-impl<'a> Pieces<'a> {
-    /// The next piece, which must have been compiled from the text with this digest.
+impl<'a> SavedSegments<'a> {
+    /// The next segment, which must have been compiled from the text with this digest.
     pub fn next(&mut self, text: Digest) -> Result<&'a [u8]> {
-        let piece = self.saved.pieces.get(self.next);
+        let segment = self.saved.segments.get(self.next);
         self.next += 1;
-        match piece {
+        match segment {
             Some((digest, bytes)) if *digest == text => Ok(bytes),
             Some(_) | None => {
                 let here = format!("version {} of this package", env!("CARGO_PKG_VERSION"));
                 let required = "the version that wrote it is required; compile it again";
-                Err(self.saved.other("load", here, required))
+                Err(self.saved.mismatch("load", here, required))
             }
         }
     }
 }
 
 /// Writes a part, preceded by its length.
-fn put(out: &mut Vec<u8>, part: &[u8]) {
-    out.extend_from_slice(&(part.len() as u64).to_le_bytes());
-    out.extend_from_slice(part);
+fn write_field(out: &mut Vec<u8>, field: &[u8]) {
+    out.extend_from_slice(&(field.len() as u64).to_le_bytes());
+    out.extend_from_slice(field);
 }
 
 /// Reads the next part.
-fn take<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+fn read_field<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (length, rest) = bytes.split_first_chunk::<8>()?;
-    let (part, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+    let (field, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
     *bytes = rest;
-    Some(part)
+    Some(field)
 }

@@ -124,13 +124,14 @@ impl TargetCompiler {
         let topology = &self.target.topology;
         let platform = topology.platform_name().map_err(failure::plugin)?.to_lowercase();
         let mut saved = Saved::new(&platform, self.target.name, &program, donate);
-        let plan = prepare(&program, &self.fold, donate, Hardware::Device, &mut |piece| {
-            let made = topology.compile(piece.program.text.as_bytes(), &options).map_err(|error| {
-                let refused = failure::refused_flag(&self.target.client, &options, &error);
-                refused.unwrap_or_else(|| failure::plugin(error))
-            })?;
-            let bytes = made.serialize().map_err(failure::plugin)?;
-            saved.add(piece.digest(), bytes);
+        let plan = prepare(&program, &self.fold, donate, Hardware::Device, &mut |segment| {
+            let executable =
+                topology.compile(segment.program.text.as_bytes(), &options).map_err(|error| {
+                    let rejected = failure::rejected_flag(&self.target.client, &options, &error);
+                    rejected.unwrap_or_else(|| failure::plugin(error))
+                })?;
+            let bytes = executable.serialize().map_err(failure::plugin)?;
+            saved.add(segment.digest(), bytes);
             Ok(())
         })?;
         let (fold, options, client) = (self.fold.clone(), self.options.clone(), self.target.client.clone());
@@ -172,13 +173,13 @@ impl TargetExecutable {
         if let Some(loaded) = self.loaded.get() {
             return Ok(loaded);
         }
-        let place = registry::backend("run", Some(&self.client), None).map_err(|error| {
+        let backend = registry::backend("run", Some(&self.client), None).map_err(|error| {
             let here = format!("{HOST} ({}), and {}", machine::processor(), error.kind());
             let required = "that device is required; save the executable, and load it where the device is";
-            self.saved.other("run", here, required)
+            self.saved.mismatch("run", here, required)
         })?;
-        let compiler = PjrtCompiler::new(place, self.fold.clone(), self.options.clone());
-        let loaded = compiler.take(&self.saved)?;
+        let compiler = PjrtCompiler::new(backend, self.fold.clone(), self.options.clone());
+        let loaded = compiler.from_saved(&self.saved)?;
         Ok(self.loaded.get_or_init(|| loaded))
     }
 }

@@ -24,7 +24,7 @@ use crate::options::CompileOptions;
 /// Compiles programs for the devices of a mesh, which communicate by collectives.
 #[derive(Clone, Debug)]
 pub struct MeshCompiler {
-    place: Arc<MeshBackend>,
+    backend: Arc<MeshBackend>,
     fold: Arc<dyn Backend>,
     options: CompilerOptions,
     folder: Option<PathBuf>,
@@ -32,14 +32,14 @@ pub struct MeshCompiler {
 
 impl MeshCompiler {
     /// A compiler for a mesh. It folds scalar constants on `fold`, a backend of the host.
-    pub fn new(place: Arc<MeshBackend>, fold: Arc<dyn Backend>, options: CompilerOptions) -> MeshCompiler {
+    pub fn new(backend: Arc<MeshBackend>, fold: Arc<dyn Backend>, options: CompilerOptions) -> MeshCompiler {
         let folder = options.folder();
-        MeshCompiler { place, fold, options, folder }
+        MeshCompiler { backend, fold, options, folder }
     }
 
     /// The mesh.
-    pub fn place(&self) -> &Arc<MeshBackend> {
-        &self.place
+    pub fn backend(&self) -> &Arc<MeshBackend> {
+        &self.backend
     }
 
     /// The StableHLO of a program, as it is compiled.
@@ -50,15 +50,15 @@ impl MeshCompiler {
         Ok(self.lower(program, &[])?.text)
     }
 
-    fn lower(&self, program: &Region, donate: &[usize]) -> Result<crate::lower::Program> {
-        let count = self.place.mesh().count();
+    fn lower(&self, program: &Region, donate: &[usize]) -> Result<crate::lower::LoweredProgram> {
+        let count = self.backend.mesh().count();
         let simplified = pass::simplify(program, &self.fold)?;
         mesh::check(&simplified, count)?;
         let mut donated = vec![None; simplified.inputs().len()];
         for (argument, result) in aliases(&simplified, donate)? {
             donated[argument] = Some(result);
         }
-        let hardware = self.place.runtime().hardware();
+        let hardware = self.backend.runtime().hardware();
         lower_over(&simplified, &donated, hardware, count).map_err(failure::lowering)
     }
 
@@ -67,11 +67,11 @@ impl MeshCompiler {
             return Err(MeshError::Checks.into());
         }
         let lowered = self.lower(&program, donate)?;
-        let runtime = self.place.runtime();
-        let mut devices = Vec::with_capacity(self.place.places().len());
-        for place in self.place.places() {
+        let runtime = self.backend.runtime();
+        let mut devices = Vec::with_capacity(self.backend.backends().len());
+        for backend in self.backend.backends() {
             let id =
-                place.device().description().map_err(|error| failure::device("shard", runtime, error))?.id;
+                backend.device().description().map_err(|error| failure::device("shard", runtime, error))?.id;
             devices.push(i64::from(id));
         }
         let options = CompileOptions {
@@ -90,7 +90,7 @@ impl MeshCompiler {
         let mut donate = donate.to_vec();
         donate.sort_unstable();
         donate.dedup();
-        Ok(MeshExecutable { place: self.place.clone(), program, compiled, results, donate })
+        Ok(MeshExecutable { backend: self.backend.clone(), program, compiled, results, donate })
     }
 }
 
@@ -111,7 +111,7 @@ impl Compiler for MeshCompiler {
 
 /// A program that was compiled for the devices of a mesh.
 struct MeshExecutable {
-    place: Arc<MeshBackend>,
+    backend: Arc<MeshBackend>,
     program: Arc<Region>,
     compiled: Arc<Compiled>,
     /// The descriptions of its results.
@@ -122,26 +122,26 @@ struct MeshExecutable {
 
 impl MeshExecutable {
     /// The elements of a donated argument: its own if it is on this mesh, else a copy.
-    fn take(&self, argument: &Tensor) -> Result<Vec<Arc<Elements>>> {
-        match self.own(argument) {
-            Some(own) => own.donate(Gone::donated()),
+    fn take_donated(&self, argument: &Tensor) -> Result<Vec<Arc<Elements>>> {
+        match self.buffer_on_mesh(argument) {
+            Some(buffer) => buffer.donate(Gone::donated()),
             // The run owns its copy on the devices; the source of the copy stays.
-            None => self.place.adopt(argument),
+            None => self.backend.adopt(argument),
         }
     }
 
-    fn own<'a>(&self, argument: &'a Tensor) -> Option<&'a MeshBuffer> {
-        let own: &MeshBuffer = argument.buffer()?.as_any().downcast_ref()?;
-        own.backend_is(&self.place).then_some(own)
+    fn buffer_on_mesh<'a>(&self, argument: &'a Tensor) -> Option<&'a MeshBuffer> {
+        let buffer: &MeshBuffer = argument.buffer()?.as_any().downcast_ref()?;
+        buffer.is_on(&self.backend).then_some(buffer)
     }
 
     /// Restores the donated arguments of a run that did not start.
-    fn restore(&self, arguments: &[Tensor], taken: Vec<(usize, Vec<Arc<Elements>>)>) {
-        for (position, elements) in taken {
-            if let Some(own) = self.own(&arguments[position])
+    fn restore(&self, arguments: &[Tensor], donated: Vec<(usize, Vec<Arc<Elements>>)>) {
+        for (position, elements) in donated {
+            if let Some(buffer) = self.buffer_on_mesh(&arguments[position])
                 && elements.iter().all(|elements| elements.raw().is_deleted() == Ok(false))
             {
-                own.restore(elements);
+                buffer.restore(elements);
             }
         }
     }
@@ -159,42 +159,44 @@ impl Executable for MeshExecutable {
         _hooks: &dyn Hooks,
     ) -> Result<Vec<Tensor>> {
         check_arguments("run", self.program.inputs(), arguments.iter())?;
-        let count = self.place.places().len();
+        let count = self.backend.backends().len();
         let mut lists: Vec<Vec<Arc<Elements>>> = vec![Vec::with_capacity(arguments.len()); count];
-        let mut taken: Vec<(usize, Vec<Arc<Elements>>)> = Vec::new();
-        let mut keep: SmallVec<[i64; 4]> = SmallVec::new();
+        let mut donated: Vec<(usize, Vec<Arc<Elements>>)> = Vec::new();
+        let mut non_donatable: SmallVec<[i64; 4]> = SmallVec::new();
         for (position, argument) in arguments.iter().enumerate() {
             let is_donated = self.donate.contains(&position);
-            let found = if is_donated { self.take(argument) } else { self.place.adopt(argument) };
-            let elements = match found {
+            let elements =
+                if is_donated { self.take_donated(argument) } else { self.backend.adopt(argument) };
+            let elements = match elements {
                 Ok(elements) => elements,
                 Err(error) => {
-                    self.restore(&arguments, taken);
+                    self.restore(&arguments, donated);
                     return Err(named(error, position, argument));
                 }
             };
             if is_donated {
                 // If another tensor shares the memory on one device, it is copied on all.
                 if elements.iter().any(Elements::is_shared) {
-                    keep.extend(i64::try_from(position));
+                    non_donatable.extend(i64::try_from(position));
                 }
-                taken.push((position, elements.clone()));
+                donated.push((position, elements.clone()));
             }
             lists.iter_mut().zip(elements).for_each(|(list, elements)| list.push(elements));
         }
-        let runtime = self.place.runtime();
-        let made = match runtime.execute_together("run", &self.compiled, lists, &keep) {
-            Ok(made) => made,
+        let runtime = self.backend.runtime();
+        let outputs = match runtime.execute_on_all("run", &self.compiled, lists, &non_donatable) {
+            Ok(outputs) => outputs,
             Err(error) => {
-                self.restore(&arguments, taken);
+                self.restore(&arguments, donated);
                 return Err(error);
             }
         };
-        let mut devices: Vec<_> = made.into_iter().map(Vec::into_iter).collect();
-        let results = self.results.iter().zip(self.program.result_types()).map(|(what, ty)| {
-            let block = |raw| Elements::new(runtime, raw, what.clone(), false);
-            let blocks = devices.iter_mut().map(|made| block(made.next().expect("one for each result")));
-            let buffer = MeshBuffer::new(&self.place, blocks.collect());
+        let mut devices: Vec<_> = outputs.into_iter().map(Vec::into_iter).collect();
+        let results = self.results.iter().zip(self.program.result_types()).map(|(info, ty)| {
+            let block = |raw| Elements::new(runtime, raw, info.clone(), false);
+            let blocks =
+                devices.iter_mut().map(|outputs| block(outputs.next().expect("one for each result")));
+            let buffer = MeshBuffer::new(&self.backend, blocks.collect());
             Tensor::concrete(ty.clone(), Arc::new(buffer))
         });
         Ok(results.collect())
@@ -203,6 +205,6 @@ impl Executable for MeshExecutable {
 
 impl std::fmt::Debug for MeshExecutable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "MeshExecutable on {:?}", self.place)
+        write!(f, "MeshExecutable on {:?}", self.backend)
     }
 }

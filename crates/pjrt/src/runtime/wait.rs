@@ -6,30 +6,30 @@ use std::time::{Duration, Instant};
 use defn_core::Result;
 use defn_core::backend::Poll;
 
-use super::caller::{SLICE, without_lock};
+use super::caller::{POLL_INTERVAL, without_lock};
 use super::{Runtime, failure};
 use crate::api::Event;
 
 /// How long the thread spins before it sleeps. A device that is the host needs the processor.
-const EAGER: Duration = Duration::from_micros(10);
+const SPIN_TIME: Duration = Duration::from_micros(10);
 
 /// Wakes a sleeping thread.
 #[derive(Default)]
 struct Wakeup {
-    rung: Mutex<bool>,
-    heard: Condvar,
+    is_signaled: Mutex<bool>,
+    condvar: Condvar,
 }
 
 impl Wakeup {
-    fn ring(&self) {
-        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.heard.notify_all();
+    fn signal(&self) {
+        *self.is_signaled.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.condvar.notify_all();
     }
 
-    /// Sleeps for at most `slice`; returns whether it was rung.
+    /// Sleeps for at most `slice`; returns whether it was signaled.
     fn sleep(&self, slice: Duration) -> bool {
-        let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
-        let woken = self.heard.wait_timeout_while(rung, slice, |rung| !*rung);
+        let is_signaled = self.is_signaled.lock().unwrap_or_else(PoisonError::into_inner);
+        let woken = self.condvar.wait_timeout_while(is_signaled, slice, |is_signaled| !*is_signaled);
         *woken.unwrap_or_else(PoisonError::into_inner).0
     }
 }
@@ -42,14 +42,14 @@ pub(super) fn until_ready(op: &'static str, runtime: &Runtime, event: &Event, po
     let failed = |error| failure::device(op, runtime, error);
     let start = Instant::now();
     while !event.is_ready().map_err(failed)? {
-        if start.elapsed() < EAGER {
+        if start.elapsed() < SPIN_TIME {
             std::hint::spin_loop();
             continue;
         }
-        let bell = Arc::new(Wakeup::default());
-        let ringing = bell.clone();
-        event.on_ready(move || ringing.ring()).map_err(failed)?;
-        while !without_lock(|| bell.sleep(SLICE)) {
+        let wakeup = Arc::new(Wakeup::default());
+        let signaler = wakeup.clone();
+        event.on_ready(move || signaler.signal()).map_err(failed)?;
+        while !without_lock(|| wakeup.sleep(POLL_INTERVAL)) {
             poll()?;
         }
         break;

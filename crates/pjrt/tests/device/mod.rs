@@ -21,24 +21,24 @@ pub fn spec() -> ClientSpec {
 }
 
 /// A device of the client `host`.
-pub fn place(id: i64) -> Arc<PjrtBackend> {
+pub fn host_backend(id: i64) -> Arc<PjrtBackend> {
     register("host", spec()).unwrap();
     backend("test", Some("host"), Some(id)).unwrap()
 }
 
 /// A device of a client of the test's own, so that the test can count its live tensors.
-pub fn own_place(client: &str) -> Arc<PjrtBackend> {
+pub fn own_backend(client: &str) -> Arc<PjrtBackend> {
     register(client, spec()).unwrap();
     backend("test", Some(client), None).unwrap()
 }
 
-pub fn dynamic(place: &Arc<PjrtBackend>) -> Arc<dyn Backend> {
-    place.clone()
+pub fn dynamic(backend: &Arc<PjrtBackend>) -> Arc<dyn Backend> {
+    backend.clone()
 }
 
 /// Ops that create tensors on a device.
-pub fn ops(place: &Arc<PjrtBackend>) -> Ops {
-    Ops::new(place.clone(), Source::Unknown)
+pub fn ops(backend: &Arc<PjrtBackend>) -> Ops {
+    Ops::new(backend.clone(), Source::Unknown)
 }
 
 pub fn ty(dtype: DType, sizes: &[usize]) -> TensorType {
@@ -46,10 +46,10 @@ pub fn ty(dtype: DType, sizes: &[usize]) -> TensorType {
 }
 
 /// A tensor of floats on a backend.
-pub fn floats(place: &dyn Backend, values: &[f32]) -> Tensor {
+pub fn floats(backend: &dyn Backend, values: &[f32]) -> Tensor {
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
     let ty = ty(DType::F32, &[values.len()]);
-    let buffer = place.from_host(&ty, HostMemory::from(bytes)).unwrap();
+    let buffer = backend.from_host(&ty, HostMemory::from(bytes)).unwrap();
     Tensor::concrete(ty, buffer)
 }
 
@@ -59,8 +59,8 @@ pub fn read(tensor: &Tensor) -> Vec<f32> {
     bytes.bytes().chunks_exact(4).map(|four| f32::from_ne_bytes(four.try_into().unwrap())).collect()
 }
 
-pub fn compiler(place: &Arc<PjrtBackend>) -> PjrtCompiler {
-    PjrtCompiler::new(place.clone(), cpu_backend(), CompilerOptions::default())
+pub fn compiler(backend: &Arc<PjrtBackend>) -> PjrtCompiler {
+    PjrtCompiler::new(backend.clone(), cpu_backend(), CompilerOptions::default())
 }
 
 /// Traces a function of the given types.
@@ -75,8 +75,8 @@ pub fn trace(
 
 pub fn run(
     program: &dyn Executable,
-    place: &Arc<PjrtBackend>,
+    backend: &Arc<PjrtBackend>,
     arguments: Vec<Tensor>,
 ) -> Result<Vec<Tensor>> {
-    program.run(&dynamic(place), arguments, &NoHooks)
+    program.run(&dynamic(backend), arguments, &NoHooks)
 }

@@ -10,19 +10,19 @@ use defn_core::op::{
 use defn_core::region::Region;
 use defn_core::{DType, Scalar, TensorType};
 
-use super::numbers::{given, small, specials};
+use super::numbers::{operand_from, small, specials};
 use super::{Closeness, Table, axes, folds, ty};
 
 /// A region over inputs of some types, the first of which are parameters.
 pub fn region(
     inputs: &[TensorType],
     parameters: usize,
-    make: impl FnOnce(&mut Graph, &[Value]) -> Values,
+    build: impl FnOnce(&mut Graph, &[Value]) -> Values,
 ) -> Arc<Region> {
     let mut graph = Graph::new();
     let values: Vec<Value> =
         inputs.iter().enumerate().map(|(index, ty)| graph.parameter(index, ty.clone())).collect();
-    let results = make(&mut graph, &values);
+    let results = build(&mut graph, &values);
     Arc::new(Region::new(graph, inputs.to_vec(), parameters, results))
 }
 
@@ -54,7 +54,7 @@ pub fn control(dtype: DType) -> Table {
     let branches: Vec<Arc<Region>> =
         [BinaryOp::ADD, BinaryOp::SUBTRACT, BinaryOp::MULTIPLY].map(branch).into_iter().collect();
     for (first, second) in [(1.0, 0.0), (0.0, 1.0), (0.0, 0.0), (1.0, 1.0)] {
-        let (first, second) = (given(DType::U8, &[], &[first]), given(dtype, &[], &[second]));
+        let (first, second) = (operand_from(DType::U8, &[], &[first]), operand_from(dtype, &[], &[second]));
         let op = CondOp { branches: branches.iter().cloned().collect() };
         table.must(Op::Cond(op), &[&first, &second, &x, &y], close);
     }
@@ -72,7 +72,7 @@ pub fn control(dtype: DType) -> Table {
     });
     for from in [0.0, 9.0] {
         let op = WhileOp { state: 2, trips: None, cond: cond.clone(), body: body.clone() };
-        table.must(Op::While(op), &[&given(DType::S32, &[], &[from]), &x, &y], close);
+        table.must(Op::While(op), &[&operand_from(DType::S32, &[], &[from]), &x, &y], close);
     }
     // A loop in a branch, with a condition of the type itself.
     let inner = [vector.clone(), ty(dtype, &[])];
@@ -84,11 +84,11 @@ pub fn control(dtype: DType) -> Table {
         });
         graph.push(Op::While(WhileOp { state: 2, trips: Some(1), cond, body }), v).expect("the operands fit")
     });
-    let kept = region(&inner, 0, |_, v| v.iter().copied().collect());
+    let identity = region(&inner, 0, |_, v| v.iter().copied().collect());
     for choice in [0.0, 1.0] {
-        let op = CondOp { branches: [looped.clone(), kept.clone()].into_iter().collect() };
-        let scalar = given(dtype, &[], &[1.0]);
-        table.must(Op::Cond(op), &[&given(DType::S8, &[], &[choice]), &x, &scalar], close);
+        let op = CondOp { branches: [looped.clone(), identity.clone()].into_iter().collect() };
+        let scalar = operand_from(dtype, &[], &[1.0]);
+        table.must(Op::Cond(op), &[&operand_from(DType::S8, &[], &[choice]), &x, &scalar], close);
     }
     let rule = region(std::slice::from_ref(&vector), 1, |_, v| [v[0]].into_iter().collect());
     table.must(Op::CustomGrad(CustomGradOp { values: 1, inputs: 1, rule }), &[&x, &y], Closeness::Exact);
@@ -111,8 +111,8 @@ pub fn control(dtype: DType) -> Table {
 
 /// Values that are rounded between operations stay rounded.
 fn rounded(dtype: DType, table: &mut Table) {
-    let given = specials(dtype);
-    let default = region(std::slice::from_ref(&given.ty), 1, |graph, v| {
+    let operand = specials(dtype);
+    let default = region(std::slice::from_ref(&operand.ty), 1, |graph, v| {
         let narrow = [DType::BF16, DType::F8E4M3FN, DType::F8E5M2, DType::F16];
         narrow
             .into_iter()
@@ -124,19 +124,19 @@ fn rounded(dtype: DType, table: &mut Table) {
     });
     let block =
         |default| UserBlockOp { name: "Chain".into(), attributes: "".into(), slot: 0, args: 1, default };
-    table.must(Op::UserBlock(block(default)), &[&given], Closeness::Exact);
+    table.must(Op::UserBlock(block(default)), &[&operand], Closeness::Exact);
     // Devices fuse products and sums of wider floats.
     if !dtype.is_float() || dtype.bits() > 16 {
         return;
     }
-    let default = region(std::slice::from_ref(&given.ty), 1, |graph, v| {
+    let default = region(std::slice::from_ref(&operand.ty), 1, |graph, v| {
         let third = one(graph, Op::Constant(Scalar::new(dtype, 3).unwrap_or(Scalar::one(dtype))), &[]);
-        let part = binary(graph, BinaryOp::DIVIDE, v[0], third);
-        let square = binary(graph, BinaryOp::MULTIPLY, part, part);
+        let term = binary(graph, BinaryOp::DIVIDE, v[0], third);
+        let square = binary(graph, BinaryOp::MULTIPLY, term, term);
         let root = one(graph, Op::Unary(UnaryOp::SQRT), &[square]);
         [binary(graph, BinaryOp::SUBTRACT, square, root)].into_iter().collect()
     });
-    table.must(Op::UserBlock(block(default)), &[&given], Closeness::Exact);
+    table.must(Op::UserBlock(block(default)), &[&operand], Closeness::Exact);
 }
 
 /// Folds by functions that are one operation, by other functions, and by some that must be applied one element at a
@@ -148,8 +148,8 @@ fn folded(dtype: DType, table: &mut Table) {
     let sum = region(&two, 2, |graph, v| [binary(graph, BinaryOp::ADD, v[0], v[1])].into_iter().collect());
     let weighed = [scalar.clone(), scalar.clone(), scalar.clone()];
     let weighed = region(&weighed, 2, |graph, v| {
-        let part = binary(graph, BinaryOp::MULTIPLY, v[0], v[2]);
-        [binary(graph, BinaryOp::SUBTRACT, part, v[1])].into_iter().collect()
+        let term = binary(graph, BinaryOp::MULTIPLY, v[0], v[2]);
+        [binary(graph, BinaryOp::SUBTRACT, term, v[1])].into_iter().collect()
     });
     let chosen = region(&two, 2, |graph, v| {
         let keep = region(&two, 0, |_, v| [v[1]].into_iter().collect());
@@ -169,7 +169,7 @@ fn folded(dtype: DType, table: &mut Table) {
     }
     let long = small(dtype, &[20, 2], 1);
     let fold = Op::Fold(FoldOp { axes: axes(&[0]), keep_axes: false, fun: weighed.clone() });
-    table.must(fold, &[&long, &acc, &given(dtype, &[], &[1.0])], close);
+    table.must(fold, &[&long, &acc, &operand_from(dtype, &[], &[1.0])], close);
     for window in folds::windows() {
         let fold =
             |fun: &Arc<Region>| Op::WindowFold(WindowFoldOp { window: window.clone(), fun: fun.clone() });

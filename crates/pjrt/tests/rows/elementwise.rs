@@ -3,7 +3,7 @@
 use defn_core::DType;
 use defn_core::op::{BinaryOp, Block, CompositeBlock, Op, UnaryOp};
 
-use super::numbers::{column, given, small, special, specials};
+use super::numbers::{column, operand_from, small, special, specials};
 use super::{Closeness, Table};
 
 /// The tolerance of a function of one operand.
@@ -60,7 +60,7 @@ pub fn binary(dtype: DType) -> Table {
                     .map(|x| x.to_f64())
                     .filter(|&x| (0.0..200.0).contains(&x))
                     .collect();
-                given(dtype, &[numbers.len()], &numbers)
+                operand_from(dtype, &[numbers.len()], &numbers)
             }
             BinaryOp::POW
             | BinaryOp::LEFT_SHIFT
@@ -142,17 +142,17 @@ pub fn convert(dtype: DType) -> Table {
     table.must(Op::Select, &[&specials(dtype), &small(dtype, &[], 1), &specials(dtype)], Closeness::Exact);
     table.must(
         Op::Select,
-        &[&given(dtype, &[], &[1.0]), &small(dtype, &[3, 2], 1), &small(dtype, &[2], 2)],
+        &[&operand_from(dtype, &[], &[1.0]), &small(dtype, &[3, 2], 1), &small(dtype, &[2], 2)],
         Closeness::Exact,
     );
     table.add(
         Op::Clip,
-        &[&specials(dtype), &given(dtype, &[], &[0.0]), &given(dtype, &[], &[1.0])],
+        &[&specials(dtype), &operand_from(dtype, &[], &[0.0]), &operand_from(dtype, &[], &[1.0])],
         Closeness::Exact,
     );
     table.add(
         Op::Clip,
-        &[&specials(dtype), &given(dtype, &[], &[1.0]), &given(dtype, &[], &[0.0])],
+        &[&specials(dtype), &operand_from(dtype, &[], &[1.0]), &operand_from(dtype, &[], &[0.0])],
         Closeness::Exact,
     );
     table

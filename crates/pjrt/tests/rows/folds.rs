@@ -6,7 +6,7 @@ use defn_core::op::{
     WindowOp, WindowScatterOp,
 };
 
-use super::numbers::{given, small, specials};
+use super::numbers::{operand_from, small, specials};
 use super::{Closeness, Operand, Table, axes, axis};
 
 /// Operands with equal elements in each row, and some with a NaN.
@@ -15,7 +15,7 @@ fn uneven(dtype: DType) -> Vec<Operand> {
     if dtype.is_float() {
         let (nan, inf) = (f64::NAN, if dtype.has_infinity() { f64::INFINITY } else { 448.0 });
         let rows = [1.0, nan, 2.0, nan, inf, -1.0, inf, -inf, 0.0, -0.0, 0.0, -0.0];
-        all.push(given(dtype, &[3, 4], &rows));
+        all.push(operand_from(dtype, &[3, 4], &rows));
     }
     all
 }
@@ -39,7 +39,7 @@ fn long(dtype: DType) -> Vec<Operand> {
             row(&|at| if at % 17 == 5 { f64::NAN } else { inf }),
             row(&|at| if at == columns - 1 { f64::NAN.copysign(-1.0) } else { at as f64 }),
         ];
-        all.push(given(dtype, &[rows.len(), columns], &rows.concat()));
+        all.push(operand_from(dtype, &[rows.len(), columns], &rows.concat()));
     }
     all
 }
@@ -150,8 +150,8 @@ pub fn order(dtype: DType) -> Table {
             };
             // The device chooses the order of the sums, and with it which of them overflow.
             if close == Closeness::Exact || rank > 1 {
-                let (place, reverse) = if rank == 2 { (0, false) } else { (last, true) };
-                let block = Block::Cumulative { op, axis: axis(place), reverse };
+                let (axis_index, reverse) = if rank == 2 { (0, false) } else { (last, true) };
+                let block = Block::Cumulative { op, axis: axis(axis_index), reverse };
                 table.add(Op::Block(block), &[&operand], close);
             }
         }
@@ -194,7 +194,7 @@ pub fn window(dtype: DType) -> Table {
                 };
                 table.add(Op::Window { op, window: window.clone() }, &[operand], close);
             }
-            let places: Vec<usize> = (0..2)
+            let output_sizes: Vec<usize> = (0..2)
                 .map(|at| {
                     let (low, high) = window.padding[at];
                     let size = operand.ty.shape.sizes()[at] as i64 + low + high;
@@ -202,7 +202,7 @@ pub fn window(dtype: DType) -> Table {
                     ((size - span) / window.strides[at] as i64 + 1) as usize
                 })
                 .collect();
-            let source = small(dtype, &places, 4);
+            let source = small(dtype, &output_sizes, 4);
             for &op in WindowScatterOp::ALL {
                 // The initial value stands for padding. It has another type only where the padding is compared.
                 let other = if window.padding[0] == (1, 0) { DType::S8 } else { dtype };
@@ -232,7 +232,7 @@ pub fn window(dtype: DType) -> Table {
 }
 
 fn sides(conv: &ConvOp) -> (Vec<usize>, Vec<usize>) {
-    let place = |permutation: &[defn_core::Axis], roles: &[usize]| {
+    let permuted = |permutation: &[defn_core::Axis], roles: &[usize]| {
         let mut sizes = vec![0; roles.len()];
         permutation.iter().zip(roles).for_each(|(axis, &size)| sizes[axis.index()] = size);
         sizes
@@ -244,7 +244,7 @@ fn sides(conv: &ConvOp) -> (Vec<usize>, Vec<usize>) {
         [2 * conv.batch_groups, 2 * conv.feature_groups].iter().chain(&spatial[..count]).copied().collect();
     let kernel: Vec<usize> =
         [2 * conv.feature_groups * conv.batch_groups, 2].iter().chain(&extents[..count]).copied().collect();
-    (place(&conv.input_permutation, &input), place(&conv.kernel_permutation, &kernel))
+    (permuted(&conv.input_permutation, &input), permuted(&conv.kernel_permutation, &kernel))
 }
 
 fn convolutions() -> Vec<ConvOp> {

@@ -3,12 +3,12 @@
 use defn_core::op::{Block, Op, ScatterOp};
 use defn_core::{DType, Kind};
 
-use super::numbers::{given, small};
+use super::numbers::{operand_from, small};
 use super::{Closeness, Operand, Table, axes, axis};
 
 fn integers(dtype: DType, sizes: &[usize], numbers: &[i64]) -> Operand {
     let numbers: Vec<f64> = numbers.iter().map(|&number| number as f64).collect();
-    given(dtype, sizes, &numbers)
+    operand_from(dtype, sizes, &numbers)
 }
 
 pub fn positions(dtype: DType) -> Table {
@@ -26,9 +26,9 @@ pub fn positions(dtype: DType) -> Table {
     table.must(gather(&[1]), &[&cube, &integers(DType::U8, &[1], &[200])], exact);
     table.must(gather(&[]), &[&x, &integers(DType::S32, &[2, 0], &[])], exact);
     table.must(gather(&[0]), &[&small(dtype, &[0, 2], 0), &integers(DType::S32, &[0, 1], &[])], exact);
-    let mut far = integers(DType::U64, &[1, 1], &[0]);
-    far.bytes = u64::MAX.to_ne_bytes().to_vec();
-    table.must(gather(&[0]), &[&x, &far], exact);
+    let mut out_of_range = integers(DType::U64, &[1, 1], &[0]);
+    out_of_range.bytes = u64::MAX.to_ne_bytes().to_vec();
+    table.must(gather(&[0]), &[&x, &out_of_range], exact);
     if dtype.is_integer() {
         table.must(gather(&[0]), &[&x, &integers(dtype, &[2, 1], &[1, 0])], exact);
     }
@@ -61,13 +61,13 @@ pub fn positions(dtype: DType) -> Table {
             close,
         );
     }
-    for place in [0, 1] {
+    for axis_index in [0, 1] {
         let indices = integers(DType::S32, &[2, 2], &[0, 2, -1, 7]);
-        table.must(Op::Block(Block::Take { axis: axis(place) }), &[&x, &indices], exact);
-        let along = if place == 0 { [2, 3] } else { [4, 2] };
+        table.must(Op::Block(Block::Take { axis: axis(axis_index) }), &[&x, &indices], exact);
+        let along = if axis_index == 0 { [2, 3] } else { [4, 2] };
         let numbers: Vec<i64> = (0..along[0] * along[1]).map(|at| at * 2 % 5 - 1).collect();
         let along = integers(DType::S64, &[along[0] as usize, along[1] as usize], &numbers);
-        table.must(Op::Block(Block::TakeAlongAxis { axis: axis(place) }), &[&x, &along], exact);
+        table.must(Op::Block(Block::TakeAlongAxis { axis: axis(axis_index) }), &[&x, &along], exact);
     }
     table
 }

@@ -50,7 +50,9 @@ pub fn factors(dtype: DType) -> Table {
     table.must(Op::Block(Block::Cholesky), &[&definite], close);
     table.must(Op::Block(Block::Cholesky), &[&small(dtype, &[0, 0], 0)], close);
     let mut negative = small(dtype, &[2, 2], 0);
-    negative.bytes.copy_from_slice(&super::numbers::given(dtype, &[2, 2], &[1.0, 3.0, 3.0, 1.0]).bytes);
+    negative
+        .bytes
+        .copy_from_slice(&super::numbers::operand_from(dtype, &[2, 2], &[1.0, 3.0, 3.0, 1.0]).bytes);
     if dtype.bits() > 2 {
         table.must(Op::Block(Block::Cholesky), &[&negative], close);
     }
@@ -94,19 +96,19 @@ pub fn fourier(dtype: DType) -> Table {
     let operands: [Operand; 2] = [small(dtype, &[3, 4], 1), small(dtype, &[2, 5, 3], 2)];
     for operand in &operands {
         for &op in FftOp::ALL {
-            for (place, length) in [(0, 3), (1, 4), (1, 5), (1, 2), (0, 1), (1, 8)] {
-                table.must(Op::Fft { op, axis: axis(place), length, eps }, &[operand], close);
+            for (axis_index, length) in [(0, 3), (1, 4), (1, 5), (1, 2), (0, 1), (1, 8)] {
+                table.must(Op::Fft { op, axis: axis(axis_index), length, eps }, &[operand], close);
             }
         }
         for &op in Fft2Op::ALL {
             let block = Block::Fft2 { op, axes: [axis(0), axis(1)], lengths: [4, 3], eps };
             table.must(Op::Block(block), &[operand], close);
         }
-        for (place, length) in [(0, 4), (1, 5), (1, 4)] {
+        for (axis_index, length) in [(0, 4), (1, 5), (1, 4)] {
             if !dtype.is_complex() {
-                table.must(Op::Block(Block::Rfft { axis: axis(place), length, eps }), &[operand], close);
+                table.must(Op::Block(Block::Rfft { axis: axis(axis_index), length, eps }), &[operand], close);
             }
-            table.must(Op::Block(Block::Irfft { axis: axis(place), length, eps }), &[operand], close);
+            table.must(Op::Block(Block::Irfft { axis: axis(axis_index), length, eps }), &[operand], close);
         }
     }
     table.must(

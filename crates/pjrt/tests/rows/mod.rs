@@ -67,11 +67,11 @@ impl Table {
     fn add(&mut self, op: Op, operands: &[&Operand], close: Closeness) -> bool {
         let row = Row { op, operands: operands.iter().map(|&operand| operand.clone()).collect(), close };
         let mut graph = Graph::new();
-        let taken = push(&mut graph, &mut Vec::new(), &row).is_some();
-        if taken {
+        let is_accepted = push(&mut graph, &mut Vec::new(), &row).is_some();
+        if is_accepted {
             self.rows.push(row);
         }
-        taken
+        is_accepted
     }
 
     /// Keeps only the first row of each operation: integers are computed in f32 here, whatever their width.
@@ -151,7 +151,7 @@ pub const FAMILIES: &[Family] = &[
 ];
 
 /// The names of ops with rows of other families.
-fn written() -> &'static BTreeSet<&'static str> {
+fn names_with_rows() -> &'static BTreeSet<&'static str> {
     static NAMES: OnceLock<BTreeSet<&str>> = OnceLock::new();
     NAMES.get_or_init(|| {
         let families = FAMILIES.iter().filter(|family| family.name != "examples");
@@ -165,7 +165,7 @@ pub fn examples(dtype: DType) -> Table {
     let mut table = Table::default();
     let x = numbers::small(dtype, &[2, 3], 1);
     for op in Op::examples(&x.ty) {
-        if !written().contains(form::name(&op)) {
+        if !names_with_rows().contains(form::name(&op)) {
             example(&mut table, op, &x);
         }
     }

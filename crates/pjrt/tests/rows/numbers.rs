@@ -12,7 +12,7 @@ fn bytes(dtype: DType, numbers: impl IntoIterator<Item = Number>) -> Vec<u8> {
 }
 
 /// Given numbers.
-pub fn given(dtype: DType, sizes: &[usize], numbers: &[f64]) -> Operand {
+pub fn operand_from(dtype: DType, sizes: &[usize], numbers: &[f64]) -> Operand {
     let number = |&number: &f64| {
         if dtype.is_integer() { Number::Int(number as i128) } else { Number::Float(number) }
     };
@@ -158,7 +158,7 @@ pub fn general(dtype: DType, rows: usize, columns: usize) -> Operand {
     let mut operand = small(dtype, &[rows, columns], 5);
     let each = dtype.storage_bytes();
     for at in 0..rows.min(columns) {
-        let place = (at * columns + at) * each;
+        let offset = (at * columns + at) * each;
         let value = 5 + 2 * at as i128;
         let number = if dtype.is_integer() {
             Number::Int(defn_core::scalar::wrap(dtype, value))
@@ -166,7 +166,7 @@ pub fn general(dtype: DType, rows: usize, columns: usize) -> Operand {
             Number::Float(value as f64)
         };
         let scalar = Scalar::new(dtype, number).expect("a small number").to_bytes();
-        operand.bytes[place..place + each].copy_from_slice(&scalar);
+        operand.bytes[offset..offset + each].copy_from_slice(&scalar);
     }
     operand
 }

@@ -4,7 +4,7 @@ use defn_core::op::{Literal, Op, Padding, Starts};
 use defn_core::{DType, Scalar, Shape};
 use smallvec::SmallVec;
 
-use super::numbers::{given, small, special, specials};
+use super::numbers::{operand_from, small, special, specials};
 use super::{Closeness, Table, axes, axis as axis_at, ty};
 
 pub fn create(dtype: DType) -> Table {
@@ -100,18 +100,18 @@ pub fn moves(dtype: DType) -> Table {
     // Starts in range, below it, above it, and beyond the range of an index.
     let integers = [DType::U8, DType::S8, DType::S64, DType::S32];
     for (index, start) in [(0, 1.0), (1, -3.0), (2, 100.0), (3, 2.0)] {
-        let start = given(integers[index], &[], &[start]);
+        let start = operand_from(integers[index], &[], &[start]);
         table.must(slice(Starts::Dynamic, &[1, 2], &[1, 1]), &[&x, &start, &start], exact);
         table.must(slice(Starts::Dynamic, &[2, 3], &[1, 2]), &[&x, &start, &start], exact);
         let update = small(dtype, &[1, 2], 8);
         table.must(Op::PutSlice { starts: Starts::Dynamic }, &[&x, &update, &start, &start], exact);
     }
-    let mut far = given(DType::U64, &[], &[0.0]);
-    far.bytes = u64::MAX.to_ne_bytes().to_vec();
-    table.must(slice(Starts::Dynamic, &[1, 2], &[1, 1]), &[&x, &far, &far], exact);
+    let mut out_of_range = operand_from(DType::U64, &[], &[0.0]);
+    out_of_range.bytes = u64::MAX.to_ne_bytes().to_vec();
+    table.must(slice(Starts::Dynamic, &[1, 2], &[1, 1]), &[&x, &out_of_range, &out_of_range], exact);
     if dtype.is_integer() {
         // Starts of the type itself.
-        let start = given(dtype, &[], &[1.0]);
+        let start = operand_from(dtype, &[], &[1.0]);
         table.must(slice(Starts::Dynamic, &[1, 2], &[1, 1]), &[&x, &start, &start], exact);
     }
     table.must(Op::PutSlice { starts: fixed(&[1, 0]) }, &[&x, &small(DType::U4, &[1, 2], 7)], exact);

@@ -256,7 +256,7 @@ pub(crate) fn check_options(py: Python<'_>, options: &Bound<'_, PyDict>) -> Fall
 /// memory.
 pub(crate) fn signature(tensor: &Tensor) -> Option<String> {
     let own = of(tensor)?;
-    let (client, device) = (own.place().runtime().name(), own.place().device_id());
+    let (client, device) = (own.pjrt_backend().runtime().name(), own.pjrt_backend().device_id());
     Some(match own.number() {
         Some(number) => format!("PJRT<{client}:{device}, {number}>"),
         None => format!("PJRT<{client}:{device}>"),
@@ -282,8 +282,8 @@ pub(crate) struct OnDevice {
 /// # Errors
 /// Any error of the plugin.
 pub(crate) fn dlpack_device(tensor: &Tensor) -> Fallible<Option<Option<(i32, i32)>>> {
-    let Some(own) = of(tensor).filter(|own| !own.place().runtime().is_host()) else { return Ok(None) };
-    let kind = match own.place().runtime().platform() {
+    let Some(own) = of(tensor).filter(|own| !own.pjrt_backend().runtime().is_host()) else { return Ok(None) };
+    let kind = match own.pjrt_backend().runtime().platform() {
         "cuda" => 2,
         "rocm" => 10,
         _ => return Ok(Some(None)),

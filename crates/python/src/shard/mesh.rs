@@ -126,7 +126,7 @@ impl PyMesh {
     /// The devices in row-major order of the axes.
     #[getter]
     fn devices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let devices = self.place.places().iter().map(|device| place::object(py, &**device));
+        let devices = self.place.backends().iter().map(|device| place::object(py, &**device));
         PyTuple::new(py, devices.collect::<PyResult<Vec<_>>>()?)
     }
 
@@ -138,7 +138,7 @@ impl PyMesh {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let ids: Vec<String> =
-            self.place.places().iter().map(|device| device.device_id().to_string()).collect();
+            self.place.backends().iter().map(|device| device.device_id().to_string()).collect();
         let client = self.place.runtime().name();
         Ok(format!("Mesh({}, devices=[{}], client='{client}')", self.axes(py)?.repr()?, ids.join(", ")))
     }
