@@ -60,7 +60,7 @@ impl HostCall {
                     build::scalar(exact_scalar("runtime_call", expected, number)?)?
                 }
                 Arg::Value(_) | Arg::Number(_) => {
-                    let place = self.output.places(py)?.swap_remove(index);
+                    let place = self.output.leaf_paths(py)?.swap_remove(index);
                     let place = if place.is_empty() { place } else { format!(" at {place}") };
                     return Err(Misuse::HostResult { got, place, expected: expected.clone() }.into());
                 }

@@ -119,7 +119,7 @@ thread_local! {
 
 /// As [`if_there`], for callers that cannot return an error: the exception is raised when the enclosing call
 /// ends.
-pub(crate) fn asked<T>(py: Python<'_>, found: PyResult<T>) -> Option<T> {
+pub(crate) fn if_there_or_defer<T>(py: Python<'_>, found: PyResult<T>) -> Option<T> {
     match if_there(py, found) {
         Ok(found) => found,
         Err(fault) => {

@@ -18,7 +18,7 @@ use super::log;
 use super::program::Program;
 use crate::checks;
 use crate::compilers::Choice;
-use crate::containers::{Flat, Held};
+use crate::containers::{AuxObject, Flat};
 use crate::error::Fallible;
 use crate::misuse::Misuse;
 
@@ -171,7 +171,7 @@ impl Jitted {
     }
 
     fn closed_values(&self, py: Python<'_>, flat: &Flat<'_>) -> Fallible<Vec<ClosedValue>> {
-        if !self.has_closed_values() && !flat.tree.held().iter().any(Held::is_function) {
+        if !self.has_closed_values() && !flat.tree.objects().iter().any(AuxObject::is_function) {
             return Ok(Vec::new());
         }
         guards::closed_values(self.function.bind(py), self.kind.transform(py), &flat.tree)

@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::annotations::{self, StaticDeclarations};
 use crate::containers::{self, Flat, Mode};
-use crate::error::{Fallible, asked};
+use crate::error::{Fallible, if_there_or_defer};
 use crate::misuse::Misuse;
 
 /// The parameters of a function. Positional parameters are inputs, and keyword-only parameters are options.
@@ -289,7 +289,7 @@ fn refuse(
 /// The name of a function, for messages.
 pub(crate) fn function_name(fun: &Bound<'_, PyAny>) -> String {
     let py = fun.py();
-    let named = |name: &str| asked(py, fun.getattr_opt(name)).flatten();
+    let named = |name: &str| if_there_or_defer(py, fun.getattr_opt(name)).flatten();
     let name = named("__qualname__").or_else(|| named("__name__"));
     name.and_then(|name| name.extract::<String>().ok()).unwrap_or_else(|| "the function".to_owned())
 }

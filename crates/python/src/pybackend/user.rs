@@ -109,9 +109,9 @@ fn leaves_of<'py>(
         return Ok(result.try_iter()?.collect::<PyResult<_>>()?);
     }
     if let Some(Flat { leaves, tree, .. }) = if_fits(py, containers::flatten("block", Mode::State, &result))?
-        && let Some(places) = tag.output.places_in(py, &tree)?
+        && let Some(positions) = tag.output.leaf_positions_in(py, &tree)?
     {
-        return Ok(places.into_iter().map(|place| leaves[place].clone()).collect());
+        return Ok(positions.into_iter().map(|position| leaves[position].clone()).collect());
     }
     let (callback, backend) = (callback.to_owned(), backend.get().name.clone());
     let types: Vec<String> = outputs.iter().map(ToString::to_string).collect();

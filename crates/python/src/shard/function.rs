@@ -108,8 +108,8 @@ impl ShardedFunction {
             return Ok(block);
         }
         let jitted = self.0.jitted.get();
-        let places = flat.tree.argument_places(py, |at| jitted.argument_name(py, at))?;
-        Ok(spec.block(mesh, &format!("argument {}", places[position]), ty)?)
+        let paths = flat.tree.argument_leaf_paths(py, |at| jitted.argument_name(py, at))?;
+        Ok(spec.block(mesh, &format!("argument {}", paths[position]), ty)?)
     }
 
     /// Distributes a leaf over the mesh.
@@ -159,7 +159,7 @@ impl ShardedFunction {
             let ty = match spec.whole(mesh, "", block.ty()) {
                 Ok(ty) => ty,
                 Err(_) => {
-                    let what = format!("the result{}", flat.tree.places(py)?[position]);
+                    let what = format!("the result{}", flat.tree.leaf_paths(py)?[position]);
                     spec.whole(mesh, &what, block.ty())?
                 }
             };

@@ -59,7 +59,7 @@ impl CapturePath {
         let py = fun.py();
         let mut at = match self.root {
             PathRoot::Function => fun.clone(),
-            PathRoot::Argument(position) => arguments.held()[position].object().bind(py).clone(),
+            PathRoot::Argument(position) => arguments.objects()[position].object().bind(py).clone(),
         };
         for step in &self.steps {
             at = match step {
@@ -148,8 +148,8 @@ pub(super) fn find_capture(
     let mut search =
         Search { target, queue: Vec::new(), seen: FxHashSet::default(), names: FxHashSet::default() };
     search.visit(fun.clone(), 0, None);
-    for held in arguments.held() {
-        search.visit(held.object().bind(py).clone(), 0, None);
+    for object in arguments.objects() {
+        search.visit(object.object().bind(py).clone(), 0, None);
     }
     let roots = search.queue.len();
     let mut at = 0;
@@ -183,7 +183,7 @@ impl<'py> Search<'_, 'py> {
         let root = if root.is(fun) {
             PathRoot::Function
         } else {
-            let found = arguments.held().iter().position(|held| root.is(held.object()));
+            let found = arguments.objects().iter().position(|object| root.is(object.object()));
             found.map_or(PathRoot::Function, PathRoot::Argument)
         };
         CapturePath { root, steps }

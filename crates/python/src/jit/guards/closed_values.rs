@@ -47,8 +47,8 @@ pub(in crate::jit) struct ClosedStructure {
 
 impl ClosedStructure {
     /// The structure for a key that outlives the call.
-    fn kept(self, py: Python<'_>) -> PyResult<ClosedStructure> {
-        Ok(ClosedStructure { tree: self.tree.kept(py)?, words: self.words })
+    fn into_retained(self, py: Python<'_>) -> PyResult<ClosedStructure> {
+        Ok(ClosedStructure { tree: self.tree.into_retained(py)?, words: self.words })
     }
 
     /// Whether structures, static values and types are equal.
@@ -123,9 +123,9 @@ pub(in crate::jit) fn record_closed_values(
         let is_stable = is_same_list && value.structure.equals(py, &after[position].structure)?;
         recorded.push(if is_stable && !is_opaque {
             let models = value.models(py)?;
-            RecordedClosedValue::Value(Box::new((value.structure.kept(py)?, models)))
+            RecordedClosedValue::Value(Box::new((value.structure.into_retained(py)?, models)))
         } else if is_same_object {
-            RecordedClosedValue::SameObject(Box::new(Tree::of_object(py, &value.object).kept(py)?))
+            RecordedClosedValue::SameObject(Box::new(Tree::of_object(py, &value.object).into_retained(py)?))
         } else {
             RecordedClosedValue::Ignored
         });
@@ -188,9 +188,9 @@ impl ClosedValueWalk {
         if let Some(transform) = transform {
             self.reach(transform);
         }
-        for held in arguments.held() {
-            if held.is_function() {
-                self.reach(held.object().bind(py));
+        for object in arguments.objects() {
+            if object.is_function() {
+                self.reach(object.object().bind(py));
             }
         }
         // A queue replaces recursion, because containers may create functions without end.
@@ -286,8 +286,8 @@ impl ClosedValueWalk {
         for leaf in &flat.leaves {
             leaf::push_type_words(leaf, &mut words)?;
         }
-        let given = flat.tree.held().iter().filter(|held| held.is_function());
-        let functions: Vec<Bound<'_, PyAny>> = given.map(|held| held.object().bind(py).clone()).collect();
+        let given = flat.tree.objects().iter().filter(|object| object.is_function());
+        let functions: Vec<Bound<'_, PyAny>> = given.map(|object| object.object().bind(py).clone()).collect();
         self.label(label)?;
         let structure = ClosedStructure { tree: flat.tree, words };
         self.parts.push(ClosedValue { object: content.clone().unbind(), structure });

@@ -485,7 +485,7 @@ impl<'a, 'py> GuardCollector<'a, 'py> {
         let contents = container_contents(value)?;
         let is_whole = contents.is_some();
         let recorded = match contents {
-            Some(contents) => RecordedValue::Container(Box::new(contents.kept(self.py)?)),
+            Some(contents) => RecordedValue::Container(Box::new(contents.into_retained(self.py)?)),
             None => RecordedValue::Large(
                 value.get_type().into_any().unbind(),
                 if_there(self.py, value.len())?.unwrap_or(0),

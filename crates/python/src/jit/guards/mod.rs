@@ -154,12 +154,12 @@ impl<'py> GuardRoots<'py> {
         closed: &[ClosedValue],
     ) -> Fallible<GuardRoots<'py>> {
         let py = fun.py();
-        let held = |tree: &Tree| -> Vec<Bound<'py, PyAny>> {
-            tree.held().iter().map(|held| held.object().bind(py).clone()).collect()
+        let object = |tree: &Tree| -> Vec<Bound<'py, PyAny>> {
+            tree.objects().iter().map(|object| object.object().bind(py).clone()).collect()
         };
-        let given = flat.tree.held().iter().filter(|held| held.is_function());
+        let given = flat.tree.objects().iter().filter(|object| object.is_function());
         let mut functions: Vec<Bound<'py, PyAny>> =
-            given.map(|held| held.object().bind(py).clone()).collect();
+            given.map(|object| object.object().bind(py).clone()).collect();
         functions.push(fun.clone());
         functions.extend(transform.cloned());
         let mut objects = Vec::new();
@@ -169,7 +169,7 @@ impl<'py> GuardRoots<'py> {
             functions.push(call);
             objects.push((fun.clone(), "self".to_owned()));
         }
-        for object in held(&flat.tree) {
+        for object in object(&flat.tree) {
             let label = if takes_self { "self" } else { "an argument" };
             objects.push((object, label.to_owned()));
         }
@@ -180,7 +180,7 @@ impl<'py> GuardRoots<'py> {
                     ClosedLabel::Whole(text) => text,
                     ClosedLabel::Defaults { of, .. } => format!("the defaults{of}"),
                 };
-                let parts = held(&value.structure.tree);
+                let parts = object(&value.structure.tree);
                 objects.extend(parts.into_iter().map(|object| (object, label.clone())));
             }
         }

@@ -251,7 +251,7 @@ impl TracedFunction {
         };
         let leaves: Leaves<'_> = if tree.equals(py, &self.tree)? {
             leaves
-        } else if let Some(places) = self.tree.places_in(py, &tree)? {
+        } else if let Some(places) = self.tree.leaf_positions_in(py, &tree)? {
             places.into_iter().map(|place| leaves[place].clone()).collect()
         } else {
             let expected = format!("the structure {}", self.tree.text(py)?);
