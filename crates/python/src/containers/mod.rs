@@ -347,7 +347,7 @@ impl<'py> Flat<'py> {
                 }
             }
             Class::Foreign => match mode {
-                Mode::Inputs | Mode::Receiver | Mode::Options | Mode::State => match readable_array(value)? {
+                Mode::Inputs | Mode::Receiver | Mode::Options | Mode::State => match exported_array(value)? {
                     Some(array) => self.leaf(&array),
                     None => return Err(not_a_container(op, value)?),
                 },
@@ -385,7 +385,7 @@ pub(super) fn entries_of<'py>(value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, 
 }
 
 /// The array of NumPy, or the tensor, that an object of another library exports.
-fn readable_array<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py, PyAny>>> {
+fn exported_array<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py, PyAny>>> {
     if dlpack::is_offered(value)? {
         let tensor = build::from_array(value, None, &place::default()?)?;
         let tensor = tensor.map(|tensor| Bound::new(value.py(), PyTensor::new(tensor))).transpose()?;

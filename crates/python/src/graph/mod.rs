@@ -63,10 +63,10 @@ fn graph_split<'py>(
             })?,
             (Err(_), Some((acc,))) => cut::split_with(&whole.region, acc, |visit, acc| {
                 let ask = || -> Fallible<(Decision, Bound<'py, PyAny>)> {
-                    let given = decide.call1((node(decide.py(), &trace, visit)?, acc))?;
-                    let pair = given.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2);
+                    let answer = decide.call1((node(decide.py(), &trace, visit)?, acc))?;
+                    let pair = answer.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2);
                     let Some(pair) = pair else {
-                        let (op, what, got) = ("split", "decide", convert::text(&given)?);
+                        let (op, what, got) = ("split", "decide", convert::text(&answer)?);
                         let required = "a tuple of a decision and the next accumulator";
                         return Err(Misuse::BadResult { op, what, got, required }.into());
                     };

@@ -162,13 +162,13 @@ impl Backend for Adapter {
         }
         enter(|py| {
             let object = self.object.bind(py);
-            let kept = fallback::operands_of(object, &operands)?;
+            let fallback_operands = fallback::operands_of(object, &operands)?;
             let call = Call::new(py, &self.object, op, operands, outputs)?;
-            let result = match (call.apply(object), kept) {
+            let result = match (call.apply(object), fallback_operands) {
                 (Ok(result), _) => result,
-                (Err(fault), Some(kept)) if fallback::is_missing_callback(py, &fault)? => {
+                (Err(fault), Some(fallback_operands)) if fallback::is_missing_callback(py, &fault)? => {
                     fallback::warn_once(object, call.name)?;
-                    return fallback::run(self, op, kept, outputs);
+                    return fallback::run(self, op, fallback_operands, outputs);
                 }
                 (Err(fault), _) => return Err(fault),
             };
@@ -183,8 +183,8 @@ impl Backend for Adapter {
 
     fn has_native(&self, _: &Block) -> bool {
         let object = self.object.get();
-        if let Some(&known) = object.has_blocks.get() {
-            return known;
+        if let Some(&has_blocks) = object.has_blocks.get() {
+            return has_blocks;
         }
         // Computed outside of `get_or_init`: looking up an attribute may run Python code.
         let found = Python::attach(|py| defines(self.object.bind(py), "block"));

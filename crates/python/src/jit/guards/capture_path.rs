@@ -132,7 +132,7 @@ struct Search<'a, 'py> {
     /// The objects to look into, each with the position of the object that it was reached from and the step from
     /// there.
     queue: Vec<(Bound<'py, PyAny>, usize, Option<PathStep>)>,
-    seen: FxHashSet<usize>,
+    visited: FxHashSet<usize>,
     /// The names in the code that was seen so far. Of modules and classes, only attributes with these names are
     /// looked at.
     names: FxHashSet<String>,
@@ -146,7 +146,7 @@ pub(super) fn find_capture(
 ) -> PyResult<Option<CapturePath>> {
     let py = fun.py();
     let mut search =
-        Search { target, queue: Vec::new(), seen: FxHashSet::default(), names: FxHashSet::default() };
+        Search { target, queue: Vec::new(), visited: FxHashSet::default(), names: FxHashSet::default() };
     search.visit(fun.clone(), 0, None);
     for object in arguments.objects() {
         search.visit(object.object().bind(py).clone(), 0, None);
@@ -166,7 +166,7 @@ pub(super) fn find_capture(
 
 impl<'py> Search<'_, 'py> {
     fn visit(&mut self, value: Bound<'py, PyAny>, from: usize, step: Option<PathStep>) {
-        if self.seen.insert(value.as_ptr() as usize) {
+        if self.visited.insert(value.as_ptr() as usize) {
             self.queue.push((value, from, step));
         }
     }

@@ -106,14 +106,14 @@ impl Guards {
             let guards = Guards::record_without(py, roots, &excluded)?;
             Some(guards.iter().map(|guard| guard.key(py)).collect())
         };
-        let mut kept = Vec::with_capacity(self.0.len());
+        let mut stable = Vec::with_capacity(self.0.len());
         for guard in self.0 {
             let is_counted = counted.as_ref().is_none_or(|counted| counted.contains(&guard.key(py)));
             if is_counted && !guard.is_input(py, inputs)? && guard.holds(py)? {
-                kept.push(guard);
+                stable.push(guard);
             }
         }
-        Ok(Guards(kept))
+        Ok(Guards(stable))
     }
 
     /// Whether all places have the values that were recorded.
@@ -157,9 +157,9 @@ impl<'py> GuardRoots<'py> {
         let object = |tree: &Tree| -> Vec<Bound<'py, PyAny>> {
             tree.objects().iter().map(|object| object.object().bind(py).clone()).collect()
         };
-        let given = flat.tree.objects().iter().filter(|object| object.is_function());
+        let passed = flat.tree.objects().iter().filter(|object| object.is_function());
         let mut functions: Vec<Bound<'py, PyAny>> =
-            given.map(|object| object.object().bind(py).clone()).collect();
+            passed.map(|object| object.object().bind(py).clone()).collect();
         functions.push(fun.clone());
         functions.extend(transform.cloned());
         let mut objects = Vec::new();
