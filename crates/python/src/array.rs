@@ -88,7 +88,7 @@ pub(crate) fn find<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py,
     let numpy = py.import("numpy")?;
     // SAFETY: the object is alive.
     let is_buffer = unsafe { ffi::PyObject_CheckBuffer(value.as_ptr()) } != 0;
-    let made = if is_scalar(value)
+    let array = if is_scalar(value)
         || value.hasattr(intern!(py, "__array__"))?
         || value.hasattr(intern!(py, "__array_interface__"))?
     {
@@ -100,7 +100,7 @@ pub(crate) fn find<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py,
     } else {
         return Ok(None);
     };
-    Ok(Some(made.cast_into::<PyUntypedArray>().map_err(PyErr::from)?))
+    Ok(Some(array.cast_into::<PyUntypedArray>().map_err(PyErr::from)?))
 }
 
 /// A leaf whose elements no other code can write: a writeable array is copied.
@@ -232,8 +232,8 @@ impl<'py> View<'py> {
             self.gather(width, &mut out);
         }
         if self.swapped {
-            let part = if ty.dtype.is_complex() { width / 2 } else { width };
-            out.chunks_exact_mut(part).for_each(<[u8]>::reverse);
+            let component = if ty.dtype.is_complex() { width / 2 } else { width };
+            out.chunks_exact_mut(component).for_each(<[u8]>::reverse);
         }
         if ty.dtype.bits() < 8 {
             extend_narrow(ty.dtype, &mut out);

@@ -59,7 +59,7 @@ fn batch(tensor: &Bound<'_, PyTensor>, size: usize, position: usize) -> Fallible
         let whole = tensor.flat();
         let rows = whole.ty().shape.sizes()[0];
         let start = position * size;
-        let made = ops::with(|ops| {
+        let batch_tensor = ops::with(|ops| {
             if start + size <= rows {
                 return ops.slice_along_axis(&whole, start as i64, size as i64, 0, 1);
             }
@@ -71,7 +71,7 @@ fn batch(tensor: &Bound<'_, PyTensor>, size: usize, position: usize) -> Fallible
         if let Some((_, first)) = axes.first_mut() {
             *first = size;
         }
-        Ok(PyTensor::new(made.with_vectorized(&axes)))
+        Ok(PyTensor::new(batch_tensor.with_vectorized(&axes)))
     })
 }
 

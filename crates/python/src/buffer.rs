@@ -81,7 +81,7 @@ pub(crate) unsafe fn fill(
     };
     let memory = tensor.host_bytes("memoryview")?;
     let width = ty.dtype.storage_bytes() as ffi::Py_ssize_t;
-    let lent = Box::new(ExportedView {
+    let exported = Box::new(ExportedView {
         sizes: ty.shape.sizes().iter().map(|&size| size as ffi::Py_ssize_t).collect(),
         strides: ty.shape.strides().iter().map(|&stride| stride * width).collect(),
         memory,
@@ -90,7 +90,7 @@ pub(crate) unsafe fn fill(
     // SAFETY: the view may be written; everything that it points to is in the box, which the view owns until
     // it is released, or has a static lifetime.
     unsafe {
-        (*view).buf = lent.memory.bytes().as_ptr().cast_mut().cast::<c_void>();
+        (*view).buf = exported.memory.bytes().as_ptr().cast_mut().cast::<c_void>();
         (*view).len = ty.byte_size() as ffi::Py_ssize_t;
         (*view).itemsize = width;
         (*view).readonly = 1;
@@ -99,11 +99,11 @@ pub(crate) unsafe fn fill(
         (*view).format =
             if has(ffi::PyBUF_FORMAT) { format.as_ptr().cast_mut() } else { std::ptr::null_mut() };
         (*view).shape =
-            if has(ffi::PyBUF_ND) { lent.sizes.as_ptr().cast_mut() } else { std::ptr::null_mut() };
+            if has(ffi::PyBUF_ND) { exported.sizes.as_ptr().cast_mut() } else { std::ptr::null_mut() };
         (*view).strides =
-            if has(ffi::PyBUF_STRIDES) { lent.strides.as_ptr().cast_mut() } else { std::ptr::null_mut() };
+            if has(ffi::PyBUF_STRIDES) { exported.strides.as_ptr().cast_mut() } else { std::ptr::null_mut() };
         (*view).suboffsets = std::ptr::null_mut();
-        (*view).internal = Box::into_raw(lent).cast();
+        (*view).internal = Box::into_raw(exported).cast();
         (*view).obj = object.clone().into_ptr();
     }
     Ok(())

@@ -30,15 +30,15 @@ pub(crate) fn tensor(
     backend: Option<&Bound<'_, PyAny>>,
     copy: Option<bool>,
 ) -> Fallible<PyTensor> {
-    let asked = backend.filter(|backend| !backend.is_none());
-    let backend = place::parse(asked)?;
+    let requested = backend.filter(|backend| !backend.is_none());
+    let backend = place::parse(requested)?;
     if let Ok(tensor) = value.cast::<PyTensor>() {
         let tensor = &tensor.get().tensor;
         if let Some(there) =
-            tensor.backend().filter(|there| asked.is_some() && !there.is_same_place(&*backend))
+            tensor.backend().filter(|there| requested.is_some() && !there.is_same_place(&*backend))
         {
-            let (got, place, asked) = (tensor.ty().clone(), there.place(), backend.place());
-            return Err(Misuse::TensorBackend { got, place, asked }.into());
+            let (got, place, requested) = (tensor.ty().clone(), there.place(), backend.place());
+            return Err(Misuse::TensorBackend { got, place, requested }.into());
         }
         return from_tensor(tensor, dtype, names);
     }
@@ -48,13 +48,13 @@ pub(crate) fn tensor(
         let why = "numbers and lists have no memory to share".to_owned();
         return Err(Misuse::MustCopy { why }.into());
     }
-    let made = if let Some(number) = number {
+    let tensor = if let Some(number) = number {
         let natural = number.dtype();
         if dtype.is_none() {
             check_range(number, natural)?;
         }
         let scalar = Scalar::new(dtype.unwrap_or(natural), number)?;
-        place(&backend, TensorType::scalar(scalar.dtype()), scalar.to_bytes())?
+        upload(&backend, TensorType::scalar(scalar.dtype()), scalar.to_bytes())?
     } else if is_list {
         from_list(value, dtype, &backend)?
     } else if let Some(tensor) = from_array(value, copy, &backend)? {
@@ -70,9 +70,9 @@ pub(crate) fn tensor(
         let got = value.get_type().name()?.to_string();
         return Err(Misuse::NotANumber { place: "the value".to_owned(), got }.into());
     };
-    let shape = convert::named(made.ty().shape.clone(), "tensor", names)?;
-    let ty = TensorType { dtype: made.ty().dtype, shape };
-    Ok(PyTensor::new(retyped(made, ty)?))
+    let shape = convert::named(tensor.ty().shape.clone(), "tensor", names)?;
+    let ty = TensorType { dtype: tensor.ty().dtype, shape };
+    Ok(PyTensor::new(retyped(tensor, ty)?))
 }
 
 /// A tensor from an array of NumPy or of another library; `None` for any other object.
@@ -149,11 +149,11 @@ pub(crate) fn check_range(number: Number, dtype: DType) -> Fallible<()> {
 
 /// A scalar on the default backend.
 pub(crate) fn scalar(scalar: Scalar) -> Fallible<Tensor> {
-    place(&place::default()?, TensorType::scalar(scalar.dtype()), scalar.to_bytes())
+    upload(&place::default()?, TensorType::scalar(scalar.dtype()), scalar.to_bytes())
 }
 
 /// A tensor with these bytes as elements.
-pub(crate) fn place(backend: &Arc<dyn Backend>, ty: TensorType, bytes: Vec<u8>) -> Fallible<Tensor> {
+pub(crate) fn upload(backend: &Arc<dyn Backend>, ty: TensorType, bytes: Vec<u8>) -> Fallible<Tensor> {
     let buffer = backend.from_host(&ty, HostMemory::new(Arc::new(bytes)))?;
     Ok(trace_allocations::note(Tensor::concrete(ty, buffer)))
 }
@@ -169,7 +169,8 @@ pub(crate) fn from_view(view: &View<'_>, copy: Option<bool>, backend: &Arc<dyn B
         Some(copy) => !copy,
         None => obstacle.is_none() && view.is_immutable(),
     };
-    let tensor = if alias { borrow_array(view, backend)? } else { place(backend, view.ty()?, view.copy()?)? };
+    let tensor =
+        if alias { borrow_array(view, backend)? } else { upload(backend, view.ty()?, view.copy()?)? };
     Ok(trace_allocations::note_array(tensor, view.array()))
 }
 
@@ -251,7 +252,7 @@ fn from_list(value: &Bound<'_, PyAny>, dtype: Option<DType>, backend: &Arc<dyn B
         }
         push(natural, number, &mut bytes)?;
     }
-    place(backend, ty, bytes)
+    upload(backend, ty, bytes)
 }
 
 /// Appends one element. Common types do not go through a `Scalar`.
@@ -316,7 +317,7 @@ impl Leaves {
 
     /// The path of the current leaf, such as `[1][0]`.
     fn place(&self) -> String {
-        if self.path.is_empty() { "the value".to_owned() } else { place_text(&self.path) }
+        if self.path.is_empty() { "the value".to_owned() } else { path_text(&self.path) }
     }
 
     fn ragged(&self, got: &str, value: &Bound<'_, PyAny>) -> Fallible<crate::error::Fault> {
@@ -332,11 +333,11 @@ impl Leaves {
             Some(size) => format!("has length {size}"),
             None => "is a number".to_owned(),
         };
-        let first = place_text(&vec![0; depth]);
+        let first = path_text(&vec![0; depth]);
         Ok(Misuse::Ragged { place: self.place(), got: got.to_owned(), first, expected }.into())
     }
 }
 
-fn place_text(path: &[usize]) -> String {
+fn path_text(path: &[usize]) -> String {
     path.iter().map(|position| format!("[{position}]")).collect()
 }

@@ -38,13 +38,13 @@ impl HostCall {
         let op = "runtime_call";
         let value = container(py, &self.value, values)?;
         // A trace may be open on this thread that does not belong to this run.
-        let given = trace::suspended(|| {
+        let results = trace::suspended(|| {
             let result = self.fun.bind(py).call1((value,))?;
             operands(op, &result)
         })?;
-        let given = same_structure(py, op, "the function's value", given, "the output", &self.output)?;
-        let mut tensors = Vec::with_capacity(given.len());
-        for (index, (arg, expected)) in given.into_iter().zip(outputs).enumerate() {
+        let results = same_structure(py, op, "the function's value", results, "the output", &self.output)?;
+        let mut tensors = Vec::with_capacity(results.len());
+        for (index, (arg, expected)) in results.into_iter().zip(outputs).enumerate() {
             let got = match &arg {
                 Arg::Value(tensor) => vectorize::type_text(tensor),
                 Arg::Number(number) => format!("a number ({})", number.dtype()),
@@ -60,7 +60,7 @@ impl HostCall {
                     build::scalar(exact_scalar("runtime_call", expected, number)?)?
                 }
                 Arg::Value(_) | Arg::Number(_) => {
-                    let place = self.output.places(py)?.swap_remove(index);
+                    let place = self.output.leaf_paths(py)?.swap_remove(index);
                     let place = if place.is_empty() { place } else { format!(" at {place}") };
                     return Err(Misuse::HostResult { got, place, expected: expected.clone() }.into());
                 }

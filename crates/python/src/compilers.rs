@@ -40,7 +40,7 @@ pub(crate) struct BuiltIn {
     name: &'static str,
     pub(crate) compiler: Arc<dyn Compiler>,
     /// The backend of the results where the arguments do not determine it.
-    place: Option<Arc<dyn Backend>>,
+    backend: Option<Arc<dyn Backend>>,
     options: Option<Py<PyDict>>,
     /// The mesh for which it compiles, if any.
     mesh: Option<Mesh>,
@@ -50,19 +50,19 @@ impl BuiltIn {
     pub(crate) fn new(
         name: &'static str,
         compiler: Arc<dyn Compiler>,
-        place: Option<Arc<dyn Backend>>,
+        backend: Option<Arc<dyn Backend>>,
     ) -> BuiltIn {
-        BuiltIn { name, compiler, place, options: None, mesh: None }
+        BuiltIn { name, compiler, backend, options: None, mesh: None }
     }
 
     /// The compiler for a mesh, with further options.
-    fn over(mesh: &Bound<'_, PyMesh>, options: Option<&Bound<'_, PyDict>>) -> Fallible<BuiltIn> {
-        let place = &mesh.get().place;
-        let compiler = pjrt::mesh_compiler(mesh.py(), place, options)?;
-        let known = options.map_or_else(|| Ok(PyDict::new(mesh.py())), |options| options.copy())?;
-        known.set_item("mesh", mesh)?;
-        let built_in = BuiltIn::new("pjrt", compiler, Some(place.clone())).with_options(known.unbind());
-        Ok(BuiltIn { mesh: Some(place.mesh().clone()), ..built_in })
+    fn for_mesh(mesh: &Bound<'_, PyMesh>, options: Option<&Bound<'_, PyDict>>) -> Fallible<BuiltIn> {
+        let backend = &mesh.get().backend;
+        let compiler = pjrt::mesh_compiler(mesh.py(), backend, options)?;
+        let options = options.map_or_else(|| Ok(PyDict::new(mesh.py())), |options| options.copy())?;
+        options.set_item("mesh", mesh)?;
+        let built_in = BuiltIn::new("pjrt", compiler, Some(backend.clone())).with_options(options.unbind());
+        Ok(BuiltIn { mesh: Some(backend.mesh().clone()), ..built_in })
     }
 
     pub(crate) fn with_options(self, options: Py<PyDict>) -> BuiltIn {
@@ -89,7 +89,7 @@ impl BuiltIn {
 /// A compiler that is written in Python, with its options.
 pub(crate) struct Custom {
     /// The object or class that the user passed.
-    given: Py<PyAny>,
+    passed: Py<PyAny>,
     /// The object that has the callbacks.
     pub(crate) object: Py<PyAny>,
     /// For messages.
@@ -115,9 +115,9 @@ impl Choice {
         if let Some(name) = name {
             return Ok(Choice::BuiltIn(options::built_in(py, &name, options)?));
         }
-        if let Ok(over) = value.cast::<MeshCompilerHandle>() {
-            let mesh = over.get().0.bind(py);
-            return Ok(Choice::BuiltIn(Arc::new(BuiltIn::over(mesh, options)?)));
+        if let Ok(handle) = value.cast::<MeshCompilerHandle>() {
+            let mesh = handle.get().0.bind(py);
+            return Ok(Choice::BuiltIn(Arc::new(BuiltIn::for_mesh(mesh, options)?)));
         }
         let has = |callback: &str| value.hasattr(callback);
         if !has("compile")? && !has("jit")? {
@@ -132,7 +132,7 @@ impl Choice {
             None => PyDict::new(py),
         };
         Ok(Choice::Python(Arc::new(Custom {
-            given: value.clone().unbind(),
+            passed: value.clone().unbind(),
             name: name.str()?.to_string(),
             object: object.unbind(),
             options: options.unbind(),
@@ -144,7 +144,7 @@ impl Choice {
         match (self, other) {
             (Choice::BuiltIn(a), Choice::BuiltIn(b)) => a.is_same(py, b),
             (Choice::Python(a), Choice::Python(b)) => Ok(Arc::ptr_eq(a, b)
-                || (a.given.is(&b.given) || a.given.bind(py).eq(&b.given)?)
+                || (a.passed.is(&b.passed) || a.passed.bind(py).eq(&b.passed)?)
                     && a.options.bind(py).eq(&b.options)?),
             (Choice::BuiltIn(_) | Choice::Python(_), _) => Ok(false),
         }
@@ -157,7 +157,7 @@ impl Choice {
         other: &Choice,
     ) -> PyResult<(&'static str, String, String)> {
         let same = match (self, other) {
-            (Choice::Python(a), Choice::Python(b)) => a.given.bind(py).eq(&b.given)?,
+            (Choice::Python(a), Choice::Python(b)) => a.passed.bind(py).eq(&b.passed)?,
             (Choice::BuiltIn(a), Choice::BuiltIn(b)) => a.name == b.name,
             (Choice::Python(_) | Choice::BuiltIn(_), _) => false,
         };
@@ -181,9 +181,9 @@ impl Choice {
     }
 
     /// The device of a built-in compiler whose options select one.
-    pub(crate) fn chosen_place(&self) -> Option<Arc<dyn Backend>> {
+    pub(crate) fn chosen_backend(&self) -> Option<Arc<dyn Backend>> {
         match self {
-            Choice::BuiltIn(found) => found.options.as_ref().and(found.place.clone()),
+            Choice::BuiltIn(built_in) => built_in.options.as_ref().and(built_in.backend.clone()),
             Choice::Python(_) => None,
         }
     }
@@ -239,7 +239,7 @@ impl Custom {
         py: Python<'py>,
     ) -> Fallible<Bound<'py, PyAny>> {
         match self.object.bind(py).getattr_opt(callback)? {
-            Some(found) => Ok(found.call1(args)?),
+            Some(method) => Ok(method.call1(args)?),
             None => Err(Misuse::CompilerCallback { callback, compiler: self.name.clone() }.into()),
         }
     }
@@ -251,10 +251,10 @@ impl Custom {
 
     /// Refuses checks that the compiler does not support. It lists the supported ones in its attribute
     /// `checks`.
-    pub(crate) fn refuse_checks(&self, py: Python<'_>, asked: Checks) -> Fallible<()> {
-        for kind in kinds(asked) {
-            let made = self.object.bind(py).getattr_opt(intern!(py, "checks"))?;
-            if !made.map(|made| made.contains(kind)).transpose()?.unwrap_or(false) {
+    pub(crate) fn refuse_checks(&self, py: Python<'_>, checks: Checks) -> Fallible<()> {
+        for kind in kinds(checks) {
+            let supported = self.object.bind(py).getattr_opt(intern!(py, "checks"))?;
+            if !supported.map(|supported| supported.contains(kind)).transpose()?.unwrap_or(false) {
                 return Err(Misuse::CompilerChecks { compiler: self.name.clone(), kind }.into());
             }
         }
@@ -327,11 +327,11 @@ fn find_compiler<'py>(
         };
         match &choice {
             Choice::BuiltIn(built_in) => {
-                let place = match &built_in.place {
-                    Some(place) => place.clone(),
+                let backend = match &built_in.backend {
+                    Some(backend) => backend.clone(),
                     None => place::default()?,
                 };
-                Ok((PyString::new(py, built_in.name).into_any(), Some(place::object(py, &*place)?)))
+                Ok((PyString::new(py, built_in.name).into_any(), Some(place::object(py, &*backend)?)))
             }
             Choice::Python(custom) => Ok((custom.object.bind(py).clone(), None)),
         }
@@ -446,8 +446,8 @@ fn compile_region(
 ) -> Fallible<BuiltInProgram> {
     guard(|| {
         let program = Arc::new(region.get().closed());
-        let found = options::built_in(region.py(), name, options)?;
-        let executable = found.compiler.compile(program, checks::current())?;
+        let built_in = options::built_in(region.py(), name, options)?;
+        let executable = built_in.compiler.compile(program, checks::current())?;
         Ok(BuiltInProgram { executable })
     })
 }

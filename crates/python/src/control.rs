@@ -89,8 +89,8 @@ pub(crate) fn same_structure(
     if got.tree.equals(py, expected)? {
         return Ok(got.args);
     }
-    if let Some(places) = expected.places_in(py, &got.tree)? {
-        return Ok(places.into_iter().map(|place| got.args[place].clone()).collect());
+    if let Some(positions) = expected.leaf_positions_in(py, &got.tree)? {
+        return Ok(positions.into_iter().map(|position| got.args[position].clone()).collect());
     }
     let difference = got.tree.difference(py, expected)?;
     let (what, other) = (what.to_owned(), other.to_owned());
@@ -99,14 +99,14 @@ pub(crate) fn same_structure(
 
 /// Adds the path of the changed type within the state to an error; the core only has leaf indices.
 pub(crate) fn locate_state(py: Python<'_>, op: &'static str, error: Error, tree: &Tree) -> Fallible<Fault> {
-    let places = tree.places(py)?;
-    let written = |index: usize| {
-        let place = places.get(index).map_or("", String::as_str);
+    let paths = tree.leaf_paths(py)?;
+    let path_text = |index: usize| {
+        let path = paths.get(index).map_or("", String::as_str);
         // In `for_` and `scan`, the core's state begins with a counter that is hidden from the user.
-        let shown = if op == "while_" { Some(place) } else { place.strip_prefix("[1]") };
-        shown.filter(|place| !place.is_empty()).map_or_else(String::new, |place| format!(" at {place}"))
+        let shown = if op == "while_" { Some(path) } else { path.strip_prefix("[1]") };
+        shown.filter(|path| !path.is_empty()).map_or_else(String::new, |path| format!(" at {path}"))
     };
-    Ok(error.with_loop_name(op, written).into())
+    Ok(error.with_loop_name(op, path_text).into())
 }
 
 /// Whether a traced tensor represents a plain number, whose dtype is weak.
@@ -181,7 +181,7 @@ fn branch_value<'py>(branch: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> 
 }
 
 /// The truth value of a predicate that is not a tensor, and hence known now.
-fn known_predicate(op: &'static str, predicate: &Bound<'_, PyAny>) -> Fallible<Option<bool>> {
+fn constant_predicate(op: &'static str, predicate: &Bound<'_, PyAny>) -> Fallible<Option<bool>> {
     if predicate.is_instance_of::<PyTensor>() {
         return Ok(None);
     }
@@ -205,7 +205,7 @@ fn choose<'py>(
     let mut unused: Vec<Bound<'py, PyAny>> = Vec::new();
     let mut clauses = clauses.into_iter();
     while let Some((predicate, branch)) = clauses.next() {
-        match known_predicate(op, &predicate)? {
+        match constant_predicate(op, &predicate)? {
             Some(false) => unused.push(branch),
             Some(true) => {
                 // Later clauses cannot run.
@@ -216,31 +216,31 @@ fn choose<'py>(
         }
     }
     if open.is_empty() {
-        let taken = operands(op, &branch_value(&last)?)?;
+        let chosen = operands(op, &branch_value(&last)?)?;
         let mut others = Vec::new();
         for branch in unused.iter().filter(|branch| !is_thunk(branch)) {
             // A value of another structure has no leaves to merge with.
             let Ok(other) = operands(op, branch) else { continue };
-            if let Some(places) = taken.tree.places_in(py, &other.tree)? {
-                others.push(places.into_iter().map(|place| other.args[place].clone()).collect());
+            if let Some(positions) = chosen.tree.leaf_positions_in(py, &other.tree)? {
+                others.push(positions.into_iter().map(|position| other.args[position].clone()).collect());
             }
         }
-        let results = ops::with(|ops| builder::merge_results(ops, &taken.args, &others))?;
-        return container(py, &taken.tree, &results);
+        let results = ops::with(|ops| builder::merge_results(ops, &chosen.args, &others))?;
+        return container(py, &chosen.tree, &results);
     }
     let bridge = FaultCarrier::default();
     let first: RefCell<Option<Tree>> = RefCell::new(None);
     let trace_branch = |position: usize, branch: &Bound<'py, PyAny>| {
         bridge.run_user_function(|| {
             let found = operands(op, &branch_value(branch)?)?;
-            let known = first.take();
-            let Some(known) = known else {
+            let tree = first.take();
+            let Some(tree) = tree else {
                 first.replace(Some(found.tree));
                 return Ok(found.args);
             };
             let what = format!("branch {position}");
-            let args = same_structure(py, op, &what, found, "branch 0", &known);
-            first.replace(Some(known));
+            let args = same_structure(py, op, &what, found, "branch 0", &tree);
+            first.replace(Some(tree));
             args
         })
     };
@@ -344,13 +344,13 @@ fn custom_grad<'py>(
         let bridge = FaultCarrier::default();
         let rule = |_: &mut Ops, cotangents: &[Tensor]| {
             bridge.run_user_function(|| {
-                let given = fun.call1((container(py, &tree, cotangents)?,))?;
-                if !given.is_instance_of::<PyList>() && !given.is_instance_of::<PyTuple>() {
-                    let got = convert::describe(&given)?;
+                let value = fun.call1((container(py, &tree, cotangents)?,))?;
+                if !value.is_instance_of::<PyList>() && !value.is_instance_of::<PyTuple>() {
+                    let got = convert::describe(&value)?;
                     let (what, required) = ("the function", "a list with one cotangent for each input");
                     return Err(Misuse::BadResult { op: "custom_grad", what, got, required }.into());
                 }
-                operands("custom_grad", &given).map(|found| found.args)
+                operands("custom_grad", &value).map(|found| found.args)
             })
         };
         let result = builder::custom_grad(&mut ops::builder()?, values, inputs, rule);

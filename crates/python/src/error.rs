@@ -89,8 +89,8 @@ impl Fault {
 ///
 /// # Errors
 /// Any other exception: an interruption, a lack of memory, errors of the argument's own methods.
-pub(crate) fn if_fits<T>(py: Python<'_>, made: Result<T, impl Into<Fault>>) -> Fallible<Option<T>> {
-    unless(made, |error| {
+pub(crate) fn if_fits<T>(py: Python<'_>, result: Result<T, impl Into<Fault>>) -> Fallible<Option<T>> {
+    unless(result, |error| {
         !error.is_instance_of::<PyTypeError>(py)
             && !error.is_instance_of::<PyOverflowError>(py)
             && !error.is_instance_of::<PyBufferError>(py)
@@ -119,7 +119,7 @@ thread_local! {
 
 /// As [`if_there`], for callers that cannot return an error: the exception is raised when the enclosing call
 /// ends.
-pub(crate) fn asked<T>(py: Python<'_>, found: PyResult<T>) -> Option<T> {
+pub(crate) fn if_there_or_defer<T>(py: Python<'_>, found: PyResult<T>) -> Option<T> {
     match if_there(py, found) {
         Ok(found) => found,
         Err(fault) => {
@@ -133,9 +133,12 @@ pub(crate) fn asked<T>(py: Python<'_>, found: PyResult<T>) -> Option<T> {
     }
 }
 
-fn unless<T>(made: Result<T, impl Into<Fault>>, passes: impl FnOnce(&PyErr) -> bool) -> Fallible<Option<T>> {
-    match made {
-        Ok(made) => Ok(Some(made)),
+fn unless<T>(
+    result: Result<T, impl Into<Fault>>,
+    passes: impl FnOnce(&PyErr) -> bool,
+) -> Fallible<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
         Err(error) => {
             let fault: Fault = error.into();
             if fault.raised().is_some_and(passes) { Err(fault) } else { Ok(None) }

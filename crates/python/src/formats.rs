@@ -20,7 +20,7 @@ use crate::tensor::PyTensor;
 use crate::trace_allocations;
 
 /// A tensor of an array, on a backend.
-fn place_array(backend: &Arc<dyn Backend>, array: Array) -> Fallible<PyTensor> {
+fn upload_array(backend: &Arc<dyn Backend>, array: Array) -> Fallible<PyTensor> {
     let Array { ty, vectorized, memory } = array;
     let buffer = backend.from_host(&ty, memory)?;
     Ok(PyTensor::new(trace_allocations::note(Tensor::concrete(ty, buffer).with_vectorized(&vectorized))))
@@ -47,7 +47,7 @@ fn from_binary(
             return Err(Misuse::BinaryLength { given, dtype }.into());
         }
         let ty = TensorType::new(dtype, Shape::new(&[given / dtype.storage_bytes()]))?;
-        place_array(&backend, Array::new(ty, bytes))
+        upload_array(&backend, Array::new(ty, bytes))
     })
 }
 
@@ -112,7 +112,7 @@ fn load<'py>(
         match format {
             Format::Npy => {
                 let array = py.detach(|| npy::parse(op, &data, opaque))?;
-                Ok(Bound::new(py, place_array(&backend, array)?)?.into_any())
+                Ok(Bound::new(py, upload_array(&backend, array)?)?.into_any())
             }
             Format::Npz => {
                 let limit = defn_cpu::available_memory();
@@ -143,7 +143,7 @@ fn named<'py>(
 ) -> Fallible<Bound<'py, PyAny>> {
     let dict = PyDict::new(py);
     for (name, array) in arrays {
-        dict.set_item(name, Bound::new(py, place_array(backend, array)?)?)?;
+        dict.set_item(name, Bound::new(py, upload_array(backend, array)?)?)?;
     }
     Ok(dict.into_any())
 }
@@ -155,7 +155,7 @@ fn stored<'py>(
     data: &HostMemory,
 ) -> Fallible<Bound<'py, PyAny>> {
     let value = py.detach(|| native::parse(op, data))?;
-    containers::from_value(py, value, &|array| place_array(backend, array))
+    containers::from_value(py, value, &|array| upload_array(backend, array))
 }
 
 /// The value that was passed to `serialize`.

@@ -132,12 +132,12 @@ impl Gradient {
             }
             trees.push(flat);
         }
-        let (mut variables, mut known) = (Vec::new(), Vec::new());
+        let (mut variables, mut weak_numbers) = (Vec::new(), Vec::new());
         for leaf in trees.iter().flat_map(|flat| &flat.leaves) {
             let variable = result_tensor("grad", leaf)?;
             let number = weak_number(leaf)?;
             variables.push(if number.is_some() { variable.with_weak(Weak::argument()) } else { variable });
-            known.push(number);
+            weak_numbers.push(number);
         }
         let mut variables = ops::with(|ops| vectorize::broadcast_vectors(ops, &variables, false))?;
         loop {
@@ -168,22 +168,25 @@ impl Gradient {
             let closed = tracing.finish("grad", &results)?;
             // If captured tensors bring in vectorized axes, there is a gradient for each position along them.
             let own = vectorize::union("grad", &variables)?;
-            let mut wanted = own.clone();
+            let mut required_lanes = own.clone();
             for lane in lanes[differentiated..].iter().flatten() {
                 let is_from_outside = closed.lanes.iter().any(|(name, _)| *name == lane.0);
-                match wanted.iter_mut().find(|(name, _)| *name == lane.0) {
+                match required_lanes.iter_mut().find(|(name, _)| *name == lane.0) {
                     Some((_, size)) if *size == 1 => *size = lane.1,
                     Some(_) => {}
-                    None if is_from_outside => wanted.push(lane.clone()),
+                    None if is_from_outside => required_lanes.push(lane.clone()),
                     None => {}
                 }
             }
-            if wanted == own {
-                let numbers = NumberParameters::new(&closed, &variables, &known);
+            if required_lanes == own {
+                let numbers = NumberParameters::new(&closed, &variables, &weak_numbers);
                 return Ok(Traced { closed, variables, numbers, trees, value, lanes });
             }
             variables = ops::with(|ops| {
-                variables.iter().map(|x| vectorize::broadcast_vectorized(ops, "grad", x, &wanted)).collect()
+                variables
+                    .iter()
+                    .map(|x| vectorize::broadcast_vectorized(ops, "grad", x, &required_lanes))
+                    .collect()
             })?;
         }
     }
@@ -314,8 +317,8 @@ impl TracedPullback {
             let others: NamedAxes =
                 cotangent.vectorized_axes().iter().filter(|lane| !is_own(lane)).cloned().collect();
             for lane in &others {
-                let mut known = self.variables.iter().flatten();
-                if known.any(|(name, _)| *name == lane.0) {
+                let mut axes = self.variables.iter().flatten();
+                if axes.any(|(name, _)| *name == lane.0) {
                     let name = lane.0.clone();
                     return Err(ErrorKind::VectorizedName { op: "vjp", name }.into());
                 }

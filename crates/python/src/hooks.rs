@@ -84,11 +84,11 @@ impl HookSlot {
 
     /// Calls the function of the slot with the values of a run.
     fn call(&self, py: Python<'_>, named: Option<&Py<PyDict>>, values: &[Tensor]) -> Fallible<()> {
-        let given = match (named, &self.name) {
+        let by_name = match (named, &self.name) {
             (Some(named), Some(name)) => named.bind(py).get_item(name)?,
             (None, _) | (_, None) => None,
         };
-        let Some(fun) = given.or_else(|| self.fun.as_ref().map(|fun| fun.bind(py).clone())) else {
+        let Some(fun) = by_name.or_else(|| self.fun.as_ref().map(|fun| fun.bind(py).clone())) else {
             return Ok(());
         };
         // The function may run the program that called it.
@@ -245,20 +245,24 @@ impl SignalTimer {
 }
 
 /// The hooks of one run of a program, and its signal checks.
-pub(crate) struct Run<'a> {
+pub(crate) struct RunHooks<'a> {
     slots: &'a Table,
     named: Option<&'a Py<PyDict>>,
     /// The memory that the run borrows from the caller. Host functions receive copies of values in it, since
     /// they may keep them.
     borrowed: &'a Borrowed,
-    pulse: SignalTimer,
+    signal_timer: SignalTimer,
     fault: RefCell<Option<Fault>>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> RunHooks<'a> {
     /// A run with the functions that the caller passes by name.
-    pub(crate) fn new(slots: &'a Table, named: Option<&'a Py<PyDict>>, borrowed: &'a Borrowed) -> Run<'a> {
-        Run { slots, named, borrowed, pulse: SignalTimer::default(), fault: RefCell::new(None) }
+    pub(crate) fn new(
+        slots: &'a Table,
+        named: Option<&'a Py<PyDict>>,
+        borrowed: &'a Borrowed,
+    ) -> RunHooks<'a> {
+        RunHooks { slots, named, borrowed, signal_timer: SignalTimer::default(), fault: RefCell::new(None) }
     }
 
     /// The error of a host function, or the interruption.
@@ -272,7 +276,7 @@ impl<'a> Run<'a> {
     }
 }
 
-impl Hooks for Run<'_> {
+impl Hooks for RunHooks<'_> {
     fn call(&self, slot: usize, values: &[Tensor]) -> defn_core::Result<()> {
         let Some(Slot::Hook(shown)) = self.slots.get(slot).map(|slot| &**slot) else { return Ok(()) };
         gil::attach(|py| shown.call(py, self.named, &self.borrowed.own_all(values)?))
@@ -308,7 +312,7 @@ impl Hooks for Run<'_> {
     }
 
     fn poll(&self) -> defn_core::Result<()> {
-        if !self.pulse.is_due() {
+        if !self.signal_timer.is_due() {
             return Ok(());
         }
         gil::attach(|py| py.check_signals()).map_err(|error| self.stop(Fault::Python(error)))
@@ -384,15 +388,15 @@ impl RunTable {
         guard(|| {
             let values = values.try_iter()?.collect::<PyResult<Vec<_>>>()?;
             let found = self.slot(slot);
-            let Some(Slot::Hook(known)) = found.as_deref() else {
+            let Some(Slot::Hook(hook)) = found.as_deref() else {
                 return Ok(());
             };
-            if values.len() != known.types.len() {
-                let (op, given, expected) = ("hook", values.len(), known.types.len());
+            if values.len() != hook.types.len() {
+                let (op, given, expected) = ("hook", values.len(), hook.types.len());
                 return Err(Misuse::LeafCount { op, given, expected }.into());
             }
             let mut tensors = Vec::with_capacity(values.len());
-            for (value, ty) in values.iter().zip(&known.types) {
+            for (value, ty) in values.iter().zip(&hook.types) {
                 let tensor = convert::tensor("hook", value)?.flat();
                 let buffer = tensor.require_buffer("hook", "show values while the program runs")?;
                 if tensor.ty().dtype != ty.dtype || tensor.ty().shape.sizes() != ty.shape.sizes() {
@@ -575,17 +579,17 @@ fn hook<'py>(
 /// Host functions by name, from the options of a definition.
 pub(crate) fn named(op: &'static str, hooks: Option<&Bound<'_, PyAny>>) -> Fallible<Option<Py<PyDict>>> {
     let Some(hooks) = hooks.filter(|hooks| !hooks.is_none()) else { return Ok(None) };
-    let Ok(given) = hooks.cast::<PyDict>() else {
+    let Ok(functions) = hooks.cast::<PyDict>() else {
         return Err(convert::bad(op, "hooks", hooks, "a dict from names to functions")?);
     };
-    for (name, fun) in given.iter() {
+    for (name, fun) in functions.iter() {
         if !name.is_instance_of::<PyString>() || !fun.is_callable() {
-            let (option, got) = ("hooks".to_owned(), convert::text(given)?);
+            let (option, got) = ("hooks".to_owned(), convert::text(functions)?);
             let required = "a dict from names to functions".to_owned();
             return Err(Misuse::OptionValue { op, option, got, required }.into());
         }
     }
-    Ok(Some(given.copy()?.unbind()))
+    Ok(Some(functions.copy()?.unbind()))
 }
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {

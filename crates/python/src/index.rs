@@ -77,8 +77,8 @@ fn contiguous_window(ty: &TensorType, steps: &[Step], new_axes: &[usize]) -> Opt
             entries.push((step.length, ty.shape.name(axis).cloned()));
         }
     }
-    for &place in new_axes {
-        entries.insert(place, (1, None));
+    for &axis in new_axes {
+        entries.insert(axis, (1, None));
     }
     Some((first, Shape::from_axes(entries)))
 }
@@ -111,7 +111,7 @@ pub(crate) fn get(tensor: &Tensor, index: &Bound<'_, PyAny>) -> Fallible<PyTenso
 }
 
 /// Refuses a slice whose bounds are unknown while tracing: the size of the result would be unknown too.
-fn require_known(slice: &Bound<'_, PySlice>) -> Fallible<()> {
+fn require_concrete(slice: &Bound<'_, PySlice>) -> Fallible<()> {
     let py = slice.py();
     for (bound, name) in [("start", intern!(py, "start")), ("stop", intern!(py, "stop"))] {
         let value = slice.getattr(name)?;
@@ -192,22 +192,22 @@ fn in_order<'py>(ty: &TensorType, index: &Bound<'py, PyAny>) -> Fallible<(Picks<
         return Err(Misuse::TooManyIndices { given, got: ty.clone() }.into());
     }
     let (mut picks, mut new_axes) = (Picks::new(), SmallVec::new());
-    let mut place = 0;
+    let mut axis = 0;
     for entry in entries {
         match entry {
             Entry::At(pick) => {
                 if !pick.drops() {
-                    place += 1;
+                    axis += 1;
                 }
                 picks.push(pick);
             }
             Entry::New => {
-                new_axes.push(place);
-                place += 1;
+                new_axes.push(axis);
+                axis += 1;
             }
             Entry::Rest => {
                 picks.extend((0..rank - given).map(|_| Pick::Full));
-                place += rank - given;
+                axis += rank - given;
             }
         }
     }
@@ -320,7 +320,7 @@ fn step(ty: &TensorType, axis: usize, pick: Pick<'_>) -> Fallible<Step> {
             if !zero.is_none() && convert::index(&zero)? == Some(0) {
                 return Err(Misuse::ZeroStep { axis, got: ty.clone() }.into());
             }
-            require_known(&slice)?;
+            require_concrete(&slice)?;
             let range = slice.indices(size as isize)?;
             let (count, stride) = (range.slicelength, range.step.unsigned_abs());
             if count == 0 {
@@ -371,8 +371,8 @@ fn apply(ops: &mut Ops, x: &Tensor, steps: &[Step], new_axes: &[usize]) -> defn_
     }
     if !new_axes.is_empty() {
         let mut entries: Vec<_> = out.ty().shape.entries().collect();
-        for &place in new_axes {
-            entries.insert(place, (1, None));
+        for &axis in new_axes {
+            entries.insert(axis, (1, None));
         }
         out = ops.reshape_to(out, Shape::from_axes(entries))?;
     }

@@ -32,13 +32,13 @@ pub(crate) struct PyLazy {
     template: Option<Tensor>,
     fun: Py<PyAny>,
     /// The cached tensor, if only the tensor itself determines the type.
-    made: OnceLock<Tensor>,
+    cached: OnceLock<Tensor>,
 }
 
 impl PyLazy {
     /// A leaf of a function whose type is that of the tensor it returns.
     pub(crate) fn of(fun: &Bound<'_, PyAny>) -> PyLazy {
-        PyLazy { template: None, fun: fun.clone().unbind(), made: OnceLock::new() }
+        PyLazy { template: None, fun: fun.clone().unbind(), cached: OnceLock::new() }
     }
 
     /// The type and the vectorized axes, as a template.
@@ -46,11 +46,11 @@ impl PyLazy {
     /// # Errors
     /// Any error that the function raises, if it must be called.
     pub(crate) fn model(&self, py: Python<'_>) -> Fallible<Tensor> {
-        let known = match &self.template {
+        let tensor = match &self.template {
             Some(template) => template.clone(),
             None => self.read(py)?,
         };
-        Ok(Tensor::template(known.whole().clone()).with_vectorized(known.vectorized_axes()))
+        Ok(Tensor::template(tensor.whole().clone()).with_vectorized(tensor.vectorized_axes()))
     }
 
     /// The tensor.
@@ -58,12 +58,12 @@ impl PyLazy {
     /// # Errors
     /// Any error that the function raises, and a tensor of another type than the template's.
     pub(crate) fn read(&self, py: Python<'_>) -> Fallible<Tensor> {
-        if let Some(made) = self.made.get() {
-            return Ok(made.clone());
+        if let Some(cached) = self.cached.get() {
+            return Ok(cached.clone());
         }
         let tensor = convert::tensor("lazy", &self.fun.bind(py).call0()?)?;
         let Some(template) = &self.template else {
-            return Ok(self.made.get_or_init(|| tensor).clone());
+            return Ok(self.cached.get_or_init(|| tensor).clone());
         };
         if tensor.ty() != template.ty() || tensor.vectorized_axes() != template.vectorized_axes() {
             let (got, expected) = (type_text(&tensor), type_text(template));
@@ -115,7 +115,7 @@ fn lazy(template: &Bound<'_, PyAny>, fun: &Bound<'_, PyAny>) -> Fallible<PyLazy>
             return Err(convert::bad("lazy", "fun", fun, "a function of no argument")?);
         }
         let template = jit::leaf_model("lazy", template)?;
-        Ok(PyLazy { template: Some(template), fun: fun.clone().unbind(), made: OnceLock::new() })
+        Ok(PyLazy { template: Some(template), fun: fun.clone().unbind(), cached: OnceLock::new() })
     })
 }
 

@@ -54,8 +54,8 @@ fn mask_of(item: &Bound<'_, PyAny>) -> Fallible<Option<Tensor>> {
         return Ok(Some(mask.tensor));
     }
     if array::is_array(item) && item.getattr("dtype")?.getattr("kind")?.extract::<String>()? == "b" {
-        let made = build::from_array(item, None, &place::host())?;
-        return Ok(made.filter(|mask| mask.ty().shape.rank() > 0));
+        let mask = build::from_array(item, None, &place::host())?;
+        return Ok(mask.filter(|mask| mask.ty().shape.rank() > 0));
     }
     Ok(None)
 }
@@ -114,10 +114,10 @@ impl<'py> Masked<'py> {
         let is_position = |entry: &Bound<'_, PyAny>| {
             !entry.is_none() && !entry.is_instance_of::<PySlice>() && !entry.is_instance_of::<PyEllipsis>()
         };
-        let apart = |entries: &mut dyn Iterator<Item = &Bound<'_, PyAny>>| {
+        let is_interrupted = |entries: &mut dyn Iterator<Item = &Bound<'_, PyAny>>| {
             entries.skip_while(|entry| is_position(entry)).any(is_position)
         };
-        if apart(&mut self.before.iter().rev()) || apart(&mut self.after.iter()) {
+        if is_interrupted(&mut self.before.iter().rev()) || is_interrupted(&mut self.after.iter()) {
             return Err(Misuse::MaskApart { got: tensor.ty().clone() }.into());
         }
         let whole = PySlice::full(py).into_any();
@@ -129,13 +129,14 @@ impl<'py> Masked<'py> {
 
     /// The number of axes before those of the mask, after the other entries are applied.
     fn axes_before(&self, rank: usize) -> Fallible<usize> {
-        let kept = |entry: &Bound<'_, PyAny>| entry.is_none() || entry.is_instance_of::<PySlice>();
+        let keeps_axis = |entry: &Bound<'_, PyAny>| entry.is_none() || entry.is_instance_of::<PySlice>();
         let is_rest = |entry: &Bound<'_, PyAny>| entry.is_instance_of::<PyEllipsis>();
         if self.before.iter().any(is_rest) {
-            let after = self.after.iter().filter(|entry| kept(entry)).count() + self.mask.ty().shape.rank();
+            let after =
+                self.after.iter().filter(|entry| keeps_axis(entry)).count() + self.mask.ty().shape.rank();
             return Ok(rank.saturating_sub(after));
         }
-        Ok(self.before.iter().filter(|entry| kept(entry)).count())
+        Ok(self.before.iter().filter(|entry| keeps_axis(entry)).count())
     }
 
     /// The flat row-major positions at which the mask is true, on the tensor's backend.
@@ -149,7 +150,7 @@ impl<'py> Masked<'py> {
             bytes.extend_from_slice(&(position as i64).to_ne_bytes());
         }
         let backend = tensor.backend().unwrap_or_else(place::host);
-        build::place(&backend, ty, bytes)
+        build::upload(&backend, ty, bytes)
     }
 }
 

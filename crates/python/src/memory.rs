@@ -46,8 +46,8 @@ pub(crate) fn bytes(op: &str, what: &str, value: &Bound<'_, PyAny>) -> Fallible<
         return Ok(HostMemory::new(Arc::new(Constant::new(bytes))));
     }
     let py = value.py();
-    let made = py.get_type::<pyo3::types::PyMemoryView>().call1((value,));
-    let Some(view) = if_fits(py, made)? else {
+    let result = py.get_type::<pyo3::types::PyMemoryView>().call1((value,));
+    let Some(view) = if_fits(py, result)? else {
         return Err(convert::bad(op, what, value, "bytes or another buffer")?);
     };
     let bytes = view.call_method0("tobytes")?.cast_into::<PyBytes>().map_err(PyErr::from)?;

@@ -40,9 +40,9 @@ pub(crate) enum Misuse {
     #[error("tensor: the tensor is {got}, dtype={dtype} was given; convert it with as_type")]
     TensorDType { got: TensorType, dtype: DType },
     #[error(
-        "tensor: the tensor {got} is on {place}, backend={asked} was given; move it with backend_copy or backend_transfer"
+        "tensor: the tensor {got} is on {place}, backend={requested} was given; move it with backend_copy or backend_transfer"
     )]
-    TensorBackend { got: TensorType, place: String, asked: String },
+    TensorBackend { got: TensorType, place: String, requested: String },
     #[error(
         "dtype: \"{name}\" is no dtype, it must be one of {known}, or NumPy's name of one, such as \"float32\"{hint}"
     )]

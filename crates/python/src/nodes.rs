@@ -45,9 +45,9 @@ pub(crate) struct View {
 impl View {
     /// The graph of a trace.
     fn of_trace(trace: Arc<Trace>) -> View {
-        let kept = trace.host().and_then(|host| host.downcast::<WeakTable>().ok());
+        let existing = trace.host().and_then(|host| host.downcast::<WeakTable>().ok());
         // While the graph is being traced, its table is the one that currently collects.
-        let table = kept.or_else(|| hooks::collecting().map(Arc::new));
+        let table = existing.or_else(|| hooks::collecting().map(Arc::new));
         View { source: Source::Trace(trace), table }
     }
 
@@ -311,7 +311,7 @@ impl Node {
     fn walk<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyAny>> {
         guard(|| {
             self.node()?;
-            walk(py, &self.view, &[self.value], false)
+            needed_nodes(py, &self.view, &[self.value], false)
         })
     }
 
@@ -370,7 +370,12 @@ fn text(value: &Bound<'_, PyAny>) -> Fallible<String> {
 }
 
 /// The operations on which some values depend, in order.
-fn walk<'py>(py: Python<'py>, view: &View, values: &[Value], effects: bool) -> Fallible<Bound<'py, PyAny>> {
+fn needed_nodes<'py>(
+    py: Python<'py>,
+    view: &View,
+    values: &[Value],
+    effects: bool,
+) -> Fallible<Bound<'py, PyAny>> {
     let positions = view.needed(values, effects).into_iter();
     let nodes = positions.map(|node| Node::new(view, Value { node, output: 0 }));
     Ok(PyList::new(py, nodes.collect::<Vec<_>>())?.try_iter()?.into_any())
@@ -450,7 +455,7 @@ impl Region {
     /// The operations of the region in evaluation order, each once, by its first output: those on which its
     /// outputs depend, and those with an effect.
     fn walk<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyAny>> {
-        guard(|| walk(py, &self.view, &self.results, true))
+        guard(|| needed_nodes(py, &self.view, &self.results, true))
     }
 
     fn __repr__(&self) -> Fallible<String> {

@@ -10,19 +10,19 @@ pub(crate) struct NumberParameters {
     /// For each variable that is a number, the dtype of its gradient.
     dtypes: Vec<Option<DType>>,
     /// For each variable that is a number with a known value, as outside of definitions, the value.
-    known: Vec<Option<Number>>,
+    numbers: Vec<Option<Number>>,
     /// For each further parameter, the variable that it repeats in another dtype.
     further: Vec<usize>,
 }
 
 impl NumberParameters {
-    pub(crate) fn new(closed: &Closed, variables: &[Tensor], known: &[Option<Number>]) -> NumberParameters {
+    pub(crate) fn new(closed: &Closed, variables: &[Tensor], numbers: &[Option<Number>]) -> NumberParameters {
         let dtype = |x: &Tensor| x.is_weak().then(|| x.ty().dtype.to_float());
         // A number that received vectorized axes has become a tensor.
-        let known = variables.iter().zip(known).map(|(x, number)| number.filter(|_| x.is_weak()));
+        let numbers = variables.iter().zip(numbers).map(|(x, number)| number.filter(|_| x.is_weak()));
         NumberParameters {
             dtypes: variables.iter().map(dtype).collect(),
-            known: known.collect(),
+            numbers: numbers.collect(),
             further: closed.further.clone(),
         }
     }
@@ -42,7 +42,7 @@ impl NumberParameters {
         let mut arguments = Vec::with_capacity(closed.region.inputs().len());
         let positions = (0..variables.len()).chain(self.further.iter().copied());
         for (position, ty) in positions.zip(closed.region.inputs()) {
-            let variable = match self.known[position] {
+            let variable = match self.numbers[position] {
                 Some(number) => Arg::Number(number),
                 None => Arg::Value(variables[position].clone()),
             };

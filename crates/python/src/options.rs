@@ -77,13 +77,13 @@ pub(crate) fn built_in(
                 return Ok(known.clone());
             }
             // A failure is not cached: the plugin may start later.
-            let (compiler, place) = pjrt::compiler(py, None)?;
-            let made = Arc::new(BuiltIn::new("pjrt", compiler, place));
-            Ok(PJRT.get_or_init(|| made).clone())
+            let (compiler, backend) = pjrt::compiler(py, None)?;
+            let built_in = Arc::new(BuiltIn::new("pjrt", compiler, backend));
+            Ok(PJRT.get_or_init(|| built_in).clone())
         }
         ("pjrt", Some(options)) => {
-            let (compiler, place) = pjrt::compiler(py, Some(options))?;
-            Ok(Arc::new(BuiltIn::new("pjrt", compiler, place).with_options(options.copy()?.unbind())))
+            let (compiler, backend) = pjrt::compiler(py, Some(options))?;
+            Ok(Arc::new(BuiltIn::new("pjrt", compiler, backend).with_options(options.copy()?.unbind())))
         }
         (name, _) => {
             Err(ErrorKind::UnknownCompiler { name: name.to_owned(), known: quoted(COMPILERS) }.into())
@@ -94,7 +94,7 @@ pub(crate) fn built_in(
 /// The CPU compiler with its options. There is one object for each number of threads, so that later calls
 /// find their cached programs.
 fn with_threads(py: Python<'_>, options: &Bound<'_, PyDict>) -> Fallible<Arc<BuiltIn>> {
-    static MADE: Mutex<BTreeMap<usize, Arc<BuiltIn>>> = Mutex::new(BTreeMap::new());
+    static BY_THREADS: Mutex<BTreeMap<usize, Arc<BuiltIn>>> = Mutex::new(BTreeMap::new());
     let op = "compiler \"cpu\"";
     let mut count = None;
     for (option, value) in options.iter() {
@@ -109,9 +109,9 @@ fn with_threads(py: Python<'_>, options: &Bound<'_, PyDict>) -> Fallible<Arc<Bui
     let compiler = CpuCompiler::new().with_threads(count)?;
     let known = PyDict::new(py);
     known.set_item("threads", count)?;
-    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut by_threads = BY_THREADS.lock().unwrap_or_else(PoisonError::into_inner);
     let make = || Arc::new(BuiltIn::new("cpu", Arc::new(compiler), None).with_options(known.unbind()));
-    Ok(made.entry(count).or_insert_with(make).clone())
+    Ok(by_threads.entry(count).or_insert_with(make).clone())
 }
 
 /// The default compiler, with the options that a definition has for it.

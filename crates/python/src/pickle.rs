@@ -33,8 +33,8 @@ pub(crate) fn reduce<'py>(py: Python<'py>, tensor: &Tensor) -> Fallible<Bound<'p
 fn to_little_endian(dtype: DType, bytes: &mut [u8]) {
     if cfg!(target_endian = "big") {
         let width = dtype.storage_bytes();
-        let part = if dtype.is_complex() { width / 2 } else { width };
-        bytes.chunks_exact_mut(part).for_each(<[u8]>::reverse);
+        let component = if dtype.is_complex() { width / 2 } else { width };
+        bytes.chunks_exact_mut(component).for_each(<[u8]>::reverse);
     }
 }
 
@@ -63,6 +63,6 @@ pub(crate) fn rebuild(
             return Err(PyValueError::new_err(format!("{} bytes of a pickled {ty}", bytes.len())).into());
         }
         to_little_endian(ty.dtype, &mut bytes);
-        Ok(PyTensor::new(build::place(&place::default()?, ty, bytes)?.with_vectorized(&lanes)))
+        Ok(PyTensor::new(build::upload(&place::default()?, ty, bytes)?.with_vectorized(&lanes)))
     })
 }

@@ -95,20 +95,20 @@ fn default_backend<'py>(py: Python<'py>, backend: Option<&Bound<'py, PyAny>>) ->
     })
 }
 
-/// A container in which `place` has moved each tensor. Tensors with the same buffer are moved once.
+/// A container in which `move_tensor` has moved each tensor. Tensors with the same buffer are moved once.
 fn each<'py>(
     op: &'static str,
     value: &Bound<'py, PyAny>,
-    place: impl Fn(&Tensor) -> defn_core::Result<Tensor> + Sync,
+    move_tensor: impl Fn(&Tensor) -> defn_core::Result<Tensor> + Sync,
 ) -> Fallible<Bound<'py, PyAny>> {
     let py = value.py();
     let Flat { leaves, tree, .. } = containers::flatten(op, Mode::State, value)?;
-    let mut known: SmallVec<[(Arc<dyn Buffer>, Tensor); 8]> = SmallVec::new();
+    let mut moved: SmallVec<[(Arc<dyn Buffer>, Tensor); 8]> = SmallVec::new();
     let mut placed = Vec::with_capacity(leaves.len());
     for leaf in &leaves {
         let tensor = convert::tensor(op, leaf)?;
         let buffer = tensor.require_buffer(op, "return it from the definition, and move it there")?;
-        let before = known.iter().find(|(known, _)| Arc::ptr_eq(known, buffer));
+        let before = moved.iter().find(|(source, _)| Arc::ptr_eq(source, buffer));
         let there = match before {
             // The same elements were moved before, perhaps under another type.
             Some((_, there)) => match there.buffer() {
@@ -117,8 +117,8 @@ fn each<'py>(
                 None => there.clone(),
             },
             None => {
-                let there = gil::detach(py, || place(&tensor))?;
-                known.push((buffer.clone(), there.clone()));
+                let there = gil::detach(py, || move_tensor(&tensor))?;
+                moved.push((buffer.clone(), there.clone()));
                 there
             }
         };

@@ -64,10 +64,10 @@ fn from_pointer(
         let ty = TensorType::new(dtype::parse(dtype)?, shape)?;
         let len = ty.byte_size();
         let width = ty.dtype.storage_bytes();
-        let part = if ty.dtype.is_complex() { width / 2 } else { width };
-        let required = format!("an address that is not 0 and a multiple of {part}");
-        let given = if_fits(address.py(), address.extract::<usize>())?;
-        let Some(start) = given.filter(|&start| start != 0 && start % part == 0) else {
+        let component = if ty.dtype.is_complex() { width / 2 } else { width };
+        let required = format!("an address that is not 0 and a multiple of {component}");
+        let parsed = if_fits(address.py(), address.extract::<usize>())?;
+        let Some(start) = parsed.filter(|&start| start != 0 && start % component == 0) else {
             return Err(convert::bad(op, "the address", address, &required)?);
         };
         if start.checked_add(len).is_none_or(|end| end > isize::MAX as usize) {

@@ -41,7 +41,7 @@ struct ScopedTensor {
 /// An open scope of this thread.
 struct Open {
     id: u64,
-    made: Vec<ScopedTensor>,
+    tensors: Vec<ScopedTensor>,
     /// The length at which the list is pruned next.
     limit: usize,
 }
@@ -56,12 +56,12 @@ fn noted(tensor: &Tensor) -> Mark {
     let buffer = Arc::downgrade(tensor.buffer()?);
     SCOPES.with_borrow_mut(|scopes| {
         let open = scopes.last_mut()?;
-        if open.made.len() >= open.limit {
-            open.made.retain(|made| made.mark.strong_count() > 0);
-            open.limit = (2 * open.made.len()).max(MIN_PRUNE_LENGTH);
+        if open.tensors.len() >= open.limit {
+            open.tensors.retain(|tensor| tensor.mark.strong_count() > 0);
+            open.limit = (2 * open.tensors.len()).max(MIN_PRUNE_LENGTH);
         }
         let mark = Arc::new(());
-        open.made.push(ScopedTensor { buffer, mark: Arc::downgrade(&mark) });
+        open.tensors.push(ScopedTensor { buffer, mark: Arc::downgrade(&mark) });
         Some(mark)
     })
 }
@@ -77,7 +77,7 @@ struct Scope {
     id: u64,
     was_entered: AtomicBool,
     /// The buffers that are kept; holding them keeps their addresses unique.
-    kept: Mutex<Vec<Arc<dyn Buffer>>>,
+    retained: Mutex<Vec<Arc<dyn Buffer>>>,
 }
 
 #[pymethods]
@@ -89,7 +89,7 @@ impl Scope {
                 let problem = "it was entered before; make another with dn.scope()";
                 return Err(Misuse::ScopeUse { problem }.into());
             }
-            let open = Open { id: scope.id, made: Vec::new(), limit: MIN_PRUNE_LENGTH };
+            let open = Open { id: scope.id, tensors: Vec::new(), limit: MIN_PRUNE_LENGTH };
             SCOPES.with_borrow_mut(|scopes| scopes.push(open));
             OPEN.fetch_add(1, Ordering::Relaxed);
             Ok(())
@@ -109,8 +109,8 @@ impl Scope {
                 return Err(Misuse::ScopeUse { problem }.into());
             };
             OPEN.fetch_sub(1, Ordering::Relaxed);
-            let kept = std::mem::take(&mut *self.lock());
-            end(ended, &kept)
+            let retained = std::mem::take(&mut *self.lock());
+            end(ended, &retained)
         })
     }
 
@@ -133,27 +133,29 @@ impl Scope {
 
 impl Scope {
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Arc<dyn Buffer>>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.retained.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Frees the buffers that a scope created, and passes the kept ones to the enclosing scope.
-fn end(ended: Open, kept: &[Arc<dyn Buffer>]) -> Fallible<()> {
-    let kept: FxHashSet<usize> = kept.iter().map(address).collect();
+fn end(ended: Open, retained: &[Arc<dyn Buffer>]) -> Fallible<()> {
+    let retained: FxHashSet<usize> = retained.iter().map(address).collect();
     let mut marked: FxHashMap<usize, (Arc<dyn Buffer>, usize)> = FxHashMap::default();
     let mut passed = Vec::new();
-    for made in ended.made {
-        let Some(buffer) = made.buffer.upgrade().filter(|_| made.mark.strong_count() > 0) else { continue };
+    for tensor in ended.tensors {
+        let Some(buffer) = tensor.buffer.upgrade().filter(|_| tensor.mark.strong_count() > 0) else {
+            continue;
+        };
         let address = address(&buffer);
-        if kept.contains(&address) {
-            passed.push(made);
+        if retained.contains(&address) {
+            passed.push(tensor);
         } else {
             marked.entry(address).or_insert((buffer, 0)).1 += 1;
         }
     }
     SCOPES.with_borrow_mut(|scopes| {
         if let Some(outer) = scopes.last_mut() {
-            outer.made.extend(passed);
+            outer.tensors.extend(passed);
         }
     });
     for (buffer, marks) in marked.into_values() {
@@ -170,7 +172,7 @@ fn end(ended: Open, kept: &[Arc<dyn Buffer>]) -> Fallible<()> {
 fn scope() -> Scope {
     static IDS: AtomicU64 = AtomicU64::new(0);
     let id = IDS.fetch_add(1, Ordering::Relaxed);
-    Scope { id, was_entered: AtomicBool::new(false), kept: Mutex::new(Vec::new()) }
+    Scope { id, was_entered: AtomicBool::new(false), retained: Mutex::new(Vec::new()) }
 }
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {

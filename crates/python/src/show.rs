@@ -45,7 +45,7 @@ fn limit(py: Python<'_>) -> Fallible<usize> {
 }
 
 /// Whether tensors on devices print their location.
-fn shows_place() -> Fallible<bool> {
+fn shows_device() -> Fallible<bool> {
     Python::attach(|py| match options::get(py, intern!(py, "print_place"))? {
         Some(value) => Ok(value.is_truthy()?),
         None => Ok(true),
@@ -118,7 +118,7 @@ enum ShownElements {
 /// The location of a tensor on a device, unless the options hide it.
 fn place(tensor: &Tensor) -> Fallible<Option<String>> {
     match pjrt::signature(tensor) {
-        Some(place) if shows_place()? => Ok(Some(place)),
+        Some(place) if shows_device()? => Ok(Some(place)),
         Some(_) | None => Ok(None),
     }
 }

@@ -8,7 +8,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 use rustc_hash::FxHashMap;
 
-use super::{Flat, Held, Mode, Tree, classify, flatten};
+use super::{AuxObject, Flat, Mode, Tree, classify, flatten};
 use crate::annotations::{self, StaticDeclarations};
 use crate::error::{Fallible, guard, if_there};
 use crate::lazy;
@@ -61,16 +61,16 @@ fn lock() -> MutexGuard<'static, Option<FxHashMap<usize, CachedClass>>> {
 /// The classification of a class.
 pub(super) fn of(class: &Bound<'_, PyType>) -> Fallible<Arc<Class>> {
     let address = class.as_ptr() as usize;
-    if let Some(known) = lock().get_or_insert_default().get(&address) {
-        return Ok(known.kind.clone());
+    if let Some(cached) = lock().get_or_insert_default().get(&address) {
+        return Ok(cached.kind.clone());
     }
     let kind = Arc::new(classify(class)?);
     Ok(insert(class, kind))
 }
 
 fn insert(class: &Bound<'_, PyType>, kind: Arc<Class>) -> Arc<Class> {
-    let known = CachedClass { _class: class.clone().unbind(), kind: kind.clone() };
-    let before = lock().get_or_insert_default().insert(class.as_ptr() as usize, known);
+    let cached = CachedClass { _class: class.clone().unbind(), kind: kind.clone() };
+    let before = lock().get_or_insert_default().insert(class.as_ptr() as usize, cached);
     // Dropped after the lock is released.
     drop(before);
     kind
@@ -113,14 +113,14 @@ pub(super) fn fields(class: &Bound<'_, PyType>) -> Fallible<Option<Vec<Field>>> 
 }
 
 /// The constructor of mappings of this kind: the class, and for a `defaultdict` also its default factory.
-pub(super) fn constructor(value: &Bound<'_, PyAny>) -> PyResult<Held> {
+pub(super) fn constructor(value: &Bound<'_, PyAny>) -> PyResult<AuxObject> {
     let class = value.get_type().into_any();
     let default = value.py().import("collections")?.getattr(intern!(value.py(), "defaultdict"))?;
     if !value.is_instance(&default)? {
-        return Ok(Held::Identity(class.unbind()));
+        return Ok(AuxObject::Identity(class.unbind()));
     }
     let factory = value.getattr(intern!(value.py(), "default_factory"))?;
-    Ok(Held::Value(PyTuple::new(value.py(), [class, factory])?.into_any().unbind()))
+    Ok(AuxObject::Value(PyTuple::new(value.py(), [class, factory])?.into_any().unbind()))
 }
 
 /// The class of such a constructor.
@@ -140,12 +140,12 @@ pub(super) fn mapping_of_dict<'py>(
     dict: Bound<'py, PyAny>,
 ) -> Fallible<Bound<'py, PyAny>> {
     let class = class_of_constructor(constructor)?;
-    let made = match constructor.cast::<PyTuple>() {
+    let mapping = match constructor.cast::<PyTuple>() {
         Ok(parts) => class.call1((parts.get_item(1)?, dict)),
         Err(_) => class.call1((dict,)),
     };
-    match if_there(class.py(), made)? {
-        Some(made) => Ok(made),
+    match if_there(class.py(), mapping)? {
+        Some(mapping) => Ok(mapping),
         None => Err(Misuse::MappingClass { class: class.name()?.to_string() }.into()),
     }
 }
@@ -208,7 +208,7 @@ pub(crate) fn register(
         let is_known = lock()
             .get_or_insert_default()
             .get(&(class.as_ptr() as usize))
-            .is_some_and(|known| matches!(*known.kind, Class::Registered { .. }));
+            .is_some_and(|cached| matches!(*cached.kind, Class::Registered { .. }));
         if is_known {
             return Err(Misuse::KnownContainer { got: class.name()?.to_string() }.into());
         }

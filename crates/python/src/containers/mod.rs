@@ -33,7 +33,7 @@ pub(crate) use class::{Structure, add, is_marked};
 pub(crate) use store::{from_value, to_value};
 use tree::Tag;
 pub(crate) use tree::{
-    Aspect, DifferenceSink, Held, Tree, ValuePath, any_text, local_name, value_text, with_article,
+    Aspect, AuxObject, DifferenceSink, Tree, ValuePath, any_text, local_name, value_text, with_article,
 };
 
 /// The tensors, numbers and arrays of a container, in order.
@@ -163,7 +163,7 @@ pub(crate) fn has_fields(value: &Bound<'_, PyAny>) -> Fallible<bool> {
 impl<'py> Flat<'py> {
     /// Flattens a value and appends the result.
     pub(crate) fn push(&mut self, op: &str, mode: Mode, value: &Bound<'py, PyAny>) -> Fallible<()> {
-        self.walk(op, mode, value, 0)
+        self.flatten_value(op, mode, value, 0)
     }
 
     /// Begins a tuple; its items are pushed next.
@@ -179,7 +179,7 @@ impl<'py> Flat<'py> {
     /// Begins a dict; its values are pushed next.
     pub(crate) fn begin_dict(&mut self, keys: impl ExactSizeIterator<Item = Bound<'py, PyAny>>) {
         self.tree.node(Tag::Dict, keys.len());
-        keys.for_each(|key| self.tree.hold(Held::Value(key.unbind())));
+        keys.for_each(|key| self.tree.push_object(AuxObject::Value(key.unbind())));
     }
 
     fn leaf(&mut self, value: &Bound<'py, PyAny>) {
@@ -189,10 +189,16 @@ impl<'py> Flat<'py> {
 
     fn constant(&mut self, value: &Bound<'py, PyAny>) {
         self.tree.node(Tag::Static, 0);
-        self.tree.hold(Held::Value(value.clone().unbind()));
+        self.tree.push_object(AuxObject::Value(value.clone().unbind()));
     }
 
-    fn walk(&mut self, op: &str, mode: Mode, value: &Bound<'py, PyAny>, depth: usize) -> Fallible<()> {
+    fn flatten_value(
+        &mut self,
+        op: &str,
+        mode: Mode,
+        value: &Bound<'py, PyAny>,
+        depth: usize,
+    ) -> Fallible<()> {
         if depth > DEPTH_LIMIT || !stack::has_stack() {
             let op = if mode == Mode::State { "container" } else { "jit" };
             // At depth 0 nothing is nested yet: the limit was reached because the thread's stack is too
@@ -210,7 +216,7 @@ impl<'py> Flat<'py> {
             match mode {
                 Mode::Static => {
                     self.tree.node(Tag::Static, 0);
-                    self.tree.hold(Held::Identity(value.clone().unbind()));
+                    self.tree.push_object(AuxObject::Identity(value.clone().unbind()));
                 }
                 Mode::Inputs | Mode::Receiver | Mode::Options | Mode::Environment | Mode::State => {
                     self.leaf(value)
@@ -228,16 +234,16 @@ impl<'py> Flat<'py> {
         if let Ok(tuple) = value.cast_exact::<PyTuple>() {
             self.tree.node(Tag::Tuple, tuple.len());
             // Tuples are immutable, so no snapshot is needed.
-            return tuple.iter().try_for_each(|item| self.walk(op, mode, &item, depth + 1));
+            return tuple.iter().try_for_each(|item| self.flatten_value(op, mode, &item, depth + 1));
         }
         if let Ok(dict) = value.cast_exact::<PyDict>() {
-            return self.walk_dict(op, mode, dict, depth);
+            return self.flatten_dict(op, mode, dict, depth);
         }
         if let Ok(list) = value.cast_exact::<PyList>() {
             // A snapshot: the code of a registered container may change the list.
             let items: Leaves<'py> = list.iter().collect();
             self.tree.node(Tag::List, items.len());
-            return items.iter().try_for_each(|item| self.walk(op, mode, item, depth + 1));
+            return items.iter().try_for_each(|item| self.flatten_value(op, mode, item, depth + 1));
         }
         if value.is_none()
             || value.is_exact_instance_of::<PyBool>()
@@ -246,23 +252,35 @@ impl<'py> Flat<'py> {
             self.constant(value);
             return Ok(());
         }
-        self.walk_object(op, mode, value, depth)
+        self.flatten_object(op, mode, value, depth)
     }
 
-    fn walk_dict(&mut self, op: &str, mode: Mode, dict: &Bound<'py, PyDict>, depth: usize) -> Fallible<()> {
+    fn flatten_dict(
+        &mut self,
+        op: &str,
+        mode: Mode,
+        dict: &Bound<'py, PyDict>,
+        depth: usize,
+    ) -> Fallible<()> {
         // A snapshot, as for a list. Collecting runs no Python code, so that the dict cannot change
         // meanwhile.
         let mut items: SmallVec<[Bound<'py, PyAny>; 16]> = SmallVec::with_capacity(dict.len());
         self.tree.node(Tag::Dict, dict.len());
         self.leaves.reserve(dict.len());
         for (key, item) in dict.iter() {
-            self.tree.hold(Held::Value(key.unbind()));
+            self.tree.push_object(AuxObject::Value(key.unbind()));
             items.push(item);
         }
-        items.iter().try_for_each(|item| self.walk(op, mode, item, depth + 1))
+        items.iter().try_for_each(|item| self.flatten_value(op, mode, item, depth + 1))
     }
 
-    fn walk_object(&mut self, op: &str, mode: Mode, value: &Bound<'py, PyAny>, depth: usize) -> Fallible<()> {
+    fn flatten_object(
+        &mut self,
+        op: &str,
+        mode: Mode,
+        value: &Bound<'py, PyAny>,
+        depth: usize,
+    ) -> Fallible<()> {
         let py = value.py();
         let class = class::of(&value.get_type())?;
         match &*class {
@@ -274,13 +292,13 @@ impl<'py> Flat<'py> {
                 Mode::Inputs | Mode::Receiver | Mode::Options | Mode::State => self.leaf(value),
                 Mode::Environment => {
                     self.tree.node(Tag::Static, 0);
-                    self.tree.hold(Held::Identity(value.clone().unbind()));
+                    self.tree.push_object(AuxObject::Identity(value.clone().unbind()));
                 }
                 Mode::Static => self.constant(value),
             },
             Class::Function => {
                 self.tree.node(Tag::Static, 0);
-                self.tree.hold(Held::Function(value.clone().unbind()));
+                self.tree.push_object(AuxObject::Function(value.clone().unbind()));
             }
             Class::Plain if mode == Mode::Environment && value.is_exact_instance_of::<PySet>() => {
                 // A set is mutable, so a frozen copy is held.
@@ -291,21 +309,21 @@ impl<'py> Flat<'py> {
             Class::Named => {
                 let tuple = value.cast::<PyTuple>()?;
                 self.tree.node(Tag::Named, tuple.len());
-                self.tree.hold(Held::Identity(value.get_type().into_any().unbind()));
-                tuple.iter().try_for_each(|item| self.walk(op, mode, &item, depth + 1))?;
+                self.tree.push_object(AuxObject::Identity(value.get_type().into_any().unbind()));
+                tuple.iter().try_for_each(|item| self.flatten_value(op, mode, &item, depth + 1))?;
             }
             Class::Mapping => {
                 self.tree.node(Tag::Mapping, 0);
-                self.tree.hold(class::constructor(value)?);
-                self.walk_dict(op, mode, &entries_of(value)?, depth)?;
+                self.tree.push_object(class::constructor(value)?);
+                self.flatten_dict(op, mode, &entries_of(value)?, depth)?;
             }
             Class::Object(fields) => {
                 self.tree.node(Tag::Object, fields.len());
-                self.tree.hold(Held::Identity(value.get_type().into_any().unbind()));
+                self.tree.push_object(AuxObject::Identity(value.get_type().into_any().unbind()));
                 for field in fields {
                     let item = value.getattr(field.name.bind(py))?;
                     let mode = if field.is_static { Mode::Static } else { mode };
-                    self.walk(op, mode, &item, depth + 1)?;
+                    self.flatten_value(op, mode, &item, depth + 1)?;
                 }
             }
             Class::Registered { flatten, .. } => {
@@ -313,8 +331,8 @@ impl<'py> Flat<'py> {
                     flatten.bind(py).call1((value,))?.extract()?;
                 let children: Leaves<'py> = children.try_iter()?.collect::<PyResult<_>>()?;
                 self.tree.node(Tag::Registered, children.len());
-                self.tree.hold(Held::Identity(value.get_type().into_any().unbind()));
-                self.tree.hold(Held::Value(data.unbind()));
+                self.tree.push_object(AuxObject::Identity(value.get_type().into_any().unbind()));
+                self.tree.push_object(AuxObject::Value(data.unbind()));
                 let has_leaves = match mode {
                     Mode::Inputs | Mode::Receiver | Mode::Options | Mode::State => true,
                     Mode::Static | Mode::Environment => false,
@@ -324,18 +342,18 @@ impl<'py> Flat<'py> {
                     if has_leaves && lazy::takes_nothing(child)? {
                         self.leaf(Bound::new(py, PyLazy::of(child))?.as_any());
                     } else {
-                        self.walk(op, mode, child, depth + 1)?;
+                        self.flatten_value(op, mode, child, depth + 1)?;
                     }
                 }
             }
             Class::Foreign => match mode {
-                Mode::Inputs | Mode::Receiver | Mode::Options | Mode::State => match lent_by(value)? {
+                Mode::Inputs | Mode::Receiver | Mode::Options | Mode::State => match exported_array(value)? {
                     Some(array) => self.leaf(&array),
                     None => return Err(not_a_container(op, value)?),
                 },
                 Mode::Environment => {
                     self.tree.node(Tag::Static, 0);
-                    self.tree.hold(Held::Identity(value.clone().unbind()));
+                    self.tree.push_object(AuxObject::Identity(value.clone().unbind()));
                 }
                 Mode::Static => self.constant(value),
             },
@@ -343,7 +361,7 @@ impl<'py> Flat<'py> {
                 Mode::Options | Mode::Static => self.constant(value),
                 Mode::Environment | Mode::Receiver => {
                     self.tree.node(Tag::Static, 0);
-                    self.tree.hold(Held::Identity(value.clone().unbind()));
+                    self.tree.push_object(AuxObject::Identity(value.clone().unbind()));
                 }
                 Mode::Inputs | Mode::State => return Err(not_a_container(op, value)?),
             },
@@ -367,7 +385,7 @@ pub(super) fn entries_of<'py>(value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, 
 }
 
 /// The array of NumPy, or the tensor, that an object of another library exports.
-fn lent_by<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py, PyAny>>> {
+fn exported_array<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py, PyAny>>> {
     if dlpack::is_offered(value)? {
         let tensor = build::from_array(value, None, &place::default()?)?;
         let tensor = tensor.map(|tensor| Bound::new(value.py(), PyTensor::new(tensor))).transpose()?;

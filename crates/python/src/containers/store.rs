@@ -10,7 +10,7 @@ use pyo3::types::{
 };
 
 use super::class::{self, Class};
-use super::{Held, entries_of, tree};
+use super::{AuxObject, entries_of, tree};
 use crate::convert;
 use crate::dtype::{self, PyDType};
 use crate::error::Fallible;
@@ -62,7 +62,7 @@ fn store(value: &Bound<'_, PyAny>, depth: usize) -> Fallible<Value> {
             object(&class, Form::Named, parts.collect::<Fallible<_>>()?)
         }
         // The default factory of its entries is a function, which is not stored.
-        Class::Mapping if matches!(class::constructor(value)?, Held::Value(_)) => constant(value, depth),
+        Class::Mapping if matches!(class::constructor(value)?, AuxObject::Value(_)) => constant(value, depth),
         Class::Mapping => {
             let dict = entries(&entries_of(value)?, |item| store(item, next), next)?;
             object(&class, Form::Ordered, vec![(String::new(), dict)])
@@ -121,17 +121,17 @@ fn object(class: &Bound<'_, PyType>, form: Form, parts: Vec<(String, Value)>) ->
 fn find<'py>(py: Python<'py>, module: &str, name: &str) -> Fallible<Option<Bound<'py, PyType>>> {
     let modules =
         py.import("sys")?.getattr(intern!(py, "modules"))?.cast_into::<PyDict>().map_err(PyErr::from)?;
-    let Some(mut place) = modules.get_item(module)? else {
+    let Some(mut namespace) = modules.get_item(module)? else {
         return Ok(None);
     };
     for part in name.split('.') {
-        let names = place.getattr(intern!(py, "__dict__"))?;
+        let names = namespace.getattr(intern!(py, "__dict__"))?;
         match names.get_item(part) {
-            Ok(next) => place = next,
+            Ok(next) => namespace = next,
             Err(_) => return Ok(None),
         }
     }
-    Ok(place.cast_into::<PyType>().ok())
+    Ok(namespace.cast_into::<PyType>().ok())
 }
 
 /// A value that is not a tensor: plain Python values, dtypes, enum members, and collections of them.
@@ -188,34 +188,34 @@ fn is_enum(class: &Bound<'_, PyType>) -> PyResult<bool> {
     class.is_subclass(&class.py().import("enum")?.getattr(intern!(class.py(), "Enum"))?)
 }
 
-/// A stored value as a Python object; `place` creates tensors.
+/// A stored value as a Python object; `to_tensor` creates tensors.
 ///
 /// # Errors
 /// Classes that are missing or have changed.
 pub(crate) fn from_value<'py>(
     py: Python<'py>,
     value: Value,
-    place: &dyn Fn(Array) -> Fallible<PyTensor>,
+    to_tensor: &dyn Fn(Array) -> Fallible<PyTensor>,
 ) -> Fallible<Bound<'py, PyAny>> {
     let items = |items: Vec<Value>| -> Fallible<Vec<Bound<'py, PyAny>>> {
-        items.into_iter().map(|item| from_value(py, item, place)).collect()
+        items.into_iter().map(|item| from_value(py, item, to_tensor)).collect()
     };
     Ok(match value {
-        Value::Tensor(array) => Bound::new(py, place(*array)?)?.into_any(),
+        Value::Tensor(array) => Bound::new(py, to_tensor(*array)?)?.into_any(),
         Value::Tuple(parts) => PyTuple::new(py, items(parts)?)?.into_any(),
         Value::List(parts) => PyList::new(py, items(parts)?)?.into_any(),
         Value::Dict(entries) => {
             let dict = PyDict::new(py);
             for (key, item) in entries {
-                let key = from_value(py, key, place)?;
+                let key = from_value(py, key, to_tensor)?;
                 if key.hash().is_err() {
                     return Err(damaged("a key of a dict cannot be one"));
                 }
-                dict.set_item(key, from_value(py, item, place)?)?;
+                dict.set_item(key, from_value(py, item, to_tensor)?)?;
             }
             dict.into_any()
         }
-        Value::Object(object) => make(py, *object, place)?,
+        Value::Object(object) => make(py, *object, to_tensor)?,
         Value::None => py.None().into_bound(py),
         Value::Bool(value) => PyBool::new(py, value).to_owned().into_any(),
         Value::Integer(digits) => py.get_type::<PyInt>().call1((digits, 16))?,
@@ -234,7 +234,7 @@ fn damaged(problem: &str) -> crate::error::Fault {
 fn make<'py>(
     py: Python<'py>,
     object: Object,
-    place: &dyn Fn(Array) -> Fallible<PyTensor>,
+    to_tensor: &dyn Fn(Array) -> Fallible<PyTensor>,
 ) -> Fallible<Bound<'py, PyAny>> {
     let Object { module, class: name, form, parts } = object;
     let text = format!("{module}.{name}");
@@ -244,7 +244,7 @@ fn make<'py>(
     let changed = || -> crate::error::Fault { Misuse::ClassChanged { class: text.clone() }.into() };
     let (names, values): (Vec<String>, Vec<Value>) = parts.into_iter().unzip();
     let values: Vec<Bound<'py, PyAny>> =
-        values.into_iter().map(|value| from_value(py, value, place)).collect::<Fallible<_>>()?;
+        values.into_iter().map(|value| from_value(py, value, to_tensor)).collect::<Fallible<_>>()?;
     if form == Form::Member {
         let [name] = &values[..] else { return Err(damaged("a member has no name")) };
         if class.is(py.get_type::<PyDType>()) {
@@ -255,8 +255,8 @@ fn make<'py>(
     }
     match (&*class::of(&class)?, form) {
         (Class::Object(fields), Form::Fields) => {
-            let known = fields.iter().map(|field| field.name.bind(py).to_string());
-            if !known.eq(names.iter().cloned()) {
+            let field_names = fields.iter().map(|field| field.name.bind(py).to_string());
+            if !field_names.eq(names.iter().cloned()) {
                 return Err(changed());
             }
             tree::rebuild(&class, values)

@@ -1,6 +1,7 @@
 //! Structures in prefix form.
 
 mod arguments;
+mod aux_object;
 mod changes;
 mod order;
 mod retained;
@@ -11,10 +12,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{
-    PyComplex, PyComplexMethods, PyDict, PyFloat, PyFrozenSet, PyList, PyTuple, PyType, PyWeakrefMethods,
-    PyWeakrefReference,
-};
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
@@ -22,6 +20,8 @@ use super::class::{self, Class};
 use crate::convert;
 use crate::error::Fallible;
 use crate::misuse::Misuse;
+pub(crate) use aux_object::AuxObject;
+use aux_object::bits;
 pub(crate) use changes::{Aspect, DifferenceSink, ValuePath, any_text, local_name, value_text, with_article};
 
 /// The kind of a node. Its word also holds the number of children.
@@ -57,139 +57,27 @@ const TAGS: [Tag; 9] = [
     Tag::Registered,
 ];
 
-/// An object in a structure, and how it is compared.
-pub(crate) enum Held {
-    /// By type and value.
-    Value(Py<PyAny>),
-    /// By identity.
-    Identity(Py<PyAny>),
-    /// A function: by its code. Its closure is compared separately.
-    Function(Py<PyAny>),
-    /// The code of a function, in a structure that outlives the call.
-    Code(Py<PyAny>),
-    /// By identity, in a structure that outlives the call: a weak reference and the name of the class.
-    Weak(Py<PyWeakrefReference>, Box<str>),
-}
-
 /// A structure.
 #[derive(Default)]
 pub(crate) struct Tree {
     words: SmallVec<[u64; 16]>,
-    held: SmallVec<[Held; 4]>,
+    objects: SmallVec<[AuxObject; 4]>,
 }
 
 /// A position in a tree.
 #[derive(Clone, Copy, Default)]
 struct Cursor {
     word: usize,
-    held: usize,
-}
-
-impl Held {
-    pub(crate) fn object(&self) -> &Py<PyAny> {
-        match self {
-            Held::Value(object) | Held::Identity(object) | Held::Function(object) | Held::Code(object) => {
-                object
-            }
-            Held::Weak(reference, _) => reference.as_any(),
-        }
-    }
-
-    fn clone_ref(&self, py: Python<'_>) -> Held {
-        match self {
-            Held::Value(object) => Held::Value(object.clone_ref(py)),
-            Held::Identity(object) => Held::Identity(object.clone_ref(py)),
-            Held::Function(object) => Held::Function(object.clone_ref(py)),
-            Held::Code(object) => Held::Code(object.clone_ref(py)),
-            Held::Weak(reference, class) => Held::Weak(reference.clone_ref(py), class.clone()),
-        }
-    }
-
-    /// Whether this is a function, whose environment must be compared too.
-    pub(crate) fn is_function(&self) -> bool {
-        match self {
-            Held::Function(_) => true,
-            Held::Value(_) | Held::Identity(_) | Held::Code(_) | Held::Weak(..) => false,
-        }
-    }
-
-    fn same(&self, py: Python<'_>, other: &Held) -> PyResult<bool> {
-        match (self, other) {
-            (Held::Weak(known, _), Held::Weak(other, _)) => return Ok(known.is(other)),
-            (Held::Weak(known, _), Held::Value(now) | Held::Identity(now)) => {
-                return Ok(known.bind(py).upgrade().is_some_and(|known| known.is(now)));
-            }
-            (Held::Code(code), Held::Function(now)) => {
-                return Ok(now.bind(py).getattr(intern!(py, "__code__"))?.is(code));
-            }
-            _ => {}
-        }
-        let (a, b) = (self.object().bind(py), other.object().bind(py));
-        if a.is(b) {
-            return Ok(true);
-        }
-        match (self, other) {
-            (Held::Value(_), Held::Value(_)) => {
-                if !a.get_type().is(b.get_type()) {
-                    return Ok(false);
-                }
-                // By bits: a NaN equals itself as a constant, and -0.0 differs from 0.0.
-                match (bits(a), bits(b)) {
-                    (Some(a), Some(b)) => Ok(a == b),
-                    _ => Ok(a.eq(b)? && same_types(a, b)?),
-                }
-            }
-            (Held::Function(_), Held::Function(_)) => {
-                let code = intern!(py, "__code__");
-                Ok(a.getattr(code)?.is(&b.getattr(code)?))
-            }
-            (Held::Value(_) | Held::Identity(_) | Held::Function(_) | Held::Code(_) | Held::Weak(..), _) => {
-                Ok(false)
-            }
-        }
-    }
-}
-
-/// The bits of a float, or of the parts of a complex number.
-fn bits(value: &Bound<'_, PyAny>) -> Option<(u64, u64)> {
-    if let Ok(float) = value.cast_exact::<PyFloat>() {
-        return Some((float.value().to_bits(), 0));
-    }
-    let complex = value.cast_exact::<PyComplex>().ok()?;
-    Some((complex.real().to_bits(), complex.imag().to_bits()))
-}
-
-/// Whether the parts of two equal values have the same types: in Python, `(1,)` equals `(1.0,)`.
-fn same_types(a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> PyResult<bool> {
-    if !a.get_type().is(b.get_type()) || bits(a) != bits(b) {
-        return Ok(false);
-    }
-    if let (Ok(a), Ok(b)) = (a.cast_exact::<PyTuple>(), b.cast_exact::<PyTuple>()) {
-        for (a, b) in a.iter().zip(b.iter()) {
-            if !same_types(&a, &b)? {
-                return Ok(false);
-            }
-        }
-    }
-    if let (Ok(a), Ok(b)) = (a.cast_exact::<PyFrozenSet>(), b.cast_exact::<PyFrozenSet>()) {
-        let known = PyDict::new(a.py());
-        for entry in b.iter() {
-            known.set_item(&entry, &entry)?;
-        }
-        for entry in a.iter() {
-            match known.get_item(&entry)? {
-                Some(other) if same_types(&entry, &other)? => {}
-                Some(_) | None => return Ok(false),
-            }
-        }
-    }
-    Ok(true)
+    object: usize,
 }
 
 impl Tree {
     /// A copy of the structure.
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> Tree {
-        Tree { words: self.words.clone(), held: self.held.iter().map(|held| held.clone_ref(py)).collect() }
+        Tree {
+            words: self.words.clone(),
+            objects: self.objects.iter().map(|object| object.clone_ref(py)).collect(),
+        }
     }
 
     pub(super) fn node(&mut self, tag: Tag, children: usize) {
@@ -197,8 +85,8 @@ impl Tree {
         self.words.push((children as u64) << 8 | tag as u64);
     }
 
-    pub(super) fn hold(&mut self, held: Held) {
-        self.held.push(held);
+    pub(super) fn push_object(&mut self, object: AuxObject) {
+        self.objects.push(object);
     }
 
     /// The number of values and containers.
@@ -206,15 +94,15 @@ impl Tree {
         self.words.len()
     }
 
-    /// The objects that nodes hold, in order.
-    pub(crate) fn held(&self) -> &[Held] {
-        &self.held
+    /// The auxiliary objects of the nodes, in order.
+    pub(crate) fn objects(&self) -> &[AuxObject] {
+        &self.objects
     }
 
     /// Whether this is a tuple of `leaves` leaves and an empty dict.
     pub(crate) fn is_call_of(&self, leaves: usize) -> bool {
         // Each node has one word, and no other structure has as few words.
-        self.words.len() == leaves + 2 && self.held.is_empty()
+        self.words.len() == leaves + 2 && self.objects.is_empty()
     }
 
     /// The structure of a single leaf.
@@ -236,17 +124,17 @@ impl Tree {
         (TAGS[(word & 0xFF) as usize], (word >> 8) as usize)
     }
 
-    fn take(&self, cursor: &mut Cursor) -> &Held {
-        cursor.held += 1;
-        &self.held[cursor.held - 1]
+    fn take(&self, cursor: &mut Cursor) -> &AuxObject {
+        cursor.object += 1;
+        &self.objects[cursor.object - 1]
     }
 
     /// Whether two structures are equal, static values included.
     pub(crate) fn equals(&self, py: Python<'_>, other: &Tree) -> PyResult<bool> {
-        if self.words != other.words || self.held.len() != other.held.len() {
+        if self.words != other.words || self.objects.len() != other.objects.len() {
             return Ok(false);
         }
-        for (a, b) in self.held.iter().zip(&other.held) {
+        for (a, b) in self.objects.iter().zip(&other.objects) {
             if !a.same(py, b)? {
                 return Ok(false);
             }
@@ -261,9 +149,9 @@ impl Tree {
     pub(crate) fn hash(&self, py: Python<'_>, op: &str) -> Fallible<u64> {
         let mut hasher = FxHasher::default();
         self.words.hash(&mut hasher);
-        for held in &self.held {
-            match held {
-                Held::Value(value) => {
+        for object in &self.objects {
+            match object {
+                AuxObject::Value(value) => {
                     let value = value.bind(py);
                     // Python hashes a NaN by identity.
                     if let Some(bits) = bits(value) {
@@ -278,13 +166,13 @@ impl Tree {
                         Err(error) => return Err(error.into()),
                     }
                 }
-                Held::Identity(value) => (value.as_ptr() as usize).hash(&mut hasher),
-                Held::Function(function) => {
+                AuxObject::Identity(value) => (value.as_ptr() as usize).hash(&mut hasher),
+                AuxObject::Function(function) => {
                     let code = function.bind(py).getattr(intern!(py, "__code__"))?;
                     (code.as_ptr() as usize).hash(&mut hasher);
                 }
-                Held::Code(code) => (code.as_ptr() as usize).hash(&mut hasher),
-                Held::Weak(reference, _) => (reference.as_ptr() as usize).hash(&mut hasher),
+                AuxObject::Code(code) => (code.as_ptr() as usize).hash(&mut hasher),
+                AuxObject::Weak(reference, _) => (reference.as_ptr() as usize).hash(&mut hasher),
             }
         }
         Ok(hasher.finish())
@@ -317,8 +205,8 @@ impl Tree {
         leaves: &mut dyn Iterator<Item = Bound<'py, PyAny>>,
     ) -> Fallible<Bound<'py, PyAny>> {
         let (tag, count) = self.read(cursor);
-        let class = |held: &Held| -> PyResult<Bound<'py, PyType>> {
-            Ok(held.object().bind(py).clone().cast_into::<PyType>()?)
+        let class = |object: &AuxObject| -> PyResult<Bound<'py, PyType>> {
+            Ok(object.object().bind(py).clone().cast_into::<PyType>()?)
         };
         Ok(match tag {
             Tag::Leaf => leaves.next().expect("a leaf for each leaf of the structure"),
@@ -326,12 +214,12 @@ impl Tree {
             Tag::Tuple => PyTuple::new(py, self.children(py, count, cursor, leaves)?)?.into_any(),
             Tag::List => PyList::new(py, self.children(py, count, cursor, leaves)?)?.into_any(),
             Tag::Dict => {
-                let from = cursor.held;
-                cursor.held += count;
+                let from = cursor.object;
+                cursor.object += count;
                 let dict = PyDict::new(py);
                 for key in 0..count {
                     let value = self.build(py, cursor, leaves)?;
-                    dict.set_item(self.held[from + key].object(), value)?;
+                    dict.set_item(self.objects[from + key].object(), value)?;
                 }
                 dict.into_any()
             }
@@ -415,14 +303,14 @@ impl Tree {
                 out.push(']');
             }
             Tag::Dict => {
-                let from = cursor.held;
-                cursor.held += count;
+                let from = cursor.object;
+                cursor.object += count;
                 out.push('{');
                 for key in 0..count {
                     if key > 0 {
                         out.push_str(", ");
                     }
-                    out.push_str(&convert::text(self.held[from + key].object().bind(py))?);
+                    out.push_str(&convert::text(self.objects[from + key].object().bind(py))?);
                     out.push_str(": ");
                     self.write(py, cursor, out)?;
                 }
@@ -431,7 +319,7 @@ impl Tree {
             Tag::Named | Tag::Object | Tag::Registered | Tag::Mapping => {
                 let class = class::class_of_constructor(self.take(cursor).object().bind(py))?.name()?;
                 if tag == Tag::Registered {
-                    cursor.held += 1;
+                    cursor.object += 1;
                 }
                 out.push_str(&format!("{class}("));
                 if tag == Tag::Mapping {
@@ -451,7 +339,7 @@ impl Tree {
         tree.node(Tag::Tuple, 2);
         tree.node(Tag::Leaf, 0);
         tree.words.extend(self.words.iter().copied());
-        tree.held.extend(self.held.iter().map(|held| held.clone_ref(py)));
+        tree.objects.extend(self.objects.iter().map(|object| object.clone_ref(py)));
         tree
     }
 
@@ -480,7 +368,7 @@ impl Tree {
         a: &mut Cursor,
         other: &Tree,
         b: &mut Cursor,
-        place: &str,
+        path: &str,
     ) -> PyResult<Option<String>> {
         let (before_a, before_b) = (*a, *b);
         let ((tag, count), (other_tag, other_count)) = (self.read(a), other.read(b));
@@ -488,24 +376,24 @@ impl Tree {
             let (mut left, mut right) = (String::new(), String::new());
             self.write(py, &mut before_a.clone(), &mut left)?;
             other.write(py, &mut before_b.clone(), &mut right)?;
-            let at = if place.is_empty() { String::new() } else { format!("at {place} ") };
+            let at = if path.is_empty() { String::new() } else { format!("at {path} ") };
             Ok(Some(format!("{at}one is {left}, the other {right}")))
         };
         if tag != other_tag || count != other_count {
             return differ();
         }
-        let first = a.held;
-        for _ in 0..tag.held(count) {
+        let first = a.object;
+        for _ in 0..tag.object_count(count) {
             if !self.take(a).same(py, other.take(b))? {
                 return differ();
             }
         }
         for child in 0..tag.children(count) {
             let step = match tag {
-                Tag::Dict => format!("[{}]", value_text(self.held[first + child].object().bind(py))),
+                Tag::Dict => format!("[{}]", value_text(self.objects[first + child].object().bind(py))),
                 Tag::Mapping => String::new(),
                 Tag::Object => {
-                    let class = self.held[first].object().bind(py).cast::<PyType>()?;
+                    let class = self.objects[first].object().bind(py).cast::<PyType>()?;
                     let class = class::of(class).map_err(PyErr::from)?;
                     if let Class::Object(fields) = &*class {
                         format!(".{}", fields[child].name.bind(py))
@@ -517,7 +405,7 @@ impl Tree {
                     format!("[{child}]")
                 }
             };
-            if let Some(found) = self.compare(py, a, other, b, &format!("{place}{step}"))? {
+            if let Some(found) = self.compare(py, a, other, b, &format!("{path}{step}"))? {
                 return Ok(Some(found));
             }
         }
@@ -525,42 +413,42 @@ impl Tree {
     }
 
     /// The path of each leaf, such as `[0].weights`, for messages.
-    pub(crate) fn places(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        let mut places = Vec::new();
-        self.locate(py, &mut Cursor::default(), String::new(), &mut places)?;
-        Ok(places)
+    pub(crate) fn leaf_paths(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        let mut paths = Vec::new();
+        self.locate(py, &mut Cursor::default(), String::new(), &mut paths)?;
+        Ok(paths)
     }
 
     fn locate(
         &self,
         py: Python<'_>,
         cursor: &mut Cursor,
-        place: String,
-        places: &mut Vec<String>,
+        path: String,
+        paths: &mut Vec<String>,
     ) -> PyResult<()> {
         let (tag, count) = self.read(cursor);
-        let first = cursor.held;
-        cursor.held += tag.held(count);
+        let first = cursor.object;
+        cursor.object += tag.object_count(count);
         if tag == Tag::Leaf {
-            places.push(place);
+            paths.push(path);
             return Ok(());
         }
         if tag == Tag::Mapping {
-            return self.locate(py, cursor, place, places);
+            return self.locate(py, cursor, path, paths);
         }
         let class = if tag == Tag::Object {
-            let class = self.held[first].object().bind(py).cast::<PyType>()?;
+            let class = self.objects[first].object().bind(py).cast::<PyType>()?;
             Some(class::of(class).map_err(PyErr::from)?)
         } else {
             None
         };
         for child in 0..if tag == Tag::Static { 0 } else { count } {
             let step = match (tag, class.as_deref()) {
-                (Tag::Dict, _) => format!("[{}]", value_text(self.held[first + child].object().bind(py))),
+                (Tag::Dict, _) => format!("[{}]", value_text(self.objects[first + child].object().bind(py))),
                 (_, Some(Class::Object(fields))) => format!(".{}", fields[child].name.bind(py)),
                 (_, _) => format!("[{child}]"),
             };
-            self.locate(py, cursor, format!("{place}{step}"), places)?;
+            self.locate(py, cursor, format!("{path}{step}"), paths)?;
         }
         Ok(())
     }

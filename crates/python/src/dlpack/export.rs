@@ -139,29 +139,29 @@ pub(crate) fn export<'py>(
             let flags = if is_copied { IS_COPIED } else { READ_ONLY } | if is_padded { IS_PADDED } else { 0 };
             let deleter = Some(delete_versioned as unsafe extern "C" fn(*mut ManagedVersioned));
             let managed = ManagedVersioned { version, context: std::ptr::null_mut(), deleter, flags, array };
-            let mut lent = Box::new(ExportedStruct { managed, sizes, strides, _keeper: keeper });
-            lent.managed.array.sizes = lent.sizes.as_mut_ptr();
-            lent.managed.array.strides = lent.strides.as_mut_ptr();
-            let lent = Box::into_raw(lent);
+            let mut exported = Box::new(ExportedStruct { managed, sizes, strides, _keeper: keeper });
+            exported.managed.array.sizes = exported.sizes.as_mut_ptr();
+            exported.managed.array.strides = exported.strides.as_mut_ptr();
+            let exported = Box::into_raw(exported);
             // SAFETY: the box was just created, and there is no other reference to it.
             unsafe {
-                (*lent).managed.context = lent.cast();
-                capsule(py, (&raw mut (*lent).managed).cast(), NAME_VERSIONED, destroy_versioned)
-                    .inspect_err(|_| drop(Box::from_raw(lent)))
+                (*exported).managed.context = exported.cast();
+                capsule(py, (&raw mut (*exported).managed).cast(), NAME_VERSIONED, destroy_versioned)
+                    .inspect_err(|_| drop(Box::from_raw(exported)))
             }
         }
         None => {
             let deleter = Some(delete as unsafe extern "C" fn(*mut Managed));
             let managed = Managed { array, context: std::ptr::null_mut(), deleter };
-            let mut lent = Box::new(ExportedStruct { managed, sizes, strides, _keeper: keeper });
-            lent.managed.array.sizes = lent.sizes.as_mut_ptr();
-            lent.managed.array.strides = lent.strides.as_mut_ptr();
-            let lent = Box::into_raw(lent);
+            let mut exported = Box::new(ExportedStruct { managed, sizes, strides, _keeper: keeper });
+            exported.managed.array.sizes = exported.sizes.as_mut_ptr();
+            exported.managed.array.strides = exported.strides.as_mut_ptr();
+            let exported = Box::into_raw(exported);
             // SAFETY: the box was just created, and there is no other reference to it.
             unsafe {
-                (*lent).managed.context = lent.cast();
-                capsule(py, (&raw mut (*lent).managed).cast(), NAME, destroy)
-                    .inspect_err(|_| drop(Box::from_raw(lent)))
+                (*exported).managed.context = exported.cast();
+                capsule(py, (&raw mut (*exported).managed).cast(), NAME, destroy)
+                    .inspect_err(|_| drop(Box::from_raw(exported)))
             }
         }
     }

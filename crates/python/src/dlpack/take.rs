@@ -52,13 +52,13 @@ pub(crate) fn take(
     let capsule = match value.call_method(name, (), Some(&options)) {
         // Producers from before versions do not accept these options.
         Err(error) if error.is_instance_of::<PyTypeError>(py) => value.call_method0(name),
-        made => made,
+        result => result,
     };
     let capsule = match capsule {
         Err(error) if error.is_instance_of::<PyBufferError>(py) && copy != Some(false) => {
             return if value.hasattr(intern!(py, "__array__"))? { Ok(None) } else { Err(error.into()) };
         }
-        made => made?,
+        result => result?,
     };
     let owner = TakenStruct::of(&capsule)?;
     let (array, flags) = owner.read()?;
@@ -269,8 +269,8 @@ impl View {
             }
             expected *= size as isize;
         }
-        let part = if self.ty.dtype.is_complex() { width / 2 } else { width };
-        if !self.start.addr().is_multiple_of(part) {
+        let component = if self.ty.dtype.is_complex() { width / 2 } else { width };
+        if !self.start.addr().is_multiple_of(component) {
             return Some("its memory is not aligned");
         }
         self.ty.dtype.is_packed().then_some("its elements have unused bits, which may hold anything")

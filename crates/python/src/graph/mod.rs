@@ -63,10 +63,10 @@ fn graph_split<'py>(
             })?,
             (Err(_), Some((acc,))) => cut::split_with(&whole.region, acc, |visit, acc| {
                 let ask = || -> Fallible<(Decision, Bound<'py, PyAny>)> {
-                    let given = decide.call1((node(decide.py(), &trace, visit)?, acc))?;
-                    let pair = given.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2);
+                    let answer = decide.call1((node(decide.py(), &trace, visit)?, acc))?;
+                    let pair = answer.cast::<PyTuple>().ok().filter(|pair| pair.len() == 2);
                     let Some(pair) = pair else {
-                        let (op, what, got) = ("split", "decide", convert::text(&given)?);
+                        let (op, what, got) = ("split", "decide", convert::text(&answer)?);
                         let required = "a tuple of a decision and the next accumulator";
                         return Err(Misuse::BadResult { op, what, got, required }.into());
                     };
@@ -113,12 +113,12 @@ fn decision(given: &Bound<'_, PyAny>) -> Fallible<Decision> {
 /// The stages in a list.
 fn stages(list: &Bound<'_, PyAny>) -> Fallible<Vec<Stage>> {
     let mut stages = Vec::new();
-    for (place, entry) in list.try_iter()?.enumerate() {
+    for (position, entry) in list.try_iter()?.enumerate() {
         let entry = entry?;
         match entry.cast::<PyStage>() {
             Ok(stage) => stages.push(stage.get().stage.clone()),
             Err(_) => {
-                let what = format!("stages[{place}]");
+                let what = format!("stages[{position}]");
                 return Err(convert::bad("run", &what, &entry, "a stage that split gave")?);
             }
         }
@@ -169,12 +169,12 @@ fn graph_inputs<'py>(stage: &Bound<'py, PyStage>, args: &Bound<'py, PyAny>) -> F
         for (position, ty) in positions.zip(types) {
             let leaf = &leaves[position];
             let tensor = jit::leaf::input(op, leaf, position, ty)?;
-            let places = || tree.argument_places(py, |at| format!("args[{at}]"));
+            let paths = || tree.argument_leaf_paths(py, |at| format!("args[{at}]"));
             tensor.require_buffer(op, "run stages outside of definitions")?;
             let lanes = stage.get().argument_lanes(position);
             let same_axes = lanes.is_none_or(|lanes| tensor.vectorized_axes() == lanes);
             if !same_axes || !ty.is_compatible(tensor.whole()) {
-                let argument = format!("argument {}", places()?[position]);
+                let argument = format!("argument {}", paths()?[position]);
                 let expected = Tensor::template(ty.clone()).with_vectorized(lanes.unwrap_or_default());
                 let (got, expected) = (jit::named_type(&tensor), jit::named_type(&expected));
                 return Err(StageError::InputType { op, argument, got, expected }.into());

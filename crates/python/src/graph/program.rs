@@ -34,7 +34,7 @@ pub(crate) struct StageProgram {
     stage: Py<PyStage>,
     staged: Arc<Staged>,
     /// The backend on which it runs, if the options select one.
-    place: Option<Arc<dyn Backend>>,
+    backend: Option<Arc<dyn Backend>>,
     hooks: Option<Py<PyDict>>,
 }
 
@@ -45,14 +45,14 @@ impl StageProgram {
     /// Options that the compiler does not take, and errors of the compiler.
     pub(super) fn make(
         stage: &Bound<'_, PyStage>,
-        given: Option<&Bound<'_, PyDict>>,
+        options: Option<&Bound<'_, PyDict>>,
     ) -> Fallible<StageProgram> {
         let py = stage.py();
         if trace::depth() > 0 {
             return Err(Misuse::StageInTrace.into());
         }
-        let rest = match given {
-            Some(given) => given.copy()?,
+        let rest = match options {
+            Some(options) => options.copy()?,
             None => PyDict::new(py),
         };
         let take = |name| -> PyResult<Option<Bound<'_, PyAny>>> {
@@ -70,13 +70,13 @@ impl StageProgram {
             Some(compiler) => Choice::of("run", &compiler, Some(&rest))?,
             None => options::default_compiler(py, Some(&rest))?,
         };
-        let place = match backend {
+        let backend = match backend {
             Some(backend) => Some(place::parse(Some(&backend))?),
-            None => choice.chosen_place(),
+            None => choice.chosen_backend(),
         };
         let this = stage.get();
         let staged = this.staged(py, &choice, checks::current()).map_err(|fault| within(py, fault, this))?;
-        Ok(StageProgram { stage: stage.clone().unbind(), staged, place, hooks })
+        Ok(StageProgram { stage: stage.clone().unbind(), staged, backend, hooks })
     }
 
     /// The argument tensors of a run, on the backend of the run.
@@ -99,13 +99,13 @@ impl StageProgram {
             tensors.push(tensor.flat());
         }
         tensors.extend(stage.captures.iter().cloned());
-        if let Some(place) = &self.place {
+        if let Some(backend) = &self.backend {
             let bring = |tensor: Tensor| match tensor.backend() {
-                Some(there) if !there.is_same_place(&**place) => tensor.copy_to(op, place),
+                Some(there) if !there.is_same_place(&**backend) => tensor.copy_to(op, backend),
                 Some(_) | None => Ok(tensor),
             };
             let is_elsewhere =
-                |tensor: &Tensor| tensor.backend().is_some_and(|there| !there.is_same_place(&**place));
+                |tensor: &Tensor| tensor.backend().is_some_and(|there| !there.is_same_place(&**backend));
             if tensors.iter().any(is_elsewhere) {
                 tensors = gil::detach(py, || {
                     tensors.into_iter().map(bring).collect::<defn_core::Result<Vec<_>>>()
@@ -133,14 +133,14 @@ impl StageProgram {
             }
             let run = || {
                 let leaves = self.gather(args)?;
-                self.staged.run(py, &leaves, self.place.as_ref(), self.hooks.as_ref())
+                self.staged.run(py, &leaves, self.backend.as_ref(), self.hooks.as_ref())
             };
             run().map_err(|fault| within(py, fault, self.stage.get()))
         })
     }
 
     fn __repr__(&self) -> String {
-        format!("<program of {}>", self.stage.get().place())
+        format!("<program of {}>", self.stage.get().position_text())
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -159,12 +159,13 @@ fn within(py: Python<'_>, fault: Fault, stage: &PyStage) -> Fault {
             {
                 return within(py, Fault::Python(raised.clone_ref(py)), stage);
             }
-            error.within(|| stage.place()).into()
+            error.within(|| stage.position_text()).into()
         }
         Fault::Python(error) => {
             // An exception that takes no notes is left unchanged.
-            let noted =
-                error.value(py).call_method1(intern!(py, "add_note"), (format!("in {}", stage.place()),));
+            let noted = error
+                .value(py)
+                .call_method1(intern!(py, "add_note"), (format!("in {}", stage.position_text()),));
             drop(noted);
             Fault::Python(error)
         }

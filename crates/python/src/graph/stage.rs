@@ -56,7 +56,7 @@ pub(crate) struct PyStage {
     /// The positions of plain-number arguments that are passed again, as further parameters in other dtypes.
     further: Arc<[usize]>,
     expr: PyOnceLock<Py<PyAny>>,
-    made: Mutex<Vec<CachedProgram>>,
+    cached_programs: Mutex<Vec<CachedProgram>>,
 }
 
 impl PyStage {
@@ -75,12 +75,12 @@ impl PyStage {
             arguments,
             further,
             expr: PyOnceLock::new(),
-            made: Mutex::default(),
+            cached_programs: Mutex::default(),
         }
     }
 
     /// The position of the stage, for messages.
-    pub(super) fn place(&self) -> String {
+    pub(super) fn position_text(&self) -> String {
         format!("stage {} of {}", self.stage.position(), self.stage.count())
     }
 
@@ -127,25 +127,26 @@ impl PyStage {
     /// The program for a compiler: a cached one, or a new one.
     pub(super) fn staged(&self, py: Python<'_>, choice: &Choice, checks: Checks) -> Fallible<Arc<Staged>> {
         // Comparing options may run Python code, which must not happen under the lock.
-        let made: Vec<CachedProgram> = self.lock(|made| made.clone());
-        for (other, with, staged) in &made {
+        let cached_programs: Vec<CachedProgram> = self.lock(|cached_programs| cached_programs.clone());
+        for (other, with, staged) in &cached_programs {
             if *with == checks && choice.is_same(py, other)? {
                 return Ok(staged.clone());
             }
         }
         let region = self.stage.region();
-        let staged = Arc::new(Staged::compile(py, self.place(), region, &self.table, choice, checks)?);
+        let staged =
+            Arc::new(Staged::compile(py, self.position_text(), region, &self.table, choice, checks)?);
         let entry = (choice.clone(), checks, staged.clone());
-        let oldest = self.lock(|made| {
-            made.push(entry);
-            (made.len() > MAX_CACHED_PROGRAMS).then(|| made.remove(0))
+        let oldest = self.lock(|cached_programs| {
+            cached_programs.push(entry);
+            (cached_programs.len() > MAX_CACHED_PROGRAMS).then(|| cached_programs.remove(0))
         });
         drop(oldest);
         Ok(staged)
     }
 
     fn lock<T>(&self, body: impl FnOnce(&mut Vec<CachedProgram>) -> T) -> T {
-        body(&mut self.made.lock().unwrap_or_else(PoisonError::into_inner))
+        body(&mut self.cached_programs.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -178,8 +179,8 @@ impl PyStage {
     #[getter]
     fn expr<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyAny>> {
         guard(|| {
-            if let Some(made) = self.expr.get(py) {
-                return Ok(made.bind(py).clone());
+            if let Some(expr) = self.expr.get(py) {
+                return Ok(expr.bind(py).clone());
             }
             let region = self.stage.region();
             let trace = Trace::ended(region.clone(), self.captures.clone());
@@ -188,8 +189,8 @@ impl PyStage {
                 .results()
                 .iter()
                 .map(|&value| Tensor::traced(region.graph().ty(value).clone(), trace.clone(), value));
-            let made = self.rebuild(py, tensors.collect())?.unbind();
-            Ok(self.expr.get_or_init(py, || made).bind(py).clone())
+            let expr = self.rebuild(py, tensors.collect())?.unbind();
+            Ok(self.expr.get_or_init(py, || expr).bind(py).clone())
         })
     }
 
@@ -265,7 +266,7 @@ impl PyStage {
     fn __reduce__<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyTuple>> {
         guard(|| {
             if self.stage.region().has_effects() {
-                return Err(Misuse::HostStage { place: self.place() }.into());
+                return Err(Misuse::HostStage { place: self.position_text() }.into());
             }
             let container = match &self.results {
                 Some(_) => {
@@ -291,7 +292,7 @@ impl PyStage {
         let takes = if takes.is_empty() { "nothing".to_owned() } else { takes.join(", ") };
         let text = print::display(region, region.results());
         let lines: Vec<String> = text.lines().map(|line| format!("\n  {line}")).collect();
-        format!("Stage<\n  {}, takes {takes}\n{}\n>", self.place(), lines.concat())
+        format!("Stage<\n  {}, takes {takes}\n{}\n>", self.position_text(), lines.concat())
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -300,11 +301,13 @@ impl PyStage {
             tree.traverse(&visit)?;
         }
         // If another thread holds the lock, the stage is in use, and hence reachable.
-        match self.made.try_lock() {
-            Ok(made) => made.iter().try_for_each(|(_, _, staged)| match Arc::strong_count(staged) {
-                1 => staged.traverse(&visit),
-                _ => Ok(()),
-            }),
+        match self.cached_programs.try_lock() {
+            Ok(cached_programs) => {
+                cached_programs.iter().try_for_each(|(_, _, staged)| match Arc::strong_count(staged) {
+                    1 => staged.traverse(&visit),
+                    _ => Ok(()),
+                })
+            }
             Err(_) => Ok(()),
         }
     }

@@ -23,13 +23,13 @@ pub(super) fn name_argument(
     let Fault::Core(error) = fault else { return fault };
     let text = |position: usize| {
         // This fails where a class has lost its fields since tracing. The error to report is still the given one.
-        let places = arguments.argument_places(py, name).ok()?;
+        let paths = arguments.argument_leaf_paths(py, name).ok()?;
         // The inputs for numbers in further dtypes stand between the arguments and the captures.
-        let leaf = position.checked_sub(places.len()).map_or(Some(&position), |behind| further.get(behind));
-        if let Some(place) = leaf.and_then(|&position| places.get(position)) {
-            return Some(format!("argument {place}"));
+        let leaf = position.checked_sub(paths.len()).map_or(Some(&position), |behind| further.get(behind));
+        if let Some(path) = leaf.and_then(|&position| paths.get(position)) {
+            return Some(format!("argument {path}"));
         }
-        match captures.get(position - places.len() - further.len())? {
+        match captures.get(position - paths.len() - further.len())? {
             Capture::Found { path, .. } => Some(path.text(py)),
             Capture::Bound(_) | Capture::Computed(_) => None,
         }

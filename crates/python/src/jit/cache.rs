@@ -146,7 +146,7 @@ impl Entry {
             checks,
             words,
             closed_values,
-            arguments: flat.tree.kept(py)?,
+            arguments: flat.tree.into_retained(py)?,
             models: types,
             guards,
             is_owned,

@@ -18,7 +18,7 @@ use super::log;
 use super::program::Program;
 use crate::checks;
 use crate::compilers::Choice;
-use crate::containers::{Flat, Held};
+use crate::containers::{AuxObject, Flat};
 use crate::error::Fallible;
 use crate::misuse::Misuse;
 
@@ -37,7 +37,7 @@ impl Jitted {
         }
         let flat = this.signature.flatten(this.function.bind(py), args, kwargs)?;
         let key = this.key(py, &flat)?;
-        match this.run_known(py, &flat, &key)? {
+        match this.run_cached(py, &flat, &key)? {
             Some(result) => Ok(result),
             None => this.miss(slf, flat, key),
         }
@@ -59,7 +59,7 @@ impl Jitted {
             let acquired = shared.compile_lock.acquire(py, key.hash)?;
             let count = shared.count();
             if (matches!(acquired, Acquired::Waited) || count != known)
-                && let Some(result) = self.run_known(py, &flat, &key)?
+                && let Some(result) = self.run_cached(py, &flat, &key)?
             {
                 return Ok(result);
             }
@@ -97,9 +97,9 @@ impl Jitted {
         let hooks = self.settings.hooks();
         let (program, first) = match &key.compiler {
             Choice::BuiltIn(_) => {
-                let made = Program::compile(py, &source, &flat, &key.compiler, key.checks, &donate);
+                let result = Program::compile(py, &source, &flat, &key.compiler, key.checks, &donate);
                 let name = |position: usize| self.signature.name(py, position);
-                (made.map_err(|fault| name_argument(py, fault, &flat.tree, (&[], &[]), &name))?, None)
+                (result.map_err(|fault| name_argument(py, fault, &flat.tree, (&[], &[]), &name))?, None)
             }
             Choice::Python(_) => {
                 donate::refuse(&key.compiler, &donate)?;
@@ -110,7 +110,7 @@ impl Jitted {
         // A thread that compiled without the lock may have added the same version in the meantime.
         if first.is_none()
             && shared.count() != known
-            && let Some(result) = self.run_known(py, &flat, &key)?
+            && let Some(result) = self.run_cached(py, &flat, &key)?
         {
             return Ok(result);
         }
@@ -171,7 +171,7 @@ impl Jitted {
     }
 
     fn closed_values(&self, py: Python<'_>, flat: &Flat<'_>) -> Fallible<Vec<ClosedValue>> {
-        if !self.has_closed_values() && !flat.tree.held().iter().any(Held::is_function) {
+        if !self.has_closed_values() && !flat.tree.objects().iter().any(AuxObject::is_function) {
             return Ok(Vec::new());
         }
         guards::closed_values(self.function.bind(py), self.kind.transform(py), &flat.tree)

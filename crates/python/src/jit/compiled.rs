@@ -246,21 +246,21 @@ fn check_chunk(chunk: &Bound<'_, PyAny>, template: &Bound<'_, PyAny>) -> Fallibl
     guard(|| {
         let py = chunk.py();
         let op = "send";
-        let (given, expected) =
+        let (flat, expected) =
             (containers::flatten(op, Mode::Inputs, chunk)?, containers::flatten(op, Mode::Inputs, template)?);
-        if !expected.tree.equals(py, &given.tree)? {
+        if !expected.tree.equals(py, &flat.tree)? {
             let (what, other) = ("the chunk".to_owned(), "those that the stream was made for".to_owned());
-            let difference = given.tree.difference(py, &expected.tree)?;
+            let difference = flat.tree.difference(py, &expected.tree)?;
             return Err(Misuse::Structure { op, what, other, difference }.into());
         }
-        for (position, (leaf, expected)) in given.leaves.iter().zip(&expected.leaves).enumerate() {
+        for (position, (leaf, expected)) in flat.leaves.iter().zip(&expected.leaves).enumerate() {
             if let Ok(tensor) = leaf.cast::<PyTensor>() {
                 tensor.get().tensor.require_buffer(op, "send it where it has values")?;
             }
             let (got, expected) = (leaf::model(op, leaf)?, leaf::model(op, expected)?);
             let same_axes = got.vectorized_axes() == expected.vectorized_axes();
             if !same_axes || !takes(expected.ty(), got.ty()) {
-                let place = format!("the chunk{}", given.tree.places(py)?[position]);
+                let place = format!("the chunk{}", flat.tree.leaf_paths(py)?[position]);
                 let (got, expected) = (named_type(&got), named_type(&expected));
                 return Err(Misuse::ChunkType { op, place, got, expected }.into());
             }
@@ -318,13 +318,13 @@ fn compile(
         let compiler = chosen(py, "compile", compiler, options)?;
         let args = args.try_iter()?.collect::<PyResult<Vec<_>>>()?;
         let marked = marked_names(r#static)?;
-        let made;
+        let parsed;
         let signature = match fun.cast::<Jitted>() {
             // The parameters that the definition declares as static are static here, too.
             Ok(jitted) if marked.is_empty() => &jitted.get().signature,
             Ok(_) | Err(_) => {
-                made = Signature::new(&unwrapped(fun), &marked)?;
-                &made
+                parsed = Signature::new(&unwrapped(fun), &marked)?;
+                &parsed
             }
         };
         let mut inputs = Vec::new();

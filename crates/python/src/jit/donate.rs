@@ -88,9 +88,9 @@ pub(super) fn leaves(
             Donated::Position(position) => (Some(*position), signature.name(py, *position)),
             Donated::Name(name) => (signature.position(py, name), name.clone()),
         };
-        let given = position.and_then(|position| arguments.positional.get(position));
+        let positional = position.and_then(|position| arguments.positional.get(position));
         let named = || arguments.named.iter().find(|(known, _)| *known == name).map(|(_, range)| range);
-        if let Some(range) = given.or_else(named) {
+        if let Some(range) = positional.or_else(named) {
             leaves.extend(range.clone());
         }
     }

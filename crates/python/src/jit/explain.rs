@@ -12,7 +12,7 @@ use smallvec::{SmallVec, smallvec};
 use super::cache::{CallKey, Entry, VersionKey};
 use super::guards::{self, Capture, Change, ClosedLabel, ClosedValue, RecordedClosedValue};
 use super::leaf;
-use crate::containers::{Aspect, DifferenceSink, Flat, Held, ValuePath, value_text};
+use crate::containers::{Aspect, AuxObject, DifferenceSink, Flat, ValuePath, value_text};
 use crate::error::Fallible;
 
 /// The number of differences that a message spells out.
@@ -371,7 +371,7 @@ impl ComparedCall<'_, '_> {
         };
         match label {
             Some(ClosedLabel::Defaults { names, of }) => {
-                let entry = |position: usize, key: Option<&Held>| {
+                let entry = |position: usize, key: Option<&AuxObject>| {
                     let name = match key {
                         Some(key) => key.object().bind(py).to_string(),
                         None => names.get(position).cloned().unwrap_or_default(),

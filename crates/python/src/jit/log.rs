@@ -19,7 +19,7 @@ pub(super) fn compiled(py: Python<'_>, fun: &str, took: Duration, why: &str) -> 
         return Ok(());
     }
     let text = format!("{fun} was compiled in {:.1} ms: {why}", took.as_secs_f64() * 1e3);
-    let (file, line) = place();
+    let (file, line) = source_position();
     py.import("defn._log")?.call_method1(intern!(py, "compiled"), (text, file, line))?;
     Ok(())
 }
@@ -32,13 +32,13 @@ pub(super) fn warn(py: Python<'_>, text: &str) -> Fallible<()> {
 
 /// Issues a warning at the line of the user's code.
 pub(crate) fn warn_of(py: Python<'_>, class: &Bound<'_, PyAny>, text: &str) -> Fallible<()> {
-    let (file, line) = place();
+    let (file, line) = source_position();
     py.import("warnings")?.call_method1(intern!(py, "warn_explicit"), (text, class, file, line))?;
     Ok(())
 }
 
 /// The file and line of the user's code.
-fn place() -> (String, u32) {
+fn source_position() -> (String, u32) {
     match location::ask() {
         Some(location) => (location.file.to_string(), location.line),
         None => ("<unknown>".to_owned(), 0),

@@ -90,9 +90,9 @@ pub(super) fn memory<'py>(
         }
         let source = Jitted::source(slf);
         let donated = this.settings.donated_leaves(py, &this.signature, &flat.tree);
-        let made = Program::compile(py, &source, &flat, &key.compiler, key.checks, &donated);
+        let result = Program::compile(py, &source, &flat, &key.compiler, key.checks, &donated);
         let name = |position: usize| this.signature.name(py, position);
-        let program = made.map_err(|fault| name_argument(py, fault, &flat.tree, (&[], &[]), &name))?;
+        let program = result.map_err(|fault| name_argument(py, fault, &flat.tree, (&[], &[]), &name))?;
         Ok(PyMemoryNeed(program.executable().memory()?))
     })
 }

@@ -134,8 +134,8 @@ impl Jitted {
         donate: Option<&Bound<'_, PyAny>>,
     ) -> Fallible<Jitted> {
         guard(|| {
-            let conflict = match on_conflict.filter(|given| !inline && !given.is_none()) {
-                Some(given) => Some(Conflict::of("jit", given)?),
+            let conflict = match on_conflict.filter(|value| !inline && !value.is_none()) {
+                Some(value) => Some(Conflict::of("jit", value)?),
                 None => inline.then_some(Conflict::Reuse),
             };
             let compiler = compiler.filter(|compiler| !compiler.is_none());

@@ -63,8 +63,8 @@ pub(super) fn profile<'py>(
             Some(threads) => threads,
             None => defn_cpu::threads()?,
         };
-        let given = (rows, spans, record.total.as_secs_f64(), record.left_out, threads, result);
-        Ok(py.import("defn.profile")?.call_method1(intern!(py, "Profile"), given)?)
+        let arguments = (rows, spans, record.total.as_secs_f64(), record.left_out, threads, result);
+        Ok(py.import("defn.profile")?.call_method1(intern!(py, "Profile"), arguments)?)
     })
 }
 

@@ -116,7 +116,7 @@ impl Program {
         checks: Checks,
         donate: &[usize],
     ) -> Fallible<Program> {
-        let made = match compiler {
+        let program = match compiler {
             Choice::BuiltIn(found) => {
                 Program::built_in(py, source, flat, &found.compiler, (compiler, checks), donate)
             }
@@ -127,7 +127,7 @@ impl Program {
             }
         };
         trace_allocations::forget();
-        made
+        program
     }
 
     /// As [`Program::compile`], for a compiler written in Python. The compiler may run the program at the same time;
@@ -145,16 +145,16 @@ impl Program {
             Some(key) => key,
             None => Py::new(py, FunctionKey::new(source.fun.bind(py)))?.into_any(),
         };
-        let made = Program::python(py, source, flat, compiler, checks, key, Some(hooks));
+        let output = Program::python(py, source, flat, compiler, checks, key, Some(hooks));
         trace_allocations::forget();
-        made
+        output
     }
 
     fn built_in<'py>(
         py: Python<'py>,
         source: &TraceSource,
         flat: &Flat<'py>,
-        found: &Arc<dyn Compiler>,
+        compiler_impl: &Arc<dyn Compiler>,
         (compiler, checks): (&Choice, Checks),
         donate: &[usize],
     ) -> Fallible<Program> {
@@ -162,10 +162,10 @@ impl Program {
         let traced = TracedFunction::of(py, source, &flat.tree, &models, compiler)?;
         let region = traced.region.clone();
         // An argument that is returned unchanged lives on, so that nothing may reuse its memory.
-        let is_kept = |position: usize| traced.outputs.iter().any(|output| output.is_argument(position));
+        let is_returned = |position: usize| traced.outputs.iter().any(|output| output.is_argument(position));
         let donate: SmallVec<[usize; 8]> =
-            donate.iter().copied().filter(|&position| !is_kept(position)).collect();
-        let executable = gil::detach(py, || found.compile_donating(region, checks, &donate))?;
+            donate.iter().copied().filter(|&position| !is_returned(position)).collect();
+        let executable = gil::detach(py, || compiler_impl.compile_donating(region, checks, &donate))?;
         Ok(Program::new(traced, executable))
     }
 
@@ -227,10 +227,10 @@ impl Program {
             return Err(Misuse::Internal { text: "a compiler that is not Python's".to_owned() }.into());
         };
         custom.refuse_checks(py, checks)?;
-        let made = CompilerCall { source, flat, compiler: custom, key: &key, run }.run(py)?;
-        let traced = made.traced;
-        let program = Program::new(traced, made.executable);
-        Ok((Program { function_key: Some(key), slots: made.slots, ..program }, made.first))
+        let output = CompilerCall { source, flat, compiler: custom, key: &key, run }.run(py)?;
+        let traced = output.traced;
+        let program = Program::new(traced, output.executable);
+        Ok((Program { function_key: Some(key), slots: output.slots, ..program }, output.first))
     }
 
     /// The values of the captures. None where a capture is missing or no longer has the type that was compiled.
@@ -280,9 +280,9 @@ impl Program {
             return Ok((tensors, PassedArguments::new()));
         }
         // A tensor that is returned unchanged keeps its buffer. A number or an array becomes a tensor.
-        let mut kept = PassedArguments::with_capacity(self.outputs.len());
+        let mut passed = PassedArguments::with_capacity(self.outputs.len());
         for output in &self.outputs {
-            kept.push(match output {
+            passed.push(match output {
                 Output::Argument(position) if leaves[*position].is_exact_instance_of::<PyTensor>() => {
                     Some(leaves[*position].clone())
                 }
@@ -294,7 +294,7 @@ impl Program {
                 Output::Result(..) => None,
             });
         }
-        Ok((tensors, kept))
+        Ok((tensors, passed))
     }
 
     /// Puts the results into their container.
@@ -302,15 +302,15 @@ impl Program {
         &self,
         py: Python<'py>,
         results: impl IntoIterator<Item = Tensor>,
-        kept: PassedArguments<'py>,
+        passed: PassedArguments<'py>,
         borrowed: &mut Borrowed,
     ) -> Fallible<Bound<'py, PyAny>> {
         // Each result is one leaf. The results are in this order.
         let mut results = results.into_iter();
-        let (mut kept, mut wrapped) = (kept.into_iter(), Leaves::new());
+        let (mut passed, mut wrapped) = (passed.into_iter(), Leaves::new());
         for output in &self.outputs {
-            wrapped.push(match (output, kept.next().flatten()) {
-                (_, Some(kept)) => kept,
+            wrapped.push(match (output, passed.next().flatten()) {
+                (_, Some(passed)) => passed,
                 (Output::Result(_, lanes), None) => {
                     let mut tensor = results.next().expect("each result is one leaf");
                     if borrowed.is_any() {
@@ -351,7 +351,7 @@ impl Program {
         py: Python<'_>,
         borrowed: &Borrowed,
         hooks: Option<&Py<PyDict>>,
-        run: impl FnOnce(&hooks::Run<'_>) -> defn_core::Result<T> + Send,
+        run: impl FnOnce(&hooks::RunHooks<'_>) -> defn_core::Result<T> + Send,
     ) -> Fallible<T> {
         let _showing = self.showing(py, hooks)?;
         // Reading the clock costs as much as a small operation, so that only some runs are timed.
@@ -379,10 +379,10 @@ impl Program {
         borrowed: &Borrowed,
         named: Option<&Py<PyDict>>,
         long: bool,
-        run: impl FnOnce(&hooks::Run<'_>) -> defn_core::Result<T> + Send,
+        run: impl FnOnce(&hooks::RunHooks<'_>) -> defn_core::Result<T> + Send,
     ) -> Fallible<T> {
         let run = || {
-            let hooks = hooks::Run::new(&self.slots, named, borrowed);
+            let hooks = hooks::RunHooks::new(&self.slots, named, borrowed);
             let results = run(&hooks);
             (results, hooks.into_fault())
         };

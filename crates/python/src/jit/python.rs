@@ -193,8 +193,8 @@ impl Traceable {
             return Ok(());
         }
         let number = |position: usize, input: usize| -> Fallible<Option<Bound<'_, Thunk>>> {
-            let known = self.numbers.iter().find(|(leaf, _)| *leaf == position);
-            let Some(&(_, number)) = known else { return Ok(None) };
+            let number = self.numbers.iter().find(|(leaf, _)| *leaf == position);
+            let Some(&(_, number)) = number else { return Ok(None) };
             let made = number_in("jit", position, inputs[input].dtype, number)?;
             Ok(Some(Bound::new(py, Thunk::of_tensor(made))?))
         };
@@ -320,11 +320,11 @@ impl CompilerCall<'_, '_> {
 
     fn jit(&self, py: Python<'_>, hooks: Option<&Py<PyDict>>) -> Fallible<CompilerOutput> {
         let thunks = self.flat.leaves.iter().map(|leaf| Bound::new(py, Thunk::of_leaf(leaf)));
-        let given = PyList::new(py, thunks.collect::<PyResult<Vec<_>>>()?)?;
-        let list = vec![given.clone().unbind()];
+        let thunk_list = PyList::new(py, thunks.collect::<PyResult<Vec<_>>>()?)?;
+        let list = vec![thunk_list.clone().unbind()];
         let traceable = Py::new(py, Traceable::new(py, self.source, self.flat, &self.choice(), (list, 0))?)?;
         let vars = traceable.get().vars.clone_ref(py);
-        let lists = PyList::new(py, [given])?;
+        let lists = PyList::new(py, [thunk_list])?;
         let arguments = (self.key, vars, &traceable, lists, self.compiler.options(py)?);
         let _showing = CurrentRun::begin(py, traceable.get().slots.clone(), hooks)?;
         let results = trace::suspended(|| self.compiler.call("jit", arguments, py));
@@ -365,12 +365,12 @@ pub(super) fn prepare_stream<'py>(
         };
         let source = TraceSource::new("stream", fun, Arc::new(call));
         let thunks = flat.leaves.iter().skip(chunk).map(|leaf| Bound::new(py, Thunk::of_leaf(leaf)));
-        let given = PyList::new(py, thunks.collect::<PyResult<Vec<_>>>()?)?;
-        let list = vec![given.clone().unbind()];
+        let thunk_list = PyList::new(py, thunks.collect::<PyResult<Vec<_>>>()?)?;
+        let list = vec![thunk_list.clone().unbind()];
         let traceable = Py::new(py, Traceable::new(py, &source, &flat, &choice, (list, chunk))?)?;
         let vars = traceable.get().vars.clone_ref(py);
         let key = Py::new(py, FunctionKey::new(fun))?;
-        let lists = PyList::new(py, [given])?;
+        let lists = PyList::new(py, [thunk_list])?;
         Ok((key, vars, traceable, lists, custom.options(py)?).into_pyobject(py)?)
     })
 }

@@ -68,7 +68,7 @@ impl Compiled {
             return model_value(model);
         }
         let further = self.program.further().iter().enumerate();
-        let own = further.filter(|(_, leaf)| **leaf == position).map(|(place, _)| number(place));
+        let own = further.filter(|(_, leaf)| **leaf == position).map(|(index, _)| number(index));
         Value::Tuple(vec![Value::Text(model.ty().dtype.name().to_owned()), Value::List(own.collect())])
     }
 
@@ -76,7 +76,7 @@ impl Compiled {
     fn read(
         py: Python<'_>,
         executable: Arc<dyn Executable>,
-        place: &Arc<dyn Backend>,
+        backend: &Arc<dyn Backend>,
         note: Vec<u8>,
     ) -> Fallible<Compiled> {
         let note = native::parse(READ, &HostMemory::from(note))?;
@@ -99,7 +99,7 @@ impl Compiled {
             (models, outputs, captures);
         let mut bound = Vec::with_capacity(captures.len());
         for Array { ty, vectorized, memory } in captures {
-            let buffer = place.from_host(&ty, memory)?;
+            let buffer = backend.from_host(&ty, memory)?;
             bound.push(Tensor::concrete(ty, buffer).with_vectorized(&vectorized));
         }
         let program = executable.program();
@@ -134,7 +134,7 @@ fn foreign() -> Fault {
 /// A placeholder for a tensor.
 fn blank() -> Fallible<PyTensor> {
     let ty = TensorType::scalar(DType::U8);
-    Ok(PyTensor::new(trace_allocations::note(build::place(&place::host(), ty, vec![0])?)))
+    Ok(PyTensor::new(trace_allocations::note(build::upload(&place::host(), ty, vec![0])?)))
 }
 
 fn blanks(py: Python<'_>, count: usize) -> Fallible<Leaves<'_>> {
@@ -218,7 +218,7 @@ fn takes(argument: &Tensor, input: &TensorType) -> bool {
 
 /// The arguments, and for each further input the argument that it is for.
 fn to_models(values: Vec<Value>) -> Option<(Vec<Tensor>, Vec<usize>)> {
-    let (mut models, mut places) = (Vec::with_capacity(values.len()), Vec::new());
+    let (mut models, mut inputs) = (Vec::with_capacity(values.len()), Vec::new());
     for (position, value) in values.into_iter().enumerate() {
         let Value::Tuple(parts) = value else { return None };
         if parts.len() != 2 {
@@ -228,13 +228,13 @@ fn to_models(values: Vec<Value>) -> Option<(Vec<Tensor>, Vec<usize>)> {
         let [dtype, own] = tuple(Value::Tuple(parts))?;
         let ty = TensorType::scalar(text(dtype)?.parse().ok()?);
         models.push(Tensor::template(ty).with_weak(Weak::argument()));
-        for place in list(own)? {
-            places.push((to_number(place)?, position));
+        for index in list(own)? {
+            inputs.push((to_number(index)?, position));
         }
     }
-    places.sort_unstable();
-    let is_whole = places.iter().enumerate().all(|(at, (place, _))| at == *place);
-    is_whole.then(|| (models, places.into_iter().map(|(_, position)| position).collect()))
+    inputs.sort_unstable();
+    let is_whole = inputs.iter().enumerate().all(|(at, (index, _))| at == *index);
+    is_whole.then(|| (models, inputs.into_iter().map(|(_, position)| position).collect()))
 }
 
 fn to_model(value: Value) -> Option<Tensor> {
@@ -281,9 +281,9 @@ fn pjrt_load(
             return Err(Misuse::Untrusted { op: READ, trust: convert::describe(trust)? }.into());
         }
         let data = memory::bytes(READ, "data", data)?;
-        let (compiler, place) = pjrt::loader(py, client, device_id)?;
+        let (compiler, backend) = pjrt::loader(py, client, device_id)?;
         let (executable, note) = py.detach(|| compiler.load(data.bytes()))?;
-        Compiled::read(py, Arc::new(executable), &place, note)
+        Compiled::read(py, Arc::new(executable), &backend, note)
     })
 }
 

@@ -50,11 +50,11 @@ impl Settings {
 
     /// Whether [`Settings::compiler`] would return this compiler. The usual cases are decided without a copy of the
     /// choice.
-    pub(super) fn would_choose(&self, py: Python<'_>, known: &Choice) -> Fallible<bool> {
+    pub(super) fn would_choose(&self, py: Python<'_>, other: &Choice) -> Fallible<bool> {
         match (&self.compiler, &self.options) {
-            (Some(choice), _) => Ok(choice.is_same(py, known)?),
-            (None, None) if options::is_default(known) => Ok(true),
-            (None, _) => Ok(self.compiler(py)?.is_same(py, known)?),
+            (Some(choice), _) => Ok(choice.is_same(py, other)?),
+            (None, None) if options::is_default(other) => Ok(true),
+            (None, _) => Ok(self.compiler(py)?.is_same(py, other)?),
         }
     }
 

@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 
 use crate::annotations::{self, StaticDeclarations};
 use crate::containers::{self, Flat, Mode};
-use crate::error::{Fallible, asked};
+use crate::error::{Fallible, if_there_or_defer};
 use crate::misuse::Misuse;
 
 /// The parameters of a function. Positional parameters are inputs, and keyword-only parameters are options.
@@ -37,8 +37,8 @@ impl Signature {
     pub(crate) fn new(fun: &Bound<'_, PyAny>, marked: &[String]) -> Fallible<Signature> {
         let py = fun.py();
         let inspect = py.import("inspect")?;
-        let signature = match inspect.call_method1(intern!(py, "signature"), (fun,)) {
-            Ok(signature) => signature,
+        let declared = match inspect.call_method1(intern!(py, "signature"), (fun,)) {
+            Ok(declared) => declared,
             // Some functions written in C do not have a signature.
             Err(error) if error.is_instance_of::<PyValueError>(py) => {
                 return Ok(Signature {
@@ -55,7 +55,7 @@ impl Signature {
         let advice = ("pass static=\"", "\" to jit");
         let hints =
             annotations::resolve(fun, &StaticDeclarations { op: "jit", advice, is_marked: &is_known })?;
-        let mut found = Signature {
+        let mut signature = Signature {
             parameters: Vec::new(),
             positional: 0,
             positional_only: 0,
@@ -63,7 +63,7 @@ impl Signature {
             keywords: false,
         };
         let empty = inspect.getattr(intern!(py, "_empty"))?;
-        for parameter in signature.getattr("parameters")?.call_method0("values")?.try_iter()? {
+        for parameter in declared.getattr("parameters")?.call_method0("values")?.try_iter()? {
             let parameter = parameter?;
             let name = parameter.getattr("name")?.cast_into::<PyString>().map_err(PyErr::from)?;
             let kind: String = parameter.getattr("kind")?.getattr("name")?.extract()?;
@@ -75,38 +75,38 @@ impl Signature {
                 marked.iter().any(|known| name == known.as_str()) || containers::is_marked(&annotation)?;
             let mode = match &*kind {
                 "VAR_POSITIONAL" => {
-                    found.varargs = Some(name.to_string());
+                    signature.varargs = Some(name.to_string());
                     continue;
                 }
                 "VAR_KEYWORD" => {
-                    found.keywords = true;
+                    signature.keywords = true;
                     continue;
                 }
                 _ if is_static => Mode::Static,
                 "KEYWORD_ONLY" => Mode::Options,
                 // The object of a method need not be a container.
-                _ if found.parameters.is_empty() && name == "self" => Mode::Receiver,
+                _ if signature.parameters.is_empty() && name == "self" => Mode::Receiver,
                 _ => Mode::Inputs,
             };
             match &*kind {
                 "POSITIONAL_ONLY" => {
-                    found.positional += 1;
-                    found.positional_only += 1;
+                    signature.positional += 1;
+                    signature.positional_only += 1;
                 }
-                "POSITIONAL_OR_KEYWORD" => found.positional += 1,
+                "POSITIONAL_OR_KEYWORD" => signature.positional += 1,
                 _ => {}
             }
             let required = parameter.getattr("default")?.is(&empty);
-            found.parameters.push(Parameter { name: name.unbind(), mode, required });
+            signature.parameters.push(Parameter { name: name.unbind(), mode, required });
         }
         for name in marked {
-            let is_known = found.parameters.iter().any(|known| known.name.bind(py) == name.as_str());
-            if !is_known && !found.keywords {
-                let known = found.names(py);
+            let is_known = signature.parameters.iter().any(|known| known.name.bind(py) == name.as_str());
+            if !is_known && !signature.keywords {
+                let known = signature.names(py);
                 return Err(Misuse::UnknownStatic { name: name.clone(), known }.into());
             }
         }
-        Ok(found)
+        Ok(signature)
     }
 
     /// Whether the first parameter is the object of a method.
@@ -159,11 +159,11 @@ impl Signature {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> Fallible<Flat<'py>> {
         let mut flat = Flat::default();
-        let given = args.len();
+        let passed_count = args.len();
         let kwargs = kwargs.filter(|kwargs| !kwargs.is_empty());
-        let complete = self.parameters.iter().skip(given).all(|parameter| !parameter.required);
-        if kwargs.is_none() && complete && (given <= self.positional || self.varargs.is_some()) {
-            flat.begin_tuple(given);
+        let complete = self.parameters.iter().skip(passed_count).all(|parameter| !parameter.required);
+        if kwargs.is_none() && complete && (passed_count <= self.positional || self.varargs.is_some()) {
+            flat.begin_tuple(passed_count);
             for (position, value) in args.iter().enumerate() {
                 flat.push("jit", self.mode(position), &value)?;
             }
@@ -206,10 +206,10 @@ impl Signature {
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> Fallible<Flat<'py>> {
         let py = args.py();
-        let given = args.len();
+        let passed_count = args.len();
         let mut named: Vec<(Bound<'py, PyAny>, Bound<'py, PyAny>)> =
             kwargs.map(|kwargs| kwargs.iter().collect()).unwrap_or_default();
-        if given > self.positional && self.varargs.is_none() {
+        if passed_count > self.positional && self.varargs.is_none() {
             return Err(refuse(fun, args, kwargs));
         }
         let mut take = |name: &Bound<'py, PyString>| -> PyResult<Option<Bound<'py, PyAny>>> {
@@ -225,7 +225,7 @@ impl Signature {
         for (position, parameter) in self.parameters.iter().enumerate() {
             let name = parameter.name.bind(py);
             let is_positional = position < self.positional;
-            if position < self.positional_only && position >= given {
+            if position < self.positional_only && position >= passed_count {
                 if parameter.required {
                     return Err(refuse(fun, args, kwargs));
                 }
@@ -235,10 +235,10 @@ impl Signature {
                 continue;
             }
             match take(name)? {
-                Some(_) if is_positional && position < given => return Err(refuse(fun, args, kwargs)),
+                Some(_) if is_positional && position < passed_count => return Err(refuse(fun, args, kwargs)),
                 Some(value) if is_positional && positional.len() == position => positional.push(value),
                 Some(value) => keywords.push((name.clone().into_any(), value, parameter.mode)),
-                None if parameter.required && !(is_positional && position < given) => {
+                None if parameter.required && !(is_positional && position < passed_count) => {
                     return Err(refuse(fun, args, kwargs));
                 }
                 None => {}
@@ -289,7 +289,7 @@ fn refuse(
 /// The name of a function, for messages.
 pub(crate) fn function_name(fun: &Bound<'_, PyAny>) -> String {
     let py = fun.py();
-    let named = |name: &str| asked(py, fun.getattr_opt(name)).flatten();
+    let named = |name: &str| if_there_or_defer(py, fun.getattr_opt(name)).flatten();
     let name = named("__qualname__").or_else(|| named("__name__"));
     name.and_then(|name| name.extract::<String>().ok()).unwrap_or_else(|| "the function".to_owned())
 }

@@ -78,11 +78,11 @@ impl Staged {
         &self,
         py: Python<'py>,
         leaves: &Leaves<'py>,
-        place: Option<&Arc<dyn Backend>>,
+        backend: Option<&Arc<dyn Backend>>,
         hooks: Option<&Py<PyDict>>,
     ) -> Fallible<Bound<'py, PyTuple>> {
-        let results = match place {
-            Some(place) => self.0.run_at(py, place, leaves, hooks)?,
+        let results = match backend {
+            Some(backend) => self.0.run_at(py, backend, leaves, hooks)?,
             None => self.0.run(py, leaves, Vec::new(), Borrowed::default(), hooks)?,
         };
         Ok(results.cast_into::<PyTuple>().map_err(PyErr::from)?)

@@ -108,7 +108,7 @@ impl LastVersion {
 
 impl Jitted {
     /// Runs the version for the signature of a call, if it was compiled before.
-    pub(super) fn run_known<'py>(
+    pub(super) fn run_cached<'py>(
         &self,
         py: Python<'py>,
         flat: &Flat<'py>,
@@ -149,18 +149,18 @@ impl Jitted {
     pub(super) fn run_last<'py>(&self, args: &Bound<'py, PyTuple>) -> Fallible<Option<Bound<'py, PyAny>>> {
         let py = args.py();
         let Some(entry) = self.versions.last.get() else { return Ok(None) };
-        let known = &entry.key;
-        if args.len() != known.models.len() || checks::current() != known.checks {
+        let key = &entry.key;
+        if args.len() != key.models.len() || checks::current() != key.checks {
             return Ok(None);
         }
         let mut tensors: SmallVec<[&Tensor; 8]> = SmallVec::new();
-        for (leaf, model) in args.iter_borrowed().zip(&known.models) {
+        for (leaf, model) in args.iter_borrowed().zip(&key.models) {
             match leaf::concrete_tensor(leaf) {
                 Some(tensor) if leaf::same_model(tensor, model) => tensors.push(tensor),
                 Some(_) | None => return Ok(None),
             }
         }
-        if !self.settings.would_choose(py, &known.compiler)? || !known.holds(py)? {
+        if !self.settings.would_choose(py, &key.compiler)? || !key.holds(py)? {
             return Ok(None);
         }
         let Some(backend) = common_backend(&tensors) else { return Ok(None) };

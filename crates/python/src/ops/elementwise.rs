@@ -32,8 +32,8 @@ impl UnaryFunction {
             let x = convert::arg(self.op.name(), tensor)?;
             let mut operands = Operands::new();
             operands.add_arg("tensor", &x);
-            let made = run(size_of_arg(&x), |ops| ops.unary(self.op, x)).map(PyTensor::new);
-            made.map_err(|fault| operands.blame(fault))
+            let result = run(size_of_arg(&x), |ops| ops.unary(self.op, x)).map(PyTensor::new);
+            result.map_err(|fault| operands.blame(fault))
         })
     }
 
@@ -72,8 +72,8 @@ impl BinaryFunction {
             let (a, b) = (convert::arg(self.op.name(), a)?, convert::arg(self.op.name(), b)?);
             let bytes = size_of_arg(&a) + size_of_arg(&b);
             let operands = Operands::sides(&a, &b);
-            let made = run(bytes, |ops| ops.binary(self.op, a, b)).map(PyTensor::new);
-            made.map_err(|fault| operands.blame(fault))
+            let result = run(bytes, |ops| ops.binary(self.op, a, b)).map(PyTensor::new);
+            result.map_err(|fault| operands.blame(fault))
         })
     }
 

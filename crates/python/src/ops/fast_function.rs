@@ -48,15 +48,15 @@ impl FastFunction {
     ) -> Fallible<Bound<'py, PyAny>> {
         let py = args.py();
         if kwargs.is_none() {
-            let made = match (&self.0.path, args.len()) {
+            let result = match (&self.0.path, args.len()) {
                 (FastPath::Unary(op), 1) => op.fast_path(&*args.get_borrowed_item(0)?)?,
                 (FastPath::Binary(op), 2) => {
                     op.fast_path(&*args.get_borrowed_item(0)?, &*args.get_borrowed_item(1)?)?
                 }
                 (FastPath::Unary(_) | FastPath::Binary(_), _) => None,
             };
-            if let Some(made) = made {
-                return Ok(Bound::new(py, made)?.into_any());
+            if let Some(result) = result {
+                return Ok(Bound::new(py, result)?.into_any());
             }
         }
         Ok(self.0.fun.bind(py).call(args, kwargs)?)
@@ -103,8 +103,8 @@ fn quick<'py>(function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         (None, Some(&op)) => FastPath::Binary(BinaryFunction { op }),
         (None, None) => return Err(PyValueError::new_err(format!("{name} is no element-wise op"))),
     };
-    let made = Bound::new(py, FastFunction(Function { path, fun: function.clone().unbind() }.into()))?;
-    py.import("functools")?.call_method1("update_wrapper", (made, function))
+    let result = Bound::new(py, FastFunction(Function { path, fun: function.clone().unbind() }.into()))?;
+    py.import("functools")?.call_method1("update_wrapper", (result, function))
 }
 
 pub(super) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -43,10 +43,10 @@ fn dot(args: &Bound<'_, PyTuple>) -> Fallible<PyTensor> {
                     ops.dot_general(a, axes_a, batch_a, b, axes_b, batch_b)
                 })
             }
-            given => {
+            count => {
                 let required =
                     "(a, b), (a, axes_a, b, axes_b) or (a, axes_a, batch_a, b, axes_b, batch_b) are required";
-                let what = format!("{given} arguments");
+                let what = format!("{count} arguments");
                 return Err(Misuse::Call { op: "dot".into(), what, required: required.into() }.into());
             }
         };

@@ -18,12 +18,12 @@ fn chosen<T: Copy>(
     op: &'static str,
     what: &'static str,
     value: OptionalArg<'_, '_>,
-    known: &[T],
+    choices: &[T],
     name: impl Fn(T) -> &'static str,
     required: &str,
 ) -> Fallible<T> {
-    let given = value.and_then(|value| value.cast::<PyString>().ok()).map(|text| text.to_string());
-    match known.iter().find(|known| given.as_deref() == Some(name(**known))) {
+    let requested = value.and_then(|value| value.cast::<PyString>().ok()).map(|text| text.to_string());
+    match choices.iter().find(|choice| requested.as_deref() == Some(name(**choice))) {
         Some(found) => Ok(*found),
         None => Err(match value {
             Some(value) => convert::bad(op, what, value, required)?,
@@ -112,8 +112,8 @@ macro_rules! matrices {
                         Parse::note(&$arg, stringify!($arg), &mut operands);
                     )*
                     // Factorizations do more work per element than other ops.
-                    let made = run(bytes.saturating_mul(8), move |$ops: &mut Ops| $body);
-                    Ok(made.map_err(|fault| operands.blame(fault))?.wrap())
+                    let result = run(bytes.saturating_mul(8), move |$ops: &mut Ops| $body);
+                    Ok(result.map_err(|fault| operands.blame(fault))?.wrap())
                 })
             }
         )*

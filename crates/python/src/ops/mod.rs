@@ -89,17 +89,17 @@ pub(crate) fn with<T>(body: impl FnOnce(&mut Ops) -> defn_core::Result<T>) -> Fa
 
 /// Runs `body` with the builder, and with the GIL released if that is worth its cost.
 fn run<T: Send>(bytes: usize, body: impl FnOnce(&mut Ops) -> defn_core::Result<T> + Send) -> Fallible<T> {
-    let (mut body, mut made) = (Some(body), None);
+    let (mut body, mut result) = (Some(body), None);
     // There are several hundred ops, and each instantiates this function: a `dyn` closure keeps that code
     // small.
-    let mut once = || made = body.take().map(with);
+    let mut once = || result = body.take().map(with);
     if bytes < RELEASE_BYTES || trace::depth() > 0 {
         once();
     } else {
         let once: &mut (dyn FnMut() + Send) = &mut once;
         gil::release(once);
     }
-    made.expect("the body ran")
+    result.expect("the body ran")
 }
 
 /// Runs `path`, a fast path of an op on small tensors without any wrapper between the op and the backend. Its
@@ -180,8 +180,8 @@ impl Operands {
 
     /// Adds a tensor, with its parameter name if it has one.
     pub(crate) fn add(&mut self, name: Option<&'static str>, tensor: &Tensor) {
-        if let Some(kept) = &mut self.0 {
-            kept.push((name, tensor.clone()));
+        if let Some(recorded) = &mut self.0 {
+            recorded.push((name, tensor.clone()));
         }
     }
 
@@ -198,12 +198,10 @@ impl Operands {
     pub(crate) fn blame(&self, fault: Fault) -> Fault {
         match fault {
             Fault::Core(error) => {
-                let kept = self.0.iter().flatten();
-                Fault::Core(
-                    error.with_operand_info(
-                        kept.map(|(name, tensor)| OperandInfo::new(*name, tensor)).collect(),
-                    ),
-                )
+                let recorded = self.0.iter().flatten();
+                Fault::Core(error.with_operand_info(
+                    recorded.map(|(name, tensor)| OperandInfo::new(*name, tensor)).collect(),
+                ))
             }
             Fault::Misuse(_) | Fault::Python(_) => fault,
         }
@@ -217,8 +215,8 @@ pub(crate) fn on(
 ) -> Fallible<PyTensor> {
     let mut operands = Operands::new();
     operands.add(None, tensor);
-    let made = run(tensor.whole().byte_size(), |ops| body(ops, tensor));
-    made.map(PyTensor::new).map_err(|fault| operands.blame(fault))
+    let result = run(tensor.whole().byte_size(), |ops| body(ops, tensor));
+    result.map(PyTensor::new).map_err(|fault| operands.blame(fault))
 }
 
 /// A Python operator; `NotImplemented` if the other operand is not a tensor, a number or an array.
@@ -266,9 +264,9 @@ macro_rules! functions {
             #[pyo3(signature = ($($arg $(= $none)?),*))]
             fn $name($($arg: Option<&Bound<'_, PyAny>>),*) -> Fallible<PyTensor> {
                 #[allow(unused_variables, reason = "most functions have no other way")]
-                let given = [$($arg),*];
-                $(if let Some(made) = $short(&given)? {
-                    return Ok(made);
+                let arguments = [$($arg),*];
+                $(if let Some(result) = $short(&arguments)? {
+                    return Ok(result);
                 })?
                 crate::error::guard(|| {
                     let mut bytes = 0;
@@ -280,8 +278,8 @@ macro_rules! functions {
                         $crate::ops::Parse::note(&$arg, stringify!($arg), &mut operands);
                     )*
                     let run = move |$ops: &mut defn_core::builder::Ops| $body;
-                    let made = $crate::ops::run(bytes, run).map(PyTensor::new);
-                    made.map_err(|fault| operands.blame(fault))
+                    let result = $crate::ops::run(bytes, run).map(PyTensor::new);
+                    result.map_err(|fault| operands.blame(fault))
                 })
             }
         )*

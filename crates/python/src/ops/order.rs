@@ -52,8 +52,8 @@ fn top_k(tensor: &Bound<'_, PyAny>, k: &Bound<'_, PyAny>) -> Fallible<(PyTensor,
     guard(|| {
         let x = convert::arg("top_k", tensor)?;
         let k: i64 = Parse::parse("top_k", "k", Some(k))?;
-        let (values, places) = with(|ops| ops.top_k(x, k))?;
-        Ok((PyTensor::new(values), PyTensor::new(places)))
+        let (values, indices) = with(|ops| ops.top_k(x, k))?;
+        Ok((PyTensor::new(values), PyTensor::new(indices)))
     })
 }
 

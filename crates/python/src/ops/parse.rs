@@ -29,7 +29,7 @@ pub(crate) trait Parse: Sized {
 }
 
 /// The object itself. A missing argument is an error, since None is not an operand.
-fn given<'a, 'py>(
+fn require<'a, 'py>(
     op: &'static str,
     what: &'static str,
     value: Option<&'a Bound<'py, PyAny>>,
@@ -43,7 +43,7 @@ fn given<'a, 'py>(
 
 impl Parse for Arg<Tensor> {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
-        convert::arg(op, given(op, what, value, "a tensor, a number or an array")?)
+        convert::arg(op, require(op, what, value, "a tensor, a number or an array")?)
     }
 
     fn bytes(&self) -> usize {
@@ -93,7 +93,7 @@ fn add_leaves(op: &'static str, value: &Bound<'_, PyAny>, args: &mut Vec<Arg<Ten
 impl Parse for Vec<Arg<Tensor>> {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
         let required = "a sequence or a container of tensors";
-        let value = given(op, what, value, required)?;
+        let value = require(op, what, value, required)?;
         if value.is_instance_of::<PyTensor>() || value.is_instance_of::<PyString>() {
             return Err(convert::bad(op, what, value, required)?);
         }
@@ -141,7 +141,7 @@ impl Parse for Axes {
 
 impl Parse for AxisRef {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
-        convert::axis(op, given(op, what, value, "an int or the name of an axis")?)
+        convert::axis(op, require(op, what, value, "an int or the name of an axis")?)
     }
 }
 
@@ -165,7 +165,7 @@ impl Parse for bool {
 
 impl Parse for i64 {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
-        let value = given(op, what, value, "an int")?;
+        let value = require(op, what, value, "an int")?;
         match convert::index(value)? {
             Some(number) => Ok(number),
             None => Err(convert::bad(op, what, value, "an int")?),
@@ -176,7 +176,7 @@ impl Parse for i64 {
 impl Parse for usize {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
         let required = "an int that is at least 0";
-        let value = given(op, what, value, required)?;
+        let value = require(op, what, value, required)?;
         match convert::index(value)?.map(usize::try_from) {
             Some(Ok(number)) => Ok(number),
             Some(Err(_)) | None => Err(convert::bad(op, what, value, required)?),
@@ -186,7 +186,7 @@ impl Parse for usize {
 
 impl Parse for f64 {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
-        let value = given(op, what, value, "a float")?;
+        let value = require(op, what, value, "a float")?;
         match if_fits(value.py(), value.extract())? {
             Some(number) => Ok(number),
             None => Err(convert::bad(op, what, value, "a float")?),
@@ -196,7 +196,7 @@ impl Parse for f64 {
 
 impl Parse for DType {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
-        dtype::parse(given(op, what, value, "a dtype")?)
+        dtype::parse(require(op, what, value, "a dtype")?)
     }
 }
 
@@ -229,19 +229,19 @@ impl Parse for Names {
 
 impl Parse for Shape {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
-        convert::shape(op, given(op, what, value, "a shape")?)
+        convert::shape(op, require(op, what, value, "a shape")?)
     }
 }
 
 impl Parse for Vec<i64> {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
-        convert::integers(op, given(op, what, value, "an int or a sequence of ints")?)
+        convert::integers(op, require(op, what, value, "an int or a sequence of ints")?)
     }
 }
 
 impl Parse for Start<Tensor> {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
-        let value = given(op, what, value, "an int or a scalar integer tensor")?;
+        let value = require(op, what, value, "an int or a scalar integer tensor")?;
         match convert::index(value)? {
             Some(index) => Ok(Start::Index(index)),
             None => Ok(Start::Value(convert::tensor(op, value)?)),
@@ -252,7 +252,7 @@ impl Parse for Start<Tensor> {
 impl Parse for Vec<Start<Tensor>> {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
         let required = "a sequence with an int or a scalar integer tensor for each axis";
-        let value = given(op, what, value, required)?;
+        let value = require(op, what, value, required)?;
         if value.is_instance_of::<PyTensor>() {
             return Err(convert::bad(op, what, value, required)?);
         }
@@ -266,7 +266,7 @@ impl Parse for Vec<Start<Tensor>> {
 impl Parse for Cut {
     fn parse(op: &'static str, what: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
         let required = "an int, or a float between 0 and 1";
-        let value = given(op, what, value, required)?;
+        let value = require(op, what, value, required)?;
         if value.is_instance_of::<PyFloat>() {
             return Ok(Cut::Share(value.extract()?));
         }

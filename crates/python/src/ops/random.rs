@@ -126,11 +126,11 @@ fn random_split(key: OptionalArg<'_, '_>, parts: OptionalArg<'_, '_>) -> Fallibl
     guard(|| {
         let key: Arg<Tensor> = Parse::parse("split", "the key", key)?;
         let parts: usize = Parse::parse("split", "parts", parts)?;
-        let made = run(parts.saturating_mul(8), move |ops| {
+        let result = run(parts.saturating_mul(8), move |ops| {
             let key = key_of(ops, key)?;
             random::split(ops, &key, parts)
         });
-        made.map(PyTensor::new)
+        result.map(PyTensor::new)
     })
 }
 
@@ -140,11 +140,11 @@ fn random_fold_in(key: OptionalArg<'_, '_>, data: OptionalArg<'_, '_>) -> Fallib
     guard(|| {
         let key: Arg<Tensor> = Parse::parse("fold_in", "the key", key)?;
         let data: Arg<Tensor> = Parse::parse("fold_in", "the data", data)?;
-        let made = run(data.bytes(), move |ops| {
+        let result = run(data.bytes(), move |ops| {
             let key = key_of(ops, key)?;
             random::fold_in(ops, &key, &data)
         });
-        made.map(PyTensor::new)
+        result.map(PyTensor::new)
     })
 }
 

@@ -175,8 +175,8 @@ functions! {
 }
 
 /// The fast path of `reshape` to a tuple of plain integers; `None` for other arguments.
-fn reshape_fast_path(given: &[Option<&Bound<'_, PyAny>>]) -> Fallible<Option<PyTensor>> {
-    let [Some(tensor), Some(shape), None] = given else { return Ok(None) };
+fn reshape_fast_path(arguments: &[Option<&Bound<'_, PyAny>>]) -> Fallible<Option<PyTensor>> {
+    let [Some(tensor), Some(shape), None] = arguments else { return Ok(None) };
     let Some(x) = borrowed(tensor) else { return Ok(None) };
     let mut sizes: SmallVec<[usize; 4]> = SmallVec::new();
     let add = |item: Borrowed<'_, '_, PyAny>| {

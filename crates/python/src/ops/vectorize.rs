@@ -95,13 +95,13 @@ impl Parse for WantedLanes {
 #[pyfunction]
 #[pyo3(name = "vectorize")]
 fn to_vectorized<'py>(value: &Bound<'py, PyAny>, axes: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyAny>> {
-    let wanted: Vec<AxisRequest> = guard(|| {
+    let requests: Vec<AxisRequest> = guard(|| {
         entries("vectorize", axes)?
             .into_iter()
             .map(|(name, given)| Ok((name, given.map(|given| size("vectorize", &given)).transpose()?)))
             .collect()
     })?;
-    map_leaves("vectorize", value, |ops, x| vectorize::vectorize(ops, &x, &wanted))
+    map_leaves("vectorize", value, |ops, x| vectorize::vectorize(ops, &x, &requests))
 }
 
 /// Turns vectorized axes into leading ones, leaf by leaf.

@@ -144,18 +144,18 @@ pub(crate) fn device_of(value: &Bound<'_, PyAny>) -> Option<Arc<PjrtBackend>> {
 /// An unknown option, a device option (the mesh determines the devices), and a value of the wrong type.
 pub(crate) fn mesh_compiler(
     py: Python<'_>,
-    place: &Arc<MeshBackend>,
-    given: Option<&Bound<'_, PyDict>>,
+    backend: &Arc<MeshBackend>,
+    options: Option<&Bound<'_, PyDict>>,
 ) -> Fallible<Arc<dyn Compiler>> {
     let options::ParsedOptions { client, device_id, target, compiler } =
-        options::parse(py, given, CompilerOptions::KNOWN)?;
+        options::parse(py, options, CompilerOptions::KNOWN)?;
     let others =
         [("client", client.is_some()), ("device_id", device_id.is_some()), ("target", target.is_some())];
     if let Some((option, _)) = others.iter().find(|(_, is_given)| *is_given) {
         let (option, known) = ((*option).to_owned(), CompilerOptions::KNOWN.to_owned());
         return Err(Misuse::UnknownOption { op: "shard", option, known }.into());
     }
-    Ok(Arc::new(MeshCompiler::new(place.clone(), place::host(), compiler)))
+    Ok(Arc::new(MeshCompiler::new(backend.clone(), place::host(), compiler)))
 }
 
 /// The Python object of a backend, if the backend is a device.
@@ -172,17 +172,17 @@ pub(crate) fn to_object<'py>(py: Python<'py>, backend: &dyn Backend) -> Option<P
 /// As [`backend`], an unknown option or target, and a value of the wrong type.
 pub(crate) fn compiler(
     py: Python<'_>,
-    given: Option<&Bound<'_, PyDict>>,
+    options: Option<&Bound<'_, PyDict>>,
 ) -> Fallible<(Arc<dyn Compiler>, Option<Arc<dyn Backend>>)> {
     let options::ParsedOptions { client, device_id, target, compiler } =
-        options::parse(py, given, options::KNOWN)?;
+        options::parse(py, options, options::KNOWN)?;
     if let Some(target) = target {
         let target = find_target(py, &target, client.as_deref().unwrap_or(TARGET_CLIENT))?;
         return Ok((Arc::new(TargetCompiler::new(target, place::host(), compiler)), None));
     }
-    let place = backend(py, client.as_deref(), device_id)?;
-    let compiler = PjrtCompiler::new(place.clone(), place::host(), compiler);
-    Ok((Arc::new(compiler), Some(place)))
+    let backend = backend(py, client.as_deref(), device_id)?;
+    let compiler = PjrtCompiler::new(backend.clone(), place::host(), compiler);
+    Ok((Arc::new(compiler), Some(backend)))
 }
 
 /// The client whose plugin compiles for targets, unless another is named.
@@ -213,8 +213,8 @@ pub(crate) fn loader(
     client: Option<&str>,
     device_id: Option<i64>,
 ) -> Fallible<(PjrtCompiler, Arc<dyn Backend>)> {
-    let place = backend(py, client, device_id)?;
-    Ok((PjrtCompiler::new(place.clone(), place::host(), CompilerOptions::default()), place))
+    let backend = backend(py, client, device_id)?;
+    Ok((PjrtCompiler::new(backend.clone(), place::host(), CompilerOptions::default()), backend))
 }
 
 /// The options for each partition of a program: the given options, once for each device of the client.
@@ -225,14 +225,14 @@ fn pjrt_partitions<'py>(
     options: Option<&Bound<'py, PyDict>>,
 ) -> Fallible<Vec<Bound<'py, PyDict>>> {
     guard(|| {
-        let given = options::parse(py, options, options::KNOWN)?;
-        let count = backend(py, given.client.as_deref(), None)?.runtime().devices().len();
-        let part = |id: usize| -> PyResult<Bound<'py, PyDict>> {
-            let part = options.map_or_else(|| Ok(PyDict::new(py)), |options| options.copy())?;
-            part.set_item("device_id", id)?;
-            Ok(part)
+        let parsed = options::parse(py, options, options::KNOWN)?;
+        let count = backend(py, parsed.client.as_deref(), None)?.runtime().devices().len();
+        let with_device = |id: usize| -> PyResult<Bound<'py, PyDict>> {
+            let device_options = options.map_or_else(|| Ok(PyDict::new(py)), |options| options.copy())?;
+            device_options.set_item("device_id", id)?;
+            Ok(device_options)
         };
-        Ok((0..count).map(part).collect::<PyResult<_>>()?)
+        Ok((0..count).map(with_device).collect::<PyResult<_>>()?)
     })
 }
 

@@ -37,7 +37,7 @@ pub(super) fn parse(
     options: Option<&Bound<'_, PyDict>>,
     known: &'static str,
 ) -> Fallible<ParsedOptions> {
-    let mut given = ParsedOptions::default();
+    let mut parsed = ParsedOptions::default();
     let mut others = Vec::new();
     for (name, value) in options.into_iter().flatten() {
         let name = name.str()?.to_string();
@@ -46,15 +46,15 @@ pub(super) fn parse(
         }
         match &*name {
             "client" => match value.cast::<PyString>() {
-                Ok(text) => given.client = Some(text.to_string()),
+                Ok(text) => parsed.client = Some(text.to_string()),
                 Err(_) => return Err(convert::bad("jit", "client", &value, "the name of a client")?),
             },
             "target" => match value.cast::<PyString>() {
-                Ok(text) => given.target = Some(text.to_string()),
+                Ok(text) => parsed.target = Some(text.to_string()),
                 Err(_) => return Err(convert::bad("compile", "target", &value, "the name of a device")?),
             },
             "device_id" => match convert::index(&value)? {
-                Some(id) => given.device_id = Some(id),
+                Some(id) => parsed.device_id = Some(id),
                 None => return Err(convert::bad("jit", "device_id", &value, "an int")?),
             },
             "cache_dir" => {
@@ -70,19 +70,20 @@ pub(super) fn parse(
             }
         }
     }
-    given.compiler = CompilerOptions::parse(&others)?;
-    if let Some((folder, why)) = given.compiler.refused_folder() {
+    parsed.compiler = CompilerOptions::parse(&others)?;
+    if let Some((folder, why)) = parsed.compiler.refused_folder() {
         warn(py, &folder, &why)?;
     }
     let is_here =
-        [("device_id", given.device_id.is_some()), ("cache_dir", given.compiler.cache_dir.is_some())];
-    if let (Some(target), Some((option, _))) = (&given.target, is_here.iter().find(|(_, is_given)| *is_given))
+        [("device_id", parsed.device_id.is_some()), ("cache_dir", parsed.compiler.cache_dir.is_some())];
+    if let (Some(target), Some((option, _))) =
+        (&parsed.target, is_here.iter().find(|(_, is_given)| *is_given))
     {
         let (option, got) = ((*option).to_owned(), format!("given for the target \"{target}\""));
         let required = "left out: a target has neither a device nor a folder here".to_owned();
         return Err(Misuse::OptionValue { op: "compile", option, got, required }.into());
     }
-    Ok(given)
+    Ok(parsed)
 }
 
 /// Warns once that a folder of compiled programs is not used.

@@ -241,12 +241,12 @@ impl Buffer for PythonBuffer {
                 State::Gone(_) => unreachable!("it was live"),
             },
         };
-        let told = enter(|py| {
+        let result = enter(|py| {
             let tensor = self.wrap(py, data.clone_ref(py))?;
             self.backend.bind(py).call_method1(intern!(py, "backend_deallocate"), (tensor,))?;
             Ok(())
         });
-        if let Err(error) = told {
+        if let Err(error) = result {
             // The backend failed to free the data, so it is restored.
             *self.lock() = State::Live(data);
             return Err(error);

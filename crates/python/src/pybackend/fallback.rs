@@ -24,14 +24,14 @@ pub(super) fn operands_of(
     backend: &Bound<'_, PyBackend>,
     operands: &SmallVec<[Operand; 3]>,
 ) -> Fallible<Option<SmallVec<[Operand; 3]>>> {
-    let Some(asked) = backend.getattr_opt(intern!(backend.py(), "fallback"))? else { return Ok(None) };
-    if asked.is_none() {
+    let Some(option) = backend.getattr_opt(intern!(backend.py(), "fallback"))? else { return Ok(None) };
+    if option.is_none() {
         return Ok(None);
     }
-    let is_host = asked.cast::<PyString>().is_ok_and(|text| text == "host");
+    let is_host = option.cast::<PyString>().is_ok_and(|text| text == "host");
     if !is_host {
         let what = format!("fallback of {}", backend.get().name);
-        return Err(convert::bad("backend", &what, &asked, "\"host\" or None")?);
+        return Err(convert::bad("backend", &what, &option, "\"host\" or None")?);
     }
     Ok(Some(operands.clone()))
 }
@@ -52,18 +52,18 @@ pub(super) fn is_missing_callback(py: Python<'_>, fault: &Fault) -> PyResult<boo
 pub(super) fn warn_once(backend: &Bound<'_, PyBackend>, callback: &'static str) -> Fallible<()> {
     let py = backend.py();
     let announced = intern!(py, "_announced");
-    let known = match backend.getattr_opt(announced)? {
-        Some(known) => known.cast_into::<PySet>().map_err(PyErr::from)?,
+    let warned = match backend.getattr_opt(announced)? {
+        Some(warned) => warned.cast_into::<PySet>().map_err(PyErr::from)?,
         None => {
-            let known = PySet::empty(py)?;
-            backend.setattr(announced, &known)?;
-            known
+            let warned = PySet::empty(py)?;
+            backend.setattr(announced, &warned)?;
+            warned
         }
     };
-    if known.contains(callback)? {
+    if warned.contains(callback)? {
         return Ok(());
     }
-    known.add(callback)?;
+    warned.add(callback)?;
     let name = &backend.get().name;
     let text = format!(
         "{callback}: the backend {name} has no such callback, and so the host computes it, to and from which elements are copied; define it, or leave out fallback=\"host\" to have an error"

@@ -26,7 +26,7 @@ use smallvec::{SmallVec, smallvec};
 pub(crate) use buffer::{PythonBuffer, from_pointer};
 pub(crate) use user::native;
 
-use crate::error::{Fallible, Fault, asked};
+use crate::error::{Fallible, Fault, if_there_or_defer};
 use crate::gil;
 use call::Call;
 
@@ -81,7 +81,7 @@ fn defines(backend: &Bound<'_, PyBackend>, callback: &str) -> bool {
         let own = backend.get_type().getattr(callback)?;
         Ok(!own.is(&base_class(backend.py())?.getattr(callback)?))
     };
-    asked(backend.py(), find()).unwrap_or(false)
+    if_there_or_defer(backend.py(), find()).unwrap_or(false)
 }
 
 /// The data of a tensor on a Python backend; `None` for other backends.
@@ -138,7 +138,7 @@ impl Backend for Adapter {
     }
 
     fn place(&self) -> String {
-        let text = Python::attach(|py| Some(asked(py, self.object.bind(py).repr())?.to_string()));
+        let text = Python::attach(|py| Some(if_there_or_defer(py, self.object.bind(py).repr())?.to_string()));
         text.unwrap_or_else(|| self.name().to_owned())
     }
 
@@ -162,13 +162,13 @@ impl Backend for Adapter {
         }
         enter(|py| {
             let object = self.object.bind(py);
-            let kept = fallback::operands_of(object, &operands)?;
+            let fallback_operands = fallback::operands_of(object, &operands)?;
             let call = Call::new(py, &self.object, op, operands, outputs)?;
-            let result = match (call.apply(object), kept) {
+            let result = match (call.apply(object), fallback_operands) {
                 (Ok(result), _) => result,
-                (Err(fault), Some(kept)) if fallback::is_missing_callback(py, &fault)? => {
+                (Err(fault), Some(fallback_operands)) if fallback::is_missing_callback(py, &fault)? => {
                     fallback::warn_once(object, call.name)?;
-                    return fallback::run(self, op, kept, outputs);
+                    return fallback::run(self, op, fallback_operands, outputs);
                 }
                 (Err(fault), _) => return Err(fault),
             };
@@ -183,8 +183,8 @@ impl Backend for Adapter {
 
     fn has_native(&self, _: &Block) -> bool {
         let object = self.object.get();
-        if let Some(&known) = object.has_blocks.get() {
-            return known;
+        if let Some(&has_blocks) = object.has_blocks.get() {
+            return has_blocks;
         }
         // Computed outside of `get_or_init`: looking up an attribute may run Python code.
         let found = Python::attach(|py| defines(self.object.bind(py), "block"));
@@ -203,8 +203,11 @@ impl Backend for Adapter {
             return true;
         }
         // Backends whose comparison fails count as different.
-        let compare =
-            || Python::attach(|py| asked(py, self.object.bind(py).eq(&other.object)).unwrap_or(false));
+        let compare = || {
+            Python::attach(|py| {
+                if_there_or_defer(py, self.object.bind(py).eq(&other.object)).unwrap_or(false)
+            })
+        };
         trace::suspended(compare)
     }
 

@@ -109,9 +109,9 @@ fn leaves_of<'py>(
         return Ok(result.try_iter()?.collect::<PyResult<_>>()?);
     }
     if let Some(Flat { leaves, tree, .. }) = if_fits(py, containers::flatten("block", Mode::State, &result))?
-        && let Some(places) = tag.output.places_in(py, &tree)?
+        && let Some(positions) = tag.output.leaf_positions_in(py, &tree)?
     {
-        return Ok(places.into_iter().map(|place| leaves[place].clone()).collect());
+        return Ok(positions.into_iter().map(|position| leaves[position].clone()).collect());
     }
     let (callback, backend) = (callback.to_owned(), backend.get().name.clone());
     let types: Vec<String> = outputs.iter().map(ToString::to_string).collect();
@@ -151,10 +151,10 @@ impl UserDefault {
             }
             let mut tensors = Vec::with_capacity(self.region.inputs().len());
             for (arg, expected) in args.iter().zip(&tag.args) {
-                let given = operands("block", &arg)?;
+                let args = operands("block", &arg)?;
                 let what = "an argument of the default";
-                let given = same_structure(py, "block", what, given, "the block's", expected)?;
-                for arg in given {
+                let args = same_structure(py, "block", what, args, "the block's", expected)?;
+                for arg in args {
                     let tensor = ops::with(|ops| Builder::operand(ops, arg))?;
                     tensors.push(tensor.flat());
                 }
@@ -169,7 +169,7 @@ impl UserDefault {
             }
             let program = self.program.get().expect("it was set");
             let borrowed = Borrowed::default();
-            let run = hooks::Run::new(&self.table, self.named.as_ref(), &borrowed);
+            let run = hooks::RunHooks::new(&self.table, self.named.as_ref(), &borrowed);
             let results = trace::suspended(|| program.run(&here, tensors, &run));
             if let Some(fault) = run.into_fault() {
                 return Err(fault);

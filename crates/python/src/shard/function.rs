@@ -108,8 +108,8 @@ impl ShardedFunction {
             return Ok(block);
         }
         let jitted = self.0.jitted.get();
-        let places = flat.tree.argument_places(py, |at| jitted.argument_name(py, at))?;
-        Ok(spec.block(mesh, &format!("argument {}", places[position]), ty)?)
+        let paths = flat.tree.argument_leaf_paths(py, |at| jitted.argument_name(py, at))?;
+        Ok(spec.block(mesh, &format!("argument {}", paths[position]), ty)?)
     }
 
     /// Distributes a leaf over the mesh.
@@ -118,7 +118,7 @@ impl ShardedFunction {
         let whole = match leaf.cast::<PySharded>() {
             Ok(sharded) => {
                 let sharded = sharded.get();
-                if sharded.spec == *spec && sharded.place.is_same_place(&*self.0.mesh) {
+                if sharded.spec == *spec && sharded.backend.is_same_place(&*self.0.mesh) {
                     return Ok(sharded.block.clone());
                 }
                 sharded.whole(py)?
@@ -159,11 +159,11 @@ impl ShardedFunction {
             let ty = match spec.whole(mesh, "", block.ty()) {
                 Ok(ty) => ty,
                 Err(_) => {
-                    let what = format!("the result{}", flat.tree.places(py)?[position]);
+                    let what = format!("the result{}", flat.tree.leaf_paths(py)?[position]);
                     spec.whole(mesh, &what, block.ty())?
                 }
             };
-            let sharded = PySharded { block, place: self.0.mesh.clone(), spec, ty };
+            let sharded = PySharded { block, backend: self.0.mesh.clone(), spec, ty };
             wrapped.push(Bound::new(py, sharded)?.into_any());
         }
         flat.tree.unflatten(py, &mut wrapped.into_iter())
@@ -207,21 +207,21 @@ impl ShardedFunction {
     ) -> Fallible<ShardedFunction> {
         guard(|| {
             let py = fun.py();
-            let Ok(given) = mesh.cast::<PyMesh>() else {
+            let Ok(py_mesh) = mesh.cast::<PyMesh>() else {
                 return Err(convert::bad("shard", "the mesh", mesh, "a dn.Mesh")?);
             };
-            let place = given.get().place.clone();
+            let backend = py_mesh.get().backend.clone();
             if !fun.is_callable() {
                 return Err(convert::bad("shard", "the function", fun, "callable")?);
             }
             let (inputs, outputs) =
-                (inputs(in_specs, &place)?, Specs::parse("the result", out_specs, place.mesh())?);
+                (inputs(in_specs, &backend)?, Specs::parse("the result", out_specs, backend.mesh())?);
             let options = options.map_or_else(|| Ok(PyDict::new(py)), |options| options.copy())?;
-            options.set_item("compiler", MeshCompilerHandle(given.clone().unbind()))?;
+            options.set_item("compiler", MeshCompilerHandle(py_mesh.clone().unbind()))?;
             options.set_item("on_conflict", "raise")?;
             let jitted = py.get_type::<Jitted>().call((fun,), Some(&options))?;
             let jitted = jitted.cast_into::<Jitted>().map_err(PyErr::from)?.unbind();
-            Ok(ShardedFunction(Sharded { jitted, mesh: place, inputs, outputs }.into()))
+            Ok(ShardedFunction(Sharded { jitted, mesh: backend, inputs, outputs }.into()))
         })
     }
 
@@ -276,7 +276,7 @@ impl ShardedFunction {
     /// The mesh on which it runs.
     #[getter]
     fn mesh(&self) -> PyMesh {
-        PyMesh { place: self.0.mesh.clone() }
+        PyMesh { backend: self.0.mesh.clone() }
     }
 
     /// The numbers of calls that found or compiled a version, as for any definition.

@@ -21,7 +21,7 @@ use crate::place;
 /// Devices of one client in a grid with named axes.
 #[pyclass(frozen, weakref, name = "Mesh", module = "defn")]
 pub(crate) struct PyMesh {
-    pub(crate) place: Arc<MeshBackend>,
+    pub(crate) backend: Arc<MeshBackend>,
 }
 
 /// The compiler for a mesh, as it is passed to the definition of a sharded function. Users cannot pass it as
@@ -87,7 +87,7 @@ impl PyMesh {
                 Some(client) => Some(pjrt::client_name("mesh", client)?),
                 None => None,
             };
-            let places = match devices.filter(|devices| !devices.is_none()) {
+            let devices = match devices.filter(|devices| !devices.is_none()) {
                 Some(devices) => {
                     let Some(each) = if_fits(py, devices.try_iter())? else {
                         return Err(convert::bad("mesh", "devices", devices, "a sequence of devices")?);
@@ -98,7 +98,7 @@ impl PyMesh {
                     let first = pjrt::backend(py, client.as_deref(), None)?;
                     let all = first.runtime().backends();
                     match all.get(..mesh.count()) {
-                        Some(places) => places.to_vec(),
+                        Some(devices) => devices.to_vec(),
                         None => {
                             let (count, there) = (mesh.count(), all.len());
                             let mesh = mesh.to_string();
@@ -109,7 +109,7 @@ impl PyMesh {
                     }
                 }
             };
-            Ok(PyMesh { place: MeshBackend::new(mesh, places)? })
+            Ok(PyMesh { backend: MeshBackend::new(mesh, devices)? })
         })
     }
 
@@ -117,7 +117,7 @@ impl PyMesh {
     #[getter]
     fn axes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let axes = PyDict::new(py);
-        for (name, size) in self.place.mesh().axes() {
+        for (name, size) in self.backend.mesh().axes() {
             axes.set_item(&**name, size)?;
         }
         Ok(axes)
@@ -126,30 +126,30 @@ impl PyMesh {
     /// The devices in row-major order of the axes.
     #[getter]
     fn devices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let devices = self.place.backends().iter().map(|device| place::object(py, &**device));
+        let devices = self.backend.backends().iter().map(|device| place::object(py, &**device));
         PyTuple::new(py, devices.collect::<PyResult<Vec<_>>>()?)
     }
 
     /// The number of devices.
     #[getter]
     fn size(&self) -> usize {
-        self.place.mesh().count()
+        self.backend.mesh().count()
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let ids: Vec<String> =
-            self.place.backends().iter().map(|device| device.device_id().to_string()).collect();
-        let client = self.place.runtime().name();
+            self.backend.backends().iter().map(|device| device.device_id().to_string()).collect();
+        let client = self.backend.runtime().name();
         Ok(format!("Mesh({}, devices=[{}], client='{client}')", self.axes(py)?.repr()?, ids.join(", ")))
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<PyMesh>().is_ok_and(|other| other.get().place.is_same_place(&*self.place))
+        other.cast::<PyMesh>().is_ok_and(|other| other.get().backend.is_same_place(&*self.backend))
     }
 
     fn __hash__(&self) -> u64 {
         let mut hasher = FxHasher::default();
-        self.place.place().hash(&mut hasher);
+        self.backend.place().hash(&mut hasher);
         hasher.finish()
     }
 }

@@ -24,7 +24,7 @@ use crate::tensor::PyTensor;
 pub(crate) struct PySharded {
     /// The blocks, as one tensor on the mesh backend.
     pub(super) block: Tensor,
-    pub(super) place: Arc<MeshBackend>,
+    pub(super) backend: Arc<MeshBackend>,
     pub(super) spec: Spec,
     /// The type of the whole tensor.
     pub(super) ty: TensorType,
@@ -44,7 +44,7 @@ impl PySharded {
             let mut ops = Ops::new(host.clone(), Source::Lookup(location::ask));
             let blocks = MeshBackend::blocks(&self.block)?;
             let bring = |device: usize| blocks[device].copy_to("to_tensor", &host);
-            let whole = self.spec.join(&mut ops, self.place.mesh(), bring)?;
+            let whole = self.spec.join(&mut ops, self.backend.mesh(), bring)?;
             ops.reshape_to(whole, self.ty.shape.clone())
         };
         Ok(gil::detach(py, gather)?)
@@ -89,7 +89,7 @@ impl PySharded {
     /// The mesh on which the blocks are stored.
     #[getter]
     fn mesh(&self) -> PyMesh {
-        PyMesh { place: self.place.clone() }
+        PyMesh { backend: self.backend.clone() }
     }
 
     /// For each axis, the axes of the mesh over which it is sharded.

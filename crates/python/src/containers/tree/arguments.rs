@@ -26,8 +26,8 @@ impl Tree {
         let mut named = Vec::new();
         if cursor.word < self.words.len() {
             let (_, count) = self.read(&mut cursor);
-            let keys = &self.held[cursor.held..cursor.held + count];
-            cursor.held += count;
+            let keys = &self.objects[cursor.object..cursor.object + count];
+            cursor.object += count;
             for key in keys {
                 named.push((key.object().bind(py).to_string(), next(&mut cursor)));
             }
@@ -37,24 +37,24 @@ impl Tree {
 
     /// The path of each leaf of such a call, such as `model.weights`, for messages; `name` names the
     /// positional arguments.
-    pub(crate) fn argument_places(
+    pub(crate) fn argument_leaf_paths(
         &self,
         py: Python<'_>,
         name: impl Fn(usize) -> String,
     ) -> PyResult<Vec<String>> {
-        let (mut cursor, mut places) = (Cursor::default(), Vec::new());
+        let (mut cursor, mut paths) = (Cursor::default(), Vec::new());
         let (_, count) = self.read(&mut cursor);
         for position in 0..count {
-            self.locate(py, &mut cursor, name(position), &mut places)?;
+            self.locate(py, &mut cursor, name(position), &mut paths)?;
         }
         if cursor.word < self.words.len() {
             let (_, count) = self.read(&mut cursor);
-            let first = cursor.held;
-            cursor.held += count;
-            for key in &self.held[first..first + count] {
-                self.locate(py, &mut cursor, key.object().bind(py).to_string(), &mut places)?;
+            let first = cursor.object;
+            cursor.object += count;
+            for key in &self.objects[first..first + count] {
+                self.locate(py, &mut cursor, key.object().bind(py).to_string(), &mut paths)?;
             }
         }
-        Ok(places)
+        Ok(paths)
     }
 }

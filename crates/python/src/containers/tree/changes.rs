@@ -7,9 +7,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyFunction, PyString, PyType};
 
 use super::super::class::{self, Class};
-use super::{Cursor, Held, Tag, Tree};
+use super::{AuxObject, Cursor, Tag, Tree};
 use crate::convert;
-use crate::error::asked;
+use crate::error::if_there_or_defer;
 
 /// The property that differs at a path, apart from tensor types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,7 +36,7 @@ pub(crate) enum Aspect {
 pub(crate) enum ValuePath<'a> {
     Root(&'a dyn Fn() -> String),
     Entry(&'a ValuePath<'a>, usize),
-    Key(&'a ValuePath<'a>, &'a Held),
+    Key(&'a ValuePath<'a>, &'a AuxObject),
     Field(&'a ValuePath<'a>, String),
 }
 
@@ -57,9 +57,9 @@ pub(crate) trait DifferenceSink {
     /// Whether the receiver needs no further differences.
     fn is_full(&self) -> bool;
     /// Both structures have a leaf at this path; `old` and `new` are their indices.
-    fn leaves(&mut self, place: &ValuePath<'_>, old: usize, new: usize);
+    fn leaves(&mut self, path: &ValuePath<'_>, old: usize, new: usize);
     /// Another property differs; the difference covers `leaves` leaves.
-    fn differ(&mut self, place: &ValuePath<'_>, aspect: Aspect, leaves: usize, texts: (String, String));
+    fn differ(&mut self, path: &ValuePath<'_>, aspect: Aspect, leaves: usize, texts: (String, String));
     /// The type of a leaf of the old structure, for texts.
     fn old_leaf(&self, leaf: usize) -> String;
     /// The type of a leaf of the new structure, for texts.
@@ -96,39 +96,40 @@ impl Tree {
         to: &mut dyn DifferenceSink,
     ) -> PyResult<()> {
         let sides = Sides { py, old: self, new };
-        let (old_given, new_given) = (self.given(py, name)?, new.given(py, name)?);
-        for argument in &new_given {
-            let place = ValuePath::Root(&|| argument.name.clone());
-            match old_given.iter().find(|known| known.name == argument.name) {
-                Some(known) => {
-                    sides.walk(&place, &mut known.at.clone(), &mut argument.at.clone(), to)?;
+        let (old_arguments, new_arguments) = (self.call_arguments(py, name)?, new.call_arguments(py, name)?);
+        for argument in &new_arguments {
+            let path = ValuePath::Root(&|| argument.name.clone());
+            match old_arguments.iter().find(|other| other.name == argument.name) {
+                Some(old) => {
+                    sides.compare(&path, &mut old.at.clone(), &mut argument.at.clone(), to)?;
                 }
                 None if to.is_full() => return Ok(()),
                 None => {
                     let text = new.summary(py, argument.at, &|leaf| to.new_leaf(leaf))?;
-                    to.differ(&place, Aspect::Kind, 1, ("not given".to_owned(), text));
+                    to.differ(&path, Aspect::Kind, 1, ("not given".to_owned(), text));
                 }
             }
         }
-        for argument in &old_given {
-            if new_given.iter().any(|known| known.name == argument.name) {
+        for argument in &old_arguments {
+            if new_arguments.iter().any(|other| other.name == argument.name) {
                 continue;
             }
             if to.is_full() {
                 return Ok(());
             }
-            let place = ValuePath::Root(&|| argument.name.clone());
+            let path = ValuePath::Root(&|| argument.name.clone());
             let text = self.summary(py, argument.at, &|leaf| to.old_leaf(leaf))?;
-            to.differ(&place, Aspect::Kind, 1, (text, "not given".to_owned()));
+            to.differ(&path, Aspect::Kind, 1, (text, "not given".to_owned()));
         }
-        let names =
-            |given: &[CallArgument]| given.iter().map(|argument| argument.name.clone()).collect::<Vec<_>>();
-        let (old_names, new_names) = (names(&old_given), names(&new_given));
+        let names = |arguments: &[CallArgument]| {
+            arguments.iter().map(|argument| argument.name.clone()).collect::<Vec<_>>()
+        };
+        let (old_names, new_names) = (names(&old_arguments), names(&new_arguments));
         let same_names =
             old_names.len() == new_names.len() && new_names.iter().all(|name| old_names.contains(name));
         if same_names && old_names != new_names && !to.is_full() {
-            let place = ValuePath::Root(&|| "the arguments".to_owned());
-            to.differ(&place, Aspect::Order, 1, (old_names.join(", "), new_names.join(", ")));
+            let path = ValuePath::Root(&|| "the arguments".to_owned());
+            to.differ(&path, Aspect::Order, 1, (old_names.join(", "), new_names.join(", ")));
         }
         Ok(())
     }
@@ -142,7 +143,7 @@ impl Tree {
         to: &mut dyn DifferenceSink,
     ) -> PyResult<()> {
         let sides = Sides { py, old: self, new };
-        sides.walk(
+        sides.compare(
             &ValuePath::Root(root),
             &mut SubtreePosition::default(),
             &mut SubtreePosition::default(),
@@ -157,7 +158,7 @@ impl Tree {
         py: Python<'_>,
         new: &Tree,
         root: &dyn Fn() -> String,
-        entry: &dyn Fn(usize, Option<&Held>) -> String,
+        entry: &dyn Fn(usize, Option<&AuxObject>) -> String,
         to: &mut dyn DifferenceSink,
     ) -> PyResult<()> {
         let sides = Sides { py, old: self, new };
@@ -165,41 +166,41 @@ impl Tree {
         let ((tag, count), other) = (self.read(&mut a.cursor), new.read(&mut b.cursor));
         let is_tuple = tag == Tag::Tuple;
         if (tag, count) != other || !is_tuple && (tag != Tag::Dict || !sides.same_keys(a, b, count)?) {
-            return sides.walk(
+            return sides.compare(
                 &ValuePath::Root(root),
                 &mut SubtreePosition::default(),
                 &mut SubtreePosition::default(),
                 to,
             );
         }
-        let keys = if is_tuple { &[][..] } else { &new.held[b.cursor.held..b.cursor.held + count] };
-        a.cursor.held += keys.len();
-        b.cursor.held += keys.len();
+        let keys = if is_tuple { &[][..] } else { &new.objects[b.cursor.object..b.cursor.object + count] };
+        a.cursor.object += keys.len();
+        b.cursor.object += keys.len();
         for at in 0..count {
-            let place = ValuePath::Root(&|| entry(at, keys.get(at)));
-            sides.walk(&place, &mut a, &mut b, to)?;
+            let path = ValuePath::Root(&|| entry(at, keys.get(at)));
+            sides.compare(&path, &mut a, &mut b, to)?;
         }
         Ok(())
     }
 
     /// The arguments of a call by name: a tuple of positional ones, then a dict.
-    fn given(&self, py: Python<'_>, name: &dyn Fn(usize) -> String) -> PyResult<Vec<CallArgument>> {
+    fn call_arguments(&self, py: Python<'_>, name: &dyn Fn(usize) -> String) -> PyResult<Vec<CallArgument>> {
         let mut at = SubtreePosition::default();
         let (_, positional) = self.read(&mut at.cursor);
-        let mut given = Vec::with_capacity(positional);
+        let mut arguments = Vec::with_capacity(positional);
         for position in 0..positional {
-            given.push(CallArgument { name: name(position), at });
+            arguments.push(CallArgument { name: name(position), at });
             self.skip(&mut at.cursor, &mut at.leaf);
         }
         let (_, keywords) = self.read(&mut at.cursor);
-        let first = at.cursor.held;
-        at.cursor.held += keywords;
+        let first = at.cursor.object;
+        at.cursor.object += keywords;
         for keyword in 0..keywords {
-            let name = self.held[first + keyword].object().bind(py).str()?.to_string();
-            given.push(CallArgument { name, at });
+            let name = self.objects[first + keyword].object().bind(py).str()?.to_string();
+            arguments.push(CallArgument { name, at });
             self.skip(&mut at.cursor, &mut at.leaf);
         }
-        Ok(given)
+        Ok(arguments)
     }
 
     /// A short text of the whole structure with the types of its leaves.
@@ -249,7 +250,8 @@ impl Tree {
 impl Sides<'_, '_> {
     fn same_keys(&self, a: SubtreePosition, b: SubtreePosition, count: usize) -> PyResult<bool> {
         for key in 0..count {
-            let (old, new) = (&self.old.held[a.cursor.held + key], &self.new.held[b.cursor.held + key]);
+            let (old, new) =
+                (&self.old.objects[a.cursor.object + key], &self.new.objects[b.cursor.object + key]);
             if !old.same(self.py, new)? {
                 return Ok(false);
             }
@@ -258,9 +260,9 @@ impl Sides<'_, '_> {
     }
 
     /// Compares the values at two positions, and moves past them.
-    fn walk(
+    fn compare(
         &self,
-        place: &ValuePath<'_>,
+        path: &ValuePath<'_>,
         a: &mut SubtreePosition,
         b: &mut SubtreePosition,
         to: &mut dyn DifferenceSink,
@@ -277,14 +279,14 @@ impl Sides<'_, '_> {
         } else {
             match tag {
                 Tag::Leaf => {
-                    to.leaves(place, a.leaf, b.leaf);
+                    to.leaves(path, a.leaf, b.leaf);
                     a.leaf += 1;
                     b.leaf += 1;
                     return Ok(());
                 }
                 Tag::Static => {
                     let (old, new) = (self.old.take(&mut a.cursor), self.new.take(&mut b.cursor));
-                    return self.compare_static(place, old, new, to);
+                    return self.compare_static(path, old, new, to);
                 }
                 Tag::Tuple | Tag::List => (count != other_count).then_some(Aspect::Length),
                 Tag::Dict => {
@@ -292,20 +294,20 @@ impl Sides<'_, '_> {
                     (!same).then_some(Aspect::Keys)
                 }
                 Tag::Named | Tag::Mapping | Tag::Object => {
-                    let (old, new) = (&self.old.held[a.cursor.held], &self.new.held[b.cursor.held]);
+                    let (old, new) = (&self.old.objects[a.cursor.object], &self.new.objects[b.cursor.object]);
                     match old.same(self.py, new)? {
                         true => (count != other_count).then_some(Aspect::Length),
                         false => Some(Aspect::Class),
                     }
                 }
                 Tag::Registered => {
-                    let (old, new) = (&self.old.held[a.cursor.held], &self.new.held[b.cursor.held]);
-                    let (data, other) = (a.cursor.held + 1, b.cursor.held + 1);
+                    let (old, new) = (&self.old.objects[a.cursor.object], &self.new.objects[b.cursor.object]);
+                    let (data, other) = (a.cursor.object + 1, b.cursor.object + 1);
                     match (old.same(self.py, new)?, count == other_count) {
                         (false, _) => Some(Aspect::Class),
                         (true, false) => Some(Aspect::Length),
                         (true, true) => {
-                            self.compare_static(place, &self.old.held[data], &self.new.held[other], to)?;
+                            self.compare_static(path, &self.old.objects[data], &self.new.objects[other], to)?;
                             None
                         }
                     }
@@ -321,8 +323,8 @@ impl Sides<'_, '_> {
                 Aspect::Class => self.class_names(start, other_start)?,
                 Aspect::Length => (count.to_string(), other_count.to_string()),
                 Aspect::Keys => (
-                    self.old.keys_text(self.py, a.cursor.held, count),
-                    self.new.keys_text(self.py, b.cursor.held, other_count),
+                    self.old.keys_text(self.py, a.cursor.object, count),
+                    self.new.keys_text(self.py, b.cursor.object, other_count),
                 ),
                 Aspect::Order | Aspect::Value | Aspect::Object | Aspect::Function => {
                     unreachable!("containers have no values of their own")
@@ -332,28 +334,28 @@ impl Sides<'_, '_> {
             self.old.skip(&mut a.cursor, &mut a.leaf);
             self.new.skip(&mut b.cursor, &mut b.leaf);
             let leaves = (a.leaf - start.leaf).max(b.leaf - other_start.leaf);
-            to.differ(place, aspect, leaves, (old, new));
+            to.differ(path, aspect, leaves, (old, new));
             return Ok(());
         }
-        let first = b.cursor.held;
-        a.cursor.held += tag.held(count);
-        b.cursor.held += tag.held(count);
+        let first = b.cursor.object;
+        a.cursor.object += tag.object_count(count);
+        b.cursor.object += tag.object_count(count);
         if tag == Tag::Mapping {
-            return self.walk(place, a, b, to);
+            return self.compare(path, a, b, to);
         }
         let fields = match tag {
-            Tag::Object | Tag::Named => field_names(self.new.held[first].object().bind(self.py))?,
+            Tag::Object | Tag::Named => field_names(self.new.objects[first].object().bind(self.py))?,
             Tag::Leaf | Tag::Static | Tag::Tuple | Tag::List | Tag::Dict | Tag::Mapping | Tag::Registered => {
                 Vec::new()
             }
         };
         for child in 0..count {
             let step = match fields.get(child) {
-                Some(name) => ValuePath::Field(place, name.clone()),
-                None if tag == Tag::Dict => ValuePath::Key(place, &self.new.held[first + child]),
-                None => ValuePath::Entry(place, child),
+                Some(name) => ValuePath::Field(path, name.clone()),
+                None if tag == Tag::Dict => ValuePath::Key(path, &self.new.objects[first + child]),
+                None => ValuePath::Entry(path, child),
             };
-            self.walk(&step, a, b, to)?;
+            self.compare(&step, a, b, to)?;
         }
         Ok(())
     }
@@ -365,9 +367,9 @@ impl Sides<'_, '_> {
 
     fn compare_static(
         &self,
-        place: &ValuePath<'_>,
-        old: &Held,
-        new: &Held,
+        path: &ValuePath<'_>,
+        old: &AuxObject,
+        new: &AuxObject,
         to: &mut dyn DifferenceSink,
     ) -> PyResult<()> {
         let py = self.py;
@@ -377,34 +379,33 @@ impl Sides<'_, '_> {
         let (before, after) = (old.text(py), new.text(py));
         let (class, other_class) = (old.class_name(py), new.class_name(py));
         let (aspect, before, after) = match (old, new) {
-            (Held::Function(_) | Held::Code(_), _) | (_, Held::Function(_) | Held::Code(_)) => {
-                (Aspect::Function, before, after)
-            }
+            (AuxObject::Function(_) | AuxObject::Code(_), _)
+            | (_, AuxObject::Function(_) | AuxObject::Code(_)) => (Aspect::Function, before, after),
             _ if old.is_none(py) || new.is_none(py) => (Aspect::Kind, before, after),
             _ if class != other_class => {
-                let show = |held: &Held, class: String, text: String| match held {
-                    Held::Value(_) if text != with_article(&class) => format!("{class} {text}"),
-                    Held::Value(_)
-                    | Held::Identity(_)
-                    | Held::Weak(..)
-                    | Held::Function(_)
-                    | Held::Code(_) => class,
+                let show = |object: &AuxObject, class: String, text: String| match object {
+                    AuxObject::Value(_) if text != with_article(&class) => format!("{class} {text}"),
+                    AuxObject::Value(_)
+                    | AuxObject::Identity(_)
+                    | AuxObject::Weak(..)
+                    | AuxObject::Function(_)
+                    | AuxObject::Code(_) => class,
                 };
                 (Aspect::Class, show(old, class, before), show(new, other_class, after))
             }
-            (Held::Value(_), Held::Value(_)) => (Aspect::Value, before, after),
+            (AuxObject::Value(_), AuxObject::Value(_)) => (Aspect::Value, before, after),
             _ => (Aspect::Object, before, after),
         };
         // If both texts are equal, the second one says "another".
         let after = if before == after { another(&after) } else { after };
-        to.differ(place, aspect, 1, (before, after));
+        to.differ(path, aspect, 1, (before, after));
         Ok(())
     }
 }
 
 impl Tree {
     fn keys_text(&self, py: Python<'_>, first: usize, count: usize) -> String {
-        let keys = self.held[first..first + count].iter().map(|key| value_text(key.object().bind(py)));
+        let keys = self.objects[first..first + count].iter().map(|key| value_text(key.object().bind(py)));
         shortened(format!("[{}]", keys.collect::<Vec<_>>().join(", ")))
     }
 }
@@ -416,8 +417,8 @@ fn field_names(class: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
         return fields.extract();
     }
     let Ok(class) = class.cast::<PyType>() else { return Ok(Vec::new()) };
-    let known = class::of(class).map_err(PyErr::from)?;
-    Ok(match &*known {
+    let kind = class::of(class).map_err(PyErr::from)?;
+    Ok(match &*kind {
         Class::Object(fields) => fields.iter().map(|field| field.name.bind(py).to_string()).collect(),
         Class::Number
         | Class::Array
@@ -431,23 +432,23 @@ fn field_names(class: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     })
 }
 
-impl Held {
+impl AuxObject {
     /// The object as a phrase: a value, a function by its name, another object by its class.
     fn text(&self, py: Python<'_>) -> String {
         match self {
-            Held::Value(value) => value_text(value.bind(py)),
-            Held::Function(function) => function_text(function.bind(py)),
-            Held::Code(code) => function_text(code.bind(py)),
-            Held::Identity(object) => with_article(&class_text(object.bind(py))),
-            Held::Weak(_, class) => with_article(class),
+            AuxObject::Value(value) => value_text(value.bind(py)),
+            AuxObject::Function(function) => function_text(function.bind(py)),
+            AuxObject::Code(code) => function_text(code.bind(py)),
+            AuxObject::Identity(object) => with_article(&class_text(object.bind(py))),
+            AuxObject::Weak(_, class) => with_article(class),
         }
     }
 
     fn class_name(&self, py: Python<'_>) -> String {
         match self {
-            Held::Code(_) => "function".to_owned(),
-            Held::Weak(_, class) => class.to_string(),
-            Held::Value(object) | Held::Identity(object) | Held::Function(object) => {
+            AuxObject::Code(_) => "function".to_owned(),
+            AuxObject::Weak(_, class) => class.to_string(),
+            AuxObject::Value(object) | AuxObject::Identity(object) | AuxObject::Function(object) => {
                 class_text(object.bind(py))
             }
         }
@@ -507,7 +508,7 @@ pub(crate) fn value_text(value: &Bound<'_, PyAny>) -> String {
     if let Ok(class) = value.cast::<PyType>() {
         return class.name().map(|name| format!("the class {name}")).unwrap_or_default();
     }
-    match (shows_address(), asked(py, convert::text(value))) {
+    match (shows_address(), if_there_or_defer(py, convert::text(value))) {
         (Ok(false), Some(text)) => shortened(text),
         // An error of the user's `__repr__` must not fail the call.
         _ => with_article(&class_text(value)),
@@ -522,8 +523,9 @@ pub(crate) fn with_article(name: &str) -> String {
 
 /// The phrase for an object that differs from another one with the same text.
 fn another(text: &str) -> String {
-    let bare = ["a ", "an ", "the function ", "the class "].iter().find_map(|lead| text.strip_prefix(lead));
-    format!("another {}", bare.unwrap_or(text))
+    let stripped =
+        ["a ", "an ", "the function ", "the class "].iter().find_map(|lead| text.strip_prefix(lead));
+    format!("another {}", stripped.unwrap_or(text))
 }
 
 /// A text on one line, of at most 60 characters.

@@ -5,8 +5,8 @@ use pyo3::prelude::*;
 use super::{Cursor, Tag, Tree};
 
 impl Tag {
-    /// The number of objects that a node with this count holds.
-    pub(super) fn held(self, count: usize) -> usize {
+    /// The number of auxiliary objects of a node with this count.
+    pub(super) fn object_count(self, count: usize) -> usize {
         match self {
             Tag::Leaf | Tag::Tuple | Tag::List => 0,
             Tag::Static | Tag::Named | Tag::Mapping | Tag::Object => 1,
@@ -34,11 +34,11 @@ impl Tag {
 impl Tree {
     /// For each leaf of this structure, its index in `other`, which may differ in the order of dict keys;
     /// `None` if they differ in anything else.
-    pub(crate) fn places_in(&self, py: Python<'_>, other: &Tree) -> PyResult<Option<Vec<usize>>> {
-        let mut places = Vec::new();
+    pub(crate) fn leaf_positions_in(&self, py: Python<'_>, other: &Tree) -> PyResult<Option<Vec<usize>>> {
+        let mut positions = Vec::new();
         let (mut here, mut there, mut leaf) = (Cursor::default(), Cursor::default(), 0);
-        let found = self.pair(py, &mut here, other, &mut there, &mut leaf, &mut places)?;
-        Ok(found.then_some(places))
+        let found = self.pair(py, &mut here, other, &mut there, &mut leaf, &mut positions)?;
+        Ok(found.then_some(positions))
     }
 
     fn pair(
@@ -48,17 +48,17 @@ impl Tree {
         other: &Tree,
         there: &mut Cursor,
         leaf: &mut usize,
-        places: &mut Vec<usize>,
+        positions: &mut Vec<usize>,
     ) -> PyResult<bool> {
         let ((tag, count), other_node) = (self.read(here), other.read(there));
         if (tag, count) != other_node {
             return Ok(false);
         }
         if let Tag::Dict = tag {
-            let keys = &self.held[here.held..here.held + count];
-            let other_keys = &other.held[there.held..there.held + count];
-            here.held += count;
-            there.held += count;
+            let keys = &self.objects[here.object..here.object + count];
+            let other_keys = &other.objects[there.object..there.object + count];
+            here.object += count;
+            there.object += count;
             let mut starts = Vec::with_capacity(count);
             for _ in 0..count {
                 starts.push((*there, *leaf));
@@ -73,23 +73,23 @@ impl Tree {
                 }
                 let Some(at) = found else { return Ok(false) };
                 let (mut there, mut leaf) = starts[at];
-                if !self.pair(py, here, other, &mut there, &mut leaf, places)? {
+                if !self.pair(py, here, other, &mut there, &mut leaf, positions)? {
                     return Ok(false);
                 }
             }
             return Ok(true);
         }
         if let Tag::Leaf = tag {
-            places.push(*leaf);
+            positions.push(*leaf);
             *leaf += 1;
         }
-        for _ in 0..tag.held(count) {
+        for _ in 0..tag.object_count(count) {
             if !self.take(here).same(py, other.take(there))? {
                 return Ok(false);
             }
         }
         for _ in 0..tag.children(count) {
-            if !self.pair(py, here, other, there, leaf, places)? {
+            if !self.pair(py, here, other, there, leaf, positions)? {
                 return Ok(false);
             }
         }
@@ -99,7 +99,7 @@ impl Tree {
     /// Moves the cursor past the structure that begins there, and counts its leaves.
     pub(super) fn skip(&self, cursor: &mut Cursor, leaves: &mut usize) {
         let (tag, count) = self.read(cursor);
-        cursor.held += tag.held(count);
+        cursor.object += tag.object_count(count);
         if tag == Tag::Leaf {
             *leaves += 1;
         }

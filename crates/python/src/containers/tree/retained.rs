@@ -6,57 +6,62 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyType, PyWeakrefMethods, PyWeakrefReference};
 
-use super::{Held, Tag, Tree};
+use super::{AuxObject, Tag, Tree};
 
 impl Tree {
     /// The structure of a static value that is compared by identity.
     pub(crate) fn of_object(py: Python<'_>, object: &Py<PyAny>) -> Tree {
         let mut tree = Tree::default();
         tree.node(Tag::Static, 0);
-        tree.hold(Held::Identity(object.clone_ref(py)));
+        tree.push_object(AuxObject::Identity(object.clone_ref(py)));
         tree
     }
 
     /// The structure in a form for keys that outlive the call: objects that are compared by identity are held
     /// by weak references where their class allows it, functions by their code.
-    pub(crate) fn kept(self, py: Python<'_>) -> PyResult<Tree> {
-        let held = self.held.into_iter().map(|held| held.kept(py)).collect::<PyResult<_>>()?;
-        Ok(Tree { words: self.words, held })
+    pub(crate) fn into_retained(self, py: Python<'_>) -> PyResult<Tree> {
+        let objects =
+            self.objects.into_iter().map(|object| object.into_retained(py)).collect::<PyResult<_>>()?;
+        Ok(Tree { words: self.words, objects })
     }
 
     /// Whether an object that is compared by identity no longer exists, so that no call can have this
     /// structure.
     pub(crate) fn is_gone(&self, py: Python<'_>) -> bool {
-        self.held.iter().any(|held| match held {
-            Held::Weak(reference, _) => reference.bind(py).upgrade().is_none(),
-            Held::Value(_) | Held::Identity(_) | Held::Function(_) | Held::Code(_) => false,
+        self.objects.iter().any(|object| match object {
+            AuxObject::Weak(reference, _) => reference.bind(py).upgrade().is_none(),
+            AuxObject::Value(_) | AuxObject::Identity(_) | AuxObject::Function(_) | AuxObject::Code(_) => {
+                false
+            }
         })
     }
 
-    /// Reports the held objects to the garbage collector.
+    /// Reports the auxiliary objects to the garbage collector.
     pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.held.iter().try_for_each(|held| visit.call(held.object()))
+        self.objects.iter().try_for_each(|object| visit.call(object.object()))
     }
 }
 
-impl Held {
-    fn kept(self, py: Python<'_>) -> PyResult<Held> {
+impl AuxObject {
+    fn into_retained(self, py: Python<'_>) -> PyResult<AuxObject> {
         let object = match &self {
-            Held::Function(function) => {
-                return Ok(Held::Code(function.bind(py).getattr(intern!(py, "__code__"))?.unbind()));
+            AuxObject::Function(function) => {
+                return Ok(AuxObject::Code(function.bind(py).getattr(intern!(py, "__code__"))?.unbind()));
             }
             // Classes are held by strong references.
-            Held::Identity(object) | Held::Value(object) if object.bind(py).is_instance_of::<PyType>() => {
+            AuxObject::Identity(object) | AuxObject::Value(object)
+                if object.bind(py).is_instance_of::<PyType>() =>
+            {
                 return Ok(self);
             }
-            Held::Identity(object) => object,
-            Held::Value(object) if compares_by_identity(object.bind(py))? => object,
-            Held::Value(_) | Held::Code(_) | Held::Weak(..) => return Ok(self),
+            AuxObject::Identity(object) => object,
+            AuxObject::Value(object) if compares_by_identity(object.bind(py))? => object,
+            AuxObject::Value(_) | AuxObject::Code(_) | AuxObject::Weak(..) => return Ok(self),
         };
         match PyWeakrefReference::new(object.bind(py)) {
             Ok(reference) => {
                 let class = object.bind(py).get_type().name()?.to_string();
-                Ok(Held::Weak(reference.unbind(), class.into()))
+                Ok(AuxObject::Weak(reference.unbind(), class.into()))
             }
             Err(_) => Ok(self),
         }

@@ -53,22 +53,24 @@ impl ArrayElements {
         let Ok(array) = value.cast::<PyUntypedArray>() else { return Ok(false) };
         let py = value.py();
         Ok(match &self.elements {
-            ElementRecord::Identity(known) => known.bind(py).upgrade().is_some_and(|known| known.is(value)),
-            ElementRecord::Copy(known) => {
+            ElementRecord::Identity(recorded) => {
+                recorded.bind(py).upgrade().is_some_and(|recorded| recorded.is(value))
+            }
+            ElementRecord::Copy(recorded) => {
                 array.shape() == self.shape
                     && array.dtype().is_equiv_to(self.dtype.bind(py))
-                    && bytes(value)?.as_bytes() == known.bind(py).as_bytes()
+                    && bytes(value)?.as_bytes() == recorded.bind(py).as_bytes()
             }
         })
     }
 
     /// The elements on one line. Of many elements those in the middle are left out.
     pub(super) fn text(&self, py: Python<'_>) -> Fallible<String> {
-        let ElementRecord::Copy(known) = &self.elements else {
+        let ElementRecord::Copy(recorded) = &self.elements else {
             return Ok(format!("an array of {:?}", self.shape));
         };
         let numpy = py.import("numpy")?;
-        let flat = numpy.call_method1(intern!(py, "frombuffer"), (known, &self.dtype))?;
+        let flat = numpy.call_method1(intern!(py, "frombuffer"), (recorded, &self.dtype))?;
         let options = PyDict::new(py);
         options.set_item("threshold", 6)?;
         options.set_item("separator", ", ")?;

@@ -59,7 +59,7 @@ impl CapturePath {
         let py = fun.py();
         let mut at = match self.root {
             PathRoot::Function => fun.clone(),
-            PathRoot::Argument(position) => arguments.held()[position].object().bind(py).clone(),
+            PathRoot::Argument(position) => arguments.objects()[position].object().bind(py).clone(),
         };
         for step in &self.steps {
             at = match step {
@@ -132,7 +132,7 @@ struct Search<'a, 'py> {
     /// The objects to look into, each with the position of the object that it was reached from and the step from
     /// there.
     queue: Vec<(Bound<'py, PyAny>, usize, Option<PathStep>)>,
-    seen: FxHashSet<usize>,
+    visited: FxHashSet<usize>,
     /// The names in the code that was seen so far. Of modules and classes, only attributes with these names are
     /// looked at.
     names: FxHashSet<String>,
@@ -146,10 +146,10 @@ pub(super) fn find_capture(
 ) -> PyResult<Option<CapturePath>> {
     let py = fun.py();
     let mut search =
-        Search { target, queue: Vec::new(), seen: FxHashSet::default(), names: FxHashSet::default() };
+        Search { target, queue: Vec::new(), visited: FxHashSet::default(), names: FxHashSet::default() };
     search.visit(fun.clone(), 0, None);
-    for held in arguments.held() {
-        search.visit(held.object().bind(py).clone(), 0, None);
+    for object in arguments.objects() {
+        search.visit(object.object().bind(py).clone(), 0, None);
     }
     let roots = search.queue.len();
     let mut at = 0;
@@ -166,7 +166,7 @@ pub(super) fn find_capture(
 
 impl<'py> Search<'_, 'py> {
     fn visit(&mut self, value: Bound<'py, PyAny>, from: usize, step: Option<PathStep>) {
-        if self.seen.insert(value.as_ptr() as usize) {
+        if self.visited.insert(value.as_ptr() as usize) {
             self.queue.push((value, from, step));
         }
     }
@@ -183,7 +183,7 @@ impl<'py> Search<'_, 'py> {
         let root = if root.is(fun) {
             PathRoot::Function
         } else {
-            let found = arguments.held().iter().position(|held| root.is(held.object()));
+            let found = arguments.objects().iter().position(|object| root.is(object.object()));
             found.map_or(PathRoot::Function, PathRoot::Argument)
         };
         CapturePath { root, steps }

@@ -47,8 +47,8 @@ pub(in crate::jit) struct ClosedStructure {
 
 impl ClosedStructure {
     /// The structure for a key that outlives the call.
-    fn kept(self, py: Python<'_>) -> PyResult<ClosedStructure> {
-        Ok(ClosedStructure { tree: self.tree.kept(py)?, words: self.words })
+    fn into_retained(self, py: Python<'_>) -> PyResult<ClosedStructure> {
+        Ok(ClosedStructure { tree: self.tree.into_retained(py)?, words: self.words })
     }
 
     /// Whether structures, static values and types are equal.
@@ -73,8 +73,10 @@ impl RecordedClosedValue {
     /// Whether a value is the one that was recorded.
     pub(in crate::jit) fn holds(&self, py: Python<'_>, now: &ClosedValue) -> PyResult<bool> {
         match self {
-            RecordedClosedValue::Value(known) => known.0.equals(py, &now.structure),
-            RecordedClosedValue::SameObject(known) => known.equals(py, &Tree::of_object(py, &now.object)),
+            RecordedClosedValue::Value(recorded) => recorded.0.equals(py, &now.structure),
+            RecordedClosedValue::SameObject(recorded) => {
+                recorded.equals(py, &Tree::of_object(py, &now.object))
+            }
             RecordedClosedValue::Ignored => Ok(true),
         }
     }
@@ -82,8 +84,8 @@ impl RecordedClosedValue {
     /// Whether an object that the comparison needs no longer exists.
     pub(in crate::jit) fn is_gone(&self, py: Python<'_>) -> bool {
         match self {
-            RecordedClosedValue::Value(known) => known.0.tree.is_gone(py),
-            RecordedClosedValue::SameObject(known) => known.is_gone(py),
+            RecordedClosedValue::Value(recorded) => recorded.0.tree.is_gone(py),
+            RecordedClosedValue::SameObject(recorded) => recorded.is_gone(py),
             RecordedClosedValue::Ignored => false,
         }
     }
@@ -92,14 +94,14 @@ impl RecordedClosedValue {
 /// Whether closed-over values are those that were recorded.
 pub(in crate::jit) fn equal_closed_values(
     py: Python<'_>,
-    known: &[RecordedClosedValue],
+    recorded: &[RecordedClosedValue],
     now: &[ClosedValue],
 ) -> PyResult<bool> {
-    if known.len() != now.len() {
+    if recorded.len() != now.len() {
         return Ok(false);
     }
-    for (known, now) in known.iter().zip(now) {
-        if !known.holds(py, now)? {
+    for (recorded, now) in recorded.iter().zip(now) {
+        if !recorded.holds(py, now)? {
             return Ok(false);
         }
     }
@@ -123,9 +125,9 @@ pub(in crate::jit) fn record_closed_values(
         let is_stable = is_same_list && value.structure.equals(py, &after[position].structure)?;
         recorded.push(if is_stable && !is_opaque {
             let models = value.models(py)?;
-            RecordedClosedValue::Value(Box::new((value.structure.kept(py)?, models)))
+            RecordedClosedValue::Value(Box::new((value.structure.into_retained(py)?, models)))
         } else if is_same_object {
-            RecordedClosedValue::SameObject(Box::new(Tree::of_object(py, &value.object).kept(py)?))
+            RecordedClosedValue::SameObject(Box::new(Tree::of_object(py, &value.object).into_retained(py)?))
         } else {
             RecordedClosedValue::Ignored
         });
@@ -172,7 +174,7 @@ struct ClosedValueWalk {
     labels: Option<Vec<ClosedLabel>>,
     /// The callables that are still to be looked into.
     queue: VecDeque<Py<PyAny>>,
-    seen: FxHashSet<usize>,
+    visited: FxHashSet<usize>,
     has_begun: bool,
 }
 
@@ -188,14 +190,14 @@ impl ClosedValueWalk {
         if let Some(transform) = transform {
             self.reach(transform);
         }
-        for held in arguments.held() {
-            if held.is_function() {
-                self.reach(held.object().bind(py));
+        for object in arguments.objects() {
+            if object.is_function() {
+                self.reach(object.object().bind(py));
             }
         }
         // A queue replaces recursion, because containers may create functions without end.
         while let Some(next) = self.queue.pop_front() {
-            if self.seen.len() > FUNCTION_LIMIT {
+            if self.visited.len() > FUNCTION_LIMIT {
                 return Err(
                     Misuse::TooManyFunctions { fun: function_name(fun), limit: FUNCTION_LIMIT }.into()
                 );
@@ -212,7 +214,7 @@ impl ClosedValueWalk {
             let inner = jitted.get().fun(callable.py()).clone();
             callable = inner;
         }
-        if self.seen.insert(callable.as_ptr() as usize) {
+        if self.visited.insert(callable.as_ptr() as usize) {
             self.queue.push_back(callable.unbind());
         }
     }
@@ -286,8 +288,9 @@ impl ClosedValueWalk {
         for leaf in &flat.leaves {
             leaf::push_type_words(leaf, &mut words)?;
         }
-        let given = flat.tree.held().iter().filter(|held| held.is_function());
-        let functions: Vec<Bound<'_, PyAny>> = given.map(|held| held.object().bind(py).clone()).collect();
+        let passed = flat.tree.objects().iter().filter(|object| object.is_function());
+        let functions: Vec<Bound<'_, PyAny>> =
+            passed.map(|object| object.object().bind(py).clone()).collect();
         self.label(label)?;
         let structure = ClosedStructure { tree: flat.tree, words };
         self.parts.push(ClosedValue { object: content.clone().unbind(), structure });
@@ -309,8 +312,8 @@ fn defaulted(fun: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
     let count: usize = code.getattr(intern!(py, "co_argcount"))?.extract()?;
     let names: Vec<String> = code.getattr(intern!(py, "co_varnames"))?.extract()?;
     let defaults = fun.getattr(intern!(py, "__defaults__"))?;
-    let given = if defaults.is_none() { 0 } else { defaults.len()? };
-    Ok(names.into_iter().take(count).skip(count.saturating_sub(given)).collect())
+    let default_count = if defaults.is_none() { 0 } else { defaults.len()? };
+    Ok(names.into_iter().take(count).skip(count.saturating_sub(default_count)).collect())
 }
 
 /// The name of a callable without the names of the functions around it.

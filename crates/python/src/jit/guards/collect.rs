@@ -74,12 +74,12 @@ pub(super) struct GuardCollector<'a, 'py> {
     py: Python<'py>,
     excluded: &'a Excluded,
     guards: Vec<Guard>,
-    places: FxHashSet<String>,
+    guarded_paths: FxHashSet<String>,
     functions: Vec<(Bound<'py, PyAny>, Option<ReadPath>)>,
-    known: FxHashSet<usize>,
+    visited: FxHashSet<usize>,
     objects: Vec<(Bound<'py, PyAny>, ReadPath)>,
     /// The number of times that each object was found.
-    place_counts: FxHashMap<usize, usize>,
+    path_counts: FxHashMap<usize, usize>,
     /// The attributes that the code seen so far names.
     names: Vec<String>,
     named: FxHashSet<String>,
@@ -105,11 +105,11 @@ impl<'a, 'py> GuardCollector<'a, 'py> {
             py,
             excluded,
             guards: Vec::new(),
-            places: FxHashSet::default(),
+            guarded_paths: FxHashSet::default(),
             functions: Vec::new(),
-            known: FxHashSet::default(),
+            visited: FxHashSet::default(),
             objects: Vec::new(),
-            place_counts: FxHashMap::default(),
+            path_counts: FxHashMap::default(),
             names: Vec::new(),
             named: FxHashSet::default(),
             accessed: FxHashSet::default(),
@@ -165,7 +165,7 @@ impl<'a, 'py> GuardCollector<'a, 'py> {
 
     /// Guards the attributes of an object that the code names, wherever the code names them.
     fn look_into(&mut self, object: &Bound<'py, PyAny>, path: ReadPath) {
-        let count = self.place_counts.entry(object.as_ptr() as usize).or_default();
+        let count = self.path_counts.entry(object.as_ptr() as usize).or_default();
         *count += 1;
         if *count <= PLACE_LIMIT && self.objects.len() < FUNCTION_LIMIT {
             self.objects.push((object.clone(), path));
@@ -231,7 +231,7 @@ impl<'a, 'py> GuardCollector<'a, 'py> {
         let py = self.py;
         let Some(function) = function_of(value)? else { return Ok(()) };
         let code = function.getattr(intern!(py, "__code__"))?;
-        if !self.known.insert(function.as_ptr() as usize)
+        if !self.visited.insert(function.as_ptr() as usize)
             || self.excluded.codes.contains(&(code.as_ptr() as usize))
             || is_library(&function.getattr(intern!(py, "__module__"))?)
         {
@@ -434,7 +434,7 @@ impl<'a, 'py> GuardCollector<'a, 'py> {
             }
             if let Ok(Some(receiver)) = value.getattr_opt(intern!(py, "__self__"))
                 && containers::sort(&receiver)? == Sort::Object
-                && !self.place_counts.contains_key(&(receiver.as_ptr() as usize))
+                && !self.path_counts.contains_key(&(receiver.as_ptr() as usize))
             {
                 let at = path.then(ReadStep::Attribute(intern!(py, "__self__").clone().unbind()));
                 self.look_into(&receiver, at);
@@ -485,7 +485,7 @@ impl<'a, 'py> GuardCollector<'a, 'py> {
         let contents = container_contents(value)?;
         let is_whole = contents.is_some();
         let recorded = match contents {
-            Some(contents) => RecordedValue::Container(Box::new(contents.kept(self.py)?)),
+            Some(contents) => RecordedValue::Container(Box::new(contents.into_retained(self.py)?)),
             None => RecordedValue::Large(
                 value.get_type().into_any().unbind(),
                 if_there(self.py, value.len())?.unwrap_or(0),
@@ -509,7 +509,7 @@ impl<'a, 'py> GuardCollector<'a, 'py> {
     }
 
     fn guard(&mut self, path: ReadPath, recorded: RecordedValue) -> Fallible<()> {
-        if self.guards.len() < GUARD_LIMIT && self.places.insert(path.key(self.py)) {
+        if self.guards.len() < GUARD_LIMIT && self.guarded_paths.insert(path.key(self.py)) {
             self.guards.push(Guard::new(path, recorded));
         }
         Ok(())

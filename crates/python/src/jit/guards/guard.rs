@@ -86,10 +86,10 @@ impl Guard {
         if self.holds(py)? {
             return Ok(None);
         }
-        let place = self.path.text(py);
+        let location = self.path.text(py);
         let old = match &self.recorded {
             RecordedValue::Plain(value) | RecordedValue::Code(value) => describe_value(value.bind(py)),
-            RecordedValue::Container(known) => known.tree.whole(py, &known.models)?,
+            RecordedValue::Container(recorded) => recorded.tree.whole(py, &recorded.models)?,
             RecordedValue::Elements { elements, .. } => elements.text(py)?,
             RecordedValue::Large(_, length) => length.to_string(),
             RecordedValue::Object(class) => containers::with_article(&class_name(class.bind(py))),
@@ -98,7 +98,7 @@ impl Guard {
         };
         let Some(now) = self.path.read(py)? else {
             let change = Change::Meaning(Aspect::Kind, old, "not defined".to_owned());
-            return Ok(Some((place, change)));
+            return Ok(Some((location, change)));
         };
         let function = function_of(&now)?;
         let mut new = describe_value(function.as_ref().unwrap_or(&now));
@@ -120,9 +120,9 @@ impl Guard {
                     aspect = Aspect::Function;
                 }
             }
-            RecordedValue::Container(known) => {
+            RecordedValue::Container(recorded) => {
                 if let Some(contents) = container_contents(&now)? {
-                    return Ok(Some((place, Change::Inside(known, Box::new(contents)))));
+                    return Ok(Some((location, Change::Inside(recorded, Box::new(contents)))));
                 }
             }
             RecordedValue::Large(class, _) => {
@@ -138,11 +138,11 @@ impl Guard {
             RecordedValue::Object(_) | RecordedValue::Class(_) | RecordedValue::Absent => {}
         }
         if old == new {
-            let bare = ["the function ", "the class ", "a ", "an "];
-            let name = bare.iter().find_map(|lead| new.strip_prefix(lead)).unwrap_or(&new);
+            let prefixes = ["the function ", "the class ", "a ", "an "];
+            let name = prefixes.iter().find_map(|lead| new.strip_prefix(lead)).unwrap_or(&new);
             new = format!("another {name}");
         }
-        Ok(Some((place, Change::Meaning(aspect, old, new))))
+        Ok(Some((location, Change::Meaning(aspect, old, new))))
     }
 
     /// Notes whether code takes items or attributes of the array at the place.
@@ -182,8 +182,8 @@ impl Guard {
                 Some(function) => Ok(function.getattr(intern!(py, "__code__"))?.is(code)),
                 None => Ok(false),
             },
-            RecordedValue::Container(known) => match flat(&now)? {
-                Some(flat) => Ok(known.tree.equals(py, &flat.tree)?),
+            RecordedValue::Container(recorded) => match flat(&now)? {
+                Some(flat) => Ok(recorded.tree.equals(py, &flat.tree)?),
                 None => Ok(false),
             },
             RecordedValue::Elements { elements, .. } => elements.are_in(&now),

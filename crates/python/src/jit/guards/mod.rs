@@ -106,14 +106,14 @@ impl Guards {
             let guards = Guards::record_without(py, roots, &excluded)?;
             Some(guards.iter().map(|guard| guard.key(py)).collect())
         };
-        let mut kept = Vec::with_capacity(self.0.len());
+        let mut stable = Vec::with_capacity(self.0.len());
         for guard in self.0 {
             let is_counted = counted.as_ref().is_none_or(|counted| counted.contains(&guard.key(py)));
             if is_counted && !guard.is_input(py, inputs)? && guard.holds(py)? {
-                kept.push(guard);
+                stable.push(guard);
             }
         }
-        Ok(Guards(kept))
+        Ok(Guards(stable))
     }
 
     /// Whether all places have the values that were recorded.
@@ -154,12 +154,12 @@ impl<'py> GuardRoots<'py> {
         closed: &[ClosedValue],
     ) -> Fallible<GuardRoots<'py>> {
         let py = fun.py();
-        let held = |tree: &Tree| -> Vec<Bound<'py, PyAny>> {
-            tree.held().iter().map(|held| held.object().bind(py).clone()).collect()
+        let object = |tree: &Tree| -> Vec<Bound<'py, PyAny>> {
+            tree.objects().iter().map(|object| object.object().bind(py).clone()).collect()
         };
-        let given = flat.tree.held().iter().filter(|held| held.is_function());
+        let passed = flat.tree.objects().iter().filter(|object| object.is_function());
         let mut functions: Vec<Bound<'py, PyAny>> =
-            given.map(|held| held.object().bind(py).clone()).collect();
+            passed.map(|object| object.object().bind(py).clone()).collect();
         functions.push(fun.clone());
         functions.extend(transform.cloned());
         let mut objects = Vec::new();
@@ -169,7 +169,7 @@ impl<'py> GuardRoots<'py> {
             functions.push(call);
             objects.push((fun.clone(), "self".to_owned()));
         }
-        for object in held(&flat.tree) {
+        for object in object(&flat.tree) {
             let label = if takes_self { "self" } else { "an argument" };
             objects.push((object, label.to_owned()));
         }
@@ -180,7 +180,7 @@ impl<'py> GuardRoots<'py> {
                     ClosedLabel::Whole(text) => text,
                     ClosedLabel::Defaults { of, .. } => format!("the defaults{of}"),
                 };
-                let parts = held(&value.structure.tree);
+                let parts = object(&value.structure.tree);
                 objects.extend(parts.into_iter().map(|object| (object, label.clone())));
             }
         }

@@ -53,8 +53,8 @@ pub(in crate::jit) struct ContainerContents {
 }
 
 impl ContainerContents {
-    pub(super) fn kept(self, py: Python<'_>) -> PyResult<ContainerContents> {
-        Ok(ContainerContents { tree: self.tree.kept(py)?, models: self.models })
+    pub(super) fn into_retained(self, py: Python<'_>) -> PyResult<ContainerContents> {
+        Ok(ContainerContents { tree: self.tree.into_retained(py)?, models: self.models })
     }
 }
 

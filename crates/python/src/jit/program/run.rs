@@ -36,21 +36,21 @@ impl Program {
         captures: Vec<Tensor>,
         mut borrowed: Borrowed,
         hooks: Option<&Py<PyDict>>,
-        known: Option<Vec<Tensor>>,
+        computed: Option<Vec<Tensor>>,
     ) -> Fallible<Bound<'py, PyAny>> {
         if self.has_fast_path
-            && known.is_none()
+            && computed.is_none()
             && let Some(concrete) = leaf::concrete_tensors(leaves)
             && let Some(backend) = common_backend(&concrete)
         {
             return self.run_borrowed(py, &backend, &concrete, hooks);
         }
-        let (tensors, kept) = self.gather(py, leaves, captures, &mut borrowed)?;
-        let results = match known {
+        let (tensors, passed) = self.gather(py, leaves, captures, &mut borrowed)?;
+        let results = match computed {
             Some(results) => results,
             None => self.execute(py, tensors, &borrowed, hooks)?,
         };
-        self.result_container(py, results, kept, &mut borrowed)
+        self.result_container(py, results, passed, &mut borrowed)
     }
 
     /// Whether the program can run on the tensors of a call without copies of them; see [`Program::run_borrowed`].
@@ -66,7 +66,7 @@ impl Program {
         tensors: &[&Tensor],
         hooks: Option<&Py<PyDict>>,
     ) -> Fallible<Bound<'py, PyAny>> {
-        let run = |hooks: &hooks::Run<'_>| self.executable.run_borrowed(backend, tensors, hooks);
+        let run = |hooks: &hooks::RunHooks<'_>| self.executable.run_borrowed(backend, tensors, hooks);
         let mut borrowed = Borrowed::default();
         let buffers = self.timed(py, &borrowed, hooks, run)?;
         let results = self.types.iter().zip(buffers);
@@ -85,15 +85,15 @@ impl Program {
     pub(in crate::jit) fn run_at<'py>(
         &self,
         py: Python<'py>,
-        place: &Arc<dyn Backend>,
+        backend: &Arc<dyn Backend>,
         leaves: &Leaves<'py>,
         hooks: Option<&Py<PyDict>>,
     ) -> Fallible<Bound<'py, PyAny>> {
         let mut borrowed = Borrowed::default();
-        let (tensors, kept) = self.gather(py, leaves, Vec::new(), &mut borrowed)?;
-        let run = |hooks: &hooks::Run<'_>| self.executable.run(place, tensors, hooks);
+        let (tensors, passed) = self.gather(py, leaves, Vec::new(), &mut borrowed)?;
+        let run = |hooks: &hooks::RunHooks<'_>| self.executable.run(backend, tensors, hooks);
         let results = if self.is_trivial { Vec::new() } else { self.timed(py, &borrowed, hooks, run)? };
-        self.result_container(py, results, kept, &mut borrowed)
+        self.result_container(py, results, passed, &mut borrowed)
     }
 
     /// Runs on the leaves of several calls, in parallel where the compiler supports that.
@@ -107,10 +107,10 @@ impl Program {
         let default = place::default()?;
         let mut all = Borrowed::default();
         for (leaves, captures, mut borrowed) in calls {
-            let (mut tensors, kept) = self.gather(py, &leaves, captures, &mut borrowed)?;
+            let (mut tensors, passed) = self.gather(py, &leaves, captures, &mut borrowed)?;
             lists.push((move_to_common_backend("run", &mut tensors, &default)?, tensors));
             all.add(&borrowed);
-            rests.push((kept, borrowed));
+            rests.push((passed, borrowed));
         }
         let results = match self.is_trivial {
             true => vec![Vec::new(); rests.len()],
@@ -120,7 +120,9 @@ impl Program {
             }
         };
         let each = results.into_iter().zip(rests);
-        each.map(|(results, (kept, mut borrowed))| self.result_container(py, results, kept, &mut borrowed))
-            .collect()
+        each.map(|(results, (passed, mut borrowed))| {
+            self.result_container(py, results, passed, &mut borrowed)
+        })
+        .collect()
     }
 }

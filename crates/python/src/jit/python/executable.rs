@@ -251,24 +251,24 @@ impl TracedFunction {
         };
         let leaves: Leaves<'_> = if tree.equals(py, &self.tree)? {
             leaves
-        } else if let Some(places) = self.tree.places_in(py, &tree)? {
-            places.into_iter().map(|place| leaves[place].clone()).collect()
+        } else if let Some(positions) = self.tree.leaf_positions_in(py, &tree)? {
+            positions.into_iter().map(|position| leaves[position].clone()).collect()
         } else {
             let expected = format!("the structure {}", self.tree.text(py)?);
             return Err(refuse(format!("the structure {}", tree.text(py)?), expected).into());
         };
         let mut tensors = Vec::new();
-        let mut place: Option<Bound<'_, PyAny>> = None;
+        let mut backend: Option<Bound<'_, PyAny>> = None;
         for (output, leaf) in self.outputs.iter().zip(&leaves) {
             let Output::Result(position, _) = output else { continue };
             let ty: &TensorType = self.region.graph().ty(self.region.results()[*position]);
             let tensor = match leaf.cast::<PyTensor>() {
                 Ok(tensor) => tensor.get().tensor.flat(),
                 Err(_) => {
-                    if place.is_none() && compiler.object.bind(py).hasattr(intern!(py, "to_backend"))? {
-                        place = Some(compiler.call("to_backend", (compiler.options(py)?,), py)?);
+                    if backend.is_none() && compiler.object.bind(py).hasattr(intern!(py, "to_backend"))? {
+                        backend = Some(compiler.call("to_backend", (compiler.options(py)?,), py)?);
                     }
-                    build::tensor(leaf, None, None, place.as_ref(), None)?.tensor
+                    build::tensor(leaf, None, None, backend.as_ref(), None)?.tensor
                 }
             };
             let Some(buffer) = tensor.buffer() else {
