@@ -84,19 +84,19 @@ pub(crate) fn run_into(
     op: &Op,
     operands: &[View<'_>],
     results: &[ViewMut<'_>],
-    over: Option<usize>,
+    aliased_operand: Option<usize>,
     par: Par,
     checked: bool,
     poll: Poll<'_>,
 ) -> Result<()> {
-    let memory = Memory::Planned { operands, results, over };
+    let memory = Memory::Planned { operands, results, aliased_operand };
     let run = OpRun { allocator: ScratchAllocator::of(form::name(op)), par, checked, memory, epilogue: None };
     CpuBackend(()).dispatch(op, run, poll).map(drop)
 }
 
 impl CpuBackend {
     /// Runs one op on buffers.
-    fn run_held(
+    fn run_on_buffers(
         &self,
         op: &Op,
         mut operands: SmallVec<[Operand; 3]>,
@@ -116,13 +116,13 @@ impl CpuBackend {
     /// buffers.
     fn dispatch(&self, op: &Op, run: OpRun<'_>, poll: Poll<'_>) -> Result<Buffers> {
         let checked = run.checked;
-        let over = || op.in_place();
+        let in_place = || op.in_place();
         match op {
             // create
             Op::Constant(scalar) => run.fresh(|_, out, par| create::constant(*scalar, out, par)),
             Op::Literal(literal) => match &run.memory {
                 Memory::Owned { .. } => {
-                    let bytes = HostMemory::new(Arc::new(Held(literal.bytes().clone())));
+                    let bytes = HostMemory::new(Arc::new(LiteralBytes(literal.bytes().clone())));
                     Ok(smallvec![self.from_host(literal.ty(), bytes)?])
                 }
                 Memory::Planned { .. } => run.literal(literal),
@@ -131,19 +131,20 @@ impl CpuBackend {
             Op::Eye { .. } => run.fresh(|_, out, par| create::eye(out, par)),
 
             // elementwise
-            Op::Unary(op) => run.in_place(over(), |x, out, par| elementwise::unary(*op, x[0], out, par)),
-            Op::Binary(op) => {
-                run.in_place(over(), |x, out, par| elementwise::binary(*op, x[0], x[1], out, par, checked))
-            }
+            Op::Unary(op) => run.in_place(in_place(), |x, out, par| elementwise::unary(*op, x[0], out, par)),
+            Op::Binary(op) => run
+                .in_place(in_place(), |x, out, par| elementwise::binary(*op, x[0], x[1], out, par, checked)),
             Op::AsType { dtype } if *dtype == run.operand(0).dtype => run.share(),
-            Op::AsType { .. } => run.in_place(over(), |x, out, par| elementwise::as_type(x[0], out, par)),
+            Op::AsType { .. } => run.in_place(in_place(), |x, out, par| elementwise::as_type(x[0], out, par)),
             // Signed and unsigned one-byte elements are extended differently; for wider ones the bits are enough.
             Op::Bitcast { dtype } if dtype.bits() < 8 => {
-                run.in_place(over(), |x, out, par| elementwise::as_type(x[0], out, par))
+                run.in_place(in_place(), |x, out, par| elementwise::as_type(x[0], out, par))
             }
             Op::Bitcast { .. } => run.share(),
-            Op::Select => run.in_place(over(), |x, out, par| elementwise::select(x[0], x[1], x[2], out, par)),
-            Op::Clip => run.in_place(over(), |x, out, par| elementwise::clip(x[0], x[1], x[2], out, par)),
+            Op::Select => {
+                run.in_place(in_place(), |x, out, par| elementwise::select(x[0], x[1], x[2], out, par))
+            }
+            Op::Clip => run.in_place(in_place(), |x, out, par| elementwise::clip(x[0], x[1], x[2], out, par)),
 
             // shape
             Op::Reshape { .. } | Op::Squeeze { .. } => run.share(),
@@ -203,10 +204,10 @@ impl CpuBackend {
 
             // block
             Op::Block(Block::Log2) => {
-                run.in_place(over(), |x, out, par| elementwise::log_to(Base::Two, x[0], out, par))
+                run.in_place(in_place(), |x, out, par| elementwise::log_to(Base::Two, x[0], out, par))
             }
             Op::Block(Block::Log10) => {
-                run.in_place(over(), |x, out, par| elementwise::log_to(Base::Ten, x[0], out, par))
+                run.in_place(in_place(), |x, out, par| elementwise::log_to(Base::Ten, x[0], out, par))
             }
             Op::Block(Block::Threefry) => run.fresh(|x, out, par| {
                 random::threefry(x[0], x[1], out, par);
@@ -260,7 +261,7 @@ impl Backend for CpuBackend {
     }
 
     fn run(&self, op: &Op, operands: SmallVec<[Operand; 3]>, outputs: &[TensorType]) -> Result<Buffers> {
-        self.run_held(op, operands, outputs, true, &|| Ok(()))
+        self.run_on_buffers(op, operands, outputs, true, &|| Ok(()))
     }
 
     fn run_borrowed(
@@ -287,7 +288,7 @@ impl Backend for CpuBackend {
         operands: SmallVec<[Operand; 3]>,
         outputs: &[TensorType],
     ) -> Result<Buffers> {
-        self.run_held(op, operands, outputs, false, &|| Ok(()))
+        self.run_on_buffers(op, operands, outputs, false, &|| Ok(()))
     }
 
     fn has_native_fold(&self, fold: &Op) -> bool {
@@ -302,7 +303,7 @@ impl Backend for CpuBackend {
         checked: bool,
         poll: Poll<'_>,
     ) -> Result<Buffers> {
-        self.run_held(op, operands, outputs, checked, poll)
+        self.run_on_buffers(op, operands, outputs, checked, poll)
     }
 
     fn has_native(&self, block: &Block) -> bool {
@@ -338,9 +339,9 @@ impl Backend for CpuBackend {
 }
 
 /// The elements of a literal of a program.
-struct Held(Arc<[u8]>);
+struct LiteralBytes(Arc<[u8]>);
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for LiteralBytes {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }

@@ -144,7 +144,7 @@ impl Window {
         let Window { storage, offset, len } = self;
         match Arc::try_unwrap(storage) {
             Ok(storage) if storage.is_writable() => Ok(storage),
-            Ok(lent) => Err(Window { storage: Arc::new(lent), offset, len }),
+            Ok(borrowed) => Err(Window { storage: Arc::new(borrowed), offset, len }),
             Err(storage) => Err(Window { storage, offset, len }),
         }
     }
@@ -161,7 +161,7 @@ impl AsRef<[u8]> for Window {
 pub struct CpuBuffer {
     slot: Mutex<Slot>,
     /// The size of the whole storage in bytes.
-    held: usize,
+    storage_bytes: usize,
     /// The entry in the list of live tensors; only for large buffers.
     live_entry: OnceLock<Arc<Live>>,
 }
@@ -220,7 +220,7 @@ impl CpuBuffer {
     /// A buffer of these bytes.
     pub(crate) fn new(window: Window) -> CpuBuffer {
         CpuBuffer {
-            held: window.storage.len(),
+            storage_bytes: window.storage.len(),
             slot: Mutex::new(Slot::Live(window)),
             live_entry: OnceLock::new(),
         }
@@ -231,12 +231,16 @@ impl CpuBuffer {
     /// # Safety
     /// All its bytes are initialised.
     pub(crate) unsafe fn filled(storage: Storage) -> CpuBuffer {
-        CpuBuffer { held: storage.len(), slot: Mutex::new(Slot::Own(storage)), live_entry: OnceLock::new() }
+        CpuBuffer {
+            storage_bytes: storage.len(),
+            slot: Mutex::new(Slot::Own(storage)),
+            live_entry: OnceLock::new(),
+        }
     }
 
     /// Locks the bytes for a short access; a thread that frees or donates them waits. Cheaper than
     /// [`CpuBuffer::window`]. None where another thread has the lock.
-    pub(crate) fn held(&self) -> Option<LockedBytes<'_>> {
+    pub(crate) fn lock_bytes(&self) -> Option<LockedBytes<'_>> {
         match self.slot.try_lock() {
             Ok(slot) => Some(LockedBytes(slot)),
             Err(TryLockError::Poisoned(slot)) => Some(LockedBytes(slot.into_inner())),
@@ -381,7 +385,7 @@ impl Buffer for CpuBuffer {
     }
 
     fn list(&self, ty: &TensorType, line: fn() -> Option<Location>) {
-        if self.held < live::LARGE {
+        if self.storage_bytes < live::LARGE {
             return;
         }
         let Ok(window) = self.window("memory_report") else { return };

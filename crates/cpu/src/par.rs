@@ -40,7 +40,7 @@ pub(crate) enum Par {
 }
 
 /// The most shares into which the chunks of a call are divided.
-const SHARES: usize = 64;
+const MAX_RANGES: usize = 64;
 
 /// The number of threads that the program has set, or 0.
 static REQUESTED_THREADS: AtomicUsize = AtomicUsize::new(0);
@@ -136,11 +136,11 @@ fn count() -> usize {
     }
     match (COUNT.get(), REQUESTED_THREADS.load(Ordering::Relaxed), DEFAULT.load(Ordering::Relaxed)) {
         (0, 0, 0) => {
-            let found = settings::threads().unwrap_or_else(|| {
+            let count = settings::threads().unwrap_or_else(|| {
                 std::thread::available_parallelism().map_or(1, usize::from).min(settings::MOST_THREADS)
             });
-            DEFAULT.store(found, Ordering::Relaxed);
-            found
+            DEFAULT.store(count, Ordering::Relaxed);
+            count
         }
         (0, 0, count) | (0, count, _) | (count, _, _) => count,
     }
@@ -232,7 +232,7 @@ impl Par {
         let team = TEAM.get();
         if !team.is_null() {
             // SAFETY: a team outlives the calls of its members.
-            share(unsafe { &*team }, chunks, &chunk);
+            run_chunks(unsafe { &*team }, chunks, &chunk);
             return;
         }
         match count() {
@@ -245,14 +245,14 @@ impl Par {
                     is_short: AtomicBool::new(false),
                 };
                 let _member = Member::of(&raw const team);
-                share(&team, chunks, &chunk);
+                run_chunks(&team, chunks, &chunk);
             }
         }
     }
 }
 
 /// Runs all chunks on the members of a team that join.
-fn share(team: &Team, chunks: usize, chunk: &(dyn Fn(usize) + Sync)) {
+fn run_chunks(team: &Team, chunks: usize, chunk: &(dyn Fn(usize) + Sync)) {
     let helpers = team.reserve_helpers(chunks - 1);
     let pool = if helpers > 0 { pool(team.count - 1) } else { None };
     let Some(pool) = pool else {
@@ -262,16 +262,16 @@ fn share(team: &Team, chunks: usize, chunk: &(dyn Fn(usize) + Sync)) {
     };
     // Each thread has its own share, which is the same in every call on as much memory, since its caches may hold it. A
     // thread that has finished its share continues with the others.
-    let shares = (1 + helpers).min(SHARES);
-    let first = |share: usize| share * (chunks / shares) + share.min(chunks % shares);
-    let next: [AtomicUsize; SHARES] = std::array::from_fn(|share| AtomicUsize::new(first(share)));
+    let ranges = (1 + helpers).min(MAX_RANGES);
+    let first = |range: usize| range * (chunks / ranges) + range.min(chunks % ranges);
+    let next: [AtomicUsize; MAX_RANGES] = std::array::from_fn(|range| AtomicUsize::new(first(range)));
     let drain = |thread: usize| {
-        // The first share is the caller's, whose index is 0.
-        let own = if thread < shares { thread } else { 1 + (thread - 1) % (shares - 1) };
-        for share in (0..shares).map(|place| (own + place) % shares) {
+        // The first range is the caller's, whose index is 0.
+        let own = if thread < ranges { thread } else { 1 + (thread - 1) % (ranges - 1) };
+        for range in (0..ranges).map(|offset| (own + offset) % ranges) {
             loop {
-                let index = next[share].fetch_add(1, Ordering::Relaxed);
-                if index >= first(share + 1) {
+                let index = next[range].fetch_add(1, Ordering::Relaxed);
+                if index >= first(range + 1) {
                     break;
                 }
                 if !team.should_continue() {
@@ -314,7 +314,7 @@ struct Job {
 struct OpenJob {
     job: *const Job,
     /// How many threads may still join.
-    room: usize,
+    vacancies: usize,
 }
 
 // SAFETY: a job is removed before it is dropped, and any thread may use all of it.
@@ -334,8 +334,8 @@ struct Pool {
     /// Whether the system has refused to start a thread.
     is_full: AtomicBool,
     state: Mutex<State>,
-    /// The sum of the `room` of all open jobs; idle threads spin on it.
-    room: AtomicUsize,
+    /// The sum of the `vacancies` of all open jobs; idle threads spin on it.
+    vacancies: AtomicUsize,
     /// The number of callers that wait for threads to leave.
     waiting: AtomicUsize,
     /// Signals a job to join.
@@ -374,7 +374,7 @@ impl Pool {
             growing: Mutex::new(()),
             is_full: AtomicBool::new(false),
             state: Mutex::new(State { open: Vec::new(), asleep: 0 }),
-            room: AtomicUsize::new(0),
+            vacancies: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
             posted: Condvar::new(),
             left: Condvar::new(),
@@ -411,8 +411,8 @@ impl Pool {
         let team: *const Team = team;
         let job = Job { work, team, inside: AtomicUsize::new(0), panic: Mutex::new(None) };
         let mut state = lock(&self.state);
-        state.open.push(OpenJob { job: &raw const job, room: helpers });
-        self.room.fetch_add(helpers, Ordering::Relaxed);
+        state.open.push(OpenJob { job: &raw const job, vacancies: helpers });
+        self.vacancies.fetch_add(helpers, Ordering::Relaxed);
         let wakes = state.asleep.min(helpers).min(WAKES);
         drop(state);
         (0..wakes).for_each(|_| self.posted.notify_one());
@@ -421,12 +421,12 @@ impl Pool {
         let own = catch_unwind(AssertUnwindSafe(|| unsafe { (*work)(0) }));
 
         let mut state = lock(&self.state);
-        let place = state.open.iter().position(|open| std::ptr::eq(open.job, &job));
-        let closed = state.open.swap_remove(place.expect("an open job"));
-        self.room.fetch_sub(closed.room, Ordering::Relaxed);
+        let index = state.open.iter().position(|open| std::ptr::eq(open.job, &job));
+        let closed = state.open.swap_remove(index.expect("an open job"));
+        self.vacancies.fetch_sub(closed.vacancies, Ordering::Relaxed);
         drop(state);
         // SAFETY: the caller's reference lives as long as this call.
-        unsafe { &*team }.free.fetch_add(closed.room, Ordering::Relaxed);
+        unsafe { &*team }.free.fetch_add(closed.vacancies, Ordering::Relaxed);
         let alone = || job.inside.load(Ordering::SeqCst) == 0;
         if !spin_until(SPIN_FOR_HELPERS, alone) {
             self.waiting.fetch_add(1, Ordering::SeqCst);
@@ -448,13 +448,13 @@ impl Pool {
         IS_OF_POOL.set(true);
         loop {
             let mut state = lock(&self.state);
-            let Some(open) = state.open.iter_mut().rev().find(|open| open.room > 0) else {
+            let Some(open) = state.open.iter_mut().rev().find(|open| open.vacancies > 0) else {
                 drop(state);
-                if spin_until(SPIN_BEFORE_SLEEP, || self.room.load(Ordering::Relaxed) > 0) {
+                if spin_until(SPIN_BEFORE_SLEEP, || self.vacancies.load(Ordering::Relaxed) > 0) {
                     continue;
                 }
                 let mut state = lock(&self.state);
-                if state.open.iter().all(|open| open.room == 0) {
+                if state.open.iter().all(|open| open.vacancies == 0) {
                     state.asleep += 1;
                     let woken = self.posted.wait_timeout(state, memory::MAX_IDLE_TIME);
                     let (mut state, waited) = woken.unwrap_or_else(PoisonError::into_inner);
@@ -467,13 +467,13 @@ impl Pool {
                 }
                 continue;
             };
-            open.room -= 1;
-            self.room.fetch_sub(1, Ordering::Relaxed);
-            let (job, room) = (open.job, open.room);
+            open.vacancies -= 1;
+            self.vacancies.fetch_sub(1, Ordering::Relaxed);
+            let (job, vacancies) = (open.job, open.vacancies);
             // SAFETY: the job is open, so it is alive, and the caller waits until all threads have left.
             let job = unsafe { &*job };
             job.inside.fetch_add(1, Ordering::SeqCst);
-            let wakes = state.asleep.min(room).min(WAKES);
+            let wakes = state.asleep.min(vacancies).min(WAKES);
             drop(state);
             (0..wakes).for_each(|_| self.posted.notify_one());
             let member = Member::of(job.team);

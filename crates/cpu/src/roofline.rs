@@ -44,13 +44,13 @@ impl Roofline {
     pub fn measured() -> Result<Roofline> {
         static KNOWN: Mutex<BTreeMap<usize, Roofline>> = Mutex::new(BTreeMap::new());
         let threads = threads()?;
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = known.get(&threads) {
-            return Ok(*known);
+        let mut cached = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(cached) = cached.get(&threads) {
+            return Ok(*cached);
         }
         let (flops, wide_flops) = (rate(threads, peak_of_f32), rate(threads, peak_of_f64));
         let measured = Roofline { threads, bandwidth: bandwidth()?, flops, wide_flops };
-        known.insert(threads, measured);
+        cached.insert(threads, measured);
         Ok(measured)
     }
 }

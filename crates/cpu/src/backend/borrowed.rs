@@ -32,32 +32,52 @@ pub(crate) fn run_same_dtype(
     if size > TILE || !is_computed_as_stored(dtype) {
         return None;
     }
-    let (bytes, made) = (size * dtype.storage_bytes(), size * to.storage_bytes());
+    let (bytes, result_bytes) = (size * dtype.storage_bytes(), size * to.storage_bytes());
     // An error here is dropped: the general path reports it.
-    let mut storage = Storage::allocate("at_once", made).ok()?;
+    let mut storage = Storage::allocate("at_once", result_bytes).ok()?;
     // SAFETY: the storage has this size, and only this slice accesses it.
-    let out = unsafe { std::slice::from_raw_parts_mut(storage.start_mut()?.cast(), made) };
+    let out = unsafe { std::slice::from_raw_parts_mut(storage.start_mut()?.cast(), result_bytes) };
     match operands {
         [SameDtypeOperand::Elements(x)] => {
-            let x = held(*x)?;
-            elementwise::same_dtype_fast_path(op, &[given(&x, bytes)?], dtype, out);
+            let x = locked(*x)?;
+            elementwise::same_dtype_fast_path(op, &[elements_of(&x, bytes)?], dtype, out);
         }
         // The lock of one buffer is taken only once.
         [SameDtypeOperand::Elements(a), SameDtypeOperand::Elements(b)] if std::ptr::addr_eq(*a, *b) => {
-            let x = held(*a)?;
-            elementwise::same_dtype_fast_path(op, &[given(&x, bytes)?, given(&x, bytes)?], dtype, out);
+            let x = locked(*a)?;
+            elementwise::same_dtype_fast_path(
+                op,
+                &[elements_of(&x, bytes)?, elements_of(&x, bytes)?],
+                dtype,
+                out,
+            );
         }
         [SameDtypeOperand::Elements(a), SameDtypeOperand::Elements(b)] => {
-            let (a, b) = (held(*a)?, held(*b)?);
-            elementwise::same_dtype_fast_path(op, &[given(&a, bytes)?, given(&b, bytes)?], dtype, out);
+            let (a, b) = (locked(*a)?, locked(*b)?);
+            elementwise::same_dtype_fast_path(
+                op,
+                &[elements_of(&a, bytes)?, elements_of(&b, bytes)?],
+                dtype,
+                out,
+            );
         }
         [SameDtypeOperand::Elements(a), SameDtypeOperand::Same(b)] => {
-            let a = held(*a)?;
-            elementwise::same_dtype_fast_path(op, &[given(&a, bytes)?, TileOperand::Same(*b)], dtype, out);
+            let a = locked(*a)?;
+            elementwise::same_dtype_fast_path(
+                op,
+                &[elements_of(&a, bytes)?, TileOperand::Same(*b)],
+                dtype,
+                out,
+            );
         }
         [SameDtypeOperand::Same(a), SameDtypeOperand::Elements(b)] => {
-            let b = held(*b)?;
-            elementwise::same_dtype_fast_path(op, &[TileOperand::Same(*a), given(&b, bytes)?], dtype, out);
+            let b = locked(*b)?;
+            elementwise::same_dtype_fast_path(
+                op,
+                &[TileOperand::Same(*a), elements_of(&b, bytes)?],
+                dtype,
+                out,
+            );
         }
         [..] => return None,
     }
@@ -67,12 +87,12 @@ pub(crate) fn run_same_dtype(
 
 /// Locks the bytes of an operand while the op runs; None for another backend's buffer, or where another thread has the
 /// lock.
-fn held(buffer: &dyn Buffer) -> Option<LockedBytes<'_>> {
-    buffer.as_any().downcast_ref::<CpuBuffer>()?.held()
+fn locked(buffer: &dyn Buffer) -> Option<LockedBytes<'_>> {
+    buffer.as_any().downcast_ref::<CpuBuffer>()?.lock_bytes()
 }
 
-fn given<'h>(held: &'h LockedBytes<'_>, bytes: usize) -> Option<TileOperand<'h>> {
-    held.bytes()?.get(..bytes).map(TileOperand::Elements)
+fn elements_of<'h>(locked: &'h LockedBytes<'_>, bytes: usize) -> Option<TileOperand<'h>> {
+    locked.bytes()?.get(..bytes).map(TileOperand::Elements)
 }
 
 impl CpuBackend {
@@ -121,7 +141,8 @@ impl CpuBackend {
         // SAFETY: the storage was allocated for this type, and only this view and those derived from it access it.
         let out = unsafe { ViewMut::new(ty, start) };
         let par = parallel_over(moved);
-        let memory = Memory::Planned { operands: &views, results: std::slice::from_ref(&out), over: None };
+        let memory =
+            Memory::Planned { operands: &views, results: std::slice::from_ref(&out), aliased_operand: None };
         let run = OpRun { allocator: ScratchAllocator::of(name), par, checked: true, memory, epilogue: None };
         interruptible(|| self.dispatch(op, run, &|| Ok(())))?;
         // SAFETY: kernels write every element of their result.

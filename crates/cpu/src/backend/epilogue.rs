@@ -31,9 +31,9 @@ thread_local! {
 #[doc(hidden)]
 pub fn with_epilogues_always<T>(body: impl FnOnce() -> T) -> T {
     let before = FORCE_EPILOGUES.replace(true);
-    let made = body();
+    let outcome = body();
     FORCE_EPILOGUES.set(before);
-    made
+    outcome
 }
 
 /// Whether an op can run an epilogue on its only result, and this is faster.
@@ -58,9 +58,9 @@ pub(crate) fn supports_epilogue(op: &Op, operands: &[&TensorType], outputs: &[Te
     if out.dtype.is_complex() || AxisOrder::of(&conv.output_permutation).is_none() {
         return false;
     }
-    let places: usize = out.shape.permuted(&conv.output_permutation).sizes()[2..].iter().product();
+    let positions: usize = out.shape.permuted(&conv.output_permutation).sizes()[2..].iter().product();
     let features = operands[1].shape.permuted(&conv.kernel_permutation).sizes()[0];
-    is_forced || places >= MAX_EPILOGUE_ROW && operands[1].size() <= MAX_EPILOGUE_ROW * features
+    is_forced || positions >= MAX_EPILOGUE_ROW && operands[1].size() <= MAX_EPILOGUE_ROW * features
 }
 
 /// As [`run_into`](super::run_into), unchecked, with an epilogue. `epilogue` is called on elements of the result when they
@@ -76,7 +76,7 @@ pub(crate) fn run_with_epilogue(
     par: Par,
     poll: Poll<'_>,
 ) -> Result<()> {
-    let memory = Memory::Planned { operands, results: std::slice::from_ref(result), over: None };
+    let memory = Memory::Planned { operands, results: std::slice::from_ref(result), aliased_operand: None };
     let run = OpRun {
         allocator: ScratchAllocator::of(form::name(op)),
         par,

@@ -30,7 +30,7 @@ where
 }
 
 /// Transforms complex lines.
-fn transform<T: fourier::Part>(
+fn transform<T: fourier::FftFloat>(
     allocator: ScratchAllocator<'_>,
     which: FftOp,
     lines: Lines,
@@ -46,7 +46,7 @@ where
 }
 
 /// Transforms real lines to complex ones, or back.
-fn transform_real<T: fourier::Part + Element>(
+fn transform_real<T: fourier::FftFloat + Element>(
     allocator: ScratchAllocator<'_>,
     way: RealDirection,
     lines: Lines,

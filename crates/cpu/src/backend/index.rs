@@ -65,8 +65,8 @@ impl OpRun<'_> {
     pub(super) fn read(self, axes: &[Axis]) -> Result<Buffers> {
         let axes = positions(axes);
         let x = self.operand(0);
-        let places = IndexedBlocks::new(x.shape.sizes(), &axes, &others(x, &axes));
-        self.reading(&axes, |x, indices, out, watch, par| places.gather(x, indices, out, watch, par))
+        let blocks = IndexedBlocks::new(x.shape.sizes(), &axes, &others(x, &axes));
+        self.reading(&axes, |x, indices, out, watch, par| blocks.gather(x, indices, out, watch, par))
     }
 
     pub(super) fn take_at(self, axis: Axis) -> Result<Buffers> {
@@ -84,38 +84,39 @@ impl OpRun<'_> {
     pub(super) fn scatter(self, scatter: ScatterOp, axes: &[Axis]) -> Result<Buffers> {
         let (allocator, checked, axes) = (self.allocator, self.checked, positions(axes));
         let dtype = self.output(0).dtype;
-        let places = {
+        let blocks = {
             let [x, updates] = [0, 2].map(|operand| self.operand(operand).shape.sizes());
             IndexedBlocks::new(x, &axes, &updates[1..])
         };
         let computed = scattered(scatter, dtype);
-        let direct = computed == dtype;
+        let is_same_dtype = computed == dtype;
         let candidates: &[usize] = if stays(scatter, self.operand(0).dtype, dtype) { &[0] } else { &[] };
         self.run_with_scratch_in_place(candidates, |views, out, par| {
             let (x, indices, updates) = (views[0], views[1], views[2]);
             if checked && allocator.runs() {
                 index::check(allocator.op, out.ty(), &axes, indices, par)?;
             }
-            let mut held = None;
+            let mut converted = None;
             let updates = if updates.ty().dtype == computed {
                 updates
             } else {
                 let mut scratch = allocator.scratch(updates.ty().with_dtype(computed)?)?;
                 allocator.convert(updates, dtype, &mut scratch.view_mut(), par);
                 // SAFETY: the conversion writes every element.
-                unsafe { held.insert(scratch).view() }
+                unsafe { converted.insert(scratch).view() }
             };
             let write = |out: &mut ViewMut<'_>| {
                 if allocator.runs() {
                     match scatter {
-                        ScatterOp::IndexedAdd => places.add(indices, updates, out, par),
-                        ScatterOp::IndexedPut => places.put(indices, updates, out, par),
+                        ScatterOp::IndexedAdd => blocks.add(indices, updates, out, par),
+                        ScatterOp::IndexedPut => blocks.put(indices, updates, out, par),
                     }
                 }
             };
             if !x.is_aliased() {
-                let mut wide =
-                    (!direct).then(|| allocator.scratch(out.ty().with_dtype(computed)?)).transpose()?;
+                let mut wide = (!is_same_dtype)
+                    .then(|| allocator.scratch(out.ty().with_dtype(computed)?))
+                    .transpose()?;
                 if let Some(wide) = &mut wide {
                     allocator.convert(x, dtype, &mut wide.view_mut(), par);
                     write(&mut wide.view_mut());

@@ -17,10 +17,10 @@ fn prepare<'a, 'r: 'a>(
     mut x: View<'a>,
     dtype: DType,
     side: &OperandLayout,
-    held: &'a mut [Option<Scratch<'r>>; 2],
+    scratch_slots: &'a mut [Option<Scratch<'r>>; 2],
     par: Par,
 ) -> Result<View<'a>> {
-    let [converted, packed] = held;
+    let [converted, packed] = scratch_slots;
     let computed = linalg::compute_dtype(dtype);
     // Integers of a few bits are stored as the bytes in which they are computed.
     if x.ty().dtype != dtype || computed.storage_bytes() != dtype.storage_bytes() {

@@ -98,7 +98,7 @@ fn overwritten(task: Task) -> Option<usize> {
 }
 
 /// The operand in whose memory the result of a task may be stored.
-pub(super) fn place_of(task: Task, operands: &[&TensorType], output: &TensorType) -> Option<usize> {
+pub(super) fn aliased_operand(task: Task, operands: &[&TensorType], output: &TensorType) -> Option<usize> {
     let dtype = output.dtype;
     overwritten(task).filter(|&index| operands[index].dtype == dtype && working(dtype) == dtype)
 }
@@ -132,22 +132,23 @@ fn run_task(
         let mut results: SmallVec<[ViewMut<'_>; 3]> = pairs
             .map(|(out, wide)| wide.as_mut().map_or_else(|| out.reborrow(), Scratch::view_mut))
             .collect();
-        let place = overwritten(task);
-        match place.map(|index| operands[index]) {
+        let overwritten_index = overwritten(task);
+        match overwritten_index.map(|index| operands[index]) {
             Some(x) if !x.is_aliased() => allocator.convert(x, dtype, &mut results[0], par),
             Some(_) | None => {}
         }
         // A matrix is copied if it is overwritten or has another dtype.
         let a = operands[0];
-        let mut copied = if place == Some(0) || task.keeps_matrix() && a.ty().dtype == dtype {
+        let mut copied = if overwritten_index == Some(0) || task.keeps_matrix() && a.ty().dtype == dtype {
             None
         } else {
             Some(allocator.converted(a, dtype, par)?)
         };
-        let right = place.filter(|&index| index > 0).map_or(0, |index| each(operands[index].ty()));
+        let right =
+            overwritten_index.filter(|&index| index > 0).map_or(0, |index| each(operands[index].ty()));
         let count = with_field!(dtype, T => task.workspace::<T>((rows, columns), right));
-        let parts = batch.div_ceil(matrix::grain(batch, (rows, columns)));
-        let mut work = allocator.scratch(TensorType::new(dtype, Shape::new(&[parts, count]))?)?;
+        let chunks = batch.div_ceil(matrix::grain(batch, (rows, columns)));
+        let mut work = allocator.scratch(TensorType::new(dtype, Shape::new(&[chunks, count]))?)?;
         if !allocator.runs() {
             return Ok(());
         }
@@ -161,28 +162,28 @@ fn run_task(
         with_field!(dtype, T => {
             let mut work = work.view_mut();
             matrix::clear::<T>(&mut work, par);
-            if place.is_none() {
+            if overwritten_index.is_none() {
                 results.iter_mut().for_each(|result| matrix::clear::<T>(result, par));
             }
             let out: SmallVec<[BatchBuffer<'_>; 3]> =
                 results.iter().map(|result| BatchBuffer::new(result, each(result.ty()))).collect();
-            let lent;
+            let copy;
             let a = match &mut copied {
                 // SAFETY: the conversion has written every element.
                 Some(copied) if task.keeps_matrix() => Matrices::ReadOnly(unsafe { copied.view() }),
                 Some(copied) => {
-                    lent = copied.view_mut();
-                    Matrices::Overwritten(BatchBuffer::new(&lent, rows * columns))
+                    copy = copied.view_mut();
+                    Matrices::Overwritten(BatchBuffer::new(&copy, rows * columns))
                 }
-                None if place == Some(0) => Matrices::Overwritten(out[0]),
+                None if overwritten_index == Some(0) => Matrices::Overwritten(out[0]),
                 None => Matrices::ReadOnly(a),
             };
-            let b = if place == Some(1) { Some(out[0]) } else { None };
-            let out: &[BatchBuffer<'_>] = if place.is_none() { &out } else { &[] };
-            let places = TaskMemory { a, b, out, work: BatchBuffer::new(&work, count) };
+            let b = if overwritten_index == Some(1) { Some(out[0]) } else { None };
+            let out: &[BatchBuffer<'_>] = if overwritten_index.is_none() { &out } else { &[] };
+            let task_memory = TaskMemory { a, b, out, work: BatchBuffer::new(&work, count) };
             // SAFETY: conversions and `clear` have written every element as a number of this type, and the views are
             // borrowed only here.
-            unsafe { matrix::run::<T>(task, batch, (rows, columns), places, par) };
+            unsafe { matrix::run::<T>(task, batch, (rows, columns), task_memory, par) };
         });
     }
     for (out, wide) in outs.iter_mut().zip(&wide) {

@@ -35,7 +35,7 @@ pub(super) enum Memory<'a> {
     /// other owners, or they share an operand's memory.
     Owned { operands: &'a mut [Operand], outputs: &'a [TensorType] },
     /// The caller has chosen the memory, as in [`run_into`].
-    Planned { operands: &'a [View<'a>], results: &'a [ViewMut<'a>], over: Option<usize> },
+    Planned { operands: &'a [View<'a>], results: &'a [ViewMut<'a>], aliased_operand: Option<usize> },
 }
 
 impl<'a> OpRun<'a> {
@@ -93,18 +93,18 @@ impl<'a> OpRun<'a> {
     ) -> Result<Buffers> {
         let op = self.allocator.op;
         let (operands, ty) = match self.memory {
-            Memory::Planned { operands, results, over } => {
+            Memory::Planned { operands, results, aliased_operand } => {
                 let [result] = results else { unreachable!("{op} has one output") };
                 // SAFETY: the caller's memory is for this type, and only this view and those derived from it access it.
                 let mut out = unsafe { ViewMut::new(result.ty(), result.start()) };
-                let Some(over) = over else {
+                let Some(aliased_operand) = aliased_operand else {
                     work(operands, &mut out, self.par)?;
                     return Ok(Buffers::new());
                 };
-                assert!(candidates.contains(&over), "{op} writes over operand {over}");
+                assert!(candidates.contains(&aliased_operand), "{op} writes over operand {aliased_operand}");
                 let lies_there = |(index, view): (usize, &View<'_>)| {
-                    let shares = view.start() == out.start().cast_const() && candidates.contains(&index);
-                    index == over || shares && fits(view.ty(), out.ty())
+                    let is_aliased = view.start() == out.start().cast_const() && candidates.contains(&index);
+                    index == aliased_operand || is_aliased && fits(view.ty(), out.ty())
                 };
                 let views: Views<'_> = operands
                     .iter()
@@ -123,22 +123,22 @@ impl<'a> OpRun<'a> {
                 (operands, ty)
             }
         };
-        let mut taken = None;
+        let mut reused = None;
         for &index in candidates {
             if fits(&operands[index].ty, ty)
                 && let Some((storage, offset)) = take(op, &mut operands[index])?
             {
-                taken = Some((index, storage, offset));
+                reused = Some((index, storage, offset));
                 break;
             }
         }
-        let over = taken.as_ref().map(|(index, _, _)| *index);
+        let aliased_operand = reused.as_ref().map(|(index, _, _)| *index);
         let windows: SmallVec<[Option<Window>; 3]> = operands
             .iter()
             .enumerate()
-            .map(|(i, operand)| (Some(i) != over).then(|| window(op, operand)).transpose())
+            .map(|(i, operand)| (Some(i) != aliased_operand).then(|| window(op, operand)).transpose())
             .collect::<Result<_>>()?;
-        let (mut storage, offset) = match taken {
+        let (mut storage, offset) = match reused {
             Some((_, storage, offset)) => (storage, offset),
             None => (Storage::allocate(op, ty.byte_size())?, 0),
         };
@@ -167,8 +167,8 @@ impl<'a> OpRun<'a> {
     ) -> Result<Buffers> {
         let op = self.allocator.op;
         match self.memory {
-            Memory::Planned { operands, results, over } => {
-                assert!(over.is_none(), "{op} writes over no operand");
+            Memory::Planned { operands, results, aliased_operand } => {
+                assert!(aliased_operand.is_none(), "{op} writes over no operand");
                 let mut outs: SmallVec<[ViewMut<'_>; 3]> = results
                     .iter()
                     // SAFETY: the caller's memory is for these types, and only these views and those derived from them
@@ -210,7 +210,7 @@ impl<'a> OpRun<'a> {
     pub(super) fn share(self) -> Result<Buffers> {
         match &self.memory {
             Memory::Owned { operands, .. } => Ok(smallvec![buffer(window(self.allocator.op, &operands[0])?)]),
-            Memory::Planned { over: Some(0), .. } => Ok(Buffers::new()),
+            Memory::Planned { aliased_operand: Some(0), .. } => Ok(Buffers::new()),
             Memory::Planned { .. } => self.fresh(|views, out, par| {
                 copy_bytes(views[0].bytes(), out, par);
                 Ok(())

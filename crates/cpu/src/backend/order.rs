@@ -43,15 +43,15 @@ impl OpRun<'_> {
         let allocator = self.allocator;
         self.run_with_scratch_multi(|views, outs, par| {
             let x = views[0];
-            let [values, places] = outs else { unreachable!("{} has two outputs", allocator.op) };
+            let [values, positions] = outs else { unreachable!("{} has two outputs", allocator.op) };
             if order::selection_is_faster(x.ty(), k) {
                 let mut candidates = allocator.scratch(order::candidates_scratch(x.ty(), k))?;
                 if allocator.runs() {
-                    order::top_k(x, k, values, places, &mut candidates.view_mut(), par);
+                    order::top_k(x, k, values, positions, &mut candidates.view_mut(), par);
                 }
                 return Ok(());
             }
-            let mut all = allocator.scratch(x.ty().with_dtype(places.ty().dtype)?)?;
+            let mut all = allocator.scratch(x.ty().with_dtype(positions.ty().dtype)?)?;
             let mut pairs = allocator.scratch(order::pairs_scratch(x.ty()))?;
             let mut tmp = allocator.scratch(order::pairs_scratch(x.ty()))?;
             let mut counts = allocator.scratch(order::counts_scratch(x.ty()))?;
@@ -60,7 +60,7 @@ impl OpRun<'_> {
                 let counts = &mut counts.view_mut();
                 order::argsort(x, Direction::Desc, &mut all.view_mut(), pairs, counts, par);
                 // SAFETY: the kernel writes every element.
-                order::first_of(x, unsafe { all.view() }, k, values, places, par);
+                order::first_of(x, unsafe { all.view() }, k, values, positions, par);
             }
             Ok(())
         })

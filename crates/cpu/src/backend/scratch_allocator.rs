@@ -61,14 +61,14 @@ impl<'a> ScratchAllocator<'a> {
     /// Scratch memory for the elements of `ty`.
     pub(super) fn scratch(self, ty: TensorType) -> Result<Scratch<'a>> {
         let bytes = ty.byte_size();
-        let place = match self.tally {
+        let storage = match self.tally {
             None => ScratchStorage::Taken(Storage::allocate(self.op, bytes)?),
             Some(tally) => {
                 tally.add(bytes);
                 ScratchStorage::Counted(tally)
             }
         };
-        Ok(Scratch { ty, place })
+        Ok(Scratch { ty, storage })
     }
 
     /// A copy of an operand in another dtype.
@@ -97,7 +97,7 @@ impl<'a> ScratchAllocator<'a> {
 #[derive(Debug)]
 pub(super) struct Scratch<'a> {
     ty: TensorType,
-    place: ScratchStorage<'a>,
+    storage: ScratchStorage<'a>,
 }
 
 #[derive(Debug)]
@@ -109,7 +109,7 @@ enum ScratchStorage<'a> {
 impl Scratch<'_> {
     /// The memory, for writing.
     pub(super) fn view_mut(&mut self) -> ViewMut<'_> {
-        match &mut self.place {
+        match &mut self.storage {
             ScratchStorage::Taken(storage) => {
                 let start = storage.start_mut().expect("allocated memory is ours");
                 // SAFETY: it was allocated for the type, and the storage is borrowed while the view lives.
@@ -125,7 +125,7 @@ impl Scratch<'_> {
     /// # Safety
     /// All of them were written, where kernels run.
     pub(super) unsafe fn view(&self) -> View<'_> {
-        match &self.place {
+        match &self.storage {
             ScratchStorage::Taken(storage) => {
                 // SAFETY: it was allocated for the type; the caller promises that the bytes are initialised.
                 let bytes = unsafe { std::slice::from_raw_parts(storage.start(), self.ty.byte_size()) };
@@ -139,7 +139,7 @@ impl Scratch<'_> {
 
 impl Drop for Scratch<'_> {
     fn drop(&mut self) {
-        match &self.place {
+        match &self.storage {
             ScratchStorage::Taken(_) => {}
             ScratchStorage::Counted(tally) => tally.subtract(self.ty.byte_size()),
         }

@@ -42,16 +42,16 @@ fn bytes(ty: &TensorType, buffer: &dyn Buffer) -> Vec<u8> {
     bytes
 }
 
-/// Runs an op into memory with other contents. The operands `over` are stored in the result's memory; the first of them
-/// is passed as `over`.
+/// Runs an op into memory with other contents. The operands `aliased` are stored in the result's memory; the
+/// first of them is passed as `aliased`.
 fn into_memory(
     op: &Op,
-    given: &[OperandValue],
+    arguments: &[OperandValue],
     outputs: &[TensorType],
-    over: &[usize],
+    aliased: &[usize],
     checked: bool,
 ) -> Result<Vec<Vec<u8>>> {
-    let windows: Vec<Window> = given
+    let windows: Vec<Window> = arguments
         .iter()
         .map(|(ty, buffer)| window("test", &Operand { ty: ty.clone(), buffer: buffer.clone() }).unwrap())
         .collect();
@@ -62,17 +62,17 @@ fn into_memory(
         // SAFETY: the storage has room for the type.
         unsafe { start.write_bytes(0xA5, ty.byte_size()) };
     }
-    for &index in over {
+    for &index in aliased {
         let from = windows[index].bytes();
         // SAFETY: the operand has as many bytes as the only result.
-        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), starts[0], given[index].0.byte_size()) };
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), starts[0], arguments[index].0.byte_size()) };
     }
-    let views: Vec<View<'_>> = given
+    let views: Vec<View<'_>> = arguments
         .iter()
         .zip(&windows)
         .enumerate()
         .map(|(index, ((ty, _), window))| {
-            if over.contains(&index) {
+            if aliased.contains(&index) {
                 // SAFETY: the elements were just written.
                 unsafe { View::of_part(ty, starts[0]) }
             } else {
@@ -86,11 +86,11 @@ fn into_memory(
         // SAFETY: each storage has room for its type, and only overwritten operands share it.
         .map(|(ty, &start)| unsafe { ViewMut::new(ty, start) })
         .collect();
-    let types: Vec<&TensorType> = given.iter().map(|(ty, _)| ty).collect();
+    let types: Vec<&TensorType> = arguments.iter().map(|(ty, _)| ty).collect();
     let par = parallel(types.iter().copied().chain(outputs));
     reset_peak();
     let before = live_bytes();
-    let outcome = run_into(op, &views, &results, over.first().copied(), par, checked, &|| Ok(()));
+    let outcome = run_into(op, &views, &results, aliased.first().copied(), par, checked, &|| Ok(()));
     let took = peak_bytes() - before;
     if COUNTS.load(Ordering::Relaxed) {
         assert_eq!(live_bytes(), before, "{op:?} keeps memory");
@@ -107,9 +107,9 @@ fn into_memory(
 }
 
 /// Checks an op with its result in each possible place, and returns its results.
-fn check(op: &Op, given: &[OperandValue], outputs: &[TensorType]) -> Option<Vec<Arc<dyn Buffer>>> {
+fn check(op: &Op, arguments: &[OperandValue], outputs: &[TensorType]) -> Option<Vec<Arc<dyn Buffer>>> {
     let operands =
-        || given.iter().map(|(ty, buffer)| Operand { ty: ty.clone(), buffer: buffer.clone() }).collect();
+        || arguments.iter().map(|(ty, buffer)| Operand { ty: ty.clone(), buffer: buffer.clone() }).collect();
     let backend = cpu_backend();
     let mut results = None;
     for checked in [true, false] {
@@ -118,28 +118,28 @@ fn check(op: &Op, given: &[OperandValue], outputs: &[TensorType]) -> Option<Vec<
         } else {
             backend.run_unchecked(op, operands(), outputs)
         };
-        let types: Vec<&TensorType> = given.iter().map(|(ty, _)| ty).collect();
+        let types: Vec<&TensorType> = arguments.iter().map(|(ty, _)| ty).collect();
         let alone = may_overwrite(op, &types, outputs);
-        let same = |&index: &usize| given[index].0 == given[alone[0]].0;
+        let same = |&index: &usize| arguments[index].0 == arguments[alone[0]].0;
         let together: Vec<usize> = alone.iter().copied().filter(same).collect();
-        let mut places: Vec<(Vec<usize>, Vec<OperandValue>)> = vec![(Vec::new(), given.to_vec())];
-        places.extend(alone.iter().map(|&index| (vec![index], given.to_vec())));
+        let mut cases: Vec<(Vec<usize>, Vec<OperandValue>)> = vec![(Vec::new(), arguments.to_vec())];
+        cases.extend(alone.iter().map(|&index| (vec![index], arguments.to_vec())));
         let shown = || format!("{op:?} of {types:?} to {outputs:?}");
         let want = want.map(|want| {
             let read = |(ty, buffer): (&TensorType, &Arc<dyn Buffer>)| bytes(ty, &**buffer);
             (outputs.iter().zip(&want).map(read).collect::<Vec<_>>(), want)
         });
-        for (over, given) in places {
-            let got = into_memory(op, &given, outputs, &over, checked);
+        for (aliased, arguments) in cases {
+            let got = into_memory(op, &arguments, outputs, &aliased, checked);
             match (&want, got) {
-                (Ok((want, _)), Ok(got)) => assert!(*want == got, "{} over {over:?}", shown()),
+                (Ok((want, _)), Ok(got)) => assert!(*want == got, "{} over {aliased:?}", shown()),
                 (Err(want), Err(got)) => assert_eq!(want.to_string(), got.to_string(), "{}", shown()),
                 (want, got) => panic!("{want:?} and {got:?}: {}", shown()),
             }
         }
         if together.len() > 1 && want.is_ok() {
-            let one: Vec<OperandValue> = (0..given.len())
-                .map(|index| given[if together.contains(&index) { together[0] } else { index }].clone())
+            let one: Vec<OperandValue> = (0..arguments.len())
+                .map(|index| arguments[if together.contains(&index) { together[0] } else { index }].clone())
                 .collect();
             let want = into_memory(op, &one, outputs, &[], checked).ok();
             let got = into_memory(op, &one, outputs, &together, checked).ok();
@@ -154,14 +154,14 @@ fn check(op: &Op, given: &[OperandValue], outputs: &[TensorType]) -> Option<Vec<
 fn check_all(graph: &Graph) {
     let mut values: Vec<Vec<OperandValue>> = Vec::new();
     for (position, node) in graph.nodes().iter().enumerate() {
-        let given: Vec<OperandValue> = node
+        let arguments: Vec<OperandValue> = node
             .inputs
             .iter()
             .map(|input| values[input.node as usize][input.output as usize].clone())
             .collect();
         // Other folds were expanded to loops.
         let foreign = if let Op::Fold(fold) = &node.op { !user_fold::is_native(fold) } else { false };
-        let results = if foreign { None } else { check(&node.op, &given, &node.outputs) };
+        let results = if foreign { None } else { check(&node.op, &arguments, &node.outputs) };
         let results =
             results.unwrap_or_else(|| node.outputs.iter().map(|ty| elements(position, ty)).collect());
         values.push(node.outputs.iter().cloned().zip(results).collect());
@@ -276,10 +276,10 @@ fn region_of(text: &str, dtype: &str) -> Region {
         .enumerate()
         .map(|(index, ty)| format!("%{index} = parameter {{index: {index}}} : {ty}\n"))
         .collect();
-    let given: String = (0..types.len()).map(|index| format!(" %{index}")).collect();
+    let arguments: String = (0..types.len()).map(|index| format!(" %{index}")).collect();
     let last = types.len();
     let text = format!(
-        "defn-ir 1\n({}) {{\n{parameters}%{last} = {name}{given} {attributes} : {rest}\nreturn %{last}\n}}",
+        "defn-ir 1\n({}) {{\n{parameters}%{last} = {name}{arguments} {attributes} : {rest}\nreturn %{last}\n}}",
         types.join(", ")
     );
     Region::from_text(&text).unwrap_or_else(|error| panic!("{error} in\n{text}"))

@@ -157,12 +157,12 @@ struct FoldProgram<'a> {
 impl<'a> FoldProgram<'a> {
     fn new(fun: &'a Region) -> FoldProgram<'a> {
         let mut steps: Vec<FoldStep<'a>> = Vec::new();
-        let mut places: Vec<ValueStorage> = Vec::with_capacity(fun.graph().len());
+        let mut storages: Vec<ValueStorage> = Vec::with_capacity(fun.graph().len());
         let varied = varied(fun);
         for (node, varied) in fun.graph().nodes().iter().zip(varied) {
             let inputs: SmallVec<[ValueStorage; 3]> =
-                node.inputs.iter().map(|input| places[input.node as usize]).collect();
-            let place = match Role::of(&node.op) {
+                node.inputs.iter().map(|input| storages[input.node as usize]).collect();
+            let storage = match Role::of(&node.op) {
                 Role::Input(0) => ValueStorage::Element,
                 Role::Input(1) => ValueStorage::Folded,
                 Role::Input(index) => ValueStorage::Capture(index - 2),
@@ -173,9 +173,9 @@ impl<'a> FoldProgram<'a> {
                 }
                 Role::Foreign => unreachable!("{:?} is no op on scalars", node.op),
             };
-            places.push(place);
+            storages.push(storage);
         }
-        FoldProgram { steps, result: places[fun.results()[0].node as usize] }
+        FoldProgram { steps, result: storages[fun.results()[0].node as usize] }
     }
 }
 
@@ -223,7 +223,7 @@ impl<'a> Registers<'a> {
     /// The type and address of a register or, behind the registers, of the accumulator.
     fn register(&self, index: usize) -> (&'a TensorType, *mut u8) {
         let folded = self.program.steps.len();
-        let place = match self.program.result {
+        let storage = match self.program.result {
             ValueStorage::Register(result) if self.swapped && index == result => folded,
             ValueStorage::Register(result) if self.swapped && index == folded => result,
             ValueStorage::Register(_)
@@ -231,7 +231,7 @@ impl<'a> Registers<'a> {
             | ValueStorage::Folded
             | ValueStorage::Capture(_) => index,
         };
-        (&self.types[index], self.memory.wrapping_add(self.frame.offsets[place]))
+        (&self.types[index], self.memory.wrapping_add(self.frame.offsets[storage]))
     }
 
     /// The value of a register.
@@ -251,11 +251,11 @@ impl<'a> Registers<'a> {
         unsafe { ViewMut::new(ty, start) }
     }
 
-    fn view<'v>(&self, place: ValueStorage, element: View<'v>) -> View<'v>
+    fn view<'v>(&self, storage: ValueStorage, element: View<'v>) -> View<'v>
     where
         'a: 'v,
     {
-        match place {
+        match storage {
             ValueStorage::Element => element,
             ValueStorage::Capture(index) => self.captures[index],
             // SAFETY: the accumulator is written before the first step.
@@ -291,8 +291,8 @@ impl<'a> Registers<'a> {
             ValueStorage::Folded => {}
             // The next step writes the register before anything reads it.
             ValueStorage::Register(index) if self.program.steps[index].varied => self.swapped = !self.swapped,
-            place @ (ValueStorage::Element | ValueStorage::Capture(_) | ValueStorage::Register(_)) => {
-                let x = self.view(place, element);
+            storage @ (ValueStorage::Element | ValueStorage::Capture(_) | ValueStorage::Register(_)) => {
+                let x = self.view(storage, element);
                 copy(x, &mut self.write(self.program.steps.len()));
             }
         }
@@ -326,14 +326,14 @@ impl OpRun<'_> {
                 return Ok(());
             }
             let dtype = x.ty().dtype;
-            let mut held = None;
+            let mut scratch_slot = None;
             // Folded axes first: one row for each folded element.
             let x = if order.is_sorted() {
                 x
             } else {
                 let plan = shape::gather::transpose(&sizes, &order);
                 let ty = TensorType::new(dtype, x.ty().shape.permuted(&order))?;
-                let scratch = held.insert(allocator.scratch(ty)?);
+                let scratch = scratch_slot.insert(allocator.scratch(ty)?);
                 allocator.copy(&plan, x, &mut scratch.view_mut(), par);
                 // SAFETY: the copy writes every element.
                 unsafe { scratch.view() }
@@ -503,14 +503,14 @@ impl ScalarFold {
         let captures: Vec<Register> =
             folding.captures.iter().map(|capture| machine.capture(*capture)).collect::<Option<_>>()?;
         let mut registers: Vec<Register> = Vec::with_capacity(folding.program.steps.len());
-        let place = |place: ValueStorage, registers: &[Register]| match place {
+        let storage = |storage: ValueStorage, registers: &[Register]| match storage {
             ValueStorage::Element => element,
             ValueStorage::Folded => folded,
             ValueStorage::Capture(index) => captures[index],
             ValueStorage::Register(index) => registers[index],
         };
         for step in &folding.program.steps {
-            let x = |input: usize| place(step.inputs[input], &registers);
+            let x = |input: usize| storage(step.inputs[input], &registers);
             let dtype = step.ty.dtype;
             let register = match step.action {
                 Action::Constant(scalar) => machine.constant(scalar),
@@ -523,7 +523,7 @@ impl ScalarFold {
             };
             registers.push(register.filter(|register| register.dtype() == dtype)?);
         }
-        let result = place(folding.program.result, &registers);
+        let result = storage(folding.program.result, &registers);
         (result.dtype() == folded.dtype()).then_some(ScalarFold { machine, element, folded, result })
     }
 

@@ -13,12 +13,12 @@ use crate::kernels::window::{self, AxisOrder, AxisPass, Conv};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// An operand in the type in which elements of `dtype` are computed; `held` owns the copy, if one is needed.
+/// An operand in the type in which elements of `dtype` are computed; `scratch_slot` owns the copy, if one is needed.
 pub(super) fn computed<'a, 'r: 'a>(
     allocator: ScratchAllocator<'r>,
     x: View<'a>,
     dtype: DType,
-    held: &'a mut Option<Scratch<'r>>,
+    scratch_slot: &'a mut Option<Scratch<'r>>,
     par: Par,
 ) -> Result<View<'a>> {
     let computed = compute_dtype(dtype);
@@ -28,7 +28,7 @@ pub(super) fn computed<'a, 'r: 'a>(
     let mut scratch = allocator.scratch(x.ty().with_dtype(computed)?)?;
     allocator.convert(x, dtype, &mut scratch.view_mut(), par);
     // SAFETY: the conversion writes every element.
-    Ok(unsafe { held.insert(scratch).view() })
+    Ok(unsafe { scratch_slot.insert(scratch).view() })
 }
 
 /// An operand with its axes permuted to the order of their roles.
@@ -36,7 +36,7 @@ fn by_role<'a, 'r: 'a>(
     allocator: ScratchAllocator<'r>,
     x: View<'a>,
     permutation: &[Axis],
-    held: &'a mut Option<Scratch<'r>>,
+    scratch_slot: &'a mut Option<Scratch<'r>>,
     par: Par,
 ) -> Result<View<'a>> {
     let ty = x.ty();
@@ -47,7 +47,7 @@ fn by_role<'a, 'r: 'a>(
     let mut scratch = allocator.scratch(TensorType::new(ty.dtype, ty.shape.permuted(permutation))?)?;
     allocator.copy(&plan, x, &mut scratch.view_mut(), par);
     // SAFETY: the copy writes every element.
-    Ok(unsafe { held.insert(scratch).view() })
+    Ok(unsafe { scratch_slot.insert(scratch).view() })
 }
 
 impl OpRun<'_> {
@@ -63,8 +63,8 @@ impl OpRun<'_> {
                 allocator.convert(views[0], dtype, out, par);
                 return Ok(());
             };
-            let mut held = None;
-            let mut x = computed(allocator, views[0], dtype, &mut held, par)?;
+            let mut scratch_slot = None;
+            let mut x = computed(allocator, views[0], dtype, &mut scratch_slot, par)?;
             let inner = compute_dtype(dtype);
             let fold = |pass: &AxisPass, x: View<'_>, out: &mut ViewMut<'_>| -> Result<()> {
                 let mut rungs = allocator.scratch(window::doubling_scratch(pass, inner))?;
@@ -99,14 +99,14 @@ impl OpRun<'_> {
             let (x, source, init) = (views[0], views[1], views[2]);
             let compared = x.ty().dtype.merge(init.ty().dtype);
             let (mut held_x, mut held_init) = (None, None);
-            if window::are_apart(window) && compared == dtype {
+            if window::are_disjoint(window) && compared == dtype {
                 let mut held_source = None;
                 let x = computed(allocator, x, dtype, &mut held_x, par)?;
                 let source = computed(allocator, source, dtype, &mut held_source, par)?;
                 let start = computed(allocator, init, dtype, &mut held_init, par)?;
                 let send = |out: &mut ViewMut<'_>| {
                     if allocator.runs() {
-                        window::scatter_apart(which, dtype, window, (x, source, start), out, par);
+                        window::scatter_disjoint(which, dtype, window, (x, source, start), out, par);
                     }
                 };
                 if compute_dtype(dtype) == dtype {
@@ -123,9 +123,17 @@ impl OpRun<'_> {
             {
                 let x = computed(allocator, x, compared, &mut held_x, par)?;
                 let start = computed(allocator, init, compared, &mut held_init, par)?;
-                let places = source.ty().shape.sizes();
+                let out_sizes = source.ty().shape.sizes();
                 if allocator.runs() {
-                    window::choose(which, compared, window, places, (x, start), &mut chosen.view_mut(), par);
+                    window::choose(
+                        which,
+                        compared,
+                        window,
+                        out_sizes,
+                        (x, start),
+                        &mut chosen.view_mut(),
+                        par,
+                    );
                 }
             }
             let (mut held_source, mut held_init) = (None, None);

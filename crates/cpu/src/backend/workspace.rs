@@ -19,8 +19,8 @@ pub(crate) fn may_overwrite(
     let [output] = outputs else { return SmallVec::new() };
     let declared = op.in_place();
     let task = |task: Option<Task>| {
-        let place = task.and_then(|task| matrix::place_of(task, operands, output));
-        place.into_iter().collect::<SmallVec<[usize; 3]>>()
+        let overwritten_index = task.and_then(|task| matrix::aliased_operand(task, operands, output));
+        overwritten_index.into_iter().collect::<SmallVec<[usize; 3]>>()
     };
     let candidates = if let Op::TriangularSolve { lower, left_side, transform_a } = op {
         task(Some(Task::of_triangular(*lower, *left_side, *transform_a, false)))
@@ -62,7 +62,7 @@ pub(crate) fn workspace(op: &Op, operands: &[&TensorType], outputs: &[TensorType
     let results = outputs.iter().map(|ty| unsafe { ViewMut::new(ty, dangling()) });
     let results: SmallVec<[ViewMut<'_>; 3]> = results.collect();
     let tally = Tally::default();
-    let memory = Memory::Planned { operands: &views, results: &results, over: None };
+    let memory = Memory::Planned { operands: &views, results: &results, aliased_operand: None };
     let run = OpRun {
         allocator: ScratchAllocator::counting(form::name(op), &tally),
         par,

@@ -53,7 +53,7 @@ impl Direct {
             let start = match before {
                 Some(before) => inputs[before].wrapping_sub(self.inputs[before].1),
                 None => {
-                    let own = buffer.held()?;
+                    let own = buffer.lock_bytes()?;
                     let start = own.bytes()?.as_ptr().cast_mut();
                     held.push(own);
                     start

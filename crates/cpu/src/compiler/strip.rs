@@ -187,7 +187,7 @@ impl Strip {
                 let sources: SmallVec<[StridedOperand<'_>; 8]> = sources.collect();
                 let starts: SmallVec<[*mut u8; 4]> = results.iter().map(|home| places.first(*home)).collect();
                 let part = rows.start * per_row..rows.end * per_row;
-                let in_place = |result| sources.iter().any(|source| source.lies_in(result));
+                let in_place = |result| sources.iter().any(|source| source.may_alias(result));
                 let stores = if places.results.iter().any(in_place) { StoreKind::Cached } else { *stores };
                 // SAFETY: results have room for all elements and memory between has it for those of the strip; strips
                 // are disjoint, as threads' memory between is, and what is read was written before.

@@ -100,9 +100,9 @@ pub(crate) fn eye(out: &mut ViewMut<'_>, par: Par) -> Result<()> {
         tile.fill(MaybeUninit::new(C::ZERO));
         let (mut row, mut begin) = (first / columns % rows, first / columns * columns);
         while begin < first + tile.len() {
-            let place = begin + row;
-            if row < columns && place >= first && place < first + tile.len() {
-                tile[place - first].write(C::ONE);
+            let position = begin + row;
+            if row < columns && position >= first && position < first + tile.len() {
+                tile[position - first].write(C::ONE);
             }
             row = if row + 1 == rows { 0 } else { row + 1 };
             begin += columns;

@@ -218,7 +218,7 @@ struct Modulus {
     half: u64,
     whole: u64,
     /// `2^64 / number`, rounded down.
-    share: u64,
+    reciprocal: u64,
     /// `1 / number`.
     inverse: f64,
     /// `2^96`, `2^64` and `2^32` modulo the number, if that is tiny.
@@ -235,11 +235,11 @@ impl Modulus {
     fn new(number: u64) -> Modulus {
         let modulo = |x: u64| x.checked_rem(number).unwrap_or(x);
         let half = modulo(1 << 32);
-        let share = u64::MAX.checked_div(number).unwrap_or(0);
+        let reciprocal = u64::MAX.checked_div(number).unwrap_or(0);
         let whole = modulo(half.wrapping_mul(half));
         let powers = if number <= Modulus::TINY { [modulo(half * whole), whole, half] } else { [0; 3] };
         let inverse = 1.0 / number as f64;
-        Modulus { number, half, whole, share, inverse, powers: powers.map(|power| power as u32) }
+        Modulus { number, half, whole, reciprocal, inverse, powers: powers.map(|power| power as u32) }
     }
 
     /// Whether 32-bit words need only one division together.
@@ -270,13 +270,13 @@ impl Modulus {
         self.reduce_small(self.reduce_small(u64::from(high)) * self.half + u64::from(low))
     }
 
-    /// `x` modulo the number: the product with `share` gives the quotient or one less.
+    /// `x` modulo the number: the product with `reciprocal` gives the quotient or one less.
     #[inline(always)]
     fn reduce(self, x: u64) -> u64 {
         if self.number == 0 {
             return x;
         }
-        let quotient = ((u128::from(x) * u128::from(self.share)) >> 64) as u64;
+        let quotient = ((u128::from(x) * u128::from(self.reciprocal)) >> 64) as u64;
         let rest = x - quotient * self.number;
         if rest >= self.number { rest - self.number } else { rest }
     }

@@ -7,10 +7,10 @@ static LIVE: AtomicUsize = AtomicUsize::new(0);
 /// The maximum of [`LIVE`].
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 /// Bytes obtained from the system.
-static HELD: AtomicUsize = AtomicUsize::new(0);
+static FROM_SYSTEM: AtomicUsize = AtomicUsize::new(0);
 
 /// Counts allocated bytes.
-pub(super) fn taken(bytes: usize) {
+pub(super) fn allocated(bytes: usize) {
     let live = LIVE.fetch_add(bytes, Ordering::Relaxed) + bytes;
     // The peak rarely changes, and a load is cheaper.
     if live > PEAK.load(Ordering::Relaxed) {
@@ -19,18 +19,18 @@ pub(super) fn taken(bytes: usize) {
 }
 
 /// Counts freed bytes.
-pub(super) fn given(bytes: usize) {
+pub(super) fn freed(bytes: usize) {
     LIVE.fetch_sub(bytes, Ordering::Relaxed);
 }
 
 /// Counts bytes obtained from the system.
-pub(super) fn held(bytes: usize) {
-    HELD.fetch_add(bytes, Ordering::Relaxed);
+pub(super) fn obtained_from_system(bytes: usize) {
+    FROM_SYSTEM.fetch_add(bytes, Ordering::Relaxed);
 }
 
 /// Counts bytes returned to the system.
 pub(super) fn returned_to_system(bytes: usize) {
-    HELD.fetch_sub(bytes, Ordering::Relaxed);
+    FROM_SYSTEM.fetch_sub(bytes, Ordering::Relaxed);
 }
 
 /// The bytes that tensors and running programs have allocated and not freed: exact, without rounding.
@@ -50,5 +50,5 @@ pub fn reset_peak() {
 
 /// The bytes obtained from the system: live blocks, cached blocks, and rounding.
 pub fn held_bytes() -> usize {
-    HELD.load(Ordering::Relaxed)
+    FROM_SYSTEM.load(Ordering::Relaxed)
 }

@@ -62,17 +62,17 @@ impl BlockCache {
     /// Takes the best block for `bytes` bytes.
     fn take(&mut self, bytes: usize) -> Option<CachedBlock> {
         let mut best: Option<(usize, usize)> = None;
-        for (place, idle) in self.idle.iter().enumerate().rev() {
+        for (index, idle) in self.idle.iter().enumerate().rev() {
             if idle.capacity >= bytes && best.is_none_or(|(_, capacity)| idle.capacity < capacity) {
-                best = Some((place, idle.capacity));
+                best = Some((index, idle.capacity));
                 if idle.capacity == bytes {
                     break;
                 }
             }
         }
-        let (place, capacity) = best.filter(|(_, capacity)| capacity - bytes <= bytes / 8)?;
+        let (index, capacity) = best.filter(|(_, capacity)| capacity - bytes <= bytes / 8)?;
         self.bytes -= capacity;
-        Some(self.idle.remove(place))
+        Some(self.idle.remove(index))
     }
 
     fn count_out(&mut self, capacity: usize) {
@@ -99,7 +99,7 @@ impl BlockCache {
 /// would wait for ever.
 struct Locked {
     state: AtomicU8,
-    kept: UnsafeCell<BlockCache>,
+    cache: UnsafeCell<BlockCache>,
 }
 
 /// The lock was not used yet.
@@ -107,25 +107,25 @@ const NEW: u8 = 0;
 /// The fork handlers are being registered.
 const BEGUN: u8 = 1;
 const FREE: u8 = 2;
-const TAKEN: u8 = 3;
+const LOCKED: u8 = 3;
 
 // SAFETY: the cache is accessed under the lock only, and any thread may free a block.
 unsafe impl Sync for Locked {}
 
 static LARGE_CACHE: Locked = Locked {
     state: AtomicU8::new(NEW),
-    kept: UnsafeCell::new(BlockCache { idle: Vec::new(), bytes: 0, out: 0, most: 0 }),
+    cache: UnsafeCell::new(BlockCache { idle: Vec::new(), bytes: 0, out: 0, most: 0 }),
 };
 
 impl Locked {
     /// Takes the lock; None while another thread initialises it.
     fn lock(&self) -> Option<Guard<'_>> {
-        for turn in 0_u64.. {
-            match self.state.compare_exchange_weak(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed) {
+        for attempt in 0_u64.. {
+            match self.state.compare_exchange_weak(FREE, LOCKED, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return Some(Guard { locked: self }),
                 Err(FREE) => {}
-                Err(TAKEN) if turn < 64 => std::hint::spin_loop(),
-                Err(TAKEN) => std::thread::yield_now(),
+                Err(LOCKED) if attempt < 64 => std::hint::spin_loop(),
+                Err(LOCKED) => std::thread::yield_now(),
                 Err(BEGUN) => return None,
                 Err(_) => self.set_up(),
             }
@@ -158,14 +158,14 @@ impl std::ops::Deref for Guard<'_> {
 
     fn deref(&self) -> &BlockCache {
         // SAFETY: the lock is taken.
-        unsafe { &*self.locked.kept.get() }
+        unsafe { &*self.locked.cache.get() }
     }
 }
 
 impl std::ops::DerefMut for Guard<'_> {
     fn deref_mut(&mut self) -> &mut BlockCache {
         // SAFETY: the lock is taken, and the guard is borrowed exclusively.
-        unsafe { &mut *self.locked.kept.get() }
+        unsafe { &mut *self.locked.cache.get() }
     }
 }
 
@@ -212,17 +212,17 @@ pub(super) fn take(bytes: usize) -> Result<(NonNull<u8>, usize), usize> {
         return Err(defn_core::memory::available());
     }
     let capacity = bytes.next_multiple_of(PAGE);
-    let kept = LARGE_CACHE.lock().and_then(|mut kept| {
-        let found = kept.take(capacity)?;
-        kept.count_out(found.capacity);
+    let cached = LARGE_CACHE.lock().and_then(|mut cache| {
+        let found = cache.take(capacity)?;
+        cache.count_out(found.capacity);
         Some(found)
     });
-    if let Some(CachedBlock { start, capacity, since: _ }) = kept {
+    if let Some(CachedBlock { start, capacity, since: _ }) = cached {
         return Ok((start, capacity));
     }
-    let start = from_system(capacity, || ask(capacity))?;
-    if let Some(mut kept) = LARGE_CACHE.lock() {
-        kept.count_out(capacity);
+    let start = from_system(capacity, || allocate_from_system(capacity))?;
+    if let Some(mut cache) = LARGE_CACHE.lock() {
+        cache.count_out(capacity);
     }
     Ok((start, capacity))
 }
@@ -233,25 +233,25 @@ pub(super) fn take(bytes: usize) -> Result<(NonNull<u8>, usize), usize> {
 /// It was allocated with this size, and is not accessed any more.
 pub(super) unsafe fn free(start: NonNull<u8>, capacity: usize) {
     let since = Instant::now();
-    let Some(mut kept) = LARGE_CACHE.lock() else {
+    let Some(mut cache) = LARGE_CACHE.lock() else {
         // SAFETY: as the caller says.
         return unsafe { to_system(start, capacity) };
     };
     // Blocks allocated while the lock was initialised were not counted.
-    kept.out = kept.out.saturating_sub(capacity);
-    kept.idle.push(CachedBlock { start, capacity, since });
-    kept.bytes += capacity;
-    let evict = kept.evict(since);
-    drop(kept);
+    cache.out = cache.out.saturating_sub(capacity);
+    cache.idle.push(CachedBlock { start, capacity, since });
+    cache.bytes += capacity;
+    let evict = cache.evict(since);
+    drop(cache);
     all_to_system(evict);
 }
 
 /// Returns the cached blocks to the system.
 pub(super) fn return_cached() {
-    if let Some(mut kept) = LARGE_CACHE.lock() {
-        kept.bytes = 0;
-        let all = std::mem::take(&mut kept.idle);
-        drop(kept);
+    if let Some(mut cache) = LARGE_CACHE.lock() {
+        cache.bytes = 0;
+        let all = std::mem::take(&mut cache.idle);
+        drop(cache);
         all_to_system(all);
     }
 }
@@ -263,10 +263,10 @@ pub(crate) fn give_back_old() {
 
 /// As [`give_back_old`], for the time `now`; returns whether blocks are still cached.
 pub(super) fn give_back_at(now: Instant) -> bool {
-    let Some(mut kept) = LARGE_CACHE.lock() else { return false };
-    let evict = kept.evict(now);
-    let rest = !kept.idle.is_empty();
-    drop(kept);
+    let Some(mut cache) = LARGE_CACHE.lock() else { return false };
+    let evict = cache.evict(now);
+    let rest = !cache.idle.is_empty();
+    drop(cache);
     all_to_system(evict);
     rest
 }
@@ -284,10 +284,10 @@ fn all_to_system(blocks: Vec<CachedBlock>) {
 unsafe fn to_system(start: NonNull<u8>, capacity: usize) {
     count::returned_to_system(capacity);
     if cfg!(unix) && capacity >= MAPPED {
-        // SAFETY: as the caller says, and `ask` maps blocks of this size.
+        // SAFETY: as the caller says, and `allocate_from_system` maps blocks of this size.
         unsafe { unmap(start, capacity) };
     } else {
-        // SAFETY: as the caller says, and `ask` allocates blocks of this size with this layout.
+        // SAFETY: as the caller says, and `allocate_from_system` allocates blocks of this size with this layout.
         unsafe { dealloc(start.as_ptr(), layout(capacity)) };
     }
 }
@@ -297,7 +297,7 @@ fn layout(capacity: usize) -> Layout {
 }
 
 /// Allocates memory from the system.
-fn ask(capacity: usize) -> Option<NonNull<u8>> {
+fn allocate_from_system(capacity: usize) -> Option<NonNull<u8>> {
     if cfg!(unix) && capacity >= MAPPED {
         return map(capacity);
     }

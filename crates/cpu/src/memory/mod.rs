@@ -53,7 +53,7 @@ impl Block {
             1..=small::MOST => small::take(bytes)?,
             _ => large::take(bytes)?,
         };
-        count::taken(bytes);
+        count::allocated(bytes);
         Ok(Block { start, bytes, capacity })
     }
 
@@ -70,7 +70,7 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        count::given(self.bytes);
+        count::freed(self.bytes);
         match self.capacity {
             0 => {}
             // SAFETY: the block was allocated there with this size, and is not accessed any more.
@@ -95,7 +95,7 @@ fn from_system(bytes: usize, ask: impl Fn() -> Option<NonNull<u8>>) -> Result<No
         return_cached();
         try_once()
     })?;
-    count::held(bytes);
+    count::obtained_from_system(bytes);
     Ok(start)
 }
 

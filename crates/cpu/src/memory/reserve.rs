@@ -94,7 +94,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for Allocator<A> {
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
         if SPARE.has(start) {
             // SAFETY: the chunk was taken from the reserve, and the caller does not access it any more.
-            unsafe { SPARE.give(start) };
+            unsafe { SPARE.return_chunk(start) };
         } else {
             // SAFETY: the inner allocator returned it for this layout.
             unsafe { self.inner.dealloc(start, layout) };
@@ -148,7 +148,7 @@ struct ChunkHeader {
 struct Chunks {
     /// The end of the last chunk.
     end: usize,
-    taken: usize,
+    in_use: usize,
 }
 
 struct Reserve {
@@ -160,7 +160,7 @@ struct Reserve {
 unsafe impl Sync for Reserve {}
 
 static SPARE: Reserve =
-    Reserve { is_locked: AtomicBool::new(false), chunks: UnsafeCell::new(Chunks { end: 0, taken: 0 }) };
+    Reserve { is_locked: AtomicBool::new(false), chunks: UnsafeCell::new(Chunks { end: 0, in_use: 0 }) };
 
 impl Reserve {
     fn start() -> *mut u8 {
@@ -179,9 +179,9 @@ impl Reserve {
             std::hint::spin_loop();
         }
         // SAFETY: this thread has the lock.
-        let made = body(unsafe { &mut *self.chunks.get() });
+        let result = body(unsafe { &mut *self.chunks.get() });
         self.is_locked.store(false, Ordering::Release);
-        made
+        result
     }
 
     /// A chunk of `bytes` bytes; null where there is none.
@@ -192,14 +192,14 @@ impl Reserve {
 
     /// # Safety
     /// It was taken, and is not accessed any more.
-    unsafe fn give(&self, chunk: *mut u8) {
+    unsafe fn return_chunk(&self, chunk: *mut u8) {
         let at = chunk.addr() - Reserve::start().addr() - LINE;
         self.locked(|chunks| {
             let head = Chunks::head(at);
             // SAFETY: the header was written before the chunk.
             unsafe { (*head).is_taken = false };
-            chunks.taken -= 1;
-            if chunks.taken == 0 {
+            chunks.in_use -= 1;
+            if chunks.in_use == 0 {
                 chunks.end = 0;
             }
         });
@@ -219,7 +219,7 @@ impl Chunks {
             // SAFETY: there is unused room for a header, aligned to a line.
             unsafe { Chunks::head(at).write(ChunkHeader { step, is_taken: true }) };
         }
-        self.taken += 1;
+        self.in_use += 1;
         Some(at)
     }
 
@@ -314,6 +314,6 @@ mod tests {
         }
         assert!(defn_core::memory::check("run").is_err());
         assert!(defn_core::memory::check("run").is_ok());
-        SPARE.locked(|chunks| assert_eq!((chunks.taken, chunks.end), (0, 0)));
+        SPARE.locked(|chunks| assert_eq!((chunks.in_use, chunks.end), (0, 0)));
     }
 }

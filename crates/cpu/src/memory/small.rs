@@ -45,12 +45,12 @@ fn layout(capacity: usize) -> Layout {
 struct Lists {
     heads: [Cell<*mut u8>; CLASSES],
     /// The bytes of all cached blocks.
-    kept: Cell<usize>,
+    cached: Cell<usize>,
 }
 
 thread_local! {
     static LISTS: Lists =
-        const { Lists { heads: [const { Cell::new(null_mut()) }; CLASSES], kept: Cell::new(0) } };
+        const { Lists { heads: [const { Cell::new(null_mut()) }; CLASSES], cached: Cell::new(0) } };
 }
 
 impl Lists {
@@ -59,7 +59,7 @@ impl Lists {
         let head = NonNull::new(self.heads[class].get())?;
         // SAFETY: `free` has written the address there, and no other code accesses a free block.
         self.heads[class].set(unsafe { head.cast::<*mut u8>().read() });
-        self.kept.set(self.kept.get() - block_bytes(class));
+        self.cached.set(self.cached.get() - block_bytes(class));
         Some(head)
     }
 
@@ -68,14 +68,14 @@ impl Lists {
     /// # Safety
     /// It has the size of the class, and is not accessed any more.
     unsafe fn free(&self, start: NonNull<u8>, class: usize) {
-        if self.kept.get() + block_bytes(class) > CACHE_BYTES {
+        if self.cached.get() + block_bytes(class) > CACHE_BYTES {
             // All lists are cleared, so that sizes not used any more leave room for others.
             self.return_cached();
         }
         // SAFETY: a block has at least one cache line, and is aligned to it.
         unsafe { start.cast::<*mut u8>().write(self.heads[class].get()) };
         self.heads[class].set(start.as_ptr());
-        self.kept.set(self.kept.get() + block_bytes(class));
+        self.cached.set(self.cached.get() + block_bytes(class));
     }
 
     fn return_cached(&self) {
@@ -109,8 +109,8 @@ unsafe fn to_system(start: NonNull<u8>, capacity: usize) {
 pub(super) fn take(bytes: usize) -> Result<(NonNull<u8>, usize), usize> {
     let class = class_of(bytes);
     // The lists of a thread that ends may be gone.
-    if let Ok(Some(kept)) = LISTS.try_with(|lists| lists.take(class)) {
-        return Ok((kept, block_bytes(class)));
+    if let Ok(Some(start)) = LISTS.try_with(|lists| lists.take(class)) {
+        return Ok((start, block_bytes(class)));
     }
     let capacity = block_bytes(class);
     // SAFETY: the layout is not empty.
@@ -124,8 +124,8 @@ pub(super) fn take(bytes: usize) -> Result<(NonNull<u8>, usize), usize> {
 /// It was allocated with this size, and is not accessed any more.
 pub(super) unsafe fn free(start: NonNull<u8>, capacity: usize) {
     // SAFETY: as the caller says; a size determines its class.
-    let kept = LISTS.try_with(|lists| unsafe { lists.free(start, class_of(capacity)) });
-    if kept.is_err() {
+    let freed = LISTS.try_with(|lists| unsafe { lists.free(start, class_of(capacity)) });
+    if freed.is_err() {
         // SAFETY: as the caller says.
         unsafe { to_system(start, capacity) };
     }

@@ -255,8 +255,8 @@ pub(crate) fn sinh(z: C) -> C {
 pub(crate) fn cosh(z: C) -> C {
     let (x, y) = (z.re, z.im);
     if y == 0.0 {
-        let beside = x.is_sign_negative() && !x.is_nan();
-        return C::new(math::cosh(x), if beside { -y } else { y });
+        let is_negative = x.is_sign_negative() && !x.is_nan();
+        return C::new(math::cosh(x), if is_negative { -y } else { y });
     }
     if x == 0.0 {
         let (sin, cos) = math::sin_cos(y);

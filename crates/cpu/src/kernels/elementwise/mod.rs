@@ -448,8 +448,8 @@ fn sizes<'a>(out: &ViewMut<'a>) -> &'a [usize] {
 /// All elements of an operand, if it needs no broadcasting and no conversion, is not overwritten, and fits one tile:
 /// then no walk is needed.
 fn in_one_tile<'a, X: Element>(x: View<'a>, dtype: DType, out: &ViewMut<'_>) -> Option<&'a [X]> {
-    let lies = X::stores(x.ty().dtype) && X::stores(dtype) && !x.is_aliased();
-    let is_one = lies && x.ty().size() <= TILE && x.ty().shape.sizes() == sizes(out);
+    let is_borrowable = X::stores(x.ty().dtype) && X::stores(dtype) && !x.is_aliased();
+    let is_one = is_borrowable && x.ty().size() <= TILE && x.ty().shape.sizes() == sizes(out);
     is_one.then(|| x.slice())
 }
 
@@ -517,9 +517,9 @@ fn zip<A: Element, B: Element, C: Element>(
     {
         let many = [b; 8 * TILE];
         out.fill(par, grain, |start, out| {
-            for (place, out) in out.chunks_mut(many.len()).enumerate() {
+            for (row, out) in out.chunks_mut(many.len()).enumerate() {
                 let len = out.len();
-                compute(&a[start + place * many.len()..][..len], &many[..len], out);
+                compute(&a[start + row * many.len()..][..len], &many[..len], out);
             }
         });
         return;

@@ -2,7 +2,7 @@
 //!
 //! A line of `n1 * n2` elements is viewed as a matrix of `n1` rows. Its columns are transformed, the results are
 //! multiplied by roots of unity (twiddle factors), and then the rows are transformed (Bailey, "FFTs in external or
-//! hierarchical memory", 1990). Threads share strips of columns, which are copied to a cache-sized workspace.
+//! hierarchical memory", 1990). Threads share batches of columns, which are copied to a cache-sized workspace.
 
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use defn_core::op::FftOp;
 use num_complex::Complex;
 use rustfft::Fft;
 
-use super::plan::{Part, RUN, Roots, is_smooth, plan};
+use super::plan::{FftFloat, RUN, Roots, is_smooth, plan};
 use super::{SIDE, scale_line};
 use crate::kernels::simd::vectorized;
 use crate::kernels::{Element, scratch};
@@ -26,7 +26,7 @@ const LONG: usize = 1 << 16;
 pub(super) const GAP: usize = 8;
 
 /// The two-step transform of a long line.
-pub(super) struct Split<T: Part> {
+pub(super) struct Split<T: FftFloat> {
     columns: Arc<dyn Fft<T>>,
     rows: Arc<dyn Fft<T>>,
     roots: Roots,
@@ -48,7 +48,7 @@ impl<T> Target<T> {
     }
 }
 
-impl<T: Part> Split<T>
+impl<T: FftFloat> Split<T>
 where
     Complex<T>: Element,
 {
@@ -70,17 +70,17 @@ where
     }
 
     /// The number of elements of a thread's workspace.
-    fn piece(&self) -> usize {
-        let room = |plan: &Arc<dyn Fft<T>>| SIDE * (plan.len() + GAP) + plan.get_inplace_scratch_len();
-        room(&self.columns).max(room(&self.rows))
+    fn scratch_len(&self) -> usize {
+        let scratch_for = |plan: &Arc<dyn Fft<T>>| SIDE * (plan.len() + GAP) + plan.get_inplace_scratch_len();
+        scratch_for(&self.columns).max(scratch_for(&self.rows))
     }
 
     /// The number of elements that [`run`](Split::run) needs.
     pub(super) fn scratch(&self, par: Par) -> usize {
-        let (piece, width) = (self.piece(), size_of::<Complex<T>>());
+        let (scratch_len, width) = (self.scratch_len(), size_of::<Complex<T>>());
         let (columns, rows) = (self.columns.len(), self.rows.len());
         let tasks = columns.max(rows).div_ceil(4 * SIDE);
-        piece * scratch::count(tasks, piece * width, columns * rows * width, par)
+        scratch_len * scratch::count(tasks, scratch_len * width, columns * rows * width, par)
     }
 
     /// Transforms a line and writes it, scaled, to `out`. `read` provides the elements from a position on. `memory` has
@@ -96,24 +96,24 @@ where
         let (n1, n2) = (self.columns.len(), self.rows.len());
         assert_eq!(out.len(), n1 * n2);
         let target = &Target(out.as_mut_ptr());
-        self.strips(&self.columns, n2, memory, par, |first, block, scratch| {
+        self.line_batches(&self.columns, n2, memory, par, |first, block, scratch| {
             let width = block.len() / (n1 + GAP);
             gather(block, n1 + GAP, n1, width, |row, elements| read(row * n2 + first, elements));
             for (column, line) in block.chunks_exact_mut(n1 + GAP).enumerate() {
                 let line = &mut line[..n1];
                 self.columns.process_with_scratch(line, scratch);
                 multiply_twiddles(&self.roots, first + column, line);
-                // SAFETY: each column belongs to one strip, and so does the row of the result that it is written to.
+                // SAFETY: each column belongs to one batch, and so does the row of the result that it is written to.
                 unsafe { target.part((first + column) * n1, n1) }.write_copy_of_slice(line);
             }
         });
-        self.strips(&self.rows, n1, memory, par, |first, block, scratch| {
+        self.line_batches(&self.rows, n1, memory, par, |first, block, scratch| {
             let width = block.len() / (n2 + GAP);
-            // SAFETY: each column belongs to one strip.
-            let part = |row: usize| unsafe { target.part(row * n1 + first, width) };
+            // SAFETY: each column belongs to one batch.
+            let row_of = |row: usize| unsafe { target.part(row * n1 + first, width) };
             gather(block, n2 + GAP, n2, width, |row, elements| {
                 // SAFETY: the first pass wrote all of it.
-                elements.copy_from_slice(unsafe { part(row).assume_init_ref() });
+                elements.copy_from_slice(unsafe { row_of(row).assume_init_ref() });
             });
             for line in block.chunks_exact_mut(n2 + GAP) {
                 self.rows.process_with_scratch(&mut line[..n2], scratch);
@@ -122,14 +122,14 @@ where
                 }
             }
             scatter(block, n2 + GAP, n2, width, |row, elements| {
-                part(row).write_copy_of_slice(elements);
+                row_of(row).write_copy_of_slice(elements);
             });
         });
     }
 
-    /// Calls `work(first, block, scratch)` for strips of the `count` columns, from column `first` on. `block` has room
+    /// Calls `work(first, block, scratch)` for batches of the `count` columns, from column `first` on. `block` has room
     /// for the columns, `scratch` for the plan.
-    fn strips(
+    fn line_batches(
         &self,
         plan: &Arc<dyn Fft<T>>,
         count: usize,
@@ -139,9 +139,9 @@ where
     ) {
         let line = plan.len() + GAP;
         let zero = Complex::new(T::zero(), T::zero());
-        // A task consists of several adjacent strips.
+        // A task consists of several adjacent batches.
         let run = 4 * SIDE;
-        scratch::share(par, count.div_ceil(run), (memory, self.piece()), |own, tasks| {
+        scratch::share(par, count.div_ceil(run), (memory, self.scratch_len()), |own, tasks| {
             let own = &mut own[..SIDE * line + plan.get_inplace_scratch_len()];
             let (block, scratch) = scratch::filled(own, zero).split_at_mut(SIDE * line);
             for task in tasks {
@@ -157,7 +157,7 @@ where
 
 vectorized! {
     /// Multiplies each frequency of a column by the root to the power of the column's number times the frequency's.
-    fn multiply_twiddles[T: Part] of [T] (roots: &Roots, column: usize, line: &mut [Complex<T>]) {
+    fn multiply_twiddles[T: FftFloat] of [T] (roots: &Roots, column: usize, line: &mut [Complex<T>]) {
         let (mut re, mut im) = ([0.0; RUN], [0.0; RUN]);
         for (at, (re, im)) in re.iter_mut().zip(&mut im).enumerate() {
             Complex { re: *re, im: *im } = roots.at(column * at.min(line.len() - 1));
@@ -182,7 +182,7 @@ vectorized! {
 }
 
 /// Fills columns, `stride` elements apart, with rows of `width` elements.
-pub(super) fn gather<T: Part>(
+pub(super) fn gather<T: FftFloat>(
     block: &mut [Complex<T>],
     stride: usize,
     rows: usize,
@@ -199,7 +199,7 @@ pub(super) fn gather<T: Part>(
 }
 
 /// Passes rows of `width` elements to `write`, from columns `stride` elements apart.
-pub(super) fn scatter<T: Part>(
+pub(super) fn scatter<T: FftFloat>(
     block: &[Complex<T>],
     stride: usize,
     rows: usize,

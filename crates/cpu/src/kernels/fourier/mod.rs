@@ -19,13 +19,13 @@ use crate::kernels::{Element, scratch};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 use long::{GAP, Split, gather, scatter};
-pub(crate) use plan::Part;
+pub(crate) use plan::FftFloat;
 use plan::plan;
 
 /// Elements that one thread transforms at a time, unless a line is longer.
 const CHUNK: usize = 1 << 14;
 
-/// The most lines of a strip. Lines across an axis are copied in strips of one or two cache lines' width.
+/// The most lines of a batch. Lines across an axis are copied in batches of one or two cache lines' width.
 const SIDE: usize = 16;
 
 /// Lines along an axis: an operand `[outer][size][inner]`, a result `[outer][length][inner]`.
@@ -39,7 +39,7 @@ pub(crate) struct Lines {
 
 vectorized! {
     /// Multiplies a line by a factor.
-    fn scale_line[T: Part] of [T] (line: &mut [Complex<T>], factor: T) {
+    fn scale_line[T: FftFloat] of [T] (line: &mut [Complex<T>], factor: T) {
         for x in line {
             *x = Complex::new(x.re * factor, x.im * factor);
         }
@@ -47,19 +47,19 @@ vectorized! {
 }
 
 /// A transform of lines that are cut or zero-padded to a length. The inverse divides by the length.
-pub(crate) struct Transform<T: Part> {
+pub(crate) struct Transform<T: FftFloat> {
     op: FftOp,
     lines: Lines,
     way: Method<T>,
 }
 
 /// Whether lines are split into a matrix.
-enum Method<T: Part> {
+enum Method<T: FftFloat> {
     Split(Split<T>),
     Whole(Arc<dyn Fft<T>>),
 }
 
-impl<T: Part> Transform<T>
+impl<T: FftFloat> Transform<T>
 where
     Complex<T>: Element,
 {
@@ -80,7 +80,7 @@ where
     pub(crate) fn scratch(&self, par: Par) -> usize {
         match &self.way {
             Method::Split(split) => split.scratch(par),
-            Method::Whole(plan) => Strips::new(self.lines, (self.lines.length, 0), &**plan).scratch(par),
+            Method::Whole(plan) => LineBatches::new(self.lines, (self.lines.length, 0), &**plan).scratch(par),
         }
     }
 
@@ -89,7 +89,7 @@ where
         let Lines { size, length, inner, .. } = self.lines;
         let x = x.slice::<Complex<T>>();
         let memory = scratch.slice::<Complex<T>>();
-        let taken = size.min(length);
+        let used = size.min(length);
         let scale = match self.op {
             FftOp::Fft => None,
             FftOp::Ifft => Some(T::nearest(1.0 / length as f64)),
@@ -99,7 +99,7 @@ where
             Method::Split(split) => {
                 let out = out.slice::<Complex<T>>();
                 for (line, out) in out.chunks_exact_mut(length).enumerate() {
-                    let x = &x[line * size..][..taken];
+                    let x = &x[line * size..][..used];
                     let read = |at: usize, elements: &mut [Complex<T>]| {
                         let there = x.get(at..).unwrap_or_default();
                         let there = &there[..elements.len().min(there.len())];
@@ -113,12 +113,12 @@ where
         };
         let out = &*out;
         let stride = length + GAP;
-        let strips = Strips::new(self.lines, (length, 0), &**plan);
-        strips.run(memory, par, |line, first, width, block, scratch| {
-            read_strip(self.lines, (line, first, width), x, taken, stride, block);
+        let line_batches = LineBatches::new(self.lines, (length, 0), &**plan);
+        line_batches.run(memory, par, |line, first, width, block, scratch| {
+            read_batch(self.lines, (line, first, width), x, used, stride, block);
             for column in block.chunks_exact_mut(stride) {
                 let column = &mut column[..length];
-                column[taken..].fill(Complex::<T>::ZERO);
+                column[used..].fill(Complex::<T>::ZERO);
                 plan.process_with_scratch(column, scratch);
                 if let Some(scale) = scale {
                     scale_line(column, scale);
@@ -130,7 +130,7 @@ where
                     .write_copy_of_slice(&block[..length]);
             } else {
                 scatter(block, stride, length, width, |row, elements| {
-                    // SAFETY: each strip of each line belongs to one task.
+                    // SAFETY: each batch of each line belongs to one task.
                     unsafe { out.part((line * length + row) * inner + first, width) }
                         .write_copy_of_slice(elements);
                 });
@@ -139,33 +139,33 @@ where
     }
 }
 
-/// Fills the columns of a strip, `stride` elements apart, with the first `taken` elements of their lines.
-fn read_strip<T: Part>(
+/// Fills the columns of a batch, `stride` elements apart, with the first `used` elements of their lines.
+fn read_batch<T: FftFloat>(
     lines: Lines,
     (line, first, width): (usize, usize, usize),
     x: &[Complex<T>],
-    taken: usize,
+    used: usize,
     stride: usize,
     block: &mut [Complex<T>],
 ) {
     let Lines { size, inner, .. } = lines;
     if inner == 1 {
-        block[..taken].copy_from_slice(&x[line * size..][..taken]);
+        block[..used].copy_from_slice(&x[line * size..][..used]);
         return;
     }
-    gather(block, stride, taken, width, |row, elements| {
+    gather(block, stride, used, width, |row, elements| {
         elements.copy_from_slice(&x[(line * size + row) * inner + first..][..width]);
     });
 }
 
-/// Strips of adjacent lines. The buffer of a strip holds its lines with a gap after each.
-struct Strips {
+/// Batches of adjacent lines. The buffer of a batch holds its lines with a gap after each.
+struct LineBatches {
     lines: Lines,
-    /// The most lines of a strip.
+    /// The most lines of a batch.
     side: usize,
-    /// The number of strips of one outer index.
+    /// The number of batches of one outer index.
     count: usize,
-    /// Stride between the lines of a strip.
+    /// Stride between the lines of a batch.
     stride: usize,
     /// Further elements that a thread needs.
     rest: usize,
@@ -173,37 +173,37 @@ struct Strips {
     width: usize,
 }
 
-impl Strips {
-    /// Strips for lines of `room` elements, with `spare` extra elements and the plan's scratch.
-    fn new<T: Part>(lines: Lines, (room, spare): (usize, usize), plan: &dyn Fft<T>) -> Strips {
+impl LineBatches {
+    /// Batches for lines of `capacity` elements, with `spare` extra elements and the plan's scratch.
+    fn new<T: FftFloat>(lines: Lines, (capacity, spare): (usize, usize), plan: &dyn Fft<T>) -> LineBatches {
         let side = lines.inner.min(SIDE);
         let rest = spare + plan.get_inplace_scratch_len();
         let (count, width) = (lines.inner.div_ceil(side.max(1)), size_of::<Complex<T>>());
-        Strips { lines, side, count, stride: room + GAP, rest, width }
+        LineBatches { lines, side, count, stride: capacity + GAP, rest, width }
     }
 
     /// The number of elements of a thread's workspace.
-    fn piece(&self) -> usize {
+    fn scratch_len(&self) -> usize {
         self.side * self.stride + self.rest
     }
 
-    /// The number of strips that a thread takes at a time.
+    /// The number of batches that a thread takes at a time.
     fn grain(&self) -> usize {
         (CHUNK / (self.side * self.stride).max(1)).max(1)
     }
 
-    /// The number of elements that [`run`](Strips::run) needs.
+    /// The number of elements that [`run`](Batches::run) needs.
     fn scratch(&self, par: Par) -> usize {
         let Lines { outer, length, inner, .. } = self.lines;
         let tasks = (outer * self.count).div_ceil(self.grain());
-        self.piece()
-            * scratch::count(tasks, self.piece() * self.width, outer * length * inner * self.width, par)
+        self.scratch_len()
+            * scratch::count(tasks, self.scratch_len() * self.width, outer * length * inner * self.width, par)
     }
 
-    /// Calls `work(line, first, width, block, scratch)` for strips of `width` adjacent lines from column `first` on.
+    /// Calls `work(line, first, width, block, scratch)` for batches of `width` adjacent lines from column `first` on.
     /// `block` has room for the lines, `scratch` for the spare elements and the plan. `memory` has the size that
-    /// [`scratch`](Strips::scratch) returns.
-    fn run<T: Part>(
+    /// [`scratch`](Batches::scratch) returns.
+    fn run<T: FftFloat>(
         &self,
         memory: &mut [MaybeUninit<Complex<T>>],
         par: Par,
@@ -212,11 +212,11 @@ impl Strips {
         Complex<T>: Element,
     {
         let (all, grain) = (self.lines.outer * self.count, self.grain());
-        scratch::share(par, all.div_ceil(grain), (memory, self.piece()), |own, tasks| {
+        scratch::share(par, all.div_ceil(grain), (memory, self.scratch_len()), |own, tasks| {
             let own = scratch::filled(own, Complex::<T>::ZERO);
             let (block, scratch) = own.split_at_mut(self.side * self.stride);
-            for strip in tasks.flat_map(|task| task * grain..all.min((task + 1) * grain)) {
-                let (line, first) = (strip / self.count, strip % self.count * self.side);
+            for batch in tasks.flat_map(|task| task * grain..all.min((task + 1) * grain)) {
+                let (line, first) = (batch / self.count, batch % self.count * self.side);
                 let width = self.side.min(self.lines.inner - first);
                 work(line, first, width, &mut block[..width * self.stride], scratch);
             }
@@ -232,7 +232,7 @@ mod tests {
     use crate::kernels::testing::{Array, noise};
 
     fn transform(op: FftOp, lines: Lines, x: View<'_>, out: &mut ViewMut<'_>, par: Par) {
-        fn run<T: Part>(op: FftOp, lines: Lines, x: View<'_>, out: &mut ViewMut<'_>, par: Par)
+        fn run<T: FftFloat>(op: FftOp, lines: Lines, x: View<'_>, out: &mut ViewMut<'_>, par: Par)
         where
             Complex<T>: Element,
         {
@@ -254,8 +254,8 @@ mod tests {
         (0..length)
             .map(|k| {
                 let terms = x.iter().take(length).enumerate().map(|(j, x)| {
-                    let turn = (j * k % length) as f64 / length as f64;
-                    x * Complex::from_polar(1.0, sign * std::f64::consts::TAU * turn)
+                    let angle = (j * k % length) as f64 / length as f64;
+                    x * Complex::from_polar(1.0, sign * std::f64::consts::TAU * angle)
                 });
                 let sum: Complex<f64> = terms.sum();
                 if op == FftOp::Fft { sum } else { sum / length as f64 }
@@ -304,8 +304,8 @@ mod tests {
         for length in [1 << 16, 3 * 5 * 7 * 11 * 64] {
             for &op in FftOp::ALL {
                 let wave = |at: usize| {
-                    let turn = (at * 1234 % length) as f64 / length as f64;
-                    Complex::new(0.5 + (std::f64::consts::TAU * turn).cos(), 0.25)
+                    let angle = (at * 1234 % length) as f64 / length as f64;
+                    Complex::new(0.5 + (std::f64::consts::TAU * angle).cos(), 0.25)
                 };
                 // The operand's lines are longer than the transform, and there are two of them.
                 let x: Vec<Complex<f64>> = (0..2 * (length + 3)).map(|at| wave(at % (length + 3))).collect();

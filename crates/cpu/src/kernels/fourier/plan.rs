@@ -12,25 +12,25 @@ use rustfft::{Fft, FftDirection, FftNum, FftPlanner, FftPlannerScalar};
 use crate::settings::{Instructions, instructions};
 
 /// The most cached plans.
-const KEPT: usize = 32;
+const MAX_PLANS: usize = 32;
 
 /// The most bytes of all cached plans' tables together.
-const KEPT_BYTES: usize = 64 << 20;
+const MAX_PLAN_BYTES: usize = 64 << 20;
 
 /// The real and imaginary parts of the complex numbers that are transformed.
-pub(crate) trait Part: FftNum {
+pub(crate) trait FftFloat: FftNum {
     /// The nearest number of this type.
     fn nearest(x: f64) -> Self;
 }
 
-impl Part for f32 {
+impl FftFloat for f32 {
     #[inline(always)]
     fn nearest(x: f64) -> f32 {
         x as f32
     }
 }
 
-impl Part for f64 {
+impl FftFloat for f64 {
     #[inline(always)]
     fn nearest(x: f64) -> f64 {
         x
@@ -56,7 +56,7 @@ struct Entry {
 /// Cached plans in order of use, the most recent last.
 static PLANS: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
-/// Returns a cached plan, or a new one, which is cached if its tables, of `bytes` bytes, fit into [`KEPT_BYTES`].
+/// Returns a cached plan, or a new one, which is cached if its tables, of `bytes` bytes, fit into [`MAX_PLAN_BYTES`].
 fn cached<P: Send + Sync + Clone + 'static>(
     key: (PlanKind, usize, usize),
     bytes: usize,
@@ -73,10 +73,11 @@ fn cached<P: Send + Sync + Clone + 'static>(
         }
     }
     let plan = make()?;
-    if bytes <= KEPT_BYTES {
+    if bytes <= MAX_PLAN_BYTES {
         let mut plans = plans();
         plans.push(Entry { key, bytes, plan: Arc::new(plan.clone()) });
-        while plans.len() > KEPT || plans.iter().map(|entry| entry.bytes).sum::<usize>() > KEPT_BYTES {
+        while plans.len() > MAX_PLANS || plans.iter().map(|entry| entry.bytes).sum::<usize>() > MAX_PLAN_BYTES
+        {
             plans.remove(0);
         }
     }
@@ -88,7 +89,7 @@ fn cached<P: Send + Sync + Clone + 'static>(
 const SHARE: usize = 16;
 
 /// The plan for a length, by a new planner: a planner keeps every plan that it made.
-pub(super) fn plan<T: Part>(op: FftOp, length: usize) -> Result<Arc<dyn Fft<T>>> {
+pub(super) fn plan<T: FftFloat>(op: FftOp, length: usize) -> Result<Arc<dyn Fft<T>>> {
     let line = length.saturating_mul(size_of::<Complex<T>>());
     // Tables of lengths without large prime factors are about as long as the line.
     let bytes = if is_smooth(length) { line } else { line.saturating_mul(SHARE / 2) };
@@ -111,7 +112,7 @@ pub(super) fn plan<T: Part>(op: FftOp, length: usize) -> Result<Arc<dyn Fft<T>>>
 }
 
 /// `exp(-2 pi i k / length)` for `k` from 0 to `length / 2`.
-pub(super) fn twiddles<T: Part>(op: FftOp, length: usize) -> Result<Arc<Vec<Complex<T>>>> {
+pub(super) fn twiddles<T: FftFloat>(op: FftOp, length: usize) -> Result<Arc<Vec<Complex<T>>>> {
     let count = length / 2 + 1;
     let bytes = count.saturating_mul(size_of::<Complex<T>>());
     cached((PlanKind::Twiddles, length, size_of::<T>()), bytes, || {
@@ -120,9 +121,9 @@ pub(super) fn twiddles<T: Part>(op: FftOp, length: usize) -> Result<Arc<Vec<Comp
         let roots = Roots::new(length, FftOp::Fft);
         for (at, run) in twiddles.chunks_mut(RUN).enumerate() {
             let first = roots.at(at * RUN);
-            for (turn, &root) in run.iter_mut().zip(&roots.fine) {
+            for (twiddle, &root) in run.iter_mut().zip(&roots.fine) {
                 let root = first * root;
-                *turn = Complex::new(T::nearest(root.re), T::nearest(root.im));
+                *twiddle = Complex::new(T::nearest(root.re), T::nearest(root.im));
             }
         }
         Ok(Arc::new(twiddles))
@@ -148,12 +149,12 @@ fn reserve(op: FftOp, bytes: usize) -> Result<()> {
 }
 
 /// Fills an empty vector with `count` zeros.
-pub(super) fn workspace<T: Part>(op: FftOp, held: &mut Vec<Complex<T>>, count: usize) -> Result<()> {
+pub(super) fn workspace<T: FftFloat>(op: FftOp, buffer: &mut Vec<Complex<T>>, count: usize) -> Result<()> {
     let requested = count.saturating_mul(size_of::<Complex<T>>());
     reserve(op, requested)?;
     let refused = ErrorKind::OutOfMemory { op: op.name(), requested, available: 0 };
-    held.try_reserve_exact(count).map_err(|_| refused)?;
-    held.resize(count, Complex::new(T::zero(), T::zero()));
+    buffer.try_reserve_exact(count).map_err(|_| refused)?;
+    buffer.resize(count, Complex::new(T::zero(), T::zero()));
     Ok(())
 }
 
@@ -215,8 +216,8 @@ mod tests {
         }
         plan::<f32>(FftOp::Fft, 1 << 20).unwrap();
         let plans = PLANS.lock().unwrap();
-        assert!(plans.len() <= KEPT);
-        assert!(plans.iter().map(|entry| entry.bytes).sum::<usize>() <= KEPT_BYTES);
+        assert!(plans.len() <= MAX_PLANS);
+        assert!(plans.iter().map(|entry| entry.bytes).sum::<usize>() <= MAX_PLAN_BYTES);
     }
 
     #[test]

@@ -14,8 +14,8 @@ use num_complex::Complex;
 use rustfft::Fft;
 
 use super::long::{GAP, Split, gather, scatter};
-use super::plan::{Part, plan, twiddles};
-use super::{Lines, Strips, read_strip, scale_line};
+use super::plan::{FftFloat, plan, twiddles};
+use super::{LineBatches, Lines, read_batch, scale_line};
 use crate::kernels::simd::vectorized;
 use crate::kernels::{Element, scratch};
 use crate::par::Par;
@@ -34,19 +34,19 @@ pub(crate) enum RealDirection {
 }
 
 /// A transform of lines that are cut or zero-padded to the size that `lines.length` real elements need.
-pub(crate) struct RealTransform<T: Part> {
+pub(crate) struct RealTransform<T: FftFloat> {
     way: RealDirection,
     lines: Lines,
     long: Method<T>,
 }
 
 /// Whether lines are split into a matrix.
-enum Method<T: Part> {
+enum Method<T: FftFloat> {
     Split(Split<T>, Arc<Vec<Complex<T>>>),
     Whole(Half<T>),
 }
 
-impl<T: Part + Element> RealTransform<T>
+impl<T: FftFloat + Element> RealTransform<T>
 where
     Complex<T>: Element,
 {
@@ -66,9 +66,9 @@ where
         Ok(RealTransform { way, lines, long })
     }
 
-    fn strips(&self, half: &Half<T>) -> Strips {
+    fn line_batches(&self, half: &Half<T>) -> LineBatches {
         let spare = if self.way == RealDirection::Forward { 0 } else { self.lines.length / 2 };
-        Strips::new(self.lines, (half.line(), spare), &*half.plan)
+        LineBatches::new(self.lines, (half.line(), spare), &*half.plan)
     }
 
     /// The frequencies of a line that is copied and zero-padded before it is read; 0 if it is read in place.
@@ -81,7 +81,7 @@ where
     pub(crate) fn scratch(&self, par: Par) -> usize {
         match &self.long {
             Method::Split(split, _) => self.filled() + split.scratch(par),
-            Method::Whole(half) => self.strips(half).scratch(par),
+            Method::Whole(half) => self.line_batches(half).scratch(par),
         }
     }
 
@@ -96,14 +96,14 @@ where
 }
 
 /// The transform of lines of one length that are not split.
-struct Half<T: Part> {
+struct Half<T: FftFloat> {
     plan: Arc<dyn Fft<T>>,
     length: usize,
     /// `exp(-2 pi i k / length)` for the frequencies of an even length; none for an odd one.
     twiddles: Option<Arc<Vec<Complex<T>>>>,
 }
 
-impl<T: Part> Half<T> {
+impl<T: FftFloat> Half<T> {
     fn new(op: FftOp, length: usize) -> Result<Half<T>> {
         let even = length.is_multiple_of(2);
         let plan = plan::<T>(op, if even { length / 2 } else { length })?;
@@ -149,7 +149,7 @@ impl<T: Part> Half<T> {
 }
 
 /// Computes the frequencies of a line from those of its pairs of elements.
-fn unpack<T: Part>(line: &mut [Complex<T>], twiddles: &[Complex<T>], par: Par) {
+fn unpack<T: FftFloat>(line: &mut [Complex<T>], twiddles: &[Complex<T>], par: Par) {
     let half = line.len() - 1;
     // The lowest and the highest frequency are real.
     let Complex { re, im } = line[0];
@@ -161,10 +161,10 @@ fn unpack<T: Part>(line: &mut [Complex<T>], twiddles: &[Complex<T>], par: Par) {
     let pairs = (half - 1) / 2;
     let (low, high) = line[1..half].split_at_mut(pairs);
     let (high, twiddles) = (&mut high[half - 1 - 2 * pairs..], &twiddles[1..=pairs]);
-    let parts = low.chunks_mut(PAIRS).zip(high.rchunks_mut(PAIRS)).zip(twiddles.chunks(PAIRS));
-    let parts = Mutex::new(parts);
+    let pair_blocks = low.chunks_mut(PAIRS).zip(high.rchunks_mut(PAIRS)).zip(twiddles.chunks(PAIRS));
+    let pair_blocks = Mutex::new(pair_blocks);
     par.for_chunks(pairs, PAIRS, |_| {
-        let next = parts.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let next = pair_blocks.lock().unwrap_or_else(PoisonError::into_inner).next();
         if let Some(((low, high), twiddles)) = next {
             unpack_pairs(low, high, twiddles);
         }
@@ -173,24 +173,30 @@ fn unpack<T: Part>(line: &mut [Complex<T>], twiddles: &[Complex<T>], par: Par) {
 
 vectorized! {
     /// Computes frequencies, in place, from pairs of them: `low` in ascending order, `high` in descending order.
-    fn unpack_pairs[T: Part] of [T] (low: &mut [Complex<T>], high: &mut [Complex<T>], twiddles: &[Complex<T>]) {
+    fn unpack_pairs[T: FftFloat] of [T] (low: &mut [Complex<T>], high: &mut [Complex<T>], twiddles: &[Complex<T>]) {
         let by_half = T::nearest(0.5);
-        let pair = |a: Complex<T>, b: Complex<T>, turn: Complex<T>| {
+        let pair = |a: Complex<T>, b: Complex<T>, twiddle: Complex<T>| {
             // The transforms of the elements at even positions, and of those at odd positions, multiplied by the root.
             let even = Complex::new((a.re + b.re) * by_half, (a.im - b.im) * by_half);
             let odd = Complex::new((a.re - b.re) * by_half, (a.im + b.im) * by_half);
-            let re = odd.re * turn.im + odd.im * turn.re;
-            let im = odd.im * turn.im - odd.re * turn.re;
+            let re = odd.re * twiddle.im + odd.im * twiddle.re;
+            let im = odd.im * twiddle.im - odd.re * twiddle.re;
             (Complex::new(even.re + re, even.im + im), Complex::new(even.re - re, im - even.im))
         };
-        for ((low, high), &turn) in low.iter_mut().zip(high.iter_mut().rev()).zip(twiddles) {
-            (*low, *high) = pair(*low, *high, turn);
+        for ((low, high), &twiddle) in low.iter_mut().zip(high.iter_mut().rev()).zip(twiddles) {
+            (*low, *high) = pair(*low, *high, twiddle);
         }
     }
 }
 
 /// Computes the input of the inverse transform of half the length, from position `at` on, from a line's frequencies.
-fn pack<T: Part>(line: &[Complex<T>], twiddles: &[Complex<T>], at: usize, out: &mut [Complex<T>], scale: T) {
+fn pack<T: FftFloat>(
+    line: &[Complex<T>],
+    twiddles: &[Complex<T>],
+    at: usize,
+    out: &mut [Complex<T>],
+    scale: T,
+) {
     let half = line.len() - 1;
     if at > 0 {
         let end = at + out.len();
@@ -207,43 +213,43 @@ fn pack<T: Part>(line: &[Complex<T>], twiddles: &[Complex<T>], at: usize, out: &
 
 vectorized! {
     /// Packs frequencies: `low` in ascending order, with `high` in descending order.
-    fn pack_pairs[T: Part] of [T] (
+    fn pack_pairs[T: FftFloat] of [T] (
         low: &[Complex<T>],
         high: &[Complex<T>],
         twiddles: &[Complex<T>],
         out: &mut [Complex<T>],
         scale: T,
     ) {
-        let pair = |a: Complex<T>, b: Complex<T>, turn: Complex<T>| {
+        let pair = |a: Complex<T>, b: Complex<T>, twiddle: Complex<T>| {
             let even = Complex::new(a.re + b.re, a.im - b.im);
             let odd = Complex::new(a.re - b.re, a.im + b.im);
-            let re = even.re + (odd.re * turn.im - odd.im * turn.re);
-            let im = even.im + (odd.re * turn.re + odd.im * turn.im);
+            let re = even.re + (odd.re * twiddle.im - odd.im * twiddle.re);
+            let im = even.im + (odd.re * twiddle.re + odd.im * twiddle.im);
             Complex::new(re * scale, im * scale)
         };
-        for (((&low, &high), &turn), out) in low.iter().zip(high.iter().rev()).zip(twiddles).zip(out) {
-            *out = pair(low, high, turn);
+        for (((&low, &high), &twiddle), out) in low.iter().zip(high.iter().rev()).zip(twiddles).zip(out) {
+            *out = pair(low, high, twiddle);
         }
     }
 }
 
 /// Scratch memory of a transform.
-type Room<'m, T> = &'m mut [MaybeUninit<Complex<T>>];
+type FftScratch<'m, T> = &'m mut [MaybeUninit<Complex<T>>];
 
-impl<T: Part + Element> RealTransform<T>
+impl<T: FftFloat + Element> RealTransform<T>
 where
     Complex<T>: Element,
 {
-    fn forward(&self, x: &[T], out: &mut ViewMut<'_>, memory: Room<'_, T>, par: Par) {
+    fn forward(&self, x: &[T], out: &mut ViewMut<'_>, memory: FftScratch<'_, T>, par: Par) {
         let Lines { size, length, inner, .. } = self.lines;
-        let (taken, count) = (size.min(length), length / 2 + 1);
+        let (used, count) = (size.min(length), length / 2 + 1);
         let zero = Complex::<T>::ZERO;
         let half = match &self.long {
             Method::Whole(half) => half,
             Method::Split(split, twiddles) => {
                 let out = out.slice::<Complex<T>>();
                 for (line, out) in out.chunks_exact_mut(count).enumerate() {
-                    let x = &x[line * size..][..taken];
+                    let x = &x[line * size..][..used];
                     let read = |at: usize, elements: &mut [Complex<T>]| {
                         pairs(x.get(2 * at..).unwrap_or_default(), elements);
                     };
@@ -257,22 +263,22 @@ where
         };
         let stride = half.line() + GAP;
         let out = &*out;
-        self.strips(half).run(memory, par, |line, first, width, block, scratch| {
+        self.line_batches(half).run(memory, par, |line, first, width, block, scratch| {
             let row = |row: usize| &x[(line * size + row) * inner + first..][..width];
             match (&half.twiddles, inner) {
-                (Some(_), 1) => pairs(&x[line * size..][..taken], &mut block[..length / 2]),
+                (Some(_), 1) => pairs(&x[line * size..][..used], &mut block[..length / 2]),
                 (Some(_), _) => gather(block, stride, length / 2, width, |at, elements| {
                     elements.fill(zero);
-                    if 2 * at < taken {
+                    if 2 * at < used {
                         elements.iter_mut().zip(row(2 * at)).for_each(|(x, &re)| x.re = re);
                     }
-                    if 2 * at + 1 < taken {
+                    if 2 * at + 1 < used {
                         elements.iter_mut().zip(row(2 * at + 1)).for_each(|(x, &im)| x.im = im);
                     }
                 }),
                 (None, _) => gather(block, stride, length, width, |at, elements| {
                     elements.fill(zero);
-                    if at < taken {
+                    if at < used {
                         elements.iter_mut().zip(row(at)).for_each(|(x, &re)| x.re = re);
                     }
                 }),
@@ -285,7 +291,7 @@ where
                 unsafe { out.part::<Complex<T>>(line * count, count) }.write_copy_of_slice(&block[..count]);
             } else {
                 scatter(block, stride, count, width, |row, elements| {
-                    // SAFETY: each strip of each line belongs to one task.
+                    // SAFETY: each batch of each line belongs to one task.
                     unsafe { out.part((line * count + row) * inner + first, width) }
                         .write_copy_of_slice(elements);
                 });
@@ -293,10 +299,10 @@ where
         });
     }
 
-    fn inverse(&self, x: &[Complex<T>], out: &mut ViewMut<'_>, memory: Room<'_, T>, par: Par) {
+    fn inverse(&self, x: &[Complex<T>], out: &mut ViewMut<'_>, memory: FftScratch<'_, T>, par: Par) {
         let Lines { size, length, inner, .. } = self.lines;
         let count = length / 2 + 1;
-        let taken = size.min(count);
+        let used = size.min(count);
         let zero = Complex::<T>::ZERO;
         let half = match &self.long {
             Method::Whole(half) => half,
@@ -305,9 +311,9 @@ where
                 let (filled, memory) = memory.split_at_mut(self.filled());
                 let filled = scratch::filled(filled, zero);
                 for (line, out) in out.slice::<T>().chunks_exact_mut(length).enumerate() {
-                    let mut x = &x[line * size..][..taken];
-                    if taken < count {
-                        filled[..taken].copy_from_slice(x);
+                    let mut x = &x[line * size..][..used];
+                    if used < count {
+                        filled[..used].copy_from_slice(x);
                         x = &*filled;
                     }
                     // SAFETY: a complex number has the memory layout and the alignment of two consecutive reals.
@@ -322,14 +328,14 @@ where
         };
         let stride = half.line() + GAP;
         let out = &*out;
-        self.strips(half).run(memory, par, |line, first, width, block, scratch| {
+        self.line_batches(half).run(memory, par, |line, first, width, block, scratch| {
             let (spare, scratch) = scratch.split_at_mut(length / 2);
-            read_strip(self.lines, (line, first, width), x, taken, stride, block);
+            read_batch(self.lines, (line, first, width), x, used, stride, block);
             for column in block.chunks_exact_mut(stride) {
-                column[taken..].fill(zero);
+                column[used..].fill(zero);
                 half.inverse(&mut column[..half.line()], spare, scratch);
             }
-            // SAFETY: each strip of each line belongs to one task, and the result is mutably borrowed during the call.
+            // SAFETY: each batch of each line belongs to one task, and the result is mutably borrowed during the call.
             let row = |row: usize| unsafe { out.part::<T>((line * length + row) * inner + first, width) };
             if half.twiddles.is_none() {
                 scatter(block, stride, length, width, |at, elements| {
@@ -359,7 +365,7 @@ where
 }
 
 /// Fills `out` with pairs of reals as complex numbers, zero-padded.
-fn pairs<T: Part>(x: &[T], out: &mut [Complex<T>]) {
+fn pairs<T: FftFloat>(x: &[T], out: &mut [Complex<T>]) {
     let (whole, rest) = x.as_chunks::<2>();
     for (out, &[re, im]) in out.iter_mut().zip(whole) {
         *out = Complex::new(re, im);
@@ -381,8 +387,8 @@ mod tests {
         let shape = Shape::new(&[lines.outer * count * lines.inner]);
         let mut out = Array::unwritten(TensorType::new(dtype, shape).unwrap());
         let transform = RealTransform::<f64>::new(way, lines).unwrap();
-        let room = Shape::new(&[transform.scratch(Par::Pool)]);
-        let mut scratch = Array::unwritten(TensorType::new(DType::C128, room).unwrap());
+        let shape = Shape::new(&[transform.scratch(Par::Pool)]);
+        let mut scratch = Array::unwritten(TensorType::new(DType::C128, shape).unwrap());
         transform.run(x.view(), &mut out.view_mut(), &mut scratch.view_mut(), Par::Pool);
         out.scalars().iter().map(|scalar| scalar.value()).collect()
     }
@@ -401,8 +407,8 @@ mod tests {
                 let (line, k, column) =
                     (at / inner / (length / 2 + 1), at / inner % (length / 2 + 1), at % inner);
                 let terms = (0..size.min(length)).map(|j| {
-                    let turn = -std::f64::consts::TAU * (j * k % length) as f64 / length as f64;
-                    Complex::from_polar(numbers[(line * size + j) * inner + column], turn)
+                    let angle = -std::f64::consts::TAU * (j * k % length) as f64 / length as f64;
+                    Complex::from_polar(numbers[(line * size + j) * inner + column], angle)
                 });
                 let want: Complex<f64> = terms.sum();
                 let Number::Complex(got) = *got else { panic!("a complex result") };

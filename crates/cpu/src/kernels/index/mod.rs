@@ -43,17 +43,17 @@ fn nearest<I: Integer>(index: I, size: usize) -> (usize, bool) {
     {
         // With 32 bits a vector holds twice as many.
         let index = index.extended() as i32;
-        let place = index + (index >> 31 & size);
-        let near = place.max(0).min(size - 1);
-        return (near as usize, near != place);
+        let position = index + (index >> 31 & size);
+        let clamped = position.max(0).min(size - 1);
+        return (clamped as usize, clamped != position);
     }
-    let place = from_front(index, size as u64);
-    let near = if I::SIGNED {
-        (place as i64).clamp(0, size as i64 - 1) as usize
+    let position = from_front(index, size as u64);
+    let clamped = if I::SIGNED {
+        (position as i64).clamp(0, size as i64 - 1) as usize
     } else {
-        place.min(size as u64 - 1) as usize
+        position.min(size as u64 - 1) as usize
     };
-    (near, near as u64 != place)
+    (clamped, clamped as u64 != position)
 }
 
 /// The index clamped to an axis of `size`, which is not 0.
@@ -98,14 +98,14 @@ impl AxisView {
             par.for_chunks(outer * count, INDEX_CHUNK.div_ceil(inner), |chunk| {
                 // SAFETY: chunks are disjoint and in bounds, and the view is borrowed mutably meanwhile.
                 let mut out = unsafe { out.part::<T>(chunk.start * inner, chunk.len() * inner) };
-                let mut place = chunk.start;
-                while place < chunk.end {
-                    let (part, first) = (place / count, place % count);
-                    let len = (count - first).min(chunk.end - place);
-                    let from = &x[part * size * inner..][..size * inner];
+                let mut position = chunk.start;
+                while position < chunk.end {
+                    let (outer_index, first) = (position / count, position % count);
+                    let len = (count - first).min(chunk.end - position);
+                    let from = &x[outer_index * size * inner..][..size * inner];
                     let (now, rest) = out.split_at_mut(len * inner);
                     watch.note(pick(from, &indices[first..first + len], size, inner, now));
-                    (out, place) = (rest, place + len);
+                    (out, position) = (rest, position + len);
                 }
             });
         }));
@@ -129,25 +129,25 @@ impl AxisView {
         with_width!(out.ty().dtype, T => with_integer!(indices.ty().dtype, I => {
             let (x, indices): (&[T], &[I]) = (x.slice(), indices.slice());
             out.fill::<T>(par, INDEX_CHUNK, |start, mut out| {
-                let mut place = start;
+                let mut position = start;
                 while !out.is_empty() {
                     // Rows of one entry of the axis; if these have one element, all rows of an outer part.
                     let row = if inner == 1 { count } else { inner };
-                    let (part, column) = (place / (count * inner), place % inner);
-                    let len = (row - place % row).min(out.len());
-                    let from = &x[part * size * inner..][..size * inner];
+                    let (outer_index, column) = (position / (count * inner), position % inner);
+                    let len = (row - position % row).min(out.len());
+                    let from = &x[outer_index * size * inner..][..size * inner];
                     let (now, rest) = out.split_at_mut(len);
-                    let indices = &indices[place..place + len];
+                    let indices = &indices[position..position + len];
                     if inner == 1 {
                         watch.note(pick(from, indices, size, 1, now));
                     } else {
                         for (at, (out, &index)) in now.iter_mut().zip(indices).enumerate() {
-                            let (place, is_beyond) = nearest(index, size);
+                            let (position, is_beyond) = nearest(index, size);
                             watch.note(is_beyond);
-                            out.write(from[place * inner + column + at]);
+                            out.write(from[position * inner + column + at]);
                         }
                     }
-                    (out, place) = (rest, place + len);
+                    (out, position) = (rest, position + len);
                 }
             });
         }));
@@ -167,9 +167,9 @@ fn pick<T: Plain, I: Integer>(
     }
     let mut is_any_beyond = false;
     for (out, &index) in out.chunks_exact_mut(inner).zip(indices) {
-        let (place, is_beyond) = nearest(index, size);
+        let (position, is_beyond) = nearest(index, size);
         is_any_beyond |= is_beyond;
-        out.write_copy_of_slice(&from[place * inner..][..inner]);
+        out.write_copy_of_slice(&from[position * inner..][..inner]);
     }
     is_any_beyond
 }
@@ -180,10 +180,10 @@ vectorized! {
         assert!(!from.is_empty());
         let mut is_any_beyond = false;
         for (out, &index) in out.iter_mut().zip(indices) {
-            let (place, is_beyond) = nearest(index, from.len());
+            let (position, is_beyond) = nearest(index, from.len());
             is_any_beyond |= is_beyond;
             // SAFETY: a clamped index is in bounds of a slice that is not empty. A check would prevent vectorization.
-            out.write(unsafe { *from.get_unchecked(place) });
+            out.write(unsafe { *from.get_unchecked(position) });
         }
         is_any_beyond
     }
@@ -223,9 +223,9 @@ vectorized! {
         for (start, row) in starts.iter_mut().zip(rows) {
             let mut sum = 0;
             for (&index, (size, stride)) in row.iter().zip(axes) {
-                let (place, is_beyond) = nearest(index, size);
+                let (position, is_beyond) = nearest(index, size);
                 is_any_beyond |= is_beyond;
-                sum += place * stride;
+                sum += position * stride;
             }
             *start = sum;
         }
@@ -406,20 +406,20 @@ impl IndexedBlocks {
         // columns if rows are long.
         if self.dims.is_empty() && self.run <= INDEX_CHUNK && self.lies_in_rows() {
             by_parts(len / self.run, updates.len(), par, |mine| {
-                let mut found = PendingWrites::new();
+                let mut pending = PendingWrites::new();
                 for from in (0..rows).step_by(PENDING_WRITES) {
                     poll_at_position(from);
-                    found.clear();
+                    pending.clear();
                     for at in from..rows.min(from + PENDING_WRITES) {
                         let start = row(at).unwrap_or(len);
-                        found.push(at, start, mine.contains(&(start / self.run)));
+                        pending.push(at, start, mine.contains(&(start / self.run)));
                     }
-                    for &(_, start) in found.all() {
+                    for &(_, start) in pending.all() {
                         (start..start + self.run).step_by((LINE / size_of::<T>()).max(1)).for_each(|at| {
-                            prefetch(target.place(at));
+                            prefetch(target.pointer(at));
                         });
                     }
-                    for &(at, start) in found.all() {
+                    for &(at, start) in pending.all() {
                         assert!(start + self.run <= len, "a run inside the result");
                         // SAFETY: it is in bounds; each thread has its rows, and runs begin at multiples of their
                         // length.
@@ -478,13 +478,13 @@ const LINE: usize = 64;
 
 /// The updates to write, with their positions. They are collected without a branch, which would be unpredictable.
 struct PendingWrites {
-    held: [(usize, usize); PENDING_WRITES],
+    entries: [(usize, usize); PENDING_WRITES],
     count: usize,
 }
 
 impl PendingWrites {
     fn new() -> PendingWrites {
-        PendingWrites { held: [(0, 0); PENDING_WRITES], count: 0 }
+        PendingWrites { entries: [(0, 0); PENDING_WRITES], count: 0 }
     }
 
     fn clear(&mut self) {
@@ -493,13 +493,13 @@ impl PendingWrites {
 
     /// Adds an update and its position if `is_written`; at most [`PENDING_WRITES`] are added.
     #[inline(always)]
-    fn push(&mut self, update: usize, place: usize, is_written: bool) {
-        self.held[self.count % PENDING_WRITES] = (update, place);
+    fn push(&mut self, update: usize, position: usize, is_written: bool) {
+        self.entries[self.count % PENDING_WRITES] = (update, position);
         self.count += usize::from(is_written);
     }
 
     fn all(&self) -> &[(usize, usize)] {
-        &self.held[..self.count]
+        &self.entries[..self.count]
     }
 }
 
@@ -530,12 +530,12 @@ fn scatter_each<T: Plain, I: Integer, const N: usize>(
         // SAFETY: each thread writes its own part.
         let out = unsafe { std::slice::from_raw_parts_mut(target.at(mine.start), mine.len()) };
         let rows = indices.as_chunks::<N>().0;
-        let mut found = PendingWrites::new();
+        let mut pending = PendingWrites::new();
         for (from, (rows, updates)) in
             rows.chunks(PENDING_WRITES).zip(updates.chunks(PENDING_WRITES)).enumerate()
         {
             poll_at_position(from * PENDING_WRITES);
-            found.clear();
+            pending.clear();
             for (at, row) in rows.iter().enumerate() {
                 let (mut start, mut inside) = (0, true);
                 for (&index, (size, stride)) in row.iter().zip(axes) {
@@ -543,11 +543,11 @@ fn scatter_each<T: Plain, I: Integer, const N: usize>(
                     inside &= bits < size as u64;
                     start = (bits as usize).wrapping_mul(stride).wrapping_add(start);
                 }
-                let place = start.wrapping_sub(mine.start);
-                found.push(at, place, inside & (place < out.len()));
+                let position = start.wrapping_sub(mine.start);
+                pending.push(at, position, inside & (position < out.len()));
             }
-            for &(at, place) in found.all() {
-                write(&mut out[place..=place], &updates[at..=at]);
+            for &(at, position) in pending.all() {
+                write(&mut out[position..=position], &updates[at..=at]);
             }
         }
     });
@@ -573,7 +573,7 @@ unsafe impl<T: Plain> Sync for Target<T> {}
 
 impl<T> Target<T> {
     /// The address of a position, which may be out of bounds.
-    fn place(&self, position: usize) -> *const MaybeUninit<T> {
+    fn pointer(&self, position: usize) -> *const MaybeUninit<T> {
         self.0.wrapping_add(position).cast_const()
     }
 

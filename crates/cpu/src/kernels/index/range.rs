@@ -39,11 +39,11 @@ pub(crate) fn check(
         // Another thread that writes the indices may have corrected it meanwhile.
         let entries = indices.iter().zip(sizes.iter().map(|&size| size as u64).cycle());
         let mut entries = entries.map(|(&index, size)| (index.extended(), from_front(index, size), size)).enumerate();
-        match entries.find(|(_, (_, place, size))| place >= size) {
+        match entries.find(|(_, (_, position, size))| position >= size) {
             None => Ok(()),
-            Some((place, (bits, _, _))) => {
+            Some((entry, (bits, _, _))) => {
                 let index = if I::SIGNED { i128::from(bits as i64) } else { i128::from(bits) };
-                let (axis, got) = (axes[place % axes.len()], x.clone());
+                let (axis, got) = (axes[entry % axes.len()], x.clone());
                 Err(ErrorKind::IndexRange { op, index, axis, got }.into())
             }
         }

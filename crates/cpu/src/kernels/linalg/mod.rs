@@ -92,24 +92,24 @@ pub(crate) fn dot(
     plan: &Dot,
     a: View<'_>,
     b: View<'_>,
-    (out, tail): (&mut ViewMut<'_>, Option<EpilogueFn<'_>>),
+    (out, epilogue): (&mut ViewMut<'_>, Option<EpilogueFn<'_>>),
     scratch: &mut ViewMut<'_>,
     par: Par,
 ) {
     debug_assert_eq!(plan.batch * plan.m * plan.n, out.ty().size(), "{} and {}", a.ty(), b.ty());
     match out.ty().dtype {
-        DType::U8 => run::<u8>(plan, a, b, (out, tail), scratch, par),
-        DType::U16 => run::<u16>(plan, a, b, (out, tail), scratch, par),
-        DType::U32 => run::<u32>(plan, a, b, (out, tail), scratch, par),
-        DType::U64 => run::<u64>(plan, a, b, (out, tail), scratch, par),
-        DType::S8 => run::<i8>(plan, a, b, (out, tail), scratch, par),
-        DType::S16 => run::<i16>(plan, a, b, (out, tail), scratch, par),
-        DType::S32 => run::<i32>(plan, a, b, (out, tail), scratch, par),
-        DType::S64 => run::<i64>(plan, a, b, (out, tail), scratch, par),
-        DType::F32 => run::<f32>(plan, a, b, (out, tail), scratch, par),
-        DType::F64 => run::<f64>(plan, a, b, (out, tail), scratch, par),
-        DType::C64 => run::<Complex<f32>>(plan, a, b, (out, tail), scratch, par),
-        DType::C128 => run::<Complex<f64>>(plan, a, b, (out, tail), scratch, par),
+        DType::U8 => run::<u8>(plan, a, b, (out, epilogue), scratch, par),
+        DType::U16 => run::<u16>(plan, a, b, (out, epilogue), scratch, par),
+        DType::U32 => run::<u32>(plan, a, b, (out, epilogue), scratch, par),
+        DType::U64 => run::<u64>(plan, a, b, (out, epilogue), scratch, par),
+        DType::S8 => run::<i8>(plan, a, b, (out, epilogue), scratch, par),
+        DType::S16 => run::<i16>(plan, a, b, (out, epilogue), scratch, par),
+        DType::S32 => run::<i32>(plan, a, b, (out, epilogue), scratch, par),
+        DType::S64 => run::<i64>(plan, a, b, (out, epilogue), scratch, par),
+        DType::F32 => run::<f32>(plan, a, b, (out, epilogue), scratch, par),
+        DType::F64 => run::<f64>(plan, a, b, (out, epilogue), scratch, par),
+        DType::C64 => run::<Complex<f32>>(plan, a, b, (out, epilogue), scratch, par),
+        DType::C128 => run::<Complex<f64>>(plan, a, b, (out, epilogue), scratch, par),
         DType::Bool | DType::U2 | DType::U4 | DType::S2 | DType::S4 => {
             unreachable!("{} is computed in another type", out.ty())
         }
@@ -123,7 +123,7 @@ fn run<C: Product>(
     plan: &Dot,
     a: View<'_>,
     b: View<'_>,
-    (out, tail): (&mut ViewMut<'_>, Option<EpilogueFn<'_>>),
+    (out, epilogue): (&mut ViewMut<'_>, Option<EpilogueFn<'_>>),
     scratch: &mut ViewMut<'_>,
     par: Par,
 ) {
@@ -145,9 +145,9 @@ fn run<C: Product>(
             let (matrix, vector, sizes) = pair(a);
             vector::columns(matrix, vector, sizes, out, scratch, par);
         }
-        Form::Matrices => return C::matrices(plan, (a, b), (out, tail), scratch, par),
+        Form::Matrices => return C::matrices(plan, (a, b), (out, epilogue), scratch, par),
     }
-    epilogue::run_on_whole_result(tail, out.ty().size(), par);
+    epilogue::run_on_whole_result(epilogue, out.ty().size(), par);
 }
 
 /// The matrices of one operand.
@@ -167,19 +167,19 @@ impl<C> Copy for Matrices<'_, C> {}
 impl<'a, C> Matrices<'a, C> {
     fn matrix(self, batch: usize) -> gemm::Matrix<'a, C> {
         let &OperandLayout { free, along, .. } = self.side;
-        let elements = &self.elements[self.place(batch, 0)..];
+        let elements = &self.elements[self.element_offset(batch, 0)..];
         gemm::Matrix { elements, free: free as usize, along: along as usize }
     }
 
     /// The position of an element of a matrix: index `free` of the free axes, index 0 of the contracted ones.
-    fn place(self, batch: usize, free: usize) -> usize {
+    fn element_offset(self, batch: usize, free: usize) -> usize {
         batch * self.side.batch + free * self.side.free as usize
     }
 
     /// The `k` contracted elements at one index of the free axes. They are contiguous.
     fn row(self, batch: usize, free: usize, k: usize) -> &'a [C] {
         debug_assert!(k == 1 || self.side.along == 1);
-        &self.elements[self.place(batch, free)..][..k]
+        &self.elements[self.element_offset(batch, free)..][..k]
     }
 }
 
@@ -256,7 +256,7 @@ panels!(f32, f64);
 fn panelled<C: Panels>(
     plan: &Dot,
     (a, b): (Matrices<'_, C>, Matrices<'_, C>),
-    (out, tail): (&mut ViewMut<'_>, Option<EpilogueFn<'_>>),
+    (out, epilogue): (&mut ViewMut<'_>, Option<EpilogueFn<'_>>),
     space: &mut [MaybeUninit<C>],
     par: Par,
 ) {
@@ -266,7 +266,7 @@ fn panelled<C: Panels>(
     let multiply = |index: usize, space: &mut [MaybeUninit<C>], par: Par| {
         // SAFETY: products are disjoint and inside the result, which has `batch * m * n` elements.
         unsafe {
-            let out = gemm::Target::new(target.at(index * m * n), n).with_epilogue(tail, index * m * n);
+            let out = gemm::Target::new(target.at(index * m * n), n).with_epilogue(epilogue, index * m * n);
             let operands = (&a.matrix(index), &b.matrix(index));
             C::multiply(sizes, operands, out, gemm::Accumulation::Nothing, space, par);
         }
@@ -294,8 +294,8 @@ fn blocks<C: Blocks>(plan: &Dot, a: Matrices<'_, C>, b: Matrices<'_, C>, out: &m
     let first = out.slice::<C>().as_mut_ptr().cast::<C>();
     let out = Target(first);
     par.for_chunks(batch * down * across, PARALLEL_WORK.div_ceil(work), |chunk| {
-        for place in chunk {
-            let (batch, block) = (place / (down * across), place % (down * across));
+        for task in chunk {
+            let (batch, block) = (task / (down * across), task % (down * across));
             let (row, column) = (block / across * height, block % across * width);
             let block = Block {
                 batch,
@@ -380,12 +380,12 @@ macro_rules! product_by_blocks {
             fn matrices(
                 plan: &Dot,
                 (a, b): (Matrices<'_, $ty>, Matrices<'_, $ty>),
-                (out, tail): (&mut ViewMut<'_>, Option<EpilogueFn<'_>>),
+                (out, epilogue): (&mut ViewMut<'_>, Option<EpilogueFn<'_>>),
                 _: &mut ViewMut<'_>,
                 par: Par,
             ) {
                 blocks(plan, a, b, out, par);
-                epilogue::run_on_whole_result(tail, out.ty().size(), par);
+                epilogue::run_on_whole_result(epilogue, out.ty().size(), par);
             }
         }
     )*};
@@ -423,9 +423,9 @@ unsafe fn multiply_integers<C: rows::Rows>(
             let factors = a.row(*batch, row, *k);
             for column in first..columns.end.min(first + STAY) {
                 let value = vector::dot_long(factors, b.row(*batch, column, *k));
-                let place = (row - rows.start) * stride + (column - columns.start);
+                let offset = (row - rows.start) * stride + (column - columns.start);
                 // SAFETY: row and column are inside the block.
-                unsafe { out.add(place).write(value) };
+                unsafe { out.add(offset).write(value) };
             }
         }
     }

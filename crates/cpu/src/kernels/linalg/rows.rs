@@ -27,8 +27,8 @@ pub(super) trait Rows: Element {
 vectorized! {
     /// Row by row.
     fn plain[C: Element] of [C] (a: &[C], stride: usize, b: &[C], out: &mut [MaybeUninit<C>]) {
-        for (place, out) in out.iter_mut().enumerate() {
-            out.write(dot(&a[place * stride..][..b.len()], b));
+        for (row, out) in out.iter_mut().enumerate() {
+            out.write(dot(&a[row * stride..][..b.len()], b));
         }
     }
 }
@@ -123,11 +123,11 @@ unsafe fn group_sums<
             let factors: [V; VECTORS] = std::array::from_fn(|i| V::load(b.as_ptr().add(at + i * V::LANES)));
             for (lanes, row) in lanes.iter_mut().zip(rows) {
                 for (i, lane) in lanes.iter_mut().enumerate() {
-                    let place = row.as_ptr().add(at + i * V::LANES);
+                    let pointer = row.as_ptr().add(at + i * V::LANES);
                     // Prefetches the next group of rows. The hardware prefetcher stays within a page, which holds a
                     // row.
-                    V::prefetch(place.wrapping_add(ROWS * stride));
-                    *lane = lane.plus_product(V::load(place), factors[i]);
+                    V::prefetch(pointer.wrapping_add(ROWS * stride));
+                    *lane = lane.plus_product(V::load(pointer), factors[i]);
                 }
             }
         }

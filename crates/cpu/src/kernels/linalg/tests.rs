@@ -153,8 +153,8 @@ proptest! {
             keyed.sort_by_key(|entry| entry.1);
             let axes: Vec<_> = keyed.into_iter().map(|entry| entry.0).collect();
             let sizes: Vec<usize> = batch.iter().copied().chain(axes.iter().map(|axis| axis.0)).collect();
-            let place = |pair| batch.len() + axes.iter().position(|axis| axis.1 == Some(pair)).unwrap();
-            (array(dtype, &sizes, seed), (0..summed.len()).map(place).collect::<Vec<_>>())
+            let axis_of = |pair| batch.len() + axes.iter().position(|axis| axis.1 == Some(pair)).unwrap();
+            (array(dtype, &sizes, seed), (0..summed.len()).map(axis_of).collect::<Vec<_>>())
         };
         let (a, contract_a) = build(&kept.0, order.0, 1);
         let (b, contract_b) = build(&kept.1, order.1, 2);
@@ -166,26 +166,26 @@ proptest! {
 fn matrices_and_vectors_of_every_size_and_order() {
     for dtype in [DType::F32, DType::U8, DType::S64, DType::C64, DType::F64] {
         for sizes in [(1, 1000, 1), (300, 70, 1), (1, 70, 300), (1, 2100, 5), (5, 2100, 1), (33, 65, 40)] {
-            for turns in [(false, false), (false, true), (true, false), (true, true)] {
-                product(dtype, sizes, turns).check();
+            for transposed in [(false, false), (false, true), (true, false), (true, true)] {
+                product(dtype, sizes, transposed).check();
             }
         }
     }
     // Several blocks of rows or columns, and several pieces of a long sum.
-    for (sizes, turns) in [
+    for (sizes, transposed) in [
         ((700, 20, 10), (false, true)),
         ((10, 20, 700), (true, false)),
         ((1, 140_000, 1), (false, false)),
         ((1, 140_000, 3), (false, false)),
         ((2, 140_000, 1), (true, false)),
     ] {
-        product(DType::F32, sizes, turns).check();
+        product(DType::F32, sizes, transposed).check();
     }
 }
 
 /// A product of matrices of fractions, whose sums are rounded.
-fn rounded(sizes: (usize, usize, usize), turns: (bool, bool)) -> Case {
-    let mut case = product(DType::F32, sizes, turns);
+fn rounded(sizes: (usize, usize, usize), transposed: (bool, bool)) -> Case {
+    let mut case = product(DType::F32, sizes, transposed);
     let random = |bits: u64| Number::Float((bits >> 11) as f64 / (1u64 << 53) as f64 - 0.3);
     for x in [&mut case.a, &mut case.b] {
         let sizes = x.ty.shape.sizes().to_vec();
@@ -197,9 +197,13 @@ fn rounded(sizes: (usize, usize, usize), turns: (bool, bool)) -> Case {
 #[test]
 fn results_do_not_depend_on_the_threads() {
     for sizes in [(300, 200, 100), (100, 200, 900), (1, 200_000, 1), (1, 3000, 400), (400, 3000, 1)] {
-        for turns in [(false, false), (true, true)] {
-            let case = rounded(sizes, turns);
-            assert_eq!(case.run(Par::Serial).bytes(), case.run(Par::Pool).bytes(), "{sizes:?} {turns:?}");
+        for transposed in [(false, false), (true, true)] {
+            let case = rounded(sizes, transposed);
+            assert_eq!(
+                case.run(Par::Serial).bytes(),
+                case.run(Par::Pool).bytes(),
+                "{sizes:?} {transposed:?}"
+            );
         }
     }
 }

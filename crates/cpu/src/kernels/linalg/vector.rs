@@ -47,8 +47,8 @@ fn dot_rows<C: Rows>(a: &[C], stride: usize, b: &[C], out: &mut [MaybeUninit<C>]
     }
     let (groups, rest) = out.as_chunks_mut::<GROUP>();
     let left = GROUP * groups.len();
-    for (place, out) in groups.iter_mut().enumerate() {
-        *out = group(&a[place * GROUP * stride..], stride, b);
+    for (index, out) in groups.iter_mut().enumerate() {
+        *out = group(&a[index * GROUP * stride..], stride, b);
     }
     for (row, out) in (left..).zip(rest) {
         [*out] = group(&a[row * stride..], stride, b);
@@ -65,8 +65,8 @@ pub(super) fn rows<C: Rows>(
     par: Par,
 ) {
     let pieces = k.div_ceil(CHUNK);
-    let work = |place: usize| {
-        let (piece, output) = (place % pieces, place / pieces);
+    let work = |task: usize| {
+        let (piece, output) = (task % pieces, task / pieces);
         let (batch, row) = (output / count, output % count);
         let (from, to) = (piece * CHUNK, k.min((piece + 1) * CHUNK));
         dot_long(&matrix.row(batch, row, k)[from..to], &vector.row(batch, 0, k)[from..to])
@@ -77,20 +77,19 @@ pub(super) fn rows<C: Rows>(
         let mut part = unsafe { to.part::<C>(chunk.start, chunk.len()) };
         if pieces == 1 {
             // Each iteration takes rows of one matrix.
-            let mut place = chunk.start;
+            let mut task = chunk.start;
             while !part.is_empty() {
-                let (batch, row) = (place / count, place % count);
-                let (now, rest) =
-                    std::mem::take(&mut part).split_at_mut((count - row).min(chunk.end - place));
+                let (batch, row) = (task / count, task % count);
+                let (now, rest) = std::mem::take(&mut part).split_at_mut((count - row).min(chunk.end - task));
                 let matrix = matrix.matrix(batch);
                 dot_rows(&matrix.elements[row * matrix.free..], matrix.free, vector.row(batch, 0, k), now);
-                place += now.len();
+                task += now.len();
                 part = rest;
             }
             return;
         }
-        for (place, out) in chunk.zip(part) {
-            out.write(work(place));
+        for (task, out) in chunk.zip(part) {
+            out.write(work(task));
         }
     });
     if pieces > 1 {
@@ -128,20 +127,21 @@ pub(super) fn columns<C: Element>(
     par: Par,
 ) {
     let height = piece_rows(count);
-    let (pieces, strips) = (k.div_ceil(height), count.div_ceil(WIDTH));
+    let (pieces, column_blocks) = (k.div_ceil(height), count.div_ceil(WIDTH));
     let work = count.min(WIDTH) * k.min(height);
     let to = if pieces == 1 { out } else { scratch };
-    par.for_chunks(batch * pieces * strips, (CHUNK / work).max(1), |chunk| {
+    par.for_chunks(batch * pieces * column_blocks, (CHUNK / work).max(1), |chunk| {
         let mut total = [C::ZERO; WIDTH];
-        for place in chunk {
-            let (strip, piece, batch) = (place % strips, place / strips % pieces, place / strips / pieces);
-            let column = strip * WIDTH;
+        for task in chunk {
+            let (column_block, piece, batch) =
+                (task % column_blocks, task / column_blocks % pieces, task / column_blocks / pieces);
+            let column = column_block * WIDTH;
             let total = &mut total[..WIDTH.min(count - column)];
             let (from, until) = (piece * height, k.min((piece + 1) * height));
             let vector = &vector.row(batch, 0, k)[from..until];
-            let (first, stride) = (matrix.place(batch, column), matrix.side.along as usize);
-            strip_sums(vector, &matrix.elements[first + from * stride..], stride, total);
-            // SAFETY: each strip of each piece belongs to one chunk.
+            let (first, stride) = (matrix.element_offset(batch, column), matrix.side.along as usize);
+            column_block_sums(vector, &matrix.elements[first + from * stride..], stride, total);
+            // SAFETY: each column block of each piece belongs to one chunk.
             let out = unsafe { to.part::<C>((batch * pieces + piece) * count + column, total.len()) };
             out.write_copy_of_slice(total);
         }
@@ -169,9 +169,9 @@ vectorized! {
             let rows = &matrix[4 * index * stride..];
             let (a, b) = (&rows[..width], &rows[stride..][..width]);
             let (c, d) = (&rows[2 * stride..][..width], &rows[3 * stride..][..width]);
-            for (place, sum) in sums.iter_mut().enumerate() {
-                let two = sum.plus(a[place].times(f)).plus(b[place].times(g));
-                *sum = two.plus(c[place].times(h)).plus(d[place].times(i));
+            for (lane, sum) in sums.iter_mut().enumerate() {
+                let two = sum.plus(a[lane].times(f)).plus(b[lane].times(g));
+                *sum = two.plus(c[lane].times(h)).plus(d[lane].times(i));
             }
         }
         for (index, &factor) in (4 * fours.len()..).zip(rest) {
@@ -183,7 +183,7 @@ vectorized! {
 }
 
 /// The sum of rows of `matrix`, a stride apart, each times an element of `vector`.
-fn strip_sums<C: Element>(vector: &[C], matrix: &[C], stride: usize, total: &mut [C]) {
+fn column_block_sums<C: Element>(vector: &[C], matrix: &[C], stride: usize, total: &mut [C]) {
     let mut block = [C::ZERO; WIDTH];
     let block = &mut block[..total.len()];
     for (index, factors) in vector.chunks(BLOCK).enumerate() {

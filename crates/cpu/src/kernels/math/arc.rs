@@ -26,13 +26,13 @@ fn octant<P: Precision>(small: f64, large: f64) -> (f64, f64) {
 #[inline(always)]
 pub(super) fn atan<P: Precision>(x: f64) -> f64 {
     let magnitude = x.abs();
-    let over = magnitude > 1.0;
+    let exceeds_one = magnitude > 1.0;
     // Beyond 2^60 the angle is pi / 2.
     let bounded = select(magnitude > 1.2e18, 1.2e18, magnitude);
-    let (base, rest) = octant::<P>(select(over, 1.0, magnitude), select(over, bounded, 1.0));
+    let (base, rest) = octant::<P>(select(exceeds_one, 1.0, magnitude), select(exceeds_one, bounded, 1.0));
     let near = base + rest;
     let far = (FRAC_PI_2 - base) - (rest - HALF_PI_LOW);
-    let angle = select(over, far, near);
+    let angle = select(exceeds_one, far, near);
     let angle = select(magnitude < 1e-9, magnitude, angle);
     flipped(angle, sign_of(x))
 }
@@ -53,13 +53,13 @@ pub(super) fn atan2<P: Precision>(y: f64, x: f64) -> f64 {
     let scale = select(large > 1e300, f64::from_bits((1023 - 60) << 52), 1.0);
     let scale = select(large < 1e-250, f64::from_bits((1023 + 120) << 52), scale);
     let (base, rest) = octant::<P>(small * scale, large * scale);
-    let beside = x.is_sign_negative();
+    let is_negative = x.is_sign_negative();
     // The angle is a = base + rest, pi / 2 - a, pi - a or pi / 2 + a.
-    let turned = high != beside;
+    let turned = high != is_negative;
     let start = select(high, FRAC_PI_2, 0.0);
-    let start = select(beside && !high, PI, start);
+    let start = select(is_negative && !high, PI, start);
     let start_low = select(high, HALF_PI_LOW, 0.0);
-    let start_low = select(beside && !high, 2.0 * HALF_PI_LOW, start_low);
+    let start_low = select(is_negative && !high, 2.0 * HALF_PI_LOW, start_low);
     let rest = select(turned, -rest, rest);
     let base = select(turned, -base, base);
     let angle = (start + base) + (rest + start_low);

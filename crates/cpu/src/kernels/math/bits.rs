@@ -24,11 +24,11 @@ pub(super) fn mac<P: Precision>(a: f64, b: f64, c: f64) -> f64 {
 /// The polynomial with these coefficients, lowest first, by Horner's scheme.
 #[inline(always)]
 pub(super) fn poly<P: Precision>(x: f64, coefficients: &[f64]) -> f64 {
-    let mut place = coefficients.len() - 1;
-    let mut sum = coefficients[place];
-    while place > 0 {
-        place -= 1;
-        sum = mac::<P>(sum, x, coefficients[place]);
+    let mut index = coefficients.len() - 1;
+    let mut sum = coefficients[index];
+    while index > 0 {
+        index -= 1;
+        sum = mac::<P>(sum, x, coefficients[index]);
     }
     sum
 }

@@ -130,24 +130,24 @@ macro_rules! accurate {
 /// Functions of one number. Those with a second module (`narrow`) are computed in f32 for f32; the others are computed
 /// in f64.
 macro_rules! unary {
-    ($($(#[$doc:meta])* $name:ident = $($room:ident),+;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident = $($module:ident),+;)*) => {$(
         accurate! {
             $(#[$doc])*
             fn $name[T, P](x: &[T], out: &mut [MaybeUninit<T>]) {
                 for (out, &x) in out.iter_mut().zip(x) {
-                    out.write(unary!(@$name, P, x, $($room),+));
+                    out.write(unary!(@$name, P, x, $($module),+));
                 }
             }
         }
     )*};
-    (@$name:ident, $P:ident, $x:ident, $room:ident) => {
-        Float::nearest($room::$name::<$P>($x.wide()))
+    (@$name:ident, $P:ident, $x:ident, $module:ident) => {
+        Float::nearest($module::$name::<$P>($x.wide()))
     };
-    (@$name:ident, $P:ident, $x:ident, $room:ident, narrow) => {
+    (@$name:ident, $P:ident, $x:ident, $module:ident, narrow) => {
         if $P::DOUBLE {
-            Float::nearest($room::$name::<$P>($x.wide()))
+            Float::nearest($module::$name::<$P>($x.wide()))
         } else {
-            Float::of_narrow(narrow::$room::$name::<$P>($x.narrow()))
+            Float::of_narrow(narrow::$module::$name::<$P>($x.narrow()))
         }
     };
 }
@@ -295,10 +295,10 @@ pub(crate) fn sign<T: Float>(x: T) -> T {
 }
 
 macro_rules! scalar_functions {
-    ($($(#[$doc:meta])* $name:ident = $room:ident::$function:ident;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident = $module:ident::$function:ident;)*) => {$(
         $(#[$doc])*
         pub(crate) fn $name(x: f64) -> f64 {
-            super::$room::$function::<Double>(x)
+            super::$module::$function::<Double>(x)
         }
     )*};
 }

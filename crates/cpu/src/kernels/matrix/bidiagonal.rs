@@ -90,10 +90,10 @@ pub(super) fn reduce<R: RealField>(
             Some(reflected) => {
                 products[..k + 1].fill(R::ZERO);
                 products[n..].fill(R::ZERO);
-                let share = two * inner(products, other);
+                let coefficient = two * inner(products, other);
                 // a v = (a r - head a e) factor, followed by the left reflection.
                 across.copy_from_slice(sum);
-                combine(across, head, vector, [reflected.factor, reflected.head, share]);
+                combine(across, head, vector, [reflected.factor, reflected.head, coefficient]);
                 across[..k + 1].fill(R::ZERO);
                 for j in k + 1..n {
                     of_across[j] = -(two * other[j]);

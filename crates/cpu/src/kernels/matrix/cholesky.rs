@@ -86,9 +86,9 @@ pub(super) fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T], par: Par) 
 fn restore<T: Field>(a: &mut [T], n: usize, first: usize) {
     for i in (0..n).rev() {
         for j in (0..=i).rev() {
-            let known = first.min(j + 1);
+            let solved = first.min(j + 1);
             let rest = if j < first { T::ZERO } else { a[i * n + j] };
-            let pairs = a[i * n..][..known].iter().zip(&a[j * n..][..known]);
+            let pairs = a[i * n..][..solved].iter().zip(&a[j * n..][..solved]);
             a[i * n + j] = pairs.fold(rest, |sum, (&x, &y)| sum + x * y.conj());
         }
     }
@@ -152,18 +152,18 @@ multiplying! {
             for (k, factor) in factors[..j].iter_mut().enumerate() {
                 *factor = -square[k * step + j].conj();
             }
-            let (known, open) = panel.split_at_mut(j * ROWS);
+            let (solved, open) = panel.split_at_mut(j * ROWS);
             let root = square[j * step + j].re();
-            for place in (0..ROWS).step_by(STRIP) {
-                let open = open[place..].first_chunk_mut::<STRIP>().expect("a whole strip");
-                let mut held = *open;
-                for (&factor, known) in factors[..j].iter().zip(known.chunks_exact(ROWS)) {
-                    let known = known[place..].first_chunk::<STRIP>().expect("a whole strip");
-                    for (x, &y) in held.iter_mut().zip(known) {
+            for first_row in (0..ROWS).step_by(STRIP) {
+                let open = open[first_row..].first_chunk_mut::<STRIP>().expect("a whole strip");
+                let mut updated = *open;
+                for (&factor, solved) in factors[..j].iter().zip(solved.chunks_exact(ROWS)) {
+                    let solved = solved[first_row..].first_chunk::<STRIP>().expect("a whole strip");
+                    for (x, &y) in updated.iter_mut().zip(solved) {
                         *x = x.plus_product::<P>(factor, y);
                     }
                 }
-                *open = held;
+                *open = updated;
                 T::parts(open).iter_mut().for_each(|x| *x = *x / root);
             }
         }

@@ -21,12 +21,12 @@ const ROWS: usize = 6;
 pub(super) fn workspace<T: Field>(n: usize) -> usize {
     let square = n * stride(n);
     // Counted in real numbers; a complex element has two.
-    let numbers = rotations::panels::<T::Real>(n, n * parts::<T>()) + rotations::notes(n);
+    let numbers = rotations::panels::<T::Real>(n, n * reals_per_element::<T>()) + rotations::notes(n);
     3 * square + (ROWS + 2) * stride(n) + numbers
 }
 
 /// Real numbers of an element.
-fn parts<T: Field>() -> usize {
+fn reals_per_element<T: Field>() -> usize {
     if T::COMPLEX { 2 } else { 1 }
 }
 
@@ -82,9 +82,10 @@ pub(super) fn factors<T: Field>(
     }
     let (diagonal, off_diagonal) = (real_parts(diagonal, n), real_parts(off_diagonal, n));
 
-    let (panels, notes) = T::parts(work).split_at_mut(rotations::panels::<T::Real>(n, n * parts::<T>()));
+    let (panels, notes) =
+        T::parts(work).split_at_mut(rotations::panels::<T::Real>(n, n * reals_per_element::<T>()));
     let notes = &mut notes[..rotations::notes(n)];
-    let (numbers, line) = (T::parts(rows), step * parts::<T>());
+    let (numbers, line) = (T::parts(rows), step * reals_per_element::<T>());
     let mut turned = RotationLog::new([&*numbers], (n, line), [panels], [notes], par);
     if !steps(diagonal, off_diagonal, &mut turned) {
         w.fill(nan);
@@ -94,9 +95,9 @@ pub(super) fn factors<T: Field>(
     turned.apply();
     let mut order: SmallVec<[usize; 64]> = (0..n).collect();
     order.sort_by(|&i, &j| diagonal[i].partial_cmp(&diagonal[j]).unwrap_or(std::cmp::Ordering::Equal));
-    turned.write_columns(0, &order, parts::<T>(), T::parts(v), n);
-    for (w, &place) in w.iter_mut().zip(&order) {
-        *w = T::from_real(diagonal[place] * scale);
+    turned.write_columns(0, &order, reals_per_element::<T>(), T::parts(v), n);
+    for (w, &column) in w.iter_mut().zip(&order) {
+        *w = T::from_real(diagonal[column] * scale);
     }
     if eps > 0.0 {
         let eps = T::Real::from_f64(eps);
@@ -204,7 +205,7 @@ fn steps<R: RealField>(
     let n = diagonal.len();
     let mut last = n - 1;
     let mut ascends = true;
-    let mut seen = (n, n);
+    let mut last_block = (n, n);
     let mut sweeps = 0;
     while last > 0 {
         let mut first = last;
@@ -228,10 +229,10 @@ fn steps<R: RealField>(
         sweeps += 1;
         poll_within_chunk();
         // Sweeps run towards the small values, which makes them converge. A block keeps its direction while it shrinks.
-        if first > seen.1 || last < seen.0 {
+        if first > last_block.1 || last < last_block.0 {
             ascends = diagonal[first].abs() >= diagonal[last].abs();
         }
-        seen = (first, last);
+        last_block = (first, last);
         notes.begin(if ascends { first } else { last }, ascends, last - first);
         sweep(&mut diagonal[first..=last], &mut off_diagonal[first..last], ascends, notes);
     }
@@ -248,36 +249,36 @@ fn sweep<R: RealField>(
     let end = off_diagonal.len();
     // The index of a row, and of the element between it and the next, counted from the start of the sweep.
     let row = |i: usize| if ascends { i } else { end - i };
-    let between = |i: usize| if ascends { i } else { end - 1 - i };
+    let off_diagonal_index = |i: usize| if ascends { i } else { end - 1 - i };
     let two = R::ONE + R::ONE;
     let goal = diagonal[row(end)];
-    let off = off_diagonal[between(end - 1)];
+    let off = off_diagonal[off_diagonal_index(end - 1)];
     let tau = (diagonal[row(end - 1)] - goal) / (two * off);
     let root = (tau * tau + R::ONE).sqrt();
     let signed = if tau < R::ZERO { -root } else { root };
     let mut g = diagonal[row(0)] - goal + off / (tau + signed);
     let (mut cosine, mut sine, mut p) = (R::ONE, R::ONE, R::ZERO);
     for i in 0..end {
-        let f = sine * off_diagonal[between(i)];
-        let b = cosine * off_diagonal[between(i)];
+        let f = sine * off_diagonal[off_diagonal_index(i)];
+        let b = cosine * off_diagonal[off_diagonal_index(i)];
         let r;
         (cosine, sine, r) = rotation(g, f);
         if i > 0 {
-            off_diagonal[between(i - 1)] = r;
+            off_diagonal[off_diagonal_index(i - 1)] = r;
         }
         let own = diagonal[row(i)] - p;
         if r == R::ZERO {
             // The block splits here. The rotations so far may have changed the sign of the off-diagonal element.
             diagonal[row(i)] = own;
-            off_diagonal[between(i)] = b;
+            off_diagonal[off_diagonal_index(i)] = b;
             return;
         }
         let turned = (diagonal[row(i + 1)] - own) * sine + two * cosine * b;
         p = sine * turned;
         diagonal[row(i)] = own + p;
         g = cosine * turned - b;
-        notes.turn([[cosine, sine]]);
+        notes.rotate([[cosine, sine]]);
     }
     diagonal[row(end)] = diagonal[row(end)] - p;
-    off_diagonal[between(end - 1)] = g;
+    off_diagonal[off_diagonal_index(end - 1)] = g;
 }

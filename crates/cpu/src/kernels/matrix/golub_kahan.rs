@@ -63,8 +63,8 @@ impl<R: RealField> Block<'_, R> {
     /// The element between the sweep's rows `i` and `i + 1`.
     #[inline(always)]
     fn e(&mut self, i: usize) -> &mut R {
-        let place = if self.ascends { self.first + i } else { self.last - i - 1 };
-        &mut self.off_diagonal[place]
+        let index = if self.ascends { self.first + i } else { self.last - i - 1 };
+        &mut self.off_diagonal[index]
     }
 
     /// Sets a negligible element to zero, if there is one, and returns `None`. Otherwise returns a lower estimate of
@@ -112,7 +112,7 @@ impl<R: RealField> Block<'_, R> {
     /// Logs the rotation of columns, then that of rows. For the transpose both are exchanged.
     #[inline(always)]
     fn note(&self, notes: &mut RotationLog<'_, R, 2>, columns: [R; 2], rows: [R; 2]) {
-        notes.turn(if self.ascends { [rows, columns] } else { [columns, rows] });
+        notes.rotate(if self.ascends { [rows, columns] } else { [columns, rows] });
     }
 
     /// A sweep with zero shift.
@@ -194,7 +194,7 @@ pub(super) fn iterate<R: RealField>(
 
     let mut last = n - 1;
     let mut ascends = true;
-    let mut seen = (n, n);
+    let mut last_block = (n, n);
     let mut sweeps = 0;
     while last > 0 {
         let mut first = last;
@@ -209,10 +209,10 @@ pub(super) fn iterate<R: RealField>(
             continue;
         }
         // Sweeps run towards the small values, which makes them converge. A block keeps its direction while it shrinks.
-        if first > seen.1 || last < seen.0 {
+        if first > last_block.1 || last < last_block.0 {
             ascends = diagonal[first].abs() >= diagonal[last].abs();
         }
-        seen = (first, last);
+        last_block = (first, last);
         let mut block = Block { diagonal, off_diagonal, first, last, ascends };
         let Some(least) = block.split(tolerance) else {
             continue;

@@ -4,7 +4,7 @@
 
 use smallvec::SmallVec;
 
-use super::rows::{greatest, subtract_strips, transpose_into};
+use super::rows::{greatest, subtract_rows_inlined, transpose_into};
 use super::triangular::{self, System};
 use super::{Field, two_rows};
 use crate::kernels::linalg::gemm::Matrix;
@@ -137,7 +137,7 @@ vectorized! {
                 }
             }
             if j > 0 {
-                subtract_strips(rest, top, &before[j..], stride);
+                subtract_rows_inlined(rest, top, &before[j..], stride);
             }
             let pivot = j + greatest(rest);
             pivots[j] = pivot;

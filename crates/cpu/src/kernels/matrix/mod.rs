@@ -224,7 +224,7 @@ pub(crate) unsafe fn run<T: Field>(
             let mut out = memory.out.iter().map(|out| unsafe { out.of::<T>(matrix) });
             let mut next = || out.next().expect("a task has all its results");
             let count = rows * columns;
-            let lent = match memory.a {
+            let matrices = match memory.a {
                 Matrices::ReadOnly(view) => {
                     let a = &view.slice::<T>()[matrix * count..(matrix + 1) * count];
                     let Task::Triangular { system, vector } = task else {
@@ -237,7 +237,7 @@ pub(crate) unsafe fn run<T: Field>(
                 Matrices::Overwritten(part) => part,
             };
             // SAFETY: as above.
-            let a = unsafe { lent.of::<T>(matrix) };
+            let a = unsafe { matrices.of::<T>(matrix) };
             match task {
                 Task::Triangular { .. } => unreachable!("a triangle is kept"),
                 Task::Solve => {

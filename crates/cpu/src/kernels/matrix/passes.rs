@@ -36,8 +36,8 @@ pub(super) fn pieces<T: Send>(x: &mut [T], size: usize, par: Par, work: impl Fn(
     // SAFETY: threads use disjoint pieces behind the pointer, and the slice's exclusive borrow outlives it.
     unsafe impl<T: Send> Sync for Start<T> {}
     impl<T> Start<T> {
-        fn at(&self, place: usize) -> *mut T {
-            self.0.wrapping_add(place)
+        fn at(&self, index: usize) -> *mut T {
+            self.0.wrapping_add(index)
         }
     }
 
@@ -103,20 +103,20 @@ fn touch<P: Products, T: Field, const ROWS: usize, const TERMS: usize>(
         &mut own.as_chunks_mut::<LANES>().0[..against.len()]
     });
     let mut sums = [[T::ZERO; LANES]; ROWS];
-    for place in 0..against.len() {
+    for block in 0..against.len() {
         for row in 0..ROWS {
-            let mut lanes = rows[row][place];
+            let mut lanes = rows[row][block];
             for term in 0..TERMS {
-                let (factor, vector) = (factors[row][term], &vectors[term][place]);
+                let (factor, vector) = (factors[row][term], &vectors[term][block]);
                 for i in 0..LANES {
                     lanes[i] = lanes[i].plus_product::<P>(factor, vector[i]);
                 }
             }
             if TERMS > 0 {
-                rows[row][place] = lanes;
+                rows[row][block] = lanes;
             }
             for i in 0..LANES {
-                sums[row][i] = sums[row][i].plus_product::<P>(lanes[i], against[place][i].conj());
+                sums[row][i] = sums[row][i].plus_product::<P>(lanes[i], against[block][i].conj());
             }
         }
     }
@@ -134,14 +134,14 @@ fn gather<P: Products, T: Field, const ROWS: usize>(
     let vector = vector.as_chunks_mut::<LANES>().0;
     let rows: [&[Lanes<T>]; ROWS] =
         std::array::from_fn(|row| &rows[row * step..].as_chunks::<LANES>().0[..vector.len()]);
-    for place in 0..vector.len() {
-        let mut lanes = vector[place];
+    for block in 0..vector.len() {
+        let mut lanes = vector[block];
         for row in 0..ROWS {
             for i in 0..LANES {
-                lanes[i] = lanes[i].plus_product::<P>(factors[row], rows[row][place][i]);
+                lanes[i] = lanes[i].plus_product::<P>(factors[row], rows[row][block][i]);
             }
         }
-        vector[place] = lanes;
+        vector[block] = lanes;
     }
 }
 
@@ -290,12 +290,12 @@ pub(super) fn accumulate<T: Field>(
     pieces(rows, height * step, par, |piece, rows| {
         rows.fill(T::ZERO);
         let start = piece * height;
-        let held = rows.len() / step;
+        let row_count = rows.len() / step;
         for (i, row) in rows.chunks_exact_mut(step).enumerate() {
             row[start + i] = T::ONE;
         }
         // Reflections whose vectors begin after the last of these columns do not change them.
-        let reaching = count.min((start + held).saturating_sub(first));
+        let reaching = count.min((start + row_count).saturating_sub(first));
         reflect_block(rows, step, vectors, reaching, first);
     });
 }

@@ -8,11 +8,11 @@ use crate::par::{Par, poll_within_chunk};
 /// Workspace elements of the factors of a matrix: its columns, the reflections, the columns of the orthogonal factor,
 /// and the workspace of [`reduce`].
 pub(super) fn workspace((m, n): (usize, usize), width: usize) -> usize {
-    (n + m.min(n) + width) * stride(m) + beside(n)
+    (n + m.min(n) + width) * stride(m) + reduce_workspace(n)
 }
 
 /// Workspace elements of [`reduce`].
-pub(super) fn beside(n: usize) -> usize {
+pub(super) fn reduce_workspace(n: usize) -> usize {
     2 * n
 }
 

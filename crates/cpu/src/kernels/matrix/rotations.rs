@@ -59,7 +59,7 @@ fn careful_rotation<R: RealField>(f: R, g: R) -> (R, R, R) {
 /// The vectors of each side, and the logged rotations that are not applied yet.
 pub(super) struct RotationLog<'a, R, const SIDES: usize> {
     panels: [&'a mut [R]; SIDES],
-    turns: [&'a mut [[R; 2]]; SIDES],
+    rotations: [&'a mut [[R; 2]]; SIDES],
     used: usize,
     sweeps: SmallVec<[Sweep; SWEEPS]>,
     rows: usize,
@@ -101,13 +101,13 @@ impl<'a, R: RealField, const SIDES: usize> RotationLog<'a, R, SIDES> {
                 }
             });
         }
-        let turns = notes.map(|notes| notes.as_chunks_mut().0);
-        RotationLog { panels, turns, used: 0, sweeps: SmallVec::new(), rows, par }
+        let rotations = notes.map(|notes| notes.as_chunks_mut().0);
+        RotationLog { panels, rotations, used: 0, sweeps: SmallVec::new(), rows, par }
     }
 
     /// Begins a sweep of at most `most` rotations at row `start`.
     pub(super) fn begin(&mut self, start: usize, ascends: bool, most: usize) {
-        if self.sweeps.len() == SWEEPS || self.used + most > self.turns[0].len() {
+        if self.sweeps.len() == SWEEPS || self.used + most > self.rotations[0].len() {
             self.apply();
         }
         self.sweeps.push(Sweep { start, count: 0, ascends, first: self.used });
@@ -116,9 +116,9 @@ impl<'a, R: RealField, const SIDES: usize> RotationLog<'a, R, SIDES> {
     /// Logs the next rotation of each side, by its cosine `c` and sine `s`. With `x` the carried row and `y` the next,
     /// `c x + s y` replaces `x`, and `c y - s x` is carried on.
     #[inline(always)]
-    pub(super) fn turn(&mut self, turns: [[R; 2]; SIDES]) {
-        for (notes, turn) in self.turns.iter_mut().zip(turns) {
-            notes[self.used] = turn;
+    pub(super) fn rotate(&mut self, rotations: [[R; 2]; SIDES]) {
+        for (notes, rotation) in self.rotations.iter_mut().zip(rotations) {
+            notes[self.used] = rotation;
         }
         self.used += 1;
         if let Some(sweep) = self.sweeps.last_mut() {
@@ -130,13 +130,13 @@ impl<'a, R: RealField, const SIDES: usize> RotationLog<'a, R, SIDES> {
     pub(super) fn apply(&mut self) {
         let (used, width, rows) = (self.used, width::<R>(), self.rows);
         let (sweeps, par) = (&self.sweeps, threads(self.par, used * rows));
-        for (panels, turns) in self.panels.iter_mut().zip(&self.turns) {
-            let turns = &turns[..used];
+        for (panels, rotations) in self.panels.iter_mut().zip(&self.rotations) {
+            let rotations = &rotations[..used];
             pieces(panels, rows * width, par, |_, panel| {
                 if width == LANES {
-                    turn_panel::<R, 1>(panel, sweeps, turns);
+                    rotate_panel::<R, 1>(panel, sweeps, rotations);
                 } else {
-                    turn_panel::<R, 2>(panel, sweeps, turns);
+                    rotate_panel::<R, 2>(panel, sweeps, rotations);
                 }
             });
         }
@@ -216,15 +216,15 @@ fn apply_sweep<P: Products, R: RealField, const VECTORS: usize>(
     panel: &mut [Row<R, VECTORS>],
     mut row: usize,
     ascends: bool,
-    turns: &[[R; 2]],
+    rotations: &[[R; 2]],
 ) {
-    if turns.is_empty() {
+    if rotations.is_empty() {
         return;
     }
     let mut carried = panel[row];
-    for &turn in turns {
+    for &rotation in rotations {
         let after = next(row, ascends);
-        let (stays, goes) = rotate_rows::<P, R, VECTORS>(&carried, &panel[after], turn);
+        let (stays, goes) = rotate_rows::<P, R, VECTORS>(&carried, &panel[after], rotation);
         panel[row] = stays;
         (row, carried) = (after, goes);
     }
@@ -242,9 +242,9 @@ fn apply_sweep_pair<P: Products, R: RealField, const VECTORS: usize>(
 ) {
     let mut before = next(row, !ascends);
     let (mut carried, mut follows) = (panel[row], panel[before]);
-    for (&turn, &other) in first.iter().zip(second) {
+    for (&rotation, &other) in first.iter().zip(second) {
         let after = next(row, ascends);
-        let (stays, goes) = rotate_rows::<P, R, VECTORS>(&carried, &panel[after], turn);
+        let (stays, goes) = rotate_rows::<P, R, VECTORS>(&carried, &panel[after], rotation);
         let (ends, moves) = rotate_rows::<P, R, VECTORS>(&follows, &stays, other);
         panel[before] = ends;
         (before, row) = (row, after);
@@ -256,30 +256,30 @@ fn apply_sweep_pair<P: Products, R: RealField, const VECTORS: usize>(
 
 multiplying! {
     /// Applies sweeps to a panel.
-    fn turn_panel[P; R: RealField, const VECTORS: usize] of [R, VECTORS] (
+    fn rotate_panel[P; R: RealField, const VECTORS: usize] of [R, VECTORS] (
         panel: &mut [R],
         sweeps: &[Sweep],
-        turns: &[[R; 2]],
+        rotations: &[[R; 2]],
     ) {
         let panel = panel.as_chunks_mut::<LANES>().0.as_chunks_mut::<VECTORS>().0;
-        let own = |sweep: Sweep| &turns[sweep.first..sweep.first + sweep.count];
+        let own = |sweep: Sweep| &rotations[sweep.first..sweep.first + sweep.count];
         let mut rest = sweeps;
         while let [sweep, after @ ..] = rest {
             let (start, ascends) = (sweep.start, sweep.ascends);
-            let place = |row: usize| if ascends { row } else { usize::MAX - row };
-            let turns = own(*sweep);
+            let distance = |row: usize| if ascends { row } else { usize::MAX - row };
+            let rotations = own(*sweep);
             let follower = after.first().filter(|other| {
                 // The sweep begins on a row that the first sweep rotates, so that it can run directly behind it.
-                let begins = place(other.start).wrapping_sub(place(start));
-                other.ascends == ascends && place(other.start) >= place(start) && begins < turns.len()
+                let begins = distance(other.start).wrapping_sub(distance(start));
+                other.ascends == ascends && distance(other.start) >= distance(start) && begins < rotations.len()
             });
             let Some(other) = follower else {
-                apply_sweep::<P, R, VECTORS>(panel, start, ascends, turns);
+                apply_sweep::<P, R, VECTORS>(panel, start, ascends, rotations);
                 rest = after;
                 continue;
             };
-            let begins = place(other.start) - place(start);
-            let (alone, shared) = turns.split_at(begins + 1);
+            let begins = distance(other.start) - distance(start);
+            let (alone, shared) = rotations.split_at(begins + 1);
             apply_sweep::<P, R, VECTORS>(panel, start, ascends, alone);
             let followers = own(*other);
             let both = shared.len().min(followers.len());

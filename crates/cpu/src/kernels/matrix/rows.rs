@@ -9,48 +9,48 @@ const LANES: usize = 16;
 vectorized! {
     /// Subtracts rows, a stride apart, each times its factor, from `y`.
     pub(super) fn subtract_rows[T: Field] of [T] (y: &mut [T], factors: &[T], rows: &[T], stride: usize) {
-        subtract_strips(y, factors, rows, stride);
+        subtract_rows_inlined(y, factors, rows, stride);
     }
 }
 
 /// As [`subtract_rows`], inlined for the instruction set of its caller.
 #[inline(always)]
-pub(super) fn subtract_strips<T: Field>(y: &mut [T], factors: &[T], rows: &[T], stride: usize) {
+pub(super) fn subtract_rows_inlined<T: Field>(y: &mut [T], factors: &[T], rows: &[T], stride: usize) {
     if factors.is_empty() {
         return;
     }
-    let mut place = 0;
-    // A strip stays in registers until all rows are subtracted.
-    while y.len() - place >= 4 * LANES {
-        strip::<T, { 4 * LANES }>(&mut y[place..], factors, &rows[place..], stride);
-        place += 4 * LANES;
+    let mut column = 0;
+    // A block stays in registers until all rows are subtracted.
+    while y.len() - column >= 4 * LANES {
+        subtract_block::<T, { 4 * LANES }>(&mut y[column..], factors, &rows[column..], stride);
+        column += 4 * LANES;
     }
-    while y.len() - place >= LANES {
-        strip::<T, LANES>(&mut y[place..], factors, &rows[place..], stride);
-        place += LANES;
+    while y.len() - column >= LANES {
+        subtract_block::<T, LANES>(&mut y[column..], factors, &rows[column..], stride);
+        column += LANES;
     }
-    while y.len() - place >= LANES / 2 {
-        strip::<T, { LANES / 2 }>(&mut y[place..], factors, &rows[place..], stride);
-        place += LANES / 2;
+    while y.len() - column >= LANES / 2 {
+        subtract_block::<T, { LANES / 2 }>(&mut y[column..], factors, &rows[column..], stride);
+        column += LANES / 2;
     }
-    for (place, y) in y.iter_mut().enumerate().skip(place) {
+    for (column, y) in y.iter_mut().enumerate().skip(column) {
         for (index, &factor) in factors.iter().enumerate() {
-            *y = *y - factor * rows[index * stride + place];
+            *y = *y - factor * rows[index * stride + column];
         }
     }
 }
 
 #[inline(always)]
-fn strip<T: Field, const WIDTH: usize>(y: &mut [T], factors: &[T], rows: &[T], stride: usize) {
+fn subtract_block<T: Field, const WIDTH: usize>(y: &mut [T], factors: &[T], rows: &[T], stride: usize) {
     let y = y.first_chunk_mut::<WIDTH>().expect("a whole strip");
-    let mut held = *y;
+    let mut updated = *y;
     for (index, &factor) in factors.iter().enumerate() {
         let row = rows[index * stride..].first_chunk::<WIDTH>().expect("a whole strip");
-        for (held, &x) in held.iter_mut().zip(row) {
-            *held = *held - factor * x;
+        for (updated, &x) in updated.iter_mut().zip(row) {
+            *updated = *updated - factor * x;
         }
     }
-    *y = held;
+    *y = updated;
 }
 
 /// The dot products of `ROWS` rows, a stride apart, with `x`. It is inlined for the instruction set of its caller.

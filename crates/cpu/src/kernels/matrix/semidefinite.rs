@@ -26,8 +26,8 @@ pub(super) fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T]) -> bool {
         return false;
     }
     // The rounding error that may remain of a zero, relative to the value that it was subtracted from.
-    let share = T::Real::EPSILON * T::Real::from_f64(4.0 * n as f64);
-    let Some(pivots) = root(a, n, sizes, space, share) else { return false };
+    let tolerance = T::Real::EPSILON * T::Real::from_f64(4.0 * n as f64);
+    let Some(pivots) = root(a, n, sizes, space, tolerance) else { return false };
     let rank = pivots.len();
     for (i, row) in a.chunks_exact_mut(n).enumerate() {
         row[rank.min(i + 1)..].fill(T::ZERO);
@@ -36,8 +36,8 @@ pub(super) fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T]) -> bool {
         sizes.swap(j, k);
         exchange(a, n, j, k);
     }
-    let columns = triangular(a, n, rank, sizes, space, share);
-    spread(a, n, &columns, space);
+    let columns = triangular(a, n, rank, sizes, space, tolerance);
+    scatter_columns(a, n, &columns, space);
     true
 }
 
@@ -48,7 +48,7 @@ fn root<T: Field>(
     n: usize,
     sizes: &mut [T],
     space: &mut [T],
-    share: T::Real,
+    tolerance: T::Real,
 ) -> Option<Positions> {
     let zero = <T::Real as Field>::ZERO;
     let mut pivots = Positions::new();
@@ -56,7 +56,7 @@ fn root<T: Field>(
         poll_within_chunk();
         let left = |i: usize| if sizes[i].re() > zero { a[i * n + i].re() / sizes[i].re() } else { zero };
         let best = (j..n).fold(j, |best, i| if left(i) > left(best) { i } else { best });
-        let is_pivot = left(best) > share;
+        let is_pivot = left(best) > tolerance;
         if !is_pivot {
             break;
         }
@@ -80,7 +80,7 @@ fn root<T: Field>(
     }
     let rank = pivots.len();
     let is_rest = (rank..n).all(|i| {
-        let bound = share * sizes[i].re().sqrt();
+        let bound = tolerance * sizes[i].re().sqrt();
         (rank..n).all(|k| a[i * n + k].abs() <= bound * sizes[k].re().sqrt())
     });
     is_rest.then_some(pivots)
@@ -94,7 +94,7 @@ fn triangular<T: Field>(
     rank: usize,
     sizes: &[T],
     space: &mut [T],
-    share: T::Real,
+    tolerance: T::Real,
 ) -> Positions {
     for row in a.chunks_exact_mut(n) {
         row[..rank].iter_mut().for_each(|x| *x = x.conj());
@@ -105,7 +105,7 @@ fn triangular<T: Field>(
         let first = columns.len();
         let (row, below) = a[i * n..].split_at_mut(n);
         let own = &mut row[first..rank];
-        let bound = share * sizes[i].re().sqrt();
+        let bound = tolerance * sizes[i].re().sqrt();
         if own.iter().all(|x| x.abs() <= bound) {
             own.fill(T::ZERO);
             continue;
@@ -128,7 +128,7 @@ fn triangular<T: Field>(
 }
 
 /// Moves the columns to the rows' positions at which they begin, and makes the factor's diagonal positive there.
-fn spread<T: Field>(a: &mut [T], n: usize, columns: &[usize], space: &mut [T]) {
+fn scatter_columns<T: Field>(a: &mut [T], n: usize, columns: &[usize], space: &mut [T]) {
     for (at, &column) in columns.iter().enumerate() {
         let head = a[column * n + at];
         space[at] = head.over(T::from_real(head.abs()));

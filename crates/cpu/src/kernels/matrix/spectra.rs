@@ -76,7 +76,7 @@ fn matrix<R: RealField + Into<f64>>(kind: Kind, (m, n): (usize, usize), seed: u6
         Kind::Huge => draws.next() * if narrow { 1e36 } else { 1e306 },
         Kind::Subnormal => draws.next() * if narrow { 1e-41 } else { 1e-311 },
     };
-    (0..m * n).map(|place| R::from_f64(element(place / n, place % n))).collect()
+    (0..m * n).map(|index| R::from_f64(element(index / n, index % n))).collect()
 }
 
 type C = Complex<f64>;
@@ -153,7 +153,7 @@ fn check_svd<R: RealField + Into<f64> + std::fmt::Debug>(kind: Kind, (m, n): (us
         assert!(values.windows(2).all(|pair| pair[0] >= pair[1]) && values[k - 1] >= 0.0, "{what}: {s:?}");
         let (width, height) = (u.len() / m, vh.len() / n);
         let (u, vh) = (numbers(&u), numbers(&vh));
-        let v: Vec<C> = (0..n * height).map(|place| vh[place % height * n + place / height]).collect();
+        let v: Vec<C> = (0..n * height).map(|index| vh[index % height * n + index / height]).collect();
         let skews = (skew(&u, width), skew(&v, height));
         assert!(skews.0 <= slack && skews.1 <= slack, "{what}: {skews:?}");
         // Small results are not more exact than the smallest number.
@@ -190,7 +190,7 @@ where
     let size = values.iter().fold(1.0f64, |most, value| most.max((value / unit).abs()));
     let skew = skew(&v, n);
     assert!(skew <= slack, "{what}: {skew:e}");
-    let adjoint: Vec<C> = (0..n * n).map(|place| v[place % n * n + place / n].conj()).collect();
+    let adjoint: Vec<C> = (0..n * n).map(|index| v[index % n * n + index / n].conj()).collect();
     let spacing = T::Real::LEAST.into() * eps / unit * n as f64;
     let far = distance(&matrix, unit, (&v, n), &values, (&adjoint, n));
     assert!(far <= slack * size + spacing, "{what}: {far:e} from it");
@@ -200,7 +200,7 @@ fn check_symmetric<R: RealField + Into<f64>>(kind: Kind, n: usize, seed: u64) {
     let a = matrix::<R>(kind, (n, n), seed);
     let half = R::from_f64(0.5);
     let even = |i: usize, j: usize| a[i * n + j] * half + a[j * n + i] * half;
-    let symmetric: Vec<R> = (0..n * n).map(|place| even(place / n, place % n)).collect();
+    let symmetric: Vec<R> = (0..n * n).map(|index| even(index / n, index % n)).collect();
     check_eigh(&symmetric, n, &format!("{kind:?} {n}, seed {seed}"));
 }
 
@@ -211,7 +211,7 @@ fn check_hermitian(kind: Kind, n: usize, seed: u64) {
         let (one, other) = (a[i * n + j] * 0.5, a[j * n + i] * 0.5);
         Complex::new(one + other, one - other)
     };
-    let hermitian: Vec<Complex<f32>> = (0..n * n).map(|place| element(place / n, place % n)).collect();
+    let hermitian: Vec<Complex<f32>> = (0..n * n).map(|index| element(index / n, index % n)).collect();
     check_eigh(&hermitian, n, &format!("complex {kind:?} {n}, seed {seed}"));
 }
 

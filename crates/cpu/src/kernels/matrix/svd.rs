@@ -18,8 +18,9 @@ pub(super) fn workspace<R: RealField>(long: usize, short: usize, full: bool) -> 
         return count;
     }
     let width = if full { long } else { short };
-    let laid = gemm::scratch::<R>([long, short, short]).max(gemm::scratch::<R>([short, long, short]));
-    count + (2 * short + width) * stride(long) + qr::beside(short) + short * short + laid
+    let product_scratch =
+        gemm::scratch::<R>([long, short, short]).max(gemm::scratch::<R>([short, long, short]));
+    count + (2 * short + width) * stride(long) + qr::reduce_workspace(short) + short * short + product_scratch
 }
 
 /// The elements of a square in any of the layouts that it has.
@@ -58,7 +59,7 @@ pub(super) fn factors<R: RealField>(
     let rows = split_workspace(&mut work, 2 * square);
     let vectors = split_workspace(&mut work, 2 * square);
     let diagonal = &mut split_workspace(&mut work, step)[..short];
-    let beside = &mut split_workspace(&mut work, step)[..short];
+    let off_diagonal = &mut split_workspace(&mut work, step)[..short];
     let notes = [(); 2].map(|()| split_workspace(&mut work, rotations::notes(short)));
     let wide = m < n;
     // The columns of the matrix, or of its transpose if it is wide, as rows.
@@ -88,7 +89,7 @@ pub(super) fn factors<R: RealField>(
         (short, step),
         [&mut left[..short * step], &mut right[..short * step]],
         diagonal,
-        beside,
+        off_diagonal,
         &mut work[..reduced],
     );
 
@@ -99,15 +100,15 @@ pub(super) fn factors<R: RealField>(
     let size = rotations::panels::<R>(short, short);
     let panels = [&mut left[..size], &mut right[..size]];
     let mut turned = RotationLog::new([of_left, of_right], (short, step), panels, notes, par);
-    if !golub_kahan::iterate(diagonal, beside, &mut turned) {
+    if !golub_kahan::iterate(diagonal, off_diagonal, &mut turned) {
         return spoil([u, s, vh]);
     }
     turned.apply();
     let order = descending(diagonal);
-    for (i, &place) in order.iter().enumerate() {
-        s[i] = diagonal[place].abs() * scale;
-        if diagonal[place] < R::ZERO {
-            turned.negate(1, place);
+    for (i, &column) in order.iter().enumerate() {
+        s[i] = diagonal[column].abs() * scale;
+        if diagonal[column] < R::ZERO {
+            turned.negate(1, column);
         }
     }
 
@@ -116,24 +117,24 @@ pub(super) fn factors<R: RealField>(
     let (near, far_side) = if wide { (u, vh) } else { (vh, u) };
     let Some(reflections) = outer else {
         turned.write_columns(0, &order, 1, far_side, n);
-        for (&place, row) in order.iter().zip(near.chunks_exact_mut(n)) {
-            turned.read(1, place, row);
+        for (&column, row) in order.iter().zip(near.chunks_exact_mut(n)) {
+            turned.read(1, column, row);
         }
         return;
     };
     if wide {
         turned.write_columns(1, &order, 1, near, short);
     } else {
-        for (&place, row) in order.iter().zip(near.chunks_exact_mut(short)) {
-            turned.read(1, place, row);
+        for (&column, row) in order.iter().zip(near.chunks_exact_mut(short)) {
+            turned.read(1, column, row);
         }
     }
     let width = if full { long } else { short };
     let q = split_workspace(&mut work, width * far);
     let inner = split_workspace(&mut work, short * short);
     accumulate(reflections, (short, 0), far, q, par);
-    for (&place, row) in order.iter().zip(inner.chunks_exact_mut(short)) {
-        turned.read(0, place, row);
+    for (&column, row) in order.iter().zip(inner.chunks_exact_mut(short)) {
+        turned.read(0, column, row);
     }
     let outer = gemm::Matrix { elements: &*q, free: 1, along: far };
     let inner = gemm::Matrix { elements: &*inner, free: short, along: 1 };

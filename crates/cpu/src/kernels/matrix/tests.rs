@@ -47,8 +47,8 @@ fn numbers<T: Number>(seed: u64, count: usize) -> Vec<T> {
 /// The product of an `m` by `k` and a `k` by `n` matrix.
 fn times<T: Field>(a: &[T], b: &[T], [m, n, k]: [usize; 3]) -> Vec<T> {
     let mut product = vec![T::ZERO; m * n];
-    for (place, sum) in product.iter_mut().enumerate() {
-        let (i, j) = (place / n, place % n);
+    for (index, sum) in product.iter_mut().enumerate() {
+        let (i, j) = (index / n, index % n);
         for step in 0..k {
             *sum = *sum + a[i * k + step] * b[step * n + j];
         }
@@ -166,7 +166,7 @@ fn systems_are_solved() {
 
 fn check_cholesky<T: Number>(n: usize) {
     let b = numbers::<T>(n as u64, n * n);
-    let adjoint: Vec<T> = (0..n * n).map(|place| b[place % n * n + place / n].conj()).collect();
+    let adjoint: Vec<T> = (0..n * n).map(|index| b[index % n * n + index / n].conj()).collect();
     let mut a = times(&b, &adjoint, [n; 3]);
     (0..n).for_each(|i| a[i * n + i] = a[i * n + i] + T::ONE);
     let factor = |a: &[T], par| {
@@ -179,7 +179,7 @@ fn check_cholesky<T: Number>(n: usize) {
     let l = factor(&a, Par::Pool);
     assert!(factor(&a, Par::Serial) == l, "{n} rows on one thread");
     assert!((0..n).all(|i| l[i * n + i + 1..(i + 1) * n].iter().all(|&x| x == T::ZERO)));
-    let adjoint: Vec<T> = (0..n * n).map(|place| l[place % n * n + place / n].conj()).collect();
+    let adjoint: Vec<T> = (0..n * n).map(|index| l[index % n * n + index / n].conj()).collect();
     let error = distance(&times(&l, &adjoint, [n; 3]), &a);
     assert!(error <= n as f64 * T::EPSILON * greatest(&a), "{n} rows: {error:e}");
     a[n * n - 1] = T::of(-1.0, 0.0);
@@ -203,15 +203,15 @@ fn check_triangular<T: Number>(n: usize, columns: usize, system: Triangular, vec
         a[i * n + i] = a[i * n + i] + T::of(3.0 + n as f64 / 8.0, 0.0);
     }
     let triangle: Vec<T> = (0..n * n)
-        .map(|place| {
-            let (i, j) = (place / n, place % n);
-            let (turns, conjugates) = match transform {
+        .map(|index| {
+            let (i, j) = (index / n, index % n);
+            let (transposes, conjugates) = match transform {
                 Transform::None => (false, false),
                 Transform::Transpose => (true, false),
                 Transform::Conjugate => (false, true),
                 Transform::Adjoint => (true, true),
             };
-            let (i, j) = if turns { (j, i) } else { (i, j) };
+            let (i, j) = if transposes { (j, i) } else { (i, j) };
             let x = if (j <= i) == lower || i == j { a[i * n + j] } else { T::ZERO };
             if conjugates { x.conj() } else { x }
         })

@@ -3,7 +3,7 @@
 use defn_core::op::Transform;
 
 use super::Field;
-use super::rows::{subtract_rows, subtract_strips, sums, transpose_into};
+use super::rows::{subtract_rows, subtract_rows_inlined, sums, transpose_into};
 use crate::kernels::linalg::gemm::Matrix;
 use crate::kernels::simd::vectorized;
 use crate::par::Par;
@@ -133,18 +133,18 @@ impl<T: Field> System<'_, T> {
         let middle = half(n);
         let (first, last) = b.split_at_mut(middle * stride);
         let rest = n - middle;
-        let place = if self.forward { middle * self.row } else { middle * self.column };
-        let across = Matrix { elements: &self.elements[place..], free: self.row, along: self.column };
-        let known = |elements| Matrix { elements, free: 1, along: stride };
+        let start = if self.forward { middle * self.row } else { middle * self.column };
+        let across = Matrix { elements: &self.elements[start..], free: self.row, along: self.column };
+        let solved = |elements| Matrix { elements, free: 1, along: stride };
         if self.forward {
             self.solve(middle, first, (columns, stride), space, par);
             let sizes = [rest, columns, middle];
-            T::subtract_product(sizes, (&across, &known(first)), last, stride, space, par);
+            T::subtract_product(sizes, (&across, &solved(first)), last, stride, space, par);
             self.from(middle).solve(rest, last, (columns, stride), space, par);
         } else {
             self.from(middle).solve(rest, last, (columns, stride), space, par);
             let sizes = [middle, columns, rest];
-            T::subtract_product(sizes, (&across, &known(last)), first, stride, space, par);
+            T::subtract_product(sizes, (&across, &solved(last)), first, stride, space, par);
             self.solve(middle, first, (columns, stride), space, par);
         }
     }
@@ -156,15 +156,15 @@ vectorized! {
         let mut factors = [T::ZERO; BLOCK];
         for step in 0..n {
             let i = if system.forward { step } else { n - 1 - step };
-            let known = if system.forward { 0..i } else { i + 1..n };
-            let factors = &mut factors[..known.len()];
-            for (factor, j) in factors.iter_mut().zip(known) {
+            let solved = if system.forward { 0..i } else { i + 1..n };
+            let factors = &mut factors[..solved.len()];
+            for (factor, j) in factors.iter_mut().zip(solved) {
                 *factor = system.at(i, j);
             }
             let (before, rest) = b.split_at_mut(i * stride);
             let (open, behind) = rest.split_at_mut(rest.len().min(stride));
-            let (open, known) = (&mut open[..columns], if system.forward { before } else { behind });
-            subtract_strips(open, factors, known, stride);
+            let (open, solved) = (&mut open[..columns], if system.forward { before } else { behind });
+            subtract_rows_inlined(open, factors, solved, stride);
             if !system.unit {
                 let pivot = system.at(i, i);
                 open.iter_mut().for_each(|x| *x = x.over(pivot));
@@ -180,17 +180,17 @@ vectorized! {
             let count = LINES.min(n - step);
             // These unknowns are open; the known ones are before or after them.
             let first = if system.forward { step } else { n - step - count };
-            let known = if system.forward { 0..first } else { first + count..n };
+            let solved = if system.forward { 0..first } else { first + count..n };
             let mut open = [T::ZERO; LINES];
             open[..count].copy_from_slice(&x[first..first + count]);
-            let rows = &system.elements[first * system.row + known.start.min(n - 1)..];
-            let known = &x[known];
+            let rows = &system.elements[first * system.row + solved.start.min(n - 1)..];
+            let solved = &x[solved];
             let sums = if count == LINES {
-                sums::<T, LINES>(rows, system.row, known)
+                sums::<T, LINES>(rows, system.row, solved)
             } else {
                 let mut each = [T::ZERO; LINES];
                 for (row, sum) in each.iter_mut().enumerate().take(count) {
-                    *sum = sums::<T, 1>(&rows[row * system.row..], system.row, known)[0];
+                    *sum = sums::<T, 1>(&rows[row * system.row..], system.row, solved)[0];
                 }
                 each
             };

@@ -25,7 +25,7 @@ const BITS: u32 = 11;
 const BUCKET_CHUNK: usize = 1 << 14;
 
 /// The largest number of buckets.
-fn parts(len: usize) -> usize {
+fn bucket_count(len: usize) -> usize {
     1 << (len | 1).ilog2().saturating_sub(LOG2_BUCKET).min(BITS)
 }
 
@@ -35,7 +35,7 @@ fn piece(len: usize) -> usize {
 
 /// The number of counters of a row.
 pub(super) fn counters(len: usize) -> usize {
-    len.div_ceil(piece(len)) * parts(len)
+    len.div_ceil(piece(len)) * bucket_count(len)
 }
 
 /// The vector sorting functions.
@@ -77,7 +77,7 @@ impl Sorts {
         counts: &mut [MaybeUninit<u64>],
         par: Par,
     ) {
-        if self.spread(code, x, out, [&mut *pairs, &mut *tmp], counts, par) {
+        if self.scatter_to_buckets(code, x, out, [&mut *pairs, &mut *tmp], counts, par) {
             return;
         }
         let read = |start: usize, pairs: &mut [MaybeUninit<u64>]| {
@@ -97,7 +97,7 @@ impl Sorts {
     }
 
     /// As `argsort`, for one row. Returns `false` if so many keys are close together that one bucket would be large.
-    fn spread<T: Bits, P: Plain + CastFrom<u32>>(
+    fn scatter_to_buckets<T: Bits, P: Plain + CastFrom<u32>>(
         self,
         code: Code<T>,
         x: &[T],
@@ -116,13 +116,14 @@ impl Sorts {
         let (least, greatest) = read_shared(code, x, keys, piece, par);
         // SAFETY: `read_shared` wrote all of them.
         let keys: &[u32] = unsafe { keys.assume_init_ref() };
-        let shift = (u32::BITS - (greatest - least).leading_zeros()).saturating_sub(parts(len).ilog2());
-        let parts = (u64::from(greatest - least) >> shift) as usize + 1;
-        let counts = &mut counts[..len.div_ceil(piece) * parts];
+        let shift =
+            (u32::BITS - (greatest - least).leading_zeros()).saturating_sub(bucket_count(len).ilog2());
+        let bucket_count = (u64::from(greatest - least) >> shift) as usize + 1;
+        let counts = &mut counts[..len.div_ceil(piece) * bucket_count];
         let counters = Target::of(counts);
         // SAFETY: each piece has its own counters.
         let own = |start: usize| unsafe {
-            std::slice::from_raw_parts_mut(counters.at(start / piece * parts), parts)
+            std::slice::from_raw_parts_mut(counters.at(start / piece * bucket_count), bucket_count)
         };
         par.for_chunks(len, piece, |chunk| {
             let counts = own(chunk.start);
@@ -132,30 +133,30 @@ impl Sorts {
         });
         // SAFETY: every piece has written its counters.
         let counts: &mut [u64] = unsafe { counts.assume_init_mut() };
-        if !place(counts, parts, len) && shift > 0 {
+        if !prefix_sums(counts, bucket_count, len) && shift > 0 {
             return false;
         }
 
-        let places = Target::of(tmp);
+        let target = Target::of(tmp);
         par.for_chunks(len, piece, |chunk| {
             // SAFETY: the counters are as above, and were written. A piece has one position for each of its keys, and
             // all positions are a permutation of the row. So each is inside and is written once.
             unsafe {
-                scatter(&keys[chunk.clone()], chunk.start, least, shift, own(chunk.start), places.at(0))
+                scatter(&keys[chunk.clone()], chunk.start, least, shift, own(chunk.start), target.at(0))
             };
         });
 
         // The positions of the last piece have advanced to the ends of the buckets. SAFETY: as above.
         let ends: &[u64] = unsafe { own(len - 1).assume_init_ref() };
         let (out, spare) = (Target::of(out), Target::of(pairs));
-        par.for_chunks(parts, (parts * BUCKET_CHUNK / len).max(1), |chunk| {
-            for part in chunk {
-                let start = if part == 0 { 0 } else { ends[part - 1] as usize };
-                let len = ends[part] as usize - start;
+        par.for_chunks(bucket_count, (bucket_count * BUCKET_CHUNK / len).max(1), |chunk| {
+            for bucket in chunk {
+                let start = if bucket == 0 { 0 } else { ends[bucket - 1] as usize };
+                let len = ends[bucket] as usize - start;
                 // SAFETY: buckets are disjoint and inside, and all pairs were written.
                 let (pairs, spare, out) = unsafe {
                     (
-                        std::slice::from_raw_parts_mut(places.at(start).cast::<u64>(), len),
+                        std::slice::from_raw_parts_mut(target.at(start).cast::<u64>(), len),
                         std::slice::from_raw_parts_mut(spare.at(start), len),
                         std::slice::from_raw_parts_mut(out.at(start), len),
                     )
@@ -234,16 +235,16 @@ unsafe fn scatter(
 
 /// Turns each piece's digit counts into the positions at which those keys begin. Returns whether no digit has more than
 /// 1/16 of the keys.
-fn place(counts: &mut [u64], parts: usize, len: usize) -> bool {
+fn prefix_sums(counts: &mut [u64], bucket_count: usize, len: usize) -> bool {
     let mut next = [0; 1 << BITS];
-    let next = &mut next[..parts];
-    for counts in counts.chunks_exact(parts) {
+    let next = &mut next[..bucket_count];
+    for counts in counts.chunks_exact(bucket_count) {
         next.iter_mut().zip(counts).for_each(|(next, &count)| *next += count);
     }
     let most = next.iter().copied().max();
     let mut start = 0;
     next.iter_mut().for_each(|next| start += std::mem::replace(next, start));
-    for counts in counts.chunks_exact_mut(parts) {
+    for counts in counts.chunks_exact_mut(bucket_count) {
         for (next, count) in next.iter_mut().zip(counts) {
             let start = *next;
             *next += std::mem::replace(count, start);
@@ -289,8 +290,8 @@ vectorized! {
     /// Writes the low bits of keys, and below them `low` bits of indices. The high bits that the keys of a bucket share
     /// may be shifted out.
     fn rank[] of [] (pairs: &[u64], low: u32, ranks: &mut [MaybeUninit<u32>]) {
-        for (place, (rank, &pair)) in ranks.iter_mut().zip(pairs).enumerate() {
-            rank.write(((pair >> 32) as u32) << low | place as u32);
+        for (position, (rank, &pair)) in ranks.iter_mut().zip(pairs).enumerate() {
+            rank.write(((pair >> 32) as u32) << low | position as u32);
         }
     }
 }

@@ -36,8 +36,8 @@ pub(super) fn sort<T: Item>(
     par.for_chunks(len, piece, |chunk| {
         // SAFETY: chunks are disjoint and inside.
         let part = unsafe { std::slice::from_raw_parts_mut(target.at(chunk.start), chunk.len()) };
-        for (place, item) in part.iter_mut().zip(chunk) {
-            place.write(read(item));
+        for (slot, item) in part.iter_mut().zip(chunk) {
+            slot.write(read(item));
         }
         // SAFETY: the loop wrote all of them.
         let part = unsafe { part.assume_init_mut() };
@@ -95,16 +95,16 @@ fn split<T: Item>(left: &[T], right: &[T], count: usize) -> usize {
 
 /// Merges two sorted slices.
 fn merge<T: Item>(left: &[T], right: &[T], out: &mut [MaybeUninit<T>], finish: impl Fn(T) -> T) {
-    let (mut i, mut j, mut place) = (0, 0, 0);
+    let (mut i, mut j, mut k) = (0, 0, 0);
     while i < left.len() && j < right.len() {
         // The next side is unpredictable: a conditional move is faster than a branch.
         let (a, b) = (left[i], right[j]);
         let is_left = a <= b;
-        out[place].write(finish(if is_left { a } else { b }));
+        out[k].write(finish(if is_left { a } else { b }));
         (i, j) = (i + usize::from(is_left), j + usize::from(!is_left));
-        place += 1;
+        k += 1;
     }
-    for (out, &item) in out[place..].iter_mut().zip(left[i..].iter().chain(&right[j..])) {
+    for (out, &item) in out[k..].iter_mut().zip(left[i..].iter().chain(&right[j..])) {
         out.write(finish(item));
     }
 }

@@ -145,9 +145,9 @@ impl<T: Key> Functions<T> {
             read(chunk.start, unsafe { std::slice::from_raw_parts_mut(keys.at(chunk.start), chunk.len()) });
         });
         let wanted = if par.threads() == 1 { 1 } else { (2 * par.threads()).min(len / PIECE) };
-        let mut parts: SmallVec<[(usize, usize); 64]> = smallvec::smallvec![(0, len)];
-        while parts.len() < wanted {
-            parts = parts
+        let mut ranges: SmallVec<[(usize, usize); 64]> = smallvec::smallvec![(0, len)];
+        while ranges.len() < wanted {
+            ranges = ranges
                 .iter()
                 .flat_map(|&(start, len)| {
                     let low = self.split_shared(par, &keys, &tmp, start, len);
@@ -155,8 +155,8 @@ impl<T: Key> Functions<T> {
                 })
                 .collect();
         }
-        par.for_chunks(parts.len(), 1, |chunk| {
-            for &(start, len) in &parts[chunk] {
+        par.for_chunks(ranges.len(), 1, |chunk| {
+            for &(start, len) in &ranges[chunk] {
                 // SAFETY: parts are disjoint and inside, and every key was written.
                 unsafe {
                     let (keys, tmp) = (keys.at(start).cast::<T>(), tmp.at(start).cast::<T>());
@@ -236,14 +236,14 @@ unsafe fn split<V: Vector>(from: *const V::Key, to: *mut V::Key, len: usize, piv
             high -= V::LANES - count;
         }
         while done < len {
-            let part = (len - done).min(V::LANES);
-            let vector = V::load_part(from.add(done), part, keys);
-            done += part;
+            let active = (len - done).min(V::LANES);
+            let vector = V::load_part(from.add(done), active, keys);
+            done += active;
             least = least.min(vector);
             greatest = greatest.max(vector);
-            let count = vector.split_part(part, keys, to.add(low), to.add(high));
+            let count = vector.split_part(active, keys, to.add(low), to.add(high));
             low += count;
-            high -= part - count;
+            high -= active - count;
         }
         Split { low, least: fold::<V>(least, V::Key::min), greatest: fold::<V>(greatest, V::Key::max) }
     }
@@ -289,71 +289,71 @@ unsafe fn sort_serially<V: Vector>(keys: *mut V::Key, tmp: *mut V::Key, len: usi
     let mut count = 1;
     while count > 0 {
         count -= 1;
-        let mut part = waiting[count];
+        let mut range = waiting[count];
         // SAFETY: the caller guarantees it. Parts are inside and disjoint.
         unsafe {
-            while part.len > network::ROWS * V::LANES && part.splits_left > 0 {
+            while range.len > network::ROWS * V::LANES && range.splits_left > 0 {
                 // An interrupt may leave the buffer half sorted: keys need no drop, and no code reads the buffer
                 // afterwards.
-                if part.len >= PAUSE {
+                if range.len >= PAUSE {
                     poll_within_chunk();
                 }
-                let (low, high) = divide::<V>(part, keys, tmp);
+                let (low, high) = divide::<V>(range, keys, tmp);
                 let (longer, shorter) = if low.len > high.len { (low, high) } else { (high, low) };
                 waiting[count] = longer;
                 count += 1;
-                part = shorter;
+                range = shorter;
             }
-            let (to, from) = (keys.add(part.start), tmp.add(part.start));
-            let from = if part.in_tmp { from } else { to };
-            if part.len <= network::ROWS * V::LANES {
-                network::sort::<V>(from, to, part.len);
+            let (to, from) = (keys.add(range.start), tmp.add(range.start));
+            let from = if range.in_tmp { from } else { to };
+            if range.len <= network::ROWS * V::LANES {
+                network::sort::<V>(from, to, range.len);
             } else {
-                if part.in_tmp {
-                    to.copy_from_nonoverlapping(from, part.len);
+                if range.in_tmp {
+                    to.copy_from_nonoverlapping(from, range.len);
                 }
-                std::slice::from_raw_parts_mut(to, part.len).sort_unstable();
+                std::slice::from_raw_parts_mut(to, range.len).sort_unstable();
             }
         }
     }
 }
 
-/// Splits a part that is longer than three vectors. Keys that need no further sorting are written to their final
+/// Splits a range that is longer than three vectors. Keys that need no further sorting are written to their final
 /// position and left out.
 ///
 /// # Safety
 /// As for `sort_serially`.
 #[inline(always)]
-unsafe fn divide<V: Vector>(part: KeyRange, keys: *mut V::Key, tmp: *mut V::Key) -> (KeyRange, KeyRange) {
-    let (here, there) = if part.in_tmp { (tmp, keys) } else { (keys, tmp) };
+unsafe fn divide<V: Vector>(range: KeyRange, keys: *mut V::Key, tmp: *mut V::Key) -> (KeyRange, KeyRange) {
+    let (here, there) = if range.in_tmp { (tmp, keys) } else { (keys, tmp) };
     // SAFETY: the caller guarantees it. Parts are inside.
     unsafe {
-        let (here, there, sorted) = (here.add(part.start), there.add(part.start), keys.add(part.start));
-        let pivot = choose_pivot::<V>(here, part.len);
-        let Split { low, least, greatest } = split::<V>(here, there, part.len, pivot);
+        let (here, there, sorted) = (here.add(range.start), there.add(range.start), keys.add(range.start));
+        let pivot = choose_pivot::<V>(here, range.len);
+        let Split { low, least, greatest } = split::<V>(here, there, range.len, pivot);
         let half =
-            |start, len| KeyRange { start, len, in_tmp: !part.in_tmp, splits_left: part.splits_left - 1 };
+            |start, len| KeyRange { start, len, in_tmp: !range.in_tmp, splits_left: range.splits_left - 1 };
         if least == pivot {
             // All keys up to the pivot are equal.
             fill(sorted, low, pivot);
             if greatest == pivot {
-                return (half(part.start, 0), half(part.start, 0));
+                return (half(range.start, 0), half(range.start, 0));
             }
-            return (half(part.start, 0), half(part.start + low, part.len - low));
+            return (half(range.start, 0), half(range.start + low, range.len - low));
         }
         if greatest == pivot {
             // No key is above the pivot. Keys equal to the pivot go to the end, and the rest back to this buffer.
             let pivot_before = pivot.before();
-            let low = split::<V>(there, here, part.len, pivot_before).low;
-            fill(sorted.add(low), part.len - low, pivot);
-            return (KeyRange { in_tmp: part.in_tmp, ..half(part.start, low) }, half(part.start, 0));
+            let low = split::<V>(there, here, range.len, pivot_before).low;
+            fill(sorted.add(low), range.len - low, pivot);
+            return (KeyRange { in_tmp: range.in_tmp, ..half(range.start, low) }, half(range.start, 0));
         }
         if greatest.before() == pivot {
             // All keys above the pivot are equal.
-            fill(sorted.add(low), part.len - low, greatest);
-            return (half(part.start, low), half(part.start, 0));
+            fill(sorted.add(low), range.len - low, greatest);
+            return (half(range.start, low), half(range.start, 0));
         }
-        (half(part.start, low), half(part.start + low, part.len - low))
+        (half(range.start, low), half(range.start + low, range.len - low))
     }
 }
 

@@ -168,11 +168,11 @@ impl Plan {
         // Moves a piece's items to the positions at which its counters say that their digits begin.
         let scatter = |piece: Range<usize>, mut next: [usize; DIGITS]| {
             for &item in &items[piece] {
-                let place = &mut next[digit(item)];
+                let next_position = &mut next[digit(item)];
                 // SAFETY: a piece has as many consecutive positions for a digit as it has items with this digit.
                 // Together the positions are a permutation of the row. So each is inside and is written once.
-                unsafe { target.at(*place).write(MaybeUninit::new(finish(item))) };
-                *place += 1;
+                unsafe { target.at(*next_position).write(MaybeUninit::new(finish(item))) };
+                *next_position += 1;
             }
         };
         match counts {

@@ -13,7 +13,7 @@ use crate::view::{View, ViewMut};
 /// The least length of the pieces of a row that threads share, and the smallest candidate buffer. With a smaller buffer
 /// the limit for skipping is known earlier.
 const PIECE: usize = 1 << 16;
-const ROOM: usize = 64;
+const MIN_CAPACITY: usize = 64;
 
 /// Elements that are skipped at once.
 const BLOCK: usize = 64;
@@ -26,16 +26,16 @@ struct Plan {
     piece: usize,
     pieces: usize,
     /// The candidates that a piece's buffer holds.
-    room: usize,
+    capacity: usize,
 }
 
 impl Plan {
     fn new(x: &TensorType, k: usize) -> Plan {
         let rows = Rows::of(x);
-        let room = ROOM.max(4 * k);
-        let piece = PIECE.max(16 * room);
+        let capacity = MIN_CAPACITY.max(4 * k);
+        let piece = PIECE.max(16 * capacity);
         let pieces = rows.len.div_ceil(piece).max(1);
-        Plan { rows, piece, pieces, room: room.min(rows.len) }
+        Plan { rows, piece, pieces, capacity: capacity.min(rows.len) }
     }
 }
 
@@ -46,9 +46,9 @@ pub(crate) fn selection_is_faster(x: &TensorType, k: usize) -> bool {
 
 /// The candidate buffers: keys and positions.
 pub(crate) fn candidates_scratch(x: &TensorType, k: usize) -> TensorType {
-    let Plan { rows, pieces, room, .. } = Plan::new(x, k);
+    let Plan { rows, pieces, capacity, .. } = Plan::new(x, k);
     let dtype = if is_narrow(x) { DType::U64 } else { DType::C128 };
-    TensorType { dtype, shape: Shape::new(&[rows.count * pieces * room]) }
+    TensorType { dtype, shape: Shape::new(&[rows.count * pieces * capacity]) }
 }
 
 /// The `k` greatest elements of each row, descending, and their positions, as s32. Equal elements keep their order.
@@ -56,7 +56,7 @@ pub(crate) fn top_k(
     x: View<'_>,
     k: usize,
     values: &mut ViewMut<'_>,
-    places: &mut ViewMut<'_>,
+    positions: &mut ViewMut<'_>,
     candidates: &mut ViewMut<'_>,
     par: Par,
 ) {
@@ -71,12 +71,12 @@ pub(crate) fn top_k(
             let pair = |key: T, index: usize| key.wide() << 32 | index as u64;
             let key = |pair: u64| T::truncate(pair >> 32);
             select::<u64, T>(plan, code, x, k, pair, key, candidates, par);
-            write::<u64, T>(plan, x, k, |pair| pair as u32, candidates, values, places, par);
+            write::<u64, T>(plan, x, k, |pair| pair as u32, candidates, values, positions, par);
         } else {
             let pair = |key: T, index: usize| [key.wide(), index as u64];
             let key = |pair: [u64; 2]| T::truncate(pair[0]);
             select::<[u64; 2], T>(plan, code, x, k, pair, key, candidates, par);
-            write::<[u64; 2], T>(plan, x, k, |pair| pair[1] as u32, candidates, values, places, par);
+            write::<[u64; 2], T>(plan, x, k, |pair| pair[1] as u32, candidates, values, positions, par);
         }
     });
 }
@@ -94,15 +94,15 @@ fn select<P: Item, T: Bits>(
     candidates: &ViewMut<'_>,
     par: Par,
 ) {
-    let Plan { rows, piece, pieces, room } = plan;
+    let Plan { rows, piece, pieces, capacity } = plan;
     let work = rows.len.min(piece);
     par.for_chunks(rows.count * pieces, (PIECE / work).max(1), |chunk| {
-        for place in chunk {
-            let first = place % pieces * piece;
-            let x = &x[place / pieces * rows.len..][..rows.len];
+        for task in chunk {
+            let first = task % pieces * piece;
+            let x = &x[task / pieces * rows.len..][..rows.len];
             let x = &x[..rows.len.min(first + piece)];
             // SAFETY: each piece has its own buffer and belongs to one chunk.
-            let room = unsafe { candidates.part::<P>(place * room, room) };
+            let buffer = unsafe { candidates.part::<P>(task * capacity, capacity) };
             let (mut count, mut next) = (0, first);
             // A key that is not below the limit comes after `k` others. There is no limit until the buffer has been
             // full.
@@ -118,26 +118,26 @@ fn select<P: Item, T: Bits>(
                     if limit.is_some_and(|limit| new >= limit) {
                         continue;
                     }
-                    if count == room.len() {
+                    if count == buffer.len() {
                         // SAFETY: the buffer is full, so all were written.
-                        let found = unsafe { room.assume_init_mut() };
-                        let (_, &mut last, _) = found.select_nth_unstable(k - 1);
+                        let filled = unsafe { buffer.assume_init_mut() };
+                        let (_, &mut last, _) = filled.select_nth_unstable(k - 1);
                         limit = Some(key(last));
                         count = k;
                         if new >= key(last) {
                             continue;
                         }
                     }
-                    room[count].write(pair(new, index));
+                    buffer[count].write(pair(new, index));
                     count += 1;
                 }
             }
             // SAFETY: `count` candidates were written.
-            let found = unsafe { room[..count].assume_init_mut() };
+            let filled = unsafe { buffer[..count].assume_init_mut() };
             if count > k {
-                found.select_nth_unstable(k - 1);
+                filled.select_nth_unstable(k - 1);
             }
-            found[..count.min(k)].sort_unstable();
+            filled[..count.min(k)].sort_unstable();
         }
     });
 }
@@ -168,36 +168,36 @@ fn write<P: Item, T: Bits>(
     position: impl Fn(P) -> u32 + Sync,
     candidates: &ViewMut<'_>,
     values: &ViewMut<'_>,
-    places: &ViewMut<'_>,
+    positions: &ViewMut<'_>,
     par: Par,
 ) {
-    let Plan { rows, piece, pieces, room } = plan;
-    par.for_chunks(rows.count, (PIECE / rows.len.min(room)).max(1), |chunk| {
+    let Plan { rows, piece, pieces, capacity } = plan;
+    par.for_chunks(rows.count, (PIECE / rows.len.min(capacity)).max(1), |chunk| {
         for row in chunk {
             // SAFETY: each row has its own buffers and results, and belongs to one chunk.
-            let (all, values, places) = unsafe {
+            let (all, values, positions) = unsafe {
                 (
-                    candidates.part::<P>(row * pieces * room, pieces * room),
+                    candidates.part::<P>(row * pieces * capacity, pieces * capacity),
                     values.part::<T>(row * k, k),
-                    places.part::<u32>(row * k, k),
+                    positions.part::<u32>(row * k, k),
                 )
             };
             // Moves the candidates of all pieces together.
             let mut count = 0;
             for index in 0..pieces {
-                let found = k.min(piece.min(rows.len - index * piece));
-                all.copy_within(index * room..index * room + found, count);
-                count += found;
+                let filled = k.min(piece.min(rows.len - index * piece));
+                all.copy_within(index * capacity..index * capacity + filled, count);
+                count += filled;
             }
             // SAFETY: `select` wrote this number of candidates for each piece.
             let best: &mut [P] = unsafe { all[..count].assume_init_mut() };
             if pieces > 1 {
                 best.sort_unstable();
             }
-            for ((value, place), &mut pair) in values.iter_mut().zip(places).zip(best) {
+            for ((value, index), &mut pair) in values.iter_mut().zip(positions).zip(best) {
                 let at = position(pair);
                 value.write(x[row * rows.len + at as usize]);
-                place.write(at);
+                index.write(at);
             }
         }
     });
@@ -210,22 +210,22 @@ pub(crate) fn first_of(
     order: View<'_>,
     k: usize,
     values: &mut ViewMut<'_>,
-    places: &mut ViewMut<'_>,
+    positions: &mut ViewMut<'_>,
     par: Par,
 ) {
     let rows = Rows::of(x.ty());
     if values.ty().size() == 0 {
         return;
     }
-    let (values, places) = (&*values, &*places);
+    let (values, positions) = (&*values, &*positions);
     with_bits!(x.ty().dtype, T => {
         let (x, order): (&[T], &[u32]) = (x.slice(), order.slice());
         par.for_chunks(rows.count, (PIECE / rows.len).max(1), |chunk| {
             for row in chunk {
                 let (x, order) = (&x[row * rows.len..][..rows.len], &order[row * rows.len..][..k]);
                 // SAFETY: each row's results belong to one chunk.
-                let (values, places) = unsafe { (values.part::<T>(row * k, k), places.part(row * k, k)) };
-                places.write_copy_of_slice(order);
+                let (values, positions) = unsafe { (values.part::<T>(row * k, k), positions.part(row * k, k)) };
+                positions.write_copy_of_slice(order);
                 for (value, &at) in values.iter_mut().zip(order) {
                     value.write(x[at as usize]);
                 }

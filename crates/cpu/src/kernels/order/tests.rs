@@ -61,7 +61,7 @@ fn check(dtype: DType, rows: usize, len: usize, par: Par) {
         let [mut out, mut tmp] = [(); 2].map(|()| Array::unwritten(ty.clone()));
         let mut counts = Array::unwritten(counts_scratch(&ty));
         sort(input.view(), direction, &mut out.view_mut(), &mut tmp.view_mut(), &mut counts.view_mut(), par);
-        let places = positions(&input, &ty, direction, DType::S64, par);
+        let positions = positions(&input, &ty, direction, DType::S64, par);
         for row in 0..rows {
             let bytes = &input.bytes()[row * len * width..][..len * width];
             let want = sorted(dtype, bytes, direction);
@@ -69,19 +69,19 @@ fn check(dtype: DType, rows: usize, len: usize, par: Par) {
                 want.iter().flat_map(|&at| bytes[at * width..][..width].iter().copied()).collect();
             assert!(out.bytes()[row * len * width..][..len * width] == moved, "{dtype} {len} {direction:?}");
             let want: Vec<u8> = want.iter().flat_map(|&at| (at as i64).to_ne_bytes()).collect();
-            assert!(places.bytes()[row * len * 8..][..len * 8] == want, "{dtype} {len} {direction:?}");
+            assert!(positions.bytes()[row * len * 8..][..len * 8] == want, "{dtype} {len} {direction:?}");
         }
     }
 }
 
 /// The output of `argsort`, as a dtype.
 fn positions(input: &Array, ty: &TensorType, direction: Direction, to: DType, par: Par) -> Array {
-    let mut places = Array::unwritten(ty.with_dtype(to).unwrap());
+    let mut positions = Array::unwritten(ty.with_dtype(to).unwrap());
     let mut counts = Array::unwritten(counts_scratch(ty));
     let [mut a, mut b] = [(); 2].map(|()| Array::unwritten(pairs_scratch(ty)));
     let pairs = [&mut a.view_mut(), &mut b.view_mut()];
-    argsort(input.view(), direction, &mut places.view_mut(), pairs, &mut counts.view_mut(), par);
-    places
+    argsort(input.view(), direction, &mut positions.view_mut(), pairs, &mut counts.view_mut(), par);
+    positions
 }
 
 #[test]
@@ -99,9 +99,9 @@ fn long_rows_of_near_and_of_far_keys_are_sorted_stably() {
         let input =
             Array::of_bytes(ty.clone(), &row.iter().flat_map(|key| key.to_ne_bytes()).collect::<Vec<u8>>());
         at_every_level(|| {
-            let places = positions(&input, &ty, Direction::Asc, DType::S32, Par::Pool);
+            let positions = positions(&input, &ty, Direction::Asc, DType::S32, Par::Pool);
             let bytes: Vec<u8> = want.iter().flat_map(|&at| (at as i32).to_ne_bytes()).collect();
-            assert!(places.bytes() == bytes, "{:?}", &row[..8]);
+            assert!(positions.bytes() == bytes, "{:?}", &row[..8]);
         });
     }
 }
@@ -188,17 +188,17 @@ fn check_top_k(dtype: DType, rows: usize, len: usize, k: usize, rising: bool) {
     }
     let input = Array::of_bytes(ty.clone(), &bytes);
     let few = TensorType::new(dtype, Shape::new(&[rows, k])).unwrap();
-    let mut places = Array::unwritten(few.with_dtype(DType::S32).unwrap());
+    let mut positions = Array::unwritten(few.with_dtype(DType::S32).unwrap());
     let mut values = Array::unwritten(few);
     assert!(selection_is_faster(&ty, k));
     let mut candidates = Array::unwritten(candidates_scratch(&ty, k));
-    let (values_view, places_view) = (&mut values.view_mut(), &mut places.view_mut());
+    let (values_view, places_view) = (&mut values.view_mut(), &mut positions.view_mut());
     top_k(input.view(), k, values_view, places_view, &mut candidates.view_mut(), Par::Pool);
     for row in 0..rows {
         let bytes = &bytes[row * len * width..][..len * width];
         let want = &sorted(dtype, bytes, Direction::Desc)[..k];
         let got: Vec<usize> =
-            places.scalars()[row * k..][..k].iter().map(|place| place.value().to_f64() as usize).collect();
+            positions.scalars()[row * k..][..k].iter().map(|place| place.value().to_f64() as usize).collect();
         assert!(got == want, "{dtype} {len} {k}: {got:?}");
         let moved: Vec<u8> = want.iter().flat_map(|&at| bytes[at * width..][..width].to_vec()).collect();
         assert!(values.bytes()[row * k * width..][..k * width] == moved, "{dtype} {len} {k}");

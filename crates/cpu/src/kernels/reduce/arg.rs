@@ -120,12 +120,12 @@ fn search<F: Extreme, const LAST: bool>(
         let pieces = length.div_ceil(CHUNK);
         par.for_chunks(folding.outer * pieces, 1, |chunk| {
             let mut loader = TileLoader::new(source, dtype);
-            for place in chunk {
-                let from = place % pieces * CHUNK;
-                let (start, to) = (place / pieces * length, length.min(from + CHUNK));
+            for task in chunk {
+                let from = task % pieces * CHUNK;
+                let (start, to) = (task / pieces * length, length.min(from + CHUNK));
                 let found = search_row::<F, LAST>(&mut loader, start, from, to);
                 // SAFETY: each piece belongs to one chunk.
-                unsafe { write(scratch, place, &[found.index]) };
+                unsafe { write(scratch, task, &[found.index]) };
             }
         });
         let mut loader = TileLoader::new(source, dtype);
@@ -161,8 +161,8 @@ fn search_row<F: Extreme, const LAST: bool>(
         if best.is_some_and(|best| !beats::<F, LAST>(best.value, value)) {
             continue;
         }
-        let place = find::<F::Item, LAST>(tile, value);
-        best = Some(Candidate { value, index: (first + place) as u64 });
+        let position = find::<F::Item, LAST>(tile, value);
+        best = Some(Candidate { value, index: (first + position) as u64 });
     }
     best.expect("the row is not empty")
 }
@@ -177,8 +177,8 @@ vectorized! {
         let is_it = |&item: &C| (item == value) | (value.nan() & item.nan());
         let (blocks, rest) = items.as_chunks::<BLOCK>();
         let end = blocks.len() * BLOCK;
-        if LAST && let Some(place) = rest.iter().rposition(is_it) {
-            return end + place;
+        if LAST && let Some(position) = rest.iter().rposition(is_it) {
+            return end + position;
         }
         // A block without the value is skipped without a branch for each element.
         for step in 0..blocks.len() {
@@ -189,11 +189,11 @@ vectorized! {
                 has |= is_it(item);
             }
             if has {
-                let place = if LAST { block.iter().rposition(is_it) } else { block.iter().position(is_it) };
-                return index * BLOCK + place.unwrap_or(0);
+                let position = if LAST { block.iter().rposition(is_it) } else { block.iter().position(is_it) };
+                return index * BLOCK + position.unwrap_or(0);
             }
         }
-        rest.iter().position(is_it).map_or(0, |place| end + place)
+        rest.iter().position(is_it).map_or(0, |position| end + position)
     }
 }
 
@@ -205,13 +205,13 @@ fn search_columns<F: Extreme, const LAST: bool>(
     par: Par,
 ) {
     let &ReductionLayout { outer, reduced, inner, .. } = folding;
-    let strips = inner.div_ceil(WIDTH);
+    let column_blocks = inner.div_ceil(WIDTH);
     let work = inner.min(WIDTH) * reduced;
-    par.for_chunks(outer * strips, (CHUNK / work).max(1), |chunk| {
+    par.for_chunks(outer * column_blocks, (CHUNK / work).max(1), |chunk| {
         let mut loader = TileLoader::<F::Item>::new(source, dtype);
         let (mut best, mut winners) = ([F::start(); WIDTH], [0u64; WIDTH]);
-        for place in chunk {
-            let (outer, column) = (place / strips, place % strips * WIDTH);
+        for task in chunk {
+            let (outer, column) = (task / column_blocks, task % column_blocks * WIDTH);
             let width = WIDTH.min(inner - column);
             let (best, winners) = (&mut best[..width], &mut winners[..width]);
             for row in 0..reduced {
@@ -227,7 +227,7 @@ fn search_columns<F: Extreme, const LAST: bool>(
                     *winner = if wins { row as u64 } else { *winner };
                 }
             }
-            // SAFETY: each strip belongs to one chunk.
+            // SAFETY: each column block belongs to one chunk.
             unsafe { store_indices(out, outer * inner + column, winners) };
         }
     });

@@ -43,18 +43,19 @@ pub(super) fn columns<F: Reduction>(
 ) {
     let &ReductionLayout { outer, reduced, inner, .. } = folding;
     let height = piece_rows(folding);
-    let (pieces, strips) = (reduced.div_ceil(height), inner.div_ceil(WIDTH));
+    let (pieces, column_blocks) = (reduced.div_ceil(height), inner.div_ceil(WIDTH));
     let work = inner.min(WIDTH) * reduced.min(height);
-    par.for_chunks(outer * strips * pieces, (CHUNK / work).max(1), |chunk| {
+    par.for_chunks(outer * column_blocks * pieces, (CHUNK / work).max(1), |chunk| {
         let mut loader = TileLoader::new(source, dtype);
         let mut total = [F::Acc::ZERO; WIDTH];
-        for place in chunk {
-            let (piece, strip, outer) = (place % pieces, place / pieces % strips, place / pieces / strips);
-            let (row, column) = (piece * height, strip * WIDTH);
+        for task in chunk {
+            let (piece, column_block, outer) =
+                (task % pieces, task / pieces % column_blocks, task / pieces / column_blocks);
+            let (row, column) = (piece * height, column_block * WIDTH);
             let total = &mut total[..WIDTH.min(inner - column)];
             let start = (outer * reduced + row) * inner + column;
-            fold_strip::<F>(&mut loader, start, inner, height.min(reduced - row), total);
-            // SAFETY: each strip of each piece belongs to one chunk.
+            reduce_column_block::<F>(&mut loader, start, inner, height.min(reduced - row), total);
+            // SAFETY: each column block of each piece belongs to one chunk.
             unsafe {
                 if pieces == 1 {
                     store(out, outer * inner + column, total);
@@ -77,13 +78,13 @@ pub(super) fn join_pieces<F: Reduction>(
     par: Par,
 ) {
     let &ReductionLayout { outer, reduced, inner, .. } = folding;
-    let (pieces, strips) = (reduced.div_ceil(piece_rows(folding)), inner.div_ceil(WIDTH));
+    let (pieces, column_blocks) = (reduced.div_ceil(piece_rows(folding)), inner.div_ceil(WIDTH));
     let work = inner.min(WIDTH) * pieces;
-    par.for_chunks(outer * strips, (CHUNK / work).max(1), |chunk| {
-        for place in chunk {
-            let (outer, column) = (place / strips, place % strips * WIDTH);
+    par.for_chunks(outer * column_blocks, (CHUNK / work).max(1), |chunk| {
+        for task in chunk {
+            let (outer, column) = (task / column_blocks, task % column_blocks * WIDTH);
             let width = WIDTH.min(inner - column);
-            // SAFETY: all pieces are written; strips are disjoint and belong to one chunk each, and so do their
+            // SAFETY: all pieces are written; column blocks are disjoint and belong to one chunk each, and so do their
             // outputs.
             unsafe {
                 let piece = |index: usize| {
@@ -105,7 +106,7 @@ pub(super) fn join_pieces<F: Reduction>(
 }
 
 /// Reduces `rows` rows at distance `step` to the columns of `total`, with runs joined pairwise.
-fn fold_strip<F: Reduction>(
+fn reduce_column_block<F: Reduction>(
     loader: &mut TileLoader<'_, F::Item>,
     start: usize,
     step: usize,
@@ -123,7 +124,7 @@ fn fold_strip<F: Reduction>(
     }
 }
 
-/// As [`fold_strip`], for several runs, fewer than `2^LEVELS`.
+/// As [`reduce_column_block`], for several runs, fewer than `2^LEVELS`.
 fn fold_runs<F: Reduction, const LEVELS: usize>(
     loader: &mut TileLoader<'_, F::Item>,
     start: usize,

@@ -39,21 +39,21 @@ impl Moments {
 
     fn join(self, other: Moments) -> Moments {
         let count = self.count + other.count;
-        let (apart, share) = (other.mean - self.mean, other.count / count);
+        let (delta, weight) = (other.mean - self.mean, other.count / count);
         Moments {
             count,
-            mean: self.mean + apart * share,
-            squares: self.squares + other.squares + apart * apart * self.count * share,
+            mean: self.mean + delta * weight,
+            squares: self.squares + other.squares + delta * delta * self.count * weight,
         }
     }
 
     /// The moments of all elements, combined by halves.
-    fn of_all(parts: &[Moments]) -> Moments {
-        match parts {
+    fn of_all(moments: &[Moments]) -> Moments {
+        match moments {
             [] => Moments::NONE,
             [one] => *one,
             _ => {
-                let (first, second) = parts.split_at(parts.len() / 2);
+                let (first, second) = moments.split_at(moments.len() / 2);
                 Moments::of_all(first).join(Moments::of_all(second))
             }
         }
@@ -75,8 +75,8 @@ vectorized! {
     /// The sum of squared differences from a number, for at most a tile.
     fn squares_from[T: Float] of [T] (tile: &[T], center: T) -> T {
         let square = |x: T| {
-            let apart = x.minus(center);
-            apart.times(apart)
+            let deviation = x.minus(center);
+            deviation.times(deviation)
         };
         let (lines, rest) = tile.as_chunks::<LANES>();
         let mut total = [T::ZERO; LANES];
@@ -141,39 +141,40 @@ impl OnePassMoments {
         &self,
         x: View<'_>,
         [sums, squares]: [&ViewMut<'_>; 2],
-        [partial_sums, known]: [&ViewMut<'_>; 2],
+        [partial_sums, partial_moments]: [&ViewMut<'_>; 2],
         par: Par,
     ) {
         let (x, length) = (x.slice::<T>(), self.folding.reduced);
         let pieces = length.div_ceil(CHUNK);
         par.for_chunks(self.pieces(), 1, |chunk| {
-            for place in chunk {
-                let (row, from) = (place / pieces, place % pieces * CHUNK);
+            for task in chunk {
+                let (row, from) = (task / pieces, task % pieces * CHUNK);
                 let piece = &x[row * length + from..][..CHUNK.min(length - from)];
                 let mut cascade = Cascade::new();
-                let mut parts = [Moments::NONE; CHUNK / TILE];
-                for (tile, part) in piece.chunks(TILE).zip(&mut parts) {
+                let mut moments = [Moments::NONE; CHUNK / TILE];
+                for (tile, tile_moments) in piece.chunks(TILE).zip(&mut moments) {
                     let sum = fold_slice::<Sum<T>>(tile);
                     cascade.push::<Sum<T>>(sum);
-                    *part = Moments::of_tile(tile, sum);
+                    *tile_moments = Moments::of_tile(tile, sum);
                 }
-                let all = Moments::of_all(&parts[..piece.len().div_ceil(TILE)]);
+                let all = Moments::of_all(&moments[..piece.len().div_ceil(TILE)]);
                 // SAFETY: each piece belongs to one chunk.
                 unsafe {
-                    write(partial_sums, place, &[cascade.finish::<Sum<T>>()]);
-                    write(known, place * NUMBERS, &[all.count, all.mean, all.squares]);
+                    write(partial_sums, task, &[cascade.finish::<Sum<T>>()]);
+                    write(partial_moments, task * NUMBERS, &[all.count, all.mean, all.squares]);
                 }
             }
         });
         join_pieces::<Sum<T>>(&self.folding, sums, partial_sums);
         for row in 0..self.folding.outer {
             // SAFETY: all pieces are written, and no thread writes them any more.
-            let known: &[f64] = unsafe { read(known, row * pieces * NUMBERS, pieces * NUMBERS) };
-            let all = known.as_chunks::<NUMBERS>().0.iter();
-            let parts: Vec<Moments> =
+            let partial_moments: &[f64] =
+                unsafe { read(partial_moments, row * pieces * NUMBERS, pieces * NUMBERS) };
+            let all = partial_moments.as_chunks::<NUMBERS>().0.iter();
+            let moments: Vec<Moments> =
                 all.map(|&[count, mean, squares]| Moments { count, mean, squares }).collect();
             // SAFETY: no other thread writes the output.
-            unsafe { store(squares, row, &[T::nearest(Moments::of_all(&parts).squares)]) };
+            unsafe { store(squares, row, &[T::nearest(Moments::of_all(&moments).squares)]) };
         }
     }
 }
@@ -194,15 +195,15 @@ mod tests {
     }
 
     /// The sums, and the sums of squares.
-    fn spread(x: &Array, par: Par) -> [Vec<f32>; 2] {
+    fn sums_and_squares(x: &Array, par: Par) -> [Vec<f32>; 2] {
         let axes = [x.ty.shape.axes().nth(1).unwrap()];
-        let spread = OnePassMoments::new(&x.ty, &axes).unwrap();
+        let reduction = OnePassMoments::new(&x.ty, &axes).unwrap();
         let ty = TensorType::new(DType::F32, x.ty.shape.reduced(&axes, false)).unwrap();
         let (mut sums, mut squares) = (Array::unwritten(ty.clone()), Array::unwritten(ty.clone()));
-        let mut partial = spread.partial().map(Array::unwritten);
+        let mut partial = reduction.partial().map(Array::unwritten);
         let [first, second] = &mut partial;
         let out = [&sums.view_mut(), &squares.view_mut()];
-        spread.run(x.view(), out, [&first.view_mut(), &second.view_mut()], par);
+        reduction.run(x.view(), out, [&first.view_mut(), &second.view_mut()], par);
         let mut scratch = Array::unwritten(reduce_scratch(&x.ty, &axes, &ty));
         let mut right = Array::unwritten(ty);
         reduce(ReduceOp::Sum, x.view(), &axes, &mut right.view_mut(), &mut scratch.view_mut(), par);
@@ -231,8 +232,8 @@ mod tests {
         ];
         for kind in kinds {
             let (array, x) = rows(3, length, kind);
-            let [_, squares] = spread(&array, Par::Pool);
-            assert_eq!(spread(&array, Par::Serial)[1], squares);
+            let [_, squares] = sums_and_squares(&array, Par::Pool);
+            assert_eq!(sums_and_squares(&array, Par::Serial)[1], squares);
             for (row, &square) in x.chunks(length).zip(&squares) {
                 let right = right(row);
                 assert!((f64::from(square) - right).abs() <= 1e-5 * right, "{square} for {right}");
@@ -245,7 +246,7 @@ mod tests {
         let length = CHUNK + 1;
         for (odd, is_nan) in [(f32::NAN, true), (f32::INFINITY, true), (3e38, false)] {
             let (array, _) = rows(2, length, |at| if at == 7 || at == 8 { odd } else { 0.5 });
-            let [_, squares] = spread(&array, Par::Serial);
+            let [_, squares] = sums_and_squares(&array, Par::Serial);
             assert_eq!(squares[0].is_nan(), is_nan);
             assert_eq!(squares[0].is_infinite(), !is_nan);
             assert_eq!(squares[1], 0.0);

@@ -82,10 +82,14 @@ impl PiecePartition {
     }
 
     /// The start of a piece: the outer index, the reduced row, and the first column.
-    fn place(&self, piece: usize) -> (usize, usize, usize) {
+    fn origin(&self, piece: usize) -> (usize, usize, usize) {
         if self.inner > 1 {
-            let (pieces, strips) = (self.reduced.div_ceil(self.height), self.inner.div_ceil(WIDTH));
-            (piece / pieces / strips, piece % pieces * self.height, piece / pieces % strips * WIDTH)
+            let (pieces, column_blocks) = (self.reduced.div_ceil(self.height), self.inner.div_ceil(WIDTH));
+            (
+                piece / pieces / column_blocks,
+                piece % pieces * self.height,
+                piece / pieces % column_blocks * WIDTH,
+            )
         } else {
             let pieces = self.reduced.div_ceil(CHUNK);
             (piece / pieces, piece % pieces * CHUNK, 0)
@@ -94,7 +98,7 @@ impl PiecePartition {
 
     /// Calls `work` with the blocks of a piece in order.
     pub(crate) fn blocks(&self, piece: usize, mut work: impl FnMut(ElementBlock)) {
-        let (outer, row, column) = self.place(piece);
+        let (outer, row, column) = self.origin(piece);
         let start = (outer * self.reduced + row) * self.inner + column;
         if self.inner > 1 {
             let (step, width) = (self.inner, WIDTH.min(self.inner - column));
@@ -165,20 +169,20 @@ impl PiecewiseReduction {
 
     /// The state of one thread.
     pub(crate) fn folder(&self) -> Box<dyn PieceReducer + '_> {
-        with_fold(self.op, self.from, self.to, Make(self))
+        with_fold(self.op, self.from, self.to, ReducePieces(self))
     }
 
     /// Joins the partial results of the pieces, if there are any.
     pub(crate) fn join(&self, out: &ViewMut<'_>, partial: &ViewMut<'_>, par: Par) {
         if self.partial().1 > 0 {
-            with_fold(self.op, self.from, self.to, Join { folding: &self.folding, out, partial, par });
+            with_fold(self.op, self.from, self.to, JoinPieces { folding: &self.folding, out, partial, par });
         }
     }
 }
 
-struct Make<'p>(&'p PiecewiseReduction);
+struct ReducePieces<'p>(&'p PiecewiseReduction);
 
-impl<'p> WithFold for Make<'p> {
+impl<'p> WithFold for ReducePieces<'p> {
     type Output = Box<dyn PieceReducer + 'p>;
 
     fn with<F: Reduction>(self, dtype: DType) -> Box<dyn PieceReducer + 'p> {
@@ -193,14 +197,14 @@ impl<'p> WithFold for Make<'p> {
     }
 }
 
-struct Join<'r, 'a> {
+struct JoinPieces<'r, 'a> {
     folding: &'r ReductionLayout,
     out: &'r ViewMut<'a>,
     partial: &'r ViewMut<'a>,
     par: Par,
 }
 
-impl WithFold for Join<'_, '_> {
+impl WithFold for JoinPieces<'_, '_> {
     type Output = ();
 
     fn with<F: Reduction>(self, _dtype: DType) {
@@ -281,7 +285,7 @@ impl<F: Reduction> PieceReducer for Columns<F> {
             PairwiseColumns::<F> { levels: &mut self.levels, count: self.count }.finish(total);
             self.count = 0;
         }
-        let (outer, row, column) = self.cut.place(piece);
+        let (outer, row, column) = self.cut.origin(piece);
         // SAFETY: the caller's promise.
         unsafe {
             if self.has_pieces {

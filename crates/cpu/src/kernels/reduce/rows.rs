@@ -39,12 +39,12 @@ pub(super) fn rows<F: Reduction>(
     let pieces = length.div_ceil(CHUNK);
     par.for_chunks(folding.outer * pieces, 1, |chunk| {
         let mut loader = TileLoader::new(source, dtype);
-        for place in chunk {
-            let (output, piece) = (place / pieces, place % pieces);
+        for task in chunk {
+            let (output, piece) = (task / pieces, task % pieces);
             let from = piece * CHUNK;
             let value = fold_row::<F>(&mut loader, output * length + from, CHUNK.min(length - from));
             // SAFETY: each piece belongs to one chunk.
-            unsafe { write(scratch, place, &[value]) };
+            unsafe { write(scratch, task, &[value]) };
         }
     });
     join_pieces::<F>(folding, out, scratch);

@@ -10,7 +10,7 @@ use crate::par::Par;
 use crate::view::{View, ViewMut};
 
 /// Columns that are scanned together.
-const STRIP: usize = 512;
+const COLUMN_BLOCK: usize = 512;
 
 /// Scans `x`, whose dtype is one of computation, along an axis, from its first element on or from its last.
 pub(crate) fn scan(
@@ -159,19 +159,19 @@ impl Lines {
         fold: impl Fn(C, C) -> C + Copy + Sync,
     ) {
         let Lines { outer, len, inner, reverse } = self;
-        let strips = inner.div_ceil(STRIP);
+        let column_blocks = inner.div_ceil(COLUMN_BLOCK);
         let out = &*out;
-        par.for_chunks(outer * strips, (CHUNK / (len * inner.min(STRIP))).max(1), |chunk| {
-            for place in chunk {
-                let column = place % strips * STRIP;
-                let width = STRIP.min(inner - column);
+        par.for_chunks(outer * column_blocks, (CHUNK / (len * inner.min(COLUMN_BLOCK))).max(1), |chunk| {
+            for task in chunk {
+                let column = task % column_blocks * COLUMN_BLOCK;
+                let width = COLUMN_BLOCK.min(inner - column);
                 let start = |row: usize| {
                     let row = if reverse { len - 1 - row } else { row };
-                    (place / strips * len + row) * inner + column
+                    (task / column_blocks * len + row) * inner + column
                 };
                 for row in 0..len {
                     let from = &x[start(row)..][..width];
-                    // SAFETY: each strip belongs to one chunk, and its rows are disjoint.
+                    // SAFETY: each column block belongs to one chunk, and its rows are disjoint.
                     let to = unsafe { out.part::<C>(start(row), width) };
                     if row == 0 {
                         to.write_copy_of_slice(from);

@@ -115,10 +115,10 @@ mod tests {
     fn several_rows_are_as_each() {
         for length in [32, 33, 47, 48, 64, 100, 255] {
             let mut x: Vec<f32> = (0..9 * length).map(|at| (at * 7919 % 2003) as f32 - 1000.5).collect();
-            for (row, (place, odd)) in
+            for (row, (position, odd)) in
                 [(0, f32::NAN), (length - 1, f32::NAN), (length / 2, f32::INFINITY)].into_iter().enumerate()
             {
-                x[row * length + place] = odd;
+                x[row * length + position] = odd;
             }
             x[5 * length..6 * length].iter_mut().enumerate().for_each(|(at, x)| {
                 *x = if at % 3 == 0 { 0.0 } else { -0.0 };

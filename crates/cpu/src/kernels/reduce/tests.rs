@@ -33,8 +33,8 @@ fn groups(x: &Array, axes: &[Axis]) -> Vec<Vec<Scalar>> {
     let mut groups = vec![Vec::new(); result.iter().product()];
     for (flat, scalar) in x.scalars().into_iter().enumerate() {
         let index = index_of(x.ty.shape.sizes(), flat);
-        let place: Vec<usize> = kept.iter().map(|axis| index[axis.index()]).collect();
-        groups[flat_of(&result, &place)].push(scalar);
+        let position: Vec<usize> = kept.iter().map(|axis| index[axis.index()]).collect();
+        groups[flat_of(&result, &position)].push(scalar);
     }
     groups
 }

@@ -50,7 +50,7 @@ impl Joined {
 pub(crate) fn join(rows: Joined, operands: &[View<'_>], out: &mut ViewMut<'_>, par: Par) {
     with_width!(out.ty().dtype, T => {
         let parts = operands.iter().map(|x| x.slice()).filter(|x| !x.is_empty()).collect::<SmallVec<[&[T]; 8]>>();
-        let grain = (strided::GRAIN_BYTES / size_of::<T>()).div_ceil(rows.len) * rows.len;
+        let grain = (strided::COPY_GRAIN_BYTES / size_of::<T>()).div_ceil(rows.len) * rows.len;
         out.fill(par, grain, |start, out| {
             for (row, mut out) in out.chunks_exact_mut(rows.len).enumerate() {
                 let row = start / rows.len + row;

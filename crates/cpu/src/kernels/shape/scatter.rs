@@ -42,9 +42,9 @@ pub(crate) fn border(operand: &[usize], config: &[Padding], result: &[usize]) ->
         let (low, high) = (padding.low as usize, padding.high as usize);
         for (length, start) in [(low, 0), (high, low + operand[axis])] {
             sizes[axis] = length;
-            let place = Layout { offset: to.offset + start * step, strides: to.strides.clone() };
+            let layout = Layout { offset: to.offset + start * step, strides: to.strides.clone() };
             if !sizes.contains(&0) {
-                plans.push(StridedCopy::new(&sizes, &still, &place));
+                plans.push(StridedCopy::new(&sizes, &still, &layout));
             }
         }
         sizes[axis] = operand[axis];
@@ -105,14 +105,14 @@ mod tests {
             let got = run(&pad(&sizes, &config, &result), &sizes, &result);
             let mut want = vec![UNTOUCHED; got.len()];
             for flat in 0..sizes.iter().product() {
-                let place: Vec<i64> = index_of(&sizes, flat)
+                let position: Vec<i64> = index_of(&sizes, flat)
                     .iter()
                     .zip(&config)
                     .map(|(&i, p)| p.low + i as i64 * (p.interior as i64 + 1))
                     .collect();
-                if place.iter().zip(&result).all(|(&i, &size)| (0..size as i64).contains(&i)) {
-                    let place: Vec<usize> = place.into_iter().map(|i| i as usize).collect();
-                    want[flat_of(&result, &place)] = flat;
+                if position.iter().zip(&result).all(|(&i, &size)| (0..size as i64).contains(&i)) {
+                    let position: Vec<usize> = position.into_iter().map(|i| i as usize).collect();
+                    want[flat_of(&result, &position)] = flat;
                 }
             }
             prop_assert_eq!(&got, &want);
@@ -135,14 +135,14 @@ mod tests {
             sizes in sizes(),
             cuts in prop::collection::vec((0usize..9, 0usize..9), 4),
         ) {
-            let part: Vec<usize> = sizes.iter().zip(&cuts).map(|(&size, cut)| cut.0.min(size)).collect();
+            let slice_sizes: Vec<usize> = sizes.iter().zip(&cuts).map(|(&size, cut)| cut.0.min(size)).collect();
             let starts: Vec<usize> =
-                (0..sizes.len()).map(|axis| cuts[axis].1.min(sizes[axis] - part[axis])).collect();
-            let got = run(&put_slice(&part, &starts, &sizes), &part, &sizes);
+                (0..sizes.len()).map(|axis| cuts[axis].1.min(sizes[axis] - slice_sizes[axis])).collect();
+            let got = run(&put_slice(&slice_sizes, &starts, &sizes), &slice_sizes, &sizes);
             let mut want = vec![UNTOUCHED; got.len()];
-            for flat in 0..part.iter().product() {
-                let place: Vec<usize> = index_of(&part, flat).iter().zip(&starts).map(|(a, b)| a + b).collect();
-                want[flat_of(&sizes, &place)] = flat;
+            for flat in 0..slice_sizes.iter().product() {
+                let position: Vec<usize> = index_of(&slice_sizes, flat).iter().zip(&starts).map(|(a, b)| a + b).collect();
+                want[flat_of(&sizes, &position)] = flat;
             }
             prop_assert_eq!(got, want);
         }

@@ -8,7 +8,7 @@ use crate::kernels::Plain;
 use crate::par::Par;
 
 /// A chunk of a parallel copy moves about this many bytes.
-pub(super) const GRAIN_BYTES: usize = 128 << 10;
+pub(super) const COPY_GRAIN_BYTES: usize = 128 << 10;
 
 /// The side in bytes of the square blocks of a transposition, which are read by rows and written by columns.
 const BLOCK_BYTES: usize = 128;
@@ -105,10 +105,10 @@ impl StridedCopy {
         }
         self.check(from.len(), self.from, |dim| dim.from);
         self.check(to.len(), self.to, |dim| dim.to);
-        let ends = Ends { from: &raw const from[self.from], to: to[self.to].as_mut_ptr() };
+        let ends = ElementPointers { from: &raw const from[self.from], to: to[self.to].as_mut_ptr() };
         let Some((split, grain)) = self.split(size_of::<T>()) else {
             // SAFETY: both ranges were checked, they are distinct borrows, and one thread writes.
-            unsafe { self.walk(&self.dims, ends) };
+            unsafe { self.copy_dims(&self.dims, ends) };
             return;
         };
         par.for_chunks(self.dims[split].size, grain, |chunk| {
@@ -117,7 +117,7 @@ impl StridedCopy {
             dims[split].size = chunk.len();
             // SAFETY: as above; in `to`, different indices are different elements, and so chunks of one axis are
             // disjoint.
-            unsafe { self.walk(&dims, ends.at(dim, chunk.start)) };
+            unsafe { self.copy_dims(&dims, ends.at(dim, chunk.start)) };
         });
     }
 
@@ -134,7 +134,7 @@ impl StridedCopy {
     /// The axis that threads share and the size of its chunks, which depend only on the sizes; None for copies that are
     /// faster on one thread.
     fn split(&self, width: usize) -> Option<(usize, usize)> {
-        let chunks = (self.len() * width).div_ceil(GRAIN_BYTES);
+        let chunks = (self.len() * width).div_ceil(COPY_GRAIN_BYTES);
         if chunks < 2 {
             return None;
         }
@@ -152,7 +152,7 @@ impl StridedCopy {
     ///
     /// # Safety
     /// All elements that `dims` reaches from `ends` are readable and writable, and no other code writes them.
-    unsafe fn walk<T: Plain>(&self, dims: &[Dim], ends: Ends<T>) {
+    unsafe fn copy_dims<T: Plain>(&self, dims: &[Dim], ends: ElementPointers<T>) {
         match dims {
             // SAFETY: the caller's promise, for the one element.
             [] => unsafe { ends.to.write(*ends.from) },
@@ -163,7 +163,7 @@ impl StridedCopy {
             [dim, rest @ ..] => {
                 for index in 0..dim.size {
                     // SAFETY: an index below the size stays in the range that the caller promises.
-                    unsafe { self.walk(rest, ends.at(*dim, index)) };
+                    unsafe { self.copy_dims(rest, ends.at(*dim, index)) };
                 }
             }
         }
@@ -172,18 +172,18 @@ impl StridedCopy {
 
 /// Merges neighbouring axes where both sides step through them as through one axis.
 fn merge(dims: &mut SmallVec<[Dim; 6]>) {
-    let mut kept: usize = 0;
+    let mut last: usize = 0;
     for index in 1..dims.len() {
-        let (outer, inner) = (dims[kept], dims[index]);
+        let (outer, inner) = (dims[last], dims[index]);
         let size = inner.size as isize;
         if outer.from == inner.from * size && outer.to == inner.to * size {
-            dims[kept] = Dim { size: outer.size * inner.size, ..inner };
+            dims[last] = Dim { size: outer.size * inner.size, ..inner };
         } else {
-            kept += 1;
-            dims[kept] = inner;
+            last += 1;
+            dims[last] = inner;
         }
     }
-    dims.truncate(kept + 1);
+    dims.truncate(last + 1);
 }
 
 /// If reads along the last axis are not contiguous but those along another axis are, moves that axis next to the last.
@@ -202,43 +202,45 @@ fn pair_transposed(dims: &mut SmallVec<[Dim; 6]>) -> bool {
 }
 
 /// The current positions of reads and writes.
-struct Ends<T> {
+struct ElementPointers<T> {
     from: *const T,
     to: *mut T,
 }
 
-impl<T> Clone for Ends<T> {
+impl<T> Clone for ElementPointers<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Ends<T> {}
+impl<T> Copy for ElementPointers<T> {}
 
 // SAFETY: the pointers come from a shared and from an exclusive borrow that outlive the copy; `run` gives threads
 // disjoint elements to write.
-unsafe impl<T: Plain> Send for Ends<T> {}
+unsafe impl<T: Plain> Send for ElementPointers<T> {}
 // SAFETY: as above.
-unsafe impl<T: Plain> Sync for Ends<T> {}
+unsafe impl<T: Plain> Sync for ElementPointers<T> {}
 
-impl<T: Plain> Ends<T> {
+impl<T: Plain> ElementPointers<T> {
     /// The positions `index` steps along an axis.
     ///
     /// # Safety
     /// Both stay within their slices.
-    unsafe fn at(self, dim: Dim, index: usize) -> Ends<T> {
+    unsafe fn at(self, dim: Dim, index: usize) -> ElementPointers<T> {
         let index = index as isize;
         // SAFETY: the caller's promise.
-        unsafe { Ends { from: self.from.offset(index * dim.from), to: self.to.offset(index * dim.to) } }
+        unsafe {
+            ElementPointers { from: self.from.offset(index * dim.from), to: self.to.offset(index * dim.to) }
+        }
     }
 }
 
 /// Copies along one axis. The loops are separate so that strides are constant where possible.
 ///
 /// # Safety
-/// As for [`StridedCopy::walk`].
-unsafe fn copy_row<T: Plain>(row: Dim, ends: Ends<T>) {
-    let Ends { from, to } = ends;
+/// As for [`StridedCopy::copy_dims`].
+unsafe fn copy_row<T: Plain>(row: Dim, ends: ElementPointers<T>) {
+    let ElementPointers { from, to } = ends;
     let count = row.size as isize;
     // SAFETY: every index below the count is in bounds by the caller's promise.
     unsafe {
@@ -261,8 +263,8 @@ unsafe fn copy_row<T: Plain>(row: Dim, ends: Ends<T>) {
 /// Copies two axes block by block. `across` is contiguous to read, `along` contiguous to write.
 ///
 /// # Safety
-/// As for [`StridedCopy::walk`]; `across.from` and `along.to` are 1.
-unsafe fn transpose<T: Plain>(across: Dim, along: Dim, ends: Ends<T>) {
+/// As for [`StridedCopy::copy_dims`]; `across.from` and `along.to` are 1.
+unsafe fn transpose<T: Plain>(across: Dim, along: Dim, ends: ElementPointers<T>) {
     // The side in elements depends on their width; it is a constant for each, so that the inner loops are unrolled.
     // SAFETY: the caller's promise.
     unsafe {
@@ -278,7 +280,7 @@ unsafe fn transpose<T: Plain>(across: Dim, along: Dim, ends: Ends<T>) {
 
 /// # Safety
 /// As for [`transpose`].
-unsafe fn transpose_by<T: Plain, const SIDE: usize>(across: Dim, along: Dim, ends: Ends<T>) {
+unsafe fn transpose_by<T: Plain, const SIDE: usize>(across: Dim, along: Dim, ends: ElementPointers<T>) {
     // Whole cache lines are read into the block at once. Rows whose distance is a power of two share a cache set, and
     // would evict each other before their lines were used up.
     let mut block = [[MaybeUninit::<T>::uninit(); SIDE]; SIDE];

@@ -13,15 +13,15 @@ pub(crate) struct CompletedRows {
     /// The elements of a row.
     pub(crate) len: usize,
     /// The distance between rows.
-    pub(crate) apart: usize,
+    pub(crate) row_stride: usize,
 }
 
 impl CompletedRows {
     /// The ranges of contiguous elements.
     pub(crate) fn ranges(self) -> impl Iterator<Item = Range<usize>> {
-        let CompletedRows { first, count, len, apart } = self;
-        let (count, len) = if len == apart { (1, count * len) } else { (count, len) };
-        (0..count).map(move |row| first + row * apart..first + row * apart + len)
+        let CompletedRows { first, count, len, row_stride } = self;
+        let (count, len) = if len == row_stride { (1, count * len) } else { (count, len) };
+        (0..count).map(move |row| first + row * row_stride..first + row * row_stride + len)
     }
 }
 
@@ -33,9 +33,9 @@ pub(crate) type EpilogueFn<'a> = &'a (dyn Fn(CompletedRows) + Sync);
 const EPILOGUE_CHUNK: usize = 1 << 15;
 
 /// Calls the epilogue on a complete result of `size` elements.
-pub(crate) fn run_on_whole_result(tail: Option<EpilogueFn<'_>>, size: usize, par: Par) {
-    let Some(tail) = tail else { return };
+pub(crate) fn run_on_whole_result(epilogue: Option<EpilogueFn<'_>>, size: usize, par: Par) {
+    let Some(epilogue) = epilogue else { return };
     par.for_chunks(size, EPILOGUE_CHUNK, |chunk| {
-        tail(CompletedRows { first: chunk.start, count: 1, len: chunk.len(), apart: chunk.len() });
+        epilogue(CompletedRows { first: chunk.start, count: 1, len: chunk.len(), row_stride: chunk.len() });
     });
 }

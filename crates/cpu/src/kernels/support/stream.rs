@@ -35,10 +35,14 @@ impl StoreKind {
         if bytes < NON_TEMPORAL_BYTES || !is_possible() { StoreKind::Cached } else { StoreKind::NonTemporal }
     }
 
-    /// The kind of stores for results of `written` bytes computed from `read` bytes. If the last cache holds both,
-    /// ordinary stores are as fast, and so is the next reader.
-    pub(crate) fn for_transfer(read: usize, written: usize) -> StoreKind {
-        if read + written <= held() { StoreKind::Cached } else { StoreKind::of(written) }
+    /// The kind of stores for results of `bytes_written` bytes computed from `bytes_read` bytes. If the last cache
+    /// holds both, ordinary stores are as fast, and so is the next reader.
+    pub(crate) fn for_transfer(bytes_read: usize, bytes_written: usize) -> StoreKind {
+        if bytes_read + bytes_written <= cache_bytes() {
+            StoreKind::Cached
+        } else {
+            StoreKind::of(bytes_written)
+        }
     }
 
     /// Waits until other threads can see the stores of this one.
@@ -51,7 +55,7 @@ impl StoreKind {
 }
 
 /// The bytes that stay in the last cache.
-fn held() -> usize {
+fn cache_bytes() -> usize {
     // One more than the value; 0 means that it is not known yet.
     static FOUND: AtomicUsize = AtomicUsize::new(0);
     match FOUND.load(Ordering::Relaxed) {

@@ -75,8 +75,8 @@ pub(crate) fn dtype() -> impl Strategy<Value = DType> {
 /// The index of an element, from its row-major position.
 pub(crate) fn index_of(sizes: &[usize], mut flat: usize) -> Vec<usize> {
     let mut index = vec![0; sizes.len()];
-    for (place, &size) in index.iter_mut().zip(sizes).rev() {
-        *place = flat % size;
+    for (position, &size) in index.iter_mut().zip(sizes).rev() {
+        *position = flat % size;
         flat /= size;
     }
     index

@@ -97,7 +97,7 @@ impl StridedView {
 #[derive(Clone, Debug)]
 pub(crate) struct StridedOperand<'a> {
     view: View<'a>,
-    walk: Cow<'a, StridedView>,
+    strided_view: Cow<'a, StridedView>,
 }
 
 impl<'a> StridedOperand<'a> {
@@ -136,18 +136,18 @@ impl<'a> StridedOperand<'a> {
     ///
     /// # Panics
     /// When the walk reaches beyond the operand.
-    pub(crate) fn with_strided_view(view: View<'a>, walk: &'a StridedView) -> StridedOperand<'a> {
-        StridedOperand::on(view, Cow::Borrowed(walk))
+    pub(crate) fn with_strided_view(view: View<'a>, strided_view: &'a StridedView) -> StridedOperand<'a> {
+        StridedOperand::on(view, Cow::Borrowed(strided_view))
     }
 
-    fn on(view: View<'a>, walk: Cow<'a, StridedView>) -> StridedOperand<'a> {
+    fn on(view: View<'a>, strided_view: Cow<'a, StridedView>) -> StridedOperand<'a> {
         // All reads are between the first element and this one.
-        assert!(walk.end <= view.ty().size(), "{walk:?} through {}", view.ty());
-        StridedOperand { view, walk }
+        assert!(strided_view.end <= view.ty().size(), "{strided_view:?} through {}", view.ty());
+        StridedOperand { view, strided_view }
     }
 
     /// Whether the operand's first element is in the memory of a result.
-    pub(crate) fn lies_in(&self, result: &ViewMut<'_>) -> bool {
+    pub(crate) fn may_alias(&self, result: &ViewMut<'_>) -> bool {
         let start = result.start().addr();
         (start..start + result.ty().byte_size().max(1)).contains(&self.view.start().addr())
     }
@@ -172,11 +172,14 @@ impl<'a> StridedOperand<'a> {
     /// # Panics
     /// When their width differs, or the result overwrites them.
     pub(crate) fn runs<C: Element>(&self, run: usize, start: usize, len: usize) -> &'a [C] {
-        debug_assert_eq!(self.walk.run(), Some(run));
+        debug_assert_eq!(self.strided_view.run(), Some(run));
         let (first, end) = (start / run, (start + len).div_ceil(run));
-        assert!(self.walk.offset + first < self.walk.end && end <= self.walk.end - self.walk.offset);
+        assert!(
+            self.strided_view.offset + first < self.strided_view.end
+                && end <= self.strided_view.end - self.strided_view.offset
+        );
         assert!(!self.view.is_aliased() && C::stores(self.view.ty().dtype));
-        let from = self.view.start().cast::<C>().wrapping_add(self.walk.offset + first);
+        let from = self.view.start().cast::<C>().wrapping_add(self.strided_view.offset + first);
         // SAFETY: the walk ends behind them, and the elements of a view that are read are initialised, aligned, and of
         // this type.
         unsafe { std::slice::from_raw_parts(from, end - first) }
@@ -184,7 +187,7 @@ impl<'a> StridedOperand<'a> {
 
     /// Whether the walk repeats one element.
     fn is_constant(&self) -> bool {
-        self.walk.is_constant()
+        self.strided_view.is_constant()
     }
 
     /// All `size` elements without conversion, if they are bytes that are computed in `C`: a tile has so few bytes that
@@ -206,22 +209,30 @@ impl<'a> StridedOperand<'a> {
 
     /// The address of the first element, if the elements can be read in place as ones of `dtype`, which is computed in
     /// `C`.
-    pub(crate) fn lent<C: Element>(&self, dtype: DType) -> Option<*const C> {
-        let as_it_lies = C::stores(self.view.ty().dtype) && C::stores(dtype);
-        let lends = as_it_lies && self.walk.is_contiguous() && !self.is_constant() && !self.view.is_aliased();
-        lends.then(|| self.view.start().cast::<C>().wrapping_add(self.walk.offset))
+    pub(crate) fn borrowed<C: Element>(&self, dtype: DType) -> Option<*const C> {
+        let is_stored_as_computed = C::stores(self.view.ty().dtype) && C::stores(dtype);
+        let is_borrowable = is_stored_as_computed
+            && self.strided_view.is_contiguous()
+            && !self.is_constant()
+            && !self.view.is_aliased();
+        is_borrowable.then(|| self.view.start().cast::<C>().wrapping_add(self.strided_view.offset))
     }
 
     /// Calls `run(element, stride, range)` for pieces of the result that have one stride: the start of the piece in the
     /// operand, and its part of `start..start + len`, counted from 0.
-    fn walk(&self, start: usize, len: usize, mut run: impl FnMut(usize, isize, std::ops::Range<usize>)) {
-        let Some((&(inner, stride), outer)) = self.walk.dims.split_last() else {
-            run(self.walk.offset, 0, 0..len);
+    fn for_each_run(
+        &self,
+        start: usize,
+        len: usize,
+        mut run: impl FnMut(usize, isize, std::ops::Range<usize>),
+    ) {
+        let Some((&(inner, stride), outer)) = self.strided_view.dims.split_last() else {
+            run(self.strided_view.offset, 0, 0..len);
             return;
         };
         let (mut within, mut rest) = (start % inner, start / inner);
         // The start of the piece's innermost axis, and its index along each of the outer ones.
-        let mut row = self.walk.offset as isize;
+        let mut row = self.strided_view.offset as isize;
         let mut indices: SmallVec<[usize; 6]> = smallvec::smallvec![0; outer.len()];
         for (index, &(size, stride)) in indices.iter_mut().zip(outer).rev() {
             *index = rest % size;
@@ -339,7 +350,7 @@ impl<'a> StridedOperand<'a> {
         let first = self.view.start().cast::<S>();
         let aliased = self.view.is_aliased();
         let len = out.len();
-        self.walk(start, len, |element, stride, range| {
+        self.for_each_run(start, len, |element, stride, range| {
             let out = &mut out[range];
             // SAFETY: the element and every step from it are inside the operand: `strided` has checked the extremes,
             // and views are aligned; without aliasing nobody writes them.
@@ -375,7 +386,7 @@ pub(crate) struct TileLoader<'a, C> {
     source: &'a StridedOperand<'a>,
     dtype: DType,
     /// Whether tiles can be read in place.
-    lent: bool,
+    borrowed: bool,
     /// Whether one tile, once read, is valid for all positions.
     constant: bool,
     /// Whether elements are read as truth values, 0 or 1, instead of converted.
@@ -396,7 +407,7 @@ impl<'a, C: Element> TileLoader<'a, C> {
         TileLoader {
             source,
             dtype,
-            lent: source.lent::<C>(dtype).is_some(),
+            borrowed: source.borrowed::<C>(dtype).is_some(),
             constant,
             truth: false,
             start: 0,
@@ -408,13 +419,13 @@ impl<'a, C: Element> TileLoader<'a, C> {
 
     /// A loader of truth values: 1 for elements that count as true and 0 for the others.
     pub(crate) fn truth(source: &'a StridedOperand<'a>) -> TileLoader<'a, C> {
-        TileLoader { lent: false, truth: true, ..TileLoader::new(source, C::DTYPE) }
+        TileLoader { borrowed: false, truth: true, ..TileLoader::new(source, C::DTYPE) }
     }
 
     /// Reads the elements for `start..start + len` of the result; at most a tile.
     pub(crate) fn seek(&mut self, start: usize, len: usize) {
         (self.start, self.len) = (start, len);
-        if self.lent || self.constant && self.filled >= len {
+        if self.borrowed || self.constant && self.filled >= len {
             return;
         }
         if self.scratch.len() < len {
@@ -432,13 +443,14 @@ impl<'a, C: Element> TileLoader<'a, C> {
     /// Any number of elements from `start` on, if they can be read in place.
     pub(crate) fn lend(&self, start: usize, len: usize) -> Option<&'a [C]> {
         let source = self.source;
-        self.lent.then(|| &source.view.slice::<C>()[source.walk.offset + start..][..len])
+        self.borrowed.then(|| &source.view.slice::<C>()[source.strided_view.offset + start..][..len])
     }
 
     /// The elements that were read last.
     pub(crate) fn tile(&self) -> &[C] {
-        if self.lent {
-            return &self.source.view.slice::<C>()[self.source.walk.offset + self.start..][..self.len];
+        if self.borrowed {
+            return &self.source.view.slice::<C>()[self.source.strided_view.offset + self.start..]
+                [..self.len];
         }
         // SAFETY: `seek` has initialised them.
         unsafe { self.scratch[..self.len].assume_init_ref() }
@@ -460,7 +472,7 @@ pub(crate) fn fill_tiles<C: Element, S>(
 ) {
     let out = &*out;
     let dtype = out.ty().dtype;
-    let direct = C::stores(dtype);
+    let writes_directly = C::stores(dtype);
     let width = dtype.storage_bytes();
     let stores = out.stores();
     par.for_chunks(out.ty().size(), grain.next_multiple_of(TILE), |chunk| {
@@ -469,7 +481,7 @@ pub(crate) fn fill_tiles<C: Element, S>(
         for start in chunk.clone().step_by(TILE) {
             let len = TILE.min(chunk.end - start);
             load(&mut state, start, len);
-            if direct && stores == StoreKind::Cached {
+            if writes_directly && stores == StoreKind::Cached {
                 // SAFETY: chunks and the tiles in them are disjoint, and operands are read before and after the
                 // lifetime of this slice.
                 compute(&state, unsafe { out.part(start, len) });

@@ -171,7 +171,7 @@ pub(super) fn load(dtype: DType) -> Action {
     fn of<C: Element>(i: &Instruction, tile: &mut Tile<'_, '_>) {
         let Detail::Input(input, dtype) = i.detail else { unreachable!("an input is read as a type") };
         let source = &tile.inputs[input];
-        match source.lent::<C>(dtype) {
+        match source.borrowed::<C>(dtype) {
             // Nothing writes a register that is loaded.
             Some(first) => tile.table[usize::from(i.out)] = first.wrapping_add(tile.start).cast_mut().cast(),
             None => tile.fill(i, |out| source.read::<C>(dtype, tile.start, out)),

@@ -60,7 +60,7 @@ impl Program {
     /// result.
     pub(crate) fn run(&self, inputs: &[StridedOperand<'_>], results: &[ViewMut<'_>], size: usize, par: Par) {
         let grain = (GRAIN / self.weight).next_multiple_of(self.tile);
-        let in_place = |result: &ViewMut<'_>| inputs.iter().any(|input| input.lies_in(result));
+        let in_place = |result: &ViewMut<'_>| inputs.iter().any(|input| input.may_alias(result));
         let stores = if results.iter().any(in_place) {
             StoreKind::Cached
         } else {

@@ -6,7 +6,7 @@ use defn_core::DType;
 use defn_core::op::{Window, WindowScatterOp};
 use smallvec::SmallVec;
 
-use super::{FAR, ceil_div};
+use super::{MAX_STRIDE, ceil_div};
 use crate::kernels::{Element, Real, with_compute, with_real};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
@@ -24,7 +24,7 @@ pub(crate) fn choose(
     op: WindowScatterOp,
     dtype: DType,
     window: &Window,
-    places: &[usize],
+    out_sizes: &[usize],
     (x, start): (View<'_>, View<'_>),
     out: &mut ViewMut<'_>,
     par: Par,
@@ -33,10 +33,10 @@ pub(crate) fn choose(
         let start = start.slice::<C>()[0];
         match op {
             WindowScatterOp::WindowScatterMax => {
-                run::<C>(window, places, x, start, out, par, |later, earlier| later.nan() || later >= earlier);
+                run::<C>(window, out_sizes, x, start, out, par, |later, earlier| later.nan() || later >= earlier);
             }
             WindowScatterOp::WindowScatterMin => {
-                run::<C>(window, places, x, start, out, par, |later, earlier| later.nan() || later <= earlier);
+                run::<C>(window, out_sizes, x, start, out, par, |later, earlier| later.nan() || later <= earlier);
             }
         }
     });
@@ -47,7 +47,7 @@ type List = SmallVec<[usize; 6]>;
 /// `wins(later, earlier)` returns whether a later element replaces an earlier one.
 fn run<C: Real>(
     window: &Window,
-    places: &[usize],
+    out_sizes: &[usize],
     x: View<'_>,
     start: C,
     out: &mut ViewMut<'_>,
@@ -63,33 +63,34 @@ fn run<C: Real>(
         .zip(sizes)
         .fold(1usize, |work, (&window, &size)| work.saturating_mul(window.min(size)));
     out.fill::<u64>(par, (CHUNK / work.max(1)).max(1), |first, chunk| {
-        let mut place: List = SmallVec::from_elem(0, rank);
+        let mut out_index: List = SmallVec::from_elem(0, rank);
         // On each axis: where the window begins, and which of its cells are inside the tensor.
-        let (mut begin, mut from, mut to) = ([0i64; 0].to_vec(), place.clone(), place.clone());
+        let (mut begin, mut from, mut to) = ([0i64; 0].to_vec(), out_index.clone(), out_index.clone());
         for (flat, out) in (first..).zip(chunk) {
             let mut rest = flat;
             for axis in (0..rank).rev() {
-                place[axis] = rest % places[axis];
-                rest /= places[axis];
+                out_index[axis] = rest % out_sizes[axis];
+                rest /= out_sizes[axis];
             }
             begin.clear();
             for axis in 0..rank {
-                let apart = window.dilations[axis].min(FAR) as i64;
-                let low = (place[axis] * window.strides[axis].min(FAR)) as i64 - window.padding[axis].0;
+                let dilation = window.dilations[axis].min(MAX_STRIDE) as i64;
+                let low =
+                    (out_index[axis] * window.strides[axis].min(MAX_STRIDE)) as i64 - window.padding[axis].0;
                 let (length, size) = (window.sizes[axis] as i64, sizes[axis] as i64);
-                from[axis] = ceil_div(-low, apart).clamp(0, length) as usize;
-                to[axis] = ceil_div(size - low, apart).clamp(from[axis] as i64, length) as usize;
+                from[axis] = ceil_div(-low, dilation).clamp(0, length) as usize;
+                to[axis] = ceil_div(size - low, dilation).clamp(from[axis] as i64, length) as usize;
                 begin.push(low);
             }
-            let inside = Inside { window, sizes, begin: &begin, from: &from, to: &to };
+            let inside = WindowCells { window, sizes, begin: &begin, from: &from, to: &to };
             let best = inside.best(x, &wins);
             out.write(match (best, inside.last_outside()) {
                 (None, _) => PADDING,
                 (Some((position, _)), None) => position as u64,
                 (Some((position, cell)), Some(padding)) => {
-                    let taken =
+                    let is_padding =
                         if padding > cell { wins(start, x[position]) } else { !wins(x[position], start) };
-                    if taken { PADDING } else { position as u64 }
+                    if is_padding { PADDING } else { position as u64 }
                 }
             });
         }
@@ -97,16 +98,16 @@ fn run<C: Real>(
 }
 
 /// Whether windows are disjoint and have no padding.
-pub(crate) fn are_apart(window: &Window) -> bool {
+pub(crate) fn are_disjoint(window: &Window) -> bool {
     let sizes = window.sizes.iter().zip(&window.strides).zip(window.padding.iter().zip(&window.dilations));
     sizes.into_iter().all(|((&size, &stride), (&padding, &dilation))| {
         padding == (0, 0) && size <= stride && (dilation == 1 || size == 1)
     })
 }
 
-/// [`choose`] and [`add_chosen`] in one, for windows that [are disjoint](are_apart) and operands of one dtype, in which
+/// [`choose`] and [`add_chosen`] in one, for windows that [are disjoint](are_disjoint) and operands of one dtype, in which
 /// elements of `dtype` are computed.
-pub(crate) fn scatter_apart(
+pub(crate) fn scatter_disjoint(
     op: WindowScatterOp,
     dtype: DType,
     window: &Window,
@@ -114,18 +115,18 @@ pub(crate) fn scatter_apart(
     out: &mut ViewMut<'_>,
     par: Par,
 ) {
-    debug_assert!(are_apart(window));
+    debug_assert!(are_disjoint(window));
     with_real!(dtype, C => match op {
         WindowScatterOp::WindowScatterMax => {
-            apart::<C>(window, x, source, start, out, par, |later, earlier| later.nan() | (later >= earlier));
+            scatter_largest::<C>(window, x, source, start, out, par, |later, earlier| later.nan() | (later >= earlier));
         }
         WindowScatterOp::WindowScatterMin => {
-            apart::<C>(window, x, source, start, out, par, |later, earlier| later.nan() | (later <= earlier));
+            scatter_largest::<C>(window, x, source, start, out, par, |later, earlier| later.nan() | (later <= earlier));
         }
     });
 }
 
-fn apart<C: Real>(
+fn scatter_largest<C: Real>(
     window: &Window,
     x: View<'_>,
     source: View<'_>,
@@ -134,7 +135,7 @@ fn apart<C: Real>(
     par: Par,
     wins: impl Fn(C, C) -> bool + Sync,
 ) {
-    let (sizes, places) = (x.ty().shape.sizes(), source.ty().shape.sizes());
+    let (sizes, out_sizes) = (x.ty().shape.sizes(), source.ty().shape.sizes());
     let (x, source, start) = (x.slice::<C>(), source.slice::<C>(), start.slice::<C>()[0]);
     out.fill::<C>(par, CHUNK, |_, chunk| {
         chunk.iter_mut().for_each(|out| {
@@ -161,7 +162,7 @@ fn apart<C: Real>(
             .map(|(row, at)| row + at * steps[axis])
             .collect();
     }
-    let (wide, stride, count) = (window.sizes[last], window.strides[last], places[last]);
+    let (wide, stride, count) = (window.sizes[last], window.strides[last], out_sizes[last]);
     let cells = rows.len() * wide;
     let out = Sums(out.slice::<C>().as_mut_ptr());
     par.for_chunks(source.len() / count, (CHUNK / (count * cells)).max(1), |lines| {
@@ -169,18 +170,18 @@ fn apart<C: Real>(
             let mut rest = line;
             let mut corner = 0;
             for axis in (0..last).rev() {
-                corner += rest % places[axis] * window.strides[axis] * steps[axis];
-                rest /= places[axis];
+                corner += rest % out_sizes[axis] * window.strides[axis] * steps[axis];
+                rest /= out_sizes[axis];
             }
-            for (place, &value) in source[line * count..][..count].iter().enumerate() {
-                let first = corner + place * stride;
+            for (column, &value) in source[line * count..][..count].iter().enumerate() {
+                let first = corner + column * stride;
                 let (mut best, mut at) = (x[first], first);
                 for &row in &rows {
                     for (cell, &x) in x[first + row..][..wide].iter().enumerate() {
                         // The first cell is compared again, which changes nothing.
-                        let taken = wins(x, best);
-                        at = if taken { first + row + cell } else { at };
-                        best = if taken { x } else { best };
+                        let is_better = wins(x, best);
+                        at = if is_better { first + row + cell } else { at };
+                        best = if is_better { x } else { best };
                     }
                 }
                 // SAFETY: the position was read in `x`, which has the same size; no other window has it.
@@ -206,7 +207,7 @@ impl<C> Sums<C> {
 }
 
 /// The part of a window that is inside the tensor.
-struct Inside<'a> {
+struct WindowCells<'a> {
     window: &'a Window,
     sizes: &'a [usize],
     begin: &'a [i64],
@@ -214,7 +215,7 @@ struct Inside<'a> {
     to: &'a [usize],
 }
 
-impl Inside<'_> {
+impl WindowCells<'_> {
     /// The position of the extreme element, and its cell in the window; None if the whole window is padding.
     fn best<C: Real>(&self, x: &[C], wins: &impl Fn(C, C) -> bool) -> Option<(usize, List)> {
         if self.from.iter().zip(self.to).any(|(from, to)| from >= to) {
@@ -225,8 +226,8 @@ impl Inside<'_> {
         let mut best: Option<(usize, List)> = None;
         loop {
             let position = (0..rank).fold(0, |flat, axis| {
-                let apart = self.window.dilations[axis].min(FAR);
-                let at = self.begin[axis] + (cell[axis] * apart) as i64;
+                let dilation = self.window.dilations[axis].min(MAX_STRIDE);
+                let at = self.begin[axis] + (cell[axis] * dilation) as i64;
                 flat * self.sizes[axis] + at as usize
             });
             if best.as_ref().is_none_or(|(before, _)| wins(x[position], x[*before])) {
@@ -311,22 +312,22 @@ mod tests {
     }
 
     /// The results for disjoint windows, by both functions.
-    fn sent(x: &[f64], window: Window, sizes: &[usize], places: &[usize]) -> [Vec<f64>; 2] {
+    fn sent(x: &[f64], window: Window, sizes: &[usize], out_sizes: &[usize]) -> [Vec<f64>; 2] {
         let x = Array::new(DType::F64, sizes, x.iter().map(|&x| x.into()));
         let start = Array::new(DType::F64, &[], [0.5.into()]);
-        let count = places.iter().product::<usize>();
-        let source = Array::new(DType::F64, places, (1..=count).map(|at| (at as f64).into()));
+        let count = out_sizes.iter().product::<usize>();
+        let source = Array::new(DType::F64, out_sizes, (1..=count).map(|at| (at as f64).into()));
         let out = || Array::unwritten(TensorType::new(DType::F64, Shape::new(sizes)).unwrap());
         let (mut one, mut two) = (out(), out());
         let op = WindowScatterOp::WindowScatterMin;
-        let mut chosen = Array::unwritten(TensorType::new(DType::U64, Shape::new(places)).unwrap());
+        let mut chosen = Array::unwritten(TensorType::new(DType::U64, Shape::new(out_sizes)).unwrap());
         let both = (x.view(), start.view());
-        choose(op, DType::F64, &window, places, both, &mut chosen.view_mut(), Par::Pool);
+        choose(op, DType::F64, &window, out_sizes, both, &mut chosen.view_mut(), Par::Pool);
         let all = (chosen.view(), source.view(), start.view());
         add_chosen(DType::F64, all.0, all.1, all.2, &mut one.view_mut(), Par::Pool);
-        assert!(are_apart(&window));
+        assert!(are_disjoint(&window));
         let all = (x.view(), source.view(), start.view());
-        scatter_apart(op, DType::F64, &window, all, &mut two.view_mut(), Par::Pool);
+        scatter_disjoint(op, DType::F64, &window, all, &mut two.view_mut(), Par::Pool);
         [one, two].map(|out| out.view().slice::<f64>().to_vec())
     }
 
@@ -346,7 +347,7 @@ mod tests {
                     other => other as f64,
                 })
                 .collect();
-            let places: Vec<usize> =
+            let out_sizes: Vec<usize> =
                 (0..4).map(|axis| (sizes[axis] - window[axis]) / strides[axis] + 1).collect();
             let window = Window {
                 sizes: SmallVec::from_slice(&window),
@@ -354,9 +355,9 @@ mod tests {
                 padding: smallvec![(0, 0); 4],
                 dilations: smallvec![1; 4],
             };
-            let [one, two] = sent(&x, window, &sizes, &places);
+            let [one, two] = sent(&x, window, &sizes, &out_sizes);
             assert_eq!(one, two, "{sizes:?}");
-            assert_eq!(one.iter().filter(|&&x| x != 0.5).count(), places.iter().product::<usize>());
+            assert_eq!(one.iter().filter(|&&x| x != 0.5).count(), out_sizes.iter().product::<usize>());
         }
     }
 

@@ -10,16 +10,16 @@ use crate::kernels::Element;
 
 type List = SmallVec<[usize; 4]>;
 
-/// Iterates over places of the kernel in runs along the last spatial axis.
+/// Iterates over positions of the kernel in runs along the last spatial axis.
 ///
 /// For one input channel and the kernel's element number `tap`, and each run `range` of the result's spatial positions,
-/// counted from `places.start`: calls `zeros(range)` for places where this kernel element is over padding, and
-/// `read(range, first, step)` for places where it is over input elements at distance `step`.
+/// counted from `out_positions.start`: calls `zeros(range)` for positions where this kernel element is over padding, and
+/// `read(range, first, step)` for positions where it is over input elements at distance `step`.
 #[inline(always)]
 pub(super) fn runs(
     conv: &Conv,
     tap: usize,
-    places: Range<usize>,
+    out_positions: Range<usize>,
     mut zeros: impl FnMut(Range<usize>),
     mut read: impl FnMut(Range<usize>, usize, usize),
 ) {
@@ -32,11 +32,11 @@ pub(super) fn runs(
         *offset = rest % axis.kernel;
         rest /= axis.kernel;
     }
-    let mut place = places.start;
-    while place < places.end {
-        let (line, first) = (place / last.out, place % last.out);
-        let end = last.out.min(first + (places.end - place));
-        let begin = place - places.start;
+    let mut out_position = out_positions.start;
+    while out_position < out_positions.end {
+        let (line, first) = (out_position / last.out, out_position % last.out);
+        let end = last.out.min(first + (out_positions.end - out_position));
+        let begin = out_position - out_positions.start;
         let mut row = Some(0);
         let mut rest = line;
         for (&offset, axis) in offset.iter().zip(leading).rev() {
@@ -54,14 +54,14 @@ pub(super) fn runs(
                 }
             }),
         }
-        place += end - first;
+        out_position += end - first;
     }
 }
 
 impl Spatial {
     /// The input element under the kernel's element `offset` at a place, if there is one.
-    fn position(&self, place: usize, offset: usize) -> Option<usize> {
-        let dilated = (place * self.stride + offset * self.kernel_dilation) as i64 - self.low;
+    fn position(&self, out_position: usize, offset: usize) -> Option<usize> {
+        let dilated = (out_position * self.stride + offset * self.kernel_dilation) as i64 - self.low;
         let at = usize::try_from(dilated).ok()?;
         (at % self.input_dilation == 0 && at / self.input_dilation < self.size)
             .then_some(at / self.input_dilation)
@@ -73,39 +73,47 @@ impl Spatial {
     fn runs(
         &self,
         offset: usize,
-        places: Range<usize>,
+        out_positions: Range<usize>,
         mut run: impl FnMut(Range<usize>, Option<(usize, usize)>),
     ) {
         if self.input_dilation > 1 {
-            for place in places {
-                run(place..place + 1, self.position(place, offset).map(|at| (at, 1)));
+            for out_position in out_positions {
+                run(out_position..out_position + 1, self.position(out_position, offset).map(|at| (at, 1)));
             }
             return;
         }
         let shift = (offset * self.kernel_dilation) as i64 - self.low;
         let stride = self.stride as i64;
-        let inside = |place: i64| place.clamp(places.start as i64, places.end as i64) as usize;
+        let inside = |out_position: i64| {
+            out_position.clamp(out_positions.start as i64, out_positions.end as i64) as usize
+        };
         let begin = inside(ceil_div(-shift, stride));
         let end = inside(ceil_div(self.size as i64 - shift, stride)).max(begin);
-        if places.start < begin {
-            run(places.start..begin, None);
+        if out_positions.start < begin {
+            run(out_positions.start..begin, None);
         }
         if begin < end {
             run(begin..end, Some(((begin as i64 * stride + shift) as usize, self.stride)));
         }
-        if end < places.end {
-            run(end..places.end, None);
+        if end < out_positions.end {
+            run(end..out_positions.end, None);
         }
     }
 }
 
-/// Writes the elements under the kernel's element `tap` at `places`; `x` is one input channel.
-pub(super) fn fill_row<C: Element>(conv: &Conv, tap: usize, places: Range<usize>, x: &[C], row: &mut [C]) {
+/// Writes the elements under the kernel's element `tap` at `out_positions`; `x` is one input channel.
+pub(super) fn fill_row<C: Element>(
+    conv: &Conv,
+    tap: usize,
+    out_positions: Range<usize>,
+    x: &[C],
+    row: &mut [C],
+) {
     let row = std::cell::RefCell::new(row);
     runs(
         conv,
         tap,
-        places,
+        out_positions,
         |range| row.borrow_mut()[range].fill(C::ZERO),
         |range, first, step| {
             let out = &mut row.borrow_mut()[range];
@@ -121,11 +129,11 @@ pub(super) fn fill_row<C: Element>(conv: &Conv, tap: usize, places: Range<usize>
     );
 }
 
-/// Adds `weight` times the elements under the kernel's element `tap` at `places`.
+/// Adds `weight` times the elements under the kernel's element `tap` at `out_positions`.
 pub(super) fn add_row<C: Element>(
     conv: &Conv,
     tap: usize,
-    places: Range<usize>,
+    out_positions: Range<usize>,
     x: &[C],
     weight: C,
     sums: &mut [C],
@@ -133,7 +141,7 @@ pub(super) fn add_row<C: Element>(
     runs(
         conv,
         tap,
-        places,
+        out_positions,
         |_| {},
         |range, first, step| {
             let out = &mut sums[range];

@@ -9,7 +9,7 @@ use defn_core::{Axis, DType, Shape, TensorType};
 use num_complex::Complex;
 use smallvec::SmallVec;
 
-use super::FAR;
+use super::MAX_STRIDE;
 use super::columns::{add_row, fill_row};
 use super::dilated::Phase;
 use super::direct::DirectConv;
@@ -70,7 +70,7 @@ pub(crate) enum AxisOrder {
 impl AxisOrder {
     /// The layout of a tensor whose axes have these roles; None unless its spatial axes are the last, in order.
     pub(crate) fn of(permutation: &[Axis]) -> Option<AxisOrder> {
-        let spatial = permutation[2..].iter().enumerate().all(|(place, axis)| axis.index() == place + 2);
+        let spatial = permutation[2..].iter().enumerate().all(|(index, axis)| axis.index() == index + 2);
         let lie = if permutation[0].index() == 0 { AxisOrder::InOrder } else { AxisOrder::Swapped };
         spatial.then_some(lie)
     }
@@ -121,10 +121,10 @@ impl Conv {
                 step: input[axis + 3..].iter().product(),
                 kernel: kernel[axis + 2],
                 out: out[axis + 2],
-                stride: op.strides[axis].min(FAR),
+                stride: op.strides[axis].min(MAX_STRIDE),
                 low: op.padding[axis].0,
-                input_dilation: op.input_dilation[axis].min(FAR),
-                kernel_dilation: op.kernel_dilation[axis].min(FAR),
+                input_dilation: op.input_dilation[axis].min(MAX_STRIDE),
+                kernel_dilation: op.kernel_dilation[axis].min(MAX_STRIDE),
             });
         }
         let groups = op.feature_groups.max(op.batch_groups);
@@ -146,7 +146,7 @@ impl Conv {
     fn simplified(mut self) -> Conv {
         if self.is_pointwise() && self.spatial.len() > 1 {
             let mut axis = self.spatial[self.spatial.len() - 1];
-            (axis.size, axis.out) = (self.channel(), self.places());
+            (axis.size, axis.out) = (self.channel(), self.out_positions());
             self.spatial = SmallVec::from_elem(axis, 1);
         }
         self
@@ -161,7 +161,7 @@ impl Conv {
     pub(super) fn with_axes(&self, spatial: SmallVec<[Spatial; 3]>) -> Conv {
         let mut conv = Conv { spatial, ..self.clone() };
         conv.kernel = (conv.rows(), conv.taps());
-        conv.out = (conv.all_features() * conv.places(), conv.places());
+        conv.out = (conv.all_features() * conv.out_positions(), conv.out_positions());
         conv
     }
 
@@ -172,7 +172,7 @@ impl Conv {
 
     /// Sizes of the matrix product of a group.
     fn sizes(&self) -> [usize; 3] {
-        [self.features, self.batch * self.places(), self.rows()]
+        [self.features, self.batch * self.out_positions(), self.rows()]
     }
 
     /// The offsets of a group in the input, the kernel and the result.
@@ -188,7 +188,7 @@ impl Conv {
     }
 
     /// The number of places of the kernel.
-    pub(super) fn places(&self) -> usize {
+    pub(super) fn out_positions(&self) -> usize {
         self.spatial.iter().map(|axis| axis.out).product()
     }
 
@@ -219,7 +219,7 @@ pub(crate) fn conv_scratch(conv: &Conv, dtype: DType) -> TensorType {
     } else {
         let phases = conv.phases();
         let space = phases.iter().map(|phase| scratch(&phase.conv)).max();
-        let (kernel, out) = phase_room(&phases);
+        let (kernel, out) = phase_scratch(&phases);
         // A kernel with infinities or NaN is multiplied with the padding's zeros, too.
         scratch(conv).max(space.unwrap_or(0) + kernel + out)
     };
@@ -227,10 +227,10 @@ pub(crate) fn conv_scratch(conv: &Conv, dtype: DType) -> TensorType {
 }
 
 /// Elements of the largest kernel and the largest result of all phases.
-fn phase_room(phases: &[Phase]) -> (usize, usize) {
+fn phase_scratch(phases: &[Phase]) -> (usize, usize) {
     let most = |size: fn(&Conv) -> usize| phases.iter().map(|phase| size(&phase.conv)).max().unwrap_or(0);
     let kernel = most(|conv| conv.all_features() * conv.rows());
-    (kernel, most(|conv| conv.batch * conv.all_features() * conv.places()))
+    (kernel, most(|conv| conv.batch * conv.all_features() * conv.out_positions()))
 }
 
 /// Convolves operands of one dtype, float or complex and of at least 32 bits a part, and calls the epilogue on all
@@ -239,21 +239,21 @@ pub(crate) fn conv(
     conv: &Conv,
     x: View<'_>,
     kernel: View<'_>,
-    (out, tail): (&mut ViewMut<'_>, Option<EpilogueFn<'_>>),
+    (out, epilogue): (&mut ViewMut<'_>, Option<EpilogueFn<'_>>),
     scratch: &mut ViewMut<'_>,
     par: Par,
 ) {
     let dtype = out.ty().dtype;
     if dtype == DType::F32 {
-        real::<f32>(conv, x, kernel, (out, tail), scratch, par);
+        real::<f32>(conv, x, kernel, (out, epilogue), scratch, par);
     } else if dtype == DType::F64 {
-        real::<f64>(conv, x, kernel, (out, tail), scratch, par);
+        real::<f64>(conv, x, kernel, (out, epilogue), scratch, par);
     } else if dtype == DType::C64 {
         complex::<Complex<f32>>(conv, x, kernel, out, par);
-        epilogue::run_on_whole_result(tail, out.ty().size(), par);
+        epilogue::run_on_whole_result(epilogue, out.ty().size(), par);
     } else if dtype == DType::C128 {
         complex::<Complex<f64>>(conv, x, kernel, out, par);
-        epilogue::run_on_whole_result(tail, out.ty().size(), par);
+        epilogue::run_on_whole_result(epilogue, out.ty().size(), par);
     } else {
         unreachable!("{dtype} is not what convolutions are computed in");
     }
@@ -273,12 +273,12 @@ fn real<C: Element + gemm::GemmElement>(
     conv: &Conv,
     x: View<'_>,
     kernel: View<'_>,
-    (out, tail): (&mut ViewMut<'_>, Option<EpilogueFn<'_>>),
+    (out, epilogue): (&mut ViewMut<'_>, Option<EpilogueFn<'_>>),
     scratch: &mut ViewMut<'_>,
     par: Par,
 ) {
     let (x, kernel) = (x.slice::<C>(), kernel.slice::<C>());
-    if conv.places() == 0 || conv.batch == 0 || conv.features == 0 {
+    if conv.out_positions() == 0 || conv.batch == 0 || conv.features == 0 {
         return;
     }
     let size = out.ty().size();
@@ -286,34 +286,34 @@ fn real<C: Element + gemm::GemmElement>(
     let space = scratch.slice::<C>();
     if is_plain(conv, kernel) {
         plain(conv, x, kernel, &out, par);
-        return epilogue::run_on_whole_result(tail, size, par);
+        return epilogue::run_on_whole_result(epilogue, size, par);
     }
     let phases = conv.phases();
     if phases.is_empty() || !is_finite(kernel) {
         // SAFETY: the result has room for the convolution, and no other code uses it.
-        return unsafe { products(conv, x, kernel, (&out, tail), space, par) };
+        return unsafe { products(conv, x, kernel, (&out, epilogue), space, par) };
     }
-    let (for_kernel, for_out) = phase_room(&phases);
+    let (for_kernel, for_out) = phase_scratch(&phases);
     let (weights, rest) = space.split_at_mut(for_kernel);
     let (sums, space) = rest.split_at_mut(for_out);
     for phase in &phases {
-        let (rows, places) = (phase.conv.rows(), phase.conv.places());
+        let (rows, out_positions) = (phase.conv.rows(), phase.conv.out_positions());
         if rows == 0 {
-            phase.spread(conv, None, &out, par);
+            phase.scatter_sums(conv, None, &out, par);
             continue;
         }
         let weights = &mut weights[..conv.all_features() * rows];
         phase.kernel(conv, kernel, weights);
-        let sums = &mut sums[..conv.batch * conv.all_features() * places];
+        let sums = &mut sums[..conv.batch * conv.all_features() * out_positions];
         // SAFETY: the weights were written, and there is a sum for each result of the convolution.
         unsafe {
             let sums = Target(sums.as_mut_ptr());
             products(&phase.conv, x, weights.assume_init_ref(), (&sums, None), space, par);
         }
         // SAFETY: products write every element.
-        phase.spread(conv, Some(unsafe { sums.assume_init_ref() }), &out, par);
+        phase.scatter_sums(conv, Some(unsafe { sums.assume_init_ref() }), &out, par);
     }
-    epilogue::run_on_whole_result(tail, size, par);
+    epilogue::run_on_whole_result(epilogue, size, par);
 }
 
 /// The direct convolution, if it is possible; small groups are shared among threads instead.
@@ -340,7 +340,7 @@ unsafe fn products<C: Element + gemm::GemmElement>(
     conv: &Conv,
     x: &[C],
     kernel: &[C],
-    (out, tail): (&Target<C>, Option<EpilogueFn<'_>>),
+    (out, epilogue): (&Target<C>, Option<EpilogueFn<'_>>),
     space: &mut [MaybeUninit<C>],
     par: Par,
 ) {
@@ -351,7 +351,7 @@ unsafe fn products<C: Element + gemm::GemmElement>(
             let weights = Weights { conv, kernel: &kernel[weights..] };
             // SAFETY: groups are disjoint parts of the result.
             unsafe {
-                let target = gemm::Target::new(out.at(first), conv.out.1).with_epilogue(tail, first);
+                let target = gemm::Target::new(out.at(first), conv.out.1).with_epilogue(epilogue, first);
                 direct.run(&x[input..], &weights, target, space, par);
             }
         }
@@ -363,8 +363,9 @@ unsafe fn products<C: Element + gemm::GemmElement>(
         let patches = Patches { conv, input: &x[input..] };
         // SAFETY: groups are disjoint parts of the result, with the strides given for items and features.
         unsafe {
-            let target = gemm::Target::new(out.at(first), conv.out.1).in_runs(conv.places(), conv.out.0);
-            let target = target.with_epilogue(tail, first);
+            let target =
+                gemm::Target::new(out.at(first), conv.out.1).in_runs(conv.out_positions(), conv.out.0);
+            let target = target.with_epilogue(epilogue, first);
             gemm::multiply(sizes, &weights, &patches, target, gemm::Accumulation::Nothing, space, par);
         }
     };
@@ -378,21 +379,23 @@ unsafe fn products<C: Element + gemm::GemmElement>(
 }
 
 /// Places of one feature in a chunk.
-const PLACES: usize = COLUMNS / 8;
+const MAX_TILE_POSITIONS: usize = COLUMNS / 8;
 
 /// Adds the kernel's elements one by one.
 fn plain<C: Element>(conv: &Conv, x: &[C], kernel: &[C], out: &Target<C>, par: Par) {
-    let (taps, places, channel, rows) = (conv.taps(), conv.places(), conv.channel(), conv.rows());
+    let (taps, out_positions, channel, rows) =
+        (conv.taps(), conv.out_positions(), conv.channel(), conv.rows());
     let &Conv { batch, groups, features, .. } = conv;
     // Enough pieces for all threads, but none too small.
-    let wide = places.div_ceil(64).next_multiple_of(64).max((1 << 18) / (rows.max(1) * features).max(1));
-    let width = PLACES.min(wide.max(64)).min(places);
-    let tiles = places.div_ceil(width);
+    let wide =
+        out_positions.div_ceil(64).next_multiple_of(64).max((1 << 18) / (rows.max(1) * features).max(1));
+    let width = MAX_TILE_POSITIONS.min(wide.max(64)).min(out_positions);
+    let tiles = out_positions.div_ceil(width);
     let tasks = batch * groups * tiles;
     par.for_chunks(tasks, tasks.div_ceil(PIECES), |chunk| {
         for task in chunk {
             let (tile, group, item) = (task % tiles, task / tiles % groups, task / tiles / groups);
-            let range = tile * width..places.min((tile + 1) * width);
+            let range = tile * width..out_positions.min((tile + 1) * width);
             let (input, weights, first) = conv.group(group);
             for feature in 0..features {
                 let start = first + item * conv.out.0 + feature * conv.out.1 + range.start;
@@ -416,9 +419,10 @@ fn plain<C: Element>(conv: &Conv, x: &[C], kernel: &[C], out: &Target<C>, par: P
 
 fn complex<C: Gemm>(conv: &Conv, x: View<'_>, kernel: View<'_>, out: &mut ViewMut<'_>, par: Par) {
     let (x, kernel) = (x.slice::<C>(), kernel.slice::<C>());
-    let (taps, places, channel, rows) = (conv.taps(), conv.places(), conv.channel(), conv.rows());
+    let (taps, out_positions, channel, rows) =
+        (conv.taps(), conv.out_positions(), conv.channel(), conv.rows());
     let &Conv { batch, groups, features, .. } = conv;
-    if places == 0 || batch == 0 || features == 0 {
+    if out_positions == 0 || batch == 0 || features == 0 {
         return;
     }
     let out = Target(out.slice::<C>().as_mut_ptr());
@@ -427,30 +431,30 @@ fn complex<C: Gemm>(conv: &Conv, x: View<'_>, kernel: View<'_>, out: &mut ViewMu
     }
     let height = rows.clamp(1, DEPTH);
     // Enough pieces for all threads, but none too small.
-    let wide = places.div_ceil(64).next_multiple_of(64).max((1 << 18) / (rows * features));
-    let width = (COLUMNS / height).next_multiple_of(8).min(wide.max(64)).min(places);
-    let tiles = places.div_ceil(width);
+    let wide = out_positions.div_ceil(64).next_multiple_of(64).max((1 << 18) / (rows * features));
+    let width = (COLUMNS / height).next_multiple_of(8).min(wide.max(64)).min(out_positions);
+    let tiles = out_positions.div_ceil(width);
     let tasks = batch * groups * tiles;
     // A thread takes several tasks, so that it allocates memory for columns once.
     par.for_chunks(tasks, tasks.div_ceil(PIECES), |chunk| {
-        let (mut held, mut space): (Vec<C>, Vec<MaybeUninit<C>>) = (Vec::new(), Vec::new());
+        let (mut column_block, mut space): (Vec<C>, Vec<MaybeUninit<C>>) = (Vec::new(), Vec::new());
         for task in chunk {
             let (tile, group, item) = (task % tiles, task / tiles % groups, task / tiles / groups);
-            let range = tile * width..places.min((tile + 1) * width);
+            let range = tile * width..out_positions.min((tile + 1) * width);
             let (input, weights, first) = conv.group(group);
             let weights = &kernel[weights..][..features * rows];
             let start = first + item * conv.out.0 + range.start;
             for from in (0..rows).step_by(height) {
                 let count = height.min(rows - from);
-                held.resize(height * range.len(), C::ZERO);
-                for (row, line) in (from..from + count).zip(held.chunks_exact_mut(range.len())) {
+                column_block.resize(height * range.len(), C::ZERO);
+                for (row, line) in (from..from + count).zip(column_block.chunks_exact_mut(range.len())) {
                     let first = input + item * conv.input.0 + row / taps * conv.input.1;
                     fill_row(conv, row % taps, range.clone(), &x[first..][..channel], line);
                 }
                 let product = Product {
                     sizes: [features, count, range.len()],
                     weights: (&weights[from..], rows),
-                    columns: (&held[..], range.len()),
+                    columns: (&column_block[..], range.len()),
                     adds: from > 0,
                 };
                 // SAFETY: the tile's places of the group's channels belong to this task and are in bounds of the

@@ -15,22 +15,22 @@ use crate::par::Par;
 const MAX_PHASES: usize = 64;
 
 /// Elements that are written in a chunk.
-const GRAIN: usize = 1 << 14;
+const SCATTER_GRAIN: usize = 1 << 14;
 
-/// Some places on an axis, and the kernel elements that are over input elements there.
+/// Some output positions on an axis, and the kernel elements that are over input elements there.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct AxisPhase {
     axis: Spatial,
-    /// The first place, and the distance of the others.
-    place: (usize, usize),
+    /// The first output position, and the distance of the others.
+    out_positions: (usize, usize),
     /// The first kernel element, and the distance of the others.
     tap: (usize, usize),
 }
 
-/// A set of places with the same kernel elements over input elements.
+/// A set of output positions with the same kernel elements over input elements.
 #[derive(Clone, Debug)]
 pub(super) struct Phase {
-    parts: SmallVec<[Part; 3]>,
+    axis_phases: SmallVec<[AxisPhase; 3]>,
     /// Its convolution, with its own kernel and result, both in order.
     pub(super) conv: Conv,
 }
@@ -46,22 +46,23 @@ impl Spatial {
     }
 
     /// The places from `first` on, a period apart.
-    fn part(&self, first: usize) -> Part {
-        let (period, apart) = (self.period(), self.input_dilation);
-        let step = apart / gcd(self.kernel_dilation, apart);
+    fn axis_phase(&self, first: usize) -> AxisPhase {
+        let (period, input_dilation) = (self.period(), self.input_dilation);
+        let step = input_dilation / gcd(self.kernel_dilation, input_dilation);
         let start = |tap: usize| (first * self.stride + tap * self.kernel_dilation) as i64 - self.low;
-        let found = (0..self.kernel.min(step)).find(|&tap| start(tap).rem_euclid(apart as i64) == 0);
-        let tap = found.unwrap_or(0);
+        let first_tap =
+            (0..self.kernel.min(step)).find(|&tap| start(tap).rem_euclid(input_dilation as i64) == 0);
+        let tap = first_tap.unwrap_or(0);
         let axis = Spatial {
-            kernel: found.map_or(0, |tap| (self.kernel - tap).div_ceil(step)),
+            kernel: first_tap.map_or(0, |tap| (self.kernel - tap).div_ceil(step)),
             out: (self.out - first).div_ceil(period),
-            stride: self.stride * period / apart,
-            low: -start(tap).div_euclid(apart as i64),
+            stride: self.stride * period / input_dilation,
+            low: -start(tap).div_euclid(input_dilation as i64),
             input_dilation: 1,
-            kernel_dilation: step * self.kernel_dilation / apart,
+            kernel_dilation: step * self.kernel_dilation / input_dilation,
             ..*self
         };
-        Part { axis, place: (first, period), tap: (tap, step) }
+        AxisPhase { axis, out_positions: (first, period), tap: (tap, step) }
     }
 }
 
@@ -75,13 +76,13 @@ impl Conv {
             return Vec::new();
         }
         let phase = |mut index: usize| {
-            let mut parts: SmallVec<[Part; 3]> = SmallVec::new();
+            let mut axis_phases: SmallVec<[AxisPhase; 3]> = SmallVec::new();
             for (axis, &count) in self.spatial.iter().zip(&counts) {
-                parts.push(axis.part(index % count));
+                axis_phases.push(axis.axis_phase(index % count));
                 index /= count;
             }
-            let conv = self.with_axes(parts.iter().map(|part| part.axis).collect());
-            Phase { parts, conv }
+            let conv = self.with_axes(axis_phases.iter().map(|axis_phase| axis_phase.axis).collect());
+            Phase { axis_phases, conv }
         };
         (0..count).map(phase).collect()
     }
@@ -96,40 +97,48 @@ impl Phase {
                 let from = &kernel[feature * whole.kernel.0 + channel * whole.kernel.1..][..whole.taps()];
                 let to = &mut to[(feature * whole.depth + channel) * taps..][..taps];
                 for (tap, to) in to.iter_mut().enumerate() {
-                    let (mut rest, mut place, mut step) = (tap, 0, 1);
-                    for (part, axis) in self.parts.iter().zip(&whole.spatial).rev() {
-                        place += (part.tap.0 + rest % part.axis.kernel * part.tap.1) * step;
-                        rest /= part.axis.kernel;
+                    let (mut rest, mut index, mut step) = (tap, 0, 1);
+                    for (axis_phase, axis) in self.axis_phases.iter().zip(&whole.spatial).rev() {
+                        index += (axis_phase.tap.0 + rest % axis_phase.axis.kernel * axis_phase.tap.1) * step;
+                        rest /= axis_phase.axis.kernel;
                         step *= axis.kernel;
                     }
-                    to.write(from[place]);
+                    to.write(from[index]);
                 }
             }
         }
     }
 
     /// Writes the sums in `from` to the phase's places in the whole result; zeros if the phase has no sums.
-    pub(super) fn spread<C: Element>(&self, whole: &Conv, from: Option<&[C]>, to: &Target<C>, par: Par) {
-        let places = self.conv.places();
+    pub(super) fn scatter_sums<C: Element>(
+        &self,
+        whole: &Conv,
+        from: Option<&[C]>,
+        to: &Target<C>,
+        par: Par,
+    ) {
+        let out_positions = self.conv.out_positions();
         let features = self.conv.all_features();
-        let (last, leading) = self.parts.split_last().expect("there is a spatial axis");
+        let (last, leading) = self.axis_phases.split_last().expect("there is a spatial axis");
         let wide = last.axis.out;
-        let lines = places / wide.max(1);
-        par.for_chunks(whole.batch * features * lines, GRAIN.div_ceil(wide), |chunk| {
+        let lines = out_positions / wide.max(1);
+        par.for_chunks(whole.batch * features * lines, SCATTER_GRAIN.div_ceil(wide), |chunk| {
             for line in chunk {
                 let (row, mut rest) = (line / lines, line % lines);
                 let (item, feature) = (row / features, row % features);
-                let mut first = item * whole.out.0 + feature * whole.out.1 + last.place.0;
+                let mut first = item * whole.out.0 + feature * whole.out.1 + last.out_positions.0;
                 let mut step = whole.spatial[leading.len()].out;
-                for (part, axis) in leading.iter().zip(&whole.spatial).rev() {
-                    first += (part.place.0 + rest % part.axis.out * part.place.1) * step;
-                    rest /= part.axis.out;
+                for (axis_phase, axis) in leading.iter().zip(&whole.spatial).rev() {
+                    first += (axis_phase.out_positions.0
+                        + rest % axis_phase.axis.out * axis_phase.out_positions.1)
+                        * step;
+                    rest /= axis_phase.axis.out;
                     step *= axis.out;
                 }
-                for place in 0..wide {
-                    let sum = from.map_or(C::ZERO, |from| from[line * wide + place]);
-                    // SAFETY: the place is in bounds of the result, and belongs to one phase and one line.
-                    unsafe { to.at(first + place * last.place.1).write(sum) };
+                for column in 0..wide {
+                    let sum = from.map_or(C::ZERO, |from| from[line * wide + column]);
+                    // SAFETY: the position is in bounds of the result, and belongs to one phase and one line.
+                    unsafe { to.at(first + column * last.out_positions.1).write(sum) };
                 }
             }
         });

@@ -27,7 +27,7 @@ const LARGEST: usize = 1 << 22;
 const BEHIND: usize = 32;
 
 /// Elements that are copied in a chunk.
-const GRAIN: usize = 1 << 14;
+const COPY_GRAIN: usize = 1 << 14;
 
 /// The plan of a direct convolution.
 pub(super) struct DirectConv<'c> {
@@ -47,8 +47,8 @@ pub(super) struct DirectConv<'c> {
 impl Spatial {
     /// The number of input elements, padding included, under the kernel at all places.
     fn reach(&self) -> usize {
-        let places = (self.out - 1).saturating_mul(self.stride);
-        places.saturating_add((self.kernel - 1).saturating_mul(self.kernel_dilation)).saturating_add(1)
+        let out_positions = (self.out - 1).saturating_mul(self.stride);
+        out_positions.saturating_add((self.kernel - 1).saturating_mul(self.kernel_dilation)).saturating_add(1)
     }
 }
 
@@ -57,7 +57,7 @@ impl DirectConv<'_> {
     pub(super) fn of(conv: &Conv, lanes: usize) -> Option<DirectConv<'_>> {
         let (last, leading) = conv.spatial.split_last()?;
         let taps = conv.taps();
-        if conv.rows() == 0 || conv.places() == 0 || conv.batch == 0 || taps > TAPS {
+        if conv.rows() == 0 || conv.out_positions() == 0 || conv.batch == 0 || taps > TAPS {
             return None;
         }
         // Vectors must be nearly full.
@@ -71,9 +71,9 @@ impl DirectConv<'_> {
             let (item, channel) = conv.input;
             return Some(DirectConv { conv, copied: None, steps, line: 0, item, channel, items: conv.batch });
         }
-        let over = (last.kernel - 1).saturating_mul(last.kernel_dilation);
-        let phases = last.stride.min(over.saturating_add(1));
-        let line = last.out.saturating_add(over / last.stride);
+        let reach = (last.kernel - 1).saturating_mul(last.kernel_dilation);
+        let phases = last.stride.min(reach.saturating_add(1));
+        let line = last.out.saturating_add(reach / last.stride);
         let rows: SmallVec<[usize; 3]> = leading.iter().map(Spatial::reach).collect();
         let mut steps: SmallVec<[usize; 3]> = SmallVec::from_elem(0, leading.len());
         let mut channel = phases.saturating_mul(line);
@@ -95,13 +95,13 @@ impl DirectConv<'_> {
     }
 
     /// Elements of the copy.
-    fn room(&self) -> usize {
+    fn copied_len(&self) -> usize {
         if self.copied.is_some() { self.items * self.item + BEHIND } else { 0 }
     }
 
     /// The number of scratch elements of [`run`](Direct::run).
     pub(super) fn scratch<C: GemmElement>(&self) -> usize {
-        self.room() + Lines::<C>::scratch(self.conv.features, self.conv.rows())
+        self.copied_len() + Lines::<C>::scratch(self.conv.features, self.conv.rows())
     }
 
     /// The offsets of the kernel's elements from a line's start, in a channel.
@@ -110,16 +110,16 @@ impl DirectConv<'_> {
         (0..self.conv.taps())
             .map(|tap| {
                 let along = tap % last.kernel * last.kernel_dilation;
-                let mut place = match self.copied {
+                let mut offset = match self.copied {
                     Some(_) => along % last.stride * self.line + along / last.stride,
                     None => along,
                 };
                 let mut rest = tap / last.kernel;
                 for (axis, step) in leading.iter().zip(&self.steps).rev() {
-                    place += rest % axis.kernel * axis.kernel_dilation * step;
+                    offset += rest % axis.kernel * axis.kernel_dilation * step;
                     rest /= axis.kernel;
                 }
-                place
+                offset
             })
             .collect()
     }
@@ -139,7 +139,7 @@ impl DirectConv<'_> {
         let conv = self.conv;
         let (last, leading) = conv.spatial.split_last().expect("there is a spatial axis");
         let taps = self.taps();
-        let lines = conv.places() / last.out;
+        let lines = conv.out_positions() / last.out;
         let starts = |index: usize| {
             let (item, line) = (index / lines, index % lines);
             let (mut from, mut rest) = (item * self.item, line);
@@ -149,7 +149,7 @@ impl DirectConv<'_> {
             }
             (from, item * conv.out.0 + line * last.out)
         };
-        let (copies, space) = space.split_at_mut(self.room());
+        let (copies, space) = space.split_at_mut(self.copied_len());
         for first in (0..conv.batch).step_by(self.items) {
             let items = first..conv.batch.min(first + self.items);
             let elements = match &self.copied {
@@ -185,12 +185,12 @@ impl DirectConv<'_> {
         to: &mut [MaybeUninit<C>],
         par: Par,
     ) {
-        struct Place<C>(*mut MaybeUninit<C>);
+        struct CopyPointer<C>(*mut MaybeUninit<C>);
         // SAFETY: threads write disjoint rows behind the pointer, which the borrow of the copy outlives.
-        unsafe impl<C: Send> Sync for Place<C> {}
-        impl<C> Place<C> {
-            fn at(&self, place: usize) -> *mut MaybeUninit<C> {
-                self.0.wrapping_add(place)
+        unsafe impl<C: Send> Sync for CopyPointer<C> {}
+        impl<C> CopyPointer<C> {
+            fn at(&self, index: usize) -> *mut MaybeUninit<C> {
+                self.0.wrapping_add(index)
             }
         }
 
@@ -200,8 +200,8 @@ impl DirectConv<'_> {
         let count = items.len() * self.item;
         to[count..count + BEHIND].fill(MaybeUninit::new(C::EMPTY_SUM));
         assert!(count == items.len() * conv.depth * all * long, "whole rows");
-        let to = Place(to.as_mut_ptr());
-        par.for_chunks(count / long, GRAIN.div_ceil(long), |chunk| {
+        let to = CopyPointer(to.as_mut_ptr());
+        par.for_chunks(count / long, COPY_GRAIN.div_ceil(long), |chunk| {
             for index in chunk {
                 let (plane, mut rest) = (index / all, index % all);
                 let (item, channel) = (items.start + plane / conv.depth, plane % conv.depth);
@@ -222,18 +222,18 @@ impl DirectConv<'_> {
 }
 
 vectorized! {
-    /// Writes a zero-padded row in parts of `part` elements, one for each residue modulo the stride.
+    /// Writes a zero-padded row in parts of `phase_len` elements, one for each residue modulo the stride.
     fn copy_row[C: GemmElement] of [C] (
         from: &[C],
         low: i64,
         stride: usize,
-        part: usize,
+        phase_len: usize,
         to: &mut [MaybeUninit<C>],
     ) {
-        for (phase, to) in to.chunks_exact_mut(part).enumerate() {
+        for (phase, to) in to.chunks_exact_mut(phase_len).enumerate() {
             // The position of the part's first element, which may be out of bounds.
             let start = phase as i64 - low;
-            let bound = |at: i64| ceil_div(at - start, stride as i64).clamp(0, part as i64) as usize;
+            let bound = |at: i64| ceil_div(at - start, stride as i64).clamp(0, phase_len as i64) as usize;
             let (first, stop) = (bound(0), bound(from.len() as i64));
             to[..first].fill(MaybeUninit::new(C::EMPTY_SUM));
             to[stop.max(first)..].fill(MaybeUninit::new(C::EMPTY_SUM));

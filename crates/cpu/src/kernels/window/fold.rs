@@ -12,7 +12,7 @@ use defn_core::op::{Window, WindowOp};
 use defn_core::{DType, Shape, TensorType};
 use smallvec::SmallVec;
 
-use super::{FAR, ceil_div};
+use super::{MAX_STRIDE, ceil_div};
 use crate::kernels::{CastFrom, Element, Real, TILE, with_compute, with_real};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
@@ -42,15 +42,15 @@ impl AxisPass {
     pub(crate) fn plan(
         sizes: &[usize],
         window: &Window,
-        places: &[usize],
+        out_sizes: &[usize],
     ) -> SmallVec<[(AxisPass, Shape); 4]> {
         let mut axes: SmallVec<[usize; 4]> = (0..sizes.len())
             .filter(|&axis| {
-                let moves = window.padding[axis] != (0, 0) || places[axis] != sizes[axis];
+                let moves = window.padding[axis] != (0, 0) || out_sizes[axis] != sizes[axis];
                 window.sizes[axis] != 1 || moves
             })
             .collect();
-        axes.sort_by(|&a, &b| (places[a] * sizes[b]).cmp(&(places[b] * sizes[a])));
+        axes.sort_by(|&a, &b| (out_sizes[a] * sizes[b]).cmp(&(out_sizes[b] * sizes[a])));
         let mut current: SmallVec<[usize; 6]> = sizes.into();
         let mut passes = SmallVec::new();
         for axis in axes {
@@ -58,13 +58,13 @@ impl AxisPass {
                 outer: current[..axis].iter().product(),
                 size: current[axis],
                 inner: current[axis + 1..].iter().product(),
-                count: places[axis],
+                count: out_sizes[axis],
                 window: window.sizes[axis],
-                stride: window.strides[axis].min(FAR),
-                dilation: window.dilations[axis].min(FAR),
+                stride: window.strides[axis].min(MAX_STRIDE),
+                dilation: window.dilations[axis].min(MAX_STRIDE),
                 low: window.padding[axis].0,
             };
-            current[axis] = places[axis];
+            current[axis] = out_sizes[axis];
             passes.push((pass, Shape::new(&current)));
         }
         passes
@@ -177,15 +177,16 @@ fn direct<C: Element>(
             // SAFETY: just written.
             let target = unsafe { target.assume_init_mut() };
             let line = &x[line * size * inner..][..size * inner];
-            let (step, apart) = (stride as i64, dilation as i64);
+            let (step, signed_dilation) = (stride as i64, dilation as i64);
             // Elements of the window that are inside the tensor for at least one of these places.
-            let from = ceil_div(low - (last as i64 - 1) * step, apart).max(0);
-            let to = ((size as i64 - 1 + low - first as i64 * step).div_euclid(apart) + 1).min(window as i64);
+            let from = ceil_div(low - (last as i64 - 1) * step, signed_dilation).max(0);
+            let to = ((size as i64 - 1 + low - first as i64 * step).div_euclid(signed_dilation) + 1)
+                .min(window as i64);
             // Places from `begun` on have a value: their first element is copied instead of joined, as in other
             // reductions.
             let mut begun = last;
             for element in from..to {
-                let shift = element * apart - low;
+                let shift = element * signed_dilation - low;
                 let begin = ceil_div(-shift, step).clamp(first as i64, last as i64) as usize;
                 let end = ceil_div(size as i64 - shift, step).clamp(first as i64, last as i64) as usize;
                 if begin >= end {
@@ -193,29 +194,29 @@ fn direct<C: Element>(
                 }
                 let fresh = begun.clamp(begin, end) - begin;
                 begun = begun.min(begin);
-                let read = (begin as i64 * step + shift) as usize;
-                let places = &mut target[(begin - first) * inner..(end - first) * inner];
-                let (copied, places) = places.split_at_mut(fresh * inner);
+                let input_at = (begin as i64 * step + shift) as usize;
+                let results = &mut target[(begin - first) * inner..(end - first) * inner];
+                let (copied, results) = results.split_at_mut(fresh * inner);
                 if stride == 1 {
-                    copied.copy_from_slice(&line[read * inner..][..copied.len()]);
+                    copied.copy_from_slice(&line[input_at * inner..][..copied.len()]);
                 } else {
                     for (at, out) in copied.chunks_exact_mut(inner).enumerate() {
-                        out.copy_from_slice(&line[(read + at * stride) * inner..][..inner]);
+                        out.copy_from_slice(&line[(input_at + at * stride) * inner..][..inner]);
                     }
                 }
-                if places.is_empty() {
+                if results.is_empty() {
                     continue;
                 }
-                let read = read + fresh * stride;
+                let input_at = input_at + fresh * stride;
                 if stride == 1 {
-                    join_all(places, &line[read * inner..][..places.len()], join);
+                    join_all(results, &line[input_at * inner..][..results.len()], join);
                 } else if inner == 1 {
-                    for (out, &x) in places.iter_mut().zip(line[read..].iter().step_by(stride)) {
+                    for (out, &x) in results.iter_mut().zip(line[input_at..].iter().step_by(stride)) {
                         *out = join(*out, x);
                     }
                 } else {
-                    for (at, out) in places.chunks_exact_mut(inner).enumerate() {
-                        join_all(out, &line[(read + at * stride) * inner..][..inner], join);
+                    for (at, out) in results.chunks_exact_mut(inner).enumerate() {
+                        join_all(out, &line[(input_at + at * stride) * inner..][..inner], join);
                     }
                 }
             }
@@ -270,10 +271,10 @@ fn recursive_doubling<C: Element>(
             let skip = done * dilation;
             par.for_chunks(outer * count, (CHUNK / inner).max(1), |rows| {
                 for row in rows {
-                    let read = row / count * line + (row % count * stride + skip) * inner;
+                    let input_at = row / count * line + (row % count * stride + skip) * inner;
                     // SAFETY: chunks are disjoint and in bounds of the result, which the caller borrows mutably.
                     let target = unsafe { out.part::<C>(row * inner, inner) };
-                    for (out, &x) in target.iter_mut().zip(&current[read..]) {
+                    for (out, &x) in target.iter_mut().zip(&current[input_at..]) {
                         // SAFETY: the first joined run has written every place.
                         out.write(if first { x } else { join(unsafe { out.assume_init_read() }, x) });
                     }
@@ -352,17 +353,17 @@ mod tests {
         let &AxisPass { outer, size, inner, count, window, stride, dilation, low } = pass;
         let mut out = Vec::new();
         for index in 0..outer * count * inner {
-            let (line, place, column) = (index / inner / count, index / inner % count, index % inner);
-            let reads = (0..window).filter_map(|element| {
-                let position = (place * stride + element * dilation) as i64 - low;
+            let (line, out_position, column) = (index / inner / count, index / inner % count, index % inner);
+            let inputs = (0..window).filter_map(|element| {
+                let position = (out_position * stride + element * dilation) as i64 - low;
                 let at = usize::try_from(position).ok().filter(|&at| at < size)?;
                 Some(x[(line * size + at) * inner + column])
             });
             out.push(match op {
-                WindowOp::WindowSum => reads.fold(0, i64::wrapping_add),
-                WindowOp::WindowProduct => reads.fold(1, i64::wrapping_mul),
-                WindowOp::WindowMax => reads.fold(i64::MIN, i64::max),
-                WindowOp::WindowMin => reads.fold(i64::MAX, i64::min),
+                WindowOp::WindowSum => inputs.fold(0, i64::wrapping_add),
+                WindowOp::WindowProduct => inputs.fold(1, i64::wrapping_mul),
+                WindowOp::WindowMax => inputs.fold(i64::MIN, i64::max),
+                WindowOp::WindowMin => inputs.fold(i64::MAX, i64::min),
             });
         }
         out

@@ -10,13 +10,13 @@ mod patches;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use choose::{add_chosen, are_apart, choose, scatter_apart};
+pub(crate) use choose::{add_chosen, are_disjoint, choose, scatter_disjoint};
 pub(crate) use conv::{AxisOrder, Conv, conv, conv_scratch};
 pub(crate) use fold::{AxisPass, doubling_scratch, fold};
 
 /// The bound for strides and dilations. Larger ones are equivalent, as no axis is as long, and products with a valid
 /// position do not overflow.
-const FAR: usize = 1 << 50;
+const MAX_STRIDE: usize = 1 << 50;
 
 /// The least integer that is not below `a / b`.
 fn ceil_div(a: i64, b: i64) -> i64 {

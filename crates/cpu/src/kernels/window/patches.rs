@@ -37,7 +37,7 @@ pub(super) struct Patches<'a, C> {
 
 /// Contiguous places of a row of places.
 #[derive(Clone, Copy, Default)]
-struct PlaceRun {
+struct OutputRun {
     /// The first of them in the panel, and their number.
     at: u32,
     count: u32,
@@ -111,15 +111,15 @@ fn clear<C: GemmElement>(to: &mut [MaybeUninit<C>], count: usize) {
 impl<C: GemmElement> Patches<'_, C> {
     /// The places of a panel in runs along the last axis, and the corner of each.
     #[inline(always)]
-    fn lines(&self, columns: Range<usize>, corners: &mut Corners) -> ([PlaceRun; WIDTH], usize) {
+    fn lines(&self, columns: Range<usize>, corners: &mut Corners) -> ([OutputRun; WIDTH], usize) {
         let conv = self.conv;
         let (last, leading) = conv.spatial.split_last().expect("there is a spatial axis");
-        let places = conv.places();
-        let mut lines = [PlaceRun::default(); WIDTH];
+        let out_positions = conv.out_positions();
+        let mut lines = [OutputRun::default(); WIDTH];
         let (mut count, mut column) = (0, columns.start);
         while column < columns.end {
-            let (item, place) = (column / places, column % places);
-            let (mut line, first) = (place / last.out, place % last.out);
+            let (item, out_position) = (column / out_positions, column % out_positions);
+            let (mut line, first) = (out_position / last.out, out_position % last.out);
             let run = (last.out - first).min(columns.end - column);
             let before = corners.len();
             corners.resize(before + leading.len(), 0);
@@ -127,7 +127,7 @@ impl<C: GemmElement> Patches<'_, C> {
                 *corner = (line % axis.out * axis.stride) as i64 - axis.low;
                 line /= axis.out;
             }
-            lines[count] = PlaceRun {
+            lines[count] = OutputRun {
                 at: (column - columns.start) as u32,
                 count: run as u32,
                 item: item * conv.input.0,
@@ -146,7 +146,7 @@ impl<C: GemmElement> Patches<'_, C> {
     fn pieces(
         &self,
         tap: usize,
-        (lines, corners): (&[PlaceRun], &Corners),
+        (lines, corners): (&[OutputRun], &Corners),
         width: usize,
         pieces: &mut [RowPiece],
     ) -> Option<usize> {
@@ -184,9 +184,13 @@ impl<C: GemmElement> Patches<'_, C> {
             };
             let start = line.start + along;
             if last.input_dilation > 1 {
-                for place in 0..many {
-                    let found = position(last, start + (place * last.stride) as i64);
-                    add(at + place, at + place + 1, found.map(|found| row + found))?;
+                for out_position in 0..many {
+                    let input_position = position(last, start + (out_position * last.stride) as i64);
+                    add(
+                        at + out_position,
+                        at + out_position + 1,
+                        input_position.map(|input_position| row + input_position),
+                    )?;
                 }
                 continue;
             }
@@ -250,11 +254,11 @@ impl<C: GemmElement> Patches<'_, C> {
                 ends.push(used as u16);
             }
         }
-        let kept = ends.len() == taps;
+        let has_all_pieces = ends.len() == taps;
         let (mut channel, mut tap) = (along.start / taps * self.conv.input.1, along.start % taps);
         for index in 0..along.len() {
             let to = &mut to[index * width..];
-            if kept {
+            if has_all_pieces {
                 let first = if tap == 0 { 0 } else { usize::from(ends[tap - 1]) };
                 self.row(&pieces[first..usize::from(ends[tap])], channel, to);
             } else {
@@ -281,12 +285,12 @@ impl<C: GemmElement> Patches<'_, C> {
     ) {
         let conv = self.conv;
         let (last, leading) = conv.spatial.split_last().expect("there is a spatial axis");
-        let (places, taps) = (conv.places(), conv.taps());
+        let (out_positions, taps) = (conv.out_positions(), conv.taps());
         // The start of the kernel for each column.
         let mut corners = Corners::new();
         let (lines, count) = self.lines(columns.clone(), &mut corners);
-        let mut held = [C::EMPTY_SUM; STAGE * WIDTH];
-        debug_assert!(columns.len() <= WIDTH && places > 0);
+        let mut staged = [C::EMPTY_SUM; STAGE * WIDTH];
+        debug_assert!(columns.len() <= WIDTH && out_positions > 0);
         let mut offsets: SmallVec<[i64; 32]> = SmallVec::new();
         for (stage, to) in to.chunks_mut(STAGE * width).enumerate() {
             let depth = to.len() / width;
@@ -311,9 +315,9 @@ impl<C: GemmElement> Patches<'_, C> {
             }
             for (index, line) in lines[..count].iter().enumerate() {
                 let corner = &corners[index * leading.len()..][..leading.len()];
-                for place in 0..line.count as usize {
-                    let start = line.start + (place * last.stride) as i64;
-                    let column = &mut held[(line.at as usize + place) * STAGE..][..STAGE];
+                for out_position in 0..line.count as usize {
+                    let start = line.start + (out_position * last.stride) as i64;
+                    let column = &mut staged[(line.at as usize + out_position) * STAGE..][..STAGE];
                     for (index, &(at, tap, channel)) in runs[..many].iter().enumerate() {
                         let end = runs[..many].get(index + 1).map_or(depth, |next| next.0);
                         let offsets = &offsets[index * leading.len()..][..leading.len()];
@@ -332,25 +336,25 @@ impl<C: GemmElement> Patches<'_, C> {
                     }
                 }
             }
-            gemm::pack_transposed(kernels, &held, (STAGE, columns.len()), width, to);
+            gemm::pack_transposed(kernels, &staged, (STAGE, columns.len()), width, to);
         }
     }
 
     /// Reads the input elements under neighbours on the kernel's last axis; the first is at `start`.
     #[inline(always)]
     fn run(&self, axis: &Spatial, row: usize, start: i64, column: &mut [C]) {
-        let apart = axis.kernel_dilation;
+        let dilation = axis.kernel_dilation;
         if axis.input_dilation > 1 {
             for (tap, to) in column.iter_mut().enumerate() {
-                let found = position(axis, start + (tap * apart) as i64);
-                *to = found.map_or(C::EMPTY_SUM, |at| self.input[row + at]);
+                let input_position = position(axis, start + (tap * dilation) as i64);
+                *to = input_position.map_or(C::EMPTY_SUM, |at| self.input[row + at]);
             }
             return;
         }
-        let (first, stop) = if apart == 1 {
+        let (first, stop) = if dilation == 1 {
             (-start, axis.size as i64 - start)
         } else {
-            (ceil_div(-start, apart as i64), ceil_div(axis.size as i64 - start, apart as i64))
+            (ceil_div(-start, dilation as i64), ceil_div(axis.size as i64 - start, dilation as i64))
         };
         let first = first.clamp(0, column.len() as i64) as usize;
         let stop = stop.clamp(first as i64, column.len() as i64) as usize;
@@ -359,11 +363,11 @@ impl<C: GemmElement> Patches<'_, C> {
         if first == stop {
             return;
         }
-        let from = &self.input[row + (start + (first * apart) as i64) as usize..];
+        let from = &self.input[row + (start + (first * dilation) as i64) as usize..];
         let to = &mut column[first..stop];
-        if apart == 1 {
+        if dilation == 1 {
             to.copy_from_slice(&from[..to.len()]);
-        } else if apart == 2 {
+        } else if dilation == 2 {
             // In pairs, which the compiler turns into vector shuffles.
             let (pairs, rest) = from.as_chunks::<2>();
             to.iter_mut().zip(pairs).for_each(|(to, &[x, _])| *to = x);
@@ -371,7 +375,7 @@ impl<C: GemmElement> Patches<'_, C> {
                 *to = x;
             }
         } else {
-            for (to, &from) in to.iter_mut().zip(from.iter().step_by(apart)) {
+            for (to, &from) in to.iter_mut().zip(from.iter().step_by(dilation)) {
                 *to = from;
             }
         }
@@ -429,7 +433,7 @@ impl<C: GemmElement> Operand<C> for Patches<'_, C> {
 
     fn holds(&self, free: usize, along: usize) -> bool {
         let conv = self.conv;
-        free <= conv.batch * conv.places() && along <= conv.rows()
+        free <= conv.batch * conv.out_positions() && along <= conv.rows()
     }
 }
 

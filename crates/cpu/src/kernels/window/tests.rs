@@ -40,19 +40,19 @@ impl Case {
         let long = rank < 3 && below(3) == 0;
         for _ in 0..rank {
             let taps = if long { 6 + below(20) } else { 1 + below(4) };
-            let (apart, input_apart, stride) = (1 + below(2), 1 + below(3), 1 + below(3));
+            let (dilation, input_dilation, stride) = (1 + below(2), 1 + below(3), 1 + below(3));
             let (low, high) = (below(5) as i64 - 2, below(5) as i64 - 2);
-            let reach = ((taps - 1) * apart + 1) as i64;
+            let reach = ((taps - 1) * dilation + 1) as i64;
             let least = (reach - low - high).max(1) as usize;
-            let size = least.div_ceil(input_apart) + 1 + below(if rank == 1 { 60 } else { 7 });
-            let padded = ((size - 1) * input_apart + 1) as i64 + low + high;
+            let size = least.div_ceil(input_dilation) + 1 + below(if rank == 1 { 60 } else { 7 });
+            let padded = ((size - 1) * input_dilation + 1) as i64 + low + high;
             x.push(size);
             kernel.push(taps);
             out.push(((padded - reach) / stride as i64 + 1) as usize);
             op.strides.push(stride);
             op.padding.push((low, high));
-            op.input_dilation.push(input_apart);
-            op.kernel_dilation.push(apart);
+            op.input_dilation.push(input_dilation);
+            op.kernel_dilation.push(dilation);
         }
         Case { op, x, kernel, out }
     }
@@ -73,32 +73,32 @@ impl Case {
         };
         let groups = self.op.feature_groups * self.op.batch_groups;
         (0..self.out.iter().product())
-            .map(|place| {
-                let place = unflat(&self.out, place);
-                let group = place[1] / (self.out[1] / groups);
+            .map(|out_index| {
+                let out_index = unflat(&self.out, out_index);
+                let group = out_index[1] / (self.out[1] / groups);
                 let mut sum = 0.0;
                 for cell in 0..self.kernel[1..].iter().product() {
                     let cell = unflat(&self.kernel[1..], cell);
                     let (item, channel) = if self.op.batch_groups > 1 {
-                        (group * self.out[0] + place[0], cell[0])
+                        (group * self.out[0] + out_index[0], cell[0])
                     } else {
-                        (place[0], group * self.kernel[1] + cell[0])
+                        (out_index[0], group * self.kernel[1] + cell[0])
                     };
                     let mut at = vec![item, channel];
                     for axis in 0..rank {
-                        let (stride, apart) = (self.op.strides[axis], self.op.kernel_dilation[axis]);
-                        let dilated = (place[axis + 2] * stride + cell[axis + 1] * apart) as i64
+                        let (stride, dilation) = (self.op.strides[axis], self.op.kernel_dilation[axis]);
+                        let dilated = (out_index[axis + 2] * stride + cell[axis + 1] * dilation) as i64
                             - self.op.padding[axis].0;
-                        let input_apart = self.op.input_dilation[axis] as i64;
+                        let input_dilation = self.op.input_dilation[axis] as i64;
                         if dilated >= 0
-                            && dilated % input_apart == 0
-                            && dilated / input_apart < self.x[axis + 2] as i64
+                            && dilated % input_dilation == 0
+                            && dilated / input_dilation < self.x[axis + 2] as i64
                         {
-                            at.push((dilated / input_apart) as usize);
+                            at.push((dilated / input_dilation) as usize);
                         }
                     }
                     if at.len() == rank + 2 {
-                        let weight = [&[place[1]], &cell[..]].concat();
+                        let weight = [&[out_index[1]], &cell[..]].concat();
                         sum += x[flat(&self.x, &at)] * kernel[flat(&self.kernel, &weight)];
                     }
                 }
@@ -125,28 +125,28 @@ fn array(dtype: DType, sizes: &[usize], x: &[f64]) -> Array {
     Array::new(dtype, sizes, x.iter().map(|&x| x.into()))
 }
 
-fn check(case: &Case, dtype: DType, lies: [AxisOrder; 3], seed: u64) {
+fn check(case: &Case, dtype: DType, orders: [AxisOrder; 3], seed: u64) {
     let mut random = noise(seed);
     let mut numbers = |sizes: &[usize]| -> Vec<f64> {
         (0..sizes.iter().product()).map(|_| (random.next().unwrap() % 9) as f64 - 4.0).collect()
     };
     let (x, kernel) = (numbers(&case.x), numbers(&case.kernel));
     let want = case.sums(&x, &kernel);
-    let lie = |lies: AxisOrder, sizes: &[usize], x: &[f64]| match lies {
+    let stored = |orders: AxisOrder, sizes: &[usize], x: &[f64]| match orders {
         AxisOrder::InOrder => (sizes.to_vec(), x.to_vec()),
         AxisOrder::Swapped => (swapped_sizes(sizes), swapped(sizes, x)),
     };
-    let (x_sizes, x) = lie(lies[0], &case.x, &x);
-    let (kernel_sizes, kernel) = lie(lies[1], &case.kernel, &kernel);
-    let (out_sizes, want) = lie(lies[2], &case.out, &want);
+    let (x_sizes, x) = stored(orders[0], &case.x, &x);
+    let (kernel_sizes, kernel) = stored(orders[1], &case.kernel, &kernel);
+    let (out_sizes, want) = stored(orders[2], &case.out, &want);
     let (x, kernel) = (array(dtype, &x_sizes, &x), array(dtype, &kernel_sizes, &kernel));
-    let plan = Conv::new(&case.op, (&case.x, lies[0]), (&case.kernel, lies[1]), (&case.out, lies[2]));
+    let plan = Conv::new(&case.op, (&case.x, orders[0]), (&case.kernel, orders[1]), (&case.out, orders[2]));
     for par in [Par::Serial, Par::Pool] {
         let mut out = Array::unwritten(TensorType::new(dtype, Shape::new(&out_sizes)).unwrap());
         let mut scratch = Array::unwritten(conv_scratch(&plan, dtype));
         conv(&plan, x.view(), kernel.view(), (&mut out.view_mut(), None), &mut scratch.view_mut(), par);
         let got = array(dtype, &out_sizes, &want);
-        assert_eq!(out.scalars(), got.scalars(), "{:?} {lies:?} {plan:?}", case.op);
+        assert_eq!(out.scalars(), got.scalars(), "{:?} {orders:?} {plan:?}", case.op);
     }
 }
 
@@ -158,14 +158,14 @@ fn convolutions_are_as_defined() {
         let mut dilated = 0;
         for round in 0..40 {
             let case = Case::random(&mut below);
-            dilated += usize::from(case.op.input_dilation.iter().any(|&apart| apart > 1));
+            dilated += usize::from(case.op.input_dilation.iter().any(|&dilation| dilation > 1));
             let dtype = [DType::F32, DType::F64, DType::C64][below(3)];
-            let mut lies =
+            let mut orders =
                 [0; 3].map(|_| if below(2) == 0 { AxisOrder::InOrder } else { AxisOrder::Swapped });
             if dtype.is_complex() {
-                lies[1] = AxisOrder::InOrder;
+                orders[1] = AxisOrder::InOrder;
             }
-            check(&case, dtype, lies, round);
+            check(&case, dtype, orders, round);
         }
         assert!(dilated > 8, "{dilated} with a dilated input");
     });

@@ -42,21 +42,27 @@ pub(crate) unsafe fn multiply<C: GemmElement + Load<C> + Neg<Output = C>>(
     space: &mut [MaybeUninit<Complex<C>>],
     par: Par,
 ) {
-    let room = 2 * space.len();
+    let scratch_len = 2 * space.len();
     // SAFETY: a complex number that may be uninitialised is two real ones that may be.
-    let space = unsafe { std::slice::from_raw_parts_mut(space.as_mut_ptr().cast::<MaybeUninit<C>>(), room) };
-    let tail = out.tail();
+    let space =
+        unsafe { std::slice::from_raw_parts_mut(space.as_mut_ptr().cast::<MaybeUninit<C>>(), scratch_len) };
+    let epilogue = out.epilogue();
     // Blocks hold whole complex numbers, because vectors do.
     let halved = |rows: CompletedRows| {
-        let CompletedRows { first, count, len, apart } = rows;
-        if let Some((tail, position)) = tail {
-            tail(CompletedRows { first: position + first / 2, count, len: len / 2, apart: apart / 2 });
+        let CompletedRows { first, count, len, row_stride } = rows;
+        if let Some((epilogue, position)) = epilogue {
+            epilogue(CompletedRows {
+                first: position + first / 2,
+                count,
+                len: len / 2,
+                row_stride: row_stride / 2,
+            });
         }
     };
     // SAFETY: the caller guarantees it. Rows of complex numbers are rows of their parts.
     unsafe {
-        let parts = Target::new(out.start().cast::<C>(), 2 * out.stride());
-        let out = parts.with_epilogue(tail.is_some().then_some(&halved as EpilogueFn<'_>), 0);
+        let components = Target::new(out.start().cast::<C>(), 2 * out.stride());
+        let out = components.with_epilogue(epilogue.is_some().then_some(&halved as EpilogueFn<'_>), 0);
         super::multiply([m, 2 * n, 2 * k], &Left(*a), &Right(*b), out, accumulation, space, par);
     }
 }

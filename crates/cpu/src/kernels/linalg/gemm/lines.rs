@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::tile::{Accumulation, GemmElement, Step};
-use super::{DEPTH, LONG, Operand, PARALLEL_WORK, Panels, Target, parts, tile};
+use super::{DEPTH, LONG, Operand, PARALLEL_WORK, Panels, Target, blocks_of, tile};
 use crate::par::Par;
 
 /// The columns of a product: lines of output positions of a sliding kernel.
@@ -33,8 +33,8 @@ impl<C: GemmElement> Lines<'_, C> {
     /// The most elements that are read from the start of a line on.
     fn reach(&self) -> usize {
         let last = self.taps.iter().max().copied().unwrap_or(0);
-        let (channels, apart) = self.channels;
-        last + (channels - 1) * apart + self.width.next_multiple_of(C::kernels()[0].lanes)
+        let (channels, channel_stride) = self.channels;
+        last + (channels - 1) * channel_stride + self.width.next_multiple_of(C::kernels()[0].lanes)
     }
 
     /// The number of elements that [`multiply`](Lines::multiply) by a matrix of `m` rows needs for packing.
@@ -83,8 +83,8 @@ impl<C: GemmElement> Lines<'_, C> {
                 );
                 // SAFETY: the caller guarantees it.
                 let out = unsafe { out.from(to) };
-                for columns in parts(0..self.width, wide) {
-                    for rows in parts(0..m, high) {
+                for columns in blocks_of(0..self.width, wide) {
+                    for rows in blocks_of(0..m, high) {
                         let (a, a_step, depth) = panels.panel(part, rows.start / high);
                         let start = from + part * (part_depth / taps) * self.channels.1 + columns.start;
                         // SAFETY: it is inside by the assertion.

@@ -180,20 +180,20 @@ struct Product<'a, C: GemmElement> {
 
 /// The number of pieces of `size` and their length. Pieces have at most `most` elements, are as equal as possible and
 /// are multiples of `step`.
-fn pieces(size: usize, most: usize, step: usize) -> (usize, usize) {
+fn split_evenly(size: usize, most: usize, step: usize) -> (usize, usize) {
     let steps = size.div_ceil(step);
     let each = steps.div_ceil(steps.div_ceil((most / step).max(1))) * step;
     (size.div_ceil(each), each)
 }
 
 /// The consecutive parts of a range, each `step` long except the last.
-fn parts(range: Range<usize>, step: usize) -> impl Iterator<Item = Range<usize>> {
+fn blocks_of(range: Range<usize>, step: usize) -> impl Iterator<Item = Range<usize>> {
     let end = range.end;
     range.step_by(step).map(move |start| start..end.min(start + step))
 }
 
 /// Part `index` of `0..size`.
-fn part(index: usize, each: usize, size: usize) -> Range<usize> {
+fn block_range(index: usize, each: usize, size: usize) -> Range<usize> {
     index * each..size.min((index + 1) * each)
 }
 
@@ -209,7 +209,7 @@ struct Panels<'a, C> {
     width: usize,
     /// Elements of the contracted axis in a part of the sums.
     part_depth: usize,
-    room: PhantomData<&'a mut [MaybeUninit<C>]>,
+    workspace: PhantomData<&'a mut [MaybeUninit<C>]>,
 }
 
 // SAFETY: threads write disjoint panels, and read them only after all are written.
@@ -219,14 +219,14 @@ impl<'a, C: GemmElement> Panels<'a, C> {
     /// # Panics
     /// When the memory is too small.
     fn new(
-        room: &'a mut [MaybeUninit<C>],
+        workspace: &'a mut [MaybeUninit<C>],
         (free, along): (Range<usize>, Range<usize>),
         (step, width): (usize, usize),
         part_depth: usize,
     ) -> Panels<'a, C> {
         let rows = free.len().next_multiple_of(step);
-        assert!(rows * along.len() <= room.len(), "no room for {rows} by {} elements", along.len());
-        Panels { start: room.as_mut_ptr(), free, along, rows, width, part_depth, room: PhantomData }
+        assert!(rows * along.len() <= workspace.len(), "no room for {rows} by {} elements", along.len());
+        Panels { start: workspace.as_mut_ptr(), free, along, rows, width, part_depth, workspace: PhantomData }
     }
 
     /// The number of panels in one part of the sums, and in total.
@@ -270,7 +270,7 @@ impl<C: GemmElement> Product<'_, C> {
         let block = |rows: Range<usize>, columns: Range<usize>| {
             // The epilogue of a block finds the block in the L2 cache.
             let tall = if runs_epilogue { (EPILOGUE_BLOCK / columns.len()).max(TALL) } else { m };
-            for rows in parts(rows, tall) {
+            for rows in blocks_of(rows, tall) {
                 // SAFETY: blocks are disjoint and inside the result.
                 unsafe {
                     let (rows, columns) = (rows.clone(), columns.clone());
@@ -295,11 +295,11 @@ impl<C: GemmElement> Product<'_, C> {
         let is_cut_across = n > 2 * kernels.most_columns() && !is_whole;
         let (most_rows, most_columns) =
             if is_cut_across { (m, n.div_ceil(most)) } else { (m.div_ceil(most).max(64), n) };
-        let (down, height) = pieces(m, most_rows, kernels.most_rows());
-        let (across, width) = pieces(n, most_columns, kernels.most_columns());
+        let (down, height) = split_evenly(m, most_rows, kernels.most_rows());
+        let (across, width) = split_evenly(n, most_columns, kernels.most_columns());
         par.for_chunks(down * across, 1, |chunk| {
-            for place in chunk {
-                block(part(place / across, height, m), part(place % across, width, n));
+            for task in chunk {
+                block(block_range(task / across, height, m), block_range(task % across, width, n));
             }
         });
     }
@@ -322,8 +322,8 @@ impl<C: GemmElement> Product<'_, C> {
         let mut lines = [const { MaybeUninit::<C>::uninit() }; LINES];
         // Packing a panel pays if several tiles use it and it would not stay in the L1 cache without packing.
         let reads = b.filter(|b| rows.len() <= high || k * b.along <= RIGHT_IN_PLACE);
-        for columns in parts(columns, wide) {
-            for along in parts(0..k, self.part_depth) {
+        for columns in blocks_of(columns, wide) {
+            for along in blocks_of(0..k, self.part_depth) {
                 let depth = along.len();
                 let (_, _, width) = kernels.tile(1, columns.len());
                 let (b, b_step) = match reads.filter(|_| columns.len() == width) {
@@ -343,7 +343,7 @@ impl<C: GemmElement> Product<'_, C> {
                         (panel.as_ptr().cast(), width)
                     }
                 };
-                for rows in parts(rows.clone(), high) {
+                for rows in blocks_of(rows.clone(), high) {
                     let (_, height, _) = kernels.tile(rows.len(), 1);
                     let (a, a_row, a_step) = match a.filter(|_| rows.len() == height) {
                         Some(a) => {
@@ -394,15 +394,15 @@ impl<C: GemmElement> Product<'_, C> {
         let (high, wide) = (kernels.most_rows(), kernels.most_columns());
         let (most_m, most_n, most_k) = (PACKED.0.min(m), PACKED.1.min(n), packed_depth(k));
         let (for_b, for_a) = space.split_at_mut(most_n.next_multiple_of(kernels.lanes) * most_k);
-        for columns in parts(0..n, most_n) {
-            for along in parts(0..k, most_k) {
+        for columns in blocks_of(0..n, most_n) {
+            for along in blocks_of(0..k, most_k) {
                 let b = Panels::new(
                     for_b,
                     (columns.clone(), along.clone()),
                     (kernels.lanes, wide),
                     self.part_depth,
                 );
-                for rows in parts(0..m, most_m) {
+                for rows in blocks_of(0..m, most_m) {
                     let a = Panels::new(
                         for_a,
                         (rows.clone(), along.clone()),
@@ -428,23 +428,23 @@ impl<C: GemmElement> Product<'_, C> {
                     // So columns are cut further, and rows only for many threads.
                     let least = blocks.div_ceil(4 * columns.len().div_ceil(wide));
                     let most = BLOCK.0.min(rows.len().div_ceil(least).next_multiple_of(high));
-                    let (mut down, mut height) = pieces(rows.len(), most, high);
+                    let (mut down, mut height) = split_evenly(rows.len(), most, high);
                     let most = columns.len().div_ceil(blocks.div_ceil(down)).next_multiple_of(wide);
-                    let (mut across, mut width) = pieces(columns.len(), BLOCK.1.min(most), wide);
+                    let (mut across, mut width) = split_evenly(columns.len(), BLOCK.1.min(most), wide);
                     // The epilogue takes few long rows, so that it finds them in the L2 cache.
                     let runs_epilogue = self.out.has_epilogue() && along.end == k;
                     if runs_epilogue {
-                        (across, width) = pieces(columns.len(), BLOCK.1, wide);
+                        (across, width) = split_evenly(columns.len(), BLOCK.1, wide);
                         let least = blocks.div_ceil(across);
                         let most = rows
                             .len()
                             .div_ceil(least)
                             .clamp(4 * high, (EPILOGUE_BLOCK / width).clamp(4 * high, BLOCK.0));
-                        (down, height) = pieces(rows.len(), most.next_multiple_of(high), high);
+                        (down, height) = split_evenly(rows.len(), most.next_multiple_of(high), high);
                     }
                     par.for_chunks(down * across, 1, |chunk| {
-                        for place in chunk {
-                            let (row, column) = (place / across * height, place % across * width);
+                        for task in chunk {
+                            let (row, column) = (task / across * height, task % across * width);
                             let block = (
                                 row..rows.len().min(row + height),
                                 column..columns.len().min(column + width),
@@ -452,11 +452,11 @@ impl<C: GemmElement> Product<'_, C> {
                             let of = |from: &Range<usize>, part: &Range<usize>| {
                                 from.start + part.start..from.start + part.end
                             };
-                            let (at, beside) = (of(&rows, &block.0), of(&columns, &block.1));
+                            let (block_rows, block_columns) = (of(&rows, &block.0), of(&columns, &block.1));
                             // SAFETY: blocks are disjoint and inside the result, and all panels are written.
                             unsafe { self.packed_block(&a, &b, block) };
                             if runs_epilogue {
-                                self.out.complete(&at, &beside);
+                                self.out.complete(&block_rows, &block_columns);
                             }
                         }
                     });
@@ -477,9 +477,9 @@ impl<C: GemmElement> Product<'_, C> {
         for part in 0..a.along.len().div_ceil(self.part_depth) {
             let first = part == 0 && a.along.start == 0;
             let accumulation = if first { self.accumulation } else { self.accumulation.then() };
-            for columns in parts(columns.clone(), b.width) {
+            for columns in blocks_of(columns.clone(), b.width) {
                 let (b_start, b_step, _) = b.panel(part, columns.start / b.width);
-                for (index, rows) in parts(rows.clone(), a.width).enumerate() {
+                for (index, rows) in blocks_of(rows.clone(), a.width).enumerate() {
                     let (a_start, a_step, depth) = a.panel(part, rows.start / a.width);
                     let step = Step {
                         depth,
@@ -526,29 +526,29 @@ unsafe fn tile<C: GemmElement>(
     let (run, height, width) = kernels.tile(rows.len(), columns.len());
     // SAFETY: the caller guarantees it.
     let corner = unsafe { out.at(rows.start, columns.start) };
-    let beside = out.side_by_side(&columns);
-    if rows.len() == height && columns.len() == width && beside == width {
+    let contiguous_columns = out.side_by_side(&columns);
+    if rows.len() == height && columns.len() == width && contiguous_columns == width {
         step.out = corner;
         // SAFETY: as above.
         unsafe { run(&step) };
         return;
     }
-    let mut held = [const { MaybeUninit::<C>::uninit() }; TILE];
+    let mut tile_result = [const { MaybeUninit::<C>::uninit() }; TILE];
     let accumulation = std::mem::replace(&mut step.accumulation, Accumulation::Nothing);
-    (step.out, step.out_row) = (held.as_mut_ptr().cast(), width);
+    (step.out, step.out_row) = (tile_result.as_mut_ptr().cast(), width);
     // SAFETY: the buffer has room for the largest tile. The call initialises this tile in it.
     unsafe { run(&step) };
-    let mut place = 0;
-    while place < columns.len() {
-        let left = columns.start + place..columns.end;
+    let mut done = 0;
+    while done < columns.len() {
+        let left = columns.start + done..columns.end;
         let count = out.side_by_side(&left);
         // SAFETY: the tile is inside the result.
         let first = unsafe { out.at(rows.start, left.start) };
-        for (row, line) in held.chunks_exact(width).enumerate().take(rows.len()) {
+        for (row, line) in tile_result.chunks_exact(width).enumerate().take(rows.len()) {
             // SAFETY: `count` elements are contiguous inside the result, and the tile was written.
             unsafe {
                 let to = first.add(row * out.stride());
-                let line = line[place..place + count].assume_init_ref();
+                let line = line[done..done + count].assume_init_ref();
                 if accumulation == Accumulation::Nothing {
                     to.copy_from_nonoverlapping(line.as_ptr(), count);
                     continue;
@@ -562,6 +562,6 @@ unsafe fn tile<C: GemmElement>(
                 }
             }
         }
-        place += count;
+        done += count;
     }
 }

@@ -107,7 +107,7 @@ impl<C: GemmElement, S: Load<C>> Operand<C> for Matrix<'_, S> {
         let elements = &self.elements[start..];
         if self.free == 1 {
             if let Some(elements) = S::same(elements).filter(|_| rows == width) {
-                lay(kernels, elements, self.along, width, to);
+                copy_rows(kernels, elements, self.along, width, to);
                 return;
             }
             for (k, to) in to.chunks_exact_mut(width).enumerate() {
@@ -157,23 +157,23 @@ impl<S> Matrix<'_, S> {
     ) where
         S: Load<C>,
     {
-        let mut held = [C::EMPTY_SUM; STAGE * ROWS];
-        for (place, to) in to.chunks_mut(STAGE * width).enumerate() {
+        let mut staged = [C::EMPTY_SUM; STAGE * ROWS];
+        for (block, to) in to.chunks_mut(STAGE * width).enumerate() {
             let depth = to.len() / width;
             for first in (0..width).step_by(ROWS) {
                 let across = ROWS.min(width - first);
                 let lines = ROWS.min(rows.saturating_sub(first));
-                for (i, line) in held.chunks_exact_mut(STAGE).enumerate().take(lines) {
-                    let from = &elements[(first + i) * self.free + place * STAGE..][..depth];
+                for (i, line) in staged.chunks_exact_mut(STAGE).enumerate().take(lines) {
+                    let from = &elements[(first + i) * self.free + block * STAGE..][..depth];
                     line.iter_mut().zip(from).for_each(|(to, &from)| *to = from.load());
                 }
                 if across == width {
-                    pack_transposed(kernels, &held, (STAGE, lines), width, to);
+                    pack_transposed(kernels, &staged, (STAGE, lines), width, to);
                     continue;
                 }
                 let mut turned = [MaybeUninit::uninit(); STAGE * ROWS];
                 let turned = &mut turned[..across * depth];
-                pack_transposed(kernels, &held, (STAGE, lines), across, turned);
+                pack_transposed(kernels, &staged, (STAGE, lines), across, turned);
                 for (to, from) in to.chunks_exact_mut(width).zip(turned.chunks_exact(across)) {
                     to[first..first + across].copy_from_slice(from);
                 }
@@ -204,7 +204,7 @@ pub(crate) fn pack_transposed<C: GemmElement>(
 ///
 /// # Panics
 /// When the rows are outside `from`, or the width is neither a tile's width nor a tile's height.
-fn lay<C: GemmElement>(
+fn copy_rows<C: GemmElement>(
     kernels: &Kernels<C>,
     from: &[C],
     stride: usize,
@@ -215,7 +215,7 @@ fn lay<C: GemmElement>(
     assert!(width.is_multiple_of(kernels.rows) && (depth - 1) * stride + width <= from.len());
     // SAFETY: the rows are inside by the assertion, and the panel has room for them. The processor has the kernels'
     // instructions.
-    unsafe { (kernels.lay)(from.as_ptr(), stride, depth, width, to.as_mut_ptr()) };
+    unsafe { (kernels.copy_rows)(from.as_ptr(), stride, depth, width, to.as_mut_ptr()) };
 }
 
 /// Copies contiguous elements and pads with zeros.

@@ -33,14 +33,14 @@ pub(super) type PackCopy<C> =
 #[inline(always)]
 unsafe fn transposed<V: Vector, const LANES: usize>(mut square: [V; LANES]) -> [V; LANES] {
     // A transposition takes one round of interleaving for each bit of an index: log2(`LANES`) rounds.
-    let mut apart = 1;
-    while apart < LANES {
+    let mut distance = 1;
+    while distance < LANES {
         let before = square;
         for i in 0..LANES / 2 {
             // SAFETY: the caller guarantees it.
             (square[2 * i], square[2 * i + 1]) = unsafe { before[i].zip(before[i + LANES / 2]) };
         }
-        apart *= 2;
+        distance *= 2;
     }
     square
 }
@@ -69,13 +69,13 @@ pub(super) unsafe fn pack_transposed<V: Vector, const LANES: usize>(
             // The last square of a panel begins earlier and rewrites some elements.
             let first = first.min(width.saturating_sub(LANES));
             let (across, lines) = (LANES.min(width), LANES.min(rows.saturating_sub(first)));
-            for place in (0..depth).step_by(LANES) {
-                let down = LANES.min(depth - place);
-                let start = to.add(place * width + first);
+            for position in (0..depth).step_by(LANES) {
+                let down = LANES.min(depth - position);
+                let start = to.add(position * width + first);
                 if lines == LANES && down == LANES {
                     // Whole squares stay in registers.
                     let square = std::array::from_fn(|i| {
-                        let source = from.add((first + i) * stride + place);
+                        let source = from.add((first + i) * stride + position);
                         if is_far {
                             V::prefetch_l2(source.wrapping_add(width * stride));
                         }
@@ -88,32 +88,32 @@ pub(super) unsafe fn pack_transposed<V: Vector, const LANES: usize>(
                 }
                 let mut square = [V::zero(); LANES];
                 for (i, line) in square.iter_mut().enumerate().take(lines) {
-                    let source = from.add((first + i) * stride + place);
+                    let source = from.add((first + i) * stride + position);
                     if is_far {
                         V::prefetch_l2(source.wrapping_add(width * stride));
                     }
                     if down == LANES {
                         *line = V::load(source);
                     } else {
-                        let mut held = [MaybeUninit::<V::Element>::uninit(); LANES];
-                        V::zero().store(held.as_mut_ptr().cast());
-                        std::ptr::copy_nonoverlapping(source, held.as_mut_ptr().cast(), down);
-                        *line = V::load(held.as_ptr().cast());
+                        let mut partial_line = [MaybeUninit::<V::Element>::uninit(); LANES];
+                        V::zero().store(partial_line.as_mut_ptr().cast());
+                        std::ptr::copy_nonoverlapping(source, partial_line.as_mut_ptr().cast(), down);
+                        *line = V::load(partial_line.as_ptr().cast());
                     }
                 }
                 let square = transposed::<V, LANES>(square);
                 let whole = if across == LANES {
                     down
                 } else {
-                    down.min((depth - place).saturating_sub(LANES.div_ceil(width)))
+                    down.min((depth - position).saturating_sub(LANES.div_ceil(width)))
                 };
                 for (k, line) in square.iter().enumerate().take(whole) {
                     line.store(start.add(k * width));
                 }
                 for (k, line) in square.iter().enumerate().take(down).skip(whole) {
-                    let mut held = [MaybeUninit::<V::Element>::uninit(); LANES];
-                    line.store(held.as_mut_ptr().cast());
-                    std::ptr::copy_nonoverlapping(held.as_ptr().cast(), start.add(k * width), across);
+                    let mut partial_line = [MaybeUninit::<V::Element>::uninit(); LANES];
+                    line.store(partial_line.as_mut_ptr().cast());
+                    std::ptr::copy_nonoverlapping(partial_line.as_ptr().cast(), start.add(k * width), across);
                 }
             }
         }
@@ -136,10 +136,10 @@ pub(super) unsafe fn pack_transposed_fours<V: Vector>(
     let is_far = stride * size_of::<V::Element>() >= FAR;
     // SAFETY: the caller guarantees it.
     unsafe {
-        for place in (0..depth).step_by(V::LANES) {
+        for position in (0..depth).step_by(V::LANES) {
             for first in (0..width).step_by(4) {
                 let line = |i: usize| {
-                    let source = from.add((first + i) * stride + place);
+                    let source = from.add((first + i) * stride + position);
                     if is_far {
                         V::prefetch_l2(source.wrapping_add(width * stride));
                     }
@@ -147,7 +147,7 @@ pub(super) unsafe fn pack_transposed_fours<V: Vector>(
                 };
                 let ((a, b), (c, d)) = (line(0).zip(line(2)), line(1).zip(line(3)));
                 let ((a, b), (c, d)) = (a.zip(c), b.zip(d));
-                let start = to.add(place * width + first);
+                let start = to.add(position * width + first);
                 for (index, fours) in [a, b, c, d].into_iter().enumerate() {
                     fours.store_fours(start.add(index * (V::LANES / 4) * width), width);
                 }
@@ -159,7 +159,7 @@ pub(super) unsafe fn pack_transposed_fours<V: Vector>(
 /// # Safety
 /// As for [`PackCopy`]; the width is a multiple of `ROWS`.
 #[inline(always)]
-pub(super) unsafe fn lay<V: Vector, const ROWS: usize>(
+pub(super) unsafe fn copy_rows<V: Vector, const ROWS: usize>(
     from: *const V::Element,
     stride: usize,
     depth: usize,
@@ -185,8 +185,8 @@ pub(super) unsafe fn lay<V: Vector, const ROWS: usize>(
             }
         } else {
             for k in 0..depth {
-                for place in (0..width).step_by(ROWS) {
-                    let (from, to) = (from.add(k * stride + place), to.add(k * width + place));
+                for position in (0..width).step_by(ROWS) {
+                    let (from, to) = (from.add(k * stride + position), to.add(k * width + position));
                     to.cast::<[V::Element; ROWS]>()
                         .write_unaligned(from.cast::<[V::Element; ROWS]>().read_unaligned());
                 }

@@ -12,7 +12,7 @@ pub(crate) struct Target<'t, C> {
     /// Columns of a run, and the distance from the start of one run to the next.
     runs: Option<(usize, usize)>,
     /// The epilogue, and the position of this target's first element in the epilogue's numbering.
-    tail: Option<(EpilogueFn<'t>, usize)>,
+    epilogue: Option<(EpilogueFn<'t>, usize)>,
 }
 
 // SAFETY: threads write disjoint blocks behind the pointer, by the contract of `Target::new`.
@@ -24,21 +24,21 @@ impl<'t, C> Target<'t, C> {
     /// # Safety
     /// While products are written, all elements of the rows are writable and no other thread uses them.
     pub(crate) unsafe fn new(first: *mut C, stride: usize) -> Target<'t, C> {
-        Target { first, stride, runs: None, tail: None }
+        Target { first, stride, runs: None, epilogue: None }
     }
 
-    /// The same rows in runs of `columns` contiguous elements, which begin `apart` elements from each other.
+    /// The same rows in runs of `columns` contiguous elements, which begin `run_stride` elements from each other.
     ///
     /// # Safety
     /// As for [`Target::new`].
-    pub(crate) unsafe fn in_runs(self, columns: usize, apart: usize) -> Target<'t, C> {
-        let runs = (columns != apart).then_some((columns, apart));
+    pub(crate) unsafe fn in_runs(self, columns: usize, run_stride: usize) -> Target<'t, C> {
+        let runs = (columns != run_stride).then_some((columns, run_stride));
         Target { runs, ..self }
     }
 
     /// The same rows with an epilogue. `position` is the number that the epilogue knows the first element by.
-    pub(crate) fn with_epilogue(self, tail: Option<EpilogueFn<'t>>, position: usize) -> Target<'t, C> {
-        Target { tail: tail.map(|tail| (tail, position)), ..self }
+    pub(crate) fn with_epilogue(self, epilogue: Option<EpilogueFn<'t>>, position: usize) -> Target<'t, C> {
+        Target { epilogue: epilogue.map(|epilogue| (epilogue, position)), ..self }
     }
 
     /// The same rows, moved by `element` elements.
@@ -46,9 +46,9 @@ impl<'t, C> Target<'t, C> {
     /// # Safety
     /// The element is inside the result.
     pub(crate) unsafe fn from(&self, element: usize) -> Target<'t, C> {
-        let tail = self.tail.map(|(tail, position)| (tail, position + element));
+        let epilogue = self.epilogue.map(|(epilogue, position)| (epilogue, position + element));
         // SAFETY: the caller guarantees it.
-        Target { first: unsafe { self.first.add(element) }, tail, ..*self }
+        Target { first: unsafe { self.first.add(element) }, epilogue, ..*self }
     }
 
     /// # Safety
@@ -68,24 +68,24 @@ impl<'t, C> Target<'t, C> {
     }
 
     /// The epilogue and the position of the first element. The rows must not be in runs.
-    pub(super) fn tail(&self) -> Option<(EpilogueFn<'t>, usize)> {
+    pub(super) fn epilogue(&self) -> Option<(EpilogueFn<'t>, usize)> {
         debug_assert!(self.runs.is_none());
-        self.tail
+        self.epilogue
     }
 
     /// Whether there is an epilogue.
     pub(super) fn has_epilogue(&self) -> bool {
-        self.tail.is_some()
+        self.epilogue.is_some()
     }
 
     /// Runs the epilogue on a complete block.
     pub(super) fn complete(&self, rows: &Range<usize>, columns: &Range<usize>) {
-        let Some((tail, position)) = self.tail else { return };
+        let Some((epilogue, position)) = self.epilogue else { return };
         let mut left = columns.clone();
         while !left.is_empty() {
             let len = self.side_by_side(&left);
             let first = position + rows.start * self.stride + self.along(left.start);
-            tail(CompletedRows { first, count: rows.len(), len, apart: self.stride });
+            epilogue(CompletedRows { first, count: rows.len(), len, row_stride: self.stride });
             left.start += len;
         }
     }
@@ -94,7 +94,7 @@ impl<'t, C> Target<'t, C> {
     fn along(&self, column: usize) -> usize {
         match self.runs {
             None => column,
-            Some((columns, apart)) => column / columns * apart + column % columns,
+            Some((columns, run_stride)) => column / columns * run_stride + column % columns,
         }
     }
 

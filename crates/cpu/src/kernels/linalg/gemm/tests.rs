@@ -23,8 +23,8 @@ fn stored<S: Copy>(
     let mut elements = vec![nan; rows * stride];
     for i in 0..free {
         for k in 0..along {
-            let place = if turned { k * stride + i } else { i * stride + k };
-            elements[place] = values[i * along + k];
+            let index = if turned { k * stride + i } else { i * stride + k };
+            elements[index] = values[i * along + k];
         }
     }
     (elements, if turned { 1 } else { stride }, if turned { stride } else { 1 })
@@ -72,8 +72,8 @@ impl Case {
         };
         let got = run(Par::Pool);
         assert_eq!(run(Par::Serial), got, "{:?} on one thread", self.sizes);
-        for (place, &got) in got.iter().enumerate() {
-            let (i, j) = (place / stride, place % stride);
+        for (index, &got) in got.iter().enumerate() {
+            let (i, j) = (index / stride, index % stride);
             if j >= n {
                 assert_eq!(got, C::from(2.0), "behind row {i}");
                 continue;
@@ -185,8 +185,8 @@ fn complex_products_are_real_ones() {
                 let to = Target::new(out.as_mut_ptr(), n);
                 complex::multiply(sizes, (&x, &y), to, Accumulation::Minus, &mut space, Par::Pool);
             }
-            for (place, got) in out.iter().enumerate() {
-                let (i, j) = (place / n, place % n);
+            for (index, got) in out.iter().enumerate() {
+                let (i, j) = (index / n, index % n);
                 let sum: Complex<f64> = (0..k).map(|p| a[i * k + p] * b[j * k + p]).sum();
                 let error = (Complex::new(2.0, 1.0) - sum - got).norm();
                 assert!(error < 1e-13, "{m}x{n}x{k} at {i}, {j}");

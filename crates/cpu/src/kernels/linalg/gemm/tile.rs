@@ -6,7 +6,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::pack_kernels::{PackCopy, PackTransposed, lay, pack_transposed, pack_transposed_fours};
+use super::pack_kernels::{PackCopy, PackTransposed, copy_rows, pack_transposed, pack_transposed_fours};
 use super::portable::PortableVector;
 
 /// A vector register.
@@ -26,18 +26,18 @@ pub(in super::super) trait Vector: Copy {
     /// # Safety
     /// As above, and `LANES` elements can be written.
     unsafe fn store(self, to: *mut Self::Element);
-    /// Writes groups of four lanes, `apart` elements from each other.
+    /// Writes groups of four lanes, `group_stride` elements from each other.
     ///
     /// # Safety
     /// The processor has the instructions, and the elements can be written.
     #[inline(always)]
-    unsafe fn store_fours(self, to: *mut Self::Element, apart: usize) {
-        let mut held = [MaybeUninit::<Self::Element>::uninit(); 16];
+    unsafe fn store_fours(self, to: *mut Self::Element, group_stride: usize) {
+        let mut lanes_buffer = [MaybeUninit::<Self::Element>::uninit(); 16];
         // SAFETY: the caller guarantees it. No vector has more than 16 lanes.
         unsafe {
-            self.store(held.as_mut_ptr().cast());
-            for (place, four) in held.chunks_exact(4).enumerate().take(Self::LANES / 4) {
-                std::ptr::copy_nonoverlapping(four.as_ptr().cast(), to.add(place * apart), 4);
+            self.store(lanes_buffer.as_mut_ptr().cast());
+            for (index, four) in lanes_buffer.chunks_exact(4).enumerate().take(Self::LANES / 4) {
+                std::ptr::copy_nonoverlapping(four.as_ptr().cast(), to.add(index * group_stride), 4);
             }
         }
     }
@@ -132,7 +132,7 @@ pub(crate) struct Kernels<C: 'static> {
     /// Indexed by row multiple, then by vectors.
     pub(super) tiles: [[Tile<C>; 2]; 3],
     pub(super) pack_transposed: PackTransposed<C>,
-    pub(super) lay: PackCopy<C>,
+    pub(super) copy_rows: PackCopy<C>,
 }
 
 impl<C> Kernels<C> {
@@ -229,9 +229,9 @@ unsafe fn tile<V: Vector, const ROWS: usize, const VECTORS: usize>(step: &Step<V
         let mut left = depth;
         if let Some(rounds) = depth.checked_div(rows_per_step) {
             for _ in 0..rounds {
-                for place in 0..rows_per_step {
+                for index in 0..rows_per_step {
                     V::prefetch(a.wrapping_add(AHEAD * ROWS));
-                    multiply::<V, ROWS, VECTORS>(&mut sums, a, 1, b.add(*row_offsets.add(place)));
+                    multiply::<V, ROWS, VECTORS>(&mut sums, a, 1, b.add(*row_offsets.add(index)));
                     a = a.wrapping_add(ROWS);
                 }
                 b = b.wrapping_add(b_step);
@@ -310,7 +310,7 @@ macro_rules! kernels {
                 }
             }
             $(#[target_feature(enable = $feature)])?
-            unsafe fn laid(
+            unsafe fn copied_rows(
                 from: *const $C,
                 stride: usize,
                 depth: usize,
@@ -318,7 +318,7 @@ macro_rules! kernels {
                 to: *mut MaybeUninit<$C>,
             ) {
                 // SAFETY: the caller guarantees it.
-                unsafe { lay::<$V, $r1>(from, stride, depth, width, to) }
+                unsafe { copy_rows::<$V, $r1>(from, stride, depth, width, to) }
             }
             Kernels {
                 rows: $r1,
@@ -329,7 +329,7 @@ macro_rules! kernels {
                     [run::<$r3, 1>, run::<$r3, 2>],
                 ],
                 pack_transposed: turned,
-                lay: laid,
+                copy_rows: copied_rows,
             }
         };
     };
@@ -385,7 +385,7 @@ mod x86 {
     use std::arch::x86_64::*;
     use std::mem::MaybeUninit;
 
-    use super::{Kernels, Step, Vector, lay, pack_transposed, pack_transposed_fours, tile};
+    use super::{Kernels, Step, Vector, copy_rows, pack_transposed, pack_transposed_fours, tile};
 
     macro_rules! vector {
         (
@@ -413,9 +413,9 @@ mod x86 {
                 }
                 $(
                     #[inline(always)]
-                    unsafe fn store_fours(self, to: *mut $T, apart: usize) {
+                    unsafe fn store_fours(self, to: *mut $T, group_stride: usize) {
                         // SAFETY: as above.
-                        unsafe { $fours(self, to, apart) }
+                        unsafe { $fours(self, to, group_stride) }
                     }
                 )?
                 #[inline(always)]
@@ -472,11 +472,11 @@ mod x86 {
             let high = _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
             (_mm512_permutex2var_ps(a, low, b), _mm512_permutex2var_ps(a, high, b))
         },
-        |x, to: *mut f32, apart| {
+        |x, to: *mut f32, group_stride| {
             _mm_storeu_ps(to, _mm512_castps512_ps128(x));
-            _mm_storeu_ps(to.add(apart), _mm512_extractf32x4_ps::<1>(x));
-            _mm_storeu_ps(to.add(2 * apart), _mm512_extractf32x4_ps::<2>(x));
-            _mm_storeu_ps(to.add(3 * apart), _mm512_extractf32x4_ps::<3>(x));
+            _mm_storeu_ps(to.add(group_stride), _mm512_extractf32x4_ps::<1>(x));
+            _mm_storeu_ps(to.add(2 * group_stride), _mm512_extractf32x4_ps::<2>(x));
+            _mm_storeu_ps(to.add(3 * group_stride), _mm512_extractf32x4_ps::<3>(x));
         }
     );
     vector!(
@@ -495,9 +495,9 @@ mod x86 {
             let high = _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15);
             (_mm512_permutex2var_pd(a, low, b), _mm512_permutex2var_pd(a, high, b))
         },
-        |x, to: *mut f64, apart| {
+        |x, to: *mut f64, group_stride| {
             _mm256_storeu_pd(to, _mm512_castpd512_pd256(x));
-            _mm256_storeu_pd(to.add(apart), _mm512_extractf64x4_pd::<1>(x));
+            _mm256_storeu_pd(to.add(group_stride), _mm512_extractf64x4_pd::<1>(x));
         }
     );
     vector!(

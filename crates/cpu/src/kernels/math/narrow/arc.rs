@@ -20,10 +20,10 @@ fn atan_tail<P: Precision>(t: f32) -> f32 {
 #[inline(always)]
 pub(in super::super) fn atan<P: Precision>(x: f32) -> f32 {
     let magnitude = x.abs();
-    let over = magnitude > 1.0;
-    let t = select(over, -1.0 / magnitude, magnitude);
+    let exceeds_one = magnitude > 1.0;
+    let t = select(exceeds_one, -1.0 / magnitude, magnitude);
     let tail = atan_tail::<P>(t);
-    let angle = select(over, FRAC_PI_2, 0.0) + (t + (tail + select(over, HALF_PI_LOW, 0.0)));
+    let angle = select(exceeds_one, FRAC_PI_2, 0.0) + (t + (tail + select(exceeds_one, HALF_PI_LOW, 0.0)));
     flipped(angle, sign_of(x))
 }
 
@@ -39,11 +39,11 @@ pub(in super::super) fn atan2<P: Precision>(y: f32, x: f32) -> f32 {
     let t = select(large == 0.0, 0.0, t);
     let t = select(small == f32::INFINITY, 1.0, t);
     let tail = atan_tail::<P>(t);
-    let beside = x.is_sign_negative();
+    let is_negative = x.is_sign_negative();
     // The angle is a = t + tail, pi / 2 - a, pi - a or pi / 2 + a.
-    let turned = if high != beside { SIGN } else { 0 };
-    let start = select(high, FRAC_PI_2, select(beside, PI, 0.0));
-    let start_low = select(high, HALF_PI_LOW, select(beside, 2.0 * HALF_PI_LOW, 0.0));
+    let turned = if high != is_negative { SIGN } else { 0 };
+    let start = select(high, FRAC_PI_2, select(is_negative, PI, 0.0));
+    let start_low = select(high, HALF_PI_LOW, select(is_negative, 2.0 * HALF_PI_LOW, 0.0));
     let angle = start + (flipped(t, turned) + (flipped(tail, turned) + start_low));
     let angle = select(x.is_nan() | y.is_nan(), f32::NAN, angle);
     flipped(angle, sign_of(y))

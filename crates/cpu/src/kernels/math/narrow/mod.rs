@@ -27,11 +27,11 @@ fn mac<P: Precision>(a: f32, b: f32, c: f32) -> f32 {
 /// The polynomial with these coefficients, lowest first, by Horner's scheme.
 #[inline(always)]
 fn poly<P: Precision>(x: f32, coefficients: &[f32]) -> f32 {
-    let mut place = coefficients.len() - 1;
-    let mut sum = coefficients[place];
-    while place > 0 {
-        place -= 1;
-        sum = mac::<P>(sum, x, coefficients[place]);
+    let mut index = coefficients.len() - 1;
+    let mut sum = coefficients[index];
+    while index > 0 {
+        index -= 1;
+        sum = mac::<P>(sum, x, coefficients[index]);
     }
     sum
 }
