@@ -286,8 +286,8 @@ fn every_operation_has_rows_and_every_family_a_test() {
 fn examples_of_ops_are_legal() {
     let x = numbers::small(DType::F32, &[2, 3], 1);
     let mut table = Table::default();
-    for op in Op::examples(&x.ty) {
-        rows::example(&mut table, op, &x);
+    for (op, count) in Op::examples(&x.ty) {
+        rows::example(&mut table, op, count, &x);
     }
     let names: BTreeSet<_> = table.rows.iter().map(|row| form::name(&row.op)).collect();
     for name in [

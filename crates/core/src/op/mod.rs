@@ -380,13 +380,17 @@ rows::rows! {
 pub type Outputs = SmallVec<[TensorType; 1]>;
 
 impl Op {
-    /// Examples of ops and blocks that have a row, for operands of the type `x`: for tests that cover all ops. An
-    /// example need not be legal for its operands.
+    /// Examples of ops and blocks that have a row, for operands of the type `x`, and the number of operands of each:
+    /// for tests that cover all ops. An example need not be legal for its operands.
     #[doc(hidden)]
-    pub fn examples(x: &TensorType) -> Vec<Op> {
-        let composites = CompositeBlock::row_examples(x).into_iter().map(Block::Composite);
-        let blocks = Block::row_examples(x).into_iter().chain(composites).map(Op::Block);
-        Op::row_examples(x).into_iter().chain(blocks).collect()
+    pub fn examples(x: &TensorType) -> Vec<(Op, usize)> {
+        let blocks = Block::row_examples(x).into_iter();
+        let composites = CompositeBlock::row_examples(x).into_iter();
+        let blocks = blocks.chain(composites.map(|(block, count)| (Block::Composite(block), count)));
+        Op::row_examples(x)
+            .into_iter()
+            .chain(blocks.map(|(block, count)| (Op::Block(block), count)))
+            .collect()
     }
 
     /// Whether running the op has an effect besides its outputs.

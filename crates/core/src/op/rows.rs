@@ -84,17 +84,23 @@ macro_rules! rows {
                 named.into_iter().chain(leaves.into_iter().flatten()).collect()
             }
 
-            /// An example of each row without a payload, for operands of the type `x`. It need not be legal for it.
-            pub(crate) fn row_examples(x: &$crate::shape::TensorType) -> Vec<$enum> {
+            /// An example of each row without a payload, for operands of the type `x`, with its number of operands. It
+            /// need not be legal for them.
+            pub(crate) fn row_examples(x: &$crate::shape::TensorType) -> Vec<($enum, usize)> {
                 #[allow(unused_imports)]
                 use $crate::op::examples::Example;
                 let _ = x;
+                // A list of operands gets two.
+                let count = |names: &[&str], list: Option<&str>| names.len() + if list.is_some() { 2 } else { 0 };
                 vec![
-                    $($enum::$unit,)*
-                    $($enum::$variant {
-                        $($leaf: $leaf_ty::ALL[0],)?
-                        $($field: Example::example(x),)*
-                    },)*
+                    $(($enum::$unit, count(&[$(stringify!($unit_operand)),*], None)),)*
+                    $((
+                        $enum::$variant {
+                            $($leaf: $leaf_ty::ALL[0],)?
+                            $($field: Example::example(x),)*
+                        },
+                        count(&[$(stringify!($operand)),*], $crate::op::rows::rows!(@list $($list)?)),
+                    ),)*
                 ]
             }
 

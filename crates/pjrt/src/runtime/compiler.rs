@@ -91,11 +91,11 @@ impl PjrtCompiler {
     /// Damaged bytes, bytes of another version, or bytes for other devices.
     pub fn load(&self, bytes: &[u8]) -> Result<(PjrtExecutable, Vec<u8>)> {
         let saved = Saved::from_bytes(bytes)?;
-        Ok((self.from_saved(&saved)?, saved.into_note()))
+        Ok((self.restore(&saved)?, saved.into_note()))
     }
 
     /// The executable of saved bytes.
-    pub(super) fn from_saved(&self, saved: &Saved) -> Result<PjrtExecutable> {
+    pub(super) fn restore(&self, saved: &Saved) -> Result<PjrtExecutable> {
         let runtime = self.backend.runtime();
         runtime.require_process("load")?;
         saved.require_machine(runtime.machine())?;

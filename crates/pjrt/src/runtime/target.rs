@@ -179,7 +179,7 @@ impl TargetExecutable {
             self.saved.mismatch("run", here, required)
         })?;
         let compiler = PjrtCompiler::new(backend, self.fold.clone(), self.options.clone());
-        let loaded = compiler.from_saved(&self.saved)?;
+        let loaded = compiler.restore(&self.saved)?;
         Ok(self.loaded.get_or_init(|| loaded))
     }
 }

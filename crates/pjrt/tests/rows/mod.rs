@@ -164,17 +164,17 @@ fn names_with_rows() -> &'static BTreeSet<&'static str> {
 pub fn examples(dtype: DType) -> Table {
     let mut table = Table::default();
     let x = numbers::small(dtype, &[2, 3], 1);
-    for op in Op::examples(&x.ty) {
+    for (op, count) in Op::examples(&x.ty) {
         if !names_with_rows().contains(form::name(&op)) {
-            example(&mut table, op, &x);
+            example(&mut table, op, count, &x);
         }
     }
     table
 }
 
-/// Adds a row for an op with as many operands as it takes, if it accepts them.
-pub fn example(table: &mut Table, op: Op, x: &Operand) -> bool {
-    (1..=4).any(|count| table.add(op.clone(), &vec![x; count], Closeness::Whole(4.0)))
+/// Adds a row for an op with equal operands, if it accepts them.
+pub fn example(table: &mut Table, op: Op, count: usize, x: &Operand) -> bool {
+    table.add(op, &vec![x; count], Closeness::Whole(4.0))
 }
 
 pub fn ty(dtype: DType, sizes: &[usize]) -> TensorType {
