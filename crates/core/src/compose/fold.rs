@@ -12,9 +12,7 @@ use crate::error::Result;
 use crate::grad::region::{self as grad_region, fill};
 use crate::graph::{Graph, Value, Values};
 use crate::infer::infer;
-use crate::op::{
-    BinaryOp, FoldOp, Op, OpClass, Padding, Primitive, ReduceOp, Starts, Window, WindowFoldOp, WindowOp,
-};
+use crate::op::{BinaryOp, FoldOp, OnScalars, Op, Padding, ReduceOp, Starts, Window, WindowFoldOp, WindowOp};
 use crate::region::Region;
 use crate::shape::{AxisList, Shape, Sizes, TensorType};
 
@@ -384,37 +382,10 @@ fn varied(fun: &Region) -> Vec<bool> {
 /// can be applied to many elements together. Ops that depend on captures only are unrestricted.
 fn is_elementwise(fun: &Region) -> bool {
     let is_mapped = |op: &Op| -> bool {
-        match op.class() {
-            OpClass::Parameter { .. }
-            | OpClass::Primitive(Primitive::ElementWise(_) | Primitive::View)
-            | OpClass::Identity { .. }
-            // A broadcast of scalars is element-wise.
-            | OpClass::Primitive(Primitive::Broadcast) => true,
-            OpClass::Block(block) => block.is_element_wise(),
-            OpClass::Primitive(
-                Primitive::Creation
-                | Primitive::Movement
-                | Primitive::Selection
-                | Primitive::Update
-                | Primitive::Reduction
-                | Primitive::Order
-                | Primitive::Positions
-                | Primitive::Window
-                | Primitive::Contraction
-                | Primitive::Transform
-                | Primitive::Solve,
-            )
-            | OpClass::Constant(_)
-            | OpClass::Literal(_)
-            | OpClass::Collective(_)
-            | OpClass::Fold(_)
-            | OpClass::WindowFold(_)
-            | OpClass::Cond(_)
-            | OpClass::While(_)
-            | OpClass::CustomGrad(_)
-            | OpClass::Hook(_)
-            | OpClass::RuntimeCall(_)
-            | OpClass::UserBlock(_) => false,
+        match op.on_scalars() {
+            OnScalars::Input(_) | OnScalars::Operand | OnScalars::ElementWise(_) => true,
+            OnScalars::Block(block) => block.is_element_wise(),
+            OnScalars::Constant(_) | OnScalars::Other => false,
         }
     };
     // A hook must receive each scalar separately, whatever it depends on.

@@ -102,6 +102,23 @@ pub enum ElementWise {
     Clip,
 }
 
+/// What an op computes on scalars, in a function that is applied to elements.
+#[derive(Clone, Copy, Debug)]
+pub enum OnScalars<'a> {
+    /// An input of the function, at this position.
+    Input(usize),
+    /// A constant.
+    Constant(Scalar),
+    /// The operand: scalars keep their shape and their elements.
+    Operand,
+    /// An element-wise op of the operands.
+    ElementWise(ElementWise),
+    /// A composite of the catalogue.
+    Block(&'a Block),
+    /// Something else.
+    Other,
+}
+
 impl ElementWise {
     /// The number of operands.
     pub const fn operand_count(self) -> usize {
@@ -158,6 +175,42 @@ impl Op {
             | OpClass::RuntimeCall(_)
             | OpClass::Block(_)
             | OpClass::UserBlock(_) => &[],
+        }
+    }
+
+    /// What the op computes on scalars.
+    pub const fn on_scalars(&self) -> OnScalars<'_> {
+        match self.class() {
+            OpClass::Parameter { index, .. } => OnScalars::Input(index),
+            OpClass::Constant(scalar) => OnScalars::Constant(scalar),
+            OpClass::Identity { .. } | OpClass::Primitive(Primitive::View | Primitive::Broadcast) => {
+                OnScalars::Operand
+            }
+            OpClass::Primitive(Primitive::ElementWise(op)) => OnScalars::ElementWise(op),
+            OpClass::Block(block) => OnScalars::Block(block),
+            OpClass::Primitive(
+                Primitive::Creation
+                | Primitive::Movement
+                | Primitive::Selection
+                | Primitive::Update
+                | Primitive::Reduction
+                | Primitive::Order
+                | Primitive::Positions
+                | Primitive::Window
+                | Primitive::Contraction
+                | Primitive::Transform
+                | Primitive::Solve,
+            )
+            | OpClass::Literal(_)
+            | OpClass::Collective(_)
+            | OpClass::Fold(_)
+            | OpClass::WindowFold(_)
+            | OpClass::Cond(_)
+            | OpClass::While(_)
+            | OpClass::CustomGrad(_)
+            | OpClass::Hook(_)
+            | OpClass::RuntimeCall(_)
+            | OpClass::UserBlock(_) => OnScalars::Other,
         }
     }
 

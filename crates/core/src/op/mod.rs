@@ -27,7 +27,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 pub use block::{Block, BlockTraits, CompositeBlock, CompositeTraits, UserBlockOp, Vectors};
-pub use class::{ElementWise, OpClass, Primitive};
+pub use class::{ElementWise, OnScalars, OpClass, Primitive};
 pub use collective::{AllReduceOp, Collective, CollectiveOp, DeviceGroups};
 pub use control::{CondOp, CustomGradOp, FoldOp, HookOp, RuntimeCallOp, WhileOp, WindowFoldOp};
 pub use create::Literal;
@@ -174,16 +174,14 @@ rows::rows! {
                 result dtype: DType,
                 /// The axis to count along; `None` for the flat index.
                 attribute axis: Option<Axis>,
-            } => traits(Primitive::Creation, CostClass::Moves, GradientFlow::Nowhere)
-                .vectorized_by(VectorizeRule::NoOperands);
+            } => traits(Primitive::Creation, CostClass::Moves, GradientFlow::Nowhere);
             /// 1 where the last two indices are equal, else 0.
             Eye = "eye" () {
                 /// The shape of the result, of rank 2 or more.
                 result shape: Shape,
                 /// The element type of the result.
                 result dtype: DType,
-            } => traits(Primitive::Creation, CostClass::Moves, GradientFlow::Nowhere)
-                .vectorized_by(VectorizeRule::NoOperands);
+            } => traits(Primitive::Creation, CostClass::Moves, GradientFlow::Nowhere);
 
             // shape
             /// The same elements in row-major order under another shape; also changes names.

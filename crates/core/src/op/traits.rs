@@ -37,8 +37,6 @@ impl<'a> PrimitiveTraits<'a> {
 pub enum VectorizeRule<'a> {
     /// All operands are broadcast to all vectorized axes, and attributes that name axes still name the same axes.
     ShiftAxes,
-    /// The op has no operands.
-    NoOperands,
     /// The shape of the result is extended.
     Reshape(&'a Shape),
     /// The shape of the result is extended, and the vectorized axes stay in front.

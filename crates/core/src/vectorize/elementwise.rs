@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::Rewrite;
 use crate::builder::{BuildElementwise, BuildShape};
 use crate::error::Result;
-use crate::op::{ElementWise, Op, Primitive};
+use crate::op::{ElementWise, Op};
 use crate::shape::Axes;
 use crate::tensor::Tensor;
 
@@ -16,33 +16,20 @@ impl Rewrite<'_> {
         if x.is_vectorized() { self.lead(x, rank) } else { Ok(x.clone()) }
     }
 
-    /// A primitive without a row, which is element-wise.
+    /// An element-wise op.
     pub(super) fn element_wise(
         &mut self,
         op: &Op,
-        class: Primitive,
+        class: ElementWise,
         operands: &[Tensor],
     ) -> Result<SmallVec<[Tensor; 1]>> {
         match class {
-            Primitive::ElementWise(
-                ElementWise::Unary(_) | ElementWise::AsType(_) | ElementWise::Bitcast(_),
-            ) => self.emit(op.clone(), &[operands[0].flat()]),
-            Primitive::ElementWise(ElementWise::Binary(_)) => self.binary(op, operands),
-            Primitive::ElementWise(ElementWise::Select) => self.select(operands),
-            Primitive::ElementWise(ElementWise::Clip) => self.clip(operands),
-            Primitive::Creation
-            | Primitive::View
-            | Primitive::Broadcast
-            | Primitive::Movement
-            | Primitive::Selection
-            | Primitive::Update
-            | Primitive::Reduction
-            | Primitive::Order
-            | Primitive::Positions
-            | Primitive::Window
-            | Primitive::Contraction
-            | Primitive::Transform
-            | Primitive::Solve => unreachable!("a primitive that is not element-wise has a row"),
+            ElementWise::Unary(_) | ElementWise::AsType(_) | ElementWise::Bitcast(_) => {
+                self.emit(op.clone(), &[operands[0].flat()])
+            }
+            ElementWise::Binary(_) => self.binary(op, operands),
+            ElementWise::Select => self.select(operands),
+            ElementWise::Clip => self.clip(operands),
         }
     }
 

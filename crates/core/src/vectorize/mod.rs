@@ -30,7 +30,7 @@ use crate::builder::{BuildControl, BuildShape, Builder, Ops};
 use crate::error::{ErrorKind, Result};
 use crate::form::{self, Attribute};
 use crate::infer;
-use crate::op::{Op, OpClass, Outputs, Row, VectorizeRule};
+use crate::op::{Op, OpClass, Outputs, Primitive, Row, VectorizeRule};
 use crate::shape::{Axis, AxisList, Name, Shape, TensorType};
 use crate::tensor::Tensor;
 use crate::trace;
@@ -80,7 +80,10 @@ impl Rewrite<'_> {
                 OpClass::Parameter { .. } | OpClass::Constant(_) | OpClass::Literal(_) => {
                     unreachable!("an op without operands has none that is vectorized")
                 }
-                OpClass::Primitive(class) => self.element_wise(op, class, operands)?,
+                OpClass::Primitive(Primitive::ElementWise(class)) => {
+                    self.element_wise(op, class, operands)?
+                }
+                OpClass::Primitive(_) => unreachable!("a primitive that is not element-wise has a row"),
                 OpClass::Identity { .. } => self.emit(op.clone(), &[operands[0].flat()])?,
                 OpClass::Collective(op) => self.collective(op, &operands[0])?,
                 OpClass::Fold(op) => self.fold(op, operands)?,
@@ -120,7 +123,6 @@ impl Rewrite<'_> {
                 let operands = if operands.len() == 1 { vec![x().flat()] } else { self.all_full(operands)? };
                 self.emit(op, &operands)
             }
-            VectorizeRule::NoOperands => unreachable!("an op without operands has none that is vectorized"),
             VectorizeRule::Reshape(shape) => {
                 let shape = self.with_lead(shape);
                 self.emit(Op::Reshape { shape }, &[x().flat()])

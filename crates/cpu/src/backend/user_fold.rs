@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use defn_core::backend::{Buffers, Poll};
 use defn_core::compose::fold::is_one_reduction;
 use defn_core::graph::Node;
-use defn_core::op::{BinaryOp, ElementWise, FoldOp, Op, OpClass, Primitive, UnaryOp};
+use defn_core::op::{BinaryOp, ElementWise, FoldOp, OnScalars, Op, UnaryOp};
 use defn_core::region::Region;
 use defn_core::{Axis, DType, Result, Scalar, Shape, TensorType};
 use smallvec::SmallVec;
@@ -54,14 +54,11 @@ enum Action {
 
 impl Role {
     fn of(op: &Op) -> Role {
-        match op.class() {
-            OpClass::Parameter { index, .. } => Role::Input(index),
-            OpClass::Constant(scalar) => Role::Computes(Action::Constant(scalar)),
-            // Scalars keep their shape and their elements.
-            OpClass::Identity { .. } | OpClass::Primitive(Primitive::View | Primitive::Broadcast) => {
-                Role::Same
-            }
-            OpClass::Primitive(Primitive::ElementWise(op)) => Role::Computes(match op {
+        match op.on_scalars() {
+            OnScalars::Input(index) => Role::Input(index),
+            OnScalars::Constant(scalar) => Role::Computes(Action::Constant(scalar)),
+            OnScalars::Operand => Role::Same,
+            OnScalars::ElementWise(op) => Role::Computes(match op {
                 ElementWise::Unary(op) => Action::Unary(op),
                 ElementWise::Binary(op) => Action::Binary(op),
                 ElementWise::AsType(_) => Action::AsType,
@@ -71,30 +68,7 @@ impl Role {
                 ElementWise::Select => Action::Select,
                 ElementWise::Clip => Action::Clip,
             }),
-            OpClass::Primitive(
-                Primitive::Creation
-                | Primitive::Movement
-                | Primitive::Selection
-                | Primitive::Update
-                | Primitive::Reduction
-                | Primitive::Order
-                | Primitive::Positions
-                | Primitive::Window
-                | Primitive::Contraction
-                | Primitive::Transform
-                | Primitive::Solve,
-            )
-            | OpClass::Literal(_)
-            | OpClass::Collective(_)
-            | OpClass::Fold(_)
-            | OpClass::WindowFold(_)
-            | OpClass::Cond(_)
-            | OpClass::While(_)
-            | OpClass::CustomGrad(_)
-            | OpClass::Hook(_)
-            | OpClass::RuntimeCall(_)
-            | OpClass::Block(_)
-            | OpClass::UserBlock(_) => Role::Foreign,
+            OnScalars::Block(_) | OnScalars::Other => Role::Foreign,
         }
     }
 }

@@ -10,7 +10,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::batch::{
     Batch, adjoint, axis_indices, broadcast_select, conjugated, constant_like, is_all_finite, loop_while,
-    magnitude, nan_unless, product, real_part, slice_range, square, transposed,
+    machine_epsilon, magnitude, nan_unless, product, real_part, slice_range, square, transposed,
 };
 use super::factor::qr_of;
 use crate::builder::{BuildCreate, BuildElementwise, BuildReduce, BuildShape, Builder};
@@ -24,11 +24,6 @@ type List<V> = SmallVec<[V; 1]>;
 
 /// More sweeps than any matrix needs. The limit ends iterations that do not converge because of rounding.
 const SWEEP_LIMIT: usize = 60;
-
-/// The distance from 1 to the next number.
-fn epsilon(dtype: DType) -> f64 {
-    if dtype.to_real() == DType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) }
-}
 
 /// Eigenvalues, ascending, and eigenvectors in columns. Both triangles are read; their Hermitian part is used. If an
 /// element is not finite, all results are NaN.
@@ -92,7 +87,7 @@ fn rotate_symmetric<B: Builder>(b: &mut B, x: &B::V, max_iter: usize) -> Result<
     } else {
         // The column that makes their number even is never rotated, because it is zero.
         let even = n + n % 2;
-        let tolerance = 10.0 * n as f64 * epsilon(ty.dtype);
+        let tolerance = 10.0 * n as f64 * machine_epsilon(ty.dtype);
         let extra = (even - n) as i64;
         let zero = b.constant(ty.dtype, 0)?;
         let matrix = b.pad(x.clone(), zero.clone(), &[(0, 0, 0), (0, extra, 0), (0, extra, 0)])?;
@@ -383,7 +378,7 @@ fn svd_of_tall<B: Builder>(b: &mut B, x: &B::V, max_iter: usize, full: bool) -> 
     let (columns, vectors) = if n == 1 {
         (columns, vectors)
     } else {
-        let tolerance = 10.0 * n as f64 * epsilon(ty.dtype);
+        let tolerance = 10.0 * n as f64 * machine_epsilon(ty.dtype);
         let sweep = Sweep { rounds: even - 1, max_sweeps: max_iter.min(SWEEP_LIMIT), tolerance };
         let state = sweep.run(b, &[columns, vectors], |graph, state| {
             let (matrix, vectors, off) = column_round(graph, state[0], state[1])?;
