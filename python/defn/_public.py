@@ -2,9 +2,10 @@
 
 For an unknown keyword Python raises a ``TypeError`` that names neither the caller's line nor the
 option meant. Public functions therefore collect unknown options and pass them to
-:func:`defn._names.refuse_options`. All functions with the same parameters share one code object,
-which is compiled once. A function that passes its arguments to the core consists of this code
-alone, so that a call costs one Python frame.
+:func:`defn._names.refuse_options`. The code that does so is compiled once for all functions with as
+many parameters of each kind, because compiling it takes 50 microseconds of the import. A function
+that passes its arguments to the core consists of this code alone, so that a call costs one Python
+frame.
 """
 
 from __future__ import annotations
@@ -44,16 +45,18 @@ def public(function: F) -> F:
 def _build(declared: F, target: Callable[..., Any], by_position: bool) -> F:
     plain = cast("FunctionType", declared)
     code = plain.__code__
-    optional = REQUIRED in (plain.__defaults__ or ())
+    several = bool(code.co_flags & inspect.CO_VARARGS)
+    parameters = code.co_argcount + code.co_kwonlyargcount + several
+    names = code.co_varnames[:parameters]
     shared = _template(
-        code.co_varnames[: code.co_posonlyargcount],
-        code.co_varnames[code.co_posonlyargcount : code.co_argcount],
-        code.co_varnames[code.co_argcount : _parameters(code)],
-        bool(code.co_flags & inspect.CO_VARARGS),
-        by_position,
-        optional,
+        code.co_posonlyargcount,
+        code.co_argcount,
+        code.co_kwonlyargcount if by_position else names[code.co_argcount : parameters - several],
+        several,
+        REQUIRED in (plain.__defaults__ or ()),
     )
     own = shared.replace(
+        co_varnames=(*names, "unknown"),
         co_filename=code.co_filename,
         co_firstlineno=code.co_firstlineno,
         co_name=code.co_name,
@@ -78,34 +81,27 @@ def _build(declared: F, target: Callable[..., Any], by_position: bool) -> F:
     return cast("F", made)
 
 
-def _parameters(code: CodeType) -> int:
-    """How many of a function's variables are parameters, without ``**``."""
-    several = bool(code.co_flags & inspect.CO_VARARGS)
-    return code.co_argcount + code.co_kwonlyargcount + several
-
-
 @functools.cache
 def _template(
-    first: tuple[str, ...],
-    middle: tuple[str, ...],
-    last: tuple[str, ...],
+    positional: int,
+    count: int,
+    keywords: int | tuple[str, ...],
     several: bool,
-    by_position: bool,
     optional: bool,
 ) -> CodeType:
-    """The code of all functions with these parameters: positional ones, others, keywords.
+    """The code of all functions with as many parameters of each kind, whose names are replaced.
 
-    With ``several`` the last of the keywords' names is that of ``*args``, as in a code object.
+    ``keywords`` are passed on by position if their number is given, and by name if their names are.
     """
-    keywords, rest = (last[:-1], last[-1:]) if several else (last, ())
-    declared = [*first, "/"] if first else []
-    declared += middle
-    declared += [f"*{name}" for name in rest] or (["*"] if keywords else [])
-    declared += [*keywords, "**unknown"]
-    passed = [*first, *middle, *(f"*{name}" for name in rest)]
-    passed += keywords if by_position else [f"{name}={name}" for name in keywords]
+    first = [f"p{i}" for i in range(count)]
+    rest = ["*rest"] if several else []
+    by_position = isinstance(keywords, int)
+    last = [f"k{i}" for i in range(keywords)] if by_position else list(keywords)
+    declared = [*first[:positional], *(["/"] if positional else []), *first[positional:]]
+    declared += [*(rest or (["*"] if last else [])), *last, "**unknown"]
+    passed = [*first, *rest, *(last if by_position else [f"{name}={name}" for name in last])]
     # A default of REQUIRED is that of the second operand.
-    check = f"if {first[1]} is _REQUIRED: _one_operand(_function)" if optional else "pass"
+    check = "if p1 is _REQUIRED: _one_operand(_function)" if optional else "pass"
     source = f"""
 def factory(_function, _target, _refuse, _REQUIRED, _one_operand):
     def shared({", ".join(declared)}):
