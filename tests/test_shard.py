@@ -438,7 +438,7 @@ def test_only_sharded_functions_compute_with_it() -> None:
         lambda: dn.backend_copy(x, "cpu"),
         lambda: dn.stack([x, x]),
     ):
-        with pytest.raises(dn.BackendError, match=r"f64\[4\] lies in blocks .* to_tensor\(\)"):
+        with pytest.raises(dn.BackendError, match=r"f64\[4\] is stored in blocks .* to_tensor\(\)"):
             use()
 
 

@@ -119,8 +119,9 @@ impl Error {
         position_text: impl FnOnce(usize) -> String,
     ) -> Error {
         if let ErrorKind::LoopState { index, expected, got, hint, .. } = &self.inner.kind {
-            let (expected, got, hint, place) = (expected.clone(), got.clone(), *hint, position_text(*index));
-            self.inner.kind = ErrorKind::StateType { op: name, place, expected, got, hint };
+            let (expected, got, hint, position) =
+                (expected.clone(), got.clone(), *hint, position_text(*index));
+            self.inner.kind = ErrorKind::StateType { op: name, position, expected, got, hint };
         }
         self
     }
@@ -255,7 +256,7 @@ pub enum ErrorKind {
     Broadcast { op: &'static str, left: Shape, right: Shape, axis: usize, sizes: (usize, usize) },
     #[error("{op}: axis {axis} is out of range for the shape {}, it must be in {}..{}", shape_text(shape), -(shape.rank() as i64), shape.rank())]
     AxisRange { op: &'static str, axis: i64, shape: Shape },
-    #[error("{op}: axis {axis} is no place for a new axis among those of {}, it must be in {}..={}", shape_text(shape), -(shape.rank() as i64) - 1, shape.rank())]
+    #[error("{op}: a new axis cannot be inserted at axis {axis} of {}, the axis must be in {}..={}", shape_text(shape), -(shape.rank() as i64) - 1, shape.rank())]
     NewAxisRange { op: &'static str, axis: i64, shape: Shape },
     #[error("{op}: no axis is named \"{name}\", the shape is {}", shape_text(shape))]
     AxisName { op: &'static str, name: Name, shape: Shape },
@@ -434,9 +435,15 @@ pub enum ErrorKind {
     #[error("{op}: the predicate is {got}, it must be a scalar; reduce it with all or any")]
     Predicate { op: &'static str, got: TensorType },
     #[error(
-        "{op}: the body's value is {got}{place} and was {expected} before; dtype, shape and names must stay the same{hint}"
+        "{op}: the body's value is {got}{position} and was {expected} before; dtype, shape and names must stay the same{hint}"
     )]
-    StateType { op: &'static str, place: String, got: TensorType, expected: TensorType, hint: &'static str },
+    StateType {
+        op: &'static str,
+        position: String,
+        got: TensorType,
+        expected: TensorType,
+        hint: &'static str,
+    },
     #[error(
         "{op}: {what} {index} is {got} after the body and {expected} before; dtype, shape and names must stay the same{hint}"
     )]
@@ -481,9 +488,9 @@ pub enum ErrorKind {
     )]
     TraceEnded { op: &'static str, got: TensorType },
     #[error(
-        "{op}: the tensor {got} belongs to a definition that is being traced {place}, it can be used only by what that definition calls itself; pass tensors with values instead"
+        "{op}: the tensor {got} belongs to a definition that is being traced {context}, it can be used only by what that definition calls itself; pass tensors with values instead"
     )]
-    TraceElsewhere { op: &'static str, got: TensorType, place: &'static str },
+    TraceElsewhere { op: &'static str, got: TensorType, context: &'static str },
     #[error(
         "{op}: functions are traced {depth} deep inside one another, that is the limit; repeat with while_, and choose among many branches with one cond"
     )]

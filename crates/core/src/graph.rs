@@ -160,11 +160,11 @@ impl Graph {
             let more = self.nodes.len().max(4);
             memory::grow(form::name(&op), &mut self.nodes, more)?;
         }
-        Ok(self.place(op, inputs, outputs))
+        Ok(self.push_reserved(op, inputs, outputs))
     }
 
     /// As [`Graph::push_typed`], where memory was reserved before.
-    pub(crate) fn place(&mut self, op: Op, inputs: Values, outputs: Outputs) -> Values {
+    pub(crate) fn push_reserved(&mut self, op: Op, inputs: Values, outputs: Outputs) -> Values {
         let location = self.build_state.location.clone();
         let value = Value { node: self.nodes.len() as u32, output: 0 };
         if let Op::Parameter { index, .. } = &op {
@@ -240,6 +240,6 @@ impl Graph {
     /// Adds an input of the future region.
     pub fn parameter(&mut self, index: usize, ty: TensorType) -> Value {
         let outputs = SmallVec::from_elem(ty.clone(), 1);
-        self.place(Op::Parameter { index, ty }, Values::new(), outputs)[0]
+        self.push_reserved(Op::Parameter { index, ty }, Values::new(), outputs)[0]
     }
 }

@@ -51,7 +51,7 @@ impl Region {
     /// # Panics
     /// When a capture has no position, or one of another type: a bug of the caller.
     pub fn with_captures(self, positions: &[usize], captures: &[TensorType]) -> Region {
-        assert_eq!(positions.len(), self.capture_count(), "a place for each capture");
+        assert_eq!(positions.len(), self.capture_count(), "a position for each capture");
         let (mut graph, mut inputs, parameters, results) = self.into_parts();
         let is_identity = positions.iter().copied().eq(0..positions.len());
         if !is_identity {

@@ -243,7 +243,7 @@ impl Tensor {
     /// As [`Tensor::copy_to`].
     pub fn transfer_to(&self, op: &'static str, backend: &Arc<dyn Backend>) -> Result<Tensor> {
         let buffer = self.live_buffer(op)?;
-        if buffer.backend().is_same_place(&**backend) {
+        if buffer.backend().is_same_device(&**backend) {
             return Ok(self.clone());
         }
         let moved = match buffer.transfer_to(backend) {

@@ -241,9 +241,9 @@ impl Trace {
         if self.ended.load(Ordering::Relaxed) {
             return ErrorKind::TraceEnded { op, got };
         }
-        let place =
+        let context =
             if self.thread == thread::current().id() { "around this call" } else { "in another thread" };
-        ErrorKind::TraceElsewhere { op, got, place }
+        ErrorKind::TraceElsewhere { op, got, context }
     }
 
     /// A panic while the lock is held cannot leave a half-built graph: `push` adds a node at the end.

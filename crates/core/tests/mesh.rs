@@ -77,7 +77,8 @@ fn blocks_make_up_the_whole() {
     let block = spec.block(&mesh, "x", &whole).unwrap();
     assert_eq!(block.to_string(), "u8[row: 2][5][column: 3]");
     assert_eq!(spec.whole(&mesh, "x", &block).unwrap(), whole);
-    let positions: Vec<Vec<usize>> = (0..12).map(|device| spec.place(&mesh, device).unwrap()).collect();
+    let positions: Vec<Vec<usize>> =
+        (0..12).map(|device| spec.block_position(&mesh, device).unwrap()).collect();
     assert_eq!(positions[0], [0, 0, 0]);
     assert_eq!(positions[5], [2, 0, 1]);
     assert_eq!(positions[10], [5, 0, 0]);

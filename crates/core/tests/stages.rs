@@ -324,8 +324,8 @@ struct Probe {
 struct NamedBackend(&'static str);
 
 /// Zeros on a backend.
-fn zeros(place: &'static str, ty: &TensorType) -> Arc<dyn Buffer> {
-    Bytes::at(Arc::new(NamedBackend(place)), vec![0; ty.byte_size()])
+fn zeros(device_name: &'static str, ty: &TensorType) -> Arc<dyn Buffer> {
+    Bytes::at(Arc::new(NamedBackend(device_name)), vec![0; ty.byte_size()])
 }
 
 impl Backend for NamedBackend {
@@ -456,8 +456,8 @@ fn lists_that_do_not_run_are_refused() {
     ];
     assert_snapshot!(lines.join("\n"), @r"
     Container: run: no stage is given, those that split gave are required
-    Container: run: stage 1 of 3 stands at place 0, stages are required in the order in which split gave them
-    Container: run: the stage at place 1 is of another graph or another split than the first, all stages of one split are required
+    Container: run: stage 1 of 3 is at position 0, stages are required in the order in which split gave them
+    Container: run: the stage at position 1 is of another graph or another split than the first, all stages of one split are required
     Container: run: 2 stages, the graph was split into 3; pass all that split gave
     Container: run: 2 executables for 3 stages, one for each is required
     Compile: run: the executable for stage 0 runs another program, one compiled from the stage's region is required

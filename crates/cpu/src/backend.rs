@@ -273,9 +273,9 @@ impl Backend for CpuBackend {
         self.run_borrowed(op, operands, outputs)
     }
 
-    fn is_same_place(&self, other: &dyn Backend) -> bool {
+    fn is_same_device(&self, other: &dyn Backend) -> bool {
         // There is one CPU backend; a place is a text.
-        other.as_any().is::<CpuBackend>() || self.place() == other.place()
+        other.as_any().is::<CpuBackend>() || self.device_name() == other.device_name()
     }
 
     fn checks_operands(&self) -> bool {

@@ -24,7 +24,7 @@ fn run(plugin: &str, id: i64) -> Result<(), Box<dyn Error>> {
     }
 
     let device = pjrt::device("device", id)?;
-    let place = pjrt::place(&device);
+    let place = pjrt::backend(&device);
     let step = jit(|((slope, offset), x, y): ((Expr, Expr), Expr, Expr)| {
         let at = (slope, offset);
         let (loss, gradient) =

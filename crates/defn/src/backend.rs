@@ -15,7 +15,7 @@ static DEFAULT: RwLock<Option<Arc<dyn Backend>>> = RwLock::new(None);
 /// use defn::prelude::*;
 ///
 /// let backend = defn::default_backend()?;
-/// assert_eq!(backend.place(), "cpu");
+/// assert_eq!(backend.device_name(), "cpu");
 /// let x = Tensor::scalar(1.5)?.backend_copy(&backend)?;
 /// assert_eq!(x.item::<f32>()?, 1.5);
 /// # Ok::<(), defn::Error>(())

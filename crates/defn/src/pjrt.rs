@@ -25,7 +25,7 @@
 //!     &e / e.sum(-1, true)
 //! })
 //! .with_compiler(pjrt::compiler(&device)?);
-//! let x = Tensor::from_slice(&[1f32, 2.0, 3.0], &[3])?.backend_transfer(&pjrt::place(&device))?;
+//! let x = Tensor::from_slice(&[1f32, 2.0, 3.0], &[3])?.backend_transfer(&pjrt::backend(&device))?;
 //! let sum: f32 = softmax.call(x)?.to_vec::<f32>()?.iter().sum();
 //! assert!((sum - 1.0).abs() < 1e-6);
 //! # Ok::<(), defn::Error>(())
@@ -65,7 +65,7 @@ macro_rules! two_devices {
 #[doc = two_devices!()]
 /// # use defn::prelude::*;
 /// let device = pjrt::device("host", 1)?;
-/// assert_eq!(pjrt::place(&device).place(), "pjrt<host:1>");
+/// assert_eq!(pjrt::backend(&device).device_name(), "pjrt<host:1>");
 /// assert!(pjrt::device("host", 2).is_err());
 /// # Ok::<(), defn::Error>(())
 /// ```
@@ -81,7 +81,7 @@ pub fn device(client: &str, device_id: i64) -> defn_core::Result<Arc<PjrtBackend
 /// ```
 #[doc = two_devices!()]
 /// # use defn::prelude::*;
-/// assert_eq!(pjrt::place(&pjrt::default_device()?).place(), "pjrt<host:0>");
+/// assert_eq!(pjrt::backend(&pjrt::default_device()?).device_name(), "pjrt<host:0>");
 /// # Ok::<(), defn::Error>(())
 /// ```
 ///
@@ -96,13 +96,13 @@ pub fn default_device() -> defn_core::Result<Arc<PjrtBackend>> {
 /// ```
 #[doc = two_devices!()]
 /// # use defn::prelude::*;
-/// let x = Tensor::scalar(2)?.backend_transfer(&pjrt::place(&pjrt::device("host", 0)?))?;
+/// let x = Tensor::scalar(2)?.backend_transfer(&pjrt::backend(&pjrt::device("host", 0)?))?;
 /// let y = x.multiply(&x)?;
-/// assert_eq!(y.core().backend().unwrap().place(), "pjrt<host:0>");
+/// assert_eq!(y.core().backend().unwrap().device_name(), "pjrt<host:0>");
 /// assert_eq!(y.item::<i32>()?, 4);
 /// # Ok::<(), defn::Error>(())
 /// ```
-pub fn place(device: &Arc<PjrtBackend>) -> Arc<dyn Backend> {
+pub fn backend(device: &Arc<PjrtBackend>) -> Arc<dyn Backend> {
     device.clone()
 }
 

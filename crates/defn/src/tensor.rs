@@ -301,7 +301,7 @@ impl Tensor {
     /// ```
     /// # use defn::Tensor;
     /// let x = Tensor::scalar(7)?;
-    /// assert_eq!(x.core().backend().unwrap().place(), "cpu");
+    /// assert_eq!(x.core().backend().unwrap().device_name(), "cpu");
     /// assert_eq!(Tensor::from(x.core().clone()).item::<i32>()?, 7);
     /// # Ok::<(), defn::Error>(())
     /// ```

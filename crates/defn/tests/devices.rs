@@ -25,7 +25,7 @@ fn a_plugin_is_loaded_by_its_path() {
 #[test]
 fn a_training_step_runs_on_a_device_and_donates_its_parameters() {
     let device = device(1);
-    let place = pjrt::place(&device);
+    let backend = pjrt::backend(&device);
     let step = jit(|((slope, offset), x, y): ((Expr, Expr), Expr, Expr)| {
         let at = (slope, offset);
         let (loss, gradient) =
@@ -34,9 +34,9 @@ fn a_training_step_runs_on_a_device_and_donates_its_parameters() {
     })
     .with_compiler(pjrt::compiler(&device).unwrap())
     .donating(&[0, 1]);
-    let x = Tensor::from_slice(&[0f32, 1.0, 2.0, 3.0], &[4]).unwrap().backend_transfer(&place).unwrap();
-    let y = Tensor::from_slice(&[1f32, 3.0, 5.0, 7.0], &[4]).unwrap().backend_transfer(&place).unwrap();
-    let zero = || Tensor::scalar(0.0).unwrap().backend_transfer(&place).unwrap();
+    let x = Tensor::from_slice(&[0f32, 1.0, 2.0, 3.0], &[4]).unwrap().backend_transfer(&backend).unwrap();
+    let y = Tensor::from_slice(&[1f32, 3.0, 5.0, 7.0], &[4]).unwrap().backend_transfer(&backend).unwrap();
+    let zero = || Tensor::scalar(0.0).unwrap().backend_transfer(&backend).unwrap();
     let first = (zero(), zero());
     let mut line = first.clone();
     for _ in 0..300 {
@@ -44,7 +44,7 @@ fn a_training_step_runs_on_a_device_and_donates_its_parameters() {
     }
     assert!((line.0.item::<f32>().unwrap() - 2.0).abs() < 1e-3);
     assert!((line.1.item::<f32>().unwrap() - 1.0).abs() < 1e-3);
-    assert_eq!(line.0.core().backend().unwrap().place(), "pjrt<host:1>");
+    assert_eq!(line.0.core().backend().unwrap().device_name(), "pjrt<host:1>");
     let error = step.call((first, x, y)).unwrap_err();
     assert_eq!(error.class(), ErrorClass::Backend);
     assert!(
@@ -57,10 +57,10 @@ fn a_training_step_runs_on_a_device_and_donates_its_parameters() {
 
 #[test]
 fn ops_run_where_their_operands_are() {
-    let place = pjrt::place(&device(0));
-    let x = Tensor::from_slice(&[1f32, 2.0], &[2]).unwrap().backend_copy(&place).unwrap();
+    let backend = pjrt::backend(&device(0));
+    let x = Tensor::from_slice(&[1f32, 2.0], &[2]).unwrap().backend_copy(&backend).unwrap();
     let y = (x.add(1).unwrap()).multiply(&x).unwrap();
-    assert_eq!(y.core().backend().unwrap().place(), "pjrt<host:0>");
+    assert_eq!(y.core().backend().unwrap().device_name(), "pjrt<host:0>");
     assert_eq!(y.to_vec::<f32>().unwrap(), [2.0, 6.0]);
 }
 

@@ -100,7 +100,7 @@ fn items_of(path: &Path, text: &str, with_macros: bool) -> Vec<Item> {
     let (mut table, mut is_in_trait, mut is_hidden) = (None, false, false);
     for (number, &whole) in lines.iter().enumerate() {
         let line = whole.trim();
-        let place = || format!("{}:{}", path.display(), number + 1);
+        let position = || format!("{}:{}", path.display(), number + 1);
         if whole == "}" || whole == "]" {
             (table, is_in_trait, is_hidden) = (None, false, false);
         }
@@ -114,7 +114,7 @@ fn items_of(path: &Path, text: &str, with_macros: bool) -> Vec<Item> {
             is_hidden = !with_macros;
             if docs.contains("#[macro_export]") && !docs.contains("#[doc(hidden)]") {
                 let has_example = docs.contains("```");
-                items.push(Item { name: word(name).to_owned(), line: place(), has_example });
+                items.push(Item { name: word(name).to_owned(), line: position(), has_example });
             }
             continue;
         }
@@ -150,7 +150,7 @@ fn items_of(path: &Path, text: &str, with_macros: bool) -> Vec<Item> {
             }
             None => docs.contains("```"),
         };
-        items.push(Item { name: name.to_owned(), line: place(), has_example });
+        items.push(Item { name: name.to_owned(), line: position(), has_example });
     }
     items
 }

@@ -86,7 +86,7 @@ fn a_program_runs_where_its_arguments_are() {
         let out = run(&*program, &backend, vec![x.clone(), x.clone()]).unwrap();
         assert_eq!(out.iter().map(read).collect::<Vec<_>>(), [[2.0, 4.0], [1.0, 2.0], [2.0, 4.0]]);
         for tensor in &out {
-            assert_eq!(tensor.backend().unwrap().place(), backend.place());
+            assert_eq!(tensor.backend().unwrap().device_name(), backend.device_name());
         }
         x.buffer().unwrap().deallocate().unwrap();
         assert_eq!(read(&out[1]), [1.0, 2.0], "a result outlives the argument that it is");
@@ -94,7 +94,7 @@ fn a_program_runs_where_its_arguments_are() {
     let x = floats(&*cpu_backend(), &[3.0, 4.0]);
     let out = program.run(&cpu_backend(), vec![x.clone(), x], &NoHooks).unwrap();
     assert_eq!(
-        (read(&out[0]), out[0].backend().unwrap().place()),
+        (read(&out[0]), out[0].backend().unwrap().device_name()),
         (vec![6.0, 8.0], "pjrt<host:0>".to_owned())
     );
 }

@@ -50,7 +50,7 @@ fn windows_anywhere_are_one_program() {
 #[test]
 fn a_place_prints_its_client_and_device() {
     let backend = host_backend(2);
-    assert_eq!(backend.place(), "pjrt<host:2>");
+    assert_eq!(backend.device_name(), "pjrt<host:2>");
     assert_eq!(backend.name(), "pjrt");
     assert_eq!(format!("{backend:?}"), "pjrt<host:2>");
 }
@@ -112,7 +112,7 @@ impl Backend for Full {
         "full"
     }
 
-    fn place(&self) -> String {
+    fn device_name(&self) -> String {
         "full".to_owned()
     }
 
@@ -213,7 +213,10 @@ fn of_two_clients_of_the_host_the_first_operands_is_picked() {
     let (a, b) = (floats(&*first, &[1.0]), floats(&*second, &[2.0]));
     for (left, right, expected_device) in [(&a, &b, "pjrt<one:0>"), (&b, &a, "pjrt<two:0>")] {
         let sum = ops(&first).add(left, right).unwrap();
-        assert_eq!((read(&sum), sum.backend().unwrap().place()), (vec![3.0], expected_device.to_owned()));
+        assert_eq!(
+            (read(&sum), sum.backend().unwrap().device_name()),
+            (vec![3.0], expected_device.to_owned())
+        );
     }
 }
 
@@ -222,12 +225,12 @@ fn tensors_go_to_other_devices_other_clients_and_back() {
     let (first, second, other) = (host_backend(0), host_backend(3), own_backend("other"));
     let x = floats(&*first, &[1.0, 2.0]);
     let moved = x.copy_to("backend_copy", &dynamic(&second)).unwrap();
-    assert_eq!(moved.backend().unwrap().place(), "pjrt<host:3>");
+    assert_eq!(moved.backend().unwrap().device_name(), "pjrt<host:3>");
     let elsewhere = moved.transfer_to("backend_transfer", &dynamic(&other)).unwrap();
-    assert_eq!(elsewhere.backend().unwrap().place(), "pjrt<other:0>");
+    assert_eq!(elsewhere.backend().unwrap().device_name(), "pjrt<other:0>");
     assert_eq!(moved.buffer().unwrap().state(), BufferState::Gone(Gone { how: "freed", by: None }));
     let host = elsewhere.transfer_to("backend_transfer", &(cpu_backend())).unwrap();
-    assert_eq!(host.backend().unwrap().place(), "cpu");
+    assert_eq!(host.backend().unwrap().device_name(), "cpu");
     assert_eq!((read(&host), read(&x)), (vec![1.0, 2.0], vec![1.0, 2.0]));
     let same = x.transfer_to("backend_transfer", &dynamic(&first)).unwrap();
     assert_eq!(x.buffer().unwrap().state(), BufferState::Live);
@@ -242,7 +245,10 @@ fn tensors_of_the_host_come_to_the_device() {
         let mut ops = Ops::new(default, Source::Unknown);
         for (a, b) in [(&here, &host), (&host, &here)] {
             let sum = ops.add(a, b).unwrap();
-            assert_eq!((read(&sum), sum.backend().unwrap().place()), (vec![3.0], "pjrt<host:1>".to_owned()));
+            assert_eq!(
+                (read(&sum), sum.backend().unwrap().device_name()),
+                (vec![3.0], "pjrt<host:1>".to_owned())
+            );
         }
     }
 }
@@ -259,7 +265,7 @@ fn operands_on_two_devices_conflict() {
     );
     // The default device gives way to the operands' device.
     let sum = ops(&first).add(&a, &b).unwrap();
-    assert_eq!(sum.backend().unwrap().place(), "pjrt<host:1>");
+    assert_eq!(sum.backend().unwrap().device_name(), "pjrt<host:1>");
 }
 
 #[test]

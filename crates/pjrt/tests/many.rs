@@ -31,13 +31,13 @@ fn four_devices_give_the_results_of_one() {
     let host: Arc<dyn Backend> = cpu_backend();
     let results = program.run_each((0..6).map(|n| list(host.clone(), n)).collect(), &NoHooks).unwrap();
     for (n, results) in (0_u8..).zip(&results) {
-        assert_eq!(results[0].backend().unwrap().place(), format!("pjrt<host:{}>", n % 4));
+        assert_eq!(results[0].backend().unwrap().device_name(), format!("pjrt<host:{}>", n % 4));
         assert_eq!(read(&results[0]), [2.0 * (f32::from(n) + 1.0); 3]);
     }
     let lists = vec![list(dynamic(&host_backend(2)), 1), list(dynamic(&host_backend(1)), 2)];
     let results = program.run_each(lists, &NoHooks).unwrap();
-    assert_eq!(results[0][0].backend().unwrap().place(), "pjrt<host:2>");
-    assert_eq!(results[1][0].backend().unwrap().place(), "pjrt<host:1>");
+    assert_eq!(results[0][0].backend().unwrap().device_name(), "pjrt<host:2>");
+    assert_eq!(results[1][0].backend().unwrap().device_name(), "pjrt<host:1>");
     assert_eq!((read(&results[0][0]), read(&results[1][0])), (vec![4.0; 3], vec![6.0; 3]));
     assert!(program.run_each(Vec::new(), &NoHooks).unwrap().is_empty());
 }

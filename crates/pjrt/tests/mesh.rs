@@ -172,7 +172,7 @@ fn a_nan_is_the_greatest_and_the_least() {
         assert_eq!((max[2].is_sign_positive(), min[2].is_sign_negative()), (true, true));
         assert_eq!(bytes(&results[2][device]), (device as i32).to_ne_bytes());
         // The order of the blocks is that of the mesh's devices.
-        let device_name = results[0][device].backend().unwrap().place();
+        let device_name = results[0][device].backend().unwrap().device_name();
         assert_eq!(device_name, format!("pjrt<host:{}>", [3, 1, 2, 0][device]));
     }
 }

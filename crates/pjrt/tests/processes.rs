@@ -39,7 +39,7 @@ fn what_children_do() {
         Ok("compile") => println!("{}", compile_and_report(CompilerOptions::default())),
         Ok("leave") => leave_while_working(),
         Ok("default") => match backend("backend", None, None) {
-            Ok(backend) => println!("{}", backend.place()),
+            Ok(backend) => println!("{}", backend.device_name()),
             Err(error) => println!("{error}"),
         },
         Ok(other) => panic!("{other}"),

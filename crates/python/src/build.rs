@@ -10,12 +10,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::array::{self, View};
+use crate::backends;
 use crate::convert;
 use crate::dlpack;
 use crate::error::Fallible;
 use crate::misuse::Misuse;
 use crate::ops;
-use crate::place;
 use crate::tensor::PyTensor;
 use crate::trace_allocations;
 
@@ -31,14 +31,14 @@ pub(crate) fn tensor(
     copy: Option<bool>,
 ) -> Fallible<PyTensor> {
     let requested = backend.filter(|backend| !backend.is_none());
-    let backend = place::parse(requested)?;
+    let backend = path::parse(requested)?;
     if let Ok(tensor) = value.cast::<PyTensor>() {
         let tensor = &tensor.get().tensor;
         if let Some(there) =
-            tensor.backend().filter(|there| requested.is_some() && !there.is_same_place(&*backend))
+            tensor.backend().filter(|there| requested.is_some() && !there.is_same_device(&*backend))
         {
-            let (got, place, requested) = (tensor.ty().clone(), there.place(), backend.place());
-            return Err(Misuse::TensorBackend { got, place, requested }.into());
+            let (got, device, requested) = (tensor.ty().clone(), there.device_name(), backend.device_name());
+            return Err(Misuse::TensorBackend { got, device, requested }.into());
         }
         return from_tensor(tensor, dtype, names);
     }
@@ -68,7 +68,7 @@ pub(crate) fn tensor(
         }
     } else {
         let got = value.get_type().name()?.to_string();
-        return Err(Misuse::NotANumber { place: "the value".to_owned(), got }.into());
+        return Err(Misuse::NotANumber { path: "the value".to_owned(), got }.into());
     };
     let shape = convert::named(tensor.ty().shape.clone(), "tensor", names)?;
     let ty = TensorType { dtype: tensor.ty().dtype, shape };
@@ -149,7 +149,7 @@ pub(crate) fn check_range(number: Number, dtype: DType) -> Fallible<()> {
 
 /// A scalar on the default backend.
 pub(crate) fn scalar(scalar: Scalar) -> Fallible<Tensor> {
-    upload(&place::default()?, TensorType::scalar(scalar.dtype()), scalar.to_bytes())
+    upload(&path::default()?, TensorType::scalar(scalar.dtype()), scalar.to_bytes())
 }
 
 /// A tensor with these bytes as elements.
@@ -177,7 +177,7 @@ pub(crate) fn from_view(view: &View<'_>, copy: Option<bool>, backend: &Arc<dyn B
 /// Refuses `copy=False` on a backend with its own memory.
 fn require_shared_memory(copy: Option<bool>, backend: &Arc<dyn Backend>) -> Fallible<()> {
     if copy == Some(false) && backend.name() != "cpu" {
-        let why = format!("the elements of a tensor on {} are copied to there", backend.place());
+        let why = format!("the elements of a tensor on {} are copied to there", backend.device_name());
         return Err(Misuse::MustCopy { why }.into());
     }
     Ok(())
@@ -293,7 +293,7 @@ impl Leaves {
         let (number, dtype) = match convert::element(value)? {
             Some(number) => (number, number.dtype()),
             None if value.is_instance_of::<PyTensor>() => {
-                return Err(Misuse::TensorInside { place: self.place() }.into());
+                return Err(Misuse::TensorInside { path: self.path() }.into());
             }
             None if array::is_scalar(value) => {
                 let found = array::find(value)?;
@@ -312,18 +312,18 @@ impl Leaves {
 
     fn not_a_number(&self, value: &Bound<'_, PyAny>) -> Fallible<crate::error::Fault> {
         let got = value.get_type().name()?.to_string();
-        Ok(Misuse::NotANumber { place: self.place(), got }.into())
+        Ok(Misuse::NotANumber { path: self.path(), got }.into())
     }
 
     /// The path of the current leaf, such as `[1][0]`.
-    fn place(&self) -> String {
+    fn path(&self) -> String {
         if self.path.is_empty() { "the value".to_owned() } else { path_text(&self.path) }
     }
 
     fn ragged(&self, got: &str, value: &Bound<'_, PyAny>) -> Fallible<crate::error::Fault> {
         let depth = self.path.len();
         if value.is_instance_of::<PyTensor>() {
-            return Ok(Misuse::TensorInside { place: self.place() }.into());
+            return Ok(Misuse::TensorInside { path: self.path() }.into());
         }
         let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
         if !is_list && convert::number(value)?.is_none() {
@@ -334,7 +334,7 @@ impl Leaves {
             None => "is a number".to_owned(),
         };
         let first = path_text(&vec![0; depth]);
-        Ok(Misuse::Ragged { place: self.place(), got: got.to_owned(), first, expected }.into())
+        Ok(Misuse::Ragged { path: self.path(), got: got.to_owned(), first, expected }.into())
     }
 }
 

@@ -60,9 +60,9 @@ impl HostCall {
                     build::scalar(exact_scalar("runtime_call", expected, number)?)?
                 }
                 Arg::Value(_) | Arg::Number(_) => {
-                    let place = self.output.leaf_paths(py)?.swap_remove(index);
-                    let place = if place.is_empty() { place } else { format!(" at {place}") };
-                    return Err(Misuse::HostResult { got, place, expected: expected.clone() }.into());
+                    let path = self.output.leaf_paths(py)?.swap_remove(index);
+                    let path = if path.is_empty() { path } else { format!(" at {path}") };
+                    return Err(Misuse::HostResult { got, path, expected: expected.clone() }.into());
                 }
             };
             tensors.push(tensor);

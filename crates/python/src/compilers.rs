@@ -13,6 +13,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple, PyType};
 
+use crate::backends;
 use crate::checks;
 use crate::containers;
 use crate::convert;
@@ -23,7 +24,6 @@ use crate::misuse::Misuse;
 use crate::nodes::Region;
 use crate::options;
 use crate::pjrt;
-use crate::place;
 use crate::shard::{MeshCompilerHandle, PyMesh};
 
 /// The compiler of a call.
@@ -329,9 +329,9 @@ fn find_compiler<'py>(
             Choice::BuiltIn(built_in) => {
                 let backend = match &built_in.backend {
                     Some(backend) => backend.clone(),
-                    None => place::default()?,
+                    None => backends::default()?,
                 };
-                Ok((PyString::new(py, built_in.name).into_any(), Some(place::object(py, &*backend)?)))
+                Ok((PyString::new(py, built_in.name).into_any(), Some(backends::object(py, &*backend)?)))
             }
             Choice::Python(custom) => Ok((custom.object.bind(py).clone(), None)),
         }
@@ -406,7 +406,7 @@ impl BuiltInProgram {
             for arg in args.try_iter()? {
                 tensors.push(convert::tensor("compile", &arg?)?.flat());
             }
-            let backend = move_to_common_backend("run", &mut tensors, &place::default()?)?;
+            let backend = move_to_common_backend("run", &mut tensors, &backends::default()?)?;
             let hooks = RunHooks(hooks::current_run(py)?);
             let results = self.executable.run(&backend, tensors, &hooks)?;
             Ok(PyList::new(py, wrap(py, results.into_iter())?)?)
@@ -426,7 +426,7 @@ impl BuiltInProgram {
                 for arg in args?.try_iter()? {
                     tensors.push(convert::tensor("compile", &arg?)?.flat());
                 }
-                lists.push((move_to_common_backend("run", &mut tensors, &place::default()?)?, tensors));
+                lists.push((move_to_common_backend("run", &mut tensors, &backends::default()?)?, tensors));
             }
             let hooks = RunHooks(hooks::current_run(py)?);
             let results = self.executable.run_each(lists, &hooks)?;

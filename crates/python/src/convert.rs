@@ -10,12 +10,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 use crate::array;
+use crate::backends;
 use crate::build;
 use crate::containers;
 use crate::error::{Fallible, if_fits};
 use crate::lazy;
 use crate::misuse::Misuse;
-use crate::place;
 use crate::shard::{self, PySharded};
 use crate::tensor::PyTensor;
 
@@ -104,7 +104,7 @@ pub(crate) fn try_arg(value: &Bound<'_, PyAny>) -> Fallible<Option<Arg<Tensor>>>
     if let Some(leaf) = lazy::of(value) {
         return Ok(Some(Arg::Value(leaf.get().read(value.py())?)));
     }
-    Ok(build::from_array(value, None, &place::default()?)?.map(Arg::Value))
+    Ok(build::from_array(value, None, &backends::default()?)?.map(Arg::Value))
 }
 
 /// An operand of `op`.

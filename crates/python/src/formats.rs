@@ -8,13 +8,13 @@ use defn_core::{ErrorKind, Shape, Tensor, TensorType};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString};
 
+use crate::backends;
 use crate::containers;
 use crate::convert;
 use crate::dtype;
 use crate::error::{Fallible, guard};
 use crate::memory;
 use crate::misuse::Misuse;
-use crate::place;
 use crate::show;
 use crate::tensor::PyTensor;
 use crate::trace_allocations;
@@ -37,7 +37,7 @@ fn from_binary(
 ) -> Fallible<PyTensor> {
     guard(|| {
         let dtype = dtype::parse(dtype)?;
-        let backend = place::parse(backend)?;
+        let backend = backends::parse(backend)?;
         let mut bytes = memory::bytes("from_binary", "data", data)?;
         if dtype.bits() < 8 {
             bytes = packed::unpack(dtype, bytes.bytes()).into_owned().into();
@@ -98,7 +98,7 @@ fn load<'py>(
     guard(|| {
         let op = if op == "load_numpy" { "load_numpy" } else { "load" };
         let opaque = dtype.map(dtype::parse).transpose()?;
-        let backend = place::parse(backend)?;
+        let backend = backends::parse(backend)?;
         let data = memory::bytes(op, "data", data)?;
         let format = match format {
             Some(name) => FORMATS.iter().find(|(known, _)| *known == name).map(|(_, format)| *format),
@@ -166,7 +166,7 @@ fn deserialize<'py>(
     backend: Option<&Bound<'py, PyAny>>,
 ) -> Fallible<Bound<'py, PyAny>> {
     guard(|| {
-        let backend = place::parse(backend)?;
+        let backend = backends::parse(backend)?;
         stored(data.py(), "deserialize", &backend, &memory::bytes("deserialize", "data", data)?)
     })
 }

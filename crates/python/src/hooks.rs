@@ -5,7 +5,7 @@
 //! which its program keeps. Eager control flow has its own table while it runs. A hook's function is the one
 //! that the caller passes for its name, else the one given in the program, else none.
 
-mod known;
+mod weak_table;
 
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -34,7 +34,7 @@ use crate::ops;
 use crate::pybackend;
 use crate::recursion;
 use crate::tensor::PyTensor;
-pub(crate) use known::WeakTable;
+pub(crate) use weak_table::WeakTable;
 
 /// The number of polls before a run first reads the clock.
 const POLLS_BEFORE_CLOCK: u32 = 16;

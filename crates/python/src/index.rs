@@ -9,13 +9,13 @@ use pyo3::types::{PyBool, PyDict, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
 use smallvec::SmallVec;
 
 use crate::array;
+use crate::backends;
 use crate::build;
 use crate::convert;
 use crate::error::Fallible;
 use crate::mask;
 use crate::misuse::Misuse;
 use crate::ops;
-use crate::place;
 use crate::tensor::PyTensor;
 
 /// One entry of an index.
@@ -144,14 +144,14 @@ fn listed(index: &Bound<'_, PyAny>) -> Fallible<Option<Tensor>> {
     if array::is_array(index) {
         let kind: String = index.getattr(intern!(py, "dtype"))?.getattr(intern!(py, "kind"))?.extract()?;
         let is_integer = kind == "i" || kind == "u";
-        return if is_integer { build::from_array(index, None, &place::default()?) } else { Ok(None) };
+        return if is_integer { build::from_array(index, None, &backends::default()?) } else { Ok(None) };
     }
     let Ok(list) = index.cast_exact::<PyList>() else { return Ok(None) };
     if list.is_empty() || !list.iter().all(|item| item.is_exact_instance_of::<PyInt>()) {
         return Ok(None);
     }
     let array = py.import("numpy")?.call_method1(intern!(py, "asarray"), (index,))?;
-    build::from_array(&array, None, &place::default()?)
+    build::from_array(&array, None, &backends::default()?)
 }
 
 /// The slice at one position of the first axis, without that axis.

@@ -3,6 +3,7 @@
 mod about;
 mod annotations;
 mod array;
+mod backends;
 mod batches;
 mod buffer;
 mod build;
@@ -36,7 +37,6 @@ mod ops;
 mod options;
 mod pickle;
 mod pjrt;
-mod place;
 mod pointer;
 mod pybackend;
 mod read;
@@ -78,7 +78,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     checks::add(module)?;
     threads::add(module)?;
     report::add(module)?;
-    place::add(module)?;
+    backends::add(module)?;
     pjrt::add(module)?;
     shard::add(module)?;
     pointer::add(module)?;

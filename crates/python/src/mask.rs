@@ -7,12 +7,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyList, PySlice, PyTuple};
 
 use crate::array;
+use crate::backends;
 use crate::build;
 use crate::error::Fallible;
 use crate::index;
 use crate::misuse::Misuse;
 use crate::ops;
-use crate::place;
 use crate::tensor::PyTensor;
 
 /// A mask in an index, and the entries before and after it.
@@ -54,7 +54,7 @@ fn mask_of(item: &Bound<'_, PyAny>) -> Fallible<Option<Tensor>> {
         return Ok(Some(mask.tensor));
     }
     if array::is_array(item) && item.getattr("dtype")?.getattr("kind")?.extract::<String>()? == "b" {
-        let mask = build::from_array(item, None, &place::host())?;
+        let mask = build::from_array(item, None, &backends::host())?;
         return Ok(mask.filter(|mask| mask.ty().shape.rank() > 0));
     }
     Ok(None)
@@ -149,7 +149,7 @@ impl<'py> Masked<'py> {
         for (position, _) in truths.iter().enumerate().filter(|&(_, &truth)| truth != 0) {
             bytes.extend_from_slice(&(position as i64).to_ne_bytes());
         }
-        let backend = tensor.backend().unwrap_or_else(place::host);
+        let backend = tensor.backend().unwrap_or_else(backends::host);
         build::upload(&backend, ty, bytes)
     }
 }

@@ -22,15 +22,15 @@ pub(crate) enum Misuse {
     #[error("tensor: the integer {value} fits no integer type; give a float dtype")]
     HugeInteger { value: String },
     #[error(
-        "tensor: the list is ragged, {place} {got} where {first} {expected}; every list at one depth must have one length"
+        "tensor: the list is ragged, {path} {got} where {first} {expected}; every list at one depth must have one length"
     )]
-    Ragged { place: String, got: String, first: String, expected: String },
+    Ragged { path: String, got: String, first: String, expected: String },
     #[error("tensor: an empty list has no type; give dtype=")]
     EmptyList,
-    #[error("tensor: {place} is a tensor; join tensors with stack or concatenate")]
-    TensorInside { place: String },
-    #[error("tensor: {place} is of type {got}, it must be a number or a list")]
-    NotANumber { place: String, got: String },
+    #[error("tensor: {path} is a tensor; join tensors with stack or concatenate")]
+    TensorInside { path: String },
+    #[error("tensor: {path} is of type {got}, it must be a number or a list")]
+    NotANumber { path: String, got: String },
     #[error(
         "tensor: the array has the dtype {got}, which has no counterpart here; convert it with astype first"
     )]
@@ -40,9 +40,9 @@ pub(crate) enum Misuse {
     #[error("tensor: the tensor is {got}, dtype={dtype} was given; convert it with as_type")]
     TensorDType { got: TensorType, dtype: DType },
     #[error(
-        "tensor: the tensor {got} is on {place}, backend={requested} was given; move it with backend_copy or backend_transfer"
+        "tensor: the tensor {got} is on {device}, backend={requested} was given; move it with backend_copy or backend_transfer"
     )]
-    TensorBackend { got: TensorType, place: String, requested: String },
+    TensorBackend { got: TensorType, device: String, requested: String },
     #[error(
         "dtype: \"{name}\" is no dtype, it must be one of {known}, or NumPy's name of one, such as \"float32\"{hint}"
     )]
@@ -114,9 +114,9 @@ pub(crate) enum Misuse {
 
     // containers
     #[error(
-        "{op}: {place} is of type {got}, which is neither a tensor nor a container; register its class with register_container"
+        "{op}: {path} is of type {got}, which is neither a tensor nor a container; register its class with register_container"
     )]
-    NotAContainer { op: String, place: String, got: String },
+    NotAContainer { op: String, path: String, got: String },
     #[error(
         "container: a {class} is not made of a dict alone; pass dict(x), or register its class with register_container"
     )]
@@ -124,9 +124,9 @@ pub(crate) enum Misuse {
     #[error("{op}: {what} and {other} differ in structure: {difference}")]
     Structure { op: &'static str, what: String, other: String, difference: String },
     #[error(
-        "runtime_call: the function gives {got}{place}, the output says {expected}; convert what it gives, or change the output"
+        "runtime_call: the function gives {got}{path}, the output says {expected}; convert what it gives, or change the output"
     )]
-    HostResult { got: String, place: String, expected: TensorType },
+    HostResult { got: String, path: String, expected: TensorType },
     #[error("{op}: {what} gives {got}, it must give {required}")]
     BadResult { op: &'static str, what: &'static str, got: String, required: &'static str },
     #[error("register_container: {got} is already a container")]
@@ -135,8 +135,8 @@ pub(crate) enum Misuse {
     LazyType { got: String, expected: String },
     #[error("scope: {problem}")]
     ScopeUse { problem: &'static str },
-    #[error("{op}: {place} is {got}, the stream was made for {expected}; make another stream for it")]
-    ChunkType { op: &'static str, place: String, got: TensorType, expected: TensorType },
+    #[error("{op}: {path} is {got}, the stream was made for {expected}; make another stream for it")]
+    ChunkType { op: &'static str, path: String, got: TensorType, expected: TensorType },
     #[error(
         "compile: argument {position} is {got}, the compiled function takes a number; compile it again for tensors"
     )]
@@ -202,9 +202,9 @@ pub(crate) enum Misuse {
     #[error("{op}: the value is {got}, it must hold a traced tensor; {hint}")]
     NoGraph { op: &'static str, got: String, hint: &'static str },
     #[error(
-        "pickle: {place} shows values to the host or asks it for some, one that computes alone is required; take hooks and runtime_call out of it"
+        "pickle: {stage} shows values to the host or asks it for some, one that computes alone is required; take hooks and runtime_call out of it"
     )]
-    HostStage { place: String },
+    HostStage { stage: String },
     #[error("from_text: {given} captured tensors, the graph of the text takes {expected}; give captures=")]
     CaptureCount { given: usize, expected: usize },
     #[error("run: stages cannot run inside a definition; call them outside")]
@@ -221,8 +221,8 @@ pub(crate) enum Misuse {
         "tensor: the array is masked, its mask would be lost; fill the masked elements with filled(value), or make tensors of its data and its mask"
     )]
     MaskedArray,
-    #[error("{op}: the tensor is on {place}, its memory must be on the host; move it with backend_transfer")]
-    NotOnHost { op: &'static str, place: String },
+    #[error("{op}: the tensor is on {device}, its memory must be on the host; move it with backend_transfer")]
+    NotOnHost { op: &'static str, device: String },
 
     // files
     #[error(
@@ -246,9 +246,9 @@ pub(crate) enum Misuse {
 
     // definitions
     #[error(
-        "{op}: the static value {value} of {place} cannot be hashed, and so cannot tell one compiled version from another; pass a tuple, a frozenset or a frozen dataclass, or pass arrays as inputs"
+        "{op}: the static value {value} of {path} cannot be hashed, and so cannot tell one compiled version from another; pass a tuple, a frozenset or a frozen dataclass, or pass arrays as inputs"
     )]
-    Unhashable { op: String, value: String, place: String },
+    Unhashable { op: String, value: String, path: String },
     #[error("{op}: {what}, {required}")]
     Call { op: String, what: String, required: String },
     #[error("jit: static names the parameter \"{name}\", the function has {known}")]
@@ -286,9 +286,9 @@ pub(crate) enum Misuse {
     )]
     UnknownCapture { fun: String, got: TensorType },
     #[error(
-        "jit: the tensor {got} at {place} was there when {fun} was compiled and is now {now}; keep a tensor there"
+        "jit: the tensor {got} at {path} was there when {fun} was compiled and is now {now}; keep a tensor there"
     )]
-    CaptureGone { fun: String, got: TensorType, place: String, now: String },
+    CaptureGone { fun: String, got: TensorType, path: String, now: String },
     #[error("grad: argnums is {given}, {fun} has {count} positional arguments in this call")]
     ArgNums { given: String, fun: String, count: usize },
     #[error("grad: argument {position} of {fun} is static, gradients are of tensors and numbers")]
@@ -307,8 +307,8 @@ pub(crate) enum Misuse {
         "shard: {fun} is called while another definition is traced, it runs on the devices of its mesh only by itself; call it outside"
     )]
     ShardTraced { fun: String },
-    #[error("{op}: a template stands at {place}, a value is required; templates are for compile")]
-    TemplateArgument { op: &'static str, place: String },
+    #[error("{op}: {path} is a template, a value is required; templates are for compile")]
+    TemplateArgument { op: &'static str, path: String },
 }
 
 impl Misuse {

@@ -12,13 +12,13 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyString};
 
+use crate::backends;
 use crate::compilers::{BuiltIn, Choice};
 use crate::convert;
 use crate::error::{Fallible, Fault, guard, if_fits};
 use crate::jit;
 use crate::misuse::Misuse;
 use crate::pjrt;
-use crate::place;
 use crate::threads;
 
 /// Compilers that are part of this build.
@@ -64,7 +64,8 @@ pub(crate) fn built_in(
             Ok(CPU.get_or_init(make).clone())
         }
         ("evaluator", None) => {
-            let make = || Arc::new(BuiltIn::new("evaluator", Arc::new(Evaluator::new(place::host())), None));
+            let make =
+                || Arc::new(BuiltIn::new("evaluator", Arc::new(Evaluator::new(backends::host())), None));
             Ok(EVALUATOR.get_or_init(make).clone())
         }
         ("cpu", Some(options)) => with_threads(py, options),
@@ -309,7 +310,7 @@ fn check(op: &'static str, options: &Bound<'_, PyDict>, outside: &Bound<'_, PyDi
         match &*name {
             "compiler" => {}
             "backend" => {
-                place::parse(Some(&value))?;
+                backends::parse(Some(&value))?;
             }
             "threads" => threads::check(op, &value)?,
             "log_compiles" | "print_place" if value.is_instance_of::<PyBool>() => {}

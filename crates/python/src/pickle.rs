@@ -6,9 +6,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
+use crate::backends;
 use crate::build;
 use crate::error::{Fallible, guard};
-use crate::place;
 use crate::tensor::PyTensor;
 
 /// The function that rebuilds a tensor, and its arguments.
@@ -63,6 +63,6 @@ pub(crate) fn rebuild(
             return Err(PyValueError::new_err(format!("{} bytes of a pickled {ty}", bytes.len())).into());
         }
         to_little_endian(ty.dtype, &mut bytes);
-        Ok(PyTensor::new(build::upload(&place::default()?, ty, bytes)?.with_vectorized(&lanes)))
+        Ok(PyTensor::new(build::upload(&backends::default()?, ty, bytes)?.with_vectorized(&lanes)))
     })
 }

@@ -5,13 +5,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::array::Memory;
+use crate::backends;
 use crate::convert;
 use crate::dtype;
 use crate::error::{Fallible, guard, if_fits};
 use crate::memory;
 use crate::misuse::Misuse;
 use crate::pjrt;
-use crate::place;
 use crate::pybackend::{self, PythonBuffer};
 use crate::tensor::PyTensor;
 use crate::trace_allocations;
@@ -37,8 +37,8 @@ fn to_pointer<'py>(
         let memory = match buffer.host()? {
             Some(_) => tensor.host_bytes(op)?,
             None => {
-                let place = buffer.backend().place();
-                return Err(Misuse::NotOnHost { op, place }.into());
+                let device = buffer.backend().device_name();
+                return Err(Misuse::NotOnHost { op, device }.into());
             }
         };
         let address = memory.bytes().as_ptr().expose_provenance();
@@ -59,7 +59,7 @@ fn from_pointer(
 ) -> Fallible<PyTensor> {
     guard(|| {
         let op = "from_pointer";
-        let backend = place::parse(backend)?;
+        let backend = backends::parse(backend)?;
         let shape: Shape = convert::named(convert::shape(op, shape)?, op, names)?;
         let ty = TensorType::new(dtype::parse(dtype)?, shape)?;
         let len = ty.byte_size();

@@ -69,8 +69,8 @@ pub(crate) fn parse_limit(op: &str, value: &Bound<'_, PyAny>) -> Fallible<usize>
 /// The `repr` of a tensor: a scalar in one line; for others, the text between `Tensor<` and `>`.
 pub(crate) fn tensor(py: Python<'_>, tensor: &Tensor) -> Fallible<String> {
     let Some(element) = scalar(tensor)? else { return written(tensor, ShownElements::Ends(limit(py)?)) };
-    Ok(match place(tensor)? {
-        Some(place) => format!("Tensor({element}, {}, {place})", tensor.ty().dtype),
+    Ok(match device_text(tensor)? {
+        Some(device) => format!("Tensor({element}, {}, {device})", tensor.ty().dtype),
         None => format!("Tensor({element}, {})", tensor.ty().dtype),
     })
 }
@@ -116,9 +116,9 @@ enum ShownElements {
 }
 
 /// The location of a tensor on a device, unless the options hide it.
-fn place(tensor: &Tensor) -> Fallible<Option<String>> {
+fn device_text(tensor: &Tensor) -> Fallible<Option<String>> {
     match pjrt::signature(tensor) {
-        Some(place) if shows_device()? => Ok(Some(place)),
+        Some(device) if shows_device()? => Ok(Some(device)),
         Some(_) | None => Ok(None),
     }
 }
@@ -147,8 +147,8 @@ fn written(tensor: &Tensor, part: ShownElements) -> Fallible<String> {
     if !tensor.vectorized_axes().is_empty() {
         header = format!("{}\n  ", vectorize::vectorized_axes_text(tensor.vectorized_axes()));
     }
-    let place = place(tensor)?.map(|place| format!("\n  {place}")).unwrap_or_default();
-    Ok(format!("Tensor<\n  {header}{}{place}{body}\n>", tensor.ty()))
+    let device = device_text(tensor)?.map(|device| format!("\n  {device}")).unwrap_or_default();
+    Ok(format!("Tensor<\n  {header}{}{device}{body}\n>", tensor.ty()))
 }
 
 fn elements(tensor: &Tensor, part: ShownElements) -> Fallible<String> {

@@ -17,6 +17,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyString, PyTuple};
 
 use crate::array;
+use crate::backends;
 use crate::buffer;
 use crate::dlpack;
 use crate::dtype::{self, PyDType};
@@ -28,7 +29,6 @@ use crate::nodes;
 use crate::ops;
 use crate::pickle;
 use crate::pjrt;
-use crate::place;
 use crate::pybackend::{self, PythonBuffer};
 use crate::read;
 use crate::rows::Rows;
@@ -153,7 +153,7 @@ impl PyTensor {
 
     #[getter]
     fn backend<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.tensor.backend().map(|backend| place::object(py, &*backend)).transpose()
+        self.tensor.backend().map(|backend| backends::object(py, &*backend)).transpose()
     }
 
     /// The data that the tensor's backend stores; for the CPU, a read-only array over the tensor's memory.

@@ -56,7 +56,7 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
     fn name(&self) -> &str;
 
     /// The printed location: the name, and the device where there are several.
-    fn place(&self) -> String {
+    fn device_name(&self) -> String {
         self.name().to_owned()
     }
 
@@ -147,8 +147,8 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
     }
 
     /// Whether both backends store tensors in the same place.
-    fn is_same_place(&self, other: &dyn Backend) -> bool {
-        self.place() == other.place()
+    fn is_same_device(&self, other: &dyn Backend) -> bool {
+        self.device_name() == other.device_name()
     }
 
     /// Whether an op on tensors of both backends runs on this one, with the tensors of `other` copied. Where

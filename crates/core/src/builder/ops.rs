@@ -112,7 +112,7 @@ impl Ops {
         let backend = pick_backend(name, tensors, &self.backend)?;
         for operand in &mut operands {
             let owner = operand.buffer.backend();
-            if !Arc::ptr_eq(&owner, &backend) && !owner.is_same_place(&*backend) {
+            if !Arc::ptr_eq(&owner, &backend) && !owner.is_same_device(&*backend) {
                 // The operand's backend yields to the chosen one, so its data is copied.
                 let tensor = Tensor::concrete(operand.ty.clone(), operand.buffer.clone());
                 operand.buffer = backend.from_host(&operand.ty, tensor.host_bytes(name)?)?;
@@ -320,7 +320,7 @@ pub fn move_to_common_backend(
     let backend = pick_backend(op, tensors, default)?;
     for tensor in tensors {
         let Some(owner) = tensor.backend() else { continue };
-        if !Arc::ptr_eq(&owner, &backend) && !owner.is_same_place(&*backend) {
+        if !Arc::ptr_eq(&owner, &backend) && !owner.is_same_device(&*backend) {
             let buffer = backend.from_host(tensor.whole(), tensor.host_bytes(op)?)?;
             *tensor = Tensor::concrete(tensor.whole().clone(), buffer);
         }
@@ -340,12 +340,12 @@ fn pick_backend(
             None => picked = Some(backend),
             // The common case, which needs no comparison of places.
             Some(found) if Arc::ptr_eq(found, &backend) => {}
-            Some(found) if found.is_same_place(&*backend) || found.takes_over(&*backend) => {}
+            Some(found) if found.is_same_device(&*backend) || found.takes_over(&*backend) => {}
             Some(found) if backend.takes_over(&**found) => picked = Some(backend),
-            Some(_) if backend.is_same_place(&**default) => {}
-            Some(found) if found.is_same_place(&**default) => picked = Some(backend),
+            Some(_) if backend.is_same_device(&**default) => {}
+            Some(found) if found.is_same_device(&**default) => picked = Some(backend),
             Some(found) => {
-                let (left, right) = (found.place(), backend.place());
+                let (left, right) = (found.device_name(), backend.device_name());
                 return Err(ErrorKind::BackendConflict { op, left, right }.into());
             }
         }

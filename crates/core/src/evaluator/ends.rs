@@ -31,7 +31,7 @@ pub fn argument_buffers(
         let buffer = argument.require_buffer("run", "return it from the definition, and pass it then")?;
         let owner = buffer.backend();
         if !is_on_backend(backend, &owner) {
-            let (left, right) = (backend.place(), owner.place());
+            let (left, right) = (backend.device_name(), owner.device_name());
             return Err(ErrorKind::BackendConflict { op: "run", left, right }.into());
         }
         buffers.push(argument.into_buffer());
@@ -71,7 +71,7 @@ pub fn adopt(
 }
 
 fn is_on_backend(backend: &Arc<dyn Backend>, owner: &Arc<dyn Backend>) -> bool {
-    Arc::ptr_eq(owner, backend) || owner.is_same_place(&**backend)
+    Arc::ptr_eq(owner, backend) || owner.is_same_device(&**backend)
 }
 
 /// Buffers as tensors, for host functions.

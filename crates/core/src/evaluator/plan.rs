@@ -81,7 +81,7 @@ impl CachedConstant {
                 self.0.get_or_init(|| buffer).clone()
             }
         };
-        if buffer.backend().is_same_place(&**backend) { Ok(buffer) } else { Ok(make()?.remove(0)) }
+        if buffer.backend().is_same_device(&**backend) { Ok(buffer) } else { Ok(make()?.remove(0)) }
     }
 }
 
@@ -214,8 +214,8 @@ impl Step {
                 Step::Default(plan(&Arc::new(default))?)
             }
             OpClass::Collective(op) => {
-                let (place, count) = ("the evaluator".to_owned(), op.groups.devices().len());
-                return Err(MeshError::Alone { op: op.kind.name(), place, count }.into());
+                let (executor, count) = ("the evaluator".to_owned(), op.groups.devices().len());
+                return Err(MeshError::Alone { op: op.kind.name(), executor, count }.into());
             }
             OpClass::Primitive(_) => Step::Backend,
         })

@@ -72,14 +72,14 @@ impl ArgumentWriter {
     pub fn result<T>(&mut self, _name: &'static str, _value: &T) {}
 
     /// Moves an operand to a position among the positional arguments.
-    pub fn move_operand(&mut self, name: &'static str, place: usize) {
+    pub fn move_operand(&mut self, name: &'static str, position: usize) {
         let is_operand = |argument: &Argument| match argument {
             Argument::Operand { name: own, index: _ } => *own == name,
             Argument::Operands { .. } | Argument::Attribute { .. } | Argument::Option { .. } => false,
         };
         let from = self.positional.iter().position(is_operand).expect("the op has the operand");
         let operand = self.positional.remove(from);
-        self.positional.insert(place, operand);
+        self.positional.insert(position, operand);
     }
 
     /// All arguments in order.

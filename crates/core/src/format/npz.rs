@@ -151,7 +151,7 @@ fn end_64(op: &'static str, bytes: &[u8], end: usize) -> Result<(u64, u64, u64)>
         return Err(absent());
     }
     let mut cursor = Cursor::new(op, &locator[8..]);
-    let at = usize::try_from(cursor.u64("the record's place")?).map_err(|_| absent())?;
+    let at = usize::try_from(cursor.u64("the record's offset")?).map_err(|_| absent())?;
     let record = bytes.get(at..).filter(|record| record.starts_with(&END_64)).ok_or_else(absent)?;
     let mut cursor = Cursor::new(op, &record[4..]);
     cursor.take("the record of 64-bit sizes", 20)?;

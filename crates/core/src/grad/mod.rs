@@ -365,7 +365,7 @@ impl<'a> ReversePass<'a> {
                 let sizes = self.graph.ty(value).shape.without_names();
                 let before = self.cotangents[value.node as usize][value.output as usize];
                 let sum = match before {
-                    None => region::place(self.graph, update, starts, &operands, &sizes)?,
+                    None => region::embed_window(self.graph, update, starts, &operands, &sizes)?,
                     Some(before) => {
                         let lengths = self.graph.ty(update).shape.sizes().into();
                         let window = region::window(self.graph, before, starts.clone(), &operands, lengths)?;

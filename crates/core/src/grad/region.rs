@@ -371,7 +371,7 @@ pub(crate) fn window(
 }
 
 /// Zeros with a window in them.
-pub(super) fn place(
+pub(super) fn embed_window(
     graph: &mut Graph,
     update: Value,
     starts: Starts,

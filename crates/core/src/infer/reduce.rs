@@ -66,9 +66,9 @@ pub(super) fn require_index(
     match dtype.greatest_finite() {
         Number::Int(greatest) if greatest >= last => Ok(()),
         Number::Bool(_) | Number::Int(_) | Number::Huge(_) | Number::Float(_) | Number::Complex(_) => {
-            let place =
+            let what =
                 axis.map_or_else(|| "element".to_owned(), |axis| format!("index of axis {}", axis.index()));
-            refused(format!("an integer dtype that holds {last}, the last {place} of {x}"))
+            refused(format!("an integer dtype that holds {last}, the last {what} of {x}"))
         }
     }
 }

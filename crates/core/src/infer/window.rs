@@ -162,7 +162,7 @@ pub(super) fn conv(op: &ConvOp, x: &TensorType, kernel: &TensorType) -> Result<T
         let Some(count) = count.filter(|_| extent > 0) else {
             let problem =
                 format!("a kernel over {window} places on spatial axis {i}, which has {padded} with padding");
-            return Err(refuse(problem, "it must have one place at least and fit").into());
+            return Err(refuse(problem, "it must fit at one position at least").into());
         };
         sizes.push(count);
     }

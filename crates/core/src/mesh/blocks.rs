@@ -31,7 +31,7 @@ impl Spec {
         let mut blocks_by_position = BlocksByPosition::new();
         let mut blocks = Vec::with_capacity(mesh.count());
         for device in 0..mesh.count() {
-            let at = self.place(mesh, device)?;
+            let at = self.block_position(mesh, device)?;
             if let Some(block) = blocks_by_position.get(&at) {
                 blocks.push(B::V::clone(block));
                 continue;
@@ -62,7 +62,7 @@ impl Spec {
     ) -> Result<B::V> {
         let mut placed = BlocksByPosition::new();
         for device in 0..mesh.count() {
-            let at = self.place(mesh, device)?;
+            let at = self.block_position(mesh, device)?;
             if let Entry::Vacant(vacant) = placed.entry(at) {
                 vacant.insert(block(device)?);
             }

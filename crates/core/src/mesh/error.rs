@@ -35,9 +35,9 @@ pub enum MeshError {
     #[error("{op}: the axis \"{axis}\" of the mesh is given twice, axes must be unique")]
     AxisRepeated { op: &'static str, axis: Name },
     #[error(
-        "{op}: {place} runs a program on one device, and this is an exchange between {count}; run the whole program by dn.shard on \"pjrt\""
+        "{op}: {executor} runs a program on one device, and this is an exchange between {count}; run the whole program by dn.shard on \"pjrt\""
     )]
-    Alone { op: &'static str, place: String, count: usize },
+    Alone { op: &'static str, executor: String, count: usize },
     #[error(
         "{op}: the program is for {given} devices, a mesh of as many is required and this one has {count}"
     )]
@@ -65,7 +65,7 @@ pub enum MeshError {
     )]
     SpecSize { what: String, got: TensorType, axis: usize, mesh_axes: String, count: usize },
     #[error(
-        "{op}: the tensor {got} lies in blocks on the devices of a mesh, a tensor in one place is required; call its to_tensor()"
+        "{op}: the tensor {got} is stored in blocks on the devices of a mesh, a tensor on one device is required; call its to_tensor()"
     )]
     Blocks { op: String, got: TensorType },
 }

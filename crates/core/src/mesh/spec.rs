@@ -73,7 +73,7 @@ impl Spec {
     ///
     /// # Errors
     /// A mesh axis that is unknown or named twice.
-    pub fn place(&self, mesh: &Mesh, device: usize) -> Result<Vec<usize>> {
+    pub fn block_position(&self, mesh: &Mesh, device: usize) -> Result<Vec<usize>> {
         let along = self.along(mesh)?;
         Ok(along.iter().map(|mesh_axes| mesh.coordinate_along(device, mesh_axes)).collect())
     }

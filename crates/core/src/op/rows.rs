@@ -53,7 +53,7 @@ macro_rules! rows {
             structs {$(
                 $(#[$doc:meta])*
                 $variant:ident $(= $name:literal)? $(by $(#[$leaf_doc:meta])* $leaf:ident: $leaf_ty:ident)?
-                    ($($operand:ident $(at $place:literal)?),* $(; $list:ident)?) {
+                    ($($operand:ident $(at $position:literal)?),* $(; $list:ident)?) {
                     $($(#[$field_doc:meta])* $kind:ident $field:ident $(($rule:ident in $of:ident))?: $ty:ty,)*
                 } => $row_traits:expr;
             )*}
@@ -148,7 +148,7 @@ macro_rules! rows {
                         #[allow(unused_mut)]
                         let mut writer = ArgumentWriter::new(&[$(stringify!($operand)),*], list);
                         $(writer.$kind(stringify!($field), $field);)*
-                        $($(writer.move_operand(stringify!($operand), $place);)?)*
+                        $($(writer.move_operand(stringify!($operand), $position);)?)*
                         Some(writer.finish())
                     })*
                     $($enum::$other { .. } => None,)*

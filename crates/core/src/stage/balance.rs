@@ -41,7 +41,7 @@ fn choose(cumulative: &[u128], bytes: &[u128], stages: usize) -> Vec<usize> {
         let best = candidates
             .filter(|&position| needed[position] <= remaining)
             .min_by_key(|&position| (bytes[position], cumulative[position].abs_diff(target)));
-        start = best.expect("a walk with this limit has a place here");
+        start = best.expect("a walk with this limit has a position here");
         cuts.push(start);
     }
     cuts
@@ -127,7 +127,7 @@ mod tests {
         let heaviest = |position: usize| {
             (cumulative[position] - cumulative[start]).max(tried(cumulative, position, stages - 1))
         };
-        (start + 1..=end - (stages - 1)).map(heaviest).min().expect("there is a place for each cut")
+        (start + 1..=end - (stages - 1)).map(heaviest).min().expect("each cut has a position")
     }
 
     #[test]

@@ -140,7 +140,7 @@ fn stage_region(region: &Region, part: &StageContents, value_of: &FxHashMap<Sour
         let node = &old.nodes()[position];
         let operands: Values = node.inputs.iter().map(|&input| mapped(&new_values, input)).collect();
         graph.set_location(node.location.clone());
-        let new_outputs = graph.place(node.op.clone(), operands, node.outputs.clone());
+        let new_outputs = graph.push_reserved(node.op.clone(), operands, node.outputs.clone());
         new_values.extend(old.outputs(position).into_iter().zip(new_outputs));
     }
     graph.set_location(None);

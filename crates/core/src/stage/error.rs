@@ -19,13 +19,13 @@ pub enum StageError {
     #[error("split: {what} is {given}, it must be {required}")]
     Count { what: &'static str, given: usize, required: String },
     #[error(
-        "{op}: stage {position} of {stages} stands at place {place}, stages are required in the order in which split gave them"
+        "{op}: stage {position} of {stages} is at position {index}, stages are required in the order in which split gave them"
     )]
-    Order { op: &'static str, position: usize, stages: usize, place: usize },
+    Order { op: &'static str, position: usize, stages: usize, index: usize },
     #[error(
-        "{op}: the stage at place {place} is of another graph or another split than the first, all stages of one split are required"
+        "{op}: the stage at position {index} is of another graph or another split than the first, all stages of one split are required"
     )]
-    Foreign { op: &'static str, place: usize },
+    Foreign { op: &'static str, index: usize },
     #[error("{op}: {given} stages, the graph was split into {expected}; pass all that split gave")]
     Missing { op: &'static str, given: usize, expected: usize },
     #[error("{op}: no stage is given, those that split gave are required")]

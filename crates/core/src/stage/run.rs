@@ -26,13 +26,13 @@ pub struct StageExecutable {
 /// An empty list, a stage at a wrong position or of another split, and a list that is too short.
 pub fn check(op: &'static str, stages: &[Stage]) -> Result<()> {
     let Some(first) = stages.first() else { return Err(StageError::Empty { op }.into()) };
-    for (place, stage) in stages.iter().enumerate() {
+    for (index, stage) in stages.iter().enumerate() {
         if stage.whole.split != first.whole.split {
-            return Err(StageError::Foreign { op, place }.into());
+            return Err(StageError::Foreign { op, index }.into());
         }
-        if stage.position != place {
+        if stage.position != index {
             let (position, stages) = (stage.position, stage.whole.stages);
-            return Err(StageError::Order { op, position, stages, place }.into());
+            return Err(StageError::Order { op, position, stages, index }.into());
         }
     }
     if stages.len() != first.whole.stages {
@@ -191,7 +191,7 @@ pub fn run(
 /// Copies a tensor to a stage's backend.
 fn bring(op: &'static str, tensor: Tensor, backend: &Arc<dyn Backend>) -> Result<Tensor> {
     match tensor.backend() {
-        Some(owner) if !owner.is_same_place(&**backend) => tensor.copy_to(op, backend),
+        Some(owner) if !owner.is_same_device(&**backend) => tensor.copy_to(op, backend),
         // The executable reports tensors without elements.
         Some(_) | None => Ok(tensor),
     }

@@ -63,7 +63,7 @@ fn squeeze_and_new_axis_keep_the_other_names() {
     assert_eq!(check(&["s8[a: 2]"], |b, v| b.new_axis(v[0], -2, Some("n".into()))), "s8[n: 1][a: 2]");
     assert_eq!(
         check(&["s8[a: 2]"], |b, v| b.new_axis(v[0], 2, None)),
-        "new_axis: axis 2 is no place for a new axis among those of [a: 2], it must be in -2..=1"
+        "new_axis: a new axis cannot be inserted at axis 2 of [a: 2], the axis must be in -2..=1"
     );
 }
 

@@ -121,7 +121,7 @@ fn convolutions_put_roles_where_they_are_told() {
     assert_eq!(
         conv(&["f32[4][2][5]", "f32[6][2][0]"], &plain),
         "conv: a kernel over 0 places on spatial axis 0, which has 5 with padding for f32[4][2][5] and \
-         f32[6][2][0], it must have one place at least and fit"
+         f32[6][2][0], it must fit at one position at least"
     );
     assert_eq!(
         conv(&["f32[4][2]", "f32[6][2]"], &plain),

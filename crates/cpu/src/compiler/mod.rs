@@ -194,7 +194,7 @@ impl Executable for Compiled {
         arguments: Vec<Tensor>,
         hooks: &dyn Hooks,
     ) -> Result<Vec<Tensor>> {
-        if !backend.is_same_place(&*self.backend) {
+        if !backend.is_same_device(&*self.backend) {
             return self.elsewhere()?.run(backend, arguments, hooks);
         }
         check_arguments("run", self.program.inputs(), arguments.iter())?;
@@ -210,7 +210,7 @@ impl Executable for Compiled {
         arguments: &[&Tensor],
         hooks: &dyn Hooks,
     ) -> Result<Buffers> {
-        if !backend.is_same_place(&*self.backend) {
+        if !backend.is_same_device(&*self.backend) {
             return self.elsewhere()?.run_borrowed(backend, arguments, hooks);
         }
         self.run_here(arguments, hooks)
@@ -283,7 +283,7 @@ impl Compiled {
     fn buffer<'t>(&self, argument: &'t Tensor) -> Result<&'t CpuBuffer> {
         let buffer = argument.require_buffer("run", "return it from the definition, and pass it then")?;
         buffer.as_any().downcast_ref::<CpuBuffer>().ok_or_else(|| {
-            let (left, right) = (self.backend.place(), buffer.backend().place());
+            let (left, right) = (self.backend.device_name(), buffer.backend().device_name());
             ErrorKind::BackendConflict { op: "run", left, right }.into()
         })
     }

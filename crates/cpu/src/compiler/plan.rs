@@ -347,8 +347,8 @@ impl Work {
             }
             Op::While(op) => Work::While(Box::new(While::new(op, backend)?)),
             Op::Collective(op) => {
-                let (place, count) = ("the CPU".to_owned(), op.groups.devices().len());
-                let alone = MeshError::Alone { op: op.kind.name(), place, count };
+                let (executor, count) = ("the CPU".to_owned(), op.groups.devices().len());
+                let alone = MeshError::Alone { op: op.kind.name(), executor, count };
                 return Err(Error::from(alone).at(node.location.clone()));
             }
             Op::Parameter { .. }

@@ -27,12 +27,12 @@ const VIEW_ALIGNMENT: usize = 64;
 pub struct PjrtBackend {
     runtime: &'static Runtime,
     id: usize,
-    place: String,
+    device_name: String,
 }
 
 impl PjrtBackend {
     pub(super) fn new(runtime: &'static Runtime, id: usize) -> PjrtBackend {
-        PjrtBackend { runtime, id, place: format!("pjrt<{}:{id}>", runtime.name()) }
+        PjrtBackend { runtime, id, device_name: format!("pjrt<{}:{id}>", runtime.name()) }
     }
 
     /// `backend` as a [`PjrtBackend`], if it is one.
@@ -63,7 +63,7 @@ impl PjrtBackend {
     pub(super) fn adopt(&self, op: &'static str, tensor: &Tensor) -> Result<Arc<Elements>> {
         let buffer = tensor.require_buffer(op, "return it from the definition, and pass it then")?;
         if let Some(buffer) = buffer.as_any().downcast_ref::<PjrtBuffer>()
-            && self.is_same_place(&**buffer.pjrt_backend())
+            && self.is_same_device(&**buffer.pjrt_backend())
         {
             return buffer.elements(op);
         }
@@ -146,8 +146,8 @@ impl Backend for PjrtBackend {
         "pjrt"
     }
 
-    fn place(&self) -> String {
-        self.place.clone()
+    fn device_name(&self) -> String {
+        self.device_name.clone()
     }
 
     fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>> {
@@ -200,7 +200,7 @@ impl Backend for PjrtBackend {
         Ok(results)
     }
 
-    fn is_same_place(&self, other: &dyn Backend) -> bool {
+    fn is_same_device(&self, other: &dyn Backend) -> bool {
         PjrtBackend::of(other).is_some_and(|other| self.is(other))
     }
 
@@ -241,6 +241,6 @@ impl PjrtBackend {
 
 impl fmt::Debug for PjrtBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.place)
+        f.write_str(&self.device_name)
     }
 }

@@ -276,7 +276,7 @@ impl Buffer for PjrtBuffer {
         runtime.require_process("backend_copy")?;
         let Some(backend) = PjrtBackend::of(&**backend) else { return Ok(None) };
         // A copy on the same device needs memory of its own, which a plugin's copy does not guarantee.
-        if backend.is_same_place(&*self.backend) || !std::ptr::eq(backend.runtime(), runtime) {
+        if backend.is_same_device(&*self.backend) || !std::ptr::eq(backend.runtime(), runtime) {
             return Ok(None);
         }
         let copy = elements
@@ -320,7 +320,7 @@ impl Buffer for PjrtBuffer {
 impl fmt::Debug for PjrtBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PjrtBuffer")
-            .field("place", &self.backend.place())
+            .field("device", &self.backend.device_name())
             .field("state", &self.state())
             .finish()
     }

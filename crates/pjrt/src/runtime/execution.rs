@@ -87,7 +87,7 @@ impl PjrtExecutable {
         match PjrtBackend::of(backend) {
             Some(backend) if std::ptr::eq(backend.runtime(), self.backend().runtime()) => Ok(backend),
             Some(backend) if !self.backend().takes_over(backend) => {
-                let (left, right) = (self.backend().place(), backend.place());
+                let (left, right) = (self.backend().device_name(), backend.device_name());
                 Err(ErrorKind::BackendConflict { op: "run", left, right }.into())
             }
             Some(_) | None => Ok(self.backend()),
@@ -264,10 +264,10 @@ fn adopt(backend: &PjrtBackend, position: usize, argument: &Tensor) -> Result<Ar
     }
     if let Some(other) = argument.backend()
         && let Some(other) = PjrtBackend::of(&*other)
-        && !backend.is_same_place(other)
+        && !backend.is_same_device(other)
         && !backend.takes_over(other)
     {
-        let (left, right) = (backend.place(), other.place());
+        let (left, right) = (backend.device_name(), other.device_name());
         return Err(ErrorKind::BackendConflict { op: "run", left, right }.into());
     }
     backend.adopt("run", argument).map_err(|error| named(error, position, argument))
@@ -394,7 +394,7 @@ impl PjrtExecutable {
 
 impl fmt::Debug for PjrtExecutable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "PjrtExecutable({:?} for {})", self.program, self.backend().place())
+        write!(f, "PjrtExecutable({:?} for {})", self.program, self.backend().device_name())
     }
 }
 

@@ -61,8 +61,8 @@ pub(crate) fn lowering(error: LowerError) -> Error {
     match error {
         LowerError::Core(error) => error,
         LowerError::Alone { op, count, location } => {
-            let place = "a compiler of \"pjrt\"".to_owned();
-            Error::from(MeshError::Alone { op, place, count }).at(location)
+            let executor = "a compiler of \"pjrt\"".to_owned();
+            Error::from(MeshError::Alone { op, executor, count }).at(location)
         }
         LowerError::InnerHook { ref location } | LowerError::RuntimeCall { ref location } => {
             let location = location.clone();

@@ -19,7 +19,7 @@ use super::{PjrtBackend, Runtime};
 pub struct MeshBackend {
     mesh: Mesh,
     backends: Vec<Arc<PjrtBackend>>,
-    place: String,
+    device_name: String,
 }
 
 impl MeshBackend {
@@ -34,16 +34,16 @@ impl MeshBackend {
         }
         for (at, backend) in backends.iter().enumerate() {
             if !std::ptr::eq(backend.runtime(), backends[0].runtime()) {
-                let (left, right) = (backends[0].place(), backend.place());
+                let (left, right) = (backends[0].device_name(), backend.device_name());
                 return Err(MeshError::Clients { left, right }.into());
             }
             if backends[..at].iter().any(|other| other.is(backend)) {
-                return Err(MeshError::DeviceRepeated { device: backend.place() }.into());
+                return Err(MeshError::DeviceRepeated { device: backend.device_name() }.into());
             }
         }
         let ids: Vec<String> = backends.iter().map(|backend| backend.device_id().to_string()).collect();
-        let place = format!("pjrt<{}:{} as {mesh}>", backends[0].runtime().name(), ids.join(","));
-        Ok(Arc::new(MeshBackend { mesh, backends, place }))
+        let device_name = format!("pjrt<{}:{} as {mesh}>", backends[0].runtime().name(), ids.join(","));
+        Ok(Arc::new(MeshBackend { mesh, backends, device_name }))
     }
 
     /// `backend` as a [`MeshBackend`], if it is one.
@@ -117,9 +117,9 @@ impl MeshBackend {
     pub(super) fn adopt(self: &Arc<MeshBackend>, argument: &Tensor) -> Result<Vec<Arc<Elements>>> {
         let buffer = argument.require_buffer("run", "return it from the definition, and pass it then")?;
         match buffer.as_any().downcast_ref::<MeshBuffer>() {
-            Some(buffer) if buffer.backend.is_same_place(&**self) => buffer.elements("run"),
+            Some(buffer) if buffer.backend.is_same_device(&**self) => buffer.elements("run"),
             Some(other) => {
-                let (left, right) = (self.place(), other.backend.place());
+                let (left, right) = (self.device_name(), other.backend.device_name());
                 Err(ErrorKind::BackendConflict { op: "run", left, right }.into())
             }
             None => self.backends.iter().map(|backend| self.elements_on(backend, argument)).collect(),
@@ -136,8 +136,8 @@ impl Backend for MeshBackend {
         "pjrt"
     }
 
-    fn place(&self) -> String {
-        self.place.clone()
+    fn device_name(&self) -> String {
+        self.device_name.clone()
     }
 
     fn from_host(&self, ty: &TensorType, bytes: HostMemory) -> Result<Arc<dyn Buffer>> {
@@ -146,7 +146,7 @@ impl Backend for MeshBackend {
         let backend = MeshBackend {
             mesh: self.mesh.clone(),
             backends: self.backends.clone(),
-            place: self.place.clone(),
+            device_name: self.device_name.clone(),
         };
         Ok(Arc::new(MeshBuffer::new(&Arc::new(backend), elements)))
     }
@@ -163,7 +163,7 @@ impl Backend for MeshBackend {
         true
     }
 
-    fn is_same_place(&self, other: &dyn Backend) -> bool {
+    fn is_same_device(&self, other: &dyn Backend) -> bool {
         MeshBackend::of(other).is_some_and(|other| {
             other.mesh == self.mesh
                 && other.backends.iter().zip(&self.backends).all(|(other, backend)| backend.is(other))
@@ -181,7 +181,7 @@ impl Backend for MeshBackend {
 
 impl fmt::Debug for MeshBackend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.place)
+        f.write_str(&self.device_name)
     }
 }
 
@@ -223,7 +223,7 @@ impl MeshBuffer {
 
     /// Whether the elements are on that mesh.
     pub fn is_on(&self, backend: &MeshBackend) -> bool {
-        self.backend.is_same_place(backend)
+        self.backend.is_same_device(backend)
     }
 
     /// Restores donated elements if their run did not start.
@@ -283,6 +283,9 @@ impl Buffer for MeshBuffer {
 
 impl fmt::Debug for MeshBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("MeshBuffer").field("place", &self.backend).field("state", &self.state()).finish()
+        f.debug_struct("MeshBuffer")
+            .field("device_name", &self.backend)
+            .field("state", &self.state())
+            .finish()
     }
 }

@@ -19,13 +19,13 @@ use pyo3::types::{
 use smallvec::SmallVec;
 
 use crate::array;
+use crate::backends;
 use crate::build;
 use crate::dlpack;
 use crate::dtype::PyDType;
 use crate::error::Fallible;
 use crate::lazy::{self, PyLazy};
 use crate::misuse::Misuse;
-use crate::place;
 use crate::shard::PySharded;
 use crate::tensor::PyTensor;
 use class::Class;
@@ -372,7 +372,7 @@ impl<'py> Flat<'py> {
 
 fn not_a_container(op: &str, value: &Bound<'_, PyAny>) -> Fallible<crate::error::Fault> {
     let got = value.get_type().name()?.to_string();
-    Ok(Misuse::NotAContainer { op: op.to_owned(), place: "a value".to_owned(), got }.into())
+    Ok(Misuse::NotAContainer { op: op.to_owned(), path: "a value".to_owned(), got }.into())
 }
 
 /// The entries of a mapping, as a dict.
@@ -387,7 +387,7 @@ pub(super) fn entries_of<'py>(value: &Bound<'py, PyAny>) -> Fallible<Bound<'py, 
 /// The array of NumPy, or the tensor, that an object of another library exports.
 fn exported_array<'py>(value: &Bound<'py, PyAny>) -> Fallible<Option<Bound<'py, PyAny>>> {
     if dlpack::is_offered(value)? {
-        let tensor = build::from_array(value, None, &place::default()?)?;
+        let tensor = build::from_array(value, None, &backends::default()?)?;
         let tensor = tensor.map(|tensor| Bound::new(value.py(), PyTensor::new(tensor))).transpose()?;
         return Ok(tensor.map(Bound::into_any));
     }

@@ -253,8 +253,8 @@ impl Tree {
                     | Class::Object(_)
                     | Class::Unknown => {
                         let got = class.name()?.to_string();
-                        let (op, place) = ("container".to_owned(), "a value".to_owned());
-                        return Err(Misuse::NotAContainer { op, place, got }.into());
+                        let (op, path) = ("container".to_owned(), "a value".to_owned());
+                        return Err(Misuse::NotAContainer { op, path, got }.into());
                     }
                 }
             }
@@ -459,8 +459,8 @@ fn unhashable(op: &str, value: &Bound<'_, PyAny>) -> Fallible<crate::error::Faul
     if text.chars().count() > 60 {
         text = text.chars().take(57).chain("...".chars()).collect();
     }
-    let place = format!("type {}", value.get_type().name()?);
-    Ok(Misuse::Unhashable { op: op.to_owned(), value: text, place }.into())
+    let path = format!("type {}", value.get_type().name()?);
+    Ok(Misuse::Unhashable { op: op.to_owned(), value: text, path }.into())
 }
 
 /// An object of a dataclass or an attrs class with these fields. `__init__` does not run, so that frozen

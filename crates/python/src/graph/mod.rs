@@ -1,7 +1,7 @@
 //! Graphs in stages: `split` with a user's decision function or a ready-made rule, the schedule of a list of
 //! stages, and the inspection of graphs.
 
-mod looks;
+mod inspect;
 mod program;
 mod rule;
 mod stage;
@@ -209,5 +209,5 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(stage::unpickled, module)?)?;
     program::add(module)?;
     rule::add(module)?;
-    looks::add(module)
+    inspect::add(module)
 }

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 use super::stage::PyStage;
+use crate::backends;
 use crate::checks;
 use crate::compilers::Choice;
 use crate::containers::Leaves;
@@ -23,7 +24,6 @@ use crate::jit::staged::Staged;
 use crate::jit::wrap;
 use crate::misuse::Misuse;
 use crate::options;
-use crate::place;
 
 /// A compiled stage. It is called with a tensor for each of its parameters, and returns a tuple of its
 /// outputs.
@@ -71,7 +71,7 @@ impl StageProgram {
             None => options::default_compiler(py, Some(&rest))?,
         };
         let backend = match backend {
-            Some(backend) => Some(place::parse(Some(&backend))?),
+            Some(backend) => Some(backends::parse(Some(&backend))?),
             None => choice.chosen_backend(),
         };
         let this = stage.get();
@@ -101,11 +101,11 @@ impl StageProgram {
         tensors.extend(stage.captures.iter().cloned());
         if let Some(backend) = &self.backend {
             let bring = |tensor: Tensor| match tensor.backend() {
-                Some(there) if !there.is_same_place(&**backend) => tensor.copy_to(op, backend),
+                Some(there) if !there.is_same_device(&**backend) => tensor.copy_to(op, backend),
                 Some(_) | None => Ok(tensor),
             };
             let is_elsewhere =
-                |tensor: &Tensor| tensor.backend().is_some_and(|there| !there.is_same_place(&**backend));
+                |tensor: &Tensor| tensor.backend().is_some_and(|there| !there.is_same_device(&**backend));
             if tensors.iter().any(is_elsewhere) {
                 tensors = gil::detach(py, || {
                     tensors.into_iter().map(bring).collect::<defn_core::Result<Vec<_>>>()

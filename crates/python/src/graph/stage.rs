@@ -246,7 +246,7 @@ impl PyStage {
         templates(py, self.stage.region().result_types().cloned())
     }
 
-    /// The stage as text: its place in the split, and the graph, exact to the bit. The elements of
+    /// The stage as text: its position in the split, and the graph, exact to the bit. The elements of
     /// ``captures`` are left out.
     fn to_text(&self) -> String {
         self.stage.to_text()
@@ -266,7 +266,7 @@ impl PyStage {
     fn __reduce__<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyTuple>> {
         guard(|| {
             if self.stage.region().has_effects() {
-                return Err(Misuse::HostStage { place: self.position_text() }.into());
+                return Err(Misuse::HostStage { stage: self.position_text() }.into());
             }
             let container = match &self.results {
                 Some(_) => {

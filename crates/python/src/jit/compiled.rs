@@ -260,9 +260,9 @@ fn check_chunk(chunk: &Bound<'_, PyAny>, template: &Bound<'_, PyAny>) -> Fallibl
             let (got, expected) = (leaf::model(op, leaf)?, leaf::model(op, expected)?);
             let same_axes = got.vectorized_axes() == expected.vectorized_axes();
             if !same_axes || !takes(expected.ty(), got.ty()) {
-                let place = format!("the chunk{}", flat.tree.leaf_paths(py)?[position]);
+                let path = format!("the chunk{}", flat.tree.leaf_paths(py)?[position]);
                 let (got, expected) = (named_type(&got), named_type(&expected));
-                return Err(Misuse::ChunkType { op, place, got, expected }.into());
+                return Err(Misuse::ChunkType { op, path, got, expected }.into());
             }
         }
         Ok(())

@@ -39,7 +39,7 @@ pub(super) enum Field {
 }
 
 impl Field {
-    /// The words in front of the place, with their preposition.
+    /// The words in front of the path, with their preposition.
     fn text(self) -> &'static str {
         match self {
             Field::Structure(aspect) => match aspect {
@@ -81,17 +81,17 @@ impl Field {
     }
 }
 
-/// A difference between two signatures at one place.
+/// A difference between two signatures at one path.
 struct Difference {
-    place: String,
+    path: String,
     fields: SmallVec<[Field; 2]>,
     old: String,
     new: String,
 }
 
 impl Difference {
-    fn one(place: &str, field: Field, old: String, new: String) -> Difference {
-        Difference { place: place.to_owned(), fields: smallvec![field], old, new }
+    fn one(path: &str, field: Field, old: String, new: String) -> Difference {
+        Difference { path: path.to_owned(), fields: smallvec![field], old, new }
     }
 
     /// The subject of the message: `the dtype and shape of x`.
@@ -108,7 +108,7 @@ impl Difference {
             let name = full.trim_start_matches("the ");
             text.push_str(if at == last { name } else { name.trim_end_matches(" of ") });
         }
-        text + &self.place
+        text + &self.path
     }
 
     fn text(&self) -> String {
@@ -163,20 +163,20 @@ impl DifferenceSink for Differences<'_> {
         self.fields >= self.limit
     }
 
-    fn leaves(&mut self, place: &ValuePath<'_>, old: usize, new: usize) {
+    fn leaves(&mut self, path: &ValuePath<'_>, old: usize, new: usize) {
         let (old, new) = (&self.old[old], &self.new[new]);
         if leaf::same_model(old, new) {
             return;
         }
-        let place = place.text(self.py);
+        let path = path.text(self.py);
         let shown = if old.is_weak() == new.is_weak() { type_text } else { leaf::text };
         let (fields, old, new) = (fields(old, new), shown(old), shown(new));
-        self.add(Difference { place, fields, old, new });
+        self.add(Difference { path, fields, old, new });
     }
 
-    fn differ(&mut self, place: &ValuePath<'_>, aspect: Aspect, leaves: usize, (old, new): (String, String)) {
-        let place = place.text(self.py);
-        self.add(Difference::one(&place, Field::Structure(aspect), old, new));
+    fn differ(&mut self, path: &ValuePath<'_>, aspect: Aspect, leaves: usize, (old, new): (String, String)) {
+        let path = path.text(self.py);
+        self.add(Difference::one(&path, Field::Structure(aspect), old, new));
         // A container of another structure counts as many differences as it has leaves.
         self.fields += leaves.saturating_sub(1);
     }
@@ -260,8 +260,8 @@ impl ComparedCall<'_, '_> {
         let mut found =
             Differences { py, differences: Vec::new(), fields: 0, limit, old: &known.models, new: types };
         if !known.compiler.is_same(py, &self.key.compiler)? {
-            let (place, old, new) = known.compiler.difference(py, &self.key.compiler)?;
-            found.add(Difference::one(place, Field::Compiler, old, new));
+            let (path, old, new) = known.compiler.difference(py, &self.key.compiler)?;
+            found.add(Difference::one(path, Field::Compiler, old, new));
         }
         if known.checks != self.key.checks {
             let (old, new) = (checks_text(known.checks), checks_text(self.key.checks));
@@ -274,15 +274,15 @@ impl ComparedCall<'_, '_> {
                 return Ok(found);
             }
             match guard.change(py)? {
-                Some((place, Change::Meaning(aspect, old, new))) => {
-                    found.add(Difference::one(&place, Field::Structure(aspect), old, new));
+                Some((path, Change::Meaning(aspect, old, new))) => {
+                    found.add(Difference::one(&path, Field::Structure(aspect), old, new));
                 }
-                Some((place, Change::Inside(old, new))) => {
+                Some((path, Change::Inside(old, new))) => {
                     let (differences, limit) = (Vec::new(), found.limit);
                     let (before, now) = (&old.models[..], &new.models[..]);
                     let mut inner =
                         Differences { py, differences, fields: found.fields, limit, old: before, new: now };
-                    old.tree.compare_values(py, &new.tree, &|| place.clone(), &mut inner)?;
+                    old.tree.compare_values(py, &new.tree, &|| path.clone(), &mut inner)?;
                     let (differences, fields) = (inner.differences, inner.fields);
                     found.differences.extend(differences);
                     found.fields = fields;
@@ -297,7 +297,7 @@ impl ComparedCall<'_, '_> {
             }
             // A capture may also be a closed-over value, whose difference is in the list already.
             if let Some(difference) = self.compare_capture(capture)
-                && !found.differences.iter().any(|known| known.place == difference.place)
+                && !found.differences.iter().any(|known| known.path == difference.path)
             {
                 found.add(difference);
             }
@@ -321,8 +321,8 @@ impl ComparedCall<'_, '_> {
         if known.closed_values.len() != now.len() {
             if !found.is_full() {
                 let (old, new) = (known.closed_values.len().to_string(), now.len().to_string());
-                let place = "the number of values that the function closes over";
-                found.add(Difference::one(place, Field::Structure(Aspect::Kind), old, new));
+                let path = "the number of values that the function closes over";
+                found.add(Difference::one(path, Field::Structure(Aspect::Kind), old, new));
             }
             return Ok(());
         }
@@ -401,7 +401,7 @@ impl ComparedCall<'_, '_> {
         match leaf::captured_model(&value) {
             Ok(Some(now)) if leaf::same_model(&now, model) => None,
             Ok(Some(now)) => Some(Difference {
-                place: path.text(py),
+                path: path.text(py),
                 fields: fields(model, &now),
                 old,
                 new: type_text(&now),
@@ -422,7 +422,7 @@ fn checks_text(checks: Checks) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(" and ") }
 }
 
-/// How often each field of each place caused a version. A warning is issued once when this is too often.
+/// How often each field of each path caused a version. A warning is issued once when this is too often.
 #[derive(Default)]
 pub(super) struct RecompileStorm {
     state: Mutex<StormCounts>,
@@ -447,17 +447,17 @@ impl RecompileStorm {
         }
         for difference in &reason.differences {
             for field in &difference.fields {
-                // A number and a tensor in the same place cause only two versions.
+                // A number and a tensor at one path cause only two versions.
                 if *field == Field::Number {
                     continue;
                 }
-                let count = counts.by_subject.entry((*field, difference.place.clone())).or_default();
+                let count = counts.by_subject.entry((*field, difference.path.clone())).or_default();
                 *count += 1;
                 let count = *count;
                 if count > STORM {
                     counts.is_reported = true;
                     counts.by_subject = FxHashMap::default();
-                    let subject = format!("{}{}", field.text(), difference.place);
+                    let subject = format!("{}{}", field.text(), difference.path);
                     return Some(format!(
                         "jit: {fun} was compiled {count} times because of {subject}, last when {}; {}",
                         reason.text(),

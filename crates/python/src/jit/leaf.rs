@@ -17,6 +17,7 @@ use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
 use crate::array::{self, View};
+use crate::backends;
 use crate::build;
 use crate::containers::{Leaves, Tree};
 use crate::convert;
@@ -24,7 +25,6 @@ use crate::error::Fallible;
 use crate::lazy;
 use crate::misuse::Misuse;
 use crate::pjrt;
-use crate::place;
 use crate::shard::{PySharded, refuse};
 use crate::tensor::PyTensor;
 
@@ -173,8 +173,8 @@ impl Borrowed {
             return match tensor.data() {
                 Data::Buffer(_) => Ok(tensor.clone()),
                 Data::Template => {
-                    let place = tensor.ty().to_string();
-                    Err(Misuse::TemplateArgument { op: "jit", place }.into())
+                    let path = tensor.ty().to_string();
+                    Err(Misuse::TemplateArgument { op: "jit", path }.into())
                 }
                 Data::Traced { trace, .. } => Err(trace.not_open_error("jit", tensor.ty()).into()),
             };
@@ -207,13 +207,13 @@ impl Borrowed {
     fn array(&mut self, array: Bound<'_, PyUntypedArray>) -> Fallible<Tensor> {
         let view = View::new(array)?;
         if self.copies || view.obstacle().is_some() {
-            return build::from_view(&view, None, &place::default()?);
+            return build::from_view(&view, None, &backends::default()?);
         }
         let memory = view.borrow()?;
         let start = memory.bytes().as_ptr() as usize;
         self.ranges.push((start, start + memory.bytes().len()));
         let ty = view.ty()?;
-        let buffer = place::default()?.from_host(&ty, memory)?;
+        let buffer = backends::default()?.from_host(&ty, memory)?;
         Ok(Tensor::concrete(ty, buffer))
     }
 
@@ -293,8 +293,8 @@ pub(super) fn number_in(op: &'static str, position: usize, dtype: DType, number:
 
 fn not_a_leaf(op: &str, leaf: &Bound<'_, PyAny>) -> Fallible<crate::error::Fault> {
     let got = leaf.get_type().name()?.to_string();
-    let place = "a value".to_owned();
-    Ok(Misuse::NotAContainer { op: op.to_owned(), place, got }.into())
+    let path = "a value".to_owned();
+    Ok(Misuse::NotAContainer { op: op.to_owned(), path, got }.into())
 }
 
 /// The tensors that the leaves are, if all leaves are tensors with elements.

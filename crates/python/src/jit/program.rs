@@ -23,13 +23,13 @@ use super::guards::{self, Capture};
 use super::leaf::{self, Borrowed};
 use super::python::{CompilerCall, FunctionKey};
 use super::traced::{TraceSource, TracedFunction};
+use crate::backends;
 use crate::compilers::Choice;
 use crate::containers::{Flat, Leaves, Tree};
 use crate::error::Fallible;
 use crate::gil;
 use crate::hooks::{self, Table};
 use crate::misuse::Misuse;
-use crate::place;
 use crate::tensor::PyTensor;
 use crate::trace_allocations;
 
@@ -340,7 +340,7 @@ impl Program {
         };
         let backend = match common {
             Some(backend) => backend,
-            None => move_to_common_backend("run", &mut tensors, &place::default()?)?,
+            None => move_to_common_backend("run", &mut tensors, &backends::default()?)?,
         };
         self.timed(py, borrowed, hooks, |hooks| self.executable.run(&backend, tensors, hooks))
     }

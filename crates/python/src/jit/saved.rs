@@ -15,6 +15,7 @@ use super::compiled::{Compiled, CompiledParts, flatten_arguments};
 use super::guards::Capture;
 use super::leaf::Borrowed;
 use super::program::{Output, Program};
+use crate::backends;
 use crate::build;
 use crate::containers::{self, Leaves, Mode, Tree};
 use crate::convert;
@@ -23,7 +24,6 @@ use crate::hooks::Table;
 use crate::memory;
 use crate::misuse::Misuse;
 use crate::pjrt;
-use crate::place;
 use crate::tensor::PyTensor;
 use crate::trace_allocations;
 
@@ -134,7 +134,7 @@ fn foreign() -> Fault {
 /// A placeholder for a tensor.
 fn blank() -> Fallible<PyTensor> {
     let ty = TensorType::scalar(DType::U8);
-    Ok(PyTensor::new(trace_allocations::note(build::upload(&place::host(), ty, vec![0])?)))
+    Ok(PyTensor::new(trace_allocations::note(build::upload(&backends::host(), ty, vec![0])?)))
 }
 
 fn blanks(py: Python<'_>, count: usize) -> Fallible<Leaves<'_>> {

@@ -10,11 +10,11 @@ use pyo3::prelude::*;
 use super::functions;
 use super::parse::Names;
 use super::vectorize::WantedLanes;
+use crate::backends;
 use crate::build;
 use crate::convert;
 use crate::dtype;
 use crate::error::{Fallible, guard};
-use crate::place;
 use crate::tensor::PyTensor;
 
 /// The backend of a `backend=` option, or the default backend.
@@ -29,7 +29,7 @@ impl CreationBackend {
 
 impl super::Parse for CreationBackend {
     fn parse(_: &'static str, _: &'static str, value: Option<&Bound<'_, PyAny>>) -> Fallible<Self> {
-        place::parse(value).map(CreationBackend)
+        backends::parse(value).map(CreationBackend)
     }
 }
 

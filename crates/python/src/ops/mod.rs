@@ -33,13 +33,13 @@ pub(crate) use fast_function::FastFunction;
 pub(crate) use parse::Parse;
 
 use crate::array;
+use crate::backends;
 use crate::checks;
 use crate::convert;
 use crate::error::{Fallible, Fault, guard};
 use crate::gil;
 use crate::hooks;
 use crate::location;
-use crate::place;
 use crate::tensor::PyTensor;
 
 /// An op releases the GIL if its operands have more bytes than this: about 50 us of work.
@@ -69,7 +69,7 @@ pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// # Errors
 /// An unknown default backend.
 pub(crate) fn builder() -> Fallible<Ops> {
-    let ops = Ops::new(place::default()?, Source::Lookup(location::ask));
+    let ops = Ops::new(backends::default()?, Source::Lookup(location::ask));
     Ok(Ops { checks: checks::current(), hooks: &hooks::EAGER_HOOKS, host: Some(&Detached), ..ops })
 }
 

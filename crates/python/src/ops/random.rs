@@ -10,9 +10,9 @@ use pyo3::prelude::*;
 
 use super::parse::Names;
 use super::{Parse, run};
+use crate::backends;
 use crate::convert;
 use crate::error::{Fallible, guard};
-use crate::place;
 use crate::tensor::PyTensor;
 
 type OptionalArg<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
@@ -340,7 +340,7 @@ fn constant(
         let Some(&constant) = Constant::ALL.iter().find(|constant| constant.name() == text) else {
             return Err(convert::bad("constant", "the name", name, "that of a constant")?);
         };
-        let backend = place::parse(backend)?;
+        let backend = backends::parse(backend)?;
         let dtype: DType = crate::dtype::parse(dtype)?;
         run(0, move |ops| {
             ops.backend = backend;

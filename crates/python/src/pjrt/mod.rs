@@ -20,10 +20,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use rustc_hash::FxHasher;
 
+use crate::backends;
 use crate::error::{Fallible, guard};
 use crate::gil;
 use crate::misuse::Misuse;
-use crate::place;
 pub(crate) use options::client_name;
 
 use crate::pybackend;
@@ -86,7 +86,7 @@ impl PyPjrt {
         let Ok(other) = other.cast::<PyPjrt>() else {
             return Ok(py.NotImplemented().into_bound(py));
         };
-        let same = self.backend.is_same_place(&*other.get().backend);
+        let same = self.backend.is_same_device(&*other.get().backend);
         match op {
             CompareOp::Eq => same.into_bound_py_any(py),
             CompareOp::Ne => (!same).into_bound_py_any(py),
@@ -155,7 +155,7 @@ pub(crate) fn mesh_compiler(
         let (option, known) = ((*option).to_owned(), CompilerOptions::KNOWN.to_owned());
         return Err(Misuse::UnknownOption { op: "shard", option, known }.into());
     }
-    Ok(Arc::new(MeshCompiler::new(backend.clone(), place::host(), compiler)))
+    Ok(Arc::new(MeshCompiler::new(backend.clone(), backends::host(), compiler)))
 }
 
 /// The Python object of a backend, if the backend is a device.
@@ -178,10 +178,10 @@ pub(crate) fn compiler(
         options::parse(py, options, options::KNOWN)?;
     if let Some(target) = target {
         let target = find_target(py, &target, client.as_deref().unwrap_or(TARGET_CLIENT))?;
-        return Ok((Arc::new(TargetCompiler::new(target, place::host(), compiler)), None));
+        return Ok((Arc::new(TargetCompiler::new(target, backends::host(), compiler)), None));
     }
     let backend = backend(py, client.as_deref(), device_id)?;
-    let compiler = PjrtCompiler::new(backend.clone(), place::host(), compiler);
+    let compiler = PjrtCompiler::new(backend.clone(), backends::host(), compiler);
     Ok((Arc::new(compiler), Some(backend)))
 }
 
@@ -214,7 +214,7 @@ pub(crate) fn loader(
     device_id: Option<i64>,
 ) -> Fallible<(PjrtCompiler, Arc<dyn Backend>)> {
     let backend = backend(py, client, device_id)?;
-    Ok((PjrtCompiler::new(backend.clone(), place::host(), CompilerOptions::default()), backend))
+    Ok((PjrtCompiler::new(backend.clone(), backends::host(), CompilerOptions::default()), backend))
 }
 
 /// The options for each partition of a program: the given options, once for each device of the client.

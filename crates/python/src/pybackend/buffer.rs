@@ -15,11 +15,11 @@ use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
 use super::call::template;
 use super::{Adapter, PyBackend, defines, enter};
+use crate::backends;
 use crate::convert;
 use crate::dtype;
 use crate::error::{Fallible, if_fits};
 use crate::misuse::Misuse;
-use crate::place;
 use crate::tensor::PyTensor;
 
 /// The data of a backend, its type, and the backend, which the buffer keeps alive.
@@ -79,20 +79,20 @@ impl PythonBuffer {
             return Ok(None);
         }
         enter(|py| {
-            let arguments = (self.tensor(py, callback)?, place::object(py, &**target)?);
+            let arguments = (self.tensor(py, callback)?, backends::object(py, &**target)?);
             let result = self.backend.bind(py).call_method1(callback, arguments)?;
             if let Ok(tensor) = result.cast::<PyTensor>() {
                 let tensor = &tensor.get().tensor;
                 let is_same = tensor.whole().dtype == self.ty.dtype
                     && tensor.whole().shape.sizes() == self.ty.shape.sizes()
-                    && tensor.backend().is_some_and(|place| place.is_same_place(&**target));
+                    && tensor.backend().is_some_and(|backend| backend.is_same_device(&**target));
                 if let (true, Some(buffer)) = (is_same, tensor.buffer()) {
                     return Ok(Some(buffer.clone()));
                 }
             }
             let got = convert::describe(&result)?;
             let (callback, backend) = (callback.to_owned(), self.backend.get().name.clone());
-            let expected = format!("the tensor {} on {}", self.ty, target.place());
+            let expected = format!("the tensor {} on {}", self.ty, target.device_name());
             Err(Misuse::CallbackResult { callback, backend, got, expected }.into())
         })
     }

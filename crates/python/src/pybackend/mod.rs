@@ -137,7 +137,7 @@ impl Backend for Adapter {
         &self.object.get().name
     }
 
-    fn place(&self) -> String {
+    fn device_name(&self) -> String {
         let text = Python::attach(|py| Some(if_there_or_defer(py, self.object.bind(py).repr())?.to_string()));
         text.unwrap_or_else(|| self.name().to_owned())
     }
@@ -195,7 +195,7 @@ impl Backend for Adapter {
         Python::attach(|py| defines(self.object.bind(py), form::name(fold)))
     }
 
-    fn is_same_place(&self, other: &dyn Backend) -> bool {
+    fn is_same_device(&self, other: &dyn Backend) -> bool {
         let Some(other) = other.as_any().downcast_ref::<Adapter>() else {
             return false;
         };

@@ -17,6 +17,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::spec::Specs;
 use super::{MeshCompilerHandle, PyMesh, PySharded};
+use crate::backends;
 use crate::containers::{self, Flat, Mode};
 use crate::convert;
 use crate::error::{Fallible, guard};
@@ -26,7 +27,6 @@ use crate::jit::leaf::number_model;
 use crate::jit::{Jitted, function_name, leaf_arguments, leaf_type};
 use crate::location;
 use crate::misuse::Misuse;
-use crate::place;
 use crate::tensor::PyTensor;
 
 /// A function that the devices of a mesh run together.
@@ -118,7 +118,7 @@ impl ShardedFunction {
         let whole = match leaf.cast::<PySharded>() {
             Ok(sharded) => {
                 let sharded = sharded.get();
-                if sharded.spec == *spec && sharded.backend.is_same_place(&*self.0.mesh) {
+                if sharded.spec == *spec && sharded.backend.is_same_device(&*self.0.mesh) {
                     return Ok(sharded.block.clone());
                 }
                 sharded.whole(py)?
@@ -133,7 +133,7 @@ impl ShardedFunction {
         let block = self.block(py, flat, position, spec, whole.ty())?;
         let mesh = &self.0.mesh;
         Ok(gil::detach(py, || {
-            let mut ops = Ops::new(place::host(), Source::Lookup(location::ask));
+            let mut ops = Ops::new(backends::host(), Source::Lookup(location::ask));
             let blocks = spec.cut(&mut ops, mesh.mesh(), &whole, &block)?;
             mesh.gather_blocks(&block, &blocks)
         })?)
@@ -268,7 +268,8 @@ impl ShardedFunction {
     ) -> Fallible<String> {
         guard(|| {
             let region = self.region(args, kwargs)?;
-            let compiler = MeshCompiler::new(self.0.mesh.clone(), place::host(), CompilerOptions::default());
+            let compiler =
+                MeshCompiler::new(self.0.mesh.clone(), backends::host(), CompilerOptions::default());
             Ok(compiler.text(&region)?)
         })
     }

@@ -12,11 +12,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 use rustc_hash::FxHasher;
 
+use crate::backends;
 use crate::convert;
 use crate::error::{Fallible, guard, if_fits};
 use crate::misuse::Misuse;
 use crate::pjrt;
-use crate::place;
 
 /// Devices of one client in a grid with named axes.
 #[pyclass(frozen, weakref, name = "Mesh", module = "defn")]
@@ -126,7 +126,7 @@ impl PyMesh {
     /// The devices in row-major order of the axes.
     #[getter]
     fn devices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let devices = self.backend.backends().iter().map(|device| place::object(py, &**device));
+        let devices = self.backend.backends().iter().map(|device| backends::object(py, &**device));
         PyTuple::new(py, devices.collect::<PyResult<Vec<_>>>()?)
     }
 
@@ -144,12 +144,12 @@ impl PyMesh {
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<PyMesh>().is_ok_and(|other| other.get().backend.is_same_place(&*self.backend))
+        other.cast::<PyMesh>().is_ok_and(|other| other.get().backend.is_same_device(&*self.backend))
     }
 
     fn __hash__(&self) -> u64 {
         let mut hasher = FxHasher::default();
-        self.backend.place().hash(&mut hasher);
+        self.backend.device_name().hash(&mut hasher);
         hasher.finish()
     }
 }

@@ -12,11 +12,11 @@ use pyo3::types::{PyDict, PyTuple};
 
 use super::PyMesh;
 use super::spec;
+use crate::backends;
 use crate::error::{Fallible, Fault, guard};
 use crate::gil;
 use crate::location;
 use crate::pjrt;
-use crate::place;
 use crate::tensor::PyTensor;
 
 /// A tensor in blocks, one on each device of a mesh.
@@ -40,7 +40,7 @@ impl PySharded {
     /// The whole tensor, gathered on the host.
     pub(super) fn whole(&self, py: Python<'_>) -> Fallible<Tensor> {
         let gather = || -> Result<Tensor> {
-            let host = place::host();
+            let host = backends::host();
             let mut ops = Ops::new(host.clone(), Source::Lookup(location::ask));
             let blocks = MeshBackend::blocks(&self.block)?;
             let bring = |device: usize| blocks[device].copy_to("to_tensor", &host);

@@ -53,7 +53,7 @@ pub(in crate::jit) fn read_captures(
     Ok(Some(tensors))
 }
 
-/// Searches for the place of a tensor that a function captured.
+/// Searches for the path of a tensor that a function captured.
 ///
 /// # Errors
 /// A tensor that cannot be found again, and a tensor of another trace.
@@ -77,7 +77,7 @@ pub(in crate::jit) fn locate(
     };
     match found {
         Some(path) => {
-            // The same elements may have other vectorized axes where they are found. The axes at that place count.
+            // The same elements may have other vectorized axes where they are found. The axes at that path count.
             let model = leaf::model(op, &path.read(fun, arguments)?)?;
             Ok(Capture::Found { path, model })
         }
@@ -128,8 +128,8 @@ pub(in crate::jit) fn missing_capture(
                 },
                 Err(_) => "missing".to_owned(),
             };
-            let (fun, got, place) = (function_name(fun), model.ty().clone(), path.text(py));
-            return Misuse::CaptureGone { fun, got, place, now }.into();
+            let (fun, got, path) = (function_name(fun), model.ty().clone(), path.text(py));
+            return Misuse::CaptureGone { fun, got, path, now }.into();
         }
     }
     Misuse::Internal { text: "a captured tensor cannot be read".to_owned() }.into()

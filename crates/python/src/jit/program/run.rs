@@ -10,10 +10,10 @@ use pyo3::types::PyDict;
 
 use super::super::leaf::{self, Borrowed};
 use super::{Output, PassedArguments, Program, result_object};
+use crate::backends;
 use crate::containers::Leaves;
 use crate::error::Fallible;
 use crate::hooks;
-use crate::place;
 
 impl Program {
     /// Runs on the leaves of a call.
@@ -104,7 +104,7 @@ impl Program {
         hooks: Option<&Py<PyDict>>,
     ) -> Fallible<Vec<Bound<'py, PyAny>>> {
         let (mut lists, mut rests) = (Vec::with_capacity(calls.len()), Vec::with_capacity(calls.len()));
-        let default = place::default()?;
+        let default = backends::default()?;
         let mut all = Borrowed::default();
         for (leaves, captures, mut borrowed) in calls {
             let (mut tensors, passed) = self.gather(py, &leaves, captures, &mut borrowed)?;
