@@ -264,10 +264,10 @@ def test_masks_refused():
         x[dn.tensor([True, False])]
     assert str(error.value).splitlines()[0] == (
         "index: the mask bool[2] cannot index f32[3] from axis 0 on, it must have the sizes of "
-        "the axes that it stands for"
+        "the axes that it replaces"
     )
     y = dn.iota((2, 3, 2))
     with pytest.raises(dn.BoundsError, match="two masks index"):
         y[dn.tensor([True, False]), dn.tensor([True, False, True])]
-    with pytest.raises(dn.BoundsError, match="a slice stands between a mask and a position"):
+    with pytest.raises(dn.BoundsError, match="a slice is between a mask and a position"):
         y[0, :, dn.tensor([True, False])]

@@ -113,15 +113,10 @@ impl Error {
     /// Adds the public name of the loop, and the location in the state of the leaf whose type changed, which
     /// the error identifies only by its number.
     #[must_use]
-    pub fn with_loop_name(
-        mut self,
-        name: &'static str,
-        position_text: impl FnOnce(usize) -> String,
-    ) -> Error {
+    pub fn with_loop_name(mut self, name: &'static str, path_text: impl FnOnce(usize) -> String) -> Error {
         if let ErrorKind::LoopState { index, expected, got, hint, .. } = &self.inner.kind {
-            let (expected, got, hint, position) =
-                (expected.clone(), got.clone(), *hint, position_text(*index));
-            self.inner.kind = ErrorKind::StateType { op: name, position, expected, got, hint };
+            let (expected, got, hint, path) = (expected.clone(), got.clone(), *hint, path_text(*index));
+            self.inner.kind = ErrorKind::StateType { op: name, path, expected, got, hint };
         }
         self
     }
@@ -332,7 +327,7 @@ pub enum ErrorKind {
     #[error("dot: {problem} for {left} and {right}, {required}")]
     DotAxes { left: TensorType, right: TensorType, problem: String, required: &'static str },
     #[error(
-        "{op}: the window spans {span} of {padded} places on axis {axis} of {got} with padding ({}, {}), it must fit at least once",
+        "{op}: the window spans {span} of {padded} elements on axis {axis} of {got} with padding ({}, {}), it must fit at least once",
         padding.0, padding.1
     )]
     WindowFit {
@@ -353,7 +348,7 @@ pub enum ErrorKind {
         axes: &'static str,
     },
     #[error(
-        "{op}: the source is {left} and the window on {got} has the places {}, their shapes must be equal",
+        "{op}: the source is {left} and the window on {got} has the positions {}, their shapes must be equal",
         shape_text(expected)
     )]
     WindowSource { op: &'static str, left: TensorType, got: TensorType, expected: Shape },
@@ -435,15 +430,9 @@ pub enum ErrorKind {
     #[error("{op}: the predicate is {got}, it must be a scalar; reduce it with all or any")]
     Predicate { op: &'static str, got: TensorType },
     #[error(
-        "{op}: the body's value is {got}{position} and was {expected} before; dtype, shape and names must stay the same{hint}"
+        "{op}: the body's value is {got}{path} and was {expected} before; dtype, shape and names must stay the same{hint}"
     )]
-    StateType {
-        op: &'static str,
-        position: String,
-        got: TensorType,
-        expected: TensorType,
-        hint: &'static str,
-    },
+    StateType { op: &'static str, path: String, got: TensorType, expected: TensorType, hint: &'static str },
     #[error(
         "{op}: {what} {index} is {got} after the body and {expected} before; dtype, shape and names must stay the same{hint}"
     )]

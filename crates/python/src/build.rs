@@ -31,7 +31,7 @@ pub(crate) fn tensor(
     copy: Option<bool>,
 ) -> Fallible<PyTensor> {
     let requested = backend.filter(|backend| !backend.is_none());
-    let backend = path::parse(requested)?;
+    let backend = backends::parse(requested)?;
     if let Ok(tensor) = value.cast::<PyTensor>() {
         let tensor = &tensor.get().tensor;
         if let Some(there) =
@@ -149,7 +149,7 @@ pub(crate) fn check_range(number: Number, dtype: DType) -> Fallible<()> {
 
 /// A scalar on the default backend.
 pub(crate) fn scalar(scalar: Scalar) -> Fallible<Tensor> {
-    upload(&path::default()?, TensorType::scalar(scalar.dtype()), scalar.to_bytes())
+    upload(&backends::default()?, TensorType::scalar(scalar.dtype()), scalar.to_bytes())
 }
 
 /// A tensor with these bytes as elements.

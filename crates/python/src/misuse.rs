@@ -74,17 +74,17 @@ pub(crate) enum Misuse {
     )]
     MaskIndex { mask: String, got: TensorType },
     #[error(
-        "index: the mask {mask} cannot index {got} from axis {axis} on, it must have the sizes of the axes that it stands for"
+        "index: the mask {mask} cannot index {got} from axis {axis} on, it must have the sizes of the axes that it replaces"
     )]
     MaskShape { mask: String, axis: usize, got: TensorType },
     #[error("index: two masks index {got}, at most one is possible; index in two steps")]
     TwoMasks { got: TensorType },
     #[error(
-        "index: a slice stands between a mask and a position in the index of {got}, they must be neighbours; index in two steps"
+        "index: a slice is between a mask and a position in the index of {got}, they must be adjacent; index in two steps"
     )]
     MaskApart { got: TensorType },
     #[error(
-        "index: the indices {indices} have axes of their own, they must be a tensor that stands alone and takes along axis 0; use take for another axis"
+        "index: the indices {indices} have axes of their own, they must be a tensor that is the only index and takes along axis 0; use take for another axis"
     )]
     ArrayIndex { indices: String },
     #[error(

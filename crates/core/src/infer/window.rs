@@ -160,8 +160,9 @@ pub(super) fn conv(op: &ConvOp, x: &TensorType, kernel: &TensorType) -> Result<T
         let window = dilated(extent, op.kernel_dilation[i]);
         let count = Fit { padded, window, stride: op.strides[i] }.count();
         let Some(count) = count.filter(|_| extent > 0) else {
-            let problem =
-                format!("a kernel over {window} places on spatial axis {i}, which has {padded} with padding");
+            let problem = format!(
+                "a kernel that spans {window} elements on spatial axis {i}, which has {padded} with padding"
+            );
             return Err(refuse(problem, "it must fit at one position at least").into());
         };
         sizes.push(count);

@@ -48,7 +48,7 @@ fn places_follow_strides_padding_and_dilations() {
     let wide = WindowOptions { dilations: 4.into(), ..WindowOptions::default() };
     assert_eq!(
         positions(&wide),
-        "window_sum: the window spans 13 of 10 places on axis 0 of f32[10] with padding (0, 0), it must fit at \
+        "window_sum: the window spans 13 of 10 elements on axis 0 of f32[10] with padding (0, 0), it must fit at \
          least once"
     );
     let far = options(i64::MAX, WindowPadding::Valid);
@@ -88,7 +88,7 @@ fn sources_have_an_element_for_each_place() {
     assert_eq!(scatter(&["s8[x: 3][3]", "u8[2][y: 2]", "f16"]), "f16[x: 3][3]");
     assert_eq!(
         scatter(&["s8[3][3]", "u8[3][3]", "f16"]),
-        "window_scatter_max: the source is u8[3][3] and the window on s8[3][3] has the places [2][2], their \
+        "window_scatter_max: the source is u8[3][3] and the window on s8[3][3] has the positions [2][2], their \
          shapes must be equal"
     );
     assert_eq!(
@@ -120,7 +120,7 @@ fn convolutions_put_roles_where_they_are_told() {
     assert_eq!(conv(&["f32[4][2][5]", "f32[6][2][5]"], &batches), "f32[2][6][1]");
     assert_eq!(
         conv(&["f32[4][2][5]", "f32[6][2][0]"], &plain),
-        "conv: a kernel over 0 places on spatial axis 0, which has 5 with padding for f32[4][2][5] and \
+        "conv: a kernel that spans 0 elements on spatial axis 0, which has 5 with padding for f32[4][2][5] and \
          f32[6][2][0], it must fit at one position at least"
     );
     assert_eq!(

@@ -3,6 +3,7 @@
 use defn_core::op::{AllReduceOp, Collective, CollectiveOp, DeviceGroups};
 use defn_core::{DType, TensorType};
 
+use super::extreme::{Extreme, GREATEST, LEAST, bits_of};
 use super::reduce::{RegionResult, combine};
 use super::text::{Dims, Ssa, Ty, Writer};
 use super::value::{compute_type, storage_type};
@@ -80,32 +81,12 @@ fn transfer_type(dtype: DType) -> Option<E> {
     }
 }
 
-/// The integer type with the width of a float compute type, and its greatest number.
-fn keys(element: E) -> Option<(E, Vec<u8>)> {
-    if element == E::F32 {
-        Some((E::S32, i32::MAX.to_le_bytes().to_vec()))
-    } else if element == E::F64 {
-        Some((E::S64, i64::MAX.to_le_bytes().to_vec()))
-    } else {
-        None
-    }
-}
-
 impl Writer {
     /// A collective that reduces.
     fn reduce_across(&mut self, name: &str, fold: &'static str, x: &Ssa, attributes: &str, ty: Ty) -> Ssa {
         let region = combine(x.element(), fold);
         let reduced: RegionResult<Vec<Ssa>> = self.op_with(name, &[x], attributes, vec![region], &[ty]);
         reduced.expect("an operation of two operands is always written").remove(0)
-    }
-
-    /// Converts bits of floats to integers in the same order, or back: of negative ones all bits but the sign are
-    /// inverted.
-    fn ordered_bits(&mut self, bits: &Ssa, greatest: &Ssa) -> Ssa {
-        let zero = self.number_like(bits, 0);
-        let below = self.compare(bits, &zero, "LT");
-        let inverted = self.op("xor", &[bits, greatest], "", bits.ty.clone());
-        self.choose(&below, &inverted, bits)
     }
 }
 
@@ -124,8 +105,8 @@ impl Lowering {
                 let sum = w.convert(&sum, compute_type(out.dtype));
                 w.store(&sum, out.dtype)
             }
-            Collective::AllReduce { op: AllReduceOp::Max } => self.extreme(x, out, "maximum", &groups),
-            Collective::AllReduce { op: AllReduceOp::Min } => self.extreme(x, out, "minimum", &groups),
+            Collective::AllReduce { op: AllReduceOp::Max } => self.extreme(x, out, GREATEST, &groups),
+            Collective::AllReduce { op: AllReduceOp::Min } => self.extreme(x, out, LEAST, &groups),
             Collective::AllGather { axis } => {
                 let attributes = format!("all_gather_dim = {} : i64, {groups}", axis.index());
                 self.move_elements("all_gather", x, out, &attributes)
@@ -168,28 +149,18 @@ impl Lowering {
 
     /// The greatest or the least over all devices. Floats are compared by their bits, with NaN beyond every number: the
     /// result of a collective on NaN is unspecified.
-    fn extreme(&mut self, x: &Operands<'_>, out: &TensorType, fold: &'static str, groups: &str) -> Ssa {
+    fn extreme(&mut self, x: &Operands<'_>, out: &TensorType, extreme: Extreme, groups: &str) -> Ssa {
         let w = &mut self.writer;
         let loaded = w.load(&x.values[0], out.dtype);
-        let Some((key, bytes)) = keys(loaded.element()) else {
+        let Some(integer) = bits_of(loaded.element()) else {
             let wide = w.convert(&loaded, reduction_type(out.dtype));
-            let reduced = w.reduce_across("all_reduce", fold, &wide, groups, wide.ty.clone());
+            let reduced = w.reduce_across("all_reduce", extreme.name, &wide, groups, wide.ty.clone());
             let reduced = w.convert(&reduced, compute_type(out.dtype));
             return w.store(&reduced, out.dtype);
         };
-        let ty = loaded.ty.of(key);
-        let greatest = w.literal(Ty::scalar(key), &bytes);
-        let greatest = w.splat(&greatest, loaded.dims());
-        let bits = w.op("bitcast_convert", &[&loaded], "", ty.clone());
-        let ordered = w.ordered_bits(&bits, &greatest);
-        // Both integers convert back to a NaN.
-        let beyond =
-            if fold == "maximum" { greatest.clone() } else { w.op("not", &[&greatest], "", ty.clone()) };
-        let nan = w.compare(&loaded, &loaded, "NE");
-        let ordered = w.choose(&nan, &beyond, &ordered);
-        let reduced = w.reduce_across("all_reduce", fold, &ordered, groups, ty);
-        let bits = w.ordered_bits(&reduced, &greatest);
-        let number = w.op("bitcast_convert", &[&bits], "", loaded.ty.clone());
+        let keys = w.ordered_keys(&loaded, integer, extreme);
+        let reduced = w.reduce_across("all_reduce", extreme.name, &keys, groups, keys.ty.clone());
+        let number = w.unordered_keys(&reduced, loaded.element());
         w.store(&number, out.dtype)
     }
 

@@ -47,17 +47,17 @@ fn short_axes(size: usize) -> SmallVec<[usize; 6]> {
 
 /// The extreme to find.
 #[derive(Clone, Copy)]
-struct Extreme {
+pub(super) struct Extreme {
     /// The operation in StableHLO.
-    name: &'static str,
+    pub(super) name: &'static str,
     /// The comparison that holds for a number further in its direction.
     beyond: &'static str,
     /// The NaN that is ordered beyond all numbers: a NaN is either extreme.
     nan: f64,
 }
 
-const GREATEST: Extreme = Extreme { name: "maximum", beyond: "GT", nan: f64::NAN.copysign(1.0) };
-const LEAST: Extreme = Extreme { name: "minimum", beyond: "LT", nan: f64::NAN.copysign(-1.0) };
+pub(super) const GREATEST: Extreme = Extreme { name: "maximum", beyond: "GT", nan: f64::NAN.copysign(1.0) };
+pub(super) const LEAST: Extreme = Extreme { name: "minimum", beyond: "LT", nan: f64::NAN.copysign(-1.0) };
 
 impl Extreme {
     fn of(op: ArgOp) -> Extreme {
@@ -69,7 +69,7 @@ impl Extreme {
 }
 
 /// The integer type for a float's bits, if floats of that type are compared by their bits.
-fn bits_of(float: E) -> Option<E> {
+pub(super) fn bits_of(float: E) -> Option<E> {
     match float {
         E::F32 => Some(E::S32),
         E::F64 => Some(E::S64),
@@ -136,14 +136,7 @@ impl Writer {
         } else {
             (x.clone(), SmallVec::from_slice(axes), SmallVec::<[usize; 6]>::new())
         };
-        let is_nan = self.compare(&x, &x, "NE");
-        let beyond = self.float_like(&x, extreme.nan);
-        let x = self.choose(&is_nan, &beyond, &x);
-        let bits = |w: &mut Writer, x: &Ssa| {
-            let bits = w.op("bitcast_convert", &[x], "", x.ty.of(integer));
-            w.in_order(&bits)
-        };
-        let (mut keys, start) = (bits(self, &x), bits(self, start));
+        let (mut keys, start) = (self.ordered_keys(&x, integer, extreme), self.ordered_bits(start, integer));
         let mut axes = first;
         let all: usize = keys.dims().iter().product();
         let folded: usize = axes.iter().map(|&axis| keys.dims()[axis]).product();
@@ -157,13 +150,31 @@ impl Writer {
         if !rest.is_empty() {
             folded = self.fold(&folded, &start, &rest, extreme.name);
         }
-        let folded = self.in_order(&folded);
-        self.op("bitcast_convert", &[&folded], "", folded.ty.of(float))
+        self.unordered_keys(&folded, float)
+    }
+
+    /// Floats as integers in the same order, with NaN beyond all numbers.
+    pub(super) fn ordered_keys(&mut self, x: &Ssa, integer: E, extreme: Extreme) -> Ssa {
+        let is_nan = self.compare(x, x, "NE");
+        let beyond = self.float_like(x, extreme.nan);
+        let x = self.choose(&is_nan, &beyond, x);
+        self.ordered_bits(&x, integer)
+    }
+
+    /// The floats that [`Writer::ordered_keys`] converted.
+    pub(super) fn unordered_keys(&mut self, keys: &Ssa, float: E) -> Ssa {
+        let bits = self.invert_negative(keys);
+        self.op("bitcast_convert", &[&bits], "", bits.ty.of(float))
+    }
+
+    fn ordered_bits(&mut self, x: &Ssa, integer: E) -> Ssa {
+        let bits = self.op("bitcast_convert", &[x], "", x.ty.of(integer));
+        self.invert_negative(&bits)
     }
 
     /// Converts the bits of floats to integers in the same order, and back: of a negative number all bits but the sign
     /// are inverted.
-    fn in_order(&mut self, bits: &Ssa) -> Ssa {
+    fn invert_negative(&mut self, bits: &Ssa) -> Ssa {
         let is_wide = bits.element() == E::S64;
         let mask = if is_wide { i64::MAX.to_le_bytes().to_vec() } else { i32::MAX.to_le_bytes().to_vec() };
         let width = if is_wide { 63 } else { 31 };

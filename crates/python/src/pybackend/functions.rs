@@ -51,7 +51,7 @@ pub(super) fn on_backend(
     tensors: &mut [Tensor],
 ) -> Fallible<()> {
     for tensor in tensors {
-        if tensor.backend().is_some_and(|backend| !backend.is_same_device(&**backend)) {
+        if tensor.backend().is_some_and(|owner| !owner.is_same_device(&**backend)) {
             let buffer = backend.from_host(tensor.ty(), tensor.host_bytes(op)?)?;
             *tensor = Tensor::concrete(tensor.ty().clone(), buffer);
         }
