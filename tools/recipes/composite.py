@@ -46,7 +46,7 @@ RECIPE = Recipe(
                 "            fn root_mean_square(; axes: Axes, keep_axes: bool);\n"
                 '            errors "As [`mean`](Self::mean).";\n'
                 '            example { (x = f32[2] "1.0, 7.0") '
-                'x.root_mean_square("Axes::All, false") == f32[] "5.0" }\n'
+                'x.root_mean_square("Axes::All, false") == f32 "5.0" }\n'
                 "\n",
             ),
         ),

@@ -44,6 +44,11 @@ RECIPE = Recipe(
                 "            each(x, out, |v: T| T::nearest(v.wide() / (1.0 + v.wide().abs())))\n"
                 "        }\n",
             ),
+            (
+                "crates/cpu/src/kernels/elementwise/vector.rs",
+                "        UnaryOp::SIN => through(complex::sin),\n",
+                "        UnaryOp::SOFTSIGN => misplaced(op.name(), T::DTYPE),\n",
+            ),
         ),
         place(
             "lowering",

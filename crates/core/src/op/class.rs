@@ -2,7 +2,7 @@
 
 use super::{
     BinaryOp, Block, CollectiveOp, CondOp, CostClass, CustomGradOp, FoldOp, GradientFlow, HookOp, Literal,
-    Op, Row, RuntimeCallOp, UnaryOp, UserBlockOp, WhileOp, WindowFoldOp,
+    Op, Row, RuntimeCallOp, UnaryOp, UserBlockOp, View, WhileOp, WindowFoldOp,
 };
 use crate::dtype::DType;
 use crate::scalar::Scalar;
@@ -211,6 +211,14 @@ impl Op {
             | OpClass::Hook(_)
             | OpClass::RuntimeCall(_)
             | OpClass::UserBlock(_) => OnScalars::Other,
+        }
+    }
+
+    /// The view of its first operand that the op's result is, if its elements are the operand's.
+    pub const fn view(&self) -> Option<View<'_>> {
+        match self.row() {
+            Row::Declared(traits) => traits.view,
+            Row::Other(_) => None,
         }
     }
 

@@ -44,7 +44,7 @@ pub use reduce::{ArgOp, CumulativeOp, ReduceOp, TieBreak};
 pub(crate) use rows::Row;
 pub use shape::{Padding, Starts};
 use traits::traits;
-pub use traits::{CostClass, GradientFlow, PrimitiveTraits, VectorizeRule};
+pub use traits::{CostClass, GradientFlow, PrimitiveTraits, VectorizeRule, View};
 pub use window::{ConvOp, Window, WindowOp, WindowScatterOp};
 
 use crate::dtype::DType;
@@ -189,12 +189,14 @@ rows::rows! {
                 /// The shape of the result, names included.
                 result shape: Shape,
             } => traits(Primitive::View, CostClass::Nothing, GradientFlow::All)
-                .vectorized_by(VectorizeRule::Reshape(shape));
+                .vectorized_by(VectorizeRule::Reshape(shape))
+                .viewed_as(View::Reshape);
             /// `x` without axes of size 1.
             Squeeze = "squeeze" (x) {
                 /// The axes to drop, ascending.
                 attribute axes (ascending in x): AxisList,
-            } => traits(Primitive::View, CostClass::Nothing, GradientFlow::All);
+            } => traits(Primitive::View, CostClass::Nothing, GradientFlow::All)
+                .viewed_as(View::Reshape);
             /// `x` repeated along new axes and axes of size 1.
             Broadcast = "broadcast" (x) {
                 /// The shape of the result, names included.
@@ -202,13 +204,15 @@ rows::rows! {
                 /// The axis of the result for each axis of `x`, ascending.
                 attribute axes: AxisList,
             } => traits(Primitive::Broadcast, CostClass::Moves, GradientFlow::All)
-                .vectorized_by(VectorizeRule::Broadcast(shape, axes));
+                .vectorized_by(VectorizeRule::Broadcast(shape, axes))
+                .viewed_as(View::Broadcast(axes));
             /// `x` with its axes in another order.
             Transpose = "transpose" (x) {
                 /// The axis of `x` that becomes axis i.
                 attribute axes: AxisList,
             } => traits(Primitive::Movement, CostClass::Moves, GradientFlow::All)
-                .vectorized_by(VectorizeRule::Transpose(axes));
+                .vectorized_by(VectorizeRule::Transpose(axes))
+                .viewed_as(View::Transpose(axes));
             /// `(x, value)`: `x` with `value` around and between its elements, or cropped.
             Pad = "pad" (x, value) {
                 /// One entry for each axis.
@@ -219,7 +223,8 @@ rows::rows! {
             Reverse = "reverse" (x) {
                 /// The axes to reverse, ascending.
                 attribute axes (ascending in x): AxisList,
-            } => traits(Primitive::Movement, CostClass::Moves, GradientFlow::All);
+            } => traits(Primitive::Movement, CostClass::Moves, GradientFlow::All)
+                .viewed_as(View::Reverse(axes));
             /// The operands concatenated along an axis.
             Concatenate = "concatenate" (; tensors) {
                 /// The axis along which the sizes add up.
@@ -242,7 +247,8 @@ rows::rows! {
                 /// The step between the selected elements.
                 attribute strides: Sizes,
             } => traits(Primitive::Selection, CostClass::Selects, GradientFlow::First(1))
-                .vectorized_by(VectorizeRule::Slice { starts, lengths, strides });
+                .vectorized_by(VectorizeRule::Slice { starts, lengths, strides })
+                .viewed_as(View::Slice { starts, lengths, strides });
             /// `(x, update)`: `x` with a window overwritten; then one scalar per axis if the starts are dynamic.
             PutSlice = "put_slice" (x, update) {
                 /// The start of the window.

@@ -17,11 +17,13 @@ pub struct PrimitiveTraits<'a> {
     pub flow: GradientFlow,
     /// How the op is rewritten for vectorized operands.
     pub vectorize: VectorizeRule<'a>,
+    /// The view of the first operand that the result is, if its elements are the operand's.
+    pub view: Option<View<'a>>,
 }
 
-/// Constructs the traits of a row, with [`VectorizeRule::ShiftAxes`].
+/// Constructs the traits of a row, with [`VectorizeRule::ShiftAxes`] and without a view.
 pub(super) const fn traits(class: Primitive, work: CostClass<'_>, flow: GradientFlow) -> PrimitiveTraits<'_> {
-    PrimitiveTraits { class, work, flow, vectorize: VectorizeRule::ShiftAxes }
+    PrimitiveTraits { class, work, flow, vectorize: VectorizeRule::ShiftAxes, view: None }
 }
 
 impl<'a> PrimitiveTraits<'a> {
@@ -29,6 +31,33 @@ impl<'a> PrimitiveTraits<'a> {
     pub(super) const fn vectorized_by(self, vectorize: VectorizeRule<'a>) -> PrimitiveTraits<'a> {
         PrimitiveTraits { vectorize, ..self }
     }
+
+    /// The traits of an op whose result is a view.
+    pub(super) const fn viewed_as(self, view: View<'a>) -> PrimitiveTraits<'a> {
+        PrimitiveTraits { view: Some(view), ..self }
+    }
+}
+
+/// Views: the ways in which an op's result may be the elements of its first operand in the operand's own memory.
+#[derive(Clone, Copy, Debug)]
+pub enum View<'a> {
+    /// The same elements in row-major order under the shape of the result.
+    Reshape,
+    /// Each axis of the operand is an axis of the result, at these positions; other axes repeat elements.
+    Broadcast(&'a AxisList),
+    /// The axes in this order.
+    Transpose(&'a AxisList),
+    /// Reverse order along these axes.
+    Reverse(&'a AxisList),
+    /// A window.
+    Slice {
+        /// The start of the window.
+        starts: &'a Starts,
+        /// The number of elements that it spans, strides not counted.
+        lengths: &'a Sizes,
+        /// The step between the selected elements.
+        strides: &'a Sizes,
+    },
 }
 
 /// The rules by which an op on vectorized operands becomes plain ops on operands whose leading axes are the

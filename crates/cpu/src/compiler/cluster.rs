@@ -5,7 +5,7 @@
 //! many elements; since clusters of one level never need each other, the joined ones can still be put in order.
 
 use defn_core::graph::{Graph, Node, Value};
-use defn_core::op::{BinaryOp, Block, Op, UnaryOp};
+use defn_core::op::{BinaryOp, Block, ElementWise, OnScalars, Op, UnaryOp};
 use defn_core::region::Region;
 
 use super::views::Seen;
@@ -173,54 +173,20 @@ pub(super) enum Elementwise {
 
 /// What an op does on each element alone, if that is all.
 pub(super) fn elementwise(op: &Op) -> Option<Elementwise> {
-    match op {
-        Op::Unary(op) => Some(Elementwise::Unary(*op)),
-        Op::Binary(op) => Some(Elementwise::Binary(*op)),
-        Op::AsType { .. } => Some(Elementwise::AsType),
-        Op::Select => Some(Elementwise::Select),
-        Op::Clip => Some(Elementwise::Clip),
-        Op::Block(Block::Log2) => Some(Elementwise::Log(Base::Two)),
-        Op::Block(Block::Log10) => Some(Elementwise::Log(Base::Ten)),
-        Op::Parameter { .. }
-        | Op::Constant(_)
-        | Op::Literal(_)
-        | Op::Iota { .. }
-        | Op::Eye { .. }
-        | Op::Bitcast { .. }
-        | Op::Reshape { .. }
-        | Op::Squeeze { .. }
-        | Op::Broadcast { .. }
-        | Op::Transpose { .. }
-        | Op::Pad { .. }
-        | Op::Reverse { .. }
-        | Op::Concatenate { .. }
-        | Op::Stack { .. }
-        | Op::Slice { .. }
-        | Op::PutSlice { .. }
-        | Op::Reduce { .. }
-        | Op::ArgReduce { .. }
-        | Op::Gather { .. }
-        | Op::Scatter { .. }
-        | Op::Sort { .. }
-        | Op::Argsort { .. }
-        | Op::Window { .. }
-        | Op::WindowScatter { .. }
-        | Op::Conv(_)
-        | Op::Fft { .. }
-        | Op::Dot { .. }
-        | Op::TriangularSolve { .. }
-        | Op::Collective(_)
-        | Op::Fold(_)
-        | Op::WindowFold(_)
-        | Op::Cond(_)
-        | Op::While(_)
-        | Op::CustomGrad(_)
-        | Op::StopGrad
-        | Op::Mark { .. }
-        | Op::Hook(_)
-        | Op::RuntimeCall(_)
-        | Op::Block(_)
-        | Op::UserBlock(_) => None,
+    match op.on_scalars() {
+        OnScalars::ElementWise(ElementWise::Unary(op)) => Some(Elementwise::Unary(op)),
+        OnScalars::ElementWise(ElementWise::Binary(op)) => Some(Elementwise::Binary(op)),
+        OnScalars::ElementWise(ElementWise::AsType(_)) => Some(Elementwise::AsType),
+        OnScalars::ElementWise(ElementWise::Select) => Some(Elementwise::Select),
+        OnScalars::ElementWise(ElementWise::Clip) => Some(Elementwise::Clip),
+        OnScalars::Block(Block::Log2) => Some(Elementwise::Log(Base::Two)),
+        OnScalars::Block(Block::Log10) => Some(Elementwise::Log(Base::Ten)),
+        OnScalars::ElementWise(ElementWise::Bitcast(_))
+        | OnScalars::Block(_)
+        | OnScalars::Input(_)
+        | OnScalars::Constant(_)
+        | OnScalars::Operand
+        | OnScalars::Other => None,
     }
 }
 

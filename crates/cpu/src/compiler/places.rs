@@ -7,7 +7,7 @@ use defn_core::Result;
 use defn_core::backend::{Backend, Operand};
 use defn_core::form;
 use defn_core::graph::{Graph, Value};
-use defn_core::op::Op;
+use defn_core::op::{ElementWise, Op, OpClass, Primitive};
 use defn_core::region::Region;
 use smallvec::SmallVec;
 
@@ -103,56 +103,30 @@ impl Slots {
     /// Notes that a node's outputs are its operands under other types, if they are.
     pub(super) fn alias(&mut self, graph: &Graph, clusters: &Clusters, position: usize) -> bool {
         let node = &graph.nodes()[position];
-        let (count, from) = match &node.op {
-            Op::Hook(_) => (node.inputs.len(), None),
-            Op::StopGrad | Op::Mark { .. } => (1, None),
-            Op::Bitcast { dtype } if dtype.bits() >= 8 => (1, None),
-            Op::Bitcast { .. } => return false,
-            Op::Reshape { .. }
-            | Op::Squeeze { .. }
-            | Op::Broadcast { .. }
-            | Op::Transpose { .. }
-            | Op::Reverse { .. }
-            | Op::Slice { .. } => {
+        let (count, from) = match node.op.class() {
+            OpClass::Hook(_) => (node.inputs.len(), None),
+            OpClass::Identity { .. } => (1, None),
+            OpClass::Primitive(Primitive::ElementWise(ElementWise::Bitcast(dtype))) if dtype.bits() >= 8 => {
+                (1, None)
+            }
+            OpClass::Primitive(_) if node.op.view().is_some() => {
                 let Some(seen) = clusters.sight(position) else { return false };
                 let Some(start) = seen.start_in_order() else { return false };
                 (1, Some((seen.base, start * graph.ty(seen.base).dtype.storage_bytes())))
             }
-            Op::Parameter { .. }
-            | Op::Constant(_)
-            | Op::Literal(_)
-            | Op::Iota { .. }
-            | Op::Eye { .. }
-            | Op::Unary(_)
-            | Op::Binary(_)
-            | Op::AsType { .. }
-            | Op::Select
-            | Op::Clip
-            | Op::Pad { .. }
-            | Op::Concatenate { .. }
-            | Op::Stack { .. }
-            | Op::PutSlice { .. }
-            | Op::Reduce { .. }
-            | Op::ArgReduce { .. }
-            | Op::Gather { .. }
-            | Op::Scatter { .. }
-            | Op::Sort { .. }
-            | Op::Argsort { .. }
-            | Op::Window { .. }
-            | Op::WindowScatter { .. }
-            | Op::Conv(_)
-            | Op::Fft { .. }
-            | Op::Dot { .. }
-            | Op::TriangularSolve { .. }
-            | Op::Collective(_)
-            | Op::Fold(_)
-            | Op::WindowFold(_)
-            | Op::Cond(_)
-            | Op::While(_)
-            | Op::CustomGrad(_)
-            | Op::RuntimeCall(_)
-            | Op::Block(_)
-            | Op::UserBlock(_) => return false,
+            OpClass::Primitive(_)
+            | OpClass::Parameter { .. }
+            | OpClass::Constant(_)
+            | OpClass::Literal(_)
+            | OpClass::Collective(_)
+            | OpClass::Fold(_)
+            | OpClass::WindowFold(_)
+            | OpClass::Cond(_)
+            | OpClass::While(_)
+            | OpClass::CustomGrad(_)
+            | OpClass::RuntimeCall(_)
+            | OpClass::Block(_)
+            | OpClass::UserBlock(_) => return false,
         };
         for output in 0..count {
             let (base, offset) = from.unwrap_or((node.inputs[output], 0));

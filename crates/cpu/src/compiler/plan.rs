@@ -5,7 +5,7 @@ use std::sync::Arc;
 use defn_core::backend::Backend;
 use defn_core::graph::{Graph, Node, Value, Values};
 use defn_core::mesh::MeshError;
-use defn_core::op::{Op, Outputs};
+use defn_core::op::{OpClass, Outputs};
 use defn_core::region::Region;
 use defn_core::{Error, Result, TensorType, memory, profile};
 use smallvec::SmallVec;
@@ -333,64 +333,34 @@ impl Work {
         }
         let types =
             |count: usize| node.inputs[..count].iter().map(|&input| graph.ty(input).clone()).collect();
-        Ok(match &node.op {
-            Op::Hook(op) => Work::Hook { slot: op.slot, types: types(node.inputs.len()) },
-            Op::RuntimeCall(op) => {
+        Ok(match node.op.class() {
+            OpClass::Hook(op) => Work::Hook { slot: op.slot, types: types(node.inputs.len()) },
+            OpClass::RuntimeCall(op) => {
                 Work::Call { slot: op.slot, types: types(node.inputs.len()), outputs: node.outputs.clone() }
             }
-            Op::Cond(op) => {
+            OpClass::Cond(op) => {
                 let plan = |branch: &Arc<Region>| Plan::new(branch.clone(), backend, &[]);
                 Work::Cond {
                     predicates: types(op.branches.len() - 1),
                     branches: op.branches.iter().map(plan).collect::<Result<_>>()?,
                 }
             }
-            Op::While(op) => Work::While(Box::new(While::new(op, backend)?)),
-            Op::Collective(op) => {
+            OpClass::While(op) => Work::While(Box::new(While::new(op, backend)?)),
+            OpClass::Collective(op) => {
                 let (executor, count) = ("the CPU".to_owned(), op.groups.devices().len());
                 let alone = MeshError::Alone { op: op.kind.name(), executor, count };
                 return Err(Error::from(alone).at(node.location.clone()));
             }
-            Op::Parameter { .. }
-            | Op::Constant(_)
-            | Op::Literal(_)
-            | Op::Iota { .. }
-            | Op::Eye { .. }
-            | Op::Unary(_)
-            | Op::Binary(_)
-            | Op::AsType { .. }
-            | Op::Bitcast { .. }
-            | Op::Select
-            | Op::Clip
-            | Op::Reshape { .. }
-            | Op::Squeeze { .. }
-            | Op::Broadcast { .. }
-            | Op::Transpose { .. }
-            | Op::Pad { .. }
-            | Op::Reverse { .. }
-            | Op::Concatenate { .. }
-            | Op::Stack { .. }
-            | Op::Slice { .. }
-            | Op::PutSlice { .. }
-            | Op::Reduce { .. }
-            | Op::ArgReduce { .. }
-            | Op::Gather { .. }
-            | Op::Scatter { .. }
-            | Op::Sort { .. }
-            | Op::Argsort { .. }
-            | Op::Window { .. }
-            | Op::WindowScatter { .. }
-            | Op::Conv(_)
-            | Op::Fft { .. }
-            | Op::Dot { .. }
-            | Op::TriangularSolve { .. }
-            | Op::Fold(_)
-            | Op::WindowFold(_)
-            | Op::CustomGrad(_)
-            | Op::StopGrad
-            | Op::Mark { .. }
-            | Op::Block(_)
-            | Op::UserBlock(_) => Work::Op,
+            OpClass::Parameter { .. }
+            | OpClass::Constant(_)
+            | OpClass::Literal(_)
+            | OpClass::Primitive(_)
+            | OpClass::Identity { .. }
+            | OpClass::Fold(_)
+            | OpClass::WindowFold(_)
+            | OpClass::CustomGrad(_)
+            | OpClass::Block(_)
+            | OpClass::UserBlock(_) => Work::Op,
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use defn_core::Axis;
 use defn_core::graph::{Graph, Node, Value};
-use defn_core::op::{Op, Starts};
+use defn_core::op::{Starts, View};
 use smallvec::SmallVec;
 
 use crate::kernels::StridedView;
@@ -33,9 +33,9 @@ impl Seen {
     /// What a node sees of its first operand, if it only looks at it in another way.
     pub(super) fn through(self, node: &Node) -> Option<Seen> {
         let result = node.outputs[0].shape.sizes();
-        match &node.op {
-            Op::Reshape { .. } | Op::Squeeze { .. } => self.reshaped(result),
-            Op::Broadcast { axes, .. } => {
+        match node.op.view()? {
+            View::Reshape => self.reshaped(result),
+            View::Broadcast(axes) => {
                 let mut strides = smallvec::smallvec![0; result.len()];
                 for (from, axis) in axes.iter().enumerate() {
                     if self.sizes[from] != 1 {
@@ -44,54 +44,15 @@ impl Seen {
                 }
                 Some(self.with(result, strides))
             }
-            Op::Transpose { axes } => {
+            View::Transpose(axes) => {
                 let strides = axes.iter().map(|axis| self.layout.strides[axis.index()]).collect();
                 Some(self.with(result, strides))
             }
-            Op::Reverse { axes } => Some(self.reversed(axes)),
-            Op::Slice { starts: Starts::Static(starts), strides, .. } => {
+            View::Reverse(axes) => Some(self.reversed(axes)),
+            View::Slice { starts: Starts::Static(starts), strides, .. } => {
                 Some(self.sliced(starts, strides, result))
             }
-            Op::Slice { starts: Starts::Dynamic | Starts::FromEnd, .. }
-            | Op::Parameter { .. }
-            | Op::Constant(_)
-            | Op::Literal(_)
-            | Op::Iota { .. }
-            | Op::Eye { .. }
-            | Op::Unary(_)
-            | Op::Binary(_)
-            | Op::AsType { .. }
-            | Op::Bitcast { .. }
-            | Op::Select
-            | Op::Clip
-            | Op::Pad { .. }
-            | Op::Concatenate { .. }
-            | Op::Stack { .. }
-            | Op::PutSlice { .. }
-            | Op::Reduce { .. }
-            | Op::ArgReduce { .. }
-            | Op::Gather { .. }
-            | Op::Scatter { .. }
-            | Op::Sort { .. }
-            | Op::Argsort { .. }
-            | Op::Window { .. }
-            | Op::WindowScatter { .. }
-            | Op::Conv(_)
-            | Op::Fft { .. }
-            | Op::Dot { .. }
-            | Op::TriangularSolve { .. }
-            | Op::Collective(_)
-            | Op::Fold(_)
-            | Op::WindowFold(_)
-            | Op::Cond(_)
-            | Op::While(_)
-            | Op::CustomGrad(_)
-            | Op::StopGrad
-            | Op::Mark { .. }
-            | Op::Hook(_)
-            | Op::RuntimeCall(_)
-            | Op::Block(_)
-            | Op::UserBlock(_) => None,
+            View::Slice { starts: Starts::Dynamic | Starts::FromEnd, .. } => None,
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use defn_core::DType;
 use defn_core::TensorType;
 use defn_core::graph::{Node, Value};
-use defn_core::op::{CondOp, Op, Starts, WhileOp};
+use defn_core::op::{CondOp, ElementWise, Op, OpClass, Primitive, Starts, View, WhileOp};
 use defn_core::region::Region;
 
 use super::apart::Apart;
@@ -202,86 +202,83 @@ impl Making {
         let graph = frame.graph;
         let node = &graph.nodes()[position];
         let own = Value { node: position as u32, output: 0 };
-        let held = match &node.op {
-            Op::While(_) | Op::Cond(_) => {
+        let held = match node.op.class() {
+            OpClass::While(_) | OpClass::Cond(_) => {
                 let arguments =
                     node.inputs.iter().map(|&input| self.value(frame, input)).collect::<Option<_>>()?;
                 let results = self.control(&node.op, arguments, false)?;
                 frame.held.extend(graph.outputs(position).into_iter().zip(results));
                 return Some(());
             }
-            Op::Slice { starts: starts @ (Starts::Dynamic | Starts::FromEnd), lengths, strides: _ } => {
-                self.slice(frame, node, starts, lengths)?
-            }
-            Op::PutSlice { starts } => self.put(frame, node, starts, at)?,
-            Op::Bitcast { dtype } if node.outputs[0].size() == 1 => {
+            OpClass::Identity { .. } => self.reshape(frame, node)?,
+            OpClass::Primitive(Primitive::ElementWise(ElementWise::Bitcast(dtype)))
+                if node.outputs[0].size() == 1 =>
+            {
                 let x = self.scalar(frame, node.inputs[0])?;
                 Held::Scalar(if dtype.bits() < 8 {
-                    self.machine.convert(x, *dtype)?
+                    self.machine.convert(x, dtype)?
                 } else {
-                    self.machine.bits(x, *dtype)?
+                    self.machine.bits(x, dtype)?
                 })
             }
-            Op::StopGrad | Op::Mark { .. } | Op::Reshape { .. } | Op::Squeeze { .. } => {
-                let held = self.value(frame, node.inputs[0])?;
-                if let Held::Array(array) = &held {
-                    self.pinned.push(array.address.place());
+            OpClass::Primitive(_) => match node.op.view() {
+                Some(View::Reshape) => self.reshape(frame, node)?,
+                Some(View::Slice {
+                    starts: starts @ (Starts::Dynamic | Starts::FromEnd), lengths, ..
+                }) => self.slice(frame, node, starts, lengths)?,
+                Some(
+                    View::Broadcast(_)
+                    | View::Transpose(_)
+                    | View::Reverse(_)
+                    | View::Slice { starts: Starts::Static(_), .. },
+                ) => {
+                    let operand = node.inputs[0];
+                    let seen: Seen = frame.clusters.seen(graph, operand).through(node)?;
+                    if node.outputs[0].size() == 1 {
+                        Held::Scalar(self.element(frame, &seen, node.outputs[0].dtype)?)
+                    } else {
+                        self.look(frame, position, &seen)?
+                    }
                 }
-                match self.lend(&held) {
-                    scalar @ Held::Scalar(_) => scalar,
-                    Held::Array(array) => Held::Array(Array { ty: node.outputs[0].clone(), ..array }),
+                None => {
+                    // The machine has instructions for two of the other primitives.
+                    if let Op::PutSlice { starts } = &node.op {
+                        self.put(frame, node, starts, at)?
+                    } else if let Op::Iota { .. } = &node.op
+                        && node.outputs[0].size() == 1
+                    {
+                        self.base(frame, own)?
+                    } else {
+                        return None;
+                    }
                 }
-            }
-            Op::Broadcast { .. }
-            | Op::Transpose { .. }
-            | Op::Reverse { .. }
-            | Op::Slice { starts: Starts::Static(_), .. } => {
-                let operand = node.inputs[0];
-                let seen: Seen = frame.clusters.seen(graph, operand).through(node)?;
-                if node.outputs[0].size() == 1 {
-                    Held::Scalar(self.element(frame, &seen, node.outputs[0].dtype)?)
-                } else {
-                    self.look(frame, position, &seen)?
-                }
-            }
-            Op::Iota { .. } if node.outputs[0].size() == 1 => self.base(frame, own)?,
-            Op::Parameter { .. }
-            | Op::Constant(_)
-            | Op::Literal(_)
-            | Op::Iota { .. }
-            | Op::Eye { .. }
-            | Op::Unary(_)
-            | Op::Binary(_)
-            | Op::AsType { .. }
-            | Op::Bitcast { .. }
-            | Op::Select
-            | Op::Clip
-            | Op::Pad { .. }
-            | Op::Concatenate { .. }
-            | Op::Stack { .. }
-            | Op::Reduce { .. }
-            | Op::ArgReduce { .. }
-            | Op::Gather { .. }
-            | Op::Scatter { .. }
-            | Op::Sort { .. }
-            | Op::Argsort { .. }
-            | Op::Window { .. }
-            | Op::WindowScatter { .. }
-            | Op::Conv(_)
-            | Op::Fft { .. }
-            | Op::Dot { .. }
-            | Op::TriangularSolve { .. }
-            | Op::Collective(_)
-            | Op::Fold(_)
-            | Op::WindowFold(_)
-            | Op::CustomGrad(_)
-            | Op::Hook(_)
-            | Op::RuntimeCall(_)
-            | Op::Block(_)
-            | Op::UserBlock(_) => return None,
+            },
+            OpClass::Parameter { .. }
+            | OpClass::Constant(_)
+            | OpClass::Literal(_)
+            | OpClass::Collective(_)
+            | OpClass::Fold(_)
+            | OpClass::WindowFold(_)
+            | OpClass::CustomGrad(_)
+            | OpClass::Hook(_)
+            | OpClass::RuntimeCall(_)
+            | OpClass::Block(_)
+            | OpClass::UserBlock(_) => return None,
         };
         frame.held.insert(own, held);
         Some(())
+    }
+
+    /// The operand under the type of the result.
+    fn reshape(&mut self, frame: &mut Frame<'_>, node: &Node) -> Option<Held> {
+        let held = self.value(frame, node.inputs[0])?;
+        if let Held::Array(array) = &held {
+            self.pinned.push(array.address.place());
+        }
+        Some(match self.lend(&held) {
+            scalar @ Held::Scalar(_) => scalar,
+            Held::Array(array) => Held::Array(Array { ty: node.outputs[0].clone(), ..array }),
+        })
     }
 
     /// The address of a window of an array, whose elements lie side by side.
