@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import inspect
 
@@ -54,6 +55,16 @@ def test_every_function_has_a_row_and_every_row_a_function() -> None:
 def test_every_op_has_a_function() -> None:
     functions = public_functions() | set(dn.linalg.__all__)
     assert set(_core.op_names()) - functions == STRUCTURAL
+
+
+def test_every_block_has_a_tag_with_its_attributes() -> None:
+    tags = {
+        dn.blocks.class_name(name): set(attributes) for name, attributes in _core.block_attributes()
+    }
+    listed = {name: getattr(dn.blocks, name) for name in dn.blocks.__all__}
+    assert tags == {
+        name: {field.name for field in dataclasses.fields(tag)} for name, tag in listed.items()
+    }
 
 
 def test_everything_public_is_listed() -> None:

@@ -95,7 +95,7 @@ RECIPE = Recipe(
         ),
         place(
             "tag",
-            "tests/test_ops.py",
+            "tests/test_catalogue.py",
             ("python/defn/blocks.py", '    "Solve",\n', '    "Softplus",\n'),
             (
                 "python/defn/blocks.py",

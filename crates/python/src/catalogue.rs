@@ -1,11 +1,13 @@
 //! The core's lists of names, for tests that compare them with the public functions.
 
 use defn_core::form;
-use defn_core::op::{ArgOp, BinaryOp, Op, ReduceOp, UnaryOp};
+use defn_core::op::{ArgOp, BinaryOp, Op, OpClass, ReduceOp, UnaryOp};
 use defn_core::tensor::Data;
 use defn_core::verify;
+use defn_core::{DType, Shape, TensorType};
 use pyo3::prelude::*;
 
+use crate::error::Fallible;
 use crate::tensor::PyTensor;
 
 /// The names of the unary element-wise ops.
@@ -30,6 +32,18 @@ fn reduce_names() -> Vec<&'static str> {
 #[pyfunction]
 fn op_names() -> Vec<&'static str> {
     form::all_names()
+}
+
+/// The blocks of the catalogue: their names, and the names of their attributes.
+#[pyfunction]
+fn block_attributes() -> Fallible<Vec<(&'static str, Vec<&'static str>)>> {
+    let matrix = TensorType::new(DType::F32, Shape::new(&[2, 2]))?;
+    let ops = Op::examples(&matrix).into_iter().map(|(op, _)| op);
+    let blocks = ops.filter(|op| matches!(op.class(), OpClass::Block(_))).map(|op| {
+        let form = form::form(&op);
+        (form.name, form.attributes().map(|(name, _)| name).collect())
+    });
+    Ok(blocks.collect())
 }
 
 /// The nodes of a traced tensor's graph by name, and whether the CPU runs each natively instead of by its
@@ -65,6 +79,7 @@ fn verify_graphs(on: bool) {
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(verify_graphs, module)?)?;
     module.add_function(wrap_pyfunction!(op_names, module)?)?;
+    module.add_function(wrap_pyfunction!(block_attributes, module)?)?;
     module.add_function(wrap_pyfunction!(nodes_of, module)?)?;
     module.add_function(wrap_pyfunction!(unary_names, module)?)?;
     module.add_function(wrap_pyfunction!(binary_names, module)?)?;

@@ -84,24 +84,28 @@ macro_rules! rows {
                 named.into_iter().chain(leaves.into_iter().flatten()).collect()
             }
 
-            /// An example of each row without a payload, for operands of the type `x`, with its number of operands. It
-            /// need not be legal for them.
+            /// An example of each row without a payload, or of each of its leaves, for operands of the type `x`, with
+            /// its number of operands. It need not be legal for them.
             pub(crate) fn row_examples(x: &$crate::shape::TensorType) -> Vec<($enum, usize)> {
                 #[allow(unused_imports)]
                 use $crate::op::examples::Example;
                 let _ = x;
                 // A list of operands gets two.
                 let count = |names: &[&str], list: Option<&str>| names.len() + if list.is_some() { 2 } else { 0 };
-                vec![
-                    $(($enum::$unit, count(&[$(stringify!($unit_operand)),*], None)),)*
-                    $((
-                        $enum::$variant {
-                            $($leaf: $leaf_ty::ALL[0],)?
+                #[allow(unused_mut)]
+                let mut examples = vec![$(($enum::$unit, count(&[$(stringify!($unit_operand)),*], None))),*];
+                $(
+                    for leaf in $crate::op::rows::rows!(@leaves $($leaf_ty)?) {
+                        let _ = leaf;
+                        let example = $enum::$variant {
+                            $($leaf: *leaf,)?
                             $($field: Example::example(x),)*
-                        },
-                        count(&[$(stringify!($operand)),*], $crate::op::rows::rows!(@list $($list)?)),
-                    ),)*
-                ]
+                        };
+                        let list = $crate::op::rows::rows!(@list $($list)?);
+                        examples.push((example, count(&[$(stringify!($operand)),*], list)));
+                    }
+                )*
+                examples
             }
 
             /// The public name, if the op has a row.
@@ -221,6 +225,8 @@ macro_rules! rows {
     (@name $leaf:ident) => { $leaf.name() };
     (@is_named $reader:ident $name:literal) => { $reader.is_named($name) };
     (@is_named $reader:ident $leaf:ident) => { $leaf::ALL.iter().any(|op| $reader.is_named(op.name())) };
+    (@leaves) => { [()] };
+    (@leaves $leaf:ident) => { $leaf::ALL };
     (@list) => { None::<&'static str> };
     (@list $list:ident) => { Some(stringify!($list)) };
     (@read $reader:ident result $field:ident) => { $reader.result().$field()? };
