@@ -10,7 +10,8 @@ XLA wakes its threads. If the work of both is not equal, the row says so.
 
 With ``--write`` it writes `docs/benchmarks.md` with its chart and the ratios. With ``--gate`` it
 fails where JAX is faster by more than a tenth, or where a ratio is less than the committed one by
-more than a quarter.
+more than a quarter. With ``--beside FOLDER`` it measures the package of a folder in turn with
+this one, and fails where this one is slower by more than a tenth.
 
 With ``--processes`` several processes measure, one after the other, and their times are pooled:
 where the memory of a process is placed changes its times by up to a tenth until it ends.
@@ -34,6 +35,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 # OpenBLAS reads this when it is loaded. By default its threads spin after a call for so long that
@@ -50,6 +52,7 @@ if "pjrt" in sys.argv:
     os.environ["JAX_PLATFORMS"] = f"cpu,{SAME}"
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
+import beside  # noqa: E402
 import jax  # noqa: E402 - it reads the variables.
 import numpy as np  # noqa: E402
 import report  # noqa: E402
@@ -338,8 +341,11 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=1, help="how many measure all")
     parser.add_argument("--write", action="store_true", help="write the page and the ratios")
     parser.add_argument("--gate", action="store_true", help="fail where a row became slower")
+    parser.add_argument("--beside", type=Path, metavar="FOLDER", help="compare with its defn")
     parser.add_argument("--raw", action="store_true", help="print the times of each row as JSON")
     given = parser.parse_args()
+    if given.beside:
+        return beside.compare(given.beside, ["--compiler", given.compiler], given.names)
     backend = "pjrt" if given.compiler == "pjrt" else "cpu"
     options = {"compiler": given.compiler, "backend": backend}
     if given.raw:

@@ -128,3 +128,9 @@ def test_unknown_options_are_refused_by_every_function(name: str) -> None:
     count = sum(parameter.kind in positional for parameter in parameters)
     with pytest.raises(dn.OptionError, match=f'^{name.split(".")[-1]}: unknown option "no_such"'):
         PUBLIC[name](*[dn.tensor(1.0)] * count, **needed, no_such=1)
+
+
+def test_no_function_has_a_closure() -> None:
+    """A call of ``jit(dn.sum)`` compares what the function closes over, which takes 200 ns a cell."""
+    functions = {name: inspect.unwrap(function) for name, function in PUBLIC.items()}
+    assert [name for name, function in functions.items() if function.__closure__] == []

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from types import CellType, CodeType, FunctionType
+from types import CodeType, FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from defn._names import REQUIRED, refuse_one_operand, refuse_options
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound="Callable[..., Any]")
 
 __all__ = ["forwards", "public"]
+
+# Constants of the shared code that each function replaces by values.
+FUNCTION, TARGET, REFUSE = "<the function>", "<what it calls>", "<refuse_options>"
+MISSING, REFUSE_ONE = "<REQUIRED>", "<refuse_one_operand>"
 
 
 def forwards(target: Callable[..., Any]) -> Callable[[F], F]:
@@ -55,29 +59,32 @@ def _build(declared: F, target: Callable[..., Any], by_position: bool) -> F:
         several,
         REQUIRED in (plain.__defaults__ or ()),
     )
-    own = shared.replace(
-        co_varnames=(*names, "unknown"),
+    made = FunctionType(code, plain.__globals__, plain.__name__, plain.__defaults__)
+    # The values are constants of the code. In a closure they would be compared by each call of
+    # `jit(function)`, as what a definition closes over is.
+    values = {
+        FUNCTION: made,
+        TARGET: target,
+        REFUSE: refuse_options,
+        MISSING: REQUIRED,
+        REFUSE_ONE: refuse_one_operand,
+    }
+    made.__code__ = shared.replace(
+        co_varnames=(*names, "unknown", *shared.co_varnames[parameters + 1 :]),
+        co_consts=tuple(
+            values.get(value, value) if isinstance(value, str) else value
+            for value in shared.co_consts
+        ),
         co_filename=code.co_filename,
         co_firstlineno=code.co_firstlineno,
         co_name=code.co_name,
         co_qualname=code.co_qualname,
     )
-    myself = CellType()
-    values = {
-        "_function": myself,
-        "_target": CellType(target),
-        "_refuse": CellType(refuse_options),
-        "_REQUIRED": CellType(REQUIRED),
-        "_one_operand": CellType(refuse_one_operand),
-    }
-    closure = tuple(values[name] for name in own.co_freevars)
-    made = FunctionType(own, plain.__globals__, plain.__name__, plain.__defaults__, closure)
     made.__kwdefaults__ = plain.__kwdefaults__
     made.__annotations__ = {**plain.__annotations__, "unknown": "Never"}
     made.__doc__ = plain.__doc__
     made.__module__ = plain.__module__
     made.__qualname__ = plain.__qualname__
-    myself.cell_contents = made
     return cast("F", made)
 
 
@@ -101,16 +108,16 @@ def _template(
     declared += [*(rest or (["*"] if last else [])), *last, "**unknown"]
     passed = [*first, *rest, *(last if by_position else [f"{name}={name}" for name in last])]
     # A default of REQUIRED is that of the second operand.
-    check = "if p1 is _REQUIRED: _one_operand(_function)" if optional else "pass"
+    check = f"_1 = {REFUSE_ONE!r}; _2 = {MISSING!r}; p1 is _2 and _1({FUNCTION!r})"
     source = f"""
-def factory(_function, _target, _refuse, _REQUIRED, _one_operand):
-    def shared({", ".join(declared)}):
-        {check}
-        if unknown:
-            _refuse(_function, unknown)
-        return _target({", ".join(passed)})
-    return shared.__code__
+def shared({", ".join(declared)}):
+    {check if optional else "pass"}
+    if unknown:
+        _3 = {REFUSE!r}
+        _3({FUNCTION!r}, unknown)
+    _4 = {TARGET!r}
+    return _4({", ".join(passed)})
 """
     names: dict[str, Any] = {}
     exec(compile(source, __file__, "exec"), names)
-    return names["factory"](*[None] * 5)
+    return names["shared"].__code__

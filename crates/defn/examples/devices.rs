@@ -24,7 +24,7 @@ fn run(plugin: &str, id: i64) -> Result<(), Box<dyn Error>> {
     }
 
     let device = pjrt::device("device", id)?;
-    let place = pjrt::backend(&device);
+    let backend = pjrt::backend(&device);
     let step = jit(|((slope, offset), x, y): ((Expr, Expr), Expr, Expr)| {
         let at = (slope, offset);
         let (loss, gradient) =
@@ -34,9 +34,9 @@ fn run(plugin: &str, id: i64) -> Result<(), Box<dyn Error>> {
     .with_compiler(pjrt::compiler(&device)?)
     .donating(&[0, 1]);
 
-    let x = Tensor::from_slice(&[0f32, 1.0, 2.0, 3.0], &[4])?.backend_transfer(&place)?;
-    let y = Tensor::from_slice(&[1f32, 3.0, 5.0, 7.0], &[4])?.backend_transfer(&place)?;
-    let zero = || Tensor::scalar(0.0)?.backend_transfer(&place);
+    let x = Tensor::from_slice(&[0f32, 1.0, 2.0, 3.0], &[4])?.backend_transfer(&backend)?;
+    let y = Tensor::from_slice(&[1f32, 3.0, 5.0, 7.0], &[4])?.backend_transfer(&backend)?;
+    let zero = || Tensor::scalar(0.0)?.backend_transfer(&backend);
     let mut line = (zero()?, zero()?);
     for _ in 0..300 {
         line = step.call((line, x.clone(), y.clone()))?.0;

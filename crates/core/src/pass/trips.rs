@@ -90,14 +90,15 @@ impl LoopContext<'_> {
         let Op::Binary(op) = node.op else { return None };
         let (a, b) = (node.inputs[0], node.inputs[1]);
         let is_counter = |value| parameter(body, value, counter + 1) == Some(counter);
-        if op == BinaryOp::ADD && is_counter(a) {
-            self.integer(body, b)
-        } else if op == BinaryOp::ADD && is_counter(b) {
-            self.integer(body, a)
-        } else if op == BinaryOp::SUBTRACT && is_counter(a) {
-            self.integer(body, b).map(|step| -step)
-        } else {
-            None
+        match op {
+            BinaryOp::ADD if is_counter(a) => self.integer(body, b),
+            BinaryOp::ADD if is_counter(b) => self.integer(body, a),
+            BinaryOp::SUBTRACT if is_counter(a) => self.integer(body, b).map(|step| -step),
+            BinaryOp::Arithmetic(_)
+            | BinaryOp::Comparison(_)
+            | BinaryOp::Logical(_)
+            | BinaryOp::Bitwise(_)
+            | BinaryOp::Complex => None,
         }
     }
 }

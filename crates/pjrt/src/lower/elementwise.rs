@@ -132,9 +132,13 @@ impl Lowering {
             BinaryOp::ADD => w.arithmetic("add", operands, out),
             BinaryOp::SUBTRACT => w.arithmetic("subtract", operands, out),
             BinaryOp::MULTIPLY => w.arithmetic("multiply", operands, out),
-            BinaryOp::DIVIDE | BinaryOp::POW if out.dtype.is_complex() => {
+            BinaryOp::DIVIDE if out.dtype.is_complex() => {
                 let [a, b] = w.two(operands, out.dtype, dims);
-                if op == BinaryOp::POW { w.complex_pow(&a, &b) } else { w.complex_divide(&a, &b) }
+                w.complex_divide(&a, &b)
+            }
+            BinaryOp::POW if out.dtype.is_complex() => {
+                let [a, b] = w.two(operands, out.dtype, dims);
+                w.complex_pow(&a, &b)
             }
             BinaryOp::POW if out.dtype.is_integer() => {
                 let [a, b] = w.two(operands, out.dtype, dims);

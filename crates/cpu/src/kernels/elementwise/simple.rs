@@ -20,14 +20,15 @@ pub(crate) enum Simple {
 impl Simple {
     /// The op with `x` as its first or second operand.
     pub(crate) fn of(op: BinaryOp, is_second: bool) -> Option<Simple> {
-        if op == BinaryOp::ADD {
-            Some(Simple::Plus)
-        } else if op == BinaryOp::MULTIPLY {
-            Some(Simple::Times)
-        } else if op == BinaryOp::SUBTRACT {
-            Some(if is_second { Simple::From } else { Simple::Minus })
-        } else {
-            None
+        match op {
+            BinaryOp::ADD => Some(Simple::Plus),
+            BinaryOp::MULTIPLY => Some(Simple::Times),
+            BinaryOp::SUBTRACT => Some(if is_second { Simple::From } else { Simple::Minus }),
+            BinaryOp::Arithmetic(_)
+            | BinaryOp::Comparison(_)
+            | BinaryOp::Logical(_)
+            | BinaryOp::Bitwise(_)
+            | BinaryOp::Complex => None,
         }
     }
 }
