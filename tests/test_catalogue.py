@@ -131,6 +131,6 @@ def test_unknown_options_are_refused_by_every_function(name: str) -> None:
 
 
 def test_no_function_has_a_closure() -> None:
-    """A call of ``jit(dn.sum)`` compares what the function closes over, which takes 200 ns a cell."""
+    """A call of ``jit(dn.sum)`` compares what the function closes over: 200 ns for each cell."""
     functions = {name: inspect.unwrap(function) for name, function in PUBLIC.items()}
     assert [name for name, function in functions.items() if function.__closure__] == []
