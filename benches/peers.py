@@ -30,7 +30,6 @@ import json
 import os
 import random
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -312,11 +311,8 @@ def measured(given: argparse.Namespace, options: dict[str, Any]) -> Iterator[Row
 
 def in_processes(count: int) -> Iterator[Row]:
     """Measures the same rows in several processes, and pools the times."""
-    command = [sys.executable, __file__, *sys.argv[1:], "--processes", "1", "--raw"]
-    runs = []
-    for _ in range(count):
-        done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-        runs.append([Row(**json.loads(row)) for row in done.stdout.splitlines()])
+    options = [*sys.argv[1:], "--processes", "1"]
+    runs = [[Row(**row) for row in beside.raw_rows(options)] for _ in range(count)]
     for rows in zip(*runs, strict=True):
         columns = zip(*(row.times for row in rows), strict=True)
         times = [[seconds for times in column for seconds in times] for column in columns]

@@ -108,10 +108,13 @@ def _template(
     declared += [*(rest or (["*"] if last else [])), *last, "**unknown"]
     passed = [*first, *rest, *(last if by_position else [f"{name}={name}" for name in last])]
     # A default of REQUIRED is that of the second operand.
-    check = f"_1 = {REFUSE_ONE!r}; _2 = {MISSING!r}; p1 is _2 and _1({FUNCTION!r})"
+    check = f"""
+    _1 = {MISSING!r}
+    if p1 is _1:
+        _2 = {REFUSE_ONE!r}
+        _2({FUNCTION!r})"""
     source = f"""
-def shared({", ".join(declared)}):
-    {check if optional else "pass"}
+def shared({", ".join(declared)}):{check if optional else ""}
     if unknown:
         _3 = {REFUSE!r}
         _3({FUNCTION!r}, unknown)

@@ -48,7 +48,7 @@ fn windows_anywhere_are_one_program() {
 }
 
 #[test]
-fn a_place_prints_its_client_and_device() {
+fn a_device_name_has_its_client_and_its_number() {
     let backend = host_backend(2);
     assert_eq!(backend.device_name(), "pjrt<host:2>");
     assert_eq!(backend.name(), "pjrt");

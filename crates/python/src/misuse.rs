@@ -307,8 +307,8 @@ pub(crate) enum Misuse {
         "shard: {fun} is called while another definition is traced, it runs on the devices of its mesh only by itself; call it outside"
     )]
     ShardTraced { fun: String },
-    #[error("{op}: {path} is a template, a value is required; templates are for compile")]
-    TemplateArgument { op: &'static str, path: String },
+    #[error("{op}: {got} is a template, a value is required; templates are for compile")]
+    TemplateArgument { op: &'static str, got: TensorType },
 }
 
 impl Misuse {

@@ -146,7 +146,7 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
         if checked { self.run(op, operands, outputs) } else { self.run_unchecked(op, operands, outputs) }
     }
 
-    /// Whether both backends store tensors in the same place.
+    /// Whether both backends store tensors on the same device.
     fn is_same_device(&self, other: &dyn Backend) -> bool {
         self.device_name() == other.device_name()
     }

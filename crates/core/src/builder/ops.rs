@@ -338,7 +338,7 @@ fn pick_backend(
     for backend in tensors.iter().filter_map(Tensor::backend) {
         match &picked {
             None => picked = Some(backend),
-            // The common case, which needs no comparison of places.
+            // The common case, which needs no comparison of devices.
             Some(found) if Arc::ptr_eq(found, &backend) => {}
             Some(found) if found.is_same_device(&*backend) || found.takes_over(&*backend) => {}
             Some(found) if backend.takes_over(&**found) => picked = Some(backend),

@@ -130,7 +130,7 @@ fn require_memory(region: &Region, roles: &mut [Role], seen: &[Option<Seen>]) {
             Role::Step => node.inputs.iter().for_each(|input| needed[input.node as usize] = true),
             Role::Elementwise => {
                 for &input in &node.inputs {
-                    if !is_same_device(graph, seen, node, input)
+                    if !is_elementwise_read(graph, seen, node, input)
                         && let Some(seen) = &seen[input.node as usize]
                     {
                         needed[seen.base.node as usize] = true;
@@ -250,7 +250,7 @@ impl Forest {
             } else if tree.level < level {
                 continue;
             }
-            fits &= tree.elements == Some(elements) && is_same_device(graph, seen, node, input);
+            fits &= tree.elements == Some(elements) && is_elementwise_read(graph, seen, node, input);
             if !highest.contains(&root) {
                 highest.push(root);
             }
@@ -329,7 +329,7 @@ impl Forest {
 }
 
 /// Whether a node reads an operand element by element as the operand computes them.
-fn is_same_device(graph: &Graph, seen: &[Option<Seen>], node: &Node, input: Value) -> bool {
+fn is_elementwise_read(graph: &Graph, seen: &[Option<Seen>], node: &Node, input: Value) -> bool {
     let Some(seen) = &seen[input.node as usize] else { return false };
     graph.ty(input).size() == node.outputs[0].size() && seen.is_whole(graph)
 }

@@ -173,8 +173,7 @@ impl Borrowed {
             return match tensor.data() {
                 Data::Buffer(_) => Ok(tensor.clone()),
                 Data::Template => {
-                    let path = tensor.ty().to_string();
-                    Err(Misuse::TemplateArgument { op: "jit", path }.into())
+                    Err(Misuse::TemplateArgument { op: "jit", got: tensor.ty().clone() }.into())
                 }
                 Data::Traced { trace, .. } => Err(trace.not_open_error("jit", tensor.ty()).into()),
             };

@@ -202,7 +202,7 @@ impl Making {
         let graph = frame.graph;
         let node = &graph.nodes()[position];
         let own = Value { node: position as u32, output: 0 };
-        let held = match node.op.class() {
+        let result = match node.op.class() {
             OpClass::While(_) | OpClass::Cond(_) => {
                 let arguments =
                     node.inputs.iter().map(|&input| self.value(frame, input)).collect::<Option<_>>()?;
@@ -265,17 +265,17 @@ impl Making {
             | OpClass::Block(_)
             | OpClass::UserBlock(_) => return None,
         };
-        frame.held.insert(own, held);
+        frame.held.insert(own, result);
         Some(())
     }
 
     /// The operand under the type of the result.
     fn reshape(&mut self, frame: &mut Frame<'_>, node: &Node) -> Option<Held> {
-        let held = self.value(frame, node.inputs[0])?;
-        if let Held::Array(array) = &held {
+        let operand = self.value(frame, node.inputs[0])?;
+        if let Held::Array(array) = &operand {
             self.pinned.push(array.address.place());
         }
-        Some(match self.lend(&held) {
+        Some(match self.lend(&operand) {
             scalar @ Held::Scalar(_) => scalar,
             Held::Array(array) => Held::Array(Array { ty: node.outputs[0].clone(), ..array }),
         })
