@@ -51,6 +51,20 @@ pub(crate) enum Cond {
     Ge,
 }
 
+impl Cond {
+    /// What holds where this does not.
+    pub(crate) fn negated(self) -> Cond {
+        match self {
+            Cond::Eq => Cond::Ne,
+            Cond::Ne => Cond::Eq,
+            Cond::Lt => Cond::Ge,
+            Cond::Le => Cond::Gt,
+            Cond::Gt => Cond::Le,
+            Cond::Ge => Cond::Lt,
+        }
+    }
+}
+
 /// What an instruction does. Sources are `a`, `b`, `c` in order.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Op {
@@ -184,6 +198,13 @@ pub(crate) enum Op {
     Call(u16, ListId),
 }
 
+impl Op {
+    /// Whether the value can be made at any place, so that it is never stored.
+    pub(crate) fn is_made_again(self) -> bool {
+        matches!(self, Op::Const(_) | Op::Number(_) | Op::Argument(_))
+    }
+}
+
 /// An index to [`Code::lists`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ListId(pub(crate) u32);
@@ -262,5 +283,48 @@ impl Code {
     pub(crate) fn reg(&mut self, class: Class) -> Reg {
         self.classes.push(class);
         Reg(self.classes.len() as u32 - 1)
+    }
+}
+
+impl std::fmt::Display for Reg {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.is_some() { write!(f, "v{}", self.0) } else { f.write_str("-") }
+    }
+}
+
+impl std::fmt::Display for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut depth = 1;
+        for (at, inst) in self.insts.iter().enumerate() {
+            if matches!(inst.op, Op::Else | Op::EndIf(_) | Op::EndLoop(..) | Op::EndLoopAlways(_)) {
+                depth -= 1;
+            }
+            write!(f, "{at:4}:{:1$}", "", 2 * depth)?;
+            if inst.dst.is_some() {
+                write!(f, "{} = ", inst.dst)?;
+            }
+            write!(f, "{:?} {}x{}", inst.op, inst.elem, inst.lanes)?;
+            for reg in inst.src.iter().filter(|reg| reg.is_some()) {
+                write!(f, " {reg}")?;
+            }
+            if inst.mem.base.is_some() {
+                write!(f, " [{} + {} * {} + {}]", inst.mem.base, inst.mem.index, inst.mem.scale, inst.mem.offset)?;
+            }
+            match inst.part {
+                Part::All => {}
+                Part::Count(reg) => write!(f, " count {reg}")?,
+                Part::Mask(reg) => write!(f, " mask {reg}")?,
+            }
+            if let Op::Loop(list) | Op::EndLoop(list, _) | Op::EndLoopAlways(list) | Op::EndIf(list) | Op::Call(_, list) =
+                inst.op
+            {
+                self.list(list).iter().try_for_each(|reg| write!(f, " {reg}"))?;
+            }
+            writeln!(f)?;
+            if matches!(inst.op, Op::Else | Op::If | Op::IfGeneral(_) | Op::Loop(_)) {
+                depth += 1;
+            }
+        }
+        Ok(())
     }
 }

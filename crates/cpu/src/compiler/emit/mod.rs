@@ -128,12 +128,14 @@ pub(crate) enum Action {
     Constant { to: u8, constant: u32 },
     Label(u32),
     Jump(u32),
-    /// Jumps if general registers compare so.
-    JumpIf { cond: Cond, a: u8, b: u8, to: u32 },
+    /// Jumps if general values, in registers or slots, compare so.
+    JumpIf { cond: Cond, a: Place, b: Place, to: u32 },
     /// Jumps if none of the lanes of a mask is set; `elem` is the integer of its width.
     JumpIfNone { mask: u8, elem: Elem, lanes: u8, to: u32 },
     /// Calls a kernel with these numbers, which are general registers or slots. No register keeps its value.
     Call { kernel: u16, args: SmallVec<[Place; 6]> },
+    /// Does nothing: the checker learns something here.
+    Nothing,
 }
 
 /// A function with registers chosen.

@@ -23,6 +23,8 @@
 mod builder;
 mod print;
 #[cfg(test)]
+pub(crate) mod random;
+#[cfg(test)]
 mod tests;
 mod verify;
 
