@@ -1,0 +1,411 @@
+//! The emitter for x86-64 with AVX-512: F, DQ, BW and VL.
+
+mod convert;
+mod lanes;
+mod masks;
+mod memory;
+#[cfg(test)]
+mod tests;
+
+use super::mir::{Elem, Inst, Mem, Op};
+use super::x86::opcode::{self, Opcode, by_width, float};
+use super::x86::{self, Assembler, GENERALS, Masking, Pooled, Rm, SCRATCH, general, slot};
+use super::{Address, Allocated, Constant, Constraint, Limits, Place, Placed, Target};
+
+/// x86-64 with AVX-512.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Evex;
+
+/// The vector that is never allocated.
+const SPARE: u8 = 31;
+/// The mask that is never allocated: no instruction can be masked by it.
+const SPARE_MASK: u8 = 0;
+
+/// No masking.
+const ALL: Masking = Masking { mask: 0, is_zeroing: false };
+
+const VECTORS: [u8; 31] = {
+    let mut all = [0; 31];
+    let mut at = 0;
+    while at < 31 {
+        all[at] = at as u8;
+        at += 1;
+    }
+    all
+};
+
+/// An instruction in the making.
+struct Emit<'a> {
+    asm: &'a mut Assembler,
+    function: &'a Allocated,
+    inst: &'a Placed,
+    /// Bytes of the vectors, no less than 16.
+    bytes: usize,
+}
+
+/// Bytes of a vector instruction.
+fn length(lanes: u8, elem: Elem) -> usize {
+    (usize::from(lanes) * elem.bytes()).max(16)
+}
+
+/// The opcode of an op of two operands, where there is one for the elements.
+fn binary(op: Op, elem: Elem, is_scalar: bool) -> Option<Opcode> {
+    use opcode::{ADD, AND, MAX, MAX_U, MIN, MIN_U, OR, SUB, XOR, wide};
+    let is_byte = elem.bytes() == 1;
+    let by_float = |code| float(code, elem, is_scalar);
+    match (op, elem.is_float()) {
+        (Op::Add, true) => Some(by_float(0x58)),
+        (Op::Mul, true) => Some(by_float(0x59)),
+        (Op::Sub, true) => Some(by_float(0x5c)),
+        (Op::Min, true) => Some(by_float(0x5d)),
+        (Op::Div, true) => Some(by_float(0x5e)),
+        (Op::Max, true) => Some(by_float(0x5f)),
+        (Op::Scale, true) => Some(wide(Opcode::p38(0x2c + u8::from(is_scalar)), elem)),
+        (Op::Add, false) => Some(by_width(elem, ADD)),
+        (Op::Sub, false) => Some(by_width(elem, SUB)),
+        (Op::Mul, false) if elem == Elem::I16 => Some(opcode::MUL16),
+        (Op::Mul, false) if !is_byte => Some(wide(opcode::MUL32, elem)),
+        (Op::Min, false) => Some(by_width(elem, MIN)),
+        (Op::Max, false) => Some(by_width(elem, MAX)),
+        (Op::MinU, false) => Some(by_width(elem, MIN_U)),
+        (Op::MaxU, false) => Some(by_width(elem, MAX_U)),
+        (Op::And, _) => Some(wide(AND, elem)),
+        (Op::Or, _) => Some(wide(OR, elem)),
+        (Op::Xor, _) => Some(wide(XOR, elem)),
+        (Op::AndNot, _) => Some(wide(opcode::AND_NOT, elem)),
+        (Op::Shl, false) if elem == Elem::I16 => Some(opcode::SHL16),
+        (Op::Shr, false) if elem == Elem::I16 => Some(opcode::SHR16),
+        (Op::Sar, false) if elem == Elem::I16 => Some(opcode::SAR16),
+        (Op::Shl, false) if !is_byte => Some(wide(opcode::SHL, elem)),
+        (Op::Shr, false) if !is_byte => Some(wide(opcode::SHR, elem)),
+        (Op::Sar, false) if !is_byte => Some(wide(opcode::SAR, elem)),
+        _ => None,
+    }
+}
+
+/// Whether operands may be swapped. Min and Max of floats are not the same the other way round.
+fn is_swappable(op: Op, elem: Elem) -> bool {
+    matches!(op, Op::Add | Op::Mul | Op::And | Op::Or | Op::Xor | Op::MinU | Op::MaxU)
+        || matches!(op, Op::Min | Op::Max) && !elem.is_float()
+}
+
+impl Target for Evex {
+    fn limits(&self) -> Limits {
+        Limits {
+            vector_bytes: 64,
+            generals: &GENERALS,
+            vectors: &VECTORS,
+            masks: &[1, 2, 3, 4, 5, 6, 7],
+            scratch: [SCRATCH, SPARE, SPARE_MASK],
+        }
+    }
+
+    fn has(&self, op: Op, elem: Elem) -> bool {
+        if matches!(elem, Elem::Bit | Elem::Index) && x86::is_of_elements(op) {
+            return false;
+        }
+        match op {
+            Op::Sqrt | Op::Floor | Op::Ceil | Op::Trunc | Op::Nearest | Op::Fma | Op::Fnma => elem.is_float(),
+            Op::PopCount | Op::LeadingZeros => false,
+            Op::Add
+            | Op::Sub
+            | Op::Mul
+            | Op::Div
+            | Op::Min
+            | Op::Max
+            | Op::MinU
+            | Op::MaxU
+            | Op::And
+            | Op::Or
+            | Op::Xor
+            | Op::AndNot
+            | Op::Shl
+            | Op::Shr
+            | Op::Sar
+            | Op::Scale => binary(op, elem, false).is_some(),
+            Op::ShlBy(_) | Op::ShrBy(_) | Op::SarBy(_) | Op::RotBy(_) | Op::Test => !elem.is_float(),
+            Op::Not | Op::Flip | Op::Compare(_) | Op::Select => true,
+            Op::Convert(conv, from) => convert::has(conv, from, elem),
+            Op::Gather(from) => elem.bytes() >= 4 && matches!(from, Elem::I32 | Elem::I64),
+            Op::MaskAnd
+            | Op::MaskOr
+            | Op::MaskXor
+            | Op::MaskAndNot
+            | Op::MaskNot
+            | Op::MaskFirst
+            | Op::MaskResize(_)
+            | Op::MaskSplat
+            | Op::Const(_)
+            | Op::Splat
+            | Op::Upper(_)
+            | Op::Copy
+            | Op::Load
+            | Op::LoadSplat
+            | Op::LoadPart
+            | Op::Store
+            | Op::StoreStreaming
+            | Op::StorePart
+            | Op::Number(_)
+            | Op::Argument(_)
+            | Op::AddNumber(_)
+            | Op::MulNumber(_)
+            | Op::GeneralAdd
+            | Op::GeneralSub
+            | Op::GeneralMul
+            | Op::GeneralMin
+            | Op::GeneralMax
+            | Op::GeneralLoad
+            | Op::Address
+            | Op::ToGeneral
+            | Op::OfGeneral
+            | Op::Loop(_)
+            | Op::EndLoop(..)
+            | Op::EndLoopAlways(_)
+            | Op::While
+            | Op::WhileGeneral(_)
+            | Op::If
+            | Op::IfGeneral(_)
+            | Op::Else
+            | Op::EndIf(_)
+            | Op::Call(..) => true,
+        }
+    }
+
+    fn has_masked_access(&self, _: Elem) -> bool {
+        true
+    }
+
+    fn constraint(&self, inst: &Inst) -> Constraint {
+        let Inst { op, elem, lanes, .. } = *inst;
+        let is_scalar = lanes == 1 && elem.is_float();
+        let none = Constraint::default();
+        let either = |set| Constraint { slot: set, pool: set, ..none };
+        match op {
+            Op::Not => Constraint { tied: 0b1, ..none },
+            // Scalars are merged into a register, which should be the operand.
+            Op::Sqrt | Op::Floor | Op::Ceil | Op::Trunc | Op::Nearest if is_scalar => none,
+            Op::Sqrt | Op::Floor | Op::Ceil | Op::Trunc | Op::Nearest => Constraint { slot: 0b1, ..none },
+            Op::AndNot => either(0b1),
+            Op::Add
+            | Op::Sub
+            | Op::Mul
+            | Op::Div
+            | Op::Min
+            | Op::Max
+            | Op::MinU
+            | Op::MaxU
+            | Op::And
+            | Op::Or
+            | Op::Xor
+            | Op::Shl
+            | Op::Shr
+            | Op::Sar
+            | Op::Scale => either(if is_swappable(op, elem) { 0b11 } else { 0b10 }),
+            Op::ShlBy(_) | Op::ShrBy(_) | Op::SarBy(_) => Constraint { slot: 0b1, ..none },
+            Op::RotBy(_) if elem.bytes() >= 4 => Constraint { slot: 0b1, ..none },
+            Op::RotBy(_) => none,
+            Op::Fma | Op::Fnma | Op::Flip => Constraint { tied: 0b111, ..either(0b111) },
+            Op::Compare(_) | Op::Test => either(0b11),
+            Op::Select => either(0b10),
+            Op::Convert(conv, from) => convert::constraint(conv, from, elem),
+            Op::MaskFirst => Constraint { general_temps: 1, ..none },
+            Op::MaskResize(_) => Constraint { tied: 0b1, ..none },
+            Op::LoadPart | Op::StorePart => {
+                let is_short = usize::from(lanes) * elem.bytes() < 16;
+                Constraint { mask_temps: is_short.into(), ..none }
+            }
+            Op::Gather(_) => {
+                let is_vector = lanes > 1;
+                let has_index = inst.mem != Mem::NONE && inst.mem.index.is_some();
+                Constraint {
+                    is_early: is_vector,
+                    mask_temps: is_vector.into(),
+                    general_temps: (!is_vector && has_index).into(),
+                    ..none
+                }
+            }
+            Op::ToGeneral | Op::OfGeneral => Constraint { slot: 0b1, ..none },
+            Op::AddNumber(_)
+            | Op::MulNumber(_)
+            | Op::GeneralAdd
+            | Op::GeneralSub
+            | Op::GeneralMul
+            | Op::GeneralMin
+            | Op::GeneralMax => general::constraint(op),
+            Op::PopCount
+            | Op::LeadingZeros
+            | Op::MaskAnd
+            | Op::MaskOr
+            | Op::MaskXor
+            | Op::MaskAndNot
+            | Op::MaskNot
+            | Op::MaskSplat
+            | Op::Const(_)
+            | Op::Splat
+            | Op::Upper(_)
+            | Op::Copy
+            | Op::Load
+            | Op::LoadSplat
+            | Op::Store
+            | Op::StoreStreaming
+            | Op::Number(_)
+            | Op::Argument(_)
+            | Op::GeneralLoad
+            | Op::Address
+            | Op::Loop(_)
+            | Op::EndLoop(..)
+            | Op::EndLoopAlways(_)
+            | Op::While
+            | Op::WhileGeneral(_)
+            | Op::If
+            | Op::IfGeneral(_)
+            | Op::Else
+            | Op::EndIf(_)
+            | Op::Call(..) => none,
+        }
+    }
+
+    fn encode(&self, function: &Allocated) -> Vec<u8> {
+        x86::encode(self, function)
+    }
+}
+
+impl x86::Vectors for Evex {
+    fn inst(&self, asm: &mut Assembler, function: &Allocated, inst: &Placed) {
+        let bytes = length(inst.lanes, inst.elem);
+        Emit { asm, function, inst, bytes }.inst();
+    }
+
+    fn copy(&self, asm: &mut Assembler, bytes: usize, to: u8, from: u8) {
+        if to != from {
+            asm.evex(opcode::COPY, bytes, to, 0, Rm::Reg(from), ALL, None);
+        }
+    }
+
+    fn load(&self, asm: &mut Assembler, bytes: usize, to: u8, from: Address) {
+        asm.evex(opcode::LOAD, bytes, to, 0, Rm::At(from, bytes as u8), ALL, None);
+    }
+
+    fn store(&self, asm: &mut Assembler, bytes: usize, to: Address, from: u8) {
+        asm.evex(opcode::STORE, bytes, from, 0, Rm::At(to, bytes as u8), ALL, None);
+    }
+
+    fn copy_mask(&self, asm: &mut Assembler, to: u8, from: u8) {
+        if to != from {
+            asm.vex(masks::MOVE, 16, to, 0, Rm::Reg(from), None);
+        }
+    }
+
+    fn load_mask(&self, asm: &mut Assembler, to: u8, from: Address) {
+        asm.vex(masks::MOVE, 16, to, 0, Rm::At(from, 8), None);
+    }
+
+    fn store_mask(&self, asm: &mut Assembler, to: Address, from: u8) {
+        asm.vex(masks::STORE, 16, from, 0, Rm::At(to, 8), None);
+    }
+
+    fn constant(&self, asm: &mut Assembler, function: &Allocated, to: u8, constant: u32) {
+        let constant = function.constants[constant as usize];
+        let (elem, bits) = match constant {
+            Constant::Splat(elem, bits) => (elem, bits),
+            Constant::Iota(elem) => {
+                let bytes = length(function.lanes, elem);
+                let pooled = pooled_vector(asm, constant);
+                return asm.evex(opcode::LOAD, bytes, to, 0, Rm::Pool(pooled), ALL, None);
+            }
+        };
+        let bytes = length(function.lanes, elem);
+        let ones = u64::MAX >> (64 - 8 * elem.bytes());
+        if bits & ones == 0 && to < 16 {
+            asm.vex(opcode::XOR, 16, to, to, Rm::Reg(to), None);
+        } else if bits & ones == 0 {
+            asm.evex(opcode::XOR, 16, to, to, Rm::Reg(to), ALL, None);
+        } else if bits & ones == ones {
+            asm.evex(lanes::TERNARY, bytes, to, to, Rm::Reg(to), ALL, Some(0xff));
+        } else {
+            let (elem, pooled) = pooled_element(asm, elem, bits);
+            let op = by_width(elem, opcode::BROADCAST);
+            asm.evex(op, bytes, to, 0, Rm::Pool(pooled), ALL, None);
+        }
+    }
+
+    fn test_mask(&self, asm: &mut Assembler, mask: u8, _: Elem, lanes: u8) {
+        masks::test(asm, mask, lanes);
+    }
+}
+
+/// A constant of four or eight bytes that holds an element, repeated where it is smaller, and what holds it.
+fn pooled_element(asm: &mut Assembler, elem: Elem, bits: u64) -> (Elem, Pooled) {
+    match elem.bytes() {
+        1 => (Elem::I32, asm.word(u32::from_le_bytes([bits as u8; 4]))),
+        2 => (Elem::I32, asm.word(u32::from(bits as u16) * 0x1_0001)),
+        4 => (Elem::I32, asm.word(bits as u32)),
+        _ => (Elem::I64, asm.long(bits)),
+    }
+}
+
+/// A constant as a whole vector.
+fn pooled_vector(asm: &mut Assembler, constant: Constant) -> Pooled {
+    match constant {
+        Constant::Splat(elem, bits) => asm.splat(elem.bytes(), bits),
+        Constant::Iota(elem) => {
+            let bytes = elem.bytes();
+            let of = |at: usize| (at / bytes).to_le_bytes()[at % bytes];
+            asm.vector(std::array::from_fn(of))
+        }
+    }
+}
+
+impl Emit<'_> {
+    /// An operand that may be in memory, of elements of a type.
+    fn operand(&mut self, place: Place, elem: Elem) -> Rm {
+        let is_scalar = self.inst.lanes == 1 && elem.is_float();
+        match place {
+            Place::Reg(reg) => Rm::Reg(reg),
+            Place::Slot(offset) => {
+                let bytes = if is_scalar { elem.bytes() } else { length(self.inst.lanes, elem) };
+                Rm::At(slot(offset), bytes as u8)
+            }
+            Place::Pool(constant) => match self.function.constants[constant as usize] {
+                Constant::Splat(of, bits) if of.bytes() == elem.bytes() && elem.bytes() >= 4 => {
+                    let (_, pooled) = pooled_element(self.asm, of, bits);
+                    if is_scalar { Rm::Pool(pooled) } else { Rm::Broadcast(pooled) }
+                }
+                constant => Rm::Pool(pooled_vector(self.asm, constant)),
+            },
+            Place::None => unreachable!("an operand is missing: {:?}", self.inst),
+        }
+    }
+
+    /// The register of a source.
+    fn source(&self, at: usize) -> u8 {
+        self.inst.src[at].reg()
+    }
+
+    /// An instruction on vectors as long as the result.
+    fn op(&mut self, op: Opcode, reg: u8, v: u8, rm: Rm) {
+        self.asm.evex(op, self.bytes, reg, v, rm, ALL, None);
+    }
+
+    /// One with an immediate.
+    fn op_by(&mut self, op: Opcode, reg: u8, v: u8, rm: Rm, immediate: u8) {
+        self.asm.evex(op, self.bytes, reg, v, rm, ALL, Some(immediate));
+    }
+
+    /// One with a masked result.
+    fn op_masked(&mut self, op: Opcode, reg: u8, v: u8, rm: Rm, mask: u8, is_zeroing: bool) {
+        self.asm.evex(op, self.bytes, reg, v, rm, Masking { mask, is_zeroing }, None);
+    }
+
+    /// Copies a vector, where the registers differ.
+    fn copy(&mut self, to: u8, from: u8) {
+        if to != from {
+            self.op(opcode::COPY, to, 0, Rm::Reg(from));
+        }
+    }
+
+    /// Whether the instruction is of one float.
+    fn is_scalar(&self) -> bool {
+        self.inst.lanes == 1 && self.inst.elem.is_float()
+    }
+}

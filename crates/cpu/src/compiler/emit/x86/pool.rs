@@ -1,0 +1,67 @@
+//! Constants behind the code.
+
+/// A constant of the pool, by its size and its position among those.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pooled {
+    /// As large as a vector.
+    Vector(u16),
+    /// Eight bytes.
+    Long(u16),
+    /// Four bytes.
+    Word(u16),
+}
+
+/// The constants of a function, each once.
+#[derive(Debug, Default)]
+pub(super) struct Pool {
+    vectors: Vec<[u8; 64]>,
+    longs: Vec<u64>,
+    words: Vec<u32>,
+}
+
+/// The position of a value, which is added if it is new. There are few.
+fn place<T: PartialEq>(values: &mut Vec<T>, value: T) -> u16 {
+    let at = values.iter().position(|other| *other == value).unwrap_or_else(|| {
+        values.push(value);
+        values.len() - 1
+    });
+    u16::try_from(at).expect("a function has few constants")
+}
+
+/// The bytes of a vector of equal elements.
+pub(super) fn splat(bytes: usize, bits: u64) -> [u8; 64] {
+    std::array::from_fn(|at| bits.to_le_bytes()[at % bytes])
+}
+
+impl Pool {
+    pub(super) fn vector(&mut self, bytes: [u8; 64]) -> Pooled {
+        Pooled::Vector(place(&mut self.vectors, bytes))
+    }
+
+    pub(super) fn long(&mut self, bits: u64) -> Pooled {
+        Pooled::Long(place(&mut self.longs, bits))
+    }
+
+    pub(super) fn word(&mut self, bits: u32) -> Pooled {
+        Pooled::Word(place(&mut self.words, bits))
+    }
+
+    /// Where a constant is in the pool, whose vectors have so many bytes. The largest come first, so that all are aligned.
+    pub(super) fn offset(&self, constant: Pooled, vector_bytes: usize) -> usize {
+        let longs = self.vectors.len() * vector_bytes;
+        match constant {
+            Pooled::Vector(at) => usize::from(at) * vector_bytes,
+            Pooled::Long(at) => longs + 8 * usize::from(at),
+            Pooled::Word(at) => longs + 8 * self.longs.len() + 4 * usize::from(at),
+        }
+    }
+
+    /// Appends the constants.
+    pub(super) fn write(&self, to: &mut Vec<u8>, vector_bytes: usize) {
+        for vector in &self.vectors {
+            to.extend_from_slice(&vector[..vector_bytes]);
+        }
+        to.extend(self.longs.iter().flat_map(|bits| bits.to_le_bytes()));
+        to.extend(self.words.iter().flat_map(|bits| bits.to_le_bytes()));
+    }
+}
