@@ -12,6 +12,8 @@ pub(crate) mod check;
 pub(crate) mod evex;
 pub(crate) mod mir;
 pub(crate) mod neon;
+#[cfg(test)]
+pub(crate) mod neon_run;
 pub(crate) mod registers;
 pub(crate) mod vex;
 pub(crate) mod x86;
