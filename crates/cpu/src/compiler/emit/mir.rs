@@ -52,6 +52,17 @@ pub(crate) enum Cond {
 }
 
 impl Cond {
+    /// What holds of `b` and `a` where this holds of `a` and `b`.
+    pub(crate) fn swapped(self) -> Cond {
+        match self {
+            Cond::Eq | Cond::Ne => self,
+            Cond::Lt => Cond::Gt,
+            Cond::Le => Cond::Ge,
+            Cond::Gt => Cond::Lt,
+            Cond::Ge => Cond::Le,
+        }
+    }
+
     /// What holds where this does not.
     pub(crate) fn negated(self) -> Cond {
         match self {

@@ -21,6 +21,7 @@
 //! Signs and payloads of NaN are not specified.
 
 mod builder;
+pub(crate) mod functions;
 mod print;
 #[cfg(test)]
 pub(crate) mod random;

@@ -61,7 +61,7 @@ impl Frame {
                     frame.numbers = frame.numbers.max((8 * args.len() as u32).next_multiple_of(16));
                 }
                 Action::Spill { .. } | Action::Label(_) | Action::Jump(_) | Action::JumpIf { .. } => {}
-                Action::JumpIfNone { .. } => {}
+                Action::JumpIfNone { .. } | Action::Nothing => {}
             }
         }
         frame.generals.sort_unstable();
@@ -181,11 +181,26 @@ impl Writer<'_> {
             Action::Label(label) => self.asm.bind(*label),
             Action::Jump(label) => self.asm.jump(*label),
             Action::JumpIf { cond, a, b, to } => {
-                self.push(w::cmp(*a, *b));
+                // The allocator may have put the second into the scratch register.
+                let a = self.general_place(*a, OTHER);
+                let b = self.general_place(*b, SCRATCH);
+                self.push(w::cmp(a, b));
                 self.asm.jump_if(condition(*cond), *to);
             }
             Action::JumpIfNone { mask, elem, lanes, to } => self.jump_if_none(*mask, *elem, *lanes, *to),
             Action::Call { kernel, args } => self.call(*kernel, args, leave),
+            Action::Nothing => {}
+        }
+    }
+
+    /// The register of a general value, which is loaded to a free one from a slot.
+    fn general_place(&mut self, place: Place, free: u8) -> u8 {
+        match place {
+            Place::Slot(slot) => {
+                self.slot(w::LDR_X, 3, free, slot);
+                free
+            }
+            Place::Reg(_) | Place::Pool(_) | Place::None => place.reg(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Functions: what is done after allocation, one by one.
 
-use super::super::mir::{Class, Elem};
-use super::super::{Action, Address, Allocated, Placed, Target};
+use super::super::mir::{Class, Cond, Elem};
+use super::super::{Action, Address, Allocated, Place, Placed, Target};
 use super::frame::Frame;
 use super::{Assembler, Rm, general, slot};
 
@@ -42,7 +42,8 @@ pub(crate) fn encode<T: Vectors>(target: &T, function: &Allocated) -> Vec<u8> {
         | Action::Label(_)
         | Action::Jump(_)
         | Action::JumpIf { .. }
-        | Action::JumpIfNone { .. } => None,
+        | Action::JumpIfNone { .. }
+        | Action::Nothing => None,
     });
     let frame = Frame::new(function, calls.max().unwrap_or(0));
     let vector_bytes = target.limits().vector_bytes;
@@ -89,7 +90,7 @@ fn encode_action<T: Vectors>(
         Action::Label(label) => asm.label(label),
         Action::Jump(to) => asm.jump(None, to),
         Action::JumpIf { cond, a, b, to } => {
-            asm.compare(a, Rm::Reg(b));
+            let cond = compare_places(target, asm, cond, a, b);
             asm.jump(Some(general::condition(cond)), to);
         }
         Action::JumpIfNone { mask, elem, lanes, to } => {
@@ -97,5 +98,27 @@ fn encode_action<T: Vectors>(
             asm.jump(Some(super::encode::Condition::Equal), to);
         }
         Action::Call { kernel, ref args } => asm.call(frame, kernel, args),
+        Action::Nothing => {}
     }
+}
+
+/// Compares two general values, of which one at least comes to a register; gives the condition to jump by.
+fn compare_places<T: Vectors>(target: &T, asm: &mut Assembler, cond: Cond, a: Place, b: Place) -> Cond {
+    let rm = |place: Place| match place {
+        Place::Slot(at) => Rm::At(slot(at), 8),
+        Place::Reg(_) | Place::Pool(_) | Place::None => Rm::Reg(place.reg()),
+    };
+    match (a, b) {
+        (Place::Reg(a), _) => asm.compare(a, rm(b)),
+        (_, Place::Reg(b)) => {
+            asm.compare(b, rm(a));
+            return cond.swapped();
+        }
+        _ => {
+            let scratch = target.limits().scratch[Class::General as usize];
+            asm.general_copy(scratch, rm(a));
+            asm.compare(scratch, rm(b));
+        }
+    }
+    cond
 }
