@@ -295,7 +295,7 @@ pub(crate) struct ListId(pub(crate) u32);
 pub(crate) struct CallId(pub(crate) u32);
 
 /// An instruction, and the value that it defines.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Inst {
     pub(crate) op: Op,
     pub(crate) ty: Ty,
@@ -336,7 +336,7 @@ pub(crate) enum CallArg {
 }
 
 /// A function over buffers, pure but for what it stores and calls.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Function {
     pub(crate) insts: Vec<Inst>,
     pub(crate) accesses: Vec<Access>,

@@ -1,0 +1,221 @@
+//! Loop nests as steps of a plan: their code, shared by all programs of the process, and how they are run.
+
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+use defn_core::graph::{Graph, Value, Values};
+use rustc_hash::{FxHashMap, FxHasher};
+use smallvec::SmallVec;
+
+use super::cluster::{Cluster, Clusters};
+use super::emit::registers::allocate;
+use super::emit::{Entry, Target};
+use super::fuse::{Fused, element_nest};
+use super::interpret::Interpreter;
+use super::ir::{Function, Status};
+use super::memory::code::{CodeBlock, CodeMemory};
+use super::schedule::lower;
+use crate::kernels::StridedView;
+use crate::kernels::stream::StoreKind;
+use crate::par::Par;
+
+/// Instructions on elements that one thread does at a time.
+const CHUNK_WORK: usize = 1 << 18;
+
+/// The least elements of a chunk that begins within a row: whole lines of every type.
+const CHUNK_LINES: usize = 1 << 12;
+
+/// The run from which on a nest gets machine code, however short it is.
+const WARM: u32 = 8;
+
+/// Instructions that the portable executor may run before code is worth while, for each instruction of the nest.
+const COLD_WORK: usize = 1 << 10;
+
+/// A nest, ready to run.
+#[derive(Debug)]
+pub(super) struct Nest {
+    pub(super) inputs: Vec<(Value, StridedView)>,
+    pub(super) results: Values,
+    code: Arc<Shared>,
+    /// The nest that stores past the caches, where its results are too large for them.
+    streaming: Option<Arc<Shared>>,
+    steps: usize,
+    grain: usize,
+    pub(super) elements: usize,
+}
+
+impl Nest {
+    /// The nest of a cluster of element-wise ops that gives `results`.
+    pub(super) fn of_elements(
+        graph: &Graph,
+        clusters: &Clusters,
+        cluster: &Cluster,
+        results: &Values,
+    ) -> Option<Nest> {
+        let fused = element_nest(graph, clusters, cluster, results, false)?;
+        let bytes = |value: Value| graph.ty(value).byte_size();
+        let read = fused.inputs.iter().map(|(value, _)| bytes(*value)).sum();
+        let written = fused.results.iter().map(|&value| bytes(value)).sum();
+        let streaming = match StoreKind::for_transfer(read, written) {
+            StoreKind::Cached => None,
+            StoreKind::NonTemporal => {
+                let streaming = element_nest(graph, clusters, cluster, results, true)?;
+                Some(Shared::of(streaming.function))
+            }
+        };
+        let Fused { function, inputs, results, steps, step, elements, cost } = fused;
+        let grain = (CHUNK_WORK / cost.max(1) / step.max(1)).max(1);
+        let grain = if step == 1 { grain.next_multiple_of(CHUNK_LINES) } else { grain };
+        Some(Nest { inputs, results, code: Shared::of(function), streaming, steps, grain, elements })
+    }
+
+    /// Does not store past the caches: a result is in the memory of an input.
+    pub(super) fn set_in_place(&mut self) {
+        self.streaming = None;
+    }
+
+    /// Whether one call on the calling thread is all that there is.
+    pub(super) fn is_single(&self) -> bool {
+        self.steps <= self.grain
+    }
+
+    /// Runs the nest.
+    ///
+    /// # Safety
+    /// At the pointers are the elements of the inputs, and room for those of the results, which nobody else uses and
+    /// which are in the memory of inputs only where the nest was told so.
+    pub(super) unsafe fn run(&self, inputs: &[*mut u8], results: &[*mut u8], par: Par) {
+        let is_aligned = || results.iter().all(|result| result.addr().is_multiple_of(64));
+        let code = self.streaming.as_ref().filter(|_| is_aligned()).unwrap_or(&self.code);
+        let mut args: SmallVec<[u64; 10]> = SmallVec::new();
+        args.extend(inputs.iter().chain(results).map(|pointer| pointer.expose_provenance() as u64));
+        let first = args.len();
+        args.extend([0, self.steps as u64]);
+        let runner = code.runner(self.elements);
+        if self.is_single() {
+            // SAFETY: as the caller promises.
+            unsafe { runner.run(&args) };
+            return;
+        }
+        par.for_chunks(self.steps, self.grain, |chunk| {
+            let mut args = args.clone();
+            args[first] = chunk.start as u64;
+            args[first + 1] = chunk.len() as u64;
+            // SAFETY: as the caller promises; chunks write to different elements.
+            unsafe { runner.run(&args) };
+        });
+    }
+}
+
+/// A function and its code, shared by all nests that are alike.
+#[derive(Debug)]
+pub(super) struct Shared {
+    function: Function,
+    runs: AtomicU32,
+    interpreter: OnceLock<Interpreter>,
+    /// None where there is no machine code: no memory for it, or an op that the processor lacks.
+    machine: OnceLock<Option<CodeBlock>>,
+}
+
+/// What runs a function now.
+#[derive(Clone, Copy)]
+pub(super) enum Runner<'s> {
+    Machine(Entry),
+    Portable(&'s Interpreter),
+}
+
+impl Runner<'_> {
+    /// # Safety
+    /// The arguments are those of the function: pointers to the memory that it uses, scalars, kernels.
+    pub(super) unsafe fn run(self, args: &[u64]) -> Status {
+        match self {
+            // SAFETY: as the caller promises.
+            Runner::Machine(entry) => unsafe { entry(args.as_ptr()) },
+            // SAFETY: as above.
+            Runner::Portable(interpreter) => unsafe { interpreter.run(args.as_ptr()) },
+        }
+    }
+}
+
+/// The functions of the process by their hashes.
+static KNOWN: Mutex<Option<FxHashMap<u64, Vec<Weak<Shared>>>>> = Mutex::new(None);
+
+impl Shared {
+    /// The code of a function: that of an equal one, if there is one.
+    fn of(function: Function) -> Arc<Shared> {
+        let mut hasher = FxHasher::default();
+        function.hash(&mut hasher);
+        let hash = hasher.finish();
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let alike = known.get_or_insert_default().entry(hash).or_default();
+        alike.retain(|code| code.strong_count() > 0);
+        if let Some(code) = alike.iter().filter_map(Weak::upgrade).find(|code| code.function == function) {
+            return code;
+        }
+        let code = Arc::new(Shared {
+            function,
+            runs: AtomicU32::new(0),
+            interpreter: OnceLock::new(),
+            machine: OnceLock::new(),
+        });
+        alike.push(Arc::downgrade(&code));
+        code
+    }
+
+    /// What runs the function on so many elements: machine code once it pays.
+    fn runner(&self, elements: usize) -> Runner<'_> {
+        if let Some(Some(block)) = self.machine.get() {
+            return Runner::Machine(entry_of(block));
+        }
+        if self.machine.get().is_none() {
+            let runs = self.runs.fetch_add(1, Ordering::Relaxed);
+            if (runs >= WARM || elements > COLD_WORK)
+                && let Some(block) = self.machine.get_or_init(|| compiled(&self.function))
+            {
+                return Runner::Machine(entry_of(block));
+            }
+        }
+        Runner::Portable(self.interpreter.get_or_init(|| Interpreter::new(&self.function)))
+    }
+}
+
+fn entry_of(block: &CodeBlock) -> Entry {
+    // SAFETY: the block begins with the code of a function that is called so.
+    unsafe { std::mem::transmute::<*const u8, Entry>(block.entry()) }
+}
+
+/// The machine code of a function, where this processor has all that it needs.
+fn compiled(function: &Function) -> Option<CodeBlock> {
+    let target = processor()?;
+    let code = lower(function, target).ok()?;
+    let words = u32::from(function.buffers + function.params);
+    let mut origins = Vec::new();
+    let checked = cfg!(debug_assertions).then_some(&mut origins);
+    let allocated = allocate(&code, target, words, checked);
+    #[cfg(debug_assertions)]
+    if let Err(problem) = super::emit::check::check(&code, &allocated, &origins, target) {
+        panic!("{problem}\n{function}");
+    }
+    CodeMemory::add(&target.encode(&allocated), "nest")
+}
+
+/// The instruction set of this processor, as far as the settings allow it.
+#[cfg(target_arch = "x86_64")]
+fn processor() -> Option<&'static dyn Target> {
+    use crate::kernels::simd::{Level, level};
+    match level() {
+        Level::Avx512 => Some(&super::emit::evex::Evex),
+        Level::Avx2 | Level::Portable => None,
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+fn processor() -> Option<&'static dyn Target> {
+    Some(&super::emit::neon::Neon)
+}
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+fn processor() -> Option<&'static dyn Target> {
+    None
+}
