@@ -10,7 +10,7 @@
 
 use smallvec::SmallVec;
 
-pub(crate) use super::super::ir::{Cmp, Conv, Elem};
+pub(crate) use super::super::ir::{Cmp, Conv, Elem, Rare};
 
 /// The registers that a value may be in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -124,6 +124,8 @@ pub(crate) enum Op {
     Select,
     /// From elements of the first type to elements of `elem`.
     Convert(Conv, Elem),
+    /// A call of Rust code with the lanes of `a`. No register keeps its value.
+    Apply(Rare),
 
     // Masks. `elem` is the integer whose width a vector that stands for a mask has.
     MaskAnd,

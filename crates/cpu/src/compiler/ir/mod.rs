@@ -159,6 +159,17 @@ pub(crate) enum Conv {
     OfIndex,
 }
 
+/// Functions of f64 whose code is too long to be generated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Rare {
+    /// The sine of a number of any size.
+    Sin,
+    /// The cosine of a number of any size.
+    Cos,
+    /// The tangent of a number of any size.
+    Tan,
+}
+
 /// How the elements of a row are reduced to one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Reduce {
@@ -195,6 +206,8 @@ pub(crate) enum Op {
     PopCount,
     LeadingZeros,
     Convert(Conv),
+    /// A function of f64 that compiled Rust code computes, one element after the other: for what is rare.
+    Apply(Rare),
 
     // Of two.
     Add,

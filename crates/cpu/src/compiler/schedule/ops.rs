@@ -233,6 +233,7 @@ impl Lowering<'_> {
                 return self.machine(Op::Select, elem, lanes, &[mask, src[1], src[2]]);
             }
             ir::Op::Convert(conv) => return self.convert(conv, elem, from, lanes, src[0]),
+            ir::Op::Apply(rare) => return self.machine(Op::Apply(rare), elem, lanes, src),
             op => return Err(Unsupported(format!("{op:?}"))),
         };
         self.machine(direct, elem, lanes, src)

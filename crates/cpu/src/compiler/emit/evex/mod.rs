@@ -105,6 +105,7 @@ impl Target for Evex {
             return false;
         }
         match op {
+            Op::Apply(_) => false,
             Op::Sqrt | Op::Floor | Op::Ceil | Op::Trunc | Op::Nearest | Op::Fma | Op::Fnma => elem.is_float(),
             Op::PopCount | Op::LeadingZeros => false,
             Op::Add
@@ -261,6 +262,7 @@ impl Target for Evex {
             | Op::IfGeneral(_)
             | Op::Else
             | Op::EndIf(_)
+            | Op::Apply(_)
             | Op::Call(..) => none,
         }
     }

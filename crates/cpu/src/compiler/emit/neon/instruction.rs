@@ -121,7 +121,7 @@ impl Writer<'_> {
             Op::Loop(_) | Op::EndLoop(..) | Op::EndLoopAlways(_) | Op::While | Op::WhileGeneral(_) => {
                 unreachable!("{:?} is control flow", inst.op)
             }
-            Op::If | Op::IfGeneral(_) | Op::Else | Op::EndIf(_) | Op::Call(..) => {
+            Op::If | Op::IfGeneral(_) | Op::Else | Op::EndIf(_) | Op::Apply(_) | Op::Call(..) => {
                 unreachable!("{:?} is control flow", inst.op)
             }
         }

@@ -55,6 +55,7 @@ impl Target for Neon {
         let is_float = elem.is_float();
         let is_integer = matches!(elem, Elem::I8 | Elem::I16 | Elem::I32 | Elem::I64);
         match op {
+            Op::Apply(_) => false,
             Op::Sqrt | Op::Floor | Op::Ceil | Op::Trunc | Op::Nearest | Op::Div | Op::Fma | Op::Fnma => {
                 is_float
             }
@@ -146,7 +147,7 @@ impl Target for Neon {
             Op::OfGeneral | Op::Loop(_) | Op::EndLoop(..) | Op::EndLoopAlways(_) | Op::While => {
                 Constraint::default()
             }
-            Op::WhileGeneral(_) | Op::If | Op::IfGeneral(_) | Op::Else | Op::EndIf(_) | Op::Call(..) => {
+            Op::WhileGeneral(_) | Op::If | Op::IfGeneral(_) | Op::Else | Op::EndIf(_) | Op::Apply(_) | Op::Call(..) => {
                 Constraint::default()
             }
         }
