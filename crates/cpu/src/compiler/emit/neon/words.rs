@@ -284,7 +284,6 @@ pub(super) const S_UCVTF_X: u32 = 0x9e23_0000;
 // to the right.
 
 pub(super) const V_SHL: u32 = 0x0f00_5400;
-pub(super) const V_SLI: u32 = 0x2f00_5400;
 pub(super) const V_UQSHL: u32 = 0x2f00_7400;
 pub(super) const V_USHR: u32 = 0x2f00_0400;
 pub(super) const V_SSHR: u32 = 0x0f00_0400;

@@ -248,12 +248,14 @@ fn kernels_are_called_with_registers_and_slots() {
         words.extend(kernel(TestKernel::Status, 256));
         words
     };
-    let place = |at: u8| if at.is_multiple_of(2) { Place::Reg(at) } else { Place::Slot(8 * u32::from(at)) };
+    // In reverse, so that the numbers of the call would overwrite slots that were at the same place.
+    let slot = |at: u8| 8 * u32::from(8 - at);
+    let place = |at: u8| if at.is_multiple_of(2) { Place::Reg(at) } else { Place::Slot(slot(at)) };
     let mut actions = Vec::new();
     for call in 0..2 {
         for at in 0..9_u8 {
             actions.push(general(Op::Number(i64::from(at) + 10 * call), 19, &[]));
-            actions.push(Action::Spill { class: Class::General, slot: 8 * u32::from(at), from: 19 });
+            actions.push(Action::Spill { class: Class::General, slot: slot(at), from: 19 });
             actions.push(Action::Move { class: Class::General, to: at, from: 19 });
         }
         actions.push(Action::Call { kernel: 0, args: (0..9).map(place).collect() });
@@ -337,4 +339,38 @@ fn the_runner_sees_what_goes_wrong() {
         End::Status(0),
     ];
     assert_eq!(ends, expected);
+}
+
+#[test]
+fn kernels_do_the_same_on_both_machines() {
+    // Contexts of three kernels at 0, 64 and 128, and 40 bytes at 200 to mix into those at 256.
+    let mut data: Vec<u8> = (0..320).map(|at| if at < 192 { 0 } else { at as u8 }).collect();
+    data[0] = 2;
+    let mut args = vec![Word::Number(3), Word::Number(40), Word::Data(256), Word::Data(200), Word::Number(0)];
+    for (kernel, context) in [(TestKernel::Record, 0), (TestKernel::Mix, 64), (TestKernel::Status, 128)] {
+        args.extend([Word::Kernel(kernel), Word::Data(context)]);
+    }
+    let call = |kernel, words: &[u8]| {
+        let mut actions: Vec<Action> =
+            words.iter().map(|&word| general(Op::Argument(word.into()), word + 1, &[])).collect();
+        let args = words.iter().map(|&word| Place::Reg(word + 1)).collect();
+        actions.push(Action::Call { kernel, args });
+        actions
+    };
+    let actions = [call(0, &[0, 1]), call(1, &[2, 3, 1]), call(2, &[4]), call(0, &[1, 4])].concat();
+    let Some(found) = outcome(with_slots(actions, 0, 5), args, data.clone()) else { return };
+
+    let start = data.as_mut_ptr();
+    let context = |at| start.wrapping_add(at).cast::<()>();
+    let address = |at| start.wrapping_add(at) as u64;
+    // SAFETY: contexts and bytes are parts of the data, as their kernels ask.
+    let statuses = unsafe {
+        [
+            neon_run::record(context(0), [3, 40].as_ptr()),
+            neon_run::mix(context(64), [address(256), address(200), 40].as_ptr()),
+            neon_run::status(context(128), [0].as_ptr()),
+            neon_run::record(context(0), [40, 0].as_ptr()),
+        ]
+    };
+    assert_eq!((statuses, found), ([0; 4], data));
 }
