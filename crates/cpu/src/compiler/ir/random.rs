@@ -133,19 +133,17 @@ impl Making<'_> {
         }
     }
 
-    /// A call of the kernel, which adds its second argument to the first element of a row.
+    /// A call of the kernel, which mixes the bytes of an input into an element.
     fn call(&mut self, row: Option<Val>) {
         if self.outputs.len() >= 11 {
             return;
         }
         let output = self.output(Elem::I64);
-        let access = self.row_access(output, Elem::I64, row, 0);
-        let access = self.b.access(access);
-        let by = match row {
-            Some(row) => row,
-            None => self.b.index(5),
-        };
-        self.b.call(Call { kernel: 0, args: [CallArg::Address(access), CallArg::Index(by)].into_iter().collect() });
+        let (to, from) = (self.row_access(output, Elem::I64, row, 0), self.row_access(0, self.inputs[0], row, 0));
+        let (to, from) = (self.b.access(to), self.b.access(from));
+        let bytes = self.b.index(self.inputs[0].bytes() as i64);
+        let args = [CallArg::Address(to), CallArg::Address(from), CallArg::Index(bytes)];
+        self.b.call(Call { kernel: 0, args: args.into_iter().collect() });
     }
 
     /// A vectorized row, with reductions whose results become scalars.
