@@ -1,7 +1,7 @@
 //! Tests of the emitter for AVX-512.
 
 use super::Evex;
-use crate::compiler::emit::x86::tests::lanes;
+use crate::compiler::emit::x86::tests::{self, lanes};
 
 /// Whether this machine can execute the code.
 fn can_run() -> bool {
@@ -18,5 +18,12 @@ fn can_run() -> bool {
 fn ops_are_those_of_scalars() {
     if can_run() {
         lanes::check_all(&Evex);
+    }
+}
+
+#[test]
+fn code_does_what_it_should() {
+    if can_run() {
+        tests::check_all(&Evex);
     }
 }

@@ -28,6 +28,11 @@ impl Executable {
         Executable { at, bytes }
     }
 
+    /// Where the code is.
+    pub(crate) fn entry(&self) -> u64 {
+        self.at as u64
+    }
+
     /// Calls the code. Its accesses must be valid.
     pub(crate) fn run(&self, args: &[u64]) -> u32 {
         // SAFETY: the memory has a function of this type.
