@@ -2,9 +2,9 @@
 
 use super::super::mir::{Cmp, Elem, Op};
 use super::super::x86::opcode::{self, Opcode, by_width, float, fused, wide};
-use super::super::x86::{Rm, fused_form};
+use super::super::x86::{Rm, fused_form, is_swappable, predicates};
 use super::super::{Place, x86};
-use super::{Emit, SPARE, binary, is_swappable};
+use super::{Emit, SPARE, binary};
 
 /// Any function of three bits, by its table.
 pub(super) const TERNARY: Opcode = Opcode::p3a(0x25);
@@ -28,19 +28,6 @@ const SHL: u8 = 6;
 const SHR: u8 = 2;
 const SAR: u8 = 4;
 const ROTATE: u8 = 1;
-
-/// The predicate of a comparison, and that of the one with swapped operands.
-pub(super) fn predicates(cmp: Cmp, is_float: bool) -> (u8, u8) {
-    match (cmp, is_float) {
-        (Cmp::Eq, _) => (0, 0),
-        (Cmp::Ne, _) => (4, 4),
-        // Less, or greater, than; ordered and quiet.
-        (Cmp::Lt | Cmp::LtU, true) => (0x11, 0x1e),
-        (Cmp::Le | Cmp::LeU, true) => (0x12, 0x1d),
-        (Cmp::Lt | Cmp::LtU, false) => (1, 6),
-        (Cmp::Le | Cmp::LeU, false) => (2, 5),
-    }
-}
 
 impl Emit<'_> {
     /// The instruction.

@@ -165,9 +165,7 @@ pub(crate) fn check_all(target: &dyn Target) {
     }
 }
 
-fn check_load(
-    target: &dyn Target, op: Op, elem: Elem, lanes: u8, random: &mut Random, pages: &mut Pages,
-) {
+fn check_load(target: &dyn Target, op: Op, elem: Elem, lanes: u8, random: &mut Random, pages: &mut Pages) {
     let mut maker = Maker::new(target, lanes, 8);
     let made = make(&mut maker, random, op, elem, lanes, false);
     made.addressed.load(&mut maker);
@@ -184,9 +182,7 @@ fn check_load(
     }
 }
 
-fn check_store(
-    target: &dyn Target, op: Op, elem: Elem, lanes: u8, random: &mut Random, pages: &mut Pages,
-) {
+fn check_store(target: &dyn Target, op: Op, elem: Elem, lanes: u8, random: &mut Random, pages: &mut Pages) {
     let mut maker = Maker::new(target, lanes, 8);
     let made = make(&mut maker, random, op, elem, lanes, false);
     maker.load(made.vector, 2);
@@ -218,9 +214,7 @@ pub(crate) fn check_parts(target: &dyn Target) {
     }
 }
 
-fn check_part(
-    target: &dyn Target, op: Op, elem: Elem, lanes: u8, random: &mut Random, pages: &mut Pages,
-) {
+fn check_part(target: &dyn Target, op: Op, elem: Elem, lanes: u8, random: &mut Random, pages: &mut Pages) {
     let is_load = op == Op::LoadPart;
     let mut maker = Maker::new(target, lanes, 8);
     let made = make(&mut maker, random, op, elem, lanes, true);
@@ -293,7 +287,12 @@ pub(crate) fn check_gathers(target: &dyn Target) {
 }
 
 fn check_gather(
-    target: &dyn Target, elem: Elem, from: Elem, lanes: u8, random: &mut Random, pages: &mut Pages,
+    target: &dyn Target,
+    elem: Elem,
+    from: Elem,
+    lanes: u8,
+    random: &mut Random,
+    pages: &mut Pages,
 ) {
     let mut maker = Maker::new(target, lanes, 8);
     let mut made = make(&mut maker, random, Op::Gather(from), elem, lanes, false);

@@ -118,10 +118,14 @@ fn check_constant(target: &dyn Target, constant: Constant, elem: Elem, lanes: u8
     assert_eq!(maker.finish().run(&[&raw mut result as u64]), 0);
     for lane in 0..usize::from(lanes) {
         let mut expected = Bytes([0; 64]);
-        expected.set(0, elem, match constant {
-            Constant::Splat(_, bits) => bits,
-            Constant::Iota(_) => lane as u64,
-        });
+        expected.set(
+            0,
+            elem,
+            match constant {
+                Constant::Splat(_, bits) => bits,
+                Constant::Iota(_) => lane as u64,
+            },
+        );
         assert_eq!(result.lane(lane, elem), expected.lane(0, elem), "{constant:?} {lanes}");
     }
 }
