@@ -4,7 +4,7 @@ mod convert;
 mod lanes;
 mod masks;
 mod memory;
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64"))]
 mod tests;
 
 use super::mir::{Elem, Inst, Mem, Op};
@@ -202,7 +202,6 @@ impl Target for Evex {
             Op::Compare(_) | Op::Test => either(0b11),
             Op::Select => either(0b10),
             Op::Convert(conv, from) => convert::constraint(conv, from, elem),
-            Op::MaskFirst => Constraint { general_temps: 1, ..none },
             Op::MaskResize(_) => Constraint { tied: 0b1, ..none },
             Op::LoadPart | Op::StorePart => {
                 let is_short = usize::from(lanes) * elem.bytes() < 16;
@@ -233,6 +232,7 @@ impl Target for Evex {
             | Op::MaskXor
             | Op::MaskAndNot
             | Op::MaskNot
+            | Op::MaskFirst
             | Op::MaskSplat
             | Op::Const(_)
             | Op::Splat
@@ -343,7 +343,9 @@ impl Emit<'_> {
                     let (_, pooled) = self.asm.element(of, bits);
                     if is_scalar { Rm::Pool(pooled) } else { Rm::Broadcast(pooled) }
                 }
-                constant => Rm::Pool(self.asm.constant_vector(constant)),
+                constant @ (Constant::Splat(..) | Constant::Iota(_)) => {
+                    Rm::Pool(self.asm.constant_vector(constant))
+                }
             },
             Place::None => unreachable!("an operand is missing: {:?}", self.inst),
         }

@@ -84,12 +84,12 @@ impl Emit<'_> {
                 self.op_const(opcode::OR, dst, dst, 8, ULP1);
                 self.op_const(float(0x5c, to, false), dst, dst, 8, ULP1);
             }
-            Conv::ToS | Conv::ToU if to == Elem::I64 => self.to_long(conv == Conv::ToS, from),
-            Conv::ToS if from == Elem::F32 => self.single_to_signed(),
-            Conv::ToS => self.double_to_signed(),
-            Conv::ToU if from == Elem::F32 => self.single_to_unsigned(),
-            Conv::ToU => self.double_to_unsigned(),
-            Conv::Float => self.float_to_float(from, dst, self.source(0)),
+            Conv::ToS | Conv::ToU if to == Elem::I64 => self.long_of(conv == Conv::ToS, from),
+            Conv::ToS if from == Elem::F32 => self.signed_of_single(),
+            Conv::ToS => self.signed_of_double(),
+            Conv::ToU if from == Elem::F32 => self.unsigned_of_single(),
+            Conv::ToU => self.unsigned_of_double(),
+            Conv::Float => self.float_of_float(from, dst, self.source(0)),
             Conv::OfHalf => self.convert_by(opcode::HALF_TO_SINGLE),
             Conv::ToHalf => self.op_by(opcode::SINGLE_TO_HALF, self.source(0), 0, Rm::Reg(dst), 0),
             Conv::Bitcast => self.copy(dst, self.source(0)),
@@ -116,7 +116,7 @@ impl Emit<'_> {
     }
 
     /// Between singles and doubles.
-    fn float_to_float(&mut self, from: Elem, to: u8, a: u8) {
+    fn float_of_float(&mut self, from: Elem, to: u8, a: u8) {
         let is_scalar = self.inst.lanes == 1;
         // The rest of a scalar is that of the operand.
         self.op(float(0x5a, from, is_scalar), to, if is_scalar { a } else { 0 }, Rm::Reg(a));
@@ -167,8 +167,8 @@ impl Emit<'_> {
         if to == Elem::F64 {
             return self.double_of_long(is_signed, dst, SPARE, a);
         }
-        // Numbers that no double holds keep only the bits above 11, and whether there were others: a single is the same
-        // for both.
+        // Numbers that no double holds keep only the bits above 11, and whether there were others: a single is the
+        // same for both.
         let add = opcode::ADD[3];
         self.op_const(opcode::AND, SPARE, a, 8, 0x7ff);
         self.op_const(add, SPARE, SPARE, 8, 0x7ff);
@@ -184,10 +184,10 @@ impl Emit<'_> {
         self.op_const(add, temp, temp, 8, u64::MAX >> 1);
         self.blend(Elem::I64, SPARE, a, Rm::Reg(SPARE), temp);
         self.double_of_long(is_signed, dst, temp, SPARE);
-        self.float_to_float(Elem::F64, dst, dst);
+        self.float_of_float(Elem::F64, dst, dst);
     }
 
-    /// Puts both halves into the mantissas of large doubles, whose sum is rounded once. The result may be the operand.
+    /// Puts both halves into the mantissas of large doubles, whose sum is rounded once.
     fn double_of_long(&mut self, is_signed: bool, dst: u8, low: u8, a: u8) {
         let sign = if is_signed { 1 << 31 } else { 0 };
         let ulp1 = Rm::Pool(self.asm.splat(8, ULP1));
@@ -216,8 +216,9 @@ impl Emit<'_> {
         self.op(float(0x5f, elem, false), to, a, Rm::Reg(SPARE));
     }
 
-    /// What does not fit is converted to the least integer: flipped where it should be the greatest, and cleared for NaN.
-    fn single_to_signed(&mut self) {
+    /// What does not fit is converted to the least integer: this is flipped where it should be the greatest, and
+    /// cleared for NaN.
+    fn signed_of_single(&mut self) {
         let (dst, a, temp) = (self.inst.dst, self.source(0), self.inst.vector_temps[0]);
         self.op(opcode::SINGLE_TO_I32, SPARE, 0, Rm::Reg(a));
         self.compare_const(Elem::F32, temp, a, SINGLE_31, NOT_LESS);
@@ -227,7 +228,7 @@ impl Emit<'_> {
     }
 
     /// The greatest integer is a double; NaN is cleared before.
-    fn double_to_signed(&mut self) {
+    fn signed_of_double(&mut self) {
         let (dst, a) = (self.inst.dst, self.source(0));
         self.ordered(Elem::F64, SPARE, a);
         self.op(opcode::AND, SPARE, SPARE, Rm::Reg(a));
@@ -237,7 +238,7 @@ impl Emit<'_> {
     }
 
     /// From 2^31 on, that is subtracted, and its bit is set again; from 2^32 on all bits are.
-    fn single_to_unsigned(&mut self) {
+    fn unsigned_of_single(&mut self) {
         let (dst, a, temp) = (self.inst.dst, self.source(0), self.inst.vector_temps[0]);
         self.positive(Elem::F32, SPARE, a);
         self.compare_const(Elem::F32, temp, SPARE, SINGLE_31, NOT_LESS);
@@ -251,7 +252,7 @@ impl Emit<'_> {
     }
 
     /// The integer is the low half of the sum with 2^52.
-    fn double_to_unsigned(&mut self) {
+    fn unsigned_of_double(&mut self) {
         let (dst, a) = (self.inst.dst, self.source(0));
         self.positive(Elem::F64, SPARE, a);
         let greatest = f64::from(u32::MAX).to_bits();
@@ -263,12 +264,12 @@ impl Emit<'_> {
     }
 
     /// The mantissa is shifted from the upper end of the integer to its place.
-    fn to_long(&mut self, is_signed: bool, from: Elem) {
+    fn long_of(&mut self, is_signed: bool, from: Elem) {
         let dst = self.inst.dst;
         let [value, bits] = self.inst.vector_temps;
         let mut a = self.source(0);
         if from == Elem::F32 {
-            self.float_to_float(from, dst, a);
+            self.float_of_float(from, dst, a);
             a = dst;
         }
         if is_signed {

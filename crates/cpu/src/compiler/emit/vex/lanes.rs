@@ -2,7 +2,7 @@
 
 use super::super::mir::{Cmp, Elem, Op};
 use super::super::x86::opcode::{self, Opcode, by_width, float, fused, wide};
-use super::super::x86::{self, Assembler, Immediate, Rm, SCRATCH, fused_form, is_swappable, predicates};
+use super::super::x86::{Assembler, Immediate, Rm, SCRATCH, Vectors, fused_form, is_swappable, predicates};
 use super::super::{Constant, Place};
 use super::{Emit, SPARE, Vex, binary, is_composed, mask_conversion};
 
@@ -89,7 +89,7 @@ impl Emit<'_> {
             Op::MaskNot => self.invert(dst, Rm::Reg(self.source(0))),
             Op::MaskFirst => self.mask_first(),
             Op::MaskResize(from) => self.convert(mask_conversion(from, elem), from),
-            Op::Const(constant) => x86::Vectors::constant(&Vex, self.asm, self.function, dst, constant),
+            Op::Const(constant) => Vex.constant(self.asm, self.function, dst, constant),
             Op::Splat | Op::MaskSplat if inst.lanes == 1 => self.copy(dst, self.source(0)),
             Op::Splat | Op::MaskSplat => {
                 let from = Rm::Reg(self.source(0));
@@ -97,15 +97,15 @@ impl Emit<'_> {
             }
             Op::Upper(lanes) => self.upper(usize::from(lanes) * elem.bytes()),
             Op::Copy => self.copy_any(),
-            Op::Load
-            | Op::LoadSplat
-            | Op::LoadPart
-            | Op::Store
-            | Op::StoreStreaming
-            | Op::StorePart
-            | Op::Gather(_) => self.memory(),
-            Op::ToGeneral => self.to_general(),
-            Op::OfGeneral => self.of_general(),
+            Op::Load => self.load(),
+            Op::LoadSplat => self.load_splat(),
+            Op::LoadPart => self.load_part(),
+            Op::Store => self.store(),
+            Op::StoreStreaming => self.store_streaming(),
+            Op::StorePart => self.store_part(),
+            Op::Gather(from) => self.gather(from),
+            Op::ToGeneral => self.general_of_lane(),
+            Op::OfGeneral => self.lane_of_general(),
             Op::Number(_)
             | Op::Argument(_)
             | Op::AddNumber(_)

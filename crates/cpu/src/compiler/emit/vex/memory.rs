@@ -1,6 +1,6 @@
 //! Loads and stores, and values of general registers.
 
-use super::super::mir::{Elem, Op};
+use super::super::mir::Elem;
 use super::super::x86::opcode::{self, Opcode, by_width, wide};
 use super::super::x86::{Condition, Rm, SCRATCH, Vectors, general, general_operand, line, slot};
 use super::super::{Address, Place, PlacedPart};
@@ -11,32 +11,30 @@ const LOAD_MASKED: Opcode = Opcode::p38(0x8c);
 const STORE_MASKED: Opcode = Opcode::p38(0x8e);
 
 impl Emit<'_> {
-    /// An instruction with an address.
-    pub(super) fn memory(&mut self) {
-        let inst = self.inst;
-        let total = usize::from(inst.lanes) * inst.elem.bytes();
-        match inst.op {
-            Op::Load => self.load(total),
-            Op::LoadSplat if inst.lanes == 1 => self.load(total),
-            Op::LoadSplat => {
-                self.op(by_width(inst.elem, opcode::BROADCAST), inst.dst, 0, Rm::At(inst.mem, 1));
-            }
-            Op::LoadPart => self.load_part(total),
-            Op::StorePart => self.store_part(total),
-            Op::StoreStreaming if total >= 16 => {
-                self.asm.is_streaming = true;
-                self.op(opcode::STORE_STREAMING, self.source(0), 0, Rm::At(inst.mem, 1));
-            }
-            Op::Gather(from) => self.gather(from),
-            _ => {
-                debug_assert!(matches!(inst.op, Op::Store | Op::StoreStreaming));
-                self.store(total);
-            }
-        }
+    /// The bytes of all lanes, which may be less than an instruction's.
+    fn total(&self) -> usize {
+        usize::from(self.inst.lanes) * self.inst.elem.bytes()
     }
 
-    /// Loads so many bytes.
-    fn load(&mut self, total: usize) {
+    pub(super) fn load_splat(&mut self) {
+        if self.inst.lanes == 1 {
+            return self.load();
+        }
+        let from = Rm::At(self.inst.mem, 1);
+        self.op(by_width(self.inst.elem, opcode::BROADCAST), self.inst.dst, 0, from);
+    }
+
+    pub(super) fn store_streaming(&mut self) {
+        if self.total() < 16 {
+            return self.store();
+        }
+        self.asm.is_streaming = true;
+        let to = Rm::At(self.inst.mem, 1);
+        self.op(opcode::STORE_STREAMING, self.source(0), 0, to);
+    }
+
+    pub(super) fn load(&mut self) {
+        let total = self.total();
         let Self { asm, inst, .. } = self;
         let from = Rm::At(inst.mem, 1);
         match total {
@@ -50,8 +48,8 @@ impl Emit<'_> {
         }
     }
 
-    /// Stores so many bytes.
-    fn store(&mut self, total: usize) {
+    pub(super) fn store(&mut self) {
+        let total = self.total();
         let from = self.source(0);
         let Self { asm, inst, .. } = self;
         let to = Rm::At(inst.mem, 1);
@@ -64,10 +62,11 @@ impl Emit<'_> {
         }
     }
 
-    fn load_part(&mut self, total: usize) {
+    pub(super) fn load_part(&mut self) {
+        let total = self.total();
         let inst = self.inst;
         match inst.part {
-            PlacedPart::All => self.load(total),
+            PlacedPart::All => self.load(),
             PlacedPart::Mask(mask) => {
                 let mask = self.limited(mask, total);
                 self.op(wide(LOAD_MASKED, inst.elem), inst.dst, mask, Rm::At(inst.mem, 1));
@@ -81,10 +80,11 @@ impl Emit<'_> {
         }
     }
 
-    fn store_part(&mut self, total: usize) {
+    pub(super) fn store_part(&mut self) {
+        let total = self.total();
         let inst = self.inst;
         match inst.part {
-            PlacedPart::All => self.store(total),
+            PlacedPart::All => self.store(),
             PlacedPart::Mask(mask) => {
                 let mask = self.limited(mask, total);
                 self.op(wide(STORE_MASKED, inst.elem), self.source(0), mask, Rm::At(inst.mem, 1));
@@ -96,7 +96,7 @@ impl Emit<'_> {
         }
     }
 
-    /// Copies so many elements of one or two bytes between the frame's line and the address, from the last on.
+    /// Copies so many elements of one or two bytes between the frame's line and the address, the last first.
     fn copy_elements(&mut self, count: u8, is_load: bool) {
         let inst = self.inst;
         let [base, data] = inst.general_temps;
@@ -120,13 +120,13 @@ impl Emit<'_> {
         asm.land(is_empty);
     }
 
-    fn gather(&mut self, from: Elem) {
+    pub(super) fn gather(&mut self, from: Elem) {
         let inst = self.inst;
         let size = inst.elem.bytes() as u8;
         let position = self.source(0);
         let mut address = inst.mem;
         if inst.lanes == 1 {
-            self.to_general_of(from, SCRATCH, Rm::Reg(position));
+            self.general_of(from, SCRATCH, Rm::Reg(position));
             if inst.mem.index.is_some() {
                 let base = inst.general_temps[0];
                 self.asm.address(base, inst.mem);
@@ -163,7 +163,7 @@ impl Emit<'_> {
     }
 
     /// Lane 0 of an integer, sign-extended, in a general register.
-    fn to_general_of(&mut self, elem: Elem, to: u8, from: Rm) {
+    fn general_of(&mut self, elem: Elem, to: u8, from: Rm) {
         let extend = match elem.bytes() {
             1 => general::SIGN1,
             2 => general::SIGN2,
@@ -178,16 +178,16 @@ impl Emit<'_> {
         }
     }
 
-    pub(super) fn to_general(&mut self) {
+    pub(super) fn general_of_lane(&mut self) {
         let from = match self.inst.src[0] {
             Place::Slot(offset) => Rm::At(slot(offset), 1),
             Place::Reg(reg) => Rm::Reg(reg),
             Place::None | Place::Pool(_) => unreachable!("{:?}", self.inst),
         };
-        self.to_general_of(self.inst.elem, self.inst.dst, from);
+        self.general_of(self.inst.elem, self.inst.dst, from);
     }
 
-    pub(super) fn of_general(&mut self) {
+    pub(super) fn lane_of_general(&mut self) {
         let from = general_operand(self.inst.src[0]);
         self.asm.vex(opcode::OF_GENERAL.w(), 16, self.inst.dst, 0, from, None);
     }

@@ -4,7 +4,7 @@ mod convert;
 mod integers;
 mod lanes;
 mod memory;
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64"))]
 mod tests;
 
 use super::mir::{Cmp, Conv, Elem, Inst, Mem, Op};
@@ -339,7 +339,9 @@ impl Emit<'_> {
                 Constant::Splat(of, bits) if self.inst.lanes == 1 && elem.is_float() && of == elem => {
                     Rm::Pool(self.asm.element(of, bits).1)
                 }
-                constant => Rm::Pool(self.asm.constant_vector(constant)),
+                constant @ (Constant::Splat(..) | Constant::Iota(_)) => {
+                    Rm::Pool(self.asm.constant_vector(constant))
+                }
             },
             Place::None => unreachable!("an operand is missing: {:?}", self.inst),
         }

@@ -8,7 +8,7 @@ pub(crate) mod general;
 pub(crate) mod opcode;
 mod ops;
 mod pool;
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64"))]
 pub(crate) mod tests;
 
 pub(crate) use body::{Vectors, encode};

@@ -76,7 +76,8 @@ pub(crate) fn predicates(cmp: Cmp, is_float: bool) -> (u8, u8) {
     }
 }
 
-/// Whether there is code for a conversion. Floats are converted from and to integers of four and eight bytes only.
+/// Whether there is code for a conversion. Floats are converted from and to integers of four and eight bytes
+/// only.
 pub(crate) fn has_conversion(conv: Conv, from: Elem, to: Elem) -> bool {
     let is_integer = |elem| matches!(elem, Elem::I8 | Elem::I16 | Elem::I32 | Elem::I64);
     let is_large = |elem| matches!(elem, Elem::I32 | Elem::I64);

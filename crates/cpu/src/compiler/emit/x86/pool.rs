@@ -50,7 +50,8 @@ impl Pool {
         Pooled::Word(place(&mut self.words, bits))
     }
 
-    /// Where a constant is in the pool, whose vectors have so many bytes. The largest come first, so that all are aligned.
+    /// Where a constant is in the pool, whose vectors have so many bytes. The largest come first, so that all are
+    /// aligned.
     pub(super) fn offset(&self, constant: Pooled, vector_bytes: usize) -> usize {
         let longs = self.vectors.len() * vector_bytes;
         match constant {
@@ -71,7 +72,7 @@ impl Pool {
 }
 
 impl Assembler {
-    /// A constant of four or eight bytes that holds an element, repeated where it is smaller, and what holds it.
+    /// A constant of four or eight bytes that holds an element, repeated where it is smaller, and its type.
     pub(crate) fn element(&mut self, elem: Elem, bits: u64) -> (Elem, Pooled) {
         match elem.bytes() {
             1 => (Elem::I32, self.word(u32::from_le_bytes([bits as u8; 4]))),

@@ -1,8 +1,8 @@
 //! The bytes of instructions, as a decoder reads them.
 
 use iced_x86::{
-    Decoder, DecoderOptions, Formatter, Instruction, InstructionInfoFactory, IntelFormatter, MemorySizeOptions, OpAccess,
-    Register,
+    Decoder, DecoderOptions, Formatter, Instruction, InstructionInfoFactory, IntelFormatter,
+    MemorySizeOptions, OpAccess, Register,
 };
 
 use super::harness::{Random, placed};
@@ -71,13 +71,21 @@ impl Decoded {
     }
 }
 
+/// Checks the text of an instruction.
+pub(crate) fn check_text<T: Vectors>(target: &T, inst: Placed, expected: &str) {
+    assert_eq!(decode(target, &inst, &[]).text().join("; "), expected, "{inst:?}");
+}
+
 /// The text of a vector register that has so many bytes.
 pub(crate) fn vector(reg: u8, bytes: usize) -> String {
-    format!("{}mm{reg}", match bytes {
-        64 => 'z',
-        32 => 'y',
-        _ => 'x',
-    })
+    format!(
+        "{}mm{reg}",
+        match bytes {
+            64 => 'z',
+            32 => 'y',
+            _ => 'x',
+        }
+    )
 }
 
 /// The text of an access to so many bytes.
@@ -120,12 +128,13 @@ pub(crate) fn address_text(address: Address) -> String {
     }
 }
 
-/// Checks the text of every op that one instruction is. `pattern` gives it, with letters for operands: `D` for the
-/// result and `A`, `B` and `C` for sources, each as often as it stands there; `K` is source `A` as a mask, `S` the
-/// scratch register and `Z` the low 16 bytes of the result. It is asked for
-/// the op, the elements, the lanes, which source is in memory, and which are in the register of the result.
+/// Checks the text of ops. `pattern` gives it, with letters for operands: `D` for the result, `A`, `B` and `C` for
+/// sources, `K` for source `A` as a mask, `S` for the scratch register and `Z` for the low 16 bytes of the result. It
+/// is asked for the op, the elements, the lanes, which source is in memory, and which are in the register of the
+/// result.
 pub(crate) fn check_texts<T: Vectors>(
-    target: &T, has_broadcasts: bool,
+    target: &T,
+    has_broadcasts: bool,
     pattern: impl Fn(Op, Elem, u8, Option<usize>, &[usize]) -> Option<String>,
 ) {
     let mut random = Random(11);
@@ -134,13 +143,19 @@ pub(crate) fn check_texts<T: Vectors>(
             if !is_sensible(op, elem) || !target.has(op, elem) {
                 continue;
             }
-            let widest = (0..count).map(|at| source_elem(op, elem, at).bytes()).fold(elem.bytes(), usize::max);
+            let widest =
+                (0..count).map(|at| source_elem(op, elem, at).bytes()).fold(elem.bytes(), usize::max);
             for lanes in lane_counts(target, widest) {
                 for memory in [None, None, None, None, Some(0), Some(1), Some(2), Some(3), Some(4), Some(5)] {
-                    let Some(made) = choose(target, &mut random, op, count, elem, lanes, memory) else { continue };
+                    let Some(made) = choose(target, &mut random, op, count, elem, lanes, memory) else {
+                        continue;
+                    };
                     let inst = made.inst;
-                    let tied: Vec<usize> = (0..count).filter(|&at| inst.src[at] == Place::Reg(inst.dst)).collect();
-                    let Some(pattern) = pattern(op, elem, lanes, memory.map(|at| at % 3), &tied) else { continue };
+                    let tied: Vec<usize> =
+                        (0..count).filter(|&at| inst.src[at] == Place::Reg(inst.dst)).collect();
+                    let Some(pattern) = pattern(op, elem, lanes, memory.map(|at| at % 3), &tied) else {
+                        continue;
+                    };
                     let expected = expand(target, &pattern, &inst, &made.constants, has_broadcasts);
                     let decoded = decode(target, &inst, &made.constants);
                     assert_eq!(decoded.text().join("; "), expected, "{inst:?}");
@@ -152,7 +167,11 @@ pub(crate) fn check_texts<T: Vectors>(
 
 /// The pattern with operands for its letters.
 fn expand<T: Vectors>(
-    target: &T, pattern: &str, inst: &Placed, constants: &[Constant], has_broadcasts: bool,
+    target: &T,
+    pattern: &str,
+    inst: &Placed,
+    constants: &[Constant],
+    has_broadcasts: bool,
 ) -> String {
     let limits = target.limits();
     let Placed { op, elem, lanes, .. } = *inst;
@@ -248,18 +267,31 @@ pub(crate) fn check_registers<T: Vectors>(target: &T) {
             if !is_sensible(op, elem) || !target.has(op, elem) {
                 continue;
             }
-            let widest = (0..count).map(|at| source_elem(op, elem, at).bytes()).fold(elem.bytes(), usize::max);
+            let widest =
+                (0..count).map(|at| source_elem(op, elem, at).bytes()).fold(elem.bytes(), usize::max);
             for lanes in lane_counts(target, widest) {
                 for memory in [None, None, None, Some(0), Some(1), Some(2), Some(3), Some(4), Some(5)] {
-                    let Some(made) = choose(target, &mut random, op, count, elem, lanes, memory) else { continue };
-                    check_written(target, &made.inst, &decode(target, &made.inst, &made.constants), &mut info);
+                    let Some(made) = choose(target, &mut random, op, count, elem, lanes, memory) else {
+                        continue;
+                    };
+                    check_written(
+                        target,
+                        &made.inst,
+                        &decode(target, &made.inst, &made.constants),
+                        &mut info,
+                    );
                 }
             }
         }
     }
 }
 
-fn check_written<T: Vectors>(target: &T, inst: &Placed, decoded: &Decoded, info: &mut InstructionInfoFactory) {
+fn check_written<T: Vectors>(
+    target: &T,
+    inst: &Placed,
+    decoded: &Decoded,
+    info: &mut InstructionInfoFactory,
+) {
     let has_masks = !target.limits().masks.is_empty();
     let mut known: Vec<(Class, u8)> = Vec::new();
     for at in 0..3 {
@@ -282,10 +314,18 @@ fn check_written<T: Vectors>(target: &T, inst: &Placed, decoded: &Decoded, info:
                 && instruction.op1_register() == instruction.op2_register()
                 && instruction.op0_register() == instruction.op1_register();
             if is_read && !is_idiom && (class, reg) != (Class::General, 4) {
-                assert!(known.contains(&(class, reg)), "{inst:?} reads {class:?} {reg}: {:?}", decoded.text());
+                assert!(
+                    known.contains(&(class, reg)),
+                    "{inst:?} reads {class:?} {reg}: {:?}",
+                    decoded.text()
+                );
             }
             if is_written {
-                assert!(is_ours(target, inst, class, reg), "{inst:?} writes {class:?} {reg}: {:?}", decoded.text());
+                assert!(
+                    is_ours(target, inst, class, reg),
+                    "{inst:?} writes {class:?} {reg}: {:?}",
+                    decoded.text()
+                );
             }
         }
         for used in info.used_registers() {
@@ -300,7 +340,8 @@ fn check_written<T: Vectors>(target: &T, inst: &Placed, decoded: &Decoded, info:
 
 /// Checks the text of addresses: all registers, scales and sizes of the offset.
 pub(crate) fn check_addresses<T: Vectors>(target: &T) {
-    let offsets = [0, 1, 4, 8, 64, -64, 127, 128, -128, -129, 64 * 127, 64 * 128, -64 * 128, i32::MAX, i32::MIN];
+    let offsets =
+        [0, 1, 4, 8, 64, -64, 127, 128, -128, -129, 64 * 127, 64 * 128, -64 * 128, i32::MAX, i32::MIN];
     for base in 0..16 {
         for index in (0..16).filter(|&index| index != 4).map(Some).chain([None]) {
             for scale in [1, 2, 4, 8] {

@@ -200,7 +200,7 @@ pub(crate) fn at(base: u8) -> Address {
     Address { base, index: None, scale: 1, offset: 0 }
 }
 
-/// A mask as an argument or a vector: bit `i` says whether lane `i` is set; above the lanes there is anything.
+/// A mask as a vector: bit `i` says whether lane `i` is set; above the lanes there is anything.
 pub(crate) fn mask_bytes(bits: u64, elem: Elem, lanes: usize, random: &mut Random) -> Bytes {
     let mut bytes = Bytes(std::array::from_fn(|_| random.next() as u8));
     for lane in 0..lanes {
