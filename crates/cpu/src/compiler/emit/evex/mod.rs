@@ -4,7 +4,7 @@ mod convert;
 mod lanes;
 mod masks;
 mod memory;
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64"))]
 mod tests;
 
 use super::mir::{Elem, Inst, Mem, Op};
@@ -83,12 +83,6 @@ fn binary(op: Op, elem: Elem, is_scalar: bool) -> Option<Opcode> {
     }
 }
 
-/// Whether operands may be swapped. Min and Max of floats are not the same the other way round.
-fn is_swappable(op: Op, elem: Elem) -> bool {
-    matches!(op, Op::Add | Op::Mul | Op::And | Op::Or | Op::Xor | Op::MinU | Op::MaxU)
-        || matches!(op, Op::Min | Op::Max) && !elem.is_float()
-}
-
 impl Target for Evex {
     fn limits(&self) -> Limits {
         Limits {
@@ -126,7 +120,7 @@ impl Target for Evex {
             | Op::Scale => binary(op, elem, false).is_some(),
             Op::ShlBy(_) | Op::ShrBy(_) | Op::SarBy(_) | Op::RotBy(_) | Op::Test => !elem.is_float(),
             Op::Not | Op::Flip | Op::Compare(_) | Op::Select => true,
-            Op::Convert(conv, from) => convert::has(conv, from, elem),
+            Op::Convert(conv, from) => x86::has_conversion(conv, from, elem),
             Op::Gather(from) => elem.bytes() >= 4 && matches!(from, Elem::I32 | Elem::I64),
             Op::MaskAnd
             | Op::MaskOr
@@ -201,7 +195,7 @@ impl Target for Evex {
             | Op::Shl
             | Op::Shr
             | Op::Sar
-            | Op::Scale => either(if is_swappable(op, elem) { 0b11 } else { 0b10 }),
+            | Op::Scale => either(if x86::is_swappable(op, elem) { 0b11 } else { 0b10 }),
             Op::ShlBy(_) | Op::ShrBy(_) | Op::SarBy(_) => Constraint { slot: 0b1, ..none },
             Op::RotBy(_) if elem.bytes() >= 4 => Constraint { slot: 0b1, ..none },
             Op::RotBy(_) => none,
@@ -209,7 +203,6 @@ impl Target for Evex {
             Op::Compare(_) | Op::Test => either(0b11),
             Op::Select => either(0b10),
             Op::Convert(conv, from) => convert::constraint(conv, from, elem),
-            Op::MaskFirst => Constraint { general_temps: 1, ..none },
             Op::MaskResize(_) => Constraint { tied: 0b1, ..none },
             Op::LoadPart | Op::StorePart => {
                 let is_short = usize::from(lanes) * elem.bytes() < 16;
@@ -240,6 +233,7 @@ impl Target for Evex {
             | Op::MaskXor
             | Op::MaskAndNot
             | Op::MaskNot
+            | Op::MaskFirst
             | Op::MaskSplat
             | Op::Const(_)
             | Op::Splat
@@ -312,7 +306,7 @@ impl x86::Vectors for Evex {
             Constant::Splat(elem, bits) => (elem, bits),
             Constant::Iota(elem) => {
                 let bytes = length(function.lanes, elem);
-                let pooled = pooled_vector(asm, constant);
+                let pooled = asm.constant_vector(constant);
                 return asm.evex(opcode::LOAD, bytes, to, 0, Rm::Pool(pooled), ALL, None);
             }
         };
@@ -325,7 +319,7 @@ impl x86::Vectors for Evex {
         } else if bits & ones == ones {
             asm.evex(lanes::TERNARY, bytes, to, to, Rm::Reg(to), ALL, Some(0xff));
         } else {
-            let (elem, pooled) = pooled_element(asm, elem, bits);
+            let (elem, pooled) = asm.element(elem, bits);
             let op = by_width(elem, opcode::BROADCAST);
             asm.evex(op, bytes, to, 0, Rm::Pool(pooled), ALL, None);
         }
@@ -333,28 +327,6 @@ impl x86::Vectors for Evex {
 
     fn test_mask(&self, asm: &mut Assembler, mask: u8, _: Elem, lanes: u8) {
         masks::test(asm, mask, lanes);
-    }
-}
-
-/// A constant of four or eight bytes that holds an element, repeated where it is smaller, and what holds it.
-fn pooled_element(asm: &mut Assembler, elem: Elem, bits: u64) -> (Elem, Pooled) {
-    match elem.bytes() {
-        1 => (Elem::I32, asm.word(u32::from_le_bytes([bits as u8; 4]))),
-        2 => (Elem::I32, asm.word(u32::from(bits as u16) * 0x1_0001)),
-        4 => (Elem::I32, asm.word(bits as u32)),
-        _ => (Elem::I64, asm.long(bits)),
-    }
-}
-
-/// A constant as a whole vector.
-fn pooled_vector(asm: &mut Assembler, constant: Constant) -> Pooled {
-    match constant {
-        Constant::Splat(elem, bits) => asm.splat(elem.bytes(), bits),
-        Constant::Iota(elem) => {
-            let bytes = elem.bytes();
-            let of = |at: usize| (at / bytes).to_le_bytes()[at % bytes];
-            asm.vector(std::array::from_fn(of))
-        }
     }
 }
 
@@ -370,10 +342,12 @@ impl Emit<'_> {
             }
             Place::Pool(constant) => match self.function.constants[constant as usize] {
                 Constant::Splat(of, bits) if of.bytes() == elem.bytes() && elem.bytes() >= 4 => {
-                    let (_, pooled) = pooled_element(self.asm, of, bits);
+                    let (_, pooled) = self.asm.element(of, bits);
                     if is_scalar { Rm::Pool(pooled) } else { Rm::Broadcast(pooled) }
                 }
-                constant => Rm::Pool(pooled_vector(self.asm, constant)),
+                constant @ (Constant::Splat(..) | Constant::Iota(_)) => {
+                    Rm::Pool(self.asm.constant_vector(constant))
+                }
             },
             Place::None => unreachable!("an operand is missing: {:?}", self.inst),
         }

@@ -30,25 +30,49 @@ pub(crate) trait Vectors: Target {
     fn test_mask(&self, asm: &mut Assembler, mask: u8, elem: Elem, lanes: u8);
 }
 
+/// What must be known of a function before its code.
+struct Outline {
+    /// The most arguments of a call.
+    outgoing: usize,
+    /// Which labels begin loops.
+    heads: Vec<bool>,
+}
+
+impl Outline {
+    fn new(function: &Allocated) -> Outline {
+        let mut outline = Outline { outgoing: 0, heads: vec![false; function.labels as usize] };
+        let mut is_known = vec![false; function.labels as usize];
+        for action in &function.actions {
+            match *action {
+                Action::Label(label) => is_known[label as usize] = true,
+                Action::Jump(to) | Action::JumpIf { to, .. } | Action::JumpIfNone { to, .. } => {
+                    outline.heads[to as usize] |= is_known[to as usize];
+                }
+                Action::Call { ref args, .. } => outline.outgoing = outline.outgoing.max(args.len()),
+                Action::Inst(_)
+                | Action::Move { .. }
+                | Action::Spill { .. }
+                | Action::Reload { .. }
+                | Action::Constant { .. }
+                | Action::Nothing => {}
+            }
+        }
+        outline
+    }
+}
+
 /// The bytes of a function.
 pub(crate) fn encode<T: Vectors>(target: &T, function: &Allocated) -> Vec<u8> {
-    let calls = function.actions.iter().filter_map(|action| match action {
-        Action::Call { args, .. } => Some(args.len()),
-        Action::Inst(_)
-        | Action::Move { .. }
-        | Action::Spill { .. }
-        | Action::Reload { .. }
-        | Action::Constant { .. }
-        | Action::Label(_)
-        | Action::Jump(_)
-        | Action::JumpIf { .. }
-        | Action::JumpIfNone { .. }
-        | Action::Nothing => None,
-    });
-    let frame = Frame::new(function, calls.max().unwrap_or(0));
+    let Outline { outgoing, heads } = Outline::new(function);
+    let frame = Frame::new(function, outgoing);
     let vector_bytes = target.limits().vector_bytes;
     let mut asm = Assembler::new(12 * function.actions.len() + 128, function.labels);
     for action in &function.actions {
+        if let Action::Label(label) = *action
+            && heads[label as usize]
+        {
+            asm.align(32);
+        }
         encode_action(target, &mut asm, function, frame, action);
     }
     let exit = asm.epilogue();

@@ -81,8 +81,8 @@ impl Assembler {
         }
     }
 
-    /// An instruction with an EVEX prefix on vectors of so many bytes. The fifth bit of `v` belongs to the index of a
-    /// gather too.
+    /// An instruction with an EVEX prefix on vectors of so many bytes. The fifth bit of `v` belongs to the index of
+    /// a gather too.
     #[expect(clippy::too_many_arguments, reason = "these are the fields of the encoding")]
     pub(crate) fn evex(
         &mut self,
@@ -145,8 +145,8 @@ impl Assembler {
         self.write(&line);
     }
 
-    /// An instruction on general registers. `code` has the opcode, with 0F before it where its high byte says so, and
-    /// F3 or F2 above. Registers are marked as named.
+    /// An instruction on general registers. `code` is the opcode, whose high byte is 0F or nothing. Registers are
+    /// marked as named.
     pub(crate) fn legacy(&mut self, is_wide: bool, code: u16, reg: u8, rm: Rm, immediate: Immediate) {
         let mut line = Line::new();
         let (b, x) = high_bits(rm);

@@ -1,14 +1,14 @@
 //! Frames: what functions do at their entry and their exits, and calls.
 //!
-//! From the stack pointer up there are the line for the ends of rows, the slots, and the arguments of calls. Above, at
-//! the frame pointer, are the caller's registers and the caller's floating-point control.
+//! From the stack pointer up there are the line for the ends of rows, the slots, and the arguments of calls. Above,
+//! at the frame pointer, are the caller's registers and the caller's floating-point control.
 
 use super::super::{Address, Allocated, Place};
 use super::encode::{Condition, Immediate};
 use super::general::argument;
 use super::{Assembler, LINE, RAX, RBP, RBX, RDI, RSI, RSP, Rm, SCRATCH, general_operand, slot};
 
-/// The bits of the floating-point control that matter, and their value: no traps, nearest, no flushing to zero.
+/// The bits of the floating-point control that matter, and their value: no traps, to nearest, no flushes to 0.
 const CONTROL_MASK: i32 = 0xffc0;
 const CONTROL: i32 = 0x1f80;
 
@@ -95,7 +95,7 @@ impl Assembler {
         self.legacy(false, 0x81, 7, Rm::Reg(SCRATCH), Immediate::Four(CONTROL));
     }
 
-    /// The code before the body, which this assembler has, in an assembler of its own. Its length is a multiple of 32.
+    /// The code before the body, which this assembler has, in one of its own. Its length is a multiple of 32.
     pub(super) fn prologue(&self, frame: Frame) -> Assembler {
         let mut asm = Assembler::new(128, 0);
         asm.raw([0xf3, 0x0f, 0x1e, 0xfa]);
@@ -121,9 +121,7 @@ impl Assembler {
         asm.legacy(false, 0xc7, 0, Rm::At(below(control - 4), 4), Immediate::Four(CONTROL));
         asm.control_register(false, control - 4);
         asm.land(is_ours);
-        while asm.len % 32 != 0 {
-            asm.pad(32 - asm.len % 32);
-        }
+        asm.align(32);
         asm
     }
 
@@ -150,8 +148,16 @@ impl Assembler {
         exit
     }
 
+    /// Fills up to a multiple of so many bytes.
+    pub(super) fn align(&mut self, to: usize) {
+        let end = self.len.next_multiple_of(to);
+        while self.len < end {
+            self.pad(end - self.len);
+        }
+    }
+
     /// Up to so many bytes of one instruction that does nothing.
-    pub(super) fn pad(&mut self, bytes: usize) {
+    fn pad(&mut self, bytes: usize) {
         match bytes {
             0 => {}
             1 => self.raw([0x90]),

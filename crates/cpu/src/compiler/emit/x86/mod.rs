@@ -6,19 +6,20 @@ mod frame;
 mod fused;
 pub(crate) mod general;
 pub(crate) mod opcode;
+mod ops;
 mod pool;
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64"))]
 pub(crate) mod tests;
 
 pub(crate) use body::{Vectors, encode};
 pub(crate) use encode::Rm;
 pub(crate) use encode::{Condition, Immediate, Masking};
 pub(crate) use fused::fused_form;
+pub(crate) use ops::{has_conversion, is_of_elements, is_swappable, predicates};
 pub(crate) use pool::Pooled;
 
 use pool::Pool;
 
-use super::mir::Op;
 use super::{Address, Place};
 
 /// General registers with a task, by number.
@@ -122,57 +123,7 @@ pub(crate) fn general_operand(place: Place) -> Rm {
     }
 }
 
-/// Whether an op is on elements, which have a width.
-pub(crate) fn is_of_elements(op: Op) -> bool {
-    let is_arithmetic = matches!(
-        op,
-        Op::Not
-            | Op::Sqrt
-            | Op::Floor
-            | Op::Ceil
-            | Op::Trunc
-            | Op::Nearest
-            | Op::PopCount
-            | Op::LeadingZeros
-            | Op::Add
-            | Op::Sub
-            | Op::Mul
-            | Op::Div
-            | Op::Min
-            | Op::Max
-            | Op::MinU
-            | Op::MaxU
-            | Op::And
-            | Op::Or
-            | Op::Xor
-            | Op::AndNot
-            | Op::Shl
-            | Op::Shr
-            | Op::Sar
-            | Op::ShlBy(_)
-            | Op::ShrBy(_)
-            | Op::SarBy(_)
-            | Op::RotBy(_)
-            | Op::Scale
-            | Op::Fma
-            | Op::Fnma
-            | Op::Flip
-            | Op::Compare(_)
-            | Op::Test
-            | Op::Select
-            | Op::Convert(..)
-    );
-    is_arithmetic
-        || matches!(
-            op,
-            Op::Splat
-                | Op::Upper(_)
-                | Op::Load
-                | Op::LoadSplat
-                | Op::LoadPart
-                | Op::Store
-                | Op::StoreStreaming
-                | Op::StorePart
-                | Op::Gather(_)
-        )
+/// The address of the line for the ends of rows.
+pub(crate) fn line() -> Address {
+    Address { base: RSP, index: None, scale: 1, offset: 0 }
 }

@@ -113,7 +113,7 @@ pub(crate) fn choose(
         registers[at] = take(random, if is_mask(at) { &mut masks } else { &mut vectors });
         inst.src[at] = Place::Reg(registers[at]);
         // Sometimes operands are the same.
-        if at > 0 && op != Op::Scale && !is_mask(at) && !is_mask(at - 1) && random.below(6) == 0 {
+        if at > 0 && op != Op::Scale && source_elem(op, elem, at - 1) == elem && random.below(6) == 0 {
             registers[at] = registers[at - 1];
             inst.src[at] = inst.src[at - 1];
         }
