@@ -186,6 +186,12 @@ fn machine_code_is_as_the_portable_executor() {
     let mut compiled = 0;
     for seed in 0..count("DEFN_RANDOM_FUNCTIONS", 2000) {
         let (case, call) = random_case(seed);
+        if std::env::var_os("DEFN_RANDOM_PRINT").is_some() {
+            eprintln!("seed {seed}: {}", case.function);
+            for (_, target) in targets() {
+                eprintln!("{}", lower(&case.function, target).map_or_else(|p| format!("{p:?}"), |code| code.to_string()));
+            }
+        }
         let interpreter = Interpreter::new(&case.function);
         // SAFETY: the arguments are those of the function.
         let right = run_here(&call, |args| unsafe { interpreter.run(args) });

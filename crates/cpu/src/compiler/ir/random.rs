@@ -253,11 +253,14 @@ impl Making<'_> {
             _ => {}
         }
         if elem.is_float() {
-            let of_two = [Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Min, Op::Max, Op::And];
+            let of_two = [Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Min, Op::Max];
             match self.random.below(11) {
                 0 => self.b.fma(a, b, c),
                 1 => self.b.fnma(a, b, c),
-                2 => self.b.op(Op::Flip, [a, b, c]),
+                2 => {
+                    let [a, b, c] = [a, b, c].map(|x| self.number(x));
+                    self.b.op(Op::Flip, [a, b, c])
+                }
                 3 => {
                     let op = self.random.pick(&[Op::Sqrt, Op::Floor, Op::Ceil, Op::Trunc, Op::Nearest]);
                     self.b.op(op, [a])
@@ -284,6 +287,13 @@ impl Making<'_> {
         }
     }
 
+    /// A float that is not NaN, whose bits are not specified.
+    fn number(&mut self, x: Val) -> Val {
+        let is_nan = self.b.compare(Cmp::Ne, x, x);
+        let half = self.b.float(self.b.ty(x).elem, 0.5);
+        self.b.select(is_nan, half, x)
+    }
+
     /// A conversion to an element type, from one that converts to it in one step.
     fn conversion(&mut self, pool: &mut Pool, elem: Elem) -> Val {
         let elems = self.limits.elems;
@@ -301,7 +311,10 @@ impl Making<'_> {
             return self.constant(elem);
         }
         let (from, conv) = self.random.pick(&froms);
-        let value = self.of_type(pool, from);
+        let mut value = self.of_type(pool, from);
+        if conv == Conv::Bitcast && from.is_float() {
+            value = self.number(value);
+        }
         self.b.convert(conv, elem, value)
     }
 

@@ -43,6 +43,9 @@ struct Emit<'a> {
     bytes: usize,
 }
 
+/// Bytes of a register.
+const VECTOR_BYTES: usize = 64;
+
 /// Bytes of a vector instruction.
 fn length(lanes: u8, elem: Elem) -> usize {
     (usize::from(lanes) * elem.bytes()).max(16)
@@ -86,7 +89,7 @@ fn binary(op: Op, elem: Elem, is_scalar: bool) -> Option<Opcode> {
 impl Target for Evex {
     fn limits(&self) -> Limits {
         Limits {
-            vector_bytes: 64,
+            vector_bytes: VECTOR_BYTES,
             generals: &GENERALS,
             vectors: &VECTORS,
             masks: &[1, 2, 3, 4, 5, 6, 7],
@@ -310,7 +313,8 @@ impl x86::Vectors for Evex {
                 return asm.evex(opcode::LOAD, bytes, to, 0, Rm::Pool(pooled), ALL, None);
             }
         };
-        let bytes = length(function.lanes, elem);
+        // A function of narrow vectors may have wider scalars.
+        let bytes = length(function.lanes, elem).min(VECTOR_BYTES);
         let ones = u64::MAX >> (64 - 8 * elem.bytes());
         if bits & ones == 0 && to < 16 {
             asm.vex(opcode::XOR, 16, to, to, Rm::Reg(to), None);

@@ -129,6 +129,7 @@ impl Emit<'_> {
             | Op::IfGeneral(_)
             | Op::Else
             | Op::EndIf(_)
+            | Op::Apply(_)
             | Op::Call(..) => unreachable!("{:?} is not for this emitter", inst.op),
         }
     }

@@ -28,6 +28,9 @@ struct Emit<'a> {
     bytes: usize,
 }
 
+/// Bytes of a register.
+const VECTOR_BYTES: usize = 32;
+
 /// Bytes of a vector instruction.
 fn length(lanes: u8, elem: Elem) -> usize {
     (usize::from(lanes) * elem.bytes()).max(16)
@@ -74,7 +77,7 @@ fn is_composed(op: Op, elem: Elem) -> bool {
 impl Target for Vex {
     fn limits(&self) -> Limits {
         Limits {
-            vector_bytes: 32,
+            vector_bytes: VECTOR_BYTES,
             generals: &GENERALS,
             vectors: &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14],
             masks: &[],
@@ -87,6 +90,7 @@ impl Target for Vex {
             return false;
         }
         match op {
+            Op::Apply(_) => false,
             Op::Sqrt | Op::Floor | Op::Ceil | Op::Trunc | Op::Nearest | Op::Fma | Op::Fnma => elem.is_float(),
             Op::PopCount | Op::LeadingZeros | Op::Scale => false,
             Op::Add
@@ -252,6 +256,7 @@ impl Target for Vex {
             | Op::IfGeneral(_)
             | Op::Else
             | Op::EndIf(_)
+            | Op::Apply(_)
             | Op::Call(..) => none,
         }
     }
@@ -311,7 +316,8 @@ impl x86::Vectors for Vex {
                 return asm.vex(opcode::LOAD, length(function.lanes, elem), to, 0, Rm::Pool(pooled), None);
             }
         };
-        let bytes = length(function.lanes, elem);
+        // A function of narrow vectors may have wider scalars.
+        let bytes = length(function.lanes, elem).min(VECTOR_BYTES);
         let ones = u64::MAX >> (64 - 8 * elem.bytes());
         if bits & ones == 0 {
             asm.vex(opcode::XOR, 16, to, to, Rm::Reg(to), None);

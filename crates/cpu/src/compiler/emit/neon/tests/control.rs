@@ -127,7 +127,7 @@ fn jumps_go_where_the_comparison_says() {
                 general(Op::Number(a), 2, &[]),
                 general(Op::Number(b), 3, &[]),
                 general(Op::Number(7), 4, &[]),
-                Action::JumpIf { cond, a: 2, b: 3, to: 1 },
+                Action::JumpIf { cond, a: Place::Reg(2), b: Place::Reg(3), to: 1 },
                 general(Op::Number(8), 4, &[]),
                 Action::Jump(2),
                 general(Op::Number(9), 4, &[]),

@@ -139,7 +139,7 @@ pub(super) fn lane(op: Op, elem: Elem, [a, b, c]: [u64; 3]) -> u64 {
         Op::ToGeneral | Op::OfGeneral | Op::Loop(_) | Op::EndLoop(..) | Op::EndLoopAlways(_) | Op::While => {
             unreachable!("{op:?} is not done lane by lane")
         }
-        Op::WhileGeneral(_) | Op::If | Op::IfGeneral(_) | Op::Else | Op::EndIf(_) | Op::Call(..) => {
+        Op::WhileGeneral(_) | Op::If | Op::IfGeneral(_) | Op::Else | Op::EndIf(_) | Op::Apply(_) | Op::Call(..) => {
             unreachable!("{op:?} is not done lane by lane")
         }
     };

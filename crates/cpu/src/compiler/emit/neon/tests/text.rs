@@ -249,7 +249,7 @@ fn other_entries() -> Vec<Entry> {
         }
     }
     for cond in [Cond::Eq, Cond::Ne, Cond::Lt, Cond::Le, Cond::Gt, Cond::Ge] {
-        entries.push((format!("JumpIf {cond:?}"), 1, words(Action::JumpIf { cond, a: 9, b: D, to: 0 })));
+        entries.push((format!("JumpIf {cond:?}"), 1, words(Action::JumpIf { cond, a: Place::Reg(9), b: Place::Reg(D), to: 0 })));
     }
     entries.push(("Jump".to_owned(), 1, words(Action::Jump(0))));
     for class in [Class::General, Class::Vector] {

@@ -157,14 +157,14 @@ pub(crate) fn check_jumps(target: &dyn Target) {
             for _ in 0..far {
                 maker.push(general(Op::Number(i64::MAX), dst, Place::None, Place::None));
             }
-            let jump = Action::JumpIf { cond: Cond::Le, a: count, b: most, to: 0 };
+            let jump = Action::JumpIf { cond: Cond::Le, a: Place::Reg(count), b: Place::Reg(most), to: 0 };
             maker.function.actions.push(jump);
             maker.store_general(sum, 1);
             // And whether two numbers compare so.
             maker.argument(10, 2);
             maker.argument(13, 3);
             maker.push(general(Op::Number(0), dst, Place::None, Place::None));
-            maker.function.actions.push(Action::JumpIf { cond, a: 10, b: 13, to: 2 });
+            maker.function.actions.push(Action::JumpIf { cond, a: Place::Reg(10), b: Place::Reg(13), to: 2 });
             maker.function.actions.push(Action::Jump(1));
             maker.function.actions.push(Action::Label(2));
             maker.push(general(Op::Number(1), dst, Place::None, Place::None));
