@@ -9,7 +9,7 @@ mod tests;
 
 use super::mir::{Elem, Inst, Mem, Op, Part};
 use super::x86::opcode::{self, Opcode, Row, Rows, by_width};
-use super::x86::{self, Assembler, GENERALS, Masking, Pooled, Rm, SCRATCH, general, slot};
+use super::x86::{self, Assembler, GENERALS, Masking, Rm, SCRATCH, general, slot};
 use super::{Address, Allocated, Constant, Constraint, Limits, Place, Placed, Target};
 
 /// x86-64 with AVX-512.

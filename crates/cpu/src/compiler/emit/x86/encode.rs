@@ -374,7 +374,6 @@ pub(crate) struct Skip(u32);
 #[repr(u8)]
 pub(crate) enum Condition {
     Below = 2,
-    NotBelow = 3,
     Equal = 4,
     NotEqual = 5,
     Less = 12,
