@@ -39,8 +39,8 @@ fn float_of(is_signed: bool, from: Elem, to: Elem) -> Opcode {
     }
 }
 
-/// Converts floats to integers of four or eight bytes. What does not fit has all bits set, or only the highest
-/// where the integer is signed.
+/// Converts floats to integers of four or eight bytes. What does not fit has all bits set, or only the
+/// highest where the integer is signed.
 fn to_integer(is_signed: bool, from: Elem, to: Elem) -> Opcode {
     let op = match (is_signed, from == Elem::F64, to == Elem::I64) {
         (true, false, false) => opcode::SINGLE_TO_I32,
@@ -115,7 +115,8 @@ impl Emit<'_> {
         self.op(op, self.inst.dst, 0, source);
     }
 
-    /// NaN becomes 0, and what is too large the greatest integer. What is too small becomes the least by itself.
+    /// NaN becomes 0, and what is too large the greatest integer. What is too small becomes the least by
+    /// itself.
     fn signed_of(&mut self, from: Elem) {
         let (a, dst, to) = (self.source(0), self.inst.dst, self.inst.elem);
         let mask = self.inst.mask_temp;

@@ -22,7 +22,7 @@ const TO_GENERAL: Opcode = Opcode::pf2(0x93);
 const SHIFT_LEFT8: Opcode = Opcode::p3a(0x32);
 const SHIFT_RIGHT8: Opcode = Opcode::p3a(0x30);
 /// Clears the bits of a general register from a position on.
-const LOW_BITS: Opcode = Opcode { prefix: 0, map: 2, code: 0xf5, vex_w: true, evex_w: true };
+const LOW_BITS: Opcode = Opcode::new(0, 2, 0xf5).w();
 
 /// An op on two masks.
 fn two(asm: &mut Assembler, op: Opcode, to: u8, a: u8, b: u8) {

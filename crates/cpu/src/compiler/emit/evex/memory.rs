@@ -85,7 +85,7 @@ impl Emit<'_> {
         let inst = self.inst;
         let size = inst.elem.bytes() as u8;
         let position = self.source(0);
-        if inst.lanes == 1 {
+        if inst.lanes == 1 && inst.part == PlacedPart::All {
             self.general_of(from, SCRATCH, Rm::Reg(position));
             let mut address = inst.mem;
             if inst.mem.index.is_some() {

@@ -44,6 +44,11 @@ fn addresses_are_decoded() {
 }
 
 #[test]
+fn frames_are_decoded() {
+    decode::check_frame(&Evex);
+}
+
+#[test]
 fn ops_are_decoded() {
     decode::check_texts(&Evex, true, pattern);
 }

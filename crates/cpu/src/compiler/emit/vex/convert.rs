@@ -167,8 +167,8 @@ impl Emit<'_> {
         if to == Elem::F64 {
             return self.double_of_long(is_signed, dst, SPARE, a);
         }
-        // Numbers that no double holds keep only the bits above 11, and whether there were others: a single is the
-        // same for both.
+        // Numbers that no double holds keep only the bits above 11, and whether there were others: a single
+        // is the same for both.
         let add = opcode::ADD[3];
         self.op_const(opcode::AND, SPARE, a, 8, 0x7ff);
         self.op_const(add, SPARE, SPARE, 8, 0x7ff);
@@ -216,8 +216,8 @@ impl Emit<'_> {
         self.op(float(0x5f, elem, false), to, a, Rm::Reg(SPARE));
     }
 
-    /// What does not fit is converted to the least integer: this is flipped where it should be the greatest, and
-    /// cleared for NaN.
+    /// What does not fit is converted to the least integer: this is flipped where it should be the greatest,
+    /// and cleared for NaN.
     fn signed_of_single(&mut self) {
         let (dst, a, temp) = (self.inst.dst, self.source(0), self.inst.vector_temps[0]);
         self.op(opcode::SINGLE_TO_I32, SPARE, 0, Rm::Reg(a));

@@ -1,10 +1,10 @@
 //! Ops lane by lane, those that move lanes, and masks.
 
 use super::super::mir::{Cmp, Elem, Op};
-use super::super::x86::opcode::{self, Opcode, by_width, float, fused, wide};
-use super::super::x86::{Assembler, Immediate, Rm, SCRATCH, Vectors, fused_form, is_swappable, predicates};
+use super::super::x86::opcode::{self, Opcode, Row, by_width, float, fused, wide};
+use super::super::x86::{Assembler, Immediate, Rm, SCRATCH, Vectors, fused_form, predicates};
 use super::super::{Constant, Place};
-use super::{Emit, SPARE, Vex, binary, is_composed, mask_conversion};
+use super::{Emit, ROWS, SPARE, Vex, is_composed, mask_conversion};
 
 /// `second` where the mask is set, else `first`; the mask is the fourth operand.
 const BLEND: [Opcode; 4] = [Opcode::p3a(0x4c), Opcode::p3a(0x4c), Opcode::p3a(0x4a), Opcode::p3a(0x4b)];
@@ -51,21 +51,21 @@ impl Emit<'_> {
             Op::Min | Op::Max | Op::MinU | Op::MaxU | Op::Sar if is_composed(inst.op, elem) => {
                 self.composed();
             }
-            Op::Add
-            | Op::Sub
-            | Op::Mul
-            | Op::Div
-            | Op::Min
-            | Op::Max
-            | Op::MinU
-            | Op::MaxU
-            | Op::And
-            | Op::Or
-            | Op::Xor
-            | Op::AndNot
-            | Op::Shl
-            | Op::Shr
-            | Op::Sar => self.binary(),
+            Op::Add => self.binary(&ROWS.add),
+            Op::Sub => self.binary(&ROWS.sub),
+            Op::Mul => self.binary(&ROWS.mul),
+            Op::Div => self.binary(&ROWS.div),
+            Op::Min => self.binary(&ROWS.min),
+            Op::Max => self.binary(&ROWS.max),
+            Op::MinU => self.binary(&ROWS.min_u),
+            Op::MaxU => self.binary(&ROWS.max_u),
+            Op::And => self.binary_bits(&ROWS.and, inst.src[0], inst.src[1]),
+            Op::Or => self.binary_bits(&ROWS.or, inst.src[0], inst.src[1]),
+            Op::Xor => self.binary_bits(&ROWS.xor, inst.src[0], inst.src[1]),
+            Op::AndNot => self.binary_bits(&ROWS.and_not, inst.src[1], inst.src[0]),
+            Op::Shl => self.binary(&ROWS.shl),
+            Op::Shr => self.binary(&ROWS.shr),
+            Op::Sar => self.binary(&ROWS.sar),
             Op::ShlBy(by) => self.shift_left(by),
             Op::ShrBy(by) => self.shift_right(by),
             Op::SarBy(by) => self.shift_signed(by),
@@ -146,17 +146,26 @@ impl Emit<'_> {
         self.unary_float(op, Some(mode));
     }
 
-    fn binary(&mut self) {
+    /// An op of two operands. Only where they may be swapped is the first in memory.
+    fn binary(&mut self, row: &Row) {
         let inst = self.inst;
-        let op = binary(inst.op, inst.elem, self.is_scalar()).expect("the target has the op");
-        let [mut a, mut b, _] = inst.src;
-        let is_memory = !matches!(a, Place::Reg(_));
-        if inst.op == Op::AndNot || is_memory && is_swappable(inst.op, inst.elem) {
-            (a, b) = (b, a);
+        let op = row.at(inst.elem, self.is_scalar());
+        match (inst.src[0], inst.src[1]) {
+            (Place::Reg(a), Place::Reg(b)) => self.op(op, inst.dst, a, Rm::Reg(b)),
+            (Place::Reg(reg), memory) | (memory, Place::Reg(reg)) => {
+                let rm = self.operand(memory, inst.elem);
+                self.op(op, inst.dst, reg, rm);
+            }
+            (a, b) => unreachable!("{a:?} and {b:?} are both in memory"),
         }
-        let is_bits = matches!(inst.op, Op::And | Op::Or | Op::Xor | Op::AndNot);
-        let rm = if is_bits { self.bits(b) } else { self.operand(b, inst.elem) };
-        self.op(op, inst.dst, a.reg(), rm);
+    }
+
+    /// An op of two operands on bits, which has no scalar form.
+    fn binary_bits(&mut self, row: &Row, a: Place, b: Place) {
+        let inst = self.inst;
+        let (a, b) = if matches!(a, Place::Reg(_)) { (a, b) } else { (b, a) };
+        let rm = self.bits(b);
+        self.op(row.at(inst.elem, false), inst.dst, a.reg(), rm);
     }
 
     fn fused(&mut self, is_negated: bool) {
@@ -172,11 +181,10 @@ impl Emit<'_> {
         if !matches!(b, Place::Reg(_)) {
             (b, c) = (c, b);
         }
-        let op = |op| binary(op, inst.elem, false).expect("all elements have ops of bits");
         let c = self.bits(c);
-        self.op(op(Op::And), SPARE, b.reg(), c);
+        self.op(ROWS.and.at(inst.elem, false), SPARE, b.reg(), c);
         let a = self.bits(a);
-        self.op(op(Op::Xor), inst.dst, SPARE, a);
+        self.op(ROWS.xor.at(inst.elem, false), inst.dst, SPARE, a);
     }
 
     /// `chosen` where the mask is set, else `other`.

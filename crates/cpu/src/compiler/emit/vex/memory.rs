@@ -125,7 +125,7 @@ impl Emit<'_> {
         let size = inst.elem.bytes() as u8;
         let position = self.source(0);
         let mut address = inst.mem;
-        if inst.lanes == 1 {
+        if inst.lanes == 1 && inst.part == PlacedPart::All {
             self.general_of(from, SCRATCH, Rm::Reg(position));
             if inst.mem.index.is_some() {
                 let base = inst.general_temps[0];

@@ -7,8 +7,8 @@ mod memory;
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests;
 
-use super::mir::{Cmp, Conv, Elem, Inst, Mem, Op};
-use super::x86::opcode::{self, Opcode, by_width, float};
+use super::mir::{Cmp, Conv, Elem, Inst, Mem, Op, Part};
+use super::x86::opcode::{self, Opcode, Row, Rows, by_width};
 use super::x86::{self, Assembler, GENERALS, Rm, SCRATCH, general, slot};
 use super::{Address, Allocated, Constant, Constraint, Limits, Place, Placed, Target};
 
@@ -36,38 +36,37 @@ fn length(lanes: u8, elem: Elem) -> usize {
     (usize::from(lanes) * elem.bytes()).max(16)
 }
 
-/// The opcode of an op of two operands, where one instruction does it.
-fn binary(op: Op, elem: Elem, is_scalar: bool) -> Option<Opcode> {
-    use opcode::{ADD, MAX, MAX_U, MIN, MIN_U, SUB, wide};
-    let by_float = |code| float(code, elem, is_scalar);
-    let bits = |code, integer| if elem.is_float() { float(code, elem, false) } else { integer };
-    let is_long = elem.bytes() == 8;
-    let has_shift = elem.bytes() >= 4;
-    match (op, elem.is_float()) {
-        (Op::Add, true) => Some(by_float(0x58)),
-        (Op::Mul, true) => Some(by_float(0x59)),
-        (Op::Sub, true) => Some(by_float(0x5c)),
-        (Op::Min, true) => Some(by_float(0x5d)),
-        (Op::Div, true) => Some(by_float(0x5e)),
-        (Op::Max, true) => Some(by_float(0x5f)),
-        (Op::Add, false) => Some(by_width(elem, ADD)),
-        (Op::Sub, false) => Some(by_width(elem, SUB)),
-        (Op::Mul, false) if elem == Elem::I16 => Some(opcode::MUL16),
-        (Op::Mul, false) if elem == Elem::I32 => Some(opcode::MUL32),
-        (Op::Min, false) if !is_long => Some(by_width(elem, MIN)),
-        (Op::Max, false) if !is_long => Some(by_width(elem, MAX)),
-        (Op::MinU, false) if !is_long => Some(by_width(elem, MIN_U)),
-        (Op::MaxU, false) if !is_long => Some(by_width(elem, MAX_U)),
-        (Op::And, _) => Some(bits(0x54, opcode::AND)),
-        (Op::AndNot, _) => Some(bits(0x55, opcode::AND_NOT)),
-        (Op::Or, _) => Some(bits(0x56, opcode::OR)),
-        (Op::Xor, _) => Some(bits(0x57, opcode::XOR)),
-        (Op::Shl, false) if has_shift => Some(wide(opcode::SHL, elem)),
-        (Op::Shr, false) if has_shift => Some(wide(opcode::SHR, elem)),
-        (Op::Sar, false) if elem == Elem::I32 => Some(opcode::SAR),
-        _ => None,
+/// The opcodes of ops of two operands, where one instruction does them.
+static ROWS: Rows = {
+    use opcode::{ADD, AND, AND_NOT, MAX, MAX_U, MIN, MIN_U, MUL16, MUL32, OR, SUB, XOR};
+    use opcode::{SAR, SHL, SHR, floats};
+    const NONE: Opcode = Opcode::NONE;
+    const fn short([byte, word, double, _]: [Opcode; 4]) -> [Opcode; 4] {
+        [byte, word, double, NONE]
     }
-}
+    const fn bits(op: Opcode, code: u8) -> Row {
+        let [single, double, ..] = floats(code);
+        Row::new([op; 4], [single, double, single, double])
+    }
+    Rows {
+        add: Row::new(ADD, floats(0x58)),
+        sub: Row::new(SUB, floats(0x5c)),
+        mul: Row::new([NONE, MUL16, MUL32, NONE], floats(0x59)),
+        div: Row::new([NONE; 4], floats(0x5e)),
+        min: Row::new(short(MIN), floats(0x5d)),
+        max: Row::new(short(MAX), floats(0x5f)),
+        min_u: Row::integers(short(MIN_U)),
+        max_u: Row::integers(short(MAX_U)),
+        and: bits(AND, 0x54),
+        or: bits(OR, 0x56),
+        xor: bits(XOR, 0x57),
+        and_not: bits(AND_NOT, 0x55),
+        shl: Row::integers([NONE, NONE, SHL, SHL.w()]),
+        shr: Row::integers([NONE, NONE, SHR, SHR.w()]),
+        sar: Row::integers([NONE, NONE, SAR, NONE]),
+        scale: Row::integers([NONE; 4]),
+    }
+};
 
 /// Whether an op of two operands takes several instructions: those of long integers.
 fn is_composed(op: Op, elem: Elem) -> bool {
@@ -107,7 +106,7 @@ impl Target for Vex {
             | Op::AndNot
             | Op::Shl
             | Op::Shr
-            | Op::Sar => binary(op, elem, false).is_some() || is_composed(op, elem),
+            | Op::Sar => ROWS.has(op, elem) || is_composed(op, elem),
             Op::ShlBy(_) | Op::ShrBy(_) | Op::SarBy(_) | Op::RotBy(_) | Op::Test => !elem.is_float(),
             Op::Not | Op::Flip | Op::Compare(_) | Op::Select => true,
             Op::Convert(conv, from) => x86::has_conversion(conv, from, elem),
@@ -204,7 +203,7 @@ impl Target for Vex {
                 Constraint { general_temps: if elem.bytes() < 4 { 2 } else { 0 }, ..none }
             }
             Op::Gather(_) => {
-                let is_vector = lanes > 1;
+                let is_vector = lanes > 1 || inst.part != Part::All;
                 let has_index = inst.mem != Mem::NONE && inst.mem.index.is_some();
                 Constraint {
                     is_early: is_vector,
@@ -340,15 +339,12 @@ impl Emit<'_> {
         match place {
             Place::Reg(reg) => Rm::Reg(reg),
             Place::Slot(offset) => Rm::At(slot(offset), 1),
-            Place::Pool(constant) => match self.function.constants[constant as usize] {
+            Place::Pool(at) => {
                 // One float is enough for a scalar; other instructions on one lane read 16 bytes.
-                Constant::Splat(of, bits) if self.inst.lanes == 1 && elem.is_float() && of == elem => {
-                    Rm::Pool(self.asm.element(of, bits).1)
-                }
-                constant @ (Constant::Splat(..) | Constant::Iota(_)) => {
-                    Rm::Pool(self.asm.constant_vector(constant))
-                }
-            },
+                let is_scalar = self.inst.lanes == 1 && elem.is_float();
+                let single = if is_scalar { self.asm.known_element(self.function, at, elem) } else { None };
+                Rm::Pool(single.unwrap_or_else(|| self.asm.known_vector(self.function, at)))
+            }
             Place::None => unreachable!("an operand is missing: {:?}", self.inst),
         }
     }

@@ -41,6 +41,11 @@ fn addresses_are_decoded() {
 }
 
 #[test]
+fn frames_are_decoded() {
+    decode::check_frame(&Vex);
+}
+
+#[test]
 fn ops_are_decoded() {
     decode::check_texts(&Vex, false, pattern);
 }

@@ -68,12 +68,6 @@ impl Assembler {
         self.general(CMP, a, b);
     }
 
-    /// Compares with a number.
-    pub(crate) fn compare_number(&mut self, a: u8, number: i32) {
-        let (code, immediate) = Immediate::shortest(number, 0x83, 0x81);
-        self.legacy(true, code, 7, Rm::Reg(a), immediate);
-    }
-
     /// Compares with 0.
     pub(crate) fn test(&mut self, a: u8) {
         self.general(0x85, a, Rm::Reg(a));

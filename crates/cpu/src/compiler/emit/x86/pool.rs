@@ -1,7 +1,7 @@
 //! Constants behind the code.
 
-use super::super::Constant;
 use super::super::mir::Elem;
+use super::super::{Allocated, Constant};
 use super::Assembler;
 
 /// A constant of the pool, by its size and its position among those.
@@ -50,8 +50,8 @@ impl Pool {
         Pooled::Word(place(&mut self.words, bits))
     }
 
-    /// Where a constant is in the pool, whose vectors have so many bytes. The largest come first, so that all are
-    /// aligned.
+    /// Where a constant is in the pool, whose vectors have so many bytes. The largest come first, so that all
+    /// are aligned.
     pub(super) fn offset(&self, constant: Pooled, vector_bytes: usize) -> usize {
         let longs = self.vectors.len() * vector_bytes;
         match constant {
@@ -90,6 +90,30 @@ impl Assembler {
                 let bytes = elem.bytes();
                 self.vector(std::array::from_fn(|at| (at / bytes).to_le_bytes()[at % bytes]))
             }
+        }
+    }
+
+    /// A constant of the function as a whole vector.
+    pub(crate) fn known_vector(&mut self, function: &Allocated, at: u32) -> Pooled {
+        if let [_, Some(pooled)] = self.constants[at as usize] {
+            return pooled;
+        }
+        let pooled = self.constant_vector(function.constants[at as usize]);
+        self.constants[at as usize][1] = Some(pooled);
+        pooled
+    }
+
+    /// A constant of the function as one element of this width, where that is four or eight bytes and all are
+    /// equal.
+    pub(crate) fn known_element(&mut self, function: &Allocated, at: u32, elem: Elem) -> Option<Pooled> {
+        match function.constants[at as usize] {
+            Constant::Splat(of, bits) if of.bytes() == elem.bytes() && elem.bytes() >= 4 => {
+                let [known, _] = self.constants[at as usize];
+                let pooled = known.unwrap_or_else(|| self.element(of, bits).1);
+                self.constants[at as usize][0] = Some(pooled);
+                Some(pooled)
+            }
+            Constant::Splat(..) | Constant::Iota(_) => None,
         }
     }
 }

@@ -9,7 +9,7 @@ use super::harness::{Random, placed};
 use super::lanes::{ELEMS, choose, constraint, gives_mask, is_sensible, lane_counts, ops, source_elem};
 use crate::compiler::emit::mir::{Class, Elem, Op};
 use crate::compiler::emit::x86::{Assembler, LINE, Vectors};
-use crate::compiler::emit::{Address, Allocated, Constant, Place, Placed, Target};
+use crate::compiler::emit::{Action, Address, Allocated, Constant, Place, Placed, Target};
 
 /// Where the pool of a tested instruction begins.
 const POOL: usize = 4096;
@@ -24,16 +24,16 @@ pub(crate) struct Decoded {
 pub(crate) fn decode<T: Vectors>(target: &T, inst: &Placed, constants: &[Constant]) -> Decoded {
     let lanes = inst.lanes;
     let function = Allocated { constants: constants.to_vec(), lanes, words: 8, ..Allocated::default() };
-    let mut asm = Assembler::new(64, 0);
+    let mut asm = Assembler::new(64, 0, constants.len());
     target.inst(&mut asm, &function, inst);
     let vector_bytes = target.limits().vector_bytes;
     asm.link_pool(POOL, vector_bytes);
     let mut pool = Vec::new();
     asm.pool.write(&mut pool, vector_bytes);
     let instructions: Vec<Instruction> =
-        Decoder::with_ip(64, &asm.bytes[..asm.len], 0, DecoderOptions::NONE).into_iter().collect();
+        Decoder::with_ip(64, &asm.bytes, 0, DecoderOptions::NONE).into_iter().collect();
     for instruction in &instructions {
-        assert!(!instruction.is_invalid(), "{inst:?} is not valid: {:x?}", &asm.bytes[..asm.len]);
+        assert!(!instruction.is_invalid(), "{inst:?} is not valid: {:x?}", &asm.bytes);
     }
     Decoded { instructions, pool }
 }
@@ -128,10 +128,10 @@ pub(crate) fn address_text(address: Address) -> String {
     }
 }
 
-/// Checks the text of ops. `pattern` gives it, with letters for operands: `D` for the result, `A`, `B` and `C` for
-/// sources, `K` for source `A` as a mask, `S` for the scratch register and `Z` for the low 16 bytes of the result. It
-/// is asked for the op, the elements, the lanes, which source is in memory, and which are in the register of the
-/// result.
+/// Checks the text of ops. `pattern` gives it, with letters for operands: `D` for the result, `A`, `B` and
+/// `C` for sources, `K` for source `A` as a mask, `S` for the scratch register and `Z` for the low 16 bytes
+/// of the result. It is asked for the op, the elements, the lanes, which source is in memory, and which are
+/// in the register of the result.
 pub(crate) fn check_texts<T: Vectors>(
     target: &T,
     has_broadcasts: bool,
@@ -223,6 +223,39 @@ fn expand<T: Vectors>(
         }
     }
     text
+}
+
+/// Checks the text of what surrounds a function's body, and of a call.
+pub(crate) fn check_frame(target: &dyn Target) {
+    let mem = Address { base: 12, index: None, scale: 1, offset: 0 };
+    let store = Placed { mem, src: [Place::Reg(1); 3], ..placed(Op::StoreStreaming, Elem::I8, 16) };
+    let args = [Place::Reg(12), Place::Slot(24)].into_iter().collect();
+    let function = Allocated {
+        actions: vec![Action::Inst(store), Action::Call { kernel: 1, args }],
+        slots: 32,
+        words: 3,
+        lanes: 16,
+        ..Allocated::default()
+    };
+    let code = target.encode(&function);
+    let decoder = Decoder::with_ip(64, &code, 0, DecoderOptions::NONE);
+    let decoded = Decoded { instructions: decoder.into_iter().collect(), pool: Vec::new() };
+    let text = decoded.text().join("\n");
+    let expected = "endbr64\npush rbp\nmov rbp,rsp\npush rbx\npush r12\nlea rsp,[rsp-0x88]\n\
+        and rsp,0xffffffffffffffc0\nmov rbx,rdi\n\
+        stmxcsr dword ptr [rbp-0x18]\nmov r11d,dword ptr [rbp-0x18]\n\
+        and r11d,0xffc0\ncmp r11d,0x1f80\nje short 0x000000000000003d\n\
+        mov dword ptr [rbp-0x14],0x1f80\nldmxcsr dword ptr [rbp-0x14]\n";
+    assert!(text.starts_with(expected), "{text}");
+    let expected = "vmovntps xmmword ptr [r12],xmm1\nmov qword ptr [rsp+0x60],r12\n\
+        mov r11,qword ptr [rsp+0x58]\nmov qword ptr [rsp+0x68],r11\nmov rdi,qword ptr [rbx+0x30]\n\
+        lea rsi,[rsp+0x60]\nvzeroupper\ncall qword ptr [rbx+0x28]\ntest eax,eax\n";
+    assert!(text.contains(expected), "{text}");
+    let expected = "xor eax,eax\nsfence\nvzeroupper\nmov r11d,dword ptr [rbp-0x18]\nand r11d,0xffc0\n\
+        cmp r11d,0x1f80\nje short ";
+    assert!(text.contains(expected), "{text}");
+    let expected = "\nldmxcsr dword ptr [rbp-0x18]\nlea rsp,[rbp-0x10]\npop r12\npop rbx\npop rbp\nret\n";
+    assert!(text.contains(expected), "{text}");
 }
 
 /// Which registers an instruction may write: its result, temporaries and scratch ones.

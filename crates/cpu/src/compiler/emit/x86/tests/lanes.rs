@@ -196,7 +196,8 @@ fn run(target: &dyn Target, operands: &Operands, count: usize, random: &mut Rand
         maker.store(dst, 3);
     }
     let code = maker.finish();
-    for _ in 0..6 {
+    // Conversions have more places where something changes.
+    for _ in 0..if matches!(op, Op::Convert(..)) { 100 } else { 6 } {
         let mut sources: [Bytes; 3] =
             std::array::from_fn(|_| Bytes(std::array::from_fn(|_| random.next() as u8)));
         let mut masks = [0; 3];

@@ -295,17 +295,24 @@ fn check_gather(
     pages: &mut Pages,
 ) {
     let mut maker = Maker::new(target, lanes, 8);
-    let mut made = make(&mut maker, random, Op::Gather(from), elem, lanes, false);
+    let is_part = random.below(3) == 0;
+    let mut made = make(&mut maker, random, Op::Gather(from), elem, lanes, is_part);
     let is_early = constraint(target, &made.inst).is_early;
     let temps = made.inst.vector_temps;
     let position = loop {
         let reg = random.choose(target.limits().vectors);
-        if !(is_early && reg == made.inst.dst || temps.contains(&reg)) {
+        if !(is_early && reg == made.inst.dst
+            || temps.contains(&reg)
+            || !maker.has_masks() && made.inst.part == PlacedPart::Mask(reg))
+        {
             break reg;
         }
     };
     made.inst.src[0] = Place::Reg(position);
     maker.load(position, 2);
+    if let PlacedPart::Mask(mask) = made.inst.part {
+        maker.load_mask(mask, 4);
+    }
     made.addressed.load(&mut maker);
     maker.push(made.inst);
     maker.store(made.vector, 3);
@@ -313,9 +320,17 @@ fn check_gather(
     // Positions count from the middle.
     let (middle, most) = (PAGES / 2, PAGES / 2 / elem.bytes());
     let mut positions = filled(random);
+    let bits = if made.inst.part == PlacedPart::All { u64::MAX } else { random.next() };
+    let mask = mask_bytes(bits, elem.integer(), lanes.into(), random);
+    let part = if maker.has_masks() { bits } else { &raw const mask as u64 };
     let mut expected = Bytes([0; 64]);
     for lane in 0..usize::from(lanes) {
         let at = random.below(2 * most) as i64 - most as i64;
+        if bits >> lane & 1 == 0 {
+            // Nothing is there.
+            positions.set(lane, from, 1 << 30);
+            continue;
+        }
         positions.set(lane, from, at as u64);
         let at = (middle as i64 + at * elem.bytes() as i64) as usize;
         expected.0[lane * elem.bytes()..][..elem.bytes()]
@@ -323,7 +338,7 @@ fn check_gather(
     }
     let mut result = Bytes([0; 64]);
     let base = made.addressed.base(pages.at(middle));
-    let args = [base, made.addressed.index, &raw const positions as u64, &raw mut result as u64];
+    let args = [base, made.addressed.index, &raw const positions as u64, &raw mut result as u64, part];
     assert_eq!(maker.finish().run(&args), 0);
     let total = usize::from(lanes) * elem.bytes();
     assert_eq!(result.0[..total], expected.0[..total], "{:?}", made.inst);
