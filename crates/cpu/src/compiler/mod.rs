@@ -29,7 +29,10 @@
 //! Results have the evaluator's bits on the expanded region, because the same kernels add in the same order. The
 //! exceptions are the variance of long rows, and the bits of a NaN that is computed from two NaNs.
 
+#[cfg(test)]
+mod agree;
 mod arena;
+mod assembly;
 mod cluster;
 mod direct;
 mod emit;
@@ -193,6 +196,10 @@ impl Executable for Compiled {
             temporaries: self.plan.arena,
             workspace: self.plan.workspace,
         })
+    }
+
+    fn assembly(&self, instructions: Option<&str>) -> Result<String> {
+        assembly::text(&self.plan, instructions)
     }
 
     fn run(

@@ -10,12 +10,16 @@ use smallvec::SmallVec;
 
 use super::cluster::{Cluster, Clusters};
 use super::emit::registers::allocate;
-use super::emit::{Entry, Target};
+use super::emit::evex::Evex;
+use super::emit::neon::Neon;
+use super::emit::vex::Vex;
+use super::emit::check::check;
+use super::emit::{Allocated, Entry, Target};
 use super::fuse::{Fused, Part, fuse};
 use super::interpret::Interpreter;
 use super::ir::{Function, Status};
 use super::memory::code::{CodeBlock, CodeMemory};
-use super::schedule::lower;
+use super::schedule::{Unsupported, lower};
 use super::strip::Uses;
 use super::strips::{self, Strip};
 use crate::kernels::StridedView;
@@ -103,6 +107,11 @@ impl Nest {
         let grain = if step == 1 { grain.next_multiple_of(CHUNK_LINES) } else { grain };
         let code = Shared::of(function);
         Some(Nest { inputs, results, code, streaming, scratch, steps, grain, elements })
+    }
+
+    /// What it computes.
+    pub(super) fn function(&self) -> &Function {
+        &self.code.function
     }
 
     /// Does not store past the caches: a result is in the memory of an input.
@@ -226,34 +235,52 @@ fn entry_of(block: &CodeBlock) -> Entry {
 /// The machine code of a function, where this processor has all that it needs.
 fn compiled(function: &Function) -> Option<CodeBlock> {
     let target = processor()?;
-    let code = lower(function, target).ok()?;
+    let allocated = allocated(function, target).ok()?;
+    CodeMemory::add(&target.encode(&allocated), "nest")
+}
+
+/// A function with the registers of an instruction set. Debug builds check them.
+///
+/// # Errors
+/// The instruction set lacks an op.
+pub(super) fn allocated(function: &Function, target: &dyn Target) -> Result<Allocated, Unsupported> {
+    let code = lower(function, target)?;
     let words = u32::from(function.buffers + function.params);
+    if !cfg!(debug_assertions) {
+        return Ok(allocate(&code, target, words, None));
+    }
     let mut origins = Vec::new();
-    let checked = cfg!(debug_assertions).then_some(&mut origins);
-    let allocated = allocate(&code, target, words, checked);
-    #[cfg(debug_assertions)]
-    if let Err(problem) = super::emit::check::check(&code, &allocated, &origins, target) {
+    let allocated = allocate(&code, target, words, Some(&mut origins));
+    if let Err(problem) = check(&code, &allocated, &origins, target) {
         panic!("{problem}\n{function}");
     }
-    CodeMemory::add(&target.encode(&allocated), "nest")
+    Ok(allocated)
 }
 
 /// The instruction set of this processor, as far as the settings allow it.
 #[cfg(target_arch = "x86_64")]
-fn processor() -> Option<&'static dyn Target> {
+pub(super) fn processor() -> Option<&'static dyn Target> {
     use crate::kernels::simd::{Level, level};
     match level() {
-        Level::Avx512 => Some(&super::emit::evex::Evex),
+        Level::Avx512 => Some(&Evex),
+        Level::Avx2 if is_x86_feature_detected!("f16c") => Some(&Vex),
         Level::Avx2 | Level::Portable => None,
     }
 }
 
+/// The instruction set of this processor.
 #[cfg(target_arch = "aarch64")]
-fn processor() -> Option<&'static dyn Target> {
-    Some(&super::emit::neon::Neon)
+pub(super) fn processor() -> Option<&'static dyn Target> {
+    Some(&Neon)
 }
 
+/// Other processors have the portable executor.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-fn processor() -> Option<&'static dyn Target> {
+pub(super) fn processor() -> Option<&'static dyn Target> {
     None
+}
+
+/// The instruction sets that code is generated for, by their names.
+pub(super) fn instruction_sets() -> [(&'static str, &'static dyn Target); 3] {
+    [("avx512", &Evex), ("avx2", &Vex), ("neon", &Neon)]
 }
