@@ -1,25 +1,25 @@
 //! Loops over the lanes of a block.
 //!
-//! A vector is in a register of [`BLOCK`] elements. Its ops run over whole steps of [`STEP`] elements, so that the loops
-//! have no rest: what is behind the last lane of a block has any value, and no op fails on one. A scalar that is an
-//! operand beside vectors is repeated for one step, which each step reads again.
+//! A vector is in a register of [`BLOCK`] elements. Its ops run over whole steps of [`STEP`] elements, so
+//! that the loops have no rest: what is behind the last lane of a block has any value, and no op fails on
+//! one. A scalar that is an operand beside vectors is repeated for one step, which each step reads again.
 
 use super::level::vectorized;
 use super::scalars::{Binary, Element, Integer, Ternary, Unary};
 
-/// The most lanes that are executed together: a step of a program takes some ns beside its loop, and the registers that
-/// are alive should be in the first-level cache.
+/// The most lanes that are executed together: a step of a program takes some ns beside its loop, and the
+/// registers that are alive should be in the first-level cache.
 pub(super) const BLOCK: usize = 512;
 
 /// The lanes of a step.
 pub(super) const STEP: usize = 64;
 
-/// An op on the lanes of a block. Its arguments are the bytes of the result, the operands, and a set of those operands,
-/// bit by bit, that are one step for all. All are passed in registers, and the reference says that the result is apart
-/// from the operands, without which the loops would be checked for it.
+/// An op on the lanes of a block. Its arguments are the bytes of the result, the operands, and a set of those
+/// operands, bit by bit, that are one step for all. All are passed in registers, and the reference says that
+/// the result is apart from the operands, without which the loops would be checked for it.
 ///
-/// The result is whole steps of the op's type. The operands that the op has are as many steps, or one; all are aligned,
-/// and initialized.
+/// The result is whole steps of the op's type. The operands that the op has are as many steps, or one; all
+/// are aligned, and initialized.
 pub(super) type Each = fn(&mut [u8], *const u8, *const u8, *const u8, u32);
 
 /// An op on scalars: the result, and as many operands as it has.
@@ -62,7 +62,10 @@ fn steps<T: Element>(out: &mut [u8]) -> &mut [[T; STEP]] {
 
 /// Defines the loop of ops with these operands, each with its bit in the set of repeated ones.
 macro_rules! loops {
-    ($(#[$meta:meta])* $name:ident[$trait:ident<$($generic:ident),*>] $($arg:ident: $T:ident $bit:literal),*) => {
+    (
+        $(#[$meta:meta])*
+        $name:ident[$trait:ident<$($generic:ident),*>] $($arg:ident: $T:ident $bit:literal),*
+    ) => {
         $(#[$meta])*
         #[inline(always)]
         fn $name<K: $trait<$($generic),*>, $($generic: Element),*>(
@@ -229,8 +232,8 @@ vectorized! {
 const GROUP: usize = 16;
 
 vectorized! {
-    /// Adds values to the lanes of an accumulator, the first of them to lane `first`, which is none of those behind it
-    /// after the lanes have been gone through.
+    /// Adds values to the lanes of an accumulator, the first of them to lane `first`, which is none of those
+    /// behind it after the lanes have been gone through.
     fn add_to_lanes[K: Binary<T, T>, T: Element] of [K, T] (lanes: &mut [T], values: &[T], first: usize) {
         let (count, mut first, mut values) = (lanes.len(), first, values);
         if first == 0 && count.is_multiple_of(GROUP) {
@@ -260,8 +263,8 @@ vectorized! {
 /// The functions of an accumulator.
 #[derive(Debug)]
 pub(super) struct Fold {
-    /// Adds so many values from a register to so many lanes, the first of which is for the row's element at this
-    /// position.
+    /// Adds so many values from a register to so many lanes, the first of which is for the row's element at
+    /// this position.
     pub(super) add:
         unsafe fn(lanes: *mut u8, count: usize, values: *const u8, number: usize, position: usize),
     /// Joins the halves of lanes until one is left.

@@ -1,5 +1,5 @@
-//! Loops compiled for several instruction sets, one of which is selected at run time: AVX-512, AVX2 with fused
-//! multiply-add, and the baseline of the architecture. All give the same bits.
+//! Loops compiled for several instruction sets, one of which is selected at run time: AVX-512, AVX2 with
+//! fused multiply-add, and the baseline of the architecture. All give the same bits.
 //!
 //! The macro has the form of the one for kernels (`kernels/support/simd.rs`).
 
@@ -31,12 +31,12 @@ macro_rules! vectorized {
                 }
 
                 match $crate::compiler::interpret::level::level() {
-                    // SAFETY: the level says that the processor has these instructions.
                     $crate::compiler::interpret::level::Level::Avx512 => {
+                        // SAFETY: the level says that the processor has these instructions.
                         return unsafe { avx512::<$($param),*>($($arg),*) };
                     }
-                    // SAFETY: as above.
                     $crate::compiler::interpret::level::Level::Avx2 => {
+                        // SAFETY: as above.
                         return unsafe { avx2::<$($param),*>($($arg),*) };
                     }
                     $crate::compiler::interpret::level::Level::Portable => {}

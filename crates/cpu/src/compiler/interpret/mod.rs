@@ -1,11 +1,13 @@
-//! The portable executor: runs a function of the IR directly. It is the reference for what the IR means, and runs where
-//! there is no machine code.
+//! The portable executor: runs a function of the IR directly. It is the reference for what the IR means, and
+//! runs where there is no machine code.
 //!
-//! [`Interpreter::new`] (`prepare`) turns the instructions into [`Step`]s: functions chosen by op and type (`table`), with
-//! the places of their operands in the frame, and jumps. What an op does to one element stands in `scalars`; `lanes` has
-//! the loops over elements, `access` those between memory and registers. `level` compiles loops for each instruction set.
+//! [`Interpreter::new`] (`prepare`) turns the instructions into [`Step`]s: functions chosen by op and type
+//! (`table`), with the places of their operands in the frame, and jumps. What an op does to one element
+//! stands in `scalars`; `lanes` has the loops over elements, `access` those between memory and registers.
+//! `level` compiles loops for each instruction set.
 //!
-//! The frame has eight bytes for each scalar, a register for each vector that is alive, and the lanes of accumulators.
+//! The frame has eight bytes for each scalar, a register for each vector that is alive, and the lanes of
+//! accumulators.
 
 mod access;
 mod lanes;
@@ -80,8 +82,8 @@ impl Interpreter {
     }
 }
 
-/// The bits of what an op of scalars gives: its operands, the last of which has the type `from`, have the bits `args`,
-/// and its result has the type `to`. None if it is no op of values, or has none of these types.
+/// The bits of what an op of scalars gives: its operands, the last of which has the type `from`, have the
+/// bits `args`, and its result has the type `to`. None if it is no op of values, or has none of these types.
 pub(crate) fn compute(op: Op, from: Elem, to: Elem, args: [u64; 3]) -> Option<u64> {
     let mut args = args;
     if let Some(by) = prepare::distance(op) {
@@ -90,7 +92,8 @@ pub(crate) fn compute(op: Op, from: Elem, to: Elem, args: [u64; 3]) -> Option<u6
     let pair = table::pair(op, from, to)?;
     let mut result = 0_u64;
     let [a, b, c] = args.each_ref().map(|arg| std::ptr::from_ref(arg).cast());
-    // SAFETY: all have eight bytes, of which the function accesses those of its types; every bit pattern is a value.
+    // SAFETY: all have eight bytes, of which the function accesses those of its types; every bit pattern is a
+    // value.
     unsafe { (pair.one)((&raw mut result).cast(), a, b, c) };
     Some(result)
 }

@@ -57,7 +57,8 @@ impl Run<'_> {
         run(unsafe { self.lanes(to, bytes) }, a, b, c, splats(from));
     }
 
-    /// Whether the lanes of the block are whole steps and their address is aligned, so that ops can access them in place.
+    /// Whether the lanes of the block are whole steps and their address is aligned, so that ops can access
+    /// them in place.
     #[inline(always)]
     fn is_in_steps(&self, address: *mut u8, bytes: u8) -> bool {
         self.count.is_multiple_of(STEP) && address.addr() & (usize::from(bytes) - 1) == 0
@@ -100,8 +101,8 @@ impl Run<'_> {
         loop {
             let step = steps[next];
             next += 1;
-            // SAFETY: `prepare` gives each step slots in the frame with what the step expects; the caller's arguments are
-            // the function's.
+            // SAFETY: `prepare` gives each step slots in the frame with what the step expects; the caller's
+            // arguments are the function's.
             unsafe {
                 match step {
                     Step::One { run, to, from } => {

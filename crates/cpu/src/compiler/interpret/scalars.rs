@@ -1,5 +1,5 @@
-//! What each op does to one element: the only place that says so. The loops over lanes and the ops of scalars are made
-//! of these functions.
+//! What each op does to one element: the only place that says so. The loops over lanes and the ops of scalars
+//! are made of these functions.
 //!
 //! Integers are held unsigned; what depends on a sign says so. A predicate is a byte, 0 or 1.
 
@@ -182,7 +182,8 @@ macro_rules! integer {
 
             #[inline(always)]
             fn left(self, by: Self) -> Self {
-                // Both sides are computed, so that there is no branch; the distance is below the width in either.
+                // Both sides are computed, so that there is no branch; the distance is below the width in
+                // either.
                 let shifted = self << (by & (Self::BITS - 1) as Self);
                 if by < Self::BITS as Self { shifted } else { 0 }
             }
@@ -387,8 +388,8 @@ fn scaled_f32(a: f32, b: f32) -> f32 {
 /// `a * 2^b` for a finite `b`.
 #[inline(always)]
 fn scaled_f64(a: f64, b: f64) -> f64 {
-    /// A factor of at most the largest power, and what is left. The factor leaves room for 53 bits above the least
-    /// normal number: either no bit is lost here, or all are when the last factor is applied.
+    /// A factor of at most the largest power, and what is left. The factor leaves room for 53 bits above the
+    /// least normal number: either no bit is lost here, or all are when the last factor is applied.
     #[inline(always)]
     fn part(a: f64, n: f64) -> (f64, f64) {
         let by = if n > 1023.0 { 1023.0 } else { -969.0 };

@@ -6,7 +6,8 @@ use super::super::ir::Elem;
 use super::access::{Collect, Move};
 use super::lanes::{Each, Fold, One};
 
-/// Bytes from the start of the frame. Those of operands of vector ops are multiples of 8, beside [`SPLAT`] and [`VIEW`].
+/// Bytes from the start of the frame. Those of operands of vector ops are multiples of 8, beside [`SPLAT`]
+/// and [`VIEW`].
 pub(super) type Slot = u32;
 
 /// No slot.
@@ -81,8 +82,8 @@ pub(super) enum Step {
         place: u32,
         is_block: bool,
     },
-    /// Loads the lanes of the block from elements without gaps, which are not written while the value is used: where it
-    /// can, it only writes the address to a slot.
+    /// Loads the lanes of the block from elements without gaps, which are not written while the value is
+    /// used: where it can, it only writes the address to a slot.
     View {
         to: Slot,
         register: Slot,

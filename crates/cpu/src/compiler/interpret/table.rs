@@ -88,8 +88,8 @@ macro_rules! of_bits {
     };
 }
 
-/// The functions of an op of values, whose last operand has the type `from`, and whose result has the type `to`. None if
-/// it is no such op, or has none of these types.
+/// The functions of an op of values, whose last operand has the type `from`, and whose result has the type
+/// `to`. None if it is no such op, or has none of these types.
 pub(super) fn pair(op: Op, from: Elem, to: Elem) -> Option<Pair> {
     match op {
         Op::Apply(_) => None,

@@ -11,8 +11,6 @@ mod address;
 mod expand;
 mod lanes;
 mod ops;
-#[cfg(test)]
-mod tests;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;

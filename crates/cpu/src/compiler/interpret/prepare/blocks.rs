@@ -101,7 +101,8 @@ impl<'a> Prepare<'a> {
         let function = self.function;
         let pairs = || function.list(list).iter().filter(|(carry, next)| carry != next);
         let is_carried = |value: Val| pairs().any(|&(carry, _)| carry == value);
-        // All are assigned at once: those whose next value is carried, too, are set aside before any is written.
+        // All are assigned at once: those whose next value is carried, too, are set aside before any is
+        // written.
         let mut aside = Vec::new();
         let mut direct = Vec::new();
         for &(carry, next) in pairs() {
@@ -264,8 +265,8 @@ impl<'a> Prepare<'a> {
         let accumulators = std::mem::take(&mut self.accumulators);
         let mut most = BLOCK as u32;
         for &(accumulator, times) in &accumulators {
-            // A lane gets the values of an element before those of the next one. If there are several for an element,
-            // blocks have no lane twice. Integers have the same result in any order.
+            // A lane gets the values of an element before those of the next one. If there are several for an
+            // element, blocks have no lane twice. Integers have the same result in any order.
             if times > 1 && self.function.ty(accumulator).elem.is_float() {
                 most = most.min(self.fold(accumulator).1);
             }

@@ -23,6 +23,7 @@ pub(super) struct Lives {
 }
 
 impl Lives {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "only blocks and what they carry are looked at")]
     pub(super) fn new(function: &Function) -> Lives {
         let count = function.insts.len();
         let (mut ends, mut cycles) = (vec![END; count], Vec::new());
@@ -71,8 +72,8 @@ impl Lives {
             }
         };
         for (at, inst) in function.insts.iter().enumerate() {
-            // Sides of a condition and what a loop carries are read where the block ends, which is before the last position
-            // that they are alive at here, or that position itself.
+            // Sides of a condition and what a loop carries are read where the block ends, which is before the
+            // last position that they are alive at here, or that position itself.
             inst.args.iter().for_each(|&value| read(value, at as u32, within[at]));
             if let Op::EndLoop(list) = inst.op {
                 for &(carry, next) in function.list(list) {

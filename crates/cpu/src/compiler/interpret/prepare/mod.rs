@@ -1,7 +1,7 @@
 //! Prepares a function: gives every value its place in the frame, and every instruction its step.
 //!
-//! Scalars have places of their own. Vectors share registers: a register is free again behind the last instruction that
-//! reads its value, or behind the loop around that, if the value is older than the loop.
+//! Scalars have places of their own. Vectors share registers: a register is free again behind the last
+//! instruction that reads its value, or behind the loop around that, if the value is older than the loop.
 
 mod blocks;
 mod lives;
@@ -57,7 +57,8 @@ struct Prepare<'a> {
     last: Vec<u32>,
     /// For each instruction the next one behind it that may write to memory.
     writes: Vec<u32>,
-    /// For each instruction the vectors that are not read behind it: the first of them, from where `next` leads on.
+    /// For each instruction the vectors that are not read behind it: the first of them, from where `next`
+    /// leads on.
     dead: Vec<u32>,
     next: Vec<u32>,
     /// The value that has been stored when it was computed.
@@ -358,8 +359,8 @@ impl<'a> Prepare<'a> {
         });
     }
 
-    /// Where a value is stored by the next instruction, to elements without gaps, if that is all that reads it. No view is
-    /// alive then but the operands of the value's own instruction.
+    /// Where a value is stored by the next instruction, to elements without gaps, if that is all that reads
+    /// it. No view is alive then but the operands of the value's own instruction.
     fn only_store(&self, value: Val) -> Option<AccessId> {
         let next = self.function.insts.get(value.index() + 1)?;
         let Op::Store(access) = next.op else { return None };
@@ -374,7 +375,7 @@ impl<'a> Prepare<'a> {
         let register = self.define(value);
         let (place, is_block) = (access.0, ty.is_vector);
         if is_block && is_dense && self.writes[value.index()] > self.last[value.index()] {
-            self.repeated[value.index()] = 8 * value.0 | VIEW;
+            self.repeated[value.index()] = (8 * value.0) | VIEW;
             let bytes = width(ty.elem) as u8;
             self.steps.push(Step::View { to: 8 * value.0, register, place, bytes });
             return;

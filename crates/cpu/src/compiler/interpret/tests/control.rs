@@ -1,7 +1,7 @@
 //! Loops, conditions, and calls of kernels.
 
-use super::*;
 use super::super::super::ir::{BoundKernel, Call, CallArg, Status};
+use super::*;
 
 /// Runs a function of one buffer of numbers.
 fn run_on(b: Builder, numbers: &[i64], params: &[u64]) -> Vec<i64> {
@@ -37,9 +37,13 @@ fn loops_carry_values_all_at_once() {
         b.store(value, place(at as i64));
     }
     let function = b.finish();
-    for (trips, expected) in
-        [(0, [0, 1, 0, 1, 0]), (1, [1, 1, 1, 0, 0]), (9, [34, 55, 1, 0, 8]), (10, [55, 89, 0, 1, 9]), (-3, [0, 1, 0, 1, 0])]
-    {
+    for (trips, expected) in [
+        (0, [0, 1, 0, 1, 0]),
+        (1, [1, 1, 1, 0, 0]),
+        (9, [34, 55, 1, 0, 8]),
+        (10, [55, 89, 0, 1, 9]),
+        (-3, [0, 1, 0, 1, 0]),
+    ] {
         let mut buffers = [to_bytes(&[7_i64; 5])];
         run(&function, &mut buffers, &[trips as u64]);
         assert_eq!(from_bytes::<i64>(&buffers[0]), expected, "{trips}");
@@ -114,12 +118,14 @@ fn conditions_nest_and_have_values() {
     }
 }
 
-/// In a row: loops that carry vectors, from scalars, which change places; conditions of scalars that give vectors.
+/// In a row: loops that carry vectors, from scalars, which change places; conditions of scalars that give
+/// vectors.
 #[test]
 fn blocks_in_rows() {
     for length in [1, BLOCK, BLOCK + 70] {
         let mut b = Builder::new(2, 3, 0);
-        let (extent, trips, choice) = (b.param(0, Elem::Index), b.param(1, Elem::Index), b.param(2, Elem::Bit));
+        let (extent, trips, choice) =
+            (b.param(0, Elem::Index), b.param(1, Elem::Index), b.param(2, Elem::Bit));
         b.begin_lanes(extent);
         let x = b.load(Elem::F64, row(0, Elem::F64));
         let one = b.f64(1.0);
@@ -153,6 +159,39 @@ fn blocks_in_rows() {
                 })
                 .collect();
             assert_eq!(from_bytes::<f64>(&buffers[1]), expected, "{length} {trips} {choice}");
+        }
+    }
+}
+
+/// A scalar that is repeated on one side of a condition only is repeated again behind it.
+#[test]
+fn a_side_that_does_not_run_repeats_nothing() {
+    for has_else in [false, true] {
+        for choice in [0, 1] {
+            let mut b = Builder::new(2, 3, 0);
+            let (extent, choice_in) = (b.param(0, Elem::Index), b.param(1, Elem::Bit));
+            let p = b.param(2, Elem::I32);
+            b.begin_lanes(extent);
+            let x = b.load(Elem::I32, row(0, Elem::I32));
+            let (s, t) = (b.add(p, p), b.mul(p, p));
+            b.begin_if(choice_in);
+            if has_else {
+                b.begin_else();
+            }
+            // Of either side a vector and a scalar.
+            let joined = b.end_if(&[(s, x), (x, t)]);
+            let y = b.add(joined[0], joined[1]);
+            let y = b.mul(y, x);
+            let y = b.add(y, s);
+            let y = b.sub(y, t);
+            b.store(y, row(1, Elem::I32));
+            b.end_lanes();
+            let x: Vec<i32> = (0..100).collect();
+            let mut buffers = [to_bytes(&x), to_bytes(&x)];
+            run(&b.finish(), &mut buffers, &[100, choice, 5]);
+            let other = if choice == 1 { 10 } else { 25 };
+            let expected: Vec<i32> = x.iter().map(|x| (x + other) * x + 10 - 25).collect();
+            assert_eq!(from_bytes::<i32>(&buffers[1]), expected, "{has_else} {choice}");
         }
     }
 }
@@ -197,8 +236,9 @@ struct Calls {
 /// Notes the number at an address and an index.
 unsafe extern "C" fn note(context: *mut (), args: *const u64) -> Status {
     // SAFETY: the tests pass such a context, an address of a number, and an index.
-    let (calls, number, index) =
-        unsafe { (&mut *context.cast::<Calls>(), (*args as *const i64).read_unaligned(), *args.add(1) as i64) };
+    let (calls, number, index) = unsafe {
+        (&mut *context.cast::<Calls>(), (*args as *const i64).read_unaligned(), *args.add(1) as i64)
+    };
     calls.numbers.push([number, index]);
     calls.fails.filter(|(at, _)| *at + 1 == calls.numbers.len()).map_or(0, |(_, status)| status)
 }

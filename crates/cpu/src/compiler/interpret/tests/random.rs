@@ -1,4 +1,5 @@
-//! Random functions, beside the slow evaluator: what shares a register with what, and which block repeats a scalar.
+//! Random functions, beside the slow evaluator: what shares a register with what, and which block repeats a
+//! scalar.
 
 use super::super::super::ir::{Reduce, Ty};
 use super::slow::evaluate;
@@ -7,12 +8,12 @@ use super::*;
 /// Rows of the buffers, of eight bytes an element.
 const ROW: usize = 2 * BLOCK + 40;
 
-/// Makes a random function of three buffers with `ROW` elements each, and four parameters: the extent of its rows, a
-/// number of trips, and two numbers.
+/// Makes a random function of three buffers with `ROW` elements each, and four parameters: the extent of its
+/// rows, a number of trips, and two numbers.
 ///
-/// Lanes that are executed together must not depend on each other. So the first buffer is only read; in the others each
-/// lane has its own place, which in the second one is of eight bytes, and in the third of those of one type's elements.
-/// Behind those of the second one are the places of scalars, which rows only write.
+/// Lanes that are executed together must not depend on each other. So the first buffer is only read; in the
+/// others each lane has its own place, which in the second one is of eight bytes, and in the third of those
+/// of one type's elements. Behind those of the second one are the places of scalars, which rows only write.
 struct Maker {
     b: Builder,
     random: Random,
@@ -28,6 +29,8 @@ struct Maker {
     is_back: bool,
     /// The type of the third buffer.
     dense: Elem,
+    /// Where the elements of the buffers begin.
+    begin: i64,
 }
 
 const ELEMS: [Elem; 6] = [Elem::I8, Elem::I16, Elem::I32, Elem::I64, Elem::F32, Elem::F64];
@@ -39,8 +42,19 @@ impl Maker {
         let left = 10 + random.below(60);
         let (visible, accumulators) = (Vec::new(), Vec::new());
         let (is_back, dense) = (random.below(2) == 0, ELEMS[random.below(ELEMS.len())]);
-        let mut maker =
-            Maker { b, random, visible, accumulators, left, in_lanes: false, depth: 0, is_back, dense };
+        let begin = BEGINS[random.below(2)] as i64;
+        let mut maker = Maker {
+            b,
+            random,
+            visible,
+            accumulators,
+            left,
+            in_lanes: false,
+            depth: 0,
+            is_back,
+            dense,
+            begin,
+        };
         for (at, elem) in [(2, Elem::I32), (3, Elem::F64)] {
             let param = maker.b.param(at, elem);
             maker.visible.push(param);
@@ -78,19 +92,20 @@ impl Maker {
     fn access(&mut self, is_store: bool) -> (Elem, Access) {
         let elem = self.elem();
         let bytes = elem.bytes() as i64;
-        let scalars = 1 + 8 * (ROW as i64 + self.random.below(4) as i64);
+        let begin = self.begin;
+        let scalars = begin + 8 * (ROW as i64 + self.random.below(4) as i64);
         match self.random.below(6) {
-            0 | 1 if self.in_lanes => (self.dense, row(2, self.dense)),
+            0 | 1 if self.in_lanes => (self.dense, strided(2, begin, self.dense.bytes() as i64)),
             0 if is_store || !self.in_lanes => (elem, strided(1, scalars, 0)),
             2 | 3 if self.in_lanes => {
-                let back = strided(1, 1 + 8 * (ROW as i64 - 1), -8);
-                (elem, if self.is_back { back } else { strided(1, 1, 8) })
+                let back = strided(1, begin + 8 * (ROW as i64 - 1), -8);
+                (elem, if self.is_back { back } else { strided(1, begin, 8) })
             }
             _ if is_store => (elem, strided(1, scalars, 0)),
-            4 if self.in_lanes => (elem, strided(0, 1 + bytes * (ROW as i64 - 1), -bytes)),
-            5 => (elem, strided(0, 1 + self.random.below(ROW) as i64, 0)),
-            _ if self.in_lanes => (elem, row(0, elem)),
-            _ => (elem, strided(0, 1, 0)),
+            4 if self.in_lanes => (elem, strided(0, begin + bytes * (ROW as i64 - 1), -bytes)),
+            5 => (elem, strided(0, begin + self.random.below(ROW) as i64, 0)),
+            _ if self.in_lanes => (elem, strided(0, begin, bytes)),
+            _ => (elem, strided(0, begin, 0)),
         }
     }
 
@@ -273,7 +288,7 @@ fn random_functions() {
         let mut random = Random(seed);
         // Small integers of eight bytes are no NaN under any type.
         let data: Vec<Vec<u8>> =
-            (0..3).map(|_| (0..8 * ROW + 41).map(|_| (random.next() % 23) as u8).collect()).collect();
+            (0..3).map(|_| (0..8 * ROW + 48).map(|_| (random.next() % 23) as u8).collect()).collect();
         let extent = [0, 1, 60, 64, BLOCK, BLOCK + 30, ROW][random.below(7)];
         let params = [extent as u64, random.below(4) as u64, random.next() % 7, 2.5_f64.to_bits()];
         let mut expected = data.clone();

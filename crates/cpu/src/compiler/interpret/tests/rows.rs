@@ -1,7 +1,7 @@
 //! Rows: their lengths, accesses of all kinds, and accumulators.
 
-use super::*;
 use super::super::super::ir::Reduce;
+use super::*;
 
 /// Lengths around those of steps and blocks.
 fn lengths() -> Vec<usize> {
@@ -11,30 +11,42 @@ fn lengths() -> Vec<usize> {
     all
 }
 
+/// As [`row`], from another byte on.
+fn row_at(begin: usize, buffer: u16, elem: Elem) -> Access {
+    Access { offset: begin as i64, ..row(buffer, elem) }
+}
+
 #[test]
 fn rows_of_all_lengths() {
-    for length in lengths() {
-        // y = x * 2 + 1, and the positions.
-        let mut b = Builder::new(3, 1, 0);
+    for (begin, length) in
+        BEGINS.into_iter().flat_map(|begin| lengths().into_iter().map(move |at| (begin, at)))
+    {
+        // y = x * 2 + 1, -x, and the positions.
+        let mut b = Builder::new(4, 1, 0);
         let extent = b.param(0, Elem::Index);
         b.begin_lanes(extent);
-        let x = b.load(Elem::F32, row(0, Elem::F32));
-        let (two, one) = (b.f32(2.0), b.f32(1.0));
+        let x = b.load(Elem::F32, row_at(begin, 0, Elem::F32));
+        let (two, one, zero) = (b.f32(2.0), b.f32(1.0), b.f32(0.0));
         let y = b.mul(x, two);
+        let minus = b.sub(zero, x);
         let y = b.add(y, one);
-        b.store(y, row(1, Elem::F32));
+        b.store(y, row_at(begin, 1, Elem::F32));
+        b.store(minus, row_at(begin, 3, Elem::F32));
         let lane = b.lane(Elem::I32);
-        b.store(lane, row(2, Elem::I32));
+        b.store(lane, row_at(begin, 2, Elem::I32));
         b.end_lanes();
-        let x: Vec<f32> = (0..length).map(|x| x as f32).collect();
+        let x: Vec<f32> = (1..=length).map(|x| x as f32).collect();
         // What is behind the row stays.
-        let (y, lanes) = (vec![-1.0_f32; length + 3], vec![-1_i32; length + 3]);
-        let mut buffers = [to_bytes(&x), to_bytes(&y), to_bytes(&lanes)];
+        let (y, lanes) = (vec![-1.0_f32; length + 100], vec![-1_i32; length + 100]);
+        let y = to_bytes_at(begin, &y);
+        let mut buffers = [to_bytes_at(begin, &x), y.clone(), to_bytes_at(begin, &lanes), y];
         run(&b.finish(), &mut buffers, &[length as u64]);
-        let expected: Vec<f32> = x.iter().map(|x| x * 2.0 + 1.0).chain([-1.0; 3]).collect();
-        assert_eq!(from_bytes::<f32>(&buffers[1]), expected);
-        let expected: Vec<i32> = (0..length as i32).chain([-1; 3]).collect();
-        assert_eq!(from_bytes::<i32>(&buffers[2]), expected);
+        let expected: Vec<f32> = x.iter().map(|x| x * 2.0 + 1.0).chain([-1.0; 100]).collect();
+        assert_eq!(from_bytes_at::<f32>(begin, &buffers[1]), expected);
+        let expected: Vec<f32> = x.iter().map(|x| -x).chain([-1.0; 100]).collect();
+        assert_eq!(from_bytes_at::<f32>(begin, &buffers[3]), expected);
+        let expected: Vec<i32> = (0..length as i32).chain([-1; 100]).collect();
+        assert_eq!(from_bytes_at::<i32>(begin, &buffers[2]), expected);
     }
 }
 
@@ -54,34 +66,63 @@ fn no_elements_for_a_negative_extent() {
 /// A row is read and written in place, through a value that is read again after it was written over.
 #[test]
 fn a_loaded_value_is_not_what_is_stored_later() {
-    for length in lengths() {
+    for (begin, length) in
+        BEGINS.into_iter().flat_map(|begin| lengths().into_iter().map(move |at| (begin, at)))
+    {
         let mut b = Builder::new(2, 1, 0);
         let extent = b.param(0, Elem::Index);
         b.begin_lanes(extent);
-        let x = b.load(Elem::I32, row(0, Elem::I32));
-        let y = b.load(Elem::I32, row(1, Elem::I32));
-        b.store(y, row(0, Elem::I32));
-        b.store(x, row(1, Elem::I32));
+        let x = b.load(Elem::I32, row_at(begin, 0, Elem::I32));
+        let y = b.load(Elem::I32, row_at(begin, 1, Elem::I32));
+        b.store(y, row_at(begin, 0, Elem::I32));
+        b.store(x, row_at(begin, 1, Elem::I32));
         let sum = b.add(x, y);
         let sum = b.mul(sum, x);
-        b.store(sum, row(1, Elem::I32));
+        b.store(sum, row_at(begin, 1, Elem::I32));
         b.end_lanes();
         let x: Vec<i32> = (0..length as i32).collect();
         let y: Vec<i32> = x.iter().map(|x| x * 7 - 100).collect();
-        let mut buffers = [to_bytes(&x), to_bytes(&y)];
+        let mut buffers = [to_bytes_at(begin, &x), to_bytes_at(begin, &y)];
         run(&b.finish(), &mut buffers, &[length as u64]);
-        assert_eq!(from_bytes::<i32>(&buffers[0]), y);
+        assert_eq!(from_bytes_at::<i32>(begin, &buffers[0]), y);
         let expected: Vec<i32> = x.iter().zip(&y).map(|(x, y)| (x + y) * x).collect();
-        assert_eq!(from_bytes::<i32>(&buffers[1]), expected);
+        assert_eq!(from_bytes_at::<i32>(begin, &buffers[1]), expected);
+    }
+}
+
+/// A row is moved by some elements in its own buffer, which gives the same as element by element in this
+/// direction.
+#[test]
+fn rows_that_overlap() {
+    for length in lengths() {
+        let mut b = Builder::new(1, 1, 0);
+        let extent = b.param(0, Elem::Index);
+        b.begin_lanes(extent);
+        let x = b.load(Elem::I64, row_at(16 + 8 * 3, 0, Elem::I64));
+        let one = b.bits(Elem::I64, 1);
+        let y = b.add(x, one);
+        b.store(y, row_at(16, 0, Elem::I64));
+        b.end_lanes();
+        let x: Vec<i64> = (0..length as i64 + 3).collect();
+        let mut buffers = [to_bytes_at(16, &x)];
+        run(&b.finish(), &mut buffers, &[length as u64]);
+        let expected: Vec<i64> =
+            (0..length as i64).map(|x| x + 4).chain(x[length..].iter().copied()).collect();
+        assert_eq!(from_bytes_at::<i64>(16, &buffers[0]), expected);
     }
 }
 
 fn strides_of<T: Value + PartialEq>(make: impl Fn(usize) -> T) {
     let bytes = T::ELEM.bytes() as i64;
     for length in [1, 5, 64, BLOCK - 1, BLOCK, 2 * BLOCK + 9] {
-        for (from_stride, to_stride) in
-            [(bytes, -bytes), (-bytes, bytes), (3 * bytes, bytes), (bytes, 2 * bytes + 1), (-2 * bytes - 1, bytes), (0, bytes)]
-        {
+        for (from_stride, to_stride) in [
+            (bytes, -bytes),
+            (-bytes, bytes),
+            (3 * bytes, bytes),
+            (bytes, 2 * bytes + 1),
+            (-2 * bytes - 1, bytes),
+            (0, bytes),
+        ] {
             let extreme = |stride: i64| (length as i64 - 1) * stride;
             let offset = |stride: i64| 1 - extreme(stride).min(0);
             let size = |stride: i64| (1 + extreme(stride).unsigned_abs() as i64 + bytes) as usize;
@@ -180,11 +221,12 @@ fn gather_of<T: Value + PartialEq>(make: impl Fn(usize) -> T) {
         let x = b.gather(T::ELEM, position, strided(0, 1 + 500 * bytes, 0));
         b.store(x, row(2, T::ELEM));
         b.end_lanes();
-        let positions = match elem {
-            Elem::I32 => to_bytes(&positions.iter().map(|&at| at as i32).collect::<Vec<_>>()),
-            _ => to_bytes(&positions),
+        let positions = if elem == Elem::I32 {
+            to_bytes(&positions.iter().map(|&at| at as i32).collect::<Vec<_>>())
+        } else {
+            to_bytes(&positions)
         };
-        let mut buffers = [to_bytes(&data), positions, to_bytes(&vec![data[0]; LENGTH])];
+        let mut buffers = [to_bytes(&data), positions, to_bytes(&[data[0]; LENGTH])];
         run(&b.finish(), &mut buffers, &[LENGTH as u64]);
         assert_eq!(from_bytes::<T>(&buffers[2]), expected);
     }
@@ -332,5 +374,45 @@ fn accumulators_in_loops() {
             })
             .collect();
         assert_eq!(from_bytes::<i64>(&buffers[1]), expected);
+    }
+}
+
+/// Sums of floats, which depend on the order: a lane gets all values of an element before those of the next
+/// one.
+#[test]
+fn several_values_of_an_element() {
+    for (lanes, length) in [(1_u16, 70), (2, 3 * BLOCK), (16, BLOCK + 9), (64, BLOCK + 90)] {
+        for in_loop in [false, true] {
+            let mut b = Builder::new(2, 1, 0);
+            let extent = b.param(0, Elem::Index);
+            let sum = b.accumulator(Reduce::Add, Elem::F32, lanes);
+            b.begin_lanes(extent);
+            let x = b.load(Elem::F32, row(0, Elem::F32));
+            let y = b.mul(x, x);
+            if in_loop {
+                let two = b.index(2);
+                let (_, carried) = b.begin_loop(Some(two), &[(x, true), (y, true)]);
+                b.reduce(sum, carried[0]);
+                b.end_loop(&[(carried[0], carried[1]), (carried[1], carried[0])]);
+            } else {
+                b.reduce(sum, x);
+                b.reduce(sum, y);
+            }
+            b.end_lanes();
+            b.store(sum, strided(1, 1, 0));
+            let x: Vec<f32> = (0..length).map(|x| 1.1_f32.powi(x as i32 % 50)).collect();
+            let mut buffers = [to_bytes(&x), to_bytes(&[0_f32])];
+            run(&b.finish(), &mut buffers, &[length as u64]);
+            let mut sums = vec![-0.0_f32; lanes.into()];
+            for (lane, &x) in x.iter().enumerate() {
+                sums[lane % usize::from(lanes)] += x;
+                sums[lane % usize::from(lanes)] += x * x;
+            }
+            while sums.len() > 1 {
+                let half = sums.len() / 2;
+                sums = (0..half).map(|lane| sums[lane] + sums[lane + half]).collect();
+            }
+            assert_eq!(from_bytes::<f32>(&buffers[1]), sums, "{lanes} {in_loop}");
+        }
     }
 }
