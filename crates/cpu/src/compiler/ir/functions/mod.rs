@@ -67,8 +67,8 @@ pub(crate) enum Function2 {
     Atan2,
 }
 
-/// Whether the sine and the cosine of f32 are computed in f32.
-const NARROW_TRIG: bool = false;
+/// Whether the sine, the cosine and the tangent of f32 are computed in f32 alone.
+const NARROW_TRIG: bool = true;
 
 /// Whether the logistic function of f32 is computed in f32.
 const NARROW_SIGMOID: bool = true;
@@ -102,9 +102,10 @@ impl Function1 {
             Function1::Erf => (erf::erf, None),
             Function1::Erfc => (erf::erfc, None),
             Function1::ErfInv => (erf::erf_inv, None),
-            Function1::Sin => (trig::sin, None),
-            Function1::Cos => (trig::cos, None),
-            Function1::Tan => (trig::tan, Some(narrow::trig::tan)),
+            Function1::Sin => (trig::sin, NARROW_TRIG.then_some(narrow::trig::sin)),
+            Function1::Cos => (trig::cos, NARROW_TRIG.then_some(narrow::trig::cos)),
+            Function1::Tan if NARROW_TRIG => (trig::tan, Some(narrow::trig::tan)),
+            Function1::Tan => (trig::tan, Some(narrow::trig::tan_by_double)),
         }
     }
 }

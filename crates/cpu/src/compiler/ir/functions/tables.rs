@@ -396,6 +396,12 @@ pub(super) mod narrow {
     // Within 2^-30.0.
     pub(in super::super) const ASIN: &[f32] =
         &[0.16666666, 0.07500094, 0.044599403, 0.031100662, 0.017149238, 0.033690847];
+    /// `(sin(r) / r - 1) / z` of `z = r^2`, for `r <= pi / 4`.
+    // Within 2^-26.6.
+    pub(in super::super) const SIN: &[f32] = &[-0.16666664, 0.008332748, -0.0001958783];
+    /// `(cos(r) - 1 + z / 2) / z^2` of `z = r^2`, for `r <= pi / 4`.
+    // Within 2^-30.1.
+    pub(in super::super) const COS: &[f32] = &[0.041666664, -0.0013888302, 2.454788e-05];
     /// `(tan(r) / r - 1) / z` of `z = r^2`, for `r <= pi / 4`.
     // Within 2^-27.6.
     pub(in super::super) const TAN: &[f32] =

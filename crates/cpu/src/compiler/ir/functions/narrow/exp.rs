@@ -64,7 +64,13 @@ pub(in super::super) fn sigmoid(m: &mut Floats, x: Val) -> Val {
     let scale = m.power_of_two(n.bits, -32);
     let sum = m.add(scale, unit);
     let sum = m.fnma(scale, p, sum);
-    m.div(unit, sum)
+    let low = m.sub(scale, sum);
+    let low = m.add(low, unit);
+    let low = m.fnma(scale, p, low);
+    let y = m.div(unit, sum);
+    let low = m.mul(low, 1.0 / f64::from(unit));
+    let c = m.mul(low, y);
+    m.fnma(y, c, y)
 }
 
 /// `e^|x| / 4`. Its double overflows where `cosh` does. NaN stays NaN.
