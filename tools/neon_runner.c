@@ -1,17 +1,20 @@
 /*
  * Runs generated AArch64 functions: `neon_runner JOBS RESULTS`.
  *
- * Both files are numbers of 64 bits, little-endian. The jobs begin with their number and are then one after the other:
+ * Both files are numbers of 64 bits, little-endian. The jobs begin with their number and then follow each
+ * other:
  *
  *   bytes of code, bytes of data, number of words, FPCR at the call,
  *   the words, each a kind and a value (see `word_of`),
  *   the code, then the data, each filled up to 64 bytes.
  *
- * For each job the results have a state, a status and the data: state 0 has the status that the function returned, state
- * 1 the signal that ended it, and state 2 the broken rule of the calling convention (see `call`).
+ * For each job the results have a state, a status and the data: state 0 has the status that the function
+ * returned, state 1 the signal that ended it, and state 2 the broken rule of the calling convention (see
+ * `call`).
  *
- * The data of a job ends, filled up to 64 bytes, where a page begins that cannot be touched. All code is written first and
- * then made executable once: QEMU before version 8 does not notice code that is written by a second mapping.
+ * The data of a job ends, filled up to 64 bytes, where a page begins that cannot be touched. All code is
+ * written first and then made executable once: QEMU before version 8 does not notice code that is written by
+ * a second mapping.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -55,13 +58,13 @@ static void clobber(void) {
         ".irp r, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31\n"
         "movi v\\r\\().16b, #0xa5\n"
         ".endr\n" ::
-            : "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15", "x16", "x17",
-              "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13", "v14", "v15", "v16",
-              "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24", "v25", "v26", "v27", "v28", "v29", "v30", "v31", "cc",
-              "memory");
+            : "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14",
+              "x15", "x16", "x17", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11",
+              "v12", "v13", "v14", "v15", "v16", "v17", "v18", "v19", "v20", "v21", "v22", "v23", "v24",
+              "v25", "v26", "v27", "v28", "v29", "v30", "v31", "cc", "memory");
 }
 
-/* Appends numbers to the context: how many there are in each call, how many calls there have been, and the numbers. */
+/* Appends numbers to the context, which has how many there are in each call, the calls so far, and them. */
 static u32 record(u64 *context, const u64 *args) {
     u64 *to = context + 2 + context[0] * context[1];
     for (u64 at = 0; at < context[0]; at++)
@@ -104,8 +107,9 @@ static u64 word_of(u64 kind, u64 value, u8 *data) {
 }
 
 /*
- * Calls a function with known values in the registers that it must keep, and says whether it has kept them: 0, or 1 to 10
- * for x19 to x28, 11 to 18 for the low halves of v8 to v15, 19 for x29, 20 for the stack pointer and 21 for FPCR.
+ * Calls a function with known values in the registers that it must keep, and says whether it has kept them:
+ * 0, or 1 to 10 for x19 to x28, 11 to 18 for the low halves of v8 to v15, 19 for x29, 20 for the stack
+ * pointer and 21 for FPCR.
  */
 u32 call(const void *code, const u64 *args, u32 *status, u64 fpcr);
 __asm__(
@@ -284,7 +288,7 @@ int main(int count, char **names) {
         fail("mprotect");
     __builtin___clear_cache((char *)code, (char *)to);
 
-    /* The kernel does not write to guards, nor does the runner. */
+    /* Guards are in front of the data and behind it. */
     const u64 room = filled(most_data, PAGE);
     u8 *data = map(room + 2 * PAGE) + PAGE;
     if (mprotect(data - PAGE, PAGE, PROT_NONE) != 0 || mprotect(data + room, PAGE, PROT_NONE) != 0)
@@ -297,7 +301,8 @@ int main(int count, char **names) {
         u64 result[2];
         run(head, words, code, block, result);
         code += filled(head->code, ROUND);
-        if (fwrite(result, sizeof result, 1, results) != 1 || fwrite(block, 1, head->data, results) != head->data)
+        const int is_written = fwrite(result, sizeof result, 1, results) == 1;
+        if (!is_written || fwrite(block, 1, head->data, results) != head->data)
             fail(names[2]);
     }
     if (fclose(results) != 0)

@@ -11,13 +11,16 @@ use smallvec::SmallVec;
 use super::cluster::{Cluster, Clusters};
 use super::emit::registers::allocate;
 use super::emit::{Entry, Target};
-use super::fuse::{Fused, element_nest};
+use super::fuse::{Fused, Part, fuse};
 use super::interpret::Interpreter;
 use super::ir::{Function, Status};
 use super::memory::code::{CodeBlock, CodeMemory};
 use super::schedule::lower;
+use super::strip::Uses;
+use super::strips::{self, Strip};
 use crate::kernels::StridedView;
 use crate::kernels::stream::StoreKind;
+use crate::kernels::tiles::with_memory_between;
 use crate::par::Par;
 
 /// Instructions on elements that one thread does at a time.
@@ -30,7 +33,7 @@ const CHUNK_LINES: usize = 1 << 12;
 const WARM: u32 = 8;
 
 /// Instructions that the portable executor may run before code is worth while, for each instruction of the nest.
-const COLD_WORK: usize = 1 << 10;
+const COLD_WORK: usize = 0;
 
 /// A nest, ready to run.
 #[derive(Debug)]
@@ -40,6 +43,8 @@ pub(super) struct Nest {
     code: Arc<Shared>,
     /// The nest that stores past the caches, where its results are too large for them.
     streaming: Option<Arc<Shared>>,
+    /// The bytes that each thread has for itself.
+    scratch: usize,
     steps: usize,
     grain: usize,
     pub(super) elements: usize,
@@ -53,21 +58,51 @@ impl Nest {
         cluster: &Cluster,
         results: &Values,
     ) -> Option<Nest> {
-        let fused = element_nest(graph, clusters, cluster, results, false)?;
+        let nodes = cluster.nodes.iter().map(|&node| (node, Part::Elements)).collect();
+        Nest::of_nodes(graph, clusters, nodes, None, results)
+    }
+
+    /// The nest of clusters that go through rows together.
+    pub(super) fn of_rows(graph: &Graph, clusters: &Clusters, uses: &dyn Uses, strip: &Strip) -> Option<Nest> {
+        let mut nodes = Vec::new();
+        let mut results = Values::new();
+        for (place, part) in &strip.parts {
+            let part = match part {
+                strips::Part::Elements => Part::Elements,
+                strips::Part::Rows => Part::Rows,
+                strips::Part::Fold(op) => Part::Fold(*op),
+            };
+            nodes.extend(clusters.order[*place].nodes.iter().map(|&node| (node, part)));
+            let is_needed = |value: &Value| uses.is_needed_beyond(*value, &|place| strip.has(place));
+            results.extend(uses.of(*place).iter().copied().filter(is_needed));
+        }
+        Nest::of_nodes(graph, clusters, nodes, Some((strip.rows, strip.len)), &results)
+    }
+
+    fn of_nodes(
+        graph: &Graph,
+        clusters: &Clusters,
+        nodes: Vec<(usize, Part)>,
+        rows: Option<(usize, usize)>,
+        results: &Values,
+    ) -> Option<Nest> {
+        let fused = fuse(graph, clusters, nodes.clone(), rows, results, false)?;
         let bytes = |value: Value| graph.ty(value).byte_size();
         let read = fused.inputs.iter().map(|(value, _)| bytes(*value)).sum();
         let written = fused.results.iter().map(|&value| bytes(value)).sum();
         let streaming = match StoreKind::for_transfer(read, written) {
             StoreKind::Cached => None,
             StoreKind::NonTemporal => {
-                let streaming = element_nest(graph, clusters, cluster, results, true)?;
+                let streaming = fuse(graph, clusters, nodes, rows, results, true)?;
                 Some(Shared::of(streaming.function))
             }
         };
-        let Fused { function, inputs, results, steps, step, elements, cost } = fused;
-        let grain = (CHUNK_WORK / cost.max(1) / step.max(1)).max(1);
+        let Fused { function, inputs, results, scratch, steps, elements, cost } = fused;
+        let step = elements.div_ceil(steps.max(1)).max(1);
+        let grain = (CHUNK_WORK / cost.max(1) / step).max(1);
         let grain = if step == 1 { grain.next_multiple_of(CHUNK_LINES) } else { grain };
-        Some(Nest { inputs, results, code: Shared::of(function), streaming, steps, grain, elements })
+        let code = Shared::of(function);
+        Some(Nest { inputs, results, code, streaming, scratch, steps, grain, elements })
     }
 
     /// Does not store past the caches: a result is in the memory of an input.
@@ -88,22 +123,25 @@ impl Nest {
     pub(super) unsafe fn run(&self, inputs: &[*mut u8], results: &[*mut u8], par: Par) {
         let is_aligned = || results.iter().all(|result| result.addr().is_multiple_of(64));
         let code = self.streaming.as_ref().filter(|_| is_aligned()).unwrap_or(&self.code);
-        let mut args: SmallVec<[u64; 10]> = SmallVec::new();
+        let mut args: SmallVec<[u64; 12]> = SmallVec::new();
         args.extend(inputs.iter().chain(results).map(|pointer| pointer.expose_provenance() as u64));
-        let first = args.len();
-        args.extend([0, self.steps as u64]);
+        let scratch = args.len();
+        args.extend([0, 0, self.steps as u64]);
         let runner = code.runner(self.elements);
-        if self.is_single() {
+        if self.is_single() && self.scratch == 0 {
             // SAFETY: as the caller promises.
             unsafe { runner.run(&args) };
             return;
         }
         par.for_chunks(self.steps, self.grain, |chunk| {
             let mut args = args.clone();
-            args[first] = chunk.start as u64;
-            args[first + 1] = chunk.len() as u64;
-            // SAFETY: as the caller promises; chunks write to different elements.
-            unsafe { runner.run(&args) };
+            args[scratch + 1] = chunk.start as u64;
+            args[scratch + 2] = chunk.len() as u64;
+            with_memory_between(self.scratch, |memory| {
+                args[scratch] = memory.expose_provenance() as u64;
+                // SAFETY: as the caller promises; chunks write to different elements, and the memory is this thread's.
+                unsafe { runner.run(&args) };
+            });
         });
     }
 }

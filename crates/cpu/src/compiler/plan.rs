@@ -159,6 +159,11 @@ fn steps(
         let cluster = &clusters.order[place];
         let first = cluster.nodes[0];
         let (work, inputs, outputs): (Work, Values, Values) = match (&piece, &clusters.roles[first]) {
+            (Piece::Strip(found), _) if let Some(made) = Nest::of_rows(graph, clusters, &users, found) => {
+                let inputs = made.inputs.iter().map(|(value, _)| *value).collect();
+                let outputs = made.results.clone();
+                (Work::Nest(made), inputs, outputs)
+            }
             (Piece::Strip(found), _) => {
                 let made = Strip::new(graph, clusters, &users, found);
                 let (inputs, outputs) = (made.inputs.clone(), made.results.clone());

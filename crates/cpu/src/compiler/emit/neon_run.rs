@@ -1,7 +1,7 @@
 //! Runs functions for AArch64 on other machines: QEMU executes `tools/neon_runner.c` with a batch of them.
 //!
-//! It needs `aarch64-linux-gnu-gcc`, its `objdump` and `qemu-aarch64`. Where they are missing, tests print a line and
-//! skip; with `DEFN_NEON=require` in the environment they fail.
+//! It needs `aarch64-linux-gnu-gcc`, its `objdump` and `qemu-aarch64`. Where they are missing, tests print a
+//! line and skip; with `DEFN_NEON=require` in the environment they fail.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
@@ -37,8 +37,8 @@ pub(crate) enum Word {
     Kernel(TestKernel),
 }
 
-/// A call of a function. Its data begins at a multiple of 64 bytes, and behind it, filled up to 64, nothing may be
-/// touched.
+/// A call of a function. Its data begins at a multiple of 64 bytes, and behind it, filled up to 64, nothing
+/// may be touched.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Case {
     pub(crate) code: Vec<u8>,
@@ -55,8 +55,8 @@ pub(crate) enum End {
     Status(Status),
     /// By a signal of Linux.
     Signal(u64),
-    /// It has lost a register of its caller: 1 to 10 for x19 to x28, 11 to 18 for v8 to v15, 19 for x29, 20 for the stack
-    /// pointer and 21 for FPCR.
+    /// It has lost a register of its caller: 1 to 10 for x19 to x28, 11 to 18 for v8 to v15, 19 for x29, 20
+    /// for the stack pointer and 21 for FPCR.
     Lost(u64),
 }
 
@@ -207,7 +207,8 @@ fn scratch_file(what: &str) -> PathBuf {
     std::env::temp_dir().join(format!("defn-neon-{}-{next}-{what}", std::process::id()))
 }
 
-/// The runner, which is built at most once by a process and once for a source. None where the tools are missing.
+/// The runner, which is built at most once by a process and once for a source. None where the tools are
+/// missing.
 fn runner() -> Option<&'static Path> {
     static RUNNER: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     match RUNNER.get_or_init(build) {

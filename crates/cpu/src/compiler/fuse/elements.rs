@@ -34,7 +34,7 @@ pub(super) fn computed(dtype: DType) -> Option<Elem> {
 }
 
 /// The type in which elements of a dtype are stored.
-fn stored(dtype: DType) -> Option<Elem> {
+pub(super) fn stored(dtype: DType) -> Option<Elem> {
     match dtype {
         DType::Bool => Some(Elem::I8),
         DType::F16 | DType::BF16 => Some(Elem::I16),

@@ -133,19 +133,17 @@ impl Making<'_> {
         }
     }
 
-    /// A call of the kernel, which adds its second argument to the first element of a row.
+    /// A call of the kernel, which mixes the bytes of an input into an element.
     fn call(&mut self, row: Option<Val>) {
         if self.outputs.len() >= 11 {
             return;
         }
         let output = self.output(Elem::I64);
-        let access = self.row_access(output, Elem::I64, row, 0);
-        let access = self.b.access(access);
-        let by = match row {
-            Some(row) => row,
-            None => self.b.index(5),
-        };
-        self.b.call(Call { kernel: 0, args: [CallArg::Address(access), CallArg::Index(by)].into_iter().collect() });
+        let (to, from) = (self.row_access(output, Elem::I64, row, 0), self.row_access(0, self.inputs[0], row, 0));
+        let (to, from) = (self.b.access(to), self.b.access(from));
+        let bytes = self.b.index(self.inputs[0].bytes() as i64);
+        let args = [CallArg::Address(to), CallArg::Address(from), CallArg::Index(bytes)];
+        self.b.call(Call { kernel: 0, args: args.into_iter().collect() });
     }
 
     /// A vectorized row, with reductions whose results become scalars.
@@ -255,11 +253,14 @@ impl Making<'_> {
             _ => {}
         }
         if elem.is_float() {
-            let of_two = [Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Min, Op::Max, Op::And];
+            let of_two = [Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Min, Op::Max];
             match self.random.below(11) {
                 0 => self.b.fma(a, b, c),
                 1 => self.b.fnma(a, b, c),
-                2 => self.b.op(Op::Flip, [a, b, c]),
+                2 => {
+                    let [a, b, c] = [a, b, c].map(|x| self.number(x));
+                    self.b.op(Op::Flip, [a, b, c])
+                }
                 3 => {
                     let op = self.random.pick(&[Op::Sqrt, Op::Floor, Op::Ceil, Op::Trunc, Op::Nearest]);
                     self.b.op(op, [a])
@@ -286,6 +287,13 @@ impl Making<'_> {
         }
     }
 
+    /// A float that is not NaN, whose bits are not specified.
+    fn number(&mut self, x: Val) -> Val {
+        let is_nan = self.b.compare(Cmp::Ne, x, x);
+        let half = self.b.float(self.b.ty(x).elem, 0.5);
+        self.b.select(is_nan, half, x)
+    }
+
     /// A conversion to an element type, from one that converts to it in one step.
     fn conversion(&mut self, pool: &mut Pool, elem: Elem) -> Val {
         let elems = self.limits.elems;
@@ -303,7 +311,10 @@ impl Making<'_> {
             return self.constant(elem);
         }
         let (from, conv) = self.random.pick(&froms);
-        let value = self.of_type(pool, from);
+        let mut value = self.of_type(pool, from);
+        if conv == Conv::Bitcast && from.is_float() {
+            value = self.number(value);
+        }
         self.b.convert(conv, elem, value)
     }
 

@@ -67,12 +67,20 @@ pub(crate) fn lower(function: &Function, target: &dyn Target) -> Result<Code> {
 
 /// How many lanes the vectors of a function have.
 fn lanes_of(function: &Function, vector_bytes: usize) -> u8 {
+    let mut in_row = false;
     let widths = function.insts.iter().filter_map(|inst| {
+        match inst.op {
+            ir::Op::Lanes => in_row = true,
+            ir::Op::EndLanes => in_row = false,
+            _ => {}
+        }
+        // Scalars of a row are broadcast where vectors use them.
         let elem = match inst.op {
             ir::Op::Compare(_) | ir::Op::Test => function.ty(inst.args[0]).elem,
+            ir::Op::Const(_) | ir::Op::Param(_) => return None,
             _ => inst.ty.elem,
         };
-        inst.ty.is_vector.then_some(elem.bytes())
+        (in_row && elem != Elem::Index).then_some(elem.bytes())
     });
     let widest = widths.max().unwrap_or(8).max(1);
     // A float is added to the lane that its position says.

@@ -6,26 +6,6 @@ use super::super::x86::{Rm, Vectors, slot};
 use super::super::{Constraint, Place};
 use super::{Emit, Evex, SPARE, length};
 
-/// Whether there is code for a conversion. Floats are converted from and to integers of four and eight bytes only.
-pub(super) fn has(conv: Conv, from: Elem, to: Elem) -> bool {
-    let is_integer = |elem| matches!(elem, Elem::I8 | Elem::I16 | Elem::I32 | Elem::I64);
-    let is_large = |elem| matches!(elem, Elem::I32 | Elem::I64);
-    match conv {
-        Conv::ZeroExtend | Conv::SignExtend => {
-            is_integer(from) && is_integer(to) && from.bytes() < to.bytes()
-        }
-        Conv::Truncate => is_integer(from) && is_integer(to) && from.bytes() > to.bytes(),
-        Conv::FloatOfS | Conv::FloatOfU => is_large(from) && to.is_float(),
-        Conv::ToS | Conv::ToU => from.is_float() && is_large(to),
-        Conv::Float => from.is_float() && to.is_float() && from != to,
-        Conv::OfHalf => from == Elem::I16 && to == Elem::F32,
-        Conv::ToHalf => from == Elem::F32 && to == Elem::I16,
-        Conv::Bitcast => from.bytes() == to.bytes() && from.bytes() > 0,
-        Conv::OfBit => from == Elem::Bit,
-        Conv::ToIndex | Conv::OfIndex => false,
-    }
-}
-
 /// What a conversion asks of its operands.
 pub(super) fn constraint(conv: Conv, from: Elem, to: Elem) -> Constraint {
     let none = Constraint::default();
@@ -59,8 +39,8 @@ fn float_of(is_signed: bool, from: Elem, to: Elem) -> Opcode {
     }
 }
 
-/// Converts floats to integers of four or eight bytes. What does not fit has all bits set, or only the highest where
-/// the integer is signed.
+/// Converts floats to integers of four or eight bytes. What does not fit has all bits set, or only the
+/// highest where the integer is signed.
 fn to_integer(is_signed: bool, from: Elem, to: Elem) -> Opcode {
     let op = match (is_signed, from == Elem::F64, to == Elem::I64) {
         (true, false, false) => opcode::SINGLE_TO_I32,
@@ -88,7 +68,7 @@ impl Emit<'_> {
             }
             Conv::FloatOfS => self.convert_by(float_of(true, from, to), from),
             Conv::FloatOfU => self.convert_by(float_of(false, from, to), from),
-            Conv::ToS => self.to_signed(from),
+            Conv::ToS => self.signed_of(from),
             Conv::ToU => {
                 // NaN and what is negative become 0; what is too large has all bits set already.
                 let zero = if from == Elem::F64 { opcode::XOR.w() } else { opcode::XOR };
@@ -114,7 +94,7 @@ impl Emit<'_> {
                     Elem::F64 => 1f64.to_bits(),
                     Elem::Bit | Elem::I8 | Elem::I16 | Elem::I32 | Elem::I64 | Elem::Index => 1,
                 };
-                let (_, pooled) = super::pooled_element(self.asm, to, one);
+                let (_, pooled) = self.asm.element(to, one);
                 let op = by_width(to, opcode::BROADCAST);
                 self.op_masked(op, dst, 0, Rm::Pool(pooled), self.source(0), true);
             }
@@ -135,8 +115,9 @@ impl Emit<'_> {
         self.op(op, self.inst.dst, 0, source);
     }
 
-    /// NaN becomes 0, and what is too large the greatest integer. What is too small becomes the least without help.
-    fn to_signed(&mut self, from: Elem) {
+    /// NaN becomes 0, and what is too large the greatest integer. What is too small becomes the least by
+    /// itself.
+    fn signed_of(&mut self, from: Elem) {
         let (a, dst, to) = (self.source(0), self.inst.dst, self.inst.elem);
         let mask = self.inst.mask_temp;
         let bytes = length(self.inst.lanes, from);
@@ -144,14 +125,14 @@ impl Emit<'_> {
         let compare = float(0xc2, from, is_scalar);
         let limit = (1u64 << (8 * to.bytes() - 1)) as f64;
         let bits = if from == Elem::F64 { limit.to_bits() } else { (limit as f32).to_bits().into() };
-        let (_, limit) = super::pooled_element(self.asm, from, bits);
+        let (_, limit) = self.asm.element(from, bits);
         let limit = if is_scalar { Rm::Pool(limit) } else { Rm::Broadcast(limit) };
         // Not less; ordered and quiet.
         self.asm.evex(compare, bytes, super::SPARE_MASK, a, limit, super::ALL, Some(0x1d));
         self.asm.evex(compare, bytes, mask, a, Rm::Reg(a), super::ALL, Some(0x07));
         self.op_masked(to_integer(true, from, to), dst, 0, Rm::Reg(a), mask, true);
         Evex.copy_mask(self.asm, mask, super::SPARE_MASK);
-        let (_, greatest) = super::pooled_element(self.asm, to, u64::MAX >> 1 >> (64 - 8 * to.bytes()));
+        let (_, greatest) = self.asm.element(to, u64::MAX >> 1 >> (64 - 8 * to.bytes()));
         self.op_masked(by_width(to, opcode::BROADCAST), dst, 0, Rm::Pool(greatest), mask, false);
     }
 }

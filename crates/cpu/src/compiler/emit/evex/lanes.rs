@@ -1,10 +1,10 @@
 //! Ops lane by lane, and those that move lanes.
 
+use super::super::Place;
 use super::super::mir::{Cmp, Elem, Op};
-use super::super::x86::opcode::{self, Opcode, by_width, float, fused, wide};
-use super::super::x86::{Rm, fused_form};
-use super::super::{Place, x86};
-use super::{Emit, SPARE, binary, is_swappable};
+use super::super::x86::opcode::{self, Opcode, Row, by_width, float, fused, wide};
+use super::super::x86::{Rm, Vectors, fused_form, predicates};
+use super::{Emit, Evex, ROWS, SPARE, masks};
 
 /// Any function of three bits, by its table.
 pub(super) const TERNARY: Opcode = Opcode::p3a(0x25);
@@ -29,19 +29,6 @@ const SHR: u8 = 2;
 const SAR: u8 = 4;
 const ROTATE: u8 = 1;
 
-/// The predicate of a comparison, and that of the one with swapped operands.
-pub(super) fn predicates(cmp: Cmp, is_float: bool) -> (u8, u8) {
-    match (cmp, is_float) {
-        (Cmp::Eq, _) => (0, 0),
-        (Cmp::Ne, _) => (4, 4),
-        // Less, or greater, than; ordered and quiet.
-        (Cmp::Lt | Cmp::LtU, true) => (0x11, 0x1e),
-        (Cmp::Le | Cmp::LeU, true) => (0x12, 0x1d),
-        (Cmp::Lt | Cmp::LtU, false) => (1, 6),
-        (Cmp::Le | Cmp::LeU, false) => (2, 5),
-    }
-}
-
 impl Emit<'_> {
     /// The instruction.
     pub(super) fn inst(mut self) {
@@ -55,22 +42,22 @@ impl Emit<'_> {
             Op::Floor => self.round(9),
             Op::Ceil => self.round(10),
             Op::Trunc => self.round(11),
-            Op::Add
-            | Op::Sub
-            | Op::Mul
-            | Op::Div
-            | Op::Min
-            | Op::Max
-            | Op::MinU
-            | Op::MaxU
-            | Op::And
-            | Op::Or
-            | Op::Xor
-            | Op::AndNot
-            | Op::Shl
-            | Op::Shr
-            | Op::Sar
-            | Op::Scale => self.binary(),
+            Op::Add => self.binary(&ROWS.add),
+            Op::Sub => self.binary(&ROWS.sub),
+            Op::Mul => self.binary(&ROWS.mul),
+            Op::Div => self.binary(&ROWS.div),
+            Op::Min => self.binary(&ROWS.min),
+            Op::Max => self.binary(&ROWS.max),
+            Op::MinU => self.binary(&ROWS.min_u),
+            Op::MaxU => self.binary(&ROWS.max_u),
+            Op::And => self.binary_bits(&ROWS.and, inst.src[0], inst.src[1]),
+            Op::Or => self.binary_bits(&ROWS.or, inst.src[0], inst.src[1]),
+            Op::Xor => self.binary_bits(&ROWS.xor, inst.src[0], inst.src[1]),
+            Op::AndNot => self.binary_bits(&ROWS.and_not, inst.src[1], inst.src[0]),
+            Op::Shl => self.binary(&ROWS.shl),
+            Op::Shr => self.binary(&ROWS.shr),
+            Op::Sar => self.binary(&ROWS.sar),
+            Op::Scale => self.binary(&ROWS.scale),
             Op::ShlBy(by) => self.shift(SHL, by),
             Op::ShrBy(by) => self.shift(SHR, by),
             Op::SarBy(by) => self.shift(SAR, by),
@@ -86,17 +73,15 @@ impl Emit<'_> {
                 self.op_masked(by_width(elem, BLEND), dst, other, chosen, mask, false);
             }
             Op::Convert(conv, from) => self.convert(conv, from),
-            Op::MaskAnd
-            | Op::MaskOr
-            | Op::MaskXor
-            | Op::MaskAndNot
-            | Op::MaskNot
-            | Op::MaskFirst
-            | Op::MaskResize(_)
-            | Op::MaskSplat => self.mask(),
-            Op::Const(constant) => {
-                x86::Vectors::constant(&super::Evex, self.asm, self.function, dst, constant)
-            }
+            Op::MaskAnd => self.masks(masks::AND, 0, 1),
+            Op::MaskOr => self.masks(masks::OR, 0, 1),
+            Op::MaskXor => self.masks(masks::XOR, 0, 1),
+            Op::MaskAndNot => self.masks(masks::AND_NOT, 1, 0),
+            Op::MaskNot => self.mask_not(),
+            Op::MaskFirst => self.mask_first(),
+            Op::MaskResize(_) => Evex.copy_mask(self.asm, dst, self.source(0)),
+            Op::MaskSplat => self.mask_splat(),
+            Op::Const(constant) => Evex.constant(self.asm, self.function, dst, constant),
             Op::Splat if inst.lanes == 1 => self.copy(dst, self.source(0)),
             Op::Splat => {
                 let from = Rm::Reg(self.source(0));
@@ -104,15 +89,15 @@ impl Emit<'_> {
             }
             Op::Upper(lanes) => self.upper(usize::from(lanes) * elem.bytes()),
             Op::Copy => self.copy_any(),
-            Op::Load
-            | Op::LoadSplat
-            | Op::LoadPart
-            | Op::Store
-            | Op::StoreStreaming
-            | Op::StorePart
-            | Op::Gather(_) => self.memory(),
-            Op::ToGeneral => self.to_general(),
-            Op::OfGeneral => self.of_general(),
+            Op::Load => self.load(),
+            Op::LoadSplat => self.load_splat(),
+            Op::LoadPart => self.load_part(),
+            Op::Store => self.store(),
+            Op::StoreStreaming => self.store_streaming(),
+            Op::StorePart => self.store_part(),
+            Op::Gather(from) => self.gather(from),
+            Op::ToGeneral => self.general_of_lane(),
+            Op::OfGeneral => self.lane_of_general(),
             Op::Number(_)
             | Op::Argument(_)
             | Op::AddNumber(_)
@@ -152,17 +137,26 @@ impl Emit<'_> {
         self.unary_float(op, Some(mode));
     }
 
-    fn binary(&mut self) {
+    /// An op of two operands. Only where they may be swapped is the first in memory.
+    fn binary(&mut self, row: &Row) {
         let inst = self.inst;
-        let op = binary(inst.op, inst.elem, self.is_scalar()).expect("the target has the op");
-        let [mut a, mut b, _] = inst.src;
-        let is_memory = !matches!(a, Place::Reg(_));
-        if inst.op == Op::AndNot || is_memory && is_swappable(inst.op, inst.elem) {
-            (a, b) = (b, a);
+        let op = row.at(inst.elem, self.is_scalar());
+        match (inst.src[0], inst.src[1]) {
+            (Place::Reg(a), Place::Reg(b)) => self.op(op, inst.dst, a, Rm::Reg(b)),
+            (Place::Reg(reg), memory) | (memory, Place::Reg(reg)) => {
+                let rm = self.operand(memory, inst.elem);
+                self.op(op, inst.dst, reg, rm);
+            }
+            (a, b) => unreachable!("{a:?} and {b:?} are both in memory"),
         }
-        let is_bits = matches!(inst.op, Op::And | Op::Or | Op::Xor | Op::AndNot);
-        let rm = if is_bits { self.bits(b) } else { self.operand(b, inst.elem) };
-        self.op(op, inst.dst, a.reg(), rm);
+    }
+
+    /// An op of two operands on bits, which has no scalar form.
+    fn binary_bits(&mut self, row: &Row, a: Place, b: Place) {
+        let inst = self.inst;
+        let (a, b) = if matches!(a, Place::Reg(_)) { (a, b) } else { (b, a) };
+        let rm = self.bits(b);
+        self.op(row.at(inst.elem, false), inst.dst, a.reg(), rm);
     }
 
     /// A shift by an immediate from and to registers, or from memory.
@@ -281,7 +275,7 @@ impl Emit<'_> {
         match offset {
             32 if is_half => self.extract(EXTRACT32, 64),
             16 if is_half => self.extract(opcode::EXTRACT16, 32),
-            _ if offset % 4 == 0 => self.op_by(ALIGN, dst, from, Rm::Reg(from), (offset / 4) as u8),
+            _ if offset.is_multiple_of(4) => self.op_by(ALIGN, dst, from, Rm::Reg(from), (offset / 4) as u8),
             _ if self.bytes == 16 => self.op_by(opcode::SHIFT128, 3, dst, Rm::Reg(from), offset as u8),
             _ => {
                 self.op_by(ALIGN, SPARE, from, Rm::Reg(from), 4);

@@ -1,21 +1,20 @@
 //! Mask registers. Bits above the lanes are not specified.
 
-use super::super::mir::Op;
 use super::super::x86::opcode::Opcode;
-use super::super::x86::{Assembler, Immediate, Rm, SCRATCH, Vectors};
-use super::{Emit, Evex};
+use super::super::x86::{Assembler, Immediate, Rm, SCRATCH};
+use super::Emit;
 
 /// All 64 bits between masks, and from memory.
 pub(super) const MOVE: Opcode = Opcode::plain(0x90).w();
 /// To memory.
 pub(super) const STORE: Opcode = Opcode::plain(0x91).w();
-const AND: Opcode = Opcode::plain(0x41).w();
+pub(super) const AND: Opcode = Opcode::plain(0x41).w();
 /// `!a & b`.
-const AND_NOT: Opcode = Opcode::plain(0x42).w();
+pub(super) const AND_NOT: Opcode = Opcode::plain(0x42).w();
 const NOT: Opcode = Opcode::plain(0x44).w();
-const OR: Opcode = Opcode::plain(0x45).w();
+pub(super) const OR: Opcode = Opcode::plain(0x45).w();
 const SAME: Opcode = Opcode::plain(0x46).w();
-const XOR: Opcode = Opcode::plain(0x47).w();
+pub(super) const XOR: Opcode = Opcode::plain(0x47).w();
 /// From and to general registers: all bits, and the low 32.
 pub(super) const OF_GENERAL: Opcode = Opcode::pf2(0x92).w();
 const TO_GENERAL: Opcode = Opcode::pf2(0x93);
@@ -23,7 +22,7 @@ const TO_GENERAL: Opcode = Opcode::pf2(0x93);
 const SHIFT_LEFT8: Opcode = Opcode::p3a(0x32);
 const SHIFT_RIGHT8: Opcode = Opcode::p3a(0x30);
 /// Clears the bits of a general register from a position on.
-const LOW_BITS: Opcode = Opcode { prefix: 0, map: 2, code: 0xf5, vex_w: true, evex_w: true };
+const LOW_BITS: Opcode = Opcode::new(0, 2, 0xf5).w();
 
 /// An op on two masks.
 fn two(asm: &mut Assembler, op: Opcode, to: u8, a: u8, b: u8) {
@@ -62,33 +61,27 @@ pub(super) fn only(asm: &mut Assembler, to: u8, from: u8, lanes: u8) {
 }
 
 impl Emit<'_> {
-    /// An op on masks.
-    pub(super) fn mask(&mut self) {
-        let (dst, a) = (self.inst.dst, self.source(0));
-        let op = match self.inst.op {
-            Op::MaskAnd => AND,
-            Op::MaskOr => OR,
-            Op::MaskXor => XOR,
-            Op::MaskAndNot => return two(self.asm, AND_NOT, dst, self.source(1), a),
-            Op::MaskNot => return self.asm.vex(NOT, 16, dst, 0, Rm::Reg(a), None),
-            Op::MaskFirst => return self.mask_first(),
-            Op::MaskSplat => return self.mask_splat(),
-            _ => return Evex.copy_mask(self.asm, dst, a),
-        };
-        two(self.asm, op, dst, a, self.source(1));
+    /// An op on two masks.
+    pub(super) fn masks(&mut self, op: Opcode, a: usize, b: usize) {
+        let (a, b) = (self.source(a), self.source(b));
+        two(self.asm, op, self.inst.dst, a, b);
     }
 
-    fn mask_first(&mut self) {
-        let count = self.source(0);
-        let ones = self.inst.general_temps[0];
-        self.asm.clamp(count, self.inst.lanes);
-        self.asm.number(ones, -1);
-        self.asm.vex(LOW_BITS, 16, ones, SCRATCH, Rm::Reg(ones), None);
-        self.asm.vex(OF_GENERAL, 16, self.inst.dst, 0, Rm::Reg(ones), None);
+    pub(super) fn mask_not(&mut self) {
+        let a = Rm::Reg(self.source(0));
+        self.asm.vex(NOT, 16, self.inst.dst, 0, a, None);
+    }
+
+    /// As many ones as the count says, or all.
+    pub(super) fn mask_first(&mut self) {
+        self.asm.clamp(self.source(0), self.inst.lanes);
+        let ones = Rm::Pool(self.asm.long(u64::MAX));
+        self.asm.vex(LOW_BITS, 16, SCRATCH, SCRATCH, ones, None);
+        self.asm.vex(OF_GENERAL, 16, self.inst.dst, 0, Rm::Reg(SCRATCH), None);
     }
 
     /// 0 minus the lowest bit.
-    fn mask_splat(&mut self) {
+    pub(super) fn mask_splat(&mut self) {
         self.asm.vex(TO_GENERAL, 16, SCRATCH, 0, Rm::Reg(self.source(0)), None);
         self.asm.legacy(false, 0x83, 4, Rm::Reg(SCRATCH), Immediate::Byte(1));
         self.asm.legacy(true, 0xf7, 3, Rm::Reg(SCRATCH), Immediate::None);

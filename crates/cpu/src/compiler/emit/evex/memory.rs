@@ -1,6 +1,6 @@
 //! Loads and stores, and values of general registers.
 
-use super::super::mir::{Elem, Op};
+use super::super::mir::Elem;
 use super::super::x86::opcode::{self, Opcode, by_width};
 use super::super::x86::{Rm, SCRATCH, Vectors, general, general_operand, slot};
 use super::super::{Address, Place, PlacedPart};
@@ -13,34 +13,30 @@ const STORE: [Opcode; 4] =
     [Opcode::pf2(0x7f), Opcode::pf2(0x7f).w(), Opcode::pf3(0x7f), Opcode::pf3(0x7f).w()];
 
 impl Emit<'_> {
-    /// An instruction with an address.
-    pub(super) fn memory(&mut self) {
-        let inst = self.inst;
-        let total = usize::from(inst.lanes) * inst.elem.bytes();
-        match inst.op {
-            Op::Load => self.load(total),
-            Op::LoadSplat if inst.lanes == 1 => self.load(total),
-            Op::LoadSplat => {
-                let from = Rm::At(inst.mem, inst.elem.bytes() as u8);
-                self.op(by_width(inst.elem, opcode::BROADCAST), inst.dst, 0, from);
-            }
-            Op::LoadPart => self.load_part(total),
-            Op::StorePart => self.store_part(total),
-            Op::StoreStreaming if total >= 16 => {
-                self.asm.is_streaming = true;
-                let to = Rm::At(inst.mem, self.bytes as u8);
-                self.op(opcode::STORE_STREAMING, self.source(0), 0, to);
-            }
-            Op::Gather(from) => self.gather(from),
-            _ => {
-                debug_assert!(matches!(inst.op, Op::Store | Op::StoreStreaming));
-                self.store(total);
-            }
-        }
+    /// The bytes of all lanes, which may be less than an instruction's.
+    fn total(&self) -> usize {
+        usize::from(self.inst.lanes) * self.inst.elem.bytes()
     }
 
-    /// Loads so many bytes.
-    fn load(&mut self, total: usize) {
+    pub(super) fn load_splat(&mut self) {
+        if self.inst.lanes == 1 {
+            return self.load();
+        }
+        let from = Rm::At(self.inst.mem, self.inst.elem.bytes() as u8);
+        self.op(by_width(self.inst.elem, opcode::BROADCAST), self.inst.dst, 0, from);
+    }
+
+    pub(super) fn store_streaming(&mut self) {
+        if self.total() < 16 {
+            return self.store();
+        }
+        self.asm.is_streaming = true;
+        let to = Rm::At(self.inst.mem, self.bytes as u8);
+        self.op(opcode::STORE_STREAMING, self.source(0), 0, to);
+    }
+
+    pub(super) fn load(&mut self) {
+        let total = self.total();
         let Self { asm, inst, .. } = self;
         let from = Rm::At(inst.mem, total as u8);
         match total {
@@ -55,8 +51,8 @@ impl Emit<'_> {
         }
     }
 
-    /// Stores so many bytes.
-    fn store(&mut self, total: usize) {
+    pub(super) fn store(&mut self) {
+        let total = self.total();
         let from = self.source(0);
         let Self { asm, inst, .. } = self;
         let to = Rm::At(inst.mem, total as u8);
@@ -69,26 +65,28 @@ impl Emit<'_> {
         }
     }
 
-    fn load_part(&mut self, total: usize) {
-        let PlacedPart::Mask(mask) = self.inst.part else { return self.load(total) };
+    pub(super) fn load_part(&mut self) {
+        let total = self.total();
+        let PlacedPart::Mask(mask) = self.inst.part else { return self.load() };
         let mask = self.limited(mask, total < 16);
         let from = Rm::At(self.inst.mem, self.bytes as u8);
         self.op_masked(by_width(self.inst.elem, LOAD), self.inst.dst, 0, from, mask, true);
     }
 
-    fn store_part(&mut self, total: usize) {
-        let PlacedPart::Mask(mask) = self.inst.part else { return self.store(total) };
+    pub(super) fn store_part(&mut self) {
+        let total = self.total();
+        let PlacedPart::Mask(mask) = self.inst.part else { return self.store() };
         let mask = self.limited(mask, total < 16);
         let to = Rm::At(self.inst.mem, self.bytes as u8);
         self.op_masked(by_width(self.inst.elem, STORE), self.source(0), 0, to, mask, false);
     }
 
-    fn gather(&mut self, from: Elem) {
+    pub(super) fn gather(&mut self, from: Elem) {
         let inst = self.inst;
         let size = inst.elem.bytes() as u8;
         let position = self.source(0);
-        if inst.lanes == 1 {
-            self.to_general_of(from, SCRATCH, Rm::Reg(position));
+        if inst.lanes == 1 && inst.part == PlacedPart::All {
+            self.general_of(from, SCRATCH, Rm::Reg(position));
             let mut address = inst.mem;
             if inst.mem.index.is_some() {
                 let base = inst.general_temps[0];
@@ -128,7 +126,7 @@ impl Emit<'_> {
     }
 
     /// Lane 0 of an integer, sign-extended, in a general register.
-    fn to_general_of(&mut self, elem: Elem, to: u8, from: Rm) {
+    fn general_of(&mut self, elem: Elem, to: u8, from: Rm) {
         let extend = match elem.bytes() {
             1 => general::SIGN1,
             2 => general::SIGN2,
@@ -144,16 +142,16 @@ impl Emit<'_> {
         self.asm.general(extend, to, Rm::Reg(to));
     }
 
-    pub(super) fn to_general(&mut self) {
+    pub(super) fn general_of_lane(&mut self) {
         let from = match self.inst.src[0] {
             Place::Slot(offset) => Rm::At(slot(offset), self.inst.elem.bytes() as u8),
             Place::Reg(reg) => Rm::Reg(reg),
             Place::None | Place::Pool(_) => unreachable!("{:?}", self.inst),
         };
-        self.to_general_of(self.inst.elem, self.inst.dst, from);
+        self.general_of(self.inst.elem, self.inst.dst, from);
     }
 
-    pub(super) fn of_general(&mut self) {
+    pub(super) fn lane_of_general(&mut self) {
         let from = general_operand(self.inst.src[0]);
         self.asm.evex(opcode::OF_GENERAL.w(), 16, self.inst.dst, 0, from, ALL, None);
     }

@@ -4,12 +4,12 @@ mod convert;
 mod lanes;
 mod masks;
 mod memory;
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64"))]
 mod tests;
 
-use super::mir::{Elem, Inst, Mem, Op};
-use super::x86::opcode::{self, Opcode, by_width, float};
-use super::x86::{self, Assembler, GENERALS, Masking, Pooled, Rm, SCRATCH, general, slot};
+use super::mir::{Elem, Inst, Mem, Op, Part};
+use super::x86::opcode::{self, Opcode, Row, Rows, by_width};
+use super::x86::{self, Assembler, GENERALS, Masking, Rm, SCRATCH, general, slot};
 use super::{Address, Allocated, Constant, Constraint, Limits, Place, Placed, Target};
 
 /// x86-64 with AVX-512.
@@ -43,56 +43,51 @@ struct Emit<'a> {
     bytes: usize,
 }
 
+/// Bytes of a register.
+const VECTOR_BYTES: usize = 64;
+
 /// Bytes of a vector instruction.
 fn length(lanes: u8, elem: Elem) -> usize {
     (usize::from(lanes) * elem.bytes()).max(16)
 }
 
-/// The opcode of an op of two operands, where there is one for the elements.
-fn binary(op: Op, elem: Elem, is_scalar: bool) -> Option<Opcode> {
-    use opcode::{ADD, AND, MAX, MAX_U, MIN, MIN_U, OR, SUB, XOR, wide};
-    let is_byte = elem.bytes() == 1;
-    let by_float = |code| float(code, elem, is_scalar);
-    match (op, elem.is_float()) {
-        (Op::Add, true) => Some(by_float(0x58)),
-        (Op::Mul, true) => Some(by_float(0x59)),
-        (Op::Sub, true) => Some(by_float(0x5c)),
-        (Op::Min, true) => Some(by_float(0x5d)),
-        (Op::Div, true) => Some(by_float(0x5e)),
-        (Op::Max, true) => Some(by_float(0x5f)),
-        (Op::Scale, true) => Some(wide(Opcode::p38(0x2c + u8::from(is_scalar)), elem)),
-        (Op::Add, false) => Some(by_width(elem, ADD)),
-        (Op::Sub, false) => Some(by_width(elem, SUB)),
-        (Op::Mul, false) if elem == Elem::I16 => Some(opcode::MUL16),
-        (Op::Mul, false) if !is_byte => Some(wide(opcode::MUL32, elem)),
-        (Op::Min, false) => Some(by_width(elem, MIN)),
-        (Op::Max, false) => Some(by_width(elem, MAX)),
-        (Op::MinU, false) => Some(by_width(elem, MIN_U)),
-        (Op::MaxU, false) => Some(by_width(elem, MAX_U)),
-        (Op::And, _) => Some(wide(AND, elem)),
-        (Op::Or, _) => Some(wide(OR, elem)),
-        (Op::Xor, _) => Some(wide(XOR, elem)),
-        (Op::AndNot, _) => Some(wide(opcode::AND_NOT, elem)),
-        (Op::Shl, false) if elem == Elem::I16 => Some(opcode::SHL16),
-        (Op::Shr, false) if elem == Elem::I16 => Some(opcode::SHR16),
-        (Op::Sar, false) if elem == Elem::I16 => Some(opcode::SAR16),
-        (Op::Shl, false) if !is_byte => Some(wide(opcode::SHL, elem)),
-        (Op::Shr, false) if !is_byte => Some(wide(opcode::SHR, elem)),
-        (Op::Sar, false) if !is_byte => Some(wide(opcode::SAR, elem)),
-        _ => None,
+/// The opcodes of ops of two operands.
+static ROWS: Rows = {
+    use opcode::{ADD, AND, AND_NOT, MAX, MAX_U, MIN, MIN_U, MUL16, MUL32, OR, SUB, XOR, floats};
+    use opcode::{SAR, SAR16, SHL, SHL16, SHR, SHR16};
+    const NONE: Opcode = Opcode::NONE;
+    const fn bits(op: Opcode) -> Row {
+        let both = [op, op.w(), op, op.w()];
+        Row::new([op, op, op, op.w()], both)
     }
-}
-
-/// Whether operands may be swapped. Min and Max of floats are not the same the other way round.
-fn is_swappable(op: Op, elem: Elem) -> bool {
-    matches!(op, Op::Add | Op::Mul | Op::And | Op::Or | Op::Xor | Op::MinU | Op::MaxU)
-        || matches!(op, Op::Min | Op::Max) && !elem.is_float()
-}
+    const SCALE: [Opcode; 4] = {
+        let (packed, scalar) = (Opcode::p38(0x2c), Opcode::p38(0x2d));
+        [packed, packed.w(), scalar, scalar.w()]
+    };
+    Rows {
+        add: Row::new(ADD, floats(0x58)),
+        sub: Row::new(SUB, floats(0x5c)),
+        mul: Row::new([NONE, MUL16, MUL32, MUL32.w()], floats(0x59)),
+        div: Row::new([NONE; 4], floats(0x5e)),
+        min: Row::new(MIN, floats(0x5d)),
+        max: Row::new(MAX, floats(0x5f)),
+        min_u: Row::integers(MIN_U),
+        max_u: Row::integers(MAX_U),
+        and: bits(AND),
+        or: bits(OR),
+        xor: bits(XOR),
+        and_not: bits(AND_NOT),
+        shl: Row::integers([NONE, SHL16, SHL, SHL.w()]),
+        shr: Row::integers([NONE, SHR16, SHR, SHR.w()]),
+        sar: Row::integers([NONE, SAR16, SAR, SAR.w()]),
+        scale: Row::new([NONE; 4], SCALE),
+    }
+};
 
 impl Target for Evex {
     fn limits(&self) -> Limits {
         Limits {
-            vector_bytes: 64,
+            vector_bytes: VECTOR_BYTES,
             generals: &GENERALS,
             vectors: &VECTORS,
             masks: &[1, 2, 3, 4, 5, 6, 7],
@@ -123,10 +118,10 @@ impl Target for Evex {
             | Op::Shl
             | Op::Shr
             | Op::Sar
-            | Op::Scale => binary(op, elem, false).is_some(),
+            | Op::Scale => ROWS.has(op, elem),
             Op::ShlBy(_) | Op::ShrBy(_) | Op::SarBy(_) | Op::RotBy(_) | Op::Test => !elem.is_float(),
             Op::Not | Op::Flip | Op::Compare(_) | Op::Select => true,
-            Op::Convert(conv, from) => convert::has(conv, from, elem),
+            Op::Convert(conv, from) => x86::has_conversion(conv, from, elem),
             Op::Gather(from) => elem.bytes() >= 4 && matches!(from, Elem::I32 | Elem::I64),
             Op::MaskAnd
             | Op::MaskOr
@@ -201,7 +196,7 @@ impl Target for Evex {
             | Op::Shl
             | Op::Shr
             | Op::Sar
-            | Op::Scale => either(if is_swappable(op, elem) { 0b11 } else { 0b10 }),
+            | Op::Scale => either(if x86::is_swappable(op, elem) { 0b11 } else { 0b10 }),
             Op::ShlBy(_) | Op::ShrBy(_) | Op::SarBy(_) => Constraint { slot: 0b1, ..none },
             Op::RotBy(_) if elem.bytes() >= 4 => Constraint { slot: 0b1, ..none },
             Op::RotBy(_) => none,
@@ -209,14 +204,13 @@ impl Target for Evex {
             Op::Compare(_) | Op::Test => either(0b11),
             Op::Select => either(0b10),
             Op::Convert(conv, from) => convert::constraint(conv, from, elem),
-            Op::MaskFirst => Constraint { general_temps: 1, ..none },
             Op::MaskResize(_) => Constraint { tied: 0b1, ..none },
             Op::LoadPart | Op::StorePart => {
                 let is_short = usize::from(lanes) * elem.bytes() < 16;
                 Constraint { mask_temps: is_short.into(), ..none }
             }
             Op::Gather(_) => {
-                let is_vector = lanes > 1;
+                let is_vector = lanes > 1 || inst.part != Part::All;
                 let has_index = inst.mem != Mem::NONE && inst.mem.index.is_some();
                 Constraint {
                     is_early: is_vector,
@@ -240,6 +234,7 @@ impl Target for Evex {
             | Op::MaskXor
             | Op::MaskAndNot
             | Op::MaskNot
+            | Op::MaskFirst
             | Op::MaskSplat
             | Op::Const(_)
             | Op::Splat
@@ -312,11 +307,12 @@ impl x86::Vectors for Evex {
             Constant::Splat(elem, bits) => (elem, bits),
             Constant::Iota(elem) => {
                 let bytes = length(function.lanes, elem);
-                let pooled = pooled_vector(asm, constant);
+                let pooled = asm.constant_vector(constant);
                 return asm.evex(opcode::LOAD, bytes, to, 0, Rm::Pool(pooled), ALL, None);
             }
         };
-        let bytes = length(function.lanes, elem);
+        // A function of narrow vectors may have wider scalars.
+        let bytes = length(function.lanes, elem).min(VECTOR_BYTES);
         let ones = u64::MAX >> (64 - 8 * elem.bytes());
         if bits & ones == 0 && to < 16 {
             asm.vex(opcode::XOR, 16, to, to, Rm::Reg(to), None);
@@ -325,7 +321,7 @@ impl x86::Vectors for Evex {
         } else if bits & ones == ones {
             asm.evex(lanes::TERNARY, bytes, to, to, Rm::Reg(to), ALL, Some(0xff));
         } else {
-            let (elem, pooled) = pooled_element(asm, elem, bits);
+            let (elem, pooled) = asm.element(elem, bits);
             let op = by_width(elem, opcode::BROADCAST);
             asm.evex(op, bytes, to, 0, Rm::Pool(pooled), ALL, None);
         }
@@ -333,28 +329,6 @@ impl x86::Vectors for Evex {
 
     fn test_mask(&self, asm: &mut Assembler, mask: u8, _: Elem, lanes: u8) {
         masks::test(asm, mask, lanes);
-    }
-}
-
-/// A constant of four or eight bytes that holds an element, repeated where it is smaller, and what holds it.
-fn pooled_element(asm: &mut Assembler, elem: Elem, bits: u64) -> (Elem, Pooled) {
-    match elem.bytes() {
-        1 => (Elem::I32, asm.word(u32::from_le_bytes([bits as u8; 4]))),
-        2 => (Elem::I32, asm.word(u32::from(bits as u16) * 0x1_0001)),
-        4 => (Elem::I32, asm.word(bits as u32)),
-        _ => (Elem::I64, asm.long(bits)),
-    }
-}
-
-/// A constant as a whole vector.
-fn pooled_vector(asm: &mut Assembler, constant: Constant) -> Pooled {
-    match constant {
-        Constant::Splat(elem, bits) => asm.splat(elem.bytes(), bits),
-        Constant::Iota(elem) => {
-            let bytes = elem.bytes();
-            let of = |at: usize| (at / bytes).to_le_bytes()[at % bytes];
-            asm.vector(std::array::from_fn(of))
-        }
     }
 }
 
@@ -368,12 +342,10 @@ impl Emit<'_> {
                 let bytes = if is_scalar { elem.bytes() } else { length(self.inst.lanes, elem) };
                 Rm::At(slot(offset), bytes as u8)
             }
-            Place::Pool(constant) => match self.function.constants[constant as usize] {
-                Constant::Splat(of, bits) if of.bytes() == elem.bytes() && elem.bytes() >= 4 => {
-                    let (_, pooled) = pooled_element(self.asm, of, bits);
-                    if is_scalar { Rm::Pool(pooled) } else { Rm::Broadcast(pooled) }
-                }
-                constant => Rm::Pool(pooled_vector(self.asm, constant)),
+            Place::Pool(at) => match self.asm.known_element(self.function, at, elem) {
+                Some(pooled) if is_scalar => Rm::Pool(pooled),
+                Some(pooled) => Rm::Broadcast(pooled),
+                None => Rm::Pool(self.asm.known_vector(self.function, at)),
             },
             Place::None => unreachable!("an operand is missing: {:?}", self.inst),
         }

@@ -57,7 +57,8 @@ impl Assembler {
         self.push_goal(w::b(0), Goal::Far(label as usize));
     }
 
-    /// Jumps to a label by the word of a conditional jump; `inverse` is the word that jumps where this one does not.
+    /// Jumps to a label by the word of a conditional jump; `inverse` is the word that jumps where this one
+    /// does not.
     fn jump_by(&mut self, word: u32, inverse: u32, label: u32) {
         if self.is_large {
             self.push(w::far(inverse, 2));

@@ -1,8 +1,9 @@
-//! Conversions. Each step reads what the one before has written, so that the result may be where the source is.
+//! Conversions. Each step reads what the one before has written, so that the result may be where the source
+//! is.
 //!
-//! All are exact: integers widen first, so that the one conversion between an integer and a float rounds or saturates;
-//! what narrows behind it saturates again. The 64-bit integers of f32 go through general registers, as an f64 between
-//! them would round twice.
+//! All are exact: integers widen first, so that the one conversion between an integer and a float rounds or
+//! saturates; what narrows behind it saturates again. The 64-bit integers of f32 go through general
+//! registers, as an f64 between them would round twice.
 
 use super::super::Placed;
 use super::super::mir::{Conv, Elem};
@@ -42,8 +43,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Widens or narrows integers step by step: by zeros for [`Conv::ZeroExtend`], and narrowing saturates for
-    /// [`Conv::ToS`] and [`Conv::ToU`].
+    /// Widens or narrows integers step by step: by zeros for [`Conv::ZeroExtend`], and narrowing saturates
+    /// for [`Conv::ToS`] and [`Conv::ToU`].
     pub(super) fn resize(&mut self, d: u8, a: u8, from: Elem, to: Elem, conv: Conv) {
         let (first, last) = (size_of(from), size_of(to));
         if first == last {

@@ -1,7 +1,7 @@
 //! The frame of a function, and what the allocator adds to its instructions.
 //!
-//! From the stack pointer up there are the numbers for a call, the slots, and the registers that the caller wants back.
-//! x29 points behind the slots.
+//! From the stack pointer up there are the numbers for a call, the slots, and the registers that the caller
+//! wants back. x29 points behind the slots.
 
 use super::super::mir::{Class, Cond, Elem, Op};
 use super::super::{Action, Allocated, Place, Placed};
@@ -24,7 +24,8 @@ pub(super) struct Frame {
 /// Bytes from x29 to the FPCR of the caller, and to the registers.
 const FPCR: u32 = 16;
 const SAVED: u32 = 24;
-/// The bytes of a page, each of which a frame touches in order, so that none steps over the guard of the stack.
+/// The bytes of a page, each of which a frame touches in order, so that none steps over the guard of the
+/// stack.
 const PAGE: u32 = 4096;
 
 /// Whether the result of an op is in a general register.
@@ -224,6 +225,8 @@ impl Writer<'_> {
     fn frame_access(&mut self, word: u32, size: u32, reg: u8, offset: u32) {
         if offset.trailing_zeros() >= size && offset >> size < 4096 {
             self.push(w::at_units(word, reg, w::SP, offset >> size));
+        } else if offset < 256 {
+            self.push(w::at_near(word, reg, w::SP, offset as i32));
         } else {
             self.number(OTHER, offset.into());
             self.push(w::at_index(word, reg, w::SP, OTHER, false));

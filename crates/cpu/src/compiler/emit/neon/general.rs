@@ -7,7 +7,8 @@ use super::words::Condition;
 use super::{ARGS, OTHER, SCRATCH, Writer, size_of};
 
 impl Writer<'_> {
-    /// Makes a number, in as many instructions as it has 16-bit parts that are neither all ones nor all zeros.
+    /// Makes a number, in as many instructions as it has 16-bit parts that are neither all ones nor all
+    /// zeros.
     pub(super) fn number(&mut self, to: u8, number: i64) {
         let parts = |x: u64| (0..4).filter(move |part| (x >> (16 * part)) as u16 != 0);
         let bits = number as u64;

@@ -32,8 +32,8 @@ impl Writer<'_> {
         self.push(w::dn(w::LD1R | shape.q | shape.size << 10, inst.dst, base));
     }
 
-    /// The first `count` elements. Each bit of the count is a piece of so many elements, the largest pieces first in
-    /// memory. They are loaded from the last to the first, and each shifts those before it up.
+    /// The first `count` elements. Each bit of the count is a piece of so many elements, the largest pieces
+    /// first in memory. They are loaded from the last to the first, and each shifts those before it up.
     pub(super) fn load_part(&mut self, inst: &Placed, count: u8) {
         let (size, top) = (size_of(inst.elem), u32::from(inst.lanes).trailing_zeros());
         self.address_to(OTHER, inst.mem);
@@ -54,7 +54,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Stores the first `count` elements, piece by piece as [`Writer::load_part`], from the first to the last.
+    /// Stores the first `count` elements, piece by piece as [`Writer::load_part`], from the first to the
+    /// last.
     pub(super) fn store_part(&mut self, inst: &Placed, count: u8) {
         let (size, top) = (size_of(inst.elem), u32::from(inst.lanes).trailing_zeros());
         self.address_to(OTHER, inst.mem);

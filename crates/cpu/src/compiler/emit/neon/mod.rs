@@ -1,10 +1,11 @@
 //! Code for AArch64 with its vectors of 16 bytes.
 //!
-//! A mask is a vector: all bits of an element, or none. Vectors of eight bytes or less use the instructions for half a
-//! register, and floats of one lane the scalar ones; what is above the last lane is garbage.
+//! A mask is a vector: all bits of an element, or none. Vectors of eight bytes or less use the instructions
+//! for half a register, and floats of one lane the scalar ones; what is above the last lane is garbage.
 //!
-//! x28 has the arguments for the whole function. x16, x17 and v31 are scratch: within an instruction, all three; between
-//! instructions the allocator may keep something in x16 or v31, so that moves use only x17 to reach far slots.
+//! x28 has the arguments for the whole function. x16, x17 and v31 are scratch: within an instruction, all
+//! three; between instructions the allocator may keep something in x16 or v31, so that moves use only x17 to
+//! reach far slots.
 
 mod assembler;
 mod constants;

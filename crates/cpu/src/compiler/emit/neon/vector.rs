@@ -133,8 +133,8 @@ impl Writer<'_> {
     /// Shifts by a vector, to the right if the distance is negated.
     pub(super) fn shift(&mut self, word: u32, is_negated: bool, inst: &Placed) {
         let shape = Shape::of(inst.elem, inst.lanes);
-        // The distance is a signed byte, and from -64 and 64 on all is shifted out. So distances above 127 become that:
-        // a shift to the left saturates, and one goes back.
+        // The distance is a signed byte, and from -64 and 64 on all is shifted out. So distances above 127
+        // become that: a shift to the left saturates, and one goes back.
         let spare = (8 << shape.size) - 7;
         self.push(w::dn(shape.left(w::V_UQSHL, spare), SCRATCH_V, inst.src[1].reg()));
         self.push(w::dn(shape.right(w::V_USHR, spare), SCRATCH_V, SCRATCH_V));

@@ -1,4 +1,5 @@
-//! The words of the instructions that this back end uses. Registers are by number; 31 is the stack pointer or zero.
+//! The words of the instructions that this back end uses. Registers are by number; 31 is the stack pointer or
+//! zero.
 
 /// The bits of `n` at the places of the registers `d`, `n` and `m`.
 pub(super) const fn dnm(word: u32, d: u8, n: u8, m: u8) -> u32 {
@@ -279,10 +280,10 @@ pub(super) const S_FMSUB: u32 = 0x1f00_8000;
 pub(super) const S_SCVTF_X: u32 = 0x9e22_0000;
 pub(super) const S_UCVTF_X: u32 = 0x9e23_0000;
 
-// Shifts by constants take `bits << 16`: the width plus a distance to the left, or twice the width less one to the right.
+// Shifts by constants take `bits << 16`: the width plus a distance to the left, or twice the width less one
+// to the right.
 
 pub(super) const V_SHL: u32 = 0x0f00_5400;
-pub(super) const V_SLI: u32 = 0x2f00_5400;
 pub(super) const V_UQSHL: u32 = 0x2f00_7400;
 pub(super) const V_USHR: u32 = 0x2f00_0400;
 pub(super) const V_SSHR: u32 = 0x0f00_0400;

@@ -32,33 +32,23 @@ pub(crate) trait Vectors: Target {
 
 /// The bytes of a function.
 pub(crate) fn encode<T: Vectors>(target: &T, function: &Allocated) -> Vec<u8> {
-    let calls = function.actions.iter().filter_map(|action| match action {
-        Action::Call { args, .. } => Some(args.len()),
-        Action::Inst(_)
-        | Action::Move { .. }
-        | Action::Spill { .. }
-        | Action::Reload { .. }
-        | Action::Constant { .. }
-        | Action::Label(_)
-        | Action::Jump(_)
-        | Action::JumpIf { .. }
-        | Action::JumpIfNone { .. }
-        | Action::Nothing => None,
-    });
-    let frame = Frame::new(function, calls.max().unwrap_or(0));
+    let frame = Frame::new(function);
     let vector_bytes = target.limits().vector_bytes;
-    let mut asm = Assembler::new(12 * function.actions.len() + 128, function.labels);
+    let mut asm =
+        Assembler::new(12 * function.actions.len() + 128, function.labels, function.constants.len());
+    // Scalars leave the rest of their registers alone.
+    let bytes = if function.lanes == 1 { 16 } else { vector_bytes };
     for action in &function.actions {
-        encode_action(target, &mut asm, function, frame, action);
+        encode_action(target, &mut asm, function, frame, bytes, action);
     }
     let exit = asm.epilogue();
     asm.link(exit);
     let prologue = asm.prologue(frame);
-    let pool = (prologue.len + asm.len).next_multiple_of(64);
-    asm.link_pool(pool - prologue.len, vector_bytes);
+    let pool = (prologue.here() + asm.here()).next_multiple_of(64);
+    asm.link_pool(pool - prologue.here(), vector_bytes);
     let mut bytes = Vec::with_capacity(pool + asm.pool.offset(super::Pooled::Word(0), vector_bytes) + 256);
-    bytes.extend_from_slice(&prologue.bytes[..prologue.len]);
-    bytes.extend_from_slice(&asm.bytes[..asm.len]);
+    bytes.extend_from_slice(&prologue.bytes);
+    bytes.extend_from_slice(&asm.bytes);
     bytes.resize(pool, 0xcc);
     asm.pool.write(&mut bytes, vector_bytes);
     bytes
@@ -69,10 +59,9 @@ fn encode_action<T: Vectors>(
     asm: &mut Assembler,
     function: &Allocated,
     frame: Frame,
+    bytes: usize,
     action: &Action,
 ) {
-    // Scalars leave the rest of their registers alone.
-    let bytes = if function.lanes == 1 { 16 } else { target.limits().vector_bytes };
     match *action {
         Action::Inst(ref inst) => target.inst(asm, function, inst),
         Action::Move { class: Class::General, to, from } => asm.general_copy(to, Rm::Reg(from)),

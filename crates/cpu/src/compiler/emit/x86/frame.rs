@@ -1,35 +1,33 @@
 //! Frames: what functions do at their entry and their exits, and calls.
 //!
-//! From the stack pointer up there are the line for the ends of rows, the slots, and the arguments of calls. Above, at
-//! the frame pointer, are the caller's registers and the caller's floating-point control.
+//! From the stack pointer up there are the line for the ends of rows, the slots, and the arguments of calls.
+//! Above, at the frame pointer, are the caller's registers and the caller's floating-point control.
 
 use super::super::{Address, Allocated, Place};
 use super::encode::{Condition, Immediate};
 use super::general::argument;
 use super::{Assembler, LINE, RAX, RBP, RBX, RDI, RSI, RSP, Rm, SCRATCH, general_operand, slot};
 
-/// The bits of the floating-point control that matter, and their value: no traps, nearest, no flushing to zero.
+/// The bits of the floating-point control that matter, and their value: no traps, to nearest, no flushes to
+/// 0.
 const CONTROL_MASK: i32 = 0xffc0;
 const CONTROL: i32 = 0x1f80;
 
 /// Registers that the callee saves, but for those that frames use always.
 const SAVED: [u8; 4] = [12, 13, 14, 15];
 
-/// The bytes of a frame's parts.
+/// What code must know of its frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
-    /// Where the arguments of calls are, as a slot.
+    /// Where the arguments of calls are, as a slot: behind all slots.
     outgoing: u32,
-    bytes: u32,
     /// The word of the first kernel among the caller's arguments.
     words: u32,
 }
 
 impl Frame {
-    pub(super) fn new(function: &Allocated, outgoing: usize) -> Frame {
-        let start = function.slots.next_multiple_of(8);
-        let bytes = (LINE + start + 8 * outgoing as u32).next_multiple_of(64);
-        Frame { outgoing: start, bytes, words: function.words }
+    pub(super) fn new(function: &Allocated) -> Frame {
+        Frame { outgoing: function.slots.next_multiple_of(8), words: function.words }
     }
 }
 
@@ -55,6 +53,7 @@ impl Assembler {
 
     /// Calls a kernel.
     pub(super) fn call(&mut self, frame: Frame, kernel: u16, args: &[Place]) {
+        self.outgoing = self.outgoing.max(args.len() as u32);
         for (at, &arg) in args.iter().enumerate() {
             let from = match arg {
                 Place::Reg(reg) => reg,
@@ -95,9 +94,9 @@ impl Assembler {
         self.legacy(false, 0x81, 7, Rm::Reg(SCRATCH), Immediate::Four(CONTROL));
     }
 
-    /// The code before the body, which this assembler has, in an assembler of its own. Its length is a multiple of 32.
+    /// The code before the body, which this assembler has, in one of its own. Its length is a multiple of 32.
     pub(super) fn prologue(&self, frame: Frame) -> Assembler {
-        let mut asm = Assembler::new(128, 0);
+        let mut asm = Assembler::new(128, 0, 0);
         asm.raw([0xf3, 0x0f, 0x1e, 0xfa]);
         push(&mut asm, RBP);
         asm.legacy(true, 0x8b, RBP, Rm::Reg(RSP), Immediate::None);
@@ -106,12 +105,13 @@ impl Assembler {
             push(&mut asm, reg);
         }
         let control = self.control();
+        let bytes = (LINE + frame.outgoing + 8 * self.outgoing).next_multiple_of(64);
         // Pages of the stack must be touched in order.
-        for page in 1..=frame.bytes.div_ceil(4096).saturating_sub(1) {
+        for page in 1..=bytes.div_ceil(4096).saturating_sub(1) {
             let at = Address { base: RSP, index: None, scale: 1, offset: -4096 * page as i32 };
             asm.legacy(true, 0x83, 1, Rm::At(at, 8), Immediate::Byte(0));
         }
-        let down = Address { base: RSP, index: None, scale: 1, offset: -(frame.bytes as i32) - 8 };
+        let down = Address { base: RSP, index: None, scale: 1, offset: -(bytes as i32) - 8 };
         asm.address(RSP, down);
         asm.legacy(true, 0x83, 4, Rm::Reg(RSP), Immediate::Byte(-64));
         asm.general_copy(RBX, Rm::Reg(RDI));
@@ -121,16 +121,14 @@ impl Assembler {
         asm.legacy(false, 0xc7, 0, Rm::At(below(control - 4), 4), Immediate::Four(CONTROL));
         asm.control_register(false, control - 4);
         asm.land(is_ours);
-        while asm.len % 32 != 0 {
-            asm.pad(32 - asm.len % 32);
-        }
+        asm.align(32);
         asm
     }
 
     /// The code behind the body, and its position: that where the status is in eax.
     pub(super) fn epilogue(&mut self) -> u32 {
         self.legacy(false, 0x33, RAX, Rm::Reg(RAX), Immediate::None);
-        let exit = self.len as u32;
+        let exit = self.here() as u32;
         if self.is_streaming {
             self.raw([0x0f, 0xae, 0xf8]);
         }
@@ -150,8 +148,16 @@ impl Assembler {
         exit
     }
 
+    /// Fills up to a multiple of so many bytes.
+    pub(super) fn align(&mut self, to: usize) {
+        let end = self.here().next_multiple_of(to);
+        while self.here() < end {
+            self.pad(end - self.here());
+        }
+    }
+
     /// Up to so many bytes of one instruction that does nothing.
-    pub(super) fn pad(&mut self, bytes: usize) {
+    fn pad(&mut self, bytes: usize) {
         match bytes {
             0 => {}
             1 => self.raw([0x90]),

@@ -2,7 +2,7 @@
 
 use super::super::mir::{Cond, Op};
 use super::super::{Address, Constraint, Place, Placed};
-use super::encode::{BYTE_SIGN, BYTE_ZERO, Condition, Immediate};
+use super::encode::{BYTE_SIGN, BYTE_STORE, BYTE_ZERO, Condition, Immediate};
 use super::{Assembler, RBX, Rm, SCRATCH, general_operand};
 
 pub(crate) const MOV: u16 = 0x8b;
@@ -68,10 +68,20 @@ impl Assembler {
         self.general(CMP, a, b);
     }
 
-    /// Compares with a number.
-    pub(crate) fn compare_number(&mut self, a: u8, number: i32) {
-        let (code, immediate) = Immediate::shortest(number, 0x83, 0x81);
-        self.legacy(true, code, 7, Rm::Reg(a), immediate);
+    /// Compares with 0.
+    pub(crate) fn test(&mut self, a: u8) {
+        self.general(0x85, a, Rm::Reg(a));
+    }
+
+    /// Stores the low byte, or the low two.
+    pub(crate) fn store_low(&mut self, bytes: u8, to: Rm, from: u8) {
+        if bytes == 1 {
+            self.legacy(false, BYTE_STORE, from, to, Immediate::None);
+        } else {
+            // The prefix stands before REX.
+            self.raw([0x66]);
+            self.legacy(false, MOV_STORE, from, to, Immediate::None);
+        }
     }
 
     /// Copies if the condition holds.

@@ -6,19 +6,20 @@ mod frame;
 mod fused;
 pub(crate) mod general;
 pub(crate) mod opcode;
+mod ops;
 mod pool;
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64"))]
 pub(crate) mod tests;
 
 pub(crate) use body::{Vectors, encode};
 pub(crate) use encode::Rm;
 pub(crate) use encode::{Condition, Immediate, Masking};
 pub(crate) use fused::fused_form;
+pub(crate) use ops::{has_conversion, is_of_elements, is_swappable, predicates};
 pub(crate) use pool::Pooled;
 
 use pool::Pool;
 
-use super::mir::Op;
 use super::{Address, Place};
 
 /// General registers with a task, by number.
@@ -37,9 +38,6 @@ pub(crate) const GENERALS: [u8; 12] = [0, 1, 2, 6, 7, 8, 9, 10, 12, 13, 14, 15];
 /// Bytes of the frame's line for the ends of rows, which is at its start.
 pub(crate) const LINE: u32 = 64;
 
-/// The longest instruction, with room for the emitter's wide writes.
-const LONGEST: usize = 16;
-
 /// Where a displacement to a constant is, to be set once the code's length is known.
 #[derive(Clone, Copy, Debug)]
 struct Fixup {
@@ -53,18 +51,22 @@ struct Fixup {
 /// Code in the making.
 #[derive(Debug)]
 pub(crate) struct Assembler {
-    /// The code, and behind it zeros to write over.
+    /// The code.
     bytes: Vec<u8>,
-    /// Bytes of code.
-    len: usize,
     fixups: Vec<Fixup>,
     pool: Pool,
+    /// Where the function's constants are in the pool: as one element, and as a vector.
+    constants: Vec<[Option<Pooled>; 2]>,
     /// Where labels are; `u32::MAX` before.
     labels: Vec<u32>,
+    /// Whether there are jumps forward to a label.
+    is_forward: Vec<bool>,
     /// Displacements of jumps forward, of four bytes, and their labels.
     jumps: Vec<(u32, u32)>,
     /// Displacements of jumps to the exit.
     exits: Vec<u32>,
+    /// The most arguments of a call.
+    outgoing: u32,
     /// General registers that are named, as bits.
     generals: u16,
     /// Whether stores past the caches need a fence.
@@ -73,15 +75,17 @@ pub(crate) struct Assembler {
 
 impl Assembler {
     /// An empty one for code of about so many bytes.
-    fn new(bytes: usize, labels: u32) -> Assembler {
+    fn new(bytes: usize, labels: u32, constants: usize) -> Assembler {
         Assembler {
-            bytes: vec![0; bytes + LONGEST],
-            len: 0,
+            bytes: Vec::with_capacity(bytes),
             fixups: Vec::new(),
             pool: Pool::default(),
+            constants: vec![[None; 2]; constants],
             labels: vec![u32::MAX; labels as usize],
+            is_forward: vec![false; labels as usize],
             jumps: Vec::new(),
             exits: Vec::new(),
+            outgoing: 0,
             generals: 0,
             is_streaming: false,
         }
@@ -122,57 +126,7 @@ pub(crate) fn general_operand(place: Place) -> Rm {
     }
 }
 
-/// Whether an op is on elements, which have a width.
-pub(crate) fn is_of_elements(op: Op) -> bool {
-    let is_arithmetic = matches!(
-        op,
-        Op::Not
-            | Op::Sqrt
-            | Op::Floor
-            | Op::Ceil
-            | Op::Trunc
-            | Op::Nearest
-            | Op::PopCount
-            | Op::LeadingZeros
-            | Op::Add
-            | Op::Sub
-            | Op::Mul
-            | Op::Div
-            | Op::Min
-            | Op::Max
-            | Op::MinU
-            | Op::MaxU
-            | Op::And
-            | Op::Or
-            | Op::Xor
-            | Op::AndNot
-            | Op::Shl
-            | Op::Shr
-            | Op::Sar
-            | Op::ShlBy(_)
-            | Op::ShrBy(_)
-            | Op::SarBy(_)
-            | Op::RotBy(_)
-            | Op::Scale
-            | Op::Fma
-            | Op::Fnma
-            | Op::Flip
-            | Op::Compare(_)
-            | Op::Test
-            | Op::Select
-            | Op::Convert(..)
-    );
-    is_arithmetic
-        || matches!(
-            op,
-            Op::Splat
-                | Op::Upper(_)
-                | Op::Load
-                | Op::LoadSplat
-                | Op::LoadPart
-                | Op::Store
-                | Op::StoreStreaming
-                | Op::StorePart
-                | Op::Gather(_)
-        )
+/// The address of the line for the ends of rows.
+pub(crate) fn line() -> Address {
+    Address { base: RSP, index: None, scale: 1, offset: 0 }
 }

@@ -1,25 +1,31 @@
 //! Opcodes of vector instructions, which VEX and EVEX share but for a bit.
 
-use super::super::mir::Elem;
+use super::super::mir::{Elem, Op};
 
-/// An opcode with its prefix and map.
+/// An opcode as an instruction without operands: registers and lengths are set in its bits. The lowest byte
+/// is the first one. ModRM follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opcode {
-    /// The mandatory prefix: 0 for none, then 66, F3 and F2.
-    pub(crate) prefix: u8,
-    /// The opcode map: 1 for 0F, 2 for 0F38, 3 for 0F3A.
-    pub(crate) map: u8,
-    pub(crate) code: u8,
-    /// The W bit of a VEX prefix.
-    pub(crate) vex_w: bool,
-    /// The W bit of an EVEX prefix.
-    pub(crate) evex_w: bool,
+    /// With an EVEX prefix: five bytes.
+    pub(super) evex: u64,
+    /// With a VEX prefix of three bytes: four.
+    pub(super) vex: u64,
 }
 
+/// The W bit of both prefixes.
+const W: u64 = 1 << 23;
+
 impl Opcode {
-    const fn new(prefix: u8, map: u8, code: u8) -> Opcode {
-        Opcode { prefix, map, code, vex_w: false, evex_w: false }
+    /// `prefix` is 0 for none, then 66, F3 and F2; `map` is 1 for 0F, 2 for 0F38, 3 for 0F3A.
+    pub(crate) const fn new(prefix: u8, map: u8, code: u8) -> Opcode {
+        // Fields for registers are inverted.
+        let evex = u64::from_le_bytes([0x62, 0xf0 | map, 0x7c | prefix, 0x08, code, 0, 0, 0]);
+        let vex = u64::from_le_bytes([0xc4, 0xe0 | map, 0x78 | prefix, code, 0, 0, 0, 0]);
+        Opcode { evex, vex }
     }
+
+    /// None.
+    pub(crate) const NONE: Opcode = Opcode { evex: 0, vex: 0 };
 
     /// No prefix, map 0F.
     pub(crate) const fn plain(code: u8) -> Opcode {
@@ -58,17 +64,99 @@ impl Opcode {
 
     /// With W set.
     pub(crate) const fn w(self) -> Opcode {
-        Opcode { vex_w: true, evex_w: true, ..self }
+        Opcode { evex: self.evex | W, vex: self.vex | W }
     }
 
     /// With W set in EVEX; VEX ignores the bit.
     pub(crate) const fn ew(self) -> Opcode {
-        Opcode { evex_w: true, ..self }
+        Opcode { evex: self.evex | W, ..self }
+    }
+}
+
+/// The opcodes of an op: by the elements, then for scalar floats.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row([Opcode; 10]);
+
+impl Row {
+    /// Opcodes of integers by their width, and of floats: packed singles and doubles, then scalar ones.
+    pub(crate) const fn new(integers: [Opcode; 4], floats: [Opcode; 4]) -> Row {
+        let mut row = [Opcode::NONE; 10];
+        let mut at = 0;
+        while at < 4 {
+            row[Elem::I8 as usize + at] = integers[at];
+            at += 1;
+        }
+        row[Elem::F32 as usize] = floats[0];
+        row[Elem::F64 as usize] = floats[1];
+        row[Elem::F32 as usize + SCALAR] = floats[2];
+        row[Elem::F64 as usize + SCALAR] = floats[3];
+        Row(row)
     }
 
-    /// Without the W bits.
-    pub(crate) const fn without_w(self) -> Opcode {
-        Opcode { vex_w: false, evex_w: false, ..self }
+    /// Those of integers alone.
+    pub(crate) const fn integers(integers: [Opcode; 4]) -> Row {
+        Row::new(integers, [Opcode::NONE; 4])
+    }
+
+    /// The opcode for elements, or [`Opcode::NONE`].
+    pub(crate) fn at(&self, elem: Elem, is_scalar: bool) -> Opcode {
+        self.0[elem as usize + if is_scalar { SCALAR } else { 0 }]
+    }
+}
+
+/// How far scalar floats are behind packed ones.
+const SCALAR: usize = 3;
+
+/// Arithmetic of floats: packed singles and doubles, then scalar ones.
+pub(crate) const fn floats(code: u8) -> [Opcode; 4] {
+    [Opcode::plain(code), Opcode::p66(code).ew(), Opcode::pf3(code), Opcode::pf2(code).ew()]
+}
+
+/// A target's opcodes of ops of two operands, where one instruction does them.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    pub(crate) add: Row,
+    pub(crate) sub: Row,
+    pub(crate) mul: Row,
+    pub(crate) div: Row,
+    pub(crate) min: Row,
+    pub(crate) max: Row,
+    pub(crate) min_u: Row,
+    pub(crate) max_u: Row,
+    pub(crate) and: Row,
+    pub(crate) or: Row,
+    pub(crate) xor: Row,
+    pub(crate) and_not: Row,
+    pub(crate) shl: Row,
+    pub(crate) shr: Row,
+    pub(crate) sar: Row,
+    pub(crate) scale: Row,
+}
+
+impl Rows {
+    /// Whether there is an opcode.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "other ops have no two operands")]
+    pub(crate) fn has(&self, op: Op, elem: Elem) -> bool {
+        let row = match op {
+            Op::Add => &self.add,
+            Op::Sub => &self.sub,
+            Op::Mul => &self.mul,
+            Op::Div => &self.div,
+            Op::Min => &self.min,
+            Op::Max => &self.max,
+            Op::MinU => &self.min_u,
+            Op::MaxU => &self.max_u,
+            Op::And => &self.and,
+            Op::Or => &self.or,
+            Op::Xor => &self.xor,
+            Op::AndNot => &self.and_not,
+            Op::Shl => &self.shl,
+            Op::Shr => &self.shr,
+            Op::Sar => &self.sar,
+            Op::Scale => &self.scale,
+            _ => return false,
+        };
+        row.at(elem, false) != Opcode::NONE
     }
 }
 
@@ -84,18 +172,15 @@ pub(crate) fn by_width<T: Copy>(elem: Elem, four: [T; 4]) -> T {
 
 /// Arithmetic of floats: packed, or of the lowest element.
 pub(crate) fn float(code: u8, elem: Elem, is_scalar: bool) -> Opcode {
-    match (elem == Elem::F64, is_scalar) {
-        (false, false) => Opcode::plain(code),
-        (true, false) => Opcode::p66(code).ew(),
-        (false, true) => Opcode::pf3(code),
-        (true, true) => Opcode::pf2(code).ew(),
-    }
+    let is_double = elem == Elem::F64;
+    // Prefixes in order are for packed singles and doubles, then for scalar ones.
+    let op = Opcode::new(2 * u8::from(is_scalar) + u8::from(is_double), 1, code);
+    if is_double { op.ew() } else { op }
 }
 
 /// Fused products. The scalar forms have the next opcode.
 pub(crate) fn fused(code: u8, elem: Elem, is_scalar: bool) -> Opcode {
-    let op = Opcode::p38(code + u8::from(is_scalar));
-    if elem == Elem::F64 { op.w() } else { op }
+    wide(Opcode::p38(code + u8::from(is_scalar)), elem)
 }
 
 /// Rounding to integral floats, with the mode in an immediate.

@@ -1,6 +1,6 @@
 //! Every op, against its meaning for one lane.
 
-use super::super::super::mir::{Cmp, Conv};
+use super::super::super::mir::{Cmp, Cond, Conv};
 use super::reference::{are_nan_halves, is_same, lane, low, special};
 use super::*;
 
@@ -35,13 +35,15 @@ impl Trial {
             let src: Vec<u8> = self.sources.iter().map(|_| pick()).collect();
             let (dst, temp) = (pick(), pick());
             let is_tied = |(source, &reg): (usize, &u8)| asked.tied >> source & 1 == 1 && reg == dst;
-            let is_wrong = asked.tied != 0 && !src.iter().enumerate().any(is_tied)
-                || asked.is_early && src.contains(&dst)
-                || asked.vector_temps > 0 && (src.contains(&temp) || temp == dst)
-                // A mask that shares a register with elements would be none.
-                || (0..src.len()).any(|i| (0..i).any(|j| src[i] == src[j] && (self.masks >> i ^ self.masks >> j) & 1 == 1))
-                || (0..src.len()).any(|i| (0..i).any(|j| src[i] == src[j] && self.sources[i] != self.sources[j]));
-            if !is_wrong {
+            // What shares a register has one type, and is a mask or not.
+            let differ = |i: usize, j: usize| {
+                self.sources[i] != self.sources[j] || (self.masks >> i ^ self.masks >> j) & 1 == 1
+            };
+            let is_shared = (0..src.len()).any(|i| (0..i).any(|j| src[i] == src[j] && differ(i, j)));
+            let is_untied = asked.tied != 0 && !src.iter().enumerate().any(is_tied);
+            let is_too_early = asked.is_early && src.contains(&dst);
+            let is_temp_taken = asked.vector_temps > 0 && (src.contains(&temp) || temp == dst);
+            if !(is_shared || is_untied || is_too_early || is_temp_taken) {
                 return (dst, src, temp);
             }
         }
@@ -65,7 +67,7 @@ impl Trial {
         actions.push(at(Op::Store, self.elem, self.lanes, dst, near(1, 3 * CELL as i32)));
         actions.push(general(Op::AddNumber(4 * CELL as i32), 1, &[1]));
         actions.push(general(Op::AddNumber(1), 2, &[2]));
-        actions.push(Action::JumpIf { cond: super::super::super::mir::Cond::Lt, a: 2, b: 3, to: 0 });
+        actions.push(Action::JumpIf { cond: Cond::Lt, a: Place::Reg(2), b: Place::Reg(3), to: 0 });
 
         let mut data = vec![0xee; 4 * CELL * SETS];
         let mut expected = Vec::new();

@@ -28,6 +28,11 @@ impl Executable {
         Executable { at, bytes }
     }
 
+    /// Where the code is.
+    pub(crate) fn entry(&self) -> u64 {
+        self.at as u64
+    }
+
     /// Calls the code. Its accesses must be valid.
     pub(crate) fn run(&self, args: &[u64]) -> u32 {
         // SAFETY: the memory has a function of this type.
@@ -195,7 +200,7 @@ pub(crate) fn at(base: u8) -> Address {
     Address { base, index: None, scale: 1, offset: 0 }
 }
 
-/// A mask as an argument or a vector: bit `i` says whether lane `i` is set; above the lanes there is anything.
+/// A mask as a vector: bit `i` says whether lane `i` is set; above the lanes there is anything.
 pub(crate) fn mask_bytes(bits: u64, elem: Elem, lanes: usize, random: &mut Random) -> Bytes {
     let mut bytes = Bytes(std::array::from_fn(|_| random.next() as u8));
     for lane in 0..lanes {

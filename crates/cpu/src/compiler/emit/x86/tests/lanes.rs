@@ -113,7 +113,7 @@ pub(crate) fn choose(
         registers[at] = take(random, if is_mask(at) { &mut masks } else { &mut vectors });
         inst.src[at] = Place::Reg(registers[at]);
         // Sometimes operands are the same.
-        if at > 0 && op != Op::Scale && !is_mask(at) && !is_mask(at - 1) && random.below(6) == 0 {
+        if at > 0 && op != Op::Scale && source_elem(op, elem, at - 1) == elem && random.below(6) == 0 {
             registers[at] = registers[at - 1];
             inst.src[at] = inst.src[at - 1];
         }
@@ -196,7 +196,8 @@ fn run(target: &dyn Target, operands: &Operands, count: usize, random: &mut Rand
         maker.store(dst, 3);
     }
     let code = maker.finish();
-    for _ in 0..6 {
+    // Conversions have more places where something changes.
+    for _ in 0..if matches!(op, Op::Convert(..)) { 100 } else { 6 } {
         let mut sources: [Bytes; 3] =
             std::array::from_fn(|_| Bytes(std::array::from_fn(|_| random.next() as u8)));
         let mut masks = [0; 3];

@@ -207,6 +207,13 @@ pub(crate) fn operand(random: &mut Random, op: Op, elem: Elem, source: usize) ->
             3..5 => 1 << (8 * elem.bytes() - 1),
             5..9 => low((any as i64 >> (any & 63)) as u64, elem),
             9..11 => low(any & 3, elem),
+            11..13 => {
+                // Next to the middle between singles, or doubles.
+                let (bits, off) = if any & 1 == 0 { (25, 40) } else { (54, 11) };
+                let middle = any >> (64 - bits) | 1 << (bits - 1) | 1;
+                let shifted = middle << random_index(any >> 3, off);
+                low(shifted.wrapping_add(any >> 1 & 3).wrapping_sub(1), elem)
+            }
             _ => low(any.rotate_left(13), elem),
         },
     }
