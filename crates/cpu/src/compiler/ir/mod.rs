@@ -159,7 +159,7 @@ pub(crate) enum Conv {
     OfIndex,
 }
 
-/// Functions of f64 whose code is too long to be generated.
+/// Functions whose code is too long to be generated. They are computed in f64; for f32 the result is rounded once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Rare {
     /// The sine of a number of any size.
@@ -206,7 +206,7 @@ pub(crate) enum Op {
     PopCount,
     LeadingZeros,
     Convert(Conv),
-    /// A function of f64 that compiled Rust code computes, one element after the other: for what is rare.
+    /// A function of f32 or f64 that compiled Rust code computes, one element after the other: for what is rare.
     Apply(Rare),
 
     // Of two.

@@ -137,10 +137,16 @@ fn type_problem(function: &Function, value: Val) -> Option<&'static str> {
     let is_integer = !is_float && elem != Elem::Bit;
     let rule = |holds: bool, text: &'static str| if holds { None } else { Some(text) };
     match inst.op {
-        Op::Sqrt | Op::Floor | Op::Ceil | Op::Trunc | Op::Nearest | Op::Div | Op::Scale | Op::Fma | Op::Fnma => {
-            rule(all_same && is_float, "operands and result are floats of one type")
-        }
-        Op::Apply(_) => rule(elems[0] == Elem::F64 && elem == Elem::F64, "operand and result are f64"),
+        Op::Sqrt
+        | Op::Floor
+        | Op::Ceil
+        | Op::Trunc
+        | Op::Nearest
+        | Op::Div
+        | Op::Scale
+        | Op::Fma
+        | Op::Fnma
+        | Op::Apply(_) => rule(all_same && is_float, "operands and result are floats of one type"),
         Op::Add | Op::Sub | Op::Mul | Op::Min | Op::Max => {
             rule(all_same && elem != Elem::Bit, "operands and result have one type")
         }
