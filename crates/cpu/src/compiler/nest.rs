@@ -37,7 +37,7 @@ const CHUNK_LINES: usize = 1 << 12;
 const WARM: u32 = 8;
 
 /// Instructions that the portable executor may run before code is worth while, for each instruction of the nest.
-const COLD_WORK: usize = 0;
+const COLD_WORK: usize = 1 << 10;
 
 /// A nest, ready to run.
 #[derive(Debug)]

@@ -9,6 +9,7 @@ use defn_core::op::{
 };
 use defn_core::{DType, Kind, Scalar};
 
+use crate::compiler::ir::functions::{Function1, Function2};
 use crate::compiler::ir::{Access, Builder, Cmp, Conv, Elem, Op, Val};
 use crate::kernels::elementwise::vector::Base;
 
@@ -31,6 +32,33 @@ pub(super) fn computed(dtype: DType) -> Option<Elem> {
         DType::F64 => Some(Elem::F64),
         DType::F8E5M2 | DType::F8E4M3FN | DType::C64 | DType::C128 => None,
     }
+}
+
+/// The function of floats that an op is, if nests have it.
+fn function_of(op: FunctionOp) -> Option<Function1> {
+    Some(match op {
+        FunctionOp::Exp => Function1::Exp,
+        FunctionOp::Expm1 => Function1::Expm1,
+        FunctionOp::Log => Function1::Log,
+        FunctionOp::Log1p => Function1::Log1p,
+        FunctionOp::Sigmoid => Function1::Sigmoid,
+        FunctionOp::Sinh => Function1::Sinh,
+        FunctionOp::Cosh => Function1::Cosh,
+        FunctionOp::Tanh => Function1::Tanh,
+        FunctionOp::Asin => Function1::Asin,
+        FunctionOp::Acos => Function1::Acos,
+        FunctionOp::Atan => Function1::Atan,
+        FunctionOp::Asinh => Function1::Asinh,
+        FunctionOp::Acosh => Function1::Acosh,
+        FunctionOp::Atanh => Function1::Atanh,
+        FunctionOp::Cbrt => Function1::Cbrt,
+        FunctionOp::Erf => Function1::Erf,
+        FunctionOp::Erfc => Function1::Erfc,
+        FunctionOp::ErfInv => Function1::ErfInv,
+        // Their side exits for large numbers are not there yet.
+        FunctionOp::Sin | FunctionOp::Cos | FunctionOp::Tan => return None,
+        FunctionOp::Sqrt | FunctionOp::Rsqrt => unreachable!("they are ops of the IR"),
+    })
 }
 
 /// The type in which elements of a dtype are stored.
@@ -267,8 +295,8 @@ impl Elements {
                 let (one, root) = (self.number(elem, 1), self.b.op(Op::Sqrt, [x]));
                 self.b.div(one, root)
             }
-            UnaryOp::Function(FunctionOp::Exp) if elem == Elem::F32 => self.b.exp_f32(x),
-            UnaryOp::Function(_) | UnaryOp::Bits(_) | UnaryOp::Part(_) | UnaryOp::Test(_) => return None,
+            UnaryOp::Function(op) => self.b.function(function_of(op)?, x),
+            UnaryOp::Bits(_) | UnaryOp::Part(_) | UnaryOp::Test(_) => return None,
         };
         Some(self.fit(value, dtype))
     }
@@ -321,8 +349,14 @@ impl Elements {
     }
 
     /// The logarithm to a base, with a result of `dtype`.
-    pub(super) fn log_to(&mut self, _: Base, _: Element, _: DType) -> Option<Element> {
-        None
+    pub(super) fn log_to(&mut self, base: Base, x: Element, dtype: DType) -> Option<Element> {
+        let x = self.convert(x, dtype)?.value;
+        let function = match base {
+            Base::Two => Function1::Log2,
+            Base::Ten => Function1::Log10,
+        };
+        let value = self.b.function(function, x);
+        Some(self.fit(value, dtype))
     }
 
     /// An op of two operands, with a result of `dtype`.
@@ -350,6 +384,14 @@ impl Elements {
         let is_unsigned = !elem.is_float() && !is_signed(dtype);
         if elem == Elem::Bit {
             return None;
+        }
+        if let BinaryOp::Arithmetic(op @ (ArithmeticOp::Pow | ArithmeticOp::Atan2)) = op {
+            if !elem.is_float() {
+                return None;
+            }
+            let function = if op == ArithmeticOp::Pow { Function2::Pow } else { Function2::Atan2 };
+            let value = self.b.function2(function, a, b);
+            return Some(self.fit(value, dtype));
         }
         let op = match op {
             BinaryOp::Arithmetic(op) => match op {

@@ -68,10 +68,10 @@ pub(crate) enum Function2 {
 }
 
 /// Whether the sine, the cosine and the tangent of f32 are computed in f32 alone.
-const NARROW_TRIG: bool = true;
+const NARROW_TRIG: bool = false;
 
 /// Whether the logistic function of f32 is computed in f32.
-const NARROW_SIGMOID: bool = true;
+const NARROW_SIGMOID: bool = false;
 
 /// Makes the ops of a function of one number.
 type Make1 = fn(&mut Floats, Val) -> Val;
