@@ -3,6 +3,8 @@
 //!
 //! Integers are held unsigned; what depends on a sign says so. A predicate is a byte, 0 or 1.
 
+use super::super::ir::Rare;
+
 /// The type of an element.
 pub(super) trait Element: Copy + 'static {}
 
@@ -73,6 +75,7 @@ pub(super) trait Float: Number {
     fn of_u<A: Integer>(a: A) -> Self;
     fn to_s<Y: Integer>(self) -> Y;
     fn to_u<Y: Integer>(self) -> Y;
+    fn applied(self, rare: Rare) -> Self;
 }
 
 macro_rules! integer {
@@ -253,7 +256,7 @@ integer!(u32, i32);
 integer!(u64, i64);
 
 macro_rules! float {
-    ($float:ident, $of_s:ident, $of_u:ident, $to_s:ident, $to_u:ident, $scale:ident) => {
+    ($float:ident, $of_s:ident, $of_u:ident, $to_s:ident, $to_u:ident, $scale:ident, $rare:ident) => {
         impl Number for $float {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -363,12 +366,17 @@ macro_rules! float {
             fn to_u<Y: Integer>(self) -> Y {
                 Y::$to_u(self)
             }
+
+            #[inline(always)]
+            fn applied(self, rare: Rare) -> Self {
+                rare.$rare(self)
+            }
         }
     };
 }
 
-float!(f32, to_f32_s, to_f32_u, of_f32_s, of_f32_u, scaled_f32);
-float!(f64, to_f64_s, to_f64_u, of_f64_s, of_f64_u, scaled_f64);
+float!(f32, to_f32_s, to_f32_u, of_f32_s, of_f32_u, scaled_f32, of_f32);
+float!(f64, to_f64_s, to_f64_u, of_f64_s, of_f64_u, scaled_f64, of);
 
 /// `2^n` for an integral `n` from -1022 to 1023.
 #[inline(always)]
@@ -464,6 +472,9 @@ unary! {
     Ceil [T: Float] a: T => T { a.up() }
     Trunc [T: Float] a: T => T { a.toward_zero() }
     Nearest [T: Float] a: T => T { a.nearest() }
+    Sin [T: Float] a: T => T { a.applied(Rare::Sin) }
+    Cos [T: Float] a: T => T { a.applied(Rare::Cos) }
+    Tan [T: Float] a: T => T { a.applied(Rare::Tan) }
     PopCount [T: Integer] a: T => T { a.ones() }
     LeadingZeros [T: Integer] a: T => T { a.zeros_above() }
     // A cut is this, too.

@@ -1,6 +1,6 @@
 //! Which function executes an op of a type.
 
-use super::super::ir::{Cmp, Conv, Elem, Op, Reduce};
+use super::super::ir::{Cmp, Conv, Elem, Op, Rare, Reduce};
 use super::access::{self, Collect, Move};
 use super::lanes::{self, Each, Fold, One};
 use super::scalars as of;
@@ -92,7 +92,9 @@ macro_rules! of_bits {
 /// `to`. None if it is no such op, or has none of these types.
 pub(super) fn pair(op: Op, from: Elem, to: Elem) -> Option<Pair> {
     match op {
-        Op::Apply(_) => None,
+        Op::Apply(Rare::Sin) => of_float!(to, T => plain_unary::<of::Sin, T, T>()),
+        Op::Apply(Rare::Cos) => of_float!(to, T => plain_unary::<of::Cos, T, T>()),
+        Op::Apply(Rare::Tan) => of_float!(to, T => plain_unary::<of::Tan, T, T>()),
         Op::Not if to == Elem::Bit => unary::<of::NotBit, u8, u8>(),
         Op::Not => of_bits!(to, T => unary::<of::Not, T, T>()),
         Op::Sqrt => of_float!(to, T => unary::<of::Sqrt, T, T>()),

@@ -14,7 +14,10 @@ mod floats;
 mod log;
 mod narrow;
 mod power;
+mod rare;
 mod tables;
+#[cfg(test)]
+mod tests;
 mod trig;
 
 use super::{Builder, Conv, Elem, Val};

@@ -10,13 +10,14 @@ use super::super::trig::{LIMIT, or_far, reduce_single};
 
 /// Up to this limit the errors of [`sin`] and [`cos`] are below 1.5 ulp. Beyond it the number of quadrants is
 /// so far from the exact quotient that the remainder is above pi / 4.
-const NARROW_LIMIT: f64 = 131_072.0;
+pub(in super::super) const NARROW_LIMIT: f64 = 131_072.0;
 
 /// Up to this limit the error of [`tan`] is below 2 ulp.
-const TAN_LIMIT: f64 = 65_536.0;
+pub(in super::super) const TAN_LIMIT: f64 = 65_536.0;
 
-/// The nearest f32 to pi / 2, that to the rest, and that to the rest of it.
-const HALF_PI: [f32; 3] = [std::f32::consts::FRAC_PI_2, -4.371_139e-8, -1.715_124_5e-15];
+/// pi / 2 cut to f32, the rest of it cut to f32, and the rest of that. All are positive, so that the remainder of -0 is
+/// -0.
+const HALF_PI: [f32; 3] = [1.570_796_25, 7.549_789e-8, 5.390_303e-15];
 
 /// The sine of a number plus `more` quadrants, by f32 alone.
 fn turned(m: &mut Floats, x: Val, more: f32, rare: Rare) -> Val {
