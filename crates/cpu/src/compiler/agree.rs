@@ -167,7 +167,9 @@ fn targets() -> Vec<(&'static str, &'static dyn Target)> {
 /// A random case, the smallest functions first.
 fn random_case(seed: u64) -> (Case, Call) {
     let mut random = Random(seed);
-    (0..8).for_each(|_| drop(random.below(2)));
+    for _ in 0..8 {
+        random.below(2);
+    }
     let elems = [FLOATS, WIDE, ALL][random.below(3)];
     let kinds = Limits { size: 2 + (seed as usize / 40).min(40), reach: 2 + random.below(40), elems };
     let columns = [random.below(8), random.below(40), random.below(300), 16 * random.below(20)][random.below(4)];
@@ -186,12 +188,6 @@ fn machine_code_is_as_the_portable_executor() {
     let mut compiled = 0;
     for seed in 0..count("DEFN_RANDOM_FUNCTIONS", 2000) {
         let (case, call) = random_case(seed);
-        if std::env::var_os("DEFN_RANDOM_PRINT").is_some() {
-            eprintln!("seed {seed}: {}", case.function);
-            for (_, target) in targets() {
-                eprintln!("{}", lower(&case.function, target).map_or_else(|p| format!("{p:?}"), |code| code.to_string()));
-            }
-        }
         let interpreter = Interpreter::new(&case.function);
         // SAFETY: the arguments are those of the function.
         let right = run_here(&call, |args| unsafe { interpreter.run(args) });

@@ -29,6 +29,8 @@
 //! Results have the evaluator's bits on the expanded region, because the same kernels add in the same order. The
 //! exceptions are the variance of long rows, and the bits of a NaN that is computed from two NaNs.
 
+#[cfg(test)]
+mod agree;
 mod arena;
 mod cluster;
 mod direct;

@@ -31,12 +31,12 @@ macro_rules! vectorized {
                 }
 
                 match $crate::compiler::interpret::level::level() {
-                    // SAFETY: the level says that the processor has these instructions.
                     $crate::compiler::interpret::level::Level::Avx512 => {
+                        // SAFETY: the level says that the processor has these instructions.
                         return unsafe { avx512::<$($param),*>($($arg),*) };
                     }
-                    // SAFETY: as above.
                     $crate::compiler::interpret::level::Level::Avx2 => {
+                        // SAFETY: as above.
                         return unsafe { avx2::<$($param),*>($($arg),*) };
                     }
                     $crate::compiler::interpret::level::Level::Portable => {}

@@ -15,11 +15,11 @@ pub(crate) fn verify(function: &Function) -> Result<(), String> {
             let block = open.pop().filter(|block| kinds.contains(&block.kind));
             let block = block.ok_or_else(|| format!("{value} ends another block"))?;
             visible[block.start..value.index()].fill(false);
-            Ok::<_, String>(block)
+            Ok::<_, String>(())
         };
         let in_lanes = open.iter().any(|block| block.kind == Kind::Lanes);
         for operand in inst.operands() {
-            let is_join = matches!(inst.op, Op::Join);
+            let is_join = inst.op == Op::Join;
             if operand >= value || !visible[operand.index()] && !is_join {
                 return problem(&format!("{operand} is not visible"));
             }
@@ -30,6 +30,7 @@ pub(crate) fn verify(function: &Function) -> Result<(), String> {
         if inst.ty.is_vector && !in_lanes {
             return problem("a vector outside of lanes");
         }
+        #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops have no rule but that of types")]
         match inst.op {
             Op::Load(access) | Op::Store(access) | Op::Gather(access) => {
                 check_access(function, &visible, value, access)?;
@@ -53,9 +54,9 @@ pub(crate) fn verify(function: &Function) -> Result<(), String> {
             Op::Loop => open.push(Block { kind: Kind::Loop, start: value.index() + 1 }),
             Op::Carry => {
                 let before = value.0.checked_sub(1).map(|before| function.inst(Val(before)).op);
-                if !matches!(before, Some(Op::Loop | Op::Carry)) {
+                let Some(Op::Loop | Op::Carry) = before else {
                     return problem("what is carried stands right behind its loop");
-                }
+                };
                 // It is visible behind the loop.
                 let block = open.last_mut().expect("the function");
                 block.start = value.index() + 1;
@@ -79,9 +80,9 @@ pub(crate) fn verify(function: &Function) -> Result<(), String> {
                 close(&mut open, &mut visible, &[Kind::If])?;
                 open.push(Block { kind: Kind::Else, start: value.index() + 1 });
             }
-            Op::EndIf(_) => drop(close(&mut open, &mut visible, &[Kind::If, Kind::Else])?),
+            Op::EndIf(_) => close(&mut open, &mut visible, &[Kind::If, Kind::Else])?,
             Op::Lanes => open.push(Block { kind: Kind::Lanes, start: value.index() + 1 }),
-            Op::EndLanes => drop(close(&mut open, &mut visible, &[Kind::Lanes])?),
+            Op::EndLanes => close(&mut open, &mut visible, &[Kind::Lanes])?,
             _ => {}
         }
         visible[value.index()] = true;
@@ -137,9 +138,15 @@ fn type_problem(function: &Function, value: Val) -> Option<&'static str> {
     let is_integer = !is_float && elem != Elem::Bit;
     let rule = |holds: bool, text: &'static str| if holds { None } else { Some(text) };
     match inst.op {
-        Op::Sqrt | Op::Floor | Op::Ceil | Op::Trunc | Op::Nearest | Op::Div | Op::Scale | Op::Fma | Op::Fnma => {
-            rule(all_same && is_float, "operands and result are floats of one type")
-        }
+        Op::Sqrt
+        | Op::Floor
+        | Op::Ceil
+        | Op::Trunc
+        | Op::Nearest
+        | Op::Div
+        | Op::Scale
+        | Op::Fma
+        | Op::Fnma => rule(all_same && is_float, "operands and result are floats of one type"),
         Op::Apply(_) => rule(elems[0] == Elem::F64 && elem == Elem::F64, "operand and result are f64"),
         Op::Add | Op::Sub | Op::Mul | Op::Min | Op::Max => {
             rule(all_same && elem != Elem::Bit, "operands and result have one type")

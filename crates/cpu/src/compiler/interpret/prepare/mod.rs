@@ -184,7 +184,7 @@ impl<'a> Prepare<'a> {
             return if view == NONE { self.slots[value.index()] } else { view };
         }
         if self.repeated[value.index()] == NONE {
-            let is_constant = matches!(inst.op, Op::Const(_) | Op::Param(_));
+            let is_constant = inst.op.is_given();
             let splat = self.splat(self.slots[value.index()], inst.ty.elem, is_constant);
             self.repeated[value.index()] = splat;
             if !is_constant {
@@ -374,7 +374,7 @@ impl<'a> Prepare<'a> {
         let register = self.define(value);
         let (place, is_block) = (access.0, ty.is_vector);
         if is_block && is_dense && self.writes[value.index()] > self.last[value.index()] {
-            self.repeated[value.index()] = 8 * value.0 | VIEW;
+            self.repeated[value.index()] = (8 * value.0) | VIEW;
             let bytes = width(ty.elem) as u8;
             self.steps.push(Step::View { to: 8 * value.0, register, place, bytes });
             return;

@@ -1,7 +1,7 @@
 //! Loops, conditions, and calls of kernels.
 
-use super::*;
 use super::super::super::ir::{BoundKernel, Call, CallArg, Status};
+use super::*;
 
 /// Runs a function of one buffer of numbers.
 fn run_on(b: Builder, numbers: &[i64], params: &[u64]) -> Vec<i64> {
@@ -37,9 +37,13 @@ fn loops_carry_values_all_at_once() {
         b.store(value, place(at as i64));
     }
     let function = b.finish();
-    for (trips, expected) in
-        [(0, [0, 1, 0, 1, 0]), (1, [1, 1, 1, 0, 0]), (9, [34, 55, 1, 0, 8]), (10, [55, 89, 0, 1, 9]), (-3, [0, 1, 0, 1, 0])]
-    {
+    for (trips, expected) in [
+        (0, [0, 1, 0, 1, 0]),
+        (1, [1, 1, 1, 0, 0]),
+        (9, [34, 55, 1, 0, 8]),
+        (10, [55, 89, 0, 1, 9]),
+        (-3, [0, 1, 0, 1, 0]),
+    ] {
         let mut buffers = [to_bytes(&[7_i64; 5])];
         run(&function, &mut buffers, &[trips as u64]);
         assert_eq!(from_bytes::<i64>(&buffers[0]), expected, "{trips}");
@@ -119,7 +123,8 @@ fn conditions_nest_and_have_values() {
 fn blocks_in_rows() {
     for length in [1, BLOCK, BLOCK + 70] {
         let mut b = Builder::new(2, 3, 0);
-        let (extent, trips, choice) = (b.param(0, Elem::Index), b.param(1, Elem::Index), b.param(2, Elem::Bit));
+        let (extent, trips, choice) =
+            (b.param(0, Elem::Index), b.param(1, Elem::Index), b.param(2, Elem::Bit));
         b.begin_lanes(extent);
         let x = b.load(Elem::F64, row(0, Elem::F64));
         let one = b.f64(1.0);
@@ -197,8 +202,9 @@ struct Calls {
 /// Notes the number at an address and an index.
 unsafe extern "C" fn note(context: *mut (), args: *const u64) -> Status {
     // SAFETY: the tests pass such a context, an address of a number, and an index.
-    let (calls, number, index) =
-        unsafe { (&mut *context.cast::<Calls>(), (*args as *const i64).read_unaligned(), *args.add(1) as i64) };
+    let (calls, number, index) = unsafe {
+        (&mut *context.cast::<Calls>(), (*args as *const i64).read_unaligned(), *args.add(1) as i64)
+    };
     calls.numbers.push([number, index]);
     calls.fails.filter(|(at, _)| *at + 1 == calls.numbers.len()).map_or(0, |(_, status)| status)
 }

@@ -116,9 +116,12 @@ fn indices() {
     // Indices are scalars only.
     let convert = |conv, from, to, bits| compute(Op::Convert(conv), from, to, [bits, 0, 0]).unwrap();
     for x in values::<i64>() {
-        for (elem, sign_extended) in
-            [(Elem::I8, x as i8 as i64), (Elem::I16, x as i16 as i64), (Elem::I32, x as i32 as i64), (Elem::I64, x)]
-        {
+        for (elem, sign_extended) in [
+            (Elem::I8, x as i8 as i64),
+            (Elem::I16, x as i16 as i64),
+            (Elem::I32, x as i32 as i64),
+            (Elem::I64, x),
+        ] {
             assert_eq!(convert(Conv::ToIndex, elem, Elem::Index, x as u64), sign_extended as u64);
             let mask = u64::MAX >> (64 - 8 * elem.bytes());
             assert_eq!(convert(Conv::OfIndex, Elem::Index, elem, x as u64), x as u64 & mask);

@@ -262,9 +262,8 @@ fn check<T: Value, Y: Value, const N: usize>(
 fn unary<A: Value, Y: Value>(op: Op, expected: impl Fn(A) -> Y) {
     let operands: Vec<[u64; 1]> = values::<A>().into_iter().map(|a| [a.bits()]).collect();
     at_every_level(|| {
-        let make = |b: &mut Builder, [a]: [Val; 1]| match op {
-            Op::Convert(conv) => b.convert(conv, Y::ELEM, a),
-            op => b.op(op, [a]),
+        let make = |b: &mut Builder, [a]: [Val; 1]| {
+            if let Op::Convert(conv) = op { b.convert(conv, Y::ELEM, a) } else { b.op(op, [a]) }
         };
         check::<A, Y, 1>([A::ELEM], &operands, make, Some(op), |[a]| expected(A::of_bits(a)));
     });
@@ -275,10 +274,14 @@ fn binary<T: Value, Y: Value>(op: Op, expected: impl Fn(T, T) -> Y) {
     let all = values::<T>();
     let operands: Vec<[u64; 2]> = all.iter().flat_map(|a| all.iter().map(|b| [a.bits(), b.bits()])).collect();
     at_every_level(|| {
-        let make = |b: &mut Builder, [x, y]: [Val; 2]| match op {
-            Op::Compare(cmp) => b.compare(cmp, x, y),
-            Op::Test => b.test(x, y),
-            op => b.op(op, [x, y]),
+        let make = |b: &mut Builder, [x, y]: [Val; 2]| {
+            if let Op::Compare(cmp) = op {
+                b.compare(cmp, x, y)
+            } else if op == Op::Test {
+                b.test(x, y)
+            } else {
+                b.op(op, [x, y])
+            }
         };
         let expected = |[a, b]: [u64; 2]| expected(T::of_bits(a), T::of_bits(b));
         check::<T, Y, 2>([T::ELEM; 2], &operands, make, Some(op), expected);

@@ -6,10 +6,22 @@ use super::*;
 macro_rules! ordered {
     ($type:ident) => {
         binary::<$type, $type>(Op::Min, |a, b| {
-            if a.is_nan() || b.is_nan() { $type::NAN } else if a < b { a } else { b }
+            if a.is_nan() || b.is_nan() {
+                $type::NAN
+            } else if a < b {
+                a
+            } else {
+                b
+            }
         });
         binary::<$type, $type>(Op::Max, |a, b| {
-            if a.is_nan() || b.is_nan() { $type::NAN } else if a > b { a } else { b }
+            if a.is_nan() || b.is_nan() {
+                $type::NAN
+            } else if a > b {
+                a
+            } else {
+                b
+            }
         });
     };
 }
@@ -146,7 +158,8 @@ fn scaled(a: f64, b: f64, fraction_bits: i64, least_exponent: i64, most_exponent
     let mut kept = fraction;
     if dropped > 0 {
         kept = if dropped > 60 { 0 } else { fraction >> dropped };
-        let (rest, half) = if dropped > 60 { (0, 1) } else { (fraction - (kept << dropped), 1 << (dropped - 1)) };
+        let (rest, half) =
+            if dropped > 60 { (0, 1) } else { (fraction - (kept << dropped), 1 << (dropped - 1)) };
         if rest > half || rest == half && kept & 1 == 1 {
             kept += 1;
         }
@@ -165,8 +178,10 @@ fn scaled(a: f64, b: f64, fraction_bits: i64, least_exponent: i64, most_exponent
 
 #[test]
 fn scale_rounds_once() {
-    let distances = [-3000.0, -1100.0, -1074.0, -1023.0, -1022.0, -970.0, -969.0, -300.0, -149.0, -127.0, -54.0];
-    let distances = distances.into_iter().chain([-53.0, -24.0, -2.0, -1.0, 0.0, 1.0, 5.0, 127.0, 128.0, 276.0]);
+    let distances =
+        [-3000.0, -1100.0, -1074.0, -1023.0, -1022.0, -970.0, -969.0, -300.0, -149.0, -127.0, -54.0];
+    let distances =
+        distances.into_iter().chain([-53.0, -24.0, -2.0, -1.0, 0.0, 1.0, 5.0, 127.0, 128.0, 276.0]);
     let distances: Vec<f64> = distances
         .chain([277.0, 1023.0, 1024.0, 2000.0, 2098.0, 2100.0, 1e30, -1e30])
         .chain([f64::INFINITY, f64::NEG_INFINITY, f64::NAN])

@@ -1,7 +1,7 @@
 //! Rows: their lengths, accesses of all kinds, and accumulators.
 
-use super::*;
 use super::super::super::ir::Reduce;
+use super::*;
 
 /// Lengths around those of steps and blocks.
 fn lengths() -> Vec<usize> {
@@ -79,9 +79,14 @@ fn a_loaded_value_is_not_what_is_stored_later() {
 fn strides_of<T: Value + PartialEq>(make: impl Fn(usize) -> T) {
     let bytes = T::ELEM.bytes() as i64;
     for length in [1, 5, 64, BLOCK - 1, BLOCK, 2 * BLOCK + 9] {
-        for (from_stride, to_stride) in
-            [(bytes, -bytes), (-bytes, bytes), (3 * bytes, bytes), (bytes, 2 * bytes + 1), (-2 * bytes - 1, bytes), (0, bytes)]
-        {
+        for (from_stride, to_stride) in [
+            (bytes, -bytes),
+            (-bytes, bytes),
+            (3 * bytes, bytes),
+            (bytes, 2 * bytes + 1),
+            (-2 * bytes - 1, bytes),
+            (0, bytes),
+        ] {
             let extreme = |stride: i64| (length as i64 - 1) * stride;
             let offset = |stride: i64| 1 - extreme(stride).min(0);
             let size = |stride: i64| (1 + extreme(stride).unsigned_abs() as i64 + bytes) as usize;
@@ -180,11 +185,12 @@ fn gather_of<T: Value + PartialEq>(make: impl Fn(usize) -> T) {
         let x = b.gather(T::ELEM, position, strided(0, 1 + 500 * bytes, 0));
         b.store(x, row(2, T::ELEM));
         b.end_lanes();
-        let positions = match elem {
-            Elem::I32 => to_bytes(&positions.iter().map(|&at| at as i32).collect::<Vec<_>>()),
-            _ => to_bytes(&positions),
+        let positions = if elem == Elem::I32 {
+            to_bytes(&positions.iter().map(|&at| at as i32).collect::<Vec<_>>())
+        } else {
+            to_bytes(&positions)
         };
-        let mut buffers = [to_bytes(&data), positions, to_bytes(&vec![data[0]; LENGTH])];
+        let mut buffers = [to_bytes(&data), positions, to_bytes(&[data[0]; LENGTH])];
         run(&b.finish(), &mut buffers, &[LENGTH as u64]);
         assert_eq!(from_bytes::<T>(&buffers[2]), expected);
     }

@@ -69,7 +69,8 @@ impl Slow<'_> {
         for (at, inst) in self.function.insts.iter().enumerate().skip(begin + 1) {
             if let Op::If | Op::Loop | Op::Lanes = inst.op {
                 depth += 1;
-            } else if depth == 0 && matches!(inst.op, Op::Else | Op::EndIf(_) | Op::EndLoop(_) | Op::EndLanes) {
+            } else if depth == 0 && matches!(inst.op, Op::Else | Op::EndIf(_) | Op::EndLoop(_) | Op::EndLanes)
+            {
                 return at;
             } else if let Op::EndIf(_) | Op::EndLoop(_) | Op::EndLanes = inst.op {
                 depth -= 1;
@@ -83,6 +84,7 @@ impl Slow<'_> {
         (from as u32..).zip(insts.take_while(|inst| inst.op == op)).map(|(at, _)| Val(at)).collect()
     }
 
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops are of values")]
     fn block(&mut self, begin: usize, end: usize) -> Flow {
         let mut at = begin;
         while at < end {
@@ -112,7 +114,8 @@ impl Slow<'_> {
                     let position = if is_short { args[0] as i32 as isize } else { args[0] as isize };
                     let elem = inst.ty.elem;
                     let address = self.address(self.function.access(access));
-                    self.values[at] = self.read(address.wrapping_offset(position * elem.bytes() as isize), elem);
+                    self.values[at] =
+                        self.read(address.wrapping_offset(position * elem.bytes() as isize), elem);
                 }
                 Op::Loop => next = self.repeat(at, a),
                 Op::While if args[0] == 0 => return Flow::Leave,
@@ -195,7 +198,8 @@ impl Slow<'_> {
             while lanes.len() > 1 {
                 let upper = lanes.split_off(lanes.len() / 2);
                 for (lane, upper) in lanes.iter_mut().zip(upper) {
-                    *lane = compute(reduce.op(), inst.ty.elem, inst.ty.elem, [*lane, upper, 0]).expect("an op");
+                    *lane =
+                        compute(reduce.op(), inst.ty.elem, inst.ty.elem, [*lane, upper, 0]).expect("an op");
                 }
             }
             if extent > 0 {
