@@ -67,7 +67,9 @@ fn element(elem: Elem, random: &mut Random) -> u64 {
         Elem::Bit | Elem::I8 | Elem::I16 | Elem::I32 | Elem::I64 | Elem::Index if odd => {
             (random.below(1 << 30) as u64) << random.below(40)
         }
-        Elem::Bit | Elem::I8 | Elem::I16 | Elem::I32 | Elem::I64 | Elem::Index => (number * 30.0) as i64 as u64,
+        Elem::Bit | Elem::I8 | Elem::I16 | Elem::I32 | Elem::I64 | Elem::Index => {
+            (number * 30.0) as i64 as u64
+        }
     }
 }
 
@@ -127,12 +129,21 @@ fn compare(call: &Call, one: &[u8], other: &[u8], what: &str, seed: u64, case: &
     }
     let mut at = 0;
     for &(start, bytes, elem) in &call.buffers {
-        assert_eq!(one[at..start], other[at..start], "seed {seed}: {what} wrote beside its buffers\n{}", case.function);
+        assert_eq!(
+            one[at..start],
+            other[at..start],
+            "seed {seed}: {what} wrote beside its buffers\n{}",
+            case.function
+        );
         at = start + bytes;
         let width = elem.bytes();
-        for (position, (a, b)) in one[start..at].chunks(width).zip(other[start..at].chunks(width)).enumerate() {
+        for (position, (a, b)) in one[start..at].chunks(width).zip(other[start..at].chunks(width)).enumerate()
+        {
             if a != b && !(is_nan(elem, a) && is_nan(elem, b)) {
-                panic!("seed {seed}: {what} differs at element {position} of the {elem} buffer at {start}: {a:?} {b:?}\n{}", case.function);
+                panic!(
+                    "seed {seed}: {what} differs at element {position} of the {elem} buffer at {start}: {a:?} {b:?}\n{}",
+                    case.function
+                );
             }
         }
     }
@@ -152,10 +163,16 @@ fn targets() -> Vec<(&'static str, &'static dyn Target)> {
     #[cfg(target_arch = "x86_64")]
     {
         let mut targets: Vec<(&'static str, &'static dyn Target)> = Vec::new();
-        if is_x86_feature_detected!("avx512dq") && is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl") {
+        if is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vl")
+        {
             targets.push(("AVX-512", &super::emit::evex::Evex));
         }
-        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c") {
+        if is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("f16c")
+        {
             targets.push(("AVX2", &super::emit::vex::Vex));
         }
         targets
@@ -167,10 +184,13 @@ fn targets() -> Vec<(&'static str, &'static dyn Target)> {
 /// A random case, the smallest functions first.
 fn random_case(seed: u64) -> (Case, Call) {
     let mut random = Random(seed);
-    (0..8).for_each(|_| drop(random.below(2)));
+    for _ in 0..8 {
+        random.below(2);
+    }
     let elems = [FLOATS, WIDE, ALL][random.below(3)];
     let kinds = Limits { size: 2 + (seed as usize / 40).min(40), reach: 2 + random.below(40), elems };
-    let columns = [random.below(8), random.below(40), random.below(300), 16 * random.below(20)][random.below(4)];
+    let columns =
+        [random.below(8), random.below(40), random.below(300), 16 * random.below(20)][random.below(4)];
     let case = case(&mut random, kinds, 1 + columns);
     let call = call_of(&case, &mut random);
     (case, call)
@@ -186,12 +206,6 @@ fn machine_code_is_as_the_portable_executor() {
     let mut compiled = 0;
     for seed in 0..count("DEFN_RANDOM_FUNCTIONS", 2000) {
         let (case, call) = random_case(seed);
-        if std::env::var_os("DEFN_RANDOM_PRINT").is_some() {
-            eprintln!("seed {seed}: {}", case.function);
-            for (_, target) in targets() {
-                eprintln!("{}", lower(&case.function, target).map_or_else(|p| format!("{p:?}"), |code| code.to_string()));
-            }
-        }
         let interpreter = Interpreter::new(&case.function);
         // SAFETY: the arguments are those of the function.
         let right = run_here(&call, |args| unsafe { interpreter.run(args) });
@@ -217,7 +231,12 @@ fn neon_is_as_the_portable_executor() {
     }
     let jobs: Vec<Job> = cases
         .iter()
-        .map(|(_, _, call, code)| Job { code: code.clone(), words: call.words.clone(), data: call.data.clone(), fpcr: 0 })
+        .map(|(_, _, call, code)| Job {
+            code: code.clone(),
+            words: call.words.clone(),
+            data: call.data.clone(),
+            fpcr: 0,
+        })
         .collect();
     let Some(outcomes) = neon_run::run(&jobs) else { return };
     println!("{} functions compiled", jobs.len());

@@ -37,7 +37,8 @@ fn nests_of(plan: &Plan, target: Option<&dyn Target>, text: &mut String) {
         match &step.work {
             Work::Nest(nest) => {
                 let node = &graph.nodes()[step.node];
-                let results: Vec<String> = step.outputs.iter().map(|(value, _)| graph.ty(*value).to_string()).collect();
+                let results: Vec<String> =
+                    step.outputs.iter().map(|(value, _)| graph.ty(*value).to_string()).collect();
                 let line = format!("{} {}", form::name(&node.op), results.join(", "));
                 nest_text(nest, &line, target, text);
             }
@@ -74,7 +75,11 @@ fn nest_text(nest: &Nest, line: &str, target: Option<&dyn Target>, text: &mut St
             }
         }
         Err(lacks) => {
-            let _ = writeln!(text, "no machine code, since the processor lacks {}: the portable executor runs it", lacks.0);
+            let _ = writeln!(
+                text,
+                "no machine code, since the processor lacks {}: the portable executor runs it",
+                lacks.0
+            );
         }
     }
     text.push('\n');
@@ -92,10 +97,20 @@ fn actions(allocated: &Allocated, text: &mut String) {
         let _ = match action {
             Action::Inst(inst) => {
                 let operands: Vec<String> = inst.src.iter().filter_map(place).collect();
-                let mut line = format!("r{} = {:?} {}x{} {}", inst.dst, inst.op, inst.elem, inst.lanes, operands.join(", "));
+                let mut line = format!(
+                    "r{} = {:?} {}x{} {}",
+                    inst.dst,
+                    inst.op,
+                    inst.elem,
+                    inst.lanes,
+                    operands.join(", ")
+                );
                 let address = inst.mem;
                 if address.scale > 0 {
-                    let index = address.index.map(|index| format!(" + r{index} * {}", address.scale)).unwrap_or_default();
+                    let index = address
+                        .index
+                        .map(|index| format!(" + r{index} * {}", address.scale))
+                        .unwrap_or_default();
                     let _ = write!(line, " [r{}{index} + {}]", address.base, address.offset);
                 }
                 writeln!(text, "  {line}")

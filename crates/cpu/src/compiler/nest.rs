@@ -9,11 +9,11 @@ use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
 use super::cluster::{Cluster, Clusters};
-use super::emit::registers::allocate;
+use super::emit::check::check;
 use super::emit::evex::Evex;
 use super::emit::neon::Neon;
+use super::emit::registers::allocate;
 use super::emit::vex::Vex;
-use super::emit::check::check;
 use super::emit::{Allocated, Entry, Target};
 use super::fuse::{Fused, Part, fuse};
 use super::interpret::Interpreter;
@@ -67,7 +67,12 @@ impl Nest {
     }
 
     /// The nest of clusters that go through rows together.
-    pub(super) fn of_rows(graph: &Graph, clusters: &Clusters, uses: &dyn Uses, strip: &Strip) -> Option<Nest> {
+    pub(super) fn of_rows(
+        graph: &Graph,
+        clusters: &Clusters,
+        uses: &dyn Uses,
+        strip: &Strip,
+    ) -> Option<Nest> {
         let mut nodes = Vec::new();
         let mut results = Values::new();
         for (place, part) in &strip.parts {

@@ -259,7 +259,8 @@ impl Checker<'_> {
             }
             match (inst.part, placed.part) {
                 (Part::All, PlacedPart::All) => {}
-                (Part::Count(reg), PlacedPart::Count(register)) | (Part::Mask(reg), PlacedPart::Mask(register)) => {
+                (Part::Count(reg), PlacedPart::Count(register))
+                | (Part::Mask(reg), PlacedPart::Mask(register)) => {
                     self.operand(reg, Place::Reg(register), state)?;
                 }
                 (Part::All | Part::Count(_) | Part::Mask(_), _) => return Err("another part".to_owned()),
@@ -269,7 +270,8 @@ impl Checker<'_> {
         let temps = placed.vector_temps.map(|temp| (Class::Vector, temp));
         let temps = temps.into_iter().chain(placed.general_temps.map(|temp| (Class::General, temp)));
         let temps = temps.chain([(mask_class(&limits), placed.mask_temp)]);
-        let scratch = [Class::General, Class::Vector, Class::Mask].map(|class| (class, limits.scratch[class as usize]));
+        let scratch =
+            [Class::General, Class::Vector, Class::Mask].map(|class| (class, limits.scratch[class as usize]));
         for (class, register) in temps.chain(scratch) {
             state.set(Location::Register(class as u8, register), Vec::new());
         }
@@ -285,9 +287,12 @@ impl Checker<'_> {
     fn constraints(&self, inst: &Inst, placed: &Placed) -> Result<(), String> {
         let constraint = self.target.constraint(inst);
         let is_dst = |at: usize| {
-            inst.src[at].is_some() && self.class(inst.src[at]) == self.class(inst.dst) && placed.src[at] == Place::Reg(placed.dst)
+            inst.src[at].is_some()
+                && self.class(inst.src[at]) == self.class(inst.dst)
+                && placed.src[at] == Place::Reg(placed.dst)
         };
-        let tied: Vec<usize> = (0..3).filter(|at| constraint.tied >> at & 1 == 1 && inst.src[*at].is_some()).collect();
+        let tied: Vec<usize> =
+            (0..3).filter(|at| constraint.tied >> at & 1 == 1 && inst.src[*at].is_some()).collect();
         if !tied.is_empty() && !tied.iter().any(|at| is_dst(*at)) {
             return Err("no source is in the register of the result".to_owned());
         }
@@ -316,7 +321,9 @@ impl Checker<'_> {
             is_new
         };
         let mask = mask_class(&self.target.limits());
-        let temps = placed.vector_temps[..usize::from(constraint.vector_temps)].iter().map(|temp| (Class::Vector, *temp));
+        let temps = placed.vector_temps[..usize::from(constraint.vector_temps)]
+            .iter()
+            .map(|temp| (Class::Vector, *temp));
         let general = placed.general_temps[..usize::from(constraint.general_temps)].iter();
         let temps = temps.chain(general.map(|temp| (Class::General, *temp)));
         let temps = temps.chain((constraint.mask_temps > 0).then_some((mask, placed.mask_temp)));
@@ -325,7 +332,9 @@ impl Checker<'_> {
                 return Err("temporary registers are not apart".to_owned());
             }
             let is_source = |at: usize| {
-                inst.src[at].is_some() && self.class(inst.src[at]) == class && placed.src[at] == Place::Reg(register)
+                inst.src[at].is_some()
+                    && self.class(inst.src[at]) == class
+                    && placed.src[at] == Place::Reg(register)
             };
             let is_result = inst.dst.is_some() && self.class(inst.dst) == class && placed.dst == register;
             if (0..3).any(is_source) || is_result {

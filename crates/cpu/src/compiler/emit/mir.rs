@@ -149,8 +149,6 @@ pub(crate) enum Op {
     Splat,
     /// Lanes from `n` on, in the lanes from 0 on. The other lanes are not specified.
     Upper(u8),
-    /// The same value in another register.
-    Copy,
 
     // Memory. The address is the instruction's `mem`.
     /// `lanes` elements.
@@ -179,8 +177,6 @@ pub(crate) enum Op {
     GeneralMul,
     GeneralMin,
     GeneralMax,
-    /// Eight bytes of memory.
-    GeneralLoad,
     /// The address itself.
     Address,
     /// Lane 0, an integer, sign-extended.
@@ -214,7 +210,8 @@ pub(crate) enum Op {
 impl Op {
     /// Whether the value can be made at any place, so that it is never stored.
     pub(crate) fn is_made_again(self) -> bool {
-        matches!(self, Op::Const(_) | Op::Number(_) | Op::Argument(_))
+        let (Op::Const(_) | Op::Number(_) | Op::Argument(_)) = self else { return false };
+        true
     }
 }
 
@@ -309,7 +306,7 @@ impl std::fmt::Display for Code {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut depth = 1;
         for (at, inst) in self.insts.iter().enumerate() {
-            if matches!(inst.op, Op::Else | Op::EndIf(_) | Op::EndLoop(..) | Op::EndLoopAlways(_)) {
+            if let Op::Else | Op::EndIf(_) | Op::EndLoop(..) | Op::EndLoopAlways(_) = inst.op {
                 depth -= 1;
             }
             write!(f, "{at:4}:{:1$}", "", 2 * depth)?;
@@ -321,20 +318,27 @@ impl std::fmt::Display for Code {
                 write!(f, " {reg}")?;
             }
             if inst.mem.base.is_some() {
-                write!(f, " [{} + {} * {} + {}]", inst.mem.base, inst.mem.index, inst.mem.scale, inst.mem.offset)?;
+                write!(
+                    f,
+                    " [{} + {} * {} + {}]",
+                    inst.mem.base, inst.mem.index, inst.mem.scale, inst.mem.offset
+                )?;
             }
             match inst.part {
                 Part::All => {}
                 Part::Count(reg) => write!(f, " count {reg}")?,
                 Part::Mask(reg) => write!(f, " mask {reg}")?,
             }
-            if let Op::Loop(list) | Op::EndLoop(list, _) | Op::EndLoopAlways(list) | Op::EndIf(list) | Op::Call(_, list) =
-                inst.op
+            if let Op::Loop(list)
+            | Op::EndLoop(list, _)
+            | Op::EndLoopAlways(list)
+            | Op::EndIf(list)
+            | Op::Call(_, list) = inst.op
             {
                 self.list(list).iter().try_for_each(|reg| write!(f, " {reg}"))?;
             }
             writeln!(f)?;
-            if matches!(inst.op, Op::Else | Op::If | Op::IfGeneral(_) | Op::Loop(_)) {
+            if let Op::Else | Op::If | Op::IfGeneral(_) | Op::Loop(_) = inst.op {
                 depth += 1;
             }
         }

@@ -21,7 +21,7 @@ pub(crate) mod x86;
 use smallvec::SmallVec;
 
 use super::ir::Status;
-use mir::{Class, Code, Cond, Constant, Elem, Inst, Op};
+use mir::{Class, Cond, Constant, Elem, Inst, Op};
 
 /// A generated function: the arguments are the pointers, the scalars and the kernels that the IR function has, in this
 /// order, eight bytes each; a kernel is a function and its context, sixteen bytes.
@@ -123,19 +123,47 @@ pub(crate) struct Placed {
 pub(crate) enum Action {
     Inst(Placed),
     /// Between registers of a class.
-    Move { class: Class, to: u8, from: u8 },
-    Spill { class: Class, slot: u32, from: u8 },
-    Reload { class: Class, to: u8, slot: u32 },
+    Move {
+        class: Class,
+        to: u8,
+        from: u8,
+    },
+    Spill {
+        class: Class,
+        slot: u32,
+        from: u8,
+    },
+    Reload {
+        class: Class,
+        to: u8,
+        slot: u32,
+    },
     /// Makes a constant of the pool in a vector register.
-    Constant { to: u8, constant: u32 },
+    Constant {
+        to: u8,
+        constant: u32,
+    },
     Label(u32),
     Jump(u32),
     /// Jumps if general values, in registers or slots, compare so.
-    JumpIf { cond: Cond, a: Place, b: Place, to: u32 },
+    JumpIf {
+        cond: Cond,
+        a: Place,
+        b: Place,
+        to: u32,
+    },
     /// Jumps if none of the lanes of a mask is set; `elem` is the integer of its width.
-    JumpIfNone { mask: u8, elem: Elem, lanes: u8, to: u32 },
+    JumpIfNone {
+        mask: u8,
+        elem: Elem,
+        lanes: u8,
+        to: u32,
+    },
     /// Calls a kernel with these numbers, which are general registers or slots. No register keeps its value.
-    Call { kernel: u16, args: SmallVec<[Place; 6]> },
+    Call {
+        kernel: u16,
+        args: SmallVec<[Place; 6]>,
+    },
     /// Does nothing: the checker learns something here.
     Nothing,
 }
@@ -182,23 +210,4 @@ pub(crate) fn constant_bytes(constant: Constant, lanes: u8) -> Vec<u8> {
         Constant::Iota(elem) => (*elem, &|lane| lane),
     };
     (0..u64::from(lanes)).flat_map(|lane| at(lane).to_le_bytes().into_iter().take(elem.bytes())).collect()
-}
-
-impl Code {
-    /// Whether an instruction begins, divides or ends a block, or calls.
-    pub(crate) fn is_control(op: Op) -> bool {
-        matches!(
-            op,
-            Op::Loop(_)
-                | Op::EndLoop(..)
-                | Op::EndLoopAlways(_)
-                | Op::While
-                | Op::WhileGeneral(_)
-                | Op::If
-                | Op::IfGeneral(_)
-                | Op::Else
-                | Op::EndIf(_)
-                | Op::Call(..)
-        )
-    }
 }

@@ -1,15 +1,16 @@
 //! Builds the function of a nest.
 
+use defn_core::DType;
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::{Op as GraphOp, ReduceOp};
-use defn_core::DType;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::domain::{Axes, Sizes, strides_along};
+use super::domain::{Sizes, strides_along};
 use super::elements::{Element, Elements, computed, stored};
 use super::passes::Passes;
-use crate::compiler::cluster::{Clusters, Elementwise, Role, elementwise};
+use super::reads::{Reads, domain_of, is_generated};
+use crate::compiler::cluster::{Clusters, Elementwise, elementwise};
 use crate::compiler::ir::{Access, Builder, Cmp, Conv, Elem, Function, Reduce, Val};
 use crate::kernels::{StridedView, TILE};
 
@@ -167,76 +168,6 @@ enum Extent {
     Argument(Val),
 }
 
-/// What a nest reads from memory.
-struct Reads {
-    inputs: Vec<(Value, StridedView)>,
-    /// The input of each value and view, by whether it is read for each row alone.
-    known: FxHashMap<(Value, StridedView, bool), usize>,
-    /// For each input whether it is read for each row alone.
-    is_of_rows: Vec<bool>,
-}
-
-impl Reads {
-    fn new(
-        graph: &Graph,
-        clusters: &Clusters,
-        passes: &Passes,
-        elements: usize,
-        rows: Option<(usize, usize)>,
-    ) -> Reads {
-        let mut reads = Reads { inputs: Vec::new(), known: FxHashMap::default(), is_of_rows: Vec::new() };
-        let own: FxHashMap<usize, Part> = passes.nodes.iter().copied().collect();
-        for &(position, part) in &passes.nodes {
-            let node = &graph.nodes()[position];
-            for &input in &node.inputs {
-                let seen = clusters.seen(graph, input);
-                let base = seen.base.node as usize;
-                if own.contains_key(&base) || is_generated(graph, clusters, base) {
-                    continue;
-                }
-                let is_of_rows = part == Part::Rows && rows.is_some_and(|(rows, _)| rows != elements);
-                let sizes = domain_of(graph, position, part);
-                let key = (seen.base, seen.walk(sizes), is_of_rows);
-                if !reads.known.contains_key(&key) {
-                    reads.known.insert(key.clone(), reads.inputs.len());
-                    reads.inputs.push((key.0, key.1));
-                    reads.is_of_rows.push(is_of_rows);
-                }
-            }
-        }
-        reads
-    }
-
-    /// The axes of the domain.
-    fn sizes(&self, elements: usize, rows: Option<(usize, usize)>) -> Option<Sizes> {
-        let mut axes = Axes::new(elements);
-        let length = rows.map_or(1, |(_, length)| length);
-        axes.divide(length);
-        for ((_, view), is_of_rows) in self.inputs.iter().zip(&self.is_of_rows) {
-            axes.add(view, if *is_of_rows { length } else { 1 });
-        }
-        axes.sizes()
-    }
-}
-
-/// The sizes that a node's operands are read in.
-fn domain_of(graph: &Graph, position: usize, part: Part) -> &[usize] {
-    let node = &graph.nodes()[position];
-    match part {
-        Part::Fold(_) => graph.ty(node.inputs[0]).shape.sizes(),
-        Part::Elements | Part::Rows => node.outputs[0].shape.sizes(),
-    }
-}
-
-/// Whether a value is made where it is read.
-fn is_generated(graph: &Graph, clusters: &Clusters, base: usize) -> bool {
-    match &graph.nodes()[base].op {
-        GraphOp::Constant(_) => true,
-        GraphOp::Iota { .. } => matches!(clusters.roles[base], Role::Generated),
-        _ => false,
-    }
-}
-
 struct Making<'a> {
     graph: &'a Graph,
     clusters: &'a Clusters,
@@ -277,7 +208,8 @@ impl Making<'_> {
     fn pass(&mut self, pass: usize, extent: Extent) -> Option<()> {
         self.pass = pass;
         let of_pass = |part: &dyn Fn(Part) -> bool| -> Vec<usize> {
-            let nodes = self.passes.nodes.iter().filter(|(node, own)| part(*own) && self.passes.of(*node) == pass);
+            let nodes =
+                self.passes.nodes.iter().filter(|(node, own)| part(*own) && self.passes.of(*node) == pass);
             nodes.map(|(node, _)| *node).collect()
         };
         let folds = of_pass(&|part| matches!(part, Part::Fold(_)));
@@ -290,7 +222,9 @@ impl Making<'_> {
         }
         if !folds.is_empty() || !stored.is_empty() {
             match extent {
-                Extent::Known(length) if !folds.is_empty() && length > TILE => self.tiles(&folds, &stored, length)?,
+                Extent::Known(length) if !folds.is_empty() && length > TILE => {
+                    self.tiles(&folds, &stored, length)?
+                }
                 Extent::Known(length) => {
                     let extent = self.e.b.index(length as i64);
                     let folded = self.lanes(&folds, &stored, extent, length)?;
@@ -571,7 +505,8 @@ impl Making<'_> {
         let lane = bytes(strides[strides.len() - 1]);
         let pairs = self.counters.iter().zip(&strides).filter(|(_, stride)| **stride != 0);
         let terms = pairs.map(|(&counter, &stride)| (counter, bytes(stride))).collect();
-        let access = Access { buffer, offset: bytes(view.offset() as isize), terms, lane, is_streaming: false };
+        let access =
+            Access { buffer, offset: bytes(view.offset() as isize), terms, lane, is_streaming: false };
         self.within_row(access)
     }
 
@@ -603,7 +538,8 @@ impl Making<'_> {
     /// Where a kept value of the row is.
     fn scratch_access(&self, home: usize, width: usize) -> Access {
         let (buffer, lane) = (self.scratch_buffer(), width as i64);
-        let access = Access { buffer, offset: home as i64, terms: SmallVec::new(), lane, is_streaming: false };
+        let access =
+            Access { buffer, offset: home as i64, terms: SmallVec::new(), lane, is_streaming: false };
         self.within_row(access)
     }
 }

@@ -4,8 +4,8 @@
 //! the small floats in f32. After each op, what was computed has the dtype's precision and range.
 
 use defn_core::op::{
-    ArithmeticOp, BinaryOp, BitsOp, BitwiseOp, ComparisonOp, FunctionOp, LogicalOp, PartOp, RoundingOp, SignOp, TestOp,
-    UnaryOp,
+    ArithmeticOp, BinaryOp, BitsOp, BitwiseOp, ComparisonOp, FunctionOp, LogicalOp, PartOp, RoundingOp,
+    SignOp, TestOp, UnaryOp,
 };
 use defn_core::{DType, Kind, Scalar};
 
@@ -63,11 +63,18 @@ fn function_of(op: FunctionOp) -> Option<Function1> {
 
 /// The type in which elements of a dtype are stored.
 pub(super) fn stored(dtype: DType) -> Option<Elem> {
-    match dtype {
-        DType::Bool => Some(Elem::I8),
-        DType::F16 | DType::BF16 => Some(Elem::I16),
-        _ => computed(dtype),
+    if dtype.is_bool() {
+        Some(Elem::I8)
+    } else if is_half(dtype) {
+        Some(Elem::I16)
+    } else {
+        computed(dtype)
     }
+}
+
+/// Whether a dtype is a float of 16 bits.
+fn is_half(dtype: DType) -> bool {
+    dtype == DType::F16 || dtype == DType::BF16
 }
 
 fn is_signed(dtype: DType) -> bool {
@@ -83,35 +90,33 @@ impl Elements {
     /// The elements of a dtype in memory.
     pub(super) fn load(&mut self, dtype: DType, access: Access) -> Option<Element> {
         let raw = self.b.load(stored(dtype)?, access);
-        let value = match dtype {
-            DType::Bool => {
-                let zero = self.b.bits(Elem::I8, 0);
-                self.b.compare(Cmp::Ne, raw, zero)
-            }
-            DType::F16 => self.b.convert(Conv::OfHalf, Elem::F32, raw),
-            DType::BF16 => {
-                let wide = self.b.convert(Conv::ZeroExtend, Elem::I32, raw);
-                let bits = self.b.op(Op::ShlBy(16), [wide]);
-                self.b.convert(Conv::Bitcast, Elem::F32, bits)
-            }
-            _ => raw,
+        let value = if dtype.is_bool() {
+            let zero = self.b.bits(Elem::I8, 0);
+            self.b.compare(Cmp::Ne, raw, zero)
+        } else if dtype == DType::F16 {
+            self.b.convert(Conv::OfHalf, Elem::F32, raw)
+        } else if dtype == DType::BF16 {
+            let wide = self.b.convert(Conv::ZeroExtend, Elem::I32, raw);
+            let bits = self.b.op(Op::ShlBy(16), [wide]);
+            self.b.convert(Conv::Bitcast, Elem::F32, bits)
+        } else {
+            raw
         };
         Some(Element { value, dtype })
     }
 
     pub(super) fn store(&mut self, x: Element, access: Access) -> Option<()> {
-        let value = match x.dtype {
-            DType::Bool => self.b.convert(Conv::OfBit, Elem::I8, x.value),
-            DType::F16 => self.b.convert(Conv::ToHalf, Elem::I16, x.value),
-            DType::BF16 => {
-                let bits = self.b.to_bits(x.value);
-                let high = self.b.op(Op::ShrBy(16), [bits]);
-                self.b.convert(Conv::Truncate, Elem::I16, high)
-            }
-            dtype => {
-                stored(dtype)?;
-                x.value
-            }
+        stored(x.dtype)?;
+        let value = if x.dtype.is_bool() {
+            self.b.convert(Conv::OfBit, Elem::I8, x.value)
+        } else if x.dtype == DType::F16 {
+            self.b.convert(Conv::ToHalf, Elem::I16, x.value)
+        } else if x.dtype == DType::BF16 {
+            let bits = self.b.to_bits(x.value);
+            let high = self.b.op(Op::ShrBy(16), [bits]);
+            self.b.convert(Conv::Truncate, Elem::I16, high)
+        } else {
+            x.value
         };
         self.b.store(value, access);
         Some(())
@@ -124,10 +129,12 @@ impl Elements {
         let mut word = [0; 8];
         word[..bytes.len()].copy_from_slice(&bytes);
         let bits = u64::from_le_bytes(word);
-        let value = match dtype {
-            DType::F16 => self.b.f32(half::f16::from_bits(bits as u16).to_f32()),
-            DType::BF16 => self.b.f32(half::bf16::from_bits(bits as u16).to_f32()),
-            _ => self.b.bits(elem, bits),
+        let value = if dtype == DType::F16 {
+            self.b.f32(half::f16::from_bits(bits as u16).to_f32())
+        } else if dtype == DType::BF16 {
+            self.b.f32(half::bf16::from_bits(bits as u16).to_f32())
+        } else {
+            self.b.bits(elem, bits)
         };
         Some(Element { value, dtype })
     }
@@ -139,25 +146,23 @@ impl Elements {
 
     /// Brings what was computed to the precision and range of a dtype.
     fn fit(&mut self, value: Val, dtype: DType) -> Element {
-        let value = match dtype {
-            DType::U2 | DType::U4 => {
-                let mask = self.number(Elem::I8, (1 << dtype.bits()) - 1);
-                self.b.op(Op::And, [value, mask])
-            }
-            DType::S2 | DType::S4 => {
-                // The sign bit is subtracted from what it stands for.
-                let (mask, sign) = ((1 << dtype.bits()) - 1, 1 << (dtype.bits() - 1));
-                let (mask, sign) = (self.number(Elem::I8, mask), self.number(Elem::I8, sign));
-                let low = self.b.op(Op::And, [value, mask]);
-                let flipped = self.b.op(Op::Xor, [low, sign]);
-                self.b.sub(flipped, sign)
-            }
-            DType::F16 => {
-                let half = self.b.convert(Conv::ToHalf, Elem::I16, value);
-                self.b.convert(Conv::OfHalf, Elem::F32, half)
-            }
-            DType::BF16 => self.nearest_bf16(value),
-            _ => value,
+        let value = if let DType::U2 | DType::U4 = dtype {
+            let mask = self.number(Elem::I8, (1 << dtype.bits()) - 1);
+            self.b.op(Op::And, [value, mask])
+        } else if let DType::S2 | DType::S4 = dtype {
+            // The sign bit is subtracted from what it stands for.
+            let (mask, sign) = ((1 << dtype.bits()) - 1, 1 << (dtype.bits() - 1));
+            let (mask, sign) = (self.number(Elem::I8, mask), self.number(Elem::I8, sign));
+            let low = self.b.op(Op::And, [value, mask]);
+            let flipped = self.b.op(Op::Xor, [low, sign]);
+            self.b.sub(flipped, sign)
+        } else if dtype == DType::F16 {
+            let half = self.b.convert(Conv::ToHalf, Elem::I16, value);
+            self.b.convert(Conv::OfHalf, Elem::F32, half)
+        } else if dtype == DType::BF16 {
+            self.nearest_bf16(value)
+        } else {
+            value
         };
         Element { value, dtype }
     }
@@ -403,7 +408,10 @@ impl Elements {
                 ArithmeticOp::Min if is_unsigned => Op::MinU,
                 ArithmeticOp::Max => Op::Max,
                 ArithmeticOp::Min => Op::Min,
-                ArithmeticOp::Pow | ArithmeticOp::Atan2 | ArithmeticOp::Quotient | ArithmeticOp::Remainder => {
+                ArithmeticOp::Pow
+                | ArithmeticOp::Atan2
+                | ArithmeticOp::Quotient
+                | ArithmeticOp::Remainder => {
                     return None;
                 }
             },
@@ -459,7 +467,13 @@ impl Elements {
     }
 
     /// `a` where `predicate` is true, else `b`.
-    pub(super) fn select(&mut self, predicate: Element, a: Element, b: Element, dtype: DType) -> Option<Element> {
+    pub(super) fn select(
+        &mut self,
+        predicate: Element,
+        a: Element,
+        b: Element,
+        dtype: DType,
+    ) -> Option<Element> {
         computed(predicate.dtype)?;
         let predicate = self.truth(predicate).value;
         let (a, b) = (self.convert(a, dtype)?.value, self.convert(b, dtype)?.value);
@@ -474,7 +488,8 @@ impl Elements {
         if elem == Elem::Bit {
             return None;
         }
-        let (max, min) = if !elem.is_float() && !is_signed(dtype) { (Op::MaxU, Op::MinU) } else { (Op::Max, Op::Min) };
+        let (max, min) =
+            if !elem.is_float() && !is_signed(dtype) { (Op::MaxU, Op::MinU) } else { (Op::Max, Op::Min) };
         let above = self.b.op(max, [x, low]);
         Some(Element { value: self.b.op(min, [above, high]), dtype })
     }

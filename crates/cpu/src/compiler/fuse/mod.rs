@@ -9,5 +9,6 @@ mod build;
 mod domain;
 mod elements;
 mod passes;
+mod reads;
 
 pub(super) use build::{Fused, Part, fuse};

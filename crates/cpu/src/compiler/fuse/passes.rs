@@ -79,7 +79,9 @@ fn instructions(graph: &Graph, position: usize) -> usize {
             | defn_core::op::ElementWise::Clip => ElementCost::Cheap,
         },
         OnScalars::Block(_) => ElementCost::Costly,
-        OnScalars::Input(_) | OnScalars::Constant(_) | OnScalars::Operand | OnScalars::Other => ElementCost::Cheap,
+        OnScalars::Input(_) | OnScalars::Constant(_) | OnScalars::Operand | OnScalars::Other => {
+            ElementCost::Cheap
+        }
     };
     match cost {
         ElementCost::Cheap => 1,

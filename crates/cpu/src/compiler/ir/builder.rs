@@ -3,9 +3,7 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{
-    Access, AccessId, Call, CallId, Cmp, Conv, Elem, Function, Inst, ListId, Op, Reduce, Ty, Val,
-};
+use super::{Access, AccessId, Call, CallId, Cmp, Conv, Elem, Function, Inst, ListId, Op, Reduce, Ty, Val};
 
 /// Builds a function. Equal pure instructions of a block and of those around it are one.
 #[derive(Default)]
@@ -41,10 +39,7 @@ impl Builder {
 
     /// The bits of a constant.
     pub(crate) fn constant_of(&self, value: Val) -> Option<u64> {
-        match self.function.inst(value).op {
-            Op::Const(bits) => Some(bits),
-            _ => None,
-        }
+        self.function.inst(value).op.constant()
     }
 
     fn push(&mut self, op: Op, ty: Ty, args: [Val; 3]) -> Val {
@@ -189,6 +184,7 @@ impl Builder {
     }
 
     /// The same bits as an integer.
+    #[expect(clippy::wrong_self_convention, reason = "it builds the instruction")]
     pub(crate) fn to_bits(&mut self, a: Val) -> Val {
         self.convert(Conv::Bitcast, self.ty(a).elem.integer(), a)
     }
@@ -227,7 +223,11 @@ impl Builder {
 
     /// Begins a loop of `trips`, or one that only [`Builder::while_`] leaves; gives its counter and what it carries, of
     /// which each has its first value and whether it is a vector.
-    pub(crate) fn begin_loop(&mut self, trips: Option<Val>, carried: &[(Val, bool)]) -> (Val, SmallVec<[Val; 4]>) {
+    pub(crate) fn begin_loop(
+        &mut self,
+        trips: Option<Val>,
+        carried: &[(Val, bool)],
+    ) -> (Val, SmallVec<[Val; 4]>) {
         let trips = trips.unwrap_or(Val::NONE);
         let counter = self.push(Op::Loop, Ty::scalar(Elem::Index), [trips, Val::NONE, Val::NONE]);
         let carry = |&(init, is_vector): &(Val, bool)| {

@@ -411,6 +411,19 @@ impl Inst {
     }
 }
 
+impl Op {
+    /// The bits of a constant.
+    pub(crate) fn constant(self) -> Option<u64> {
+        if let Op::Const(bits) = self { Some(bits) } else { None }
+    }
+
+    /// Whether the value is known before the function begins: a constant, or an argument.
+    pub(crate) fn is_given(self) -> bool {
+        let (Op::Const(_) | Op::Param(_)) = self else { return false };
+        true
+    }
+}
+
 impl Reduce {
     /// The op that joins two values.
     pub(crate) fn op(self) -> Op {

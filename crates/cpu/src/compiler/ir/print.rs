@@ -64,6 +64,7 @@ impl Display for Function {
 }
 
 impl Function {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops print alike")]
     fn line(&self, value: Val, inst: &Inst, f: &mut Formatter<'_>) -> Result {
         let [a, b, _] = inst.args;
         match inst.op {
@@ -115,6 +116,7 @@ impl Function {
 }
 
 /// The name of an op of values, with its number.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the other names are those of the variants")]
 fn name(op: Op) -> String {
     match op {
         Op::Convert(conv) => match conv {

@@ -100,7 +100,8 @@ impl Making<'_> {
         let mut init = Val::NONE;
         if has_rows {
             init = self.b.float(Elem::F32, 0.25);
-            let carries: &[(Val, bool)] = if self.limits.elems.contains(&Elem::F32) { &[(init, false)] } else { &[] };
+            let carries: &[(Val, bool)] =
+                if self.limits.elems.contains(&Elem::F32) { &[(init, false)] } else { &[] };
             let (counter, carries) = self.b.begin_loop(Some(rows), carries);
             row = Some(counter);
             carried = carries;
@@ -139,7 +140,8 @@ impl Making<'_> {
             return;
         }
         let output = self.output(Elem::I64);
-        let (to, from) = (self.row_access(output, Elem::I64, row, 0), self.row_access(0, self.inputs[0], row, 0));
+        let (to, from) =
+            (self.row_access(output, Elem::I64, row, 0), self.row_access(0, self.inputs[0], row, 0));
         let (to, from) = (self.b.access(to), self.b.access(from));
         let bytes = self.b.index(self.inputs[0].bytes() as i64);
         let args = [CallArg::Address(to), CallArg::Address(from), CallArg::Index(bytes)];
@@ -171,7 +173,8 @@ impl Making<'_> {
         }
         for _ in 0..1 + self.random.below(2) {
             if self.outputs.len() < 10 {
-                let values: Pool = pool.iter().copied().filter(|&value| self.b.ty(value).elem != Elem::Bit).collect();
+                let values: Pool =
+                    pool.iter().copied().filter(|&value| self.b.ty(value).elem != Elem::Bit).collect();
                 let value = values[values.len() - 1 - self.random.below(values.len().min(4))];
                 let elem = self.b.ty(value).elem;
                 let output = self.output(elem);
@@ -189,7 +192,8 @@ impl Making<'_> {
     fn of_type(&mut self, pool: &mut Pool, elem: Elem) -> Val {
         let reach = self.limits.reach.min(pool.len());
         let from = pool.len() - reach;
-        let fitting: Pool = pool[from..].iter().copied().filter(|&value| self.b.ty(value).elem == elem).collect();
+        let fitting: Pool =
+            pool[from..].iter().copied().filter(|&value| self.b.ty(value).elem == elem).collect();
         if fitting.is_empty() || self.random.below(8) == 0 {
             return self.constant(elem);
         }
@@ -272,7 +276,18 @@ impl Making<'_> {
             }
         } else {
             let by = self.random.below(8 * elem.bytes()) as u8;
-            let of_two = [Op::Add, Op::Sub, Op::Min, Op::Max, Op::MinU, Op::MaxU, Op::And, Op::Or, Op::Xor, Op::AndNot];
+            let of_two = [
+                Op::Add,
+                Op::Sub,
+                Op::Min,
+                Op::Max,
+                Op::MinU,
+                Op::MaxU,
+                Op::And,
+                Op::Or,
+                Op::Xor,
+                Op::AndNot,
+            ];
             match self.random.below(9) {
                 0 => self.b.op(Op::ShlBy(by), [a]),
                 1 => self.b.op(Op::ShrBy(by), [a]),
@@ -298,10 +313,18 @@ impl Making<'_> {
     fn conversion(&mut self, pool: &mut Pool, elem: Elem) -> Val {
         let elems = self.limits.elems;
         let froms: Vec<(Elem, Conv)> = match elem {
-            Elem::F32 => vec![(Elem::F64, Conv::Float), (Elem::I32, Conv::FloatOfS), (Elem::I32, Conv::Bitcast)],
-            Elem::F64 => vec![(Elem::F32, Conv::Float), (Elem::I32, Conv::FloatOfS), (Elem::I64, Conv::Bitcast)],
-            Elem::I32 => vec![(Elem::F32, Conv::Bitcast), (Elem::F32, Conv::ToS), (Elem::I64, Conv::Truncate)],
-            Elem::I64 => vec![(Elem::I32, Conv::SignExtend), (Elem::I32, Conv::ZeroExtend), (Elem::F64, Conv::Bitcast)],
+            Elem::F32 => {
+                vec![(Elem::F64, Conv::Float), (Elem::I32, Conv::FloatOfS), (Elem::I32, Conv::Bitcast)]
+            }
+            Elem::F64 => {
+                vec![(Elem::F32, Conv::Float), (Elem::I32, Conv::FloatOfS), (Elem::I64, Conv::Bitcast)]
+            }
+            Elem::I32 => {
+                vec![(Elem::F32, Conv::Bitcast), (Elem::F32, Conv::ToS), (Elem::I64, Conv::Truncate)]
+            }
+            Elem::I64 => {
+                vec![(Elem::I32, Conv::SignExtend), (Elem::I32, Conv::ZeroExtend), (Elem::F64, Conv::Bitcast)]
+            }
             Elem::I16 => vec![(Elem::I32, Conv::Truncate), (Elem::I8, Conv::SignExtend)],
             Elem::I8 => vec![(Elem::I32, Conv::Truncate), (Elem::I16, Conv::Truncate)],
             Elem::Bit | Elem::Index => Vec::new(),
@@ -321,7 +344,9 @@ impl Making<'_> {
     /// A condition on a scalar.
     fn condition(&mut self, pool: &mut Pool, depth: usize) {
         let scalars: Pool = pool.iter().copied().filter(|&value| !self.b.ty(value).is_vector).collect();
-        let Some(&a) = scalars.iter().rev().find(|&&value| self.b.ty(value).elem == Elem::F32) else { return };
+        let Some(&a) = scalars.iter().rev().find(|&&value| self.b.ty(value).elem == Elem::F32) else {
+            return;
+        };
         let limit = self.constant(Elem::F32);
         let predicate = self.b.compare(Cmp::Lt, a, limit);
         let elem = self.random.pick(self.limits.elems);

@@ -15,11 +15,11 @@ pub(crate) fn verify(function: &Function) -> Result<(), String> {
             let block = open.pop().filter(|block| kinds.contains(&block.kind));
             let block = block.ok_or_else(|| format!("{value} ends another block"))?;
             visible[block.start..value.index()].fill(false);
-            Ok::<_, String>(block)
+            Ok::<_, String>(())
         };
         let in_lanes = open.iter().any(|block| block.kind == Kind::Lanes);
         for operand in inst.operands() {
-            let is_join = matches!(inst.op, Op::Join);
+            let is_join = inst.op == Op::Join;
             if operand >= value || !visible[operand.index()] && !is_join {
                 return problem(&format!("{operand} is not visible"));
             }
@@ -30,6 +30,7 @@ pub(crate) fn verify(function: &Function) -> Result<(), String> {
         if inst.ty.is_vector && !in_lanes {
             return problem("a vector outside of lanes");
         }
+        #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops have no rule but that of types")]
         match inst.op {
             Op::Load(access) | Op::Store(access) | Op::Gather(access) => {
                 check_access(function, &visible, value, access)?;
@@ -53,9 +54,9 @@ pub(crate) fn verify(function: &Function) -> Result<(), String> {
             Op::Loop => open.push(Block { kind: Kind::Loop, start: value.index() + 1 }),
             Op::Carry => {
                 let before = value.0.checked_sub(1).map(|before| function.inst(Val(before)).op);
-                if !matches!(before, Some(Op::Loop | Op::Carry)) {
+                let Some(Op::Loop | Op::Carry) = before else {
                     return problem("what is carried stands right behind its loop");
-                }
+                };
                 // It is visible behind the loop.
                 let block = open.last_mut().expect("the function");
                 block.start = value.index() + 1;
@@ -79,9 +80,9 @@ pub(crate) fn verify(function: &Function) -> Result<(), String> {
                 close(&mut open, &mut visible, &[Kind::If])?;
                 open.push(Block { kind: Kind::Else, start: value.index() + 1 });
             }
-            Op::EndIf(_) => drop(close(&mut open, &mut visible, &[Kind::If, Kind::Else])?),
+            Op::EndIf(_) => close(&mut open, &mut visible, &[Kind::If, Kind::Else])?,
             Op::Lanes => open.push(Block { kind: Kind::Lanes, start: value.index() + 1 }),
-            Op::EndLanes => drop(close(&mut open, &mut visible, &[Kind::Lanes])?),
+            Op::EndLanes => close(&mut open, &mut visible, &[Kind::Lanes])?,
             _ => {}
         }
         visible[value.index()] = true;

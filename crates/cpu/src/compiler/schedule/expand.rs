@@ -17,7 +17,8 @@ impl Lowering<'_> {
         let raw = if let ir::Op::Min = op { Op::Min } else { Op::Max };
         let is_number = |at: usize, may_be_zero: bool| {
             constants[at].is_some_and(|bits| {
-                let x = if elem == Elem::F32 { f32::from_bits(bits as u32).into() } else { f64::from_bits(bits) };
+                let x =
+                    if elem == Elem::F32 { f32::from_bits(bits as u32).into() } else { f64::from_bits(bits) };
                 !x.is_nan() && (may_be_zero || x != 0.0)
             })
         };
@@ -35,6 +36,7 @@ impl Lowering<'_> {
     }
 
     /// An op that the machine lacks.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops cannot be expanded")]
     pub(super) fn expand(&mut self, op: Op, elem: Elem, lanes: u8, src: &[Reg]) -> Result<Reg> {
         match op {
             Op::Flip => {
@@ -55,9 +57,10 @@ impl Lowering<'_> {
     /// `a * 2^b` by two products, of which the first is exact.
     fn scale(&mut self, elem: Elem, lanes: u8, src: &[Reg]) -> Result<Reg> {
         // A float to which an integer was added has it in its low bits.
-        let (round, half, shift, one): (u64, u64, u8, u64) = match elem {
-            Elem::F32 => (12_582_912f32.to_bits().into(), 0.5f32.to_bits().into(), 23, 1f32.to_bits().into()),
-            _ => (6_755_399_441_055_744f64.to_bits(), 0.5f64.to_bits(), 52, 1f64.to_bits()),
+        let (round, half, shift, one): (u64, u64, u8, u64) = if elem == Elem::F32 {
+            (12_582_912f32.to_bits().into(), 0.5f32.to_bits().into(), 23, 1f32.to_bits().into())
+        } else {
+            (6_755_399_441_055_744f64.to_bits(), 0.5f64.to_bits(), 52, 1f64.to_bits())
         };
         let [round, half] = [round, half].map(|bits| self.constant(Constant::Splat(elem, bits)));
         let one = self.constant(Constant::Splat(elem.integer(), one));
@@ -87,17 +90,11 @@ impl Lowering<'_> {
         if self.target.has(Op::Convert(conv, from), elem) {
             return Ok(self.emit(Op::Convert(conv, from), elem, lanes, Class::Vector, &[src]));
         }
-        let is_small = from.bytes() < 4;
-        match conv {
-            Conv::FloatOfS if is_small => {
-                let wide = self.convert(Conv::SignExtend, Elem::I32, from, lanes, src)?;
-                self.convert(Conv::FloatOfS, elem, Elem::I32, lanes, wide)
-            }
-            Conv::FloatOfU if is_small => {
-                let wide = self.convert(Conv::ZeroExtend, Elem::I32, from, lanes, src)?;
-                self.convert(Conv::FloatOfS, elem, Elem::I32, lanes, wide)
-            }
-            conv => Err(Unsupported(format!("{conv:?} of {from} to {elem}"))),
+        if from.bytes() < 4 && (conv == Conv::FloatOfS || conv == Conv::FloatOfU) {
+            let extend = if conv == Conv::FloatOfS { Conv::SignExtend } else { Conv::ZeroExtend };
+            let wide = self.convert(extend, Elem::I32, from, lanes, src)?;
+            return self.convert(Conv::FloatOfS, elem, Elem::I32, lanes, wide);
         }
+        Err(Unsupported(format!("{conv:?} of {from} to {elem}")))
     }
 }

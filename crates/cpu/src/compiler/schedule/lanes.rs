@@ -28,9 +28,9 @@ impl Lowering<'_> {
         let copies = self.copies(at, end, &accumulators);
         let step = accumulators.iter().map(|(_, vectors)| *vectors).max().unwrap_or(1).max(copies);
         let range = (at + 1, end);
-        match self.function.inst(extent).op {
-            ir::Op::Const(extent) => self.known_row(range, extent as i64, copies, step, &accumulators)?,
-            _ => self.row_of_any_length(range, extent, copies, step, &accumulators)?,
+        match self.function.inst(extent).op.constant() {
+            Some(extent) => self.known_row(range, extent as i64, copies, step, &accumulators)?,
+            None => self.row_of_any_length(range, extent, copies, step, &accumulators)?,
         }
         self.row = None;
         for (accumulator, _) in accumulators {
@@ -67,13 +67,12 @@ impl Lowering<'_> {
             let is_ready = |operand: Val| {
                 operand.index() < at || self.is_hoisted[operand.index()] || self.is_constant(operand)
             };
-            let is_pure = match inst.op {
-                ir::Op::Load(access) => {
-                    let access = function.access(access);
-                    access.terms.iter().all(|(term, _)| is_ready(*term)) && !self.stores_to(at, end, access.buffer)
-                }
-                ir::Op::Const(_) | ir::Op::Any | ir::Op::While | ir::Op::Carry | ir::Op::Join => false,
-                op => !is_block && !is_control(op),
+            let is_pure = if let ir::Op::Load(access) = inst.op {
+                let access = function.access(access);
+                access.terms.iter().all(|(term, _)| is_ready(*term))
+                    && !self.stores_to(at, end, access.buffer)
+            } else {
+                !is_block && !is_bound(inst.op)
             };
             if !inst.ty.is_vector && is_pure && inst.operands().all(is_ready) {
                 self.instruction(position)?;
@@ -90,8 +89,7 @@ impl Lowering<'_> {
             position += 1;
         }
         for inst in &function.insts[at + 1..end] {
-            let is_vector_op = inst.ty.is_vector || matches!(inst.op, ir::Op::Reduce | ir::Op::Store(_));
-            for operand in inst.operands().filter(|_| is_vector_op) {
+            for operand in inst.operands().filter(|_| is_vector_op(inst)) {
                 let is_scalar = !function.ty(operand).is_vector && !self.is_constant(operand);
                 let is_there = operand.index() < at || self.is_hoisted[operand.index()];
                 let is_accumulator = matches!(function.inst(operand).op, ir::Op::Accumulator(..));
@@ -104,14 +102,16 @@ impl Lowering<'_> {
     }
 
     fn is_constant(&self, value: Val) -> bool {
-        matches!(self.function.inst(value).op, ir::Op::Const(_))
+        self.function.inst(value).op.constant().is_some()
     }
 
     fn stores_to(&self, at: usize, end: usize, buffer: u16) -> bool {
-        self.function.insts[at..end].iter().any(|inst| match inst.op {
-            ir::Op::Store(access) => self.function.access(access).buffer == buffer,
-            ir::Op::Call(_) => true,
-            _ => false,
+        self.function.insts[at..end].iter().any(|inst| {
+            if let ir::Op::Call(_) = inst.op {
+                return true;
+            }
+            let ir::Op::Store(access) = inst.op else { return false };
+            self.function.access(access).buffer == buffer
         })
     }
 
@@ -136,7 +136,10 @@ impl Lowering<'_> {
             for operand in inst.operands() {
                 let ty = self.function.ty(operand);
                 let counts = ty.is_vector && (ty.elem != Elem::Bit || self.limits.masks.is_empty());
-                if counts && operand.index() > at && !std::mem::replace(&mut is_live[operand.index() - at], true) {
+                if counts
+                    && operand.index() > at
+                    && !std::mem::replace(&mut is_live[operand.index() - at], true)
+                {
                     live += 1;
                 }
             }
@@ -236,7 +239,8 @@ impl Lowering<'_> {
         first: usize,
         accumulators: &Accumulators,
     ) -> Result<()> {
-        let before: Vec<Copies> = accumulators.iter().map(|(value, _)| self.values[value.index()].clone()).collect();
+        let before: Vec<Copies> =
+            accumulators.iter().map(|(value, _)| self.values[value.index()].clone()).collect();
         self.control(Op::IfGeneral(Cond::Lt), Elem::Index, 1, &[position, extent]);
         let scope = self.enter();
         let left = self.general(Op::GeneralSub, &[extent, position]);
@@ -323,9 +327,9 @@ impl Lowering<'_> {
         end: Option<Reg>,
         accumulators: &Accumulators,
     ) -> Result<()> {
-        let begin = self.code.insts.iter().rposition(|inst| match inst.op {
-            Op::Loop(list) => self.code.list(list)[0] == position,
-            _ => false,
+        let begin = self.code.insts.iter().rposition(|inst| {
+            let Op::Loop(list) = inst.op else { return false };
+            self.code.list(list)[0] == position
         });
         let Some(Op::Loop(begun)) = begin.map(|at| self.code.insts[at].op) else {
             unreachable!("the loop has begun")
@@ -403,11 +407,18 @@ impl Lowering<'_> {
     }
 }
 
-/// Whether an instruction is none of values.
-fn is_control(op: ir::Op) -> bool {
+/// Whether an instruction has vectors as operands.
+fn is_vector_op(inst: &ir::Inst) -> bool {
+    if let ir::Op::Reduce | ir::Op::Store(_) = inst.op { true } else { inst.ty.is_vector }
+}
+
+/// Whether an instruction is none of values, or cannot be done before the row.
+fn is_bound(op: ir::Op) -> bool {
     matches!(
         op,
-        ir::Op::Loop
+        ir::Op::Const(_)
+            | ir::Op::Any
+            | ir::Op::Loop
             | ir::Op::Carry
             | ir::Op::While
             | ir::Op::EndLoop(_)

@@ -67,24 +67,25 @@ pub(crate) fn lower(function: &Function, target: &dyn Target) -> Result<Code> {
 fn lanes_of(function: &Function, vector_bytes: usize) -> u8 {
     let mut in_row = false;
     let widths = function.insts.iter().filter_map(|inst| {
-        match inst.op {
-            ir::Op::Lanes => in_row = true,
-            ir::Op::EndLanes => in_row = false,
-            _ => {}
+        if let ir::Op::Lanes | ir::Op::EndLanes = inst.op {
+            in_row = inst.op == ir::Op::Lanes;
+        }
+        if inst.op.is_given() {
+            return None;
         }
         // Scalars of a row are broadcast where vectors use them.
-        let elem = match inst.op {
-            ir::Op::Compare(_) | ir::Op::Test => function.ty(inst.args[0]).elem,
-            ir::Op::Const(_) | ir::Op::Param(_) => return None,
-            _ => inst.ty.elem,
+        let elem = if let ir::Op::Compare(_) | ir::Op::Test = inst.op {
+            function.ty(inst.args[0]).elem
+        } else {
+            inst.ty.elem
         };
         (in_row && elem != Elem::Index).then_some(elem.bytes())
     });
     let widest = widths.max().unwrap_or(8).max(1);
     // A float is added to the lane that its position says.
-    let accumulators = function.insts.iter().filter_map(|inst| match inst.op {
-        ir::Op::Accumulator(_, lanes) if inst.ty.elem.is_float() => Some(usize::from(lanes)),
-        _ => None,
+    let accumulators = function.insts.iter().filter_map(|inst| {
+        let ir::Op::Accumulator(_, lanes) = inst.op else { return None };
+        inst.ty.elem.is_float().then_some(usize::from(lanes))
     });
     accumulators.fold(vector_bytes / widest, usize::min) as u8
 }
@@ -94,16 +95,11 @@ fn block_ends(function: &Function) -> Vec<u32> {
     let mut ends = vec![u32::MAX; function.insts.len()];
     let mut open: Vec<usize> = Vec::new();
     for (at, inst) in function.insts.iter().enumerate() {
-        match inst.op {
-            ir::Op::Loop | ir::Op::If | ir::Op::Lanes => open.push(at),
-            ir::Op::Else => {
-                ends[open.pop().expect("a condition is open")] = at as u32;
-                open.push(at);
-            }
-            ir::Op::EndLoop(_) | ir::Op::EndIf(_) | ir::Op::EndLanes => {
-                ends[open.pop().expect("a block is open")] = at as u32;
-            }
-            _ => {}
+        if let ir::Op::Else | ir::Op::EndLoop(_) | ir::Op::EndIf(_) | ir::Op::EndLanes = inst.op {
+            ends[open.pop().expect("a block is open")] = at as u32;
+        }
+        if let ir::Op::Loop | ir::Op::If | ir::Op::Else | ir::Op::Lanes = inst.op {
+            open.push(at);
         }
     }
     ends
@@ -173,6 +169,7 @@ impl Lowering<'_> {
     }
 
     /// Lowers the instruction at a position, and the block that it begins; gives the next position.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops are of values")]
     fn instruction(&mut self, at: usize) -> Result<usize> {
         let (value, inst) = (Val(at as u32), self.function.insts[at]);
         match inst.op {
@@ -287,13 +284,11 @@ impl Lowering<'_> {
     /// The register of an operand for one of the copies: scalars in all lanes.
     fn vector(&mut self, value: Val, copy: usize) -> Reg {
         let inst = self.function.inst(value);
-        match inst.op {
-            ir::Op::Const(bits) if inst.ty.elem == Elem::Bit => {
-                self.constant_predicate(bits != 0, self.code.lanes)
-            }
-            ir::Op::Const(bits) => self.constant(Constant::Splat(inst.ty.elem, bits)),
-            _ if inst.ty.is_vector => self.values[value.index()][copy],
-            _ => self.splat(value),
+        match inst.op.constant() {
+            Some(bits) if inst.ty.elem == Elem::Bit => self.constant_predicate(bits != 0, self.code.lanes),
+            Some(bits) => self.constant(Constant::Splat(inst.ty.elem, bits)),
+            None if inst.ty.is_vector => self.values[value.index()][copy],
+            None => self.splat(value),
         }
     }
 
@@ -304,14 +299,13 @@ impl Lowering<'_> {
         }
         let (elem, from) = (self.function.ty(value).elem, self.scalar(value));
         let lanes = self.code.lanes;
-        let reg = match elem {
-            Elem::Bit => {
-                let width = self.mask_elem(from);
-                let reg = self.emit(Op::MaskSplat, width, lanes, Class::Mask, &[from]);
-                self.mask_elems.insert(reg, width);
-                reg
-            }
-            _ => self.emit(Op::Splat, elem, lanes, Class::Vector, &[from]),
+        let reg = if elem == Elem::Bit {
+            let width = self.mask_elem(from);
+            let reg = self.emit(Op::MaskSplat, width, lanes, Class::Mask, &[from]);
+            self.mask_elems.insert(reg, width);
+            reg
+        } else {
+            self.emit(Op::Splat, elem, lanes, Class::Vector, &[from])
         };
         self.splats[value.index()] = reg;
         self.known.push(Known::Splat(value));
@@ -373,16 +367,15 @@ impl Lowering<'_> {
         let condition = self.condition(self.function.insts[at].args[0])?;
         let first_end = self.ends[at] as usize;
         self.begin_if(condition);
-        let (end, has_else) = match self.function.insts[first_end].op {
-            ir::Op::Else => (self.ends[first_end] as usize, true),
-            _ => (first_end, false),
-        };
+        let has_else = self.function.insts[first_end].op == ir::Op::Else;
+        let end = if has_else { self.ends[first_end] as usize } else { first_end };
         let ir::Op::EndIf(list) = self.function.insts[end].op else { unreachable!("a condition ends") };
         let pairs = self.function.list(list).to_vec();
         let results: Vec<Val> = (0..pairs.len()).map(|at| Val((end + 1 + at) as u32)).collect();
         let scope = self.enter();
         self.block(at + 1, first_end)?;
-        let then: Vec<Copies> = pairs.iter().zip(&results).map(|(pair, &result)| self.side(pair.0, result)).collect();
+        let then: Vec<Copies> =
+            pairs.iter().zip(&results).map(|(pair, &result)| self.side(pair.0, result)).collect();
         self.leave(scope);
         self.control(Op::Else, Elem::Bit, 1, &[]);
         let scope = self.enter();
@@ -434,7 +427,7 @@ impl Lowering<'_> {
         let end = self.ends[at] as usize;
         let ir::Op::EndLoop(list) = self.function.insts[end].op else { unreachable!("a loop ends") };
         let next_of = self.function.list(list).to_vec();
-        let body = (at + 1..end).find(|&at| !matches!(self.function.insts[at].op, ir::Op::Carry));
+        let body = (at + 1..end).find(|&at| self.function.insts[at].op != ir::Op::Carry);
         let body = body.unwrap_or(end);
         self.prepare(at, end)?;
         let counter = self.code.reg(Class::General);
@@ -458,15 +451,12 @@ impl Lowering<'_> {
             self.values[carry.index()] = regs;
         }
         self.values[at] = SmallVec::from_slice(&[counter]);
-        let known = match self.function.inst(inst.args[0].is_some().then_some(inst.args[0]).unwrap_or(Val(0))).op {
-            ir::Op::Const(trips) if inst.args[0].is_some() => Some(trips as i64),
-            _ => None,
-        };
         let saved = self.enter();
         let list = self.list(pairs);
         self.control(Op::Loop(list), Elem::Bit, 1, &[]);
         // A loop of at least one trip asks at its end.
-        let asks_at_end = known.is_some_and(|trips| trips > 0);
+        let asks_at_end = inst.args[0].is_some()
+            && self.function.inst(inst.args[0]).op.constant().is_some_and(|trips| trips as i64 > 0);
         if let (Some(trips), false) = (trips, asks_at_end) {
             self.control(Op::WhileGeneral(Cond::Lt), Elem::Index, 1, &[counter, trips]);
         }
@@ -502,7 +492,15 @@ impl Lowering<'_> {
                     let mem = self.address_of(access);
                     let dst = self.code.reg(Class::General);
                     let src = [Reg::NONE; 3];
-                    self.push(Inst { op: Op::Address, elem: Elem::Index, lanes: 1, dst, src, mem, part: Part::All });
+                    self.push(Inst {
+                        op: Op::Address,
+                        elem: Elem::Index,
+                        lanes: 1,
+                        dst,
+                        src,
+                        mem,
+                        part: Part::All,
+                    });
                     dst
                 }
                 ir::CallArg::Index(value) => self.scalar(value),
@@ -531,14 +529,13 @@ impl Lowering<'_> {
     /// Computes what a block needs and does not change, before it begins.
     fn prepare(&mut self, from: usize, to: usize) -> Result<()> {
         for at in from..to {
-            match self.function.insts[at].op {
-                ir::Op::Load(access) | ir::Op::Store(access) | ir::Op::Gather(access) => {
-                    let access = self.function.access(access);
-                    if access.terms.iter().all(|(term, _)| (term.index()) < from) {
-                        self.pointer(access.clone());
-                    }
+            if let ir::Op::Load(access) | ir::Op::Store(access) | ir::Op::Gather(access) =
+                self.function.insts[at].op
+            {
+                let access = self.function.access(access);
+                if access.terms.iter().all(|(term, _)| term.index() < from) {
+                    self.pointer(access.clone());
                 }
-                _ => {}
             }
         }
         Ok(())

@@ -39,7 +39,9 @@ impl Lowering<'_> {
                 for copy in 0..copies {
                     let src: SmallVec<[Reg; 3]> = inst
                         .operands()
-                        .map(|operand| if inst.ty.is_vector { self.vector(operand, copy) } else { self.scalar(operand) })
+                        .map(|operand| {
+                            if inst.ty.is_vector { self.vector(operand, copy) } else { self.scalar(operand) }
+                        })
                         .collect();
                     regs.push(self.op(op, elem, from, lanes, &src, constants)?);
                 }
@@ -52,37 +54,27 @@ impl Lowering<'_> {
 
     /// The type of the elements that an op reads.
     fn operand_elem(&self, inst: &ir::Inst) -> Elem {
-        match inst.op {
-            ir::Op::Select => inst.ty.elem,
-            _ => self.function.ty(inst.args[0]).elem,
-        }
+        if inst.op == ir::Op::Select { inst.ty.elem } else { self.function.ty(inst.args[0]).elem }
     }
 
     fn constant_bits(&self, value: Val) -> Option<u64> {
-        if !value.is_some() {
-            return None;
-        }
-        match self.function.inst(value).op {
-            ir::Op::Const(bits) => Some(bits),
-            _ => None,
-        }
+        if value.is_some() { self.function.inst(value).op.constant() } else { None }
     }
 
     /// An op of indices.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "indices have few ops")]
     fn index(&mut self, value: Val) -> Result<Reg> {
         let inst = *self.function.inst(value);
-        let src: SmallVec<[Reg; 3]> = match inst.op {
-            ir::Op::Convert(_) => SmallVec::new(),
-            _ => inst.operands().map(|operand| self.scalar(operand)).collect(),
-        };
-        let small = |at: usize| self.constant_bits(inst.args[at]).and_then(|bits| i32::try_from(bits as i64).ok());
+        if let ir::Op::Convert(_) = inst.op {
+            let elem = self.function.ty(inst.args[0]).elem;
+            let from = self.scalar(inst.args[0]);
+            return Ok(self.general_of(elem, from));
+        }
+        let src: SmallVec<[Reg; 3]> = inst.operands().map(|operand| self.scalar(operand)).collect();
+        let small =
+            |at: usize| self.constant_bits(inst.args[at]).and_then(|bits| i32::try_from(bits as i64).ok());
         Ok(match inst.op {
             ir::Op::Param(at) => self.argument(self.function.buffers + at),
-            ir::Op::Convert(_) => {
-                let elem = self.function.ty(inst.args[0]).elem;
-                let from = self.scalar(inst.args[0]);
-                self.general_of(elem, from)
-            }
             ir::Op::Add => match small(1) {
                 Some(number) => self.general(Op::AddNumber(number), &src[..1]),
                 None => self.general(Op::GeneralAdd, &src),
@@ -179,6 +171,7 @@ impl Lowering<'_> {
     }
 
     /// An op on the lanes of registers. `from` is the type of the operands; constants are known bits of theirs.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops are lowered elsewhere")]
     pub(super) fn op(
         &mut self,
         op: ir::Op,
@@ -188,8 +181,10 @@ impl Lowering<'_> {
         src: &[Reg],
         constants: [Option<u64>; 3],
     ) -> Result<Reg> {
-        if from == Elem::Bit && !matches!(op, ir::Op::Convert(_) | ir::Op::Select) {
-            return self.predicate_op(op, lanes, src);
+        if from == Elem::Bit {
+            let (ir::Op::Convert(_) | ir::Op::Select) = op else {
+                return self.predicate_op(op, lanes, src);
+            };
         }
         let is_float = elem.is_float();
         let direct = match op {
@@ -205,7 +200,9 @@ impl Lowering<'_> {
             ir::Op::Sub => Op::Sub,
             ir::Op::Mul => Op::Mul,
             ir::Op::Div => Op::Div,
-            ir::Op::Min | ir::Op::Max if is_float => return self.float_extreme(op, elem, lanes, src, constants),
+            ir::Op::Min | ir::Op::Max if is_float => {
+                return self.float_extreme(op, elem, lanes, src, constants);
+            }
             ir::Op::Min => Op::Min,
             ir::Op::Max => Op::Max,
             ir::Op::MinU => Op::MinU,
@@ -257,6 +254,7 @@ impl Lowering<'_> {
     }
 
     /// An op of predicates.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "predicates have few ops")]
     fn predicate_op(&mut self, op: ir::Op, lanes: u8, src: &[Reg]) -> Result<Reg> {
         let elem = self.mask_elem(src[0]);
         let mut src: SmallVec<[Reg; 3]> = src.into();
@@ -288,6 +286,8 @@ impl Lowering<'_> {
 
     // Memory.
 
+    /// Lowers an access.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the caller passes accesses")]
     pub(super) fn memory(&mut self, value: Val) -> Result<()> {
         let inst = *self.function.inst(value);
         match inst.op {
@@ -345,7 +345,8 @@ impl Lowering<'_> {
         let lane = self.function.access(access).lane;
         if lane == 0 {
             let mem = self.address_of(access);
-            let (op, lanes) = if self.row.is_some() { (Op::LoadSplat, self.code.lanes) } else { (Op::Load, 1) };
+            let (op, lanes) =
+                if self.row.is_some() { (Op::LoadSplat, self.code.lanes) } else { (Op::Load, 1) };
             return Ok(SmallVec::from_slice(&[self.access_inst(op, elem, lanes, mem, Part::All)]));
         }
         let row = self.row.expect("vectors are of rows");
@@ -424,7 +425,8 @@ impl Lowering<'_> {
                 index = self.general_of(from, index);
             }
             let mem = Mem { index, scale: ty.elem.bytes() as u8, ..self.address_of(access) };
-            let (op, lanes) = if self.row.is_some() { (Op::LoadSplat, self.code.lanes) } else { (Op::Load, 1) };
+            let (op, lanes) =
+                if self.row.is_some() { (Op::LoadSplat, self.code.lanes) } else { (Op::Load, 1) };
             return Ok(SmallVec::from_slice(&[self.access_inst(op, ty.elem, lanes, mem, Part::All)]));
         }
         let row = self.row.expect("vectors are of rows");

@@ -88,7 +88,6 @@ impl Emit<'_> {
                 self.op(by_width(elem, opcode::BROADCAST), dst, 0, from);
             }
             Op::Upper(lanes) => self.upper(usize::from(lanes) * elem.bytes()),
-            Op::Copy => self.copy_any(),
             Op::Load => self.load(),
             Op::LoadSplat => self.load_splat(),
             Op::LoadPart => self.load_part(),
@@ -107,7 +106,6 @@ impl Emit<'_> {
             | Op::GeneralMul
             | Op::GeneralMin
             | Op::GeneralMax
-            | Op::GeneralLoad
             | Op::Address => self.asm.general_inst(inst),
             Op::PopCount
             | Op::LeadingZeros

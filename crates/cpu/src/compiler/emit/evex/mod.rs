@@ -134,7 +134,6 @@ impl Target for Evex {
             | Op::Const(_)
             | Op::Splat
             | Op::Upper(_)
-            | Op::Copy
             | Op::Load
             | Op::LoadSplat
             | Op::LoadPart
@@ -150,7 +149,6 @@ impl Target for Evex {
             | Op::GeneralMul
             | Op::GeneralMin
             | Op::GeneralMax
-            | Op::GeneralLoad
             | Op::Address
             | Op::ToGeneral
             | Op::OfGeneral
@@ -239,14 +237,12 @@ impl Target for Evex {
             | Op::Const(_)
             | Op::Splat
             | Op::Upper(_)
-            | Op::Copy
             | Op::Load
             | Op::LoadSplat
             | Op::Store
             | Op::StoreStreaming
             | Op::Number(_)
             | Op::Argument(_)
-            | Op::GeneralLoad
             | Op::Address
             | Op::Loop(_)
             | Op::EndLoop(..)

@@ -41,10 +41,9 @@ fn is_general(op: Op, elem: Elem) -> bool {
             | Op::GeneralMul
             | Op::GeneralMin
             | Op::GeneralMax
-            | Op::GeneralLoad
             | Op::Address
             | Op::ToGeneral
-    ) || op == Op::Copy && elem == Elem::Index
+    )
 }
 
 impl Frame {

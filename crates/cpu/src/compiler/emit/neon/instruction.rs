@@ -37,7 +37,6 @@ impl Writer<'_> {
             Op::GeneralMul => self.three(w::MUL, inst),
             Op::GeneralMin => self.extreme(inst, Condition::Lt),
             Op::GeneralMax => self.extreme(inst, Condition::Gt),
-            Op::GeneralLoad => self.access(w::LDR_X, 3, d, inst.mem),
             Op::Address => self.address_to(d, inst.mem),
             Op::ToGeneral => self.lane_to_general(d, a(), elem, 0),
             Op::OfGeneral => self.of_general(inst),
@@ -58,8 +57,6 @@ impl Writer<'_> {
             Op::Gather(from) => self.gather(inst, from),
 
             Op::Const(constant) => self.constant(d, constant),
-            Op::Copy if elem == Elem::Index => self.move_general(d, a()),
-            Op::Copy => self.move_vector(d, a()),
             Op::Splat | Op::MaskSplat => self.two(w::V_DUP | shape().q | w::lane(shape().size, 0), inst),
             Op::Upper(0) => self.move_vector(d, a()),
             Op::Upper(n) => self.push(w::ext(d, a(), a(), u32::from(n) << shape().size)),

@@ -78,14 +78,9 @@ impl Target for Neon {
             | Op::StorePart => is_float || is_integer,
             Op::Gather(from) => (is_float || is_integer) && matches!(from, Elem::I32 | Elem::I64),
             Op::Scale | Op::StoreStreaming => false,
-            Op::Const(_)
-            | Op::Copy
-            | Op::Number(_)
-            | Op::Argument(_)
-            | Op::AddNumber(_)
-            | Op::MulNumber(_) => true,
+            Op::Const(_) | Op::Number(_) | Op::Argument(_) | Op::AddNumber(_) | Op::MulNumber(_) => true,
             Op::GeneralAdd | Op::GeneralSub | Op::GeneralMul | Op::GeneralMin | Op::GeneralMax => true,
-            Op::GeneralLoad | Op::Address | Op::ToGeneral | Op::OfGeneral => true,
+            Op::Address | Op::ToGeneral | Op::OfGeneral => true,
             Op::Loop(_) | Op::EndLoop(..) | Op::EndLoopAlways(_) | Op::While | Op::WhileGeneral(_) => true,
             Op::If | Op::IfGeneral(_) | Op::Else | Op::EndIf(_) | Op::Call(..) => true,
         }
@@ -126,31 +121,28 @@ impl Target for Neon {
             Op::MaskAnd | Op::MaskOr | Op::MaskXor | Op::MaskAndNot | Op::MaskNot | Op::MaskFirst => {
                 Constraint::default()
             }
-            Op::MaskResize(_)
-            | Op::MaskSplat
-            | Op::Const(_)
-            | Op::Splat
-            | Op::Upper(_)
-            | Op::Copy
-            | Op::Load => Constraint::default(),
+            Op::MaskResize(_) | Op::MaskSplat | Op::Const(_) | Op::Splat | Op::Upper(_) | Op::Load => {
+                Constraint::default()
+            }
             Op::LoadSplat | Op::LoadPart | Op::Store | Op::StoreStreaming | Op::StorePart | Op::Number(_) => {
                 Constraint::default()
             }
             Op::Argument(_) | Op::AddNumber(_) | Op::MulNumber(_) | Op::GeneralAdd | Op::GeneralSub => {
                 Constraint::default()
             }
-            Op::GeneralMul
-            | Op::GeneralMin
-            | Op::GeneralMax
-            | Op::GeneralLoad
-            | Op::Address
-            | Op::ToGeneral => Constraint::default(),
+            Op::GeneralMul | Op::GeneralMin | Op::GeneralMax | Op::Address | Op::ToGeneral => {
+                Constraint::default()
+            }
             Op::OfGeneral | Op::Loop(_) | Op::EndLoop(..) | Op::EndLoopAlways(_) | Op::While => {
                 Constraint::default()
             }
-            Op::WhileGeneral(_) | Op::If | Op::IfGeneral(_) | Op::Else | Op::EndIf(_) | Op::Apply(_) | Op::Call(..) => {
-                Constraint::default()
-            }
+            Op::WhileGeneral(_)
+            | Op::If
+            | Op::IfGeneral(_)
+            | Op::Else
+            | Op::EndIf(_)
+            | Op::Apply(_)
+            | Op::Call(..) => Constraint::default(),
         }
     }
 

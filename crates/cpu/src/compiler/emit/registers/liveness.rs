@@ -89,6 +89,7 @@ impl Liveness {
                 self.definitions[inst.dst.index()] = position;
                 self.ends[inst.dst.index()] = position;
             }
+            #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops are in blocks")]
             match inst.op {
                 Op::Loop(list) => {
                     self.define_each(code, list, 2, position);
@@ -97,7 +98,12 @@ impl Liveness {
                 Op::EndLoop(list, _) | Op::EndLoopAlways(list) => {
                     let (start, leaves) = open.pop().expect("a loop is open");
                     self.loop_at[start as usize] = self.loops.len() as u32;
-                    self.loops.push(LoopInfo { start, end: position, pressure: [0; 3], constants: Vec::new() });
+                    self.loops.push(LoopInfo {
+                        start,
+                        end: position,
+                        pressure: [0; 3],
+                        constants: Vec::new(),
+                    });
                     leaves.iter().for_each(|&leave| self.ends_of_blocks[leave as usize] = position);
                     for pair in code.list(list).chunks(2) {
                         self.carries[pair[1].index()] = pair[0];
@@ -147,7 +153,8 @@ impl Liveness {
             open.retain(|&index| self.loops[index as usize].end >= at);
             let defined = self.definitions[reg.index()];
             // The outermost loop that the definition is not in.
-            let through = open.iter().map(|&index| &self.loops[index as usize]).find(|info| info.start > defined);
+            let through =
+                open.iter().map(|&index| &self.loops[index as usize]).find(|info| info.start > defined);
             let needed = through.map_or(at, |info| info.end);
             let end = &mut self.ends[reg.index()];
             *end = (*end).max(needed);
@@ -165,11 +172,7 @@ impl Liveness {
                 let mut last = in_trip[carry.index()].max(start);
                 if self.ends[carry.index()] > end {
                     // What leaves the loop needs it.
-                    let leaves = |op: Op| matches!(op, Op::While | Op::WhileGeneral(_));
-                    let leave = (start..end).rev().find(|&position| {
-                        leaves(code.insts[position as usize].op)
-                            && self.ends_of_blocks[position as usize] == end
-                    });
+                    let leave = (start..end).rev().find(|&at| self.ends_of_blocks[at as usize] == end);
                     last = last.max(leave.unwrap_or(0));
                 }
                 // A use at the very end is one of the value that the trip began with.
@@ -182,10 +185,8 @@ impl Liveness {
     /// The end of the loop that carries a register.
     fn own_loop(&self, code: &Code, reg: Reg) -> Option<u32> {
         let defined = self.definitions[reg.index()] as usize;
-        match code.insts[defined].op {
-            Op::Loop(_) => Some(self.loops[self.loop_at[defined] as usize].end),
-            _ => None,
-        }
+        let Op::Loop(_) = code.insts[defined].op else { return None };
+        Some(self.loops[self.loop_at[defined] as usize].end)
     }
 
     /// Counts what is live in loops.
@@ -333,13 +334,12 @@ pub(super) fn uses_of(code: &Code, at: usize, mut work: impl FnMut(Reg)) {
         Part::All => {}
         Part::Count(reg) | Part::Mask(reg) => work(reg),
     }
-    match inst.op {
-        Op::Loop(list) | Op::EndLoop(list, _) | Op::EndLoopAlways(list) => {
-            code.list(list).chunks(2).for_each(|pair| work(pair[1]));
-        }
+    if let Op::Loop(list) | Op::EndLoop(list, _) | Op::EndLoopAlways(list) = inst.op {
+        code.list(list).chunks(2).for_each(|pair| work(pair[1]));
+    } else if let Op::EndIf(list) = inst.op {
         // The values of the first side are used where it ends.
-        Op::EndIf(list) => code.list(list).chunks(3).for_each(|triple| work(triple[2])),
-        Op::Call(_, list) => code.list(list).iter().for_each(|&reg| work(reg)),
-        _ => {}
+        code.list(list).chunks(3).for_each(|triple| work(triple[2]));
+    } else if let Op::Call(_, list) = inst.op {
+        code.list(list).iter().for_each(|&reg| work(reg));
     }
 }

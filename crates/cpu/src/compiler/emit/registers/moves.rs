@@ -1,9 +1,9 @@
 //! Moves that happen at the same time, one after the other.
 
-use super::super::mir::{Class, Reg};
-use super::super::{Action, Placed, PlacedPart, Place, Address};
+use super::super::mir::{Class, Elem, Op, Reg};
+use super::super::{Action, Address, Place, Placed, PlacedPart};
 use super::state::{Home, NO_REG};
-use super::{Allocator, Elem, Op, Origin};
+use super::{Allocator, Origin};
 
 /// A value that has to be somewhere else.
 #[derive(Clone, Copy, Debug)]
@@ -23,9 +23,8 @@ impl Allocator<'_> {
         }
         moves.retain(|each| each.to != each.from);
         while !moves.is_empty() {
-            let is_read = |to: &Move| {
-                moves.iter().any(|other| other.class == to.class && other.from == to.to)
-            };
+            let is_read =
+                |to: &Move| moves.iter().any(|other| other.class == to.class && other.from == to.to);
             match moves.iter().position(|each| !is_read(each)) {
                 Some(at) => {
                     let next = moves.remove(at);
@@ -71,10 +70,11 @@ impl Allocator<'_> {
     /// Makes a constant, a number or an argument again, by the instruction at a position.
     pub(super) fn again(&mut self, definition: usize, to: u8) {
         let inst = self.code.insts[definition];
-        let action = match inst.op {
-            Op::Const(constant) => Action::Constant { to, constant },
-            op => Action::Inst(Placed {
-                op,
+        let action = if let Op::Const(constant) = inst.op {
+            Action::Constant { to, constant }
+        } else {
+            Action::Inst(Placed {
+                op: inst.op,
                 elem: Elem::Index,
                 lanes: 1,
                 dst: to,
@@ -84,7 +84,7 @@ impl Allocator<'_> {
                 vector_temps: [NO_REG; 2],
                 general_temps: [NO_REG; 2],
                 mask_temp: NO_REG,
-            }),
+            })
         };
         self.emit(action, || Origin::Again(definition));
     }

@@ -172,7 +172,10 @@ impl State {
     /// The values in registers of a class.
     pub(super) fn held(&self, class: Class) -> impl Iterator<Item = (Reg, u8)> + '_ {
         let bank = &self.banks[class as usize];
-        bank.order.iter().map(|&register| (bank.holders[usize::from(register)], register)).filter(|(reg, _)| reg.is_some())
+        bank.order
+            .iter()
+            .map(|&register| (bank.holders[usize::from(register)], register))
+            .filter(|(reg, _)| reg.is_some())
     }
 
     /// The values that the present instruction does not use.
@@ -204,7 +207,8 @@ impl State {
 
     /// All values that are somewhere.
     fn present(&self) -> Vec<Reg> {
-        let held = [Class::General, Class::Vector, Class::Mask].into_iter().flat_map(|class| self.held(class));
+        let held =
+            [Class::General, Class::Vector, Class::Mask].into_iter().flat_map(|class| self.held(class));
         let mut present: Vec<Reg> = held.map(|(reg, _)| reg).chain(self.slotted.iter().copied()).collect();
         present.sort_unstable();
         present.dedup();

@@ -2,7 +2,9 @@
 
 use super::super::check::check;
 use super::*;
-use crate::compiler::emit::mir::Inst;
+use crate::compiler::emit::Constraint;
+use crate::compiler::emit::mir::{Elem, Inst};
+use crate::compiler::ir::Conv;
 use crate::compiler::ir::random::{Limits as Kinds, Random, case};
 use crate::compiler::schedule::lower;
 
@@ -29,13 +31,16 @@ impl Target for Fake {
     fn constraint(&self, inst: &Inst) -> Constraint {
         // The same for each op, as for a real machine.
         let name = format!("{:?}{:?}{}", inst.op, inst.elem, self.seed);
-        let hash = name.bytes().fold(self.seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3));
+        let hash =
+            name.bytes().fold(self.seed, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3));
         let bit = |at: u32| hash >> (at + 20) & 1 == 1;
         let is_vector = |at: usize| inst.src[at].is_some();
         let mut constraint = Constraint { is_early: bit(0), ..Constraint::default() };
         let takes_class = |op: Op| {
-            matches!(op, Op::Compare(_) | Op::Test | Op::Select | Op::MaskFirst | Op::ToGeneral | Op::OfGeneral)
-                || matches!(op, Op::Convert(Conv::OfBit, _) | Op::MaskSplat | Op::MaskResize(_))
+            matches!(
+                op,
+                Op::Compare(_) | Op::Test | Op::Select | Op::MaskFirst | Op::ToGeneral | Op::OfGeneral
+            ) || matches!(op, Op::Convert(Conv::OfBit, _) | Op::MaskSplat | Op::MaskResize(_))
         };
         if inst.dst.is_some() && is_vector(0) && bit(1) && !takes_class(inst.op) {
             constraint.tied = if is_vector(1) && bit(2) { 0b11 } else { 0b1 };
@@ -53,8 +58,6 @@ impl Target for Fake {
         Vec::new()
     }
 }
-
-use crate::compiler::ir::Conv;
 
 #[test]
 fn random_functions_find_their_operands() {
@@ -80,16 +83,9 @@ fn random_functions_find_their_operands() {
         let mut random = Random(seed);
         let case = case(&mut random, kinds, 1 + seed as usize % 150);
         let target = Fake { limits: machines[seed as usize % 2], seed };
-        if std::env::var_os("SEED").is_some() { eprintln!("seed {seed}"); }
         let code = lower(&case.function, &target).unwrap_or_else(|problem| panic!("{seed}: {problem:?}"));
-        if std::env::var_os("SEED").is_some() { eprintln!("{}\n{code}", case.function); }
         let mut origins = Vec::new();
         let allocated = allocate(&code, &target, 0, Some(&mut origins));
-        if std::env::var_os("SEED").is_some() {
-            for (at, (action, origin)) in allocated.actions.iter().zip(&origins).enumerate() {
-                eprintln!("{at} {action:?} {origin:?}");
-            }
-        }
         if let Err(problem) = check(&code, &allocated, &origins, &target) {
             panic!("{seed}: {problem}\n{}", case.function);
         }

@@ -39,14 +39,14 @@ impl Emit<'_> {
             return self.op(opcode::XOR, dst, temp, Rm::Reg(SPARE));
         }
         let b = self.source(1);
-        if matches!(inst.op, Op::MinU | Op::MaxU) {
+        if let Op::MinU | Op::MaxU = inst.op {
             self.flip_sign(temp, a);
             self.flip_sign(SPARE, b);
             self.greater(elem, SPARE, temp, Rm::Reg(SPARE));
         } else {
             self.greater(elem, SPARE, a, Rm::Reg(b));
         }
-        let is_min = matches!(inst.op, Op::Min | Op::MinU);
+        let is_min = inst.op == Op::Min || inst.op == Op::MinU;
         let (otherwise, greater) = if is_min { (a, b) } else { (b, a) };
         self.blend(elem, dst, otherwise, Rm::Reg(greater), SPARE);
     }

@@ -191,14 +191,4 @@ impl Emit<'_> {
         let from = general_operand(self.inst.src[0]);
         self.asm.vex(opcode::OF_GENERAL.w(), 16, self.inst.dst, 0, from, None);
     }
-
-    /// A copy of a register; the type says of which class.
-    pub(super) fn copy_any(&mut self) {
-        let (to, from) = (self.inst.dst, self.source(0));
-        match self.inst.elem {
-            Elem::Index => self.asm.general_copy(to, Rm::Reg(from)),
-            Elem::Bit => Vex.copy_mask(self.asm, to, from),
-            Elem::I8 | Elem::I16 | Elem::I32 | Elem::I64 | Elem::F32 | Elem::F64 => self.copy(to, from),
-        }
-    }
 }

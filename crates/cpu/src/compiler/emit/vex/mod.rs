@@ -70,7 +70,7 @@ static ROWS: Rows = {
 
 /// Whether an op of two operands takes several instructions: those of long integers.
 fn is_composed(op: Op, elem: Elem) -> bool {
-    elem == Elem::I64 && matches!(op, Op::Min | Op::Max | Op::MinU | Op::MaxU | Op::Sar)
+    elem == Elem::I64 && [Op::Min, Op::Max, Op::MinU, Op::MaxU, Op::Sar].contains(&op)
 }
 
 impl Target for Vex {
@@ -122,7 +122,6 @@ impl Target for Vex {
             | Op::Const(_)
             | Op::Splat
             | Op::Upper(_)
-            | Op::Copy
             | Op::Load
             | Op::LoadSplat
             | Op::LoadPart
@@ -138,7 +137,6 @@ impl Target for Vex {
             | Op::GeneralMul
             | Op::GeneralMin
             | Op::GeneralMax
-            | Op::GeneralLoad
             | Op::Address
             | Op::ToGeneral
             | Op::OfGeneral
@@ -237,14 +235,12 @@ impl Target for Vex {
             | Op::Const(_)
             | Op::Splat
             | Op::Upper(_)
-            | Op::Copy
             | Op::Load
             | Op::LoadSplat
             | Op::Store
             | Op::StoreStreaming
             | Op::Number(_)
             | Op::Argument(_)
-            | Op::GeneralLoad
             | Op::Address
             | Op::Loop(_)
             | Op::EndLoop(..)

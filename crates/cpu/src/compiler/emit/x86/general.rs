@@ -24,10 +24,9 @@ const CMOV: u16 = 0x0f40;
 
 /// What instructions on general registers alone ask of their operands.
 pub(crate) fn constraint(op: Op) -> Constraint {
-    let slot = if matches!(op, Op::AddNumber(_) | Op::MulNumber(_)) {
+    let slot = if let Op::AddNumber(_) | Op::MulNumber(_) = op {
         0b1
-    } else if matches!(op, Op::GeneralAdd | Op::GeneralSub | Op::GeneralMul | Op::GeneralMin | Op::GeneralMax)
-    {
+    } else if let Op::GeneralAdd | Op::GeneralSub | Op::GeneralMul | Op::GeneralMin | Op::GeneralMax = op {
         0b11
     } else {
         0
@@ -200,7 +199,6 @@ impl Assembler {
                     asm.copy_if(take, dst, b);
                 });
             }
-            (Op::GeneralLoad, _) => self.general(MOV, dst, Rm::At(inst.mem, 8)),
             (Op::Address, _) => self.address(dst, inst.mem),
             _ => unreachable!("{:?} is not on general registers alone", inst.op),
         }

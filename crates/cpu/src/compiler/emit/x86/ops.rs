@@ -59,8 +59,10 @@ pub(crate) fn is_of_elements(op: Op) -> bool {
 
 /// Whether operands may be swapped. Min and Max of floats are not the same the other way round.
 pub(crate) fn is_swappable(op: Op, elem: Elem) -> bool {
-    matches!(op, Op::Add | Op::Mul | Op::And | Op::Or | Op::Xor | Op::MinU | Op::MaxU)
-        || matches!(op, Op::Min | Op::Max) && !elem.is_float()
+    if let Op::Min | Op::Max = op {
+        return !elem.is_float();
+    }
+    [Op::Add, Op::Mul, Op::And, Op::Or, Op::Xor, Op::MinU, Op::MaxU].contains(&op)
 }
 
 /// The predicate of a comparison, and that of the one with swapped operands.

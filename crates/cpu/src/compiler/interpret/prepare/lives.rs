@@ -34,6 +34,7 @@ impl Lives {
         for (at, inst) in function.insts.iter().enumerate() {
             let end = at as u32;
             within[at] = now;
+            #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops are in blocks")]
             match inst.op {
                 Op::Loop | Op::Lanes => {
                     open.push((end, now));
@@ -86,7 +87,7 @@ impl Lives {
         // A store has the type of what it stores, but no value.
         let is_vector = |value: &Val| {
             let inst = function.inst(*value);
-            inst.ty.is_vector && !matches!(inst.op, Op::Store(_))
+            if let Op::Store(_) = inst.op { false } else { inst.ty.is_vector }
         };
         for value in function.values().filter(is_vector) {
             let list = &mut dead[last[value.index()] as usize];
@@ -96,7 +97,7 @@ impl Lives {
         let mut write = END;
         for (at, inst) in function.insts.iter().enumerate().rev() {
             writes[at] = write;
-            if matches!(inst.op, Op::Store(_) | Op::Call(_)) {
+            if let Op::Store(_) | Op::Call(_) = inst.op {
                 write = at as u32;
             }
         }

@@ -185,7 +185,7 @@ impl<'a> Prepare<'a> {
             return if view == NONE { self.slots[value.index()] } else { view };
         }
         if self.repeated[value.index()] == NONE {
-            let is_constant = matches!(inst.op, Op::Const(_) | Op::Param(_));
+            let is_constant = inst.op.is_given();
             let splat = self.splat(self.slots[value.index()], inst.ty.elem, is_constant);
             self.repeated[value.index()] = splat;
             if !is_constant {

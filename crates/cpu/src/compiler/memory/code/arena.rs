@@ -43,7 +43,8 @@ impl Arena {
         }
         let names = std::env::var_os(PERF).is_some_and(|value| value == "1");
         let process = std::process::id();
-        let mut arena = Arena { process, regions: vec![Region::new(FIRST)?], reuses, names: false, file: None };
+        let mut arena =
+            Arena { process, regions: vec![Region::new(FIRST)?], reuses, names: false, file: None };
         arena.try_out()?;
         arena.names = names;
         Ok(arena)
@@ -135,8 +136,12 @@ impl Arena {
         if self.file.as_ref().is_none_or(|&(process, _)| process != self.process) {
             let path = format!("/tmp/perf-{}.map", self.process);
             // Anyone may have put a link there.
-            let open =
-                File::options().append(true).create(true).mode(0o600).custom_flags(libc::O_NOFOLLOW).open(path);
+            let open = File::options()
+                .append(true)
+                .create(true)
+                .mode(0o600)
+                .custom_flags(libc::O_NOFOLLOW)
+                .open(path);
             self.names = open.is_ok();
             self.file = open.ok().map(|file| (self.process, file));
         }

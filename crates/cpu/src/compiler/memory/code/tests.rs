@@ -49,7 +49,8 @@ fn alone(name: &str, body: fn()) {
 #[test]
 fn code_can_be_executed() {
     assert_eq!(available(), Ok(()));
-    let blocks: Vec<CodeBlock> = (0..300).map(|number| add(number * 1_000_003, number as usize * 7)).collect();
+    let blocks: Vec<CodeBlock> =
+        (0..300).map(|number| add(number * 1_000_003, number as usize * 7)).collect();
     for (number, block) in (0..).zip(&blocks) {
         assert_eq!(call(block.entry()), number * 1_000_003);
     }
@@ -332,8 +333,13 @@ fn a_process_that_may_not_make_memory_executable_has_code() {
         // SAFETY: the memory is mapped here.
         unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANON;
-            let page = libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
-            assert_ne!(libc::mprotect(page, 4096, libc::PROT_READ | libc::PROT_EXEC), 0, "it is not in force");
+            let page =
+                libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+            assert_ne!(
+                libc::mprotect(page, 4096, libc::PROT_READ | libc::PROT_EXEC),
+                0,
+                "it is not in force"
+            );
         }
         assert_eq!(available(), Ok(()));
         assert_eq!(call(add(11, 0).entry()), 11);

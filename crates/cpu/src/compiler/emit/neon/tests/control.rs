@@ -65,7 +65,7 @@ fn numbers_are_made_and_computed() {
         {
             actions.push(general(Op::AddNumber(small), 6, &[5]));
             store(&mut actions, 6, number.wrapping_add(small.into()));
-            actions.push(general(Op::Copy, 6, &[5]));
+            actions.push(general(Op::AddNumber(0), 6, &[5]));
             actions.push(general(Op::AddNumber(small), 6, &[6]));
             store(&mut actions, 6, number.wrapping_add(small.into()));
             actions.push(general(Op::MulNumber(small), 6, &[5]));

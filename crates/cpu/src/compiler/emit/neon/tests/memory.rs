@@ -129,16 +129,6 @@ fn every_form_of_an_address_is_reached() {
             }
             // The result may be where the base or the index is.
             for dst in [2, 3, 5] {
-                let mut loads = start(3);
-                let Action::Inst(mut load) = general(Op::GeneralLoad, dst, &[]) else { unreachable!() };
-                load.mem = mem;
-                loads.push(Action::Inst(load));
-                loads.push(on(Op::OfGeneral, Elem::I64, 1, 0, &[dst]));
-                loads.push(at(Op::Store, Elem::I64, 1, 0, near(1, 0)));
-                let mut expected = bytes(256);
-                expected.copy_within(GOAL..GOAL + 8, 0);
-                cases.push((case(loads, vec![], 1, bytes(256)), expected, format!("number {mem_name}")));
-
                 let mut addresses = start(3);
                 let Action::Inst(mut address) = general(Op::Address, dst, &[]) else { unreachable!() };
                 address.mem = mem;
@@ -291,7 +281,6 @@ fn lanes_move_as_they_say() {
                 cases.push((found, expected, format!("{op:?} {elem:?} {lanes}")));
             };
             push(Op::Splat, 0, bytes(each).repeat(lanes.into()));
-            push(Op::Copy, 0, bytes(whole));
             if !elem.is_float() {
                 push(Op::MaskSplat, 0, bytes(each).repeat(lanes.into()));
             }

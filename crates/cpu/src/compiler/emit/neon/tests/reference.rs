@@ -123,7 +123,6 @@ pub(super) fn lane(op: Op, elem: Elem, [a, b, c]: [u64; 3]) -> u64 {
         }
         Op::Convert(conv, from) => convert(conv, from, elem, a),
         Op::MaskResize(_) => mask(elem, a != 0),
-        Op::Copy => a,
         Op::Scale | Op::MaskFirst | Op::MaskSplat | Op::Const(_) | Op::Splat | Op::Upper(_) | Op::Load => {
             unreachable!("{op:?} is not done lane by lane")
         }
@@ -133,13 +132,19 @@ pub(super) fn lane(op: Op, elem: Elem, [a, b, c]: [u64; 3]) -> u64 {
         Op::Number(_) | Op::Argument(_) | Op::AddNumber(_) | Op::MulNumber(_) | Op::GeneralAdd => {
             unreachable!("{op:?} is not done lane by lane")
         }
-        Op::GeneralSub | Op::GeneralMul | Op::GeneralMin | Op::GeneralMax | Op::GeneralLoad | Op::Address => {
+        Op::GeneralSub | Op::GeneralMul | Op::GeneralMin | Op::GeneralMax | Op::Address => {
             unreachable!("{op:?} is not done lane by lane")
         }
         Op::ToGeneral | Op::OfGeneral | Op::Loop(_) | Op::EndLoop(..) | Op::EndLoopAlways(_) | Op::While => {
             unreachable!("{op:?} is not done lane by lane")
         }
-        Op::WhileGeneral(_) | Op::If | Op::IfGeneral(_) | Op::Else | Op::EndIf(_) | Op::Apply(_) | Op::Call(..) => {
+        Op::WhileGeneral(_)
+        | Op::If
+        | Op::IfGeneral(_)
+        | Op::Else
+        | Op::EndIf(_)
+        | Op::Apply(_)
+        | Op::Call(..) => {
             unreachable!("{op:?} is not done lane by lane")
         }
     };

@@ -70,7 +70,6 @@ fn vector_ops() -> Vec<(Op, usize)> {
         Op::MaskNot,
         Op::MaskFirst,
         Op::MaskSplat,
-        Op::Copy,
     ];
     ops.extend(one.map(|op| (op, 1)));
     let two = [
@@ -202,10 +201,8 @@ fn other_entries() -> Vec<Entry> {
             let action = with_registers(op, Elem::F32, 4, sources, mem, PlacedPart::All);
             entries.push((format!("{op:?} F32 {}", name_of(mem)), 4, words(action)));
         }
-        for op in [Op::GeneralLoad, Op::Address] {
-            let action = with_registers(op, Elem::Index, 1, 0, mem, PlacedPart::All);
-            entries.push((format!("{op:?} {}", name_of(mem)), 1, words(action)));
-        }
+        let action = with_registers(Op::Address, Elem::Index, 1, 0, mem, PlacedPart::All);
+        entries.push((format!("Address {}", name_of(mem)), 1, words(action)));
     }
     let numbers = [
         Op::Number(0),
@@ -229,7 +226,6 @@ fn other_entries() -> Vec<Entry> {
         Op::GeneralMul,
         Op::GeneralMin,
         Op::GeneralMax,
-        Op::Copy,
     ];
     for op in numbers {
         let action = with_registers(op, Elem::Index, 1, 2, Address::default(), PlacedPart::All);
@@ -249,7 +245,11 @@ fn other_entries() -> Vec<Entry> {
         }
     }
     for cond in [Cond::Eq, Cond::Ne, Cond::Lt, Cond::Le, Cond::Gt, Cond::Ge] {
-        entries.push((format!("JumpIf {cond:?}"), 1, words(Action::JumpIf { cond, a: Place::Reg(9), b: Place::Reg(D), to: 0 })));
+        entries.push((
+            format!("JumpIf {cond:?}"),
+            1,
+            words(Action::JumpIf { cond, a: Place::Reg(9), b: Place::Reg(D), to: 0 }),
+        ));
     }
     entries.push(("Jump".to_owned(), 1, words(Action::Jump(0))));
     for class in [Class::General, Class::Vector] {

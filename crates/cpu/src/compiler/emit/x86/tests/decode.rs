@@ -397,7 +397,6 @@ fn check_address<T: Vectors>(target: &T, mem: Address) {
         let inst = Placed { mem, dst: 9, src: [Place::Reg(10); 3], ..placed(op, elem, lanes) };
         assert_eq!(decode(target, &inst, &[]).text().join("; "), expected, "{inst:?}");
     };
-    check(Op::GeneralLoad, Elem::Index, 1, &format!("mov r9,qword ptr [{text}]"));
     if mem.index.is_some() || mem.offset != 0 {
         check(Op::Address, Elem::Index, 1, &format!("lea r9,[{text}]"));
     }
