@@ -20,10 +20,10 @@ pub(super) fn text(plan: &Plan, instructions: Option<&str>) -> Result<String> {
     let target = match instructions {
         None => processor(),
         Some(name) => {
-            let found = instruction_sets().into_iter().find(|(own, _)| *own == name);
-            let known = || instruction_sets().map(|(name, _)| format!("\"{name}\"")).join(", ");
+            let found = instruction_sets().into_iter().find(|target| target.name() == name);
+            let known = || instruction_sets().map(|target| format!("{:?}", target.name())).join(", ");
             let unknown = || DeviceError::UnknownTarget { target: name.to_owned(), known: known() };
-            Some(found.ok_or_else(unknown)?.1)
+            Some(found.ok_or_else(unknown)?)
         }
     };
     let mut text = String::new();

@@ -28,7 +28,18 @@ impl Direct {
         match &step.work {
             Work::Group(Group { brief: Some(_), .. }) => {}
             Work::Nest(nest) if nest.is_single() => {}
-            _ => return None,
+            Work::Nest(_)
+            | Work::Group(_)
+            | Work::Strip(_)
+            | Work::Folds(_)
+            | Work::Moments(_)
+            | Work::Followed(_)
+            | Work::Routine(_)
+            | Work::Cond { .. }
+            | Work::While(_)
+            | Work::Op
+            | Work::Hook { .. }
+            | Work::Call { .. } => return None,
         }
         let is_written = |(at, given): (usize, &Given)| {
             *given == Given::Written
@@ -108,7 +119,17 @@ impl Compiled {
             }
             // SAFETY: as above.
             Work::Nest(nest) => unsafe { nest.run(&inputs, &starts, Par::Serial) },
-            _ => unreachable!("the only step is a brief group or a nest"),
+            Work::Group(_)
+            | Work::Strip(_)
+            | Work::Folds(_)
+            | Work::Moments(_)
+            | Work::Followed(_)
+            | Work::Routine(_)
+            | Work::Cond { .. }
+            | Work::While(_)
+            | Work::Op
+            | Work::Hook { .. }
+            | Work::Call { .. } => unreachable!("the only step is a brief group or a nest"),
         }
         let mut results = Buffers::new();
         for storage in made {

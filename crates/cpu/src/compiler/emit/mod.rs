@@ -183,6 +183,9 @@ pub(crate) struct Allocated {
 
 /// An instruction set.
 pub(crate) trait Target {
+    /// The name of the instruction set.
+    fn name(&self) -> &'static str;
+
     fn limits(&self) -> Limits;
 
     /// Whether there is code for an op of vectors of this element type. `schedule` expands others.

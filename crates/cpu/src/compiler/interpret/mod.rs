@@ -22,7 +22,9 @@ mod tests;
 
 use std::cell::Cell;
 
-use super::ir::{Elem, Op, Status};
+use super::ir::Status;
+#[cfg(test)]
+use super::ir::{Elem, Op};
 use run::Run;
 use step::{Called, Place, Step, Term};
 
@@ -46,7 +48,7 @@ pub(crate) struct Interpreter {
 /// A line of the frame.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Line([u64; 8]);
+struct Line(#[expect(dead_code, reason = "vectors are in it")] [u64; 8]);
 
 /// A frame of more lines goes back to the system after a run: 1 MiB.
 const MOST_KEPT: usize = (1 << 20) / size_of::<Line>();
@@ -84,6 +86,7 @@ impl Interpreter {
 
 /// The bits of what an op of scalars gives: its operands, the last of which has the type `from`, have the
 /// bits `args`, and its result has the type `to`. None if it is no op of values, or has none of these types.
+#[cfg(test)]
 pub(crate) fn compute(op: Op, from: Elem, to: Elem, args: [u64; 3]) -> Option<u64> {
     let mut args = args;
     if let Some(by) = prepare::distance(op) {

@@ -30,7 +30,6 @@ pub(super) trait Number: Element + PartialEq {
 
 /// Integers.
 pub(super) trait Integer: Number + Ord + std::ops::Not<Output = Self> {
-    const BITS: u32;
     /// The low bits.
     fn low(bits: u64) -> Self;
     fn zero_extended(self) -> u64;
@@ -121,8 +120,6 @@ macro_rules! integer {
         }
 
         impl Integer for $unsigned {
-            const BITS: u32 = $unsigned::BITS;
-
             #[inline(always)]
             fn low(bits: u64) -> Self {
                 bits as Self

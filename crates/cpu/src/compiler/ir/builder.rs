@@ -15,6 +15,10 @@ pub(crate) struct Builder {
     blocks: Vec<Vec<(Op, Elem, [Val; 3])>>,
 }
 
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "some of it is for loops of programs, which only tests run as yet")
+)]
 impl Builder {
     /// A function of so many pointers, scalars and kernels.
     pub(crate) fn new(buffers: u16, params: u16, kernels: u16) -> Builder {
@@ -35,11 +39,6 @@ impl Builder {
 
     pub(crate) fn ty(&self, value: Val) -> Ty {
         self.function.ty(value)
-    }
-
-    /// The bits of a constant.
-    pub(crate) fn constant_of(&self, value: Val) -> Option<u64> {
-        self.function.inst(value).op.constant()
     }
 
     fn push(&mut self, op: Op, ty: Ty, args: [Val; 3]) -> Val {
@@ -112,7 +111,7 @@ impl Builder {
 
     /// The position of the element in its row.
     pub(crate) fn lane(&mut self, elem: Elem) -> Val {
-        self.pure(Op::Lane, Ty::vector(elem), [Val::NONE; 3])
+        self.pure(Op::Lane, Ty { elem, is_vector: true }, [Val::NONE; 3])
     }
 
     // Ops.

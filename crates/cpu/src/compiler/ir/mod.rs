@@ -107,10 +107,6 @@ impl Ty {
     pub(crate) fn scalar(elem: Elem) -> Ty {
         Ty { elem, is_vector: false }
     }
-
-    pub(crate) fn vector(elem: Elem) -> Ty {
-        Ty { elem, is_vector: true }
-    }
 }
 
 /// How two values are compared. Comparisons of floats are false if either is NaN, but for `Ne`, which is true.
@@ -127,6 +123,10 @@ pub(crate) enum Cmp {
 }
 
 /// A conversion from the operand's element type to the instruction's.
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "some are for loops of programs, which only tests run as yet")
+)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Conv {
     /// An integer to a wider one, by zeros.
@@ -171,6 +171,10 @@ pub(crate) enum Rare {
 }
 
 /// How the elements of a row are reduced to one.
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "some are for loops of programs, which only tests run as yet")
+)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Reduce {
     Add,
@@ -185,6 +189,10 @@ pub(crate) enum Reduce {
 }
 
 /// What an instruction does. `a`, `b` and `c` are its operands.
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "some are for loops of programs, which only tests run as yet")
+)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Op {
     // Values.
@@ -340,6 +348,10 @@ pub(crate) struct Call {
 }
 
 /// An argument of a [`Call`].
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "some are for loops of programs, which only tests run as yet")
+)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CallArg {
     /// The address of an access.

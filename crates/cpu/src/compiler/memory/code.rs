@@ -95,6 +95,7 @@ impl CodeBlock {
     }
 
     /// The bytes of the code.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.length
     }

@@ -85,6 +85,10 @@ static ROWS: Rows = {
 };
 
 impl Target for Evex {
+    fn name(&self) -> &'static str {
+        "avx512"
+    }
+
     fn limits(&self) -> Limits {
         Limits {
             vector_bytes: VECTOR_BYTES,

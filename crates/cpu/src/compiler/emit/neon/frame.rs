@@ -29,7 +29,7 @@ const SAVED: u32 = 24;
 const PAGE: u32 = 4096;
 
 /// Whether the result of an op is in a general register.
-fn is_general(op: Op, elem: Elem) -> bool {
+fn is_general(op: Op) -> bool {
     matches!(
         op,
         Op::Number(_)
@@ -71,7 +71,7 @@ impl Frame {
     }
 
     fn note_inst(&mut self, inst: &Placed) {
-        let class = if is_general(inst.op, inst.elem) { Class::General } else { Class::Vector };
+        let class = if is_general(inst.op) { Class::General } else { Class::Vector };
         self.note(class, inst.dst);
         inst.general_temps.iter().for_each(|&temp| self.note(Class::General, temp));
         inst.vector_temps.iter().for_each(|&temp| self.note(Class::Vector, temp));

@@ -36,6 +36,10 @@ const ARGS: u8 = 28;
 pub(crate) struct Neon;
 
 impl Target for Neon {
+    fn name(&self) -> &'static str {
+        "neon"
+    }
+
     fn limits(&self) -> Limits {
         const GENERALS: [u8; 25] =
             [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 19, 20, 21, 22, 23, 24, 25, 26, 27];

@@ -16,6 +16,10 @@ struct Fake {
 }
 
 impl Target for Fake {
+    fn name(&self) -> &'static str {
+        "fake"
+    }
+
     fn limits(&self) -> Limits {
         self.limits
     }

@@ -74,6 +74,10 @@ fn is_composed(op: Op, elem: Elem) -> bool {
 }
 
 impl Target for Vex {
+    fn name(&self) -> &'static str {
+        "avx2"
+    }
+
     fn limits(&self) -> Limits {
         Limits {
             vector_bytes: VECTOR_BYTES,

@@ -23,7 +23,6 @@ pub(super) struct Lives {
 }
 
 impl Lives {
-    #[expect(clippy::wildcard_enum_match_arm, reason = "only blocks and what they carry are looked at")]
     pub(super) fn new(function: &Function) -> Lives {
         let count = function.insts.len();
         let (mut ends, mut cycles) = (vec![END; count], Vec::new());

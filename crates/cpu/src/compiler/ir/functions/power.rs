@@ -2,7 +2,7 @@
 
 use std::f64::consts::LN_2;
 
-use super::super::{Builder, Elem, Op, Val};
+use super::super::{Op, Val};
 use super::exp::scaled;
 use super::floats::Floats;
 use super::log::{split, split_any};

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
 use super::region::{ALIGN, GRANULE, Place, Region};
@@ -131,10 +132,10 @@ impl Arena {
         self.regions.iter_mut().for_each(Region::inherit);
     }
 
-    /// Writes the name of a block for `perf`, which reads `/tmp/perf-PROCESS.map`, wherever temporary files are.
+    /// Writes the name of a block for `perf`.
     fn write_name(&mut self, entry: NonNull<u8>, length: usize, name: &str) {
         if self.file.as_ref().is_none_or(|&(process, _)| process != self.process) {
-            let path = format!("/tmp/perf-{}.map", self.process);
+            let path = name_file(self.process);
             // Anyone may have put a link there.
             let open = File::options()
                 .append(true)
@@ -164,6 +165,11 @@ impl Arena {
         self.reuses = false;
         self.regions.iter_mut().for_each(Region::forget_free);
     }
+}
+
+/// Where `perf` looks for the names of a process, whatever the folder of temporary files is.
+pub(super) fn name_file(process: u32) -> PathBuf {
+    Path::new("/").join("tmp").join(format!("perf-{process}.map"))
 }
 
 /// The bytes of a block.

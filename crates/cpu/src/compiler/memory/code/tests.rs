@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{PipeReader, Read};
 use std::time::{Duration, Instant};
 
-use super::arena::{Arena, constant_function};
+use super::arena::{Arena, constant_function, name_file};
 use super::*;
 
 /// Code that gives a number, followed by so many bytes that are not executed.
@@ -449,14 +449,14 @@ fn perf_finds_names() {
     alone("perf_finds_names", || {
         let code = code(4, 10);
         let block = CodeMemory::add(&code, "a sum\nof rows").unwrap();
-        let path = format!("/tmp/perf-{}.map", std::process::id());
+        let path = name_file(std::process::id());
         let text = std::fs::read_to_string(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert_eq!(text, format!("{:x} {:x} a sum of rows\n", block.entry().addr(), code.len()));
         // A child has a file of its own.
         let child = Child::fork(by_library, || {
             let block = CodeMemory::add(&code, "its own").unwrap();
-            let path = format!("/tmp/perf-{}.map", std::process::id());
+            let path = name_file(std::process::id());
             let text = std::fs::read_to_string(&path).unwrap();
             std::fs::remove_file(&path).unwrap();
             text == format!("{:x} {:x} its own\n", block.entry().addr(), code.len())

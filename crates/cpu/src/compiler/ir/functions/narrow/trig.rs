@@ -17,7 +17,7 @@ pub(in super::super) const TAN_LIMIT: f64 = 65_536.0;
 
 /// pi / 2 cut to f32, the rest of it cut to f32, and the rest of that. All are positive, so that the remainder of -0 is
 /// -0.
-const HALF_PI: [f32; 3] = [1.570_796_25, 7.549_789e-8, 5.390_303e-15];
+const HALF_PI: [f32; 3] = [f32::from_bits(0x3FC9_0FDA), 7.549_789e-8, 5.390_303e-15];
 
 /// The sine of a number plus `more` quadrants, by f32 alone.
 fn turned(m: &mut Floats, x: Val, more: f32, rare: Rare) -> Val {
