@@ -17,6 +17,8 @@ mod view;
 pub use backend::with_epilogues_always;
 pub use backend::{CpuBackend, cpu_backend};
 pub use buffer::CpuBuffer;
+#[doc(hidden)]
+pub use compiler::refused_memory_for_code;
 pub use compiler::{CpuCompiler, machine_code};
 pub use defn_core::memory::available as available_memory;
 pub use memory::{Allocator, MemoryReport, held_bytes, live_bytes, memory_report, peak_bytes, reset_peak};

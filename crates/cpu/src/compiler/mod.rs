@@ -75,7 +75,7 @@ use crate::buffer::{CpuBuffer, Window};
 use crate::par::{interruptible, with_count};
 use crate::settings;
 use direct::Direct;
-pub use nest::machine_code;
+pub use nest::{machine_code, refused_memory_for_code};
 use plan::Plan;
 use run::{Memory, Run};
 use smallvec::SmallVec;

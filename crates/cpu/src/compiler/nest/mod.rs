@@ -17,8 +17,8 @@ use crate::kernels::StridedView;
 use crate::kernels::stream::StoreKind;
 use crate::kernels::tiles::with_memory_between;
 use crate::par::Par;
-pub use processor::machine_code;
 pub(super) use processor::{allocated, instruction_sets, processor};
+pub use processor::{machine_code, refused_memory_for_code};
 use shared::Shared;
 
 /// Instructions on elements that one thread does at a time.

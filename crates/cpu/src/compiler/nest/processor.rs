@@ -49,6 +49,12 @@ pub fn machine_code() -> Result<&'static str, &'static str> {
     Ok(target.name())
 }
 
+/// Why the system refuses memory for the code of this processor's instruction set, if it does.
+#[doc(hidden)]
+pub fn refused_memory_for_code() -> Option<&'static str> {
+    processor().and_then(|_| code::available().err())
+}
+
 /// The instruction set of this processor, as far as the settings allow it.
 #[cfg(target_arch = "x86_64")]
 pub(in super::super) fn processor() -> Option<&'static dyn Target> {

@@ -25,6 +25,13 @@ pub(super) fn map(bytes: usize) -> Result<Views, &'static str> {
 
 fn map_file(file: libc::c_int, bytes: usize) -> Result<Views, &'static str> {
     let length = libc::off_t::try_from(bytes).map_err(|_| "a region is too large")?;
+    // A file beyond the limit of the process would end it by a signal.
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the call writes to the variable.
+    let is_known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } == 0;
+    if is_known && limit.rlim_cur != libc::RLIM_INFINITY && limit.rlim_cur < bytes as u64 {
+        return Err("files of the process are limited to less than code needs");
+    }
     // SAFETY: the file is ours.
     if unsafe { libc::ftruncate(file, length) } != 0 {
         return Err("the system refuses the size of a file in memory");
