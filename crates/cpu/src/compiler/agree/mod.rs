@@ -1,12 +1,17 @@
-//! Random functions on all executors: the portable one, AVX2, AVX-512 and NEON give the same bits, and touch nothing but
-//! what they are given.
+//! Functions on all executors: the portable one, AVX2, AVX-512 and NEON give the same bits, and touch nothing but what
+//! they are given. `random` has random functions, `control` and `values` have functions of control flow whose results
+//! plain Rust computes.
+
+mod control;
+mod random;
+mod values;
 
 use super::emit::neon_run::{self, Case as Job, End, TestKernel, Word};
 use super::emit::registers::allocate;
 use super::emit::{Entry, Target, check::check, neon::Neon};
 use super::interpret::Interpreter;
-use super::ir::Elem;
-use super::ir::random::{Case, Limits, Random, case};
+use super::interpret::level::at_every_level;
+use super::ir::{Elem, Function, Status};
 use super::schedule::lower;
 
 /// What lies between buffers.
@@ -14,11 +19,7 @@ const POISON: u8 = 0xA5;
 /// The bytes between buffers.
 const GAP: usize = 64;
 
-const FLOATS: &[Elem] = &[Elem::F32];
-const WIDE: &[Elem] = &[Elem::F32, Elem::F64, Elem::I32, Elem::I64];
-const ALL: &[Elem] = &[Elem::F32, Elem::F64, Elem::I8, Elem::I16, Elem::I32, Elem::I64];
-
-/// The memory of a case, and its arguments.
+/// The memory of a call, and its arguments.
 struct Call {
     data: Vec<u8>,
     words: Vec<Word>,
@@ -26,51 +27,114 @@ struct Call {
     buffers: Vec<(usize, usize, Elem)>,
 }
 
-fn call_of(case: &Case, random: &mut Random) -> Call {
-    let mut call = Call { data: vec![POISON; GAP], words: Vec::new(), buffers: Vec::new() };
-    for (at, &(elem, bytes)) in case.buffers.iter().enumerate() {
-        // Buffers begin anywhere.
-        let start = call.data.len() + random.below(8) * elem.bytes();
-        call.data.resize(start, POISON);
-        call.words.push(Word::Data(start));
-        call.buffers.push((start, bytes, elem));
-        for _ in 0..bytes / elem.bytes() {
-            let element = if at < case.inputs { element(elem, random) } else { 0 };
-            call.data.extend_from_slice(&element.to_le_bytes()[..elem.bytes()]);
-        }
-        call.data.resize(call.data.len().next_multiple_of(GAP) + GAP, POISON);
-    }
-    // The function may have more buffers than it uses.
-    call.words.resize(usize::from(case.function.buffers), Word::Data(0));
-    call.words.extend(case.params.iter().map(|&param| Word::Number(param)));
-    let context = call.data.len();
-    call.data.extend_from_slice(&0u64.to_le_bytes());
-    call.words.extend([Word::Kernel(TestKernel::Mix), Word::Data(context)]);
-    call
+/// What an element of a buffer is in Rust.
+trait Element: Copy {
+    const ELEM: Elem;
+
+    /// The bits, in the low bytes.
+    fn bits(self) -> u64;
 }
 
-/// The bits of an element: mostly small numbers, now and then odd ones.
-fn element(elem: Elem, random: &mut Random) -> u64 {
-    let odd = random.below(16) == 0;
-    let number = random.below(4000) as f64 / 500.0 - 4.0;
-    match elem {
-        Elem::F32 if odd => {
-            let all = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, 1e-40, 3e38, -1e10, 0.5];
-            all[random.below(all.len())].to_bits().into()
+macro_rules! elements {
+    ($($type:ident $elem:ident $bits:expr),*) => {$(
+        impl Element for $type {
+            const ELEM: Elem = Elem::$elem;
+
+            fn bits(self) -> u64 {
+                $bits(self)
+            }
         }
-        Elem::F64 if odd => {
-            let all = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 1e-310, 1e308, -1e10, 0.5];
-            all[random.below(all.len())].to_bits()
+    )*};
+}
+
+elements!(i8 I8 |x| x as u64, i32 I32 |x| x as u64, i64 I64 |x| x as u64);
+elements!(f32 F32 |x: f32| x.to_bits().into(), f64 F64 f64::to_bits);
+
+impl Call {
+    fn new() -> Call {
+        Call { data: vec![POISON; GAP], words: Vec::new(), buffers: Vec::new() }
+    }
+
+    /// A buffer with these bits, which begins so many elements behind the line.
+    fn buffer(&mut self, elem: Elem, skew: usize, bits: impl IntoIterator<Item = u64>) {
+        let start = self.data.len() + skew * elem.bytes();
+        self.data.resize(start, POISON);
+        for element in bits {
+            self.data.extend_from_slice(&element.to_le_bytes()[..elem.bytes()]);
         }
-        Elem::F32 => (number as f32).to_bits().into(),
-        Elem::F64 => number.to_bits(),
-        Elem::Bit | Elem::I8 | Elem::I16 | Elem::I32 | Elem::I64 | Elem::Index if odd => {
-            (random.below(1 << 30) as u64) << random.below(40)
+        self.words.push(Word::Data(start));
+        self.buffers.push((start, self.data.len() - start, elem));
+        self.data.resize(self.data.len().next_multiple_of(GAP) + GAP, POISON);
+    }
+
+    /// A buffer of elements. Each begins elsewhere.
+    fn with<T: Element>(mut self, elements: &[T]) -> Call {
+        let skew = 1 + 2 * self.buffers.len();
+        self.buffer(T::ELEM, skew, elements.iter().map(|element| element.bits()));
+        self
+    }
+
+    /// A scalar.
+    fn param(mut self, bits: u64) -> Call {
+        self.words.push(Word::Number(bits));
+        self
+    }
+
+    /// A kernel, with a context.
+    fn kernel(mut self, kernel: TestKernel, context: &[u64]) -> Call {
+        let start = self.data.len();
+        context.iter().for_each(|word| self.data.extend_from_slice(&word.to_le_bytes()));
+        self.data.resize(self.data.len().next_multiple_of(GAP) + GAP, POISON);
+        self.words.extend([Word::Kernel(kernel), Word::Data(start)]);
+        self
+    }
+}
+
+/// A call, and what it leaves: the status, and the same memory with the right results.
+struct Trial {
+    call: Call,
+    after: Call,
+    status: Status,
+}
+
+/// Runs a function on all executors, which do as the trials say.
+fn agree(function: &Function, trials: &[Trial]) {
+    let differs = |what: &str, at: usize, status: Status, data: &[u8]| {
+        let Trial { call, after, status: right } = &trials[at];
+        let what = format!("call {at}: {what}");
+        assert_eq!(call.data.len(), after.data.len(), "the results are where the call has them");
+        assert_eq!(status, *right, "{what}\n{function}");
+        compare(call, data, &after.data, &what, function);
+    };
+    let interpreter = Interpreter::new(function);
+    at_every_level(|| {
+        for (at, trial) in trials.iter().enumerate() {
+            // SAFETY: the arguments are those of the function.
+            let (status, data) = run_here(&trial.call, |args| unsafe { interpreter.run(args) });
+            differs("portable", at, status, &data);
         }
-        Elem::Bit | Elem::I8 | Elem::I16 | Elem::I32 | Elem::I64 | Elem::Index => {
-            (number * 30.0) as i64 as u64
+    });
+    let code_for = |name: &str, target| {
+        code_of(function, target, name).unwrap_or_else(|lacks| panic!("{name} lacks {lacks}\n{function}"))
+    };
+    for (name, target) in targets() {
+        let code = code_for(name, target);
+        for (at, trial) in trials.iter().enumerate() {
+            let (status, data) = run_here(&trial.call, |args| execute(&code, args));
+            differs(name, at, status, &data);
         }
     }
+    let code = code_for("NEON", &Neon);
+    let jobs: Vec<Job> = trials.iter().map(|trial| job(&trial.call, &code)).collect();
+    for (at, outcome) in neon_run::run(&jobs).into_iter().flatten().enumerate() {
+        let End::Status(status) = outcome.end else { panic!("call {at}: {:?}\n{function}", outcome.end) };
+        differs("NEON", at, status, &outcome.data);
+    }
+}
+
+/// A call of code for AArch64.
+fn job(call: &Call, code: &[u8]) -> Job {
+    Job { code: code.to_vec(), words: call.words.clone(), data: call.data.clone(), fpcr: 0 }
 }
 
 /// Runs a function of this machine on a copy of the data.
@@ -85,23 +149,25 @@ fn run_here(call: &Call, run: impl FnOnce(*const u64) -> u32) -> (u32, Vec<u8>) 
         args.push(match *word {
             Word::Number(number) => number,
             Word::Data(offset) => base.wrapping_add(offset).expose_provenance() as u64,
-            Word::Kernel(_) => neon_run::mix as *const () as u64,
+            Word::Kernel(TestKernel::Record) => neon_run::record as *const () as u64,
+            Word::Kernel(TestKernel::Mix) => neon_run::mix as *const () as u64,
+            Word::Kernel(TestKernel::Status) => neon_run::status as *const () as u64,
         });
     }
     let status = run(args.as_ptr());
     (status, room[start..start + call.data.len()].to_vec())
 }
 
-/// The code of a function, checked. None where the target lacks an op.
-fn code_of(case: &Case, target: &dyn Target, seed: u64) -> Option<Vec<u8>> {
-    let code = lower(&case.function, target).ok()?;
-    let words = u32::from(case.function.buffers + case.function.params);
+/// The code of a function, checked, or what the target lacks.
+fn code_of(function: &Function, target: &dyn Target, what: &str) -> Result<Vec<u8>, String> {
+    let code = lower(function, target).map_err(|lacks| lacks.0)?;
+    let words = u32::from(function.buffers + function.params);
     let mut origins = Vec::new();
     let allocated = allocate(&code, target, words, Some(&mut origins));
     if let Err(problem) = check(&code, &allocated, &origins, target) {
-        panic!("seed {seed}: {problem}\n{}", case.function);
+        panic!("{what}: {problem}\n{function}");
     }
-    Some(target.encode(&allocated))
+    Ok(target.encode(&allocated))
 }
 
 /// Executes code on this machine.
@@ -123,31 +189,25 @@ fn execute(code: &[u8], args: *const u64) -> u32 {
 }
 
 /// Compares what two executors have left; NaNs are alike.
-fn compare(call: &Call, one: &[u8], other: &[u8], what: &str, seed: u64, case: &Case) {
+fn compare(call: &Call, one: &[u8], other: &[u8], what: &str, function: &Function) {
     if one == other {
         return;
     }
     let mut at = 0;
     for &(start, bytes, elem) in &call.buffers {
-        assert_eq!(
-            one[at..start],
-            other[at..start],
-            "seed {seed}: {what} wrote beside its buffers\n{}",
-            case.function
-        );
+        assert_eq!(one[at..start], other[at..start], "{what}: beside the buffers\n{function}");
         at = start + bytes;
         let width = elem.bytes();
-        for (position, (a, b)) in one[start..at].chunks(width).zip(other[start..at].chunks(width)).enumerate()
-        {
+        let pairs = one[start..at].chunks(width).zip(other[start..at].chunks(width));
+        for (position, (a, b)) in pairs.enumerate() {
             if a != b && !(is_nan(elem, a) && is_nan(elem, b)) {
                 panic!(
-                    "seed {seed}: {what} differs at element {position} of the {elem} buffer at {start}: {a:?} {b:?}\n{}",
-                    case.function
+                    "{what}: element {position} of the {elem} buffer at {start} is {a:?}, not {b:?}\n{function}"
                 );
             }
         }
     }
-    assert_eq!(one[at..], other[at..], "seed {seed}: {what} wrote behind its buffers\n{}", case.function);
+    assert_eq!(one[at..], other[at..], "{what}: behind the buffers\n{function}");
 }
 
 fn is_nan(elem: Elem, bytes: &[u8]) -> bool {
@@ -179,72 +239,4 @@ fn targets() -> Vec<(&'static str, &'static dyn Target)> {
     }
     #[cfg(not(target_arch = "x86_64"))]
     Vec::new()
-}
-
-/// A random case, the smallest functions first.
-fn random_case(seed: u64) -> (Case, Call) {
-    let mut random = Random(seed);
-    for _ in 0..8 {
-        random.below(2);
-    }
-    let elems = [FLOATS, WIDE, ALL][random.below(3)];
-    let kinds = Limits { size: 2 + (seed as usize / 40).min(40), reach: 2 + random.below(40), elems };
-    let columns =
-        [random.below(8), random.below(40), random.below(300), 16 * random.below(20)][random.below(4)];
-    let case = case(&mut random, kinds, 1 + columns);
-    let call = call_of(&case, &mut random);
-    (case, call)
-}
-
-/// How many functions are compared: by the environment, or few.
-fn count(variable: &str, few: u64) -> u64 {
-    std::env::var(variable).ok().and_then(|count| count.parse().ok()).unwrap_or(few)
-}
-
-#[test]
-fn machine_code_is_as_the_portable_executor() {
-    let mut compiled = 0;
-    for seed in 0..count("DEFN_RANDOM_FUNCTIONS", 2000) {
-        let (case, call) = random_case(seed);
-        let interpreter = Interpreter::new(&case.function);
-        // SAFETY: the arguments are those of the function.
-        let right = run_here(&call, |args| unsafe { interpreter.run(args) });
-        for (name, target) in targets() {
-            let Some(code) = code_of(&case, target, seed) else { continue };
-            compiled += 1;
-            let (status, data) = run_here(&call, |args| execute(&code, args));
-            assert_eq!(status, right.0, "seed {seed}");
-            compare(&call, &data, &right.1, name, seed, &case);
-        }
-    }
-    println!("{compiled} functions compiled");
-    assert!(targets().is_empty() || compiled > 0);
-}
-
-#[test]
-fn neon_is_as_the_portable_executor() {
-    let mut cases = Vec::new();
-    for seed in 0..count("DEFN_RANDOM_NEON", 500) {
-        let (case, call) = random_case(seed);
-        let Some(code) = code_of(&case, &Neon, seed) else { continue };
-        cases.push((seed, case, call, code));
-    }
-    let jobs: Vec<Job> = cases
-        .iter()
-        .map(|(_, _, call, code)| Job {
-            code: code.clone(),
-            words: call.words.clone(),
-            data: call.data.clone(),
-            fpcr: 0,
-        })
-        .collect();
-    let Some(outcomes) = neon_run::run(&jobs) else { return };
-    println!("{} functions compiled", jobs.len());
-    for ((seed, case, call, _), outcome) in cases.iter().zip(outcomes) {
-        let interpreter = Interpreter::new(&case.function);
-        // SAFETY: the arguments are those of the function.
-        let right = run_here(call, |args| unsafe { interpreter.run(args) });
-        assert_eq!(outcome.end, End::Status(right.0), "seed {seed}\n{}", case.function);
-        compare(call, &outcome.data, &right.1, "NEON", *seed, case);
-    }
 }
