@@ -24,7 +24,8 @@ pub(super) fn text(plan: &Plan, instructions: Option<&str>) -> Result<String> {
         Some(name) => {
             let found = instruction_sets().into_iter().find(|target| target.name() == name);
             let known = || instruction_sets().map(|target| format!("{:?}", target.name())).join(", ");
-            let unknown = || DeviceError::UnknownTarget { target: name.to_owned(), known: known() };
+            let unknown =
+                || DeviceError::UnknownTarget { op: "asm", target: name.to_owned(), known: known() };
             Some(found.ok_or_else(unknown)?)
         }
     };
@@ -318,6 +319,27 @@ mod tests {
             "v0 = load_part f32x4 [g0 + 64] of the first g2",
         ] {
             assert!(actions.contains(&line), "{line} is not in {actions:#?}");
+        }
+    }
+
+    /// Bools are predicates in registers and bytes in memory.
+    #[test]
+    fn predicates_have_code_everywhere() {
+        for instructions in ["avx512", "avx2", "neon"] {
+            let text = text_of(
+                "defn-ir 1
+                (f32[60], bool[60]) {
+                    %0 = parameter {index: 0} : f32[60]
+                    %1 = parameter {index: 1} : bool[60]
+                    %2 = constant {value: 2.0} : f32
+                    %3 = less %0 %2 : bool[60]
+                    %4 = logical_and %3 %1 : bool[60]
+                    return %4
+                }",
+                instructions,
+            );
+            assert_eq!(text.matches("nest: ").count(), 1, "{text}");
+            assert!(text.contains("machine code: "), "{text}");
         }
     }
 
