@@ -17,6 +17,7 @@ impl Lowering<'_> {
     pub(super) fn lanes(&mut self, at: usize) -> Result<usize> {
         let end = self.ends[at] as usize;
         let accumulators = self.accumulators(at, end);
+        self.accumulators.clone_from(&accumulators);
         let extent = self.function.insts[at].args[0];
         let scope = self.enter();
         self.prepare(at, end)?;
@@ -25,7 +26,6 @@ impl Lowering<'_> {
             let neutral = self.scalar(self.function.inst(accumulator).args[0]);
             self.values[accumulator.index()] = std::iter::repeat_n(neutral, vectors).collect();
         }
-        self.accumulators.clone_from(&accumulators);
         let copies = self.copies(at, end, &accumulators);
         let step = accumulators.iter().map(|(_, vectors)| *vectors).max().unwrap_or(1).max(copies);
         let range = (at + 1, end);
@@ -94,7 +94,8 @@ impl Lowering<'_> {
             for operand in inst.operands().filter(|_| is_vector_op(inst)) {
                 let is_scalar = !function.ty(operand).is_vector && !self.is_constant(operand);
                 let is_there = operand.index() < at || self.is_hoisted[operand.index()];
-                let is_accumulator = matches!(function.inst(operand).op, ir::Op::Accumulator(..));
+                // Those of rows before have their results.
+                let is_accumulator = self.accumulators.iter().any(|(own, _)| *own == operand);
                 if is_scalar && is_there && !is_accumulator {
                     self.splat(operand);
                 }
