@@ -60,7 +60,11 @@ pub(super) fn with_folds(graph: &Graph, clusters: &Clusters, pieces: Vec<Piece>)
             Some((_, folds)) => Piece::Folds(Found { place, folds }),
             None => Piece::One(place),
         }),
-        other @ (Piece::Strip(_) | Piece::Folds(_) | Piece::Moments(_) | Piece::Followed(_)) => Some(other),
+        other @ (Piece::Strip(_)
+        | Piece::Nest(..)
+        | Piece::Folds(_)
+        | Piece::Moments(_)
+        | Piece::Followed(_)) => Some(other),
     });
     placed.collect()
 }
@@ -303,6 +307,7 @@ mod tests {
     use defn_core::region::Region;
 
     use super::super::strips::pieces;
+    use super::super::users::Users;
     use super::*;
 
     /// How many folds are done with each cluster.
@@ -312,9 +317,11 @@ mod tests {
         let of_piece = |piece: Piece| match piece {
             Piece::One(_) | Piece::Moments(_) | Piece::Followed(_) => 0,
             Piece::Strip(strip) => panic!("{strip:?}"),
+            Piece::Nest(..) => 0,
             Piece::Folds(found) => found.folds.len(),
         };
-        pieces(region.graph(), &clusters).into_iter().map(of_piece).collect()
+        let users = Users::new(&region, &clusters);
+        pieces(region.graph(), &clusters, &users).into_iter().map(of_piece).collect()
     }
 
     #[test]

@@ -197,16 +197,14 @@ impl Lowering<'_> {
         while extent - offset >= lanes {
             let left = ((extent - offset) / lanes) as usize;
             let together = [copies, 2, 1].into_iter().find(|count| *count <= left.min(copies)).unwrap_or(1);
-            self.row = Some(Row { copies: together, position: None, offset, first, end: None });
-            self.block(range.0, range.1)?;
+            self.once(range, Row { copies: together, position: None, offset, first, end: None })?;
             offset += together as i64 * lanes;
             first += together;
         }
         if extent > offset {
             let count = self.number(extent - offset);
             let end = self.row_end(count);
-            self.row = Some(Row { copies: 1, position: None, offset, first, end: Some(end) });
-            self.block(range.0, range.1)?;
+            self.once(range, Row { copies: 1, position: None, offset, first, end: Some(end) })?;
         }
         Ok(())
     }
@@ -359,11 +357,17 @@ impl Lowering<'_> {
         let lanes = i64::from(self.code.lanes);
         for first in (0..step).step_by(copies) {
             let offset = offset + first as i64 * lanes;
-            let scope = self.enter();
-            self.row = Some(Row { copies, position, offset, first, end: None });
-            self.block(range.0, range.1)?;
-            self.leave(scope);
+            self.once(range, Row { copies, position, offset, first, end: None })?;
         }
+        Ok(())
+    }
+
+    /// The body of a row once. What it computes is not there behind it: counters of its loops are others then.
+    fn once(&mut self, range: (usize, usize), row: Row) -> Result<()> {
+        let scope = self.enter();
+        self.row = Some(row);
+        self.block(range.0, range.1)?;
+        self.leave(scope);
         Ok(())
     }
 
