@@ -32,7 +32,7 @@ ROWS: list[tuple[str, str]] = [
     ),
     (
         "code for unknown instructions",
-        'dn.jit(lambda x: x + 1).asm(v, instructions="sse")',
+        'dn.jit(lambda x: x + 1, compiler="cpu").asm(v, instructions="sse")',
     ),
     ("a compiler that does not trace", compiler("return len")),
     ("a compiler that traces with other vars", compiler("return fun(*vars, 1)")),

@@ -342,22 +342,4 @@ mod tests {
         );
         assert_eq!(found, [0, 0, 2]);
     }
-
-    #[test]
-    fn columns_are_folded_as_they_are_made() {
-        let found = folds_of(
-            "defn-ir 1
-            (f32[64][16], f32[64][16]) {
-                %0 = parameter {index: 0} : f32[64][16]
-                %1 = parameter {index: 1} : f32[64][16]
-                %2 = multiply %0 %1 : f32[64][16]
-                %3 = sum %2 {axes: [0], keep_axes: false} : f32[16]
-                %4 = sort %3 {axis: 0, direction: \"asc\"} : f32[16]
-                %5 = sum %0 {axes: [0], keep_axes: false} : f32[16]
-                return %4 %2 %5
-            }",
-        );
-        assert_eq!(found.iter().sum::<usize>(), 1);
-        assert_eq!(found.len(), 3);
-    }
 }

@@ -93,7 +93,7 @@ impl Shared {
             return Runner::Machine(entry_of(block));
         }
         if self.machine.get().is_none() {
-            let runs = self.runs.fetch_add(1, Ordering::Relaxed);
+            let runs = self.runs.fetch_add(1, Ordering::Relaxed) + 1;
             if (runs >= WARM || elements > COLD_WORK)
                 && let Some(block) = self.machine.get_or_init(|| Box::new(compiled(&self.function)))
             {
