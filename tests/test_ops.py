@@ -35,8 +35,8 @@ from support import HERE, XLA_ULPS, in_turn, on_xla
 CASES = all_cases()
 ORACLE = dn.backends.NumPyBackend()
 BACKENDS = (HERE, ORACLE)
-# Compiled programs multiply and add with one rounding on every processor, eager operations only where
-# the processor does it: docs/order.md.
+# Compiled programs multiply and add with one rounding on every processor, eager operations only
+# where the processor does it: docs/order.md.
 SAME_BITS = not on_xla() and os.environ.get("DEFN_SIMD") != "portable"
 # Functions that NumPy's backend does not support yet.
 NOT_YET: set[str] = set()
