@@ -55,6 +55,7 @@ import beside  # noqa: E402
 import jax  # noqa: E402 - it reads the variables.
 import numpy as np  # noqa: E402
 import report  # noqa: E402
+from fused import fused  # noqa: E402
 from models import digits  # noqa: E402
 from others import OTHERS  # noqa: E402
 from workloads import FAMILIES, Workload  # noqa: E402
@@ -303,7 +304,7 @@ def measured(given: argparse.Namespace, options: dict[str, Any]) -> Iterator[Row
         yield from map(Row, CALLS, time_calls(options))
     if wanted("compile"):
         yield Row(COMPILE, time_compiling(options, given.rounds))
-    for family in FAMILIES:
+    for family in (*FAMILIES, fused):
         for workload in family():
             if wanted(workload.name) or wanted(workload.family):
                 yield time_workload(workload, options, given.write)
@@ -358,7 +359,8 @@ def main() -> int:
     for row in rows:
         ratios = line(row.name, row.times)
         if row.family:
-            table.append(ratios)
+            if row.family != report.BESIDE:
+                table.append(ratios)
             workloads.append(row.measured())
         else:
             ours, theirs = [report.text(min(times)) for times in row.times[:2]]

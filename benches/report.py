@@ -147,6 +147,10 @@ def text(seconds: float) -> str:
     return f"{seconds * 1e6:.3g} us"
 
 
+# The family that is beside the means of the others.
+BESIDE = "fused"
+
+
 def mean(values: Sequence[float]) -> float:
     """The geometric mean."""
     return math.exp(statistics.fmean(map(math.log, values)))
@@ -163,16 +167,17 @@ def write(rows: Sequence[Measured], machine: Machine, versions: str, extra: Sequ
 def page(rows: Sequence[Measured], machine: Machine, versions: str, extra: Sequence[str]) -> str:
     """The text of the page."""
     families = list(dict.fromkeys(row.family for row in rows))
+    counted = [row.ratio for row in rows if row.family != BESIDE]
     smooth = [row.ratio for row in rows if row.family in ("element-wise", "reduction")]
     slow = [row for row in rows if row.ratio < 1]
     bandwidth, flops = machine.copied / 1e9, machine.flops / 1e9
-    overall, over_smooth = mean([row.ratio for row in rows]), mean(smooth)
+    overall, over_smooth = mean(counted), mean(smooth)
     lines = [
         *HEAD,
         f"- {Machine.words()}; {versions}",
         f"- it copies {bandwidth:.1f} GB/s (read and written, all processors) and does {flops:.0f}",
         "  GFLOP/s in f32",
-        f"- {len(rows)} workloads: JAX takes {overall:.2f} times as long in the geometric mean,",
+        f"- {len(counted)} workloads: JAX takes {overall:.2f} times as long in the geometric mean,",
         f"  {over_smooth:.2f} times for element-wise operations and reductions",
         *(f"- {line}" for line in extra),
         *LEGEND,

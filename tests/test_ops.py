@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import os
 
 import numpy as np
 import pytest
@@ -34,6 +35,9 @@ from support import HERE, XLA_ULPS, in_turn, on_xla
 CASES = all_cases()
 ORACLE = dn.backends.NumPyBackend()
 BACKENDS = (HERE, ORACLE)
+# Compiled programs multiply and add with one rounding on every processor, eager operations only
+# where the processor does it: docs/order.md.
+SAME_BITS = not on_xla() and os.environ.get("DEFN_SIMD") != "portable"
 # Functions that NumPy's backend does not support yet.
 NOT_YET: set[str] = set()
 ACCEPTED = [(case, dtype) for case in CASES for dtype in case.dtypes]
@@ -106,7 +110,7 @@ def test_matches_oracle(case: Case, dtype: str) -> None:
     if not on_xla() or dtype == ("f32" if "f32" in case.dtypes else case.dtypes[0]):
         got = case.run(dtype) if case.creates else case.run(*tensors(case, arrays))
         check(got, "eager", ulps)
-        if not on_xla():
+        if SAME_BITS:
             assert_equal_bits(got, whole)
         assert whole.names == got.names
     if on_xla():

@@ -174,7 +174,7 @@ from defn.reading import (
 )
 from defn.streams import Stream, stream
 from defn.tensors import attach as _attach
-from defn.threads import get_threads, set_threads
+from defn.threads import config, get_threads, set_threads
 from defn.vmap import (
     map,
     vmap,
@@ -235,6 +235,7 @@ __all__ = [
     "compile",
     "compilers",
     "cond",
+    "config",
     "constants",
     "custom_grad",
     "debug_expr",

@@ -24,3 +24,12 @@ def compiled(text: str, file: str, line: int) -> None:
         _LOGGER.handle(record)
     else:
         _STDERR.handle(record)
+
+
+def no_machine_code(reason: str) -> None:
+    """Warn that the system refuses executable memory, which only costs time."""
+    _LOGGER.warning(
+        "no machine code can be generated: %s. Programs run in the portable executor, slower and "
+        "with the same results.",
+        reason,
+    )

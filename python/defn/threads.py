@@ -1,4 +1,4 @@
-"""The number of threads that share the work of one call on the CPU."""
+"""How this process computes on the CPU: threads and machine code."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from defn import _core
 from defn._public import forwards
 
 if TYPE_CHECKING:
-    from typing import SupportsIndex
+    from typing import Any, SupportsIndex
 
-__all__ = ["get_threads", "set_threads"]
+__all__ = ["config", "get_threads", "set_threads"]
 
 
 @forwards(_core.set_threads)
@@ -45,5 +45,22 @@ def get_threads() -> int:
     >>> with dn.options(threads=3):
     ...     dn.get_threads()
     3
+    """
+    ...
+
+
+@forwards(_core.config)
+def config() -> dict[str, Any]:
+    """How calls made here are computed on the CPU.
+
+    ``"threads"`` is what ``dn.get_threads()`` returns. ``"machine_code"`` is the instruction set
+    that the compiler generates code for: ``"avx512"``, ``"avx2"`` or ``"neon"``. It is ``None``
+    where there is no machine code; then ``"machine_code_refused"`` says why, and compiled programs
+    run in the portable executor: with the same results, but slower.
+
+    Raises: ``OptionError`` if the value of ``DEFN_THREADS`` or ``DEFN_SIMD`` is invalid.
+
+    >>> sorted(dn.config())
+    ['machine_code', 'machine_code_refused', 'threads']
     """
     ...

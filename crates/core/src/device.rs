@@ -93,10 +93,12 @@ pub enum DeviceError {
         "memory: the compiler plans no memory before it runs, one that does is required; compile with \"cpu\""
     )]
     NotPlanned,
+    #[error("asm: the compiler does not show code, one that does is required; compile with \"cpu\"")]
+    NoAssembly,
     #[error("save: {problem}, {required}")]
     NotWritten { problem: &'static str, required: &'static str },
-    #[error("compile: the target \"{target}\" is unknown, it must be one of {known}")]
-    UnknownTarget { target: String, known: String },
+    #[error("{op}: the target \"{target}\" is unknown, it must be one of {known}")]
+    UnknownTarget { op: &'static str, target: String, known: String },
 }
 
 impl DeviceError {
@@ -129,6 +131,7 @@ impl DeviceError {
             | DeviceError::UnknownTarget { .. }
             | DeviceError::NotWritten { .. }
             | DeviceError::NotPlanned
+            | DeviceError::NoAssembly
             | DeviceError::Executable { .. } => ErrorClass::Compile,
         }
     }

@@ -17,7 +17,9 @@ mod view;
 pub use backend::with_epilogues_always;
 pub use backend::{CpuBackend, cpu_backend};
 pub use buffer::CpuBuffer;
-pub use compiler::CpuCompiler;
+#[doc(hidden)]
+pub use compiler::refused_memory_for_code;
+pub use compiler::{CpuCompiler, machine_code};
 pub use defn_core::memory::available as available_memory;
 pub use memory::{Allocator, MemoryReport, held_bytes, live_bytes, memory_report, peak_bytes, reset_peak};
 pub use par::{ThreadCount, set_poll, set_threads, threads, with_threads};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use defn_cpu::ThreadCount;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyBool;
+use pyo3::types::{PyBool, PyDict};
 
 use crate::convert;
 use crate::error::{Fallible, guard, if_fits};
@@ -80,7 +80,20 @@ fn get_threads() -> Fallible<usize> {
     guard(|| Ok(defn_cpu::threads()?))
 }
 
+#[pyfunction]
+fn config(py: Python<'_>) -> Fallible<Bound<'_, PyDict>> {
+    guard(|| {
+        let config = PyDict::new(py);
+        config.set_item("threads", defn_cpu::threads()?)?;
+        let code = defn_cpu::machine_code();
+        config.set_item("machine_code", code.ok())?;
+        config.set_item("machine_code_refused", code.err())?;
+        Ok(config)
+    })
+}
+
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(set_threads, module)?)?;
-    module.add_function(wrap_pyfunction!(get_threads, module)?)
+    module.add_function(wrap_pyfunction!(get_threads, module)?)?;
+    module.add_function(wrap_pyfunction!(config, module)?)
 }

@@ -117,6 +117,15 @@ pub trait Executable: fmt::Debug + Send + Sync {
         Err(DeviceError::NotPlanned.into())
     }
 
+    /// The code that the compiler has generated, as text: loop nests and their machine code for an instruction
+    /// set, by default that of this processor.
+    ///
+    /// # Errors
+    /// A compiler that does not show code, and an instruction set that it does not know.
+    fn assembly(&self, _instructions: Option<&str>) -> Result<String> {
+        Err(DeviceError::NoAssembly.into())
+    }
+
     /// Runs on `backend`. Takes one tensor of a compatible type for each input of the program, and returns
     /// one for each result. Arguments without other owners may be reused.
     ///

@@ -83,7 +83,83 @@ impl Clusters {
             }
         }
         let (order, place) = forest.order(graph, &roles, &seen);
-        Clusters { roles, seen, order, place }
+        let mut clusters = Clusters { roles, seen, order, place };
+        clusters.join_to_users(region);
+        clusters
+    }
+}
+
+impl Clusters {
+    /// Joins element-wise clusters to the only one that takes their values, if that is element-wise too: they are needed
+    /// then, not as early as they could be.
+    fn join_to_users(&mut self, region: &Region) {
+        let graph = region.graph();
+        let mut users = vec![User::None; self.order.len()];
+        for &result in region.results() {
+            if let Some(place) = self.place[self.base(result).node as usize] {
+                users[place] = User::Other;
+            }
+        }
+        for (position, node) in graph.nodes().iter().enumerate() {
+            let Some(own) = self.place[position] else { continue };
+            for &input in &node.inputs {
+                let Some(place) = self.place[self.base(input).node as usize].filter(|place| *place != own)
+                else {
+                    continue;
+                };
+                let is_elementwise = |role: &Role| matches!(role, Role::Elementwise);
+                let fits = is_elementwise(&self.roles[position])
+                    && is_elementwise(&self.roles[self.order[place].nodes[0]])
+                    && is_elementwise_read(graph, &self.seen, node, input);
+                users[place] = users[place].and(own, fits);
+            }
+        }
+        // Users come after what they take. For each cluster the one that it is part of, and how many nodes that has.
+        let mut roots: Vec<usize> = (0..self.order.len()).collect();
+        let mut counts: Vec<usize> = self.order.iter().map(|cluster| cluster.nodes.len()).collect();
+        for (place, user) in users.iter().enumerate().rev() {
+            let User::Cluster(user) = *user else { continue };
+            let root = roots[user];
+            if counts[root] + counts[place] <= MOST {
+                counts[root] += counts[place];
+                roots[place] = root;
+            }
+        }
+        if roots.iter().enumerate().all(|(place, root)| place == *root) {
+            return;
+        }
+        for (place, &root) in roots.iter().enumerate() {
+            if root != place {
+                let nodes = std::mem::take(&mut self.order[place].nodes);
+                self.order[root].nodes.extend(nodes);
+            }
+        }
+        self.order.retain(|cluster| !cluster.nodes.is_empty());
+        for (place, cluster) in self.order.iter_mut().enumerate() {
+            cluster.nodes.sort_unstable();
+            cluster.nodes.iter().for_each(|&node| self.place[node] = Some(place));
+        }
+    }
+}
+
+/// Who takes the values of a cluster.
+#[derive(Clone, Copy, Debug)]
+enum User {
+    None,
+    /// One cluster alone, element by element.
+    Cluster(usize),
+    /// Several clusters, a result, or a node that needs them in memory.
+    Other,
+}
+
+impl User {
+    /// With one more, which may take them element by element.
+    fn and(self, place: usize, is_elementwise: bool) -> User {
+        match self {
+            User::None if is_elementwise => User::Cluster(place),
+            User::Cluster(known) if is_elementwise && known == place => self,
+            User::None | User::Cluster(_) | User::Other => User::Other,
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use super::plan::{Plan, Work};
 use super::run::{Pointers, room_for};
 use crate::backend::filled;
 use crate::buffer::{CpuBuffer, LockedBytes, Storage, Window};
+use crate::par::Par;
 
 /// Where the only step of a plan finds what it reads.
 #[derive(Debug)]
@@ -24,7 +25,22 @@ impl Direct {
     /// The way of a plan that has a brief group alone, which reads arguments and writes every result.
     pub(super) fn of(plan: &Plan) -> Option<Direct> {
         let [step] = &*plan.steps else { return None };
-        let Work::Group(Group { brief: Some(_), .. }) = &step.work else { return None };
+        match &step.work {
+            Work::Group(Group { brief: Some(_), .. }) => {}
+            Work::Nest(nest) if nest.is_single() => {}
+            Work::Nest(_)
+            | Work::Group(_)
+            | Work::Strip(_)
+            | Work::Folds(_)
+            | Work::Moments(_)
+            | Work::Followed(_)
+            | Work::Routine(_)
+            | Work::Cond { .. }
+            | Work::While(_)
+            | Work::Op
+            | Work::Hook { .. }
+            | Work::Call { .. } => return None,
+        }
         let is_written = |(at, given): (usize, &Given)| {
             *given == Given::Written
                 && step.outputs.get(at).is_some_and(|(_, place)| *place == Place::Result(at, 0))
@@ -68,9 +84,6 @@ impl Direct {
 impl Compiled {
     /// Runs a plan that has such a way, on arguments of the program's types of which none is donated.
     pub(super) fn run_directly(&self, direct: &Direct, arguments: &[&Tensor]) -> Result<Buffers> {
-        let Work::Group(Group { program, brief: Some(brief), .. }) = &self.plan.steps[0].work else {
-            unreachable!("the only step is a brief group")
-        };
         let mut buffers: SmallVec<[&CpuBuffer; 4]> = SmallVec::new();
         for &(argument, _) in &direct.inputs {
             let tensor = arguments[argument];
@@ -99,8 +112,25 @@ impl Compiled {
             starts.push(storage.start_mut().expect("allocated memory is ours"));
             made.push(storage);
         }
-        // SAFETY: arguments are of the types that the plan was made for and are held, and results have the room.
-        unsafe { program.run_brief(brief, &inputs, &starts) };
+        match &self.plan.steps[0].work {
+            Work::Group(Group { program, brief: Some(brief), .. }) => {
+                // SAFETY: arguments are of the types that the plan was made for and are held, and results have the room.
+                unsafe { program.run_brief(brief, &inputs, &starts) };
+            }
+            // SAFETY: as above.
+            Work::Nest(nest) => unsafe { nest.run(&inputs, &starts, Par::Serial) },
+            Work::Group(_)
+            | Work::Strip(_)
+            | Work::Folds(_)
+            | Work::Moments(_)
+            | Work::Followed(_)
+            | Work::Routine(_)
+            | Work::Cond { .. }
+            | Work::While(_)
+            | Work::Op
+            | Work::Hook { .. }
+            | Work::Call { .. } => unreachable!("the only step is a brief group or a nest"),
+        }
         let mut results = Buffers::new();
         for storage in made {
             // SAFETY: the step has written every element.

@@ -15,6 +15,7 @@ use super::folds::Folds;
 use super::followed::{Followed, with_followed};
 use super::group::{Group, group};
 use super::moments::{Moments, with_moments};
+use super::nest::Nest;
 use super::places::{Given, Kept, Layout, Place, Slots};
 use super::repeat::While;
 use super::routine::{self, Routine};
@@ -80,6 +81,8 @@ pub(super) struct Step {
 /// What a step does.
 #[derive(Debug)]
 pub(super) enum Work {
+    /// A loop nest.
+    Nest(Nest),
     /// Element-wise ops, together.
     Group(Group),
     /// Clusters that go through rows together.
@@ -144,36 +147,42 @@ fn steps(
     let graph = region.graph();
     let users = Users::new(region, clusters);
     let mut steps = Vec::with_capacity(clusters.order.len());
-    let pieces = with_moments(graph, clusters, &users, pieces(graph, clusters));
+    let pieces = with_moments(graph, clusters, &users, pieces(graph, clusters, &users));
     for piece in with_followed(graph, clusters, pieces) {
         let place = match &piece {
             Piece::One(place) => *place,
-            Piece::Strip(strip) => strip.parts[strip.parts.len() - 1].0,
+            Piece::Strip(strip) => strip.last(),
+            Piece::Nest(place, _) => *place,
             Piece::Folds(found) => found.place,
             Piece::Moments(found) => found.sum,
             Piece::Followed(found) => found.place,
         };
         let cluster = &clusters.order[place];
         let first = cluster.nodes[0];
-        let (work, inputs, outputs): (Work, Values, Values) = match (&piece, &clusters.roles[first]) {
+        let (work, inputs, outputs): (Work, Values, Values) = match (piece, &clusters.roles[first]) {
+            (Piece::Nest(_, made), _) => {
+                let inputs = made.inputs.iter().map(|(value, _)| *value).collect();
+                let outputs = made.results.clone();
+                (Work::Nest(*made), inputs, outputs)
+            }
             (Piece::Strip(found), _) => {
-                let made = Strip::new(graph, clusters, &users, found);
+                let made = Strip::new(graph, clusters, &users, &found);
                 let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
                 (Work::Strip(made), inputs, outputs)
             }
             (Piece::Folds(found), _) => {
-                let made = Folds::new(graph, clusters, &users, found);
+                let made = Folds::new(graph, clusters, &users, &found);
                 let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
                 (Work::Folds(made), inputs, outputs)
             }
             (Piece::Moments(found), _) => {
-                let made = Moments::new(graph, clusters, found);
+                let made = Moments::new(graph, clusters, &found);
                 let (inputs, outputs) =
                     ([made.input].into_iter().collect(), made.results.into_iter().collect());
                 (Work::Moments(made), inputs, outputs)
             }
             (Piece::Followed(found), _) => {
-                let made = Followed::new(graph, clusters, &users, found);
+                let made = Followed::new(graph, clusters, &users, &found);
                 let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
                 (Work::Followed(made), inputs, outputs)
             }
@@ -182,6 +191,13 @@ fn steps(
             {
                 let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
                 (Work::Routine(Box::new(made)), inputs, outputs)
+            }
+            (Piece::One(_), Role::Elementwise)
+                if let Some(made) = Nest::of_elements(graph, clusters, cluster, users.of(place)) =>
+            {
+                let inputs = made.inputs.iter().map(|(value, _)| *value).collect();
+                let outputs = made.results.clone();
+                (Work::Nest(made), inputs, outputs)
             }
             (Piece::One(_), Role::Elementwise) => {
                 let made = group(graph, clusters, cluster, users.of(place).clone());
@@ -244,6 +260,11 @@ impl Step {
                 let inputs = (0..group.inputs.len()).filter(plain);
                 inputs.flat_map(|input| (0..group.results.len()).map(move |output| (output, input))).collect()
             }
+            Work::Nest(nest) => {
+                let plain = |input: &usize| nest.inputs[*input].1.is_plain(nest.elements);
+                let inputs = (0..nest.inputs.len()).filter(plain);
+                inputs.flat_map(|input| (0..nest.results.len()).map(move |output| (output, input))).collect()
+            }
             Work::Followed(followed) => followed.pairs(),
             Work::Strip(_)
             | Work::Folds(_)
@@ -258,7 +279,7 @@ impl Step {
     pub(super) fn saves(&self, bytes: usize) -> bool {
         match &self.work {
             // To read what is small before it is written takes longer than to write elsewhere.
-            Work::Group(_) => bytes >= LARGE,
+            Work::Group(_) | Work::Nest(_) => bytes >= LARGE,
             // The product lies in a result that does not lie over anything.
             Work::Followed(_) => false,
             Work::Op
@@ -280,6 +301,11 @@ impl Step {
                 let inputs: SmallVec<[usize; 3]> = pairs.iter().map(|(_, input)| *input).collect();
                 if !inputs.is_empty() {
                     group.read_first(&inputs);
+                }
+            }
+            Work::Nest(nest) => {
+                if !pairs.is_empty() {
+                    nest.set_in_place();
                 }
             }
             Work::Followed(followed) => followed.settle(graph, pairs),
@@ -304,7 +330,12 @@ impl Step {
             Work::Moments(moments) => moments.room(),
             Work::Followed(followed) => followed.room(graph),
             Work::Routine(routine) => routine.between,
-            Work::Group(_) | Work::Strip(_) | Work::Op | Work::Hook { .. } | Work::Call { .. } => 0,
+            Work::Nest(_)
+            | Work::Group(_)
+            | Work::Strip(_)
+            | Work::Op
+            | Work::Hook { .. }
+            | Work::Call { .. } => 0,
         }
     }
 
@@ -319,7 +350,12 @@ impl Step {
             Work::Hook { types, .. } | Work::Call { types, .. } => copies(types),
             Work::Cond { branches, .. } => branches.iter().map(|branch| branch.workspace).max().unwrap_or(0),
             Work::While(of) => of.cond.workspace.max(of.body.workspace),
-            Work::Group(_) | Work::Strip(_) | Work::Folds(_) | Work::Moments(_) | Work::Routine(_) => 0,
+            Work::Nest(_)
+            | Work::Group(_)
+            | Work::Strip(_)
+            | Work::Folds(_)
+            | Work::Moments(_)
+            | Work::Routine(_) => 0,
         }
     }
 }

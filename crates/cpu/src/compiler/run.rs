@@ -108,6 +108,12 @@ impl Run<'_> {
                 // SAFETY: the group has as many elements as it was made for, and its inputs and results are those.
                 unsafe { program.run_brief(brief, &inputs, &results) };
             }
+            Work::Nest(nest) => {
+                let inputs: Pointers = step.inputs.iter().map(pointer).collect();
+                let results: Pointers = step.outputs.iter().map(pointer).collect();
+                // SAFETY: steps read what was written, and results have places of their own or those of plain inputs.
+                unsafe { nest.run(&inputs, &results, step.par) };
+            }
             Work::Group(group) => {
                 // Put where they stay: what is collected is moved.
                 let mut sources: SmallVec<[StridedOperand<'_>; 8]> = SmallVec::new();

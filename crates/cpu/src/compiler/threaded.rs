@@ -38,6 +38,10 @@ impl Executable for Threaded {
         self.executable.memory()
     }
 
+    fn assembly(&self, instructions: Option<&str>) -> Result<String> {
+        self.executable.assembly(instructions)
+    }
+
     fn run(
         &self,
         backend: &Arc<dyn Backend>,

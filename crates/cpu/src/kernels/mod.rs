@@ -24,7 +24,7 @@ pub(crate) mod trips;
 pub(crate) mod window;
 
 pub(crate) use elementwise::cast::{CastFrom, E4m3, E5m2};
-use support::simd;
+pub(crate) use support::simd;
 #[cfg(test)]
 pub(crate) use support::simd::{at_tested, tested};
 #[cfg(test)]

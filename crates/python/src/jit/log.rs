@@ -1,5 +1,6 @@
 //! Log messages and warnings about compiling.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pyo3::intern;
@@ -11,6 +12,7 @@ use crate::options;
 
 /// Logs that a version was compiled, where the option `log_compiles` asks for that.
 pub(super) fn compiled(py: Python<'_>, fun: &str, took: Duration, why: &str) -> Fallible<()> {
+    without_machine_code(py)?;
     let wanted = match options::get(py, intern!(py, "log_compiles"))? {
         Some(value) => value.is_truthy()?,
         None => false,
@@ -21,6 +23,19 @@ pub(super) fn compiled(py: Python<'_>, fun: &str, took: Duration, why: &str) -> 
     let text = format!("{fun} was compiled in {:.1} ms: {why}", took.as_secs_f64() * 1e3);
     let (file, line) = source_position();
     py.import("defn._log")?.call_method1(intern!(py, "compiled"), (text, file, line))?;
+    Ok(())
+}
+
+/// Says once in a process that code was to be generated and the system refuses memory for it.
+fn without_machine_code(py: Python<'_>) -> Fallible<()> {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if TOLD.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    TOLD.store(true, Ordering::Relaxed);
+    if let Some(reason) = defn_cpu::refused_memory_for_code() {
+        py.import("defn._log")?.call_method1(intern!(py, "no_machine_code"), (reason,))?;
+    }
     Ok(())
 }
 

@@ -1,6 +1,6 @@
 //! The memory that a run will allocate, computed before the run.
 
-use defn_core::backend::MemoryNeed;
+use defn_core::backend::{Executable, MemoryNeed};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -71,13 +71,23 @@ fn text(bytes: usize) -> String {
     format!("{scaled:.1} GiB")
 }
 
-/// The memory that a call would allocate. The version for the call is used if it is compiled; otherwise one is
-/// compiled for the answer and not kept.
+/// The memory that a call would allocate.
 pub(super) fn memory<'py>(
     slf: &Bound<'py, Jitted>,
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> Fallible<PyMemoryNeed> {
+    with_version(slf, args, kwargs, |executable| Ok(PyMemoryNeed(executable.memory()?)))
+}
+
+/// Calls `work` with the version for a call if it is compiled; otherwise with one that is compiled for the answer and
+/// not kept.
+pub(super) fn with_version<'py, T>(
+    slf: &Bound<'py, Jitted>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+    work: impl Fn(&dyn Executable) -> Fallible<T>,
+) -> Fallible<T> {
     guard(|| {
         let (py, this) = (slf.py(), slf.get());
         let fun = this.function.bind(py);
@@ -85,7 +95,7 @@ pub(super) fn memory<'py>(
         let key = this.key(py, &flat)?;
         for entry in this.versions.shared.candidates(key.hash) {
             if entry.serves(fun, &flat, &key)? {
-                return Ok(PyMemoryNeed(entry.program.executable().memory()?));
+                return work(&**entry.program.executable());
             }
         }
         let source = Jitted::source(slf);
@@ -93,7 +103,7 @@ pub(super) fn memory<'py>(
         let result = Program::compile(py, &source, &flat, &key.compiler, key.checks, &donated);
         let name = |position: usize| this.signature.name(py, position);
         let program = result.map_err(|fault| name_argument(py, fault, &flat.tree, (&[], &[]), &name))?;
-        Ok(PyMemoryNeed(program.executable().memory()?))
+        work(&**program.executable())
     })
 }
 

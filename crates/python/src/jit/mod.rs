@@ -218,6 +218,17 @@ impl Jitted {
         memory::memory(slf, args, kwargs)
     }
 
+    /// The loop nests of the program for a call, and their machine code. The call does not run.
+    #[pyo3(signature = (*args, instructions=None, **kwargs))]
+    fn asm(
+        slf: &Bound<'_, Self>,
+        args: &Bound<'_, PyTuple>,
+        instructions: Option<&str>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> Fallible<String> {
+        memory::with_version(slf, args, kwargs, |executable| Ok(executable.assembly(instructions)?))
+    }
+
     /// Binds the definition to an object, so that it works as a method.
     fn __get__<'py>(
         slf: Bound<'py, Self>,

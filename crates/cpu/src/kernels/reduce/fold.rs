@@ -76,29 +76,26 @@ fold!(Least, Real, C, C::cast_from(f64::INFINITY), std::convert::identity, C::le
 fold!(All, Element, u8, 1, |item: C| u8::from(item.truth()), |a, b| a & b);
 fold!(Any, Element, u8, 0, |item: C| u8::from(item.truth()), |a, b| a | b);
 
-/// How many elements one accumulator adds before it is joined with others. The error of a float sum grows with this and
-/// with the logarithm of the length, instead of with the length.
+/// How many rows of columns one accumulator adds before it is joined with others. The error of a float sum grows with this
+/// and with the logarithm of the length, instead of with the length.
 pub(crate) const RUN: usize = 16;
 
-/// Parallel accumulators: enough to fill vector registers and hide the latency of an addition; fewer for short slices.
-pub(super) const LANES: usize = 64;
+/// The lanes of short slices. Element `i` is added to lane `i` modulo their number.
 pub(super) const FEW_LANES: usize = 16;
+/// The elements from which on a slice has 256 bytes of lanes: enough to hide the latency of an addition.
+pub(super) const LONG: usize = 256;
 
 vectorized! {
-    /// Reduces one slice of at most a few tiles.
+    /// Reduces one slice of at most a tile: lanes in order, then the halves of the lanes until one is left.
     pub(super) fn fold_slice[F: Reduction] of [F] (items: &[F::Item]) -> F::Acc {
-        if items.len() >= 4 * LANES {
-            fold_lanes::<F, LANES>(items)
-        } else if items.len() >= 2 * FEW_LANES {
+        if items.len() < LONG {
             fold_lanes::<F, FEW_LANES>(items)
+        } else if size_of::<F::Acc>() <= 4 {
+            fold_lanes::<F, 64>(items)
+        } else if size_of::<F::Acc>() == 8 {
+            fold_lanes::<F, 32>(items)
         } else {
-            // The first element is the start: `0 + -0` would lose the sign.
-            let Some((&first, rest)) = items.split_first() else { return F::start() };
-            let mut total = F::lift(first);
-            for &item in rest {
-                total = F::join(total, F::lift(item));
-            }
-            total
+            fold_lanes::<F, 16>(items)
         }
     }
 }
@@ -106,36 +103,44 @@ vectorized! {
 #[inline(always)]
 fn fold_lanes<F: Reduction, const N: usize>(items: &[F::Item]) -> F::Acc {
     let (lines, rest) = items.as_chunks::<N>();
-    let (first, others) = lines.split_at(RUN.min(lines.len()));
-    let mut total = fold_lines::<F, N>(first);
-    for run in others.chunks(RUN) {
-        join_all::<F>(&mut total, &fold_lines::<F, N>(run));
+    let mut lanes = [F::start(); N];
+    let Some((first, others)) = lines.split_first() else { return fold_part::<F>(rest) };
+    for (lane, &item) in lanes.iter_mut().zip(first) {
+        *lane = F::lift(item);
     }
-    for (lane, &item) in total.iter_mut().zip(rest) {
+    for line in others {
+        for (lane, &item) in lanes.iter_mut().zip(line) {
+            *lane = F::join(*lane, F::lift(item));
+        }
+    }
+    for (lane, &item) in lanes.iter_mut().zip(rest) {
         *lane = F::join(*lane, F::lift(item));
     }
     let mut width = N;
     while width > 1 {
         width /= 2;
-        let (low, high) = total.split_at_mut(width);
+        let (low, high) = lanes.split_at_mut(width);
         join_all::<F>(low, &high[..width]);
     }
-    total[0]
+    lanes[0]
 }
 
-/// Reduces the lines of one run; there must be at least one.
+/// Reduces fewer elements than there are lanes: what has no partner stays.
 #[inline(always)]
-fn fold_lines<F: Reduction, const N: usize>(lines: &[[F::Item; N]]) -> [F::Acc; N] {
-    let mut lanes = [F::start(); N];
-    for (lane, &item) in lanes.iter_mut().zip(&lines[0]) {
+fn fold_part<F: Reduction>(items: &[F::Item]) -> F::Acc {
+    let mut lanes = [F::start(); FEW_LANES];
+    for (lane, &item) in lanes.iter_mut().zip(items) {
         *lane = F::lift(item);
     }
-    for line in &lines[1..] {
-        for (lane, &item) in lanes.iter_mut().zip(line) {
-            *lane = F::join(*lane, F::lift(item));
+    let (mut present, mut width) = (items.len(), FEW_LANES);
+    while width > 1 {
+        width /= 2;
+        for low in 0..present.saturating_sub(width) {
+            lanes[low] = F::join(lanes[low], lanes[low + width]);
         }
+        present = present.min(width);
     }
-    lanes
+    lanes[0]
 }
 
 vectorized! {

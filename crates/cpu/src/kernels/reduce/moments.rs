@@ -5,7 +5,7 @@
 
 use defn_core::{Axis, DType, Shape, TensorType};
 
-use super::fold::{Cascade, LANES, Sum, fold_slice};
+use super::fold::{Cascade, Sum, fold_slice};
 use super::layout::{CHUNK, ReductionLayout};
 use super::rows::join_pieces;
 use super::{read, store, write};
@@ -33,6 +33,9 @@ struct Moments {
 
 /// The number of fields of [`Moments`].
 const NUMBERS: usize = 3;
+
+/// The lanes of sums of squares.
+const LANES: usize = 64;
 
 impl Moments {
     const NONE: Moments = Moments { count: 0.0, mean: 0.0, squares: 0.0 };

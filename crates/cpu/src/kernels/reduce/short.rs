@@ -1,7 +1,7 @@
 //! Short rows of f32, a few vectors each, one row after the other: for a loop over the lanes of a row the compiler
 //! emits vectors of two lanes. The order is that of [`fold_slice`](super::fold::fold_slice).
 
-use super::fold::{FEW_LANES, Kind, LANES, Reduction};
+use super::fold::{FEW_LANES, Kind, LONG, Reduction};
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::simd::{Level, level};
 
@@ -13,7 +13,7 @@ pub(super) fn fold_rows<F: Reduction>(items: &[F::Item], length: usize, results:
     use crate::kernels::Element;
 
     let is_f32 = F::Item::DTYPE == DType::F32 && F::Acc::DTYPE == DType::F32;
-    if !is_f32 || level() != Level::Avx512 || !(2 * FEW_LANES..4 * LANES).contains(&length) {
+    if !is_f32 || level() != Level::Avx512 || !(FEW_LANES..LONG).contains(&length) {
         return false;
     }
     assert!(items.len() >= results.len() * length, "{} rows of {length}", results.len());
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn several_rows_are_as_each() {
-        for length in [32, 33, 47, 48, 64, 100, 255] {
+        for length in [16, 17, 31, 32, 33, 47, 48, 64, 100, 255] {
             let mut x: Vec<f32> = (0..9 * length).map(|at| (at * 7919 % 2003) as f32 - 1000.5).collect();
             for (row, (position, odd)) in
                 [(0, f32::NAN), (length - 1, f32::NAN), (length / 2, f32::INFINITY)].into_iter().enumerate()

@@ -5,7 +5,7 @@ mod element;
 pub(crate) mod epilogue;
 pub(crate) mod peak;
 pub(crate) mod scratch;
-pub(super) mod simd;
+pub(crate) mod simd;
 pub(crate) mod stream;
 #[cfg(test)]
 pub(super) mod testing;

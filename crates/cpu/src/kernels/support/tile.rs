@@ -60,6 +60,16 @@ impl StridedView {
         StridedView { offset, dims, end }
     }
 
+    /// The offset of the first element.
+    pub(crate) fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// The sizes and strides of the axes, in elements, outermost first.
+    pub(crate) fn dims(&self) -> &[(usize, isize)] {
+        &self.dims
+    }
+
     /// Whether row i of the result, of `len` elements, repeats element i.
     pub(crate) fn is_of_rows(&self, rows: usize, len: usize) -> bool {
         *self == StridedView::strided(0, &[rows, len], &[1, 0])

@@ -1,0 +1,346 @@
+//! The check of an allocation: does every instruction find its operands where the allocator says?
+//!
+//! The actions are run symbolically. For each register and slot the check knows which values of the code it holds; where
+//! paths meet, only what both have. It shares nothing with the allocator but the origin of each action. Debug builds
+//! check every function, and tests do.
+
+use std::collections::BTreeMap;
+
+use super::mir::{Class, Code, Inst, Op, Part, Reg};
+use super::registers::Origin;
+use super::{Action, Allocated, Place, Placed, PlacedPart, Target, mask_class};
+
+/// A register or a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Location {
+    Register(u8, u8),
+    Slot(u32),
+}
+
+/// The values that each location holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct State(BTreeMap<Location, Vec<Reg>>);
+
+impl State {
+    fn holds(&self, location: Location, reg: Reg) -> bool {
+        self.0.get(&location).is_some_and(|held| held.contains(&reg))
+    }
+
+    fn set(&mut self, location: Location, held: Vec<Reg>) {
+        if held.is_empty() {
+            self.0.remove(&location);
+        } else {
+            self.0.insert(location, held);
+        }
+    }
+
+    fn copy(&mut self, to: Location, from: Location) {
+        let held = self.0.get(&from).cloned().unwrap_or_default();
+        self.set(to, held);
+    }
+
+    /// A value is new: it is nowhere else.
+    fn define(&mut self, reg: Reg) {
+        self.0.retain(|_, held| {
+            held.retain(|other| *other != reg);
+            !held.is_empty()
+        });
+    }
+
+    /// What both have.
+    fn meet(&mut self, other: &State) -> bool {
+        let before = self.clone();
+        self.0.retain(|location, held| {
+            held.retain(|reg| other.holds(*location, *reg));
+            !held.is_empty()
+        });
+        *self != before
+    }
+}
+
+/// Says what is wrong with an allocation, if anything is.
+pub(crate) fn check(
+    code: &Code,
+    allocated: &Allocated,
+    origins: &[Origin],
+    target: &dyn Target,
+) -> Result<(), String> {
+    if origins.len() != allocated.actions.len() {
+        return Err("an action has no origin".to_owned());
+    }
+    let labels = vec![None; allocated.labels as usize];
+    let mut checker = Checker { code, target, labels, renamed: Vec::new() };
+    // States at labels shrink until they fit all jumps; then operands are checked.
+    loop {
+        let mut changed = false;
+        checker.pass(allocated, origins, false, &mut changed)?;
+        if !changed {
+            return checker.pass(allocated, origins, true, &mut changed);
+        }
+    }
+}
+
+struct Checker<'a> {
+    code: &'a Code,
+    target: &'a dyn Target,
+    labels: Vec<Option<State>>,
+    /// What was renamed where paths meet: a value that is made again there is the renamed one, too.
+    renamed: Vec<(Reg, Reg)>,
+}
+
+impl Checker<'_> {
+    fn pass(
+        &mut self,
+        allocated: &Allocated,
+        origins: &[Origin],
+        is_last: bool,
+        changed: &mut bool,
+    ) -> Result<(), String> {
+        let mut state = Some(State::default());
+        for (at, (action, origin)) in allocated.actions.iter().zip(origins).enumerate() {
+            if let Action::Label(label) = action {
+                self.renamed.clear();
+                self.join(*label, state.as_ref(), changed);
+                state = self.labels[*label as usize].clone();
+                continue;
+            }
+            // What no path reaches is not checked.
+            let Some(now) = &mut state else { continue };
+            let result = self.action(action, origin, now, is_last, changed);
+            result.map_err(|problem| format!("action {at}, {action:?}, of {origin:?}: {problem}"))?;
+            if let Action::Jump(_) = action {
+                state = None;
+            }
+        }
+        Ok(())
+    }
+
+    fn join(&mut self, label: u32, state: Option<&State>, changed: &mut bool) {
+        let Some(state) = state else { return };
+        match &mut self.labels[label as usize] {
+            Some(known) => *changed |= known.meet(state),
+            unknown => {
+                *unknown = Some(state.clone());
+                *changed = true;
+            }
+        }
+    }
+
+    fn class(&self, reg: Reg) -> Class {
+        match self.code.class(reg) {
+            Class::Mask => mask_class(&self.target.limits()),
+            class @ (Class::General | Class::Vector) => class,
+        }
+    }
+
+    fn action(
+        &mut self,
+        action: &Action,
+        origin: &Origin,
+        state: &mut State,
+        is_last: bool,
+        changed: &mut bool,
+    ) -> Result<(), String> {
+        match action {
+            Action::Inst(placed) => match origin {
+                Origin::Inst(at) => self.instruction(*at, placed, state, is_last)?,
+                Origin::Again(at) => {
+                    let held = self.made_again(self.code.insts[*at].dst);
+                    state.set(Location::Register(Class::General as u8, placed.dst), held);
+                }
+                Origin::Rename(_) | Origin::Moved => return Err("an instruction of no origin".to_owned()),
+            },
+            Action::Constant { to, constant } => {
+                let Origin::Again(at) = origin else { return Err("a constant of no origin".to_owned()) };
+                let inst = self.code.insts[*at];
+                if inst.op != Op::Const(*constant) {
+                    return Err("another constant".to_owned());
+                }
+                state.set(Location::Register(Class::Vector as u8, *to), self.made_again(inst.dst));
+            }
+            Action::Move { class, to, from } => {
+                state.copy(Location::Register(*class as u8, *to), Location::Register(*class as u8, *from));
+            }
+            Action::Spill { class, slot, from } => {
+                state.copy(Location::Slot(*slot), Location::Register(*class as u8, *from));
+            }
+            Action::Reload { class, to, slot } => {
+                state.copy(Location::Register(*class as u8, *to), Location::Slot(*slot));
+            }
+            Action::Label(_) => {}
+            Action::Jump(to) => self.join(*to, Some(state), changed),
+            Action::JumpIf { a, b, to, .. } => {
+                if let (Origin::Inst(at), true) = (origin, is_last) {
+                    let inst = self.code.insts[*at];
+                    self.operand(inst.src[0], *a, state)?;
+                    self.operand(inst.src[1], *b, state)?;
+                }
+                self.join(*to, Some(state), changed);
+            }
+            Action::JumpIfNone { mask, to, .. } => {
+                if let (Origin::Inst(at), true) = (origin, is_last) {
+                    self.operand(self.code.insts[*at].src[0], Place::Reg(*mask), state)?;
+                }
+                self.join(*to, Some(state), changed);
+            }
+            Action::Call { args, .. } => {
+                let Origin::Inst(at) = origin else { return Err("a call of no origin".to_owned()) };
+                let Op::Call(_, list) = self.code.insts[*at].op else { return Err("no call".to_owned()) };
+                if is_last {
+                    for (&reg, &place) in self.code.list(list).iter().zip(args) {
+                        self.operand(reg, place, state)?;
+                    }
+                }
+                state.0.retain(|location, _| matches!(location, Location::Slot(_)));
+            }
+            Action::Nothing => {
+                let Origin::Rename(pairs) = origin else { return Err("nothing of no origin".to_owned()) };
+                let found: Vec<(Reg, Vec<Location>)> = pairs
+                    .iter()
+                    .map(|&(to, from)| {
+                        let held = state.0.iter().filter(|(_, held)| held.contains(&from));
+                        (to, held.map(|(location, _)| *location).collect())
+                    })
+                    .collect();
+                for &(to, _) in pairs {
+                    state.define(to);
+                }
+                self.renamed.clone_from(pairs);
+                for (to, locations) in found {
+                    for location in locations {
+                        state.0.entry(location).or_default().push(to);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A value that was made again, and what it was renamed to.
+    fn made_again(&self, reg: Reg) -> Vec<Reg> {
+        let renamed = self.renamed.iter().filter(|(_, from)| *from == reg).map(|(to, _)| *to);
+        std::iter::once(reg).chain(renamed).collect()
+    }
+
+    fn operand(&self, reg: Reg, place: Place, state: &State) -> Result<(), String> {
+        let is_there = match place {
+            Place::None => !reg.is_some(),
+            Place::Reg(register) => {
+                reg.is_some() && state.holds(Location::Register(self.class(reg) as u8, register), reg)
+            }
+            Place::Slot(slot) => reg.is_some() && state.holds(Location::Slot(slot), reg),
+            Place::Pool(constant) => {
+                let defined = self.code.insts.iter().find(|inst| inst.dst == reg);
+                defined.is_some_and(|inst| inst.op == Op::Const(constant))
+            }
+        };
+        if is_there { Ok(()) } else { Err(format!("{reg:?} is not at {place:?}")) }
+    }
+
+    fn instruction(
+        &self,
+        at: usize,
+        placed: &Placed,
+        state: &mut State,
+        is_last: bool,
+    ) -> Result<(), String> {
+        let inst = &self.code.insts[at];
+        let limits = self.target.limits();
+        if is_last {
+            for (&reg, &place) in inst.src.iter().zip(&placed.src) {
+                self.operand(reg, place, state)?;
+            }
+            if inst.mem.base.is_some() {
+                self.operand(inst.mem.base, Place::Reg(placed.mem.base), state)?;
+            }
+            if inst.mem.index.is_some() {
+                let index = placed.mem.index.ok_or("an index is missing")?;
+                self.operand(inst.mem.index, Place::Reg(index), state)?;
+            }
+            match (inst.part, placed.part) {
+                (Part::All, PlacedPart::All) => {}
+                (Part::Count(reg), PlacedPart::Count(register))
+                | (Part::Mask(reg), PlacedPart::Mask(register)) => {
+                    self.operand(reg, Place::Reg(register), state)?;
+                }
+                (Part::All | Part::Count(_) | Part::Mask(_), _) => return Err("another part".to_owned()),
+            }
+            self.constraints(inst, placed)?;
+        }
+        let temps = placed.vector_temps.map(|temp| (Class::Vector, temp));
+        let temps = temps.into_iter().chain(placed.general_temps.map(|temp| (Class::General, temp)));
+        let temps = temps.chain([(mask_class(&limits), placed.mask_temp)]);
+        let scratch =
+            [Class::General, Class::Vector, Class::Mask].map(|class| (class, limits.scratch[class as usize]));
+        for (class, register) in temps.chain(scratch) {
+            state.set(Location::Register(class as u8, register), Vec::new());
+        }
+        if inst.dst.is_some() {
+            state.define(inst.dst);
+            let class = self.class(inst.dst);
+            state.set(Location::Register(class as u8, placed.dst), vec![inst.dst]);
+        }
+        Ok(())
+    }
+
+    /// Whether registers are as the target asks for.
+    fn constraints(&self, inst: &Inst, placed: &Placed) -> Result<(), String> {
+        let constraint = self.target.constraint(inst);
+        let is_dst = |at: usize| {
+            inst.src[at].is_some()
+                && self.class(inst.src[at]) == self.class(inst.dst)
+                && placed.src[at] == Place::Reg(placed.dst)
+        };
+        let tied: Vec<usize> =
+            (0..3).filter(|at| constraint.tied >> at & 1 == 1 && inst.src[*at].is_some()).collect();
+        if !tied.is_empty() && !tied.iter().any(|at| is_dst(*at)) {
+            return Err("no source is in the register of the result".to_owned());
+        }
+        if constraint.is_early && inst.dst.is_some() {
+            let shared = (0..3).filter(|at| is_dst(*at)).count();
+            if shared > usize::from(!tied.is_empty()) {
+                return Err("a source is in the register that is written early".to_owned());
+            }
+        }
+        let mut memory = 0;
+        for (at, place) in placed.src.iter().enumerate() {
+            let allowed = match place {
+                Place::None | Place::Reg(_) => continue,
+                Place::Slot(_) => constraint.slot,
+                Place::Pool(_) => constraint.pool,
+            };
+            memory += 1;
+            if allowed >> at & 1 == 0 || memory > 1 {
+                return Err(format!("source {at} is in memory"));
+            }
+        }
+        let mut used: Vec<(u8, u8)> = Vec::new();
+        let mut take = |class: Class, register: u8| {
+            let is_new = !used.contains(&(class as u8, register));
+            used.push((class as u8, register));
+            is_new
+        };
+        let mask = mask_class(&self.target.limits());
+        let temps = placed.vector_temps[..usize::from(constraint.vector_temps)]
+            .iter()
+            .map(|temp| (Class::Vector, *temp));
+        let general = placed.general_temps[..usize::from(constraint.general_temps)].iter();
+        let temps = temps.chain(general.map(|temp| (Class::General, *temp)));
+        let temps = temps.chain((constraint.mask_temps > 0).then_some((mask, placed.mask_temp)));
+        for (class, register) in temps {
+            if register == u8::MAX || !take(class, register) {
+                return Err("temporary registers are not apart".to_owned());
+            }
+            let is_source = |at: usize| {
+                inst.src[at].is_some()
+                    && self.class(inst.src[at]) == class
+                    && placed.src[at] == Place::Reg(register)
+            };
+            let is_result = inst.dst.is_some() && self.class(inst.dst) == class && placed.dst == register;
+            if (0..3).any(is_source) || is_result {
+                return Err("a temporary register is an operand".to_owned());
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,91 @@
+//! Moves that happen at the same time, one after the other.
+
+use super::super::mir::{Class, Elem, Op, Reg};
+use super::super::{Action, Address, Place, Placed, PlacedPart};
+use super::state::{Home, NO_REG};
+use super::{Allocator, Origin};
+
+/// A value that has to be somewhere else.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Move {
+    pub(super) class: Class,
+    /// A register or a slot.
+    pub(super) to: Home,
+    pub(super) from: Home,
+}
+
+impl Allocator<'_> {
+    /// Does all moves as if at the same time; before them, each first register of a pair begins to be where the second is.
+    pub(super) fn parallel(&mut self, mut moves: Vec<Move>, renamed: Vec<(Reg, Reg)>) {
+        if self.origins.is_some() && !renamed.is_empty() {
+            // An action that does nothing tells the checker.
+            self.emit(Action::Nothing, || Origin::Rename(renamed));
+        }
+        moves.retain(|each| each.to != each.from);
+        while !moves.is_empty() {
+            let is_read =
+                |to: &Move| moves.iter().any(|other| other.class == to.class && other.from == to.to);
+            match moves.iter().position(|each| !is_read(each)) {
+                Some(at) => {
+                    let next = moves.remove(at);
+                    self.one_move(next);
+                }
+                None => {
+                    // A cycle: the first value waits in a slot.
+                    let Move { class, from, .. } = moves[0];
+                    let slot = self.state.waiting_slot();
+                    self.one_move(Move { class, to: Home::Slot(slot), from });
+                    for each in &mut moves {
+                        if each.class == class && each.from == from {
+                            each.from = Home::Slot(slot);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn one_move(&mut self, Move { class, to, from }: Move) {
+        let moved = || Origin::Moved;
+        let scratch = self.limits.scratch[class as usize];
+        match (to, from) {
+            (Home::Register(to), Home::Register(from)) => self.emit(Action::Move { class, to, from }, moved),
+            (Home::Register(to), Home::Slot(slot)) => self.emit(Action::Reload { class, to, slot }, moved),
+            (Home::Slot(slot), Home::Register(from)) => self.emit(Action::Spill { class, slot, from }, moved),
+            (Home::Slot(to), Home::Slot(from)) => {
+                self.emit(Action::Reload { class, to: scratch, slot: from }, moved);
+                self.emit(Action::Spill { class, slot: to, from: scratch }, moved);
+            }
+            (Home::Register(to), Home::Again(definition)) => self.again(definition, to),
+            (Home::Slot(slot), Home::Again(definition)) => {
+                self.again(definition, scratch);
+                self.emit(Action::Spill { class, slot, from: scratch }, moved);
+            }
+            (Home::Both(..) | Home::Again(_), _) | (_, Home::Both(..)) => {
+                unreachable!("a move is from one place to one place")
+            }
+        }
+    }
+
+    /// Makes a constant, a number or an argument again, by the instruction at a position.
+    pub(super) fn again(&mut self, definition: usize, to: u8) {
+        let inst = self.code.insts[definition];
+        let action = if let Op::Const(constant) = inst.op {
+            Action::Constant { to, constant }
+        } else {
+            Action::Inst(Placed {
+                op: inst.op,
+                elem: Elem::Index,
+                lanes: 1,
+                dst: to,
+                src: [Place::None; 3],
+                mem: Address::default(),
+                part: PlacedPart::All,
+                vector_temps: [NO_REG; 2],
+                general_temps: [NO_REG; 2],
+                mask_temp: NO_REG,
+            })
+        };
+        self.emit(action, || Origin::Again(definition));
+    }
+}

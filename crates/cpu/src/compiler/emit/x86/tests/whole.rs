@@ -1,0 +1,248 @@
+//! Ops on vectors and masks as a whole, on the machine.
+
+use super::harness::{Bytes, Maker, Random, mask_bytes, placed};
+use super::lanes::{ELEMS, constraint, lane_counts};
+use super::reference::signed;
+use crate::compiler::emit::mir::{Class, Elem, Op};
+use crate::compiler::emit::{Action, Constant, Place, Placed, Target};
+
+fn filled(random: &mut Random) -> Bytes {
+    Bytes(std::array::from_fn(|_| random.next() as u8))
+}
+
+/// Lanes that are moved, and values from and to general registers.
+pub(crate) fn check_vectors(target: &dyn Target) {
+    let mut random = Random(5);
+    for elem in ELEMS {
+        for lanes in lane_counts(target, elem.bytes()) {
+            for _ in 0..6 {
+                check_moved(target, Op::Splat, elem, lanes, &mut random);
+                for upper in (0..6).map(|power| 1 << power).filter(|&upper| upper < lanes) {
+                    check_moved(target, Op::Upper(upper), elem, lanes, &mut random);
+                }
+            }
+        }
+        for _ in 0..20 {
+            if !elem.is_float() {
+                check_general(target, elem, &mut random);
+            }
+        }
+    }
+}
+
+fn check_moved(target: &dyn Target, op: Op, elem: Elem, lanes: u8, random: &mut Random) {
+    let mut maker = Maker::new(target, lanes, 8);
+    let from = random.choose(target.limits().vectors);
+    let dst = random.choose(target.limits().vectors);
+    assert_eq!(constraint(target, op, elem, lanes).vector_temps, 0);
+    maker.load(from, 0);
+    let src = [Place::Reg(from), Place::None, Place::None];
+    maker.push(Placed { dst, src, ..placed(op, elem, lanes) });
+    maker.store(dst, 1);
+    let (source, mut result) = (filled(random), Bytes([0; 64]));
+    assert_eq!(maker.finish().run(&[&raw const source as u64, &raw mut result as u64]), 0);
+    let (offset, count) = match op {
+        Op::Upper(upper) => (upper.into(), usize::from(lanes - upper)),
+        Op::Splat => (0, lanes.into()),
+        _ => panic!("{op:?} moves no lanes"),
+    };
+    for lane in 0..count {
+        let expected = source.lane(if op == Op::Splat { 0 } else { lane + offset }, elem);
+        assert_eq!(result.lane(lane, elem), expected, "{op:?} {elem:?} {lanes} {dst} {from}");
+    }
+}
+
+fn check_general(target: &dyn Target, elem: Elem, random: &mut Random) {
+    let limits = target.limits();
+    let mut maker = Maker::new(target, 1, 8);
+    let (vector, general) = (random.choose(limits.vectors), random.choose(&limits.generals[1..]));
+    maker.load(vector, 0);
+    let slot = 64 * random.below(20) as u32;
+    let mut place = Place::Reg(vector);
+    if random.below(2) == 0 {
+        maker.spill(Class::Vector, slot, vector);
+        place = Place::Slot(slot);
+    }
+    let src = [place, Place::None, Place::None];
+    maker.push(Placed { dst: general, src, ..placed(Op::ToGeneral, elem, 1) });
+    // And back, from a slot or the register.
+    let mut place = Place::Reg(general);
+    if random.below(2) == 0 {
+        maker.spill(Class::General, slot + 8, general);
+        place = Place::Slot(slot + 8);
+    }
+    let src = [place, Place::None, Place::None];
+    maker.push(Placed { dst: vector, src, ..placed(Op::OfGeneral, elem, 1) });
+    maker.store(vector, 1);
+    maker.store_general(general, 2);
+    let (source, mut result, mut number) = (filled(random), Bytes([0; 64]), 0u64);
+    let args = [&raw const source as u64, &raw mut result as u64, &raw mut number as u64];
+    assert_eq!(maker.finish().run(&args), 0);
+    assert_eq!(number, signed(source.lane(0, elem), elem) as u64, "{elem:?} {general} {vector}");
+    assert_eq!(result.lane(0, elem), source.lane(0, elem));
+}
+
+/// Constants, moves and spills.
+pub(crate) fn check_constants(target: &dyn Target) {
+    let mut random = Random(6);
+    for elem in ELEMS {
+        for lanes in lane_counts(target, elem.bytes()) {
+            for bits in [0, u64::MAX, 0x0123_4567_89ab_cdef, 1] {
+                check_constant(target, Constant::Splat(elem, bits), elem, lanes, &mut random);
+            }
+            if !elem.is_float() {
+                check_constant(target, Constant::Iota(elem), elem, lanes, &mut random);
+            }
+        }
+    }
+}
+
+fn check_constant(target: &dyn Target, constant: Constant, elem: Elem, lanes: u8, random: &mut Random) {
+    let vectors = target.limits().vectors;
+    let mut maker = Maker::new(target, lanes, 8);
+    maker.constant(Constant::Splat(Elem::F64, 7));
+    let at = maker.constant(constant);
+    let (to, other) = (random.choose(vectors), random.choose(vectors));
+    let class = Class::Vector;
+    if random.below(2) == 0 {
+        maker.function.actions.push(Action::Constant { to, constant: at });
+    } else {
+        maker.push(Placed { dst: to, ..placed(Op::Const(at), elem, lanes) });
+    }
+    maker.function.actions.push(Action::Move { class, to: other, from: to });
+    maker.spill(class, 1024, other);
+    maker.reload(class, to, 1024);
+    maker.store(to, 0);
+    let mut result = Bytes([0; 64]);
+    assert_eq!(maker.finish().run(&[&raw mut result as u64]), 0);
+    for lane in 0..usize::from(lanes) {
+        let mut expected = Bytes([0; 64]);
+        expected.set(
+            0,
+            elem,
+            match constant {
+                Constant::Splat(_, bits) => bits,
+                Constant::Iota(_) => lane as u64,
+            },
+        );
+        assert_eq!(result.lane(lane, elem), expected.lane(0, elem), "{constant:?} {lanes}");
+    }
+}
+
+/// Masks.
+pub(crate) fn check_masks(target: &dyn Target) {
+    let mut random = Random(7);
+    let ops = [Op::MaskAnd, Op::MaskOr, Op::MaskXor, Op::MaskAndNot, Op::MaskNot, Op::MaskSplat];
+    for elem in [Elem::I8, Elem::I16, Elem::I32, Elem::I64] {
+        for lanes in lane_counts(target, elem.bytes()) {
+            for _ in 0..8 {
+                for op in ops {
+                    check_mask(target, op, elem, lanes, elem, &mut random);
+                }
+                for from in [Elem::I8, Elem::I16, Elem::I32, Elem::I64] {
+                    if usize::from(lanes) * from.bytes() <= target.limits().vector_bytes {
+                        check_mask(target, Op::MaskResize(from), elem, lanes, from, &mut random);
+                    }
+                }
+                check_first(target, elem, lanes, &mut random);
+                check_any(target, elem, lanes, &mut random);
+            }
+        }
+    }
+}
+
+/// The bits of a mask that code has stored.
+fn mask_bits(result: &Bytes, has_masks: bool, elem: Elem, lanes: u8) -> u64 {
+    if has_masks {
+        return result.lane(0, Elem::I64) & (u64::MAX >> (64 - lanes));
+    }
+    let bit = |lane| {
+        let set = u64::MAX >> (64 - 8 * elem.bytes());
+        let got = result.lane(lane, elem);
+        assert!(got == 0 || got == set, "{got:x} is no mask");
+        (got & 1) << lane
+    };
+    (0..usize::from(lanes)).map(bit).sum()
+}
+
+fn mask_registers(target: &dyn Target) -> &'static [u8] {
+    let limits = target.limits();
+    if limits.masks.is_empty() { limits.vectors } else { limits.masks }
+}
+
+fn check_mask(target: &dyn Target, op: Op, elem: Elem, lanes: u8, from: Elem, random: &mut Random) {
+    let masks = mask_registers(target);
+    let mut maker = Maker::new(target, lanes, 8);
+    let [a, b] = [0; 2].map(|_: u8| random.choose(masks));
+    let constraint = constraint(target, op, elem, lanes);
+    let dst = if constraint.tied != 0 { a } else { random.choose(masks) };
+    assert_eq!((constraint.vector_temps, constraint.mask_temps, constraint.general_temps), (0, 0, 0));
+    if constraint.is_early && (dst == a || dst == b) {
+        return;
+    }
+    maker.load_mask(b, 1);
+    maker.load_mask(a, 0);
+    let src = [Place::Reg(a), Place::Reg(b), Place::None];
+    maker.push(Placed { dst, src, ..placed(op, elem, lanes) });
+    maker.store_mask(dst, 2);
+    let mut bits = [random.next(), random.next()];
+    let bytes = bits.map(|bits| mask_bytes(bits, from, lanes.into(), random));
+    let mut result = Bytes([0; 64]);
+    let given = |at: usize| if maker.has_masks() { bits[at] } else { &raw const bytes[at] as u64 };
+    assert_eq!(maker.finish().run(&[given(0), given(1), &raw mut result as u64]), 0);
+    if a == b {
+        bits[1] = bits[0];
+    }
+    let expected = match op {
+        Op::MaskAnd => bits[0] & bits[1],
+        Op::MaskOr => bits[0] | bits[1],
+        Op::MaskXor => bits[0] ^ bits[1],
+        Op::MaskAndNot => bits[0] & !bits[1],
+        Op::MaskNot => !bits[0],
+        Op::MaskSplat => 0u64.wrapping_sub(bits[0] & 1),
+        _ => bits[0],
+    };
+    let got = mask_bits(&result, maker.has_masks(), elem, lanes);
+    assert_eq!(got, expected & (u64::MAX >> (64 - lanes)), "{op:?} {elem:?} {lanes}");
+}
+
+fn check_first(target: &dyn Target, elem: Elem, lanes: u8, random: &mut Random) {
+    let limits = target.limits();
+    let mut maker = Maker::new(target, lanes, 8);
+    let dst = random.choose(mask_registers(target));
+    let mut generals = limits.generals.to_vec();
+    let mut take = || generals.swap_remove(random.below(generals.len()));
+    let (count, temps) = (take(), [take(), take()]);
+    maker.argument(count, 0);
+    let src = [Place::Reg(count), Place::None, Place::None];
+    maker.push(Placed { dst, src, general_temps: temps, ..placed(Op::MaskFirst, elem, lanes) });
+    maker.store_mask(dst, 1);
+    let code = maker.finish();
+    for count in (0..=65).chain([127, 128, 255, 256, 257, 1 << 32, 1 << 40, (1 << 62) + 3]) {
+        let mut result = Bytes([0; 64]);
+        assert_eq!(code.run(&[count, &raw mut result as u64]), 0);
+        let expected = u64::MAX.checked_shr(64 - count.min(lanes.into()) as u32).unwrap_or(0);
+        assert_eq!(mask_bits(&result, maker.has_masks(), elem, lanes), expected, "{elem:?} {lanes} {count}");
+    }
+}
+
+/// Jumps on masks.
+fn check_any(target: &dyn Target, elem: Elem, lanes: u8, random: &mut Random) {
+    let mask = random.choose(mask_registers(target));
+    let mut maker = Maker::new(target, lanes, 8);
+    maker.function.labels = 1;
+    maker.load_mask(mask, 0);
+    maker.function.actions.push(Action::JumpIfNone { mask, elem, lanes, to: 0 });
+    maker.push(Placed { dst: 2, ..placed(Op::Number(1), Elem::Index, 1) });
+    maker.store_general(2, 1);
+    maker.function.actions.push(Action::Label(0));
+    let code = maker.finish();
+    let all = u64::MAX >> (64 - lanes);
+    for bits in [0, 1 << (lanes - 1), 1, all, !all, random.next()] {
+        let bytes = mask_bytes(bits, elem, lanes.into(), random);
+        let mut result = 0u64;
+        let given = if maker.has_masks() { bits } else { &raw const bytes as u64 };
+        assert_eq!(code.run(&[given, &raw mut result as u64]), 0);
+        assert_eq!(result, u64::from(bits & all != 0), "{elem:?} {lanes} {bits:x}");
+    }
+}

@@ -1,0 +1,179 @@
+//! Iteration domains: the axes that all operands of a nest have strides along.
+
+use smallvec::SmallVec;
+
+use crate::kernels::StridedView;
+
+/// The elements that a nest is about, in groups: a reduction makes one element of each.
+///
+/// They are seen as `[outer][reduced][inner]`: a group has `reduced` elements, `inner` apart. A nest without reductions
+/// has one element in a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Domain {
+    pub(in super::super) outer: usize,
+    pub(in super::super) reduced: usize,
+    pub(in super::super) inner: usize,
+}
+
+impl Domain {
+    /// The domain of element-wise ops.
+    pub(in super::super) fn of_elements(count: usize) -> Domain {
+        Domain { outer: count, reduced: 1, inner: 1 }
+    }
+
+    pub(in super::super) fn elements(&self) -> usize {
+        self.outer * self.reduced * self.inner
+    }
+
+    /// How many groups there are.
+    pub(in super::super) fn groups(&self) -> usize {
+        self.outer * self.inner
+    }
+
+    /// Whether a view gives each element what its group has, of values that lie in the order of groups.
+    pub(in super::super) fn is_of_groups(&self, view: &StridedView) -> bool {
+        let Domain { outer, reduced, inner } = *self;
+        *view == StridedView::strided(0, &[outer, reduced, inner], &[inner as isize, 0, 1])
+    }
+}
+
+/// Sizes of axes, outermost first.
+pub(super) type Sizes = SmallVec<[usize; 4]>;
+
+/// Collects the axes of a domain.
+pub(super) struct Axes {
+    elements: usize,
+    /// How many elements one step of an axis passes.
+    steps: SmallVec<[usize; 8]>,
+}
+
+impl Axes {
+    /// A domain of so many elements, along one axis so far.
+    pub(super) fn new(elements: usize) -> Axes {
+        Axes { elements, steps: SmallVec::from_slice(&[1, elements]) }
+    }
+
+    /// Divides the elements into rows of `length`.
+    pub(super) fn divide(&mut self, length: usize) {
+        self.steps.push(length);
+    }
+
+    /// Adds the axes of a view of all elements.
+    pub(super) fn add(&mut self, view: &StridedView) {
+        let mut step = 1;
+        for &(size, _) in view.dims().iter().rev() {
+            self.steps.push(step);
+            step *= size;
+        }
+    }
+
+    /// Adds the axes of a view of the groups.
+    pub(super) fn add_of_groups(&mut self, view: &StridedView, domain: &Domain) {
+        let mut step = 1;
+        for &(size, _) in view.dims().iter().rev() {
+            self.steps.push(if step < domain.inner { step } else { step * domain.reduced });
+            step *= size;
+        }
+    }
+
+    /// The fewest axes along which each of the views has strides; at least one. None if two views divide the elements so
+    /// that no axes fit both.
+    pub(super) fn sizes(mut self) -> Option<Sizes> {
+        self.steps.sort_unstable();
+        self.steps.dedup();
+        debug_assert_eq!(self.steps.last(), Some(&self.elements));
+        let pairs = self.steps.windows(2);
+        let mut sizes: Sizes =
+            pairs.map(|pair| if pair[1] % pair[0] == 0 { pair[1] / pair[0] } else { 0 }).collect();
+        if sizes.contains(&0) {
+            return None;
+        }
+        sizes.reverse();
+        if sizes.is_empty() {
+            sizes.push(1);
+        }
+        Some(sizes)
+    }
+}
+
+/// The strides of a view along such axes, in elements.
+pub(super) fn strides_along(view: &StridedView, sizes: &[usize]) -> SmallVec<[isize; 4]> {
+    let mut strides: SmallVec<[isize; 4]> = SmallVec::new();
+    let mut dims = view.dims().iter().rev().copied();
+    let mut open = dims.next();
+    // How many elements the axes of the view's open axis have passed.
+    let mut passed = 1;
+    for &size in sizes.iter().rev() {
+        let Some((own, stride)) = open else {
+            strides.push(0);
+            continue;
+        };
+        strides.push(stride * passed as isize);
+        passed *= size;
+        if passed >= own {
+            (open, passed) = (dims.next(), 1);
+        }
+    }
+    strides.reverse();
+    strides
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn common_axes(elements: usize, views: &[&StridedView]) -> Option<Sizes> {
+        let mut axes = Axes::new(elements);
+        views.iter().for_each(|view| axes.add(view));
+        axes.sizes()
+    }
+
+    #[test]
+    fn axes_are_those_of_all_views() {
+        let whole = StridedView::strided(0, &[4, 6], &[6, 1]);
+        let rows = StridedView::strided(0, &[4, 6], &[1, 0]);
+        let columns = StridedView::strided(3, &[4, 6], &[0, 1]);
+        let turned = StridedView::strided(0, &[4, 2, 3], &[1, 20, 4]);
+        assert_eq!(common_axes(24, &[&whole]).unwrap().as_slice(), [24]);
+        assert_eq!(common_axes(24, &[&whole, &rows]).unwrap().as_slice(), [4, 6]);
+        let sizes = common_axes(24, &[&whole, &rows, &columns, &turned]).unwrap();
+        assert_eq!(sizes.as_slice(), [4, 2, 3]);
+        assert_eq!(strides_along(&whole, &sizes).as_slice(), [6, 3, 1]);
+        assert_eq!(strides_along(&rows, &sizes).as_slice(), [1, 0, 0]);
+        assert_eq!(strides_along(&columns, &sizes).as_slice(), [0, 3, 1]);
+        assert_eq!(strides_along(&turned, &sizes).as_slice(), [1, 20, 4]);
+        // 6 elements as 2 by 3 and as 3 by 2.
+        let two = StridedView::strided(0, &[2, 3], &[1, 2]);
+        let three = StridedView::strided(0, &[3, 2], &[1, 3]);
+        assert_eq!(common_axes(6, &[&two, &three]), None);
+        assert_eq!(common_axes(1, &[]).unwrap().as_slice(), [1]);
+    }
+
+    #[test]
+    fn rows_divide_a_domain() {
+        // One element for each row of 6, in two groups of rows.
+        let view = StridedView::strided(0, &[2, 2], &[1, 5]);
+        let mut axes = Axes::new(24);
+        axes.divide(6);
+        axes.add_of_groups(&view, &Domain { outer: 4, reduced: 6, inner: 1 });
+        let sizes = axes.sizes().unwrap();
+        assert_eq!(sizes.as_slice(), [2, 2, 6]);
+        assert_eq!(strides_along(&view, &sizes[..2]).as_slice(), [1, 5]);
+    }
+
+    #[test]
+    fn groups_have_their_elements_apart() {
+        // 2 outer, 5 reduced, 6 inner; the view has other values for each half of a row.
+        let domain = Domain { outer: 2, reduced: 5, inner: 6 };
+        let view = StridedView::strided(0, &[2, 2, 3], &[1, 2, 0]);
+        let mut axes = Axes::new(60);
+        axes.divide(6);
+        axes.divide(30);
+        axes.add_of_groups(&view, &domain);
+        assert_eq!(axes.sizes().unwrap().as_slice(), [2, 5, 2, 3]);
+        assert_eq!(strides_along(&view, &[2, 2, 3]).as_slice(), [1, 2, 0]);
+        let sums = StridedView::strided(0, &[2, 5, 6], &[6, 0, 1]);
+        assert!(domain.is_of_groups(&sums));
+        assert!(!domain.is_of_groups(&StridedView::strided(0, &[2, 5, 6], &[30, 6, 1])));
+    }
+}

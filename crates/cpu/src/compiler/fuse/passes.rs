@@ -1,0 +1,90 @@
+//! Passes over a row: which values are computed in which, and which are kept for a later one.
+
+use defn_core::graph::{Graph, Value};
+use defn_core::op::{ElementCost, OnScalars, Op};
+use rustc_hash::FxHashMap;
+
+use super::build::Part;
+use crate::compiler::cluster::Clusters;
+
+/// The most cheap instructions that computing a value again may take, in place of keeping it.
+const CHEAP: usize = 4;
+
+/// The instructions that a costly op takes.
+const COSTLY: usize = 16;
+
+/// The nodes of a nest, in an order in which they can be computed.
+pub(super) struct Passes {
+    pub(super) nodes: Vec<(usize, Part)>,
+    /// For each node the pass that it is computed in: for reductions the one that reads, for values of rows the one that
+    /// may read them.
+    pass: FxHashMap<usize, usize>,
+    pub(super) count: usize,
+    /// The element-wise nodes that are kept for a later pass.
+    pub(super) kept: Vec<usize>,
+}
+
+impl Passes {
+    pub(super) fn new(graph: &Graph, clusters: &Clusters, nodes: Vec<(usize, Part)>) -> Passes {
+        let parts: FxHashMap<usize, Part> = nodes.iter().copied().collect();
+        let mut pass: FxHashMap<usize, usize> = FxHashMap::default();
+        let mut cost: FxHashMap<usize, usize> = FxHashMap::default();
+        let mut kept = Vec::new();
+        let mut count = 1;
+        let base = |input: Value| clusters.base(input).node as usize;
+        for &(position, part) in &nodes {
+            let inputs = &graph.nodes()[position].inputs;
+            let own = |input: &Value| parts.get(&base(*input)).map(|part| (base(*input), *part));
+            // A reduction's result is there one pass later.
+            let ready = inputs.iter().filter_map(own).map(|(input, part)| match part {
+                Part::Elements | Part::Rows => pass[&input],
+                Part::Fold(_) => pass[&input] + 1,
+            });
+            let at = ready.max().unwrap_or(0);
+            pass.insert(position, at);
+            count = count.max(at + 1);
+            if part == Part::Rows {
+                continue;
+            }
+            let mut total = instructions(graph, position);
+            for (input, part) in inputs.iter().filter_map(own) {
+                if part != Part::Elements {
+                    continue;
+                }
+                if pass[&input] < at && cost[&input] > CHEAP && !kept.contains(&input) {
+                    kept.push(input);
+                }
+                total += if kept.contains(&input) { 1 } else { cost[&input] };
+            }
+            cost.insert(position, total);
+        }
+        Passes { nodes, pass, count, kept }
+    }
+
+    pub(super) fn of(&self, position: usize) -> usize {
+        self.pass[&position]
+    }
+}
+
+/// The cheap instructions that an op takes for an element.
+fn instructions(graph: &Graph, position: usize) -> usize {
+    let op: &Op = &graph.nodes()[position].op;
+    let cost = match op.on_scalars() {
+        OnScalars::ElementWise(op) => match op {
+            defn_core::op::ElementWise::Unary(op) => op.traits().cost,
+            defn_core::op::ElementWise::Binary(op) => op.traits().cost,
+            defn_core::op::ElementWise::AsType(_)
+            | defn_core::op::ElementWise::Bitcast(_)
+            | defn_core::op::ElementWise::Select
+            | defn_core::op::ElementWise::Clip => ElementCost::Cheap,
+        },
+        OnScalars::Block(_) => ElementCost::Costly,
+        OnScalars::Input(_) | OnScalars::Constant(_) | OnScalars::Operand | OnScalars::Other => {
+            ElementCost::Cheap
+        }
+    };
+    match cost {
+        ElementCost::Cheap => 1,
+        ElementCost::Costly => COSTLY,
+    }
+}

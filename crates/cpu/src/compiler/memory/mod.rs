@@ -1,0 +1,3 @@
+//! The memory of compiled programs: what generated code is in.
+
+pub(crate) mod code;
