@@ -5,9 +5,10 @@ use super::emit::neon_run::{self, Case as Job, End, TestKernel, Word};
 use super::emit::registers::allocate;
 use super::emit::{Entry, Target, check::check, neon::Neon};
 use super::interpret::Interpreter;
-use super::ir::Elem;
+use super::ir::functions::rare::applied;
 use super::ir::random::{Case, Limits, Random, case};
-use super::schedule::lower;
+use super::ir::{Elem, Function};
+use super::schedule::{Unsupported, lower};
 
 /// What lies between buffers.
 const POISON: u8 = 0xA5;
@@ -17,6 +18,8 @@ const GAP: usize = 64;
 const FLOATS: &[Elem] = &[Elem::F32];
 const WIDE: &[Elem] = &[Elem::F32, Elem::F64, Elem::I32, Elem::I64];
 const ALL: &[Elem] = &[Elem::F32, Elem::F64, Elem::I8, Elem::I16, Elem::I32, Elem::I64];
+const INTEGERS: &[Elem] = &[Elem::I8, Elem::I16, Elem::I32, Elem::I64];
+const SHORT: &[Elem] = &[Elem::I8, Elem::I16];
 
 /// The memory of a case, and its arguments.
 struct Call {
@@ -46,6 +49,7 @@ fn call_of(case: &Case, random: &mut Random) -> Call {
     let context = call.data.len();
     call.data.extend_from_slice(&0u64.to_le_bytes());
     call.words.extend([Word::Kernel(TestKernel::Mix), Word::Data(context)]);
+    call.words.extend(applied_words(&case.function).into_iter().map(Word::Number));
     call
 }
 
@@ -94,18 +98,39 @@ fn run_here(call: &Call, run: impl FnOnce(*const u64) -> u32) -> (u32, Vec<u8>) 
 
 /// The code of a function, checked. None where the target lacks an op.
 fn code_of(case: &Case, target: &dyn Target, seed: u64) -> Option<Vec<u8>> {
-    let code = lower(&case.function, target).ok()?;
-    let words = u32::from(case.function.buffers + case.function.params);
+    machine_code(&case.function, target, &format!("seed {seed}")).ok()
+}
+
+/// The code of a function, checked.
+///
+/// # Errors
+/// The target lacks an op.
+pub(super) fn machine_code(
+    function: &Function,
+    target: &dyn Target,
+    what: &str,
+) -> Result<Vec<u8>, Unsupported> {
+    let code = lower(function, target)?;
+    let words = u32::from(function.buffers + function.params);
     let mut origins = Vec::new();
     let allocated = allocate(&code, target, words, Some(&mut origins));
     if let Err(problem) = check(&code, &allocated, &origins, target) {
-        panic!("seed {seed}: {problem}\n{}", case.function);
+        panic!("{what}: {problem}\n{function}");
     }
-    Some(target.encode(&allocated))
+    Ok(target.encode(&allocated))
+}
+
+/// The words of the kernels for what a function applies.
+pub(super) fn applied_words(function: &Function) -> Vec<u64> {
+    let words = function.applied().into_iter().flat_map(|(rare, elem)| {
+        let kernel = applied(rare, elem);
+        [kernel.run as *const () as u64, kernel.context.addr() as u64]
+    });
+    words.collect()
 }
 
 /// Executes code on this machine.
-fn execute(code: &[u8], args: *const u64) -> u32 {
+pub(super) fn execute(code: &[u8], args: *const u64) -> u32 {
     let length = code.len().next_multiple_of(4096);
     // SAFETY: a new mapping, written before it is executed, and gone after; the code is a function of these arguments.
     unsafe {
@@ -159,7 +184,7 @@ fn is_nan(elem: Elem, bytes: &[u8]) -> bool {
 }
 
 /// The machines of this processor.
-fn targets() -> Vec<(&'static str, &'static dyn Target)> {
+pub(super) fn targets() -> Vec<(&'static str, &'static dyn Target)> {
     #[cfg(target_arch = "x86_64")]
     {
         let mut targets: Vec<(&'static str, &'static dyn Target)> = Vec::new();
@@ -187,7 +212,7 @@ fn random_case(seed: u64) -> (Case, Call) {
     for _ in 0..8 {
         random.below(2);
     }
-    let elems = [FLOATS, WIDE, ALL][random.below(3)];
+    let elems = [FLOATS, WIDE, ALL, INTEGERS, SHORT][random.below(5)];
     let kinds = Limits { size: 2 + (seed as usize / 40).min(40), reach: 2 + random.below(40), elems };
     let columns =
         [random.below(8), random.below(40), random.below(300), 16 * random.below(20)][random.below(4)];
@@ -226,6 +251,10 @@ fn neon_is_as_the_portable_executor() {
     let mut cases = Vec::new();
     for seed in 0..count("DEFN_RANDOM_NEON", 500) {
         let (case, call) = random_case(seed);
+        // The runner has none of our kernels.
+        if !case.function.applied().is_empty() {
+            continue;
+        }
         let Some(code) = code_of(&case, &Neon, seed) else { continue };
         cases.push((seed, case, call, code));
     }

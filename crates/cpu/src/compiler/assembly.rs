@@ -132,6 +132,9 @@ fn actions(allocated: &Allocated, text: &mut String) {
                 let args: Vec<String> = args.iter().filter_map(place).collect();
                 writeln!(text, "  call k{kernel} {}", args.join(", "))
             }
+            Action::Apply { kernel, elem, lanes, to, from } => {
+                writeln!(text, "  r{to} = call k{kernel} {elem}x{lanes} r{from}")
+            }
             Action::Nothing => Ok(()),
         };
     }

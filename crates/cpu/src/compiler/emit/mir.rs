@@ -10,7 +10,7 @@
 
 use smallvec::SmallVec;
 
-pub(crate) use super::super::ir::{Cmp, Conv, Elem, Rare};
+pub(crate) use super::super::ir::{Cmp, Conv, Elem};
 
 /// The registers that a value may be in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -124,8 +124,9 @@ pub(crate) enum Op {
     Select,
     /// From elements of the first type to elements of `elem`.
     Convert(Conv, Elem),
-    /// A call of Rust code with the lanes of `a`. No register keeps its value.
-    Apply(Rare),
+    /// The lanes of `a` as the kernel at this position leaves them, which is passed their address and their number.
+    /// No register keeps its value.
+    Apply(u16),
 
     // Masks. `elem` is the integer whose width a vector that stands for a mask has.
     MaskAnd,

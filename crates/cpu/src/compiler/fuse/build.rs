@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::domain::{Sizes, strides_along};
-use super::elements::{Element, Elements, computed, stored};
+use super::elements::{Element, Elements, computed};
 use super::passes::Passes;
 use super::reads::{Reads, domain_of, is_generated};
 use crate::compiler::cluster::{Clusters, Elementwise, elementwise};
@@ -66,6 +66,13 @@ pub(in super::super) fn fuse(
     results: &Values,
     is_streaming: bool,
 ) -> Option<Fused> {
+    let is_complex = |value: &Value| graph.ty(*value).dtype.is_complex();
+    if nodes.iter().any(|(node, _)| {
+        let node = &graph.nodes()[*node];
+        node.outputs[0].dtype.is_complex() || node.inputs.iter().any(is_complex)
+    }) {
+        return None;
+    }
     let elements = match rows {
         Some((rows, length)) => rows * length,
         None => graph.nodes()[nodes[0].0].outputs[0].size(),
@@ -84,8 +91,8 @@ pub(in super::super) fn fuse(
     }
     let mut homes: FxHashMap<usize, usize> = FxHashMap::default();
     for &kept in &passes.kept {
-        let elem = stored(graph.nodes()[kept].outputs[0].dtype)?;
-        homes.insert(kept, scratch.take(length * elem.bytes()));
+        let width = graph.nodes()[kept].outputs[0].dtype.storage_bytes();
+        homes.insert(kept, scratch.take(length * width));
     }
     if has_folds && length > TILE {
         scratch.tiles = scratch.take(0);
@@ -112,7 +119,7 @@ pub(in super::super) fn fuse(
         clusters,
         passes: &passes,
         parts: passes.nodes.iter().copied().collect(),
-        e: Elements { b },
+        e: Elements::new(b),
         reads: &reads,
         results,
         sizes: &sizes,
@@ -266,7 +273,8 @@ impl Making<'_> {
         let rows: usize = self.sizes[..self.sizes.len() - 1].iter().product();
         let whole = StridedView::strided(0, &[rows], &[1]);
         let access = self.row_access((self.reads.inputs.len() + at) as u16, &whole, width);
-        self.e.store(element, access)
+        self.e.store(element, access);
+        Some(())
     }
 
     fn result_of(&self, position: usize) -> Option<usize> {
@@ -301,11 +309,11 @@ impl Making<'_> {
                 let length = self.sizes[self.sizes.len() - 1];
                 let is_aligned = self.sizes.len() == 1 || (length * width).is_multiple_of(64);
                 access.is_streaming = self.is_streaming && is_aligned;
-                self.e.store(element, access)?;
+                self.e.store(element, access);
             }
             if let Some(&home) = self.homes.get(&node) {
                 let access = self.scratch_access(home, width);
-                self.e.store(element, access)?;
+                self.e.store(element, access);
             }
         }
         self.e.b.end_lanes();
@@ -374,7 +382,7 @@ impl Making<'_> {
     fn reduction(&self, fold: usize) -> Option<(Reduce, Elem)> {
         let Part::Fold(op) = self.parts[&fold] else { unreachable!("it is a reduction") };
         let dtype = self.accumulation(fold);
-        let elem = if dtype.is_bool() { Elem::I8 } else { computed(dtype)? };
+        let elem = if dtype.is_bool() { Elem::I8 } else { computed(dtype) };
         let is_unsigned = dtype.is_bool() || dtype.kind() == defn_core::Kind::Unsigned;
         let reduce = match op {
             ReduceOp::Sum => Reduce::Add,
@@ -404,7 +412,7 @@ impl Making<'_> {
             ReduceOp::All | ReduceOp::Any => self.e.truth(x),
             ReduceOp::Sum | ReduceOp::Product | ReduceOp::ReduceMax | ReduceOp::ReduceMin => {
                 let dtype = self.accumulation(fold);
-                self.e.convert(x, dtype)?
+                self.e.convert(x, dtype)
             }
         };
         let is_bit = self.e.b.ty(x.value).elem == Elem::Bit;
@@ -421,7 +429,7 @@ impl Making<'_> {
             } else {
                 value
             };
-            let element = self.e.convert(Element { value, dtype }, to)?;
+            let element = self.e.convert(Element::new(value, dtype), to);
             self.rows.insert(fold, element);
         }
         Some(())
@@ -436,7 +444,7 @@ impl Making<'_> {
         let element = match self.homes.get(&position) {
             Some(&home) if self.passes.of(position) < self.pass => {
                 let access = self.scratch_access(home, dtype.storage_bytes());
-                self.e.load(dtype, access)?
+                self.e.load(dtype, access)
             }
             Some(_) | None => self.node(position, Part::Elements)?,
         };
@@ -454,14 +462,14 @@ impl Making<'_> {
         for &input in &node.inputs {
             x.push(self.operand(input, sizes, part)?);
         }
-        match elementwise(&node.op).expect("nodes of nests are element-wise") {
+        Some(match elementwise(&node.op).expect("nodes of nests are element-wise") {
             Elementwise::Unary(op) => self.e.unary(op, x[0], dtype),
             Elementwise::Binary(op) => self.e.binary(op, x[0], x[1], dtype),
             Elementwise::AsType => self.e.convert(x[0], dtype),
             Elementwise::Select => self.e.select(x[0], x[1], x[2], dtype),
             Elementwise::Clip => self.e.clip(x[0], x[1], x[2], dtype),
             Elementwise::Log(base) => self.e.log_to(base, x[0], dtype),
-        }
+        })
     }
 
     /// A value as elements of a domain of `sizes`.
@@ -475,7 +483,7 @@ impl Making<'_> {
         }
         let node = &self.graph.nodes()[base];
         if let GraphOp::Constant(scalar) = &node.op {
-            return self.e.constant(*scalar);
+            return Some(self.e.constant(*scalar));
         }
         if is_generated(self.graph, self.clusters, base) {
             return None;
@@ -487,13 +495,13 @@ impl Making<'_> {
         let view = &self.reads.inputs[at].1;
         if part == Part::Rows {
             let access = self.row_access(at as u16, view, dtype.storage_bytes());
-            return self.e.load(dtype, access);
+            return Some(self.e.load(dtype, access));
         }
         if let Some(&element) = self.loaded.get(&at) {
             return Some(element);
         }
         let access = self.access(at as u16, view, dtype.storage_bytes());
-        let element = self.e.load(dtype, access)?;
+        let element = self.e.load(dtype, access);
         self.loaded.insert(at, element);
         Some(element)
     }

@@ -10,5 +10,7 @@ mod domain;
 mod elements;
 mod passes;
 mod reads;
+#[cfg(test)]
+mod tests;
 
 pub(super) use build::{Fused, Part, fuse};

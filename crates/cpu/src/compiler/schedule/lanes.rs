@@ -269,12 +269,7 @@ impl Lowering<'_> {
 
     /// The mask of the first lanes.
     fn row_end(&mut self, count: Reg) -> RowEnd {
-        let elem = match self.limits.vector_bytes / usize::from(self.code.lanes) {
-            1 => Elem::I8,
-            2 => Elem::I16,
-            4 => Elem::I32,
-            _ => Elem::I64,
-        };
+        let elem = self.row_integer();
         let mask = self.emit(Op::MaskFirst, elem, self.code.lanes, Class::Mask, &[count]);
         self.mask_elems.insert(mask, elem);
         RowEnd { count, mask }

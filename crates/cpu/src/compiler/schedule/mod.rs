@@ -9,6 +9,7 @@
 
 mod address;
 mod expand;
+mod integers;
 mod lanes;
 mod ops;
 
@@ -17,7 +18,7 @@ use smallvec::SmallVec;
 
 use super::emit::mir::{Class, Code, Cond, Constant, Inst, ListId, Mem, Op, Part, Reg};
 use super::emit::{Limits, Target};
-use super::ir::{self, Cmp, Elem, Function, Val};
+use super::ir::{self, Applied, Cmp, Elem, Function, Val};
 
 /// The registers of a value, one for each vector that is done at once; one for a scalar.
 type Copies = SmallVec<[Reg; 4]>;
@@ -34,7 +35,7 @@ type Result<T> = std::result::Result<T, Unsupported>;
 /// The target lacks an op that cannot be expanded.
 pub(crate) fn lower(function: &Function, target: &dyn Target) -> Result<Code> {
     let limits = target.limits();
-    let lanes = lanes_of(function, limits.vector_bytes);
+    let lanes = lanes_of(function, target);
     let mut lowering = Lowering {
         function,
         target,
@@ -54,6 +55,7 @@ pub(crate) fn lower(function: &Function, target: &dyn Target) -> Result<Code> {
         mask_elems: FxHashMap::default(),
         row: None,
         ends: block_ends(function),
+        applied: function.applied(),
     };
     lowering.block(0, function.insts.len())?;
     // What is made again wherever it is used comes first, so that it is before every loop that uses it.
@@ -64,7 +66,7 @@ pub(crate) fn lower(function: &Function, target: &dyn Target) -> Result<Code> {
 }
 
 /// How many lanes the vectors of a function have.
-fn lanes_of(function: &Function, vector_bytes: usize) -> u8 {
+fn lanes_of(function: &Function, target: &dyn Target) -> u8 {
     let mut in_row = false;
     let widths = function.insts.iter().filter_map(|inst| {
         if let ir::Op::Lanes | ir::Op::EndLanes = inst.op {
@@ -79,7 +81,7 @@ fn lanes_of(function: &Function, vector_bytes: usize) -> u8 {
         } else {
             inst.ty.elem
         };
-        (in_row && elem != Elem::Index).then_some(elem.bytes())
+        (in_row && elem != Elem::Index).then(|| integers::widest(inst.op, elem, target))
     });
     let widest = widths.max().unwrap_or(8).max(1);
     // A float is added to the lane that its position says.
@@ -87,7 +89,7 @@ fn lanes_of(function: &Function, vector_bytes: usize) -> u8 {
         let ir::Op::Accumulator(_, lanes) = inst.op else { return None };
         inst.ty.elem.is_float().then_some(usize::from(lanes))
     });
-    accumulators.fold(vector_bytes / widest, usize::min) as u8
+    accumulators.fold(target.limits().vector_bytes / widest, usize::min) as u8
 }
 
 /// For each instruction that begins or divides a block the position of what ends it.
@@ -134,6 +136,8 @@ struct Lowering<'a> {
     /// The row that is done.
     row: Option<Row>,
     ends: Vec<u32>,
+    /// What kernels behind the caller's compute.
+    applied: Applied,
 }
 
 /// What is done of a row at once.
@@ -300,7 +304,10 @@ impl Lowering<'_> {
         let (elem, from) = (self.function.ty(value).elem, self.scalar(value));
         let lanes = self.code.lanes;
         let reg = if elem == Elem::Bit {
-            let width = self.mask_elem(from);
+            // All lanes of the mask have to fit a register.
+            let (own, widest) = (self.mask_elem(from), self.row_integer());
+            let width = if own.bytes() > widest.bytes() { widest } else { own };
+            let from = self.mask_for(from, width, 1);
             let reg = self.emit(Op::MaskSplat, width, lanes, Class::Mask, &[from]);
             self.mask_elems.insert(reg, width);
             reg

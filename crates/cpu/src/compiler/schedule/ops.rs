@@ -114,11 +114,22 @@ impl Lowering<'_> {
 
     /// A predicate that is known.
     pub(super) fn constant_predicate(&mut self, holds: bool, lanes: u8) -> Reg {
-        let zero = self.constant(Constant::Splat(Elem::I32, 0));
+        let elem = if lanes == 1 { Elem::I32 } else { self.row_integer() };
+        let zero = self.constant(Constant::Splat(elem, 0));
         let cmp = if holds { Cmp::Eq } else { Cmp::Ne };
-        let mask = self.emit(Op::Compare(cmp), Elem::I32, lanes, Class::Mask, &[zero, zero]);
-        self.mask_elems.insert(mask, Elem::I32);
+        let mask = self.emit(Op::Compare(cmp), elem, lanes, Class::Mask, &[zero, zero]);
+        self.mask_elems.insert(mask, elem);
         mask
+    }
+
+    /// The integer of which a vector's lanes fill a register.
+    pub(super) fn row_integer(&self) -> Elem {
+        match self.limits.vector_bytes / usize::from(self.code.lanes) {
+            1 => Elem::I8,
+            2 => Elem::I16,
+            4 => Elem::I32,
+            _ => Elem::I64,
+        }
     }
 
     /// Whether a predicate holds for any lane of the copies.
@@ -224,13 +235,23 @@ impl Lowering<'_> {
             ir::Op::Flip => Op::Flip,
             ir::Op::Compare(cmp) => return self.comparison(Op::Compare(cmp), from, lanes, src),
             ir::Op::Test => return self.comparison(Op::Test, from, lanes, src),
+            ir::Op::DivS | ir::Op::DivU => {
+                return self.quotient(op == ir::Op::DivS, elem, lanes, src, constants[1]);
+            }
+            ir::Op::RemS | ir::Op::RemU => {
+                return self.remainder(op == ir::Op::RemS, elem, lanes, src, constants[1]);
+            }
             ir::Op::Select if elem == Elem::Bit => return self.select_predicate(lanes, src),
             ir::Op::Select => {
                 let mask = self.mask_for(src[0], elem, lanes);
                 return self.machine(Op::Select, elem, lanes, &[mask, src[1], src[2]]);
             }
             ir::Op::Convert(conv) => return self.convert(conv, elem, from, lanes, src[0]),
-            ir::Op::Apply(rare) => return self.machine(Op::Apply(rare), elem, lanes, src),
+            ir::Op::Apply(rare) => {
+                let position = self.applied.iter().position(|applied| *applied == (rare, elem));
+                let position = position.expect("the function lists what it applies") as u16;
+                Op::Apply(self.function.kernels + position)
+            }
             op => return Err(Unsupported(format!("{op:?}"))),
         };
         self.machine(direct, elem, lanes, src)

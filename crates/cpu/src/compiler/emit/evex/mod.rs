@@ -104,8 +104,9 @@ impl Target for Evex {
             return false;
         }
         match op {
-            Op::Apply(_) => false,
-            Op::Sqrt | Op::Floor | Op::Ceil | Op::Trunc | Op::Nearest | Op::Fma | Op::Fnma => elem.is_float(),
+            Op::Apply(_) | Op::Sqrt | Op::Floor | Op::Ceil | Op::Trunc | Op::Nearest | Op::Fma | Op::Fnma => {
+                elem.is_float()
+            }
             Op::PopCount | Op::LeadingZeros => false,
             Op::Add
             | Op::Sub

@@ -60,10 +60,8 @@ impl Target for Neon {
         let is_float = elem.is_float();
         let is_integer = matches!(elem, Elem::I8 | Elem::I16 | Elem::I32 | Elem::I64);
         match op {
-            Op::Apply(_) => false,
-            Op::Sqrt | Op::Floor | Op::Ceil | Op::Trunc | Op::Nearest | Op::Div | Op::Fma | Op::Fnma => {
-                is_float
-            }
+            Op::Sqrt | Op::Floor | Op::Ceil | Op::Trunc | Op::Nearest => is_float,
+            Op::Div | Op::Fma | Op::Fnma | Op::Apply(_) => is_float,
             Op::PopCount | Op::LeadingZeros | Op::MinU | Op::MaxU | Op::Shl | Op::Shr | Op::Sar => is_integer,
             Op::ShlBy(_) | Op::ShrBy(_) | Op::SarBy(_) | Op::RotBy(_) | Op::Test => is_integer,
             Op::MaskAnd | Op::MaskOr | Op::MaskXor | Op::MaskAndNot | Op::MaskNot => is_integer,

@@ -48,7 +48,7 @@ impl Emit<'_> {
             Op::Floor => self.round(9),
             Op::Ceil => self.round(10),
             Op::Trunc => self.round(11),
-            Op::Min | Op::Max | Op::MinU | Op::MaxU | Op::Sar if is_composed(inst.op, elem) => {
+            Op::Mul | Op::Min | Op::Max | Op::MinU | Op::MaxU | Op::Sar if is_composed(inst.op, elem) => {
                 self.composed();
             }
             Op::Add => self.binary(&ROWS.add),

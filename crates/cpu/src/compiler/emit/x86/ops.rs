@@ -94,7 +94,8 @@ pub(crate) fn has_conversion(conv: Conv, from: Elem, to: Elem) -> bool {
         Conv::OfHalf => from == Elem::I16 && to == Elem::F32,
         Conv::ToHalf => from == Elem::F32 && to == Elem::I16,
         Conv::Bitcast => from.bytes() == to.bytes() && from.bytes() > 0,
-        Conv::OfBit => from == Elem::Bit,
+        // A predicate has the width of an integer.
+        Conv::OfBit => from == Elem::Bit || is_integer(from) && from.bytes() == to.bytes(),
         Conv::ToIndex | Conv::OfIndex => false,
     }
 }
