@@ -148,6 +148,11 @@ pub(crate) enum Op {
     Const(u32),
     /// Lane 0 for all lanes.
     Splat,
+    /// Every other lane of `a` and then of `b`: the even ones, or the odd ones. Elements have four bytes or
+    /// eight, and vectors two lanes at least.
+    Unzip(bool),
+    /// Lanes of `a` and `b` in turn: those of the lower halves, or of the upper ones.
+    Zip(bool),
     /// Lanes from `n` on, in the lanes from 0 on. The other lanes are not specified.
     Upper(u8),
 

@@ -8,10 +8,12 @@
 //! * Ops that a machine lacks are expanded to those that it has (`expand`).
 
 mod address;
+mod dead;
 mod expand;
 mod integers;
 mod lanes;
 mod ops;
+mod pairs;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -35,7 +37,8 @@ type Result<T> = std::result::Result<T, Unsupported>;
 /// The target lacks an op that cannot be expanded.
 pub(crate) fn lower(function: &Function, target: &dyn Target) -> Result<Code> {
     let limits = target.limits();
-    let lanes = lanes_of(function, target);
+    let is_dead = dead::dead(function);
+    let lanes = lanes_of(function, &is_dead, target);
     let mut lowering = Lowering {
         function,
         target,
@@ -55,6 +58,7 @@ pub(crate) fn lower(function: &Function, target: &dyn Target) -> Result<Code> {
         mask_elems: FxHashMap::default(),
         row: None,
         ends: block_ends(function),
+        is_dead,
         applied: function.applied(),
     };
     lowering.block(0, function.insts.len())?;
@@ -66,13 +70,13 @@ pub(crate) fn lower(function: &Function, target: &dyn Target) -> Result<Code> {
 }
 
 /// How many lanes the vectors of a function have.
-fn lanes_of(function: &Function, target: &dyn Target) -> u8 {
+fn lanes_of(function: &Function, is_dead: &[bool], target: &dyn Target) -> u8 {
     let mut in_row = false;
-    let widths = function.insts.iter().filter_map(|inst| {
+    let widths = function.insts.iter().zip(is_dead).filter_map(|(inst, is_dead)| {
         if let ir::Op::Lanes | ir::Op::EndLanes = inst.op {
             in_row = inst.op == ir::Op::Lanes;
         }
-        if inst.op.is_given() {
+        if inst.op.is_given() || *is_dead {
             return None;
         }
         // Scalars of a row are broadcast where vectors use them.
@@ -136,6 +140,8 @@ struct Lowering<'a> {
     /// The row that is done.
     row: Option<Row>,
     ends: Vec<u32>,
+    /// The instructions whose values nothing needs.
+    is_dead: Vec<bool>,
     /// What kernels behind the caller's compute.
     applied: Applied,
 }
@@ -176,6 +182,18 @@ impl Lowering<'_> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops are of values")]
     fn instruction(&mut self, at: usize) -> Result<usize> {
         let (value, inst) = (Val(at as u32), self.function.insts[at]);
+        if let ir::Op::Load(_) | ir::Op::Store(_) = inst.op
+            && let Some(access) = self.pair_at(at)
+        {
+            match inst.op {
+                ir::Op::Load(_) => self.load_pairs(at, access)?,
+                _ => self.store_pairs(at, access)?,
+            }
+            return Ok(at + 2);
+        }
+        if self.is_dead[at] {
+            return Ok(at + 1);
+        }
         match inst.op {
             ir::Op::Loop => return self.loop_(at),
             ir::Op::If => return self.if_(at),

@@ -46,6 +46,8 @@ pub(crate) fn is_of_elements(op: Op) -> bool {
         || matches!(
             op,
             Op::Splat
+                | Op::Unzip(_)
+                | Op::Zip(_)
                 | Op::Upper(_)
                 | Op::Load
                 | Op::LoadSplat
