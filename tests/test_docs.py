@@ -47,7 +47,7 @@ def test_every_function_has_an_example(name: str) -> None:
 
 
 # Their examples print the default backends and compilers.
-OF_DEFAULTS = ("defn.jit", "defn.places", "defn.threads", "backends.md", "compilers.md")
+OF_DEFAULTS = ("defn.jit", "defn.places", "defn.threads", "backends.md", "compilers.md", "cpu.md")
 
 
 @pytest.fixture
@@ -89,6 +89,7 @@ PAGES = [
     "backends.md",
     "compilers.md",
     "control-flow.md",
+    "cpu.md",
     "definitions.md",
     "gradients.md",
     "streams-and-hooks.md",

@@ -267,9 +267,16 @@ def outcome(call: Call, run: Callable[[], Any]) -> tuple[list[dn.Tensor], str]:
 
 
 def bits(call: Call, x: dn.Tensor) -> bytes:
-    """The elements' bytes. As in Nx, a graph drops the addition of 0, so that -0 stays -0 there."""
+    """The elements' bytes. As in Nx, a graph drops the addition of 0, so that -0 stays -0 there.
+
+    The sign and the payload of NaN are not specified.
+    """
     array = x.to_numpy()
-    if call.name == "add" and array.dtype.kind != "c" and not is_integer(str(x.dtype)):
+    if array.dtype.kind == "c":
+        array = array.reshape(-1).view(array.real.dtype)
+    if not is_integer(str(x.dtype)):
+        array = np.where(np.isnan(array), np.array(np.nan, array.dtype), array)
+    if call.name == "add" and x.to_numpy().dtype.kind != "c" and not is_integer(str(x.dtype)):
         array = np.where(array == 0, np.zeros_like(array), array)
     return array.tobytes()
 

@@ -50,7 +50,6 @@ FUNCTIONS = {
     "zeros": "dn.broadcast(dn.f32(0), shape), with the dtype that you need",
     "zeros_like": "dn.fill(x, 0)",
     # Files and settings.
-    "config": "dn.default_options(), dn.options(...)",
     "errstate": "dn.checks('nan', 'inf')",
     "load_file": "dn.load(path)",
     "manual_seed": "dn.random.key(seed)",

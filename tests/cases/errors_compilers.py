@@ -26,6 +26,14 @@ ROWS: list[tuple[str, str]] = [
         "the memory of a program that is not planned",
         'dn.jit(lambda x: x + 1, compiler="evaluator").memory(v)',
     ),
+    (
+        "the code of a program that has none",
+        'dn.jit(lambda x: x + 1, compiler="evaluator").asm(v)',
+    ),
+    (
+        "code for unknown instructions",
+        'dn.jit(lambda x: x + 1).asm(v, instructions="sse")',
+    ),
     ("a compiler that does not trace", compiler("return len")),
     ("a compiler that traces with other vars", compiler("return fun(*vars, 1)")),
     (

@@ -97,8 +97,8 @@ pub enum DeviceError {
     NoAssembly,
     #[error("save: {problem}, {required}")]
     NotWritten { problem: &'static str, required: &'static str },
-    #[error("compile: the target \"{target}\" is unknown, it must be one of {known}")]
-    UnknownTarget { target: String, known: String },
+    #[error("{op}: the target \"{target}\" is unknown, it must be one of {known}")]
+    UnknownTarget { op: &'static str, target: String, known: String },
 }
 
 impl DeviceError {

@@ -231,6 +231,56 @@ fn rows_of_every_length_give_what_the_evaluator_gives() {
     }
 }
 
+/// A program that normalises the middle axis, with operands of each column and of each row.
+fn by_columns(dtype: DType, [a, r, c]: [usize; 3]) -> Region {
+    let float = dtype.to_float();
+    let text = format!(
+        "defn-ir 1
+        ({dtype}[{a}][{r}][{c}], {float}[{c}], {float}[{r}][1]) {{
+            %0 = parameter {{index: 0}} : {dtype}[{a}][{r}][{c}]
+            %1 = parameter {{index: 1}} : {float}[{c}]
+            %2 = parameter {{index: 2}} : {float}[{r}][1]
+            %3 = reduce_max %0 {{axes: [1], keep_axes: true}} : {dtype}[{a}][1][{c}]
+            %4 = subtract %0 %3 : {dtype}[{a}][{r}][{c}]
+            %5 = exp %4 : {float}[{a}][{r}][{c}]
+            %6 = sum %5 {{axes: [1], keep_axes: true}} : {float}[{a}][1][{c}]
+            %7 = divide %5 %6 : {float}[{a}][{r}][{c}]
+            %8 = multiply %7 %2 : {float}[{a}][{r}][{c}]
+            %9 = sum %8 {{axes: [1], keep_axes: false}} : {float}[{a}][{c}]
+            %10 = add %9 %1 : {float}[{a}][{c}]
+            %11 = reshape %10 : {float}[{a}][1][{c}]
+            %12 = subtract %8 %11 : {float}[{a}][{r}][{c}]
+            %13 = multiply %12 %12 : {float}[{a}][{r}][{c}]
+            %14 = sum %13 {{axes: [1], keep_axes: true}} : {float}[{a}][1][{c}]
+            %15 = sqrt %14 : {float}[{a}][1][{c}]
+            %16 = divide %12 %15 : {float}[{a}][{r}][{c}]
+            %17 = reduce_min %16 {{axes: [0, 1], keep_axes: false}} : {float}[{c}]
+            return %7 %15 %16 %14 %17
+        }}"
+    );
+    Region::from_text(&text).unwrap_or_else(|error| panic!("{error} in\n{text}"))
+}
+
+#[test]
+fn columns_of_every_length_give_what_the_evaluator_gives() {
+    let rows = [2, 3, 15, 16, 17, 31, 32, 33, 47, 48, 100, 256, 1000];
+    for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16, DType::S32, DType::U8] {
+        for rows in rows {
+            for columns in [8, 13, 16, 100, 1024, 1025, 2500] {
+                for outer in [1, 3] {
+                    if outer * rows * columns > 150_000 {
+                        continue;
+                    }
+                    let region = Arc::new(by_columns(dtype, [outer, rows, columns]));
+                    let want = run(&Evaluator::new(cpu_backend()), &region).unwrap();
+                    let got = run(&CpuCompiler::new(), &region).unwrap();
+                    assert!(want == got, "{dtype} {outer} {rows} {columns}");
+                }
+            }
+        }
+    }
+}
+
 /// A program with reductions of elementwise results, some of which are results: over all axes, the first axes, the
 /// middle one and the last.
 fn folded(dtype: DType, sizes: [usize; 3], wanted: usize) -> Region {

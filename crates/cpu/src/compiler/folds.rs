@@ -60,7 +60,11 @@ pub(super) fn with_folds(graph: &Graph, clusters: &Clusters, pieces: Vec<Piece>)
             Some((_, folds)) => Piece::Folds(Found { place, folds }),
             None => Piece::One(place),
         }),
-        other @ (Piece::Strip(_) | Piece::Folds(_) | Piece::Moments(_) | Piece::Followed(_)) => Some(other),
+        other @ (Piece::Strip(_)
+        | Piece::Nest(..)
+        | Piece::Folds(_)
+        | Piece::Moments(_)
+        | Piece::Followed(_)) => Some(other),
     });
     placed.collect()
 }
@@ -303,6 +307,7 @@ mod tests {
     use defn_core::region::Region;
 
     use super::super::strips::pieces;
+    use super::super::users::Users;
     use super::*;
 
     /// How many folds are done with each cluster.
@@ -312,9 +317,11 @@ mod tests {
         let of_piece = |piece: Piece| match piece {
             Piece::One(_) | Piece::Moments(_) | Piece::Followed(_) => 0,
             Piece::Strip(strip) => panic!("{strip:?}"),
+            Piece::Nest(..) => 0,
             Piece::Folds(found) => found.folds.len(),
         };
-        pieces(region.graph(), &clusters).into_iter().map(of_piece).collect()
+        let users = Users::new(&region, &clusters);
+        pieces(region.graph(), &clusters, &users).into_iter().map(of_piece).collect()
     }
 
     #[test]
@@ -336,17 +343,18 @@ mod tests {
         assert_eq!(found, [0, 0, 2]);
     }
 
+    /// Of numbers that nests do not reduce.
     #[test]
     fn columns_are_folded_as_they_are_made() {
         let found = folds_of(
             "defn-ir 1
-            (f32[64][16], f32[64][16]) {
-                %0 = parameter {index: 0} : f32[64][16]
-                %1 = parameter {index: 1} : f32[64][16]
-                %2 = multiply %0 %1 : f32[64][16]
-                %3 = sum %2 {axes: [0], keep_axes: false} : f32[16]
-                %4 = sort %3 {axis: 0, direction: \"asc\"} : f32[16]
-                %5 = sum %0 {axes: [0], keep_axes: false} : f32[16]
+            (c64[64][16], c64[64][16]) {
+                %0 = parameter {index: 0} : c64[64][16]
+                %1 = parameter {index: 1} : c64[64][16]
+                %2 = multiply %0 %1 : c64[64][16]
+                %3 = sum %2 {axes: [0], keep_axes: false} : c64[16]
+                %4 = reverse %3 {axes: [0]} : c64[16]
+                %5 = sum %0 {axes: [0], keep_axes: false} : c64[16]
                 return %4 %2 %5
             }",
         );

@@ -1,23 +1,35 @@
-//! The compiler: a graph as steps, in which element-wise ops are done together.
+//! The compiler: a graph as steps, of which those that can be are loop nests in machine code.
 //!
-//! No machine code is generated. The phases are:
+//! Nests come first. What a nest lacks is left to older interpreters, which are to go. The phases are:
 //!
 //! 1. [`pass::expand`] simplifies the region and leaves only ops that the backend runs.
 //! 2. `cluster` gives each node a role: it exists before the run, is a strided view (`views`), is generated where it is
-//!    read, is element-wise, or is a step of its own. Element-wise nodes are fused level by level; a fused group is a
-//!    tile program (`group`, `kernels/tiles`), whose instructions are the loops of the eager kernels on a tile that
-//!    fits the L1 cache. Consecutive cheap ops of f32 are one instruction, which keeps their values in registers
-//!    (`kernels/chain`).
-//! 3. Reductions are fused with their producers and consumers: a few rows at a time (`strips` finds the groups, `strip`
-//!    runs them), tile by tile for longer rows (`folds`), and in one pass for the variance of long rows (`moments`).
-//! 4. Ops that consume a matrix product or a convolution can run as its epilogue, on each block as soon as it is
-//!    complete (`followed`). This pays only if no cache holds the result, and sums and rows are short.
-//! 5. `places` and `arena` assign memory: a value is stored in an argument, a constant, a result, or the one block that
+//!    read, is element-wise, or is a step of its own. Element-wise nodes are fused level by level, and with reductions of
+//!    the same rows (`strips`).
+//! 3. Such a group becomes a nest (`nest`), if the IR has all that it needs: `fuse` makes a function of the typed IR
+//!    (`ir`). `schedule` lowers it to instructions of the processor's kind, `emit` chooses registers and writes bytes,
+//!    and `memory` keeps them where they can be executed. `interpret` runs the IR itself where there is no machine code,
+//!    and until code pays. Equal functions of a process share their code. `assembly` prints both. Each op has one
+//!    meaning, so that all executors give the same bits (`agree` tests it).
+//!
+//! The older interpreters:
+//!
+//! * A group of element-wise ops is a tile program (`group`, `kernels/tiles`), whose instructions are the loops of the
+//!   eager kernels on a tile that fits the L1 cache. Consecutive cheap ops of f32 are one instruction, which keeps their
+//!   values in registers (`kernels/chain`).
+//! * Reductions run with their producers and consumers: a few rows at a time (`strip`), tile by tile for longer rows
+//!   (`folds`), and in one pass for the variance of long rows (`moments`).
+//! * Ops that consume a matrix product or a convolution can run as its epilogue, on each block as soon as it is complete
+//!   (`followed`). This pays only if no cache holds the result, and sums and rows are short.
+//!
+//! After that:
+//!
+//! 4. `places` and `arena` assign memory: a value is stored in an argument, a constant, a result, or the one block that
 //!    a run allocates for temporaries. Reshapes, leading slices and the values of hooks alias their operand. An op
 //!    writes in place of an operand that it reads last, where its kernel allows it. A chain of such ops that ends in a
 //!    result computes in that result's memory from the start; one that begins with a donated argument computes in the
 //!    argument's.
-//! 6. `repeat` runs loops, whose state is updated in place or alternates between two buffers. Loops of scalars and
+//! 5. `repeat` runs loops, whose state is updated in place or alternates between two buffers. Loops of scalars and
 //!    small arrays are register-machine programs (`routine`). An array that nothing else in the loop reads leaves the
 //!    loop, and its elements go through all trips piece by piece (`routine/apart`).
 //!
@@ -26,8 +38,9 @@
 //! without a frame (`direct`). The registers of tile programs, and the values between fused rows, are a few hundred KiB
 //! per thread, which no run's figure counts.
 //!
-//! Results have the evaluator's bits on the expanded region, because the same kernels add in the same order. The
-//! exceptions are the variance of long rows, and the bits of a NaN that is computed from two NaNs.
+//! Results have the evaluator's bits on the expanded region, because nests and kernels add in the same order
+//! (`docs/order.md`) and compute functions by the same operations. The exceptions are the variance of long rows, the bits
+//! of a NaN that is computed from two NaNs, and functions on processors without fused multiply-add.
 
 #[cfg(test)]
 mod agree;

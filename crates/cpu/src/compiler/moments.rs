@@ -30,7 +30,7 @@ pub(super) fn with_moments(
 ) -> Vec<Piece> {
     let of_piece = |piece: &Piece| match piece {
         Piece::Folds(folded) => found(graph, clusters, uses, folded),
-        Piece::One(_) | Piece::Strip(_) | Piece::Moments(_) | Piece::Followed(_) => None,
+        Piece::One(_) | Piece::Strip(_) | Piece::Nest(..) | Piece::Moments(_) | Piece::Followed(_) => None,
     };
     let all: Vec<Found> = pieces.iter().filter_map(of_piece).collect();
     if all.is_empty() {
@@ -50,7 +50,11 @@ pub(super) fn with_moments(
             None => Piece::One(place),
         }),
         Piece::Folds(folded) if chosen.iter().any(|found| found.squares == folded.place) => None,
-        other @ (Piece::Strip(_) | Piece::Folds(_) | Piece::Moments(_) | Piece::Followed(_)) => Some(other),
+        other @ (Piece::Strip(_)
+        | Piece::Nest(..)
+        | Piece::Folds(_)
+        | Piece::Moments(_)
+        | Piece::Followed(_)) => Some(other),
     });
     placed.collect()
 }
@@ -175,10 +179,10 @@ mod tests {
         let region = Region::from_text(text).unwrap();
         let clusters = Clusters::new(&region);
         let users = Users::new(&region, &clusters);
-        let all = with_moments(region.graph(), &clusters, &users, pieces(region.graph(), &clusters));
+        let all = with_moments(region.graph(), &clusters, &users, pieces(region.graph(), &clusters, &users));
         let of_piece = |piece: &Piece| match piece {
             Piece::Moments(_) => 1,
-            Piece::One(_) | Piece::Strip(_) | Piece::Folds(_) | Piece::Followed(_) => 0,
+            Piece::One(_) | Piece::Strip(_) | Piece::Nest(..) | Piece::Folds(_) | Piece::Followed(_) => 0,
         };
         all.iter().map(of_piece).sum()
     }

@@ -147,41 +147,42 @@ fn steps(
     let graph = region.graph();
     let users = Users::new(region, clusters);
     let mut steps = Vec::with_capacity(clusters.order.len());
-    let pieces = with_moments(graph, clusters, &users, pieces(graph, clusters));
+    let pieces = with_moments(graph, clusters, &users, pieces(graph, clusters, &users));
     for piece in with_followed(graph, clusters, pieces) {
         let place = match &piece {
             Piece::One(place) => *place,
-            Piece::Strip(strip) => strip.parts[strip.parts.len() - 1].0,
+            Piece::Strip(strip) => strip.last(),
+            Piece::Nest(place, _) => *place,
             Piece::Folds(found) => found.place,
             Piece::Moments(found) => found.sum,
             Piece::Followed(found) => found.place,
         };
         let cluster = &clusters.order[place];
         let first = cluster.nodes[0];
-        let (work, inputs, outputs): (Work, Values, Values) = match (&piece, &clusters.roles[first]) {
-            (Piece::Strip(found), _) if let Some(made) = Nest::of_rows(graph, clusters, &users, found) => {
+        let (work, inputs, outputs): (Work, Values, Values) = match (piece, &clusters.roles[first]) {
+            (Piece::Nest(_, made), _) => {
                 let inputs = made.inputs.iter().map(|(value, _)| *value).collect();
                 let outputs = made.results.clone();
-                (Work::Nest(made), inputs, outputs)
+                (Work::Nest(*made), inputs, outputs)
             }
             (Piece::Strip(found), _) => {
-                let made = Strip::new(graph, clusters, &users, found);
+                let made = Strip::new(graph, clusters, &users, &found);
                 let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
                 (Work::Strip(made), inputs, outputs)
             }
             (Piece::Folds(found), _) => {
-                let made = Folds::new(graph, clusters, &users, found);
+                let made = Folds::new(graph, clusters, &users, &found);
                 let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
                 (Work::Folds(made), inputs, outputs)
             }
             (Piece::Moments(found), _) => {
-                let made = Moments::new(graph, clusters, found);
+                let made = Moments::new(graph, clusters, &found);
                 let (inputs, outputs) =
                     ([made.input].into_iter().collect(), made.results.into_iter().collect());
                 (Work::Moments(made), inputs, outputs)
             }
             (Piece::Followed(found), _) => {
-                let made = Followed::new(graph, clusters, &users, found);
+                let made = Followed::new(graph, clusters, &users, &found);
                 let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
                 (Work::Followed(made), inputs, outputs)
             }

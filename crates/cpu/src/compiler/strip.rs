@@ -79,7 +79,7 @@ pub(super) trait Uses {
 
 impl Strip {
     pub(super) fn new(graph: &Graph, clusters: &Clusters, uses: &dyn Uses, found: &strips::Strip) -> Strip {
-        let (rows, len) = (found.rows, found.len);
+        let (rows, len) = (found.domain.groups(), found.domain.reduced);
         let height = (STRIP / len).clamp(1, rows);
         let mut strip = Strip {
             work: Vec::with_capacity(found.parts.len()),

@@ -4,26 +4,30 @@
 //! A strip of rows goes through all of them while the cache holds it. Clusters that are put together must not need each
 //! other by way of one that is left out; in between those stand before that they do not need, and the others after.
 
-use defn_core::Axis;
 use defn_core::graph::{Graph, Value};
 use defn_core::op::{Op, ReduceOp};
 use rustc_hash::FxHashMap;
 
 use super::cluster::{Clusters, Role};
 use super::folds::{Found, with_folds};
+use super::fuse::Domain;
+use super::nest::Nest;
+use super::strip::Uses;
 use super::{followed, moments};
-use crate::kernels::reduce::CHUNK;
+use crate::kernels::reduce::{CHUNK, ReductionLayout};
 
 /// How many clusters after the first are looked at.
 const WINDOW: usize = 64;
 
 /// Clusters that are run at once, by their places.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) enum Piece {
     /// One by itself.
     One(usize),
     /// Several, strip by strip.
     Strip(Strip),
+    /// Several as one nest; the place is that of the last.
+    Nest(usize, Box<Nest>),
     /// One, and folds of what it gives.
     Folds(Found),
     /// Sums, and those of the squares of what is summed.
@@ -37,17 +41,18 @@ impl Piece {
     pub(super) fn alone(&self) -> Option<usize> {
         match self {
             Piece::One(place) => Some(*place),
-            Piece::Strip(_) | Piece::Folds(_) | Piece::Moments(_) | Piece::Followed(_) => None,
+            Piece::Strip(_) | Piece::Nest(..) | Piece::Folds(_) | Piece::Moments(_) | Piece::Followed(_) => {
+                None
+            }
         }
     }
 }
 
-/// Clusters that go through rows together, ascending.
+/// Clusters that go through groups of elements together, ascending.
 #[derive(Clone, Debug)]
 pub(super) struct Strip {
     pub(super) parts: Vec<(usize, Part)>,
-    pub(super) rows: usize,
-    pub(super) len: usize,
+    pub(super) domain: Domain,
 }
 
 /// What a cluster does in a strip.
@@ -62,12 +67,20 @@ pub(super) enum Part {
 }
 
 /// The clusters in order, those of a strip in one place, and folds where what they fold is made.
-pub(super) fn pieces(graph: &Graph, clusters: &Clusters) -> Vec<Piece> {
+pub(super) fn pieces(graph: &Graph, clusters: &Clusters, uses: &dyn Uses) -> Vec<Piece> {
     let finder = Finder { graph, clusters, effects: effects(graph, clusters) };
     let mut pieces = Vec::with_capacity(clusters.order.len());
     let mut done = 0;
     while done < clusters.order.len() {
-        let Some((strip, others)) = finder.strip_from(done) else {
+        let found = finder.strip_from(done).and_then(|(strip, others)| {
+            let piece = match Nest::of_groups(graph, clusters, uses, &strip) {
+                Some(nest) => Piece::Nest(strip.last(), Box::new(nest)),
+                None if strip.domain.inner == 1 && strip.parts.len() > 1 => Piece::Strip(strip.clone()),
+                None => return None,
+            };
+            Some((piece, strip, others))
+        });
+        let Some((piece, strip, others)) = found else {
             pieces.push(Piece::One(done));
             done += 1;
             continue;
@@ -76,7 +89,7 @@ pub(super) fn pieces(graph: &Graph, clusters: &Clusters) -> Vec<Piece> {
         pieces.extend((done..first).map(Piece::One));
         let (before, after): (Vec<_>, Vec<_>) = others.into_iter().partition(|(_, needs)| !needs);
         pieces.extend(before.into_iter().map(|(place, _)| Piece::One(place)));
-        pieces.push(Piece::Strip(strip));
+        pieces.push(piece);
         pieces.extend(after.into_iter().map(|(place, _)| Piece::One(place)));
         done = last + 1;
     }
@@ -104,20 +117,20 @@ type Others = Vec<(usize, bool)>;
 impl Finder<'_> {
     /// The strip that begins at a place, if one does that is more than one cluster.
     fn strip_from(&self, start: usize) -> Option<(Strip, Others)> {
-        let (rows, len) = match self.fold(start) {
-            Some((_, rows, len)) => (rows, len),
+        let domain = match self.fold(start) {
+            Some((_, domain)) => domain,
             // What is done to the elements before they are folded.
             None => {
                 let elements = self.elements(start)?;
                 let end = self.clusters.order.len().min(start + WINDOW);
                 let found = (start + 1..end).filter_map(|place| self.fold(place).map(|fold| (place, fold)));
-                let (_, (_, rows, len)) = found.into_iter().find(|&(place, (_, rows, len))| {
-                    rows * len == elements && self.needs(place).any(|need| need == start)
+                let (_, (_, domain)) = found.into_iter().find(|&(place, (_, domain))| {
+                    domain.elements() == elements && self.needs(place).any(|need| need == start)
                 })?;
-                (rows, len)
+                domain
             }
         };
-        let mut strip = Strip { parts: vec![(start, self.part(start, rows, len)?)], rows, len };
+        let mut strip = Strip { parts: vec![(start, self.part(start, &domain)?)], domain };
         // For each cluster from the start on, whether it is left out and needs what is in the strip.
         let mut tainted = vec![false];
         let mut others: Others = Vec::new();
@@ -125,7 +138,7 @@ impl Finder<'_> {
         for place in start + 1..end {
             let is_tainted = self.needs(place).any(|need| need >= start && tainted[need - start]);
             let is_related = self.needs(place).any(|need| strip.has(need));
-            let part = self.part(place, rows, len).filter(|part| self.fits(&strip, place, *part));
+            let part = self.part(place, &domain).filter(|part| self.fits(&strip, place, *part));
             match part {
                 Some(part) if is_related && !is_tainted => {
                     strip.parts.push((place, part));
@@ -140,7 +153,7 @@ impl Finder<'_> {
         let folds = strip.parts.iter().any(|(_, part)| matches!(part, Part::Fold(_)));
         let last = strip.parts[strip.parts.len() - 1].0;
         others.retain(|(place, _)| *place < last);
-        (folds && strip.parts.len() > 1).then_some((strip, others))
+        folds.then_some((strip, others))
     }
 
     /// The clusters that one takes values from, and the one with the effect before its own.
@@ -163,30 +176,27 @@ impl Finder<'_> {
         }
     }
 
-    /// The fold of rows that a cluster is, how many there are, and how long they are.
-    fn fold(&self, place: usize) -> Option<(ReduceOp, usize, usize)> {
+    /// The reduction that a cluster is, and its domain.
+    fn fold(&self, place: usize) -> Option<(ReduceOp, Domain)> {
         let [position] = self.clusters.order[place].nodes[..] else { return None };
         let node = &self.graph.nodes()[position];
         let Op::Reduce { op, axes, keep_axes: _ } = &node.op else { return None };
-        let shape = &self.graph.ty(node.inputs[0]).shape;
-        let first = shape.rank().checked_sub(axes.len())?;
-        if !axes.iter().map(|axis: &Axis| axis.index()).eq(first..shape.rank()) {
-            return None;
-        }
-        let len: usize = shape.sizes()[first..].iter().product();
-        let rows: usize = shape.sizes()[..first].iter().product();
-        (rows > 0 && (2..=CHUNK).contains(&len)).then_some((*op, rows, len))
+        let layout = ReductionLayout::new(self.graph.ty(node.inputs[0]).shape.sizes(), axes);
+        let (outer, reduced, inner) = layout.sizes();
+        let is_whole = inner == 1 && reduced > CHUNK;
+        let domain = Domain { outer, reduced, inner };
+        (layout.is_in_order() && domain.groups() > 0 && reduced > 1 && !is_whole).then_some((*op, domain))
     }
 
     /// What a cluster would do in a strip.
-    fn part(&self, place: usize, rows: usize, len: usize) -> Option<Part> {
-        if let Some((op, own_rows, own_len)) = self.fold(place) {
-            return ((own_rows, own_len) == (rows, len)).then_some(Part::Fold(op));
+    fn part(&self, place: usize, domain: &Domain) -> Option<Part> {
+        if let Some((op, own)) = self.fold(place) {
+            return (own == *domain).then_some(Part::Fold(op));
         }
         let elements = self.elements(place)?;
-        if elements == rows * len {
+        if elements == domain.elements() {
             Some(Part::Elements)
-        } else if elements == rows {
+        } else if elements == domain.groups() {
             Some(Part::Rows)
         } else {
             None
@@ -218,15 +228,18 @@ impl Finder<'_> {
             (Part::Elements, Part::Elements | Part::Fold(_)) => in_order,
             (Part::Elements, Part::Rows) => false,
             (Part::Rows | Part::Fold(_), Part::Rows) => in_order,
-            (Part::Rows | Part::Fold(_), Part::Elements) => {
-                seen.walk(result).is_of_rows(strip.rows, strip.len)
-            }
+            (Part::Rows | Part::Fold(_), Part::Elements) => strip.domain.is_of_groups(&seen.walk(result)),
             (Part::Rows | Part::Fold(_), Part::Fold(_)) => false,
         }
     }
 }
 
 impl Strip {
+    /// The place of the last cluster.
+    pub(super) fn last(&self) -> usize {
+        self.parts[self.parts.len() - 1].0
+    }
+
     /// Whether a cluster is in it.
     pub(super) fn has(&self, place: usize) -> bool {
         self.part_of(place).is_some()
@@ -241,22 +254,36 @@ impl Strip {
 mod tests {
     use defn_core::region::Region;
 
+    use super::super::users::Users;
     use super::*;
 
-    fn pieces_of(text: &str) -> Vec<Vec<Part>> {
+    /// The parts of the strips of a region.
+    fn strips_of(text: &str) -> Vec<Vec<Part>> {
         let region = Region::from_text(text).unwrap();
         let clusters = Clusters::new(&region);
-        let of_piece = |piece: Piece| match piece {
-            Piece::One(_) | Piece::Folds(_) | Piece::Moments(_) | Piece::Followed(_) => Vec::new(),
-            Piece::Strip(strip) => strip.parts.into_iter().map(|(_, part)| part).collect(),
+        let finder = Finder {
+            graph: region.graph(),
+            clusters: &clusters,
+            effects: effects(region.graph(), &clusters),
         };
-        pieces(region.graph(), &clusters).into_iter().map(of_piece).collect()
+        let (mut found, mut done) = (Vec::new(), 0);
+        while done < clusters.order.len() {
+            done = match finder.strip_from(done) {
+                Some((strip, _)) => {
+                    let next = strip.last() + 1;
+                    found.push(strip.parts.into_iter().map(|(_, part)| part).collect());
+                    next
+                }
+                None => done + 1,
+            };
+        }
+        found
     }
 
     #[test]
     fn softmax_is_one_strip() {
         let (max, sum) = (Part::Fold(ReduceOp::ReduceMax), Part::Fold(ReduceOp::Sum));
-        let found = pieces_of(
+        let found = strips_of(
             "defn-ir 1
             (f32[8][100]) {
                 %0 = parameter {index: 0} : f32[8][100]
@@ -290,9 +317,12 @@ mod tests {
         .unwrap();
         let clusters = Clusters::new(&region);
         let hooks = [3, 4].map(|node| clusters.place[node].unwrap());
-        let order = pieces(region.graph(), &clusters).into_iter().filter_map(|piece| match piece {
+        let users = Users::new(&region, &clusters);
+        let order = pieces(region.graph(), &clusters, &users).into_iter().filter_map(|piece| match piece {
             Piece::One(place) => hooks.contains(&place).then_some(place),
-            Piece::Strip(_) | Piece::Folds(_) | Piece::Moments(_) | Piece::Followed(_) => None,
+            Piece::Strip(_) | Piece::Nest(..) | Piece::Folds(_) | Piece::Moments(_) | Piece::Followed(_) => {
+                None
+            }
         });
         assert_eq!(order.collect::<Vec<_>>(), hooks);
     }
@@ -300,7 +330,7 @@ mod tests {
     #[test]
     fn what_needs_more_than_its_row_is_left_out() {
         let sum = Part::Fold(ReduceOp::Sum);
-        let found = pieces_of(
+        let found = strips_of(
             "defn-ir 1
             (f32[8][8]) {
                 %0 = parameter {index: 0} : f32[8][8]
@@ -316,7 +346,6 @@ mod tests {
             }",
         );
         // What divides by the sums of other rows comes after, and so does what waits for the order of the sums.
-        assert_eq!(found.iter().filter(|parts| !parts.is_empty()).count(), 1);
-        assert!(found.contains(&vec![Part::Elements, sum, Part::Elements]), "{found:?}");
+        assert_eq!(found, [vec![Part::Elements, sum, Part::Elements]]);
     }
 }

@@ -56,7 +56,7 @@ impl Target {
         let Some((name, config)) = TARGETS.iter().find(|(known, _)| *known == name) else {
             let known: Vec<String> = TARGETS.iter().map(|(name, _)| format!("\"{name}\"")).collect();
             let (target, known) = (name.to_owned(), known.join(", "));
-            return Err(DeviceError::UnknownTarget { target, known }.into());
+            return Err(DeviceError::UnknownTarget { op: "compile", target, known }.into());
         };
         let options = [
             ("target_config".to_owned(), Attribute::Text((*config).to_owned())),

@@ -6,7 +6,7 @@ use defn_core::op::{Op as GraphOp, ReduceOp};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::domain::{Sizes, strides_along};
+use super::domain::{Domain, Sizes, strides_along};
 use super::elements::{Element, Elements, computed};
 use super::passes::Passes;
 use super::reads::{Reads, domain_of, is_generated};
@@ -15,17 +15,13 @@ use crate::compiler::ir::{Access, Builder, Cmp, Conv, Elem, Function, Reduce, Va
 use crate::kernels::{StridedView, TILE};
 
 /// Elements of a row from which on its length is an argument, so that rows of other lengths share the code.
-const LONG_ROW: usize = 512;
+pub(super) const LONG_ROW: usize = 512;
 
 /// The least elements of a row that vectors are worth while for, where there are several rows.
 const SHORT_ROW: usize = 16;
 
-/// The most tiles of a row that is reduced.
-const MOST_TILES: usize = 64;
-
-/// Elements from which on a tile has 256 bytes of lanes; `docs/order.md` has the order of reductions.
-const LONG_TILE: usize = 256;
-const SHORT_LANES: u16 = 16;
+/// The least columns that a thread reduces, where there are several parts.
+const COLUMNS_PART: usize = 512;
 
 /// What a node is in a nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,13 +52,12 @@ pub(in super::super) struct Fused {
     pub(in super::super) cost: usize,
 }
 
-/// The nest that computes some nodes, of which `results` are needed elsewhere, if the IR has all that it needs. `rows`
-/// says how many rows there are and how long they are, where nodes are more than element-wise.
+/// The nest that computes some nodes, of which `results` are needed elsewhere, if the IR has all that it needs.
 pub(in super::super) fn fuse(
     graph: &Graph,
     clusters: &Clusters,
     nodes: Vec<(usize, Part)>,
-    rows: Option<(usize, usize)>,
+    domain: &Domain,
     results: &Values,
     is_streaming: bool,
 ) -> Option<Fused> {
@@ -73,47 +68,24 @@ pub(in super::super) fn fuse(
     }) {
         return None;
     }
-    let elements = match rows {
-        Some((rows, length)) => rows * length,
-        None => graph.nodes()[nodes[0].0].outputs[0].size(),
-    };
     let passes = Passes::new(graph, clusters, nodes);
-    let reads = Reads::new(graph, clusters, &passes, elements, rows);
-    let sizes = reads.sizes(elements, rows)?;
-    let length = sizes[sizes.len() - 1];
-    if rows.is_some_and(|(_, row)| row != length) || sizes.len() > 1 && length < SHORT_ROW {
-        return None;
-    }
-    let mut scratch = Scratch::default();
-    let has_folds = passes.nodes.iter().any(|(_, part)| matches!(part, Part::Fold(_)));
-    if has_folds && length.div_ceil(TILE) > MOST_TILES {
-        return None;
-    }
-    let mut homes: FxHashMap<usize, usize> = FxHashMap::default();
-    for &kept in &passes.kept {
-        let width = graph.nodes()[kept].outputs[0].dtype.storage_bytes();
-        homes.insert(kept, scratch.take(length * width));
-    }
-    if has_folds && length > TILE {
-        scratch.tiles = scratch.take(0);
-        let folds = passes.nodes.iter().filter(|(_, part)| matches!(part, Part::Fold(_))).count();
-        scratch.take(folds * length.div_ceil(TILE) * 8);
-    }
-    let buffers = (reads.inputs.len() + results.len()) as u16 + 1;
-    let mut b = Builder::new(buffers, 2, 0);
-    let outer = &sizes[..sizes.len() - 1];
-    // Threads divide the longest axis: rows, if there are several.
-    let split = outer.iter().enumerate().max_by_key(|(at, size)| (**size, std::cmp::Reverse(*at)));
-    let split = split.map(|(at, _)| at);
-    let is_row_divided = split.is_none() && rows.is_none() && length >= LONG_ROW;
+    let reads = Reads::new(graph, clusters, &passes, domain);
+    let sizes = reads.sizes(domain)?;
+    let shape = Shape::new(&sizes, domain)?;
+    let mut b = Builder::new((reads.inputs.len() + results.len()) as u16 + 1, 2, 0);
     let begin = b.param(0, Elem::Index);
     let count = b.param(1, Elem::Index);
-    let mut counters: SmallVec<[Val; 4]> = SmallVec::new();
-    for (axis, &size) in outer.iter().enumerate() {
-        let trips = if Some(axis) == split { count } else { b.index(size as i64) };
+    let mut positions: SmallVec<[Position; 4]> = SmallVec::new();
+    for (axis, &size) in sizes[..sizes.len() - 1].iter().enumerate() {
+        if Some(axis) == shape.reduced {
+            positions.push(Position::default());
+            continue;
+        }
+        let trips = if Some(axis) == shape.split { count } else { b.index(size as i64) };
         let (counter, _) = b.begin_loop(Some(trips), &[]);
-        counters.push(if Some(axis) == split { b.add(begin, counter) } else { counter });
+        positions.push(Position::at(if Some(axis) == shape.split { b.add(begin, counter) } else { counter }));
     }
+    let loops = positions.len() - usize::from(shape.reduced.is_some());
     let mut making = Making {
         graph,
         clusters,
@@ -123,184 +95,171 @@ pub(in super::super) fn fuse(
         reads: &reads,
         results,
         sizes: &sizes,
-        counters,
-        row_start: is_row_divided.then_some(begin),
+        shape: &shape,
+        positions,
+        row_start: shape.is_row_divided.then_some(begin),
         tile: None,
-        scratch: &scratch,
-        homes,
+        scratch: Scratch::default(),
+        homes: FxHashMap::default(),
         is_streaming,
         pass: 0,
         values: FxHashMap::default(),
         loaded: FxHashMap::default(),
-        rows: FxHashMap::default(),
-        folded: 0,
+        groups: FxHashMap::default(),
     };
-    let extent = if is_row_divided { Extent::Argument(count) } else { Extent::Known(length) };
-    for pass in 0..passes.count {
-        making.pass(pass, extent)?;
+    let parts = shape.is_row_divided.then_some((begin, count));
+    if shape.reduced.is_some() {
+        making.columns(parts)?
+    } else {
+        making.rows(parts)?
     }
+    let scratch = making.scratch.bytes;
     let mut b = making.e.b;
-    outer.iter().for_each(|_| b.end_loop(&[]));
+    (0..loops).for_each(|_| b.end_loop(&[]));
     let function = b.finish();
-    let steps = match split {
-        Some(axis) => outer[axis],
-        None if is_row_divided => length,
+    let steps = match shape.split {
+        Some(axis) => sizes[axis],
+        None if shape.is_row_divided => sizes[sizes.len() - 1],
         None => 1,
     };
     let cost = function.insts.iter().filter(|inst| inst.ty.is_vector).count();
-    let (inputs, results) = (reads.inputs, results.clone());
-    Some(Fused { function, inputs, results, scratch: scratch.bytes, steps, elements, cost })
+    let (inputs, results, elements) = (reads.inputs, results.clone(), domain.elements());
+    Some(Fused { function, inputs, results, scratch, steps, elements, cost })
+}
+
+/// How the axes of a domain are gone through.
+pub(super) struct Shape {
+    /// The axis that is reduced, if it is not the row.
+    pub(super) reduced: Option<usize>,
+    /// The axis around the row that threads divide.
+    split: Option<usize>,
+    /// Whether threads divide the row.
+    is_row_divided: bool,
+}
+
+impl Shape {
+    /// None if rows are so short that vectors do not pay, or elements of a group are along several axes.
+    fn new(sizes: &Sizes, domain: &Domain) -> Option<Shape> {
+        let row = sizes.len() - 1;
+        let length = sizes[row];
+        let reduced = if domain.inner > 1 && domain.reduced > 1 {
+            let axis = (0..row).rev().find(|&axis| sizes[axis..].iter().product::<usize>() > domain.inner)?;
+            if sizes[axis] != domain.reduced {
+                return None;
+            }
+            Some(axis)
+        } else {
+            if domain.reduced > 1 && domain.reduced != length || sizes.len() > 1 && length < SHORT_ROW {
+                return None;
+            }
+            None
+        };
+        // Threads divide the longest axis: rows, if there are several.
+        let outer = (0..row).filter(|&axis| Some(axis) != reduced);
+        let split = outer.max_by_key(|&axis| (sizes[axis], std::cmp::Reverse(axis)));
+        let is_row_divided = match split {
+            None if reduced.is_some() => length >= 2 * COLUMNS_PART,
+            None => domain.reduced == 1 && length >= LONG_ROW,
+            Some(axis) => reduced.is_some() && length / COLUMNS_PART > sizes[axis],
+        };
+        Some(Shape { reduced, split: split.filter(|_| !is_row_divided), is_row_divided })
+    }
+}
+
+/// A position along an axis: a number, and multiples of counters.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Position {
+    pub(super) offset: i64,
+    pub(super) terms: SmallVec<[(Val, i64); 2]>,
+}
+
+impl Position {
+    pub(super) fn at(counter: Val) -> Position {
+        Position { offset: 0, terms: SmallVec::from_slice(&[(counter, 1)]) }
+    }
 }
 
 /// The memory that a thread has for a row.
 #[derive(Debug, Default)]
-struct Scratch {
+pub(super) struct Scratch {
     bytes: usize,
-    /// Where the results of tiles begin.
-    tiles: usize,
 }
 
 impl Scratch {
-    fn take(&mut self, bytes: usize) -> usize {
+    pub(super) fn take(&mut self, bytes: usize) -> usize {
         let at = self.bytes;
         self.bytes += bytes.next_multiple_of(64);
         at
     }
 }
 
-/// The length of a row.
-#[derive(Clone, Copy)]
-enum Extent {
-    Known(usize),
-    Argument(Val),
-}
-
-struct Making<'a> {
-    graph: &'a Graph,
+/// A function that is being built.
+pub(super) struct Making<'a> {
+    pub(super) graph: &'a Graph,
     clusters: &'a Clusters,
-    passes: &'a Passes,
+    pub(super) passes: &'a Passes,
     parts: FxHashMap<usize, Part>,
-    e: Elements,
+    pub(super) e: Elements,
     reads: &'a Reads,
     results: &'a Values,
-    sizes: &'a Sizes,
-    /// The positions along the outer axes.
-    counters: SmallVec<[Val; 4]>,
+    pub(super) sizes: &'a Sizes,
+    pub(super) shape: &'a Shape,
+    /// The positions along the axes around the row.
+    pub(super) positions: SmallVec<[Position; 4]>,
     /// Where the part of the row begins that is done.
-    row_start: Option<Val>,
-    /// The tile of the row that is done: a counter, or the elements before it.
-    tile: Option<Tile>,
-    scratch: &'a Scratch,
-    /// Where the kept values are in the scratch memory.
-    homes: FxHashMap<usize, usize>,
+    pub(super) row_start: Option<Val>,
+    /// The tile of the row that is done.
+    pub(super) tile: Option<Tile>,
+    pub(super) scratch: Scratch,
+    /// Where values are kept in the scratch memory: those of elements for later passes, and those of columns.
+    pub(super) homes: FxHashMap<usize, usize>,
     is_streaming: bool,
-    pass: usize,
+    pub(super) pass: usize,
     /// The elements of this pass, by node and by input.
-    values: FxHashMap<usize, Element>,
-    loaded: FxHashMap<usize, Element>,
-    /// What each row has.
-    rows: FxHashMap<usize, Element>,
-    /// How many reductions had memory for their tiles.
-    folded: usize,
+    pub(super) values: FxHashMap<usize, Element>,
+    pub(super) loaded: FxHashMap<usize, Element>,
+    /// What each group has.
+    pub(super) groups: FxHashMap<usize, Element>,
 }
 
+/// A tile of a row: by a counter, or by the elements before it.
 #[derive(Clone, Copy)]
-enum Tile {
+pub(super) enum Tile {
     Counted(Val),
     Last(usize),
 }
 
 impl Making<'_> {
-    /// One pass over the row, and what each row has after it.
-    fn pass(&mut self, pass: usize, extent: Extent) -> Option<()> {
-        self.pass = pass;
-        let of_pass = |part: &dyn Fn(Part) -> bool| -> Vec<usize> {
-            let nodes =
-                self.passes.nodes.iter().filter(|(node, own)| part(*own) && self.passes.of(*node) == pass);
-            nodes.map(|(node, _)| *node).collect()
-        };
-        let folds = of_pass(&|part| matches!(part, Part::Fold(_)));
-        let stored: Vec<usize> = of_pass(&|part| part == Part::Elements)
-            .into_iter()
-            .filter(|node| self.result_of(*node).is_some() || self.homes.contains_key(node))
-            .collect();
-        if pass == 0 {
-            self.row_values(0)?;
-        }
-        if !folds.is_empty() || !stored.is_empty() {
-            match extent {
-                Extent::Known(length) if !folds.is_empty() && length > TILE => {
-                    self.tiles(&folds, &stored, length)?
-                }
-                Extent::Known(length) => {
-                    let extent = self.e.b.index(length as i64);
-                    let folded = self.lanes(&folds, &stored, extent, length)?;
-                    self.finish_folds(&folds, folded)?;
-                }
-                Extent::Argument(extent) => drop(self.lanes(&folds, &stored, extent, LONG_ROW)?),
-            }
-        }
-        // What each row has after this pass is there in the next.
-        self.row_values(pass + 1)?;
-        for fold in folds {
-            self.store_row(fold)?;
+    /// The nodes of a pass that are of a kind.
+    pub(super) fn nodes_of(&self, pass: usize, is_of: impl Fn(Part) -> bool) -> Vec<usize> {
+        let nodes = self.passes.nodes.iter();
+        let nodes = nodes.filter(|(node, part)| is_of(*part) && self.passes.of(*node) == pass);
+        nodes.map(|(node, _)| *node).collect()
+    }
+
+    /// The element-wise nodes of a pass that are stored.
+    pub(super) fn stored_of(&self, pass: usize) -> Vec<usize> {
+        let is_stored = |node: &usize| self.result_of(*node).is_some() || self.homes.contains_key(node);
+        self.nodes_of(pass, |part| part == Part::Elements).into_iter().filter(is_stored).collect()
+    }
+
+    /// Keeps what later passes would have to compute again, in so much memory that each has `elements`.
+    pub(super) fn keep(&mut self, elements: usize) -> Option<()> {
+        for &kept in &self.passes.kept {
+            let width = self.graph.nodes()[kept].outputs[0].dtype.storage_bytes();
+            let home = self.scratch.take(elements * width);
+            self.homes.insert(kept, home);
         }
         Some(())
     }
 
-    /// The values of the row that later passes read, as far as they are there.
-    fn row_values(&mut self, pass: usize) -> Option<()> {
-        let nodes: Vec<usize> = self
-            .passes
-            .nodes
-            .iter()
-            .filter(|(node, part)| *part == Part::Rows && self.passes.of(*node) == pass)
-            .map(|(node, _)| *node)
-            .collect();
-        for node in nodes {
-            let element = self.node(node, Part::Rows)?;
-            self.rows.insert(node, element);
-            self.store_row(node)?;
+    /// Stores the elements of nodes.
+    pub(super) fn store_elements(&mut self, nodes: &[usize]) -> Option<()> {
+        let mut elements = Vec::new();
+        for &node in nodes {
+            elements.push((node, self.element(node)?));
         }
-        Some(())
-    }
-
-    /// Stores what a row has, if it is a result.
-    fn store_row(&mut self, position: usize) -> Option<()> {
-        let Some(at) = self.result_of(position) else { return Some(()) };
-        let element = self.rows[&position];
-        let width = self.graph.nodes()[position].outputs[0].dtype.storage_bytes();
-        let rows: usize = self.sizes[..self.sizes.len() - 1].iter().product();
-        let whole = StridedView::strided(0, &[rows], &[1]);
-        let access = self.row_access((self.reads.inputs.len() + at) as u16, &whole, width);
-        self.e.store(element, access);
-        Some(())
-    }
-
-    fn result_of(&self, position: usize) -> Option<usize> {
-        self.results.iter().position(|result| result.node as usize == position)
-    }
-
-    /// The vectorized loop over the row or a tile of it; gives the accumulators.
-    fn lanes(&mut self, folds: &[usize], stored: &[usize], extent: Val, length: usize) -> Option<Vec<Val>> {
-        self.values.clear();
-        self.loaded.clear();
-        let mut accumulators = Vec::new();
-        for &fold in folds {
-            let (reduce, elem) = self.reduction(fold)?;
-            let lanes = if length < LONG_TILE { SHORT_LANES } else { (256 / elem.bytes().max(4)) as u16 };
-            accumulators.push(self.e.b.accumulator(reduce, elem, lanes));
-        }
-        self.e.b.begin_lanes(extent);
-        for (&fold, &accumulator) in folds.iter().zip(&accumulators) {
-            let value = self.folded_value(fold)?;
-            self.e.b.reduce(accumulator, value);
-        }
-        let mut stores = Vec::new();
-        for &node in stored {
-            stores.push((node, self.element(node)?));
-        }
-        for (node, element) in stores {
+        for (node, element) in elements {
             let width = element.dtype.storage_bytes();
             if let Some(at) = self.result_of(node) {
                 let whole = StridedView::strided(0, &[self.sizes.iter().product()], &[1]);
@@ -312,74 +271,57 @@ impl Making<'_> {
                 self.e.store(element, access);
             }
             if let Some(&home) = self.homes.get(&node) {
-                let access = self.scratch_access(home, width);
+                let access = self.kept_access(home, width);
                 self.e.store(element, access);
             }
         }
-        self.e.b.end_lanes();
-        Some(accumulators)
+        Some(())
     }
 
-    /// The tiles of a long row, whose results are then joined pairwise.
-    fn tiles(&mut self, folds: &[usize], stored: &[usize], length: usize) -> Option<()> {
-        let (whole, rest) = (length / TILE, length % TILE);
-        let count = length.div_ceil(TILE);
-        let first = self.folded;
-        self.folded += folds.len();
-        let home = |this: &Self, at: usize| (this.scratch.tiles + (first + at) * count * 8) as i64;
-        let tile = self.e.b.index(TILE as i64);
-        let trips = self.e.b.index(whole as i64);
-        let (counter, _) = self.e.b.begin_loop(Some(trips), &[]);
-        self.tile = Some(Tile::Counted(counter));
-        let folded = self.lanes(folds, stored, tile, TILE)?;
-        for (at, &value) in folded.iter().enumerate() {
-            let access = self.word(home(self, at), Some(counter));
-            self.e.b.store(value, access);
-        }
-        self.e.b.end_loop(&[]);
-        if rest > 0 {
-            self.tile = Some(Tile::Last(whole * TILE));
-            let extent = self.e.b.index(rest as i64);
-            let folded = self.lanes(folds, stored, extent, rest)?;
-            for (at, &value) in folded.iter().enumerate() {
-                let access = self.word(home(self, at) + 8 * whole as i64, None);
-                self.e.b.store(value, access);
-            }
-        }
-        self.tile = None;
-        let mut joined = Vec::new();
-        for (at, &fold) in folds.iter().enumerate() {
-            let (reduce, elem) = self.reduction(fold)?;
-            let mut values: Vec<Val> = Vec::new();
-            for tile in 0..count {
-                let access = self.word(home(self, at) + 8 * tile as i64, None);
-                values.push(self.e.b.load(elem, access));
-            }
-            while values.len() > 1 {
-                let pairs = values.chunks(2);
-                let join = |pair: &[Val]| match *pair {
-                    [a, b] => self.e.b.op(reduce.op(), [a, b]),
-                    _ => pair[0],
-                };
-                values = pairs.map(join).collect();
-            }
-            joined.push(values[0]);
-        }
-        self.finish_folds(folds, joined)
+    /// Stores what each group has, if it is a result.
+    pub(super) fn store_group(&mut self, position: usize) -> Option<()> {
+        let Some(at) = self.result_of(position) else { return Some(()) };
+        let element = self.groups[&position];
+        let width = element.dtype.storage_bytes();
+        let whole = StridedView::strided(0, &[self.group_sizes().iter().product()], &[1]);
+        let access = self.group_access((self.reads.inputs.len() + at) as u16, &whole, width);
+        self.e.store(element, access);
+        Some(())
     }
 
-    /// A word of the scratch memory.
-    fn word(&self, offset: i64, counter: Option<Val>) -> Access {
-        let terms = counter.into_iter().map(|counter| (counter, 8)).collect();
-        Access { buffer: self.scratch_buffer(), offset, terms, lane: 0, is_streaming: false }
+    /// The axes of the groups.
+    fn group_sizes(&self) -> Sizes {
+        let reduced = self.shape.reduced.unwrap_or(self.sizes.len() - 1);
+        let axes = self.sizes.iter().enumerate().filter(|(axis, _)| *axis != reduced);
+        axes.map(|(_, size)| *size).collect()
     }
 
-    fn scratch_buffer(&self) -> u16 {
+    pub(super) fn result_of(&self, position: usize) -> Option<usize> {
+        self.results.iter().position(|result| result.node as usize == position)
+    }
+
+    /// Notes the results of reductions.
+    pub(super) fn finish_folds(&mut self, folds: &[usize], values: Vec<Val>) -> Option<()> {
+        for (&fold, value) in folds.iter().zip(values) {
+            let (dtype, to) = (self.accumulation(fold), self.graph.nodes()[fold].outputs[0].dtype);
+            let value = if dtype.is_bool() {
+                let zero = self.e.b.bits(Elem::I8, 0);
+                self.e.b.compare(Cmp::Ne, value, zero)
+            } else {
+                value
+            };
+            let element = self.e.convert(Element::new(value, dtype), to);
+            self.groups.insert(fold, element);
+        }
+        Some(())
+    }
+
+    pub(super) fn scratch_buffer(&self) -> u16 {
         (self.reads.inputs.len() + self.results.len()) as u16
     }
 
     /// What joins elements, and the type in which it does.
-    fn reduction(&self, fold: usize) -> Option<(Reduce, Elem)> {
+    pub(super) fn reduction(&self, fold: usize) -> Option<(Reduce, Elem)> {
         let Part::Fold(op) = self.parts[&fold] else { unreachable!("it is a reduction") };
         let dtype = self.accumulation(fold);
         let elem = if dtype.is_bool() { Elem::I8 } else { computed(dtype) };
@@ -404,7 +346,7 @@ impl Making<'_> {
     }
 
     /// What a reduction adds.
-    fn folded_value(&mut self, fold: usize) -> Option<Val> {
+    pub(super) fn folded_value(&mut self, fold: usize) -> Option<Val> {
         let (input, part) = (self.graph.nodes()[fold].inputs[0], self.parts[&fold]);
         let x = self.operand(input, domain_of(self.graph, fold, part), part)?;
         let Part::Fold(op) = part else { unreachable!("it is a reduction") };
@@ -419,22 +361,6 @@ impl Making<'_> {
         Some(if is_bit { self.e.b.convert(Conv::OfBit, Elem::I8, x.value) } else { x.value })
     }
 
-    /// Notes the results of reductions.
-    fn finish_folds(&mut self, folds: &[usize], values: Vec<Val>) -> Option<()> {
-        for (&fold, value) in folds.iter().zip(values) {
-            let (dtype, to) = (self.accumulation(fold), self.graph.nodes()[fold].outputs[0].dtype);
-            let value = if dtype.is_bool() {
-                let zero = self.e.b.bits(Elem::I8, 0);
-                self.e.b.compare(Cmp::Ne, value, zero)
-            } else {
-                value
-            };
-            let element = self.e.convert(Element::new(value, dtype), to);
-            self.rows.insert(fold, element);
-        }
-        Some(())
-    }
-
     /// An element-wise node's elements in this pass.
     fn element(&mut self, position: usize) -> Option<Element> {
         if let Some(&known) = self.values.get(&position) {
@@ -443,7 +369,7 @@ impl Making<'_> {
         let dtype = self.graph.nodes()[position].outputs[0].dtype;
         let element = match self.homes.get(&position) {
             Some(&home) if self.passes.of(position) < self.pass => {
-                let access = self.scratch_access(home, dtype.storage_bytes());
+                let access = self.kept_access(home, dtype.storage_bytes());
                 self.e.load(dtype, access)
             }
             Some(_) | None => self.node(position, Part::Elements)?,
@@ -452,8 +378,21 @@ impl Making<'_> {
         Some(element)
     }
 
+    /// What each group has of a node.
+    fn group(&mut self, position: usize) -> Option<Element> {
+        if let Some(&known) = self.groups.get(&position) {
+            return Some(known);
+        }
+        // Columns have it in memory.
+        let dtype = self.graph.nodes()[position].outputs[0].dtype;
+        let access = self.column_access(self.homes[&position], dtype.storage_bytes());
+        let element = self.e.load(dtype, access);
+        self.groups.insert(position, element);
+        Some(element)
+    }
+
     /// The op of a node.
-    fn node(&mut self, position: usize, part: Part) -> Option<Element> {
+    pub(super) fn node(&mut self, position: usize, part: Part) -> Option<Element> {
         let graph = self.graph;
         let node = &graph.nodes()[position];
         let dtype = node.outputs[0].dtype;
@@ -478,7 +417,7 @@ impl Making<'_> {
         let base = seen.base.node as usize;
         match self.parts.get(&base) {
             Some(Part::Elements) => return self.element(base),
-            Some(Part::Rows | Part::Fold(_)) => return Some(self.rows[&base]),
+            Some(Part::Rows | Part::Fold(_)) => return self.group(base),
             None => {}
         }
         let node = &self.graph.nodes()[base];
@@ -489,12 +428,11 @@ impl Making<'_> {
             return None;
         }
         let dtype = self.graph.ty(seen.base).dtype;
-        let rows: usize = self.sizes[..self.sizes.len() - 1].iter().product();
-        let is_of_rows = part == Part::Rows && rows != self.sizes.iter().product::<usize>();
-        let at = self.reads.known[&(seen.base, seen.walk(sizes), is_of_rows)];
+        let is_of_groups = part == Part::Rows && self.reads.is_grouped;
+        let at = self.reads.known[&(seen.base, seen.walk(sizes), is_of_groups)];
         let view = &self.reads.inputs[at].1;
-        if part == Part::Rows {
-            let access = self.row_access(at as u16, view, dtype.storage_bytes());
+        if is_of_groups {
+            let access = self.group_access(at as u16, view, dtype.storage_bytes());
             return Some(self.e.load(dtype, access));
         }
         if let Some(&element) = self.loaded.get(&at) {
@@ -509,13 +447,40 @@ impl Making<'_> {
     /// Where a view's elements of the row are.
     fn access(&self, buffer: u16, view: &StridedView, width: usize) -> Access {
         let strides = strides_along(view, self.sizes);
-        let bytes = |elements: isize| (elements * width as isize) as i64;
-        let lane = bytes(strides[strides.len() - 1]);
-        let pairs = self.counters.iter().zip(&strides).filter(|(_, stride)| **stride != 0);
-        let terms = pairs.map(|(&counter, &stride)| (counter, bytes(stride))).collect();
-        let access =
-            Access { buffer, offset: bytes(view.offset() as isize), terms, lane, is_streaming: false };
-        self.within_row(access)
+        let positions = self.positions.iter().zip(&strides);
+        self.placed(buffer, view.offset(), positions, strides[strides.len() - 1], width)
+    }
+
+    /// Where a view's elements of groups are: one, or those of a row of columns.
+    fn group_access(&self, buffer: u16, view: &StridedView, width: usize) -> Access {
+        let strides = strides_along(view, &self.group_sizes());
+        let Some(reduced) = self.shape.reduced else {
+            return self.placed(buffer, view.offset(), self.positions.iter().zip(&strides), 0, width);
+        };
+        let positions = self.positions.iter().enumerate().filter(|(axis, _)| *axis != reduced);
+        let positions = positions.map(|(_, position)| position).zip(&strides);
+        self.placed(buffer, view.offset(), positions, strides[strides.len() - 1], width)
+    }
+
+    /// An access by positions and strides, in elements of `width` bytes.
+    fn placed<'p>(
+        &self,
+        buffer: u16,
+        offset: usize,
+        positions: impl Iterator<Item = (&'p Position, &'p isize)>,
+        lane: isize,
+        width: usize,
+    ) -> Access {
+        let width = width as i64;
+        let mut offset = offset as i64 * width;
+        let mut terms = SmallVec::new();
+        for (position, &stride) in positions.filter(|(_, stride)| **stride != 0) {
+            let stride = stride as i64 * width;
+            offset += position.offset * stride;
+            terms.extend(position.terms.iter().map(|&(counter, by)| (counter, by * stride)));
+        }
+        let lane = lane as i64 * width;
+        self.within_row(Access { buffer, offset, terms, lane, is_streaming: false })
     }
 
     /// An access of the row from where it is done on.
@@ -534,20 +499,21 @@ impl Making<'_> {
         access
     }
 
-    /// Where a view's element of the row is.
-    fn row_access(&self, buffer: u16, view: &StridedView, width: usize) -> Access {
-        let strides = strides_along(view, &self.sizes[..self.sizes.len() - 1]);
-        let bytes = |elements: isize| (elements * width as isize) as i64;
-        let pairs = self.counters.iter().zip(&strides).filter(|(_, stride)| **stride != 0);
-        let terms = pairs.map(|(&counter, &stride)| (counter, bytes(stride))).collect();
-        Access { buffer, offset: bytes(view.offset() as isize), terms, lane: 0, is_streaming: false }
+    /// Where a kept value is: of the row, or of the rows that are reduced together.
+    fn kept_access(&self, home: usize, width: usize) -> Access {
+        let Some(reduced) = self.shape.reduced else {
+            return self.within_row(self.column_access(home, width));
+        };
+        let mut access = self.column_access(home, width);
+        let (position, stride) = (&self.positions[reduced], (self.block_width() * width) as i64);
+        access.offset += position.offset * stride;
+        access.terms.extend(position.terms.iter().map(|&(counter, by)| (counter, by * stride)));
+        access
     }
 
-    /// Where a kept value of the row is.
-    fn scratch_access(&self, home: usize, width: usize) -> Access {
+    /// Elements of the scratch memory, one after the other.
+    pub(super) fn column_access(&self, home: usize, width: usize) -> Access {
         let (buffer, lane) = (self.scratch_buffer(), width as i64);
-        let access =
-            Access { buffer, offset: home as i64, terms: SmallVec::new(), lane, is_streaming: false };
-        self.within_row(access)
+        Access { buffer, offset: home as i64, terms: SmallVec::new(), lane, is_streaming: false }
     }
 }

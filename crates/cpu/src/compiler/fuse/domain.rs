@@ -4,6 +4,39 @@ use smallvec::SmallVec;
 
 use crate::kernels::StridedView;
 
+/// The elements that a nest is about, in groups: a reduction makes one element of each.
+///
+/// They are seen as `[outer][reduced][inner]`: a group has `reduced` elements, `inner` apart. A nest without reductions
+/// has one element in a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) struct Domain {
+    pub(in super::super) outer: usize,
+    pub(in super::super) reduced: usize,
+    pub(in super::super) inner: usize,
+}
+
+impl Domain {
+    /// The domain of element-wise ops.
+    pub(in super::super) fn of_elements(count: usize) -> Domain {
+        Domain { outer: count, reduced: 1, inner: 1 }
+    }
+
+    pub(in super::super) fn elements(&self) -> usize {
+        self.outer * self.reduced * self.inner
+    }
+
+    /// How many groups there are.
+    pub(in super::super) fn groups(&self) -> usize {
+        self.outer * self.inner
+    }
+
+    /// Whether a view gives each element what its group has, of values that lie in the order of groups.
+    pub(in super::super) fn is_of_groups(&self, view: &StridedView) -> bool {
+        let Domain { outer, reduced, inner } = *self;
+        *view == StridedView::strided(0, &[outer, reduced, inner], &[inner as isize, 0, 1])
+    }
+}
+
 /// Sizes of axes, outermost first.
 pub(super) type Sizes = SmallVec<[usize; 4]>;
 
@@ -25,11 +58,20 @@ impl Axes {
         self.steps.push(length);
     }
 
-    /// Adds the axes of a view, each of whose elements is for `run` elements of the domain.
-    pub(super) fn add(&mut self, view: &StridedView, run: usize) {
-        let mut step = run;
+    /// Adds the axes of a view of all elements.
+    pub(super) fn add(&mut self, view: &StridedView) {
+        let mut step = 1;
         for &(size, _) in view.dims().iter().rev() {
             self.steps.push(step);
+            step *= size;
+        }
+    }
+
+    /// Adds the axes of a view of the groups.
+    pub(super) fn add_of_groups(&mut self, view: &StridedView, domain: &Domain) {
+        let mut step = 1;
+        for &(size, _) in view.dims().iter().rev() {
+            self.steps.push(if step < domain.inner { step } else { step * domain.reduced });
             step *= size;
         }
     }
@@ -82,7 +124,7 @@ mod tests {
 
     fn common_axes(elements: usize, views: &[&StridedView]) -> Option<Sizes> {
         let mut axes = Axes::new(elements);
-        views.iter().for_each(|view| axes.add(view, 1));
+        views.iter().for_each(|view| axes.add(view));
         axes.sizes()
     }
 
@@ -113,9 +155,25 @@ mod tests {
         let view = StridedView::strided(0, &[2, 2], &[1, 5]);
         let mut axes = Axes::new(24);
         axes.divide(6);
-        axes.add(&view, 6);
+        axes.add_of_groups(&view, &Domain { outer: 4, reduced: 6, inner: 1 });
         let sizes = axes.sizes().unwrap();
         assert_eq!(sizes.as_slice(), [2, 2, 6]);
         assert_eq!(strides_along(&view, &sizes[..2]).as_slice(), [1, 5]);
+    }
+
+    #[test]
+    fn groups_have_their_elements_apart() {
+        // 2 outer, 5 reduced, 6 inner; the view has other values for each half of a row.
+        let domain = Domain { outer: 2, reduced: 5, inner: 6 };
+        let view = StridedView::strided(0, &[2, 2, 3], &[1, 2, 0]);
+        let mut axes = Axes::new(60);
+        axes.divide(6);
+        axes.divide(30);
+        axes.add_of_groups(&view, &domain);
+        assert_eq!(axes.sizes().unwrap().as_slice(), [2, 5, 2, 3]);
+        assert_eq!(strides_along(&view, &[2, 2, 3]).as_slice(), [1, 2, 0]);
+        let sums = StridedView::strided(0, &[2, 5, 6], &[6, 0, 1]);
+        assert!(domain.is_of_groups(&sums));
+        assert!(!domain.is_of_groups(&StridedView::strided(0, &[2, 5, 6], &[30, 6, 1])));
     }
 }

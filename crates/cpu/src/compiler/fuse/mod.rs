@@ -1,16 +1,20 @@
 //! From graphs to loop nests: which nodes one nest computes, over which axes, and how it reads and writes memory.
 //!
 //! A nest computes a set of nodes over one domain, whose innermost axis is its row. Its nodes are of three kinds:
-//! element-wise ops on the elements of the domain, reductions of rows, and element-wise ops on what each row has. A row
-//! is done in passes. A node that needs the result of a reduction is in the pass after it; what an earlier pass has
-//! computed is computed again if that is cheap, and else kept for the row.
+//! element-wise ops on the elements of the domain, reductions of groups of elements, and element-wise ops on what each
+//! group has. Groups are rows, or columns of which many adjacent ones are gone through together. A group is done in
+//! passes. A node that needs the result of a reduction is in the pass after it; what an earlier pass has computed is
+//! computed again if that is cheap, and else kept for the group.
 
 mod build;
+mod columns;
 mod domain;
 mod elements;
 mod passes;
 mod reads;
+mod rows;
 #[cfg(test)]
 mod tests;
 
 pub(super) use build::{Fused, Part, fuse};
+pub(super) use domain::Domain;

@@ -5,7 +5,7 @@ use defn_core::op::Op as GraphOp;
 use rustc_hash::FxHashMap;
 
 use super::build::Part;
-use super::domain::{Axes, Sizes};
+use super::domain::{Axes, Domain, Sizes};
 use super::passes::Passes;
 use crate::compiler::cluster::{Clusters, Role};
 use crate::kernels::StridedView;
@@ -13,22 +13,23 @@ use crate::kernels::StridedView;
 /// What a nest reads from memory.
 pub(super) struct Reads {
     pub(super) inputs: Vec<(Value, StridedView)>,
-    /// The input of each value and view, by whether it is read for each row alone.
+    /// The input of each value and view, by whether it is read once for each group.
     pub(super) known: FxHashMap<(Value, StridedView, bool), usize>,
-    /// For each input whether it is read for each row alone.
-    is_of_rows: Vec<bool>,
+    /// Whether the domain has groups of several elements.
+    pub(super) is_grouped: bool,
+    /// For each input whether it is read once for each group.
+    is_of_groups: Vec<bool>,
 }
 
 impl Reads {
     /// What nodes of a nest read that it does not compute.
-    pub(super) fn new(
-        graph: &Graph,
-        clusters: &Clusters,
-        passes: &Passes,
-        elements: usize,
-        rows: Option<(usize, usize)>,
-    ) -> Reads {
-        let mut reads = Reads { inputs: Vec::new(), known: FxHashMap::default(), is_of_rows: Vec::new() };
+    pub(super) fn new(graph: &Graph, clusters: &Clusters, passes: &Passes, domain: &Domain) -> Reads {
+        let mut reads = Reads {
+            inputs: Vec::new(),
+            known: FxHashMap::default(),
+            is_grouped: domain.reduced > 1,
+            is_of_groups: Vec::new(),
+        };
         let own: FxHashMap<usize, Part> = passes.nodes.iter().copied().collect();
         for &(position, part) in &passes.nodes {
             let node = &graph.nodes()[position];
@@ -38,13 +39,13 @@ impl Reads {
                 if own.contains_key(&base) || is_generated(graph, clusters, base) {
                     continue;
                 }
-                let is_of_rows = part == Part::Rows && rows.is_some_and(|(rows, _)| rows != elements);
+                let is_of_groups = part == Part::Rows && reads.is_grouped;
                 let sizes = domain_of(graph, position, part);
-                let key = (seen.base, seen.walk(sizes), is_of_rows);
+                let key = (seen.base, seen.walk(sizes), is_of_groups);
                 if !reads.known.contains_key(&key) {
                     reads.known.insert(key.clone(), reads.inputs.len());
                     reads.inputs.push((key.0, key.1));
-                    reads.is_of_rows.push(is_of_rows);
+                    reads.is_of_groups.push(is_of_groups);
                 }
             }
         }
@@ -52,12 +53,12 @@ impl Reads {
     }
 
     /// The axes of the domain.
-    pub(super) fn sizes(&self, elements: usize, rows: Option<(usize, usize)>) -> Option<Sizes> {
-        let mut axes = Axes::new(elements);
-        let length = rows.map_or(1, |(_, length)| length);
-        axes.divide(length);
-        for ((_, view), is_of_rows) in self.inputs.iter().zip(&self.is_of_rows) {
-            axes.add(view, if *is_of_rows { length } else { 1 });
+    pub(super) fn sizes(&self, domain: &Domain) -> Option<Sizes> {
+        let mut axes = Axes::new(domain.elements());
+        axes.divide(domain.inner);
+        axes.divide(domain.inner * domain.reduced);
+        for ((_, view), is_of_groups) in self.inputs.iter().zip(&self.is_of_groups) {
+            if *is_of_groups { axes.add_of_groups(view, domain) } else { axes.add(view) }
         }
         axes.sizes()
     }

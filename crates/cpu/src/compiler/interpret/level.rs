@@ -110,7 +110,7 @@ fn detect() -> Level {
 
 /// Runs `f` with each of the levels that the processor has, the best last.
 #[cfg(test)]
-pub(super) fn at_every_level(mut f: impl FnMut()) {
+pub(crate) fn at_every_level(mut f: impl FnMut()) {
     #[cfg(target_arch = "x86_64")]
     for level in [Level::Portable, Level::Avx2] {
         if level as u8 <= detect() as u8 {

@@ -30,6 +30,7 @@ mod tests;
 mod verify;
 
 pub(crate) use builder::Builder;
+pub(crate) use print::constant;
 pub(crate) use verify::verify;
 
 use smallvec::SmallVec;

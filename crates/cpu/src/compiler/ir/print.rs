@@ -147,7 +147,7 @@ fn name(op: Op) -> String {
 }
 
 /// A constant as a number.
-fn constant(elem: Elem, bits: u64) -> String {
+pub(crate) fn constant(elem: Elem, bits: u64) -> String {
     match elem {
         Elem::F32 => format!("{:?}", f32::from_bits(bits as u32)),
         Elem::F64 => format!("{:?}", f64::from_bits(bits)),

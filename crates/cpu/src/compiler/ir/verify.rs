@@ -73,6 +73,12 @@ pub(crate) fn verify(function: &Function) -> Result<(), String> {
                         }
                     }
                 }
+                let start = open.last().map_or(0, |block| block.start);
+                let is_carry = |at: &usize| function.insts[*at].op == Op::Carry;
+                let carries = (0..start).rev().take_while(is_carry).count();
+                if carries != function.list(list).len() {
+                    return problem("everything that is carried has a next value");
+                }
                 close(&mut open, &mut visible, &[Kind::Loop])?;
             }
             Op::If => open.push(Block { kind: Kind::If, start: value.index() + 1 }),

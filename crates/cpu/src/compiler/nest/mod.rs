@@ -9,7 +9,7 @@ use defn_core::graph::{Graph, Value, Values};
 use smallvec::SmallVec;
 
 use super::cluster::{Cluster, Clusters};
-use super::fuse::{Fused, Part, fuse};
+use super::fuse::{Domain, Fused, Part, fuse};
 use super::ir::Function;
 use super::strip::Uses;
 use super::strips::{self, Strip};
@@ -50,12 +50,13 @@ impl Nest {
         cluster: &Cluster,
         results: &Values,
     ) -> Option<Nest> {
-        let nodes = cluster.nodes.iter().map(|&node| (node, Part::Elements)).collect();
-        Nest::of_nodes(graph, clusters, nodes, None, results)
+        let nodes: Vec<(usize, Part)> = cluster.nodes.iter().map(|&node| (node, Part::Elements)).collect();
+        let elements = graph.nodes()[nodes[0].0].outputs[0].size();
+        Nest::of_nodes(graph, clusters, nodes, &Domain::of_elements(elements), results)
     }
 
-    /// The nest of clusters that go through rows together.
-    pub(super) fn of_rows(
+    /// The nest of clusters that go through groups of elements together.
+    pub(super) fn of_groups(
         graph: &Graph,
         clusters: &Clusters,
         uses: &dyn Uses,
@@ -73,24 +74,24 @@ impl Nest {
             let is_needed = |value: &Value| uses.is_needed_beyond(*value, &|place| strip.has(place));
             results.extend(uses.of(*place).iter().copied().filter(is_needed));
         }
-        Nest::of_nodes(graph, clusters, nodes, Some((strip.rows, strip.len)), &results)
+        Nest::of_nodes(graph, clusters, nodes, &strip.domain, &results)
     }
 
     fn of_nodes(
         graph: &Graph,
         clusters: &Clusters,
         nodes: Vec<(usize, Part)>,
-        rows: Option<(usize, usize)>,
+        domain: &Domain,
         results: &Values,
     ) -> Option<Nest> {
-        let fused = fuse(graph, clusters, nodes.clone(), rows, results, false)?;
+        let fused = fuse(graph, clusters, nodes.clone(), domain, results, false)?;
         let bytes = |value: Value| graph.ty(value).byte_size();
         let read = fused.inputs.iter().map(|(value, _)| bytes(*value)).sum();
         let written = fused.results.iter().map(|&value| bytes(value)).sum();
         let streaming = match StoreKind::for_transfer(read, written) {
             StoreKind::Cached => None,
             StoreKind::NonTemporal => {
-                let streaming = fuse(graph, clusters, nodes, rows, results, true)?;
+                let streaming = fuse(graph, clusters, nodes, domain, results, true)?;
                 Some(Shared::of(streaming.function))
             }
         };

@@ -66,10 +66,14 @@ pub(in super::super) fn processor() -> Option<&'static dyn Target> {
     }
 }
 
-/// The instruction set of this processor.
+/// The instruction set of this processor, as far as the settings allow it.
 #[cfg(target_arch = "aarch64")]
 pub(in super::super) fn processor() -> Option<&'static dyn Target> {
-    Some(&Neon)
+    use crate::settings::{Instructions, instructions};
+    match instructions() {
+        Instructions::Portable => None,
+        Instructions::Avx2 | Instructions::Avx512 => Some(&Neon),
+    }
 }
 
 /// Other processors have the portable executor.

@@ -85,7 +85,7 @@ impl Lowering<'_> {
     pub(super) fn convert(&mut self, conv: Conv, elem: Elem, from: Elem, lanes: u8, src: Reg) -> Result<Reg> {
         if from == Elem::Bit {
             let mask = self.mask_for(src, elem, lanes);
-            return self.machine(Op::Convert(Conv::OfBit, elem.integer()), elem, lanes, &[mask]);
+            return self.machine(Op::Convert(Conv::OfBit, Elem::Bit), elem, lanes, &[mask]);
         }
         if conv == Conv::Bitcast {
             // The register is the same.

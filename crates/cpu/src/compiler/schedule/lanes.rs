@@ -4,19 +4,20 @@ use smallvec::SmallVec;
 
 use super::super::emit::mir::{Class, Cond, Constant, Op, Reg};
 use super::super::ir::{self, Elem, Val};
-use super::{Copies, Lowering, Result, Row, RowEnd};
+use super::{Copies, Lowering, Result, Row, RowEnd, Unsupported};
 
 /// The most vectors that are done together: enough to hide the latency of arithmetic.
 const MOST_COPIES: usize = 4;
 
 /// The accumulators of a row, and how many vectors of them there are.
-type Accumulators = SmallVec<[(Val, usize); 2]>;
+pub(super) type Accumulators = SmallVec<[(Val, usize); 2]>;
 
 impl Lowering<'_> {
     /// Lowers a row.
     pub(super) fn lanes(&mut self, at: usize) -> Result<usize> {
         let end = self.ends[at] as usize;
         let accumulators = self.accumulators(at, end);
+        self.accumulators.clone_from(&accumulators);
         let extent = self.function.insts[at].args[0];
         let scope = self.enter();
         self.prepare(at, end)?;
@@ -33,6 +34,7 @@ impl Lowering<'_> {
             None => self.row_of_any_length(range, extent, copies, step, &accumulators)?,
         }
         self.row = None;
+        self.accumulators.clear();
         for (accumulator, _) in accumulators {
             self.finish_reduction(accumulator)?;
         }
@@ -94,7 +96,8 @@ impl Lowering<'_> {
             for operand in inst.operands().filter(|_| is_used) {
                 let is_scalar = !function.ty(operand).is_vector && !self.is_constant(operand);
                 let is_there = operand.index() < at || self.is_hoisted[operand.index()];
-                let is_accumulator = matches!(function.inst(operand).op, ir::Op::Accumulator(..));
+                // Those of rows before have their results.
+                let is_accumulator = self.accumulators.iter().any(|(own, _)| *own == operand);
                 if is_scalar && is_there && !is_accumulator {
                     self.splat(operand);
                 }
@@ -122,7 +125,27 @@ impl Lowering<'_> {
         let pinned: usize = accumulators.iter().map(|(_, vectors)| *vectors).sum();
         let registers = self.limits.vectors.len().saturating_sub(pinned + 2);
         let pressure = self.pressure(at, end);
-        [MOST_COPIES, 2].into_iter().find(|copies| copies * pressure <= registers).unwrap_or(1)
+        let copies = [MOST_COPIES, 2].into_iter().find(|copies| copies * pressure <= registers).unwrap_or(1);
+        // A lane gets all that an element gives it before it gets anything of the next: the copies then have lanes of
+        // their own.
+        let several =
+            accumulators.iter().filter(|(accumulator, _)| self.times_reduced(at, end, *accumulator) > 1);
+        several.map(|(_, vectors)| *vectors).fold(copies, usize::min)
+    }
+
+    /// How often an element is added to an accumulator: once, or more often.
+    fn times_reduced(&self, at: usize, end: usize, accumulator: Val) -> usize {
+        let (mut times, mut loops) = (0, 0);
+        for inst in &self.function.insts[at..end] {
+            if let ir::Op::Loop = inst.op {
+                loops += 1;
+            } else if let ir::Op::EndLoop(_) = inst.op {
+                loops -= 1;
+            } else if inst.op == ir::Op::Reduce && inst.args[0] == accumulator {
+                times += 1 + loops;
+            }
+        }
+        times
     }
 
     /// The most vectors of one copy that live at the same time, with those of the constants that have to be in a
@@ -176,16 +199,14 @@ impl Lowering<'_> {
         while extent - offset >= lanes {
             let left = ((extent - offset) / lanes) as usize;
             let together = [copies, 2, 1].into_iter().find(|count| *count <= left.min(copies)).unwrap_or(1);
-            self.row = Some(Row { copies: together, position: None, offset, first, end: None });
-            self.block(range.0, range.1)?;
+            self.once(range, Row { copies: together, position: None, offset, first, end: None })?;
             offset += together as i64 * lanes;
             first += together;
         }
         if extent > offset {
             let count = self.number(extent - offset);
             let end = self.row_end(count);
-            self.row = Some(Row { copies: 1, position: None, offset, first, end: Some(end) });
-            self.block(range.0, range.1)?;
+            self.once(range, Row { copies: 1, position: None, offset, first, end: Some(end) })?;
         }
         Ok(())
     }
@@ -221,28 +242,20 @@ impl Lowering<'_> {
                 self.end_step_loop(inner, lanes, None, accumulators)?;
                 position = inner;
             }
-            return self.last_vector(range, position, extent, 0, accumulators);
+            return self.last_vector(range, position, extent, 0);
         }
         // Each vector has an accumulator of its own.
         let mut position = position;
         for first in 0..step {
-            self.last_vector(range, position, extent, first, accumulators)?;
+            self.last_vector(range, position, extent, first)?;
             position = self.general(Op::AddNumber(lanes as i32), &[position]);
         }
         Ok(())
     }
 
     /// The vector at a position, as far as the row has its elements.
-    fn last_vector(
-        &mut self,
-        range: (usize, usize),
-        position: Reg,
-        extent: Reg,
-        first: usize,
-        accumulators: &Accumulators,
-    ) -> Result<()> {
-        let before: Vec<Copies> =
-            accumulators.iter().map(|(value, _)| self.values[value.index()].clone()).collect();
+    fn last_vector(&mut self, range: (usize, usize), position: Reg, extent: Reg, first: usize) -> Result<()> {
+        let before = self.accumulated();
         self.control(Op::IfGeneral(Cond::Lt), Elem::Index, 1, &[position, extent]);
         let scope = self.enter();
         let left = self.general(Op::GeneralSub, &[extent, position]);
@@ -253,25 +266,82 @@ impl Lowering<'_> {
         self.block(range.0, range.1)?;
         self.leave(scope);
         self.control(Op::Else, Elem::Bit, 1, &[]);
+        let then = self.set_accumulated(before);
         let mut triples: SmallVec<[Reg; 6]> = SmallVec::new();
-        for (&(value, _), before) in accumulators.iter().zip(before) {
-            for (at, before) in before.into_iter().enumerate() {
-                let now = self.values[value.index()][at];
-                if now != before {
-                    let joined = self.code.reg(Class::Vector);
-                    triples.extend([joined, now, before]);
-                    self.values[value.index()][at] = joined;
-                }
-            }
-        }
+        self.join_accumulated(then, &mut triples);
         let list = self.list(triples);
         self.control(Op::EndIf(list), Elem::Bit, 1, &[]);
         Ok(())
     }
 
+    /// The registers of the row's accumulators.
+    pub(super) fn accumulated(&self) -> Vec<Copies> {
+        self.accumulators.iter().map(|(value, _)| self.values[value.index()].clone()).collect()
+    }
+
+    /// Changes them; gives what they were.
+    pub(super) fn set_accumulated(&mut self, to: Vec<Copies>) -> Vec<Copies> {
+        let pairs = self.accumulators.iter().zip(to);
+        pairs.map(|((value, _), to)| std::mem::replace(&mut self.values[value.index()], to)).collect()
+    }
+
+    /// Joins the accumulators at the end of a condition: those of the first side are given, the others are current.
+    pub(super) fn join_accumulated(&mut self, then: Vec<Copies>, triples: &mut SmallVec<[Reg; 6]>) {
+        for (&(value, _), then) in self.accumulators.iter().zip(then) {
+            for (current, then) in self.values[value.index()].iter_mut().zip(then) {
+                if *current != then {
+                    let joined = self.code.reg(Class::Vector);
+                    triples.extend([joined, then, *current]);
+                    *current = joined;
+                }
+            }
+        }
+    }
+
+    /// Makes a loop in a row carry the accumulators that it adds to.
+    pub(super) fn carry_accumulators(
+        &mut self,
+        at: usize,
+        end: usize,
+        pairs: &mut SmallVec<[Reg; 6]>,
+    ) -> Result<()> {
+        let Some(row) = self.row else { return Ok(()) };
+        let is_reduced = |inst: &ir::Inst, value: Val| inst.op == ir::Op::Reduce && inst.args[0] == value;
+        let body = &self.function.insts[at..end];
+        let first = body.iter().position(|inst| inst.op == ir::Op::Reduce);
+        let last = body.iter().rposition(|inst| inst.op == ir::Op::While);
+        if first.is_some_and(|first| last.is_some_and(|last| first < last)) {
+            // What is carried is left as it was when the trip began.
+            return Err(Unsupported("reductions before a loop is left".to_owned()));
+        }
+        for &(value, vectors) in &self.accumulators {
+            if !body.iter().any(|inst| is_reduced(inst, value)) {
+                continue;
+            }
+            for copy in 0..row.copies.min(vectors) {
+                let carry = self.code.reg(Class::Vector);
+                let current = &mut self.values[value.index()][(row.first + copy) % vectors];
+                pairs.extend([carry, *current]);
+                *current = carry;
+            }
+        }
+        Ok(())
+    }
+
+    /// What they are after a trip; behind the loop they are what it carries.
+    pub(super) fn next_accumulators(&mut self, carried: Vec<Copies>, pairs: &mut SmallVec<[Reg; 6]>) {
+        let next = self.set_accumulated(carried);
+        for (&(value, _), next) in self.accumulators.iter().zip(next) {
+            let changed = self.values[value.index()].iter().zip(next);
+            pairs.extend(
+                changed.filter(|(carry, next)| **carry != *next).flat_map(|(carry, next)| [*carry, next]),
+            );
+        }
+    }
+
     /// The mask of the first lanes.
     fn row_end(&mut self, count: Reg) -> RowEnd {
-        let elem = self.row_integer();
+        let elem = self.lane_elem();
         let mask = self.emit(Op::MaskFirst, elem, self.code.lanes, Class::Mask, &[count]);
         self.mask_elems.insert(mask, elem);
         RowEnd { count, mask }
@@ -289,11 +359,17 @@ impl Lowering<'_> {
         let lanes = i64::from(self.code.lanes);
         for first in (0..step).step_by(copies) {
             let offset = offset + first as i64 * lanes;
-            let scope = self.enter();
-            self.row = Some(Row { copies, position, offset, first, end: None });
-            self.block(range.0, range.1)?;
-            self.leave(scope);
+            self.once(range, Row { copies, position, offset, first, end: None })?;
         }
+        Ok(())
+    }
+
+    /// The body of a row once. What it computes is not there behind it: counters of its loops are others then.
+    fn once(&mut self, range: (usize, usize), row: Row) -> Result<()> {
+        let scope = self.enter();
+        self.row = Some(row);
+        self.block(range.0, range.1)?;
+        self.leave(scope);
         Ok(())
     }
 

@@ -57,6 +57,7 @@ pub(crate) fn lower(function: &Function, target: &dyn Target) -> Result<Code> {
         is_hoisted: vec![false; function.insts.len()],
         mask_elems: FxHashMap::default(),
         row: None,
+        accumulators: lanes::Accumulators::new(),
         ends: block_ends(function),
         is_dead,
         applied: function.applied(),
@@ -139,6 +140,8 @@ struct Lowering<'a> {
     mask_elems: FxHashMap<Reg, Elem>,
     /// The row that is done.
     row: Option<Row>,
+    /// The accumulators of that row.
+    accumulators: lanes::Accumulators,
     ends: Vec<u32>,
     /// The instructions whose values nothing needs.
     is_dead: Vec<bool>,
@@ -297,6 +300,7 @@ impl Lowering<'_> {
                 let (cond, a, b) = self.conditions[&value];
                 let reg = self.predicate_of(cond, a, b);
                 self.values[value.index()] = SmallVec::from_slice(&[reg]);
+                self.known.push(Known::Predicate(value));
                 reg
             }
             _ => self.values[value.index()][0],
@@ -322,9 +326,9 @@ impl Lowering<'_> {
         let (elem, from) = (self.function.ty(value).elem, self.scalar(value));
         let lanes = self.code.lanes;
         let reg = if elem == Elem::Bit {
-            // All lanes of the mask have to fit a register.
-            let (own, widest) = (self.mask_elem(from), self.row_integer());
-            let width = if own.bytes() > widest.bytes() { widest } else { own };
+            // A wider one has no room for all lanes.
+            let (own, most) = (self.mask_elem(from), self.lane_elem());
+            let width = if own.bytes() > most.bytes() { most } else { own };
             let from = self.mask_for(from, width, 1);
             let reg = self.emit(Op::MaskSplat, width, lanes, Class::Mask, &[from]);
             self.mask_elems.insert(reg, width);
@@ -335,6 +339,16 @@ impl Lowering<'_> {
         self.splats[value.index()] = reg;
         self.known.push(Known::Splat(value));
         reg
+    }
+
+    /// The integer of the width that each lane has in a full vector.
+    fn lane_elem(&self) -> Elem {
+        match self.limits.vector_bytes / usize::from(self.code.lanes) {
+            1 => Elem::I8,
+            2 => Elem::I16,
+            4 => Elem::I32,
+            _ => Elem::I64,
+        }
     }
 
     /// The width of the elements that a mask was made of.
@@ -392,6 +406,7 @@ impl Lowering<'_> {
         let condition = self.condition(self.function.insts[at].args[0])?;
         let first_end = self.ends[at] as usize;
         self.begin_if(condition);
+        let before = self.accumulated();
         let has_else = self.function.insts[first_end].op == ir::Op::Else;
         let end = if has_else { self.ends[first_end] as usize } else { first_end };
         let ir::Op::EndIf(list) = self.function.insts[end].op else { unreachable!("a condition ends") };
@@ -402,6 +417,7 @@ impl Lowering<'_> {
         let then: Vec<Copies> =
             pairs.iter().zip(&results).map(|(pair, &result)| self.side(pair.0, result)).collect();
         self.leave(scope);
+        let after_then = self.set_accumulated(before);
         self.control(Op::Else, Elem::Bit, 1, &[]);
         let scope = self.enter();
         if has_else {
@@ -412,7 +428,7 @@ impl Lowering<'_> {
             let otherwise = self.side(pair.1, result);
             let mut joined = Copies::new();
             for (then, otherwise) in then.into_iter().zip(otherwise) {
-                let otherwise = self.same_width(otherwise, then);
+                let otherwise = self.same_width(otherwise, then, self.function.ty(result).is_vector);
                 let class = self.code.class(then);
                 let reg = self.code.reg(class);
                 if class == Class::Mask {
@@ -424,6 +440,7 @@ impl Lowering<'_> {
             self.values[result.index()] = joined;
         }
         self.leave(scope);
+        self.join_accumulated(after_then, &mut triples);
         let list = self.list(triples);
         self.control(Op::EndIf(list), Elem::Bit, 1, &[]);
         Ok(end + 1)
@@ -439,12 +456,12 @@ impl Lowering<'_> {
     }
 
     /// A mask in the width of another.
-    fn same_width(&mut self, mask: Reg, other: Reg) -> Reg {
+    fn same_width(&mut self, mask: Reg, other: Reg, is_vector: bool) -> Reg {
         if self.code.class(mask) != Class::Mask {
             return mask;
         }
-        let elem = self.mask_elem(other);
-        self.mask_for(mask, elem, self.code.lanes)
+        let (elem, lanes) = (self.mask_elem(other), if is_vector { self.code.lanes } else { 1 });
+        self.mask_for(mask, elem, lanes)
     }
 
     fn loop_(&mut self, at: usize) -> Result<usize> {
@@ -475,7 +492,9 @@ impl Lowering<'_> {
             }
             self.values[carry.index()] = regs;
         }
+        self.carry_accumulators(at, end, &mut pairs)?;
         self.values[at] = SmallVec::from_slice(&[counter]);
+        let carried_accumulators = self.accumulated();
         let saved = self.enter();
         let list = self.list(pairs);
         self.control(Op::Loop(list), Elem::Bit, 1, &[]);
@@ -493,10 +512,11 @@ impl Lowering<'_> {
             for copy in 0..self.values[carry.index()].len() {
                 let to = self.values[carry.index()][copy];
                 let next = if ty.is_vector { self.vector(next, copy) } else { self.scalar(next) };
-                let next = self.same_width(next, to);
+                let next = self.same_width(next, to, ty.is_vector);
                 pairs.extend([to, next]);
             }
         }
+        self.next_accumulators(carried_accumulators, &mut pairs);
         let list = self.list(pairs);
         match trips {
             Some(trips) if asks_at_end => {
@@ -546,6 +566,7 @@ impl Lowering<'_> {
             match known {
                 Known::Pointer(key) => drop(self.pointers.remove(&key)),
                 Known::Splat(value) => self.splats[value.index()] = Reg::NONE,
+                Known::Predicate(value) => self.values[value.index()].clear(),
                 Known::Strides(key) => drop(self.strides.remove(&key)),
             }
         }
@@ -576,6 +597,8 @@ struct Scope {
 enum Known {
     Pointer(address::Key),
     Splat(Val),
+    /// A comparison of indices as a mask.
+    Predicate(Val),
     Strides((Elem, i64)),
 }
 

@@ -14,6 +14,12 @@ impl Lowering<'_> {
             // They are made where they are used.
             (ir::Op::Const(_), _) => return Ok(()),
             (_, Elem::Index) => SmallVec::from_slice(&[self.index(value)?]),
+            (ir::Op::Param(at), Elem::Bit) => {
+                let word = self.argument(self.function.buffers + at);
+                let bits = self.emit(Op::OfGeneral, Elem::I32, 1, Class::Vector, &[word]);
+                let one = self.constant(Constant::Splat(Elem::I32, 1));
+                SmallVec::from_slice(&[self.comparison(Op::Test, Elem::I32, 1, &[bits, one])?])
+            }
             (ir::Op::Param(at), elem) => {
                 let word = self.argument(self.function.buffers + at);
                 SmallVec::from_slice(&[self.emit(Op::OfGeneral, elem, 1, Class::Vector, &[word])])
@@ -22,6 +28,7 @@ impl Lowering<'_> {
                 let cond = cond_of(cmp).ok_or_else(|| Unsupported("unsigned indices".to_owned()))?;
                 let (a, b) = (self.scalar(inst.args[0]), self.scalar(inst.args[1]));
                 self.conditions.insert(value, (cond, a, b));
+                self.values[value.index()].clear();
                 return Ok(());
             }
             (ir::Op::Convert(Conv::OfIndex), elem) => {
@@ -29,7 +36,11 @@ impl Lowering<'_> {
                 SmallVec::from_slice(&[self.emit(Op::OfGeneral, elem, 1, Class::Vector, &[from])])
             }
             (ir::Op::Lane, elem) => self.positions(elem)?,
-            (ir::Op::Any, _) => SmallVec::from_slice(&[self.any(inst.args[0])?]),
+            (ir::Op::Any, _) => {
+                let any = self.any(inst.args[0])?;
+                let is_value = !self.only_decides(value);
+                SmallVec::from_slice(&[if is_value { self.any_as_scalar(any) } else { any }])
+            }
             (op, elem) => {
                 let from = if inst.args[0].is_some() { self.operand_elem(&inst) } else { elem };
                 let lanes = if inst.ty.is_vector { self.code.lanes } else { 1 };
@@ -114,7 +125,7 @@ impl Lowering<'_> {
 
     /// A predicate that is known.
     pub(super) fn constant_predicate(&mut self, holds: bool, lanes: u8) -> Reg {
-        let elem = if lanes == 1 { Elem::I32 } else { self.row_integer() };
+        let elem = if lanes == 1 { Elem::I32 } else { self.lane_elem() };
         let zero = self.constant(Constant::Splat(elem, 0));
         let cmp = if holds { Cmp::Eq } else { Cmp::Ne };
         let mask = self.emit(Op::Compare(cmp), elem, lanes, Class::Mask, &[zero, zero]);
@@ -122,14 +133,29 @@ impl Lowering<'_> {
         mask
     }
 
-    /// The integer of which a vector's lanes fill a register.
-    pub(super) fn row_integer(&self) -> Elem {
-        match self.limits.vector_bytes / usize::from(self.code.lanes) {
-            1 => Elem::I8,
-            2 => Elem::I16,
-            4 => Elem::I32,
-            _ => Elem::I64,
-        }
+    /// Whether a predicate does nothing but decide where to go on.
+    fn only_decides(&self, predicate: Val) -> bool {
+        let is_used = |inst: &ir::Inst| {
+            let (ir::Op::If | ir::Op::While) = inst.op else { return inst.args.contains(&predicate) };
+            false
+        };
+        let is_listed =
+            |list: &Vec<(Val, Val)>| list.iter().any(|pair| pair.0 == predicate || pair.1 == predicate);
+        !self.function.insts.iter().any(is_used) && !self.function.lists.iter().any(is_listed)
+    }
+
+    /// The predicate of one lane that says whether any lane is set.
+    fn any_as_scalar(&mut self, any: Reg) -> Reg {
+        let (elem, lanes) = (self.mask_elem(any), self.code.lanes);
+        self.control(Op::If, elem, lanes, &[any]);
+        let yes = self.constant_predicate(true, 1);
+        self.control(Op::Else, Elem::Bit, 1, &[]);
+        let no = self.constant_predicate(false, 1);
+        let joined = self.code.reg(Class::Mask);
+        self.mask_elems.insert(joined, Elem::I32);
+        let list = self.list([joined, yes, no]);
+        self.control(Op::EndIf(list), Elem::Bit, 1, &[]);
+        joined
     }
 
     /// Whether a predicate holds for any lane of the copies.

@@ -16,7 +16,7 @@ const LEAST_INNER: usize = 8;
 /// An operand seen as `[outer][reduced][inner]`: for each outer and inner index, all elements along `reduced` are
 /// reduced. The result's order is `[outer][inner]`.
 #[derive(Clone, Debug)]
-pub(super) struct ReductionLayout {
+pub(crate) struct ReductionLayout {
     pub(super) outer: usize,
     pub(super) reduced: usize,
     pub(super) inner: usize,
@@ -26,7 +26,7 @@ pub(super) struct ReductionLayout {
 
 impl ReductionLayout {
     /// The folding of `sizes` over `axes`.
-    pub(super) fn new(sizes: &[usize], axes: &[Axis]) -> ReductionLayout {
+    pub(crate) fn new(sizes: &[usize], axes: &[Axis]) -> ReductionLayout {
         let layout = Layout::contiguous(sizes);
         let reduces = |axis: usize| axes.iter().any(|reduced| reduced.index() == axis);
         let rank = sizes.len();
@@ -52,9 +52,14 @@ impl ReductionLayout {
     }
 
     /// Whether that order is the one in memory.
-    pub(super) fn is_in_order(&self) -> bool {
+    pub(crate) fn is_in_order(&self) -> bool {
         let count = self.sizes.iter().product();
         StridedView::strided(0, &self.sizes, &self.strides) == StridedView::strided(0, &[count], &[1])
+    }
+
+    /// How many elements there are: outer, reduced and inner ones.
+    pub(crate) fn sizes(&self) -> (usize, usize, usize) {
+        (self.outer, self.reduced, self.inner)
     }
 
     /// The number of results.

@@ -17,7 +17,7 @@ mod tests;
 
 pub(crate) use arg::{arg_reduce, arg_scratch};
 pub(crate) use fold::{Cascade, Sum};
-pub(crate) use layout::CHUNK;
+pub(crate) use layout::{CHUNK, ReductionLayout};
 pub(crate) use moments::OnePassMoments;
 pub(crate) use pieces::{ElementBlock, PiecePartition, PieceReducer, PiecewiseReduction};
 pub(crate) use scan::scan;
@@ -25,7 +25,6 @@ pub(crate) use scan::scan;
 use defn_core::op::ReduceOp;
 use defn_core::{Axis, DType, Shape, TensorType};
 use fold::{All, Any, Greatest, Least, Product, Reduction};
-use layout::ReductionLayout;
 
 use crate::kernels::{Element, StridedOperand, with_compute, with_real};
 use crate::par::Par;

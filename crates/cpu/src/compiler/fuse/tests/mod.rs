@@ -11,9 +11,10 @@ use defn_core::region::Region;
 use defn_core::{DType, Number, Scalar, Tensor, TensorType};
 
 use super::build::{Fused, Part, fuse};
+use super::domain::Domain;
 use crate::backend::cpu_backend;
 use crate::buffer::CpuBuffer;
-use crate::compiler::agree::{applied_words, execute, machine_code, targets};
+use crate::compiler::agree::{applied_words, code_of, execute, targets};
 use crate::compiler::cluster::{Clusters, Role};
 use crate::compiler::interpret::Interpreter;
 use crate::compiler::strip::Uses;
@@ -44,7 +45,8 @@ fn nest_of(region: &Region) -> Option<Fused> {
     let nodes = &cluster.nodes;
     let Role::Elementwise = clusters.roles[nodes[0]] else { return None };
     let nodes = nodes.iter().map(|&node| (node, Part::Elements)).collect();
-    fuse(region.graph(), &clusters, nodes, None, users.of(0), false)
+    let elements = region.graph().nodes()[cluster.nodes[0]].outputs[0].size();
+    fuse(region.graph(), &clusters, nodes, &Domain::of_elements(elements), users.of(0), false)
 }
 
 /// The bytes of a tensor.
@@ -137,7 +139,7 @@ fn check(region: &Arc<Region>, inputs: &[Vec<u8>]) -> Result<(), String> {
     // SAFETY: the arguments are those of the function.
     compare("portable", run.by(|args| unsafe { interpreter.run(args) }))?;
     for (name, target) in targets() {
-        let code = machine_code(&fused.function, target, name);
+        let code = code_of(&fused.function, target, name);
         let code = code.map_err(|lacks| format!("{name} lacks {lacks:?} for\n{text}"))?;
         compare(name, run.by(|args| execute(&code, args)))?;
     }

@@ -1,0 +1,197 @@
+"""The order of additions is the one that docs/order.md describes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import defn as dn
+
+# Only the CPU's own backend adds in this order.
+pytestmark = pytest.mark.usefixtures("no_options")
+
+NEEDS_FMA = pytest.mark.skipif(
+    dn.config()["machine_code"] is None, reason="the processor may lack fused multiply-add"
+)
+
+RNG = np.random.default_rng(11)
+TILE, PIECE, RUN, PART, BLOCK = 1024, 65_536, 16, 512, 64
+
+
+def numbers(*shape: int, dtype: str = "float32") -> np.ndarray:
+    return RNG.normal(size=shape).astype(dtype)
+
+
+def factors(*shape: int) -> np.ndarray:
+    """Numbers whose products f32 must round, and f64 adds to sums of f32 without rounding."""
+    return (RNG.integers(-32767, 32768, shape) * 2.0 ** RNG.integers(-2, 3, shape)).astype(
+        "float32"
+    )
+
+
+def pairwise(parts: np.ndarray) -> np.ndarray:
+    while len(parts) > 1:
+        pairs = parts[: len(parts) // 2 * 2]
+        parts = np.concatenate([pairs[::2] + pairs[1::2], parts[len(pairs) :]])
+    return parts[0]
+
+
+def halved(lanes: list[np.ndarray]) -> np.ndarray:
+    while len(lanes) > 1:
+        half = len(lanes) // 2
+        lanes = [a + b for a, b in zip(lanes[:half], lanes[half:], strict=True)]
+    return lanes[0]
+
+
+def by_parts(row: np.ndarray, length: int, of_part: Callable[[np.ndarray], np.ndarray]) -> list:
+    return [of_part(row[at : at + length]) for at in range(0, len(row), length)]
+
+
+def sum_of_tile(tile: np.ndarray) -> np.ndarray:
+    count = 16 if len(tile) < 256 else 256 // tile.itemsize
+    # Without elements a lane is -0, which changes nothing.
+    lanes = [tile.dtype.type(-0.0)] * count
+    for at, x in enumerate(tile):
+        lanes[at % count] += x
+    return halved(lanes)
+
+
+def sum_of_row(row: np.ndarray) -> np.ndarray:
+    def piece(part: np.ndarray) -> np.ndarray:
+        return pairwise(np.array(by_parts(part, TILE, sum_of_tile)))
+
+    return pairwise(np.array(by_parts(row, PIECE, piece)))
+
+
+def sum_of_columns(columns: np.ndarray) -> np.ndarray:
+    def in_order(run: np.ndarray) -> np.ndarray:
+        total = run[0]
+        for row in run[1:]:
+            total = total + row
+        return total
+
+    return pairwise(np.array(by_parts(columns, RUN, in_order)))
+
+
+def equal(got: dn.Tensor, want: np.ndarray) -> bool:
+    return got.to_numpy().tobytes() == np.asarray(want).tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("length", [1, 7, 40, 255, 256, 1000, 1024, 1100, 5000, 70_000])
+def test_rows(dtype: str, length: int) -> None:
+    x = numbers(2, length, dtype="float64").astype(dtype)
+    if x.dtype.kind == "c":
+        x = x + 1j * numbers(2, length, dtype=x.real.dtype.name)
+    want = np.array([sum_of_row(row) for row in x])
+    assert equal(dn.sum(dn.tensor(x), axes=1), want)
+    assert equal(dn.jit(lambda x: dn.sum(x, axes=1))(dn.tensor(x)), want)
+
+
+def test_a_lane_of_forty_elements() -> None:
+    x = numbers(40)
+    lanes = [(x[at] + x[at + 16]) + x[at + 32] for at in range(8)]
+    lanes += [x[at] + x[at + 16] for at in range(8, 16)]
+    assert equal(dn.sum(dn.tensor(x)), halved(lanes))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(5, 8), (16, 100), (100, 9), (1000, 70), (9000, 12)])
+def test_columns(rows: int, columns: int) -> None:
+    x = numbers(2, rows, columns)
+    want = np.array([sum_of_columns(x[0]), sum_of_columns(x[1])])
+    assert equal(dn.sum(dn.tensor(x), axes=1), want)
+    assert equal(dn.jit(lambda x: dn.sum(x, axes=1))(dn.tensor(x)), want)
+
+
+def test_few_kept_elements_behind_are_rows() -> None:
+    x = numbers(300, 7)
+    want = np.array([sum_of_row(column) for column in x.T])
+    assert equal(dn.sum(dn.tensor(x), axes=0), want)
+
+
+def test_kept_axes_between_count_rows() -> None:
+    x = numbers(20, 3, 30)
+    want = np.array([sum_of_row(x[:, at].reshape(-1)) for at in range(3)])
+    assert equal(dn.sum(dn.tensor(x), axes=[0, 2]), want)
+
+
+def test_small_floats_accumulate_in_f32() -> None:
+    x = numbers(3, 700).astype("float16")
+    want = np.array([sum_of_row(row.astype("float32")) for row in x]).astype("float16")
+    assert equal(dn.sum(dn.tensor(x), axes=1), want)
+
+
+def fused(total: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """``total + a * b`` of f32, rounded once, since f64 holds the sum."""
+    return (total.astype("float64") + a.astype("float64") * b.astype("float64")).astype("float32")
+
+
+@NEEDS_FMA
+@pytest.mark.parametrize("depth", [1, 7, 64, 512, 513, 700, 1100, 1600])
+def test_products_of_matrices(depth: int) -> None:
+    a, b = factors(5, depth), factors(depth, 9)
+    parts = math.ceil(depth / PART)
+    length = 8 * math.ceil(math.ceil(depth / parts) / 8)
+    want = None
+    for first in range(0, depth, length):
+        total = np.zeros((5, 9), "float32")
+        for at in range(first, min(first + length, depth)):
+            total = fused(total, a[:, at, None], b[at])
+        want = total if want is None else want + total
+    assert equal(dn.dot(dn.tensor(a), dn.tensor(b)), want)
+    assert equal(dn.jit(dn.dot)(dn.tensor(a), dn.tensor(b)), want)
+
+
+def product_of_tile(tile: np.ndarray) -> np.ndarray:
+    a, b = tile.T
+    if len(a) < 32:
+        total = np.float32(0)
+        for x in a * b:
+            total += x
+        return total
+    lanes = [np.float32(0)] * 32
+    for at, (x, y) in enumerate(zip(a, b, strict=True)):
+        lanes[at % 32] = fused(lanes[at % 32], x, y)
+    return halved(lanes)
+
+
+@NEEDS_FMA
+@pytest.mark.parametrize("length", [1, 31, 32, 100, 1024, 1040, 3000, 66_000])
+def test_products_of_rows_and_a_vector(length: int) -> None:
+    a, b = factors(3, length), factors(length)
+
+    def piece(part: np.ndarray) -> np.ndarray:
+        return pairwise(np.array(by_parts(part, TILE, product_of_tile)))
+
+    def product(row: np.ndarray) -> np.ndarray:
+        return pairwise(np.array(by_parts(np.stack([row, b], axis=1), PIECE, piece)))
+
+    want = np.array([product(row) for row in a])
+    assert equal(dn.dot(dn.tensor(a), dn.tensor(b)), want)
+    assert equal(dn.jit(dn.dot)(dn.tensor(a), dn.tensor(b)), want)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(10, 5), (64, 7), (200, 30), (5000, 300)])
+def test_products_of_columns_and_a_vector(rows: int, columns: int) -> None:
+    a, b = factors(rows, columns), factors(rows)
+
+    def block(part: np.ndarray) -> np.ndarray:
+        total = np.zeros(columns, "float32")
+        for row in part:
+            total = total + row
+        return total
+
+    def piece(part: np.ndarray) -> np.ndarray:
+        blocks = by_parts(part, BLOCK, block)
+        total = blocks[0]
+        for other in blocks[1:]:
+            total = total + other
+        return total
+
+    height = 64 * math.ceil(PIECE // min(columns, 256) / 64)
+    want = pairwise(np.array(by_parts(a * b[:, None], height, piece)))
+    assert equal(dn.dot(dn.tensor(b), dn.tensor(a)), want)
+    assert equal(dn.jit(dn.dot)(dn.tensor(b), dn.tensor(a)), want)
