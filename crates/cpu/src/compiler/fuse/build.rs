@@ -61,11 +61,9 @@ pub(in super::super) fn fuse(
     results: &Values,
     is_streaming: bool,
 ) -> Option<Fused> {
-    let is_complex = |value: &Value| graph.ty(*value).dtype.is_complex();
-    if nodes.iter().any(|(node, _)| {
-        let node = &graph.nodes()[*node];
-        node.outputs[0].dtype.is_complex() || node.inputs.iter().any(is_complex)
-    }) {
+    // Accumulators have no complex numbers.
+    let is_complex = |node: usize| graph.nodes()[node].outputs[0].dtype.is_complex();
+    if nodes.iter().any(|&(node, part)| matches!(part, Part::Fold(_)) && is_complex(node)) {
         return None;
     }
     let passes = Passes::new(graph, clusters, nodes);

@@ -198,8 +198,8 @@ fn elements(dtype: DType) -> Vec<u8> {
             let parts: Vec<f64> = floats(dtype.to_real());
             for &re in &parts {
                 found.extend(parts.iter().step_by(3).map(|&im| scalar(Number::complex(re, im))));
-                found.push(scalar(Number::complex(0.0, re)));
-                found.push(scalar(Number::complex(-1.0, re)));
+                let lines = [(0.0, re), (-0.0, re), (-1.0, re), (re, 0.0), (re, -0.0), (re, re)];
+                found.extend(lines.map(|(re, im)| scalar(Number::complex(re, im))));
             }
         }
     }
@@ -208,6 +208,11 @@ fn elements(dtype: DType) -> Vec<u8> {
 
 /// As [`elements`], but no more than some dozens.
 fn few(dtype: DType) -> Vec<u8> {
+    if dtype.is_complex() {
+        let parts = [0.0, -0.0, 1.0, -1.0, 2.0, -3.0, 0.3, f64::INFINITY, f64::NAN, 1e30, -1e-30];
+        let all = parts.iter().flat_map(|&re| parts.map(|im| Number::complex(re, im)));
+        return all.flat_map(|z| Scalar::new(dtype, z).unwrap().to_bytes().to_vec()).collect();
+    }
     let all = elements(dtype);
     let width = dtype.storage_bytes();
     let step = (all.len() / width).div_ceil(60);

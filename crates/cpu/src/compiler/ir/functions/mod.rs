@@ -8,6 +8,7 @@
 //! a side exit that most vectors skip ([`floats::Floats::unless_any`]).
 
 mod arc;
+mod complex;
 mod erf;
 mod exp;
 mod floats;
@@ -22,6 +23,7 @@ mod tests;
 mod trig;
 
 use super::{Builder, Elem, Val};
+pub(crate) use complex::{Complex, ComplexFunction};
 use floats::Floats;
 use tables::{DOUBLE, SINGLE};
 
