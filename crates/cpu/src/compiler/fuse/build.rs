@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::domain::{Domain, Sizes, strides_along};
-use super::elements::{Element, Elements, computed, stored};
+use super::elements::{Element, Elements, computed};
 use super::passes::Passes;
 use super::reads::{Reads, domain_of, is_generated};
 use crate::compiler::cluster::{Clusters, Elementwise, elementwise};
@@ -61,6 +61,11 @@ pub(in super::super) fn fuse(
     results: &Values,
     is_streaming: bool,
 ) -> Option<Fused> {
+    // Accumulators have no complex numbers.
+    let is_complex = |node: usize| graph.nodes()[node].outputs[0].dtype.is_complex();
+    if nodes.iter().any(|&(node, part)| matches!(part, Part::Fold(_)) && is_complex(node)) {
+        return None;
+    }
     let passes = Passes::new(graph, clusters, nodes);
     let reads = Reads::new(graph, clusters, &passes, domain);
     let sizes = reads.sizes(domain)?;
@@ -84,7 +89,7 @@ pub(in super::super) fn fuse(
         clusters,
         passes: &passes,
         parts: passes.nodes.iter().copied().collect(),
-        e: Elements { b },
+        e: Elements::new(b),
         reads: &reads,
         results,
         sizes: &sizes,
@@ -239,8 +244,8 @@ impl Making<'_> {
     /// Keeps what later passes would have to compute again, in so much memory that each has `elements`.
     pub(super) fn keep(&mut self, elements: usize) -> Option<()> {
         for &kept in &self.passes.kept {
-            let elem = stored(self.graph.nodes()[kept].outputs[0].dtype)?;
-            let home = self.scratch.take(elements * elem.bytes());
+            let width = self.graph.nodes()[kept].outputs[0].dtype.storage_bytes();
+            let home = self.scratch.take(elements * width);
             self.homes.insert(kept, home);
         }
         Some(())
@@ -261,11 +266,11 @@ impl Making<'_> {
                 let length = self.sizes[self.sizes.len() - 1];
                 let is_aligned = self.sizes.len() == 1 || (length * width).is_multiple_of(64);
                 access.is_streaming = self.is_streaming && is_aligned;
-                self.e.store(element, access)?;
+                self.e.store(element, access);
             }
             if let Some(&home) = self.homes.get(&node) {
                 let access = self.kept_access(home, width);
-                self.e.store(element, access)?;
+                self.e.store(element, access);
             }
         }
         Some(())
@@ -278,7 +283,8 @@ impl Making<'_> {
         let width = element.dtype.storage_bytes();
         let whole = StridedView::strided(0, &[self.group_sizes().iter().product()], &[1]);
         let access = self.group_access((self.reads.inputs.len() + at) as u16, &whole, width);
-        self.e.store(element, access)
+        self.e.store(element, access);
+        Some(())
     }
 
     /// The axes of the groups.
@@ -302,7 +308,7 @@ impl Making<'_> {
             } else {
                 value
             };
-            let element = self.e.convert(Element { value, dtype }, to)?;
+            let element = self.e.convert(Element::new(value, dtype), to);
             self.groups.insert(fold, element);
         }
         Some(())
@@ -316,7 +322,7 @@ impl Making<'_> {
     pub(super) fn reduction(&self, fold: usize) -> Option<(Reduce, Elem)> {
         let Part::Fold(op) = self.parts[&fold] else { unreachable!("it is a reduction") };
         let dtype = self.accumulation(fold);
-        let elem = if dtype.is_bool() { Elem::I8 } else { computed(dtype)? };
+        let elem = if dtype.is_bool() { Elem::I8 } else { computed(dtype) };
         let is_unsigned = dtype.is_bool() || dtype.kind() == defn_core::Kind::Unsigned;
         let reduce = match op {
             ReduceOp::Sum => Reduce::Add,
@@ -346,7 +352,7 @@ impl Making<'_> {
             ReduceOp::All | ReduceOp::Any => self.e.truth(x),
             ReduceOp::Sum | ReduceOp::Product | ReduceOp::ReduceMax | ReduceOp::ReduceMin => {
                 let dtype = self.accumulation(fold);
-                self.e.convert(x, dtype)?
+                self.e.convert(x, dtype)
             }
         };
         let is_bit = self.e.b.ty(x.value).elem == Elem::Bit;
@@ -362,7 +368,7 @@ impl Making<'_> {
         let element = match self.homes.get(&position) {
             Some(&home) if self.passes.of(position) < self.pass => {
                 let access = self.kept_access(home, dtype.storage_bytes());
-                self.e.load(dtype, access)?
+                self.e.load(dtype, access)
             }
             Some(_) | None => self.node(position, Part::Elements)?,
         };
@@ -378,7 +384,7 @@ impl Making<'_> {
         // Columns have it in memory.
         let dtype = self.graph.nodes()[position].outputs[0].dtype;
         let access = self.column_access(self.homes[&position], dtype.storage_bytes());
-        let element = self.e.load(dtype, access)?;
+        let element = self.e.load(dtype, access);
         self.groups.insert(position, element);
         Some(element)
     }
@@ -393,14 +399,14 @@ impl Making<'_> {
         for &input in &node.inputs {
             x.push(self.operand(input, sizes, part)?);
         }
-        match elementwise(&node.op).expect("nodes of nests are element-wise") {
+        Some(match elementwise(&node.op).expect("nodes of nests are element-wise") {
             Elementwise::Unary(op) => self.e.unary(op, x[0], dtype),
             Elementwise::Binary(op) => self.e.binary(op, x[0], x[1], dtype),
             Elementwise::AsType => self.e.convert(x[0], dtype),
             Elementwise::Select => self.e.select(x[0], x[1], x[2], dtype),
             Elementwise::Clip => self.e.clip(x[0], x[1], x[2], dtype),
             Elementwise::Log(base) => self.e.log_to(base, x[0], dtype),
-        }
+        })
     }
 
     /// A value as elements of a domain of `sizes`.
@@ -414,7 +420,7 @@ impl Making<'_> {
         }
         let node = &self.graph.nodes()[base];
         if let GraphOp::Constant(scalar) = &node.op {
-            return self.e.constant(*scalar);
+            return Some(self.e.constant(*scalar));
         }
         if is_generated(self.graph, self.clusters, base) {
             return None;
@@ -425,13 +431,13 @@ impl Making<'_> {
         let view = &self.reads.inputs[at].1;
         if is_of_groups {
             let access = self.group_access(at as u16, view, dtype.storage_bytes());
-            return self.e.load(dtype, access);
+            return Some(self.e.load(dtype, access));
         }
         if let Some(&element) = self.loaded.get(&at) {
             return Some(element);
         }
         let access = self.access(at as u16, view, dtype.storage_bytes());
-        let element = self.e.load(dtype, access)?;
+        let element = self.e.load(dtype, access);
         self.loaded.insert(at, element);
         Some(element)
     }

@@ -113,7 +113,7 @@ impl Making<'_> {
             let home = self.scratch.take(self.block_width() * width);
             self.homes.insert(node, home);
             let access = self.column_access(home, width);
-            self.e.store(element, access)?;
+            self.e.store(element, access);
         }
         Some(())
     }

@@ -13,6 +13,8 @@ mod elements;
 mod passes;
 mod reads;
 mod rows;
+#[cfg(test)]
+mod tests;
 
 pub(super) use build::{Fused, Part, fuse};
 pub(super) use domain::Domain;

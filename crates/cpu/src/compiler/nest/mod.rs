@@ -130,6 +130,7 @@ impl Nest {
         args.extend(inputs.iter().chain(results).map(|pointer| pointer.expose_provenance() as u64));
         let scratch = args.len();
         args.extend([0, 0, self.steps as u64]);
+        args.extend_from_slice(&code.applied);
         let runner = code.runner(self.elements);
         if self.is_single() && self.scratch == 0 {
             // SAFETY: as the caller promises.

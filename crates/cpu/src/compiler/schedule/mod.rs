@@ -8,16 +8,19 @@
 //! * Ops that a machine lacks are expanded to those that it has (`expand`).
 
 mod address;
+mod dead;
 mod expand;
+mod integers;
 mod lanes;
 mod ops;
+mod pairs;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::emit::mir::{Class, Code, Cond, Constant, Inst, ListId, Mem, Op, Part, Reg};
 use super::emit::{Limits, Target};
-use super::ir::{self, Cmp, Elem, Function, Val};
+use super::ir::{self, Applied, Cmp, Elem, Function, Val};
 
 /// The registers of a value, one for each vector that is done at once; one for a scalar.
 type Copies = SmallVec<[Reg; 4]>;
@@ -34,7 +37,8 @@ type Result<T> = std::result::Result<T, Unsupported>;
 /// The target lacks an op that cannot be expanded.
 pub(crate) fn lower(function: &Function, target: &dyn Target) -> Result<Code> {
     let limits = target.limits();
-    let lanes = lanes_of(function, limits.vector_bytes);
+    let is_dead = dead::dead(function);
+    let lanes = lanes_of(function, &is_dead, target);
     let mut lowering = Lowering {
         function,
         target,
@@ -55,6 +59,8 @@ pub(crate) fn lower(function: &Function, target: &dyn Target) -> Result<Code> {
         row: None,
         accumulators: lanes::Accumulators::new(),
         ends: block_ends(function),
+        is_dead,
+        applied: function.applied(),
     };
     lowering.block(0, function.insts.len())?;
     // What is made again wherever it is used comes first, so that it is before every loop that uses it.
@@ -65,13 +71,13 @@ pub(crate) fn lower(function: &Function, target: &dyn Target) -> Result<Code> {
 }
 
 /// How many lanes the vectors of a function have.
-fn lanes_of(function: &Function, vector_bytes: usize) -> u8 {
+fn lanes_of(function: &Function, is_dead: &[bool], target: &dyn Target) -> u8 {
     let mut in_row = false;
-    let widths = function.insts.iter().filter_map(|inst| {
+    let widths = function.insts.iter().zip(is_dead).filter_map(|(inst, is_dead)| {
         if let ir::Op::Lanes | ir::Op::EndLanes = inst.op {
             in_row = inst.op == ir::Op::Lanes;
         }
-        if inst.op.is_given() {
+        if inst.op.is_given() || *is_dead {
             return None;
         }
         // Scalars of a row are broadcast where vectors use them.
@@ -80,7 +86,7 @@ fn lanes_of(function: &Function, vector_bytes: usize) -> u8 {
         } else {
             inst.ty.elem
         };
-        (in_row && elem != Elem::Index).then_some(elem.bytes())
+        (in_row && elem != Elem::Index).then(|| integers::widest(inst.op, elem, target))
     });
     let widest = widths.max().unwrap_or(8).max(1);
     // A float is added to the lane that its position says.
@@ -88,7 +94,7 @@ fn lanes_of(function: &Function, vector_bytes: usize) -> u8 {
         let ir::Op::Accumulator(_, lanes) = inst.op else { return None };
         inst.ty.elem.is_float().then_some(usize::from(lanes))
     });
-    accumulators.fold(vector_bytes / widest, usize::min) as u8
+    accumulators.fold(target.limits().vector_bytes / widest, usize::min) as u8
 }
 
 /// For each instruction that begins or divides a block the position of what ends it.
@@ -137,6 +143,10 @@ struct Lowering<'a> {
     /// The accumulators of that row.
     accumulators: lanes::Accumulators,
     ends: Vec<u32>,
+    /// The instructions whose values nothing needs.
+    is_dead: Vec<bool>,
+    /// What kernels behind the caller's compute.
+    applied: Applied,
 }
 
 /// What is done of a row at once.
@@ -175,6 +185,18 @@ impl Lowering<'_> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops are of values")]
     fn instruction(&mut self, at: usize) -> Result<usize> {
         let (value, inst) = (Val(at as u32), self.function.insts[at]);
+        if let ir::Op::Load(_) | ir::Op::Store(_) = inst.op
+            && let Some(access) = self.pair_at(at)
+        {
+            match inst.op {
+                ir::Op::Load(_) => self.load_pairs(at, access)?,
+                _ => self.store_pairs(at, access)?,
+            }
+            return Ok(at + 2);
+        }
+        if self.is_dead[at] {
+            return Ok(at + 1);
+        }
         match inst.op {
             ir::Op::Loop => return self.loop_(at),
             ir::Op::If => return self.if_(at),
