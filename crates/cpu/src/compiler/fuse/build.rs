@@ -23,6 +23,9 @@ const SHORT_ROW: usize = 16;
 /// The least columns that a thread reduces, where there are several parts.
 const COLUMNS_PART: usize = 512;
 
+/// The least elements of a chunk that begins within a row: whole lines of every type.
+const CHUNK_LINES: usize = 1 << 12;
+
 /// What a node is in a nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Part {
@@ -46,6 +49,8 @@ pub(in super::super) struct Fused {
     pub(in super::super) scratch: usize,
     /// How many steps the axis has that threads divide: the function's arguments are the first of them, and how many.
     pub(in super::super) steps: usize,
+    /// The fewest steps that threads should take: where they divide rows, whole lines of memory.
+    pub(in super::super) least_steps: usize,
     /// Elements of the domain.
     pub(in super::super) elements: usize,
     /// How many instructions an element takes.
@@ -120,9 +125,14 @@ pub(in super::super) fn fuse(
         None if shape.is_row_divided => sizes[sizes.len() - 1],
         None => 1,
     };
+    let least_steps = match (shape.is_row_divided, shape.reduced) {
+        (true, Some(_)) => COLUMNS_PART,
+        (true, None) => CHUNK_LINES,
+        (false, _) => 1,
+    };
     let cost = function.insts.iter().filter(|inst| inst.ty.is_vector).count();
     let (inputs, results, elements) = (reads.inputs, results.clone(), domain.elements());
-    Some(Fused { function, inputs, results, scratch, steps, elements, cost })
+    Some(Fused { function, inputs, results, scratch, steps, least_steps, elements, cost })
 }
 
 /// How the axes of a domain are gone through.

@@ -24,9 +24,6 @@ use shared::Shared;
 /// Instructions on elements that one thread does at a time.
 const CHUNK_WORK: usize = 1 << 18;
 
-/// The least elements of a chunk that begins within a row: whole lines of every type.
-const CHUNK_LINES: usize = 1 << 12;
-
 /// A nest, ready to run.
 #[derive(Debug)]
 pub(super) struct Nest {
@@ -95,10 +92,9 @@ impl Nest {
                 Some(Shared::of(streaming.function))
             }
         };
-        let Fused { function, inputs, results, scratch, steps, elements, cost } = fused;
+        let Fused { function, inputs, results, scratch, steps, least_steps, elements, cost } = fused;
         let step = elements.div_ceil(steps.max(1)).max(1);
-        let grain = (CHUNK_WORK / cost.max(1) / step).max(1);
-        let grain = if step == 1 { grain.next_multiple_of(CHUNK_LINES) } else { grain };
+        let grain = (CHUNK_WORK / cost.max(1) / step).max(1).next_multiple_of(least_steps);
         let code = Shared::of(function);
         Some(Nest { inputs, results, code, streaming, scratch, steps, grain, elements })
     }
