@@ -100,7 +100,7 @@ impl Case {
                 };
                 let (x, y) = (a[flat_of(a_sizes, &i)].value(), b[flat_of(b_sizes, &j)].value());
                 if let (Number::Int(x), Number::Int(y)) = (x, y) {
-                    exact += x * y;
+                    exact = exact.wrapping_add(x.wrapping_mul(y));
                 }
                 sum += complex(x) * complex(y);
             }
