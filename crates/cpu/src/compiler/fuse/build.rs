@@ -2,14 +2,14 @@
 
 use defn_core::DType;
 use defn_core::graph::{Graph, Value, Values};
-use defn_core::op::{Op as GraphOp, ReduceOp};
+use defn_core::op::ReduceOp;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::domain::{Domain, Sizes, strides_along};
 use super::elements::{Element, Elements, computed};
 use super::passes::Passes;
-use super::reads::{Reads, domain_of, is_generated};
+use super::reads::{Generated, Reads, domain_of, generated};
 use crate::compiler::cluster::{Clusters, Elementwise, elementwise};
 use crate::compiler::ir::{Access, Builder, Cmp, Conv, Elem, Function, Reduce, Val};
 use crate::kernels::{StridedView, TILE};
@@ -428,15 +428,13 @@ impl Making<'_> {
             Some(Part::Rows | Part::Fold(_)) => return self.group(base),
             None => {}
         }
-        let node = &self.graph.nodes()[base];
-        if let GraphOp::Constant(scalar) = &node.op {
-            return Some(self.e.constant(*scalar));
-        }
-        if is_generated(self.graph, self.clusters, base) {
-            return None;
-        }
         let dtype = self.graph.ty(seen.base).dtype;
         let is_of_groups = part == Part::Rows && self.reads.is_grouped;
+        match generated(self.graph, self.clusters, base) {
+            Some(Generated::Constant(scalar)) => return Some(self.e.constant(scalar)),
+            Some(Generated::Counted(view)) => return Some(self.counted(&view, is_of_groups, dtype)),
+            None => {}
+        }
         let at = self.reads.known[&(seen.base, seen.walk(sizes), is_of_groups)];
         let view = &self.reads.inputs[at].1;
         if is_of_groups {
@@ -450,6 +448,26 @@ impl Making<'_> {
         let element = self.e.load(dtype, access);
         self.loaded.insert(at, element);
         Some(element)
+    }
+
+    /// The positions that a view has, as elements of a dtype.
+    fn counted(&mut self, view: &StridedView, is_of_groups: bool, dtype: DType) -> Element {
+        let access = if is_of_groups { self.group_access(0, view, 1) } else { self.access(0, view, 1) };
+        let most: usize = view.dims().iter().map(|&(size, _)| size).product();
+        let elem = if most <= i32::MAX as usize { Elem::I32 } else { Elem::I64 };
+        let mut first = self.e.b.index(access.offset);
+        for (counter, by) in access.terms {
+            let by = self.e.b.index(by);
+            let passed = self.e.b.mul(counter, by);
+            first = self.e.b.add(first, passed);
+        }
+        let mut number = self.e.b.convert(Conv::OfIndex, elem, first);
+        if access.lane != 0 {
+            let (lane, by) = (self.e.b.lane(elem), self.e.b.bits(elem, access.lane as u64));
+            let along = self.e.b.mul(lane, by);
+            number = self.e.b.add(number, along);
+        }
+        self.e.counted(number, dtype)
     }
 
     /// Where a view's elements of the row are.

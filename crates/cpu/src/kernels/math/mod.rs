@@ -239,9 +239,9 @@ accurate! {
         for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
             out.write(match (P::DOUBLE, special != 0) {
                 (true, true) => T::nearest(power::pow::<P>(x.wide(), y.wide())),
-                (true, false) => T::nearest(power::power::<P>(x.wide(), y.wide())),
+                (true, false) => T::nearest(power::ordinary::<P>(x.wide(), y.wide())),
                 (false, true) => T::of_narrow(narrow::power::pow::<P>(x.narrow(), y.narrow())),
-                (false, false) => T::nearest(power::power_single::<P>(x.wide(), y.wide())),
+                (false, false) => T::nearest(power::ordinary::<P>(x.wide(), y.wide())),
             });
         }
     }

@@ -103,21 +103,6 @@ impl Elements {
         Element::new(self.decoded(raw, dtype), dtype)
     }
 
-    /// The elements of a dtype at positions, which count from those of an access.
-    pub(super) fn gather(&mut self, dtype: DType, position: Val, access: Access) -> Element {
-        let elem = stored(dtype);
-        if dtype.is_complex() {
-            let imag = Access { offset: access.offset + elem.bytes() as i64, ..access.clone() };
-            // Positions count the parts.
-            let position = self.b.op(Op::ShlBy(1), [position]);
-            let value = self.b.gather(elem, position, access);
-            let imag = self.b.gather(elem, position, imag);
-            return Element { value, imag: Some(imag), dtype };
-        }
-        let raw = self.b.gather(elem, position, access);
-        Element::new(self.decoded(raw, dtype), dtype)
-    }
-
     pub(super) fn store(&mut self, x: Element, access: Access) {
         if let Some(imag) = x.imag {
             let beside = Access { offset: access.offset + stored(x.dtype).bytes() as i64, ..access.clone() };

@@ -3,9 +3,9 @@
 use defn_core::DType;
 use defn_core::op::{BitsOp, FunctionOp, PartOp, RoundingOp, SignOp, TestOp, UnaryOp};
 
-use super::{Element, Elements, computed, is_signed, is_small, stored};
+use super::{Element, Elements, computed, is_signed};
 use crate::compiler::ir::functions::Function1;
-use crate::compiler::ir::{Cmp, Conv, Elem, Op, Val};
+use crate::compiler::ir::{Cmp, Elem, Op, Val};
 use crate::kernels::elementwise::vector::Base;
 
 /// The function of floats that an op is, but for roots.
@@ -198,16 +198,5 @@ impl Elements {
         };
         let value = self.b.function(function, x.value);
         self.fit(value, dtype)
-    }
-
-    /// The bits of elements as those of another dtype of the same width.
-    pub(in super::super) fn bitcast(&mut self, x: Element, dtype: DType) -> Element {
-        let raw = if is_small(x.dtype) { self.encode(x.value, x.dtype) } else { x.value };
-        let raw = if dtype.is_bool() { raw } else { self.b.convert(Conv::Bitcast, stored(dtype), raw) };
-        if let DType::U2 | DType::U4 | DType::S2 | DType::S4 = dtype {
-            return self.fit(raw, dtype);
-        }
-        let value = if is_small(dtype) { self.decode(raw, dtype) } else { raw };
-        Element::new(value, dtype)
     }
 }

@@ -157,7 +157,16 @@ impl Builder {
 
     /// A function of two numbers of one type, f32 or f64.
     pub(crate) fn function2(&mut self, function: Function2, a: Val, b: Val) -> Val {
-        let mut floats = self.floats(self.ty(a).elem);
+        let elem = self.ty(a).elem;
+        let known = self.constant_bits(b);
+        let mut floats = self.floats(elem);
+        if let (Function2::Pow, Some(bits)) = (function, known) {
+            let is_single = elem == Elem::F32;
+            let y = if is_single { f64::from(f32::from_bits(bits as u32)) } else { f64::from_bits(bits) };
+            if let Some(power) = power::known_power(&mut floats, a, y, is_single) {
+                return power;
+            }
+        }
         let (make, make_narrow) = function.makers();
         let make = if floats.elem == Elem::F32 { make_narrow } else { make };
         make(&mut floats, a, b)
