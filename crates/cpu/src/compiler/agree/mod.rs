@@ -4,6 +4,7 @@
 
 mod control;
 mod random;
+mod records;
 mod values;
 
 use super::emit::neon_run::{self, Case as Job, End, TestKernel, Word};

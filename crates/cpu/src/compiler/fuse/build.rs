@@ -10,6 +10,7 @@ use super::domain::{Domain, Sizes, strides_along};
 use super::elements::{Element, Elements, computed};
 use super::passes::Passes;
 use super::reads::{Generated, Reads, domain_of, generated};
+use super::short::has_records;
 use crate::compiler::cluster::{Clusters, Elementwise, elementwise};
 use crate::compiler::ir::{Access, Builder, Cmp, Conv, Elem, Function, Reduce, Val};
 use crate::kernels::{StridedView, TILE};
@@ -17,8 +18,11 @@ use crate::kernels::{StridedView, TILE};
 /// Elements of a row from which on its length is an argument, so that rows of other lengths share the code.
 pub(super) const LONG_ROW: usize = 512;
 
-/// The least elements of a row that vectors are worth while for, where there are several rows.
+/// The elements of a row from which on it has vectors of its own. Of shorter ones each lane has one.
 const SHORT_ROW: usize = 16;
+
+/// The least short rows that a thread takes, where there are several parts.
+const SHORT_ROWS_PART: usize = 256;
 
 /// The least columns that a thread reduces, where there are several parts.
 const COLUMNS_PART: usize = 512;
@@ -75,20 +79,24 @@ pub(in super::super) fn fuse(
     let reads = Reads::new(graph, clusters, &passes, domain);
     let sizes = reads.sizes(domain)?;
     let shape = Shape::new(&sizes, domain)?;
+    if shape.is_short && !has_records(graph, &reads, results) {
+        return None;
+    }
     let mut b = Builder::new((reads.inputs.len() + results.len()) as u16 + 1, 2, 0);
     let begin = b.param(0, Elem::Index);
     let count = b.param(1, Elem::Index);
     let mut positions: SmallVec<[Position; 4]> = SmallVec::new();
-    for (axis, &size) in sizes[..sizes.len() - 1].iter().enumerate() {
-        if Some(axis) == shape.reduced {
+    let mut loops = 0;
+    for (axis, &size) in sizes.iter().enumerate() {
+        if Some(axis) == shape.reduced || axis == shape.lanes || axis == sizes.len() - 1 {
             positions.push(Position::default());
             continue;
         }
+        loops += 1;
         let trips = if Some(axis) == shape.split { count } else { b.index(size as i64) };
         let (counter, _) = b.begin_loop(Some(trips), &[]);
         positions.push(Position::at(if Some(axis) == shape.split { b.add(begin, counter) } else { counter }));
     }
-    let loops = positions.len() - usize::from(shape.reduced.is_some());
     let mut making = Making {
         graph,
         clusters,
@@ -108,11 +116,14 @@ pub(in super::super) fn fuse(
         pass: 0,
         values: FxHashMap::default(),
         loaded: FxHashMap::default(),
+        loaded_of_rows: Vec::new(),
         groups: FxHashMap::default(),
     };
     let parts = shape.is_row_divided.then_some((begin, count));
     if shape.reduced.is_some() {
         making.columns(parts)?
+    } else if shape.is_short {
+        making.short_rows(parts)?
     } else {
         making.rows(parts)?
     }
@@ -122,15 +133,18 @@ pub(in super::super) fn fuse(
     let function = b.finish();
     let steps = match shape.split {
         Some(axis) => sizes[axis],
-        None if shape.is_row_divided => sizes[sizes.len() - 1],
+        None if shape.is_row_divided => sizes[shape.lanes],
         None => 1,
     };
     let least_steps = match (shape.is_row_divided, shape.reduced) {
         (true, Some(_)) => COLUMNS_PART,
+        (true, None) if shape.is_short => SHORT_ROWS_PART,
         (true, None) => CHUNK_LINES,
         (false, _) => 1,
     };
     let cost = function.insts.iter().filter(|inst| inst.ty.is_vector).count();
+    // All elements of a short row have instructions of their own.
+    let cost = if shape.is_short { cost.div_ceil(sizes[sizes.len() - 1]) } else { cost };
     let (inputs, results, elements) = (reads.inputs, results.clone(), domain.elements());
     Some(Fused { function, inputs, results, scratch, steps, least_steps, elements, cost })
 }
@@ -141,12 +155,16 @@ pub(super) struct Shape {
     pub(super) reduced: Option<usize>,
     /// The axis around the row that threads divide.
     split: Option<usize>,
-    /// Whether threads divide the row.
+    /// Whether threads divide the lanes.
     is_row_divided: bool,
+    /// Whether rows are so short that lanes are along another axis.
+    is_short: bool,
+    /// The axis that lanes are along: the row, if it is not short.
+    pub(super) lanes: usize,
 }
 
 impl Shape {
-    /// None if rows are so short that vectors do not pay, or elements of a group are along several axes.
+    /// None if elements of a group are along several axes.
     fn new(sizes: &Sizes, domain: &Domain) -> Option<Shape> {
         let row = sizes.len() - 1;
         let length = sizes[row];
@@ -157,20 +175,26 @@ impl Shape {
             }
             Some(axis)
         } else {
-            if domain.reduced > 1 && domain.reduced != length || sizes.len() > 1 && length < SHORT_ROW {
+            if domain.reduced > 1 && domain.reduced != length {
                 return None;
             }
             None
         };
+        let is_short = reduced.is_none() && row > 0 && length < SHORT_ROW;
+        let longest = |axes: &mut dyn Iterator<Item = usize>| {
+            axes.max_by_key(|&axis| (sizes[axis], std::cmp::Reverse(axis)))
+        };
+        let lanes = if is_short { longest(&mut (0..row))? } else { row };
         // Threads divide the longest axis: rows, if there are several.
-        let outer = (0..row).filter(|&axis| Some(axis) != reduced);
-        let split = outer.max_by_key(|&axis| (sizes[axis], std::cmp::Reverse(axis)));
+        let split = longest(&mut (0..row).filter(|&axis| Some(axis) != reduced && axis != lanes));
         let is_row_divided = match split {
+            None if is_short => sizes[lanes] >= 2 * SHORT_ROWS_PART,
+            Some(_) if is_short => sizes[lanes] >= 4 * SHORT_ROWS_PART,
             None if reduced.is_some() => length >= 2 * COLUMNS_PART,
             None => domain.reduced == 1 && length >= LONG_ROW,
             Some(axis) => reduced.is_some() && length / COLUMNS_PART > sizes[axis],
         };
-        Some(Shape { reduced, split: split.filter(|_| !is_row_divided), is_row_divided })
+        Some(Shape { reduced, split: split.filter(|_| !is_row_divided), is_row_divided, is_short, lanes })
     }
 }
 
@@ -226,6 +250,8 @@ pub(super) struct Making<'a> {
     /// The elements of this pass, by node and by input.
     pub(super) values: FxHashMap<usize, Element>,
     pub(super) loaded: FxHashMap<usize, Element>,
+    /// Inputs that were loaded now for all elements of short rows.
+    pub(super) loaded_of_rows: Vec<(usize, Vec<Element>)>,
     /// What each group has.
     pub(super) groups: FxHashMap<usize, Element>,
 }
@@ -271,7 +297,7 @@ impl Making<'_> {
             let width = element.dtype.storage_bytes();
             if let Some(at) = self.result_of(node) {
                 let whole = StridedView::strided(0, &[self.sizes.iter().product()], &[1]);
-                let mut access = self.access((self.reads.inputs.len() + at) as u16, &whole, width);
+                let mut access = self.access(self.result_buffer(at), &whole, width);
                 // Rows that begin within a line are not stored past the caches.
                 let length = self.sizes[self.sizes.len() - 1];
                 let is_aligned = self.sizes.len() == 1 || (length * width).is_multiple_of(64);
@@ -292,7 +318,7 @@ impl Making<'_> {
         let element = self.groups[&position];
         let width = element.dtype.storage_bytes();
         let whole = StridedView::strided(0, &[self.group_sizes().iter().product()], &[1]);
-        let access = self.group_access((self.reads.inputs.len() + at) as u16, &whole, width);
+        let access = self.group_access(self.result_buffer(at), &whole, width);
         self.e.store(element, access);
         Some(())
     }
@@ -322,6 +348,10 @@ impl Making<'_> {
             self.groups.insert(fold, element);
         }
         Some(())
+    }
+
+    pub(super) fn result_buffer(&self, result: usize) -> u16 {
+        (self.reads.inputs.len() + result) as u16
     }
 
     pub(super) fn scratch_buffer(&self) -> u16 {
@@ -370,7 +400,7 @@ impl Making<'_> {
     }
 
     /// An element-wise node's elements in this pass.
-    fn element(&mut self, position: usize) -> Option<Element> {
+    pub(super) fn element(&mut self, position: usize) -> Option<Element> {
         if let Some(&known) = self.values.get(&position) {
             return Some(known);
         }
@@ -444,8 +474,13 @@ impl Making<'_> {
         if let Some(&element) = self.loaded.get(&at) {
             return Some(element);
         }
-        let access = self.access(at as u16, view, dtype.storage_bytes());
-        let element = self.e.load(dtype, access);
+        let element = if self.shape.is_short {
+            let view = view.clone();
+            self.load_rows(at, &view, dtype)
+        } else {
+            let access = self.access(at as u16, view, dtype.storage_bytes());
+            self.e.load(dtype, access)
+        };
         self.loaded.insert(at, element);
         Some(element)
     }
@@ -471,17 +506,18 @@ impl Making<'_> {
     }
 
     /// Where a view's elements of the row are.
-    fn access(&self, buffer: u16, view: &StridedView, width: usize) -> Access {
+    pub(super) fn access(&self, buffer: u16, view: &StridedView, width: usize) -> Access {
         let strides = strides_along(view, self.sizes);
         let positions = self.positions.iter().zip(&strides);
-        self.placed(buffer, view.offset(), positions, strides[strides.len() - 1], width)
+        self.placed(buffer, view.offset(), positions, strides[self.shape.lanes], width)
     }
 
     /// Where a view's elements of groups are: one, or those of a row of columns.
     fn group_access(&self, buffer: u16, view: &StridedView, width: usize) -> Access {
         let strides = strides_along(view, &self.group_sizes());
         let Some(reduced) = self.shape.reduced else {
-            return self.placed(buffer, view.offset(), self.positions.iter().zip(&strides), 0, width);
+            let lane = if self.shape.is_short { strides[self.shape.lanes] } else { 0 };
+            return self.placed(buffer, view.offset(), self.positions.iter().zip(&strides), lane, width);
         };
         let positions = self.positions.iter().enumerate().filter(|(axis, _)| *axis != reduced);
         let positions = positions.map(|(_, position)| position).zip(&strides);

@@ -13,6 +13,7 @@ mod elements;
 mod passes;
 mod reads;
 mod rows;
+mod short;
 #[cfg(test)]
 mod tests;
 

@@ -15,6 +15,7 @@ mod integers;
 mod lanes;
 mod ops;
 mod pairs;
+mod records;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -194,6 +195,14 @@ impl Lowering<'_> {
                 _ => self.store_pairs(at, access)?,
             }
             return Ok(at + 2);
+        }
+        if let Some(record) = self.record_at(at) {
+            if let ir::Op::Load(_) = inst.op {
+                self.load_records(at, record)?;
+            } else {
+                self.store_records(at, record)?;
+            }
+            return Ok(at + record.count);
         }
         if self.is_dead[at] {
             return Ok(at + 1);

@@ -1,5 +1,6 @@
 //! Nests of single ops: every op on every dtype has one, and it computes the bits of the kernels on every machine.
 
+mod short;
 mod table;
 
 use std::sync::Arc;
@@ -114,10 +115,15 @@ fn with_one_nan(ty: &TensorType, mut bytes: Vec<u8>) -> Vec<u8> {
 
 /// Compares the nest of a program on all executors with the kernels; says how it differs.
 fn check(region: &Arc<Region>, inputs: &[Vec<u8>]) -> Result<(), String> {
+    let fused = nest_of(region).ok_or_else(|| format!("no nest for\n{}", region.to_text()))?;
+    check_fused(region, inputs, &fused)
+}
+
+/// Compares a nest on all executors with the kernels; says how it differs.
+fn check_fused(region: &Arc<Region>, inputs: &[Vec<u8>], fused: &Fused) -> Result<(), String> {
     let text = region.to_text();
-    let fused = nest_of(region).ok_or_else(|| format!("no nest for\n{text}"))?;
     let want = evaluated(region, inputs);
-    let run = Run { region, fused: &fused, inputs };
+    let run = Run { region, fused, inputs };
     let compare = |name: &str, got: Vec<Vec<u8>>| {
         let results = region.result_types().zip(&want).zip(&got);
         match results.map(|((ty, want), got)| difference(ty, want, got)).find_map(|found| found) {
