@@ -43,6 +43,8 @@ pub(in super::super) struct Fused {
     pub(in super::super) function: Function,
     /// The values whose memory the first buffers are.
     pub(in super::super) inputs: Vec<(Value, StridedView)>,
+    /// The inputs of gathers, in whose memory no result may lie.
+    pub(in super::super) moved: SmallVec<[usize; 4]>,
     /// The values whose memory the next buffers are.
     pub(in super::super) results: Values,
     /// The bytes of the last buffer, which each thread has for itself; 0 if there is none.
@@ -57,13 +59,15 @@ pub(in super::super) struct Fused {
     pub(in super::super) cost: usize,
 }
 
-/// The nest that computes some nodes, of which `results` are needed elsewhere, if the IR has all that it needs.
+/// The nest that computes some nodes, of which `results` are needed elsewhere, if the IR has all that it needs. It reads
+/// at positions what the nodes `gathered` would give.
 pub(in super::super) fn fuse(
     graph: &Graph,
     clusters: &Clusters,
     nodes: Vec<(usize, Part)>,
     domain: &Domain,
     results: &Values,
+    gathered: &[usize],
     is_streaming: bool,
 ) -> Option<Fused> {
     // Accumulators have no complex numbers.
@@ -72,7 +76,7 @@ pub(in super::super) fn fuse(
         return None;
     }
     let passes = Passes::new(graph, clusters, nodes);
-    let reads = Reads::new(graph, clusters, &passes, domain);
+    let reads = Reads::new(graph, clusters, &passes, domain, gathered);
     let sizes = reads.sizes(domain)?;
     let shape = Shape::new(&sizes, domain)?;
     let mut b = Builder::new((reads.inputs.len() + results.len()) as u16 + 1, 2, 0);
@@ -132,7 +136,8 @@ pub(in super::super) fn fuse(
     };
     let cost = function.insts.iter().filter(|inst| inst.ty.is_vector).count();
     let (inputs, results, elements) = (reads.inputs, results.clone(), domain.elements());
-    Some(Fused { function, inputs, results, scratch, steps, least_steps, elements, cost })
+    let moved = reads.moved;
+    Some(Fused { function, inputs, moved, results, scratch, steps, least_steps, elements, cost })
 }
 
 /// How the axes of a domain are gone through.
@@ -208,7 +213,7 @@ pub(super) struct Making<'a> {
     pub(super) passes: &'a Passes,
     parts: FxHashMap<usize, Part>,
     pub(super) e: Elements,
-    reads: &'a Reads,
+    pub(super) reads: &'a Reads,
     results: &'a Values,
     pub(super) sizes: &'a Sizes,
     pub(super) shape: &'a Shape,
@@ -435,6 +440,9 @@ impl Making<'_> {
             Some(Generated::Counted(view)) => return Some(self.counted(&view, is_of_groups, dtype)),
             None => {}
         }
+        if let Some(element) = self.gathered(base, is_of_groups) {
+            return element;
+        }
         let at = self.reads.known[&(seen.base, seen.walk(sizes), is_of_groups)];
         let view = &self.reads.inputs[at].1;
         if is_of_groups {
@@ -468,6 +476,16 @@ impl Making<'_> {
             number = self.e.b.add(number, along);
         }
         self.e.counted(number, dtype)
+    }
+
+    /// Where the elements of an input are, of the row or of groups.
+    pub(super) fn input_access(&self, at: usize, is_of_groups: bool, width: usize) -> Access {
+        let view = &self.reads.inputs[at].1;
+        if is_of_groups {
+            self.group_access(at as u16, view, width)
+        } else {
+            self.access(at as u16, view, width)
+        }
     }
 
     /// Where a view's elements of the row are.

@@ -10,6 +10,7 @@ mod build;
 mod columns;
 mod domain;
 mod elements;
+mod gathers;
 mod passes;
 mod reads;
 mod rows;
@@ -18,3 +19,4 @@ mod tests;
 
 pub(super) use build::{Fused, Part, fuse};
 pub(super) use domain::Domain;
+pub(super) use gathers::gathered;
