@@ -47,6 +47,8 @@ pub(in super::super) struct Fused {
     pub(in super::super) function: Function,
     /// The values whose memory the first buffers are.
     pub(in super::super) inputs: Vec<(Value, StridedView)>,
+    /// The inputs of gathers, in whose memory no result may lie.
+    pub(in super::super) moved: SmallVec<[usize; 4]>,
     /// The values whose memory the next buffers are.
     pub(in super::super) results: Values,
     /// The bytes of the last buffer, which each thread has for itself; 0 if there is none.
@@ -61,13 +63,15 @@ pub(in super::super) struct Fused {
     pub(in super::super) cost: usize,
 }
 
-/// The nest that computes some nodes, of which `results` are needed elsewhere, if the IR has all that it needs.
+/// The nest that computes some nodes, of which `results` are needed elsewhere, if the IR has all that it needs. It reads
+/// at positions what the nodes `gathered` would give.
 pub(in super::super) fn fuse(
     graph: &Graph,
     clusters: &Clusters,
     nodes: Vec<(usize, Part)>,
     domain: &Domain,
     results: &Values,
+    gathered: &[usize],
     is_streaming: bool,
 ) -> Option<Fused> {
     // Accumulators have no complex numbers.
@@ -76,7 +80,7 @@ pub(in super::super) fn fuse(
         return None;
     }
     let passes = Passes::new(graph, clusters, nodes);
-    let reads = Reads::new(graph, clusters, &passes, domain);
+    let reads = Reads::new(graph, clusters, &passes, domain, gathered);
     let sizes = reads.sizes(domain)?;
     let shape = Shape::new(&sizes, domain)?;
     if shape.is_short && !has_records(graph, &reads, results) {
@@ -146,7 +150,8 @@ pub(in super::super) fn fuse(
     // All elements of a short row have instructions of their own.
     let cost = if shape.is_short { cost.div_ceil(sizes[sizes.len() - 1]) } else { cost };
     let (inputs, results, elements) = (reads.inputs, results.clone(), domain.elements());
-    Some(Fused { function, inputs, results, scratch, steps, least_steps, elements, cost })
+    let moved = reads.moved;
+    Some(Fused { function, inputs, moved, results, scratch, steps, least_steps, elements, cost })
 }
 
 /// How the axes of a domain are gone through.
@@ -232,7 +237,7 @@ pub(super) struct Making<'a> {
     pub(super) passes: &'a Passes,
     parts: FxHashMap<usize, Part>,
     pub(super) e: Elements,
-    reads: &'a Reads,
+    pub(super) reads: &'a Reads,
     results: &'a Values,
     pub(super) sizes: &'a Sizes,
     pub(super) shape: &'a Shape,
@@ -465,6 +470,9 @@ impl Making<'_> {
             Some(Generated::Counted(view)) => return Some(self.counted(&view, is_of_groups, dtype)),
             None => {}
         }
+        if let Some(element) = self.gathered(base, is_of_groups) {
+            return element;
+        }
         let at = self.reads.known[&(seen.base, seen.walk(sizes), is_of_groups)];
         let view = &self.reads.inputs[at].1;
         if is_of_groups {
@@ -503,6 +511,16 @@ impl Making<'_> {
             number = self.e.b.add(number, along);
         }
         self.e.counted(number, dtype)
+    }
+
+    /// Where the elements of an input are, of the row or of groups.
+    pub(super) fn input_access(&self, at: usize, is_of_groups: bool, width: usize) -> Access {
+        let view = &self.reads.inputs[at].1;
+        if is_of_groups {
+            self.group_access(at as u16, view, width)
+        } else {
+            self.access(at as u16, view, width)
+        }
     }
 
     /// Where a view's elements of the row are.

@@ -10,6 +10,7 @@ mod build;
 mod columns;
 mod domain;
 mod elements;
+mod gathers;
 mod passes;
 mod reads;
 mod rows;
@@ -19,3 +20,4 @@ mod tests;
 
 pub(super) use build::{Fused, Part, fuse};
 pub(super) use domain::Domain;
+pub(super) use gathers::gathered;

@@ -4,9 +4,11 @@ use defn_core::Scalar;
 use defn_core::graph::{Graph, Value};
 use defn_core::op::Op as GraphOp;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::build::Part;
 use super::domain::{Axes, Domain, Sizes};
+use super::gathers::GatherInputs;
 use super::passes::Passes;
 use crate::compiler::cluster::{Clusters, Role};
 use crate::kernels::StridedView;
@@ -22,17 +24,29 @@ pub(super) struct Reads {
     is_of_groups: Vec<bool>,
     /// Numbers that are counted where they are read, as if they lay in memory once; and whether groups read them.
     counted: FxHashMap<(usize, bool), StridedView>,
+    /// The gathers, and whether groups read them.
+    pub(super) gathers: FxHashMap<(usize, bool), GatherInputs>,
+    /// The inputs of gathers: tables are not read as their views say.
+    pub(super) moved: SmallVec<[usize; 4]>,
 }
 
 impl Reads {
-    /// What nodes of a nest read that it does not compute.
-    pub(super) fn new(graph: &Graph, clusters: &Clusters, passes: &Passes, domain: &Domain) -> Reads {
+    /// What nodes of a nest read that it does not compute, of which it reads `gathered` at positions.
+    pub(super) fn new(
+        graph: &Graph,
+        clusters: &Clusters,
+        passes: &Passes,
+        domain: &Domain,
+        gathered: &[usize],
+    ) -> Reads {
         let mut reads = Reads {
             inputs: Vec::new(),
             known: FxHashMap::default(),
             is_grouped: domain.reduced > 1,
             is_of_groups: Vec::new(),
             counted: FxHashMap::default(),
+            gathers: FxHashMap::default(),
+            moved: SmallVec::new(),
         };
         let own: FxHashMap<usize, Part> = passes.nodes.iter().copied().collect();
         for &(position, part) in &passes.nodes {
@@ -44,6 +58,10 @@ impl Reads {
                     continue;
                 }
                 let is_of_groups = part == Part::Rows && reads.is_grouped;
+                if gathered.contains(&base) {
+                    reads.add_gather(graph, base, is_of_groups);
+                    continue;
+                }
                 match generated(graph, clusters, base) {
                     Some(Generated::Constant(_)) => continue,
                     Some(Generated::Counted(view)) => {
@@ -53,15 +71,21 @@ impl Reads {
                     None => {}
                 }
                 let sizes = domain_of(graph, position, part);
-                let key = (seen.base, seen.walk(sizes), is_of_groups);
-                if !reads.known.contains_key(&key) {
-                    reads.known.insert(key.clone(), reads.inputs.len());
-                    reads.inputs.push((key.0, key.1));
-                    reads.is_of_groups.push(is_of_groups);
-                }
+                reads.add((seen.base, seen.walk(sizes), is_of_groups));
             }
         }
         reads
+    }
+
+    /// The input that a view of a value is.
+    pub(super) fn add(&mut self, key: (Value, StridedView, bool)) -> usize {
+        if let Some(&known) = self.known.get(&key) {
+            return known;
+        }
+        self.known.insert(key.clone(), self.inputs.len());
+        self.inputs.push((key.0, key.1));
+        self.is_of_groups.push(key.2);
+        self.inputs.len() - 1
     }
 
     /// The axes of the domain.

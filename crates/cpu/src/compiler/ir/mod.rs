@@ -124,10 +124,6 @@ pub(crate) enum Cmp {
 }
 
 /// A conversion from the operand's element type to the instruction's.
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "some are for loops of programs, which only tests run as yet")
-)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Conv {
     /// An integer to a wider one, by zeros.

@@ -1,5 +1,6 @@
 //! Nests of single ops: every op on every dtype has one, and it computes the bits of the kernels on every machine.
 
+mod gathers;
 mod short;
 mod table;
 
@@ -13,6 +14,7 @@ use defn_core::{DType, Number, Scalar, Tensor, TensorType};
 
 use super::build::{Fused, Part, fuse};
 use super::domain::Domain;
+use super::gathers::gathered;
 use crate::backend::cpu_backend;
 use crate::buffer::CpuBuffer;
 use crate::compiler::agree::{applied_words, code_of, execute, targets};
@@ -42,12 +44,18 @@ fn region(inputs: &[(DType, &str)], lines: &[String], result: &str) -> Arc<Regio
 fn nest_of(region: &Region) -> Option<Fused> {
     let clusters = Clusters::new(region);
     let users = Users::new(region, &clusters);
-    let [cluster] = clusters.order.as_slice() else { return None };
+    let (cluster, before) = clusters.order.split_last()?;
     let nodes = &cluster.nodes;
     let Role::Elementwise = clusters.roles[nodes[0]] else { return None };
-    let nodes = nodes.iter().map(|&node| (node, Part::Elements)).collect();
+    let nodes: Vec<(usize, Part)> = nodes.iter().map(|&node| (node, Part::Elements)).collect();
+    // Nothing but gathers, which it does itself.
+    let gathered = gathered(region.graph(), &clusters, &users, &nodes);
+    if gathered.len() != before.len() {
+        return None;
+    }
     let elements = region.graph().nodes()[cluster.nodes[0]].outputs[0].size();
-    fuse(region.graph(), &clusters, nodes, &Domain::of_elements(elements), users.of(0), false)
+    let results = users.of(before.len());
+    fuse(region.graph(), &clusters, nodes, &Domain::of_elements(elements), results, &gathered, false)
 }
 
 /// The bytes of a tensor.
