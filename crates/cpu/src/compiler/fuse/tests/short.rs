@@ -18,7 +18,7 @@ fn nest_of_rows(region: &Region, reduced: usize) -> Option<Fused> {
         }
     }
     let results = region.results().iter().copied().collect();
-    fuse(graph, &clusters, nodes, &domain, &results, false)
+    fuse(graph, &clusters, nodes, &domain, &results, &[], false)
 }
 
 /// So many elements of a dtype, with special ones among them.
