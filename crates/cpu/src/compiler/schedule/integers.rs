@@ -14,11 +14,14 @@ pub(super) fn widest(op: ir::Op, elem: Elem, target: &dyn Target) -> usize {
     if let ir::Op::DivS | ir::Op::DivU | ir::Op::RemS | ir::Op::RemU = op {
         return if elem.bytes() < 4 { 4 } else { 8 };
     }
-    let shift = match op {
-        ir::Op::Shl => Op::Shl,
-        ir::Op::Shr => Op::Shr,
-        ir::Op::Sar => Op::Sar,
-        _ => return elem.bytes(),
+    let shift = if op == ir::Op::Shl {
+        Op::Shl
+    } else if op == ir::Op::Shr {
+        Op::Shr
+    } else if op == ir::Op::Sar {
+        Op::Sar
+    } else {
+        return elem.bytes();
     };
     if target.has(shift, elem) { elem.bytes() } else { wider(shift, elem, target).bytes() }
 }

@@ -113,14 +113,14 @@ impl Lowering<'_> {
                     rows.push(self.load_record(record.elem, size, mem));
                 }
                 let mut network = Network { elem: record.elem, rows: &rows, known: Vec::new() };
-                for element in done..start + size {
+                for (element, loaded) in loaded.iter_mut().enumerate().take(start + size).skip(done) {
                     let is_needed = !self.is_dead[at + element];
                     let reg = if is_needed {
                         network.output(self, lanes.ilog2(), element - start)
                     } else {
                         Reg::NONE
                     };
-                    loaded[element].push(reg);
+                    loaded.push(reg);
                 }
                 done = start + size;
             }

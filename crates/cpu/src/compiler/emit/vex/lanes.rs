@@ -203,7 +203,10 @@ impl Emit<'_> {
             // A vector of two lanes has them side by side then.
             4 if self.inst.lanes == 2 => {
                 self.op(UNPACK4[0], dst, a, b);
-                return if odd { self.op_by(opcode::SHIFT128, 3, dst, Rm::Reg(dst), 8) } else { () };
+                if odd {
+                    self.op_by(opcode::SHIFT128, 3, dst, Rm::Reg(dst), 8);
+                }
+                return;
             }
             4 => self.op_by(SHUFFLE_TWO, to, a, b, if odd { 0xdd } else { 0x88 }),
             _ => self.op(UNPACK8[usize::from(odd)], to, a, b),

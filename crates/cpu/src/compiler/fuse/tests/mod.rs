@@ -306,7 +306,7 @@ fn floats(dtype: DType) -> Vec<f64> {
     for _ in 0..20 {
         let x = (random.next() >> 11) as f64 / (1u64 << 53) as f64;
         let power = (random.next() % 40) as i32 - 20;
-        all.push(if random.next() % 2 == 0 { x * 2f64.powi(power) } else { -x * 2f64.powi(power) });
+        all.push(if random.next().is_multiple_of(2) { x * 2f64.powi(power) } else { -x * 2f64.powi(power) });
     }
     all
 }

@@ -268,7 +268,7 @@ where
                 unsafe {
                     let out = Target::new(out.as_mut_ptr(), n);
                     if is_thin {
-                        let Some(thin) = thin::Thin::of(kernels, sizes, (&a, &b), &out) else { return None };
+                        let thin = thin::Thin::of(kernels, sizes, (&a, &b), &out)?;
                         thin.multiply(accumulation, par);
                     } else {
                         let (a, b): (&dyn Operand<C>, &dyn Operand<C>) = (&a, &b);

@@ -265,12 +265,11 @@ fn lanes_are_parted_and_joined() {
                     let lane = |source: usize, lane: usize| &data[16 * source + lane * each..][..each];
                     let mut expected = data.clone();
                     for at in 0..count {
-                        let from = match op {
-                            Op::Unzip(odd) => {
-                                let from = 2 * at + usize::from(odd);
-                                lane(from / count, from % count)
-                            }
-                            _ => lane(at % 2, at / 2 + if op == Op::Zip(true) { count / 2 } else { 0 }),
+                        let from = if let Op::Unzip(odd) = op {
+                            let from = 2 * at + usize::from(odd);
+                            lane(from / count, from % count)
+                        } else {
+                            lane(at % 2, at / 2 + if op == Op::Zip(true) { count / 2 } else { 0 })
                         };
                         expected[32 + at * each..][..each].copy_from_slice(from);
                     }
