@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
 import defn as dn
@@ -43,6 +44,16 @@ def assert_alike(compiled: dn.Tensor, eager: dn.Tensor, scale: float = 0.0) -> N
         assert ok.all(), f"compiled\n{got}\nat once\n{want}"
     else:
         assert got.tobytes() == want.tobytes()
+
+
+def with_one_nan(array: np.ndarray) -> np.ndarray:
+    """The array with one NaN for all: the sign and the payload of NaN are not specified."""
+    if array.dtype.kind == "c":
+        parts = array.reshape(-1).view(array.real.dtype)
+        return with_one_nan(parts).view(array.dtype).reshape(array.shape)
+    if array.dtype.kind in "biu" or array.dtype.name.startswith(("int", "uint")):
+        return array
+    return np.where(np.isnan(array), np.array(np.nan, array.dtype), array)
 
 
 # The backend of the test run, which tests compare with others.

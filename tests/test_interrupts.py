@@ -19,7 +19,7 @@ CALLS = {
         "f = dn.jit(lambda a: dn.tanh(dn.dot(a, a))); run = lambda: f(a)"
     ),
     "dot of integers": (
-        "a = dn.tensor(np.ones((2500, 2500), np.int64)); run = lambda: dn.dot(a, a)"
+        "a = dn.tensor(np.ones((4000, 4000), np.int64)); run = lambda: dn.dot(a, a)"
     ),
     "sort": "x = dn.tensor(draw(40_000_000)); run = lambda: dn.sort(x)",
     "argsort": "x = dn.tensor(draw(20_000_000)); run = lambda: dn.argsort(x)",

@@ -18,7 +18,7 @@ import defn as dn
 from cases.dtypes import INTEGERS, close, is_integer
 from cases.generated import Call, drawn, is_exact, tolerance
 from defn.tensors import METHOD_MODULES
-from support import XLA_ULPS, Held, assert_alike, on_xla
+from support import XLA_ULPS, Held, assert_alike, on_xla, with_one_nan
 
 ORACLE = dn.backends.NumPyBackend()
 
@@ -267,15 +267,8 @@ def outcome(call: Call, run: Callable[[], Any]) -> tuple[list[dn.Tensor], str]:
 
 
 def bits(call: Call, x: dn.Tensor) -> bytes:
-    """The elements' bytes. As in Nx, a graph drops the addition of 0, so that -0 stays -0 there.
-
-    The sign and the payload of NaN are not specified.
-    """
-    array = x.to_numpy()
-    if array.dtype.kind == "c":
-        array = array.reshape(-1).view(array.real.dtype)
-    if not is_integer(str(x.dtype)):
-        array = np.where(np.isnan(array), np.array(np.nan, array.dtype), array)
+    """The elements' bytes. As in Nx, a graph drops the addition of 0, so that -0 stays -0 there."""
+    array = with_one_nan(x.to_numpy())
     if call.name == "add" and x.to_numpy().dtype.kind != "c" and not is_integer(str(x.dtype)):
         array = np.where(array == 0, np.zeros_like(array), array)
     return array.tobytes()

@@ -127,6 +127,9 @@ fn actions(allocated: &Allocated, target: &dyn Target, text: &mut String) {
                 let args = args.iter().filter_map(|place| names.place(Class::General, place));
                 writeln!(text, "  call k{kernel} {}", args.collect::<Vec<_>>().join(", "))
             }
+            Action::Apply { kernel, elem, lanes, to, from } => {
+                writeln!(text, "  v{to} = call k{kernel} {elem}x{lanes} v{from}")
+            }
             Action::Nothing => Ok(()),
         };
     }

@@ -342,4 +342,23 @@ mod tests {
         );
         assert_eq!(found, [0, 0, 2]);
     }
+
+    /// Of numbers that nests do not reduce.
+    #[test]
+    fn columns_are_folded_as_they_are_made() {
+        let found = folds_of(
+            "defn-ir 1
+            (c64[64][16], c64[64][16]) {
+                %0 = parameter {index: 0} : c64[64][16]
+                %1 = parameter {index: 1} : c64[64][16]
+                %2 = multiply %0 %1 : c64[64][16]
+                %3 = sum %2 {axes: [0], keep_axes: false} : c64[16]
+                %4 = reverse %3 {axes: [0]} : c64[16]
+                %5 = sum %0 {axes: [0], keep_axes: false} : c64[16]
+                return %4 %2 %5
+            }",
+        );
+        assert_eq!(found.iter().sum::<usize>(), 1);
+        assert_eq!(found.len(), 3);
+    }
 }

@@ -52,6 +52,7 @@ mod emit;
 mod folds;
 mod followed;
 mod fuse;
+mod gathers;
 mod group;
 mod interpret;
 mod ir;

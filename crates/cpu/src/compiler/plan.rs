@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 use super::cluster::{Clusters, Role};
 use super::folds::Folds;
 use super::followed::{Followed, with_followed};
+use super::gathers::with_gathers;
 use super::group::{Group, group};
 use super::moments::{Moments, with_moments};
 use super::nest::Nest;
@@ -147,7 +148,8 @@ fn steps(
     let graph = region.graph();
     let users = Users::new(region, clusters);
     let mut steps = Vec::with_capacity(clusters.order.len());
-    let pieces = with_moments(graph, clusters, &users, pieces(graph, clusters, &users));
+    let pieces = with_gathers(graph, clusters, &users, pieces(graph, clusters, &users));
+    let pieces = with_moments(graph, clusters, &users, pieces);
     for piece in with_followed(graph, clusters, pieces) {
         let place = match &piece {
             Piece::One(place) => *place,
@@ -193,7 +195,7 @@ fn steps(
                 (Work::Routine(Box::new(made)), inputs, outputs)
             }
             (Piece::One(_), Role::Elementwise)
-                if let Some(made) = Nest::of_elements(graph, clusters, cluster, users.of(place)) =>
+                if let Some(made) = Nest::of_elements(graph, clusters, &users, cluster, users.of(place)) =>
             {
                 let inputs = made.inputs.iter().map(|(value, _)| *value).collect();
                 let outputs = made.results.clone();
@@ -261,8 +263,7 @@ impl Step {
                 inputs.flat_map(|input| (0..group.results.len()).map(move |output| (output, input))).collect()
             }
             Work::Nest(nest) => {
-                let plain = |input: &usize| nest.inputs[*input].1.is_plain(nest.elements);
-                let inputs = (0..nest.inputs.len()).filter(plain);
+                let inputs = (0..nest.inputs.len()).filter(|&input| nest.reads_in_order(input));
                 inputs.flat_map(|input| (0..nest.results.len()).map(move |output| (output, input))).collect()
             }
             Work::Followed(followed) => followed.pairs(),

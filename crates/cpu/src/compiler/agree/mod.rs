@@ -4,6 +4,7 @@
 
 mod control;
 mod random;
+mod records;
 mod values;
 
 use super::emit::neon_run::{self, Case as Job, End, TestKernel, Word};
@@ -11,6 +12,7 @@ use super::emit::registers::allocate;
 use super::emit::{Entry, Target, check::check, neon::Neon};
 use super::interpret::Interpreter;
 use super::interpret::level::at_every_level;
+use super::ir::functions::rare::applied;
 use super::ir::{Elem, Function, Status};
 use super::schedule::lower;
 
@@ -158,8 +160,17 @@ fn run_here(call: &Call, run: impl FnOnce(*const u64) -> u32) -> (u32, Vec<u8>) 
     (status, room[start..start + call.data.len()].to_vec())
 }
 
+/// The words of the kernels for what a function applies.
+pub(super) fn applied_words(function: &Function) -> Vec<u64> {
+    let words = function.applied().into_iter().flat_map(|(rare, elem)| {
+        let kernel = applied(rare, elem);
+        [kernel.run as *const () as u64, kernel.context.addr() as u64]
+    });
+    words.collect()
+}
+
 /// The code of a function, checked, or what the target lacks.
-fn code_of(function: &Function, target: &dyn Target, what: &str) -> Result<Vec<u8>, String> {
+pub(super) fn code_of(function: &Function, target: &dyn Target, what: &str) -> Result<Vec<u8>, String> {
     let code = lower(function, target).map_err(|lacks| lacks.0)?;
     let words = u32::from(function.buffers + function.params);
     let mut origins = Vec::new();
@@ -171,7 +182,7 @@ fn code_of(function: &Function, target: &dyn Target, what: &str) -> Result<Vec<u
 }
 
 /// Executes code on this machine.
-fn execute(code: &[u8], args: *const u64) -> u32 {
+pub(super) fn execute(code: &[u8], args: *const u64) -> u32 {
     let length = code.len().next_multiple_of(4096);
     // SAFETY: a new mapping, written before it is executed, and gone after; the code is a function of these arguments.
     unsafe {
@@ -219,7 +230,7 @@ fn is_nan(elem: Elem, bytes: &[u8]) -> bool {
 }
 
 /// The machines of this processor.
-fn targets() -> Vec<(&'static str, &'static dyn Target)> {
+pub(super) fn targets() -> Vec<(&'static str, &'static dyn Target)> {
     #[cfg(target_arch = "x86_64")]
     {
         let mut targets: Vec<(&'static str, &'static dyn Target)> = Vec::new();

@@ -6,6 +6,8 @@ use crate::compiler::ir::random::{Case, Limits, Random, case};
 const FLOATS: &[Elem] = &[Elem::F32];
 const WIDE: &[Elem] = &[Elem::F32, Elem::F64, Elem::I32, Elem::I64];
 const ALL: &[Elem] = &[Elem::F32, Elem::F64, Elem::I8, Elem::I16, Elem::I32, Elem::I64];
+const INTEGERS: &[Elem] = &[Elem::I8, Elem::I16, Elem::I32, Elem::I64];
+const SHORT: &[Elem] = &[Elem::I8, Elem::I16];
 
 fn call_of(case: &Case, random: &mut Random) -> Call {
     let mut call = Call::new();
@@ -18,7 +20,9 @@ fn call_of(case: &Case, random: &mut Random) -> Call {
     // The function may have more buffers than it uses.
     call.words.resize(usize::from(case.function.buffers), Word::Data(0));
     call = case.params.iter().fold(call, |call, &param| call.param(param));
-    call.kernel(TestKernel::Mix, &[0])
+    call = call.kernel(TestKernel::Mix, &[0]);
+    call.words.extend(applied_words(&case.function).into_iter().map(Word::Number));
+    call
 }
 
 /// The bits of an element: mostly small numbers, now and then odd ones.
@@ -51,7 +55,7 @@ fn random_case(seed: u64) -> (Case, Call) {
     for _ in 0..8 {
         random.below(2);
     }
-    let elems = [FLOATS, WIDE, ALL][random.below(3)];
+    let elems = [FLOATS, WIDE, ALL, INTEGERS, SHORT][random.below(5)];
     let kinds = Limits { size: 2 + (seed as usize / 40).min(40), reach: 2 + random.below(40), elems };
     let columns =
         [random.below(8), random.below(40), random.below(300), 16 * random.below(20)][random.below(4)];
@@ -90,6 +94,10 @@ fn neon_is_as_the_portable_executor() {
     let mut cases = Vec::new();
     for seed in 0..count("DEFN_RANDOM_NEON", 500) {
         let (case, call) = random_case(seed);
+        // The runner has none of our kernels.
+        if !case.function.applied().is_empty() {
+            continue;
+        }
         let Ok(code) = code_of(&case.function, &Neon, &format!("seed {seed}")) else { continue };
         cases.push((seed, case, call, code));
     }

@@ -193,6 +193,19 @@ impl Checker<'_> {
                 }
                 state.0.retain(|location, _| matches!(location, Location::Slot(_)));
             }
+            Action::Apply { kernel, elem, lanes, to, from } => {
+                let Origin::Inst(at) = origin else { return Err("a call of no origin".to_owned()) };
+                let inst = self.code.insts[*at];
+                if (inst.op, inst.elem, inst.lanes) != (Op::Apply(*kernel), *elem, *lanes) {
+                    return Err("another call".to_owned());
+                }
+                if is_last {
+                    self.operand(inst.src[0], Place::Reg(*from), state)?;
+                }
+                state.0.retain(|location, _| matches!(location, Location::Slot(_)));
+                state.define(inst.dst);
+                state.set(Location::Register(Class::Vector as u8, *to), vec![inst.dst]);
+            }
             Action::Nothing => {
                 let Origin::Rename(pairs) = origin else { return Err("nothing of no origin".to_owned()) };
                 let found: Vec<(Reg, Vec<Location>)> = pairs

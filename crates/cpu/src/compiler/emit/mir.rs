@@ -10,7 +10,7 @@
 
 use smallvec::SmallVec;
 
-pub(crate) use super::super::ir::{Cmp, Conv, Elem, Rare};
+pub(crate) use super::super::ir::{Cmp, Conv, Elem};
 
 /// The registers that a value may be in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -124,8 +124,9 @@ pub(crate) enum Op {
     Select,
     /// From elements of the first type to elements of `elem`.
     Convert(Conv, Elem),
-    /// A call of Rust code with the lanes of `a`. No register keeps its value.
-    Apply(Rare),
+    /// The lanes of `a` as the kernel at this position leaves them, which is passed their address and their number.
+    /// No register keeps its value.
+    Apply(u16),
 
     // Masks. `elem` is the integer whose width a vector that stands for a mask has.
     MaskAnd,
@@ -147,6 +148,11 @@ pub(crate) enum Op {
     Const(u32),
     /// Lane 0 for all lanes.
     Splat,
+    /// Every other lane of `a` and then of `b`: the even ones, or the odd ones. Elements have four bytes or
+    /// eight, and vectors two lanes at least.
+    Unzip(bool),
+    /// Lanes of `a` and `b` in turn: those of the lower halves, or of the upper ones.
+    Zip(bool),
     /// Lanes from `n` on, in the lanes from 0 on. The other lanes are not specified.
     Upper(u8),
 

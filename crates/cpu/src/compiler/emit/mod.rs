@@ -164,6 +164,15 @@ pub(crate) enum Action {
         kernel: u16,
         args: SmallVec<[Place; 6]>,
     },
+    /// Calls a kernel with the address of a vector's lanes and their number; it computes them anew. No register keeps
+    /// its value.
+    Apply {
+        kernel: u16,
+        elem: Elem,
+        lanes: u8,
+        to: u8,
+        from: u8,
+    },
     /// Does nothing: the checker learns something here.
     Nothing,
 }

@@ -2,14 +2,15 @@
 
 use defn_core::DType;
 use defn_core::graph::{Graph, Value, Values};
-use defn_core::op::{Op as GraphOp, ReduceOp};
+use defn_core::op::ReduceOp;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::domain::{Domain, Sizes, strides_along};
-use super::elements::{Element, Elements, computed, stored};
+use super::elements::{Element, Elements, computed};
 use super::passes::Passes;
-use super::reads::{Reads, domain_of, is_generated};
+use super::reads::{Generated, Reads, domain_of, generated};
+use super::short::has_records;
 use crate::compiler::cluster::{Clusters, Elementwise, elementwise};
 use crate::compiler::ir::{Access, Builder, Cmp, Conv, Elem, Function, Reduce, Val};
 use crate::kernels::{StridedView, TILE};
@@ -17,11 +18,17 @@ use crate::kernels::{StridedView, TILE};
 /// Elements of a row from which on its length is an argument, so that rows of other lengths share the code.
 pub(super) const LONG_ROW: usize = 512;
 
-/// The least elements of a row that vectors are worth while for, where there are several rows.
+/// The elements of a row from which on it has vectors of its own. Of shorter ones each lane has one.
 const SHORT_ROW: usize = 16;
+
+/// The least short rows that a thread takes, where there are several parts.
+const SHORT_ROWS_PART: usize = 256;
 
 /// The least columns that a thread reduces, where there are several parts.
 const COLUMNS_PART: usize = 512;
+
+/// The least elements of a chunk that begins within a row: whole lines of every type.
+const CHUNK_LINES: usize = 1 << 12;
 
 /// What a node is in a nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,51 +47,66 @@ pub(in super::super) struct Fused {
     pub(in super::super) function: Function,
     /// The values whose memory the first buffers are.
     pub(in super::super) inputs: Vec<(Value, StridedView)>,
+    /// The inputs of gathers, in whose memory no result may lie.
+    pub(in super::super) moved: SmallVec<[usize; 4]>,
     /// The values whose memory the next buffers are.
     pub(in super::super) results: Values,
     /// The bytes of the last buffer, which each thread has for itself; 0 if there is none.
     pub(in super::super) scratch: usize,
     /// How many steps the axis has that threads divide: the function's arguments are the first of them, and how many.
     pub(in super::super) steps: usize,
+    /// The fewest steps that threads should take: where they divide rows, whole lines of memory.
+    pub(in super::super) least_steps: usize,
     /// Elements of the domain.
     pub(in super::super) elements: usize,
     /// How many instructions an element takes.
     pub(in super::super) cost: usize,
 }
 
-/// The nest that computes some nodes, of which `results` are needed elsewhere, if the IR has all that it needs.
+/// The nest that computes some nodes, of which `results` are needed elsewhere, if the IR has all that it needs. It reads
+/// at positions what the nodes `gathered` would give.
 pub(in super::super) fn fuse(
     graph: &Graph,
     clusters: &Clusters,
     nodes: Vec<(usize, Part)>,
     domain: &Domain,
     results: &Values,
+    gathered: &[usize],
     is_streaming: bool,
 ) -> Option<Fused> {
+    // Accumulators have no complex numbers.
+    let is_complex = |node: usize| graph.nodes()[node].outputs[0].dtype.is_complex();
+    if nodes.iter().any(|&(node, part)| matches!(part, Part::Fold(_)) && is_complex(node)) {
+        return None;
+    }
     let passes = Passes::new(graph, clusters, nodes);
-    let reads = Reads::new(graph, clusters, &passes, domain);
+    let reads = Reads::new(graph, clusters, &passes, domain, gathered);
     let sizes = reads.sizes(domain)?;
     let shape = Shape::new(&sizes, domain)?;
+    if shape.is_short && !has_records(graph, &reads, results) {
+        return None;
+    }
     let mut b = Builder::new((reads.inputs.len() + results.len()) as u16 + 1, 2, 0);
     let begin = b.param(0, Elem::Index);
     let count = b.param(1, Elem::Index);
     let mut positions: SmallVec<[Position; 4]> = SmallVec::new();
-    for (axis, &size) in sizes[..sizes.len() - 1].iter().enumerate() {
-        if Some(axis) == shape.reduced {
+    let mut loops = 0;
+    for (axis, &size) in sizes.iter().enumerate() {
+        if Some(axis) == shape.reduced || axis == shape.lanes || axis == sizes.len() - 1 {
             positions.push(Position::default());
             continue;
         }
+        loops += 1;
         let trips = if Some(axis) == shape.split { count } else { b.index(size as i64) };
         let (counter, _) = b.begin_loop(Some(trips), &[]);
         positions.push(Position::at(if Some(axis) == shape.split { b.add(begin, counter) } else { counter }));
     }
-    let loops = positions.len() - usize::from(shape.reduced.is_some());
     let mut making = Making {
         graph,
         clusters,
         passes: &passes,
         parts: passes.nodes.iter().copied().collect(),
-        e: Elements { b },
+        e: Elements::new(b),
         reads: &reads,
         results,
         sizes: &sizes,
@@ -98,11 +120,14 @@ pub(in super::super) fn fuse(
         pass: 0,
         values: FxHashMap::default(),
         loaded: FxHashMap::default(),
+        loaded_of_rows: Vec::new(),
         groups: FxHashMap::default(),
     };
     let parts = shape.is_row_divided.then_some((begin, count));
     if shape.reduced.is_some() {
         making.columns(parts)?
+    } else if shape.is_short {
+        making.short_rows(parts)?
     } else {
         making.rows(parts)?
     }
@@ -112,12 +137,21 @@ pub(in super::super) fn fuse(
     let function = b.finish();
     let steps = match shape.split {
         Some(axis) => sizes[axis],
-        None if shape.is_row_divided => sizes[sizes.len() - 1],
+        None if shape.is_row_divided => sizes[shape.lanes],
         None => 1,
     };
+    let least_steps = match (shape.is_row_divided, shape.reduced) {
+        (true, Some(_)) => COLUMNS_PART,
+        (true, None) if shape.is_short => SHORT_ROWS_PART,
+        (true, None) => CHUNK_LINES,
+        (false, _) => 1,
+    };
     let cost = function.insts.iter().filter(|inst| inst.ty.is_vector).count();
+    // All elements of a short row have instructions of their own.
+    let cost = if shape.is_short { cost.div_ceil(sizes[sizes.len() - 1]) } else { cost };
     let (inputs, results, elements) = (reads.inputs, results.clone(), domain.elements());
-    Some(Fused { function, inputs, results, scratch, steps, elements, cost })
+    let moved = reads.moved;
+    Some(Fused { function, inputs, moved, results, scratch, steps, least_steps, elements, cost })
 }
 
 /// How the axes of a domain are gone through.
@@ -126,12 +160,16 @@ pub(super) struct Shape {
     pub(super) reduced: Option<usize>,
     /// The axis around the row that threads divide.
     split: Option<usize>,
-    /// Whether threads divide the row.
+    /// Whether threads divide the lanes.
     is_row_divided: bool,
+    /// Whether rows are so short that lanes are along another axis.
+    is_short: bool,
+    /// The axis that lanes are along: the row, if it is not short.
+    pub(super) lanes: usize,
 }
 
 impl Shape {
-    /// None if rows are so short that vectors do not pay, or elements of a group are along several axes.
+    /// None if elements of a group are along several axes.
     fn new(sizes: &Sizes, domain: &Domain) -> Option<Shape> {
         let row = sizes.len() - 1;
         let length = sizes[row];
@@ -142,20 +180,26 @@ impl Shape {
             }
             Some(axis)
         } else {
-            if domain.reduced > 1 && domain.reduced != length || sizes.len() > 1 && length < SHORT_ROW {
+            if domain.reduced > 1 && domain.reduced != length {
                 return None;
             }
             None
         };
+        let is_short = reduced.is_none() && row > 0 && length < SHORT_ROW;
+        let longest = |axes: &mut dyn Iterator<Item = usize>| {
+            axes.max_by_key(|&axis| (sizes[axis], std::cmp::Reverse(axis)))
+        };
+        let lanes = if is_short { longest(&mut (0..row))? } else { row };
         // Threads divide the longest axis: rows, if there are several.
-        let outer = (0..row).filter(|&axis| Some(axis) != reduced);
-        let split = outer.max_by_key(|&axis| (sizes[axis], std::cmp::Reverse(axis)));
+        let split = longest(&mut (0..row).filter(|&axis| Some(axis) != reduced && axis != lanes));
         let is_row_divided = match split {
+            None if is_short => sizes[lanes] >= 2 * SHORT_ROWS_PART,
+            Some(_) if is_short => sizes[lanes] >= 4 * SHORT_ROWS_PART,
             None if reduced.is_some() => length >= 2 * COLUMNS_PART,
             None => domain.reduced == 1 && length >= LONG_ROW,
             Some(axis) => reduced.is_some() && length / COLUMNS_PART > sizes[axis],
         };
-        Some(Shape { reduced, split: split.filter(|_| !is_row_divided), is_row_divided })
+        Some(Shape { reduced, split: split.filter(|_| !is_row_divided), is_row_divided, is_short, lanes })
     }
 }
 
@@ -193,7 +237,7 @@ pub(super) struct Making<'a> {
     pub(super) passes: &'a Passes,
     parts: FxHashMap<usize, Part>,
     pub(super) e: Elements,
-    reads: &'a Reads,
+    pub(super) reads: &'a Reads,
     results: &'a Values,
     pub(super) sizes: &'a Sizes,
     pub(super) shape: &'a Shape,
@@ -211,6 +255,8 @@ pub(super) struct Making<'a> {
     /// The elements of this pass, by node and by input.
     pub(super) values: FxHashMap<usize, Element>,
     pub(super) loaded: FxHashMap<usize, Element>,
+    /// Inputs that were loaded now for all elements of short rows.
+    pub(super) loaded_of_rows: Vec<(usize, Vec<Element>)>,
     /// What each group has.
     pub(super) groups: FxHashMap<usize, Element>,
 }
@@ -239,8 +285,8 @@ impl Making<'_> {
     /// Keeps what later passes would have to compute again, in so much memory that each has `elements`.
     pub(super) fn keep(&mut self, elements: usize) -> Option<()> {
         for &kept in &self.passes.kept {
-            let elem = stored(self.graph.nodes()[kept].outputs[0].dtype)?;
-            let home = self.scratch.take(elements * elem.bytes());
+            let width = self.graph.nodes()[kept].outputs[0].dtype.storage_bytes();
+            let home = self.scratch.take(elements * width);
             self.homes.insert(kept, home);
         }
         Some(())
@@ -256,16 +302,16 @@ impl Making<'_> {
             let width = element.dtype.storage_bytes();
             if let Some(at) = self.result_of(node) {
                 let whole = StridedView::strided(0, &[self.sizes.iter().product()], &[1]);
-                let mut access = self.access((self.reads.inputs.len() + at) as u16, &whole, width);
+                let mut access = self.access(self.result_buffer(at), &whole, width);
                 // Rows that begin within a line are not stored past the caches.
                 let length = self.sizes[self.sizes.len() - 1];
                 let is_aligned = self.sizes.len() == 1 || (length * width).is_multiple_of(64);
                 access.is_streaming = self.is_streaming && is_aligned;
-                self.e.store(element, access)?;
+                self.e.store(element, access);
             }
             if let Some(&home) = self.homes.get(&node) {
                 let access = self.kept_access(home, width);
-                self.e.store(element, access)?;
+                self.e.store(element, access);
             }
         }
         Some(())
@@ -277,8 +323,9 @@ impl Making<'_> {
         let element = self.groups[&position];
         let width = element.dtype.storage_bytes();
         let whole = StridedView::strided(0, &[self.group_sizes().iter().product()], &[1]);
-        let access = self.group_access((self.reads.inputs.len() + at) as u16, &whole, width);
-        self.e.store(element, access)
+        let access = self.group_access(self.result_buffer(at), &whole, width);
+        self.e.store(element, access);
+        Some(())
     }
 
     /// The axes of the groups.
@@ -302,10 +349,14 @@ impl Making<'_> {
             } else {
                 value
             };
-            let element = self.e.convert(Element { value, dtype }, to)?;
+            let element = self.e.convert(Element::new(value, dtype), to);
             self.groups.insert(fold, element);
         }
         Some(())
+    }
+
+    pub(super) fn result_buffer(&self, result: usize) -> u16 {
+        (self.reads.inputs.len() + result) as u16
     }
 
     pub(super) fn scratch_buffer(&self) -> u16 {
@@ -316,7 +367,7 @@ impl Making<'_> {
     pub(super) fn reduction(&self, fold: usize) -> Option<(Reduce, Elem)> {
         let Part::Fold(op) = self.parts[&fold] else { unreachable!("it is a reduction") };
         let dtype = self.accumulation(fold);
-        let elem = if dtype.is_bool() { Elem::I8 } else { computed(dtype)? };
+        let elem = if dtype.is_bool() { Elem::I8 } else { computed(dtype) };
         let is_unsigned = dtype.is_bool() || dtype.kind() == defn_core::Kind::Unsigned;
         let reduce = match op {
             ReduceOp::Sum => Reduce::Add,
@@ -346,7 +397,7 @@ impl Making<'_> {
             ReduceOp::All | ReduceOp::Any => self.e.truth(x),
             ReduceOp::Sum | ReduceOp::Product | ReduceOp::ReduceMax | ReduceOp::ReduceMin => {
                 let dtype = self.accumulation(fold);
-                self.e.convert(x, dtype)?
+                self.e.convert(x, dtype)
             }
         };
         let is_bit = self.e.b.ty(x.value).elem == Elem::Bit;
@@ -354,7 +405,7 @@ impl Making<'_> {
     }
 
     /// An element-wise node's elements in this pass.
-    fn element(&mut self, position: usize) -> Option<Element> {
+    pub(super) fn element(&mut self, position: usize) -> Option<Element> {
         if let Some(&known) = self.values.get(&position) {
             return Some(known);
         }
@@ -362,7 +413,7 @@ impl Making<'_> {
         let element = match self.homes.get(&position) {
             Some(&home) if self.passes.of(position) < self.pass => {
                 let access = self.kept_access(home, dtype.storage_bytes());
-                self.e.load(dtype, access)?
+                self.e.load(dtype, access)
             }
             Some(_) | None => self.node(position, Part::Elements)?,
         };
@@ -378,7 +429,7 @@ impl Making<'_> {
         // Columns have it in memory.
         let dtype = self.graph.nodes()[position].outputs[0].dtype;
         let access = self.column_access(self.homes[&position], dtype.storage_bytes());
-        let element = self.e.load(dtype, access)?;
+        let element = self.e.load(dtype, access);
         self.groups.insert(position, element);
         Some(element)
     }
@@ -393,14 +444,14 @@ impl Making<'_> {
         for &input in &node.inputs {
             x.push(self.operand(input, sizes, part)?);
         }
-        match elementwise(&node.op).expect("nodes of nests are element-wise") {
+        Some(match elementwise(&node.op).expect("nodes of nests are element-wise") {
             Elementwise::Unary(op) => self.e.unary(op, x[0], dtype),
             Elementwise::Binary(op) => self.e.binary(op, x[0], x[1], dtype),
             Elementwise::AsType => self.e.convert(x[0], dtype),
             Elementwise::Select => self.e.select(x[0], x[1], x[2], dtype),
             Elementwise::Clip => self.e.clip(x[0], x[1], x[2], dtype),
             Elementwise::Log(base) => self.e.log_to(base, x[0], dtype),
-        }
+        })
     }
 
     /// A value as elements of a domain of `sizes`.
@@ -412,42 +463,79 @@ impl Making<'_> {
             Some(Part::Rows | Part::Fold(_)) => return self.group(base),
             None => {}
         }
-        let node = &self.graph.nodes()[base];
-        if let GraphOp::Constant(scalar) = &node.op {
-            return self.e.constant(*scalar);
-        }
-        if is_generated(self.graph, self.clusters, base) {
-            return None;
-        }
         let dtype = self.graph.ty(seen.base).dtype;
         let is_of_groups = part == Part::Rows && self.reads.is_grouped;
+        match generated(self.graph, self.clusters, base) {
+            Some(Generated::Constant(scalar)) => return Some(self.e.constant(scalar)),
+            Some(Generated::Counted(view)) => return Some(self.counted(&view, is_of_groups, dtype)),
+            None => {}
+        }
+        if let Some(element) = self.gathered(base, is_of_groups) {
+            return element;
+        }
         let at = self.reads.known[&(seen.base, seen.walk(sizes), is_of_groups)];
         let view = &self.reads.inputs[at].1;
         if is_of_groups {
             let access = self.group_access(at as u16, view, dtype.storage_bytes());
-            return self.e.load(dtype, access);
+            return Some(self.e.load(dtype, access));
         }
         if let Some(&element) = self.loaded.get(&at) {
             return Some(element);
         }
-        let access = self.access(at as u16, view, dtype.storage_bytes());
-        let element = self.e.load(dtype, access)?;
+        let element = if self.shape.is_short {
+            let view = view.clone();
+            self.load_rows(at, &view, dtype)
+        } else {
+            let access = self.access(at as u16, view, dtype.storage_bytes());
+            self.e.load(dtype, access)
+        };
         self.loaded.insert(at, element);
         Some(element)
     }
 
+    /// The positions that a view has, as elements of a dtype.
+    fn counted(&mut self, view: &StridedView, is_of_groups: bool, dtype: DType) -> Element {
+        let access = if is_of_groups { self.group_access(0, view, 1) } else { self.access(0, view, 1) };
+        let most: usize = view.dims().iter().map(|&(size, _)| size).product();
+        let elem = if most <= i32::MAX as usize { Elem::I32 } else { Elem::I64 };
+        let mut first = self.e.b.index(access.offset);
+        for (counter, by) in access.terms {
+            let by = self.e.b.index(by);
+            let passed = self.e.b.mul(counter, by);
+            first = self.e.b.add(first, passed);
+        }
+        let mut number = self.e.b.convert(Conv::OfIndex, elem, first);
+        if access.lane != 0 {
+            let (lane, by) = (self.e.b.lane(elem), self.e.b.bits(elem, access.lane as u64));
+            let along = self.e.b.mul(lane, by);
+            number = self.e.b.add(number, along);
+        }
+        self.e.counted(number, dtype)
+    }
+
+    /// Where the elements of an input are, of the row or of groups.
+    pub(super) fn input_access(&self, at: usize, is_of_groups: bool, width: usize) -> Access {
+        let view = &self.reads.inputs[at].1;
+        if is_of_groups {
+            self.group_access(at as u16, view, width)
+        } else {
+            self.access(at as u16, view, width)
+        }
+    }
+
     /// Where a view's elements of the row are.
-    fn access(&self, buffer: u16, view: &StridedView, width: usize) -> Access {
+    pub(super) fn access(&self, buffer: u16, view: &StridedView, width: usize) -> Access {
         let strides = strides_along(view, self.sizes);
         let positions = self.positions.iter().zip(&strides);
-        self.placed(buffer, view.offset(), positions, strides[strides.len() - 1], width)
+        self.placed(buffer, view.offset(), positions, strides[self.shape.lanes], width)
     }
 
     /// Where a view's elements of groups are: one, or those of a row of columns.
     fn group_access(&self, buffer: u16, view: &StridedView, width: usize) -> Access {
         let strides = strides_along(view, &self.group_sizes());
         let Some(reduced) = self.shape.reduced else {
-            return self.placed(buffer, view.offset(), self.positions.iter().zip(&strides), 0, width);
+            let lane = if self.shape.is_short { strides[self.shape.lanes] } else { 0 };
+            return self.placed(buffer, view.offset(), self.positions.iter().zip(&strides), lane, width);
         };
         let positions = self.positions.iter().enumerate().filter(|(axis, _)| *axis != reduced);
         let positions = positions.map(|(_, position)| position).zip(&strides);

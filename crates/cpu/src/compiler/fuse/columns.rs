@@ -14,6 +14,9 @@ const BLOCK: usize = 1024;
 /// Rows that are reduced in order.
 const RUN: usize = 16;
 
+/// Rows that are read together, as many streams as hardware prefetchers follow with ease.
+const TOGETHER: usize = 4;
+
 /// The most bytes that are kept for a block of columns; what would be more is computed again.
 const MOST_KEPT: usize = 256 << 10;
 
@@ -113,7 +116,7 @@ impl Making<'_> {
             let home = self.scratch.take(self.block_width() * width);
             self.homes.insert(node, home);
             let access = self.column_access(home, width);
-            self.e.store(element, access)?;
+            self.e.store(element, access);
         }
         Some(())
     }
@@ -123,30 +126,28 @@ impl Making<'_> {
         let (whole, rest, runs) = (rows / RUN, rows % RUN, rows.div_ceil(RUN));
         if runs == 1 {
             self.begin(extent);
-            let folded = self.run(folds, stored, Position::default(), rows)?;
+            let folded = self.run(folds, stored, Position::default(), rows, None)?;
             self.finish_columns(folds, folded)?;
             self.e.b.end_lanes();
             return Some(());
         }
         let levels = usize::BITS as usize - runs.leading_zeros() as usize;
+        // The levels, and before them what is reduced of a run so far.
         let mut homes = Vec::new();
         for &fold in folds {
             let (_, elem) = self.reduction(fold)?;
-            homes.push((self.scratch.take(levels * self.block_width() * elem.bytes()), elem));
+            let bytes = self.block_width() * elem.bytes();
+            homes.push((self.scratch.take((1 + levels) * bytes) + bytes, elem));
         }
         let trips = self.e.b.index(whole as i64);
         let (counter, _) = self.e.b.begin_loop(Some(trips), &[]);
-        self.begin(extent);
-        let start = Position { offset: 0, terms: [(counter, RUN as i64)].into_iter().collect() };
-        let folded = self.run(folds, stored, start, RUN)?;
-        self.count_run(folds, &homes, folded, counter)?;
-        self.e.b.end_lanes();
+        self.whole_run(folds, stored, &homes, counter, extent)?;
         self.e.b.end_loop(&[]);
         self.begin(extent);
         let mut joined: Option<Vec<Val>> = None;
         if rest > 0 {
             let start = Position { offset: (whole * RUN) as i64, terms: Default::default() };
-            joined = Some(self.run(folds, stored, start, rest)?);
+            joined = Some(self.run(folds, stored, start, rest, None)?);
             self.values.clear();
             self.loaded.clear();
         }
@@ -169,26 +170,95 @@ impl Making<'_> {
         Some(())
     }
 
-    /// Reduces so many rows in order, from a position on.
-    fn run(&mut self, folds: &[usize], stored: &[usize], start: Position, rows: usize) -> Option<Vec<Val>> {
-        self.set_row(start.clone());
-        let mut folded = Vec::new();
-        for &fold in folds {
-            folded.push(self.folded_value(fold)?);
+    /// Reduces the rows of a run, a few at a time over the whole block, and joins the result with those before.
+    fn whole_run(
+        &mut self,
+        folds: &[usize],
+        stored: &[usize],
+        homes: &[(usize, Elem)],
+        number: Val,
+        extent: Val,
+    ) -> Option<()> {
+        // What is reduced so far has the place before the levels.
+        let so_far = |making: &Self, home: usize, elem: Elem| {
+            making.column_access(home - making.block_width() * elem.bytes(), elem.bytes())
+        };
+        let start = Position { offset: 0, terms: [(number, RUN as i64)].into_iter().collect() };
+        self.begin(extent);
+        let folded = self.run(folds, stored, start.clone(), TOGETHER, None)?;
+        for (&value, &(home, elem)) in folded.iter().zip(homes) {
+            let access = so_far(self, home, elem);
+            self.e.b.store(value, access);
         }
-        self.store_elements(stored)?;
-        if rows == 1 {
+        self.e.b.end_lanes();
+        let trips = self.e.b.index((RUN / TOGETHER) as i64 - 1);
+        let (counter, _) = self.e.b.begin_loop(Some(trips), &[]);
+        self.begin(extent);
+        let before: Vec<Val> = homes
+            .iter()
+            .map(|&(home, elem)| {
+                let access = so_far(self, home, elem);
+                self.e.b.load(elem, access)
+            })
+            .collect();
+        let mut next = start;
+        next.offset = TOGETHER as i64;
+        next.terms.push((counter, TOGETHER as i64));
+        let folded = self.run(folds, stored, next, TOGETHER, Some(before))?;
+        for (&value, &(home, elem)) in folded.iter().zip(homes) {
+            let access = so_far(self, home, elem);
+            self.e.b.store(value, access);
+        }
+        self.e.b.end_lanes();
+        self.e.b.end_loop(&[]);
+        self.begin(extent);
+        let folded: Vec<Val> = homes
+            .iter()
+            .map(|&(home, elem)| {
+                let access = so_far(self, home, elem);
+                self.e.b.load(elem, access)
+            })
+            .collect();
+        self.count_run(folds, homes, folded, number)?;
+        self.e.b.end_lanes();
+        Some(())
+    }
+
+    /// Reduces so many rows in order, from a position on: alone, or behind what was reduced before.
+    fn run(
+        &mut self,
+        folds: &[usize],
+        stored: &[usize],
+        start: Position,
+        rows: usize,
+        before: Option<Vec<Val>>,
+    ) -> Option<Vec<Val>> {
+        let mut row = start;
+        let mut left = rows;
+        let folded = match before {
+            Some(before) => before,
+            None => {
+                self.set_row(row.clone());
+                let mut folded = Vec::new();
+                for &fold in folds {
+                    folded.push(self.folded_value(fold)?);
+                }
+                self.store_elements(stored)?;
+                row.offset += 1;
+                left -= 1;
+                folded
+            }
+        };
+        if left == 0 {
             return Some(folded);
         }
         // What is computed in the loop is not there behind it, nor what was loaded for the first row in it.
-        let before = (self.loaded.clone(), self.groups.clone());
+        let known = (self.loaded.clone(), self.groups.clone());
         self.values.clear();
         self.loaded.clear();
-        let trips = self.e.b.index(rows as i64 - 1);
+        let trips = self.e.b.index(left as i64);
         let carried: Vec<(Val, bool)> = folded.iter().map(|&value| (value, true)).collect();
         let (counter, carried) = self.e.b.begin_loop(Some(trips), &carried);
-        let mut row = start;
-        row.offset += 1;
         row.terms.push((counter, 1));
         self.set_row(row);
         let mut next = Vec::new();
@@ -200,7 +270,7 @@ impl Making<'_> {
         self.store_elements(stored)?;
         self.e.b.end_loop(&next);
         self.values.clear();
-        (self.loaded, self.groups) = before;
+        (self.loaded, self.groups) = known;
         Some(carried.into_vec())
     }
 

@@ -10,9 +10,14 @@ mod build;
 mod columns;
 mod domain;
 mod elements;
+mod gathers;
 mod passes;
 mod reads;
 mod rows;
+mod short;
+#[cfg(test)]
+mod tests;
 
 pub(super) use build::{Fused, Part, fuse};
 pub(super) use domain::Domain;
+pub(super) use gathers::gathered;

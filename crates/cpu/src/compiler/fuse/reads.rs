@@ -1,11 +1,14 @@
 //! What a nest reads from memory, and the axes that follow from it.
 
+use defn_core::Scalar;
 use defn_core::graph::{Graph, Value};
 use defn_core::op::Op as GraphOp;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::build::Part;
 use super::domain::{Axes, Domain, Sizes};
+use super::gathers::GatherInputs;
 use super::passes::Passes;
 use crate::compiler::cluster::{Clusters, Role};
 use crate::kernels::StridedView;
@@ -19,16 +22,31 @@ pub(super) struct Reads {
     pub(super) is_grouped: bool,
     /// For each input whether it is read once for each group.
     is_of_groups: Vec<bool>,
+    /// Numbers that are counted where they are read, as if they lay in memory once; and whether groups read them.
+    counted: FxHashMap<(usize, bool), StridedView>,
+    /// The gathers, and whether groups read them.
+    pub(super) gathers: FxHashMap<(usize, bool), GatherInputs>,
+    /// The inputs of gathers: tables are not read as their views say.
+    pub(super) moved: SmallVec<[usize; 4]>,
 }
 
 impl Reads {
-    /// What nodes of a nest read that it does not compute.
-    pub(super) fn new(graph: &Graph, clusters: &Clusters, passes: &Passes, domain: &Domain) -> Reads {
+    /// What nodes of a nest read that it does not compute, of which it reads `gathered` at positions.
+    pub(super) fn new(
+        graph: &Graph,
+        clusters: &Clusters,
+        passes: &Passes,
+        domain: &Domain,
+        gathered: &[usize],
+    ) -> Reads {
         let mut reads = Reads {
             inputs: Vec::new(),
             known: FxHashMap::default(),
             is_grouped: domain.reduced > 1,
             is_of_groups: Vec::new(),
+            counted: FxHashMap::default(),
+            gathers: FxHashMap::default(),
+            moved: SmallVec::new(),
         };
         let own: FxHashMap<usize, Part> = passes.nodes.iter().copied().collect();
         for &(position, part) in &passes.nodes {
@@ -36,20 +54,38 @@ impl Reads {
             for &input in &node.inputs {
                 let seen = clusters.seen(graph, input);
                 let base = seen.base.node as usize;
-                if own.contains_key(&base) || is_generated(graph, clusters, base) {
+                if own.contains_key(&base) {
                     continue;
                 }
                 let is_of_groups = part == Part::Rows && reads.is_grouped;
-                let sizes = domain_of(graph, position, part);
-                let key = (seen.base, seen.walk(sizes), is_of_groups);
-                if !reads.known.contains_key(&key) {
-                    reads.known.insert(key.clone(), reads.inputs.len());
-                    reads.inputs.push((key.0, key.1));
-                    reads.is_of_groups.push(is_of_groups);
+                if gathered.contains(&base) {
+                    reads.add_gather(graph, base, is_of_groups);
+                    continue;
                 }
+                match generated(graph, clusters, base) {
+                    Some(Generated::Constant(_)) => continue,
+                    Some(Generated::Counted(view)) => {
+                        reads.counted.insert((base, is_of_groups), view);
+                        continue;
+                    }
+                    None => {}
+                }
+                let sizes = domain_of(graph, position, part);
+                reads.add((seen.base, seen.walk(sizes), is_of_groups));
             }
         }
         reads
+    }
+
+    /// The input that a view of a value is.
+    pub(super) fn add(&mut self, key: (Value, StridedView, bool)) -> usize {
+        if let Some(&known) = self.known.get(&key) {
+            return known;
+        }
+        self.known.insert(key.clone(), self.inputs.len());
+        self.inputs.push((key.0, key.1));
+        self.is_of_groups.push(key.2);
+        self.inputs.len() - 1
     }
 
     /// The axes of the domain.
@@ -57,8 +93,10 @@ impl Reads {
         let mut axes = Axes::new(domain.elements());
         axes.divide(domain.inner);
         axes.divide(domain.inner * domain.reduced);
-        for ((_, view), is_of_groups) in self.inputs.iter().zip(&self.is_of_groups) {
-            if *is_of_groups { axes.add_of_groups(view, domain) } else { axes.add(view) }
+        let inputs = self.inputs.iter().map(|(_, view)| view).zip(self.is_of_groups.iter().copied());
+        let counted = self.counted.iter().map(|((_, is_of_groups), view)| (view, *is_of_groups));
+        for (view, is_of_groups) in inputs.chain(counted) {
+            if is_of_groups { axes.add_of_groups(view, domain) } else { axes.add(view) }
         }
         axes.sizes()
     }
@@ -73,11 +111,27 @@ pub(super) fn domain_of(graph: &Graph, position: usize, part: Part) -> &[usize] 
     }
 }
 
-/// Whether a value is made where it is read.
-pub(super) fn is_generated(graph: &Graph, clusters: &Clusters, base: usize) -> bool {
+/// A value that is made where it is read.
+pub(super) enum Generated {
+    Constant(Scalar),
+    /// The numbers 0, 1, 2, ... along an axis: the positions that a view of them has.
+    Counted(StridedView),
+}
+
+/// How a value is made where it is read, if it is.
+pub(super) fn generated(graph: &Graph, clusters: &Clusters, base: usize) -> Option<Generated> {
     let op = &graph.nodes()[base].op;
-    if let GraphOp::Constant(_) = op {
-        return true;
+    if let GraphOp::Constant(scalar) = op {
+        return Some(Generated::Constant(*scalar));
     }
-    if let GraphOp::Iota { .. } = op { matches!(clusters.roles[base], Role::Generated) } else { false }
+    let (GraphOp::Iota { axis, shape, .. }, Role::Generated) = (op, &clusters.roles[base]) else {
+        return None;
+    };
+    let size = shape.size();
+    let (along, step) = match axis {
+        Some(axis) => (shape[*axis], shape.sizes()[axis.index() + 1..].iter().product()),
+        None => (size, 1),
+    };
+    let sizes = [size / (along * step), along, step];
+    Some(Generated::Counted(StridedView::strided(0, &sizes, &[0, 1, 0])))
 }

@@ -38,7 +38,7 @@ impl Making<'_> {
     }
 
     /// The values of the row that later passes read, as far as they are there.
-    fn row_values(&mut self, pass: usize) -> Option<()> {
+    pub(super) fn row_values(&mut self, pass: usize) -> Option<()> {
         for node in self.nodes_of(pass, |part| part == Part::Rows) {
             let element = self.node(node, Part::Rows)?;
             self.groups.insert(node, element);

@@ -41,6 +41,11 @@ impl Builder {
         self.function.ty(value)
     }
 
+    /// The bits of a value, if it is a constant.
+    pub(crate) fn constant_bits(&self, value: Val) -> Option<u64> {
+        self.function.inst(value).op.constant()
+    }
+
     fn push(&mut self, op: Op, ty: Ty, args: [Val; 3]) -> Val {
         let value = Val(self.function.insts.len() as u32);
         self.function.insts.push(Inst { op, ty, args });

@@ -124,10 +124,6 @@ pub(crate) enum Cmp {
 }
 
 /// A conversion from the operand's element type to the instruction's.
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "some are for loops of programs, which only tests run as yet")
-)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Conv {
     /// An integer to a wider one, by zeros.
@@ -376,6 +372,9 @@ pub(crate) struct Function {
     pub(crate) kernels: u16,
 }
 
+/// Functions that compiled code computes, and the types of their elements.
+pub(crate) type Applied = SmallVec<[(Rare, Elem); 3]>;
+
 /// The status that a kernel returns, and the function: 0 for success.
 pub(crate) type Status = u32;
 
@@ -409,6 +408,20 @@ impl Function {
 
     pub(crate) fn call(&self, id: CallId) -> &Call {
         &self.calls[id.0 as usize]
+    }
+
+    /// What [`Op::Apply`] computes in the function, each once. Machine code calls a kernel for it: those kernels stand
+    /// behind the caller's, in this order.
+    pub(crate) fn applied(&self) -> Applied {
+        let mut applied = Applied::new();
+        for inst in &self.insts {
+            if let Op::Apply(rare) = inst.op
+                && !applied.contains(&(rare, inst.ty.elem))
+            {
+                applied.push((rare, inst.ty.elem));
+            }
+        }
+        applied
     }
 
     /// The values of instructions, in order.

@@ -2,6 +2,7 @@
 
 use smallvec::SmallVec;
 
+use super::functions::Function1;
 use super::{Access, Builder, Call, CallArg, Cmp, Conv, Elem, Function, Op, Reduce, Val};
 
 /// A sequence of numbers that depends on the seed alone.
@@ -258,7 +259,12 @@ impl Making<'_> {
         }
         if elem.is_float() {
             let of_two = [Op::Add, Op::Sub, Op::Mul, Op::Div, Op::Min, Op::Max];
-            match self.random.below(11) {
+            match self.random.below(12) {
+                4 => {
+                    let functions = [Function1::Sin, Function1::Cos, Function1::Tan];
+                    let function = self.random.pick(&functions);
+                    self.b.function(function, a)
+                }
                 0 => self.b.fma(a, b, c),
                 1 => self.b.fnma(a, b, c),
                 2 => {
@@ -279,6 +285,7 @@ impl Making<'_> {
             let of_two = [
                 Op::Add,
                 Op::Sub,
+                Op::Mul,
                 Op::Min,
                 Op::Max,
                 Op::MinU,
@@ -288,12 +295,22 @@ impl Making<'_> {
                 Op::Xor,
                 Op::AndNot,
             ];
-            match self.random.below(9) {
+            match self.random.below(12) {
                 0 => self.b.op(Op::ShlBy(by), [a]),
                 1 => self.b.op(Op::ShrBy(by), [a]),
-                2 if elem == Elem::I32 => self.b.op(Op::SarBy(by), [a]),
-                3 if elem == Elem::I32 => self.b.op(Op::Mul, [a, b]),
-                4 => self.b.op(Op::Flip, [a, b, c]),
+                2 => self.b.op(Op::SarBy(by), [a]),
+                3 => self.b.op(Op::Flip, [a, b, c]),
+                4 => {
+                    let op = self.random.pick(&[Op::Not, Op::PopCount, Op::LeadingZeros]);
+                    self.b.op(op, [a])
+                }
+                5 => {
+                    let shifts = [Op::Shl, Op::Shr, Op::Sar];
+                    let quotients = [Op::DivS, Op::DivU, Op::RemS, Op::RemU];
+                    let is_shift = self.random.below(2) == 0;
+                    let op = self.random.pick(if is_shift { &shifts[..] } else { &quotients[..] });
+                    self.b.op(op, [a, b])
+                }
                 _ => {
                     let op = self.random.pick(&of_two);
                     self.b.op(op, [a, b])
@@ -329,6 +346,10 @@ impl Making<'_> {
             Elem::I8 => vec![(Elem::I32, Conv::Truncate), (Elem::I16, Conv::Truncate)],
             Elem::Bit | Elem::Index => Vec::new(),
         };
+        if elem != Elem::Bit && self.random.below(4) == 0 {
+            let predicate = self.of_type(pool, Elem::Bit);
+            return self.b.convert(Conv::OfBit, elem, predicate);
+        }
         let froms: Vec<(Elem, Conv)> = froms.into_iter().filter(|(from, _)| elems.contains(from)).collect();
         if froms.is_empty() {
             return self.constant(elem);

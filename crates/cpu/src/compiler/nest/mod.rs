@@ -9,7 +9,7 @@ use defn_core::graph::{Graph, Value, Values};
 use smallvec::SmallVec;
 
 use super::cluster::{Cluster, Clusters};
-use super::fuse::{Domain, Fused, Part, fuse};
+use super::fuse::{Domain, Fused, Part, fuse, gathered};
 use super::ir::Function;
 use super::strip::Uses;
 use super::strips::{self, Strip};
@@ -24,13 +24,14 @@ use shared::Shared;
 /// Instructions on elements that one thread does at a time.
 const CHUNK_WORK: usize = 1 << 18;
 
-/// The least elements of a chunk that begins within a row: whole lines of every type.
-const CHUNK_LINES: usize = 1 << 12;
-
 /// A nest, ready to run.
 #[derive(Debug)]
 pub(super) struct Nest {
     pub(super) inputs: Vec<(Value, StridedView)>,
+    /// The inputs of gathers, in whose memory no result may lie.
+    moved: SmallVec<[usize; 4]>,
+    /// The places of the clusters that are gathers which the nest does itself.
+    pub(super) gathers: SmallVec<[usize; 2]>,
     pub(super) results: Values,
     code: Arc<Shared>,
     /// The nest that stores past the caches, where its results are too large for them.
@@ -47,12 +48,13 @@ impl Nest {
     pub(super) fn of_elements(
         graph: &Graph,
         clusters: &Clusters,
+        uses: &dyn Uses,
         cluster: &Cluster,
         results: &Values,
     ) -> Option<Nest> {
         let nodes: Vec<(usize, Part)> = cluster.nodes.iter().map(|&node| (node, Part::Elements)).collect();
         let elements = graph.nodes()[nodes[0].0].outputs[0].size();
-        Nest::of_nodes(graph, clusters, nodes, &Domain::of_elements(elements), results)
+        Nest::with_gathers(graph, clusters, uses, nodes, &Domain::of_elements(elements), results)
     }
 
     /// The nest of clusters that go through groups of elements together.
@@ -74,7 +76,27 @@ impl Nest {
             let is_needed = |value: &Value| uses.is_needed_beyond(*value, &|place| strip.has(place));
             results.extend(uses.of(*place).iter().copied().filter(is_needed));
         }
-        Nest::of_nodes(graph, clusters, nodes, &strip.domain, &results)
+        Nest::with_gathers(graph, clusters, uses, nodes, &strip.domain, &results)
+    }
+
+    /// The nest of nodes that reads at positions what it can, in place of a step that does so before.
+    fn with_gathers(
+        graph: &Graph,
+        clusters: &Clusters,
+        uses: &dyn Uses,
+        nodes: Vec<(usize, Part)>,
+        domain: &Domain,
+        results: &Values,
+    ) -> Option<Nest> {
+        let gathered = gathered(graph, clusters, uses, &nodes);
+        if !gathered.is_empty() {
+            let nest = Nest::of_nodes(graph, clusters, nodes.clone(), domain, results, &gathered);
+            if let Some(mut nest) = nest {
+                nest.gathers = gathered.iter().filter_map(|&node| clusters.place[node]).collect();
+                return Some(nest);
+            }
+        }
+        Nest::of_nodes(graph, clusters, nodes, domain, results, &[])
     }
 
     fn of_nodes(
@@ -83,24 +105,30 @@ impl Nest {
         nodes: Vec<(usize, Part)>,
         domain: &Domain,
         results: &Values,
+        gathered: &[usize],
     ) -> Option<Nest> {
-        let fused = fuse(graph, clusters, nodes.clone(), domain, results, false)?;
+        let fused = fuse(graph, clusters, nodes.clone(), domain, results, gathered, false)?;
         let bytes = |value: Value| graph.ty(value).byte_size();
         let read = fused.inputs.iter().map(|(value, _)| bytes(*value)).sum();
         let written = fused.results.iter().map(|&value| bytes(value)).sum();
         let streaming = match StoreKind::for_transfer(read, written) {
             StoreKind::Cached => None,
             StoreKind::NonTemporal => {
-                let streaming = fuse(graph, clusters, nodes, domain, results, true)?;
+                let streaming = fuse(graph, clusters, nodes, domain, results, gathered, true)?;
                 Some(Shared::of(streaming.function))
             }
         };
-        let Fused { function, inputs, results, scratch, steps, elements, cost } = fused;
+        let Fused { function, inputs, moved, results, scratch, steps, least_steps, elements, cost } = fused;
         let step = elements.div_ceil(steps.max(1)).max(1);
-        let grain = (CHUNK_WORK / cost.max(1) / step).max(1);
-        let grain = if step == 1 { grain.next_multiple_of(CHUNK_LINES) } else { grain };
+        let grain = (CHUNK_WORK / cost.max(1) / step).max(1).next_multiple_of(least_steps);
         let code = Shared::of(function);
-        Some(Nest { inputs, results, code, streaming, scratch, steps, grain, elements })
+        let gathers = SmallVec::new();
+        Some(Nest { inputs, moved, gathers, results, code, streaming, scratch, steps, grain, elements })
+    }
+
+    /// Whether the elements of an input are read as the result's are written: one of them may lie in its memory.
+    pub(super) fn reads_in_order(&self, input: usize) -> bool {
+        self.inputs[input].1.is_plain(self.elements) && !self.moved.contains(&input)
     }
 
     /// What it computes.
@@ -130,6 +158,7 @@ impl Nest {
         args.extend(inputs.iter().chain(results).map(|pointer| pointer.expose_provenance() as u64));
         let scratch = args.len();
         args.extend([0, 0, self.steps as u64]);
+        args.extend_from_slice(&code.applied);
         let runner = code.runner(self.elements);
         if self.is_single() && self.scratch == 0 {
             // SAFETY: as the caller promises.

@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex, TryLockError, Weak};
 
 use once_cell::race::OnceBox;
 use rustc_hash::{FxHashMap, FxHasher};
+use smallvec::SmallVec;
 
 use super::super::emit::Entry;
 use super::super::interpret::Interpreter;
+use super::super::ir::functions::rare::applied;
 use super::super::ir::{Function, Status};
 use super::super::memory::code::{CodeBlock, CodeMemory};
 use super::processor::{allocated, processor};
@@ -30,6 +32,8 @@ pub(super) struct Shared {
     interpreter: OnceBox<Interpreter>,
     /// None where there is no machine code: no memory for it, or an op that the processor lacks.
     machine: OnceBox<Option<CodeBlock>>,
+    /// The kernels that machine code calls for what the function applies, as words behind its arguments.
+    pub(super) applied: SmallVec<[u64; 6]>,
 }
 
 /// What runs a function now.
@@ -84,7 +88,12 @@ impl Shared {
 
     fn new(function: Function) -> Shared {
         let (interpreter, machine) = (OnceBox::new(), OnceBox::new());
-        Shared { function, runs: AtomicU32::new(0), interpreter, machine }
+        let applied = function.applied().into_iter().flat_map(|(rare, elem)| {
+            let kernel = applied(rare, elem);
+            [kernel.run as *const () as u64, kernel.context.addr() as u64]
+        });
+        let applied = applied.collect();
+        Shared { function, runs: AtomicU32::new(0), interpreter, machine, applied }
     }
 
     /// What runs the function on so many elements: machine code once it pays.

@@ -50,6 +50,10 @@ impl Lowering<'_> {
                 let low = self.machine(Op::ShrBy(width - by), elem, lanes, src)?;
                 self.machine(Op::Or, elem, lanes, &[high, low])
             }
+            Op::PopCount => self.pop_count(elem, lanes, src),
+            Op::LeadingZeros => self.leading_zeros(elem, lanes, src),
+            Op::Shl | Op::Shr | Op::Sar if elem.bytes() < 4 => self.wide_shift(op, elem, lanes, src),
+            Op::Mul if elem == Elem::I8 => self.byte_product(lanes, src),
             op => Err(Unsupported(format!("{op:?} of {elem}"))),
         }
     }

@@ -76,7 +76,7 @@ impl Lowering<'_> {
             } else {
                 !is_block && !is_bound(inst.op)
             };
-            if !inst.ty.is_vector && is_pure && inst.operands().all(is_ready) {
+            if !inst.ty.is_vector && is_pure && inst.operands().all(is_ready) && !self.is_dead[position] {
                 self.instruction(position)?;
                 self.is_hoisted[position] = true;
             }
@@ -90,8 +90,10 @@ impl Lowering<'_> {
             debug_assert!(value.index() <= position);
             position += 1;
         }
-        for inst in &function.insts[at + 1..end] {
-            for operand in inst.operands().filter(|_| is_vector_op(inst)) {
+        for position in at + 1..end {
+            let inst = &function.insts[position];
+            let is_used = is_vector_op(inst) && !self.is_dead[position];
+            for operand in inst.operands().filter(|_| is_used) {
                 let is_scalar = !function.ty(operand).is_vector && !self.is_constant(operand);
                 let is_there = operand.index() < at || self.is_hoisted[operand.index()];
                 // Those of rows before have their results.

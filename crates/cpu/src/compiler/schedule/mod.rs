@@ -8,16 +8,21 @@
 //! * Ops that a machine lacks are expanded to those that it has (`expand`).
 
 mod address;
+mod control;
+mod dead;
 mod expand;
+mod integers;
 mod lanes;
 mod ops;
+mod pairs;
+mod records;
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::emit::mir::{Class, Code, Cond, Constant, Inst, ListId, Mem, Op, Part, Reg};
 use super::emit::{Limits, Target};
-use super::ir::{self, Cmp, Elem, Function, Val};
+use super::ir::{self, Applied, Cmp, Elem, Function, Val};
 
 /// The registers of a value, one for each vector that is done at once; one for a scalar.
 type Copies = SmallVec<[Reg; 4]>;
@@ -34,7 +39,8 @@ type Result<T> = std::result::Result<T, Unsupported>;
 /// The target lacks an op that cannot be expanded.
 pub(crate) fn lower(function: &Function, target: &dyn Target) -> Result<Code> {
     let limits = target.limits();
-    let lanes = lanes_of(function, limits.vector_bytes);
+    let is_dead = dead::dead(function);
+    let lanes = lanes_of(function, &is_dead, target);
     let mut lowering = Lowering {
         function,
         target,
@@ -55,6 +61,8 @@ pub(crate) fn lower(function: &Function, target: &dyn Target) -> Result<Code> {
         row: None,
         accumulators: lanes::Accumulators::new(),
         ends: block_ends(function),
+        is_dead,
+        applied: function.applied(),
     };
     lowering.block(0, function.insts.len())?;
     // What is made again wherever it is used comes first, so that it is before every loop that uses it.
@@ -65,13 +73,13 @@ pub(crate) fn lower(function: &Function, target: &dyn Target) -> Result<Code> {
 }
 
 /// How many lanes the vectors of a function have.
-fn lanes_of(function: &Function, vector_bytes: usize) -> u8 {
+fn lanes_of(function: &Function, is_dead: &[bool], target: &dyn Target) -> u8 {
     let mut in_row = false;
-    let widths = function.insts.iter().filter_map(|inst| {
+    let widths = function.insts.iter().zip(is_dead).filter_map(|(inst, is_dead)| {
         if let ir::Op::Lanes | ir::Op::EndLanes = inst.op {
             in_row = inst.op == ir::Op::Lanes;
         }
-        if inst.op.is_given() {
+        if inst.op.is_given() || *is_dead {
             return None;
         }
         // Scalars of a row are broadcast where vectors use them.
@@ -80,7 +88,7 @@ fn lanes_of(function: &Function, vector_bytes: usize) -> u8 {
         } else {
             inst.ty.elem
         };
-        (in_row && elem != Elem::Index).then_some(elem.bytes())
+        (in_row && elem != Elem::Index).then(|| integers::widest(inst.op, elem, target))
     });
     let widest = widths.max().unwrap_or(8).max(1);
     // A float is added to the lane that its position says.
@@ -88,7 +96,7 @@ fn lanes_of(function: &Function, vector_bytes: usize) -> u8 {
         let ir::Op::Accumulator(_, lanes) = inst.op else { return None };
         inst.ty.elem.is_float().then_some(usize::from(lanes))
     });
-    accumulators.fold(vector_bytes / widest, usize::min) as u8
+    accumulators.fold(target.limits().vector_bytes / widest, usize::min) as u8
 }
 
 /// For each instruction that begins or divides a block the position of what ends it.
@@ -137,6 +145,10 @@ struct Lowering<'a> {
     /// The accumulators of that row.
     accumulators: lanes::Accumulators,
     ends: Vec<u32>,
+    /// The instructions whose values nothing needs.
+    is_dead: Vec<bool>,
+    /// What kernels behind the caller's compute.
+    applied: Applied,
 }
 
 /// What is done of a row at once.
@@ -175,6 +187,26 @@ impl Lowering<'_> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops are of values")]
     fn instruction(&mut self, at: usize) -> Result<usize> {
         let (value, inst) = (Val(at as u32), self.function.insts[at]);
+        if let ir::Op::Load(_) | ir::Op::Store(_) = inst.op
+            && let Some(access) = self.pair_at(at)
+        {
+            match inst.op {
+                ir::Op::Load(_) => self.load_pairs(at, access)?,
+                _ => self.store_pairs(at, access)?,
+            }
+            return Ok(at + 2);
+        }
+        if let Some(record) = self.record_at(at) {
+            if let ir::Op::Load(_) = inst.op {
+                self.load_records(at, record)?;
+            } else {
+                self.store_records(at, record)?;
+            }
+            return Ok(at + record.count);
+        }
+        if self.is_dead[at] {
+            return Ok(at + 1);
+        }
         match inst.op {
             ir::Op::Loop => return self.loop_(at),
             ir::Op::If => return self.if_(at),
@@ -345,194 +377,7 @@ impl Lowering<'_> {
         resized
     }
 
-    // Control flow.
-
-    /// The condition of a jump: a comparison of indices, or a mask.
-    fn condition(&mut self, predicate: Val) -> Result<Condition> {
-        if let Some(&(cond, a, b)) = self.conditions.get(&predicate) {
-            return Ok(Condition::General(cond, a, b));
-        }
-        let inst = self.function.inst(predicate);
-        let lanes = if let ir::Op::Any = inst.op { self.code.lanes } else { 1 };
-        let mask = self.scalar(predicate);
-        Ok(Condition::Mask(mask, lanes))
-    }
-
-    fn while_(&mut self, predicate: Val) -> Result<()> {
-        match self.condition(predicate)? {
-            Condition::General(cond, a, b) => self.control(Op::WhileGeneral(cond), Elem::Index, 1, &[a, b]),
-            Condition::Mask(mask, lanes) => {
-                let elem = self.mask_elem(mask);
-                self.control(Op::While, elem, lanes, &[mask]);
-            }
-        }
-        Ok(())
-    }
-
-    /// Begins what runs under a condition.
-    fn begin_if(&mut self, condition: Condition) {
-        match condition {
-            Condition::General(cond, a, b) => self.control(Op::IfGeneral(cond), Elem::Index, 1, &[a, b]),
-            Condition::Mask(mask, lanes) => {
-                let elem = self.mask_elem(mask);
-                self.control(Op::If, elem, lanes, &[mask]);
-            }
-        }
-    }
-
-    fn if_(&mut self, at: usize) -> Result<usize> {
-        let condition = self.condition(self.function.insts[at].args[0])?;
-        let first_end = self.ends[at] as usize;
-        self.begin_if(condition);
-        let before = self.accumulated();
-        let has_else = self.function.insts[first_end].op == ir::Op::Else;
-        let end = if has_else { self.ends[first_end] as usize } else { first_end };
-        let ir::Op::EndIf(list) = self.function.insts[end].op else { unreachable!("a condition ends") };
-        let pairs = self.function.list(list).to_vec();
-        let results: Vec<Val> = (0..pairs.len()).map(|at| Val((end + 1 + at) as u32)).collect();
-        let scope = self.enter();
-        self.block(at + 1, first_end)?;
-        let then: Vec<Copies> =
-            pairs.iter().zip(&results).map(|(pair, &result)| self.side(pair.0, result)).collect();
-        self.leave(scope);
-        let after_then = self.set_accumulated(before);
-        self.control(Op::Else, Elem::Bit, 1, &[]);
-        let scope = self.enter();
-        if has_else {
-            self.block(first_end + 1, end)?;
-        }
-        let mut triples: SmallVec<[Reg; 6]> = SmallVec::new();
-        for ((pair, &result), then) in pairs.iter().zip(&results).zip(then) {
-            let otherwise = self.side(pair.1, result);
-            let mut joined = Copies::new();
-            for (then, otherwise) in then.into_iter().zip(otherwise) {
-                let otherwise = self.same_width(otherwise, then, self.function.ty(result).is_vector);
-                let class = self.code.class(then);
-                let reg = self.code.reg(class);
-                if class == Class::Mask {
-                    self.mask_elems.insert(reg, self.mask_elem(then));
-                }
-                joined.push(reg);
-                triples.extend([reg, then, otherwise]);
-            }
-            self.values[result.index()] = joined;
-        }
-        self.leave(scope);
-        self.join_accumulated(after_then, &mut triples);
-        let list = self.list(triples);
-        self.control(Op::EndIf(list), Elem::Bit, 1, &[]);
-        Ok(end + 1)
-    }
-
-    /// What one side of a condition gives for a result.
-    fn side(&mut self, value: Val, result: Val) -> Copies {
-        if !self.function.ty(result).is_vector {
-            return SmallVec::from_slice(&[self.scalar(value)]);
-        }
-        let copies = self.row.map_or(1, |row| row.copies);
-        (0..copies).map(|copy| self.vector(value, copy)).collect()
-    }
-
-    /// A mask in the width of another.
-    fn same_width(&mut self, mask: Reg, other: Reg, is_vector: bool) -> Reg {
-        if self.code.class(mask) != Class::Mask {
-            return mask;
-        }
-        let (elem, lanes) = (self.mask_elem(other), if is_vector { self.code.lanes } else { 1 });
-        self.mask_for(mask, elem, lanes)
-    }
-
-    fn loop_(&mut self, at: usize) -> Result<usize> {
-        let inst = self.function.insts[at];
-        let end = self.ends[at] as usize;
-        let ir::Op::EndLoop(list) = self.function.insts[end].op else { unreachable!("a loop ends") };
-        let next_of = self.function.list(list).to_vec();
-        let body = (at + 1..end).find(|&at| self.function.insts[at].op != ir::Op::Carry);
-        let body = body.unwrap_or(end);
-        self.prepare(at, end)?;
-        let counter = self.code.reg(Class::General);
-        let zero = self.number(0);
-        let mut pairs: SmallVec<[Reg; 6]> = SmallVec::from_slice(&[counter, zero]);
-        let trips = inst.args[0].is_some().then(|| self.scalar(inst.args[0]));
-        for carry in (at + 1..body).map(|at| Val(at as u32)) {
-            let (ty, init) = (self.function.ty(carry), self.function.inst(carry).args[0]);
-            let copies = if ty.is_vector { self.row.as_ref().map_or(1, |row| row.copies) } else { 1 };
-            let mut regs = Copies::new();
-            for copy in 0..copies {
-                let init = if ty.is_vector { self.vector(init, copy) } else { self.scalar(init) };
-                let class = self.code.class(init);
-                let reg = self.code.reg(class);
-                if class == Class::Mask {
-                    self.mask_elems.insert(reg, self.mask_elem(init));
-                }
-                pairs.extend([reg, init]);
-                regs.push(reg);
-            }
-            self.values[carry.index()] = regs;
-        }
-        self.carry_accumulators(at, end, &mut pairs)?;
-        self.values[at] = SmallVec::from_slice(&[counter]);
-        let carried_accumulators = self.accumulated();
-        let saved = self.enter();
-        let list = self.list(pairs);
-        self.control(Op::Loop(list), Elem::Bit, 1, &[]);
-        // A loop of at least one trip asks at its end.
-        let asks_at_end = inst.args[0].is_some()
-            && self.function.inst(inst.args[0]).op.constant().is_some_and(|trips| trips as i64 > 0);
-        if let (Some(trips), false) = (trips, asks_at_end) {
-            self.control(Op::WhileGeneral(Cond::Lt), Elem::Index, 1, &[counter, trips]);
-        }
-        self.block(body, end)?;
-        let next_counter = self.general(Op::AddNumber(1), &[counter]);
-        let mut pairs: SmallVec<[Reg; 6]> = SmallVec::from_slice(&[counter, next_counter]);
-        for (carry, next) in next_of {
-            let ty = self.function.ty(carry);
-            for copy in 0..self.values[carry.index()].len() {
-                let to = self.values[carry.index()][copy];
-                let next = if ty.is_vector { self.vector(next, copy) } else { self.scalar(next) };
-                let next = self.same_width(next, to, ty.is_vector);
-                pairs.extend([to, next]);
-            }
-        }
-        self.next_accumulators(carried_accumulators, &mut pairs);
-        let list = self.list(pairs);
-        match trips {
-            Some(trips) if asks_at_end => {
-                self.control(Op::EndLoop(list, Cond::Lt), Elem::Index, 1, &[next_counter, trips]);
-            }
-            Some(_) | None => self.control(Op::EndLoopAlways(list), Elem::Bit, 1, &[]),
-        }
-        self.leave(saved);
-        Ok(end + 1)
-    }
-
-    fn call(&mut self, call: ir::CallId) -> Result<()> {
-        let call = self.function.call(call).clone();
-        let mut args: SmallVec<[Reg; 6]> = SmallVec::new();
-        for arg in &call.args {
-            args.push(match *arg {
-                ir::CallArg::Address(access) => {
-                    let mem = self.address_of(access);
-                    let dst = self.code.reg(Class::General);
-                    let src = [Reg::NONE; 3];
-                    self.push(Inst {
-                        op: Op::Address,
-                        elem: Elem::Index,
-                        lanes: 1,
-                        dst,
-                        src,
-                        mem,
-                        part: Part::All,
-                    });
-                    dst
-                }
-                ir::CallArg::Index(value) => self.scalar(value),
-            });
-        }
-        let list = self.list(args);
-        self.control(Op::Call(call.kernel, list), Elem::Bit, 1, &[]);
-        Ok(())
-    }
+    // Blocks.
 
     /// Begins a block: what is computed in it is not there behind it.
     fn enter(&mut self) -> Scope {
@@ -578,14 +423,6 @@ enum Known {
     /// A comparison of indices as a mask.
     Predicate(Val),
     Strides((Elem, i64)),
-}
-
-/// What a jump depends on.
-#[derive(Clone, Copy, Debug)]
-enum Condition {
-    General(Cond, Reg, Reg),
-    /// Any of the lanes.
-    Mask(Reg, u8),
 }
 
 /// The comparison of indices.

@@ -261,13 +261,23 @@ impl Lowering<'_> {
             ir::Op::Flip => Op::Flip,
             ir::Op::Compare(cmp) => return self.comparison(Op::Compare(cmp), from, lanes, src),
             ir::Op::Test => return self.comparison(Op::Test, from, lanes, src),
+            ir::Op::DivS | ir::Op::DivU => {
+                return self.quotient(op == ir::Op::DivS, elem, lanes, src, constants[1]);
+            }
+            ir::Op::RemS | ir::Op::RemU => {
+                return self.remainder(op == ir::Op::RemS, elem, lanes, src, constants[1]);
+            }
             ir::Op::Select if elem == Elem::Bit => return self.select_predicate(lanes, src),
             ir::Op::Select => {
                 let mask = self.mask_for(src[0], elem, lanes);
                 return self.machine(Op::Select, elem, lanes, &[mask, src[1], src[2]]);
             }
             ir::Op::Convert(conv) => return self.convert(conv, elem, from, lanes, src[0]),
-            ir::Op::Apply(rare) => return self.machine(Op::Apply(rare), elem, lanes, src),
+            ir::Op::Apply(rare) => {
+                let position = self.applied.iter().position(|applied| *applied == (rare, elem));
+                let position = position.expect("the function lists what it applies") as u16;
+                Op::Apply(self.function.kernels + position)
+            }
             op => return Err(Unsupported(format!("{op:?}"))),
         };
         self.machine(direct, elem, lanes, src)

@@ -1,6 +1,7 @@
 //! Dot products. Products with a vector run at memory speed. Float matrices are multiplied with packed panels and
 //! register tiles, complex ones as real matrices of their parts, integer ones by a blocked loop.
 
+mod columns;
 pub(crate) mod gemm;
 mod plan;
 mod rows;
@@ -9,6 +10,7 @@ mod tests;
 mod vector;
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use defn_core::{DType, Shape, TensorType};
 use num_complex::Complex;
@@ -143,7 +145,7 @@ fn run<C: Product>(
         }
         Form::Columns { a } => {
             let (matrix, vector, sizes) = pair(a);
-            vector::columns(matrix, vector, sizes, out, scratch, par);
+            columns::columns(matrix, vector, sizes, out, scratch, par);
         }
         Form::Matrices => return C::matrices(plan, (a, b), (out, epilogue), scratch, par),
     }
@@ -151,7 +153,7 @@ fn run<C: Product>(
 }
 
 /// The matrices of one operand.
-struct Matrices<'a, C> {
+pub(crate) struct Matrices<'a, C> {
     elements: &'a [C],
     side: &'a OperandLayout,
 }
@@ -194,6 +196,23 @@ unsafe fn partials<'a, C: Element>(scratch: &'a ViewMut<'_>, start: usize, len: 
 
 /// Elements whose matrices are multiplied with packed panels.
 pub(crate) trait Panels: Element {
+    /// Small products that are computed without packing, if there is a kernel for them.
+    fn direct<'a>(
+        _: [usize; 3],
+        _: Matrices<'a, Self>,
+        _: Matrices<'a, Self>,
+    ) -> Option<gemm::Batch<'a, Self>>;
+
+    /// Writes some of these products. The target has no runs.
+    ///
+    /// # Safety
+    /// The result has room for all products of the batch.
+    unsafe fn multiply_directly(
+        batch: &gemm::Batch<'_, Self>,
+        indices: Range<usize>,
+        out: gemm::Target<'_, Self>,
+    );
+
     /// The number of scratch elements that [`multiply`](Panels::multiply) needs.
     fn scratch(sizes: [usize; 3]) -> usize;
 
@@ -214,6 +233,23 @@ pub(crate) trait Panels: Element {
 macro_rules! panels {
     ($($ty:ident),*) => {$(
         impl Panels for $ty {
+            fn direct<'a>(
+                sizes: [usize; 3],
+                a: Matrices<'a, $ty>,
+                b: Matrices<'a, $ty>,
+            ) -> Option<gemm::Batch<'a, $ty>> {
+                let strides = (a.side.batch, b.side.batch);
+                let batch = gemm::Batch { sizes, a: a.matrix(0), b: b.matrix(0), strides };
+                batch.is_direct().then_some(batch)
+            }
+            unsafe fn multiply_directly(
+                batch: &gemm::Batch<'_, $ty>,
+                indices: Range<usize>,
+                out: gemm::Target<'_, $ty>,
+            ) {
+                // SAFETY: the caller guarantees it, and the products are direct ones.
+                unsafe { batch.multiply(indices, out) }
+            }
             fn scratch(sizes: [usize; 3]) -> usize {
                 gemm::scratch::<$ty>(sizes)
             }
@@ -230,6 +266,20 @@ macro_rules! panels {
             }
         }
         impl Panels for Complex<$ty> {
+            fn direct<'a>(
+                _: [usize; 3],
+                _: Matrices<'a, Self>,
+                _: Matrices<'a, Self>,
+            ) -> Option<gemm::Batch<'a, Self>> {
+                None
+            }
+            unsafe fn multiply_directly(
+                _: &gemm::Batch<'_, Self>,
+                _: Range<usize>,
+                _: gemm::Target<'_, Self>,
+            ) {
+                unreachable!("complex products are those of their parts")
+            }
             fn scratch(sizes: [usize; 3]) -> usize {
                 gemm::complex::scratch::<$ty>(sizes)
             }
@@ -263,6 +313,16 @@ fn panelled<C: Panels>(
     let &Dot { batch, m, n, k, .. } = plan;
     let (sizes, work) = ([m, n, k], m * n * k);
     let target = Target(out.start().cast::<C>());
+    if let Some(products) = C::direct(sizes, a, b).filter(|_| batch > 1 || work <= 2 * PARALLEL_WORK) {
+        par.for_chunks(batch, (2 * PARALLEL_WORK).div_ceil(work), |chunk| {
+            // SAFETY: products are disjoint and inside the result, which has `batch * m * n` elements.
+            unsafe {
+                let out = gemm::Target::new(target.at(0), n).with_epilogue(epilogue, 0);
+                C::multiply_directly(&products, chunk, out);
+            }
+        });
+        return;
+    }
     let multiply = |index: usize, space: &mut [MaybeUninit<C>], par: Par| {
         // SAFETY: products are disjoint and inside the result, which has `batch * m * n` elements.
         unsafe {
@@ -328,8 +388,8 @@ impl<C> Target<C> {
 /// A block of a product.
 struct Block {
     batch: usize,
-    rows: std::ops::Range<usize>,
-    columns: std::ops::Range<usize>,
+    rows: Range<usize>,
+    columns: Range<usize>,
     k: usize,
     /// Distance between consecutive rows of the result.
     stride: usize,

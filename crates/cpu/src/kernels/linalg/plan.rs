@@ -71,7 +71,29 @@ impl DotAxes<'_> {
         Some(joined.unwrap_or(1))
     }
 
-    fn side(&self, pairs: &[usize], contiguous: bool) -> OperandLayout {
+    /// The free size, the contracted size and the layout of matrices of one free and one contracted axis, which lie in
+    /// place. Most products have such operands, and small ones take as little time as the general way to a layout.
+    pub(super) fn matrices(&self) -> Option<(usize, usize, OperandLayout)> {
+        let [contracted] = self.contract else { return None };
+        let [first, second] = self.sizes.get(self.batch..)? else { return None };
+        let is_last = contracted.index() == self.batch + 1;
+        let (free, along) = if is_last { (*first, *second) } else { (*second, *first) };
+        // An axis of one element has the stride of a contiguous one.
+        let [free_stride, along_stride] = if is_last {
+            [if free == 1 { 1 } else { along }, 1]
+        } else {
+            [1, if along == 1 { 1 } else { free }]
+        };
+        let layout = OperandLayout {
+            batch: free * along,
+            free: free_stride as isize,
+            along: along_stride as isize,
+            pack: None,
+        };
+        (free * along > 0).then_some((free, along, layout))
+    }
+
+    pub(super) fn side(&self, pairs: &[usize], contiguous: bool) -> OperandLayout {
         let (free, along) = (self.free(), self.along(pairs));
         let (rows, k) = (self.count(free.iter().copied()), self.count(along.iter().copied()));
         let in_place = self.joined(&free).zip(self.joined(&along));
@@ -94,6 +116,11 @@ impl Dot {
     /// The dot of two operands. If `matrices` is true, matrices may be multiplied in place with any strides; otherwise
     /// the contracted axis must be contiguous.
     pub(crate) fn new(a: DotAxes<'_>, b: DotAxes<'_>, matrices: bool) -> Dot {
+        if let (Some((m, k, left)), Some((n, _, right))) = (a.matrices(), b.matrices())
+            && (matrices || left.along == 1 && right.along == 1)
+        {
+            return Dot { batch: a.count(0..a.batch), m, n, k, a: left, b: right };
+        }
         // The order of the contracted axes is free, but both operands must share it: choose an order in which both can
         // be read in place.
         let by = |side: DotAxes<'_>| {

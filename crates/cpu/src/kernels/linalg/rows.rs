@@ -6,6 +6,7 @@
 
 use std::mem::MaybeUninit;
 
+use super::columns::Columns;
 use super::gemm::Vector;
 use crate::kernels::Element;
 use crate::kernels::simd::vectorized;
@@ -17,7 +18,7 @@ const LANES: usize = 64;
 const BYTES: usize = 128;
 
 /// Elements whose rows can be multiplied by a vector.
-pub(super) trait Rows: Element {
+pub(super) trait Rows: Columns {
     /// Writes the dot products of `b` with rows that begin a stride apart. `b` has at most one tile of elements.
     fn dots(a: &[Self], stride: usize, b: &[Self], out: &mut [MaybeUninit<Self>]) {
         plain(a, stride, b, out);

@@ -100,7 +100,7 @@ impl Case {
                 };
                 let (x, y) = (a[flat_of(a_sizes, &i)].value(), b[flat_of(b_sizes, &j)].value());
                 if let (Number::Int(x), Number::Int(y)) = (x, y) {
-                    exact += x * y;
+                    exact = exact.wrapping_add(x.wrapping_mul(y));
                 }
                 sum += complex(x) * complex(y);
             }
@@ -218,5 +218,21 @@ fn sums_of_rows_do_not_depend_on_the_width_of_vectors() {
         for pair in all[1..].windows(2) {
             assert_eq!(pair[0].bytes(), pair[1].bytes(), "{k}");
         }
+    }
+}
+
+/// The layout of plain matrices is the one that any operand gets.
+#[test]
+fn plain_matrices_lie_in_place() {
+    let sides = [[1, 1], [1, 5], [5, 1], [3, 5]];
+    for (sizes, position) in sides.into_iter().flat_map(|sizes| [(sizes, 0), (sizes, 1)]) {
+        let contract = axes(&[position + 1]);
+        let sizes = [4, sizes[0], sizes[1]];
+        let axes = DotAxes { sizes: &sizes, contract: &contract, batch: 1 };
+        let (free, along, layout) = axes.matrices().unwrap();
+        assert_eq!([free, along], [sizes[2 - position], sizes[1 + position]]);
+        let general = axes.side(&[0], false);
+        assert_eq!((layout.batch, layout.free, layout.along), (general.batch, general.free, general.along));
+        assert!(layout.pack.is_none() && general.pack.is_none());
     }
 }

@@ -239,9 +239,9 @@ accurate! {
         for ((out, &x), &y) in out.iter_mut().zip(x).zip(y) {
             out.write(match (P::DOUBLE, special != 0) {
                 (true, true) => T::nearest(power::pow::<P>(x.wide(), y.wide())),
-                (true, false) => T::nearest(power::power::<P>(x.wide(), y.wide())),
+                (true, false) => T::nearest(power::ordinary::<P>(x.wide(), y.wide())),
                 (false, true) => T::of_narrow(narrow::power::pow::<P>(x.narrow(), y.narrow())),
-                (false, false) => T::nearest(power::power_single::<P>(x.wide(), y.wide())),
+                (false, false) => T::nearest(power::ordinary::<P>(x.wide(), y.wide())),
             });
         }
     }
@@ -298,15 +298,25 @@ macro_rules! scalar_functions {
     ($($(#[$doc:meta])* $name:ident = $module:ident::$function:ident;)*) => {$(
         $(#[$doc])*
         pub(crate) fn $name(x: f64) -> f64 {
-            super::$module::$function::<Double>(x)
+            at_level!(
+                [],
+                [],
+                (x: f64),
+                (f64),
+                super::$module::$function::<Double>,
+                super::$module::$function::<Fused>
+            )
         }
     )*};
 }
 
 /// The functions of one f64, for code that has branches in any case.
 pub(crate) mod scalar {
-    use super::tables::Double;
+    use super::tables::{Double, Precision};
     use super::{arc, power, trig};
+    use crate::kernels::simd::at_level;
+
+    type Fused = <Double as Precision>::Fused;
 
     scalar_functions! {
         /// `e^x`.
@@ -345,7 +355,7 @@ pub(crate) mod scalar {
 
     /// The angle of the point `(x, y)`.
     pub(crate) fn atan2(y: f64, x: f64) -> f64 {
-        arc::atan2::<Double>(y, x)
+        at_level!([], [], (y: f64, x: f64), (f64), arc::atan2::<Double>, arc::atan2::<Fused>)
     }
 
     /// Sine and cosine.
@@ -353,7 +363,18 @@ pub(crate) mod scalar {
         if x.abs() > trig::LIMIT {
             return trig::far(x);
         }
-        trig::near_sin_cos::<Double>(x)
+        near_sin_cos(x)
+    }
+
+    fn near_sin_cos(x: f64) -> (f64, f64) {
+        at_level!(
+            [],
+            [],
+            (x: f64),
+            ((f64, f64)),
+            trig::near_sin_cos::<Double>,
+            trig::near_sin_cos::<Fused>
+        )
     }
 }
 

@@ -133,6 +133,25 @@ pub(super) fn power_single<P: Precision>(magnitude: f64, y: f64) -> f64 {
     f64::from_bits(power.to_bits().wrapping_add(n.bits << 52))
 }
 
+/// `x^y` of positive `x` for the exponents 1, 2, 3 and -1, which are products and quotients, and for 4 too, if the
+/// result is rounded to f32; else `power`.
+#[inline(always)]
+pub(super) fn with_products<P: Precision>(magnitude: f64, y: f64, power: f64) -> f64 {
+    let square = magnitude * magnitude;
+    let power = select(y == 1.0, magnitude, power);
+    let power = select(y == 2.0, square, power);
+    let power = select(y == 3.0, square * magnitude, power);
+    let power = if P::DOUBLE { power } else { select(y == 4.0, square * square, power) };
+    select(y == -1.0, 1.0 / magnitude, power)
+}
+
+/// `x^y` for positive finite `x` and `|y| <= LARGE`.
+#[inline(always)]
+pub(super) fn ordinary<P: Precision>(x: f64, y: f64) -> f64 {
+    let power = if P::DOUBLE { power::<P>(x, y) } else { power_single::<P>(x, y) };
+    with_products::<P>(x, y, power)
+}
+
 /// `x^y`, with the special values of C99.
 #[inline(always)]
 pub(super) fn pow<P: Precision>(x: f64, y: f64) -> f64 {
@@ -140,6 +159,7 @@ pub(super) fn pow<P: Precision>(x: f64, y: f64) -> f64 {
     let bounded = select(y > LARGE, LARGE, y);
     let bounded = select(bounded < -LARGE, -LARGE, bounded);
     let power = power::<P>(magnitude, bounded);
+    let power = with_products::<P>(magnitude, y, power);
 
     let upwards = y > 0.0;
     let power = select(magnitude == 0.0, select(upwards, 0.0, f64::INFINITY), power);

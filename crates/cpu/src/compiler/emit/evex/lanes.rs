@@ -20,6 +20,8 @@ const TEST: [Opcode; 4] =
     [Opcode::p38(0x26), Opcode::p38(0x26).w(), Opcode::p38(0x27), Opcode::p38(0x27).w()];
 /// Doublewords of two vectors as one, shifted.
 const ALIGN: Opcode = Opcode::p3a(0x03);
+/// Lanes of two vectors, at the positions that the result has before.
+const PERMUTE_TWO: Opcode = Opcode::p38(0x77);
 /// 32 bytes of a vector.
 const EXTRACT32: Opcode = Opcode::p3a(0x3b).w();
 
@@ -86,6 +88,11 @@ impl Emit<'_> {
             Op::Splat => {
                 let from = Rm::Reg(self.source(0));
                 self.op(by_width(elem, opcode::BROADCAST), dst, 0, from);
+            }
+            Op::Unzip(odd) => self.permute(|lane, count| 2 * lane % (2 * count) + usize::from(odd)),
+            Op::Zip(upper) => {
+                let first = if upper { usize::from(inst.lanes) / 2 } else { 0 };
+                self.permute(|lane, count| lane % 2 * count + first + lane / 2);
             }
             Op::Upper(lanes) => self.upper(usize::from(lanes) * elem.bytes()),
             Op::Load => self.load(),
@@ -280,6 +287,25 @@ impl Emit<'_> {
                 self.op_by(opcode::ALIGN_BYTES, dst, SPARE, Rm::Reg(from), offset as u8);
             }
         }
+    }
+
+    /// For each lane the lane of both sources that `of` says, which is passed how many lanes a source has: the second
+    /// source's follow behind the first's.
+    fn permute(&mut self, of: impl Fn(usize, usize) -> usize) {
+        let (elem, bytes) = (self.inst.elem, self.inst.elem.bytes());
+        let (lanes, held) = (usize::from(self.inst.lanes), self.bytes / bytes);
+        // A register holds more lanes than a short vector has.
+        let from = |lane: usize| {
+            let from = of(lane, lanes);
+            if from < lanes { from } else { from - lanes + held }
+        };
+        let position = |at: usize| if at / bytes < lanes { from(at / bytes) } else { 0 };
+        let positions = std::array::from_fn(|at| (position(at) as u64).to_le_bytes()[at % bytes]);
+        let positions = Rm::Pool(self.asm.vector(positions));
+        self.op(opcode::LOAD, SPARE, 0, positions);
+        let second = Rm::Reg(self.source(1));
+        self.op(wide(PERMUTE_TWO, elem), SPARE, self.source(0), second);
+        self.copy(self.inst.dst, SPARE);
     }
 
     /// The upper half of the source, which has so many bytes.

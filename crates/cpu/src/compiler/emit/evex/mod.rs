@@ -104,8 +104,9 @@ impl Target for Evex {
             return false;
         }
         match op {
-            Op::Apply(_) => false,
-            Op::Sqrt | Op::Floor | Op::Ceil | Op::Trunc | Op::Nearest | Op::Fma | Op::Fnma => elem.is_float(),
+            Op::Apply(_) | Op::Sqrt | Op::Floor | Op::Ceil | Op::Trunc | Op::Nearest | Op::Fma | Op::Fnma => {
+                elem.is_float()
+            }
             Op::PopCount | Op::LeadingZeros => false,
             Op::Add
             | Op::Sub
@@ -127,6 +128,7 @@ impl Target for Evex {
             Op::Not | Op::Flip | Op::Compare(_) | Op::Select => true,
             Op::Convert(conv, from) => x86::has_conversion(conv, from, elem),
             Op::Gather(from) => elem.bytes() >= 4 && matches!(from, Elem::I32 | Elem::I64),
+            Op::Unzip(_) | Op::Zip(_) => elem.bytes() >= 4,
             Op::MaskAnd
             | Op::MaskOr
             | Op::MaskXor
@@ -240,6 +242,8 @@ impl Target for Evex {
             | Op::MaskSplat
             | Op::Const(_)
             | Op::Splat
+            | Op::Unzip(_)
+            | Op::Zip(_)
             | Op::Upper(_)
             | Op::Load
             | Op::LoadSplat

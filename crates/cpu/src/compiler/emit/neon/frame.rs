@@ -24,6 +24,8 @@ pub(super) struct Frame {
 /// Bytes from x29 to the FPCR of the caller, and to the registers.
 const FPCR: u32 = 16;
 const SAVED: u32 = 24;
+/// Bytes from the stack pointer to the lanes that a kernel computes anew: behind their address and number.
+const APPLIED: u32 = 16;
 /// The bytes of a page, each of which a frame touches in order, so that none steps over the guard of the
 /// stack.
 const PAGE: u32 = 4096;
@@ -59,6 +61,10 @@ impl Frame {
                 Action::Constant { to, constant: _ } => frame.note(Class::Vector, *to),
                 Action::Call { kernel: _, args } => {
                     frame.numbers = frame.numbers.max((8 * args.len() as u32).next_multiple_of(16));
+                }
+                Action::Apply { to, .. } => {
+                    frame.numbers = frame.numbers.max(APPLIED + 16);
+                    frame.note(Class::Vector, *to);
                 }
                 Action::Spill { .. } | Action::Label(_) | Action::Jump(_) | Action::JumpIf { .. } => {}
                 Action::JumpIfNone { .. } | Action::Nothing => {}
@@ -189,6 +195,7 @@ impl Writer<'_> {
             }
             Action::JumpIfNone { mask, elem, lanes, to } => self.jump_if_none(*mask, *elem, *lanes, *to),
             Action::Call { kernel, args } => self.call(*kernel, args, leave),
+            Action::Apply { kernel, elem: _, lanes, to, from } => self.apply(*kernel, *lanes, *to, *from),
             Action::Nothing => {}
         }
     }
@@ -271,13 +278,29 @@ impl Writer<'_> {
             };
             self.frame_access(w::STR_X, 3, reg, 8 * position as u32);
         }
+        self.call_kernel(kernel);
+        self.asm.jump_unless_low_zero(0, leave);
+    }
+
+    /// Calls a kernel that computes the lanes of a vector anew, and always succeeds.
+    fn apply(&mut self, kernel: u16, lanes: u8, to: u8, from: u8) {
+        self.frame_access(w::str_v(4), 4, from, APPLIED);
+        self.push(w::add_imm(SCRATCH, w::SP, APPLIED, false));
+        self.frame_access(w::STR_X, 3, SCRATCH, 0);
+        self.number(SCRATCH, lanes.into());
+        self.frame_access(w::STR_X, 3, SCRATCH, 8);
+        self.call_kernel(kernel);
+        self.frame_access(w::ldr_v(4), 4, to, APPLIED);
+    }
+
+    /// Calls a kernel, whose arguments are there.
+    fn call_kernel(&mut self, kernel: u16) {
         let word = self.function.words + 2 * u32::from(kernel);
         // The context first, as a far word needs x16.
         self.argument(0, word + 1);
         self.argument(SCRATCH, word);
         self.push(w::add_imm(1, w::SP, 0, false));
         self.push(w::dn(w::BLR, 0, SCRATCH));
-        self.asm.jump_unless_low_zero(0, leave);
     }
 }
 

@@ -58,6 +58,10 @@ impl Writer<'_> {
 
             Op::Const(constant) => self.constant(d, constant),
             Op::Splat | Op::MaskSplat => self.two(w::V_DUP | shape().q | w::lane(shape().size, 0), inst),
+            Op::Unzip(false) => self.three(w::V_UZP1 | shape().integer(), inst),
+            Op::Unzip(true) => self.three(w::V_UZP2 | shape().integer(), inst),
+            Op::Zip(false) => self.three(w::V_ZIP1 | shape().integer(), inst),
+            Op::Zip(true) => self.three(w::V_ZIP2 | shape().integer(), inst),
             Op::Upper(0) => self.move_vector(d, a()),
             Op::Upper(n) => self.push(w::ext(d, a(), a(), u32::from(n) << shape().size)),
 

@@ -49,7 +49,7 @@ impl Writer<'_> {
             } else {
                 self.push(w::tbz(count, bit, 3));
                 self.push(w::at_before(load, SCRATCH_V, OTHER, -bytes));
-                self.push(w::dnm(w::V_ZIP1 | piece << 22, inst.dst, SCRATCH_V, inst.dst));
+                self.push(w::dnm(w::V_ZIP1 | w::Q | piece << 22, inst.dst, SCRATCH_V, inst.dst));
             }
         }
     }

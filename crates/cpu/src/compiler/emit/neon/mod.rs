@@ -60,10 +60,8 @@ impl Target for Neon {
         let is_float = elem.is_float();
         let is_integer = matches!(elem, Elem::I8 | Elem::I16 | Elem::I32 | Elem::I64);
         match op {
-            Op::Apply(_) => false,
-            Op::Sqrt | Op::Floor | Op::Ceil | Op::Trunc | Op::Nearest | Op::Div | Op::Fma | Op::Fnma => {
-                is_float
-            }
+            Op::Sqrt | Op::Floor | Op::Ceil | Op::Trunc | Op::Nearest => is_float,
+            Op::Div | Op::Fma | Op::Fnma | Op::Apply(_) => is_float,
             Op::PopCount | Op::LeadingZeros | Op::MinU | Op::MaxU | Op::Shl | Op::Shr | Op::Sar => is_integer,
             Op::ShlBy(_) | Op::ShrBy(_) | Op::SarBy(_) | Op::RotBy(_) | Op::Test => is_integer,
             Op::MaskAnd | Op::MaskOr | Op::MaskXor | Op::MaskAndNot | Op::MaskNot => is_integer,
@@ -80,6 +78,7 @@ impl Target for Neon {
             | Op::LoadPart
             | Op::Store
             | Op::StorePart => is_float || is_integer,
+            Op::Unzip(_) | Op::Zip(_) => elem.bytes() >= 4 && (is_float || is_integer),
             Op::Gather(from) => (is_float || is_integer) && matches!(from, Elem::I32 | Elem::I64),
             Op::Scale | Op::StoreStreaming => false,
             Op::Const(_) | Op::Number(_) | Op::Argument(_) | Op::AddNumber(_) | Op::MulNumber(_) => true,
@@ -128,6 +127,7 @@ impl Target for Neon {
             Op::MaskResize(_) | Op::MaskSplat | Op::Const(_) | Op::Splat | Op::Upper(_) | Op::Load => {
                 Constraint::default()
             }
+            Op::Unzip(_) | Op::Zip(_) => Constraint::default(),
             Op::LoadSplat | Op::LoadPart | Op::Store | Op::StoreStreaming | Op::StorePart | Op::Number(_) => {
                 Constraint::default()
             }

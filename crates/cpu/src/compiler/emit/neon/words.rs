@@ -322,7 +322,12 @@ pub(super) const V_INS_X: u32 = 0x4e00_1c00;
 pub(super) const V_UMOV: u32 = 0x0e00_3c00;
 /// A lane to a general register of 64 bits, by its sign.
 pub(super) const V_SMOV: u32 = 0x4e00_2c00;
-pub(super) const V_ZIP1: u32 = 0x4e00_3800;
+/// Lanes of two vectors in turn: of the lower halves, and of the upper ones.
+pub(super) const V_ZIP1: u32 = 0x0e00_3800;
+pub(super) const V_ZIP2: u32 = 0x0e00_7800;
+/// Every other lane of two vectors: the even ones, and the odd ones.
+pub(super) const V_UZP1: u32 = 0x0e00_1800;
+pub(super) const V_UZP2: u32 = 0x0e00_5800;
 pub(super) const FMOV_D_X: u32 = 0x9e67_0000;
 pub(super) const FMOV_S_W: u32 = 0x1e27_0000;
 pub(super) const FMOV_X_D: u32 = 0x9e66_0000;

@@ -301,7 +301,7 @@ impl Allocator<'_> {
         let results = self.results(list);
         let mut homes = Vec::new();
         let mut kept = [0; 3];
-        for &(result, then, _) in &results {
+        for &(result, then, otherwise) in &results {
             let class = self.class(result);
             kept[class as usize] += 1;
             let from = self.in_register(then);
@@ -312,7 +312,7 @@ impl Allocator<'_> {
                 homes.push(Home::Slot(slot));
                 continue;
             }
-            let to = self.free_register(class);
+            let to = self.home_of_result(otherwise, class, finish, &before);
             self.emit(Action::Move { class, to, from }, || Origin::Moved);
             self.state.settle(result, class, to);
             self.state.lock(class, to);
@@ -321,6 +321,9 @@ impl Allocator<'_> {
         }
         let renamed = results.iter().map(|&(result, then, _)| (result, then)).collect();
         self.parallel(Vec::new(), renamed);
+        if finish == self.at + 1 {
+            self.bring_back(&before, finish);
+        }
         // Results are noted apart.
         results.iter().for_each(|(result, ..)| self.state.release(*result));
         let after = self.state.snapshot(|reg| self.liveness.lives_after(reg, finish));
@@ -329,6 +332,34 @@ impl Allocator<'_> {
         let at = self.at;
         self.state.reset(&before, |reg| self.liveness.lives_after(reg, at));
         self.blocks.push(Block::If { other, end, before, after: Some((after, homes)) });
+    }
+
+    /// A register for a result of a condition: the one that has its value on the second side, if that ends with it.
+    fn home_of_result(&mut self, otherwise: Reg, class: Class, finish: usize, before: &[(Reg, Home)]) -> u8 {
+        let own = before.iter().find(|(reg, _)| *reg == otherwise).and_then(|(_, home)| home.register());
+        match own {
+            Some(own) if !self.liveness.lives_after(otherwise, finish) && self.state.is_free(class, own) => {
+                own
+            }
+            Some(_) | None => self.free_register(class),
+        }
+    }
+
+    /// At the end of a first side whose second side is empty: values that have left their registers come back to them,
+    /// so that the way around the first side, which is mostly rare, has nothing to move.
+    fn bring_back(&mut self, before: &[(Reg, Home)], finish: usize) {
+        for &(reg, home) in before {
+            let (class, Some(register)) = (self.class(reg), home.register()) else { continue };
+            let has_left = self.state.register(reg).is_none() && self.state.is_free(class, register);
+            if !has_left || !self.liveness.lives_after(reg, finish) {
+                continue;
+            }
+            self.bring(reg, class, register);
+            if home.slot().is_none() {
+                self.state.release(reg);
+            }
+            self.state.settle(reg, class, register);
+        }
     }
 
     /// Ends a condition: values go to where the first side left them.
@@ -368,20 +399,41 @@ impl Allocator<'_> {
                 _ => Place::Reg(self.in_register(reg)),
             })
             .collect();
+        self.leave_registers();
+        self.emit(Action::Call { kernel, args }, || Origin::Inst(at));
+        self.release_dead(&regs);
+    }
+
+    /// Calls a kernel that computes the lanes of a vector anew.
+    pub(super) fn apply(&mut self, kernel: u16) {
+        let at = self.at;
+        let inst = self.code.insts[at];
+        let from = self.in_register(inst.src[0]);
+        self.leave_registers();
+        self.state.unlock_all();
+        let to = self.new_register(inst.dst);
+        let (elem, lanes) = (inst.elem, inst.lanes);
+        self.emit(Action::Apply { kernel, elem, lanes, to, from }, || Origin::Inst(at));
+        self.release_dead(&inst.src);
+        if self.dies(inst.dst) {
+            self.state.release(inst.dst);
+        }
+    }
+
+    /// Before a call: what is needed behind it goes to slots.
+    fn leave_registers(&mut self) {
         for class in [Class::General, Class::Vector, Class::Mask] {
             if self.state.count(class).is_none() {
                 continue;
             }
             let held: Vec<(Reg, u8)> = self.state.held(class).collect();
             for (reg, register) in held {
-                if self.liveness.lives_after(reg, at) {
+                if self.liveness.lives_after(reg, self.at) {
                     self.evict(reg, class, register);
                 } else {
                     self.state.release(reg);
                 }
             }
         }
-        self.emit(Action::Call { kernel, args }, || Origin::Inst(at));
-        self.release_dead(&regs);
     }
 }

@@ -130,6 +130,7 @@ impl Allocator<'_> {
             Op::Else => self.begin_else(),
             Op::EndIf(list) => self.end_if(list),
             Op::Call(kernel, list) => self.call(kernel, list),
+            Op::Apply(kernel) => self.apply(kernel),
             _ => self.plain(),
         }
     }

@@ -23,8 +23,12 @@ impl Allocator<'_> {
         }
         moves.retain(|each| each.to != each.from);
         while !moves.is_empty() {
-            let is_read =
-                |to: &Move| moves.iter().any(|other| other.class == to.class && other.from == to.to);
+            // Slots of general registers and of masks are the same ones.
+            let is_slot = |home: Home| home.register().is_none();
+            let is_read = |to: &Move| {
+                let reads = |other: &Move| other.from == to.to && (other.class == to.class || is_slot(to.to));
+                moves.iter().any(reads)
+            };
             match moves.iter().position(|each| !is_read(each)) {
                 Some(at) => {
                     let next = moves.remove(at);

@@ -3,13 +3,16 @@
 use super::super::Place;
 use super::super::mir::{Cmp, Elem, Op};
 use super::super::x86::Rm;
-use super::super::x86::opcode::{self, by_width, wide};
+use super::super::x86::opcode::{self, Opcode, by_width, wide};
 use super::{Emit, SPARE};
 
 /// Digits of shifts by an immediate.
 const SHL: u8 = 6;
 const SHR: u8 = 2;
 const SAR: u8 = 4;
+
+/// The products of the unsigned lower halves of long integers.
+const MULTIPLY_LOW: Opcode = Opcode::p66(0xf4);
 
 /// The sign of a long integer.
 const SIGN: u64 = 1 << 63;
@@ -39,6 +42,17 @@ impl Emit<'_> {
             return self.op(opcode::XOR, dst, temp, Rm::Reg(SPARE));
         }
         let b = self.source(1);
+        if inst.op == Op::Mul {
+            // The halves' products that reach the upper half, and the product of the lower ones.
+            self.shift_by(elem, SHR, SPARE, a, 32);
+            self.op(MULTIPLY_LOW, SPARE, SPARE, Rm::Reg(b));
+            self.shift_by(elem, SHR, temp, b, 32);
+            self.op(MULTIPLY_LOW, temp, temp, Rm::Reg(a));
+            self.op(opcode::ADD[3], SPARE, SPARE, Rm::Reg(temp));
+            self.shift_by(elem, SHL, SPARE, SPARE, 32);
+            self.op(MULTIPLY_LOW, temp, a, Rm::Reg(b));
+            return self.op(opcode::ADD[3], dst, SPARE, Rm::Reg(temp));
+        }
         if let Op::MinU | Op::MaxU = inst.op {
             self.flip_sign(temp, a);
             self.flip_sign(SPARE, b);

@@ -10,6 +10,13 @@ use super::{Emit, ROWS, SPARE, Vex, is_composed, mask_conversion};
 const BLEND: [Opcode; 4] = [Opcode::p3a(0x4c), Opcode::p3a(0x4c), Opcode::p3a(0x4a), Opcode::p3a(0x4b)];
 /// Sets the flags to equal if the operands have no bit in common.
 const TEST: Opcode = Opcode::p38(0x17);
+/// Elements of the lower halves of each 16 bytes in turn, and of the upper ones.
+const UNPACK4: [Opcode; 2] = [Opcode::plain(0x14), Opcode::plain(0x15)];
+const UNPACK8: [Opcode; 2] = [Opcode::p66(0x14), Opcode::p66(0x15)];
+/// Chooses doublewords of two vectors within each 16 bytes.
+const SHUFFLE_TWO: Opcode = Opcode::plain(0xc6);
+/// Chooses quadwords.
+const PERMUTE8: Opcode = Opcode::p3a(0x00).w();
 /// 16 bytes out of two vectors' for each half.
 const PERMUTE16: Opcode = Opcode::p3a(0x46);
 
@@ -48,7 +55,7 @@ impl Emit<'_> {
             Op::Floor => self.round(9),
             Op::Ceil => self.round(10),
             Op::Trunc => self.round(11),
-            Op::Min | Op::Max | Op::MinU | Op::MaxU | Op::Sar if is_composed(inst.op, elem) => {
+            Op::Mul | Op::Min | Op::Max | Op::MinU | Op::MaxU | Op::Sar if is_composed(inst.op, elem) => {
                 self.composed();
             }
             Op::Add => self.binary(&ROWS.add),
@@ -95,6 +102,8 @@ impl Emit<'_> {
                 let from = Rm::Reg(self.source(0));
                 self.op(by_width(elem, opcode::BROADCAST), dst, 0, from);
             }
+            Op::Unzip(odd) => self.unzip(odd),
+            Op::Zip(upper) => self.zip(upper),
             Op::Upper(lanes) => self.upper(usize::from(lanes) * elem.bytes()),
             Op::Load => self.load(),
             Op::LoadSplat => self.load_splat(),
@@ -183,6 +192,44 @@ impl Emit<'_> {
         self.op(ROWS.and.at(inst.elem, false), SPARE, b.reg(), c);
         let a = self.bits(a);
         self.op(ROWS.xor.at(inst.elem, false), inst.dst, SPARE, a);
+    }
+
+    /// Every other lane: within each 16 bytes, whose halves are then put in order.
+    fn unzip(&mut self, odd: bool) {
+        let (dst, a, b) = (self.inst.dst, self.source(0), Rm::Reg(self.source(1)));
+        let is_whole = self.bytes == 32;
+        let to = if is_whole { SPARE } else { dst };
+        match self.inst.elem.bytes() {
+            // A vector of two lanes has them side by side then.
+            4 if self.inst.lanes == 2 => {
+                self.op(UNPACK4[0], dst, a, b);
+                if odd {
+                    self.op_by(opcode::SHIFT128, 3, dst, Rm::Reg(dst), 8);
+                }
+                return;
+            }
+            4 => self.op_by(SHUFFLE_TWO, to, a, b, if odd { 0xdd } else { 0x88 }),
+            _ => self.op(UNPACK8[usize::from(odd)], to, a, b),
+        }
+        if is_whole {
+            self.op_by(PERMUTE8, dst, 0, Rm::Reg(SPARE), 0xd8);
+        }
+    }
+
+    /// Lanes in turn: within each 16 bytes, of which the lower ones or the upper ones are then joined.
+    fn zip(&mut self, upper: bool) {
+        let (dst, a, b) = (self.inst.dst, self.source(0), Rm::Reg(self.source(1)));
+        let unpack = if self.inst.elem.bytes() == 4 { UNPACK4 } else { UNPACK8 };
+        if self.bytes == 32 {
+            self.op(unpack[0], SPARE, a, b);
+            self.op(unpack[1], dst, a, b);
+            return self.op_by(PERMUTE16, dst, SPARE, Rm::Reg(dst), if upper { 0x31 } else { 0x20 });
+        }
+        let is_short = usize::from(self.inst.lanes) * self.inst.elem.bytes() < 16;
+        self.op(unpack[usize::from(upper && !is_short)], dst, a, b);
+        if upper && is_short {
+            self.op_by(opcode::SHIFT128, 3, dst, Rm::Reg(dst), 8);
+        }
     }
 
     /// `chosen` where the mask is set, else `other`.

@@ -70,7 +70,7 @@ static ROWS: Rows = {
 
 /// Whether an op of two operands takes several instructions: those of long integers.
 fn is_composed(op: Op, elem: Elem) -> bool {
-    elem == Elem::I64 && [Op::Min, Op::Max, Op::MinU, Op::MaxU, Op::Sar].contains(&op)
+    elem == Elem::I64 && [Op::Mul, Op::Min, Op::Max, Op::MinU, Op::MaxU, Op::Sar].contains(&op)
 }
 
 impl Target for Vex {
@@ -93,8 +93,9 @@ impl Target for Vex {
             return false;
         }
         match op {
-            Op::Apply(_) => false,
-            Op::Sqrt | Op::Floor | Op::Ceil | Op::Trunc | Op::Nearest | Op::Fma | Op::Fnma => elem.is_float(),
+            Op::Apply(_) | Op::Sqrt | Op::Floor | Op::Ceil | Op::Trunc | Op::Nearest | Op::Fma | Op::Fnma => {
+                elem.is_float()
+            }
             Op::PopCount | Op::LeadingZeros | Op::Scale => false,
             Op::Add
             | Op::Sub
@@ -115,6 +116,7 @@ impl Target for Vex {
             Op::Not | Op::Flip | Op::Compare(_) | Op::Select => true,
             Op::Convert(conv, from) => x86::has_conversion(conv, from, elem),
             Op::Gather(from) => elem.bytes() >= 4 && matches!(from, Elem::I32 | Elem::I64),
+            Op::Unzip(_) | Op::Zip(_) => elem.bytes() >= 4,
             Op::MaskAnd
             | Op::MaskOr
             | Op::MaskXor
@@ -174,7 +176,7 @@ impl Target for Vex {
             Op::Not | Op::Sqrt | Op::Floor | Op::Ceil | Op::Trunc | Op::Nearest => slot(0b1),
             Op::AndNot => either(0b1),
             Op::Min | Op::Max if is_composed(op, elem) => none,
-            Op::MinU | Op::MaxU if is_composed(op, elem) => temps(1),
+            Op::Mul | Op::MinU | Op::MaxU if is_composed(op, elem) => temps(1),
             Op::Sar if is_composed(op, elem) => Constraint { vector_temps: 1, ..either(0b10) },
             Op::Add
             | Op::Sub
@@ -238,6 +240,8 @@ impl Target for Vex {
             | Op::MaskSplat
             | Op::Const(_)
             | Op::Splat
+            | Op::Unzip(_)
+            | Op::Zip(_)
             | Op::Upper(_)
             | Op::Load
             | Op::LoadSplat

@@ -3,7 +3,7 @@
 use super::super::mir::{Class, Cond, Elem};
 use super::super::{Action, Address, Allocated, Place, Placed, Target};
 use super::frame::Frame;
-use super::{Assembler, Rm, general, slot};
+use super::{Assembler, Rm, general, line, slot};
 
 /// What an emitter for x86-64 knows of vectors and masks.
 pub(crate) trait Vectors: Target {
@@ -87,6 +87,11 @@ fn encode_action<T: Vectors>(
             asm.jump(Some(super::encode::Condition::Equal), to);
         }
         Action::Call { kernel, ref args } => asm.call(frame, kernel, args),
+        Action::Apply { kernel, elem: _, lanes, to, from } => {
+            target.store(asm, bytes, line(), from);
+            asm.apply(frame, kernel, lanes);
+            target.load(asm, bytes, to, line());
+        }
         Action::Nothing => {}
     }
 }

@@ -6,7 +6,7 @@
 use super::super::{Address, Allocated, Place};
 use super::encode::{Condition, Immediate};
 use super::general::argument;
-use super::{Assembler, LINE, RAX, RBP, RBX, RDI, RSI, RSP, Rm, SCRATCH, general_operand, slot};
+use super::{Assembler, LINE, RAX, RBP, RBX, RDI, RSI, RSP, Rm, SCRATCH, general_operand, line, slot};
 
 /// The bits of the floating-point control that matter, and their value: no traps, to nearest, no flushes to
 /// 0.
@@ -64,13 +64,28 @@ impl Assembler {
             };
             self.general_store(slot(frame.outgoing + 8 * at as u32), from);
         }
+        self.call_kernel(frame, kernel);
+        self.legacy(false, 0x85, RAX, Rm::Reg(RAX), Immediate::None);
+        self.exit(Condition::NotEqual);
+    }
+
+    /// Calls a kernel with the address of the line and a number of lanes, which are there. It always succeeds.
+    pub(super) fn apply(&mut self, frame: Frame, kernel: u16, lanes: u8) {
+        self.outgoing = self.outgoing.max(2);
+        self.address(SCRATCH, line());
+        self.general_store(slot(frame.outgoing), SCRATCH);
+        self.number(SCRATCH, lanes.into());
+        self.general_store(slot(frame.outgoing + 8), SCRATCH);
+        self.call_kernel(frame, kernel);
+    }
+
+    /// Calls a kernel, whose arguments are there.
+    fn call_kernel(&mut self, frame: Frame, kernel: u16) {
         let word = frame.words + 2 * u32::from(kernel);
         self.argument(RDI, word + 1);
         self.address(RSI, slot(frame.outgoing));
         self.vzeroupper();
         self.legacy(false, 0xff, 2, Rm::At(argument(word), 8), Immediate::None);
-        self.legacy(false, 0x85, RAX, Rm::Reg(RAX), Immediate::None);
-        self.exit(Condition::NotEqual);
     }
 
     fn vzeroupper(&mut self) {

@@ -46,6 +46,8 @@ pub(crate) fn is_of_elements(op: Op) -> bool {
         || matches!(
             op,
             Op::Splat
+                | Op::Unzip(_)
+                | Op::Zip(_)
                 | Op::Upper(_)
                 | Op::Load
                 | Op::LoadSplat
@@ -94,7 +96,8 @@ pub(crate) fn has_conversion(conv: Conv, from: Elem, to: Elem) -> bool {
         Conv::OfHalf => from == Elem::I16 && to == Elem::F32,
         Conv::ToHalf => from == Elem::F32 && to == Elem::I16,
         Conv::Bitcast => from.bytes() == to.bytes() && from.bytes() > 0,
-        Conv::OfBit => from == Elem::Bit,
+        // A predicate has the width of an integer.
+        Conv::OfBit => from == Elem::Bit || is_integer(from) && from.bytes() == to.bytes(),
         Conv::ToIndex | Conv::OfIndex => false,
     }
 }

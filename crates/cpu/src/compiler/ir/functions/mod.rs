@@ -8,24 +8,26 @@
 //! a side exit that most vectors skip ([`floats::Floats::unless_any`]).
 
 mod arc;
+mod complex;
 mod erf;
 mod exp;
 mod floats;
 mod log;
 mod narrow;
 mod power;
-mod rare;
+pub(crate) mod rare;
+mod remainder;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod trig;
 
 use super::{Builder, Elem, Val};
+pub(crate) use complex::{Complex, ComplexFunction};
 use floats::Floats;
 use tables::{DOUBLE, SINGLE};
 
 /// Functions of one number.
-#[cfg_attr(not(test), expect(dead_code, reason = "sine, cosine and tangent are not in nests yet"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Function1 {
     /// `e^x`.
@@ -69,6 +71,8 @@ pub(crate) enum Function2 {
     Pow,
     /// The angle of the point `(x, y)`, of `y` and `x`.
     Atan2,
+    /// The remainder of truncated division.
+    Remainder,
 }
 
 /// Whether the sine, the cosine and the tangent of f32 are computed in f32 alone.
@@ -120,6 +124,7 @@ impl Function2 {
         match self {
             Function2::Pow => (power::pow, narrow::power::pow),
             Function2::Atan2 => (arc::atan2, narrow::arc::atan2),
+            Function2::Remainder => (remainder::remainder, remainder::remainder),
         }
     }
 }
@@ -152,7 +157,16 @@ impl Builder {
 
     /// A function of two numbers of one type, f32 or f64.
     pub(crate) fn function2(&mut self, function: Function2, a: Val, b: Val) -> Val {
-        let mut floats = self.floats(self.ty(a).elem);
+        let elem = self.ty(a).elem;
+        let known = self.constant_bits(b);
+        let mut floats = self.floats(elem);
+        if let (Function2::Pow, Some(bits)) = (function, known) {
+            let is_single = elem == Elem::F32;
+            let y = if is_single { f64::from(f32::from_bits(bits as u32)) } else { f64::from_bits(bits) };
+            if let Some(power) = power::known_power(&mut floats, a, y, is_single) {
+                return power;
+            }
+        }
         let (make, make_narrow) = function.makers();
         let make = if floats.elem == Elem::F32 { make_narrow } else { make };
         make(&mut floats, a, b)

@@ -161,10 +161,64 @@ pub(super) fn power_single(m: &mut Floats, magnitude: Val, y: Val) -> Val {
     m.of_bits(bits)
 }
 
+/// `x^y` of positive `x` for the exponents 1, 2, 3 and -1, which are products and quotients, and for 4 too, if the
+/// result is rounded to f32; else `power`.
+pub(super) fn with_products(m: &mut Floats, magnitude: Val, y: Val, power: Val, is_rounded: bool) -> Val {
+    let from_middle = m.sub(y, 1.5);
+    let distance = m.abs(from_middle);
+    let may_be = m.le(distance, 2.5);
+    m.unless_any(may_be, power, |m| {
+        let mut power = power;
+        for exponent in [1, 2, 3, 4, -1] {
+            if exponent == 4 && !is_rounded {
+                continue;
+            }
+            let product = product(m, magnitude, exponent);
+            let is_this = m.eq(y, f64::from(exponent));
+            power = m.select(is_this, product, power);
+        }
+        power
+    })
+}
+
+/// `x` to a power of which [`with_products`] says that it is a product or a quotient.
+fn product(m: &mut Floats, x: Val, exponent: i32) -> Val {
+    if exponent == 1 {
+        return x;
+    }
+    if exponent == -1 {
+        return m.div(1.0, x);
+    }
+    let square = m.mul(x, x);
+    match exponent {
+        2 => square,
+        3 => m.mul(square, x),
+        4 => m.mul(square, square),
+        _ => unreachable!("no product is known for the exponent {exponent}"),
+    }
+}
+
+/// `x^y` for an exponent that is known and whose powers are products or quotients, in f32 if it `is_rounded`.
+pub(super) fn known_power(m: &mut Floats, x: Val, y: f64, is_rounded: bool) -> Option<Val> {
+    let known = [0, 1, 2, 3, 4, -1].into_iter().find(|&exponent| f64::from(exponent) == y)?;
+    match (known, is_rounded) {
+        (0, _) => Some(m.value(1.0)),
+        (4, false) => None,
+        // What takes one rounding takes the same one in f32.
+        (1 | 2 | -1, _) | (3, false) => Some(product(m, x, known)),
+        _ => {
+            let wide = m.widened(x);
+            let power = product(&mut m.wide(), wide, known);
+            Some(m.narrowed(power))
+        }
+    }
+}
+
 /// `x^y`, with the special values of C99.
 pub(super) fn pow(m: &mut Floats, x: Val, y: Val) -> Val {
     let magnitude = m.abs(x);
     let power = power(m, magnitude, y);
+    let power = with_products(m, magnitude, y, power, false);
     SpecialPowers { x, magnitude, y }.of(m, power)
 }
 

@@ -6,7 +6,7 @@
 
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_2};
 
-use super::super::Rare;
+use super::super::{BoundKernel, Elem, Kernel, Rare, Status};
 use super::tables::{DOUBLE, HALF_PI_1, HALF_PI_2, HALF_PI_3, HALF_PI_LOW, TWO_OVER_PI};
 use super::trig::LIMIT;
 
@@ -31,6 +31,49 @@ impl Rare {
     /// The same for f32.
     pub(crate) fn of_f32(self, x: f32) -> f32 {
         self.of(x.into()) as f32
+    }
+}
+
+/// What machine code calls for [`Op::Apply`](super::super::Op::Apply) of a type: a kernel whose context is the
+/// function, and whose arguments are the address of the lanes, which it computes anew, and their number.
+pub(crate) fn applied(rare: Rare, elem: Elem) -> BoundKernel {
+    let run: Kernel = if elem == Elem::F32 { apply::<f32> } else { apply::<f64> };
+    BoundKernel { run, context: std::ptr::without_provenance_mut(rare as usize) }
+}
+
+/// Computes lanes anew, in place.
+///
+/// # Safety
+/// The context is a function's number. The arguments are an address and how many numbers are there.
+unsafe extern "C" fn apply<T: Lane>(context: *mut (), args: *const u64) -> Status {
+    // SAFETY: as the caller says.
+    let lanes = unsafe {
+        let start = std::ptr::with_exposed_provenance_mut::<T>(*args as usize);
+        std::slice::from_raw_parts_mut(start, *args.add(1) as usize)
+    };
+    let rare = match context.addr() {
+        0 => Rare::Sin,
+        1 => Rare::Cos,
+        _ => Rare::Tan,
+    };
+    lanes.iter_mut().for_each(|x| *x = x.applied(rare));
+    0
+}
+
+/// A type of lanes.
+trait Lane: Copy {
+    fn applied(self, rare: Rare) -> Self;
+}
+
+impl Lane for f32 {
+    fn applied(self, rare: Rare) -> f32 {
+        rare.of_f32(self)
+    }
+}
+
+impl Lane for f64 {
+    fn applied(self, rare: Rare) -> f64 {
+        rare.of(self)
     }
 }
 

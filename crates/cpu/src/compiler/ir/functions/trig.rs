@@ -146,6 +146,22 @@ pub(super) fn cos(m: &mut Floats, x: Val) -> Val {
     or_far(m, x, LIMIT, near, Rare::Cos)
 }
 
+/// The sine and the cosine.
+pub(super) fn sin_cos(m: &mut Floats, x: Val) -> (Val, Val) {
+    let (sin, cos) = (near_sin(m, x), near_cos(m, x));
+    let magnitude = m.abs(x);
+    let far = m.lt(LIMIT, magnitude);
+    let any = if m.ir.ty(far).is_vector { m.ir.any(far) } else { far };
+    m.ir.begin_if(any);
+    let far_sin = m.ir.op(Op::Apply(Rare::Sin), [x]);
+    let far_sin = m.select(far, far_sin, sin);
+    let far_cos = m.ir.op(Op::Apply(Rare::Cos), [x]);
+    let far_cos = m.select(far, far_cos, cos);
+    m.ir.begin_else();
+    let joined = m.ir.end_if(&[(far_sin, sin), (far_cos, cos)]);
+    (joined[0], joined[1])
+}
+
 /// The tangent.
 pub(super) fn tan(m: &mut Floats, x: Val) -> Val {
     let near = near_tan(m, x);

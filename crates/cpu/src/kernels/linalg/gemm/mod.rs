@@ -6,6 +6,8 @@
 //! how the result is cut into blocks and shared among threads.
 
 pub(crate) mod complex;
+mod direct;
+mod first;
 mod lines;
 mod pack;
 mod pack_kernels;
@@ -13,12 +15,15 @@ mod portable;
 mod target;
 #[cfg(test)]
 mod tests;
+mod thin;
 mod tile;
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
+pub(crate) use direct::Batch;
+pub(super) use first::FirstLanes;
 pub(crate) use lines::Lines;
 pub(crate) use pack::{Load, Matrix, Operand, pack_transposed};
 pub(super) use portable::PortableVector;
@@ -67,6 +72,9 @@ const LEFT_IN_PLACE: usize = 1 << 16;
 
 /// Most elements of a part of the right operand that all tiles read in place.
 const RIGHT_IN_PLACE: usize = 1 << 11;
+
+/// Most contracted elements of products that are like outer products.
+const OUTER: usize = 8;
 
 /// Most contracted elements of products that use small stack buffers.
 const SHALLOW: usize = 32;
@@ -158,6 +166,11 @@ unsafe fn multiply_by<C: GemmElement>(
     let [m, n, k] = sizes;
     debug_assert!(m > 0 && n > 0 && k > 0);
     assert!(a.holds(m, k) && b.holds(n, k), "{sizes:?} of operands that are smaller");
+    if let Some(thin) = thin::Thin::of(kernels, sizes, (a, b), &out) {
+        // SAFETY: the caller guarantees it. The operands have these sizes by the assertion.
+        unsafe { thin.multiply(accumulation, par) };
+        return;
+    }
     let product = Product { kernels, a, b, out, accumulation, part_depth: part_depth(k) };
     match Packing::of(sizes, product.kernels.most_columns()) {
         // SAFETY: the caller guarantees it. The operands have these sizes by the assertion.
@@ -267,9 +280,17 @@ impl<C: GemmElement> Product<'_, C> {
         let kernels = self.kernels;
         let work = m * n * k;
         let runs_epilogue = self.out.has_epilogue();
+        // Writing takes most of the time, and is faster along the rows.
+        let is_outer = k <= OUTER && self.b.in_place().is_some_and(|b| b.free == 1);
         let block = |rows: Range<usize>, columns: Range<usize>| {
             // The epilogue of a block finds the block in the L2 cache.
-            let tall = if runs_epilogue { (EPILOGUE_BLOCK / columns.len()).max(TALL) } else { m };
+            let tall = if runs_epilogue {
+                (EPILOGUE_BLOCK / columns.len()).max(TALL)
+            } else if is_outer {
+                kernels.most_rows()
+            } else {
+                m
+            };
             for rows in blocks_of(rows, tall) {
                 // SAFETY: blocks are disjoint and inside the result.
                 unsafe {
@@ -292,7 +313,7 @@ impl<C: GemmElement> Product<'_, C> {
         let most = (work / PARALLEL_WORK).clamp(1, 4 * par.threads());
         // The epilogue is faster on whole rows, which are contiguous, or on long parts of rows.
         let is_whole = runs_epilogue && n < most * LONG && m >= TALL * most;
-        let is_cut_across = n > 2 * kernels.most_columns() && !is_whole;
+        let is_cut_across = n > 2 * kernels.most_columns() && !is_whole && !is_outer;
         let (most_rows, most_columns) =
             if is_cut_across { (m, n.div_ceil(most)) } else { (m.div_ceil(most).max(64), n) };
         let (down, height) = split_evenly(m, most_rows, kernels.most_rows());

@@ -2,6 +2,7 @@
 
 use std::mem::MaybeUninit;
 
+use super::first::FirstLanes;
 use super::tile::Vector;
 
 /// Transposes `rows` rows of `depth` contiguous elements into a panel. The elements at one position of all rows are
@@ -51,7 +52,7 @@ const FAR: usize = 1024;
 /// # Safety
 /// As for [`PackTransposed`].
 #[inline(always)]
-pub(super) unsafe fn pack_transposed<V: Vector, const LANES: usize>(
+pub(super) unsafe fn pack_transposed<V: FirstLanes, const LANES: usize>(
     from: *const V::Element,
     stride: usize,
     rows: usize,
@@ -92,14 +93,7 @@ pub(super) unsafe fn pack_transposed<V: Vector, const LANES: usize>(
                     if is_far {
                         V::prefetch_l2(source.wrapping_add(width * stride));
                     }
-                    if down == LANES {
-                        *line = V::load(source);
-                    } else {
-                        let mut partial_line = [MaybeUninit::<V::Element>::uninit(); LANES];
-                        V::zero().store(partial_line.as_mut_ptr().cast());
-                        std::ptr::copy_nonoverlapping(source, partial_line.as_mut_ptr().cast(), down);
-                        *line = V::load(partial_line.as_ptr().cast());
-                    }
+                    *line = V::load_first(source, V::first(down));
                 }
                 let square = transposed::<V, LANES>(square);
                 let whole = if across == LANES {
@@ -111,9 +105,7 @@ pub(super) unsafe fn pack_transposed<V: Vector, const LANES: usize>(
                     line.store(start.add(k * width));
                 }
                 for (k, line) in square.iter().enumerate().take(down).skip(whole) {
-                    let mut partial_line = [MaybeUninit::<V::Element>::uninit(); LANES];
-                    line.store(partial_line.as_mut_ptr().cast());
-                    std::ptr::copy_nonoverlapping(partial_line.as_ptr().cast(), start.add(k * width), across);
+                    line.store_first(start.add(k * width), V::first(across));
                 }
             }
         }

@@ -73,6 +73,11 @@ impl<'t, C> Target<'t, C> {
         self.epilogue
     }
 
+    /// Whether the elements of a row are contiguous.
+    pub(super) fn is_plain(&self) -> bool {
+        self.runs.is_none()
+    }
+
     /// Whether there is an epilogue.
     pub(super) fn has_epilogue(&self) -> bool {
         self.epilogue.is_some()

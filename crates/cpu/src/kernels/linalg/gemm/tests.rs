@@ -194,3 +194,109 @@ fn complex_products_are_real_ones() {
         }
     }
 }
+
+/// The products of a batch have the same bits as products of tiles that are packed, on each instruction set.
+fn check_direct<C>(sizes: [usize; 3], count: usize, (a_turned, b_turned): (bool, bool), of: impl Fn(f64) -> C)
+where
+    C: GemmElement + Into<f64> + Load<C> + PartialEq + std::fmt::Debug,
+{
+    let [m, n, k] = sizes;
+    let operand = |seed, free: usize, turned: bool| {
+        let elements: Vec<C> = numbers(seed, count * free * k).into_iter().map(&of).collect();
+        (elements, if turned { 1 } else { k }, if turned { free } else { 1 })
+    };
+    let (left, a_free, a_along) = operand(1, m, a_turned);
+    let (right, b_free, b_along) = operand(2, n, !b_turned);
+    let a = Matrix { elements: &left[..], free: a_free, along: a_along };
+    let b = Matrix { elements: &right[..], free: b_free, along: b_along };
+    let batch = Batch { sizes, a, b, strides: (m * k, n * k) };
+    for kernels in C::kernels() {
+        if !direct::is_direct(kernels, sizes) {
+            continue;
+        }
+        let mut got = vec![of(3.0); count * m * n];
+        // SAFETY: the result has room for the batch.
+        unsafe { batch.multiply_by(kernels, 0..count, Target::new(got.as_mut_ptr(), n)) };
+        for index in 0..count {
+            let mut want = vec![of(2.0); m * n];
+            let mut space = vec![MaybeUninit::uninit(); scratch_of(kernels, sizes)];
+            let (a, b) = (&left[index * m * k..], &right[index * n * k..]);
+            let a = Matrix { elements: a, free: a_free, along: a_along };
+            let b = Matrix { elements: b, free: b_free, along: b_along };
+            // SAFETY: the result has room for the rows.
+            unsafe {
+                let out = Target::new(want.as_mut_ptr(), n);
+                multiply_by(kernels, sizes, (&a, &b), out, Accumulation::Nothing, &mut space, Par::Serial);
+            }
+            assert_eq!(got[index * m * n..][..m * n], want, "{sizes:?}, {index} of {count}");
+        }
+    }
+}
+
+#[test]
+fn small_products_are_those_of_packed_tiles() {
+    let mut sizes: Vec<[usize; 3]> = (2..30).map(|m| [m, 31 - m, 1 + m / 3]).collect();
+    sizes.extend([[4, 4, 4], [32, 10, 128], [128, 10, 32], [64, 70, 40], [100, 33, 300], [13, 65, 512]]);
+    for (index, sizes) in sizes.into_iter().enumerate() {
+        for turned in [(false, false), (true, false), (false, true), (true, true)] {
+            check_direct(sizes, 1 + index % 3, turned, |x| x as f32);
+            check_direct(sizes, 1 + index % 3, turned, |x| x);
+        }
+    }
+}
+
+/// A thin product has the same bits as one of packed tiles, on each instruction set and on any number of threads.
+fn check_thin<C>([m, n, k]: [usize; 3], (a_turned, b_turned): (bool, bool), of: impl Fn(f64) -> C)
+where
+    C: GemmElement + Into<f64> + Load<C> + PartialEq + std::fmt::Debug,
+{
+    let sizes = [m, n, k];
+    let operand = |seed, free: usize, turned: bool| {
+        let elements: Vec<C> = numbers(seed, free * k).into_iter().map(&of).collect();
+        (elements, if turned { 1 } else { k }, if turned { free } else { 1 })
+    };
+    let (left, a_free, a_along) = operand(1, m, a_turned);
+    let (right, b_free, b_along) = operand(2, n, !b_turned);
+    let a = Matrix { elements: &left[..], free: a_free, along: a_along };
+    let b = Matrix { elements: &right[..], free: b_free, along: b_along };
+    for kernels in C::kernels() {
+        for accumulation in [Accumulation::Nothing, Accumulation::Plus, Accumulation::Minus] {
+            let run = |is_thin: bool, par| {
+                let mut out = vec![of(2.0); m * n];
+                let mut space = vec![MaybeUninit::uninit(); scratch_of(kernels, sizes)];
+                // SAFETY: the result has room for the rows.
+                unsafe {
+                    let out = Target::new(out.as_mut_ptr(), n);
+                    if is_thin {
+                        let thin = thin::Thin::of(kernels, sizes, (&a, &b), &out)?;
+                        thin.multiply(accumulation, par);
+                    } else {
+                        let (a, b): (&dyn Operand<C>, &dyn Operand<C>) = (&a, &b);
+                        let part_depth = part_depth(k);
+                        let product = Product { kernels, a, b, out, accumulation, part_depth };
+                        match Packing::of(sizes, kernels.most_columns()) {
+                            Packing::InPlace => product.in_place(sizes, par),
+                            Packing::Packed => product.packed(sizes, &mut space, par),
+                        }
+                    }
+                }
+                Some(out)
+            };
+            let want = run(false, Par::Serial);
+            for par in [Par::Serial, Par::Pool] {
+                let got = run(true, par);
+                assert!(got.is_none() || got == want, "{sizes:?} {a_turned} {b_turned} {accumulation:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn thin_products_are_those_of_packed_tiles() {
+    for sizes in [[3, 700, 600], [1, 130, 40], [12, 513, 17], [200, 5, 1030], [1100, 2, 90], [140, 10, 513]] {
+        for turned in [(false, false), (true, false), (false, true), (true, true)] {
+            check_thin(sizes, turned, |x| x as f32);
+            check_thin(sizes, turned, |x| x);
+        }
+    }
+}

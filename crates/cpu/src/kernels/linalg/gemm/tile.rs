@@ -6,6 +6,7 @@
 
 use std::mem::MaybeUninit;
 
+use super::direct::{DirectStep, DirectTile, direct_tile};
 use super::pack_kernels::{PackCopy, PackTransposed, copy_rows, pack_transposed, pack_transposed_fours};
 use super::portable::PortableVector;
 
@@ -131,6 +132,8 @@ pub(crate) struct Kernels<C: 'static> {
     pub(super) lanes: usize,
     /// Indexed by row multiple, then by vectors.
     pub(super) tiles: [[Tile<C>; 2]; 3],
+    /// The same for tiles whose last vector need not be whole.
+    pub(super) direct: [[DirectTile<C>; 2]; 3],
     pub(super) pack_transposed: PackTransposed<C>,
     pub(super) copy_rows: PackCopy<C>,
 }
@@ -290,6 +293,11 @@ macro_rules! kernels {
                 unsafe { tile::<$V, ROWS, VECTORS>(step) }
             }
             $(#[target_feature(enable = $feature)])?
+            unsafe fn direct<const ROWS: usize, const VECTORS: usize>(step: &DirectStep<$C>) {
+                // SAFETY: the caller guarantees it.
+                unsafe { direct_tile::<$V, ROWS, VECTORS>(step) }
+            }
+            $(#[target_feature(enable = $feature)])?
             unsafe fn turned(
                 from: *const $C,
                 stride: usize,
@@ -327,6 +335,11 @@ macro_rules! kernels {
                     [run::<$r1, 1>, run::<$r1, 2>],
                     [run::<$r2, 1>, run::<$r2, 2>],
                     [run::<$r3, 1>, run::<$r3, 2>],
+                ],
+                direct: [
+                    [direct::<$r1, 1>, direct::<$r1, 2>],
+                    [direct::<$r2, 1>, direct::<$r2, 2>],
+                    [direct::<$r3, 1>, direct::<$r3, 2>],
                 ],
                 pack_transposed: turned,
                 copy_rows: copied_rows,
@@ -385,7 +398,10 @@ mod x86 {
     use std::arch::x86_64::*;
     use std::mem::MaybeUninit;
 
-    use super::{Kernels, Step, Vector, copy_rows, pack_transposed, pack_transposed_fours, tile};
+    use super::{
+        DirectStep, Kernels, Step, Vector, copy_rows, direct_tile, pack_transposed, pack_transposed_fours,
+        tile,
+    };
 
     macro_rules! vector {
         (

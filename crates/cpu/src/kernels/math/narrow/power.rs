@@ -1,7 +1,7 @@
 //! Cube roots and powers.
 
 use super::super::bits::select;
-use super::super::power::{LARGE, power_single};
+use super::super::power::{LARGE, power_single, with_products};
 use super::super::tables::{Precision, narrow};
 use super::{SIGN, flipped, mac, poly, sign_of};
 
@@ -37,7 +37,9 @@ pub(in super::super) fn pow<P: Precision>(x: f32, y: f32) -> f32 {
     let magnitude = x.abs();
     let bounded = select(y > LARGE as f32, LARGE as f32, y);
     let bounded = select(bounded < -LARGE as f32, -LARGE as f32, bounded);
-    let power = power_single::<P>(f64::from(magnitude), f64::from(bounded)) as f32;
+    let wide = f64::from(magnitude);
+    let power = power_single::<P>(wide, f64::from(bounded));
+    let power = with_products::<P>(wide, f64::from(y), power) as f32;
 
     let upwards = y > 0.0;
     let power = select(magnitude == 0.0, select(upwards, 0.0, f32::INFINITY), power);

@@ -278,6 +278,33 @@ fn kernels_are_called_with_registers_and_slots() {
     assert_eq!(found[2..11], numbers(0));
 }
 
+/// The form of a call that computes a vector anew: the lanes are behind their address and their number.
+#[test]
+fn vectors_are_passed_to_kernels_by_their_address() {
+    let actions = vec![Action::Apply { kernel: 1, elem: Elem::F64, lanes: 2, to: 9, from: 20 }];
+    let Some(text) = neon_run::disassemble(&with_slots(actions, 4096, 3)) else { return };
+    let text = text.join("\n");
+    let expected = "str q20, [sp, #16]\nadd x16, sp, #0x10\nstr x16, [sp]\nmov x16, #0x2\nstr x16, [sp, #8]\n\
+        ldr x0, [x28, #48]\nldr x16, [x28, #40]\nmov x1, sp\nblr x16\nldr q9, [sp, #16]\n";
+    assert!(text.contains(expected), "{text}");
+}
+
+#[test]
+fn vectors_are_computed_anew_by_kernels() {
+    // `record` keeps the number of lanes of each call, and loses all registers; the lanes stay.
+    let mut data = vec![0; 256];
+    data[0] = 2;
+    data[128..144].copy_from_slice(&[7; 16]);
+    let mut actions = vec![general(Op::Argument(0), 1, &[]), at(Op::Load, Elem::F32, 4, 12, near(1, 0))];
+    actions.push(Action::Apply { kernel: 0, elem: Elem::F32, lanes: 4, to: 3, from: 12 });
+    actions.push(general(Op::Argument(0), 1, &[]));
+    actions.push(at(Op::Store, Elem::F32, 4, 3, near(1, 16)));
+    let words_of = vec![Word::Data(128), Word::Kernel(TestKernel::Record), Word::Data(0)];
+    let Some(found) = outcome(with_slots(actions, 64, 1), words_of, data) else { return };
+    assert_eq!(found[144..160], [7; 16]);
+    assert_eq!((words(&found)[1], words(&found)[3]), (1, 4));
+}
+
 #[test]
 fn modes_of_the_caller_do_not_matter() {
     let constants = vec![

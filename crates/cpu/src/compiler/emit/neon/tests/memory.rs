@@ -247,6 +247,45 @@ fn elements_are_gathered_from_both_sides() {
 }
 
 #[test]
+fn lanes_are_parted_and_joined() {
+    let mut cases = Vec::new();
+    for elem in [Elem::I32, Elem::F32, Elem::I64, Elem::F64] {
+        for lanes in lane_counts(elem).filter(|&lanes| lanes > 1) {
+            let (each, count) = (elem.bytes(), usize::from(lanes));
+            for dst in [7, 9, 20] {
+                for op in [Op::Unzip(false), Op::Unzip(true), Op::Zip(false), Op::Zip(true)] {
+                    let actions = vec![
+                        general(Op::Argument(0), 1, &[]),
+                        at(Op::Load, elem, lanes, 7, near(1, 0)),
+                        at(Op::Load, elem, lanes, 9, near(1, 16)),
+                        on(op, elem, lanes, dst, &[7, 9]),
+                        at(Op::Store, elem, lanes, dst, near(1, 32)),
+                    ];
+                    let data = bytes(64);
+                    let lane = |source: usize, lane: usize| &data[16 * source + lane * each..][..each];
+                    let mut expected = data.clone();
+                    for at in 0..count {
+                        let from = if let Op::Unzip(odd) = op {
+                            let from = 2 * at + usize::from(odd);
+                            lane(from / count, from % count)
+                        } else {
+                            lane(at % 2, at / 2 + if op == Op::Zip(true) { count / 2 } else { 0 })
+                        };
+                        expected[32 + at * each..][..each].copy_from_slice(from);
+                    }
+                    cases.push((
+                        case(actions, vec![], lanes, data),
+                        expected,
+                        format!("{op:?} {elem:?} {lanes}"),
+                    ));
+                }
+            }
+        }
+    }
+    check(cases);
+}
+
+#[test]
 fn lanes_move_as_they_say() {
     let mut cases = Vec::new();
     for (elem, lanes) in ELEMS.into_iter().flat_map(|elem| lane_counts(elem).map(move |lanes| (elem, lanes)))

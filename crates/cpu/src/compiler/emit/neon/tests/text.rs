@@ -93,6 +93,10 @@ fn vector_ops() -> Vec<(Op, usize)> {
         Op::MaskOr,
         Op::MaskXor,
         Op::MaskAndNot,
+        Op::Unzip(false),
+        Op::Unzip(true),
+        Op::Zip(false),
+        Op::Zip(true),
     ];
     ops.extend(two.map(|op| (op, 2)));
     ops.extend([Cmp::Eq, Cmp::Ne, Cmp::Lt, Cmp::Le, Cmp::LtU, Cmp::LeU].map(|cmp| (Op::Compare(cmp), 2)));
@@ -157,7 +161,7 @@ fn vector_entries() -> Vec<Entry> {
     for (op, sources) in vector_ops() {
         for elem in ELEMS.into_iter().filter(|&elem| Neon.has(op, elem) && is_made(op, elem)) {
             for lanes in lane_counts(widest(op, elem)) {
-                if matches!(op, Op::Upper(_)) && lanes == 1 {
+                if matches!(op, Op::Upper(_) | Op::Unzip(_) | Op::Zip(_)) && lanes == 1 {
                     continue;
                 }
                 let action = with_registers(op, elem, lanes, sources, Address::default(), PlacedPart::All);
@@ -272,6 +276,9 @@ fn other_entries() -> Vec<Entry> {
     }
     let args = [Place::Reg(9), Place::Slot(16), Place::Reg(D)].into_iter().collect();
     entries.push(("Call".to_owned(), 1, words(Action::Call { kernel: 1, args })));
+    let (elem, lanes) = (Elem::F64, 2);
+    let apply = Action::Apply { kernel: 1, elem, lanes, to: D, from: SOURCES[0] };
+    entries.push(("Apply".to_owned(), lanes, words(apply)));
     entries
 }
 

@@ -2,7 +2,7 @@
 
 use std::arch::asm;
 
-use super::harness::{Executable, Maker, Random, at, placed};
+use super::harness::{Bytes, Executable, Maker, Random, at, placed};
 use crate::compiler::emit::mir::{Class, Cond, Elem, Op};
 use crate::compiler::emit::{Action, Place, Placed, Target};
 
@@ -212,6 +212,42 @@ pub(crate) fn check_calls(target: &dyn Target) {
         assert_eq!(u64::from(maker.finish().run(&args)), status);
         assert_eq!(sum as u32, 321);
         assert_eq!(done, if status == 0 { 3 } else { 0 });
+    }
+}
+
+/// Adds its context's number to each lane.
+extern "C" fn raise(context: *mut (), args: *const u64) -> u32 {
+    // SAFETY: the test calls it with the address of lanes and their number.
+    let lanes = unsafe {
+        let (start, count) = (*args as *mut f32, *args.add(1) as usize);
+        assert_eq!(start as u64 % 64, 0);
+        std::slice::from_raw_parts_mut(start, count)
+    };
+    lanes.iter_mut().for_each(|lane| *lane += context.addr() as f32);
+    0
+}
+
+/// Calls that compute the lanes of a vector anew.
+pub(crate) fn check_applications(target: &dyn Target) {
+    let most = target.limits().vector_bytes / 4;
+    for lanes in [1, most / 2, most] {
+        let lanes = lanes as u8;
+        let mut maker = Maker::new(target, most as u8, 2);
+        maker.load(7, 0);
+        maker.spill(Class::Vector, 64, 7);
+        maker.function.actions.push(Action::Apply { kernel: 1, elem: Elem::F32, lanes, to: 9, from: 7 });
+        maker.reload(Class::Vector, 7, 64);
+        let src = [Place::Reg(9), Place::Reg(7), Place::None];
+        maker.push(Placed { dst: 3, src, ..placed(Op::Sub, Elem::F32, most as u8) });
+        maker.store(3, 1);
+        let from = Bytes(std::array::from_fn(|at| (at as f32 / 4.0).to_le_bytes()[at % 4]));
+        let mut to = Bytes([0; 64]);
+        let kernel = raise as *const () as u64;
+        let args = [&raw const from as u64, &raw mut to as u64, 0, 0, kernel, 5];
+        assert_eq!(maker.finish().run(&args), 0);
+        for lane in 0..usize::from(lanes) {
+            assert_eq!(f32::from_bits(to.lane(lane, Elem::F32) as u32), 5.0, "{lane} of {lanes}");
+        }
     }
 }
 

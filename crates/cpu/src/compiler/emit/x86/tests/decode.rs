@@ -231,7 +231,11 @@ pub(crate) fn check_frame(target: &dyn Target) {
     let store = Placed { mem, src: [Place::Reg(1); 3], ..placed(Op::StoreStreaming, Elem::I8, 16) };
     let args = [Place::Reg(12), Place::Slot(24)].into_iter().collect();
     let function = Allocated {
-        actions: vec![Action::Inst(store), Action::Call { kernel: 1, args }],
+        actions: vec![
+            Action::Inst(store),
+            Action::Call { kernel: 1, args },
+            Action::Apply { kernel: 2, elem: Elem::F32, lanes: 4, to: 6, from: 5 },
+        ],
         slots: 32,
         words: 3,
         lanes: 16,
@@ -251,6 +255,14 @@ pub(crate) fn check_frame(target: &dyn Target) {
         mov r11,qword ptr [rsp+0x58]\nmov qword ptr [rsp+0x68],r11\nmov rdi,qword ptr [rbx+0x30]\n\
         lea rsi,[rsp+0x60]\nvzeroupper\ncall qword ptr [rbx+0x28]\ntest eax,eax\n";
     assert!(text.contains(expected), "{text}");
+    let whole = if target.limits().vector_bytes == 64 { "zmm" } else { "ymm" };
+    let size = if target.limits().vector_bytes == 64 { "zmmword" } else { "ymmword" };
+    let expected = format!(
+        "vmovups {size} ptr [rsp],{whole}5\nmov r11,rsp\nmov qword ptr [rsp+0x60],r11\n\
+            mov r11d,0x4\nmov qword ptr [rsp+0x68],r11\nmov rdi,qword ptr [rbx+0x40]\n\
+            lea rsi,[rsp+0x60]\nvzeroupper\ncall qword ptr [rbx+0x38]\nvmovups {whole}6,{size} ptr [rsp]\n"
+    );
+    assert!(text.contains(&expected), "{text}\n{expected}");
     let expected = "xor eax,eax\nsfence\nvzeroupper\nmov r11d,dword ptr [rbp-0x18]\nand r11d,0xffc0\n\
         cmp r11d,0x1f80\nje short ";
     assert!(text.contains(expected), "{text}");

@@ -24,6 +24,7 @@ pub(crate) fn check_all(target: &dyn Target) {
     control::check_addresses(target);
     control::check_jumps(target);
     control::check_calls(target);
+    control::check_applications(target);
     control::check_frames(target);
 }
 

@@ -17,6 +17,9 @@ pub(crate) fn check_vectors(target: &dyn Target) {
         for lanes in lane_counts(target, elem.bytes()) {
             for _ in 0..6 {
                 check_moved(target, Op::Splat, elem, lanes, &mut random);
+                if elem.bytes() >= 4 && lanes > 1 {
+                    check_joined(target, elem, lanes, &mut random);
+                }
                 for upper in (0..6).map(|power| 1 << power).filter(|&upper| upper < lanes) {
                     check_moved(target, Op::Upper(upper), elem, lanes, &mut random);
                 }
@@ -49,6 +52,42 @@ fn check_moved(target: &dyn Target, op: Op, elem: Elem, lanes: u8, random: &mut 
     for lane in 0..count {
         let expected = source.lane(if op == Op::Splat { 0 } else { lane + offset }, elem);
         assert_eq!(result.lane(lane, elem), expected, "{op:?} {elem:?} {lanes} {dst} {from}");
+    }
+}
+
+/// Lanes of two vectors, parted and in turn.
+fn check_joined(target: &dyn Target, elem: Elem, lanes: u8, random: &mut Random) {
+    let count = usize::from(lanes);
+    for (op, first, step) in [
+        (Op::Unzip(false), 0, 2),
+        (Op::Unzip(true), 1, 2),
+        (Op::Zip(false), 0, 1),
+        (Op::Zip(true), count / 2, 1),
+    ] {
+        let mut maker = Maker::new(target, lanes, 8);
+        let vectors = target.limits().vectors;
+        let (a, b) = (random.choose(vectors), random.choose(vectors));
+        let other = random.choose(vectors);
+        let dst = random.choose(&[a, b, other]);
+        maker.load(a, 0);
+        maker.load(b, 1);
+        let src = [Place::Reg(a), Place::Reg(b), Place::None];
+        maker.push(Placed { dst, src, ..placed(op, elem, lanes) });
+        maker.store(dst, 2);
+        let (one, other, mut result) = (filled(random), filled(random), Bytes([0; 64]));
+        // Of sources in one register the last is loaded.
+        let sources = [if a == b { other } else { one }, other];
+        let args = [&raw const one as u64, &raw const other as u64, &raw mut result as u64];
+        assert_eq!(maker.finish().run(&args), 0);
+        for lane in 0..count {
+            let expected = if step == 2 {
+                let from = 2 * lane + first;
+                sources[from / count].lane(from % count, elem)
+            } else {
+                sources[lane % 2].lane(first + lane / 2, elem)
+            };
+            assert_eq!(result.lane(lane, elem), expected, "{op:?} {elem:?} {lanes} {dst} {a} {b}");
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::super::{Conv, Elem, Val};
 use super::super::floats::Floats;
-use super::super::power::{SpecialPowers, power_single};
+use super::super::power::{SpecialPowers, power_single, with_products};
 use super::super::tables::narrow;
 
 /// A polynomial gives the inverse cube root of the mantissa. One correction step improves the root without a
@@ -53,7 +53,9 @@ pub(in super::super) fn cbrt(m: &mut Floats, x: Val) -> Val {
 pub(in super::super) fn pow(m: &mut Floats, x: Val, y: Val) -> Val {
     let magnitude = m.abs(x);
     let (wide_magnitude, wide_y) = (m.widened(magnitude), m.widened(y));
-    let power = power_single(&mut m.wide(), wide_magnitude, wide_y);
+    let mut wide = m.wide();
+    let power = power_single(&mut wide, wide_magnitude, wide_y);
+    let power = with_products(&mut wide, wide_magnitude, wide_y, power, true);
     let power = m.narrowed(power);
     SpecialPowers { x, magnitude, y }.of(m, power)
 }

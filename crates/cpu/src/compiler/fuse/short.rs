@@ -1,0 +1,133 @@
+//! Nests with short rows: each lane has a row of its own, whose elements are done one after the other.
+//!
+//! All that is done of a row is in one vectorized loop over the rows, so that its passes find in registers what those
+//! before have computed. The elements of a row are loaded together, and stored together: schedules turn them into
+//! accesses of whole rows (`schedule/records.rs`).
+
+use defn_core::DType;
+use defn_core::graph::{Graph, Values};
+use rustc_hash::FxHashMap;
+
+use super::build::{Making, Part, Position};
+use super::elements::Element;
+use super::reads::Reads;
+use crate::compiler::ir::{Access, Val};
+use crate::kernels::StridedView;
+
+/// The lanes that a tile of few elements has; `docs/order.md` has the order of reductions.
+const LANES: usize = 16;
+
+/// What is known of each element of a row: nodes and inputs.
+pub(super) type Known = (FxHashMap<usize, Element>, FxHashMap<usize, Element>);
+
+impl Making<'_> {
+    /// The passes over so many short rows, or over those that begin at an argument and are as many as another says.
+    pub(super) fn short_rows(&mut self, part: Option<(Val, Val)>) -> Option<()> {
+        let (rows, length) = (self.sizes[self.shape.lanes], self.sizes[self.sizes.len() - 1]);
+        let extent = part.map_or_else(|| self.e.b.index(rows as i64), |(_, count)| count);
+        let mut known: Vec<Known> = vec![Known::default(); length];
+        self.e.b.begin_lanes(extent);
+        for pass in 0..self.passes.count {
+            self.pass = pass;
+            if pass == 0 {
+                self.row_values(0)?;
+            }
+            let folds = self.nodes_of(pass, |part| matches!(part, Part::Fold(_)));
+            let mut folded = Vec::new();
+            for &fold in &folds {
+                let values = self.of_each(&mut known, |making| making.folded_value(fold))?;
+                folded.push(self.joined(fold, values)?);
+            }
+            for node in self.stored_of(pass) {
+                let elements = self.of_each(&mut known, |making| making.element(node))?;
+                self.store_rows(node, elements);
+            }
+            self.finish_folds(&folds, folded)?;
+            self.row_values(pass + 1)?;
+            folds.into_iter().try_for_each(|fold| self.store_group(fold))?;
+        }
+        self.e.b.end_lanes();
+        Some(())
+    }
+
+    /// Computes something of each element of the rows.
+    fn of_each<T>(
+        &mut self,
+        known: &mut [Known],
+        compute: impl Fn(&mut Self) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let mut all = Vec::with_capacity(known.len());
+        for at in 0..known.len() {
+            self.set_element(at);
+            (self.values, self.loaded) = std::mem::take(&mut known[at]);
+            let result = compute(self);
+            known[at] = (std::mem::take(&mut self.values), std::mem::take(&mut self.loaded));
+            all.push(result?);
+            // What is loaded for one element is there for the others.
+            for (input, element) in std::mem::take(&mut self.loaded_of_rows) {
+                for (other, known) in known.iter_mut().enumerate() {
+                    known.1.insert(input, element[other]);
+                }
+            }
+        }
+        Some(all)
+    }
+
+    fn set_element(&mut self, at: usize) {
+        let row = self.sizes.len() - 1;
+        self.positions[row] = Position { offset: at as i64, ..Position::default() };
+    }
+
+    /// Joins the elements of each row as lanes are joined, the upper half to the lower.
+    fn joined(&mut self, fold: usize, mut values: Vec<Val>) -> Option<Val> {
+        let (reduce, _) = self.reduction(fold)?;
+        let mut width = LANES;
+        while width > 1 {
+            width /= 2;
+            for at in width..values.len() {
+                values[at - width] = self.e.b.op(reduce.op(), [values[at - width], values[at]]);
+            }
+            values.truncate(width);
+        }
+        Some(values[0])
+    }
+
+    /// Loads all elements of the rows from an input, one right after the other; gives the current one.
+    pub(super) fn load_rows(&mut self, input: usize, view: &StridedView, dtype: DType) -> Element {
+        let row = self.sizes.len() - 1;
+        let at = self.positions[row].offset as usize;
+        let mut elements: Vec<Element> = Vec::new();
+        let mut accesses: Vec<Access> = Vec::new();
+        for element in 0..self.sizes[row] {
+            self.set_element(element);
+            let access = self.access(input as u16, view, dtype.storage_bytes());
+            let known = accesses.iter().position(|other| *other == access);
+            elements.push(match known {
+                Some(known) => elements[known],
+                None => self.e.load(dtype, access.clone()),
+            });
+            accesses.push(access);
+        }
+        self.set_element(at);
+        let element = elements[at];
+        self.loaded_of_rows.push((input, elements));
+        element
+    }
+
+    /// Stores all elements of the rows, one right after the other.
+    fn store_rows(&mut self, node: usize, elements: Vec<Element>) {
+        let Some(result) = self.result_of(node) else { return };
+        let whole = StridedView::strided(0, &[self.sizes.iter().product()], &[1]);
+        for (at, element) in elements.into_iter().enumerate() {
+            self.set_element(at);
+            let access = self.access(self.result_buffer(result), &whole, element.dtype.storage_bytes());
+            self.e.store(element, access);
+        }
+    }
+}
+
+/// Whether elements of short rows can be read and written where they are: they are parts of 4 bytes or 8.
+pub(super) fn has_records(graph: &Graph, reads: &Reads, results: &Values) -> bool {
+    let mut values = reads.inputs.iter().map(|(value, _)| *value).chain(results.iter().copied());
+    values.all(|value| graph.ty(value).dtype.to_real().storage_bytes() >= 4)
+}

@@ -1,0 +1,91 @@
+//! Short rows, whose elements are done by lanes of their own.
+
+use super::*;
+
+/// The nest of all nodes of a program, which has groups of `reduced` elements.
+fn nest_of_rows(region: &Region, reduced: usize) -> Option<Fused> {
+    let clusters = Clusters::new(region);
+    let graph = region.graph();
+    let elements = region.inputs()[0].size();
+    let domain = Domain { outer: elements / reduced, reduced, inner: 1 };
+    let mut nodes = Vec::new();
+    for (at, node) in graph.nodes().iter().enumerate() {
+        if let GraphOp::Reduce { op, .. } = node.op {
+            nodes.push((at, Part::Fold(op)));
+        } else if let Role::Elementwise = clusters.roles[at] {
+            let is_of_elements = node.outputs[0].size() == elements;
+            nodes.push((at, if is_of_elements { Part::Elements } else { Part::Rows }));
+        }
+    }
+    let results = region.results().iter().copied().collect();
+    fuse(graph, &clusters, nodes, &domain, &results, &[], false)
+}
+
+/// So many elements of a dtype, with special ones among them.
+fn operand(dtype: DType, count: usize) -> Vec<u8> {
+    let some = few(dtype);
+    some.iter().copied().cycle().skip(5 * dtype.storage_bytes()).take(count * dtype.storage_bytes()).collect()
+}
+
+fn check_rows(dtype: DType, sizes: &[usize], lines: &[&str], results: &str, is_reduced: bool) {
+    let shape = |sizes: &[usize]| sizes.iter().map(|size| format!("[{size}]")).collect::<String>();
+    let (rows, length) = (&sizes[..sizes.len() - 1], sizes[sizes.len() - 1]);
+    let whole = shape(sizes);
+    let kept = shape(&[rows, &[1]].concat());
+    let last = shape(&[length]);
+    let fill = |line: &&str| {
+        let line =
+            line.replace("T[N]", &format!("{dtype}{whole}")).replace("T[K]", &format!("{dtype}{kept}"));
+        line.replace("[N]", &whole).replace("[K]", &kept).replace("AXIS", &rows.len().to_string())
+    };
+    let lines: Vec<String> = lines.iter().map(fill).collect();
+    let region = region(&[(dtype, &whole), (dtype, &last)], &lines, results);
+    let inputs = [operand(dtype, sizes.iter().product()), operand(dtype, length)];
+    let fused = nest_of_rows(&region, if is_reduced { length } else { 1 });
+    let fused = fused.unwrap_or_else(|| panic!("no nest for {}", region.to_text()));
+    if let Err(difference) = check_fused(&region, &inputs, &fused) {
+        panic!("{difference}");
+    }
+}
+
+const SOFTMAX: [&str; 5] = [
+    "%2 = reduce_max %0 {axes: [AXIS], keep_axes: true} : T[K]",
+    "%3 = subtract %0 %2 : T[N]",
+    "%4 = exp %3 : T[N]",
+    "%5 = sum %4 {axes: [AXIS], keep_axes: true} : T[K]",
+    "%6 = divide %4 %5 : T[N]",
+];
+
+#[test]
+fn softmax_of_short_rows() {
+    for length in 2..16 {
+        for rows in [2, 17, 50] {
+            check_rows(DType::F32, &[rows, length], &SOFTMAX, "%6", true);
+        }
+        check_rows(DType::F64, &[21, length], &SOFTMAX, "%6 %5", true);
+    }
+    check_rows(DType::F32, &[3, 40, 10], &SOFTMAX, "%4 %2 %6", true);
+    check_rows(DType::F32, &[40, 3, 10], &SOFTMAX, "%6 %5", true);
+}
+
+#[test]
+fn reductions_of_short_rows() {
+    for dtype in [DType::F32, DType::F64, DType::S32, DType::U32, DType::S64] {
+        for length in 2..16 {
+            for op in ["sum", "product", "reduce_max", "reduce_min"] {
+                let line = format!("%2 = {op} %0 {{axes: [AXIS], keep_axes: true}} : T[K]");
+                check_rows(dtype, &[37, length], &[&line], "%2", true);
+            }
+        }
+    }
+}
+
+#[test]
+fn short_rows_with_what_each_column_has() {
+    let lines = ["%2 = multiply %0 %1 : T[N]", "%3 = add %2 %1 : T[N]"];
+    for dtype in [DType::F32, DType::S64, DType::C64] {
+        for length in 2..16 {
+            check_rows(dtype, &[37, length], &lines, "%3", false);
+        }
+    }
+}

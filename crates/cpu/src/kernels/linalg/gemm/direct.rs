@@ -1,0 +1,212 @@
+//! Small products, and batches of them: both operands are read in place where they lie in a near cache anyway, and the
+//! last columns of a row are read and written through masks. Nothing is padded, and no tile goes through a buffer.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use super::first::FirstLanes;
+use super::pack::pack_in_order;
+use super::tile::{GemmElement, Kernels};
+use super::{DEPTH, Matrix, PARALLEL_WORK, SHALLOW, Target, blocks_of, split_evenly};
+
+/// Most elements of a right operand that is read in place by any number of tiles: it lies in the L1 cache.
+const NEAR: usize = 1 << 13;
+
+/// Rows of tiles that justify packing a panel of a larger right operand.
+const REUSED: usize = 5;
+
+/// Most multiplications of one product.
+pub(super) const MOST_WORK: usize = 2 * PARALLEL_WORK;
+
+/// The inputs of a tile. Strides count elements.
+pub(super) struct DirectStep<C> {
+    /// The number of products that are summed in each element.
+    pub(super) depth: usize,
+    /// The first row of `a`, and the strides between its rows and its columns.
+    pub(super) a: *const C,
+    pub(super) a_row: usize,
+    pub(super) a_step: usize,
+    /// The first row of `b`. The elements of a row are contiguous.
+    pub(super) b: *const C,
+    pub(super) b_step: usize,
+    /// The elements of the last vector of a row.
+    pub(super) last: usize,
+    /// Whether the sums go on from those in the tile, instead of from zero.
+    pub(super) continues: bool,
+    pub(super) out: *mut C,
+    pub(super) out_row: usize,
+}
+
+/// Computes a tile.
+///
+/// # Safety
+/// All memory that the step names can be read and written, for the tile's rows and for its vectors, of which the last one
+/// has `last` elements. The processor has the instructions.
+pub(super) type DirectTile<C> = unsafe fn(&DirectStep<C>);
+
+/// # Safety
+/// As for [`DirectTile`].
+#[inline(always)]
+pub(super) unsafe fn direct_tile<V: FirstLanes, const ROWS: usize, const VECTORS: usize>(
+    step: &DirectStep<V::Element>,
+) {
+    let &DirectStep { depth, a, a_row, a_step, b, b_step, last, continues, out, out_row } = step;
+    // SAFETY: the caller guarantees it: all positions are inside the operands and the tile.
+    unsafe {
+        let last = V::first(last);
+        let mut sums = [[V::zero(); VECTORS]; ROWS];
+        if continues {
+            for (i, sums) in sums.iter_mut().enumerate() {
+                for (j, sum) in sums.iter_mut().enumerate() {
+                    let from = out.add(i * out_row + j * V::LANES);
+                    *sum = if j + 1 < VECTORS { V::load(from) } else { V::load_first(from, last) };
+                }
+            }
+        }
+        let (mut a, mut b) = (a, b);
+        for _ in 0..depth {
+            let mut row = [V::zero(); VECTORS];
+            for (j, lanes) in row.iter_mut().enumerate() {
+                let from = b.add(j * V::LANES);
+                *lanes = if j + 1 < VECTORS { V::load(from) } else { V::load_first(from, last) };
+            }
+            for (i, sums) in sums.iter_mut().enumerate() {
+                let factor = V::repeat(a.add(i * a_row));
+                for (sum, &lanes) in sums.iter_mut().zip(&row) {
+                    *sum = sum.plus_product(factor, lanes);
+                }
+            }
+            a = a.wrapping_add(a_step);
+            b = b.wrapping_add(b_step);
+        }
+        for (i, sums) in sums.iter().enumerate() {
+            for (j, &sum) in sums.iter().enumerate() {
+                let to = out.add(i * out_row + j * V::LANES);
+                if j + 1 < VECTORS { sum.store(to) } else { sum.store_first(to, last) }
+            }
+        }
+    }
+}
+
+/// Products of an `m` by `k` and a `k` by `n` matrix each, which begin at fixed distances in both operands.
+pub(crate) struct Batch<'a, C> {
+    pub(crate) sizes: [usize; 3],
+    pub(crate) a: Matrix<'a, C>,
+    pub(crate) b: Matrix<'a, C>,
+    /// The distance from one matrix to the next, in either operand.
+    pub(crate) strides: (usize, usize),
+}
+
+impl<C: GemmElement> Batch<'_, C> {
+    /// Whether [`Batch::multiply`] computes the products.
+    pub(crate) fn is_direct(&self) -> bool {
+        is_direct(C::kernels()[0], self.sizes)
+    }
+
+    /// Writes some products, one after the other, and runs the epilogue on each. The order of additions is that of
+    /// [`multiply`](super::multiply).
+    ///
+    /// # Safety
+    /// [`Batch::is_direct`]. The product has rows of `n` elements, no runs, and room for all of the batch.
+    ///
+    /// # Panics
+    /// When an operand is smaller than its size.
+    pub(crate) unsafe fn multiply(&self, batch: Range<usize>, out: Target<'_, C>) {
+        // SAFETY: the caller guarantees it.
+        unsafe { self.multiply_by(C::kernels()[0], batch, out) }
+    }
+
+    /// As [`Batch::multiply`], with the kernels of one instruction set.
+    ///
+    /// # Safety
+    /// As there; the processor has the instructions.
+    pub(super) unsafe fn multiply_by(&self, kernels: &Kernels<C>, batch: Range<usize>, out: Target<'_, C>) {
+        let [m, n, k] = self.sizes;
+        if batch.is_empty() {
+            return;
+        }
+        for index in [batch.start, batch.end - 1] {
+            let holds = |matrix: Matrix<'_, C>, start: usize, free: usize| {
+                Matrix { elements: matrix.elements.get(start..).unwrap_or(&[]), ..matrix }.holds(free, k)
+            };
+            let (a, b) = (index * self.strides.0, index * self.strides.1);
+            assert!(
+                holds(self.a, a, m) && holds(self.b, b, n),
+                "{:?} of operands that are smaller",
+                self.sizes
+            );
+        }
+        let is_packed = self.b.free != 1 || m > REUSED * kernels.most_rows() && n * k > NEAR;
+        // SAFETY: the caller guarantees it, and the assertion that the matrices are inside the operands.
+        unsafe {
+            match (is_packed, k <= SHALLOW) {
+                (false, _) => self.with_room::<0>(kernels, batch, out),
+                (true, true) => self.with_room::<{ SHALLOW * 32 }>(kernels, batch, out),
+                (true, false) => self.with_room::<{ DEPTH * 32 }>(kernels, batch, out),
+            }
+        }
+    }
+
+    /// With room for a panel of the right operand; it is packed if there is any.
+    ///
+    /// # Safety
+    /// As for [`Batch::multiply_by`], and the matrices are inside the operands.
+    #[inline(never)]
+    unsafe fn with_room<const ROOM: usize>(
+        &self,
+        kernels: &Kernels<C>,
+        batch: Range<usize>,
+        out: Target<'_, C>,
+    ) {
+        let [m, n, k] = self.sizes;
+        let mut panel = [const { MaybeUninit::<C>::uninit() }; ROOM];
+        // Tiles of equal height. The last one begins earlier where rows are left over, and computes some anew.
+        let (_, height) = split_evenly(m, kernels.most_rows(), kernels.rows);
+        let height = height.min(m / kernels.rows * kernels.rows);
+        let last_height = (m - (m - 1) / height * height).next_multiple_of(kernels.rows);
+        for index in batch {
+            let (a, b) =
+                (&self.a.elements[index * self.strides.0..], &self.b.elements[index * self.strides.1..]);
+            for columns in blocks_of(0..n, kernels.most_columns()) {
+                let vectors = columns.len().div_ceil(kernels.lanes);
+                let (b, b_step) = if ROOM == 0 {
+                    (b[columns.start..].as_ptr(), self.b.along)
+                } else {
+                    let width = vectors * kernels.lanes;
+                    let panel = &mut panel[..width * k];
+                    pack_in_order(kernels, Matrix { elements: b, ..self.b }, columns.clone(), width, panel);
+                    (panel.as_ptr().cast(), width)
+                };
+                let mut step = DirectStep {
+                    depth: k,
+                    a: a.as_ptr(),
+                    a_row: self.a.free,
+                    a_step: self.a.along,
+                    b,
+                    b_step,
+                    last: columns.len() - (vectors - 1) * kernels.lanes,
+                    continues: false,
+                    out: std::ptr::null_mut(),
+                    out_row: n,
+                };
+                for rows in blocks_of(0..m, height) {
+                    let high = if rows.len() == height { height } else { last_height };
+                    let row = rows.end - high;
+                    let tile = kernels.direct[high / kernels.rows - 1][vectors - 1];
+                    // SAFETY: the row is inside the left operand and the result, and so are those of the tile.
+                    unsafe {
+                        step.a = a.as_ptr().add(row * self.a.free);
+                        step.out = out.at(index * m + row, columns.start);
+                        tile(&step);
+                    }
+                }
+            }
+            out.complete(&(index * m..(index + 1) * m), &(0..n));
+        }
+    }
+}
+
+/// Whether [`Batch::multiply`] computes products of these sizes. Their sums have one part, and their rows fill a tile.
+pub(super) fn is_direct<C>(kernels: &Kernels<C>, [m, n, k]: [usize; 3]) -> bool {
+    m >= kernels.rows && k <= DEPTH && m * n * k <= MOST_WORK
+}
