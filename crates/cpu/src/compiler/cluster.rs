@@ -237,7 +237,7 @@ fn base_of(roles: &[Role], seen: &[Option<Seen>], value: Value) -> Option<usize>
 }
 
 /// An op that is done on each element alone, by a tile program.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Elementwise {
     Unary(UnaryOp),
     Binary(BinaryOp),

@@ -89,6 +89,7 @@ use crate::buffer::{CpuBuffer, Window};
 use crate::par::{interruptible, with_count};
 use crate::settings;
 use direct::Direct;
+pub(crate) use nest::{InOrder, convert_in_order, run_elementwise, run_in_order};
 pub use nest::{machine_code, refused_memory_for_code};
 use plan::Plan;
 use run::{Memory, Run};

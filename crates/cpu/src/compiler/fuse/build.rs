@@ -16,7 +16,7 @@ use crate::compiler::ir::{Access, Builder, Cmp, Conv, Elem, Function, Reduce, Va
 use crate::kernels::{StridedView, TILE};
 
 /// Elements of a row from which on its length is an argument, so that rows of other lengths share the code.
-pub(super) const LONG_ROW: usize = 512;
+pub(in super::super) const LONG_ROW: usize = 512;
 
 /// The elements of a row from which on it has vectors of its own. Of shorter ones each lane has one.
 const SHORT_ROW: usize = 16;
@@ -82,10 +82,7 @@ pub(in super::super) fn fuse(
     let passes = Passes::new(graph, clusters, nodes);
     let reads = Reads::new(graph, clusters, &passes, domain, gathered);
     let sizes = reads.sizes(domain)?;
-    let shape = Shape::new(&sizes, domain)?;
-    if shape.is_short && !has_records(graph, &reads, results) {
-        return None;
-    }
+    let shape = Shape::new(&sizes, domain, has_records(graph, &reads, results))?;
     let mut b = Builder::new((reads.inputs.len() + results.len()) as u16 + 1, 2, 0);
     let begin = b.param(0, Elem::Index);
     let count = b.param(1, Elem::Index);
@@ -169,8 +166,9 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// None if elements of a group are along several axes.
-    fn new(sizes: &Sizes, domain: &Domain) -> Option<Shape> {
+    /// None if elements of a group are along several axes. Only with records can lanes be along another axis than short
+    /// rows.
+    fn new(sizes: &Sizes, domain: &Domain, has_records: bool) -> Option<Shape> {
         let row = sizes.len() - 1;
         let length = sizes[row];
         let reduced = if domain.inner > 1 && domain.reduced > 1 {
@@ -185,7 +183,7 @@ impl Shape {
             }
             None
         };
-        let is_short = reduced.is_none() && row > 0 && length < SHORT_ROW;
+        let is_short = has_records && reduced.is_none() && row > 0 && length < SHORT_ROW;
         let longest = |axes: &mut dyn Iterator<Item = usize>| {
             axes.max_by_key(|&axis| (sizes[axis], std::cmp::Reverse(axis)))
         };

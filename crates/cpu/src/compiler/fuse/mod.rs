@@ -18,6 +18,6 @@ mod short;
 #[cfg(test)]
 mod tests;
 
-pub(super) use build::{Fused, Part, fuse};
+pub(super) use build::{Fused, LONG_ROW, Part, fuse};
 pub(super) use domain::Domain;
 pub(super) use gathers::gathered;

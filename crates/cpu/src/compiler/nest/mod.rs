@@ -1,5 +1,6 @@
 //! Loop nests as steps of a plan: what they read and write, and how they are run.
 
+mod one_op;
 mod processor;
 mod shared;
 
@@ -18,6 +19,7 @@ use crate::kernels::stream::StoreKind;
 use crate::kernels::tiles::with_memory_between;
 use crate::par::Par;
 pub(super) use processor::{allocated, instruction_sets, processor};
+pub(crate) use one_op::{InOrder, convert_in_order, run_elementwise, run_in_order};
 pub use processor::{machine_code, refused_memory_for_code};
 use shared::Shared;
 
@@ -36,11 +38,70 @@ pub(super) struct Nest {
     code: Arc<Shared>,
     /// The nest that stores past the caches, where its results are too large for them.
     streaming: Option<Arc<Shared>>,
+    parts: Parts,
+    pub(super) elements: usize,
+}
+
+/// How threads divide a nest.
+#[derive(Clone, Copy, Debug)]
+struct Parts {
     /// The bytes that each thread has for itself.
     scratch: usize,
+    /// The steps of the axis that is divided.
     steps: usize,
+    /// The steps that one thread does at a time.
     grain: usize,
-    pub(super) elements: usize,
+}
+
+impl Parts {
+    /// Whether one call on the calling thread is all that there is.
+    fn is_single(self) -> bool {
+        self.steps <= self.grain
+    }
+
+    /// How threads divide a function.
+    fn of(fused: &Fused) -> Parts {
+        let Fused { scratch, steps, least_steps, elements, cost, .. } = *fused;
+        let step = elements.div_ceil(steps.max(1)).max(1);
+        let grain = (CHUNK_WORK / cost.max(1) / step).max(1).next_multiple_of(least_steps);
+        Parts { scratch, steps, grain }
+    }
+
+    /// Runs a function part by part on so many elements.
+    ///
+    /// # Safety
+    /// The pointers are those of the function's inputs and results, at whose memory nobody else is but for what is only
+    /// read.
+    unsafe fn run(
+        self,
+        code: &Shared,
+        pointers: impl Iterator<Item = *mut u8>,
+        elements: usize,
+        par: Par,
+    ) {
+        let Parts { scratch, steps, grain } = self;
+        let mut args: SmallVec<[u64; 12]> = SmallVec::new();
+        args.extend(pointers.map(|pointer| pointer.expose_provenance() as u64));
+        let first = args.len();
+        args.extend([0, 0, steps as u64]);
+        args.extend_from_slice(&code.applied);
+        let runner = code.runner(elements);
+        if self.is_single() && scratch == 0 {
+            // SAFETY: as the caller promises.
+            unsafe { runner.run(&args) };
+            return;
+        }
+        par.for_chunks(steps, grain, |chunk| {
+            let mut args = args.clone();
+            args[first + 1] = chunk.start as u64;
+            args[first + 2] = chunk.len() as u64;
+            with_memory_between(scratch, |memory| {
+                args[first] = memory.expose_provenance() as u64;
+                // SAFETY: as the caller promises; chunks write to different elements, and the memory is this thread's.
+                unsafe { runner.run(&args) };
+            });
+        });
+    }
 }
 
 impl Nest {
@@ -118,12 +179,11 @@ impl Nest {
                 Some(Shared::of(streaming.function))
             }
         };
-        let Fused { function, inputs, moved, results, scratch, steps, least_steps, elements, cost } = fused;
-        let step = elements.div_ceil(steps.max(1)).max(1);
-        let grain = (CHUNK_WORK / cost.max(1) / step).max(1).next_multiple_of(least_steps);
+        let parts = Parts::of(&fused);
+        let Fused { function, inputs, moved, results, elements, .. } = fused;
         let code = Shared::of(function);
         let gathers = SmallVec::new();
-        Some(Nest { inputs, moved, gathers, results, code, streaming, scratch, steps, grain, elements })
+        Some(Nest { inputs, moved, gathers, results, code, streaming, parts, elements })
     }
 
     /// Whether the elements of an input are read as the result's are written: one of them may lie in its memory.
@@ -143,7 +203,7 @@ impl Nest {
 
     /// Whether one call on the calling thread is all that there is.
     pub(super) fn is_single(&self) -> bool {
-        self.steps <= self.grain
+        self.parts.is_single()
     }
 
     /// Runs the nest.
@@ -154,26 +214,8 @@ impl Nest {
     pub(super) unsafe fn run(&self, inputs: &[*mut u8], results: &[*mut u8], par: Par) {
         let is_aligned = || results.iter().all(|result| result.addr().is_multiple_of(64));
         let code = self.streaming.as_ref().filter(|_| is_aligned()).unwrap_or(&self.code);
-        let mut args: SmallVec<[u64; 12]> = SmallVec::new();
-        args.extend(inputs.iter().chain(results).map(|pointer| pointer.expose_provenance() as u64));
-        let scratch = args.len();
-        args.extend([0, 0, self.steps as u64]);
-        args.extend_from_slice(&code.applied);
-        let runner = code.runner(self.elements);
-        if self.is_single() && self.scratch == 0 {
-            // SAFETY: as the caller promises.
-            unsafe { runner.run(&args) };
-            return;
-        }
-        par.for_chunks(self.steps, self.grain, |chunk| {
-            let mut args = args.clone();
-            args[scratch + 1] = chunk.start as u64;
-            args[scratch + 2] = chunk.len() as u64;
-            with_memory_between(self.scratch, |memory| {
-                args[scratch] = memory.expose_provenance() as u64;
-                // SAFETY: as the caller promises; chunks write to different elements, and the memory is this thread's.
-                unsafe { runner.run(&args) };
-            });
-        });
+        let pointers = inputs.iter().chain(results).copied();
+        // SAFETY: as the caller promises.
+        unsafe { self.parts.run(code, pointers, self.elements, par) };
     }
 }
