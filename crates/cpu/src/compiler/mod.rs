@@ -12,6 +12,8 @@
 //!    and until code pays. Equal functions of a process share their code. `assembly` prints both. Each op has one
 //!    meaning, so that all executors give the same bits (`agree` tests it).
 //!
+//! Eager element-wise ops, and conversions within kernels, are nests of one op (`nest/one_op.rs`), which a cache keeps.
+//!
 //! The older interpreters:
 //!
 //! * A group of element-wise ops is a tile program (`group`, `kernels/tiles`), whose instructions are the loops of the
@@ -40,7 +42,7 @@
 //!
 //! Results have the evaluator's bits on the expanded region, because nests and kernels add in the same order
 //! (`docs/order.md`) and compute functions by the same operations. The exceptions are the variance of long rows, the bits
-//! of a NaN that is computed from two NaNs, and functions on processors without fused multiply-add.
+//! of a NaN that is computed from two NaNs, and functions in loops on processors without fused multiply-add.
 
 #[cfg(test)]
 mod agree;

@@ -18,8 +18,8 @@ use crate::kernels::StridedView;
 use crate::kernels::stream::StoreKind;
 use crate::kernels::tiles::with_memory_between;
 use crate::par::Par;
-pub(super) use processor::{allocated, instruction_sets, processor};
 pub(crate) use one_op::{InOrder, convert_in_order, run_elementwise, run_in_order};
+pub(super) use processor::{allocated, instruction_sets, processor};
 pub use processor::{machine_code, refused_memory_for_code};
 use shared::Shared;
 
@@ -72,13 +72,7 @@ impl Parts {
     /// # Safety
     /// The pointers are those of the function's inputs and results, at whose memory nobody else is but for what is only
     /// read.
-    unsafe fn run(
-        self,
-        code: &Shared,
-        pointers: impl Iterator<Item = *mut u8>,
-        elements: usize,
-        par: Par,
-    ) {
+    unsafe fn run(self, code: &Shared, pointers: impl Iterator<Item = *mut u8>, elements: usize, par: Par) {
         let Parts { scratch, steps, grain } = self;
         let mut args: SmallVec<[u64; 12]> = SmallVec::new();
         args.extend(pointers.map(|pointer| pointer.expose_provenance() as u64));

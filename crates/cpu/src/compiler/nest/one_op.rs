@@ -47,6 +47,21 @@ struct Key {
     axes: SmallVec<[(usize, isize); 6]>,
 }
 
+impl Key {
+    /// The place in the cache of a thread.
+    #[inline]
+    fn slot(&self) -> usize {
+        let mut hasher = FxHasher::default();
+        self.op.hash(&mut hasher);
+        let [a, b, _, result] = self.dtypes.map(|dtype| dtype as u64);
+        hasher.write_u64(a ^ b << 8 ^ result << 16 ^ u64::from(self.repeated) << 24);
+        for &(size, _) in &self.axes {
+            hasher.write_usize(size);
+        }
+        hasher.finish() as usize % RECENT
+    }
+}
+
 /// The memory of one call.
 struct Call<'a> {
     operands: &'a [*const u8],
@@ -87,24 +102,36 @@ impl OneOp {
 
     /// The nest of a key without axes: of any number of elements.
     fn in_order(op: &Op, key: &Key, operands: usize) -> OneOp {
-        let ty = |dtype: DType, is_repeated: bool| {
-            unnamed(dtype, if is_repeated { &[] } else { &[LONG_ROW] })
-        };
-        let types: SmallVec<[TensorType; OPERANDS]> = (0..operands)
-            .map(|operand| ty(key.dtypes[operand], key.repeated >> operand & 1 == 1))
-            .collect();
+        let ty =
+            |dtype: DType, is_repeated: bool| unnamed(dtype, if is_repeated { &[] } else { &[LONG_ROW] });
+        let types: SmallVec<[TensorType; OPERANDS]> =
+            (0..operands).map(|operand| ty(key.dtypes[operand], key.repeated >> operand & 1 == 1)).collect();
         OneOp::new(op, &types, ty(key.dtypes[OPERANDS], false), key.is_streaming)
     }
 
     /// # Safety
     /// The operands are those of the key and lie as it says, and there is room for the result. Nobody else uses its
     /// memory, but that operands which lie in order may be there.
+    #[inline]
     unsafe fn run(&self, key: &Key, call: &Call<'_>) {
-        let inputs = self.operands.iter().map(|&operand| call.operands[usize::from(operand)].cast_mut());
         let mut parts = self.parts;
         if key.axes.is_empty() {
             parts.steps = call.elements;
         }
+        if parts.is_single() && parts.scratch == 0 && self.code.applied.is_empty() {
+            let mut args = [0; OPERANDS + 4];
+            let mut first = 0;
+            for &operand in &self.operands {
+                args[first] = call.operands[usize::from(operand)].expose_provenance() as u64;
+                first += 1;
+            }
+            args[first] = call.result.expose_provenance() as u64;
+            args[first + 3] = parts.steps as u64;
+            // SAFETY: as the caller says.
+            unsafe { self.code.runner(call.elements).run(&args) };
+            return;
+        }
+        let inputs = self.operands.iter().map(|&operand| call.operands[usize::from(operand)].cast_mut());
         // SAFETY: as the caller says.
         unsafe { parts.run(&self.code, inputs.chain([call.result]), call.elements, call.par) };
     }
@@ -121,9 +148,7 @@ static KNOWN: Mutex<Option<FxHashMap<Key, Arc<OneOp>>>> = Mutex::new(None);
 
 /// Calls `work` with the nest of a key.
 fn with_nest(key: &Key, make: impl Fn() -> OneOp, work: impl Fn(&OneOp)) {
-    let mut hasher = FxHasher::default();
-    key.hash(&mut hasher);
-    let slot = hasher.finish() as usize % RECENT;
+    let slot = key.slot();
     let run = |recent: &RefCell<Recent>| {
         // The work may run other ops, which may find the cache borrowed.
         if let Ok(recent) = recent.try_borrow()
