@@ -172,7 +172,7 @@ fn roles(graph: &Graph) -> (Vec<Role>, Vec<Option<Seen>>) {
         let has_elements = node.outputs.first().is_some_and(|ty| ty.size() > 0);
         let through = node.inputs.first().filter(|_| has_elements).and_then(|&operand| {
             let of = seen[operand.node as usize].clone().unwrap_or_else(|| Seen::whole(graph, operand));
-            of.through(node).filter(Seen::is_fast)
+            of.through(node).filter(|seen| seen.is_fast(graph.ty(seen.base).dtype))
         });
         let role = match (&through, &node.op) {
             (Some(_), _) => Role::View,

@@ -2,10 +2,12 @@
 //!
 //! Nests come first. What a nest lacks is left to older interpreters, which are to go. The phases are:
 //!
-//! 1. [`pass::expand`] simplifies the region and leaves only ops that the backend runs.
+//! 1. [`pass::expand`] simplifies the region and leaves only ops that the backend runs, and [`pass::by_elements`] writes
+//!    small windows and the like as element-wise ops.
 //! 2. `cluster` gives each node a role: it exists before the run, is a strided view (`views`), is generated where it is
 //!    read, is element-wise, or is a step of its own. Element-wise nodes are fused level by level, and with reductions of
-//!    the same rows (`strips`).
+//!    the same rows (`strips`). Reads at positions (`gathers`), concatenations and paddings (`joins`) are done by who
+//!    reads them.
 //! 3. Such a group becomes a nest (`nest`), if the IR has all that it needs: `fuse` makes a function of the typed IR
 //!    (`ir`). `schedule` lowers it to instructions of the processor's kind, `emit` chooses registers and writes bytes,
 //!    and `memory` keeps them where they can be executed. `interpret` runs the IR itself where there is no machine code,
@@ -56,6 +58,7 @@ mod gathers;
 mod group;
 mod interpret;
 mod ir;
+mod joins;
 mod memory;
 mod moments;
 mod nest;

@@ -7,7 +7,7 @@ use defn_core::graph::{Graph, Node, Value, Values};
 use defn_core::mesh::MeshError;
 use defn_core::op::{OpClass, Outputs};
 use defn_core::region::Region;
-use defn_core::{Error, Result, TensorType, memory, profile};
+use defn_core::{Error, Result, TensorType, memory, pass, profile};
 use smallvec::SmallVec;
 
 use super::cluster::{Clusters, Role};
@@ -15,6 +15,7 @@ use super::folds::Folds;
 use super::followed::{Followed, with_followed};
 use super::gathers::with_gathers;
 use super::group::{Group, group};
+use super::joins::with_joins;
 use super::moments::{Moments, with_moments};
 use super::nest::Nest;
 use super::places::{Given, Kept, Layout, Place, Slots};
@@ -117,6 +118,7 @@ impl Plan {
         lent: &[Option<usize>],
     ) -> Result<Plan> {
         memory::ahead("compile", region.graph().len())?;
+        let region = pass::by_elements(&region)?;
         let clusters = Clusters::new(&region);
         let mut slots = Slots::new(&region);
         let mut steps = steps(&region, &clusters, backend, &mut slots)?;
@@ -149,6 +151,7 @@ fn steps(
     let users = Users::new(region, clusters);
     let mut steps = Vec::with_capacity(clusters.order.len());
     let pieces = with_gathers(graph, clusters, &users, pieces(graph, clusters, &users));
+    let pieces = with_joins(graph, clusters, &users, pieces);
     let pieces = with_moments(graph, clusters, &users, pieces);
     for piece in with_followed(graph, clusters, pieces) {
         let place = match &piece {

@@ -153,7 +153,33 @@ impl Finder<'_> {
         let folds = strip.parts.iter().any(|(_, part)| matches!(part, Part::Fold(_)));
         let last = strip.parts[strip.parts.len() - 1].0;
         others.retain(|(place, _)| *place < last);
+        if folds {
+            self.add_needed(&mut strip, &mut others);
+        }
         folds.then_some((strip, others))
+    }
+
+    /// Adds what would stand before a strip and gives it values of the same groups: they need not be written and read
+    /// again.
+    fn add_needed(&self, strip: &mut Strip, others: &mut Others) {
+        for at in (0..others.len()).rev() {
+            let (place, is_after) = others[at];
+            let needed_by = |other: usize| self.needs(other).any(|need| need == place);
+            let is_needed = strip.parts.iter().any(|(member, _)| needed_by(*member));
+            // Nobody who stays before the strip may need it.
+            let is_free = others.iter().all(|(other, is_after)| *is_after || !needed_by(*other));
+            let Some(part) = self.part(place, &strip.domain).filter(|_| !is_after && is_needed && is_free)
+            else {
+                continue;
+            };
+            let mut with = strip.clone();
+            with.parts.push((place, part));
+            with.parts.sort_unstable_by_key(|(place, _)| *place);
+            if with.parts.iter().all(|(member, part)| self.fits(&with, *member, *part)) {
+                *strip = with;
+                others.remove(at);
+            }
+        }
     }
 
     /// The clusters that one takes values from, and the one with the effect before its own.
@@ -347,5 +373,26 @@ mod tests {
         );
         // What divides by the sums of other rows comes after, and so does what waits for the order of the sums.
         assert_eq!(found, [vec![Part::Elements, sum, Part::Elements]]);
+    }
+
+    #[test]
+    fn what_a_strip_needs_of_the_same_rows_is_part_of_it() {
+        let sum = Part::Fold(ReduceOp::Sum);
+        let found = strips_of(
+            "defn-ir 1
+            (f32[8][8], f32[8][8]) {
+                %0 = parameter {index: 0} : f32[8][8]
+                %1 = parameter {index: 1} : f32[8][8]
+                %2 = exp %0 : f32[8][8]
+                %3 = negate %1 : f32[8][8]
+                %4 = sum %3 {axes: [1], keep_axes: true} : f32[8][1]
+                %5 = sum %2 {axes: [1], keep_axes: true} : f32[8][1]
+                %6 = multiply %2 %5 : f32[8][8]
+                %7 = add %6 %4 : f32[8][8]
+                %8 = subtract %7 %3 : f32[8][8]
+                return %8
+            }",
+        );
+        assert_eq!(found, [vec![Part::Elements, Part::Elements, sum, sum, Part::Elements]]);
     }
 }

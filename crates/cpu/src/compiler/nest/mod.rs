@@ -9,7 +9,7 @@ use defn_core::graph::{Graph, Value, Values};
 use smallvec::SmallVec;
 
 use super::cluster::{Cluster, Clusters};
-use super::fuse::{Domain, Fused, Part, fuse, gathered};
+use super::fuse::{Cut, Domain, Fused, Part, fuse, fuse_boxes, gathered};
 use super::ir::Function;
 use super::strip::Uses;
 use super::strips::{self, Strip};
@@ -107,16 +107,32 @@ impl Nest {
         results: &Values,
         gathered: &[usize],
     ) -> Option<Nest> {
-        let fused = fuse(graph, clusters, nodes.clone(), domain, results, gathered, false)?;
+        Nest::of_fused(graph, results, |is_streaming| {
+            fuse(graph, clusters, nodes.clone(), domain, results, gathered, is_streaming)
+        })
+    }
+
+    /// The nest that gives `results` box by box; with each come the nodes that are computed in it.
+    pub(super) fn of_boxes(
+        graph: &Graph,
+        clusters: &Clusters,
+        boxes: &[(Cut, Vec<usize>)],
+        results: &Values,
+    ) -> Option<Nest> {
+        Nest::of_fused(graph, results, |is_streaming| {
+            fuse_boxes(graph, clusters, boxes, results, is_streaming)
+        })
+    }
+
+    /// The nest of a function that stores past the caches or not.
+    fn of_fused(graph: &Graph, results: &Values, fuse: impl Fn(bool) -> Option<Fused>) -> Option<Nest> {
+        let fused = fuse(false)?;
         let bytes = |value: Value| graph.ty(value).byte_size();
         let read = fused.inputs.iter().map(|(value, _)| bytes(*value)).sum();
-        let written = fused.results.iter().map(|&value| bytes(value)).sum();
+        let written = results.iter().map(|&value| bytes(value)).sum();
         let streaming = match StoreKind::for_transfer(read, written) {
             StoreKind::Cached => None,
-            StoreKind::NonTemporal => {
-                let streaming = fuse(graph, clusters, nodes, domain, results, gathered, true)?;
-                Some(Shared::of(streaming.function))
-            }
+            StoreKind::NonTemporal => Some(Shared::of(fuse(true)?.function)),
         };
         let Fused { function, inputs, moved, results, scratch, steps, least_steps, elements, cost } = fused;
         let step = elements.div_ceil(steps.max(1)).max(1);
