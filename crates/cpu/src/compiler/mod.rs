@@ -11,6 +11,10 @@
 //!    and `memory` keeps them where they can be executed. `interpret` runs the IR itself where there is no machine code,
 //!    and until code pays. Equal functions of a process share their code. `assembly` prints both. Each op has one
 //!    meaning, so that all executors give the same bits (`agree` tests it).
+//! 4. Nests also run within products and convolutions (`nest/blocks`). Element-wise ops that follow one are done to each
+//!    block as soon as it is complete (`followed`). This pays only if no cache holds the result, and sums and rows are
+//!    short. Rows between two products, as in attention, are done block by block with both (`between`), so that neither
+//!    the first product nor what is made of it is written to memory.
 //!
 //! The older interpreters:
 //!
@@ -19,17 +23,15 @@
 //!   values in registers (`kernels/chain`).
 //! * Reductions run with their producers and consumers: a few rows at a time (`strip`), tile by tile for longer rows
 //!   (`folds`), and in one pass for the variance of long rows (`moments`).
-//! * Ops that consume a matrix product or a convolution can run as its epilogue, on each block as soon as it is complete
-//!   (`followed`). This pays only if no cache holds the result, and sums and rows are short.
 //!
 //! After that:
 //!
-//! 4. `places` and `arena` assign memory: a value is stored in an argument, a constant, a result, or the one block that
+//! 5. `places` and `arena` assign memory: a value is stored in an argument, a constant, a result, or the one block that
 //!    a run allocates for temporaries. Reshapes, leading slices and the values of hooks alias their operand. An op
 //!    writes in place of an operand that it reads last, where its kernel allows it. A chain of such ops that ends in a
 //!    result computes in that result's memory from the start; one that begins with a donated argument computes in the
 //!    argument's.
-//! 5. `repeat` runs loops, whose state is updated in place or alternates between two buffers. Loops of scalars and
+//! 6. `repeat` runs loops, whose state is updated in place or alternates between two buffers. Loops of scalars and
 //!    small arrays are register-machine programs (`routine`). An array that nothing else in the loop reads leaves the
 //!    loop, and its elements go through all trips piece by piece (`routine/apart`).
 //!
@@ -46,6 +48,7 @@
 mod agree;
 mod arena;
 mod assembly;
+mod between;
 mod cluster;
 mod direct;
 mod emit;

@@ -10,6 +10,7 @@ use defn_core::region::Region;
 use defn_core::{Error, Result, TensorType, memory, profile};
 use smallvec::SmallVec;
 
+use super::between::{Between, with_between};
 use super::cluster::{Clusters, Role};
 use super::folds::Folds;
 use super::followed::{Followed, with_followed};
@@ -94,6 +95,8 @@ pub(super) enum Work {
     Moments(Moments),
     /// An op of the backend, and element-wise ops on what it gives.
     Followed(Followed),
+    /// Two products, and what is done to rows between them.
+    Between(Box<Between>),
     /// A loop, branches or ops on scalars, in one call.
     Routine(Box<Routine>),
     /// One op of the backend.
@@ -150,19 +153,21 @@ fn steps(
     let mut steps = Vec::with_capacity(clusters.order.len());
     let pieces = with_gathers(graph, clusters, &users, pieces(graph, clusters, &users));
     let pieces = with_moments(graph, clusters, &users, pieces);
-    for piece in with_followed(graph, clusters, pieces) {
+    let pieces = with_between(graph, clusters, &users, pieces);
+    for piece in with_followed(graph, clusters, &users, pieces) {
         let place = match &piece {
             Piece::One(place) => *place,
             Piece::Strip(strip) => strip.last(),
-            Piece::Nest(place, _) => *place,
+            Piece::Nest(place, ..) => *place,
             Piece::Folds(found) => found.place,
             Piece::Moments(found) => found.sum,
-            Piece::Followed(found) => found.place,
+            Piece::Followed(made) => made.place,
+            Piece::Between(made) => made.place,
         };
         let cluster = &clusters.order[place];
         let first = cluster.nodes[0];
         let (work, inputs, outputs): (Work, Values, Values) = match (piece, &clusters.roles[first]) {
-            (Piece::Nest(_, made), _) => {
+            (Piece::Nest(_, made, _), _) => {
                 let inputs = made.inputs.iter().map(|(value, _)| *value).collect();
                 let outputs = made.results.clone();
                 (Work::Nest(*made), inputs, outputs)
@@ -183,10 +188,13 @@ fn steps(
                     ([made.input].into_iter().collect(), made.results.into_iter().collect());
                 (Work::Moments(made), inputs, outputs)
             }
-            (Piece::Followed(found), _) => {
-                let made = Followed::new(graph, clusters, &users, &found);
+            (Piece::Followed(made), _) => {
                 let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
-                (Work::Followed(made), inputs, outputs)
+                (Work::Followed(*made), inputs, outputs)
+            }
+            (Piece::Between(made), _) => {
+                let (inputs, outputs) = (made.inputs.clone(), graph.outputs(made.node));
+                (Work::Between(made), inputs, outputs)
             }
             (Piece::One(_), Role::Elementwise)
                 if let Some(made) = routine::of_group(graph, clusters, cluster, users.of(place)) =>
@@ -262,14 +270,12 @@ impl Step {
                 let inputs = (0..group.inputs.len()).filter(plain);
                 inputs.flat_map(|input| (0..group.results.len()).map(move |output| (output, input))).collect()
             }
-            Work::Nest(nest) => {
-                let inputs = (0..nest.inputs.len()).filter(|&input| nest.reads_in_order(input));
-                inputs.flat_map(|input| (0..nest.results.len()).map(move |output| (output, input))).collect()
-            }
+            Work::Nest(nest) => nest.pairs().collect(),
             Work::Followed(followed) => followed.pairs(),
             Work::Strip(_)
             | Work::Folds(_)
             | Work::Moments(_)
+            | Work::Between(_)
             | Work::Hook { .. }
             | Work::Call { .. }
             | Work::Cond { .. } => SmallVec::new(),
@@ -289,6 +295,7 @@ impl Step {
             | Work::Strip(_)
             | Work::Folds(_)
             | Work::Moments(_)
+            | Work::Between(_)
             | Work::Hook { .. }
             | Work::Call { .. }
             | Work::Cond { .. } => true,
@@ -315,6 +322,7 @@ impl Step {
             | Work::Strip(_)
             | Work::Folds(_)
             | Work::Moments(_)
+            | Work::Between(_)
             | Work::Routine(_)
             | Work::Hook { .. }
             | Work::Call { .. }
@@ -332,6 +340,7 @@ impl Step {
             Work::Followed(followed) => followed.room(graph),
             Work::Routine(routine) => routine.between,
             Work::Nest(_)
+            | Work::Between(_)
             | Work::Group(_)
             | Work::Strip(_)
             | Work::Op
@@ -356,6 +365,7 @@ impl Step {
             | Work::Strip(_)
             | Work::Folds(_)
             | Work::Moments(_)
+            | Work::Between(_)
             | Work::Routine(_) => 0,
         }
     }

@@ -8,12 +8,14 @@ use defn_core::graph::{Graph, Value};
 use defn_core::op::{Op, ReduceOp};
 use rustc_hash::FxHashMap;
 
+use super::between::Between;
 use super::cluster::{Clusters, Role};
 use super::folds::{Found, with_folds};
+use super::followed::Followed;
 use super::fuse::Domain;
+use super::moments;
 use super::nest::Nest;
 use super::strip::Uses;
-use super::{followed, moments};
 use crate::kernels::reduce::{CHUNK, ReductionLayout};
 
 /// How many clusters after the first are looked at.
@@ -26,14 +28,16 @@ pub(super) enum Piece {
     One(usize),
     /// Several, strip by strip.
     Strip(Strip),
-    /// Several as one nest; the place is that of the last.
-    Nest(usize, Box<Nest>),
+    /// One or several as one nest; the place is that of the last.
+    Nest(usize, Box<Nest>, Option<Strip>),
     /// One, and folds of what it gives.
     Folds(Found),
     /// Sums, and those of the squares of what is summed.
     Moments(moments::Found),
     /// An op by itself, and a cluster that follows it.
-    Followed(followed::Found),
+    Followed(Box<Followed>),
+    /// Two products and the rows between them.
+    Between(Box<Between>),
 }
 
 impl Piece {
@@ -41,9 +45,12 @@ impl Piece {
     pub(super) fn alone(&self) -> Option<usize> {
         match self {
             Piece::One(place) => Some(*place),
-            Piece::Strip(_) | Piece::Nest(..) | Piece::Folds(_) | Piece::Moments(_) | Piece::Followed(_) => {
-                None
-            }
+            Piece::Strip(_)
+            | Piece::Nest(..)
+            | Piece::Folds(_)
+            | Piece::Moments(_)
+            | Piece::Followed(_)
+            | Piece::Between(_) => None,
         }
     }
 }
@@ -74,7 +81,7 @@ pub(super) fn pieces(graph: &Graph, clusters: &Clusters, uses: &dyn Uses) -> Vec
     while done < clusters.order.len() {
         let found = finder.strip_from(done).and_then(|(strip, others)| {
             let piece = match Nest::of_groups(graph, clusters, uses, &strip) {
-                Some(nest) => Piece::Nest(strip.last(), Box::new(nest)),
+                Some(nest) => Piece::Nest(strip.last(), Box::new(nest), Some(strip.clone())),
                 None if strip.domain.inner == 1 && strip.parts.len() > 1 => Piece::Strip(strip.clone()),
                 None => return None,
             };
@@ -320,9 +327,12 @@ mod tests {
         let users = Users::new(&region, &clusters);
         let order = pieces(region.graph(), &clusters, &users).into_iter().filter_map(|piece| match piece {
             Piece::One(place) => hooks.contains(&place).then_some(place),
-            Piece::Strip(_) | Piece::Nest(..) | Piece::Folds(_) | Piece::Moments(_) | Piece::Followed(_) => {
-                None
-            }
+            Piece::Strip(_)
+            | Piece::Nest(..)
+            | Piece::Folds(_)
+            | Piece::Moments(_)
+            | Piece::Followed(_)
+            | Piece::Between(_) => None,
         });
         assert_eq!(order.collect::<Vec<_>>(), hooks);
     }

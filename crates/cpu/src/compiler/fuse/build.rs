@@ -49,6 +49,8 @@ pub(in super::super) struct Fused {
     pub(in super::super) inputs: Vec<(Value, StridedView)>,
     /// The inputs of gathers, in whose memory no result may lie.
     pub(in super::super) moved: SmallVec<[usize; 4]>,
+    /// The results that may lie in no input's memory: inputs are read after they were written.
+    pub(in super::super) early: SmallVec<[usize; 2]>,
     /// The values whose memory the next buffers are.
     pub(in super::super) results: Values,
     /// The bytes of the last buffer, which each thread has for itself; 0 if there is none.
@@ -87,10 +89,8 @@ pub(in super::super) fn fuse(
         return None;
     }
     let mut b = Builder::new((reads.inputs.len() + results.len()) as u16 + 1, 2, 0);
-    let begin = b.param(0, Elem::Index);
-    let count = b.param(1, Elem::Index);
-    let mut positions: SmallVec<[Position; 4]> = SmallVec::new();
-    let mut loops = 0;
+    let (begin, count) = (b.param(0, Elem::Index), b.param(1, Elem::Index));
+    let (mut positions, mut loops): (SmallVec<[Position; 4]>, usize) = (SmallVec::new(), 0);
     for (axis, &size) in sizes.iter().enumerate() {
         if Some(axis) == shape.reduced || axis == shape.lanes || axis == sizes.len() - 1 {
             positions.push(Position::default());
@@ -131,8 +131,7 @@ pub(in super::super) fn fuse(
     } else {
         making.rows(parts)?
     }
-    let scratch = making.scratch.bytes;
-    let mut b = making.e.b;
+    let (scratch, mut b) = (making.scratch.bytes, making.e.b);
     (0..loops).for_each(|_| b.end_loop(&[]));
     let function = b.finish();
     let steps = match shape.split {
@@ -149,9 +148,10 @@ pub(in super::super) fn fuse(
     let cost = function.insts.iter().filter(|inst| inst.ty.is_vector).count();
     // All elements of a short row have instructions of their own.
     let cost = if shape.is_short { cost.div_ceil(sizes[sizes.len() - 1]) } else { cost };
-    let (inputs, results, elements) = (reads.inputs, results.clone(), domain.elements());
-    let moved = reads.moved;
-    Some(Fused { function, inputs, moved, results, scratch, steps, least_steps, elements, cost })
+    let early = (0..results.len()).filter(|&at| passes.is_early(results[at].node as usize)).collect();
+    let Reads { inputs, moved, .. } = reads;
+    let (results, elements) = (results.clone(), domain.elements());
+    Some(Fused { function, inputs, moved, early, results, scratch, steps, least_steps, elements, cost })
 }
 
 /// How the axes of a domain are gone through.
@@ -159,11 +159,11 @@ pub(super) struct Shape {
     /// The axis that is reduced, if it is not the row.
     pub(super) reduced: Option<usize>,
     /// The axis around the row that threads divide.
-    split: Option<usize>,
+    pub(super) split: Option<usize>,
     /// Whether threads divide the lanes.
-    is_row_divided: bool,
+    pub(super) is_row_divided: bool,
     /// Whether rows are so short that lanes are along another axis.
-    is_short: bool,
+    pub(super) is_short: bool,
     /// The axis that lanes are along: the row, if it is not short.
     pub(super) lanes: usize,
 }
@@ -219,7 +219,7 @@ impl Position {
 /// The memory that a thread has for a row.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 impl Scratch {
@@ -233,12 +233,12 @@ impl Scratch {
 /// A function that is being built.
 pub(super) struct Making<'a> {
     pub(super) graph: &'a Graph,
-    clusters: &'a Clusters,
+    pub(super) clusters: &'a Clusters,
     pub(super) passes: &'a Passes,
-    parts: FxHashMap<usize, Part>,
+    pub(super) parts: FxHashMap<usize, Part>,
     pub(super) e: Elements,
     pub(super) reads: &'a Reads,
-    results: &'a Values,
+    pub(super) results: &'a Values,
     pub(super) sizes: &'a Sizes,
     pub(super) shape: &'a Shape,
     /// The positions along the axes around the row.
@@ -250,7 +250,7 @@ pub(super) struct Making<'a> {
     pub(super) scratch: Scratch,
     /// Where values are kept in the scratch memory: those of elements for later passes, and those of columns.
     pub(super) homes: FxHashMap<usize, usize>,
-    is_streaming: bool,
+    pub(super) is_streaming: bool,
     pub(super) pass: usize,
     /// The elements of this pass, by node and by input.
     pub(super) values: FxHashMap<usize, Element>,

@@ -6,6 +6,7 @@
 //! passes. A node that needs the result of a reduction is in the pass after it; what an earlier pass has computed is
 //! computed again if that is cheap, and else kept for the group.
 
+mod blocks;
 mod build;
 mod columns;
 mod domain;
@@ -18,6 +19,7 @@ mod short;
 #[cfg(test)]
 mod tests;
 
+pub(super) use blocks::{Blocks, fuse_blocks};
 pub(super) use build::{Fused, Part, fuse};
 pub(super) use domain::Domain;
 pub(super) use gathers::gathered;

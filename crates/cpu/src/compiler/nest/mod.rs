@@ -1,5 +1,6 @@
 //! Loop nests as steps of a plan: what they read and write, and how they are run.
 
+mod blocks;
 mod processor;
 mod shared;
 
@@ -8,15 +9,17 @@ use std::sync::Arc;
 use defn_core::graph::{Graph, Value, Values};
 use smallvec::SmallVec;
 
+use super::between::{nodes_of, results_of};
 use super::cluster::{Cluster, Clusters};
 use super::fuse::{Domain, Fused, Part, fuse, gathered};
 use super::ir::Function;
 use super::strip::Uses;
-use super::strips::{self, Strip};
+use super::strips::Strip;
 use crate::kernels::StridedView;
 use crate::kernels::stream::StoreKind;
 use crate::kernels::tiles::with_memory_between;
 use crate::par::Par;
+pub(super) use blocks::BlockNest;
 pub(super) use processor::{allocated, instruction_sets, processor};
 pub use processor::{machine_code, refused_memory_for_code};
 use shared::Shared;
@@ -30,6 +33,8 @@ pub(super) struct Nest {
     pub(super) inputs: Vec<(Value, StridedView)>,
     /// The inputs of gathers, in whose memory no result may lie.
     moved: SmallVec<[usize; 4]>,
+    /// The results that may lie in no input's memory.
+    early: SmallVec<[usize; 2]>,
     /// The places of the clusters that are gathers which the nest does itself.
     pub(super) gathers: SmallVec<[usize; 2]>,
     pub(super) results: Values,
@@ -64,18 +69,7 @@ impl Nest {
         uses: &dyn Uses,
         strip: &Strip,
     ) -> Option<Nest> {
-        let mut nodes = Vec::new();
-        let mut results = Values::new();
-        for (place, part) in &strip.parts {
-            let part = match part {
-                strips::Part::Elements => Part::Elements,
-                strips::Part::Rows => Part::Rows,
-                strips::Part::Fold(op) => Part::Fold(*op),
-            };
-            nodes.extend(clusters.order[*place].nodes.iter().map(|&node| (node, part)));
-            let is_needed = |value: &Value| uses.is_needed_beyond(*value, &|place| strip.has(place));
-            results.extend(uses.of(*place).iter().copied().filter(is_needed));
-        }
+        let (nodes, results) = (nodes_of(clusters, strip), results_of(uses, strip).collect());
         Nest::with_gathers(graph, clusters, uses, nodes, &strip.domain, &results)
     }
 
@@ -118,17 +112,35 @@ impl Nest {
                 Some(Shared::of(streaming.function))
             }
         };
-        let Fused { function, inputs, moved, results, scratch, steps, least_steps, elements, cost } = fused;
+        let Fused { function, inputs, moved, early, results, scratch, steps, least_steps, elements, cost } =
+            fused;
         let step = elements.div_ceil(steps.max(1)).max(1);
         let grain = (CHUNK_WORK / cost.max(1) / step).max(1).next_multiple_of(least_steps);
         let code = Shared::of(function);
         let gathers = SmallVec::new();
-        Some(Nest { inputs, moved, gathers, results, code, streaming, scratch, steps, grain, elements })
+        Some(Nest {
+            inputs,
+            moved,
+            early,
+            gathers,
+            results,
+            code,
+            streaming,
+            scratch,
+            steps,
+            grain,
+            elements,
+        })
     }
 
-    /// Whether the elements of an input are read as the result's are written: one of them may lie in its memory.
-    pub(super) fn reads_in_order(&self, input: usize) -> bool {
-        self.inputs[input].1.is_plain(self.elements) && !self.moved.contains(&input)
+    /// The results that may lie in the memory of an input, as pairs of both: its elements are read as theirs are
+    /// written, and not again.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
+        let in_order =
+            |input: &usize| self.inputs[*input].1.is_plain(self.elements) && !self.moved.contains(input);
+        let results = || (0..self.results.len()).filter(|result| !self.early.contains(result));
+        let inputs = (0..self.inputs.len()).filter(in_order);
+        inputs.flat_map(move |input| results().map(move |result| (result, input)))
     }
 
     /// What it computes.
