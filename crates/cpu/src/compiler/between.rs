@@ -59,6 +59,7 @@ pub(super) fn with_between(
             pieces[after] = Piece::Between(Box::new(made));
             pieces.remove(at);
             pieces.remove(before);
+            at = before;
         } else {
             at += 1;
         }
@@ -85,8 +86,8 @@ impl Between {
         if ty.size() != elements || !is_large {
             return None;
         }
-        let after = at + 1..pieces.len().min(at + 1 + WINDOW);
-        let after = after.into_iter().find(|&piece| {
+        let mut after = at + 1..pieces.len().min(at + 1 + WINDOW);
+        let after = after.find(|&piece| {
             dot_at(graph, clusters, &pieces[piece]).is_some_and(|(_, node)| {
                 let [a, b] = graph.nodes()[node].inputs[..] else { return false };
                 let seen = clusters.seen(graph, a);

@@ -73,14 +73,12 @@ fn follows(graph: &Graph, clusters: &Clusters, found: Found) -> bool {
 /// The elements of a row of what an op gives: blocks are parts of rows.
 fn row_of(op: &Op, out: &TensorType, b: &TensorType) -> usize {
     let sizes = out.shape.sizes();
-    match op {
-        Op::Dot { contract_b, batch_b, .. } => {
-            let own = b.shape.rank() - contract_b.len() - batch_b.len();
-            sizes[sizes.len() - own..].iter().product()
-        }
-        // A row is an image of one feature.
-        _ => sizes[2..].iter().product(),
+    if let Op::Dot { contract_b, batch_b, .. } = op {
+        let own = b.shape.rank() - contract_b.len() - batch_b.len();
+        return sizes[sizes.len() - own..].iter().product();
     }
+    // A convolution's is an image of one feature.
+    sizes[2..].iter().product()
 }
 
 /// An op and the nest that follows it, ready to run.

@@ -67,8 +67,8 @@ impl Passes {
 
     /// Whether a node is written before a pass that reads elements again: they must not be written over by it.
     pub(super) fn is_early(&self, position: usize) -> bool {
-        let reads = self.nodes.iter().filter(|(_, part)| *part != Part::Rows);
-        reads.into_iter().any(|&(node, _)| self.of(node) > self.of(position))
+        let mut reads = self.nodes.iter().filter(|(_, part)| *part != Part::Rows);
+        reads.any(|&(node, _)| self.of(node) > self.of(position))
     }
 }
 

@@ -308,12 +308,13 @@ fn real<C: Element + gemm::GemmElement>(
                 rest.split_at_mut(conv.batch * conv.all_features() * phase.conv.out_positions());
             rest = others;
             if rows == 0 {
-                let zeros = together > 1;
-                if zeros {
-                    sums.fill(MaybeUninit::new(C::ZERO));
+                if together == 1 {
+                    done.push(None);
+                    continue;
                 }
+                sums.fill(MaybeUninit::new(C::ZERO));
                 // SAFETY: just written.
-                done.push(zeros.then(|| unsafe { &*sums.assume_init_ref() }));
+                done.push(Some(unsafe { sums.assume_init_ref() }));
                 continue;
             }
             let weights = &mut weights[..conv.all_features() * rows];
