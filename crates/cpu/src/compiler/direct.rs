@@ -34,6 +34,7 @@ impl Direct {
             | Work::Folds(_)
             | Work::Moments(_)
             | Work::Followed(_)
+            | Work::Between(_)
             | Work::Routine(_)
             | Work::Cond { .. }
             | Work::While(_)
@@ -124,6 +125,7 @@ impl Compiled {
             | Work::Folds(_)
             | Work::Moments(_)
             | Work::Followed(_)
+            | Work::Between(_)
             | Work::Routine(_)
             | Work::Cond { .. }
             | Work::While(_)

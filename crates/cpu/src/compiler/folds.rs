@@ -64,7 +64,8 @@ pub(super) fn with_folds(graph: &Graph, clusters: &Clusters, pieces: Vec<Piece>)
         | Piece::Nest(..)
         | Piece::Folds(_)
         | Piece::Moments(_)
-        | Piece::Followed(_)) => Some(other),
+        | Piece::Followed(_)
+        | Piece::Between(_)) => Some(other),
     });
     placed.collect()
 }
@@ -315,7 +316,7 @@ mod tests {
         let region = Region::from_text(text).unwrap();
         let clusters = Clusters::new(&region);
         let of_piece = |piece: Piece| match piece {
-            Piece::One(_) | Piece::Moments(_) | Piece::Followed(_) => 0,
+            Piece::One(_) | Piece::Moments(_) | Piece::Followed(_) | Piece::Between(_) => 0,
             Piece::Strip(strip) => panic!("{strip:?}"),
             Piece::Nest(..) => 0,
             Piece::Folds(found) => found.folds.len(),

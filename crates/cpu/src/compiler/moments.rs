@@ -30,7 +30,12 @@ pub(super) fn with_moments(
 ) -> Vec<Piece> {
     let of_piece = |piece: &Piece| match piece {
         Piece::Folds(folded) => found(graph, clusters, uses, folded),
-        Piece::One(_) | Piece::Strip(_) | Piece::Nest(..) | Piece::Moments(_) | Piece::Followed(_) => None,
+        Piece::One(_)
+        | Piece::Strip(_)
+        | Piece::Nest(..)
+        | Piece::Moments(_)
+        | Piece::Followed(_)
+        | Piece::Between(_) => None,
     };
     let all: Vec<Found> = pieces.iter().filter_map(of_piece).collect();
     if all.is_empty() {
@@ -54,7 +59,8 @@ pub(super) fn with_moments(
         | Piece::Nest(..)
         | Piece::Folds(_)
         | Piece::Moments(_)
-        | Piece::Followed(_)) => Some(other),
+        | Piece::Followed(_)
+        | Piece::Between(_)) => Some(other),
     });
     placed.collect()
 }
@@ -182,7 +188,12 @@ mod tests {
         let all = with_moments(region.graph(), &clusters, &users, pieces(region.graph(), &clusters, &users));
         let of_piece = |piece: &Piece| match piece {
             Piece::Moments(_) => 1,
-            Piece::One(_) | Piece::Strip(_) | Piece::Nest(..) | Piece::Folds(_) | Piece::Followed(_) => 0,
+            Piece::One(_)
+            | Piece::Strip(_)
+            | Piece::Nest(..)
+            | Piece::Folds(_)
+            | Piece::Followed(_)
+            | Piece::Between(_) => 0,
         };
         all.iter().map(of_piece).sum()
     }

@@ -8,12 +8,14 @@ use defn_core::graph::{Graph, Value};
 use defn_core::op::{Op, ReduceOp};
 use rustc_hash::FxHashMap;
 
+use super::between::Between;
 use super::cluster::{Clusters, Role};
 use super::folds::{Found, with_folds};
+use super::followed::Followed;
 use super::fuse::Domain;
+use super::moments;
 use super::nest::Nest;
 use super::strip::Uses;
-use super::{followed, moments};
 use crate::kernels::reduce::{CHUNK, ReductionLayout};
 
 /// How many clusters after the first are looked at.
@@ -26,14 +28,16 @@ pub(super) enum Piece {
     One(usize),
     /// Several, strip by strip.
     Strip(Strip),
-    /// Several as one nest; the place is that of the last.
-    Nest(usize, Box<Nest>),
+    /// One or several as one nest; the place is that of the last.
+    Nest(usize, Box<Nest>, Option<Strip>),
     /// One, and folds of what it gives.
     Folds(Found),
     /// Sums, and those of the squares of what is summed.
     Moments(moments::Found),
     /// An op by itself, and a cluster that follows it.
-    Followed(followed::Found),
+    Followed(Box<Followed>),
+    /// Two products and the rows between them.
+    Between(Box<Between>),
 }
 
 impl Piece {
@@ -41,9 +45,12 @@ impl Piece {
     pub(super) fn alone(&self) -> Option<usize> {
         match self {
             Piece::One(place) => Some(*place),
-            Piece::Strip(_) | Piece::Nest(..) | Piece::Folds(_) | Piece::Moments(_) | Piece::Followed(_) => {
-                None
-            }
+            Piece::Strip(_)
+            | Piece::Nest(..)
+            | Piece::Folds(_)
+            | Piece::Moments(_)
+            | Piece::Followed(_)
+            | Piece::Between(_) => None,
         }
     }
 }
@@ -74,7 +81,7 @@ pub(super) fn pieces(graph: &Graph, clusters: &Clusters, uses: &dyn Uses) -> Vec
     while done < clusters.order.len() {
         let found = finder.strip_from(done).and_then(|(strip, others)| {
             let piece = match Nest::of_groups(graph, clusters, uses, &strip) {
-                Some(nest) => Piece::Nest(strip.last(), Box::new(nest)),
+                Some(nest) => Piece::Nest(strip.last(), Box::new(nest), Some(strip.clone())),
                 None if strip.domain.inner == 1 && strip.parts.len() > 1 => Piece::Strip(strip.clone()),
                 None => return None,
             };
@@ -153,7 +160,33 @@ impl Finder<'_> {
         let folds = strip.parts.iter().any(|(_, part)| matches!(part, Part::Fold(_)));
         let last = strip.parts[strip.parts.len() - 1].0;
         others.retain(|(place, _)| *place < last);
+        if folds {
+            self.add_needed(&mut strip, &mut others);
+        }
         folds.then_some((strip, others))
+    }
+
+    /// Adds what would stand before a strip and gives it values of the same groups: they need not be written and read
+    /// again.
+    fn add_needed(&self, strip: &mut Strip, others: &mut Others) {
+        for at in (0..others.len()).rev() {
+            let (place, is_after) = others[at];
+            let needed_by = |other: usize| self.needs(other).any(|need| need == place);
+            let is_needed = strip.parts.iter().any(|(member, _)| needed_by(*member));
+            // Nobody who stays before the strip may need it.
+            let is_free = others.iter().all(|(other, is_after)| *is_after || !needed_by(*other));
+            let Some(part) = self.part(place, &strip.domain).filter(|_| !is_after && is_needed && is_free)
+            else {
+                continue;
+            };
+            let mut with = strip.clone();
+            with.parts.push((place, part));
+            with.parts.sort_unstable_by_key(|(place, _)| *place);
+            if with.parts.iter().all(|(member, part)| self.fits(&with, *member, *part)) {
+                *strip = with;
+                others.remove(at);
+            }
+        }
     }
 
     /// The clusters that one takes values from, and the one with the effect before its own.
@@ -320,9 +353,12 @@ mod tests {
         let users = Users::new(&region, &clusters);
         let order = pieces(region.graph(), &clusters, &users).into_iter().filter_map(|piece| match piece {
             Piece::One(place) => hooks.contains(&place).then_some(place),
-            Piece::Strip(_) | Piece::Nest(..) | Piece::Folds(_) | Piece::Moments(_) | Piece::Followed(_) => {
-                None
-            }
+            Piece::Strip(_)
+            | Piece::Nest(..)
+            | Piece::Folds(_)
+            | Piece::Moments(_)
+            | Piece::Followed(_)
+            | Piece::Between(_) => None,
         });
         assert_eq!(order.collect::<Vec<_>>(), hooks);
     }
@@ -347,5 +383,26 @@ mod tests {
         );
         // What divides by the sums of other rows comes after, and so does what waits for the order of the sums.
         assert_eq!(found, [vec![Part::Elements, sum, Part::Elements]]);
+    }
+
+    #[test]
+    fn what_a_strip_needs_of_the_same_rows_is_part_of_it() {
+        let sum = Part::Fold(ReduceOp::Sum);
+        let found = strips_of(
+            "defn-ir 1
+            (f32[8][8], f32[8][8]) {
+                %0 = parameter {index: 0} : f32[8][8]
+                %1 = parameter {index: 1} : f32[8][8]
+                %2 = exp %0 : f32[8][8]
+                %3 = negate %1 : f32[8][8]
+                %4 = sum %3 {axes: [1], keep_axes: true} : f32[8][1]
+                %5 = sum %2 {axes: [1], keep_axes: true} : f32[8][1]
+                %6 = multiply %2 %5 : f32[8][8]
+                %7 = add %6 %4 : f32[8][8]
+                %8 = subtract %7 %3 : f32[8][8]
+                return %8
+            }",
+        );
+        assert_eq!(found, [vec![Part::Elements, Part::Elements, sum, sum, Part::Elements]]);
     }
 }

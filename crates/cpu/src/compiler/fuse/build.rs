@@ -6,29 +6,20 @@ use defn_core::op::ReduceOp;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::domain::{Domain, Sizes, strides_along};
+use super::cut::Cut;
+use super::domain::{Domain, Sizes};
 use super::elements::{Element, Elements, computed};
 use super::passes::Passes;
 use super::reads::{Generated, Reads, domain_of, generated};
+use super::shape::Shape;
 use super::short::has_records;
 use crate::compiler::cluster::{Clusters, Elementwise, elementwise};
-use crate::compiler::ir::{Access, Builder, Cmp, Conv, Elem, Function, Reduce, Val};
-use crate::kernels::{StridedView, TILE};
+use crate::compiler::ir::{Builder, Cmp, Conv, Elem, Function, Reduce, Val};
+use crate::compiler::views::Seen;
+use crate::kernels::StridedView;
 
 /// Elements of a row from which on its length is an argument, so that rows of other lengths share the code.
-pub(super) const LONG_ROW: usize = 512;
-
-/// The elements of a row from which on it has vectors of its own. Of shorter ones each lane has one.
-const SHORT_ROW: usize = 16;
-
-/// The least short rows that a thread takes, where there are several parts.
-const SHORT_ROWS_PART: usize = 256;
-
-/// The least columns that a thread reduces, where there are several parts.
-const COLUMNS_PART: usize = 512;
-
-/// The least elements of a chunk that begins within a row: whole lines of every type.
-const CHUNK_LINES: usize = 1 << 12;
+pub(in super::super) const LONG_ROW: usize = 512;
 
 /// What a node is in a nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +40,8 @@ pub(in super::super) struct Fused {
     pub(in super::super) inputs: Vec<(Value, StridedView)>,
     /// The inputs of gathers, in whose memory no result may lie.
     pub(in super::super) moved: SmallVec<[usize; 4]>,
+    /// The results that may lie in no input's memory: inputs are read after they were written.
+    pub(in super::super) early: SmallVec<[usize; 2]>,
     /// The values whose memory the next buffers are.
     pub(in super::super) results: Values,
     /// The bytes of the last buffer, which each thread has for itself; 0 if there is none.
@@ -80,126 +73,120 @@ pub(in super::super) fn fuse(
         return None;
     }
     let passes = Passes::new(graph, clusters, nodes);
-    let reads = Reads::new(graph, clusters, &passes, domain, gathered);
-    let sizes = reads.sizes(domain)?;
-    let shape = Shape::new(&sizes, domain)?;
-    if shape.is_short && !has_records(graph, &reads, results) {
-        return None;
-    }
-    let mut b = Builder::new((reads.inputs.len() + results.len()) as u16 + 1, 2, 0);
+    let reads = Reads::new(graph, clusters, &passes, domain, gathered, None, Vec::new());
+    let frame = Frame { graph, clusters, results, inputs: reads.inputs.len(), is_streaming };
+    let mut b = Builder::new((frame.inputs + results.len()) as u16 + 1, 2, 0);
     let begin = b.param(0, Elem::Index);
     let count = b.param(1, Elem::Index);
-    let mut positions: SmallVec<[Position; 4]> = SmallVec::new();
-    let mut loops = 0;
-    for (axis, &size) in sizes.iter().enumerate() {
-        if Some(axis) == shape.reduced || axis == shape.lanes || axis == sizes.len() - 1 {
-            positions.push(Position::default());
-            continue;
-        }
-        loops += 1;
-        let trips = if Some(axis) == shape.split { count } else { b.index(size as i64) };
-        let (counter, _) = b.begin_loop(Some(trips), &[]);
-        positions.push(Position::at(if Some(axis) == shape.split { b.add(begin, counter) } else { counter }));
-    }
-    let mut making = Making {
-        graph,
-        clusters,
-        passes: &passes,
-        parts: passes.nodes.iter().copied().collect(),
-        e: Elements::new(b),
-        reads: &reads,
-        results,
-        sizes: &sizes,
-        shape: &shape,
-        positions,
-        row_start: shape.is_row_divided.then_some(begin),
-        tile: None,
-        scratch: Scratch::default(),
-        homes: FxHashMap::default(),
-        is_streaming,
-        pass: 0,
-        values: FxHashMap::default(),
-        loaded: FxHashMap::default(),
-        loaded_of_rows: Vec::new(),
-        groups: FxHashMap::default(),
-    };
-    let parts = shape.is_row_divided.then_some((begin, count));
-    if shape.reduced.is_some() {
-        making.columns(parts)?
-    } else if shape.is_short {
-        making.short_rows(parts)?
-    } else {
-        making.rows(parts)?
-    }
-    let scratch = making.scratch.bytes;
-    let mut b = making.e.b;
-    (0..loops).for_each(|_| b.end_loop(&[]));
+    let body = Body::new(&frame, &passes, &reads, domain, None)?;
+    let (b, scratch) = body.emit(b, (begin, count))?;
     let function = b.finish();
-    let steps = match shape.split {
-        Some(axis) => sizes[axis],
-        None if shape.is_row_divided => sizes[shape.lanes],
-        None => 1,
-    };
-    let least_steps = match (shape.is_row_divided, shape.reduced) {
-        (true, Some(_)) => COLUMNS_PART,
-        (true, None) if shape.is_short => SHORT_ROWS_PART,
-        (true, None) => CHUNK_LINES,
-        (false, _) => 1,
-    };
     let cost = function.insts.iter().filter(|inst| inst.ty.is_vector).count();
     // All elements of a short row have instructions of their own.
-    let cost = if shape.is_short { cost.div_ceil(sizes[sizes.len() - 1]) } else { cost };
+    let cost = if body.shape.is_short { cost.div_ceil(body.sizes[body.shape.row]) } else { cost };
+    let (steps, least_steps) = (body.shape.steps(&body.sizes), body.shape.least_steps());
     let (inputs, results, elements) = (reads.inputs, results.clone(), domain.elements());
+    let early = (0..results.len()).filter(|&at| passes.is_early(results[at].node as usize)).collect();
     let moved = reads.moved;
-    Some(Fused { function, inputs, moved, results, scratch, steps, least_steps, elements, cost })
+    Some(Fused { function, inputs, moved, early, results, scratch, steps, least_steps, elements, cost })
 }
 
-/// How the axes of a domain are gone through.
-pub(super) struct Shape {
-    /// The axis that is reduced, if it is not the row.
-    pub(super) reduced: Option<usize>,
-    /// The axis around the row that threads divide.
-    split: Option<usize>,
-    /// Whether threads divide the lanes.
-    is_row_divided: bool,
-    /// Whether rows are so short that lanes are along another axis.
-    is_short: bool,
-    /// The axis that lanes are along: the row, if it is not short.
-    pub(super) lanes: usize,
+/// What all parts of a nest share.
+pub(super) struct Frame<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) clusters: &'a Clusters,
+    pub(super) results: &'a Values,
+    /// How many inputs there are, and so which buffer is the first result's.
+    pub(super) inputs: usize,
+    pub(super) is_streaming: bool,
 }
 
-impl Shape {
-    /// None if elements of a group are along several axes.
-    fn new(sizes: &Sizes, domain: &Domain) -> Option<Shape> {
-        let row = sizes.len() - 1;
-        let length = sizes[row];
-        let reduced = if domain.inner > 1 && domain.reduced > 1 {
-            let axis = (0..row).rev().find(|&axis| sizes[axis..].iter().product::<usize>() > domain.inner)?;
-            if sizes[axis] != domain.reduced {
-                return None;
-            }
-            Some(axis)
+/// The loops over one domain, or over one box of it.
+pub(super) struct Body<'a> {
+    frame: &'a Frame<'a>,
+    passes: &'a Passes,
+    reads: &'a Reads,
+    cut: Option<&'a Cut>,
+    pub(super) sizes: Sizes,
+    pub(super) shape: Shape,
+}
+
+impl<'a> Body<'a> {
+    pub(super) fn new(
+        frame: &'a Frame<'a>,
+        passes: &'a Passes,
+        reads: &'a Reads,
+        domain: &Domain,
+        cut: Option<&'a Cut>,
+    ) -> Option<Body<'a>> {
+        let sizes = reads.sizes(domain, cut)?;
+        let block = cut.and_then(|cut| cut.block_axis(&sizes));
+        if block.is_none() && cut.is_some_and(|cut| cut.block.is_some()) {
+            return None;
+        }
+        let shape = Shape::new(&sizes, domain, block, has_records(frame.graph, reads, frame.results))?;
+        Some(Body { frame, passes, reads, cut, sizes, shape })
+    }
+
+    /// Adds the loops over so many steps from one on; gives the bytes of scratch memory too.
+    pub(super) fn emit(&self, mut b: Builder, (begin, count): (Val, Val)) -> Option<(Builder, usize)> {
+        let Body { frame, passes, reads, cut, sizes, shape } = self;
+        let mut positions: SmallVec<[Position; 4]> = SmallVec::new();
+        positions.resize(sizes.len(), Position::default());
+        let mut loops = 0;
+        // Tiles of blocks are around the blocks.
+        let around: SmallVec<[usize; 4]> = if shape.is_block {
+            let inner = shape.row.saturating_sub(1)..shape.row;
+            (0..inner.start).chain(shape.row + 1..sizes.len()).chain(inner).collect()
         } else {
-            if domain.reduced > 1 && domain.reduced != length {
-                return None;
+            (0..sizes.len()).collect()
+        };
+        for axis in around {
+            if Some(axis) == shape.reduced || axis == shape.lanes || axis == shape.row {
+                continue;
             }
-            None
+            loops += 1;
+            let is_split = Some(axis) == shape.split;
+            let trips = if is_split { count } else { b.index(sizes[axis] as i64) };
+            let (counter, _) = b.begin_loop(Some(trips), &[]);
+            positions[axis] = Position::at(if is_split { b.add(begin, counter) } else { counter });
+        }
+        let mut making = Making {
+            graph: frame.graph,
+            clusters: frame.clusters,
+            passes,
+            parts: passes.nodes.iter().copied().collect(),
+            e: Elements::new(b),
+            reads,
+            cut: *cut,
+            results: frame.results,
+            inputs: frame.inputs,
+            sizes,
+            shape,
+            positions,
+            row_start: shape.is_row_divided.then_some(begin),
+            tile: None,
+            scratch: Scratch::default(),
+            homes: FxHashMap::default(),
+            is_streaming: frame.is_streaming,
+            pass: 0,
+            values: FxHashMap::default(),
+            loaded: FxHashMap::default(),
+            loaded_of_rows: Vec::new(),
+            groups: FxHashMap::default(),
         };
-        let is_short = reduced.is_none() && row > 0 && length < SHORT_ROW;
-        let longest = |axes: &mut dyn Iterator<Item = usize>| {
-            axes.max_by_key(|&axis| (sizes[axis], std::cmp::Reverse(axis)))
-        };
-        let lanes = if is_short { longest(&mut (0..row))? } else { row };
-        // Threads divide the longest axis: rows, if there are several.
-        let split = longest(&mut (0..row).filter(|&axis| Some(axis) != reduced && axis != lanes));
-        let is_row_divided = match split {
-            None if is_short => sizes[lanes] >= 2 * SHORT_ROWS_PART,
-            Some(_) if is_short => sizes[lanes] >= 4 * SHORT_ROWS_PART,
-            None if reduced.is_some() => length >= 2 * COLUMNS_PART,
-            None => domain.reduced == 1 && length >= LONG_ROW,
-            Some(axis) => reduced.is_some() && length / COLUMNS_PART > sizes[axis],
-        };
-        Some(Shape { reduced, split: split.filter(|_| !is_row_divided), is_row_divided, is_short, lanes })
+        let parts = shape.is_row_divided.then_some((begin, count));
+        if shape.reduced.is_some() {
+            making.columns(parts)?
+        } else if shape.is_short {
+            making.short_rows(parts)?
+        } else {
+            making.rows(parts)?
+        }
+        let scratch = making.scratch.bytes;
+        let mut b = making.e.b;
+        (0..loops).for_each(|_| b.end_loop(&[]));
+        Some((b, scratch))
     }
 }
 
@@ -219,7 +206,7 @@ impl Position {
 /// The memory that a thread has for a row.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 impl Scratch {
@@ -233,12 +220,15 @@ impl Scratch {
 /// A function that is being built.
 pub(super) struct Making<'a> {
     pub(super) graph: &'a Graph,
-    clusters: &'a Clusters,
+    pub(super) clusters: &'a Clusters,
     pub(super) passes: &'a Passes,
-    parts: FxHashMap<usize, Part>,
+    pub(super) parts: FxHashMap<usize, Part>,
     pub(super) e: Elements,
     pub(super) reads: &'a Reads,
-    results: &'a Values,
+    /// The box of the domain that is done, if it is not the whole.
+    pub(super) cut: Option<&'a Cut>,
+    pub(super) results: &'a Values,
+    pub(super) inputs: usize,
     pub(super) sizes: &'a Sizes,
     pub(super) shape: &'a Shape,
     /// The positions along the axes around the row.
@@ -250,7 +240,7 @@ pub(super) struct Making<'a> {
     pub(super) scratch: Scratch,
     /// Where values are kept in the scratch memory: those of elements for later passes, and those of columns.
     pub(super) homes: FxHashMap<usize, usize>,
-    is_streaming: bool,
+    pub(super) is_streaming: bool,
     pub(super) pass: usize,
     /// The elements of this pass, by node and by input.
     pub(super) values: FxHashMap<usize, Element>,
@@ -279,7 +269,9 @@ impl Making<'_> {
     /// The element-wise nodes of a pass that are stored.
     pub(super) fn stored_of(&self, pass: usize) -> Vec<usize> {
         let is_stored = |node: &usize| self.result_of(*node).is_some() || self.homes.contains_key(node);
-        self.nodes_of(pass, |part| part == Part::Elements).into_iter().filter(is_stored).collect()
+        let nodes = self.nodes_of(pass, |part| part == Part::Elements).into_iter();
+        let joins = self.cut.iter().flat_map(|cut| cut.sources.keys().copied());
+        nodes.chain(joins).filter(is_stored).collect()
     }
 
     /// Keeps what later passes would have to compute again, in so much memory that each has `elements`.
@@ -301,11 +293,13 @@ impl Making<'_> {
         for (node, element) in elements {
             let width = element.dtype.storage_bytes();
             if let Some(at) = self.result_of(node) {
-                let whole = StridedView::strided(0, &[self.sizes.iter().product()], &[1]);
-                let mut access = self.access(self.result_buffer(at), &whole, width);
+                let mut access = self.access(self.result_buffer(at), &self.whole(), width);
                 // Rows that begin within a line are not stored past the caches.
                 let length = self.sizes[self.sizes.len() - 1];
-                let is_aligned = self.sizes.len() == 1 || (length * width).is_multiple_of(64);
+                let is_aligned = match self.cut {
+                    None => self.sizes.len() == 1 || (length * width).is_multiple_of(64),
+                    Some(cut) => cut.is_aligned(width),
+                };
                 access.is_streaming = self.is_streaming && is_aligned;
                 self.e.store(element, access);
             }
@@ -315,6 +309,14 @@ impl Making<'_> {
             }
         }
         Some(())
+    }
+
+    /// The view of a result of the domain.
+    pub(super) fn whole(&self) -> StridedView {
+        match self.cut {
+            Some(cut) => cut.whole(),
+            None => StridedView::strided(0, &[self.sizes.iter().product()], &[1]),
+        }
     }
 
     /// Stores what each group has, if it is a result.
@@ -329,7 +331,7 @@ impl Making<'_> {
     }
 
     /// The axes of the groups.
-    fn group_sizes(&self) -> Sizes {
+    pub(super) fn group_sizes(&self) -> Sizes {
         let reduced = self.shape.reduced.unwrap_or(self.sizes.len() - 1);
         let axes = self.sizes.iter().enumerate().filter(|(axis, _)| *axis != reduced);
         axes.map(|(_, size)| *size).collect()
@@ -356,11 +358,11 @@ impl Making<'_> {
     }
 
     pub(super) fn result_buffer(&self, result: usize) -> u16 {
-        (self.reads.inputs.len() + result) as u16
+        (self.inputs + result) as u16
     }
 
     pub(super) fn scratch_buffer(&self) -> u16 {
-        (self.reads.inputs.len() + self.results.len()) as u16
+        (self.inputs + self.results.len()) as u16
     }
 
     /// What joins elements, and the type in which it does.
@@ -391,7 +393,7 @@ impl Making<'_> {
     /// What a reduction adds.
     pub(super) fn folded_value(&mut self, fold: usize) -> Option<Val> {
         let (input, part) = (self.graph.nodes()[fold].inputs[0], self.parts[&fold]);
-        let x = self.operand(input, domain_of(self.graph, fold, part), part)?;
+        let x = self.operand(fold, input, part)?;
         let Part::Fold(op) = part else { unreachable!("it is a reduction") };
         let x = match op {
             ReduceOp::All | ReduceOp::Any => self.e.truth(x),
@@ -415,7 +417,8 @@ impl Making<'_> {
                 let access = self.kept_access(home, dtype.storage_bytes());
                 self.e.load(dtype, access)
             }
-            Some(_) | None => self.node(position, Part::Elements)?,
+            Some(_) | None if self.parts.contains_key(&position) => self.node(position, Part::Elements)?,
+            Some(_) | None => self.join(position)?,
         };
         self.values.insert(position, element);
         Some(element)
@@ -439,10 +442,9 @@ impl Making<'_> {
         let graph = self.graph;
         let node = &graph.nodes()[position];
         let dtype = node.outputs[0].dtype;
-        let sizes = node.outputs[0].shape.sizes();
         let mut x: SmallVec<[Element; 3]> = SmallVec::new();
         for &input in &node.inputs {
-            x.push(self.operand(input, sizes, part)?);
+            x.push(self.operand(position, input, part)?);
         }
         Some(match elementwise(&node.op).expect("nodes of nests are element-wise") {
             Elementwise::Unary(op) => self.e.unary(op, x[0], dtype),
@@ -454,9 +456,29 @@ impl Making<'_> {
         })
     }
 
-    /// A value as elements of a domain of `sizes`.
-    fn operand(&mut self, value: Value, sizes: &[usize], part: Part) -> Option<Element> {
+    /// An operand of a node as elements of the domain.
+    fn operand(&mut self, position: usize, value: Value, part: Part) -> Option<Element> {
+        let cut = self.cut.filter(|cut| cut.nodes.contains(&position));
+        if let Some(join) = cut.and_then(|cut| cut.join(self.graph, self.clusters, value)) {
+            return self.element(join);
+        }
         let seen = self.clusters.seen(self.graph, value);
+        match cut {
+            Some(cut) => self.seen(&cut.of(&seen), &cut.sizes, part, Some(cut)),
+            None => self.seen(&seen, domain_of(self.graph, position, part), part, None),
+        }
+    }
+
+    /// What a concatenation or a padding is in the box.
+    fn join(&mut self, join: usize) -> Option<Element> {
+        let cut = self.cut.expect("joins are of boxes");
+        let seen = cut.source(self.graph, self.clusters, join);
+        let x = self.seen(&seen, &cut.sizes, Part::Elements, None)?;
+        Some(self.e.convert(x, self.graph.nodes()[join].outputs[0].dtype))
+    }
+
+    /// A value as elements of a domain of `sizes`.
+    fn seen(&mut self, seen: &Seen, sizes: &[usize], part: Part, cut: Option<&Cut>) -> Option<Element> {
         let base = seen.base.node as usize;
         match self.parts.get(&base) {
             Some(Part::Elements) => return self.element(base),
@@ -465,7 +487,7 @@ impl Making<'_> {
         }
         let dtype = self.graph.ty(seen.base).dtype;
         let is_of_groups = part == Part::Rows && self.reads.is_grouped;
-        match generated(self.graph, self.clusters, base) {
+        match generated(self.graph, self.clusters, base, cut) {
             Some(Generated::Constant(scalar)) => return Some(self.e.constant(scalar)),
             Some(Generated::Counted(view)) => return Some(self.counted(&view, is_of_groups, dtype)),
             None => {}
@@ -482,15 +504,26 @@ impl Making<'_> {
         if let Some(&element) = self.loaded.get(&at) {
             return Some(element);
         }
-        let element = if self.shape.is_short {
+        let is_apart = self.shape.is_short && (!self.shape.is_block || self.is_apart(view));
+        let element = if is_apart {
             let view = view.clone();
             self.load_rows(at, &view, dtype)
         } else {
-            let access = self.access(at as u16, view, dtype.storage_bytes());
-            self.e.load(dtype, access)
+            return Some(self.load_record(at, dtype));
         };
         self.loaded.insert(at, element);
         Some(element)
+    }
+
+    /// Loads an element, and with it those that lie between its element and the next one's.
+    fn load_record(&mut self, at: usize, dtype: DType) -> Element {
+        let reads = self.reads;
+        for input in reads.record_of(at, self.sizes) {
+            let access = self.access(input as u16, &reads.inputs[input].1, dtype.storage_bytes());
+            let element = self.e.load(dtype, access);
+            self.loaded.insert(input, element);
+        }
+        self.loaded[&at]
     }
 
     /// The positions that a view has, as elements of a dtype.
@@ -511,89 +544,5 @@ impl Making<'_> {
             number = self.e.b.add(number, along);
         }
         self.e.counted(number, dtype)
-    }
-
-    /// Where the elements of an input are, of the row or of groups.
-    pub(super) fn input_access(&self, at: usize, is_of_groups: bool, width: usize) -> Access {
-        let view = &self.reads.inputs[at].1;
-        if is_of_groups {
-            self.group_access(at as u16, view, width)
-        } else {
-            self.access(at as u16, view, width)
-        }
-    }
-
-    /// Where a view's elements of the row are.
-    pub(super) fn access(&self, buffer: u16, view: &StridedView, width: usize) -> Access {
-        let strides = strides_along(view, self.sizes);
-        let positions = self.positions.iter().zip(&strides);
-        self.placed(buffer, view.offset(), positions, strides[self.shape.lanes], width)
-    }
-
-    /// Where a view's elements of groups are: one, or those of a row of columns.
-    fn group_access(&self, buffer: u16, view: &StridedView, width: usize) -> Access {
-        let strides = strides_along(view, &self.group_sizes());
-        let Some(reduced) = self.shape.reduced else {
-            let lane = if self.shape.is_short { strides[self.shape.lanes] } else { 0 };
-            return self.placed(buffer, view.offset(), self.positions.iter().zip(&strides), lane, width);
-        };
-        let positions = self.positions.iter().enumerate().filter(|(axis, _)| *axis != reduced);
-        let positions = positions.map(|(_, position)| position).zip(&strides);
-        self.placed(buffer, view.offset(), positions, strides[strides.len() - 1], width)
-    }
-
-    /// An access by positions and strides, in elements of `width` bytes.
-    fn placed<'p>(
-        &self,
-        buffer: u16,
-        offset: usize,
-        positions: impl Iterator<Item = (&'p Position, &'p isize)>,
-        lane: isize,
-        width: usize,
-    ) -> Access {
-        let width = width as i64;
-        let mut offset = offset as i64 * width;
-        let mut terms = SmallVec::new();
-        for (position, &stride) in positions.filter(|(_, stride)| **stride != 0) {
-            let stride = stride as i64 * width;
-            offset += position.offset * stride;
-            terms.extend(position.terms.iter().map(|&(counter, by)| (counter, by * stride)));
-        }
-        let lane = lane as i64 * width;
-        self.within_row(Access { buffer, offset, terms, lane, is_streaming: false })
-    }
-
-    /// An access of the row from where it is done on.
-    fn within_row(&self, mut access: Access) -> Access {
-        if access.lane == 0 {
-            return access;
-        }
-        if let Some(start) = self.row_start {
-            access.terms.push((start, access.lane));
-        }
-        match self.tile {
-            Some(Tile::Counted(counter)) => access.terms.push((counter, access.lane * TILE as i64)),
-            Some(Tile::Last(before)) => access.offset += access.lane * before as i64,
-            None => {}
-        }
-        access
-    }
-
-    /// Where a kept value is: of the row, or of the rows that are reduced together.
-    fn kept_access(&self, home: usize, width: usize) -> Access {
-        let Some(reduced) = self.shape.reduced else {
-            return self.within_row(self.column_access(home, width));
-        };
-        let mut access = self.column_access(home, width);
-        let (position, stride) = (&self.positions[reduced], (self.block_width() * width) as i64);
-        access.offset += position.offset * stride;
-        access.terms.extend(position.terms.iter().map(|&(counter, by)| (counter, by * stride)));
-        access
-    }
-
-    /// Elements of the scratch memory, one after the other.
-    pub(super) fn column_access(&self, home: usize, width: usize) -> Access {
-        let (buffer, lane) = (self.scratch_buffer(), width as i64);
-        Access { buffer, offset: home as i64, terms: SmallVec::new(), lane, is_streaming: false }
     }
 }

@@ -6,18 +6,26 @@
 //! passes. A node that needs the result of a reduction is in the pass after it; what an earlier pass has computed is
 //! computed again if that is cheap, and else kept for the group.
 
+mod access;
+mod blocks;
+mod boxes;
 mod build;
 mod columns;
+mod cut;
 mod domain;
 mod elements;
 mod gathers;
 mod passes;
 mod reads;
 mod rows;
+mod shape;
 mod short;
 #[cfg(test)]
 mod tests;
 
-pub(super) use build::{Fused, Part, fuse};
-pub(super) use domain::Domain;
+pub(super) use blocks::{Blocks, fuse_blocks};
+pub(super) use boxes::fuse_boxes;
+pub(super) use build::{Fused, LONG_ROW, Part, fuse};
+pub(super) use cut::{Block, Cut, Source};
+pub(super) use domain::{Domain, Sizes};
 pub(super) use gathers::gathered;

@@ -9,6 +9,7 @@ use defn_core::graph::{Graph, Values};
 use rustc_hash::FxHashMap;
 
 use super::build::{Making, Part, Position};
+use super::domain::strides_along;
 use super::elements::Element;
 use super::reads::Reads;
 use crate::compiler::ir::{Access, Val};
@@ -23,7 +24,7 @@ pub(super) type Known = (FxHashMap<usize, Element>, FxHashMap<usize, Element>);
 impl Making<'_> {
     /// The passes over so many short rows, or over those that begin at an argument and are as many as another says.
     pub(super) fn short_rows(&mut self, part: Option<(Val, Val)>) -> Option<()> {
-        let (rows, length) = (self.sizes[self.shape.lanes], self.sizes[self.sizes.len() - 1]);
+        let (rows, length) = (self.sizes[self.shape.lanes], self.sizes[self.shape.row]);
         let extent = part.map_or_else(|| self.e.b.index(rows as i64), |(_, count)| count);
         let mut known: Vec<Known> = vec![Known::default(); length];
         self.e.b.begin_lanes(extent);
@@ -74,7 +75,7 @@ impl Making<'_> {
     }
 
     fn set_element(&mut self, at: usize) {
-        let row = self.sizes.len() - 1;
+        let row = self.shape.row;
         self.positions[row] = Position { offset: at as i64, ..Position::default() };
     }
 
@@ -94,7 +95,7 @@ impl Making<'_> {
 
     /// Loads all elements of the rows from an input, one right after the other; gives the current one.
     pub(super) fn load_rows(&mut self, input: usize, view: &StridedView, dtype: DType) -> Element {
-        let row = self.sizes.len() - 1;
+        let row = self.shape.row;
         let at = self.positions[row].offset as usize;
         let mut elements: Vec<Element> = Vec::new();
         let mut accesses: Vec<Access> = Vec::new();
@@ -114,13 +115,22 @@ impl Making<'_> {
         element
     }
 
+    /// Whether lanes of a view are apart, and their elements of the row are not.
+    pub(super) fn is_apart(&self, view: &StridedView) -> bool {
+        let strides = strides_along(view, self.sizes);
+        strides[self.shape.lanes].unsigned_abs() > 1 && strides[self.shape.row] == 1
+    }
+
     /// Stores all elements of the rows, one right after the other.
     fn store_rows(&mut self, node: usize, elements: Vec<Element>) {
         let Some(result) = self.result_of(node) else { return };
-        let whole = StridedView::strided(0, &[self.sizes.iter().product()], &[1]);
+        let whole = self.whole();
         for (at, element) in elements.into_iter().enumerate() {
             self.set_element(at);
-            let access = self.access(self.result_buffer(result), &whole, element.dtype.storage_bytes());
+            let width = element.dtype.storage_bytes();
+            let mut access = self.access(self.result_buffer(result), &whole, width);
+            let is_aligned = self.cut.is_some_and(|cut| cut.is_aligned(width));
+            access.is_streaming = self.is_streaming && self.shape.is_block && is_aligned;
             self.e.store(element, access);
         }
     }
