@@ -235,8 +235,8 @@ impl Finder<'_> {
                     sizes: own,
                     nodes: nodes.as_slice().into(),
                     sources: found.iter().map(|&base| (base, Source::Turned)).collect(),
-                    // One row has no neighbours.
-                    block: (size > 1).then_some(block),
+                    // One row has no neighbours, and one column has no lanes beside the block.
+                    block: (size > 1 && lanes > 1).then_some(block),
                 };
                 boxes.push((cut, nodes.clone()));
             }

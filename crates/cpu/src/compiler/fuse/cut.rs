@@ -105,8 +105,10 @@ impl Cut {
     pub(super) fn block_axis(&self, sizes: &[usize]) -> Option<usize> {
         let block = self.block?;
         let mut passed = 1;
+        let lanes = sizes.len() - 1;
         (0..sizes.len()).rev().find(|&axis| {
-            let is_it = passed == self.step(block.axis) && sizes[axis] == block.elements;
+            // Lanes are along the last axis, and so blocks are not.
+            let is_it = axis < lanes && passed == self.step(block.axis) && sizes[axis] == block.elements;
             passed *= sizes[axis];
             is_it
         })
