@@ -55,7 +55,7 @@ mod fuse;
 mod gathers;
 mod group;
 mod interpret;
-mod ir;
+pub(crate) mod ir;
 mod memory;
 mod moments;
 mod nest;
