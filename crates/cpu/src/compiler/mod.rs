@@ -62,7 +62,7 @@ mod fuse;
 mod gathers;
 mod group;
 mod interpret;
-mod ir;
+pub(crate) mod ir;
 mod joins;
 mod memory;
 mod moments;
