@@ -1,4 +1,4 @@
-"""Nests of windows, pieces, slices and labels: the bits of the evaluator, NumPy's values, the same with any instructions."""
+"""Nests of windows, pieces, slices and labels: NumPy's values, and one set of bits everywhere."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ Case = tuple[str, Callable[..., Any], tuple[np.ndarray, ...], Callable[..., Any]
 
 def array(dtype: str, *shape: int) -> np.ndarray:
     """Small numbers, which every dtype has, and whose sums are exact."""
-    numbers = np.random.default_rng(sum(shape) + len(dtype)).integers(0, 2 if dtype == "bool" else 8, shape)
+    numbers = np.random.default_rng(sum(shape) + len(dtype)).integers(
+        0, 2 if dtype == "bool" else 8, shape
+    )
     return dn.tensor(numbers).as_type(dtype).to_numpy()
 
 
@@ -42,8 +44,19 @@ def windowed(x: np.ndarray, sizes: tuple[int, ...], strides: tuple[int, ...]) ->
 
 def pools() -> Iterator[Case]:
     """Windows with all kinds of steps, with what is done before and after."""
-    geometries = [((2, 2), (2, 2)), ((3, 3), (1, 1)), ((3, 2), (2, 3)), ((1, 4), (1, 4)), ((2, 3), (3, 1))]
-    ops = [("window_max", np.max), ("window_min", np.min), ("window_sum", np.sum), ("window_product", np.prod)]
+    geometries = [
+        ((2, 2), (2, 2)),
+        ((3, 3), (1, 1)),
+        ((3, 2), (2, 3)),
+        ((1, 4), (1, 4)),
+        ((2, 3), (3, 1)),
+    ]
+    ops = [
+        ("window_max", np.max),
+        ("window_min", np.min),
+        ("window_sum", np.sum),
+        ("window_product", np.prod),
+    ]
     sizes = itertools.cycle([(64, 70), (35, 131), (129, 33), (40, 256)])
     for dtype, (window, strides), (name, oracle) in itertools.product(WIDE, geometries, ops):
         x = array(dtype, *next(sizes))
@@ -56,24 +69,43 @@ def pools() -> Iterator[Case]:
 
         label = f"{name} {dtype} {window} {strides} of {x.shape}"
         yield label, pool, (x,), pooled
-        yield f"{label}, fused", lambda x, pool=pool: pool(x + x) * 2 + 1, (x,), lambda x, p=pooled: p(x + x) * 2 + 1
+        yield (
+            f"{label}, fused",
+            lambda x, pool=pool: pool(x + x) * 2 + 1,
+            (x,),
+            lambda x, p=pooled: p(x + x) * 2 + 1,
+        )
     x = array("f32", 67, 130)
     yield "dilated", lambda x: dn.window_sum(x, (2, 2), window_dilations=(3, 2)), (x,), None
     yield "padded", lambda x: dn.window_max(x, (3, 3), strides=(2, 2), padding="same"), (x,), None
-    yield "images", lambda x: dn.window_mean(x, (1, 1, 2, 2), strides=(1, 1, 2, 2)), (array("f32", 2, 3, 34, 66),), None
+    yield (
+        "images",
+        lambda x: dn.window_mean(x, (1, 1, 2, 2), strides=(1, 1, 2, 2)),
+        (array("f32", 2, 3, 34, 66),),
+        None,
+    )
     yield "used twice", lambda x: dn.window_max(dn.exp(x), (2, 2)) + dn.exp(x)[1:, 1:], (x,), None
 
 
 def pieces() -> Iterator[Case]:
     """Concatenations and paddings, of what is computed and of what is there."""
     for dtype in DTYPES:
-        for a, b, c, axis in [((17,), (1031,), (16,), 0), ((5, 67), (3, 67), (40, 67), 0), ((33, 16), (33, 65), (33, 31), 1)]:
+        for a, b, c, axis in [
+            ((17,), (1031,), (16,), 0),
+            ((5, 67), (3, 67), (40, 67), 0),
+            ((33, 16), (33, 65), (33, 31), 1),
+        ]:
             x, y, z = array(dtype, *a), array(dtype, *b), array(dtype, *c)
 
             def joined(x, y, z, lib=dn, axis=axis):
                 return lib.concatenate([x, y, z], axis=axis)
 
-            yield f"pieces {dtype} {a} {axis}", joined, (x, y, z), lambda x, y, z, j=joined: j(x, y, z, np)
+            yield (
+                f"pieces {dtype} {a} {axis}",
+                joined,
+                (x, y, z),
+                lambda x, y, z, j=joined: j(x, y, z, np),
+            )
             if dtype == "bool":
                 continue
             computed = lambda x, y, z, j=joined: j(x + x, y * y, z) + x[:1].reshape(-1)[0]  # noqa: E731
@@ -90,14 +122,44 @@ def pieces() -> Iterator[Case]:
             pads = [(low, high, 0) for low, high in config]
             value = np.ones((), x.dtype)
             if dtype != "bool":
-                yield f"padded {dtype} {config}", lambda x, v, p=pads: dn.pad(x + x, v, p) * 2, (x, value), None
+                yield (
+                    f"padded {dtype} {config}",
+                    lambda x, v, p=pads: dn.pad(x + x, v, p) * 2,
+                    (x, value),
+                    None,
+                )
     x, y = array("f32", 64, 96), array("f32", 64, 32)
     yield "a piece twice", lambda x, y: dn.concatenate([x * 2, y, x * 2], axis=1) + 1, (x, y), None
-    yield "positions", lambda x, y: dn.concatenate([x * 2, y], axis=1) + dn.iota((64, 128), axis=1), (x, y), None
-    yield "two joins", lambda x, y: dn.concatenate([x * 2, y], axis=1) * dn.concatenate([y, x], axis=1), (x, y), None
-    yield "a row for all", lambda x, y: dn.concatenate([x * 2, y], axis=1) + dn.concatenate([x[0], y[0]]), (x, y), None
-    yield "needed beyond", lambda x, y: (dn.concatenate([x * 2, y], axis=1), x * 2 + 1, dn.sum(x * 2)), (x, y), None
-    yield "summed", lambda x, y: dn.sum(dn.concatenate([dn.exp(x), y], axis=1) * 2, axes=1), (x, y), None
+    yield (
+        "positions",
+        lambda x, y: dn.concatenate([x * 2, y], axis=1) + dn.iota((64, 128), axis=1),
+        (x, y),
+        None,
+    )
+    yield (
+        "two joins",
+        lambda x, y: dn.concatenate([x * 2, y], axis=1) * dn.concatenate([y, x], axis=1),
+        (x, y),
+        None,
+    )
+    yield (
+        "a row for all",
+        lambda x, y: dn.concatenate([x * 2, y], axis=1) + dn.concatenate([x[0], y[0]]),
+        (x, y),
+        None,
+    )
+    yield (
+        "needed beyond",
+        lambda x, y: (dn.concatenate([x * 2, y], axis=1), x * 2 + 1, dn.sum(x * 2)),
+        (x, y),
+        None,
+    )
+    yield (
+        "summed",
+        lambda x, y: dn.sum(dn.concatenate([dn.exp(x), y], axis=1) * 2, axes=1),
+        (x, y),
+        None,
+    )
 
 
 def slices() -> Iterator[Case]:
@@ -153,15 +215,30 @@ def labelled() -> Iterator[Case]:
 
 def turned() -> Iterator[Case]:
     """Transposed operands, of sizes around blocks and tiles."""
-    shapes = [(64, 64), (65, 67), (80, 129), (128, 256), (33, 300), (300, 33), (17, 257), (242, 17), (16, 400)]
+    shapes = [
+        (64, 64),
+        (65, 67),
+        (80, 129),
+        (128, 256),
+        (33, 300),
+        (300, 33),
+        (17, 257),
+        (242, 17),
+        (16, 400),
+    ]
     for dtype, shape in itertools.product(["u8", "s32", "f16", "f32", "f64", "c64"], shapes):
         x, y = array(dtype, *shape), array(dtype, *reversed(shape))
         label = f"turned {dtype} {shape}"
         yield label, lambda x, y: x + y.T, (x, y), lambda x, y: x + y.T
         row = array(dtype, 1, shape[1])
-        yield f"{label}, a row", lambda x, y, r: x * y.T + r, (x, y, row), lambda x, y, r: x * y.T + r
+        yield (
+            f"{label}, a row",
+            lambda x, y, r: x * y.T + r,
+            (x, y, row),
+            lambda x, y, r: x * y.T + r,
+        )
         if dtype != "c64":
-            yield f"{label}, predicates", lambda x, y: (y.T > x, x - y.T), (x, y), None
+            yield f"{label}, predicates", lambda x, y: (x < y.T, x - y.T), (x, y), None
     x = array("f32", 12, 40, 70)
     for axes in itertools.permutations(range(3)):
         if axes != (0, 1, 2):
@@ -177,7 +254,13 @@ def turned() -> Iterator[Case]:
     yield "large", lambda x: x + x.T, (array("f32", 1552, 1552),), lambda x: x + x.T
 
 
-FAMILIES = {"turned": turned, "pools": pools, "pieces": pieces, "slices": slices, "labelled": labelled}
+FAMILIES = {
+    "turned": turned,
+    "pools": pools,
+    "pieces": pieces,
+    "slices": slices,
+    "labelled": labelled,
+}
 
 
 def leaves(value: Any) -> list[np.ndarray]:
@@ -203,18 +286,24 @@ def test_the_bits_of_the_evaluator(family: str) -> None:
         for _ in range(10):
             got = leaves(compiled(*x))
         for mine, other in zip(got, want, strict=True):
-            assert mine.dtype == other.dtype and mine.tobytes() == other.tobytes(), name
+            assert mine.dtype == other.dtype, name
+            assert mine.tobytes() == other.tobytes(), name
         if oracle is not None:
-            np.testing.assert_array_equal(got[0], oracle(*arrays).astype(got[0].dtype), err_msg=name)
+            np.testing.assert_array_equal(
+                got[0], oracle(*arrays).astype(got[0].dtype), err_msg=name
+            )
 
 
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="the levels are those of x86-64")
+@pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "AMD64"), reason="the levels are those of x86-64"
+)
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("simd", ["avx2", "portable"])
 def test_the_bits_of_other_instructions(family: str, simd: str) -> None:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("DEFN_")}
     here = str(pathlib.Path(__file__).parent)
-    code = f"import sys, json; sys.path.insert(0, {here!r}); import test_pieces as t; print(json.dumps(t.results({family!r})))"
+    imports = f"import sys, json; sys.path.insert(0, {here!r}); import test_pieces as t"
+    code = f"{imports}; print(json.dumps(t.results({family!r})))"
     done = subprocess.run(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", code],
         env={**clean, "DEFN_SIMD": simd, "PYTHONPATH": ":".join(sys.path)},

@@ -7,7 +7,7 @@ Polynomial Approximations, 1967). `Single` serves f32 where that is computed in 
 and rounded once, `Double` serves f64, and `narrow` f32 where that is computed in f32.
 
     python tools/minimax.py | rustfmt > crates/cpu/src/kernels/math/tables.rs
-    python tools/minimax.py --two-over-pi    the words in crates/cpu/src/compiler/ir/functions/tables.rs
+    python tools/minimax.py --two-over-pi  the words in ir/functions/tables.rs
 """
 
 from __future__ import annotations
