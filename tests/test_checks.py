@@ -192,6 +192,16 @@ def test_what_integers_are_not_defined_for(backend) -> None:
         assert function(nothing, dn.tensor(0, backend=backend)).shape == (0, 3)
 
 
+def test_the_first_of_several_wrong_integers_is_named() -> None:
+    """However many threads look for them."""
+    counts = np.ones(300_000, dtype="int32")
+    counts[[70_000, 150_000, 290_000]] = -7, -3, -5
+    x, y = dn.tensor(np.ones_like(counts)), dn.tensor(counts)
+    for _ in range(20):
+        with pytest.raises(dn.OptionError, match="bits to shift by is -7"):
+            dn.right_shift(x, y)
+
+
 def test_integers_by_zero() -> None:
     """In a compiled program the quotient has all bits set, and the remainder is the dividend."""
     for dtype, ones in (("s32", -1), ("u8", 255), ("s2", -1), ("u64", 2**64 - 1)):

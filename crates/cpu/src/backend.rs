@@ -134,7 +134,7 @@ impl CpuBackend {
             Op::AsType { dtype } if *dtype == run.operand(0).dtype => run.share(),
             Op::Binary(binary) => run.in_place(in_place(), |x, out, par| {
                 if checked {
-                    elementwise::check_operand(*binary, x[1], out.ty())?;
+                    elementwise::check_operand(*binary, x[1], out.ty(), par)?;
                 }
                 run_elementwise(op, x, out, par);
                 Ok(())

@@ -255,7 +255,7 @@ impl<'a> Registers<'a> {
             Action::Unary(op) => Op::Unary(op),
             Action::Binary(op) => {
                 if self.checked {
-                    elementwise::check_operand(op, x(1), out.ty())?;
+                    elementwise::check_operand(op, x(1), out.ty(), par)?;
                 }
                 Op::Binary(op)
             }
