@@ -1,8 +1,8 @@
 //! Classes of ops for passes, backends and compilers: the properties that several of them need, declared once.
 
 use super::{
-    BinaryOp, Block, CollectiveOp, CondOp, CostClass, CustomGradOp, FoldOp, GradientFlow, HookOp, Literal,
-    Op, Row, RuntimeCallOp, UnaryOp, UserBlockOp, View, WhileOp, WindowFoldOp,
+    BinaryOp, Block, CollectiveOp, CondOp, CostClass, CustomGradOp, ElementCost, FoldOp, GradientFlow,
+    HookOp, Literal, Op, Row, RuntimeCallOp, UnaryOp, UserBlockOp, View, WhileOp, WindowFoldOp,
 };
 use crate::dtype::DType;
 use crate::scalar::Scalar;
@@ -100,6 +100,25 @@ pub enum ElementWise {
     Select,
     /// `(x, lo, hi)`.
     Clip,
+}
+
+impl ElementWise {
+    /// The cost of one element.
+    ///
+    /// ```
+    /// use defn_core::op::{ElementCost, ElementWise, UnaryOp};
+    /// assert_eq!(ElementWise::Unary(UnaryOp::SIN).cost(), ElementCost::Costly);
+    /// assert_eq!(ElementWise::Select.cost(), ElementCost::Cheap);
+    /// ```
+    pub fn cost(self) -> ElementCost {
+        match self {
+            ElementWise::Unary(op) => op.traits().cost,
+            ElementWise::Binary(op) => op.traits().cost,
+            ElementWise::AsType(_) | ElementWise::Bitcast(_) | ElementWise::Select | ElementWise::Clip => {
+                ElementCost::Cheap
+            }
+        }
+    }
 }
 
 /// What an op computes on scalars, in a function that is applied to elements.

@@ -80,6 +80,22 @@ pub enum ElementCost {
     Costly,
 }
 
+impl ElementCost {
+    /// How many cheap instructions take as long.
+    ///
+    /// ```
+    /// use defn_core::op::ElementCost;
+    /// assert_eq!(ElementCost::Cheap.instructions(), 1);
+    /// assert_eq!(ElementCost::Costly.instructions(), 16);
+    /// ```
+    pub fn instructions(self) -> usize {
+        match self {
+            ElementCost::Cheap => 1,
+            ElementCost::Costly => 16,
+        }
+    }
+}
+
 /// Whether the operands can be exchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OperandOrder {

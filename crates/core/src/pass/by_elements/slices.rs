@@ -10,7 +10,7 @@ use super::super::{finish, rebuild};
 use super::{Cut, FEW, one, push, slice, users};
 use crate::error::Result;
 use crate::graph::{Graph, Value};
-use crate::op::{ElementCost, ElementWise, Op, OpClass, Primitive};
+use crate::op::{ElementWise, Op, OpClass, Primitive};
 use crate::region::Region;
 
 /// The most cheap instructions that may be computed again for an element. To write and to read it takes about as long
@@ -19,9 +19,6 @@ const MOST_AGAIN: f64 = 8.0;
 
 /// The most slices of a value.
 const MOST_CUTS: usize = 16;
-
-/// The cheap instructions that a costly op takes.
-const COSTLY: f64 = 16.0;
 
 /// The region with computations of slices, if it has slices of computations.
 pub(super) fn moved(region: &Region) -> Result<Option<Region>> {
@@ -128,17 +125,9 @@ fn has_plain_operands(graph: &Graph, value: Value) -> bool {
     })
 }
 
+/// The cheap instructions that an element of an op takes.
 fn cost(op: &Op) -> f64 {
-    let cost = match element_wise(op) {
-        Some(ElementWise::Unary(op)) => op.traits().cost,
-        Some(ElementWise::Binary(op)) => op.traits().cost,
-        Some(ElementWise::AsType(_) | ElementWise::Select | ElementWise::Clip | ElementWise::Bitcast(_))
-        | None => ElementCost::Cheap,
-    };
-    match cost {
-        ElementCost::Cheap => 1.0,
-        ElementCost::Costly => COSTLY,
-    }
+    element_wise(op).map_or(1.0, |op| op.cost().instructions() as f64)
 }
 
 struct Moving<'a> {

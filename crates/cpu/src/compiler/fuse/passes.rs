@@ -1,7 +1,7 @@
 //! Passes over a row: which values are computed in which, and which are kept for a later one.
 
 use defn_core::graph::{Graph, Value};
-use defn_core::op::{ElementCost, OnScalars, Op};
+use defn_core::op::{ElementCost, OnScalars};
 use rustc_hash::FxHashMap;
 
 use super::build::Part;
@@ -9,9 +9,6 @@ use crate::compiler::cluster::Clusters;
 
 /// The most cheap instructions that computing a value again may take, in place of keeping it.
 const CHEAP: usize = 4;
-
-/// The instructions that a costly op takes.
-const COSTLY: usize = 16;
 
 /// The nodes of a nest, in an order in which they can be computed.
 pub(super) struct Passes {
@@ -74,23 +71,12 @@ impl Passes {
 
 /// The cheap instructions that an op takes for an element.
 fn instructions(graph: &Graph, position: usize) -> usize {
-    let op: &Op = &graph.nodes()[position].op;
-    let cost = match op.on_scalars() {
-        OnScalars::ElementWise(op) => match op {
-            defn_core::op::ElementWise::Unary(op) => op.traits().cost,
-            defn_core::op::ElementWise::Binary(op) => op.traits().cost,
-            defn_core::op::ElementWise::AsType(_)
-            | defn_core::op::ElementWise::Bitcast(_)
-            | defn_core::op::ElementWise::Select
-            | defn_core::op::ElementWise::Clip => ElementCost::Cheap,
-        },
+    let cost = match graph.nodes()[position].op.on_scalars() {
+        OnScalars::ElementWise(op) => op.cost(),
         OnScalars::Block(_) => ElementCost::Costly,
         OnScalars::Input(_) | OnScalars::Constant(_) | OnScalars::Operand | OnScalars::Other => {
             ElementCost::Cheap
         }
     };
-    match cost {
-        ElementCost::Cheap => 1,
-        ElementCost::Costly => COSTLY,
-    }
+    cost.instructions()
 }

@@ -18,16 +18,6 @@ const CACHE: usize = 24 << 10;
 const LEAST: usize = 128;
 /// Runs of fewer elements are spread out before they are read.
 const RUN: usize = 16;
-/// How many cheap instructions take the time of one that computes a function such as a sine.
-const COSTLY: usize = 16;
-
-/// The weight of an op.
-fn weight(cost: ElementCost) -> usize {
-    match cost {
-        ElementCost::Cheap => 1,
-        ElementCost::Costly => COSTLY,
-    }
-}
 
 /// A register of a draft, and the type of its elements. They lie in the type in which that one is computed, and are
 /// numbers of that one.
@@ -231,7 +221,7 @@ impl Draft {
                 return self.push(part, Detail::None, &[x], dtype, 1);
             }
             UnaryOp::Sign(_) | UnaryOp::Rounding(_) | UnaryOp::Bits(_) | UnaryOp::Function(_) => {
-                weight(op.traits().cost)
+                op.traits().cost.instructions()
             }
         };
         let x = self.convert(x, dtype);
@@ -243,7 +233,8 @@ impl Draft {
     /// The logarithm to a base, with a result of `dtype`.
     pub(crate) fn log_to(&mut self, base: Base, x: Operand, dtype: DType) -> Register {
         let x = self.convert(x, dtype);
-        let made = self.push(action::log_to(dtype), Detail::Log(base), &[x], dtype, COSTLY);
+        let weight = ElementCost::Costly.instructions();
+        let made = self.push(action::log_to(dtype), Detail::Log(base), &[x], dtype, weight);
         self.fit(made)
     }
 
@@ -277,7 +268,7 @@ impl Draft {
                 let (a, b) = (self.convert(a, real), self.convert(b, real));
                 return self.push(action::complex(dtype), Detail::None, &[a, b], dtype, 1);
             }
-            BinaryOp::Arithmetic(_) | BinaryOp::Bitwise(_) => weight(op.traits().cost),
+            BinaryOp::Arithmetic(_) | BinaryOp::Bitwise(_) => op.traits().cost.instructions(),
         };
         if vector::is_simple(op, dtype) {
             for (x, other, is_first) in [(a, b, false), (b, a, true)] {
