@@ -7,7 +7,7 @@ Polynomial Approximations, 1967). `Single` serves f32 where that is computed in 
 and rounded once, `Double` serves f64, and `narrow` f32 where that is computed in f32.
 
     python tools/minimax.py | rustfmt > crates/cpu/src/kernels/math/tables.rs
-    python tools/minimax.py --two-over-pi  the words in ir/functions/tables.rs
+    python tools/minimax.py --two-over-pi    # prints the words of ir/functions/tables.rs
 """
 
 from __future__ import annotations
@@ -317,26 +317,7 @@ NARROW = [
         26,
         0,
     ),
-    Fit(
-        "SIN",
-        "`(sin(r) / r - 1) / z` of `z = r^2`, for `r <= pi / 4`.",
-        even(lambda r: (mp.sin(r) / r - 1) / (r * r)),
-        mpf(0),
-        mpf("0.6170"),
-        lambda z: z,
-        24,
-        0,
-    ),
-    Fit(
-        "COS",
-        "`(cos(r) - 1 + z / 2) / z^2` of `z = r^2`, for `r <= pi / 4`.",
-        even(lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4),
-        mpf(0),
-        mpf("0.6170"),
-        lambda z: z * z / mpf("0.7"),
-        24,
-        0,
-    ),
+    *(fit._replace(single=24, double=0) for fit in FITS if fit.name in ("SIN", "COS")),
     Fit(
         "TAN",
         "`(tan(r) / r - 1) / z` of `z = r^2`, for `r <= pi / 4`.",

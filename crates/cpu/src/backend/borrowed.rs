@@ -38,7 +38,7 @@ pub(crate) fn run_same_dtype(
     let mut storage = Storage::allocate("run_same_dtype", size * to.storage_bytes()).ok()?;
     let result = storage.start_mut()?;
     let mut numbers = [[0_u64; 2]; 2];
-    let mut held: SmallVec<[LockedBytes<'_>; 2]> = SmallVec::new();
+    let mut locks: SmallVec<[LockedBytes<'_>; 2]> = SmallVec::new();
     let mut in_order: SmallVec<[InOrder; 2]> = SmallVec::new();
     for (at, operand) in operands.iter().enumerate() {
         in_order.push(match (operand, operands) {
@@ -49,8 +49,8 @@ pub(crate) fn run_same_dtype(
                 in_order[0]
             }
             (SameDtypeOperand::Elements(own), _) => {
-                held.push(locked(*own)?);
-                let bytes = held[held.len() - 1].bytes()?.get(..size * dtype.storage_bytes())?;
+                locks.push(locked(*own)?);
+                let bytes = locks[locks.len() - 1].bytes()?.get(..size * dtype.storage_bytes())?;
                 InOrder { dtype, start: bytes.as_ptr(), is_repeated: false }
             }
             (SameDtypeOperand::Same(number), _) => {

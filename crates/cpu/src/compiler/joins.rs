@@ -78,6 +78,7 @@ struct Pieces {
 
 impl Pieces {
     fn of(graph: &Graph, node: &Node) -> Option<Pieces> {
+        let (Op::Concatenate { .. } | Op::Pad { .. }) = node.op else { return None };
         let sizes = node.outputs.first()?.shape.sizes();
         let mut borders: SmallVec<[Sizes; 6]> = SmallVec::from_elem(Sizes::from_slice(&[0]), sizes.len());
         if let Op::Concatenate { axis } = &node.op {
@@ -96,8 +97,6 @@ impl Pieces {
                 borders[axis]
                     .extend([usize::try_from(padding.low.max(0)).ok()?, sizes[axis].checked_sub(high)?]);
             }
-        } else {
-            return None;
         }
         Some(Pieces { borders })
     }

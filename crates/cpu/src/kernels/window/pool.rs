@@ -60,8 +60,8 @@ impl Pool {
         let mut step = sizes[last];
         for axis in (0..last).rev() {
             axes[axis] = (out_sizes[axis], window.strides[axis].saturating_mul(step));
-            let places = 0..window.sizes[axis];
-            rows = places.flat_map(|at| rows.iter().map(move |row| at * step + row)).collect();
+            let offsets = 0..window.sizes[axis];
+            rows = offsets.flat_map(|at| rows.iter().map(move |row| at * step + row)).collect();
             step *= sizes[axis];
         }
         let lines = out_sizes[..last].iter().product();
