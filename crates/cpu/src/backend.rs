@@ -35,7 +35,7 @@ use crate::view::{View, ViewMut, element_align};
 pub(crate) use borrowed::run_same_dtype;
 #[doc(hidden)]
 pub use epilogue::with_epilogues_always;
-pub(crate) use epilogue::{forces_epilogues, run_with_epilogue, supports_epilogue};
+pub(crate) use epilogue::{forces_epilogues, product_of, run_with_epilogue, supports_epilogue};
 pub(crate) use op_run::Views;
 use op_run::{Memory, OpRun, fits};
 use scratch_allocator::ScratchAllocator;

@@ -41,6 +41,17 @@ pub(crate) fn forces_epilogues() -> bool {
     FORCE_EPILOGUES.get()
 }
 
+/// The product of floats that an op on operands of these types is, if it is one.
+pub(crate) fn product_of(op: &Op, operands: &[&TensorType]) -> Option<Dot> {
+    let Op::Dot { contract_a, batch_a, contract_b, .. } = op else { return None };
+    let [a, b] = [(0, contract_a), (1, contract_b)].map(|(index, contract)| DotAxes {
+        sizes: operands[index].shape.sizes(),
+        contract,
+        batch: batch_a.len(),
+    });
+    Some(Dot::new(a, b, true))
+}
+
 /// Whether an op can run an epilogue on its only result, and this is faster.
 pub(crate) fn supports_epilogue(op: &Op, operands: &[&TensorType], outputs: &[TensorType]) -> bool {
     let ([out], is_forced) = (outputs, FORCE_EPILOGUES.get()) else { return false };
@@ -48,13 +59,7 @@ pub(crate) fn supports_epilogue(op: &Op, operands: &[&TensorType], outputs: &[Te
     if !lies_as_computed || out.byte_size() < MIN_EPILOGUE_BYTES && !is_forced {
         return false;
     }
-    if let Op::Dot { contract_a, batch_a, contract_b, .. } = op {
-        let [a, b] = [(0, contract_a), (1, contract_b)].map(|(index, contract)| DotAxes {
-            sizes: operands[index].shape.sizes(),
-            contract,
-            batch: batch_a.len(),
-        });
-        let dot = Dot::new(a, b, true);
+    if let Some(dot) = product_of(op, operands) {
         return linalg::completes_blocks_early(&dot, out.dtype)
             && (is_forced || dot.n.max(dot.k) <= MAX_EPILOGUE_ROW);
     }

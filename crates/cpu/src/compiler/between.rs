@@ -5,12 +5,12 @@ use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::Op;
 
 use super::cluster::{Clusters, Role};
-use super::fuse::{self, Domain};
-use super::nest::BlockNest;
+use super::fuse::Domain;
+use super::nest::{BlockInput, BlockNest};
 use super::strip::Uses;
-use super::strips::{Part, Piece, Strip};
-use crate::backend::forces_epilogues;
-use crate::kernels::linalg::{self, Dot, DotAxes};
+use super::strips::Piece;
+use crate::backend::{forces_epilogues, product_of};
+use crate::kernels::linalg::{self, Dot};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -29,20 +29,12 @@ pub(super) struct Between {
     pub(super) place: usize,
     /// The node of the second product.
     pub(super) node: usize,
-    /// Where each input of the nest lies.
-    sources: Vec<From>,
+    /// Where each input of the nest is; the rows of the first product are completed.
+    sources: Vec<BlockInput>,
     /// What the products read, and behind it what else the nest does.
     pub(super) inputs: Values,
     width: usize,
     row: usize,
-}
-
-/// Where an input of the nest lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum From {
-    /// It is the rows of the first product.
-    Rows,
-    Input(usize),
 }
 
 /// Joins products and the rows between them, where these are large and nobody else needs them.
@@ -79,8 +71,8 @@ impl Between {
         let Piece::Nest(_, _, Some(strip)) = &pieces[at] else { return None };
         let Domain { outer, reduced: row, inner: 1 } = strip.domain else { return None };
         let elements = outer * row;
-        let mut results = results_of(uses, strip);
-        let (Some(rows), None) = (results.next(), results.next()) else { return None };
+        let results = strip.results(uses);
+        let &[rows] = &results[..] else { return None };
         let ty = graph.ty(rows);
         let is_large = ty.byte_size() >= LEAST_BYTES || forces_epilogues();
         if ty.size() != elements || !is_large {
@@ -98,9 +90,7 @@ impl Between {
         if uses.is_needed_beyond(rows, &|place| place == second_place || strip.has(place)) {
             return None;
         }
-        let nodes = nodes_of(clusters, strip);
-        let results: Values = [rows].into_iter().collect();
-        let nest = BlockNest::new(graph, clusters, nodes, (elements, row), &results)?;
+        let nest = BlockNest::new(graph, clusters, strip.nodes(clusters), (elements, row), &results)?;
         let before = (at.saturating_sub(WINDOW)..at).rev().find(|&piece| {
             let first = dot_at(graph, clusters, &pieces[piece]);
             let product = first.map(|(_, node)| Value { node: node as u32, output: 0 });
@@ -117,14 +107,7 @@ impl Between {
         let product = Value { node: first as u32, output: 0 };
         let mut inputs: Values = graph.nodes()[first].inputs.iter().copied().collect();
         inputs.push(graph.nodes()[second].inputs[1]);
-        let sources = nest.inputs.iter().map(|&(value, _)| {
-            if value == product {
-                return From::Rows;
-            }
-            inputs.push(value);
-            From::Input(inputs.len() - 1)
-        });
-        let sources = sources.collect();
+        let sources = nest.locate_inputs(product, &mut inputs);
         let width = ty.dtype.storage_bytes();
         let made = Between { products, nest, place: second_place, node: second, sources, inputs, width, row };
         Some((before, after, made))
@@ -141,10 +124,7 @@ impl Between {
         let middle = |(first, count): (usize, usize), rows: *mut u8, beside: *mut u8| {
             // The nest counts rows of the whole product.
             let start = rows.wrapping_sub(first * self.row * self.width);
-            let sources = self.sources.iter().map(|from| match from {
-                From::Rows => start,
-                From::Input(at) => inputs[*at].start().cast_mut(),
-            });
+            let sources = self.sources.iter().map(|source| source.start(start, inputs));
             let nest = self.nest.with(sources.chain([start, beside]));
             // SAFETY: the block has these rows. The nest reads and writes no others, and each element before it writes
             // it: what it reads of rows lies as what it writes.
@@ -162,33 +142,9 @@ fn dot_at(graph: &Graph, clusters: &Clusters, piece: &Piece) -> Option<(usize, u
     Some((place, node))
 }
 
-/// What a strip gives to others.
-pub(super) fn results_of<'u>(uses: &'u dyn Uses, strip: &'u Strip) -> impl Iterator<Item = Value> + 'u {
-    let all = strip.parts.iter().flat_map(|(place, _)| uses.of(*place).iter().copied());
-    all.filter(|&value| uses.is_needed_beyond(value, &|place| strip.has(place)))
-}
-
-/// The nodes of a strip, and what each is in a nest.
-pub(super) fn nodes_of(clusters: &Clusters, strip: &Strip) -> Vec<(usize, fuse::Part)> {
-    let parts = strip.parts.iter().flat_map(|(place, part)| {
-        let part = match part {
-            Part::Elements => fuse::Part::Elements,
-            Part::Rows => fuse::Part::Rows,
-            Part::Fold(op) => fuse::Part::Fold(*op),
-        };
-        clusters.order[*place].nodes.iter().map(move |&node| (node, part))
-    });
-    parts.collect()
-}
-
 /// A product as one of matrices.
 fn plan(graph: &Graph, node: usize) -> Option<Dot> {
     let node = &graph.nodes()[node];
-    let Op::Dot { contract_a, batch_a, contract_b, .. } = &node.op else { return None };
-    let [a, b] = [(0, contract_a), (1, contract_b)].map(|(at, contract)| DotAxes {
-        sizes: graph.ty(node.inputs[at]).shape.sizes(),
-        contract,
-        batch: batch_a.len(),
-    });
-    Some(Dot::new(a, b, true))
+    let operands = [0, 1].map(|at| graph.ty(node.inputs[at]));
+    product_of(&node.op, &operands)
 }

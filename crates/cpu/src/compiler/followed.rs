@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::cluster::{Clusters, Role};
 use super::fuse::Part;
-use super::nest::BlockNest;
+use super::nest::{BlockInput, BlockNest};
 use super::strip::Uses;
 use super::strips::Piece;
 use crate::backend::{run_with_epilogue, supports_epilogue};
@@ -90,22 +90,15 @@ pub(super) struct Followed {
     /// The place of the cluster that follows.
     pub(super) place: usize,
     nest: BlockNest,
-    /// Where each input of the nest lies.
-    sources: Vec<From>,
+    /// Where each input of the nest is; the product is completed.
+    sources: Vec<BlockInput>,
     home: Home,
     /// What the op reads, and behind it what else the nest does.
     pub(super) inputs: Values,
     /// What the nest gives, and behind it the product, where others need it.
     pub(super) results: Values,
     /// How many of the results the nest gives.
-    given: usize,
-}
-
-/// Where an input of a nest lies.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum From {
-    Product,
-    Input(usize),
+    nest_results: usize,
 }
 
 /// Where a product lies.
@@ -125,25 +118,18 @@ impl Followed {
         let op = clusters.order[found.op].nodes[0];
         let (node, product) = (&graph.nodes()[op], Value { node: op as u32, output: 0 });
         let row = row_of(&node.op, &node.outputs[0], graph.ty(node.inputs[1]));
-        let given = uses.of(found.place);
+        let results = uses.of(found.place);
         let nodes = clusters.order[found.place].nodes.iter().map(|&node| (node, Part::Elements)).collect();
-        let nest = BlockNest::new(graph, clusters, nodes, (node.outputs[0].size(), row), given)?;
+        let nest = BlockNest::new(graph, clusters, nodes, (node.outputs[0].size(), row), results)?;
         let mut inputs: Values = node.inputs.iter().copied().collect();
-        let sources = nest.inputs.iter().map(|&(value, _)| {
-            if value == product {
-                return From::Product;
-            }
-            inputs.push(value);
-            From::Input(inputs.len() - 1)
-        });
-        let sources = sources.collect();
-        let (mut results, given) = (given.clone(), given.len());
+        let sources = nest.locate_inputs(product, &mut inputs);
+        let (mut results, nest_results) = (results.clone(), results.len());
         let mut home = Home::Room;
         if uses.is_needed_beyond(product, &|place| place == found.place) {
             home = Home::Result(results.len());
             results.push(product);
         }
-        Some(Followed { op, product, place: found.place, nest, sources, home, inputs, results, given })
+        Some(Followed { op, product, place: found.place, nest, sources, home, inputs, results, nest_results })
     }
 
     /// What follows.
@@ -155,12 +141,12 @@ impl Followed {
     /// element is made.
     pub(super) fn pairs(&self) -> SmallVec<[(usize, usize); 3]> {
         let mut pairs = SmallVec::new();
-        for (from, (_, view)) in self.sources.iter().zip(&self.nest.inputs) {
-            match from {
-                From::Input(input) if view.is_plain(self.nest.elements()) => {
-                    pairs.extend((0..self.given).map(|output| (output, *input)));
+        for (source, (_, view)) in self.sources.iter().zip(&self.nest.inputs) {
+            match source {
+                BlockInput::Other(input) if view.is_plain(self.nest.elements()) => {
+                    pairs.extend((0..self.nest_results).map(|output| (output, *input)));
                 }
-                From::Input(_) | From::Product => {}
+                BlockInput::Other(_) | BlockInput::Completed => {}
             }
         }
         pairs
@@ -174,7 +160,7 @@ impl Followed {
             !is_over && width(self.results[*output]) == width(self.product)
         };
         if self.home == Home::Room
-            && let Some(output) = (0..self.given).find(is_free)
+            && let Some(output) = (0..self.nest_results).find(is_free)
         {
             self.home = Home::Result(output);
         }
@@ -209,11 +195,8 @@ impl Followed {
             Home::Result(at) => results[at].start(),
             Home::Room => room,
         };
-        let sources = self.sources.iter().map(|from| match from {
-            From::Input(at) => inputs[*at].start().cast_mut(),
-            From::Product => start,
-        });
-        let starts = results[..self.given].iter().map(ViewMut::start);
+        let sources = self.sources.iter().map(|source| source.start(start, inputs));
+        let starts = results[..self.nest_results].iter().map(ViewMut::start);
         // Nothing is kept from one pass for another: there is one.
         debug_assert_eq!(self.nest.scratch, 0);
         let nest = self.nest.with(sources.chain(starts).chain([std::ptr::null_mut()]));

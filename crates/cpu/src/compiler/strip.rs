@@ -8,8 +8,9 @@ use defn_core::{Shape, TensorType};
 use smallvec::SmallVec;
 
 use super::cluster::Clusters;
+use super::fuse::Part;
 use super::group::{Group, group};
-use super::strips::{self, Part};
+use super::strips;
 use crate::kernels::stream::StoreKind;
 use crate::kernels::tiles::with_memory_between;
 use crate::kernels::{StridedOperand, reduce};

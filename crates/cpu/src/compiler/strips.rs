@@ -4,7 +4,7 @@
 //! A strip of rows goes through all of them while the cache holds it. Clusters that are put together must not need each
 //! other by way of one that is left out; in between those stand before that they do not need, and the others after.
 
-use defn_core::graph::{Graph, Value};
+use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::{Op, ReduceOp};
 use rustc_hash::FxHashMap;
 
@@ -12,7 +12,7 @@ use super::between::Between;
 use super::cluster::{Clusters, Role};
 use super::folds::{Found, with_folds};
 use super::followed::Followed;
-use super::fuse::Domain;
+use super::fuse::{Domain, Part};
 use super::moments;
 use super::nest::Nest;
 use super::strip::Uses;
@@ -60,17 +60,6 @@ impl Piece {
 pub(super) struct Strip {
     pub(super) parts: Vec<(usize, Part)>,
     pub(super) domain: Domain,
-}
-
-/// What a cluster does in a strip.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    /// Ops on each element.
-    Elements,
-    /// Ops on what each row has.
-    Rows,
-    /// Makes one element of each row.
-    Fold(ReduceOp),
 }
 
 /// The clusters in order, those of a strip in one place, and folds where what they fold is made.
@@ -278,6 +267,21 @@ impl Strip {
         self.part_of(place).is_some()
     }
 
+    /// The nodes, and what each is in a nest.
+    pub(super) fn nodes(&self, clusters: &Clusters) -> Vec<(usize, Part)> {
+        let parts = self
+            .parts
+            .iter()
+            .flat_map(|&(place, part)| clusters.order[place].nodes.iter().map(move |&node| (node, part)));
+        parts.collect()
+    }
+
+    /// What it gives to others.
+    pub(super) fn results(&self, uses: &dyn Uses) -> Values {
+        let all = self.parts.iter().flat_map(|(place, _)| uses.of(*place).iter().copied());
+        all.filter(|&value| uses.is_needed_beyond(value, &|place| self.has(place))).collect()
+    }
+
     fn part_of(&self, place: usize) -> Option<Part> {
         self.parts.iter().find(|(own, _)| *own == place).map(|(_, part)| *part)
     }
@@ -351,15 +355,8 @@ mod tests {
         let clusters = Clusters::new(&region);
         let hooks = [3, 4].map(|node| clusters.place[node].unwrap());
         let users = Users::new(&region, &clusters);
-        let order = pieces(region.graph(), &clusters, &users).into_iter().filter_map(|piece| match piece {
-            Piece::One(place) => hooks.contains(&place).then_some(place),
-            Piece::Strip(_)
-            | Piece::Nest(..)
-            | Piece::Folds(_)
-            | Piece::Moments(_)
-            | Piece::Followed(_)
-            | Piece::Between(_) => None,
-        });
+        let pieces = pieces(region.graph(), &clusters, &users);
+        let order = pieces.iter().filter_map(Piece::alone).filter(|place| hooks.contains(place));
         assert_eq!(order.collect::<Vec<_>>(), hooks);
     }
 
@@ -386,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_strip_needs_of_the_same_rows_is_part_of_it() {
+    fn producers_of_the_same_rows_are_part_of_a_strip() {
         let sum = Part::Fold(ReduceOp::Sum);
         let found = strips_of(
             "defn-ir 1

@@ -1,11 +1,10 @@
 //! Nests on blocks of a value: some rows, and of each the same part, or whole rows.
 
 use defn_core::graph::{Graph, Value, Values};
-use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
-use super::build::{Making, Part, Position, Scratch};
+use super::build::{Body, Frame, Part, Position};
 use super::domain::{Domain, Sizes};
-use super::elements::Elements;
 use super::passes::Passes;
 use super::reads::Reads;
 use super::shape::Shape;
@@ -75,38 +74,19 @@ pub(in super::super) fn fuse_blocks(
     let params: Vec<_> = (0..4 + rows as u16).map(|at| b.param(at, Elem::Index)).collect();
     let [first_row, count, begin, extent] = params[..4] else { unreachable!("there are four at least") };
     let (counter, _) = b.begin_loop(Some(count), &[]);
-    let mut positions: smallvec::SmallVec<[Position; 4]> =
+    let mut positions: SmallVec<[Position; 4]> =
         params[4..].iter().map(|&outer| Position::at(outer)).collect();
     positions.push(Position::at(b.add(first_row, counter)));
     positions.push(Position::default());
-    let mut making = Making {
-        graph,
-        clusters,
-        passes: &passes,
-        parts: passes.nodes.iter().copied().collect(),
-        e: Elements::new(b),
-        reads: &reads,
-        cut: None,
-        results,
-        inputs: reads.inputs.len(),
-        sizes: &sizes,
-        shape: &shape,
-        positions,
-        row_start: (!is_whole).then_some(begin),
-        tile: None,
-        scratch: Scratch::default(),
-        homes: FxHashMap::default(),
-        is_streaming: false,
-        pass: 0,
-        values: FxHashMap::default(),
-        loaded: FxHashMap::default(),
-        loaded_of_rows: Vec::new(),
-        groups: FxHashMap::default(),
-    };
+    let inputs = reads.inputs.len();
+    let frame = Frame { graph, clusters, results, inputs, is_streaming: false };
+    let body = Body { frame: &frame, passes: &passes, reads: &reads, cut: None, sizes, shape };
+    let mut making = body.making(b, positions, (!is_whole).then_some(begin));
     making.rows((!is_whole).then_some((begin, extent)))?;
     let scratch = making.scratch.bytes;
     let mut b = making.e.b;
     b.end_loop(&[]);
     let function = b.finish();
+    let sizes = body.sizes;
     Some(Blocks { function, inputs: reads.inputs, sizes, scratch })
 }

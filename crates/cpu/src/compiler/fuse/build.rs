@@ -103,10 +103,10 @@ pub(super) struct Frame<'a> {
 
 /// The loops over one domain, or over one box of it.
 pub(super) struct Body<'a> {
-    frame: &'a Frame<'a>,
-    passes: &'a Passes,
-    reads: &'a Reads,
-    cut: Option<&'a Cut>,
+    pub(super) frame: &'a Frame<'a>,
+    pub(super) passes: &'a Passes,
+    pub(super) reads: &'a Reads,
+    pub(super) cut: Option<&'a Cut>,
     pub(super) sizes: Sizes,
     pub(super) shape: Shape,
 }
@@ -128,9 +128,43 @@ impl<'a> Body<'a> {
         Some(Body { frame, passes, reads, cut, sizes, shape })
     }
 
+    /// What is built around a row at these positions, of which a part may begin within the row.
+    pub(super) fn making(
+        &self,
+        b: Builder,
+        positions: SmallVec<[Position; 4]>,
+        row_start: Option<Val>,
+    ) -> Making<'_> {
+        let Body { frame, passes, reads, cut, sizes, shape } = self;
+        Making {
+            graph: frame.graph,
+            clusters: frame.clusters,
+            passes,
+            parts: passes.nodes.iter().copied().collect(),
+            e: Elements::new(b),
+            reads,
+            cut: *cut,
+            results: frame.results,
+            inputs: frame.inputs,
+            sizes,
+            shape,
+            positions,
+            row_start,
+            tile: None,
+            scratch: Scratch::default(),
+            homes: FxHashMap::default(),
+            is_streaming: frame.is_streaming,
+            pass: 0,
+            values: FxHashMap::default(),
+            loaded: FxHashMap::default(),
+            loaded_of_rows: Vec::new(),
+            groups: FxHashMap::default(),
+        }
+    }
+
     /// Adds the loops over so many steps from one on; gives the bytes of scratch memory too.
     pub(super) fn emit(&self, mut b: Builder, (begin, count): (Val, Val)) -> Option<(Builder, usize)> {
-        let Body { frame, passes, reads, cut, sizes, shape } = self;
+        let Body { sizes, shape, .. } = self;
         let mut positions: SmallVec<[Position; 4]> = SmallVec::new();
         positions.resize(sizes.len(), Position::default());
         let mut loops = 0;
@@ -151,30 +185,7 @@ impl<'a> Body<'a> {
             let (counter, _) = b.begin_loop(Some(trips), &[]);
             positions[axis] = Position::at(if is_split { b.add(begin, counter) } else { counter });
         }
-        let mut making = Making {
-            graph: frame.graph,
-            clusters: frame.clusters,
-            passes,
-            parts: passes.nodes.iter().copied().collect(),
-            e: Elements::new(b),
-            reads,
-            cut: *cut,
-            results: frame.results,
-            inputs: frame.inputs,
-            sizes,
-            shape,
-            positions,
-            row_start: shape.is_row_divided.then_some(begin),
-            tile: None,
-            scratch: Scratch::default(),
-            homes: FxHashMap::default(),
-            is_streaming: frame.is_streaming,
-            pass: 0,
-            values: FxHashMap::default(),
-            loaded: FxHashMap::default(),
-            loaded_of_rows: Vec::new(),
-            groups: FxHashMap::default(),
-        };
+        let mut making = self.making(b, positions, shape.is_row_divided.then_some(begin));
         let parts = shape.is_row_divided.then_some((begin, count));
         if shape.reduced.is_some() {
             making.columns(parts)?
@@ -222,7 +233,7 @@ pub(super) struct Making<'a> {
     pub(super) graph: &'a Graph,
     pub(super) clusters: &'a Clusters,
     pub(super) passes: &'a Passes,
-    pub(super) parts: FxHashMap<usize, Part>,
+    parts: FxHashMap<usize, Part>,
     pub(super) e: Elements,
     pub(super) reads: &'a Reads,
     /// The box of the domain that is done, if it is not the whole.
@@ -504,8 +515,8 @@ impl Making<'_> {
         if let Some(&element) = self.loaded.get(&at) {
             return Some(element);
         }
-        let is_apart = self.shape.is_short && (!self.shape.is_block || self.is_apart(view));
-        let element = if is_apart {
+        let is_record = self.shape.is_short && (!self.shape.is_block || self.has_strided_lanes(view));
+        let element = if is_record {
             let view = view.clone();
             self.load_rows(at, &view, dtype)
         } else {

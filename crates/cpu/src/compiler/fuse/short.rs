@@ -116,7 +116,7 @@ impl Making<'_> {
     }
 
     /// Whether lanes of a view are apart, and their elements of the row are not.
-    pub(super) fn is_apart(&self, view: &StridedView) -> bool {
+    pub(super) fn has_strided_lanes(&self, view: &StridedView) -> bool {
         let strides = strides_along(view, self.sizes);
         strides[self.shape.lanes].unsigned_abs() > 1 && strides[self.shape.row] == 1
     }

@@ -11,6 +11,7 @@ use super::super::ir::Function;
 use super::shared::{Runner, Shared};
 use crate::kernels::StridedView;
 use crate::kernels::epilogue::CompletedRows;
+use crate::view::View;
 
 /// A nest on blocks of a value, of parts of rows if it is element-wise, of whole rows if not.
 #[derive(Debug)]
@@ -22,6 +23,25 @@ pub(in super::super) struct BlockNest {
     /// The bytes that each call has for itself.
     pub(in super::super) scratch: usize,
     code: Arc<Shared>,
+}
+
+/// Where an input of a nest on blocks is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum BlockInput {
+    /// It is the value whose blocks are completed.
+    Completed,
+    /// One of the step's inputs.
+    Other(usize),
+}
+
+impl BlockInput {
+    /// Where it begins, from where the completed value and the step's inputs do.
+    pub(in super::super) fn start(self, completed: *mut u8, inputs: &[View<'_>]) -> *mut u8 {
+        match self {
+            BlockInput::Completed => completed,
+            BlockInput::Other(at) => inputs[at].start().cast_mut(),
+        }
+    }
 }
 
 impl BlockNest {
@@ -37,6 +57,21 @@ impl BlockNest {
             fuse_blocks(graph, clusters, nodes, (elements, row), results)?;
         let (&row, outer) = sizes.split_last().expect("there are rows");
         Some(BlockNest { inputs, outer: outer.into(), row, scratch, code: Shared::of(function) })
+    }
+
+    /// Where the inputs are, of which `completed` is the value whose blocks are completed. The others are added to the
+    /// inputs of the step.
+    pub(in super::super) fn locate_inputs(&self, completed: Value, inputs: &mut Values) -> Vec<BlockInput> {
+        let mut located = Vec::with_capacity(self.inputs.len());
+        for &(value, _) in &self.inputs {
+            located.push(if value == completed {
+                BlockInput::Completed
+            } else {
+                inputs.push(value);
+                BlockInput::Other(inputs.len() - 1)
+            });
+        }
+        located
     }
 
     /// What it computes.

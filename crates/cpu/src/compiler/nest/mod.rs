@@ -10,7 +10,6 @@ use std::sync::Arc;
 use defn_core::graph::{Graph, Value, Values};
 use smallvec::SmallVec;
 
-use super::between::{nodes_of, results_of};
 use super::cluster::{Cluster, Clusters};
 use super::fuse::{Cut, Domain, Fused, Part, fuse, fuse_boxes, gathered};
 use super::ir::Function;
@@ -20,7 +19,7 @@ use crate::kernels::StridedView;
 use crate::kernels::stream::StoreKind;
 use crate::kernels::tiles::with_memory_between;
 use crate::par::Par;
-pub(super) use blocks::BlockNest;
+pub(super) use blocks::{BlockInput, BlockNest};
 pub(crate) use one_op::{InOrder, convert_in_order, run_elementwise, run_in_order};
 pub(super) use processor::{allocated, instruction_sets, processor};
 pub use processor::{machine_code, refused_memory_for_code};
@@ -124,7 +123,7 @@ impl Nest {
         uses: &dyn Uses,
         strip: &Strip,
     ) -> Option<Nest> {
-        let (nodes, results) = (nodes_of(clusters, strip), results_of(uses, strip).collect());
+        let (nodes, results) = (strip.nodes(clusters), strip.results(uses));
         Nest::with_gathers(graph, clusters, uses, nodes, &strip.domain, &results)
     }
 
