@@ -48,9 +48,6 @@ fn nests_of(plan: &Plan, target: Option<&dyn Target>, text: &mut String) {
             Work::Cond { branches, .. } => branches.iter().for_each(|branch| nests_of(branch, target, text)),
             Work::While(of) => [&of.cond, &of.body].into_iter().for_each(|plan| nests_of(plan, target, text)),
             Work::Group(_)
-            | Work::Strip(_)
-            | Work::Folds(_)
-            | Work::Moments(_)
             | Work::Followed(_)
             | Work::Routine(_)
             | Work::Op

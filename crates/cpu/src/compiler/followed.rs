@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 
 use super::cluster::{Clusters, Role};
 use super::group::{Group, group};
-use super::strip::Uses;
+use super::users::Uses;
 use super::strips::Piece;
 use crate::backend::{run_with_epilogue, supports_epilogue};
 use crate::kernels::StridedOperand;

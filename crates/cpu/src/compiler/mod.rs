@@ -17,8 +17,6 @@
 //! * A group of element-wise ops is a tile program (`group`, `kernels/tiles`), whose instructions are the loops of the
 //!   eager kernels on a tile that fits the L1 cache. Consecutive cheap ops of f32 are one instruction, which keeps their
 //!   values in registers (`kernels/chain`).
-//! * Reductions run with their producers and consumers: a few rows at a time (`strip`), tile by tile for longer rows
-//!   (`folds`), and in one pass for the variance of long rows (`moments`).
 //! * Ops that consume a matrix product or a convolution can run as its epilogue, on each block as soon as it is complete
 //!   (`followed`). This pays only if no cache holds the result, and sums and rows are short.
 //!
@@ -49,7 +47,6 @@ mod assembly;
 mod cluster;
 mod direct;
 mod emit;
-mod folds;
 mod followed;
 mod fuse;
 mod gathers;
@@ -57,7 +54,6 @@ mod group;
 mod interpret;
 mod ir;
 mod memory;
-mod moments;
 mod nest;
 mod places;
 mod plan;
@@ -65,7 +61,6 @@ mod repeat;
 mod routine;
 mod run;
 mod schedule;
-mod strip;
 mod strips;
 mod threaded;
 mod users;

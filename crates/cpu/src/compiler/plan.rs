@@ -11,18 +11,15 @@ use defn_core::{Error, Result, TensorType, memory, profile};
 use smallvec::SmallVec;
 
 use super::cluster::{Clusters, Role};
-use super::folds::Folds;
 use super::followed::{Followed, with_followed};
 use super::gathers::with_gathers;
 use super::group::{Group, group};
-use super::moments::{Moments, with_moments};
 use super::nest::Nest;
 use super::places::{Given, Kept, Layout, Place, Slots};
 use super::repeat::While;
 use super::routine::{self, Routine};
-use super::strip::{Strip, Uses};
 use super::strips::{Piece, pieces};
-use super::users::Users;
+use super::users::{Uses, Users};
 use crate::backend::{may_overwrite, parallel, workspace};
 use crate::par::Par;
 
@@ -86,12 +83,6 @@ pub(super) enum Work {
     Nest(Nest),
     /// Element-wise ops, together.
     Group(Group),
-    /// Clusters that go through rows together.
-    Strip(Strip),
-    /// Element-wise ops, and folds of what they give.
-    Folds(Folds),
-    /// Sums, and those of the squares of what is summed.
-    Moments(Moments),
     /// An op of the backend, and element-wise ops on what it gives.
     Followed(Followed),
     /// A loop, branches or ops on scalars, in one call.
@@ -149,14 +140,10 @@ fn steps(
     let users = Users::new(region, clusters);
     let mut steps = Vec::with_capacity(clusters.order.len());
     let pieces = with_gathers(graph, clusters, &users, pieces(graph, clusters, &users));
-    let pieces = with_moments(graph, clusters, &users, pieces);
     for piece in with_followed(graph, clusters, pieces) {
         let place = match &piece {
             Piece::One(place) => *place,
-            Piece::Strip(strip) => strip.last(),
             Piece::Nest(place, _) => *place,
-            Piece::Folds(found) => found.place,
-            Piece::Moments(found) => found.sum,
             Piece::Followed(found) => found.place,
         };
         let cluster = &clusters.order[place];
@@ -166,22 +153,6 @@ fn steps(
                 let inputs = made.inputs.iter().map(|(value, _)| *value).collect();
                 let outputs = made.results.clone();
                 (Work::Nest(*made), inputs, outputs)
-            }
-            (Piece::Strip(found), _) => {
-                let made = Strip::new(graph, clusters, &users, &found);
-                let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
-                (Work::Strip(made), inputs, outputs)
-            }
-            (Piece::Folds(found), _) => {
-                let made = Folds::new(graph, clusters, &users, &found);
-                let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
-                (Work::Folds(made), inputs, outputs)
-            }
-            (Piece::Moments(found), _) => {
-                let made = Moments::new(graph, clusters, &found);
-                let (inputs, outputs) =
-                    ([made.input].into_iter().collect(), made.results.into_iter().collect());
-                (Work::Moments(made), inputs, outputs)
             }
             (Piece::Followed(found), _) => {
                 let made = Followed::new(graph, clusters, &users, &found);
@@ -267,9 +238,6 @@ impl Step {
                 inputs.flat_map(|input| (0..nest.results.len()).map(move |output| (output, input))).collect()
             }
             Work::Followed(followed) => followed.pairs(),
-            Work::Strip(_)
-            | Work::Folds(_)
-            | Work::Moments(_)
             | Work::Hook { .. }
             | Work::Call { .. }
             | Work::Cond { .. } => SmallVec::new(),
@@ -286,9 +254,6 @@ impl Step {
             Work::Op
             | Work::While(_)
             | Work::Routine(_)
-            | Work::Strip(_)
-            | Work::Folds(_)
-            | Work::Moments(_)
             | Work::Hook { .. }
             | Work::Call { .. }
             | Work::Cond { .. } => true,
@@ -312,9 +277,6 @@ impl Step {
             Work::Followed(followed) => followed.settle(graph, pairs),
             Work::Op => self.over = pairs.first().map(|(_, input)| *input),
             Work::While(_)
-            | Work::Strip(_)
-            | Work::Folds(_)
-            | Work::Moments(_)
             | Work::Routine(_)
             | Work::Hook { .. }
             | Work::Call { .. }
@@ -327,16 +289,10 @@ impl Step {
         match &self.work {
             Work::Cond { branches, .. } => branches.iter().map(|branch| branch.arena).max().unwrap_or(0),
             Work::While(of) => of.room(),
-            Work::Folds(folds) => folds.room(),
-            Work::Moments(moments) => moments.room(),
+            Work::Nest(nest) => nest.room(),
             Work::Followed(followed) => followed.room(graph),
             Work::Routine(routine) => routine.between,
-            Work::Nest(_)
-            | Work::Group(_)
-            | Work::Strip(_)
-            | Work::Op
-            | Work::Hook { .. }
-            | Work::Call { .. } => 0,
+            Work::Group(_) | Work::Op | Work::Hook { .. } | Work::Call { .. } => 0,
         }
     }
 
@@ -353,9 +309,6 @@ impl Step {
             Work::While(of) => of.cond.workspace.max(of.body.workspace),
             Work::Nest(_)
             | Work::Group(_)
-            | Work::Strip(_)
-            | Work::Folds(_)
-            | Work::Moments(_)
             | Work::Routine(_) => 0,
         }
     }

@@ -5,16 +5,14 @@
 //! other by way of one that is left out; in between those stand before that they do not need, and the others after.
 
 use defn_core::graph::{Graph, Value};
-use defn_core::op::{Op, ReduceOp};
 use rustc_hash::FxHashMap;
 
 use super::cluster::{Clusters, Role};
-use super::folds::{Found, with_folds};
-use super::fuse::Domain;
+use super::followed;
+use super::fuse::{Domain, Reduction};
 use super::nest::Nest;
-use super::strip::Uses;
-use super::{followed, moments};
-use crate::kernels::reduce::{CHUNK, ReductionLayout};
+use super::users::Uses;
+use crate::kernels::reduce::ReductionLayout;
 
 /// How many clusters after the first are looked at.
 const WINDOW: usize = 64;
@@ -24,14 +22,8 @@ const WINDOW: usize = 64;
 pub(super) enum Piece {
     /// One by itself.
     One(usize),
-    /// Several, strip by strip.
-    Strip(Strip),
     /// Several as one nest; the place is that of the last.
     Nest(usize, Box<Nest>),
-    /// One, and folds of what it gives.
-    Folds(Found),
-    /// Sums, and those of the squares of what is summed.
-    Moments(moments::Found),
     /// An op by itself, and a cluster that follows it.
     Followed(followed::Found),
 }
@@ -41,9 +33,7 @@ impl Piece {
     pub(super) fn alone(&self) -> Option<usize> {
         match self {
             Piece::One(place) => Some(*place),
-            Piece::Strip(_) | Piece::Nest(..) | Piece::Folds(_) | Piece::Moments(_) | Piece::Followed(_) => {
-                None
-            }
+            Piece::Nest(..) | Piece::Followed(_) => None,
         }
     }
 }
@@ -63,7 +53,7 @@ pub(super) enum Part {
     /// Ops on what each row has.
     Rows,
     /// Makes one element of each row.
-    Fold(ReduceOp),
+    Fold(Reduction),
 }
 
 /// The clusters in order, those of a strip in one place, and folds where what they fold is made.
@@ -73,12 +63,13 @@ pub(super) fn pieces(graph: &Graph, clusters: &Clusters, uses: &dyn Uses) -> Vec
     let mut done = 0;
     while done < clusters.order.len() {
         let found = finder.strip_from(done).and_then(|(strip, others)| {
-            let piece = match Nest::of_groups(graph, clusters, uses, &strip) {
-                Some(nest) => Piece::Nest(strip.last(), Box::new(nest)),
-                None if strip.domain.inner == 1 && strip.parts.len() > 1 => Piece::Strip(strip.clone()),
-                None => return None,
-            };
-            Some((piece, strip, others))
+            let nest = |strip: &Strip| Nest::of_groups(graph, clusters, uses, strip);
+            if let Some(nest) = nest(&strip) {
+                return Some((Piece::Nest(strip.last(), Box::new(nest)), strip, others));
+            }
+            let alone = Strip { parts: vec![strip.parts[0]], domain: strip.domain };
+            let nest = nest(&alone)?;
+            Some((Piece::Nest(alone.last(), Box::new(nest)), alone, Others::new()))
         });
         let Some((piece, strip, others)) = found else {
             pieces.push(Piece::One(done));
@@ -93,7 +84,7 @@ pub(super) fn pieces(graph: &Graph, clusters: &Clusters, uses: &dyn Uses) -> Vec
         pieces.extend(after.into_iter().map(|(place, _)| Piece::One(place)));
         done = last + 1;
     }
-    with_folds(graph, clusters, pieces)
+    pieces
 }
 
 struct Finder<'a> {
@@ -124,13 +115,13 @@ impl Finder<'_> {
                 let elements = self.elements(start)?;
                 let end = self.clusters.order.len().min(start + WINDOW);
                 let found = (start + 1..end).filter_map(|place| self.fold(place).map(|fold| (place, fold)));
-                let (_, (_, domain)) = found.into_iter().find(|&(place, (_, domain))| {
-                    domain.elements() == elements && self.needs(place).any(|need| need == start)
+                let (_, (_, domain)) = found.into_iter().find(|(place, (_, domain))| {
+                    domain.elements() == elements && self.needs(*place).any(|need| need == start)
                 })?;
                 domain
             }
         };
-        let mut strip = Strip { parts: vec![(start, self.part(start, &domain)?)], domain };
+        let mut strip = Strip { parts: vec![(start, self.part(start, &domain)?)], domain: domain.clone() };
         // For each cluster from the start on, whether it is left out and needs what is in the strip.
         let mut tainted = vec![false];
         let mut others: Others = Vec::new();
@@ -177,15 +168,14 @@ impl Finder<'_> {
     }
 
     /// The reduction that a cluster is, and its domain.
-    fn fold(&self, place: usize) -> Option<(ReduceOp, Domain)> {
+    fn fold(&self, place: usize) -> Option<(Reduction, Domain)> {
         let [position] = self.clusters.order[place].nodes[..] else { return None };
         let node = &self.graph.nodes()[position];
-        let Op::Reduce { op, axes, keep_axes: _ } = &node.op else { return None };
-        let layout = ReductionLayout::new(self.graph.ty(node.inputs[0]).shape.sizes(), axes);
-        let (outer, reduced, inner) = layout.sizes();
-        let is_whole = inner == 1 && reduced > CHUNK;
-        let domain = Domain { outer, reduced, inner };
-        (layout.is_in_order() && domain.groups() > 0 && reduced > 1 && !is_whole).then_some((*op, domain))
+        let (reduction, axes) = Reduction::of(&node.op)?;
+        let shape = &self.graph.ty(node.inputs[0]).shape;
+        let axes = axes.unwrap_or_else(|| shape.axes().collect());
+        let domain = Domain::of_reduction(&ReductionLayout::new(shape.sizes(), &axes));
+        (domain.groups() > 0 && domain.reduced > 1).then_some((reduction, domain))
     }
 
     /// What a cluster would do in a strip.
@@ -228,7 +218,10 @@ impl Finder<'_> {
             (Part::Elements, Part::Elements | Part::Fold(_)) => in_order,
             (Part::Elements, Part::Rows) => false,
             (Part::Rows | Part::Fold(_), Part::Rows) => in_order,
-            (Part::Rows | Part::Fold(_), Part::Elements) => strip.domain.is_of_groups(&seen.walk(result)),
+            // The elements of long rows have left the caches when the rows are reduced.
+            (Part::Rows | Part::Fold(_), Part::Elements) => {
+                !strip.domain.is_long() && strip.domain.is_of_groups(seen.walk(result))
+            }
             (Part::Rows | Part::Fold(_), Part::Fold(_)) => false,
         }
     }
@@ -252,6 +245,7 @@ impl Strip {
 
 #[cfg(test)]
 mod tests {
+    use defn_core::op::ReduceOp;
     use defn_core::region::Region;
 
     use super::super::users::Users;
@@ -282,7 +276,7 @@ mod tests {
 
     #[test]
     fn softmax_is_one_strip() {
-        let (max, sum) = (Part::Fold(ReduceOp::ReduceMax), Part::Fold(ReduceOp::Sum));
+        let [max, sum] = [ReduceOp::ReduceMax, ReduceOp::Sum].map(|op| Part::Fold(Reduction::Of(op)));
         let found = strips_of(
             "defn-ir 1
             (f32[8][100]) {
@@ -320,16 +314,14 @@ mod tests {
         let users = Users::new(&region, &clusters);
         let order = pieces(region.graph(), &clusters, &users).into_iter().filter_map(|piece| match piece {
             Piece::One(place) => hooks.contains(&place).then_some(place),
-            Piece::Strip(_) | Piece::Nest(..) | Piece::Folds(_) | Piece::Moments(_) | Piece::Followed(_) => {
-                None
-            }
+            Piece::Nest(..) | Piece::Followed(_) => None,
         });
         assert_eq!(order.collect::<Vec<_>>(), hooks);
     }
 
     #[test]
     fn what_needs_more_than_its_row_is_left_out() {
-        let sum = Part::Fold(ReduceOp::Sum);
+        let sum = Part::Fold(Reduction::Of(ReduceOp::Sum));
         let found = strips_of(
             "defn-ir 1
             (f32[8][8]) {

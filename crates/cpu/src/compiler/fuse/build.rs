@@ -1,19 +1,23 @@
 //! Builds the function of a nest.
 
+use std::ops::Range;
+
 use defn_core::DType;
 use defn_core::graph::{Graph, Value, Values};
-use defn_core::op::ReduceOp;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::columns::piece_rows;
 use super::domain::{Domain, Sizes, strides_along};
-use super::elements::{Element, Elements, computed};
+use super::elements::{Element, Elements};
+use super::joins::Reduction;
 use super::passes::Passes;
-use super::reads::{Generated, Reads, domain_of, generated};
+use super::reads::{Generated, Reads, generated};
 use super::short::has_records;
 use crate::compiler::cluster::{Clusters, Elementwise, elementwise};
-use crate::compiler::ir::{Access, Builder, Cmp, Conv, Elem, Function, Reduce, Val};
-use crate::kernels::{StridedView, TILE};
+use crate::compiler::ir::{Access, Builder, Conv, Elem, Function, Val};
+use crate::kernels::reduce::CHUNK;
+use crate::kernels::StridedView;
 
 /// Elements of a row from which on its length is an argument, so that rows of other lengths share the code.
 pub(super) const LONG_ROW: usize = 512;
@@ -25,7 +29,10 @@ const SHORT_ROW: usize = 16;
 const SHORT_ROWS_PART: usize = 256;
 
 /// The least columns that a thread reduces, where there are several parts.
-const COLUMNS_PART: usize = 512;
+const COLUMNS_PART: usize = 1024;
+
+/// The parts of columns below which their rows are divided too.
+const FEW_PARTS: usize = 8;
 
 /// The least elements of a chunk that begins within a row: whole lines of every type.
 const CHUNK_LINES: usize = 1 << 12;
@@ -38,7 +45,7 @@ pub(in super::super) enum Part {
     /// An op on what each row has.
     Rows,
     /// A reduction of rows.
-    Fold(ReduceOp),
+    Fold(Reduction),
 }
 
 /// A nest, with where its operands come from.
@@ -51,8 +58,12 @@ pub(in super::super) struct Fused {
     pub(in super::super) moved: SmallVec<[usize; 4]>,
     /// The values whose memory the next buffers are.
     pub(in super::super) results: Values,
-    /// The bytes of the last buffer, which each thread has for itself; 0 if there is none.
+    /// The bytes of the buffer behind them, which each thread has for itself; 0 if there is none.
     pub(in super::super) scratch: usize,
+    /// The bytes of the last buffer, which has the results of pieces; 0 if there is none.
+    pub(in super::super) partial: usize,
+    /// What joins the results of pieces after that, with the same arguments, and how many steps it has.
+    pub(in super::super) joining: Option<(Function, usize)>,
     /// How many steps the axis has that threads divide: the function's arguments are the first of them, and how many.
     pub(in super::super) steps: usize,
     /// The fewest steps that threads should take: where they divide rows, whole lines of memory.
@@ -74,132 +85,233 @@ pub(in super::super) fn fuse(
     gathered: &[usize],
     is_streaming: bool,
 ) -> Option<Fused> {
-    // Accumulators have no complex numbers.
-    let is_complex = |node: usize| graph.nodes()[node].outputs[0].dtype.is_complex();
-    if nodes.iter().any(|&(node, part)| matches!(part, Part::Fold(_)) && is_complex(node)) {
-        return None;
-    }
     let passes = Passes::new(graph, clusters, nodes);
-    let reads = Reads::new(graph, clusters, &passes, domain, gathered);
+    let reads = Reads::new(graph, clusters, &passes, domain, gathered)?;
     let sizes = reads.sizes(domain)?;
-    let shape = Shape::new(&sizes, domain)?;
-    if shape.is_short && !has_records(graph, &reads, results) {
-        return None;
+    let is_one_pass = passes.nodes.iter().all(|&(node, part)| part == Part::Rows || passes.of(node) == 0);
+    let shape = Shape::new(&sizes, domain, has_records(graph, &reads, results), is_one_pass)?;
+    let whole = domain.turn(StridedView::strided(0, &[domain.elements()], &[1]))?;
+    let elements = domain.elements();
+    let nest = Nest { graph, clusters, passes: &passes, reads: &reads, results, sizes: &sizes, shape: &shape };
+    let (mut making, loops, part) = nest.begin(&whole, is_streaming, shape.split);
+    match shape.kind {
+        Kind::Columns => making.columns(part)?,
+        Kind::Short => making.short_rows(part)?,
+        Kind::Rows if shape.pieces > 1 => making.pieces(part)?,
+        Kind::Rows => making.rows(part)?,
     }
-    let mut b = Builder::new((reads.inputs.len() + results.len()) as u16 + 1, 2, 0);
-    let begin = b.param(0, Elem::Index);
-    let count = b.param(1, Elem::Index);
-    let mut positions: SmallVec<[Position; 4]> = SmallVec::new();
-    let mut loops = 0;
-    for (axis, &size) in sizes.iter().enumerate() {
-        if Some(axis) == shape.reduced || axis == shape.lanes || axis == sizes.len() - 1 {
-            positions.push(Position::default());
-            continue;
+    let (scratch, partial) = (making.scratch.bytes, making.partial.bytes);
+    let function = making.finish(loops);
+    let joining = if shape.pieces > 1 {
+        let split = shape.longest_kept(&sizes);
+        let (mut making, loops, _) = nest.begin(&whole, false, split.map_or(Split::None, Split::Axis));
+        match shape.kind {
+            Kind::Columns => making.join_columns()?,
+            Kind::Rows | Kind::Short => making.join_rows()?,
         }
-        loops += 1;
-        let trips = if Some(axis) == shape.split { count } else { b.index(size as i64) };
-        let (counter, _) = b.begin_loop(Some(trips), &[]);
-        positions.push(Position::at(if Some(axis) == shape.split { b.add(begin, counter) } else { counter }));
-    }
-    let mut making = Making {
-        graph,
-        clusters,
-        passes: &passes,
-        parts: passes.nodes.iter().copied().collect(),
-        e: Elements::new(b),
-        reads: &reads,
-        results,
-        sizes: &sizes,
-        shape: &shape,
-        positions,
-        row_start: shape.is_row_divided.then_some(begin),
-        tile: None,
-        scratch: Scratch::default(),
-        homes: FxHashMap::default(),
-        is_streaming,
-        pass: 0,
-        values: FxHashMap::default(),
-        loaded: FxHashMap::default(),
-        loaded_of_rows: Vec::new(),
-        groups: FxHashMap::default(),
-    };
-    let parts = shape.is_row_divided.then_some((begin, count));
-    if shape.reduced.is_some() {
-        making.columns(parts)?
-    } else if shape.is_short {
-        making.short_rows(parts)?
+        Some((making.finish(loops), split.map_or(1, |axis| sizes[axis])))
     } else {
-        making.rows(parts)?
-    }
-    let scratch = making.scratch.bytes;
-    let mut b = making.e.b;
-    (0..loops).for_each(|_| b.end_loop(&[]));
-    let function = b.finish();
-    let steps = match shape.split {
-        Some(axis) => sizes[axis],
-        None if shape.is_row_divided => sizes[shape.lanes],
-        None => 1,
+        None
     };
-    let least_steps = match (shape.is_row_divided, shape.reduced) {
-        (true, Some(_)) => COLUMNS_PART,
-        (true, None) if shape.is_short => SHORT_ROWS_PART,
-        (true, None) => CHUNK_LINES,
-        (false, _) => 1,
+    let steps = match shape.split {
+        Split::Axis(axis) => sizes[axis],
+        Split::Lanes => sizes[shape.lanes],
+        Split::Pieces => shape.pieces,
+        Split::None => 1,
+    };
+    let least_steps = match (shape.split, shape.kind) {
+        (Split::Lanes, Kind::Columns) => COLUMNS_PART,
+        (Split::Lanes, Kind::Short) => SHORT_ROWS_PART,
+        (Split::Lanes, Kind::Rows) => CHUNK_LINES,
+        (Split::Axis(_) | Split::Pieces | Split::None, _) => 1,
     };
     let cost = function.insts.iter().filter(|inst| inst.ty.is_vector).count();
     // All elements of a short row have instructions of their own.
-    let cost = if shape.is_short { cost.div_ceil(sizes[sizes.len() - 1]) } else { cost };
-    let (inputs, results, elements) = (reads.inputs, results.clone(), domain.elements());
-    let moved = reads.moved;
-    Some(Fused { function, inputs, moved, results, scratch, steps, least_steps, elements, cost })
+    let cost = if shape.kind == Kind::Short { cost.div_ceil(sizes[sizes.len() - 1]) } else { cost };
+    let (inputs, moved, results) = (reads.inputs, reads.moved, results.clone());
+    Some(Fused {
+        function,
+        inputs,
+        moved,
+        results,
+        scratch,
+        partial,
+        joining,
+        steps,
+        least_steps,
+        elements,
+        cost,
+    })
+}
+
+/// What the functions of a nest are built of.
+struct Nest<'a> {
+    graph: &'a Graph,
+    clusters: &'a Clusters,
+    passes: &'a Passes,
+    reads: &'a Reads,
+    results: &'a Values,
+    sizes: &'a Sizes,
+    shape: &'a Shape,
+}
+
+/// Where a thread's part begins, and how many steps it has.
+type Begun = Option<(Val, Val)>;
+
+impl<'a> Nest<'a> {
+    /// Begins a function, with loops over the axes around the row; gives how many they are, and the part of the row or
+    /// of the pieces, if threads divide them.
+    fn begin(&self, whole: &'a StridedView, is_streaming: bool, split: Split) -> (Making<'a>, usize, Begun) {
+        let Nest { graph, clusters, passes, reads, results, sizes, shape } = *self;
+        let mut b = Builder::new((reads.inputs.len() + results.len()) as u16 + 2, 2, 0);
+        let begin = b.param(0, Elem::Index);
+        let count = b.param(1, Elem::Index);
+        let mut positions: SmallVec<[Position; 4]> = SmallVec::new();
+        let mut loops = 0;
+        for (axis, &size) in sizes.iter().enumerate() {
+            if shape.reduced.contains(&axis) || axis == shape.lanes || axis == sizes.len() - 1 {
+                positions.push(Position::default());
+                continue;
+            }
+            loops += 1;
+            let is_split = split == Split::Axis(axis);
+            let trips = if is_split { count } else { b.index(size as i64) };
+            let (counter, _) = b.begin_loop(Some(trips), &[]);
+            positions.push(Position::at(if is_split { b.add(begin, counter) } else { counter }));
+        }
+        let part = match split {
+            Split::Lanes | Split::Pieces => Some((begin, count)),
+            Split::Axis(_) | Split::None => None,
+        };
+        let making = Making {
+            graph,
+            clusters,
+            passes,
+            parts: passes.nodes.iter().copied().collect(),
+            e: Elements::new(b),
+            reads,
+            results,
+            sizes,
+            shape,
+            whole,
+            positions,
+            row_start: if split == Split::Lanes { Some(begin) } else { None },
+            element: None,
+            row: Position::default(),
+            stages: FxHashMap::default(),
+            scratch: Scratch::default(),
+            partial: Scratch::default(),
+            homes: FxHashMap::default(),
+            is_streaming,
+            pass: 0,
+            values: FxHashMap::default(),
+            loaded: FxHashMap::default(),
+            loaded_of_rows: Vec::new(),
+            groups: FxHashMap::default(),
+        };
+        (making, loops, part)
+    }
+}
+
+/// What groups are, and where their elements are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Rows, which lanes go along.
+    Rows,
+    /// Rows so short that each lane has one.
+    Short,
+    /// Columns, of which each lane has one.
+    Columns,
+}
+
+/// What threads divide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Split {
+    None,
+    /// An axis around the row.
+    Axis(usize),
+    /// The axis of the lanes.
+    Lanes,
+    /// The pieces of long groups.
+    Pieces,
 }
 
 /// How the axes of a domain are gone through.
 pub(super) struct Shape {
-    /// The axis that is reduced, if it is not the row.
-    pub(super) reduced: Option<usize>,
-    /// The axis around the row that threads divide.
-    split: Option<usize>,
-    /// Whether threads divide the lanes.
-    is_row_divided: bool,
-    /// Whether rows are so short that lanes are along another axis.
-    is_short: bool,
+    pub(super) kind: Kind,
+    /// The axes that are reduced.
+    pub(super) reduced: Range<usize>,
+    split: Split,
+    /// How many pieces each group has, and of how many elements.
+    pub(super) pieces: usize,
+    pub(super) piece: usize,
     /// The axis that lanes are along: the row, if it is not short.
     pub(super) lanes: usize,
 }
 
 impl Shape {
-    /// None if elements of a group are along several axes.
-    fn new(sizes: &Sizes, domain: &Domain) -> Option<Shape> {
+    /// None if short rows have no records.
+    fn new(sizes: &Sizes, domain: &Domain, has_records: bool, is_one_pass: bool) -> Option<Shape> {
         let row = sizes.len() - 1;
         let length = sizes[row];
-        let reduced = if domain.inner > 1 && domain.reduced > 1 {
-            let axis = (0..row).rev().find(|&axis| sizes[axis..].iter().product::<usize>() > domain.inner)?;
-            if sizes[axis] != domain.reduced {
-                return None;
-            }
-            Some(axis)
-        } else {
-            if domain.reduced > 1 && domain.reduced != length {
-                return None;
-            }
-            None
+        let before = |elements: usize| {
+            (0..=sizes.len()).rev().find(|&axis| sizes[axis..].iter().product::<usize>() >= elements)
         };
-        let is_short = reduced.is_none() && row > 0 && length < SHORT_ROW;
+        let end = before(domain.inner)?;
+        let reduced = if domain.reduced > 1 { before(domain.inner * domain.reduced)?..end } else { end..end };
+        let is_columns = domain.inner > 1 && domain.reduced > 1;
+        let mut is_short = !is_columns && row > reduced.len().saturating_sub(1) && length < SHORT_ROW;
+        is_short &= reduced.len() <= 1;
+        if is_short && !has_records {
+            if domain.reduced == 1 {
+                return None;
+            }
+            is_short = false;
+        }
+        let kind = match (is_columns, is_short) {
+            (true, _) => Kind::Columns,
+            (false, true) => Kind::Short,
+            (false, false) => Kind::Rows,
+        };
         let longest = |axes: &mut dyn Iterator<Item = usize>| {
             axes.max_by_key(|&axis| (sizes[axis], std::cmp::Reverse(axis)))
         };
-        let lanes = if is_short { longest(&mut (0..row))? } else { row };
+        let lanes = if is_short { longest(&mut (0..row).filter(|axis| !reduced.contains(axis)))? } else { row };
         // Threads divide the longest axis: rows, if there are several.
-        let split = longest(&mut (0..row).filter(|&axis| Some(axis) != reduced && axis != lanes));
-        let is_row_divided = match split {
-            None if is_short => sizes[lanes] >= 2 * SHORT_ROWS_PART,
-            Some(_) if is_short => sizes[lanes] >= 4 * SHORT_ROWS_PART,
-            None if reduced.is_some() => length >= 2 * COLUMNS_PART,
-            None => domain.reduced == 1 && length >= LONG_ROW,
-            Some(axis) => reduced.is_some() && length / COLUMNS_PART > sizes[axis],
+        let kept = |&axis: &usize| !reduced.contains(&axis) && axis != lanes && axis != row;
+        let axis = longest(&mut (0..row).filter(kept));
+        let piece = match kind {
+            Kind::Rows | Kind::Short => CHUNK,
+            // Threads divide what has few columns by its rows.
+            Kind::Columns => {
+                let parts = axis.map_or(1, |axis| sizes[axis]).max(length / COLUMNS_PART);
+                if parts < FEW_PARTS && is_one_pass { piece_rows(length) } else { domain.reduced }
+            }
         };
-        Some(Shape { reduced, split: split.filter(|_| !is_row_divided), is_row_divided, is_short, lanes })
+        let pieces = if is_columns || domain.is_long() { domain.reduced.div_ceil(piece) } else { 1 };
+        let is_lanes = match (kind, axis) {
+            (Kind::Short, None) => sizes[lanes] >= 2 * SHORT_ROWS_PART,
+            (Kind::Short, Some(_)) => sizes[lanes] >= 4 * SHORT_ROWS_PART,
+            (Kind::Columns, _) if pieces > 1 => false,
+            (Kind::Columns, None) => length >= 2 * COLUMNS_PART,
+            (Kind::Columns, Some(axis)) => length / COLUMNS_PART > sizes[axis],
+            (Kind::Rows, None) => domain.reduced == 1 && length >= LONG_ROW,
+            (Kind::Rows, Some(_)) => false,
+        };
+        let split = match axis {
+            _ if is_lanes => Split::Lanes,
+            Some(axis) if sizes[axis] >= pieces => Split::Axis(axis),
+            Some(_) | None if pieces > 1 => Split::Pieces,
+            Some(axis) => Split::Axis(axis),
+            None => Split::None,
+        };
+        Some(Shape { kind, reduced, split, pieces, piece, lanes })
+    }
+
+    /// The longest axis of the groups around the row.
+    fn longest_kept(&self, sizes: &Sizes) -> Option<usize> {
+        let kept = |&axis: &usize| !self.reduced.contains(&axis) && axis != sizes.len() - 1;
+        (0..sizes.len()).filter(kept).max_by_key(|&axis| (sizes[axis], std::cmp::Reverse(axis)))
     }
 }
 
@@ -241,13 +353,20 @@ pub(super) struct Making<'a> {
     results: &'a Values,
     pub(super) sizes: &'a Sizes,
     pub(super) shape: &'a Shape,
+    /// Where the elements of results are.
+    whole: &'a StridedView,
     /// The positions along the axes around the row.
     pub(super) positions: SmallVec<[Position; 4]>,
     /// Where the part of the row begins that is done.
     pub(super) row_start: Option<Val>,
-    /// The tile of the row that is done.
-    pub(super) tile: Option<Tile>,
+    /// The element of the group where the part of a row begins that is done, if the row is no group.
+    pub(super) element: Option<Val>,
+    /// The row of columns that is done.
+    pub(super) row: Position,
+    /// Where the elements of a tile are kept until they are reduced, by node and part.
+    pub(super) stages: FxHashMap<(usize, usize), usize>,
     pub(super) scratch: Scratch,
+    pub(super) partial: Scratch,
     /// Where values are kept in the scratch memory: those of elements for later passes, and those of columns.
     pub(super) homes: FxHashMap<usize, usize>,
     is_streaming: bool,
@@ -261,14 +380,33 @@ pub(super) struct Making<'a> {
     pub(super) groups: FxHashMap<usize, Element>,
 }
 
-/// A tile of a row: by a counter, or by the elements before it.
-#[derive(Clone, Copy)]
-pub(super) enum Tile {
-    Counted(Val),
-    Last(usize),
-}
-
 impl Making<'_> {
+    /// The function, of which so many loops are open.
+    fn finish(self, loops: usize) -> Function {
+        let mut b = self.e.b;
+        (0..loops).for_each(|_| b.end_loop(&[]));
+        b.finish()
+    }
+
+    pub(super) fn part(&self, node: usize) -> Part {
+        self.parts[&node]
+    }
+
+    /// The node whose elements a reduction reduces, seen in some way.
+    pub(super) fn base_of(&self, fold: usize) -> usize {
+        self.clusters.base(self.graph.nodes()[fold].inputs[0]).node as usize
+    }
+
+    /// Whether the nest computes a node.
+    pub(super) fn is_own(&self, node: usize) -> bool {
+        self.parts.contains_key(&node)
+    }
+
+    /// How many elements each group has.
+    pub(super) fn reduced_size(&self) -> usize {
+        self.sizes[self.shape.reduced.clone()].iter().product()
+    }
+
     /// The nodes of a pass that are of a kind.
     pub(super) fn nodes_of(&self, pass: usize, is_of: impl Fn(Part) -> bool) -> Vec<usize> {
         let nodes = self.passes.nodes.iter();
@@ -301,11 +439,11 @@ impl Making<'_> {
         for (node, element) in elements {
             let width = element.dtype.storage_bytes();
             if let Some(at) = self.result_of(node) {
-                let whole = StridedView::strided(0, &[self.sizes.iter().product()], &[1]);
-                let mut access = self.access(self.result_buffer(at), &whole, width);
-                // Rows that begin within a line are not stored past the caches.
+                let mut access = self.access(self.result_buffer(at), self.whole, width);
+                // Rows that begin within a line are not stored past the caches, nor parts of rows.
                 let length = self.sizes[self.sizes.len() - 1];
                 let is_aligned = self.sizes.len() == 1 || (length * width).is_multiple_of(64);
+                let is_aligned = is_aligned && self.element.is_none();
                 access.is_streaming = self.is_streaming && is_aligned;
                 self.e.store(element, access);
             }
@@ -330,29 +468,12 @@ impl Making<'_> {
 
     /// The axes of the groups.
     fn group_sizes(&self) -> Sizes {
-        let reduced = self.shape.reduced.unwrap_or(self.sizes.len() - 1);
-        let axes = self.sizes.iter().enumerate().filter(|(axis, _)| *axis != reduced);
+        let axes = self.sizes.iter().enumerate().filter(|(axis, _)| !self.shape.reduced.contains(axis));
         axes.map(|(_, size)| *size).collect()
     }
 
     pub(super) fn result_of(&self, position: usize) -> Option<usize> {
         self.results.iter().position(|result| result.node as usize == position)
-    }
-
-    /// Notes the results of reductions.
-    pub(super) fn finish_folds(&mut self, folds: &[usize], values: Vec<Val>) -> Option<()> {
-        for (&fold, value) in folds.iter().zip(values) {
-            let (dtype, to) = (self.accumulation(fold), self.graph.nodes()[fold].outputs[0].dtype);
-            let value = if dtype.is_bool() {
-                let zero = self.e.b.bits(Elem::I8, 0);
-                self.e.b.compare(Cmp::Ne, value, zero)
-            } else {
-                value
-            };
-            let element = self.e.convert(Element::new(value, dtype), to);
-            self.groups.insert(fold, element);
-        }
-        Some(())
     }
 
     pub(super) fn result_buffer(&self, result: usize) -> u16 {
@@ -363,45 +484,33 @@ impl Making<'_> {
         (self.reads.inputs.len() + self.results.len()) as u16
     }
 
-    /// What joins elements, and the type in which it does.
-    pub(super) fn reduction(&self, fold: usize) -> Option<(Reduce, Elem)> {
-        let Part::Fold(op) = self.parts[&fold] else { unreachable!("it is a reduction") };
-        let dtype = self.accumulation(fold);
-        let elem = if dtype.is_bool() { Elem::I8 } else { computed(dtype) };
-        let is_unsigned = dtype.is_bool() || dtype.kind() == defn_core::Kind::Unsigned;
-        let reduce = match op {
-            ReduceOp::Sum => Reduce::Add,
-            ReduceOp::Product => Reduce::Mul,
-            ReduceOp::ReduceMax if is_unsigned => Reduce::MaxU,
-            ReduceOp::ReduceMin if is_unsigned => Reduce::MinU,
-            ReduceOp::ReduceMax => Reduce::Max,
-            ReduceOp::ReduceMin => Reduce::Min,
-            ReduceOp::All => Reduce::And,
-            ReduceOp::Any => Reduce::Or,
-        };
-        Some((reduce, elem))
+    fn partial_buffer(&self) -> u16 {
+        self.scratch_buffer() + 1
     }
 
-    /// The dtype in which a reduction accumulates.
-    fn accumulation(&self, fold: usize) -> DType {
-        let to = self.graph.nodes()[fold].outputs[0].dtype;
-        if to.is_float() && to.bits() < 32 { DType::F32 } else { to }
-    }
-
-    /// What a reduction adds.
-    pub(super) fn folded_value(&mut self, fold: usize) -> Option<Val> {
-        let (input, part) = (self.graph.nodes()[fold].inputs[0], self.parts[&fold]);
-        let x = self.operand(input, domain_of(self.graph, fold, part), part)?;
-        let Part::Fold(op) = part else { unreachable!("it is a reduction") };
-        let x = match op {
-            ReduceOp::All | ReduceOp::Any => self.e.truth(x),
-            ReduceOp::Sum | ReduceOp::Product | ReduceOp::ReduceMax | ReduceOp::ReduceMin => {
-                let dtype = self.accumulation(fold);
-                self.e.convert(x, dtype)
-            }
+    /// The result of a piece of a group at a place of the buffer that has them, in elements of `width` bytes. Columns
+    /// are beside each other; of rows each has its pieces beside each other.
+    pub(super) fn partial_access(
+        &self,
+        home: usize,
+        width: usize,
+        piece: usize,
+        counter: Option<(Val, i64)>,
+    ) -> Access {
+        let groups = self.group_sizes();
+        let pieces = self.shape.pieces as isize;
+        let (inner, rows) = match self.shape.kind {
+            Kind::Columns => (self.sizes[self.sizes.len() - 1], true),
+            Kind::Rows | Kind::Short => (1, false),
         };
-        let is_bit = self.e.b.ty(x.value).elem == Elem::Bit;
-        Some(if is_bit { self.e.b.convert(Conv::OfBit, Elem::I8, x.value) } else { x.value })
+        let outer = groups.iter().product::<usize>() / inner;
+        let along = if rows { 1 } else { 0 };
+        let view = StridedView::strided(0, &[outer, inner], &[pieces * inner as isize, along]);
+        let mut access = self.group_access(self.partial_buffer(), &view, width);
+        let bytes = (inner * width) as i64;
+        access.offset += home as i64 + piece as i64 * bytes;
+        access.terms.extend(counter.map(|(counter, by)| (counter, by * bytes)));
+        access
     }
 
     /// An element-wise node's elements in this pass.
@@ -455,7 +564,7 @@ impl Making<'_> {
     }
 
     /// A value as elements of a domain of `sizes`.
-    fn operand(&mut self, value: Value, sizes: &[usize], part: Part) -> Option<Element> {
+    pub(super) fn operand(&mut self, value: Value, sizes: &[usize], part: Part) -> Option<Element> {
         let seen = self.clusters.seen(self.graph, value);
         let base = seen.base.node as usize;
         match self.parts.get(&base) {
@@ -467,13 +576,18 @@ impl Making<'_> {
         let is_of_groups = part == Part::Rows && self.reads.is_grouped;
         match generated(self.graph, self.clusters, base) {
             Some(Generated::Constant(scalar)) => return Some(self.e.constant(scalar)),
-            Some(Generated::Counted(view)) => return Some(self.counted(&view, is_of_groups, dtype)),
+            Some(Generated::Counted(_)) => {
+                let view = self.reads.counted[&(base, is_of_groups)].clone();
+                return Some(self.counted(&view, is_of_groups, dtype));
+            }
             None => {}
         }
         if let Some(element) = self.gathered(base, is_of_groups) {
             return element;
         }
-        let at = self.reads.known[&(seen.base, seen.walk(sizes), is_of_groups)];
+        let walk = seen.walk(sizes);
+        let walk = if is_of_groups { walk } else { self.reads.domain.turn(walk)? };
+        let at = self.reads.known[&(seen.base, walk, is_of_groups)];
         let view = &self.reads.inputs[at].1;
         if is_of_groups {
             let access = self.group_access(at as u16, view, dtype.storage_bytes());
@@ -482,7 +596,7 @@ impl Making<'_> {
         if let Some(&element) = self.loaded.get(&at) {
             return Some(element);
         }
-        let element = if self.shape.is_short {
+        let element = if self.shape.kind == Kind::Short {
             let view = view.clone();
             self.load_rows(at, &view, dtype)
         } else {
@@ -533,13 +647,18 @@ impl Making<'_> {
     /// Where a view's elements of groups are: one, or those of a row of columns.
     fn group_access(&self, buffer: u16, view: &StridedView, width: usize) -> Access {
         let strides = strides_along(view, &self.group_sizes());
-        let Some(reduced) = self.shape.reduced else {
-            let lane = if self.shape.is_short { strides[self.shape.lanes] } else { 0 };
-            return self.placed(buffer, view.offset(), self.positions.iter().zip(&strides), lane, width);
+        let axes = (0..self.sizes.len()).filter(|axis| !self.shape.reduced.contains(axis));
+        let axes: SmallVec<[usize; 4]> = axes.collect();
+        let positions = axes.iter().map(|&axis| &self.positions[axis]).zip(&strides);
+        let along = |lanes: usize| {
+            let at = axes.iter().position(|&axis| axis == lanes);
+            at.map_or(0, |at| strides[at])
         };
-        let positions = self.positions.iter().enumerate().filter(|(axis, _)| *axis != reduced);
-        let positions = positions.map(|(_, position)| position).zip(&strides);
-        self.placed(buffer, view.offset(), positions, strides[strides.len() - 1], width)
+        let lane = match self.shape.kind {
+            Kind::Rows => 0,
+            Kind::Short | Kind::Columns => along(self.shape.lanes),
+        };
+        self.placed(buffer, view.offset(), positions, lane, width)
     }
 
     /// An access by positions and strides, in elements of `width` bytes.
@@ -568,26 +687,24 @@ impl Making<'_> {
         if access.lane == 0 {
             return access;
         }
-        if let Some(start) = self.row_start {
-            access.terms.push((start, access.lane));
-        }
-        match self.tile {
-            Some(Tile::Counted(counter)) => access.terms.push((counter, access.lane * TILE as i64)),
-            Some(Tile::Last(before)) => access.offset += access.lane * before as i64,
-            None => {}
-        }
+        access.terms.extend(self.row_start.map(|start| (start, access.lane)));
         access
     }
 
     /// Where a kept value is: of the row, or of the rows that are reduced together.
     fn kept_access(&self, home: usize, width: usize) -> Access {
-        let Some(reduced) = self.shape.reduced else {
-            return self.within_row(self.column_access(home, width));
-        };
         let mut access = self.column_access(home, width);
-        let (position, stride) = (&self.positions[reduced], (self.block_width() * width) as i64);
-        access.offset += position.offset * stride;
-        access.terms.extend(position.terms.iter().map(|&(counter, by)| (counter, by * stride)));
+        match self.shape.kind {
+            Kind::Rows | Kind::Short if self.element.is_none() => return self.within_row(access),
+            Kind::Rows | Kind::Short => {
+                access.terms.extend(self.element.map(|element| (element, width as i64)));
+            }
+            Kind::Columns => {
+                let (position, stride) = (&self.row, (self.block_width() * width) as i64);
+                access.offset += position.offset * stride;
+                access.terms.extend(position.terms.iter().map(|&(counter, by)| (counter, by * stride)));
+            }
+        }
         access
     }
 

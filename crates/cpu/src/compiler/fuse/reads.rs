@@ -15,6 +15,7 @@ use crate::kernels::StridedView;
 
 /// What a nest reads from memory.
 pub(super) struct Reads {
+    pub(super) domain: Domain,
     pub(super) inputs: Vec<(Value, StridedView)>,
     /// The input of each value and view, by whether it is read once for each group.
     pub(super) known: FxHashMap<(Value, StridedView, bool), usize>,
@@ -23,7 +24,7 @@ pub(super) struct Reads {
     /// For each input whether it is read once for each group.
     is_of_groups: Vec<bool>,
     /// Numbers that are counted where they are read, as if they lay in memory once; and whether groups read them.
-    counted: FxHashMap<(usize, bool), StridedView>,
+    pub(super) counted: FxHashMap<(usize, bool), StridedView>,
     /// The gathers, and whether groups read them.
     pub(super) gathers: FxHashMap<(usize, bool), GatherInputs>,
     /// The inputs of gathers: tables are not read as their views say.
@@ -38,8 +39,9 @@ impl Reads {
         passes: &Passes,
         domain: &Domain,
         gathered: &[usize],
-    ) -> Reads {
+    ) -> Option<Reads> {
         let mut reads = Reads {
+            domain: domain.clone(),
             inputs: Vec::new(),
             known: FxHashMap::default(),
             is_grouped: domain.reduced > 1,
@@ -65,16 +67,18 @@ impl Reads {
                 match generated(graph, clusters, base) {
                     Some(Generated::Constant(_)) => continue,
                     Some(Generated::Counted(view)) => {
+                        let view = if is_of_groups { view } else { domain.turn(view)? };
                         reads.counted.insert((base, is_of_groups), view);
                         continue;
                     }
                     None => {}
                 }
-                let sizes = domain_of(graph, position, part);
-                reads.add((seen.base, seen.walk(sizes), is_of_groups));
+                let walk = seen.walk(domain_of(graph, position, part));
+                let view = if is_of_groups { walk } else { domain.turn(walk)? };
+                reads.add((seen.base, view, is_of_groups));
             }
         }
-        reads
+        Some(reads)
     }
 
     /// The input that a view of a value is.

@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::build::{Making, Part, Position};
 use super::elements::Element;
+use super::joins::State;
 use super::reads::Reads;
 use crate::compiler::ir::{Access, Val};
 use crate::kernels::StridedView;
@@ -35,14 +36,19 @@ impl Making<'_> {
             let folds = self.nodes_of(pass, |part| matches!(part, Part::Fold(_)));
             let mut folded = Vec::new();
             for &fold in &folds {
-                let values = self.of_each(&mut known, |making| making.folded_value(fold))?;
-                folded.push(self.joined(fold, values)?);
+                let states = self.of_each(&mut known, |making| {
+                    making.state_at(fold, |making| {
+                        let row = making.sizes.len() - 1;
+                        making.e.b.index(making.positions[row].offset)
+                    })
+                })?;
+                folded.push(self.joined(fold, states));
             }
             for node in self.stored_of(pass) {
                 let elements = self.of_each(&mut known, |making| making.element(node))?;
                 self.store_rows(node, elements);
             }
-            self.finish_folds(&folds, folded)?;
+            self.finish_reductions(&folds, folded)?;
             self.row_values(pass + 1)?;
             folds.into_iter().try_for_each(|fold| self.store_group(fold))?;
         }
@@ -79,17 +85,17 @@ impl Making<'_> {
     }
 
     /// Joins the elements of each row as lanes are joined, the upper half to the lower.
-    fn joined(&mut self, fold: usize, mut values: Vec<Val>) -> Option<Val> {
-        let (reduce, _) = self.reduction(fold)?;
+    fn joined(&mut self, fold: usize, mut states: Vec<State>) -> State {
+        let join = self.join_of(fold);
         let mut width = LANES;
         while width > 1 {
             width /= 2;
-            for at in width..values.len() {
-                values[at - width] = self.e.b.op(reduce.op(), [values[at - width], values[at]]);
+            for at in width..states.len() {
+                states[at - width] = self.join(join, &states[at - width], &states[at]);
             }
-            values.truncate(width);
+            states.truncate(width);
         }
-        Some(values[0])
+        states.swap_remove(0)
     }
 
     /// Loads all elements of the rows from an input, one right after the other; gives the current one.

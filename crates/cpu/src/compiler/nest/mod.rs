@@ -11,8 +11,8 @@ use smallvec::SmallVec;
 use super::cluster::{Cluster, Clusters};
 use super::fuse::{Domain, Fused, Part, fuse, gathered};
 use super::ir::Function;
-use super::strip::Uses;
 use super::strips::{self, Strip};
+use super::users::Uses;
 use crate::kernels::StridedView;
 use crate::kernels::stream::StoreKind;
 use crate::kernels::tiles::with_memory_between;
@@ -23,6 +23,9 @@ use shared::Shared;
 
 /// Instructions on elements that one thread does at a time.
 const CHUNK_WORK: usize = 1 << 18;
+
+/// Groups whose pieces one thread joins at a time.
+const JOIN_GRAIN: usize = 64;
 
 /// A nest, ready to run.
 #[derive(Debug)]
@@ -38,6 +41,10 @@ pub(super) struct Nest {
     streaming: Option<Arc<Shared>>,
     /// The bytes that each thread has for itself.
     scratch: usize,
+    /// The bytes that all threads share, for the results of pieces.
+    partial: usize,
+    /// What joins these, and how many steps it has.
+    joining: Option<(Arc<Shared>, usize)>,
     steps: usize,
     grain: usize,
     pub(super) elements: usize,
@@ -89,7 +96,7 @@ impl Nest {
         results: &Values,
     ) -> Option<Nest> {
         let gathered = gathered(graph, clusters, uses, &nodes);
-        if !gathered.is_empty() {
+        if !gathered.is_empty() && domain.is_in_order() {
             let nest = Nest::of_nodes(graph, clusters, nodes.clone(), domain, results, &gathered);
             if let Some(mut nest) = nest {
                 nest.gathers = gathered.iter().filter_map(|&node| clusters.place[node]).collect();
@@ -118,12 +125,27 @@ impl Nest {
                 Some(Shared::of(streaming.function))
             }
         };
-        let Fused { function, inputs, moved, results, scratch, steps, least_steps, elements, cost } = fused;
+        let Fused { function, inputs, moved, results, scratch, partial, joining, .. } = fused;
+        let Fused { steps, least_steps, elements, cost, .. } = fused;
         let step = elements.div_ceil(steps.max(1)).max(1);
         let grain = (CHUNK_WORK / cost.max(1) / step).max(1).next_multiple_of(least_steps);
         let code = Shared::of(function);
         let gathers = SmallVec::new();
-        Some(Nest { inputs, moved, gathers, results, code, streaming, scratch, steps, grain, elements })
+        let joining = joining.map(|(function, steps)| (Shared::of(function), steps));
+        Some(Nest {
+            inputs,
+            moved,
+            gathers,
+            results,
+            code,
+            streaming,
+            scratch,
+            partial,
+            joining,
+            steps,
+            grain,
+            elements,
+        })
     }
 
     /// Whether the elements of an input are read as the result's are written: one of them may lie in its memory.
@@ -143,21 +165,28 @@ impl Nest {
 
     /// Whether one call on the calling thread is all that there is.
     pub(super) fn is_single(&self) -> bool {
-        self.steps <= self.grain
+        self.steps <= self.grain && self.joining.is_none()
+    }
+
+    /// The bytes that a run needs beside.
+    pub(super) fn room(&self) -> usize {
+        self.partial
     }
 
     /// Runs the nest.
     ///
     /// # Safety
     /// At the pointers are the elements of the inputs, and room for those of the results, which nobody else uses and
-    /// which are in the memory of inputs only where the nest was told so.
-    pub(super) unsafe fn run(&self, inputs: &[*mut u8], results: &[*mut u8], par: Par) {
+    /// which are in the memory of inputs only where the nest was told so. At `room` are as many bytes as
+    /// [`Nest::room`] says, aligned to a line of the cache, which nobody else uses.
+    pub(super) unsafe fn run(&self, inputs: &[*mut u8], results: &[*mut u8], room: *mut u8, par: Par) {
         let is_aligned = || results.iter().all(|result| result.addr().is_multiple_of(64));
         let code = self.streaming.as_ref().filter(|_| is_aligned()).unwrap_or(&self.code);
         let mut args: SmallVec<[u64; 12]> = SmallVec::new();
         args.extend(inputs.iter().chain(results).map(|pointer| pointer.expose_provenance() as u64));
         let scratch = args.len();
-        args.extend([0, 0, self.steps as u64]);
+        args.extend([0, room.expose_provenance() as u64, 0, self.steps as u64]);
+        let fixed = args.len();
         args.extend_from_slice(&code.applied);
         let runner = code.runner(self.elements);
         if self.is_single() && self.scratch == 0 {
@@ -167,13 +196,25 @@ impl Nest {
         }
         par.for_chunks(self.steps, self.grain, |chunk| {
             let mut args = args.clone();
-            args[scratch + 1] = chunk.start as u64;
-            args[scratch + 2] = chunk.len() as u64;
+            args[scratch + 2] = chunk.start as u64;
+            args[scratch + 3] = chunk.len() as u64;
             with_memory_between(self.scratch, |memory| {
                 args[scratch] = memory.expose_provenance() as u64;
                 // SAFETY: as the caller promises; chunks write to different elements, and the memory is this thread's.
                 unsafe { runner.run(&args) };
             });
         });
+        if let Some((code, steps)) = &self.joining {
+            let runner = code.runner(self.elements);
+            args.truncate(fixed);
+            args.extend_from_slice(&code.applied);
+            par.for_chunks(*steps, JOIN_GRAIN, |chunk| {
+                let mut args = args.clone();
+                args[scratch + 2] = chunk.start as u64;
+                args[scratch + 3] = chunk.len() as u64;
+                // SAFETY: as the caller promises; all pieces are done.
+                unsafe { runner.run(&args) };
+            });
+        }
     }
 }
