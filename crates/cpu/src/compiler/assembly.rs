@@ -8,7 +8,7 @@ use defn_core::{Result, form};
 use super::emit::mir::{Class, Cond, Constant, Conv, Elem, Op};
 use super::emit::{Action, Allocated, Place, Placed, PlacedPart, Target, mask_class};
 use super::ir;
-use super::nest::{Nest, allocated, instruction_sets, processor};
+use super::nest::{allocated, instruction_sets, processor};
 use super::plan::{Plan, Work};
 
 /// Bytes of code in a line.
@@ -43,7 +43,7 @@ fn nests_of(plan: &Plan, target: Option<&dyn Target>, text: &mut String) {
                 let results: Vec<String> =
                     step.outputs.iter().map(|(value, _)| graph.ty(*value).to_string()).collect();
                 let line = format!("{} {}", form::name(&node.op), results.join(", "));
-                nest_text(nest, &line, target, text);
+                nest.functions().for_each(|function| nest_text(function, &line, target, text));
             }
             Work::Cond { branches, .. } => branches.iter().for_each(|branch| nests_of(branch, target, text)),
             Work::While(of) => [&of.cond, &of.body].into_iter().for_each(|plan| nests_of(plan, target, text)),
@@ -57,8 +57,7 @@ fn nests_of(plan: &Plan, target: Option<&dyn Target>, text: &mut String) {
     }
 }
 
-fn nest_text(nest: &Nest, line: &str, target: Option<&dyn Target>, text: &mut String) {
-    let function = nest.function();
+fn nest_text(function: &ir::Function, line: &str, target: Option<&dyn Target>, text: &mut String) {
     let _ = writeln!(text, "nest: {line}\n{function}");
     let Some(target) = target else {
         let _ = writeln!(text, "no machine code: the portable executor runs it\n");

@@ -9,8 +9,8 @@ use smallvec::SmallVec;
 
 use super::cluster::{Clusters, Role};
 use super::group::{Group, group};
-use super::users::Uses;
 use super::strips::Piece;
+use super::users::Uses;
 use crate::backend::{run_with_epilogue, supports_epilogue};
 use crate::kernels::StridedOperand;
 use crate::kernels::epilogue::CompletedRows;

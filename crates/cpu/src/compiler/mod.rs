@@ -37,8 +37,8 @@
 //! per thread, which no run's figure counts.
 //!
 //! Results have the evaluator's bits on the expanded region, because nests and kernels add in the same order
-//! (`docs/order.md`) and compute functions by the same operations. The exceptions are the variance of long rows, the bits
-//! of a NaN that is computed from two NaNs, and functions on processors without fused multiply-add.
+//! (`docs/order.md`) and compute functions by the same operations. The exceptions are the bits of a NaN that is computed
+//! from two NaNs, and functions on processors without fused multiply-add.
 
 #[cfg(test)]
 mod agree;

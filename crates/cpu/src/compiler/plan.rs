@@ -19,7 +19,7 @@ use super::places::{Given, Kept, Layout, Place, Slots};
 use super::repeat::While;
 use super::routine::{self, Routine};
 use super::strips::{Piece, pieces};
-use super::users::{Uses, Users};
+use super::users::{Users, Uses};
 use crate::backend::{may_overwrite, parallel, workspace};
 use crate::par::Par;
 
@@ -238,9 +238,7 @@ impl Step {
                 inputs.flat_map(|input| (0..nest.results.len()).map(move |output| (output, input))).collect()
             }
             Work::Followed(followed) => followed.pairs(),
-            | Work::Hook { .. }
-            | Work::Call { .. }
-            | Work::Cond { .. } => SmallVec::new(),
+            Work::Hook { .. } | Work::Call { .. } | Work::Cond { .. } => SmallVec::new(),
         }
     }
 
@@ -276,11 +274,8 @@ impl Step {
             }
             Work::Followed(followed) => followed.settle(graph, pairs),
             Work::Op => self.over = pairs.first().map(|(_, input)| *input),
-            Work::While(_)
-            | Work::Routine(_)
-            | Work::Hook { .. }
-            | Work::Call { .. }
-            | Work::Cond { .. } => {}
+            Work::While(_) | Work::Routine(_) | Work::Hook { .. } | Work::Call { .. } | Work::Cond { .. } => {
+            }
         }
     }
 
@@ -307,9 +302,7 @@ impl Step {
             Work::Hook { types, .. } | Work::Call { types, .. } => copies(types),
             Work::Cond { branches, .. } => branches.iter().map(|branch| branch.workspace).max().unwrap_or(0),
             Work::While(of) => of.cond.workspace.max(of.body.workspace),
-            Work::Nest(_)
-            | Work::Group(_)
-            | Work::Routine(_) => 0,
+            Work::Nest(_) | Work::Group(_) | Work::Routine(_) => 0,
         }
     }
 }

@@ -1,38 +1,20 @@
 //! Builds the function of a nest.
 
-use std::ops::Range;
-
 use defn_core::DType;
 use defn_core::graph::{Graph, Value, Values};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::columns::piece_rows;
-use super::domain::{Domain, Sizes, strides_along};
+use super::domain::{Domain, Sizes};
 use super::elements::{Element, Elements};
 use super::joins::Reduction;
 use super::passes::Passes;
 use super::reads::{Generated, Reads, generated};
+use super::shape::{COLUMNS_PART, Kind, SHORT_ROWS_PART, Shape, Split};
 use super::short::has_records;
 use crate::compiler::cluster::{Clusters, Elementwise, elementwise};
 use crate::compiler::ir::{Access, Builder, Conv, Elem, Function, Val};
-use crate::kernels::reduce::CHUNK;
 use crate::kernels::StridedView;
-
-/// Elements of a row from which on its length is an argument, so that rows of other lengths share the code.
-pub(super) const LONG_ROW: usize = 512;
-
-/// The elements of a row from which on it has vectors of its own. Of shorter ones each lane has one.
-const SHORT_ROW: usize = 16;
-
-/// The least short rows that a thread takes, where there are several parts.
-const SHORT_ROWS_PART: usize = 256;
-
-/// The least columns that a thread reduces, where there are several parts.
-const COLUMNS_PART: usize = 1024;
-
-/// The parts of columns below which their rows are divided too.
-const FEW_PARTS: usize = 8;
 
 /// The least elements of a chunk that begins within a row: whole lines of every type.
 const CHUNK_LINES: usize = 1 << 12;
@@ -60,7 +42,7 @@ pub(in super::super) struct Fused {
     pub(in super::super) results: Values,
     /// The bytes of the buffer behind them, which each thread has for itself; 0 if there is none.
     pub(in super::super) scratch: usize,
-    /// The bytes of the last buffer, which has the results of pieces; 0 if there is none.
+    /// The bytes of the last buffer, which has the results of pieces; 0 if there is no such buffer.
     pub(in super::super) partial: usize,
     /// What joins the results of pieces after that, with the same arguments, and how many steps it has.
     pub(in super::super) joining: Option<(Function, usize)>,
@@ -92,7 +74,8 @@ pub(in super::super) fn fuse(
     let shape = Shape::new(&sizes, domain, has_records(graph, &reads, results), is_one_pass)?;
     let whole = domain.turn(StridedView::strided(0, &[domain.elements()], &[1]))?;
     let elements = domain.elements();
-    let nest = Nest { graph, clusters, passes: &passes, reads: &reads, results, sizes: &sizes, shape: &shape };
+    let nest =
+        Nest { graph, clusters, passes: &passes, reads: &reads, results, sizes: &sizes, shape: &shape };
     let (mut making, loops, part) = nest.begin(&whole, is_streaming, shape.split);
     match shape.kind {
         Kind::Columns => making.columns(part)?,
@@ -163,7 +146,8 @@ impl<'a> Nest<'a> {
     /// of the pieces, if threads divide them.
     fn begin(&self, whole: &'a StridedView, is_streaming: bool, split: Split) -> (Making<'a>, usize, Begun) {
         let Nest { graph, clusters, passes, reads, results, sizes, shape } = *self;
-        let mut b = Builder::new((reads.inputs.len() + results.len()) as u16 + 2, 2, 0);
+        let own = if shape.pieces > 1 { 2 } else { 1 };
+        let mut b = Builder::new((reads.inputs.len() + results.len()) as u16 + own, 2, 0);
         let begin = b.param(0, Elem::Index);
         let count = b.param(1, Elem::Index);
         let mut positions: SmallVec<[Position; 4]> = SmallVec::new();
@@ -213,108 +197,6 @@ impl<'a> Nest<'a> {
     }
 }
 
-/// What groups are, and where their elements are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Rows, which lanes go along.
-    Rows,
-    /// Rows so short that each lane has one.
-    Short,
-    /// Columns, of which each lane has one.
-    Columns,
-}
-
-/// What threads divide.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Split {
-    None,
-    /// An axis around the row.
-    Axis(usize),
-    /// The axis of the lanes.
-    Lanes,
-    /// The pieces of long groups.
-    Pieces,
-}
-
-/// How the axes of a domain are gone through.
-pub(super) struct Shape {
-    pub(super) kind: Kind,
-    /// The axes that are reduced.
-    pub(super) reduced: Range<usize>,
-    split: Split,
-    /// How many pieces each group has, and of how many elements.
-    pub(super) pieces: usize,
-    pub(super) piece: usize,
-    /// The axis that lanes are along: the row, if it is not short.
-    pub(super) lanes: usize,
-}
-
-impl Shape {
-    /// None if short rows have no records.
-    fn new(sizes: &Sizes, domain: &Domain, has_records: bool, is_one_pass: bool) -> Option<Shape> {
-        let row = sizes.len() - 1;
-        let length = sizes[row];
-        let before = |elements: usize| {
-            (0..=sizes.len()).rev().find(|&axis| sizes[axis..].iter().product::<usize>() >= elements)
-        };
-        let end = before(domain.inner)?;
-        let reduced = if domain.reduced > 1 { before(domain.inner * domain.reduced)?..end } else { end..end };
-        let is_columns = domain.inner > 1 && domain.reduced > 1;
-        let mut is_short = !is_columns && row > reduced.len().saturating_sub(1) && length < SHORT_ROW;
-        is_short &= reduced.len() <= 1;
-        if is_short && !has_records {
-            if domain.reduced == 1 {
-                return None;
-            }
-            is_short = false;
-        }
-        let kind = match (is_columns, is_short) {
-            (true, _) => Kind::Columns,
-            (false, true) => Kind::Short,
-            (false, false) => Kind::Rows,
-        };
-        let longest = |axes: &mut dyn Iterator<Item = usize>| {
-            axes.max_by_key(|&axis| (sizes[axis], std::cmp::Reverse(axis)))
-        };
-        let lanes = if is_short { longest(&mut (0..row).filter(|axis| !reduced.contains(axis)))? } else { row };
-        // Threads divide the longest axis: rows, if there are several.
-        let kept = |&axis: &usize| !reduced.contains(&axis) && axis != lanes && axis != row;
-        let axis = longest(&mut (0..row).filter(kept));
-        let piece = match kind {
-            Kind::Rows | Kind::Short => CHUNK,
-            // Threads divide what has few columns by its rows.
-            Kind::Columns => {
-                let parts = axis.map_or(1, |axis| sizes[axis]).max(length / COLUMNS_PART);
-                if parts < FEW_PARTS && is_one_pass { piece_rows(length) } else { domain.reduced }
-            }
-        };
-        let pieces = if is_columns || domain.is_long() { domain.reduced.div_ceil(piece) } else { 1 };
-        let is_lanes = match (kind, axis) {
-            (Kind::Short, None) => sizes[lanes] >= 2 * SHORT_ROWS_PART,
-            (Kind::Short, Some(_)) => sizes[lanes] >= 4 * SHORT_ROWS_PART,
-            (Kind::Columns, _) if pieces > 1 => false,
-            (Kind::Columns, None) => length >= 2 * COLUMNS_PART,
-            (Kind::Columns, Some(axis)) => length / COLUMNS_PART > sizes[axis],
-            (Kind::Rows, None) => domain.reduced == 1 && length >= LONG_ROW,
-            (Kind::Rows, Some(_)) => false,
-        };
-        let split = match axis {
-            _ if is_lanes => Split::Lanes,
-            Some(axis) if sizes[axis] >= pieces => Split::Axis(axis),
-            Some(_) | None if pieces > 1 => Split::Pieces,
-            Some(axis) => Split::Axis(axis),
-            None => Split::None,
-        };
-        Some(Shape { kind, reduced, split, pieces, piece, lanes })
-    }
-
-    /// The longest axis of the groups around the row.
-    fn longest_kept(&self, sizes: &Sizes) -> Option<usize> {
-        let kept = |&axis: &usize| !self.reduced.contains(&axis) && axis != sizes.len() - 1;
-        (0..sizes.len()).filter(kept).max_by_key(|&axis| (sizes[axis], std::cmp::Reverse(axis)))
-    }
-}
-
 /// A position along an axis: a number, and multiples of counters.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Position {
@@ -354,7 +236,7 @@ pub(super) struct Making<'a> {
     pub(super) sizes: &'a Sizes,
     pub(super) shape: &'a Shape,
     /// Where the elements of results are.
-    whole: &'a StridedView,
+    pub(super) whole: &'a StridedView,
     /// The positions along the axes around the row.
     pub(super) positions: SmallVec<[Position; 4]>,
     /// Where the part of the row begins that is done.
@@ -466,12 +348,6 @@ impl Making<'_> {
         Some(())
     }
 
-    /// The axes of the groups.
-    fn group_sizes(&self) -> Sizes {
-        let axes = self.sizes.iter().enumerate().filter(|(axis, _)| !self.shape.reduced.contains(axis));
-        axes.map(|(_, size)| *size).collect()
-    }
-
     pub(super) fn result_of(&self, position: usize) -> Option<usize> {
         self.results.iter().position(|result| result.node as usize == position)
     }
@@ -482,35 +358,6 @@ impl Making<'_> {
 
     pub(super) fn scratch_buffer(&self) -> u16 {
         (self.reads.inputs.len() + self.results.len()) as u16
-    }
-
-    fn partial_buffer(&self) -> u16 {
-        self.scratch_buffer() + 1
-    }
-
-    /// The result of a piece of a group at a place of the buffer that has them, in elements of `width` bytes. Columns
-    /// are beside each other; of rows each has its pieces beside each other.
-    pub(super) fn partial_access(
-        &self,
-        home: usize,
-        width: usize,
-        piece: usize,
-        counter: Option<(Val, i64)>,
-    ) -> Access {
-        let groups = self.group_sizes();
-        let pieces = self.shape.pieces as isize;
-        let (inner, rows) = match self.shape.kind {
-            Kind::Columns => (self.sizes[self.sizes.len() - 1], true),
-            Kind::Rows | Kind::Short => (1, false),
-        };
-        let outer = groups.iter().product::<usize>() / inner;
-        let along = if rows { 1 } else { 0 };
-        let view = StridedView::strided(0, &[outer, inner], &[pieces * inner as isize, along]);
-        let mut access = self.group_access(self.partial_buffer(), &view, width);
-        let bytes = (inner * width) as i64;
-        access.offset += home as i64 + piece as i64 * bytes;
-        access.terms.extend(counter.map(|(counter, by)| (counter, by * bytes)));
-        access
     }
 
     /// An element-wise node's elements in this pass.
@@ -625,92 +472,5 @@ impl Making<'_> {
             number = self.e.b.add(number, along);
         }
         self.e.counted(number, dtype)
-    }
-
-    /// Where the elements of an input are, of the row or of groups.
-    pub(super) fn input_access(&self, at: usize, is_of_groups: bool, width: usize) -> Access {
-        let view = &self.reads.inputs[at].1;
-        if is_of_groups {
-            self.group_access(at as u16, view, width)
-        } else {
-            self.access(at as u16, view, width)
-        }
-    }
-
-    /// Where a view's elements of the row are.
-    pub(super) fn access(&self, buffer: u16, view: &StridedView, width: usize) -> Access {
-        let strides = strides_along(view, self.sizes);
-        let positions = self.positions.iter().zip(&strides);
-        self.placed(buffer, view.offset(), positions, strides[self.shape.lanes], width)
-    }
-
-    /// Where a view's elements of groups are: one, or those of a row of columns.
-    fn group_access(&self, buffer: u16, view: &StridedView, width: usize) -> Access {
-        let strides = strides_along(view, &self.group_sizes());
-        let axes = (0..self.sizes.len()).filter(|axis| !self.shape.reduced.contains(axis));
-        let axes: SmallVec<[usize; 4]> = axes.collect();
-        let positions = axes.iter().map(|&axis| &self.positions[axis]).zip(&strides);
-        let along = |lanes: usize| {
-            let at = axes.iter().position(|&axis| axis == lanes);
-            at.map_or(0, |at| strides[at])
-        };
-        let lane = match self.shape.kind {
-            Kind::Rows => 0,
-            Kind::Short | Kind::Columns => along(self.shape.lanes),
-        };
-        self.placed(buffer, view.offset(), positions, lane, width)
-    }
-
-    /// An access by positions and strides, in elements of `width` bytes.
-    fn placed<'p>(
-        &self,
-        buffer: u16,
-        offset: usize,
-        positions: impl Iterator<Item = (&'p Position, &'p isize)>,
-        lane: isize,
-        width: usize,
-    ) -> Access {
-        let width = width as i64;
-        let mut offset = offset as i64 * width;
-        let mut terms = SmallVec::new();
-        for (position, &stride) in positions.filter(|(_, stride)| **stride != 0) {
-            let stride = stride as i64 * width;
-            offset += position.offset * stride;
-            terms.extend(position.terms.iter().map(|&(counter, by)| (counter, by * stride)));
-        }
-        let lane = lane as i64 * width;
-        self.within_row(Access { buffer, offset, terms, lane, is_streaming: false })
-    }
-
-    /// An access of the row from where it is done on.
-    fn within_row(&self, mut access: Access) -> Access {
-        if access.lane == 0 {
-            return access;
-        }
-        access.terms.extend(self.row_start.map(|start| (start, access.lane)));
-        access
-    }
-
-    /// Where a kept value is: of the row, or of the rows that are reduced together.
-    fn kept_access(&self, home: usize, width: usize) -> Access {
-        let mut access = self.column_access(home, width);
-        match self.shape.kind {
-            Kind::Rows | Kind::Short if self.element.is_none() => return self.within_row(access),
-            Kind::Rows | Kind::Short => {
-                access.terms.extend(self.element.map(|element| (element, width as i64)));
-            }
-            Kind::Columns => {
-                let (position, stride) = (&self.row, (self.block_width() * width) as i64);
-                access.offset += position.offset * stride;
-                access.terms.extend(position.terms.iter().map(|&(counter, by)| (counter, by * stride)));
-            }
-        }
-        access
-    }
-
-    /// Elements of the scratch memory, one after the other.
-    pub(super) fn column_access(&self, home: usize, width: usize) -> Access {
-        let (buffer, lane) = (self.scratch_buffer(), width as i64);
-        Access { buffer, offset: home as i64, terms: SmallVec::new(), lane, is_streaming: false }
     }
 }

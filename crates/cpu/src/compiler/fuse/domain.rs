@@ -89,7 +89,9 @@ impl Domain {
     /// Whether a view gives each element what its group has, of values that lie in the order of groups.
     pub(in super::super) fn is_of_groups(&self, view: StridedView) -> bool {
         let &Domain { outer, reduced, inner, .. } = self;
-        self.turn(view).is_some_and(|view| view == StridedView::strided(0, &[outer, reduced, inner], &[inner as isize, 0, 1]))
+        self.turn(view).is_some_and(|view| {
+            view == StridedView::strided(0, &[outer, reduced, inner], &[inner as isize, 0, 1])
+        })
     }
 }
 

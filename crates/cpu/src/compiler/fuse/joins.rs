@@ -120,9 +120,7 @@ impl Making<'_> {
         let Part::Fold(reduction) = part else { unreachable!("it is a reduction") };
         let x = match reduction {
             Reduction::Of(ReduceOp::All | ReduceOp::Any) => self.e.truth(x),
-            Reduction::Of(
-                ReduceOp::Sum | ReduceOp::Product | ReduceOp::ReduceMax | ReduceOp::ReduceMin,
-            )
+            Reduction::Of(ReduceOp::Sum | ReduceOp::Product | ReduceOp::ReduceMax | ReduceOp::ReduceMin)
             | Reduction::Position(..) => {
                 let dtype = self.accumulation(node);
                 self.e.convert(x, dtype)
@@ -217,7 +215,8 @@ impl Making<'_> {
                 state[0]
             };
             let element = Element { value, imag: state.get(1).copied(), dtype };
-            let element = if dtype.is_integer() && dtype.bits() < 8 { self.e.fit(value, dtype) } else { element };
+            let element =
+                if dtype.is_integer() && dtype.bits() < 8 { self.e.fit(value, dtype) } else { element };
             let element = self.e.convert(element, to);
             self.groups.insert(node, element);
         }

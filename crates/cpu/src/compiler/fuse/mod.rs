@@ -6,6 +6,7 @@
 //! passes. A node that needs the result of a reduction is in the pass after it; what an earlier pass has computed is
 //! computed again if that is cheap, and else kept for the group.
 
+mod access;
 mod build;
 mod columns;
 mod domain;
@@ -16,6 +17,7 @@ mod passes;
 mod pieces;
 mod reads;
 mod rows;
+mod shape;
 mod short;
 #[cfg(test)]
 mod tests;

@@ -22,7 +22,8 @@ impl Making<'_> {
         let partial = self.partial_homes(&folds);
         let homes = self.tile_homes(&folds, tiles);
         let piece = self.begin_pieces(part);
-        let [tile, chunk, most, all, first] = [TILE, CHUNK, tiles, whole, tiles].map(|n| self.e.b.index(n as i64));
+        let [tile, chunk, most, all, first] =
+            [TILE, CHUNK, tiles, whole, tiles].map(|n| self.e.b.index(n as i64));
         let start = self.e.b.mul(piece, chunk);
         let before = self.e.b.mul(piece, first);
         let left = self.e.b.sub(all, before);
@@ -81,7 +82,13 @@ impl Making<'_> {
     }
 
     /// Stores the results of a piece.
-    pub(super) fn store_partial(&mut self, folds: &[usize], homes: &[[usize; 2]], states: &[State], piece: Val) {
+    pub(super) fn store_partial(
+        &mut self,
+        folds: &[usize],
+        homes: &[[usize; 2]],
+        states: &[State],
+        piece: Val,
+    ) {
         for ((&fold, home), state) in folds.iter().zip(homes).zip(states) {
             for (part, elem) in self.join_of(fold).parts().into_iter().enumerate() {
                 let access = self.partial_access(home[part], elem.bytes(), 0, Some((piece, 1)));
@@ -90,7 +97,13 @@ impl Making<'_> {
         }
     }
 
-    fn load_partial(&mut self, join: Join, home: [usize; 2], at: usize, counter: Option<(Val, i64)>) -> State {
+    fn load_partial(
+        &mut self,
+        join: Join,
+        home: [usize; 2],
+        at: usize,
+        counter: Option<(Val, i64)>,
+    ) -> State {
         let mut state = State::new();
         for (part, elem) in join.parts().into_iter().enumerate() {
             let access = self.partial_access(home[part], elem.bytes(), at, counter);

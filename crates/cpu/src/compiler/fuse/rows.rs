@@ -195,8 +195,8 @@ impl Making<'_> {
             let base = self.base_of(fold);
             is_staged.push(match join {
                 Join::Product(_) => true,
-                // It is read twice.
-                Join::Extreme { .. } => is_apart || self.is_own(base),
+                // It is read twice, where the result of the nest may lie in its place meanwhile.
+                Join::Extreme { .. } => is_apart || self.is_own(base) || !stored.is_empty(),
                 Join::One(..) | Join::Sums(_) => is_apart,
             });
         }
@@ -404,13 +404,7 @@ impl Making<'_> {
     }
 
     /// Stores the results of a tile.
-    pub(super) fn store_tile(
-        &mut self,
-        homes: &[usize],
-        states: &[State],
-        counter: Option<Val>,
-        at: usize,
-    ) {
+    pub(super) fn store_tile(&mut self, homes: &[usize], states: &[State], counter: Option<Val>, at: usize) {
         for (&home, state) in homes.iter().zip(states) {
             for (part, &value) in state.iter().enumerate() {
                 let access = self.word((home + 16 * at + 8 * part) as i64, counter);

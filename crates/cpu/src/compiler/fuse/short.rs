@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::build::{Making, Part, Position};
 use super::elements::Element;
-use super::joins::State;
+use super::joins::{Join, State};
 use super::reads::Reads;
 use crate::compiler::ir::{Access, Val};
 use crate::kernels::StridedView;
@@ -87,6 +87,12 @@ impl Making<'_> {
     /// Joins the elements of each row as lanes are joined, the upper half to the lower.
     fn joined(&mut self, fold: usize, mut states: Vec<State>) -> State {
         let join = self.join_of(fold);
+        if let Join::Extreme { .. } = join {
+            // Ties are decided by who comes first.
+            let mut states = states.into_iter();
+            let first = states.next().expect("a row has elements");
+            return states.fold(first, |before, state| self.join(join, &before, &state));
+        }
         let mut width = LANES;
         while width > 1 {
             width /= 2;
@@ -123,10 +129,9 @@ impl Making<'_> {
     /// Stores all elements of the rows, one right after the other.
     fn store_rows(&mut self, node: usize, elements: Vec<Element>) {
         let Some(result) = self.result_of(node) else { return };
-        let whole = StridedView::strided(0, &[self.sizes.iter().product()], &[1]);
         for (at, element) in elements.into_iter().enumerate() {
             self.set_element(at);
-            let access = self.access(self.result_buffer(result), &whole, element.dtype.storage_bytes());
+            let access = self.access(self.result_buffer(result), self.whole, element.dtype.storage_bytes());
             self.e.store(element, access);
         }
     }

@@ -153,9 +153,10 @@ impl Nest {
         self.inputs[input].1.is_plain(self.elements) && !self.moved.contains(&input)
     }
 
-    /// What it computes.
-    pub(super) fn function(&self) -> &Function {
-        &self.code.function
+    /// What it computes, in one part after the other.
+    pub(super) fn functions(&self) -> impl Iterator<Item = &Function> {
+        let joining = self.joining.as_ref().map(|(code, _)| &**code);
+        std::iter::once(&*self.code).chain(joining).map(|code| &code.function)
     }
 
     /// Does not store past the caches: a result is in the memory of an input.
@@ -185,7 +186,10 @@ impl Nest {
         let mut args: SmallVec<[u64; 12]> = SmallVec::new();
         args.extend(inputs.iter().chain(results).map(|pointer| pointer.expose_provenance() as u64));
         let scratch = args.len();
-        args.extend([0, room.expose_provenance() as u64, 0, self.steps as u64]);
+        args.push(0);
+        args.extend(self.joining.iter().map(|_| room.expose_provenance() as u64));
+        let part = args.len();
+        args.extend([0, self.steps as u64]);
         let fixed = args.len();
         args.extend_from_slice(&code.applied);
         let runner = code.runner(self.elements);
@@ -196,8 +200,8 @@ impl Nest {
         }
         par.for_chunks(self.steps, self.grain, |chunk| {
             let mut args = args.clone();
-            args[scratch + 2] = chunk.start as u64;
-            args[scratch + 3] = chunk.len() as u64;
+            args[part] = chunk.start as u64;
+            args[part + 1] = chunk.len() as u64;
             with_memory_between(self.scratch, |memory| {
                 args[scratch] = memory.expose_provenance() as u64;
                 // SAFETY: as the caller promises; chunks write to different elements, and the memory is this thread's.
@@ -210,8 +214,8 @@ impl Nest {
             args.extend_from_slice(&code.applied);
             par.for_chunks(*steps, JOIN_GRAIN, |chunk| {
                 let mut args = args.clone();
-                args[scratch + 2] = chunk.start as u64;
-                args[scratch + 3] = chunk.len() as u64;
+                args[part] = chunk.start as u64;
+                args[part + 1] = chunk.len() as u64;
                 // SAFETY: as the caller promises; all pieces are done.
                 unsafe { runner.run(&args) };
             });

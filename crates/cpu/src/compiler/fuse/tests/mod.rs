@@ -22,7 +22,7 @@ use crate::compiler::agree::{applied_words, code_of, execute, targets};
 use crate::compiler::cluster::{Clusters, Role};
 use crate::compiler::interpret::Interpreter;
 use crate::compiler::ir::Function;
-use crate::compiler::users::{Uses, Users};
+use crate::compiler::users::{Users, Uses};
 
 /// What lies behind the elements of a result.
 const POISON: u8 = 0xA5;
@@ -99,7 +99,8 @@ impl Run<'_> {
         let mut results: Vec<Vec<u8>> = types.iter().map(|ty| vec![POISON; ty.byte_size() + 64]).collect();
         args.extend(results.iter_mut().map(|result| result.as_mut_ptr() as u64));
         let mut rooms = [self.fused.scratch, self.fused.partial].map(|bytes| vec![0u64; bytes / 8 + 8]);
-        args.extend(rooms.each_mut().map(|room| room.as_mut_ptr() as u64));
+        let count = if self.fused.joining.is_some() { 2 } else { 1 };
+        args.extend(rooms[..count].iter_mut().map(|room| room.as_mut_ptr() as u64));
         let fixed = args.len();
         let joining = self.fused.joining.as_ref().map(|(function, steps)| (function, *steps));
         for (function, steps) in std::iter::once((&self.fused.function, self.fused.steps)).chain(joining) {
@@ -161,7 +162,8 @@ fn check_fused(region: &Arc<Region>, inputs: &[Vec<u8>], fused: &Fused) -> Resul
     compare("portable", run.by(|function, args| unsafe { Interpreter::new(function).run(args) }))?;
     for (name, target) in targets() {
         let code = |function: &Function| {
-            code_of(function, target, name).unwrap_or_else(|lacks| panic!("{name} lacks {lacks:?} for\n{text}"))
+            code_of(function, target, name)
+                .unwrap_or_else(|lacks| panic!("{name} lacks {lacks:?} for\n{text}"))
         };
         compare(name, run.by(|function, args| execute(&code(function), args)))?;
     }
