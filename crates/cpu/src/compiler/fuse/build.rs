@@ -13,7 +13,7 @@ use super::reads::{Generated, Reads, generated};
 use super::shape::{COLUMNS_PART, Kind, SHORT_ROWS_PART, Shape, Split};
 use super::short::has_records;
 use crate::compiler::cluster::{Clusters, Elementwise, elementwise};
-use crate::compiler::ir::{Access, Builder, Conv, Elem, Function, Val};
+use crate::compiler::ir::{Builder, Conv, Elem, Function, Val};
 use crate::kernels::StridedView;
 
 /// The least elements of a chunk that begins within a row: whole lines of every type.
