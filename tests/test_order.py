@@ -167,7 +167,7 @@ def test_compiled_reductions(dtype: str, shape: tuple[int, ...], axes: int | tup
     if dtype != "int32":
         near = (x / np.abs(x).clip(0.5)).astype(dtype)
         alike(lambda x: (dn.product(x, axes=axes),), near)
-        alike(lambda x: (dn.mean(dn.exp(x - dn.mean(x, axes=axes, keep_axes=True)), axes=axes),), near)
+        alike(lambda x: (dn.mean(dn.abs(x - dn.mean(x, axes=axes, keep_axes=True)), axes=axes),), near)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64", "uint8"])
