@@ -1,7 +1,7 @@
 """Digests of the results of every row of the case table, in every dtype.
 
-``golden/digests.txt`` has those of the kernels that there were before loop nests, which share nothing
-with the functions of loop nests. Below a row stands what has changed since, with its reason.
+``golden/digests.txt`` has those of the kernels that there were before loop nests, which share
+nothing with the functions of loop nests. Below a row is what has changed since, with its reason.
 ``python tests/digests.py REASON`` adds what is different in this build. The first lines of the file
 have the reasons: a new one is written there by hand, and in docs/order.md.
 """

@@ -494,3 +494,16 @@ def test_programs_go_while_others_run_equal_ones() -> None:
         return work
 
     at_once([drop, drop, keep("softmax"), keep("chain"), keep("integers")])
+
+
+def test_results_of_early_passes_lie_over_nothing_that_is_read_again() -> None:
+    def weights(a: dn.Tensor, b: dn.Tensor) -> tuple[dn.Tensor, dn.Tensor]:
+        scores = (a @ b) * 0.125
+        shifted = dn.exp(scores - dn.reduce_max(scores, axes=1, keep_axes=True))
+        return scores, shifted / dn.sum(shifted, axes=1, keep_axes=True)
+
+    a, b = (dn.tensor(RNG.normal(size=sizes).astype("float32")) for sizes in ((60, 8), (8, 6000)))
+    compiled = dn.jit(weights)(a, b)
+    evaluated = dn.jit(weights, compiler="evaluator")(a, b)
+    for got, want in zip(compiled, evaluated, strict=True):
+        np.testing.assert_array_equal(np.asarray(got), np.asarray(want))

@@ -191,6 +191,27 @@ def test_positions(dtype: str, tie_break: str, shape: tuple[int, int], axis: int
         assert np.array_equal(run(dn.tensor(x)).to_numpy(), want)
 
 
+@pytest.mark.parametrize("compiler", ["cpu", "evaluator"])
+@pytest.mark.parametrize(
+    ("strides", "first"), [((2, 2), 0), ((1, 2), 1), ((2, 1), 0), ((1, 1), 0), ((2, 3), 1)]
+)
+def test_windows(compiler: str, strides: tuple[int, int], first: int) -> None:
+    x = numbers(61, 199)
+    views = np.lib.stride_tricks.sliding_window_view(x, (3, 2))[:: strides[0], :: strides[1]]
+
+    def in_order(parts: np.ndarray, axis: int) -> np.ndarray:
+        parts = np.moveaxis(parts, axis, 0)
+        total = parts[0]
+        for part in parts[1:]:
+            total = total + part
+        return total
+
+    # An axis that is gone leaves the other in its place.
+    want = in_order(in_order(views, 2 + first), 2)
+    compiled = dn.jit(lambda x: dn.window_sum(x, (3, 2), strides=strides), compiler=compiler)
+    assert equal(compiled(x), want)
+
+
 def fused(total: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """``total + a * b`` of f32, rounded once, since f64 holds the sum."""
     return (total.astype("float64") + a.astype("float64") * b.astype("float64")).astype("float32")

@@ -7,6 +7,7 @@ Polynomial Approximations, 1967). `Single` serves f32 where that is computed in 
 and rounded once, `Double` serves f64, and `narrow` f32 where that is computed in f32.
 
     python tools/minimax.py | rustfmt > crates/cpu/src/kernels/math/tables.rs
+    python tools/minimax.py --two-over-pi  the words in ir/functions/tables.rs
 """
 
 from __future__ import annotations
@@ -317,6 +318,26 @@ NARROW = [
         0,
     ),
     Fit(
+        "SIN",
+        "`(sin(r) / r - 1) / z` of `z = r^2`, for `r <= pi / 4`.",
+        even(lambda r: (mp.sin(r) / r - 1) / (r * r)),
+        mpf(0),
+        mpf("0.6170"),
+        lambda z: z,
+        24,
+        0,
+    ),
+    Fit(
+        "COS",
+        "`(cos(r) - 1 + z / 2) / z^2` of `z = r^2`, for `r <= pi / 4`.",
+        even(lambda r: (mp.cos(r) - 1 + r * r / 2) / r**4),
+        mpf(0),
+        mpf("0.6170"),
+        lambda z: z * z / mpf("0.7"),
+        24,
+        0,
+    ),
+    Fit(
         "TAN",
         "`(tan(r) / r - 1) / z` of `z = r^2`, for `r <= pi / 4`.",
         even(lambda r: (mp.tan(r) / r - 1) / (r * r)),
@@ -439,8 +460,10 @@ def two_over_pi() -> list[int]:
 
 def main() -> int:
     """Prints the file."""
-    mp.dps = 400
-    words = two_over_pi()
+    if "--two-over-pi" in sys.argv:
+        mp.dps = 400
+        print(*(f"0x{word:016x}," for word in two_over_pi()), sep="\n")
+        return 0
     mp.dps = 100
     print("//! Coefficients and constants, made by `tools/minimax.py`: not to be edited.\n")
     print("#![allow(clippy::excessive_precision, clippy::unreadable_literal)]")
@@ -502,11 +525,6 @@ def main() -> int:
     print("}\n")
     for name, doc, value in constants():
         print(f"/// {doc}\npub(super) const {name}: f64 = {literal(value)};\n")
-    print("/// The bits of 2 / pi behind the point, highest first, after 64 zeros.")
-    print(f"pub(super) const TWO_OVER_PI: [u64; {len(words)}] = [")
-    for word in words:
-        print(f"    0x{word:016x},")
-    print("];")
     return 0
 
 

@@ -164,7 +164,8 @@ impl Graph {
     }
 
     /// As [`Graph::push_typed`], where memory was reserved before.
-    pub(crate) fn push_reserved(&mut self, op: Op, inputs: Values, outputs: Outputs) -> Values {
+    #[doc(hidden)]
+    pub fn push_reserved(&mut self, op: Op, inputs: Values, outputs: Outputs) -> Values {
         let location = self.build_state.location.clone();
         let value = Value { node: self.nodes.len() as u32, output: 0 };
         if let Op::Parameter { index, .. } = &op {

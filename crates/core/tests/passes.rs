@@ -34,6 +34,120 @@ fn simplify(text: &str) -> String {
     pass::simplify(&parse(text), &scalars()).unwrap().to_text()
 }
 
+fn by_elements(text: &str) -> String {
+    pass::by_elements(&Arc::new(parse(text))).unwrap().to_text()
+}
+
+#[test]
+fn windows_become_slices_in_their_order() {
+    // The second axis shrinks most, and is reduced first.
+    let text = "(f32[64][96]) {
+        %0 = parameter {index: 0} : f32[64][96]
+        %1 = window_sum %0 {window: [2, 2], strides: [1, 3], padding: [(0, 0, 0), (0, 0, 0)], window_dilations: [1, 1]} : f32[63][32]
+        return %1
+    }";
+    assert_snapshot!(by_elements(text), @r"
+    defn-ir 1
+    (f32[64][96]) {
+      %0 = parameter {index: 0} : f32[64][96]
+      %1 = slice %0 {starts: [0, 0], lengths: [63, 94], strides: [1, 3]} : f32[63][32]
+      %2 = slice %0 {starts: [0, 1], lengths: [63, 94], strides: [1, 3]} : f32[63][32]
+      %3 = add %1 %2 : f32[63][32]
+      %4 = slice %0 {starts: [1, 0], lengths: [63, 94], strides: [1, 3]} : f32[63][32]
+      %5 = slice %0 {starts: [1, 1], lengths: [63, 94], strides: [1, 3]} : f32[63][32]
+      %6 = add %4 %5 : f32[63][32]
+      %7 = add %3 %6 : f32[63][32]
+      return %7
+    }
+    ");
+}
+
+#[test]
+fn few_or_padded_windows_stay() {
+    for (sizes, counts, strides, padding) in [
+        ("[8][9]", "[7][8]", "[1, 1]", "[(0, 0, 0), (0, 0, 0)]"),
+        ("[64][96]", "[65][95]", "[1, 1]", "[(1, 1, 0), (0, 0, 0)]"),
+        ("[64][960]", "[63][120]", "[1, 8]", "[(0, 0, 0), (0, 0, 0)]"),
+    ] {
+        let text = format!(
+            "(f32{sizes}) {{
+                %0 = parameter {{index: 0}} : f32{sizes}
+                %1 = window_max %0 {{window: [2, 2], strides: {strides}, padding: {padding}, window_dilations: [1, 1]}} : f32{counts}
+                return %1
+            }}"
+        );
+        assert_eq!(by_elements(&text), parse(&text).to_text());
+    }
+}
+
+#[test]
+fn slices_are_computed_where_that_costs_little() {
+    let text = "(f32[64][96]) {
+        %0 = parameter {index: 0} : f32[64][96]
+        %1 = multiply %0 %0 : f32[64][96]
+        %2 = slice %1 {starts: [0, 0], lengths: [63, 96], strides: [1, 1]} : f32[63][96]
+        %3 = slice %1 {starts: [1, 0], lengths: [63, 96], strides: [1, 1]} : f32[63][96]
+        %4 = subtract %3 %2 : f32[63][96]
+        return %4
+    }";
+    assert_snapshot!(by_elements(text), @r"
+    defn-ir 1
+    (f32[64][96]) {
+      %0 = parameter {index: 0} : f32[64][96]
+      %1 = slice %0 {starts: [0, 0], lengths: [63, 96], strides: [1, 1]} : f32[63][96]
+      %2 = multiply %1 %1 : f32[63][96]
+      %3 = slice %0 {starts: [1, 0], lengths: [63, 96], strides: [1, 1]} : f32[63][96]
+      %4 = multiply %3 %3 : f32[63][96]
+      %5 = subtract %4 %2 : f32[63][96]
+      return %5
+    }
+    ");
+    let costly = text.replace("multiply %0 %0", "exp %0");
+    assert_eq!(by_elements(&costly), parse(&costly).to_text());
+    let needed = text.replace("return %4", "return %4 %1");
+    assert_eq!(by_elements(&needed), parse(&needed).to_text());
+}
+
+#[test]
+fn additions_to_one_element_of_each_row_compare_positions() {
+    let text = "(s32[64][1], f32[64][1]) {
+        %0 = parameter {index: 0} : s32[64][1]
+        %1 = parameter {index: 1} : f32[64][1]
+        %2 = constant {value: 0.0} : f32
+        %3 = broadcast %2 {shape: [64, 100], axes: []} : f32[64][100]
+        %4 = iota {axis: 0} : s32[64][1]
+        %5 = stack %4 %0 {axis: 2} : s32[64][1][2]
+        %6 = reshape %5 : s32[64][2]
+        %7 = reshape %1 : f32[64]
+        %8 = indexed_add %3 %6 %7 {axes: [0, 1]} : f32[64][100]
+        return %8
+    }";
+    assert_snapshot!(by_elements(text), @r"
+    defn-ir 1
+    (s32[64][1], f32[64][1]) {
+      %0 = parameter {index: 0} : s32[64][1]
+      %1 = parameter {index: 1} : f32[64][1]
+      %2 = reshape %1 : f32[64]
+      %3 = reshape %0 : s32[64][1]
+      %4 = constant {value: 0} : s32
+      %5 = constant {value: 100} : s32
+      %6 = less %3 %4 : bool[64][1]
+      %7 = add %3 %5 : s32[64][1]
+      %8 = select %6 %7 %3 : s32[64][1]
+      %9 = iota {axis: 1} : s32[64][100]
+      %10 = equal %9 %8 : bool[64][100]
+      %11 = constant {value: 0.0} : f32
+      %12 = reshape %2 : f32[64][1]
+      %13 = add %11 %12 : f32[64][1]
+      %14 = select %10 %13 %11 : f32[64][100]
+      return %14
+    }
+    ");
+    // Rows that several positions may name.
+    let other = text.replace("%4 = iota {axis: 0} : s32[64][1]", "%4 = negate %0 : s32[64][1]");
+    assert_eq!(by_elements(&other), parse(&other).to_text());
+}
+
 #[test]
 fn dce_keeps_effects_and_the_numbers_of_inputs() {
     let text = "(f32, f32, f32) {

@@ -26,7 +26,7 @@ use defn_core::{DType, Result, TensorType, form};
 use smallvec::{SmallVec, smallvec};
 
 use crate::buffer::{CpuBuffer, Storage, Window, adopt};
-use crate::kernels::elementwise::vector::Base;
+use crate::compiler::run_elementwise;
 use crate::kernels::fourier::RealDirection;
 use crate::kernels::{create, elementwise, random};
 use crate::par::{Par, interruptible};
@@ -35,7 +35,7 @@ use crate::view::{View, ViewMut, element_align};
 pub(crate) use borrowed::run_same_dtype;
 #[doc(hidden)]
 pub use epilogue::with_epilogues_always;
-pub(crate) use epilogue::{run_with_epilogue, supports_epilogue};
+pub(crate) use epilogue::{forces_epilogues, run_with_epilogue, supports_epilogue};
 pub(crate) use op_run::Views;
 use op_run::{Memory, OpRun, fits};
 use scratch_allocator::ScratchAllocator;
@@ -131,20 +131,28 @@ impl CpuBackend {
             Op::Eye { .. } => run.fresh(|_, out, par| create::eye(out, par)),
 
             // elementwise
-            Op::Unary(op) => run.in_place(in_place(), |x, out, par| elementwise::unary(*op, x[0], out, par)),
-            Op::Binary(op) => run
-                .in_place(in_place(), |x, out, par| elementwise::binary(*op, x[0], x[1], out, par, checked)),
             Op::AsType { dtype } if *dtype == run.operand(0).dtype => run.share(),
-            Op::AsType { .. } => run.in_place(in_place(), |x, out, par| elementwise::as_type(x[0], out, par)),
+            Op::Binary(binary) => run.in_place(in_place(), |x, out, par| {
+                if checked {
+                    elementwise::check_operand(*binary, x[1], out.ty())?;
+                }
+                run_elementwise(op, x, out, par);
+                Ok(())
+            }),
+            Op::Unary(_)
+            | Op::AsType { .. }
+            | Op::Select
+            | Op::Clip
+            | Op::Block(Block::Log2 | Block::Log10) => run.in_place(in_place(), |x, out, par| {
+                run_elementwise(op, x, out, par);
+                Ok(())
+            }),
             // Signed and unsigned one-byte elements are extended differently; for wider ones the bits are enough.
-            Op::Bitcast { dtype } if dtype.bits() < 8 => {
-                run.in_place(in_place(), |x, out, par| elementwise::as_type(x[0], out, par))
-            }
+            Op::Bitcast { dtype } if dtype.bits() < 8 => run.in_place(in_place(), |x, out, par| {
+                run_elementwise(&Op::AsType { dtype: *dtype }, x, out, par);
+                Ok(())
+            }),
             Op::Bitcast { .. } => run.share(),
-            Op::Select => {
-                run.in_place(in_place(), |x, out, par| elementwise::select(x[0], x[1], x[2], out, par))
-            }
-            Op::Clip => run.in_place(in_place(), |x, out, par| elementwise::clip(x[0], x[1], x[2], out, par)),
 
             // shape
             Op::Reshape { .. } | Op::Squeeze { .. } => run.share(),
@@ -203,12 +211,6 @@ impl CpuBackend {
             Op::Fold(op) => run.fold(op, poll),
 
             // block
-            Op::Block(Block::Log2) => {
-                run.in_place(in_place(), |x, out, par| elementwise::log_to(Base::Two, x[0], out, par))
-            }
-            Op::Block(Block::Log10) => {
-                run.in_place(in_place(), |x, out, par| elementwise::log_to(Base::Ten, x[0], out, par))
-            }
             Op::Block(Block::Threefry) => run.fresh(|x, out, par| {
                 random::threefry(x[0], x[1], out, par);
                 Ok(())

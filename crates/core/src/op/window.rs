@@ -41,6 +41,18 @@ pub struct Window {
     pub dilations: Sizes,
 }
 
+impl Window {
+    /// The axes along which windows of a tensor of `sizes` are reduced, one after the other, as `docs/order.md` says:
+    /// the axis along which the tensor shrinks most comes first.
+    pub fn order(&self, sizes: &[usize], counts: &[usize]) -> SmallVec<[usize; 4]> {
+        let moves = |axis: usize| self.padding[axis] != (0, 0) || counts[axis] != sizes[axis];
+        let reduced = (0..sizes.len()).filter(|&axis| self.sizes[axis] != 1 || moves(axis));
+        let mut axes: SmallVec<[usize; 4]> = reduced.collect();
+        axes.sort_by(|&a, &b| (counts[a] * sizes[b]).cmp(&(counts[b] * sizes[a])));
+        axes
+    }
+}
+
 /// A convolution: how the kernel moves, and the roles of the axes.
 ///
 /// The roles of the input's and the result's axes are batch, channels, then the spatial ones; those of the

@@ -4,6 +4,7 @@
 //! nesting of regions recurses. The result of a pass is verified in tests and where [`verify::set_always`]
 //! requests it.
 
+mod by_elements;
 mod cse;
 mod dce;
 mod fold;
@@ -11,6 +12,7 @@ mod simplifier;
 pub mod simplify;
 mod trips;
 
+pub use by_elements::by_elements;
 pub use cse::cse;
 pub use dce::dce;
 pub use fold::fold;

@@ -14,11 +14,13 @@ use smallvec::{SmallVec, smallvec};
 use super::scratch_allocator::ScratchAllocator;
 use super::{CpuBackend, Memory, OpRun, Views, buffer, filled, parallel_over};
 use crate::buffer::{CpuBuffer, LockedBytes, Storage, Window};
-use crate::kernels::elementwise::{self, TileOperand};
-use crate::kernels::{TILE, is_computed_as_stored};
+use crate::compiler::{InOrder, run_in_order};
 use crate::par::interruptible;
 use crate::settings;
 use crate::view::{View, ViewMut};
+
+/// The most elements of an op of the fast path, which runs on the caller's thread.
+const FAST_PATH_ELEMENTS: usize = 1024;
 
 /// [`Buffer::run_same_dtype`](defn_core::backend::Buffer::run_alike) for buffers of the CPU.
 pub(crate) fn run_same_dtype(
@@ -29,59 +31,39 @@ pub(crate) fn run_same_dtype(
 ) -> Option<Arc<dyn Buffer>> {
     settings::check().ok()?;
     let (size, dtype) = (ty.size(), ty.dtype);
-    if size > TILE || !is_computed_as_stored(dtype) {
+    if size > FAST_PATH_ELEMENTS {
         return None;
     }
-    let (bytes, result_bytes) = (size * dtype.storage_bytes(), size * to.storage_bytes());
     // An error here is dropped: the general path reports it.
-    let mut storage = Storage::allocate("at_once", result_bytes).ok()?;
-    // SAFETY: the storage has this size, and only this slice accesses it.
-    let out = unsafe { std::slice::from_raw_parts_mut(storage.start_mut()?.cast(), result_bytes) };
-    match operands {
-        [SameDtypeOperand::Elements(x)] => {
-            let x = locked(*x)?;
-            elementwise::same_dtype_fast_path(op, &[elements_of(&x, bytes)?], dtype, out);
-        }
-        // The lock of one buffer is taken only once.
-        [SameDtypeOperand::Elements(a), SameDtypeOperand::Elements(b)] if std::ptr::addr_eq(*a, *b) => {
-            let x = locked(*a)?;
-            elementwise::same_dtype_fast_path(
-                op,
-                &[elements_of(&x, bytes)?, elements_of(&x, bytes)?],
-                dtype,
-                out,
-            );
-        }
-        [SameDtypeOperand::Elements(a), SameDtypeOperand::Elements(b)] => {
-            let (a, b) = (locked(*a)?, locked(*b)?);
-            elementwise::same_dtype_fast_path(
-                op,
-                &[elements_of(&a, bytes)?, elements_of(&b, bytes)?],
-                dtype,
-                out,
-            );
-        }
-        [SameDtypeOperand::Elements(a), SameDtypeOperand::Same(b)] => {
-            let a = locked(*a)?;
-            elementwise::same_dtype_fast_path(
-                op,
-                &[elements_of(&a, bytes)?, TileOperand::Same(*b)],
-                dtype,
-                out,
-            );
-        }
-        [SameDtypeOperand::Same(a), SameDtypeOperand::Elements(b)] => {
-            let b = locked(*b)?;
-            elementwise::same_dtype_fast_path(
-                op,
-                &[TileOperand::Same(*a), elements_of(&b, bytes)?],
-                dtype,
-                out,
-            );
-        }
-        [..] => return None,
+    let mut storage = Storage::allocate("run_same_dtype", size * to.storage_bytes()).ok()?;
+    let result = storage.start_mut()?;
+    let mut numbers = [[0_u64; 2]; 2];
+    let mut held: SmallVec<[LockedBytes<'_>; 2]> = SmallVec::new();
+    let mut in_order: SmallVec<[InOrder; 2]> = SmallVec::new();
+    for (at, operand) in operands.iter().enumerate() {
+        in_order.push(match (operand, operands) {
+            // The lock of one buffer is taken only once.
+            (SameDtypeOperand::Elements(own), [SameDtypeOperand::Elements(first), _])
+                if at == 1 && std::ptr::addr_eq(*own, *first) =>
+            {
+                in_order[0]
+            }
+            (SameDtypeOperand::Elements(own), _) => {
+                held.push(locked(*own)?);
+                let bytes = held[held.len() - 1].bytes()?.get(..size * dtype.storage_bytes())?;
+                InOrder { dtype, start: bytes.as_ptr(), is_repeated: false }
+            }
+            (SameDtypeOperand::Same(number), _) => {
+                let (place, bytes) = (numbers.get_mut(at)?, number.to_bytes());
+                // SAFETY: no element has more than 16 bytes.
+                unsafe { place.as_mut_ptr().cast::<u8>().copy_from(bytes.as_ptr(), bytes.len()) };
+                InOrder { dtype, start: place.as_ptr().cast(), is_repeated: true }
+            }
+        });
     }
-    // SAFETY: kernels write every element of their result.
+    // SAFETY: operands are locked and have so many elements, or are numbers; the result's memory is new.
+    unsafe { run_in_order(op, &in_order, to, result, size) };
+    // SAFETY: ops write every element of their result.
     Some(unsafe { filled(storage) })
 }
 
@@ -89,10 +71,6 @@ pub(crate) fn run_same_dtype(
 /// lock.
 fn locked(buffer: &dyn Buffer) -> Option<LockedBytes<'_>> {
     buffer.as_any().downcast_ref::<CpuBuffer>()?.lock_bytes()
-}
-
-fn elements_of<'h>(locked: &'h LockedBytes<'_>, bytes: usize) -> Option<TileOperand<'h>> {
-    locked.bytes()?.get(..bytes).map(TileOperand::Elements)
 }
 
 impl CpuBackend {

@@ -36,6 +36,11 @@ pub fn with_epilogues_always<T>(body: impl FnOnce() -> T) -> T {
     outcome
 }
 
+/// Whether programs have epilogues wherever they are possible.
+pub(crate) fn forces_epilogues() -> bool {
+    FORCE_EPILOGUES.get()
+}
+
 /// Whether an op can run an epilogue on its only result, and this is faster.
 pub(crate) fn supports_epilogue(op: &Op, operands: &[&TensorType], outputs: &[TensorType]) -> bool {
     let ([out], is_forced) = (outputs, FORCE_EPILOGUES.get()) else { return false };

@@ -8,6 +8,7 @@ use defn_core::{Axis, DType, Result, TensorType};
 use smallvec::SmallVec;
 
 use super::OpRun;
+use super::scratch_allocator::{Scratch, ScratchAllocator};
 use crate::kernels::index::{self, AxisView, IndexedBlocks, OutOfRangeFlag};
 use crate::kernels::linalg::compute_dtype;
 use crate::par::Par;
@@ -41,6 +42,16 @@ pub(super) fn stays(op: ScatterOp, operand: DType, result: DType) -> bool {
     scattered(op, result) == result && operand == result
 }
 
+/// Positions of fewer than 32 bits in as many, which the kernels read.
+fn wide_positions<'a>(
+    allocator: ScratchAllocator<'a>,
+    indices: View<'_>,
+    par: Par,
+) -> Result<Option<Scratch<'a>>> {
+    let is_short = indices.ty().dtype.bits() < 32;
+    is_short.then(|| allocator.converted(indices, DType::S32, par)).transpose()
+}
+
 impl OpRun<'_> {
     /// Runs a kernel that reads at the positions in the second operand. If `checked`, a position out of range is an
     /// error, and the elements written by then are dropped.
@@ -49,15 +60,22 @@ impl OpRun<'_> {
         axes: &[usize],
         kernel: impl FnOnce(View<'_>, View<'_>, &mut ViewMut<'_>, OutOfRangeFlag<'_>, Par),
     ) -> Result<Buffers> {
-        let (op, checked) = (self.allocator.op, self.checked);
-        self.fresh(|views: &[View<'_>], out, par| {
+        let (allocator, checked) = (self.allocator, self.checked);
+        let op = allocator.op;
+        self.run_with_scratch(|views: &[View<'_>], out, par| {
             let (x, indices) = (views[0], views[1]);
+            let wide = wide_positions(allocator, indices, par)?;
+            if !allocator.runs() {
+                return Ok(());
+            }
             // An empty result reads nothing.
             if checked && out.ty().size() == 0 {
                 return index::check(op, x.ty(), axes, indices, par);
             }
             let some = AtomicBool::new(false);
-            kernel(x, indices, out, OutOfRangeFlag::new(checked.then_some(&some)), par);
+            // SAFETY: the conversion has written every position.
+            let positions = wide.as_ref().map_or(indices, |wide| unsafe { wide.view() });
+            kernel(x, positions, out, OutOfRangeFlag::new(checked.then_some(&some)), par);
             if some.into_inner() { index::check(op, x.ty(), axes, indices, par) } else { Ok(()) }
         })
     }
@@ -96,6 +114,9 @@ impl OpRun<'_> {
             if checked && allocator.runs() {
                 index::check(allocator.op, out.ty(), &axes, indices, par)?;
             }
+            let wide_indices = wide_positions(allocator, indices, par)?;
+            // SAFETY: the conversion has written every position.
+            let indices = wide_indices.as_ref().map_or(indices, |wide| unsafe { wide.view() });
             let mut converted = None;
             let updates = if updates.ty().dtype == computed {
                 updates

@@ -4,14 +4,14 @@ use std::any::Any;
 use std::sync::Arc;
 
 use defn_core::backend::{Buffers, Operand};
-use defn_core::op::Literal;
+use defn_core::op::{Literal, Op};
 use defn_core::{ErrorKind, Result, TensorType};
 use smallvec::{SmallVec, smallvec};
 
 use super::scratch_allocator::ScratchAllocator;
 use super::{buffer, outside, window};
 use crate::buffer::{CpuBuffer, Storage, Window};
-use crate::kernels::elementwise;
+use crate::compiler::run_elementwise;
 use crate::kernels::epilogue::EpilogueFn;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
@@ -222,11 +222,10 @@ impl<'a> OpRun<'a> {
     pub(super) fn literal(self, literal: &Literal) -> Result<Buffers> {
         self.fresh(|_, out, par| {
             if literal.ty().dtype.bits() < 8 {
-                return elementwise::as_type(
-                    View::new(&outside::whole_bytes(literal.ty())?, literal.bytes()),
-                    out,
-                    par,
-                );
+                let whole = outside::whole_bytes(literal.ty())?;
+                let op = Op::AsType { dtype: out.ty().dtype };
+                run_elementwise(&op, &[View::new(&whole, literal.bytes())], out, par);
+                return Ok(());
             }
             copy_bytes(literal.bytes(), out, par);
             Ok(())

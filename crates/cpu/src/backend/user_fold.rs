@@ -14,7 +14,8 @@ use defn_core::region::Region;
 use defn_core::{Axis, DType, Result, Scalar, Shape, TensorType};
 use smallvec::SmallVec;
 
-use super::OpRun;
+use super::{OpRun, Views};
+use crate::compiler::run_elementwise;
 use crate::kernels::machine::{Machine, Register};
 use crate::kernels::{TILE, create, elementwise, shape};
 use crate::par::Par;
@@ -245,18 +246,26 @@ impl<'a> Registers<'a> {
         let step = &self.program.steps[index];
         let x = |input: usize| self.view(step.inputs[input], element);
         let par = Par::Serial;
-        match step.action {
-            Action::Constant(scalar) => create::constant(scalar, out, par),
-            Action::Unary(op) => elementwise::unary(op, x(0), out, par),
-            Action::Binary(op) => elementwise::binary(op, x(0), x(1), out, par, self.checked),
-            Action::AsType => elementwise::as_type(x(0), out, par),
+        let op = match step.action {
+            Action::Constant(scalar) => return create::constant(scalar, out, par),
             Action::Bits => {
                 copy(x(0), out);
-                Ok(())
+                return Ok(());
             }
-            Action::Select => elementwise::select(x(0), x(1), x(2), out, par),
-            Action::Clip => elementwise::clip(x(0), x(1), x(2), out, par),
-        }
+            Action::Unary(op) => Op::Unary(op),
+            Action::Binary(op) => {
+                if self.checked {
+                    elementwise::check_operand(op, x(1), out.ty())?;
+                }
+                Op::Binary(op)
+            }
+            Action::AsType => Op::AsType { dtype: out.ty().dtype },
+            Action::Select => Op::Select,
+            Action::Clip => Op::Clip,
+        };
+        let operands: Views<'_> = (0..step.inputs.len()).map(x).collect();
+        run_elementwise(&op, &operands, out, par);
+        Ok(())
     }
 
     /// Makes the function's result the new accumulator.

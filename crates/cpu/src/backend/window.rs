@@ -9,7 +9,7 @@ use super::scratch_allocator::{Scratch, ScratchAllocator};
 use crate::kernels::epilogue::EpilogueFn;
 use crate::kernels::linalg::compute_dtype;
 use crate::kernels::shape::gather;
-use crate::kernels::window::{self, AxisOrder, AxisPass, Conv};
+use crate::kernels::window::{self, AxisOrder, AxisPass, Conv, Pool};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -50,6 +50,25 @@ fn by_role<'a, 'r: 'a>(
     Ok(unsafe { scratch_slot.insert(scratch).view() })
 }
 
+/// Runs what writes all elements of `dtype` in the type in which they are computed.
+fn in_wide(
+    allocator: ScratchAllocator<'_>,
+    dtype: DType,
+    out: &mut ViewMut<'_>,
+    write: impl FnOnce(&mut ViewMut<'_>),
+    par: Par,
+) -> Result<()> {
+    if compute_dtype(dtype) == dtype {
+        write(out);
+        return Ok(());
+    }
+    let mut wide = allocator.scratch(out.ty().with_dtype(compute_dtype(dtype))?)?;
+    write(&mut wide.view_mut());
+    // SAFETY: every element was written.
+    allocator.convert(unsafe { wide.view() }, dtype, out, par);
+    Ok(())
+}
+
 impl OpRun<'_> {
     pub(super) fn window(self, which: WindowOp, window: &Window) -> Result<Buffers> {
         let allocator = self.allocator;
@@ -66,6 +85,20 @@ impl OpRun<'_> {
             let mut scratch_slot = None;
             let mut x = computed(allocator, views[0], dtype, &mut scratch_slot, par)?;
             let inner = compute_dtype(dtype);
+            let pool = match which {
+                WindowOp::WindowMax | WindowOp::WindowMin => {
+                    Pool::of(window, x.ty().shape.sizes(), out.ty().shape.sizes(), inner)
+                }
+                WindowOp::WindowSum | WindowOp::WindowProduct => None,
+            };
+            if let Some(pool) = pool.filter(|pool| pool.is_in_order) {
+                let extremes = |out: &mut ViewMut<'_>| {
+                    if allocator.runs() {
+                        window::extremes(which, &pool, x, out, par);
+                    }
+                };
+                return in_wide(allocator, dtype, out, extremes, par);
+            }
             let fold = |pass: &AxisPass, x: View<'_>, out: &mut ViewMut<'_>| -> Result<()> {
                 let mut rungs = allocator.scratch(window::doubling_scratch(pass, inner))?;
                 if allocator.runs() {
@@ -109,15 +142,7 @@ impl OpRun<'_> {
                         window::scatter_disjoint(which, dtype, window, (x, source, start), out, par);
                     }
                 };
-                if compute_dtype(dtype) == dtype {
-                    send(out);
-                    return Ok(());
-                }
-                let mut wide = allocator.scratch(out.ty().with_dtype(compute_dtype(dtype))?)?;
-                send(&mut wide.view_mut());
-                // SAFETY: the scatter writes every element.
-                allocator.convert(unsafe { wide.view() }, dtype, out, par);
-                return Ok(());
+                return in_wide(allocator, dtype, out, send, par);
             }
             let mut chosen = allocator.scratch(source.ty().with_dtype(DType::U64)?)?;
             {
@@ -146,15 +171,7 @@ impl OpRun<'_> {
                     window::add_chosen(dtype, chosen, source, start, out, par);
                 }
             };
-            if compute_dtype(dtype) == dtype {
-                add(out);
-                return Ok(());
-            }
-            let mut wide = allocator.scratch(out.ty().with_dtype(compute_dtype(dtype))?)?;
-            add(&mut wide.view_mut());
-            // SAFETY: the sums write every element.
-            allocator.convert(unsafe { wide.view() }, dtype, out, par);
-            Ok(())
+            in_wide(allocator, dtype, out, add, par)
         })
     }
 

@@ -7,7 +7,7 @@ use defn_core::{Result, form};
 
 use super::emit::mir::{Class, Cond, Constant, Conv, Elem, Op};
 use super::emit::{Action, Allocated, Place, Placed, PlacedPart, Target, mask_class};
-use super::ir;
+use super::ir::{self, Function};
 use super::nest::{allocated, instruction_sets, processor};
 use super::plan::{Plan, Work};
 
@@ -37,27 +37,32 @@ pub(super) fn text(plan: &Plan, instructions: Option<&str>) -> Result<String> {
 fn nests_of(plan: &Plan, target: Option<&dyn Target>, text: &mut String) {
     let graph = plan.region.graph();
     for step in &plan.steps {
+        let line = || {
+            let node = &graph.nodes()[step.node];
+            let results: Vec<String> =
+                step.outputs.iter().map(|(value, _)| graph.ty(*value).to_string()).collect();
+            format!("{} {}", form::name(&node.op), results.join(", "))
+        };
         match &step.work {
             Work::Nest(nest) => {
-                let node = &graph.nodes()[step.node];
-                let results: Vec<String> =
-                    step.outputs.iter().map(|(value, _)| graph.ty(*value).to_string()).collect();
-                let line = format!("{} {}", form::name(&node.op), results.join(", "));
-                nest.functions().for_each(|function| nest_text(function, &line, target, text));
+                nest.functions().for_each(|function| nest_text(function, &line(), target, text))
+            }
+            // It is called for each block that the op completes.
+            Work::Followed(made) => {
+                nest_text(made.nest().function(), &format!("behind {}", line()), target, text);
+            }
+            // It is called for each block of rows.
+            Work::Between(made) => {
+                nest_text(made.nest().function(), &format!("before {}", line()), target, text);
             }
             Work::Cond { branches, .. } => branches.iter().for_each(|branch| nests_of(branch, target, text)),
             Work::While(of) => [&of.cond, &of.body].into_iter().for_each(|plan| nests_of(plan, target, text)),
-            Work::Group(_)
-            | Work::Followed(_)
-            | Work::Routine(_)
-            | Work::Op
-            | Work::Hook { .. }
-            | Work::Call { .. } => {}
+            Work::Group(_) | Work::Routine(_) | Work::Op | Work::Hook { .. } | Work::Call { .. } => {}
         }
     }
 }
 
-fn nest_text(function: &ir::Function, line: &str, target: Option<&dyn Target>, text: &mut String) {
+fn nest_text(function: &Function, line: &str, target: Option<&dyn Target>, text: &mut String) {
     let _ = writeln!(text, "nest: {line}\n{function}");
     let Some(target) = target else {
         let _ = writeln!(text, "no machine code: the portable executor runs it\n");

@@ -62,6 +62,12 @@ impl Clusters {
         self.seen[position].as_ref().filter(|seen| seen.base.node as usize != position)
     }
 
+    /// How a node's elements lie in the memory of its operand, if it only looks at it in another way; fast or not.
+    pub(super) fn turned(&self, graph: &Graph, position: usize) -> Option<Seen> {
+        let node = &graph.nodes()[position];
+        self.seen(graph, *node.inputs.first()?).through(node)
+    }
+
     pub(super) fn new(region: &Region) -> Clusters {
         let graph = region.graph();
         let (mut roles, seen) = roles(graph);
@@ -172,7 +178,7 @@ fn roles(graph: &Graph) -> (Vec<Role>, Vec<Option<Seen>>) {
         let has_elements = node.outputs.first().is_some_and(|ty| ty.size() > 0);
         let through = node.inputs.first().filter(|_| has_elements).and_then(|&operand| {
             let of = seen[operand.node as usize].clone().unwrap_or_else(|| Seen::whole(graph, operand));
-            of.through(node).filter(Seen::is_fast)
+            of.through(node).filter(|seen| seen.is_fast(graph.ty(seen.base).dtype))
         });
         let role = match (&through, &node.op) {
             (Some(_), _) => Role::View,
@@ -237,7 +243,7 @@ fn base_of(roles: &[Role], seen: &[Option<Seen>], value: Value) -> Option<usize>
 }
 
 /// An op that is done on each element alone, by a tile program.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Elementwise {
     Unary(UnaryOp),
     Binary(BinaryOp),

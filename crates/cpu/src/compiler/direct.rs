@@ -31,6 +31,7 @@ impl Direct {
             Work::Nest(_)
             | Work::Group(_)
             | Work::Followed(_)
+            | Work::Between(_)
             | Work::Routine(_)
             | Work::Cond { .. }
             | Work::While(_)
@@ -118,6 +119,7 @@ impl Compiled {
             Work::Nest(nest) => unsafe { nest.run(&inputs, &starts, std::ptr::null_mut(), Par::Serial) },
             Work::Group(_)
             | Work::Followed(_)
+            | Work::Between(_)
             | Work::Routine(_)
             | Work::Cond { .. }
             | Work::While(_)

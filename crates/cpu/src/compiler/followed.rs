@@ -1,45 +1,50 @@
 //! Products of matrices, and convolutions, that element-wise ops follow: these are done to each block of a product by the
-//! thread that has completed it, while the second cache holds the block. Where nobody else needs the product, it lies
-//! where one of their results will.
+//! thread that has completed it, while the second cache holds the block. They are a loop nest, which is called with
+//! where the block is. Where nobody else needs the product, it lies where one of their results will.
 
 use defn_core::backend::Poll;
 use defn_core::graph::{Graph, Value, Values};
+use defn_core::op::Op;
 use defn_core::{Result, TensorType};
 use smallvec::SmallVec;
 
 use super::cluster::{Clusters, Role};
-use super::group::{Group, group};
+use super::fuse::Part;
+use super::nest::BlockNest;
 use super::strips::Piece;
 use super::users::Uses;
 use crate::backend::{run_with_epilogue, supports_epilogue};
-use crate::kernels::StridedOperand;
 use crate::kernels::epilogue::CompletedRows;
-use crate::kernels::stream::StoreKind;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// The places of an op and of the cluster that follows it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
-    pub(super) op: usize,
-    pub(super) place: usize,
-}
-
 /// Puts clusters to the ops that they follow at once. Nothing is moved past others, so that no value is kept for longer.
-pub(super) fn with_followed(graph: &Graph, clusters: &Clusters, pieces: Vec<Piece>) -> Vec<Piece> {
+pub(super) fn with_followed(
+    graph: &Graph,
+    clusters: &Clusters,
+    uses: &dyn Uses,
+    pieces: Vec<Piece>,
+) -> Vec<Piece> {
     let mut placed: Vec<Piece> = Vec::with_capacity(pieces.len());
     for piece in pieces {
         let before = placed.last().and_then(Piece::alone);
         let found = before.zip(piece.alone()).map(|(op, place)| Found { op, place });
-        match found.filter(|found| follows(graph, clusters, *found)) {
-            Some(found) => {
+        match found.and_then(|found| Followed::new(graph, clusters, uses, found)) {
+            Some(made) => {
                 placed.pop();
-                placed.push(Piece::Followed(found));
+                placed.push(Piece::Followed(Box::new(made)));
             }
             None => placed.push(piece),
         }
     }
     placed
+}
+
+/// The places of an op and of the cluster that follows it.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    op: usize,
+    place: usize,
 }
 
 /// The types of a node's operands.
@@ -65,23 +70,38 @@ fn follows(graph: &Graph, clusters: &Clusters, found: Found) -> bool {
     reads.peek().is_some() && reads.all(is_whole)
 }
 
-/// An op and the program that follows it, ready to run.
+/// The elements of a row of what an op gives: blocks are parts of rows.
+fn row_of(op: &Op, out: &TensorType, b: &TensorType) -> usize {
+    let sizes = out.shape.sizes();
+    if let Op::Dot { contract_b, batch_b, .. } = op {
+        let own = b.shape.rank() - contract_b.len() - batch_b.len();
+        return sizes[sizes.len() - own..].iter().product();
+    }
+    // A convolution's is an image of one feature.
+    sizes[2..].iter().product()
+}
+
+/// An op and the nest that follows it, ready to run.
 #[derive(Debug)]
 pub(super) struct Followed {
     /// The op's node, and what it gives.
     pub(super) op: usize,
     product: Value,
-    group: Group,
-    /// Where each input of the program lies.
+    /// The place of the cluster that follows.
+    pub(super) place: usize,
+    nest: BlockNest,
+    /// Where each input of the nest lies.
     sources: Vec<From>,
     home: Home,
-    /// What the op reads, and behind it what else the program does.
+    /// What the op reads, and behind it what else the nest does.
     pub(super) inputs: Values,
-    /// What the program gives, and behind it the product, where others need it.
+    /// What the nest gives, and behind it the product, where others need it.
     pub(super) results: Values,
+    /// How many of the results the nest gives.
+    given: usize,
 }
 
-/// Where an input of a program lies.
+/// Where an input of a nest lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum From {
     Product,
@@ -91,19 +111,25 @@ enum From {
 /// Where a product lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Home {
-    /// In a result, or where one of the program's will.
+    /// In a result, or where one of the nest's will.
     Result(usize),
     /// In memory of the step's own.
     Room,
 }
 
 impl Followed {
-    pub(super) fn new(graph: &Graph, clusters: &Clusters, uses: &dyn Uses, found: &Found) -> Followed {
+    fn new(graph: &Graph, clusters: &Clusters, uses: &dyn Uses, found: Found) -> Option<Followed> {
+        if !follows(graph, clusters, found) {
+            return None;
+        }
         let op = clusters.order[found.op].nodes[0];
-        let product = Value { node: op as u32, output: 0 };
-        let group = group(graph, clusters, &clusters.order[found.place], uses.of(found.place).clone());
-        let mut inputs: Values = graph.nodes()[op].inputs.iter().copied().collect();
-        let sources = group.inputs.iter().map(|&(value, _)| {
+        let (node, product) = (&graph.nodes()[op], Value { node: op as u32, output: 0 });
+        let row = row_of(&node.op, &node.outputs[0], graph.ty(node.inputs[1]));
+        let given = uses.of(found.place);
+        let nodes = clusters.order[found.place].nodes.iter().map(|&node| (node, Part::Elements)).collect();
+        let nest = BlockNest::new(graph, clusters, nodes, (node.outputs[0].size(), row), given)?;
+        let mut inputs: Values = node.inputs.iter().copied().collect();
+        let sources = nest.inputs.iter().map(|&(value, _)| {
             if value == product {
                 return From::Product;
             }
@@ -111,23 +137,28 @@ impl Followed {
             From::Input(inputs.len() - 1)
         });
         let sources = sources.collect();
-        let mut results = group.results.clone();
+        let (mut results, given) = (given.clone(), given.len());
         let mut home = Home::Room;
         if uses.is_needed_beyond(product, &|place| place == found.place) {
             home = Home::Result(results.len());
             results.push(product);
         }
-        Followed { op, product, group, sources, home, inputs, results }
+        Some(Followed { op, product, place: found.place, nest, sources, home, inputs, results, given })
+    }
+
+    /// What follows.
+    pub(super) fn nest(&self) -> &BlockNest {
+        &self.nest
     }
 
     /// The outputs that may lie in the memory of an input: pairs of both. What the op reads is read until its last
     /// element is made.
     pub(super) fn pairs(&self) -> SmallVec<[(usize, usize); 3]> {
         let mut pairs = SmallVec::new();
-        for (from, (_, walk)) in self.sources.iter().zip(&self.group.inputs) {
+        for (from, (_, view)) in self.sources.iter().zip(&self.nest.inputs) {
             match from {
-                From::Input(input) if walk.is_plain(self.group.elements) => {
-                    pairs.extend((0..self.group.results.len()).map(|output| (output, *input)));
+                From::Input(input) if view.is_plain(self.nest.elements()) => {
+                    pairs.extend((0..self.given).map(|output| (output, *input)));
                 }
                 From::Input(_) | From::Product => {}
             }
@@ -140,25 +171,13 @@ impl Followed {
         let width = |value: Value| graph.ty(value).dtype.storage_bytes();
         let is_free = |output: &usize| {
             let is_over = over.iter().any(|(other, _)| other == output);
-            !is_over && width(self.group.results[*output]) == width(self.product)
+            !is_over && width(self.results[*output]) == width(self.product)
         };
         if self.home == Home::Room
-            && let Some(output) = (0..self.group.results.len()).find(is_free)
+            && let Some(output) = (0..self.given).find(is_free)
         {
             self.home = Home::Result(output);
         }
-        let lies_in_result = |from: &From| match from {
-            From::Product => self.home != Home::Room && !self.gives_product(),
-            From::Input(input) => over.iter().any(|(_, other)| other == input),
-        };
-        let first: SmallVec<[usize; 4]> =
-            (0..self.sources.len()).filter(|&at| lies_in_result(&self.sources[at])).collect();
-        self.group.read_first(&first);
-    }
-
-    /// Whether the product is a result.
-    fn gives_product(&self) -> bool {
-        self.results.len() > self.group.results.len()
     }
 
     /// The bytes that a run needs beside.
@@ -169,7 +188,7 @@ impl Followed {
         }
     }
 
-    /// Runs the op, and the program on all elements. `inputs` and `results` are as this lists them.
+    /// Runs the op, and the nest on all elements. `inputs` and `results` are as this lists them.
     ///
     /// # Errors
     /// As the op.
@@ -190,24 +209,18 @@ impl Followed {
             Home::Result(at) => results[at].start(),
             Home::Room => room,
         };
-        let sources = self.sources.iter().zip(&self.group.inputs).map(|(from, (_, walk))| {
-            let view = match from {
-                From::Input(at) => inputs[*at],
-                // SAFETY: the program reads what the op has written, and writes it itself after that.
-                From::Product => unsafe { View::of_part(graph.ty(self.product), start) },
-            };
-            StridedOperand::with_strided_view(view, walk)
+        let sources = self.sources.iter().map(|from| match from {
+            From::Input(at) => inputs[*at].start().cast_mut(),
+            From::Product => start,
         });
-        let sources: SmallVec<[StridedOperand<'_>; 8]> = sources.collect();
-        let results = &results[..self.group.results.len()];
+        let starts = results[..self.given].iter().map(ViewMut::start);
+        // Nothing is kept from one pass for another: there is one.
+        debug_assert_eq!(self.nest.scratch, 0);
+        let nest = self.nest.with(sources.chain(starts).chain([std::ptr::null_mut()]));
         let tail = |rows: CompletedRows| {
-            let starts: SmallVec<[*mut u8; 4]> = results.iter().map(ViewMut::start).collect();
-            self.group.program.start(&sources, rows.count * rows.len, StoreKind::Cached, |running| {
-                for range in rows.ranges() {
-                    // SAFETY: results have room for all elements, of each of which one thread is told.
-                    unsafe { running.part(&starts, range) };
-                }
-            });
+            // SAFETY: results have room for all elements, of each of which one thread is told. The nest reads what the op
+            // has written, and writes an element only after it has read what lies there.
+            unsafe { nest.block(rows) };
         };
         // SAFETY: there is room for the product, in a result or apart, which only the tail uses too, and that each
         // element after the op.

@@ -25,9 +25,9 @@ pub(super) fn with_gathers(
         if let Piece::One(place) = *piece
             && let Some(nest) = nest(graph, clusters, uses, place)
         {
-            *piece = Piece::Nest(place, Box::new(nest));
+            *piece = Piece::Nest(place, Box::new(nest), None);
         }
-        if let Piece::Nest(_, nest) = piece {
+        if let Piece::Nest(_, nest, _) = piece {
             done.extend(nest.gathers.iter().copied());
         }
     }

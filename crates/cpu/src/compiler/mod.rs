@@ -2,32 +2,38 @@
 //!
 //! Nests come first. What a nest lacks is left to older interpreters, which are to go. The phases are:
 //!
-//! 1. [`pass::expand`] simplifies the region and leaves only ops that the backend runs.
+//! 1. [`pass::expand`] simplifies the region and leaves only ops that the backend runs, and [`pass::by_elements`] writes
+//!    small windows and the like as element-wise ops.
 //! 2. `cluster` gives each node a role: it exists before the run, is a strided view (`views`), is generated where it is
 //!    read, is element-wise, or is a step of its own. Element-wise nodes are fused level by level, and with reductions of
-//!    the same rows (`strips`).
+//!    the same rows (`strips`). Reads at positions (`gathers`), concatenations and paddings (`joins`) are done by who
+//!    reads them.
 //! 3. Such a group becomes a nest (`nest`), if the IR has all that it needs: `fuse` makes a function of the typed IR
 //!    (`ir`). `schedule` lowers it to instructions of the processor's kind, `emit` chooses registers and writes bytes,
 //!    and `memory` keeps them where they can be executed. `interpret` runs the IR itself where there is no machine code,
 //!    and until code pays. Equal functions of a process share their code. `assembly` prints both. Each op has one
 //!    meaning, so that all executors give the same bits (`agree` tests it).
+//! 4. Nests also run within products and convolutions (`nest/blocks`). Element-wise ops that follow one are done to each
+//!    block as soon as it is complete (`followed`). This pays only if no cache holds the result, and sums and rows are
+//!    short. Rows between two products, as in attention, are done block by block with both (`between`), so that neither
+//!    the first product nor what is made of it is written to memory.
+//!
+//! Eager element-wise ops, and conversions within kernels, are nests of one op (`nest/one_op.rs`), which a cache keeps.
 //!
 //! The older interpreters:
 //!
 //! * A group of element-wise ops is a tile program (`group`, `kernels/tiles`), whose instructions are the loops of the
 //!   eager kernels on a tile that fits the L1 cache. Consecutive cheap ops of f32 are one instruction, which keeps their
 //!   values in registers (`kernels/chain`).
-//! * Ops that consume a matrix product or a convolution can run as its epilogue, on each block as soon as it is complete
-//!   (`followed`). This pays only if no cache holds the result, and sums and rows are short.
 //!
 //! After that:
 //!
-//! 4. `places` and `arena` assign memory: a value is stored in an argument, a constant, a result, or the one block that
+//! 5. `places` and `arena` assign memory: a value is stored in an argument, a constant, a result, or the one block that
 //!    a run allocates for temporaries. Reshapes, leading slices and the values of hooks alias their operand. An op
 //!    writes in place of an operand that it reads last, where its kernel allows it. A chain of such ops that ends in a
 //!    result computes in that result's memory from the start; one that begins with a donated argument computes in the
 //!    argument's.
-//! 5. `repeat` runs loops, whose state is updated in place or alternates between two buffers. Loops of scalars and
+//! 6. `repeat` runs loops, whose state is updated in place or alternates between two buffers. Loops of scalars and
 //!    small arrays are register-machine programs (`routine`). An array that nothing else in the loop reads leaves the
 //!    loop, and its elements go through all trips piece by piece (`routine/apart`).
 //!
@@ -38,12 +44,13 @@
 //!
 //! Results have the evaluator's bits on the expanded region, because nests and kernels add in the same order
 //! (`docs/order.md`) and compute functions by the same operations. The exceptions are the bits of a NaN that is computed
-//! from two NaNs, and functions on processors without fused multiply-add.
+//! from two NaNs, and functions in loops on processors without fused multiply-add.
 
 #[cfg(test)]
 mod agree;
 mod arena;
 mod assembly;
+mod between;
 mod cluster;
 mod direct;
 mod emit;
@@ -52,7 +59,8 @@ mod fuse;
 mod gathers;
 mod group;
 mod interpret;
-mod ir;
+pub(crate) mod ir;
+mod joins;
 mod memory;
 mod nest;
 mod places;
@@ -84,6 +92,7 @@ use crate::buffer::{CpuBuffer, Window};
 use crate::par::{interruptible, with_count};
 use crate::settings;
 use direct::Direct;
+pub(crate) use nest::{InOrder, convert_in_order, run_elementwise, run_in_order};
 pub use nest::{machine_code, refused_memory_for_code};
 use plan::Plan;
 use run::{Memory, Run};

@@ -7,13 +7,15 @@ use defn_core::graph::{Graph, Node, Value, Values};
 use defn_core::mesh::MeshError;
 use defn_core::op::{OpClass, Outputs};
 use defn_core::region::Region;
-use defn_core::{Error, Result, TensorType, memory, profile};
+use defn_core::{Error, Result, TensorType, memory, pass, profile};
 use smallvec::SmallVec;
 
+use super::between::{Between, with_between};
 use super::cluster::{Clusters, Role};
 use super::followed::{Followed, with_followed};
 use super::gathers::with_gathers;
 use super::group::{Group, group};
+use super::joins::with_joins;
 use super::nest::Nest;
 use super::places::{Given, Kept, Layout, Place, Slots};
 use super::repeat::While;
@@ -85,6 +87,8 @@ pub(super) enum Work {
     Group(Group),
     /// An op of the backend, and element-wise ops on what it gives.
     Followed(Followed),
+    /// Two products, and what is done to rows between them.
+    Between(Box<Between>),
     /// A loop, branches or ops on scalars, in one call.
     Routine(Box<Routine>),
     /// One op of the backend.
@@ -108,6 +112,7 @@ impl Plan {
         lent: &[Option<usize>],
     ) -> Result<Plan> {
         memory::ahead("compile", region.graph().len())?;
+        let region = pass::by_elements(&region)?;
         let clusters = Clusters::new(&region);
         let mut slots = Slots::new(&region);
         let mut steps = steps(&region, &clusters, backend, &mut slots)?;
@@ -140,24 +145,30 @@ fn steps(
     let users = Users::new(region, clusters);
     let mut steps = Vec::with_capacity(clusters.order.len());
     let pieces = with_gathers(graph, clusters, &users, pieces(graph, clusters, &users));
-    for piece in with_followed(graph, clusters, pieces) {
+    let pieces = with_joins(graph, clusters, &users, pieces);
+    let pieces = with_between(graph, clusters, &users, pieces);
+    for piece in with_followed(graph, clusters, &users, pieces) {
         let place = match &piece {
             Piece::One(place) => *place,
-            Piece::Nest(place, _) => *place,
-            Piece::Followed(found) => found.place,
+            Piece::Nest(place, ..) => *place,
+            Piece::Followed(made) => made.place,
+            Piece::Between(made) => made.place,
         };
         let cluster = &clusters.order[place];
         let first = cluster.nodes[0];
         let (work, inputs, outputs): (Work, Values, Values) = match (piece, &clusters.roles[first]) {
-            (Piece::Nest(_, made), _) => {
+            (Piece::Nest(_, made, _), _) => {
                 let inputs = made.inputs.iter().map(|(value, _)| *value).collect();
                 let outputs = made.results.clone();
                 (Work::Nest(*made), inputs, outputs)
             }
-            (Piece::Followed(found), _) => {
-                let made = Followed::new(graph, clusters, &users, &found);
+            (Piece::Followed(made), _) => {
                 let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
-                (Work::Followed(made), inputs, outputs)
+                (Work::Followed(*made), inputs, outputs)
+            }
+            (Piece::Between(made), _) => {
+                let (inputs, outputs) = (made.inputs.clone(), graph.outputs(made.node));
+                (Work::Between(made), inputs, outputs)
             }
             (Piece::One(_), Role::Elementwise)
                 if let Some(made) = routine::of_group(graph, clusters, cluster, users.of(place)) =>
@@ -233,12 +244,9 @@ impl Step {
                 let inputs = (0..group.inputs.len()).filter(plain);
                 inputs.flat_map(|input| (0..group.results.len()).map(move |output| (output, input))).collect()
             }
-            Work::Nest(nest) => {
-                let inputs = (0..nest.inputs.len()).filter(|&input| nest.reads_in_order(input));
-                inputs.flat_map(|input| (0..nest.results.len()).map(move |output| (output, input))).collect()
-            }
+            Work::Nest(nest) => nest.pairs().collect(),
             Work::Followed(followed) => followed.pairs(),
-            Work::Hook { .. } | Work::Call { .. } | Work::Cond { .. } => SmallVec::new(),
+            Work::Between(_) | Work::Hook { .. } | Work::Call { .. } | Work::Cond { .. } => SmallVec::new(),
         }
     }
 
@@ -252,6 +260,7 @@ impl Step {
             Work::Op
             | Work::While(_)
             | Work::Routine(_)
+            | Work::Between(_)
             | Work::Hook { .. }
             | Work::Call { .. }
             | Work::Cond { .. } => true,
@@ -274,8 +283,12 @@ impl Step {
             }
             Work::Followed(followed) => followed.settle(graph, pairs),
             Work::Op => self.over = pairs.first().map(|(_, input)| *input),
-            Work::While(_) | Work::Routine(_) | Work::Hook { .. } | Work::Call { .. } | Work::Cond { .. } => {
-            }
+            Work::While(_)
+            | Work::Between(_)
+            | Work::Routine(_)
+            | Work::Hook { .. }
+            | Work::Call { .. }
+            | Work::Cond { .. } => {}
         }
     }
 
@@ -287,7 +300,7 @@ impl Step {
             Work::Nest(nest) => nest.room(),
             Work::Followed(followed) => followed.room(graph),
             Work::Routine(routine) => routine.between,
-            Work::Group(_) | Work::Op | Work::Hook { .. } | Work::Call { .. } => 0,
+            Work::Between(_) | Work::Group(_) | Work::Op | Work::Hook { .. } | Work::Call { .. } => 0,
         }
     }
 
@@ -302,7 +315,7 @@ impl Step {
             Work::Hook { types, .. } | Work::Call { types, .. } => copies(types),
             Work::Cond { branches, .. } => branches.iter().map(|branch| branch.workspace).max().unwrap_or(0),
             Work::While(of) => of.cond.workspace.max(of.body.workspace),
-            Work::Nest(_) | Work::Group(_) | Work::Routine(_) => 0,
+            Work::Nest(_) | Work::Group(_) | Work::Between(_) | Work::Routine(_) => 0,
         }
     }
 }

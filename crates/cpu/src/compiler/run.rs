@@ -133,6 +133,10 @@ impl Run<'_> {
                 // SAFETY: the plan has the room for the step alone.
                 unsafe { followed.run(graph, &inputs, &results, room, step.par, &|| self.hooks.poll())? };
             }
+            Work::Between(between) => {
+                let inputs: SmallVec<[View<'_>; 8]> = step.inputs.iter().map(input).collect();
+                between.run(&inputs, &mut output(&step.outputs[0]), step.par);
+            }
             Work::Routine(routine) => {
                 let inputs: SmallVec<[View<'_>; 8]> = step.inputs.iter().map(input).collect();
                 let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();

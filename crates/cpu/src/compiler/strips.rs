@@ -7,8 +7,9 @@
 use defn_core::graph::{Graph, Value};
 use rustc_hash::FxHashMap;
 
+use super::between::Between;
 use super::cluster::{Clusters, Role};
-use super::followed;
+use super::followed::Followed;
 use super::fuse::{Domain, Reduction};
 use super::nest::Nest;
 use super::users::Uses;
@@ -22,10 +23,12 @@ const WINDOW: usize = 64;
 pub(super) enum Piece {
     /// One by itself.
     One(usize),
-    /// Several as one nest; the place is that of the last.
-    Nest(usize, Box<Nest>),
+    /// One or several as one nest; the place is that of the last.
+    Nest(usize, Box<Nest>, Option<Strip>),
     /// An op by itself, and a cluster that follows it.
-    Followed(followed::Found),
+    Followed(Box<Followed>),
+    /// Two products and the rows between them.
+    Between(Box<Between>),
 }
 
 impl Piece {
@@ -33,7 +36,7 @@ impl Piece {
     pub(super) fn alone(&self) -> Option<usize> {
         match self {
             Piece::One(place) => Some(*place),
-            Piece::Nest(..) | Piece::Followed(_) => None,
+            Piece::Nest(..) | Piece::Followed(_) | Piece::Between(_) => None,
         }
     }
 }
@@ -65,11 +68,11 @@ pub(super) fn pieces(graph: &Graph, clusters: &Clusters, uses: &dyn Uses) -> Vec
         let found = finder.strip_from(done).and_then(|(strip, others)| {
             let nest = |strip: &Strip| Nest::of_groups(graph, clusters, uses, strip);
             if let Some(nest) = nest(&strip) {
-                return Some((Piece::Nest(strip.last(), Box::new(nest)), strip, others));
+                return Some((Piece::Nest(strip.last(), Box::new(nest), Some(strip.clone())), strip, others));
             }
             let alone = Strip { parts: vec![strip.parts[0]], domain: strip.domain };
             let nest = nest(&alone)?;
-            Some((Piece::Nest(alone.last(), Box::new(nest)), alone, Others::new()))
+            Some((Piece::Nest(alone.last(), Box::new(nest), Some(alone.clone())), alone, Others::new()))
         });
         let Some((piece, strip, others)) = found else {
             pieces.push(Piece::One(done));
@@ -144,7 +147,33 @@ impl Finder<'_> {
         let folds = strip.parts.iter().any(|(_, part)| matches!(part, Part::Fold(_)));
         let last = strip.parts[strip.parts.len() - 1].0;
         others.retain(|(place, _)| *place < last);
+        if folds {
+            self.add_needed(&mut strip, &mut others);
+        }
         folds.then_some((strip, others))
+    }
+
+    /// Adds what would stand before a strip and gives it values of the same groups: they need not be written and read
+    /// again.
+    fn add_needed(&self, strip: &mut Strip, others: &mut Others) {
+        for at in (0..others.len()).rev() {
+            let (place, is_after) = others[at];
+            let needed_by = |other: usize| self.needs(other).any(|need| need == place);
+            let is_needed = strip.parts.iter().any(|(member, _)| needed_by(*member));
+            // Nobody who stays before the strip may need it.
+            let is_free = others.iter().all(|(other, is_after)| *is_after || !needed_by(*other));
+            let Some(part) = self.part(place, &strip.domain).filter(|_| !is_after && is_needed && is_free)
+            else {
+                continue;
+            };
+            let mut with = strip.clone();
+            with.parts.push((place, part));
+            with.parts.sort_unstable_by_key(|(place, _)| *place);
+            if with.parts.iter().all(|(member, part)| self.fits(&with, *member, *part)) {
+                *strip = with;
+                others.remove(at);
+            }
+        }
     }
 
     /// The clusters that one takes values from, and the one with the effect before its own.
@@ -314,7 +343,7 @@ mod tests {
         let users = Users::new(&region, &clusters);
         let order = pieces(region.graph(), &clusters, &users).into_iter().filter_map(|piece| match piece {
             Piece::One(place) => hooks.contains(&place).then_some(place),
-            Piece::Nest(..) | Piece::Followed(_) => None,
+            Piece::Nest(..) | Piece::Followed(_) | Piece::Between(_) => None,
         });
         assert_eq!(order.collect::<Vec<_>>(), hooks);
     }
@@ -339,5 +368,26 @@ mod tests {
         );
         // What divides by the sums of other rows comes after, and so does what waits for the order of the sums.
         assert_eq!(found, [vec![Part::Elements, sum, Part::Elements]]);
+    }
+
+    #[test]
+    fn what_a_strip_needs_of_the_same_rows_is_part_of_it() {
+        let sum = Part::Fold(Reduction::Of(ReduceOp::Sum));
+        let found = strips_of(
+            "defn-ir 1
+            (f32[8][8], f32[8][8]) {
+                %0 = parameter {index: 0} : f32[8][8]
+                %1 = parameter {index: 1} : f32[8][8]
+                %2 = exp %0 : f32[8][8]
+                %3 = negate %1 : f32[8][8]
+                %4 = sum %3 {axes: [1], keep_axes: true} : f32[8][1]
+                %5 = sum %2 {axes: [1], keep_axes: true} : f32[8][1]
+                %6 = multiply %2 %5 : f32[8][8]
+                %7 = add %6 %4 : f32[8][8]
+                %8 = subtract %7 %3 : f32[8][8]
+                return %8
+            }",
+        );
+        assert_eq!(found, [vec![Part::Elements, Part::Elements, sum, sum, Part::Elements]]);
     }
 }

@@ -1,8 +1,8 @@
 //! Values that are others seen in another order: what reads them can read those.
 
-use defn_core::Axis;
 use defn_core::graph::{Graph, Node, Value};
 use defn_core::op::{Starts, View};
+use defn_core::{Axis, DType};
 use smallvec::SmallVec;
 
 use crate::kernels::StridedView;
@@ -12,6 +12,8 @@ use crate::kernels::shape::Layout;
 const FEW: usize = 1 << 12;
 /// From how many elements that lie side by side on, reading them is as fast as reading all in order.
 const RUN: usize = 16;
+/// The longest step from one element to the next with which a cache line has several of them.
+const LONGEST_STEP: isize = 4;
 
 /// A value, and how its elements lie in the memory of another.
 #[derive(Clone, Debug)]
@@ -101,6 +103,26 @@ impl Seen {
         Seen { sizes: sizes.into(), ..self }
     }
 
+    /// The elements in a box of a tensor to which the value is broadcast.
+    pub(super) fn within(mut self, starts: &[usize], sizes: &[usize]) -> Seen {
+        let skipped = sizes.len() - self.sizes.len();
+        let mut offset = self.layout.offset as isize;
+        let axes = self.sizes.iter_mut().zip(&self.layout.strides);
+        for ((own, &stride), (&start, &size)) in axes.zip(starts.iter().zip(sizes).skip(skipped)) {
+            if *own != 1 {
+                offset += start as isize * stride;
+                *own = size;
+            }
+        }
+        self.layout.offset = usize::try_from(offset).expect("the first element is one of the value's");
+        self
+    }
+
+    /// The elements from one to the next along each axis.
+    pub(super) fn strides(&self) -> &[isize] {
+        &self.layout.strides
+    }
+
     /// Where the first element lies.
     pub(super) fn first(&self) -> usize {
         self.layout.offset
@@ -125,14 +147,22 @@ impl Seen {
             && self.sizes.iter().product::<usize>() == graph.ty(self.base).size()
     }
 
-    /// Whether elements are read about as fast as they would be as they lie.
-    pub(super) fn is_fast(&self) -> bool {
+    /// Whether elements of a dtype are read about as fast as they would be as they lie.
+    pub(super) fn is_fast(&self, dtype: DType) -> bool {
         if self.sizes.iter().product::<usize>() <= FEW {
             return true;
         }
         let axes = self.sizes.iter().zip(&self.layout.strides).rev();
+        let mut axes = axes.filter(|(size, _)| **size != 1).peekable();
+        // Every few elements are read with those between.
+        let is_wide = !dtype.is_complex() && dtype.storage_bytes() >= 4;
+        if let Some(&(&size, &stride)) = axes.peek()
+            && (2..=LONGEST_STEP).contains(&stride)
+        {
+            return is_wide && size >= RUN;
+        }
         let mut run = 1;
-        for (&size, &stride) in axes.filter(|(size, _)| **size != 1) {
+        for (&size, &stride) in axes {
             if stride != 0 && stride != run as isize {
                 break;
             }

@@ -391,9 +391,7 @@ fn narrow<T: Plain>(key: View<'_>, out: &mut ViewMut<'_>, par: Par, finish: impl
 /// Fills the result with a function of pairs of words, whose first word is the upper half.
 fn wide<T: Plain>(key: View<'_>, out: &mut ViewMut<'_>, par: Par, finish: impl Fn(u64) -> T + Sync) {
     pairs(key, out, par, |high, low, numbers| {
-        for ((number, &high), &low) in numbers.iter_mut().zip(high).zip(low) {
-            number.write(finish(u64::from(high) << 32 | u64::from(low)));
-        }
+        words(high, low, numbers, |high, low| finish(u64::from(high) << 32 | u64::from(low)));
     });
 }
 
@@ -429,14 +427,23 @@ fn for_tiles(pairs: usize, par: Par, work: impl Fn(Range<usize>, &mut [u32], &mu
 
 /// Fills with counters from `start` on, modulo 2^32.
 fn number(counters: &mut [u32], start: usize) {
-    for (at, counter) in counters.iter_mut().enumerate() {
-        *counter = (start as u32).wrapping_add(at as u32);
+    count(counters, start as u32);
+}
+
+vectorized! {
+    /// Fills with counters from `start` on, modulo 2^32.
+    fn count[] of [] (counters: &mut [u32], start: u32) {
+        for (at, counter) in counters.iter_mut().enumerate() {
+            *counter = start.wrapping_add(at as u32);
+        }
     }
 }
 
-/// Fills `out` with a function of the words.
-fn write<T>(out: &mut [MaybeUninit<T>], words: &[u32], finish: impl Fn(u32) -> T) {
-    for (out, &word) in out.iter_mut().zip(words) {
-        out.write(finish(word));
+vectorized! {
+    /// Fills `out` with a function of the words.
+    fn write[T, F: Fn(u32) -> T] of [T, F] (out: &mut [MaybeUninit<T>], words: &[u32], finish: F) {
+        for (out, &word) in out.iter_mut().zip(words) {
+            out.write(finish(word));
+        }
     }
 }

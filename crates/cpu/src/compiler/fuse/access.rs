@@ -117,7 +117,7 @@ impl Making<'_> {
                 access.terms.extend(self.element.map(|element| (element, width as i64)));
             }
             Kind::Columns => {
-                let (position, stride) = (&self.row, (self.block_width() * width) as i64);
+                let (position, stride) = (&self.columns_row, (self.block_width() * width) as i64);
                 access.offset += position.offset * stride;
                 access.terms.extend(position.terms.iter().map(|&(counter, by)| (counter, by * stride)));
             }

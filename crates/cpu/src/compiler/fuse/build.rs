@@ -5,19 +5,21 @@ use defn_core::graph::{Graph, Value, Values};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::cut::Cut;
 use super::domain::{Domain, Sizes};
 use super::elements::{Element, Elements};
-use super::joins::Reduction;
+use super::merge::Reduction;
 use super::passes::Passes;
-use super::reads::{Generated, Reads, generated};
-use super::shape::{COLUMNS_PART, Kind, SHORT_ROWS_PART, Shape, Split};
+use super::reads::{Generated, Reads, domain_of, generated};
+use super::shape::{Kind, Shape, Split};
 use super::short::has_records;
 use crate::compiler::cluster::{Clusters, Elementwise, elementwise};
 use crate::compiler::ir::{Builder, Conv, Elem, Function, Val};
+use crate::compiler::views::Seen;
 use crate::kernels::StridedView;
 
-/// The least elements of a chunk that begins within a row: whole lines of every type.
-const CHUNK_LINES: usize = 1 << 12;
+/// Elements of a row from which on its length is an argument, so that rows of other lengths share the code.
+pub(in super::super) const LONG_ROW: usize = 512;
 
 /// What a node is in a nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +40,8 @@ pub(in super::super) struct Fused {
     pub(in super::super) inputs: Vec<(Value, StridedView)>,
     /// The inputs of gathers, in whose memory no result may lie.
     pub(in super::super) moved: SmallVec<[usize; 4]>,
+    /// The results that may lie in no input's memory: inputs are read after they were written.
+    pub(in super::super) early: SmallVec<[usize; 2]>,
     /// The values whose memory the next buffers are.
     pub(in super::super) results: Values,
     /// The bytes of the buffer behind them, which each thread has for itself; 0 if there is none.
@@ -68,54 +72,37 @@ pub(in super::super) fn fuse(
     is_streaming: bool,
 ) -> Option<Fused> {
     let passes = Passes::new(graph, clusters, nodes);
-    let reads = Reads::new(graph, clusters, &passes, domain, gathered)?;
-    let sizes = reads.sizes(domain)?;
-    let is_one_pass = passes.nodes.iter().all(|&(node, part)| part == Part::Rows || passes.of(node) == 0);
-    let shape = Shape::new(&sizes, domain, has_records(graph, &reads, results), is_one_pass)?;
-    let whole = domain.turn(StridedView::strided(0, &[domain.elements()], &[1]))?;
-    let elements = domain.elements();
-    let nest =
-        Nest { graph, clusters, passes: &passes, reads: &reads, results, sizes: &sizes, shape: &shape };
-    let (mut making, loops, part) = nest.begin(&whole, is_streaming, shape.split);
-    match shape.kind {
-        Kind::Columns => making.columns(part)?,
-        Kind::Short => making.short_rows(part)?,
-        Kind::Rows if shape.pieces > 1 => making.pieces(part)?,
-        Kind::Rows => making.rows(part)?,
-    }
-    let (scratch, partial) = (making.scratch.bytes, making.partial.bytes);
-    let function = making.finish(loops);
-    let joining = if shape.pieces > 1 {
-        let split = shape.longest_kept(&sizes);
-        let (mut making, loops, _) = nest.begin(&whole, false, split.map_or(Split::None, Split::Axis));
-        match shape.kind {
-            Kind::Columns => making.join_columns()?,
-            Kind::Rows | Kind::Short => making.join_rows()?,
-        }
-        Some((making.finish(loops), split.map_or(1, |axis| sizes[axis])))
+    let reads = Reads::new(graph, clusters, &passes, domain, gathered, None, Vec::new())?;
+    let frame = Frame { graph, clusters, results, inputs: reads.inputs.len(), is_streaming };
+    let body = Body::new(&frame, &passes, &reads, domain, None)?;
+    let own = if body.shape.pieces > 1 { 2 } else { 1 };
+    let begin = || {
+        let mut b = Builder::new((frame.inputs + results.len()) as u16 + own, 2, 0);
+        let steps = (b.param(0, Elem::Index), b.param(1, Elem::Index));
+        (b, steps)
+    };
+    let (b, steps) = begin();
+    let Emitted { b, scratch, partial } = body.emit(b, steps)?;
+    let function = b.finish();
+    let joining = if body.shape.pieces > 1 {
+        let (b, steps) = begin();
+        let split = body.shape.longest_kept(&body.sizes);
+        Some((body.emit_joining(b, steps, split)?.b.finish(), split.map_or(1, |axis| body.sizes[axis])))
     } else {
         None
     };
-    let steps = match shape.split {
-        Split::Axis(axis) => sizes[axis],
-        Split::Lanes => sizes[shape.lanes],
-        Split::Pieces => shape.pieces,
-        Split::None => 1,
-    };
-    let least_steps = match (shape.split, shape.kind) {
-        (Split::Lanes, Kind::Columns) => COLUMNS_PART,
-        (Split::Lanes, Kind::Short) => SHORT_ROWS_PART,
-        (Split::Lanes, Kind::Rows) => CHUNK_LINES,
-        (Split::Axis(_) | Split::Pieces | Split::None, _) => 1,
-    };
     let cost = function.insts.iter().filter(|inst| inst.ty.is_vector).count();
     // All elements of a short row have instructions of their own.
-    let cost = if shape.kind == Kind::Short { cost.div_ceil(sizes[sizes.len() - 1]) } else { cost };
-    let (inputs, moved, results) = (reads.inputs, reads.moved, results.clone());
+    let cost = if body.shape.kind == Kind::Short { cost.div_ceil(body.sizes[body.shape.row]) } else { cost };
+    let (steps, least_steps) = (body.shape.steps(&body.sizes), body.shape.least_steps());
+    let (results, elements) = (results.clone(), domain.elements());
+    let early = (0..results.len()).filter(|&at| passes.is_early(results[at].node as usize)).collect();
+    let (inputs, moved) = (reads.inputs, reads.moved);
     Some(Fused {
         function,
         inputs,
         moved,
+        early,
         results,
         scratch,
         partial,
@@ -127,73 +114,136 @@ pub(in super::super) fn fuse(
     })
 }
 
-/// What the functions of a nest are built of.
-struct Nest<'a> {
-    graph: &'a Graph,
-    clusters: &'a Clusters,
-    passes: &'a Passes,
-    reads: &'a Reads,
-    results: &'a Values,
-    sizes: &'a Sizes,
-    shape: &'a Shape,
+/// What all parts of a nest share.
+pub(super) struct Frame<'a> {
+    pub(super) graph: &'a Graph,
+    pub(super) clusters: &'a Clusters,
+    pub(super) results: &'a Values,
+    /// How many inputs there are, and so which buffer is the first result's.
+    pub(super) inputs: usize,
+    pub(super) is_streaming: bool,
 }
 
-/// Where a thread's part begins, and how many steps it has.
-type Begun = Option<(Val, Val)>;
+/// The loops over one domain, or over one box of it.
+pub(super) struct Body<'a> {
+    frame: &'a Frame<'a>,
+    passes: &'a Passes,
+    reads: &'a Reads,
+    cut: Option<&'a Cut>,
+    /// Where the elements of results are.
+    whole: StridedView,
+    pub(super) sizes: Sizes,
+    pub(super) shape: Shape,
+}
 
-impl<'a> Nest<'a> {
-    /// Begins a function, with loops over the axes around the row; gives how many they are, and the part of the row or
-    /// of the pieces, if threads divide them.
-    fn begin(&self, whole: &'a StridedView, is_streaming: bool, split: Split) -> (Making<'a>, usize, Begun) {
-        let Nest { graph, clusters, passes, reads, results, sizes, shape } = *self;
-        let own = if shape.pieces > 1 { 2 } else { 1 };
-        let mut b = Builder::new((reads.inputs.len() + results.len()) as u16 + own, 2, 0);
-        let begin = b.param(0, Elem::Index);
-        let count = b.param(1, Elem::Index);
+/// What loops were added to, and the bytes of scratch memory and of the results of pieces.
+pub(super) struct Emitted {
+    pub(super) b: Builder,
+    pub(super) scratch: usize,
+    partial: usize,
+}
+
+impl<'a> Body<'a> {
+    pub(super) fn new(
+        frame: &'a Frame<'a>,
+        passes: &'a Passes,
+        reads: &'a Reads,
+        domain: &Domain,
+        cut: Option<&'a Cut>,
+    ) -> Option<Body<'a>> {
+        let sizes = reads.sizes(domain, cut)?;
+        let block = cut.and_then(|cut| cut.block_axis(&sizes));
+        if block.is_none() && cut.is_some_and(|cut| cut.block.is_some()) {
+            return None;
+        }
+        let is_one_pass = passes.nodes.iter().all(|&(node, part)| part == Part::Rows || passes.of(node) == 0);
+        let has_records = has_records(frame.graph, reads, frame.results);
+        let shape = Shape::new(&sizes, domain, block, has_records, is_one_pass)?;
+        let whole = match cut {
+            Some(cut) => cut.whole(),
+            None => domain.turn(StridedView::strided(0, &[domain.elements()], &[1]))?,
+        };
+        Some(Body { frame, passes, reads, cut, whole, sizes, shape })
+    }
+
+    /// Adds the loops over so many steps from one on.
+    pub(super) fn emit(&self, b: Builder, (begin, count): (Val, Val)) -> Option<Emitted> {
+        let (mut making, loops) = self.begin(b, (begin, count), self.shape.split);
+        let part = match self.shape.split {
+            Split::Lanes | Split::Pieces => Some((begin, count)),
+            Split::Axis(_) | Split::None => None,
+        };
+        match self.shape.kind {
+            Kind::Columns => making.columns(part)?,
+            Kind::Short => making.short_rows(part)?,
+            Kind::Rows if self.shape.pieces > 1 => making.pieces(part)?,
+            Kind::Rows => making.rows(part)?,
+        }
+        Some(making.end(loops))
+    }
+
+    /// Adds the loops that join the results of pieces; an axis is the one that threads divide.
+    fn emit_joining(&self, b: Builder, steps: (Val, Val), split: Option<usize>) -> Option<Emitted> {
+        let (mut making, loops) = self.begin(b, steps, split.map_or(Split::None, Split::Axis));
+        match self.shape.kind {
+            Kind::Columns => making.join_columns()?,
+            Kind::Rows | Kind::Short => making.join_rows()?,
+        }
+        Some(making.end(loops))
+    }
+
+    /// Begins the loops over the axes around the row; gives how many they are.
+    fn begin(&self, mut b: Builder, (begin, count): (Val, Val), split: Split) -> (Making<'_>, usize) {
+        let Body { frame, passes, reads, cut, whole, sizes, shape } = self;
         let mut positions: SmallVec<[Position; 4]> = SmallVec::new();
+        positions.resize(sizes.len(), Position::default());
         let mut loops = 0;
-        for (axis, &size) in sizes.iter().enumerate() {
-            if shape.reduced.contains(&axis) || axis == shape.lanes || axis == sizes.len() - 1 {
-                positions.push(Position::default());
+        // Tiles of blocks are around the blocks.
+        let around: SmallVec<[usize; 4]> = if shape.is_block {
+            let inner = shape.row.saturating_sub(1)..shape.row;
+            (0..inner.start).chain(shape.row + 1..sizes.len()).chain(inner).collect()
+        } else {
+            (0..sizes.len()).collect()
+        };
+        for axis in around {
+            if shape.reduced.contains(&axis) || axis == shape.lanes || axis == shape.row {
                 continue;
             }
             loops += 1;
             let is_split = split == Split::Axis(axis);
-            let trips = if is_split { count } else { b.index(size as i64) };
+            let trips = if is_split { count } else { b.index(sizes[axis] as i64) };
             let (counter, _) = b.begin_loop(Some(trips), &[]);
-            positions.push(Position::at(if is_split { b.add(begin, counter) } else { counter }));
+            positions[axis] = Position::at(if is_split { b.add(begin, counter) } else { counter });
         }
-        let part = match split {
-            Split::Lanes | Split::Pieces => Some((begin, count)),
-            Split::Axis(_) | Split::None => None,
-        };
         let making = Making {
-            graph,
-            clusters,
+            graph: frame.graph,
+            clusters: frame.clusters,
             passes,
             parts: passes.nodes.iter().copied().collect(),
             e: Elements::new(b),
             reads,
-            results,
+            cut: *cut,
+            results: frame.results,
+            inputs: frame.inputs,
             sizes,
             shape,
-            whole,
             positions,
             row_start: if split == Split::Lanes { Some(begin) } else { None },
+            whole,
             element: None,
-            row: Position::default(),
+            columns_row: Position::default(),
             stages: FxHashMap::default(),
             scratch: Scratch::default(),
             partial: Scratch::default(),
             homes: FxHashMap::default(),
-            is_streaming,
+            is_streaming: frame.is_streaming,
             pass: 0,
             values: FxHashMap::default(),
             loaded: FxHashMap::default(),
             loaded_of_rows: Vec::new(),
             groups: FxHashMap::default(),
         };
-        (making, loops, part)
+        (making, loops)
     }
 }
 
@@ -213,7 +263,7 @@ impl Position {
 /// The memory that a thread has for a row.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 impl Scratch {
@@ -227,31 +277,34 @@ impl Scratch {
 /// A function that is being built.
 pub(super) struct Making<'a> {
     pub(super) graph: &'a Graph,
-    clusters: &'a Clusters,
+    pub(super) clusters: &'a Clusters,
     pub(super) passes: &'a Passes,
-    parts: FxHashMap<usize, Part>,
+    pub(super) parts: FxHashMap<usize, Part>,
     pub(super) e: Elements,
     pub(super) reads: &'a Reads,
-    results: &'a Values,
+    /// The box of the domain that is done, if it is not the whole.
+    pub(super) cut: Option<&'a Cut>,
+    pub(super) results: &'a Values,
+    pub(super) inputs: usize,
     pub(super) sizes: &'a Sizes,
     pub(super) shape: &'a Shape,
-    /// Where the elements of results are.
-    pub(super) whole: &'a StridedView,
     /// The positions along the axes around the row.
     pub(super) positions: SmallVec<[Position; 4]>,
     /// Where the part of the row begins that is done.
     pub(super) row_start: Option<Val>,
+    /// Where the elements of results are.
+    pub(super) whole: &'a StridedView,
     /// The element of the group where the part of a row begins that is done, if the row is no group.
     pub(super) element: Option<Val>,
     /// The row of columns that is done.
-    pub(super) row: Position,
+    pub(super) columns_row: Position,
     /// Where the elements of a tile are kept until they are reduced, by node and part.
     pub(super) stages: FxHashMap<(usize, usize), usize>,
     pub(super) scratch: Scratch,
     pub(super) partial: Scratch,
     /// Where values are kept in the scratch memory: those of elements for later passes, and those of columns.
     pub(super) homes: FxHashMap<usize, usize>,
-    is_streaming: bool,
+    pub(super) is_streaming: bool,
     pub(super) pass: usize,
     /// The elements of this pass, by node and by input.
     pub(super) values: FxHashMap<usize, Element>,
@@ -263,11 +316,11 @@ pub(super) struct Making<'a> {
 }
 
 impl Making<'_> {
-    /// The function, of which so many loops are open.
-    fn finish(self, loops: usize) -> Function {
-        let mut b = self.e.b;
+    /// Ends so many loops.
+    fn end(self, loops: usize) -> Emitted {
+        let (mut b, scratch, partial) = (self.e.b, self.scratch.bytes, self.partial.bytes);
         (0..loops).for_each(|_| b.end_loop(&[]));
-        b.finish()
+        Emitted { b, scratch, partial }
     }
 
     pub(super) fn part(&self, node: usize) -> Part {
@@ -299,7 +352,9 @@ impl Making<'_> {
     /// The element-wise nodes of a pass that are stored.
     pub(super) fn stored_of(&self, pass: usize) -> Vec<usize> {
         let is_stored = |node: &usize| self.result_of(*node).is_some() || self.homes.contains_key(node);
-        self.nodes_of(pass, |part| part == Part::Elements).into_iter().filter(is_stored).collect()
+        let nodes = self.nodes_of(pass, |part| part == Part::Elements).into_iter();
+        let joins = self.cut.iter().flat_map(|cut| cut.sources.keys().copied());
+        nodes.chain(joins).filter(is_stored).collect()
     }
 
     /// Keeps what later passes would have to compute again, in so much memory that each has `elements`.
@@ -324,9 +379,11 @@ impl Making<'_> {
                 let mut access = self.access(self.result_buffer(at), self.whole, width);
                 // Rows that begin within a line are not stored past the caches, nor parts of rows.
                 let length = self.sizes[self.sizes.len() - 1];
-                let is_aligned = self.sizes.len() == 1 || (length * width).is_multiple_of(64);
-                let is_aligned = is_aligned && self.element.is_none();
-                access.is_streaming = self.is_streaming && is_aligned;
+                let is_aligned = match self.cut {
+                    None => self.sizes.len() == 1 || (length * width).is_multiple_of(64),
+                    Some(cut) => cut.is_aligned(width),
+                };
+                access.is_streaming = self.is_streaming && is_aligned && self.element.is_none();
                 self.e.store(element, access);
             }
             if let Some(&home) = self.homes.get(&node) {
@@ -353,11 +410,11 @@ impl Making<'_> {
     }
 
     pub(super) fn result_buffer(&self, result: usize) -> u16 {
-        (self.reads.inputs.len() + result) as u16
+        (self.inputs + result) as u16
     }
 
     pub(super) fn scratch_buffer(&self) -> u16 {
-        (self.reads.inputs.len() + self.results.len()) as u16
+        (self.inputs + self.results.len()) as u16
     }
 
     /// An element-wise node's elements in this pass.
@@ -371,7 +428,8 @@ impl Making<'_> {
                 let access = self.kept_access(home, dtype.storage_bytes());
                 self.e.load(dtype, access)
             }
-            Some(_) | None => self.node(position, Part::Elements)?,
+            Some(_) | None if self.parts.contains_key(&position) => self.node(position, Part::Elements)?,
+            Some(_) | None => self.join(position)?,
         };
         self.values.insert(position, element);
         Some(element)
@@ -395,10 +453,9 @@ impl Making<'_> {
         let graph = self.graph;
         let node = &graph.nodes()[position];
         let dtype = node.outputs[0].dtype;
-        let sizes = node.outputs[0].shape.sizes();
         let mut x: SmallVec<[Element; 3]> = SmallVec::new();
         for &input in &node.inputs {
-            x.push(self.operand(input, sizes, part)?);
+            x.push(self.operand(position, input, part)?);
         }
         Some(match elementwise(&node.op).expect("nodes of nests are element-wise") {
             Elementwise::Unary(op) => self.e.unary(op, x[0], dtype),
@@ -410,9 +467,29 @@ impl Making<'_> {
         })
     }
 
-    /// A value as elements of a domain of `sizes`.
-    pub(super) fn operand(&mut self, value: Value, sizes: &[usize], part: Part) -> Option<Element> {
+    /// An operand of a node as elements of the domain.
+    pub(super) fn operand(&mut self, position: usize, value: Value, part: Part) -> Option<Element> {
+        let cut = self.cut.filter(|cut| cut.nodes.contains(&position));
+        if let Some(join) = cut.and_then(|cut| cut.join(self.graph, self.clusters, value)) {
+            return self.element(join);
+        }
         let seen = self.clusters.seen(self.graph, value);
+        match cut {
+            Some(cut) => self.seen(&cut.of(&seen), &cut.sizes, part, Some(cut)),
+            None => self.seen(&seen, domain_of(self.graph, position, part), part, None),
+        }
+    }
+
+    /// What a concatenation or a padding is in the box.
+    fn join(&mut self, join: usize) -> Option<Element> {
+        let cut = self.cut.expect("joins are of boxes");
+        let seen = cut.source(self.graph, self.clusters, join);
+        let x = self.seen(&seen, &cut.sizes, Part::Elements, None)?;
+        Some(self.e.convert(x, self.graph.nodes()[join].outputs[0].dtype))
+    }
+
+    /// A value as elements of a domain of `sizes`.
+    fn seen(&mut self, seen: &Seen, sizes: &[usize], part: Part, cut: Option<&Cut>) -> Option<Element> {
         let base = seen.base.node as usize;
         match self.parts.get(&base) {
             Some(Part::Elements) => return self.element(base),
@@ -421,10 +498,10 @@ impl Making<'_> {
         }
         let dtype = self.graph.ty(seen.base).dtype;
         let is_of_groups = part == Part::Rows && self.reads.is_grouped;
-        match generated(self.graph, self.clusters, base) {
+        match generated(self.graph, self.clusters, base, cut) {
             Some(Generated::Constant(scalar)) => return Some(self.e.constant(scalar)),
-            Some(Generated::Counted(_)) => {
-                let view = self.reads.counted[&(base, is_of_groups)].clone();
+            Some(Generated::Counted(view)) => {
+                let view = if is_of_groups { view } else { self.reads.domain.turn(view)? };
                 return Some(self.counted(&view, is_of_groups, dtype));
             }
             None => {}
@@ -443,15 +520,26 @@ impl Making<'_> {
         if let Some(&element) = self.loaded.get(&at) {
             return Some(element);
         }
-        let element = if self.shape.kind == Kind::Short {
+        let is_apart = self.shape.kind == Kind::Short && (!self.shape.is_block || self.is_apart(view));
+        let element = if is_apart {
             let view = view.clone();
             self.load_rows(at, &view, dtype)
         } else {
-            let access = self.access(at as u16, view, dtype.storage_bytes());
-            self.e.load(dtype, access)
+            return Some(self.load_record(at, dtype));
         };
         self.loaded.insert(at, element);
         Some(element)
+    }
+
+    /// Loads an element, and with it those that lie between its element and the next one's.
+    fn load_record(&mut self, at: usize, dtype: DType) -> Element {
+        let reads = self.reads;
+        for input in reads.record_of(at, self.sizes) {
+            let access = self.access(input as u16, &reads.inputs[input].1, dtype.storage_bytes());
+            let element = self.e.load(dtype, access);
+            self.loaded.insert(input, element);
+        }
+        self.loaded[&at]
     }
 
     /// The positions that a view has, as elements of a dtype.

@@ -5,7 +5,7 @@
 //! `docs/order.md` has the order of reductions.
 
 use super::build::{Making, Part, Position};
-use super::joins::State;
+use super::merge::State;
 use crate::compiler::ir::{Access, Cmp, Conv, Elem, Op, Val};
 
 /// Columns that are gone through together: a row of so many f32 is a page, which is read to its end before the next
@@ -135,10 +135,10 @@ impl Making<'_> {
     }
 
     fn set_row(&mut self, row: Position) {
-        self.row = row;
+        self.columns_row = row;
         let reduced = self.shape.reduced.clone();
         if reduced.len() == 1 {
-            self.positions[reduced.start] = self.row.clone();
+            self.positions[reduced.start] = self.columns_row.clone();
             return;
         }
         let number = self.row_number();
@@ -150,7 +150,7 @@ impl Making<'_> {
 
     /// The number of the row.
     fn row_number(&mut self) -> Val {
-        let Position { offset, terms } = self.row.clone();
+        let Position { offset, terms } = self.columns_row.clone();
         let mut number = self.e.b.index(offset);
         for (counter, by) in terms {
             let by = self.e.b.index(by);
@@ -253,7 +253,7 @@ impl Making<'_> {
         let mut homes = Homes::new();
         for &fold in folds {
             let mut of_parts = Vec::new();
-            for elem in self.join_of(fold).parts() {
+            for elem in self.merge_of(fold).parts() {
                 let bytes = self.block_width() * elem.bytes();
                 of_parts.push((self.scratch.take((1 + levels) * bytes) + bytes, elem));
             }
@@ -283,10 +283,10 @@ impl Making<'_> {
             let mut next = Vec::new();
             for (at, of_parts) in homes.iter().enumerate() {
                 let before = self.load_level(of_parts, level as i64, None);
-                let join = self.join_of(folds[at]);
+                let how = self.merge_of(folds[at]);
                 next.push(match &joined {
                     None => before,
-                    Some(joined) => self.join(join, &before, &joined[at]),
+                    Some(joined) => self.merge(how, &before, &joined[at]),
                 });
             }
             joined = Some(next);
@@ -363,8 +363,8 @@ impl Making<'_> {
         let states = self.row_states(folds)?;
         let mut next = Vec::new();
         for ((&fold, before), state) in folds.iter().zip(&carried).zip(&states) {
-            let join = self.join_of(fold);
-            let joined = self.join(join, before, state);
+            let how = self.merge_of(fold);
+            let joined = self.merge(how, before, state);
             next.extend(before.iter().copied().zip(joined));
         }
         self.store_elements(stored)?;
@@ -400,8 +400,8 @@ impl Making<'_> {
         let states = like(&states, &carried[2..]);
         for ((&fold, home), state) in folds.iter().zip(homes).zip(&states) {
             let before = self.load_level(home, 0, Some(level));
-            let join = self.join_of(fold);
-            let joined = self.join(join, &before, state);
+            let how = self.merge_of(fold);
+            let joined = self.merge(how, &before, state);
             next.extend(state.iter().copied().zip(joined));
         }
         self.e.b.end_loop(&next);

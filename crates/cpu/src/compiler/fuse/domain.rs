@@ -96,7 +96,7 @@ impl Domain {
 }
 
 /// Sizes of axes, outermost first.
-pub(super) type Sizes = SmallVec<[usize; 4]>;
+pub(in super::super) type Sizes = SmallVec<[usize; 4]>;
 
 /// Collects the axes of a domain.
 pub(super) struct Axes {

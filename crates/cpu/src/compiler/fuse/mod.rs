@@ -9,12 +9,15 @@
 //! (`pieces`).
 
 mod access;
+mod blocks;
+mod boxes;
 mod build;
 mod columns;
+mod cut;
 mod domain;
 mod elements;
 mod gathers;
-mod joins;
+mod merge;
 mod passes;
 mod pieces;
 mod reads;
@@ -24,7 +27,10 @@ mod short;
 #[cfg(test)]
 mod tests;
 
-pub(super) use build::{Fused, Part, fuse};
-pub(super) use domain::Domain;
+pub(super) use blocks::{Blocks, fuse_blocks};
+pub(super) use boxes::fuse_boxes;
+pub(super) use build::{Fused, LONG_ROW, Part, fuse};
+pub(super) use cut::{Block, Cut, Source};
+pub(super) use domain::{Domain, Sizes};
 pub(super) use gathers::gathered;
-pub(super) use joins::Reduction;
+pub(super) use merge::Reduction;

@@ -64,6 +64,12 @@ impl Passes {
     pub(super) fn of(&self, position: usize) -> usize {
         self.pass[&position]
     }
+
+    /// Whether a node is written before a pass that reads elements again: they must not be written over by it.
+    pub(super) fn is_early(&self, position: usize) -> bool {
+        let mut reads = self.nodes.iter().filter(|(_, part)| *part != Part::Rows);
+        reads.any(|&(node, _)| self.of(node) > self.of(position))
+    }
 }
 
 /// The cheap instructions that an op takes for an element.

@@ -1,7 +1,7 @@
 //! Long groups: threads reduce their pieces, and a second function joins the results of those.
 
 use super::build::{Making, Part};
-use super::joins::{Join, State};
+use super::merge::{Merge, State};
 use crate::compiler::ir::{Access, Cmp, Op, Val};
 use crate::kernels::TILE;
 use crate::kernels::reduce::CHUNK;
@@ -72,7 +72,7 @@ impl Making<'_> {
         let count = self.sizes.iter().product::<usize>() / self.reduced_size() * self.shape.pieces;
         let mut homes = Vec::new();
         for &fold in folds {
-            let parts = self.join_of(fold).parts();
+            let parts = self.merge_of(fold).parts();
             homes.push([0, 1].map(|part| match parts.get(part) {
                 Some(elem) => self.partial.take(count * elem.bytes()),
                 None => 0,
@@ -90,7 +90,7 @@ impl Making<'_> {
         piece: Val,
     ) {
         for ((&fold, home), state) in folds.iter().zip(homes).zip(states) {
-            for (part, elem) in self.join_of(fold).parts().into_iter().enumerate() {
+            for (part, elem) in self.merge_of(fold).parts().into_iter().enumerate() {
                 let access = self.partial_access(home[part], elem.bytes(), 0, Some((piece, 1)));
                 self.e.b.store(state[part], access);
             }
@@ -99,13 +99,13 @@ impl Making<'_> {
 
     fn load_partial(
         &mut self,
-        join: Join,
+        how: Merge,
         home: [usize; 2],
         at: usize,
         counter: Option<(Val, i64)>,
     ) -> State {
         let mut state = State::new();
-        for (part, elem) in join.parts().into_iter().enumerate() {
+        for (part, elem) in how.parts().into_iter().enumerate() {
             let access = self.partial_access(home[part], elem.bytes(), at, counter);
             state.push(self.e.b.load(elem, access));
         }
@@ -113,7 +113,7 @@ impl Making<'_> {
     }
 
     /// Joins results in memory until no more than `few` are left; gives how many.
-    fn join_in_memory(&mut self, join: Join, home: [usize; 2], few: usize, extent: Option<Val>) -> usize {
+    fn join_in_memory(&mut self, how: Merge, home: [usize; 2], few: usize, extent: Option<Val>) -> usize {
         let mut left = self.shape.pieces;
         let begin = |making: &mut Self| extent.into_iter().for_each(|extent| making.e.b.begin_lanes(extent));
         let end = |making: &mut Self| {
@@ -122,7 +122,7 @@ impl Making<'_> {
             }
         };
         let store = |making: &mut Self, state: State, at: usize, counter: Option<(Val, i64)>| {
-            for (part, elem) in join.parts().into_iter().enumerate() {
+            for (part, elem) in how.parts().into_iter().enumerate() {
                 let access: Access = making.partial_access(home[part], elem.bytes(), at, counter);
                 making.e.b.store(state[part], access);
             }
@@ -132,14 +132,14 @@ impl Making<'_> {
             let trips = self.e.b.index(pairs as i64);
             let (counter, _) = self.e.b.begin_loop(Some(trips), &[]);
             begin(self);
-            let [a, b] = [0, 1].map(|at| self.load_partial(join, home, at, Some((counter, 2))));
-            let joined = self.join(join, &a, &b);
+            let [a, b] = [0, 1].map(|at| self.load_partial(how, home, at, Some((counter, 2))));
+            let joined = self.merge(how, &a, &b);
             store(self, joined, 0, Some((counter, 1)));
             end(self);
             self.e.b.end_loop(&[]);
             if left % 2 == 1 {
                 begin(self);
-                let state = self.load_partial(join, home, left - 1, None);
+                let state = self.load_partial(how, home, left - 1, None);
                 store(self, state, pairs, None);
                 end(self);
             }
@@ -149,9 +149,9 @@ impl Making<'_> {
     }
 
     /// Joins what is left.
-    fn join_rest(&mut self, join: Join, home: [usize; 2], left: usize) -> State {
-        let states = (0..left).map(|at| self.load_partial(join, home, at, None)).collect();
-        self.join_pairwise(join, states)
+    fn join_rest(&mut self, how: Merge, home: [usize; 2], left: usize) -> State {
+        let states = (0..left).map(|at| self.load_partial(how, home, at, None)).collect();
+        self.merge_pairwise(how, states)
     }
 
     /// Joins the results of the pieces of a row, and computes what follows from them.
@@ -160,9 +160,9 @@ impl Making<'_> {
         let homes = self.partial_homes(&folds);
         let mut states = Vec::new();
         for (&fold, &home) in folds.iter().zip(&homes) {
-            let join = self.join_of(fold);
-            let left = self.join_in_memory(join, home, FEW, None);
-            states.push(self.join_rest(join, home, left));
+            let how = self.merge_of(fold);
+            let left = self.join_in_memory(how, home, FEW, None);
+            states.push(self.join_rest(how, home, left));
         }
         self.finish_reductions(&folds, states)?;
         folds.into_iter().try_for_each(|fold| self.store_group(fold))?;
@@ -176,14 +176,14 @@ impl Making<'_> {
         let extent = self.e.b.index(self.sizes[self.sizes.len() - 1] as i64);
         let mut left = Vec::new();
         for (&fold, &home) in folds.iter().zip(&homes) {
-            let join = self.join_of(fold);
-            left.push(self.join_in_memory(join, home, FEW_COLUMNS, Some(extent)));
+            let how = self.merge_of(fold);
+            left.push(self.join_in_memory(how, home, FEW_COLUMNS, Some(extent)));
         }
         self.e.b.begin_lanes(extent);
         let mut states = Vec::new();
         for ((&fold, &home), &left) in folds.iter().zip(&homes).zip(&left) {
-            let join = self.join_of(fold);
-            states.push(self.join_rest(join, home, left));
+            let how = self.merge_of(fold);
+            states.push(self.join_rest(how, home, left));
         }
         self.finish_reductions(&folds, states)?;
         folds.into_iter().try_for_each(|fold| self.store_group(fold))?;

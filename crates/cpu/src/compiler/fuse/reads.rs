@@ -7,7 +7,8 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::build::Part;
-use super::domain::{Axes, Domain, Sizes};
+use super::cut::Cut;
+use super::domain::{Axes, Domain, Sizes, strides_along};
 use super::gathers::GatherInputs;
 use super::passes::Passes;
 use crate::compiler::cluster::{Clusters, Role};
@@ -17,6 +18,8 @@ use crate::kernels::StridedView;
 pub(super) struct Reads {
     pub(super) domain: Domain,
     pub(super) inputs: Vec<(Value, StridedView)>,
+    /// How many of them are those of other boxes.
+    first: usize,
     /// The input of each value and view, by whether it is read once for each group.
     pub(super) known: FxHashMap<(Value, StridedView, bool), usize>,
     /// Whether the domain has groups of several elements.
@@ -24,7 +27,7 @@ pub(super) struct Reads {
     /// For each input whether it is read once for each group.
     is_of_groups: Vec<bool>,
     /// Numbers that are counted where they are read, as if they lay in memory once; and whether groups read them.
-    pub(super) counted: FxHashMap<(usize, bool), StridedView>,
+    counted: FxHashMap<(usize, bool), StridedView>,
     /// The gathers, and whether groups read them.
     pub(super) gathers: FxHashMap<(usize, bool), GatherInputs>,
     /// The inputs of gathers: tables are not read as their views say.
@@ -32,20 +35,24 @@ pub(super) struct Reads {
 }
 
 impl Reads {
-    /// What nodes of a nest read that it does not compute, of which it reads `gathered` at positions.
+    /// What nodes of a nest read that it does not compute, of which it reads `gathered` at positions. The inputs of other
+    /// boxes come before.
     pub(super) fn new(
         graph: &Graph,
         clusters: &Clusters,
         passes: &Passes,
         domain: &Domain,
         gathered: &[usize],
+        cut: Option<&Cut>,
+        before: Vec<(Value, StridedView)>,
     ) -> Option<Reads> {
         let mut reads = Reads {
             domain: domain.clone(),
-            inputs: Vec::new(),
+            is_of_groups: vec![false; before.len()],
+            first: before.len(),
+            inputs: before,
             known: FxHashMap::default(),
             is_grouped: domain.reduced > 1,
-            is_of_groups: Vec::new(),
             counted: FxHashMap::default(),
             gathers: FxHashMap::default(),
             moved: SmallVec::new(),
@@ -53,8 +60,9 @@ impl Reads {
         let own: FxHashMap<usize, Part> = passes.nodes.iter().copied().collect();
         for &(position, part) in &passes.nodes {
             let node = &graph.nodes()[position];
+            let cut = cut.filter(|cut| cut.nodes.contains(&position));
             for &input in &node.inputs {
-                let seen = clusters.seen(graph, input);
+                let mut seen = clusters.seen(graph, input);
                 let base = seen.base.node as usize;
                 if own.contains_key(&base) {
                     continue;
@@ -64,7 +72,10 @@ impl Reads {
                     reads.add_gather(graph, base, is_of_groups);
                     continue;
                 }
-                match generated(graph, clusters, base) {
+                if cut.is_some_and(|cut| cut.sources.contains_key(&base)) {
+                    continue;
+                }
+                match generated(graph, clusters, base, cut) {
                     Some(Generated::Constant(_)) => continue,
                     Some(Generated::Counted(view)) => {
                         let view = if is_of_groups { view } else { domain.turn(view)? };
@@ -73,9 +84,21 @@ impl Reads {
                     }
                     None => {}
                 }
-                let walk = seen.walk(domain_of(graph, position, part));
+                let mut sizes = domain_of(graph, position, part);
+                if let Some(cut) = cut {
+                    (seen, sizes) = (cut.of(&seen), &cut.sizes);
+                }
+                let walk = seen.walk(sizes);
                 let view = if is_of_groups { walk } else { domain.turn(walk)? };
                 reads.add((seen.base, view, is_of_groups));
+            }
+        }
+        for &join in cut.iter().flat_map(|cut| cut.sources.keys()) {
+            let cut = cut.expect("joins are of boxes");
+            let seen = cut.source(graph, clusters, join);
+            let is_own = own.contains_key(&(seen.base.node as usize));
+            if !is_own && generated(graph, clusters, seen.base.node as usize, None).is_none() {
+                reads.add((seen.base, seen.walk(&cut.sizes), false));
             }
         }
         Some(reads)
@@ -92,15 +115,52 @@ impl Reads {
         self.inputs.len() - 1
     }
 
+    /// The inputs that lie side by side in each record of which an input reads one element, in their order in memory:
+    /// schedules load them together (`schedule/records.rs`). A record is as long as the step from one element of a row to
+    /// the next.
+    pub(super) fn record_of(&self, at: usize, sizes: &[usize]) -> SmallVec<[usize; 4]> {
+        let (value, view) = &self.inputs[at];
+        let strides = strides_along(view, sizes);
+        let step = strides[strides.len() - 1];
+        if step < 2 {
+            return SmallVec::from_slice(&[at]);
+        }
+        let others = self.inputs.iter().enumerate().skip(self.first).filter(|(other, (base, view))| {
+            base == value && !self.is_of_groups[*other] && strides_along(view, sizes) == strides
+        });
+        let mut others: SmallVec<[(usize, usize); 8]> =
+            others.map(|(other, (_, view))| (view.offset(), other)).collect();
+        others.sort_unstable();
+        let mut record: SmallVec<[usize; 4]> = SmallVec::new();
+        let (mut first, mut next) = (0, 0);
+        for (offset, other) in others {
+            if record.is_empty() || offset != next || offset - first >= step as usize {
+                if record.contains(&at) {
+                    break;
+                }
+                record.clear();
+                first = offset;
+            }
+            record.push(other);
+            next = offset + 1;
+        }
+        record
+    }
+
     /// The axes of the domain.
-    pub(super) fn sizes(&self, domain: &Domain) -> Option<Sizes> {
+    pub(super) fn sizes(&self, domain: &Domain, cut: Option<&Cut>) -> Option<Sizes> {
         let mut axes = Axes::new(domain.elements());
         axes.divide(domain.inner);
         axes.divide(domain.inner * domain.reduced);
-        let inputs = self.inputs.iter().map(|(_, view)| view).zip(self.is_of_groups.iter().copied());
+        let inputs =
+            self.inputs.iter().map(|(_, view)| view).zip(self.is_of_groups.iter().copied()).skip(self.first);
         let counted = self.counted.iter().map(|((_, is_of_groups), view)| (view, *is_of_groups));
         for (view, is_of_groups) in inputs.chain(counted) {
             if is_of_groups { axes.add_of_groups(view, domain) } else { axes.add(view) }
+        }
+        if let Some(cut) = cut {
+            axes.add(&cut.whole());
+            cut.divide(&mut axes);
         }
         axes.sizes()
     }
@@ -122,8 +182,13 @@ pub(super) enum Generated {
     Counted(StridedView),
 }
 
-/// How a value is made where it is read, if it is.
-pub(super) fn generated(graph: &Graph, clusters: &Clusters, base: usize) -> Option<Generated> {
+/// How a value is made where it is read, if it is; in a box, where one of its nodes reads it.
+pub(super) fn generated(
+    graph: &Graph,
+    clusters: &Clusters,
+    base: usize,
+    cut: Option<&Cut>,
+) -> Option<Generated> {
     let op = &graph.nodes()[base].op;
     if let GraphOp::Constant(scalar) = op {
         return Some(Generated::Constant(*scalar));
@@ -131,6 +196,9 @@ pub(super) fn generated(graph: &Graph, clusters: &Clusters, base: usize) -> Opti
     let (GraphOp::Iota { axis, shape, .. }, Role::Generated) = (op, &clusters.roles[base]) else {
         return None;
     };
+    if let Some(cut) = cut {
+        return Some(Generated::Counted(cut.counted(*axis)));
+    }
     let size = shape.size();
     let (along, step) = match axis {
         Some(axis) => (shape[*axis], shape.sizes()[axis.index() + 1..].iter().product()),

@@ -1,7 +1,7 @@
 //! Nests whose groups are rows: each is gone through pass by pass, and reduced tile by tile.
 
 use super::build::{Making, Part, Position};
-use super::joins::{Join, State};
+use super::merge::{Merge, State};
 use crate::compiler::ir::{Access, Cmp, Conv, Elem, Op, Reduce, Val};
 use crate::kernels::TILE;
 
@@ -72,7 +72,7 @@ impl Making<'_> {
     }
 
     /// Whether the elements of a row are along several axes.
-    fn is_apart(&self) -> bool {
+    fn has_several_axes(&self) -> bool {
         self.shape.reduced.len() > 1
     }
 
@@ -84,7 +84,7 @@ impl Making<'_> {
         extent: Val,
         work: &mut dyn FnMut(&mut Self, Option<Val>) -> Option<()>,
     ) -> Option<()> {
-        if !self.is_apart() {
+        if !self.has_several_axes() {
             self.row_start = start;
             self.e.b.begin_lanes(extent);
             work(self, None)?;
@@ -185,19 +185,19 @@ impl Making<'_> {
         length: usize,
     ) -> Option<Vec<State>> {
         self.begin_elements();
-        let joins: Vec<Join> = folds.iter().map(|&fold| self.join_of(fold)).collect();
-        let lanes = |join: &Join| {
-            if length < LONG_TILE { SHORT_LANES } else { 256 / join.bytes().max(4) }
+        let joins: Vec<Merge> = folds.iter().map(|&fold| self.merge_of(fold)).collect();
+        let lanes = |how: &Merge| {
+            if length < LONG_TILE { SHORT_LANES } else { 256 / how.bytes().max(4) }
         };
-        let is_apart = self.is_apart();
+        let is_apart = self.has_several_axes();
         let mut is_staged = Vec::new();
-        for (&fold, join) in folds.iter().zip(&joins) {
+        for (&fold, how) in folds.iter().zip(&joins) {
             let base = self.base_of(fold);
-            is_staged.push(match join {
-                Join::Product(_) => true,
+            is_staged.push(match how {
+                Merge::Product(_) => true,
                 // It is read twice, where the result of the nest may lie in its place meanwhile.
-                Join::Extreme { .. } => is_apart || self.is_own(base) || !stored.is_empty(),
-                Join::One(..) | Join::Sums(_) => is_apart,
+                Merge::Extreme { .. } => is_apart || self.is_own(base) || !stored.is_empty(),
+                Merge::One(..) | Merge::Sums(_) => is_apart,
             });
         }
         let extent = self.e.b.index(length as i64);
@@ -208,14 +208,14 @@ impl Making<'_> {
             })?;
         }
         let mut accumulators: Vec<State> = Vec::new();
-        for join in &joins {
-            let count = lanes(join) as u16;
-            accumulators.push(match *join {
-                Join::One(reduce, elem) | Join::Extreme { reduce, elem, .. } => {
+        for how in &joins {
+            let count = lanes(how) as u16;
+            accumulators.push(match *how {
+                Merge::One(reduce, elem) | Merge::Extreme { reduce, elem, .. } => {
                     std::iter::once(self.e.b.accumulator(reduce, elem, count)).collect()
                 }
-                Join::Sums(elem) => (0..2).map(|_| self.e.b.accumulator(Reduce::Add, elem, count)).collect(),
-                Join::Product(_) => State::new(),
+                Merge::Sums(elem) => (0..2).map(|_| self.e.b.accumulator(Reduce::Add, elem, count)).collect(),
+                Merge::Product(_) => State::new(),
             });
         }
         if !is_apart {
@@ -236,9 +236,9 @@ impl Making<'_> {
         let mut states = Vec::new();
         for (at, &fold) in folds.iter().enumerate() {
             states.push(match joins[at] {
-                Join::One(..) | Join::Sums(_) => accumulators[at].clone(),
-                Join::Product(_) => self.product(fold, joins[at], lanes(&joins[at]), length),
-                Join::Extreme { elem, position, is_last, .. } => {
+                Merge::One(..) | Merge::Sums(_) => accumulators[at].clone(),
+                Merge::Product(_) => self.product(fold, joins[at], lanes(&joins[at]), length),
+                Merge::Extreme { elem, position, is_last, .. } => {
                     let extreme = (accumulators[at][0], elem, is_last);
                     let local = self.position_of(fold, joins[at], is_staged[at], extreme, extent)?;
                     let local = self.e.b.convert(Conv::SignExtend, position, local);
@@ -258,9 +258,9 @@ impl Making<'_> {
     }
 
     /// The parts of the elements that are kept.
-    fn staged(&mut self, fold: usize, join: Join) -> State {
-        let elems = join.parts();
-        let count = if let Join::Extreme { .. } = join { 1 } else { elems.len() };
+    fn staged(&mut self, fold: usize, how: Merge) -> State {
+        let elems = how.parts();
+        let count = if let Merge::Extreme { .. } = how { 1 } else { elems.len() };
         let mut state = State::new();
         for (part, &elem) in elems[..count].iter().enumerate() {
             let access = self.stage(fold, part, elem);
@@ -273,7 +273,7 @@ impl Making<'_> {
     fn stage_elements(
         &mut self,
         folds: &[usize],
-        joins: &[Join],
+        joins: &[Merge],
         is_staged: &[bool],
         done: Option<Val>,
     ) -> Option<()> {
@@ -292,7 +292,7 @@ impl Making<'_> {
     fn position_of(
         &mut self,
         fold: usize,
-        join: Join,
+        how: Merge,
         is_staged: bool,
         (extreme, elem, is_last): (Val, Elem, bool),
         extent: Val,
@@ -301,7 +301,7 @@ impl Making<'_> {
         let reduce = if is_last { Reduce::Max } else { Reduce::Min };
         let accumulator = self.e.b.accumulator(reduce, Elem::I32, POSITION_LANES);
         self.e.b.begin_lanes(extent);
-        let x = if is_staged { self.staged(fold, join)[0] } else { self.lifted(fold)?[0] };
+        let x = if is_staged { self.staged(fold, how)[0] } else { self.lifted(fold)?[0] };
         let mut is_it = self.e.b.compare(Cmp::Eq, x, extreme);
         if elem.is_float() {
             let [a, b] = [x, extreme].map(|x| self.e.b.compare(Cmp::Ne, x, x));
@@ -318,13 +318,13 @@ impl Making<'_> {
     }
 
     /// The product of the elements of a tile, which are kept, in lanes in memory.
-    fn product(&mut self, fold: usize, join: Join, lanes: usize, length: usize) -> State {
+    fn product(&mut self, fold: usize, how: Merge, lanes: usize, length: usize) -> State {
         let whole = length / lanes;
         let step = self.e.b.index(lanes as i64);
         if whole > 1 {
             let trips = self.e.b.index(whole as i64 - 1);
             let (counter, _) = self.e.b.begin_loop(Some(trips), &[]);
-            self.multiply(fold, join, step, |elem| {
+            self.multiply(fold, how, step, |elem| {
                 let bytes = (lanes * elem.bytes()) as i64;
                 (bytes, Some((counter, bytes)))
             });
@@ -333,7 +333,7 @@ impl Making<'_> {
         let rest = length % lanes;
         if whole > 0 && rest > 0 {
             let extent = self.e.b.index(rest as i64);
-            self.multiply(fold, join, extent, |elem| ((whole * lanes * elem.bytes()) as i64, None));
+            self.multiply(fold, how, extent, |elem| ((whole * lanes * elem.bytes()) as i64, None));
         }
         let mut left = length.min(lanes);
         let mut width = lanes;
@@ -341,12 +341,12 @@ impl Making<'_> {
             width /= 2;
             if left > width {
                 let extent = self.e.b.index((left - width) as i64);
-                self.multiply(fold, join, extent, |elem| ((width * elem.bytes()) as i64, None));
+                self.multiply(fold, how, extent, |elem| ((width * elem.bytes()) as i64, None));
                 left = width;
             }
         }
         let mut state = State::new();
-        for (part, elem) in join.parts().into_iter().enumerate() {
+        for (part, elem) in how.parts().into_iter().enumerate() {
             let access = Access { lane: 0, ..self.stage(fold, part, elem) };
             state.push(self.e.b.load(elem, access));
         }
@@ -357,22 +357,22 @@ impl Making<'_> {
     fn multiply(
         &mut self,
         fold: usize,
-        join: Join,
+        how: Merge,
         extent: Val,
         other: impl Fn(Elem) -> (i64, Option<(Val, i64)>),
     ) {
         self.e.b.begin_lanes(extent);
-        let first = self.staged(fold, join);
+        let first = self.staged(fold, how);
         let mut second = State::new();
-        for (part, elem) in join.parts().into_iter().enumerate() {
+        for (part, elem) in how.parts().into_iter().enumerate() {
             let mut access = self.stage(fold, part, elem);
             let (offset, term) = other(elem);
             access.offset += offset;
             access.terms.extend(term);
             second.push(self.e.b.load(elem, access));
         }
-        let joined = self.join(join, &first, &second);
-        for (part, elem) in join.parts().into_iter().enumerate() {
+        let joined = self.merge(how, &first, &second);
+        for (part, elem) in how.parts().into_iter().enumerate() {
             let access = self.stage(fold, part, elem);
             self.e.b.store(joined[part], access);
         }
@@ -417,17 +417,17 @@ impl Making<'_> {
     pub(super) fn joined_tiles(&mut self, folds: &[usize], homes: &[usize], count: usize) -> Vec<State> {
         let mut joined = Vec::new();
         for (&fold, &home) in folds.iter().zip(homes) {
-            let join = self.join_of(fold);
+            let how = self.merge_of(fold);
             let mut states: Vec<State> = Vec::new();
             for tile in 0..count {
                 let mut state = State::new();
-                for (part, elem) in join.parts().into_iter().enumerate() {
+                for (part, elem) in how.parts().into_iter().enumerate() {
                     let access = self.word((home + 16 * tile + 8 * part) as i64, None);
                     state.push(self.e.b.load(elem, access));
                 }
                 states.push(state);
             }
-            joined.push(self.join_pairwise(join, states));
+            joined.push(self.merge_pairwise(how, states));
         }
         joined
     }

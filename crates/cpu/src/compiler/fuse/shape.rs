@@ -2,24 +2,28 @@
 
 use std::ops::Range;
 
+use super::build::LONG_ROW;
 use super::columns::piece_rows;
 use super::domain::{Domain, Sizes};
 use crate::kernels::reduce::CHUNK;
-
-/// Elements of a row from which on its length is an argument, so that rows of other lengths share the code.
-const LONG_ROW: usize = 512;
 
 /// The elements of a row from which on it has vectors of its own. Of shorter ones each lane has one.
 const SHORT_ROW: usize = 16;
 
 /// The least short rows that a thread takes, where there are several parts.
-pub(super) const SHORT_ROWS_PART: usize = 256;
+const SHORT_ROWS_PART: usize = 256;
 
 /// The least columns that a thread reduces, where there are several parts.
-pub(super) const COLUMNS_PART: usize = 1024;
+const COLUMNS_PART: usize = 1024;
 
 /// The parts of columns below which their rows are divided too.
 const FEW_PARTS: usize = 8;
+
+/// The least elements of a chunk that begins within a row: whole lines of every type.
+const CHUNK_LINES: usize = 1 << 12;
+
+/// The least blocks that a thread goes through in a tile: their neighbours are in the same pages.
+const BLOCKS_PART: usize = 8;
 
 /// What groups are, and where their elements are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,13 +57,24 @@ pub(super) struct Shape {
     /// How many pieces each group has, and of how many elements.
     pub(super) pieces: usize,
     pub(super) piece: usize,
+    /// The axis along which a short row or a block has its elements.
+    pub(super) row: usize,
+    /// Whether rows are blocks of an axis around the lanes.
+    pub(super) is_block: bool,
     /// The axis that lanes are along: the row, if it is not short.
     pub(super) lanes: usize,
 }
 
 impl Shape {
-    /// None if short rows have no records.
-    pub(super) fn new(sizes: &Sizes, domain: &Domain, has_records: bool, is_one_pass: bool) -> Option<Shape> {
+    /// None if elements of a group are along axes that others are along too. Only with records can lanes be along another
+    /// axis than short rows. What is done in one pass can be done in pieces.
+    pub(super) fn new(
+        sizes: &Sizes,
+        domain: &Domain,
+        block: Option<usize>,
+        has_records: bool,
+        is_one_pass: bool,
+    ) -> Option<Shape> {
         let row = sizes.len() - 1;
         let length = sizes[row];
         let before = |elements: usize| {
@@ -68,14 +83,9 @@ impl Shape {
         let end = before(domain.inner)?;
         let reduced = if domain.reduced > 1 { before(domain.inner * domain.reduced)?..end } else { end..end };
         let is_columns = domain.inner > 1 && domain.reduced > 1;
-        let mut is_short = !is_columns && row > reduced.len().saturating_sub(1) && length < SHORT_ROW;
-        is_short &= reduced.len() <= 1;
-        if is_short && !has_records {
-            if domain.reduced == 1 {
-                return None;
-            }
-            is_short = false;
-        }
+        let is_block = block.is_some();
+        let has_few = row > 0 && length < SHORT_ROW && reduced.len() <= 1;
+        let is_short = is_block || has_records && has_few && !is_columns;
         let kind = match (is_columns, is_short) {
             (true, _) => Kind::Columns,
             (false, true) => Kind::Short,
@@ -84,10 +94,13 @@ impl Shape {
         let longest = |axes: &mut dyn Iterator<Item = usize>| {
             axes.max_by_key(|&axis| (sizes[axis], std::cmp::Reverse(axis)))
         };
-        let lanes =
-            if is_short { longest(&mut (0..row).filter(|axis| !reduced.contains(axis)))? } else { row };
+        let lanes = if is_short && !is_block {
+            longest(&mut (0..row).filter(|axis| !reduced.contains(axis)))?
+        } else {
+            row
+        };
         // Threads divide the longest axis: rows, if there are several.
-        let kept = |&axis: &usize| !reduced.contains(&axis) && axis != lanes && axis != row;
+        let kept = |&axis: &usize| !reduced.contains(&axis) && axis != lanes && Some(axis) != block;
         let axis = longest(&mut (0..row).filter(kept));
         let piece = match kind {
             Kind::Rows | Kind::Short => CHUNK,
@@ -99,6 +112,7 @@ impl Shape {
         };
         let pieces = if is_columns || domain.is_long() { domain.reduced.div_ceil(piece) } else { 1 };
         let is_lanes = match (kind, axis) {
+            _ if is_block => false,
             (Kind::Short, None) => sizes[lanes] >= 2 * SHORT_ROWS_PART,
             (Kind::Short, Some(_)) => sizes[lanes] >= 4 * SHORT_ROWS_PART,
             (Kind::Columns, _) if pieces > 1 => false,
@@ -114,7 +128,29 @@ impl Shape {
             Some(axis) => Split::Axis(axis),
             None => Split::None,
         };
-        Some(Shape { kind, reduced, split, pieces, piece, lanes })
+        let row = block.unwrap_or(row);
+        Some(Shape { kind, reduced, split, pieces, piece, row, is_block, lanes })
+    }
+
+    /// How many steps threads divide.
+    pub(super) fn steps(&self, sizes: &[usize]) -> usize {
+        match self.split {
+            Split::Axis(axis) => sizes[axis],
+            Split::Lanes => sizes[self.lanes],
+            Split::Pieces => self.pieces,
+            Split::None => 1,
+        }
+    }
+
+    /// The fewest steps that a thread should take.
+    pub(super) fn least_steps(&self) -> usize {
+        match (self.split, self.kind) {
+            (Split::Lanes, Kind::Columns) => COLUMNS_PART,
+            (Split::Lanes, Kind::Short) => SHORT_ROWS_PART,
+            (Split::Lanes, Kind::Rows) => CHUNK_LINES,
+            (Split::Axis(_) | Split::None, _) if self.is_block => BLOCKS_PART,
+            (Split::Axis(_) | Split::Pieces | Split::None, _) => 1,
+        }
     }
 
     /// The longest axis of the groups around the row.

@@ -9,8 +9,9 @@ use defn_core::graph::{Graph, Values};
 use rustc_hash::FxHashMap;
 
 use super::build::{Making, Part, Position};
+use super::domain::strides_along;
 use super::elements::Element;
-use super::joins::{Join, State};
+use super::merge::{Merge, State};
 use super::reads::Reads;
 use crate::compiler::ir::{Access, Val};
 use crate::kernels::StridedView;
@@ -24,7 +25,7 @@ pub(super) type Known = (FxHashMap<usize, Element>, FxHashMap<usize, Element>);
 impl Making<'_> {
     /// The passes over so many short rows, or over those that begin at an argument and are as many as another says.
     pub(super) fn short_rows(&mut self, part: Option<(Val, Val)>) -> Option<()> {
-        let (rows, length) = (self.sizes[self.shape.lanes], self.sizes[self.sizes.len() - 1]);
+        let (rows, length) = (self.sizes[self.shape.lanes], self.sizes[self.shape.row]);
         let extent = part.map_or_else(|| self.e.b.index(rows as i64), |(_, count)| count);
         let mut known: Vec<Known> = vec![Known::default(); length];
         self.e.b.begin_lanes(extent);
@@ -38,7 +39,7 @@ impl Making<'_> {
             for &fold in &folds {
                 let states = self.of_each(&mut known, |making| {
                     making.state_at(fold, |making| {
-                        let row = making.sizes.len() - 1;
+                        let row = making.shape.row;
                         making.e.b.index(making.positions[row].offset)
                     })
                 })?;
@@ -80,24 +81,24 @@ impl Making<'_> {
     }
 
     fn set_element(&mut self, at: usize) {
-        let row = self.sizes.len() - 1;
+        let row = self.shape.row;
         self.positions[row] = Position { offset: at as i64, ..Position::default() };
     }
 
     /// Joins the elements of each row as lanes are joined, the upper half to the lower.
     fn joined(&mut self, fold: usize, mut states: Vec<State>) -> State {
-        let join = self.join_of(fold);
-        if let Join::Extreme { .. } = join {
+        let how = self.merge_of(fold);
+        if let Merge::Extreme { .. } = how {
             // Ties are decided by who comes first.
             let mut states = states.into_iter();
             let first = states.next().expect("a row has elements");
-            return states.fold(first, |before, state| self.join(join, &before, &state));
+            return states.fold(first, |before, state| self.merge(how, &before, &state));
         }
         let mut width = LANES;
         while width > 1 {
             width /= 2;
             for at in width..states.len() {
-                states[at - width] = self.join(join, &states[at - width], &states[at]);
+                states[at - width] = self.merge(how, &states[at - width], &states[at]);
             }
             states.truncate(width);
         }
@@ -106,7 +107,7 @@ impl Making<'_> {
 
     /// Loads all elements of the rows from an input, one right after the other; gives the current one.
     pub(super) fn load_rows(&mut self, input: usize, view: &StridedView, dtype: DType) -> Element {
-        let row = self.sizes.len() - 1;
+        let row = self.shape.row;
         let at = self.positions[row].offset as usize;
         let mut elements: Vec<Element> = Vec::new();
         let mut accesses: Vec<Access> = Vec::new();
@@ -126,12 +127,21 @@ impl Making<'_> {
         element
     }
 
+    /// Whether lanes of a view are apart, and their elements of the row are not.
+    pub(super) fn is_apart(&self, view: &StridedView) -> bool {
+        let strides = strides_along(view, self.sizes);
+        strides[self.shape.lanes].unsigned_abs() > 1 && strides[self.shape.row] == 1
+    }
+
     /// Stores all elements of the rows, one right after the other.
     fn store_rows(&mut self, node: usize, elements: Vec<Element>) {
         let Some(result) = self.result_of(node) else { return };
         for (at, element) in elements.into_iter().enumerate() {
             self.set_element(at);
-            let access = self.access(self.result_buffer(result), self.whole, element.dtype.storage_bytes());
+            let width = element.dtype.storage_bytes();
+            let mut access = self.access(self.result_buffer(result), self.whole, width);
+            let is_aligned = self.cut.is_some_and(|cut| cut.is_aligned(width));
+            access.is_streaming = self.is_streaming && self.shape.is_block && is_aligned;
             self.e.store(element, access);
         }
     }
@@ -140,5 +150,5 @@ impl Making<'_> {
 /// Whether elements of short rows can be read and written where they are: they are parts of 4 bytes or 8.
 pub(super) fn has_records(graph: &Graph, reads: &Reads, results: &Values) -> bool {
     let mut values = reads.inputs.iter().map(|(value, _)| *value).chain(results.iter().copied());
-    values.all(|value| graph.ty(value).dtype.to_real().storage_bytes() >= 4)
+    values.all(|value| graph.ty(value).dtype.storage_bytes() >= 4)
 }

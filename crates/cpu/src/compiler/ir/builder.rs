@@ -37,6 +37,11 @@ impl Builder {
         self.function
     }
 
+    /// How many instructions there are.
+    pub(crate) fn len(&self) -> usize {
+        self.function.insts.len()
+    }
+
     pub(crate) fn ty(&self, value: Val) -> Ty {
         self.function.ty(value)
     }

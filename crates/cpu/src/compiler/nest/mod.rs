@@ -1,5 +1,7 @@
 //! Loop nests as steps of a plan: what they read and write, and how they are run.
 
+mod blocks;
+mod one_op;
 mod processor;
 mod shared;
 
@@ -8,15 +10,18 @@ use std::sync::Arc;
 use defn_core::graph::{Graph, Value, Values};
 use smallvec::SmallVec;
 
+use super::between::{nodes_of, results_of};
 use super::cluster::{Cluster, Clusters};
-use super::fuse::{Domain, Fused, Part, fuse, gathered};
+use super::fuse::{Cut, Domain, Fused, Part, fuse, fuse_boxes, gathered};
 use super::ir::Function;
-use super::strips::{self, Strip};
+use super::strips::Strip;
 use super::users::Uses;
 use crate::kernels::StridedView;
 use crate::kernels::stream::StoreKind;
 use crate::kernels::tiles::with_memory_between;
 use crate::par::Par;
+pub(super) use blocks::BlockNest;
+pub(crate) use one_op::{InOrder, convert_in_order, run_elementwise, run_in_order};
 pub(super) use processor::{allocated, instruction_sets, processor};
 pub use processor::{machine_code, refused_memory_for_code};
 use shared::Shared;
@@ -33,21 +38,86 @@ pub(super) struct Nest {
     pub(super) inputs: Vec<(Value, StridedView)>,
     /// The inputs of gathers, in whose memory no result may lie.
     moved: SmallVec<[usize; 4]>,
+    /// The results that may lie in no input's memory.
+    early: SmallVec<[usize; 2]>,
     /// The places of the clusters that are gathers which the nest does itself.
     pub(super) gathers: SmallVec<[usize; 2]>,
     pub(super) results: Values,
     code: Arc<Shared>,
     /// The nest that stores past the caches, where its results are too large for them.
     streaming: Option<Arc<Shared>>,
-    /// The bytes that each thread has for itself.
-    scratch: usize,
+    parts: Parts,
     /// The bytes that all threads share, for the results of pieces.
     partial: usize,
     /// What joins these, and how many steps it has.
     joining: Option<(Arc<Shared>, usize)>,
-    steps: usize,
-    grain: usize,
     pub(super) elements: usize,
+}
+
+/// How threads divide a nest.
+#[derive(Clone, Copy, Debug)]
+struct Parts {
+    /// The bytes that each thread has for itself.
+    scratch: usize,
+    /// The steps of the axis that is divided.
+    steps: usize,
+    /// The steps that one thread does at a time.
+    grain: usize,
+}
+
+impl Parts {
+    /// Whether one call on the calling thread is all that there is.
+    fn is_single(self) -> bool {
+        self.steps <= self.grain
+    }
+
+    /// How threads divide a function.
+    fn of(fused: &Fused) -> Parts {
+        let Fused { scratch, steps, least_steps, elements, cost, .. } = *fused;
+        let step = elements.div_ceil(steps.max(1)).max(1);
+        let grain = (CHUNK_WORK / cost.max(1) / step).max(1).next_multiple_of(least_steps);
+        Parts { scratch, steps, grain }
+    }
+
+    /// Runs a function part by part on so many elements.
+    ///
+    /// # Safety
+    /// The pointers are those of the function's inputs and results, at whose memory nobody else is but for what is only
+    /// read, and that of the memory for the results of pieces, if the function has such.
+    unsafe fn run(
+        self,
+        code: &Shared,
+        pointers: impl Iterator<Item = *mut u8>,
+        shared: Option<*mut u8>,
+        elements: usize,
+        par: Par,
+    ) {
+        let Parts { scratch, steps, grain } = self;
+        let mut args: SmallVec<[u64; 12]> = SmallVec::new();
+        args.extend(pointers.map(|pointer| pointer.expose_provenance() as u64));
+        let own = args.len();
+        args.push(0);
+        args.extend(shared.map(|pointer| pointer.expose_provenance() as u64));
+        let first = args.len();
+        args.extend([0, steps as u64]);
+        args.extend_from_slice(&code.applied);
+        let runner = code.runner(elements);
+        if self.is_single() && scratch == 0 {
+            // SAFETY: as the caller promises.
+            unsafe { runner.run(&args) };
+            return;
+        }
+        par.for_chunks(steps, grain, |chunk| {
+            let mut args = args.clone();
+            args[first] = chunk.start as u64;
+            args[first + 1] = chunk.len() as u64;
+            with_memory_between(scratch, |memory| {
+                args[own] = memory.expose_provenance() as u64;
+                // SAFETY: as the caller promises; chunks write to different elements, and the memory is this thread's.
+                unsafe { runner.run(&args) };
+            });
+        });
+    }
 }
 
 impl Nest {
@@ -71,18 +141,7 @@ impl Nest {
         uses: &dyn Uses,
         strip: &Strip,
     ) -> Option<Nest> {
-        let mut nodes = Vec::new();
-        let mut results = Values::new();
-        for (place, part) in &strip.parts {
-            let part = match part {
-                strips::Part::Elements => Part::Elements,
-                strips::Part::Rows => Part::Rows,
-                strips::Part::Fold(op) => Part::Fold(*op),
-            };
-            nodes.extend(clusters.order[*place].nodes.iter().map(|&node| (node, part)));
-            let is_needed = |value: &Value| uses.is_needed_beyond(*value, &|place| strip.has(place));
-            results.extend(uses.of(*place).iter().copied().filter(is_needed));
-        }
+        let (nodes, results) = (nodes_of(clusters, strip), results_of(uses, strip).collect());
         Nest::with_gathers(graph, clusters, uses, nodes, &strip.domain, &results)
     }
 
@@ -114,43 +173,61 @@ impl Nest {
         results: &Values,
         gathered: &[usize],
     ) -> Option<Nest> {
-        let fused = fuse(graph, clusters, nodes.clone(), domain, results, gathered, false)?;
+        Nest::of_fused(graph, results, |is_streaming| {
+            fuse(graph, clusters, nodes.clone(), domain, results, gathered, is_streaming)
+        })
+    }
+
+    /// The nest that gives `results` box by box; with each come the nodes that are computed in it.
+    pub(super) fn of_boxes(
+        graph: &Graph,
+        clusters: &Clusters,
+        boxes: &[(Cut, Vec<usize>)],
+        results: &Values,
+    ) -> Option<Nest> {
+        Nest::of_fused(graph, results, |is_streaming| {
+            fuse_boxes(graph, clusters, boxes, results, is_streaming)
+        })
+    }
+
+    /// The nest of a function that stores past the caches or not.
+    fn of_fused(graph: &Graph, results: &Values, fuse: impl Fn(bool) -> Option<Fused>) -> Option<Nest> {
+        let fused = fuse(false)?;
         let bytes = |value: Value| graph.ty(value).byte_size();
         let read = fused.inputs.iter().map(|(value, _)| bytes(*value)).sum();
-        let written = fused.results.iter().map(|&value| bytes(value)).sum();
+        let written = results.iter().map(|&value| bytes(value)).sum();
         let streaming = match StoreKind::for_transfer(read, written) {
             StoreKind::Cached => None,
-            StoreKind::NonTemporal => {
-                let streaming = fuse(graph, clusters, nodes, domain, results, gathered, true)?;
-                Some(Shared::of(streaming.function))
-            }
+            StoreKind::NonTemporal => Some(Shared::of(fuse(true)?.function)),
         };
-        let Fused { function, inputs, moved, results, scratch, partial, joining, .. } = fused;
-        let Fused { steps, least_steps, elements, cost, .. } = fused;
-        let step = elements.div_ceil(steps.max(1)).max(1);
-        let grain = (CHUNK_WORK / cost.max(1) / step).max(1).next_multiple_of(least_steps);
+        let parts = Parts::of(&fused);
+        let Fused { function, inputs, moved, early, results, partial, joining, elements, .. } = fused;
         let code = Shared::of(function);
         let gathers = SmallVec::new();
         let joining = joining.map(|(function, steps)| (Shared::of(function), steps));
         Some(Nest {
             inputs,
             moved,
+            early,
             gathers,
             results,
             code,
             streaming,
-            scratch,
+            parts,
             partial,
             joining,
-            steps,
-            grain,
             elements,
         })
     }
 
-    /// Whether the elements of an input are read as the result's are written: one of them may lie in its memory.
-    pub(super) fn reads_in_order(&self, input: usize) -> bool {
-        self.inputs[input].1.is_plain(self.elements) && !self.moved.contains(&input)
+    /// The results that may lie in the memory of an input, as pairs of both: its elements are read as theirs are
+    /// written, and not again.
+    pub(super) fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
+        let in_order =
+            |input: &usize| self.inputs[*input].1.is_plain(self.elements) && !self.moved.contains(input);
+        let results = || (0..self.results.len()).filter(|result| !self.early.contains(result));
+        let inputs = (0..self.inputs.len()).filter(in_order);
+        inputs.flat_map(move |input| results().map(move |result| (result, input)))
     }
 
     /// What it computes, in one part after the other.
@@ -166,7 +243,7 @@ impl Nest {
 
     /// Whether one call on the calling thread is all that there is.
     pub(super) fn is_single(&self) -> bool {
-        self.steps <= self.grain && self.joining.is_none()
+        self.parts.is_single() && self.joining.is_none()
     }
 
     /// The bytes that a run needs beside.
@@ -183,42 +260,14 @@ impl Nest {
     pub(super) unsafe fn run(&self, inputs: &[*mut u8], results: &[*mut u8], room: *mut u8, par: Par) {
         let is_aligned = || results.iter().all(|result| result.addr().is_multiple_of(64));
         let code = self.streaming.as_ref().filter(|_| is_aligned()).unwrap_or(&self.code);
-        let mut args: SmallVec<[u64; 12]> = SmallVec::new();
-        args.extend(inputs.iter().chain(results).map(|pointer| pointer.expose_provenance() as u64));
-        let scratch = args.len();
-        args.push(0);
-        args.extend(self.joining.iter().map(|_| room.expose_provenance() as u64));
-        let part = args.len();
-        args.extend([0, self.steps as u64]);
-        let fixed = args.len();
-        args.extend_from_slice(&code.applied);
-        let runner = code.runner(self.elements);
-        if self.is_single() && self.scratch == 0 {
-            // SAFETY: as the caller promises.
-            unsafe { runner.run(&args) };
-            return;
-        }
-        par.for_chunks(self.steps, self.grain, |chunk| {
-            let mut args = args.clone();
-            args[part] = chunk.start as u64;
-            args[part + 1] = chunk.len() as u64;
-            with_memory_between(self.scratch, |memory| {
-                args[scratch] = memory.expose_provenance() as u64;
-                // SAFETY: as the caller promises; chunks write to different elements, and the memory is this thread's.
-                unsafe { runner.run(&args) };
-            });
-        });
+        let pointers = || inputs.iter().chain(results).copied();
+        let shared = self.joining.is_some().then_some(room);
+        // SAFETY: as the caller promises.
+        unsafe { self.parts.run(code, pointers(), shared, self.elements, par) };
         if let Some((code, steps)) = &self.joining {
-            let runner = code.runner(self.elements);
-            args.truncate(fixed);
-            args.extend_from_slice(&code.applied);
-            par.for_chunks(*steps, JOIN_GRAIN, |chunk| {
-                let mut args = args.clone();
-                args[part] = chunk.start as u64;
-                args[part + 1] = chunk.len() as u64;
-                // SAFETY: as the caller promises; all pieces are done.
-                unsafe { runner.run(&args) };
-            });
+            let parts = Parts { scratch: 0, steps: *steps, grain: JOIN_GRAIN };
+            // SAFETY: as above, and all pieces are done.
+            unsafe { parts.run(code, pointers(), shared, self.elements, par) };
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use defn_core::op::BinaryOp;
 
-use super::Element;
+use crate::kernels::Element;
 
 /// An op of `x` and a second number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

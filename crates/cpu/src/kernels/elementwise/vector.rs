@@ -73,7 +73,7 @@ vectorized! {
 }
 
 /// A base of logarithms.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Base {
     Two,
     Ten,

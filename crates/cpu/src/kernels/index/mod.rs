@@ -2,7 +2,8 @@
 //!
 //! Negative positions count from the end. Positions that are still out of range are clamped in reads, and skipped in
 //! writes; [`check`] and [`OutOfRangeFlag`] report them if the caller needs it. Kernels depend only on the width of elements,
-//! and move contiguous runs at once.
+//! and move contiguous runs at once. Positions have 32 or
+//! 64 bits; callers convert shorter ones.
 
 mod range;
 
@@ -15,7 +16,7 @@ pub(crate) use range::{OutOfRangeFlag, check};
 
 use super::shape::Layout;
 use super::simd::vectorized;
-use super::{Element, Integer, Plain, TILE, with_compute, with_integer, with_width};
+use super::{Element, Integer, Plain, TILE, with_compute, with_position, with_width};
 use crate::par::{Par, poll_within_chunk};
 use crate::view::{View, ViewMut};
 
@@ -90,7 +91,7 @@ impl AxisView {
             return;
         }
         let AxisView { outer, size, inner } = self;
-        with_width!(out.ty().dtype, T => with_integer!(indices.ty().dtype, I => {
+        with_width!(out.ty().dtype, T => with_position!(indices.ty().dtype, I => {
             let (x, indices): (&[T], &[I]) = (x.slice(), indices.slice());
             let count = indices.len();
             debug_assert_eq!(out.ty().size(), outer * count * inner);
@@ -126,7 +127,7 @@ impl AxisView {
         }
         let AxisView { outer, size, inner } = self;
         let count = total / (outer * inner);
-        with_width!(out.ty().dtype, T => with_integer!(indices.ty().dtype, I => {
+        with_width!(out.ty().dtype, T => with_position!(indices.ty().dtype, I => {
             let (x, indices): (&[T], &[I]) = (x.slice(), indices.slice());
             out.fill::<T>(par, INDEX_CHUNK, |start, mut out| {
                 let mut position = start;
@@ -315,7 +316,7 @@ impl IndexedBlocks {
         }
         let (count, width) = (out.ty().size() / self.block, self.entries.len());
         let sizes: SmallVec<[usize; 6]> = self.entries.iter().map(|&(size, _)| size).collect();
-        with_width!(out.ty().dtype, T => with_integer!(indices.ty().dtype, I => {
+        with_width!(out.ty().dtype, T => with_position!(indices.ty().dtype, I => {
             let (x, indices): (&[T], &[I]) = (x.slice(), indices.slice());
             let out = &*out;
             par.for_chunks(count, INDEX_CHUNK.div_ceil(self.block), |chunk| {
@@ -346,7 +347,7 @@ impl IndexedBlocks {
     pub(crate) fn put(&self, indices: View<'_>, updates: View<'_>, out: &mut ViewMut<'_>, par: Par) {
         with_width!(out.ty().dtype, T => {
             let updates: &[T] = updates.slice();
-            with_integer!(indices.ty().dtype, I => {
+            with_position!(indices.ty().dtype, I => {
                 self.scatter::<I, T>(indices.slice(), updates, out.slice(), par, |out, update| {
                     out.write_copy_of_slice(update);
                 });
@@ -359,7 +360,7 @@ impl IndexedBlocks {
     pub(crate) fn add(&self, indices: View<'_>, updates: View<'_>, out: &mut ViewMut<'_>, par: Par) {
         with_compute!(out.ty().dtype, C => {
             let updates: &[C] = updates.slice();
-            with_integer!(indices.ty().dtype, I => {
+            with_position!(indices.ty().dtype, I => {
                 self.scatter::<I, C>(indices.slice(), updates, out.slice(), par, |out, update| {
                     for (out, &update) in out.iter_mut().zip(update) {
                         // SAFETY: the caller guarantees initialised elements.

@@ -22,6 +22,8 @@ use std::mem::MaybeUninit;
 
 use super::Real;
 use super::simd::{at_level, vectorized};
+use crate::compiler::ir::Rare;
+use crate::compiler::ir::functions::narrow::trig::{NARROW_LIMIT, TAN_LIMIT};
 use tables::{Double, Precision, Single};
 
 /// The types f32 and f64.
@@ -156,7 +158,7 @@ unary! {
     /// Writes `e^x - 1` of every element.
     expm1 = exp, narrow;
     /// Writes `1 / (1 + e^-x)` of every element.
-    sigmoid = exp;
+    sigmoid = exp, narrow;
     /// Writes the hyperbolic sine of every element.
     sinh = exp, narrow;
     /// Writes the hyperbolic cosine of every element.
@@ -191,11 +193,11 @@ unary! {
     erfc = erf;
     /// Writes the inverse of the error function of every element.
     erf_inv = erf;
-    /// Writes the sine of every element up to [`trig::LIMIT`].
-    near_sin = trig;
-    /// Writes the cosine of every element up to [`trig::LIMIT`].
-    near_cos = trig;
-    /// Writes the tangent of every element up to [`trig::LIMIT`].
+    /// Writes the sine of every element up to a limit.
+    near_sin = trig, narrow;
+    /// Writes the cosine of every element up to a limit.
+    near_cos = trig, narrow;
+    /// Writes the tangent of every element up to a limit.
     near_tan = trig, narrow;
 }
 
@@ -248,39 +250,37 @@ accurate! {
 }
 
 vectorized! {
-    /// Whether any element is beyond [`trig::LIMIT`].
-    fn any_far[T: Float] of [T] (x: &[T]) -> bool {
-        x.iter().fold(0u32, |any, x| any | u32::from(x.wide().abs() > trig::LIMIT)) != 0
+    /// Whether any element is beyond a limit.
+    fn any_far[T: Float] of [T] (x: &[T], limit: f64) -> bool {
+        x.iter().fold(0u32, |any, x| any | u32::from(x.wide().abs() > limit)) != 0
     }
 }
 
 /// Writes the sine of every element.
 pub(crate) fn sin<T: Float>(x: &[T], out: &mut [MaybeUninit<T>]) {
     near_sin(x, out);
-    patch(x, out, |x| trig::far(x).0);
+    patch(x, out, NARROW_LIMIT, Rare::Sin);
 }
 
 /// Writes the cosine of every element.
 pub(crate) fn cos<T: Float>(x: &[T], out: &mut [MaybeUninit<T>]) {
     near_cos(x, out);
-    patch(x, out, |x| trig::far(x).1);
+    patch(x, out, NARROW_LIMIT, Rare::Cos);
 }
 
 /// Writes the tangent of every element.
 pub(crate) fn tan<T: Float>(x: &[T], out: &mut [MaybeUninit<T>]) {
     near_tan(x, out);
-    patch(x, out, |x| {
-        let (sin, cos) = trig::far(x);
-        sin / cos
-    });
+    patch(x, out, TAN_LIMIT, Rare::Tan);
 }
 
-/// Writes `f` of the elements beyond [`trig::LIMIT`], one by one.
-fn patch<T: Float>(x: &[T], out: &mut [MaybeUninit<T>], f: impl Fn(f64) -> f64) {
-    if any_far(x) {
+/// Writes a function of the elements beyond the limit, one by one. That of f64 is [`trig::LIMIT`].
+fn patch<T: Float>(x: &[T], out: &mut [MaybeUninit<T>], narrow_limit: f64, rare: Rare) {
+    let limit = if T::Precision::DOUBLE { trig::LIMIT } else { narrow_limit };
+    if any_far(x, limit) {
         for (x, out) in x.iter().map(|x| x.wide()).zip(out) {
-            if x.abs() > trig::LIMIT {
-                out.write(T::nearest(f(x)));
+            if x.abs() > limit {
+                out.write(T::nearest(rare.of(x)));
             }
         }
     }
@@ -314,6 +314,7 @@ macro_rules! scalar_functions {
 pub(crate) mod scalar {
     use super::tables::{Double, Precision};
     use super::{arc, power, trig};
+    use crate::compiler::ir::Rare;
     use crate::kernels::simd::at_level;
 
     type Fused = <Double as Precision>::Fused;
@@ -361,7 +362,7 @@ pub(crate) mod scalar {
     /// Sine and cosine.
     pub(crate) fn sin_cos(x: f64) -> (f64, f64) {
         if x.abs() > trig::LIMIT {
-            return trig::far(x);
+            return (Rare::Sin.of(x), Rare::Cos.of(x));
         }
         near_sin_cos(x)
     }

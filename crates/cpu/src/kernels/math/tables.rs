@@ -445,6 +445,12 @@ pub(super) mod narrow {
     // Within 2^-30.0.
     pub(in super::super) const ASIN: &[f32] =
         &[0.16666666, 0.07500094, 0.044599403, 0.031100662, 0.017149238, 0.033690847];
+    /// `(sin(r) / r - 1) / z` of `z = r^2`, for `r <= pi / 4`.
+    // Within 2^-26.6.
+    pub(in super::super) const SIN: &[f32] = &[-0.16666664, 0.008332748, -0.0001958783];
+    /// `(cos(r) - 1 + z / 2) / z^2` of `z = r^2`, for `r <= pi / 4`.
+    // Within 2^-30.1.
+    pub(in super::super) const COS: &[f32] = &[0.041666664, -0.0013888302, 2.454788e-05];
     /// `(tan(r) / r - 1) / z` of `z = r^2`, for `r <= pi / 4`.
     // Within 2^-27.6.
     pub(in super::super) const TAN: &[f32] =
@@ -480,27 +486,3 @@ pub(super) const PER_LN2: f64 = 0.9617966939259756;
 
 /// What the nearest f64 to it lacks.
 pub(super) const PER_LN2_LOW: f64 = 5.0577616648125907e-17;
-
-/// The bits of 2 / pi behind the point, highest first, after 64 zeros.
-pub(super) const TWO_OVER_PI: [u64; 20] = [
-    0x0000000000000000,
-    0xa2f9836e4e441529,
-    0xfc2757d1f534ddc0,
-    0xdb6295993c439041,
-    0xfe5163abdebbc561,
-    0xb7246e3a424dd2e0,
-    0x06492eea09d1921c,
-    0xfe1deb1cb129a73e,
-    0xe88235f52ebb4484,
-    0xe99c7026b45f7e41,
-    0x3991d639835339f4,
-    0x9c845f8bbdf9283b,
-    0x1ff897ffde05980f,
-    0xef2f118b5a0a6d1f,
-    0x6d367ecf27cb09b7,
-    0x4f463f669e5fea2d,
-    0x7527bac7ebe5f17b,
-    0x3d0739f78a5292ea,
-    0x6bfb5fb11f8d5d08,
-    0x56033046fc7b6bab,
-];

@@ -11,6 +11,8 @@ pub(crate) mod stream;
 pub(super) mod testing;
 pub(super) mod tile;
 
-pub(crate) use dispatch::{is_computed_as_stored, with_compute, with_integer, with_real, with_width};
+pub(crate) use dispatch::{
+    is_computed_as_stored, with_compute, with_integer, with_position, with_real, with_width,
+};
 pub(crate) use element::{Element, Integer, Plain, Real};
 pub(crate) use tile::{StridedOperand, StridedView, TILE, TileLoader, fill_tiles};

@@ -185,12 +185,12 @@ pub(crate) struct Lines<T>(pub(crate) T);
 
 #[cfg(test)]
 mod tests {
-    use defn_core::op::BinaryOp;
+    use defn_core::op::{BinaryOp, Op};
     use defn_core::{DType, Shape, TensorType};
     use half::bf16;
 
     use super::*;
-    use crate::kernels::elementwise;
+    use crate::compiler::run_elementwise;
     use crate::kernels::simd::at_every_level;
     use crate::kernels::testing::Array;
     use crate::par::Par;
@@ -222,12 +222,13 @@ mod tests {
         let mut sum = Array::unwritten(ty(DType::F32, count));
         let (a, mut out) = (x_array.view(), sum.view_mut());
         assert_eq!(out.stores() == StoreKind::NonTemporal, is_possible());
-        elementwise::binary(BinaryOp::ADD, a, a, &mut out, Par::Pool, true).unwrap();
+        run_elementwise(&Op::Binary(BinaryOp::ADD), &[a, a], &mut out, Par::Pool);
         let right = |(sum, x): (&[u8], &f32)| sum == (x + x).to_ne_bytes();
         assert!(sum.bytes().chunks(4).zip(&x).all(right));
 
         let mut small = Array::unwritten(ty(DType::BF16, count));
-        elementwise::as_type(a, &mut small.view_mut(), Par::Pool).unwrap();
+        let op = Op::AsType { dtype: DType::BF16 };
+        run_elementwise(&op, &[a], &mut small.view_mut(), Par::Pool);
         let right = |(small, &x): (&[u8], &f32)| small == bf16::from_f32(x).to_ne_bytes();
         assert!(small.bytes().chunks(2).zip(&x).all(right));
 

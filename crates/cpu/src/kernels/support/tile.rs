@@ -4,14 +4,12 @@ use std::borrow::Cow;
 use std::mem::MaybeUninit;
 
 use defn_core::DType;
-use half::{bf16, f16};
-use num_complex::Complex;
 use smallvec::SmallVec;
 
-use super::simd::each;
+use super::dispatch::with_width;
 use super::stream::{self, Lines, StoreKind};
-use crate::kernels::elementwise::cast::Small;
-use crate::kernels::{CastFrom, E4m3, E5m2, Element, Plain};
+use crate::compiler::convert_in_order;
+use crate::kernels::Element;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -151,6 +149,11 @@ impl<'a> StridedOperand<'a> {
         StridedOperand { view, strided_view }
     }
 
+    /// How the elements lie.
+    pub(crate) fn strided_view(&self) -> &StridedView {
+        &self.strided_view
+    }
+
     /// Whether the operand's first element is in the memory of a result.
     pub(crate) fn may_alias(&self, result: &ViewMut<'_>) -> bool {
         let start = result.start().addr();
@@ -193,23 +196,6 @@ impl<'a> StridedOperand<'a> {
     /// Whether the walk repeats one element.
     fn is_constant(&self) -> bool {
         self.strided_view.is_constant()
-    }
-
-    /// All `size` elements without conversion, if they are bytes that are computed in `C`: a tile has so few bytes that
-    /// computing one takes about as long as looking it up.
-    pub(crate) fn bytes<C: Element>(&self, dtype: DType, size: usize) -> Option<&[C]> {
-        if size_of::<C>() == 1 { TileLoader::<C>::new(self, dtype).lend(0, size) } else { None }
-    }
-
-    /// The element of an operand with one element.
-    pub(crate) fn only<C: Element>(&self, dtype: DType) -> Option<C> {
-        if self.view.ty().size() != 1 {
-            return None;
-        }
-        let mut only = [MaybeUninit::uninit()];
-        self.read(dtype, 0, &mut only);
-        // SAFETY: `read` has written it.
-        Some(unsafe { only[0].assume_init() })
     }
 
     /// The address of the first element, if the elements can be read in place as ones of `dtype`, which is computed in
@@ -265,123 +251,78 @@ impl<'a> StridedOperand<'a> {
     /// Reads the elements for `start..start + out.len()` of the result as elements of `dtype`, which is computed in
     /// `C`.
     pub(crate) fn read<C: Element>(&self, dtype: DType, start: usize, out: &mut [MaybeUninit<C>]) {
-        self.convert(dtype, start, out);
-        let from = self.view.ty().dtype;
-        if from != dtype && !C::stores(dtype) {
-            // SAFETY: `convert` has written every element.
-            let out = unsafe { out.assume_init_mut() };
-            C::fit(out, dtype, from.is_inexact());
-        }
-    }
-
-    /// Converts the elements for `start..start + out.len()` of the result.
-    fn convert<C: Element>(&self, dtype: DType, start: usize, out: &mut [MaybeUninit<C>]) {
-        let from = self.view.ty().dtype;
-        // Only conversions to the small floats would round twice, because of the f32 in between.
-        let odd = dtype.is_float() && dtype.bits() < 32;
-        match from {
-            DType::Bool | DType::U2 | DType::U4 | DType::U8 => self.cast::<u8, C>(odd, start, out),
-            DType::U16 => self.cast::<u16, C>(odd, start, out),
-            DType::U32 => self.cast::<u32, C>(odd, start, out),
-            DType::U64 => self.cast::<u64, C>(odd, start, out),
-            DType::S2 | DType::S4 | DType::S8 => self.cast::<i8, C>(odd, start, out),
-            DType::S16 => self.cast::<i16, C>(odd, start, out),
-            DType::S32 => self.cast::<i32, C>(odd, start, out),
-            DType::S64 => self.cast::<i64, C>(odd, start, out),
-            DType::F8E5M2 => self.cast_small::<E5m2, C>(start, out),
-            DType::F8E4M3FN => self.cast_small::<E4m3, C>(start, out),
-            DType::F16 => self.cast_small::<f16, C>(start, out),
-            DType::BF16 => self.cast_small::<bf16, C>(start, out),
-            DType::F32 => self.cast::<f32, C>(odd, start, out),
-            DType::F64 => self.cast::<f64, C>(odd, start, out),
-            DType::C64 => self.cast::<Complex<f32>, C>(odd, start, out),
-            DType::C128 => self.cast::<Complex<f64>, C>(odd, start, out),
-        }
-    }
-
-    /// Writes 1 for elements of `start..start + out.len()` that count as true and 0 for the others.
-    fn truth<C: Element>(&self, start: usize, out: &mut [MaybeUninit<C>]) {
-        fn of<S: Element, C: Element>(source: &StridedOperand<'_>, start: usize, out: &mut [MaybeUninit<C>]) {
-            source.gather::<S, C>(start, out, |x| if x.truth() { C::ONE } else { C::ZERO });
-        }
-        fn of_small<S: Plain + Small, C: Element>(
-            source: &StridedOperand<'_>,
-            start: usize,
-            out: &mut [MaybeUninit<C>],
-        ) {
-            source.gather::<S, C>(start, out, |x| if x.wide().truth() { C::ONE } else { C::ZERO });
-        }
-        match self.view.ty().dtype {
-            DType::Bool | DType::U2 | DType::U4 | DType::U8 => of::<u8, C>(self, start, out),
-            DType::U16 => of::<u16, C>(self, start, out),
-            DType::U32 => of::<u32, C>(self, start, out),
-            DType::U64 => of::<u64, C>(self, start, out),
-            DType::S2 | DType::S4 | DType::S8 => of::<i8, C>(self, start, out),
-            DType::S16 => of::<i16, C>(self, start, out),
-            DType::S32 => of::<i32, C>(self, start, out),
-            DType::S64 => of::<i64, C>(self, start, out),
-            DType::F8E5M2 => of_small::<E5m2, C>(self, start, out),
-            DType::F8E4M3FN => of_small::<E4m3, C>(self, start, out),
-            DType::F16 => of_small::<f16, C>(self, start, out),
-            DType::BF16 => of_small::<bf16, C>(self, start, out),
-            DType::F32 => of::<f32, C>(self, start, out),
-            DType::F64 => of::<f64, C>(self, start, out),
-            DType::C64 => of::<Complex<f32>, C>(self, start, out),
-            DType::C128 => of::<Complex<f64>, C>(self, start, out),
-        }
-    }
-
-    fn cast<S: Plain, C: Element + CastFrom<S>>(&self, odd: bool, start: usize, out: &mut [MaybeUninit<C>]) {
-        // The condition is constant: other types get no second copy of every loop.
-        if C::COMPUTES_SMALL_FLOATS && odd {
-            self.gather::<S, C>(start, out, C::cast_odd);
-        } else {
-            self.gather::<S, C>(start, out, C::cast_from);
-        }
-    }
-
-    fn cast_small<S: Plain + Small, C: Element>(&self, start: usize, out: &mut [MaybeUninit<C>]) {
-        self.gather::<S, C>(start, out, |x| C::cast_from(x.wide()));
-    }
-
-    #[inline(always)]
-    fn gather<S: Plain, C: Element>(
-        &self,
-        start: usize,
-        out: &mut [MaybeUninit<C>],
-        convert: impl Fn(S) -> C,
-    ) {
-        debug_assert_eq!(size_of::<S>(), self.view.ty().dtype.storage_bytes());
-        let first = self.view.start().cast::<S>();
-        let aliased = self.view.is_aliased();
+        let width = size_of::<C>();
+        let computed = if is_computed_in_itself(dtype) { dtype } else { C::DTYPE };
         let len = out.len();
-        self.for_each_run(start, len, |element, stride, range| {
-            let out = &mut out[range];
-            // SAFETY: the element and every step from it are inside the operand: `strided` has checked the extremes,
-            // and views are aligned; without aliasing nobody writes them.
+        // SAFETY: elements are plain bytes.
+        let out = unsafe { std::slice::from_raw_parts_mut(out.as_mut_ptr().cast(), len * width) };
+        self.read_bytes((dtype, computed), start, out);
+    }
+
+    /// As [`StridedOperand::read`], with the dtype that elements are stored in.
+    fn read_bytes(&self, (dtype, computed): (DType, DType), start: usize, out: &mut [MaybeUninit<u8>]) {
+        let from = self.view.ty().dtype;
+        if from == computed && dtype == computed {
+            return self.gather(start, out);
+        }
+        let (wide, own) = (computed.storage_bytes(), from.storage_bytes());
+        for (tile, out) in out.chunks_mut(wide * TILE).enumerate() {
+            let (start, len) = (start + tile * TILE, out.len() / wide);
+            let mut gathered = Lines([MaybeUninit::<[u64; 2]>::uninit(); TILE]);
+            let elements = match self.contiguous(start) {
+                Some(elements) => elements,
+                None => {
+                    let bytes = gathered.0.as_mut_ptr().cast::<MaybeUninit<u8>>();
+                    // SAFETY: a tile has at most 16 bytes for each element.
+                    self.gather(start, unsafe { std::slice::from_raw_parts_mut(bytes, len * own) });
+                    bytes.cast_const().cast()
+                }
+            };
+            let result = out.as_mut_ptr().cast();
+            // SAFETY: the elements are there, and there is room for as many results. Small floats have at most two
+            // bytes.
             unsafe {
-                // If only a part of the operand is in memory, the other elements are outside the allocation.
-                let from = first.wrapping_add(element);
-                match stride {
-                    0 => {
-                        let value = convert(from.read());
-                        out.iter_mut().for_each(|out| {
-                            out.write(value);
-                        });
-                    }
-                    1 if !aliased => each(std::slice::from_raw_parts(from, out.len()), out, &convert),
-                    1 => {
-                        for (i, out) in out.iter_mut().enumerate() {
-                            out.write(convert(from.add(i).read()));
-                        }
-                    }
-                    _ => {
-                        for (i, out) in out.iter_mut().enumerate() {
-                            out.write(convert(from.offset(i as isize * stride).read()));
-                        }
-                    }
+                if computed == dtype || from == dtype {
+                    convert_in_order((from, elements), (computed, result), len);
+                } else {
+                    let mut small = Lines([MaybeUninit::<u16>::uninit(); TILE]);
+                    let small = small.0.as_mut_ptr().cast();
+                    convert_in_order((from, elements), (dtype, small), len);
+                    convert_in_order((dtype, small), (computed, result), len);
                 }
             }
+        }
+    }
+
+    /// The address of the element for position `start` of the result, if those for the following positions come next.
+    fn contiguous(&self, start: usize) -> Option<*const u8> {
+        let at = (self.strided_view.offset + start) * self.view.ty().dtype.storage_bytes();
+        (self.strided_view.is_contiguous() && !self.is_constant()).then(|| self.view.start().wrapping_add(at))
+    }
+
+    /// Copies the elements for as many positions as fit, from `start` on.
+    fn gather(&self, start: usize, out: &mut [MaybeUninit<u8>]) {
+        with_width!(self.view.ty().dtype, T => {
+            let len = out.len() / size_of::<T>();
+            let (first, to) = (self.view.start().cast::<T>(), out.as_mut_ptr().cast::<T>());
+            self.for_each_run(start, len, |element, stride, range| {
+                // If only a part of the operand is in memory, the other elements are outside the allocation.
+                let from = first.wrapping_add(element);
+                // SAFETY: the element and every step from it are inside the operand: `strided` has checked the
+                // extremes, and views are aligned; the result has room for the range.
+                unsafe {
+                    let to = to.add(range.start);
+                    match stride {
+                        0 => {
+                            let value = from.read();
+                            (0..range.len()).for_each(|at| to.add(at).write(value));
+                        }
+                        1 => from.copy_to(to, range.len()),
+                        _ => (0..range.len())
+                            .for_each(|at| to.add(at).write(from.offset(at as isize * stride).read())),
+                    }
+                }
+            });
         });
     }
 }
@@ -394,8 +335,6 @@ pub(crate) struct TileLoader<'a, C> {
     borrowed: bool,
     /// Whether one tile, once read, is valid for all positions.
     constant: bool,
-    /// Whether elements are read as truth values, 0 or 1, instead of converted.
-    truth: bool,
     start: usize,
     len: usize,
     /// The number of initialised elements of `scratch`.
@@ -414,17 +353,11 @@ impl<'a, C: Element> TileLoader<'a, C> {
             dtype,
             borrowed: source.borrowed::<C>(dtype).is_some(),
             constant,
-            truth: false,
             start: 0,
             len: 0,
             filled: 0,
             scratch: Box::default(),
         }
-    }
-
-    /// A loader of truth values: 1 for elements that count as true and 0 for the others.
-    pub(crate) fn truth(source: &'a StridedOperand<'a>) -> TileLoader<'a, C> {
-        TileLoader { borrowed: false, truth: true, ..TileLoader::new(source, C::DTYPE) }
     }
 
     /// Reads the elements for `start..start + len` of the result; at most a tile.
@@ -438,10 +371,6 @@ impl<'a, C: Element> TileLoader<'a, C> {
         }
         let tile = &mut self.scratch[..len];
         self.filled = len;
-        if self.truth {
-            self.source.truth(start, tile);
-            return;
-        }
         self.source.read(self.dtype, start, tile);
     }
 
@@ -460,6 +389,12 @@ impl<'a, C: Element> TileLoader<'a, C> {
         // SAFETY: `seek` has initialised them.
         unsafe { self.scratch[..self.len].assume_init_ref() }
     }
+}
+
+/// Whether elements of a dtype are computed as they are stored: all but small floats, integers of less than a byte as
+/// bytes.
+fn is_computed_in_itself(dtype: DType) -> bool {
+    !dtype.is_float() || dtype.bits() >= 32
 }
 
 /// Fills a result tile by tile with values of a dtype that is computed in `C`, rounding them to the result's.

@@ -6,6 +6,7 @@ use defn_core::DType;
 use defn_core::op::{Window, WindowScatterOp};
 use smallvec::SmallVec;
 
+use super::pool::{self, Pool};
 use super::{MAX_STRIDE, ceil_div};
 use crate::kernels::{Element, Real, with_compute, with_real};
 use crate::par::Par;
@@ -116,6 +117,14 @@ pub(crate) fn scatter_disjoint(
     par: Par,
 ) {
     debug_assert!(are_disjoint(window));
+    let (sizes, out_sizes) = (x.ty().shape.sizes(), source.ty().shape.sizes());
+    if let Some(pool) = Pool::of(window, sizes, out_sizes, dtype) {
+        let is_max = match op {
+            WindowScatterOp::WindowScatterMax => true,
+            WindowScatterOp::WindowScatterMin => false,
+        };
+        return pool::send(is_max, &pool, (x, source, start), out, par);
+    }
     with_real!(dtype, C => match op {
         WindowScatterOp::WindowScatterMax => {
             scatter_largest::<C>(window, x, source, start, out, par, |later, earlier| later.nan() | (later >= earlier));
@@ -192,7 +201,7 @@ fn scatter_largest<C: Real>(
 }
 
 /// The result, shared by threads.
-struct Sums<C>(*mut MaybeUninit<C>);
+pub(super) struct Sums<C>(pub(super) *mut MaybeUninit<C>);
 
 // SAFETY: threads write disjoint elements behind the pointer, which the result's exclusive borrow outlives.
 unsafe impl<C: Real> Sync for Sums<C> {}
@@ -200,7 +209,7 @@ unsafe impl<C: Real> Sync for Sums<C> {}
 impl<C> Sums<C> {
     /// # Safety
     /// The position is in bounds of the result.
-    unsafe fn at(&self, position: usize) -> *mut MaybeUninit<C> {
+    pub(super) unsafe fn at(&self, position: usize) -> *mut MaybeUninit<C> {
         // SAFETY: the caller's promise.
         unsafe { self.0.add(position) }
     }
@@ -338,6 +347,9 @@ mod tests {
             ([2, 3, 8, 8], [1, 1, 2, 2], [1, 1, 2, 2]),
             ([1, 7, 9, 5], [1, 2, 3, 1], [2, 3, 3, 1]),
             ([4, 1, 6, 70], [2, 1, 1, 5], [2, 1, 1, 7]),
+            ([1, 2, 5, 39], [1, 1, 2, 2], [1, 1, 2, 2]),
+            ([3, 2, 7, 29], [1, 2, 3, 3], [1, 2, 3, 3]),
+            ([1, 2, 3, 9], [1, 1, 1, 3], [1, 1, 2, 3]),
         ] {
             let count = sizes.iter().product();
             // Few different numbers, so that many are equal, and some NaN.

@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use super::MAX_STRIDE;
 use super::columns::{add_row, fill_row};
-use super::dilated::Phase;
+use super::dilated::{Phase, alternate, are_pairs};
 use super::direct::DirectConv;
 use super::patches::{Patches, Weights};
 use crate::kernels::Element;
@@ -226,11 +226,12 @@ pub(crate) fn conv_scratch(conv: &Conv, dtype: DType) -> TensorType {
     TensorType { dtype, shape: Shape::new(&[count]) }
 }
 
-/// Elements of the largest kernel and the largest result of all phases.
+/// Elements of the largest kernel of all phases, and of the largest results that are written together.
 fn phase_scratch(phases: &[Phase]) -> (usize, usize) {
     let most = |size: fn(&Conv) -> usize| phases.iter().map(|phase| size(&phase.conv)).max().unwrap_or(0);
     let kernel = most(|conv| conv.all_features() * conv.rows());
-    (kernel, most(|conv| conv.batch * conv.all_features() * conv.out_positions()))
+    let together = if are_pairs(phases) { 2 } else { 1 };
+    (kernel, together * most(|conv| conv.batch * conv.all_features() * conv.out_positions()))
 }
 
 /// Convolves operands of one dtype, float or complex and of at least 32 bits a part, and calls the epilogue on all
@@ -296,22 +297,40 @@ fn real<C: Element + gemm::GemmElement>(
     let (for_kernel, for_out) = phase_scratch(&phases);
     let (weights, rest) = space.split_at_mut(for_kernel);
     let (sums, space) = rest.split_at_mut(for_out);
-    for phase in &phases {
-        let (rows, out_positions) = (phase.conv.rows(), phase.conv.out_positions());
-        if rows == 0 {
-            phase.scatter_sums(conv, None, &out, par);
-            continue;
+    // Phases that alternate are written together, line by line.
+    let together = if are_pairs(&phases) { 2 } else { 1 };
+    for phases in phases.chunks(together) {
+        let mut rest = &mut *sums;
+        let mut done: SmallVec<[Option<&[C]>; 2]> = SmallVec::new();
+        for phase in phases {
+            let rows = phase.conv.rows();
+            let (sums, others) =
+                rest.split_at_mut(conv.batch * conv.all_features() * phase.conv.out_positions());
+            rest = others;
+            if rows == 0 {
+                if together == 1 {
+                    done.push(None);
+                    continue;
+                }
+                sums.fill(MaybeUninit::new(C::ZERO));
+                // SAFETY: just written.
+                done.push(Some(unsafe { sums.assume_init_ref() }));
+                continue;
+            }
+            let weights = &mut weights[..conv.all_features() * rows];
+            phase.kernel(conv, kernel, weights);
+            // SAFETY: the weights were written, there is a sum for each result of the convolution, and products write
+            // every one.
+            unsafe {
+                let target = Target(sums.as_mut_ptr());
+                products(&phase.conv, x, weights.assume_init_ref(), (&target, None), space, par);
+                done.push(Some(sums.assume_init_ref()));
+            }
         }
-        let weights = &mut weights[..conv.all_features() * rows];
-        phase.kernel(conv, kernel, weights);
-        let sums = &mut sums[..conv.batch * conv.all_features() * out_positions];
-        // SAFETY: the weights were written, and there is a sum for each result of the convolution.
-        unsafe {
-            let sums = Target(sums.as_mut_ptr());
-            products(&phase.conv, x, weights.assume_init_ref(), (&sums, None), space, par);
+        match (phases, &done[..]) {
+            ([first, second], &[Some(a), Some(b)]) => alternate([first, second], conv, [a, b], &out, par),
+            _ => phases.iter().zip(done).for_each(|(phase, sums)| phase.scatter_sums(conv, sums, &out, par)),
         }
-        // SAFETY: products write every element.
-        phase.scatter_sums(conv, Some(unsafe { sums.assume_init_ref() }), &out, par);
     }
     epilogue::run_on_whole_result(epilogue, size, par);
 }

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::conv::{Conv, Spatial, Target};
 use crate::kernels::Element;
+use crate::kernels::simd::vectorized;
 use crate::par::Par;
 
 /// The most phases; with more of them each is too small.
@@ -77,10 +78,12 @@ impl Conv {
         }
         let phase = |mut index: usize| {
             let mut axis_phases: SmallVec<[AxisPhase; 3]> = SmallVec::new();
-            for (axis, &count) in self.spatial.iter().zip(&counts) {
+            // The last axis is the fastest, so that phases whose places alternate on it follow each other.
+            for (axis, &count) in self.spatial.iter().zip(&counts).rev() {
                 axis_phases.push(axis.axis_phase(index % count));
                 index /= count;
             }
+            axis_phases.reverse();
             let conv = self.with_axes(axis_phases.iter().map(|axis_phase| axis_phase.axis).collect());
             Phase { axis_phases, conv }
         };
@@ -88,7 +91,71 @@ impl Conv {
     }
 }
 
+/// Whether phases are pairs whose places alternate on the last axis.
+pub(super) fn are_pairs(phases: &[Phase]) -> bool {
+    phases.len() > 1
+        && (0..).zip(phases).all(|(index, phase)| {
+            phase.axis_phases.last().is_some_and(|last| last.out_positions == (index % 2, 2))
+        })
+}
+
+/// Writes the sums of a pair of phases, which alternate on the last axis, to their places in the whole result.
+pub(super) fn alternate<C: Element>(
+    pair: [&Phase; 2],
+    whole: &Conv,
+    sums: [&[C]; 2],
+    to: &Target<C>,
+    par: Par,
+) {
+    let [(wide, lines), (other, _)] = pair.map(Phase::lines);
+    let features = whole.all_features();
+    par.for_chunks(whole.batch * features * lines, SCATTER_GRAIN.div_ceil(wide + other), |chunk| {
+        for line in chunk {
+            let first = pair[0].first_of(whole, line);
+            // SAFETY: the line is in bounds of the result, and belongs to one pair of phases.
+            let to = unsafe { std::slice::from_raw_parts_mut(to.at(first).cast(), wide + other) };
+            alternate_line(&sums[0][line * wide..][..wide], &sums[1][line * other..][..other], to);
+        }
+    });
+}
+
+vectorized! {
+    /// Writes elements of both in turn.
+    fn alternate_line[C: Element] of [C] (a: &[C], b: &[C], to: &mut [MaybeUninit<C>]) {
+        let (pairs, rest) = to.as_chunks_mut::<2>();
+        for ((to, &a), &b) in pairs.iter_mut().zip(a).zip(b) {
+            *to = [MaybeUninit::new(a), MaybeUninit::new(b)];
+        }
+        if let (Some(to), Some(&a)) = (rest.first_mut(), a.get(b.len())) {
+            to.write(a);
+        }
+    }
+}
+
 impl Phase {
+    /// The places of a line along the last axis, and the lines of a feature.
+    fn lines(&self) -> (usize, usize) {
+        let wide = self.axis_phases.last().expect("there is a spatial axis").axis.out;
+        (wide, self.conv.out_positions() / wide.max(1))
+    }
+
+    /// The position of a line's first place in the whole result.
+    fn first_of(&self, whole: &Conv, line: usize) -> usize {
+        let (last, leading) = self.axis_phases.split_last().expect("there is a spatial axis");
+        let (features, lines) = (self.conv.all_features(), self.lines().1);
+        let (row, mut rest) = (line / lines, line % lines);
+        let (item, feature) = (row / features, row % features);
+        let mut first = item * whole.out.0 + feature * whole.out.1 + last.out_positions.0;
+        let mut step = whole.spatial[leading.len()].out;
+        for (axis_phase, axis) in leading.iter().zip(&whole.spatial).rev() {
+            first +=
+                (axis_phase.out_positions.0 + rest % axis_phase.axis.out * axis_phase.out_positions.1) * step;
+            rest /= axis_phase.axis.out;
+            step *= axis.out;
+        }
+        first
+    }
+
     /// Writes the kernel elements that are over input elements.
     pub(super) fn kernel<C: Element>(&self, whole: &Conv, kernel: &[C], to: &mut [MaybeUninit<C>]) {
         let (taps, features) = (self.conv.taps(), self.conv.all_features());
@@ -117,24 +184,12 @@ impl Phase {
         to: &Target<C>,
         par: Par,
     ) {
-        let out_positions = self.conv.out_positions();
-        let features = self.conv.all_features();
-        let (last, leading) = self.axis_phases.split_last().expect("there is a spatial axis");
-        let wide = last.axis.out;
-        let lines = out_positions / wide.max(1);
-        par.for_chunks(whole.batch * features * lines, SCATTER_GRAIN.div_ceil(wide), |chunk| {
+        let last = self.axis_phases.last().expect("there is a spatial axis");
+        let (wide, lines) = self.lines();
+        let all = whole.batch * self.conv.all_features() * lines;
+        par.for_chunks(all, SCATTER_GRAIN.div_ceil(wide), |chunk| {
             for line in chunk {
-                let (row, mut rest) = (line / lines, line % lines);
-                let (item, feature) = (row / features, row % features);
-                let mut first = item * whole.out.0 + feature * whole.out.1 + last.out_positions.0;
-                let mut step = whole.spatial[leading.len()].out;
-                for (axis_phase, axis) in leading.iter().zip(&whole.spatial).rev() {
-                    first += (axis_phase.out_positions.0
-                        + rest % axis_phase.axis.out * axis_phase.out_positions.1)
-                        * step;
-                    rest /= axis_phase.axis.out;
-                    step *= axis.out;
-                }
+                let first = self.first_of(whole, line);
                 for column in 0..wide {
                     let sum = from.map_or(C::ZERO, |from| from[line * wide + column]);
                     // SAFETY: the position is in bounds of the result, and belongs to one phase and one line.

@@ -37,23 +37,15 @@ pub(crate) struct AxisPass {
 }
 
 impl AxisPass {
-    /// The passes that reduce the windows of a tensor of these sizes, with the sizes of their results. The pass that
-    /// shrinks the tensor most comes first.
+    /// The passes that reduce the windows of a tensor of these sizes, with the sizes of their results.
     pub(crate) fn plan(
         sizes: &[usize],
         window: &Window,
         out_sizes: &[usize],
     ) -> SmallVec<[(AxisPass, Shape); 4]> {
-        let mut axes: SmallVec<[usize; 4]> = (0..sizes.len())
-            .filter(|&axis| {
-                let moves = window.padding[axis] != (0, 0) || out_sizes[axis] != sizes[axis];
-                window.sizes[axis] != 1 || moves
-            })
-            .collect();
-        axes.sort_by(|&a, &b| (out_sizes[a] * sizes[b]).cmp(&(out_sizes[b] * sizes[a])));
         let mut current: SmallVec<[usize; 6]> = sizes.into();
         let mut passes = SmallVec::new();
-        for axis in axes {
+        for axis in window.order(sizes, out_sizes) {
             let pass = AxisPass {
                 outer: current[..axis].iter().product(),
                 size: current[axis],

@@ -7,12 +7,14 @@ mod dilated;
 mod direct;
 mod fold;
 mod patches;
+mod pool;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use choose::{add_chosen, are_disjoint, choose, scatter_disjoint};
 pub(crate) use conv::{AxisOrder, Conv, conv, conv_scratch};
 pub(crate) use fold::{AxisPass, doubling_scratch, fold};
+pub(crate) use pool::{Pool, extremes};
 
 /// The bound for strides and dilations. Larger ones are equivalent, as no axis is as long, and products with a valid
 /// position do not overflow.

@@ -121,6 +121,9 @@ impl Run<'_> {
 
 /// Replaces the bits of every NaN by the same ones.
 fn with_one_nan(ty: &TensorType, mut bytes: Vec<u8>) -> Vec<u8> {
+    if !ty.dtype.is_inexact() {
+        return bytes;
+    }
     let dtype = ty.dtype.to_real();
     for element in bytes.chunks_exact_mut(dtype.storage_bytes()) {
         if Scalar::from_bytes(dtype, element).value().to_f64().is_nan() {

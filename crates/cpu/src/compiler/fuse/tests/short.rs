@@ -1,7 +1,7 @@
 //! Short rows, whose elements are done by lanes of their own.
 
 use super::*;
-use crate::compiler::fuse::joins::Reduction;
+use crate::compiler::fuse::Reduction;
 
 /// The nest of all nodes of a program, which has groups of `reduced` elements.
 fn nest_of_rows(region: &Region, reduced: usize) -> Option<Fused> {

@@ -13,7 +13,7 @@ mod erf;
 mod exp;
 mod floats;
 mod log;
-mod narrow;
+pub(crate) mod narrow;
 mod power;
 pub(crate) mod rare;
 mod remainder;
@@ -75,12 +75,6 @@ pub(crate) enum Function2 {
     Remainder,
 }
 
-/// Whether the sine, the cosine and the tangent of f32 are computed in f32 alone.
-const NARROW_TRIG: bool = false;
-
-/// Whether the logistic function of f32 is computed in f32.
-const NARROW_SIGMOID: bool = false;
-
 /// Makes the ops of a function of one number.
 type Make1 = fn(&mut Floats, Val) -> Val;
 /// Makes the ops of a function of two numbers.
@@ -92,7 +86,7 @@ impl Function1 {
         match self {
             Function1::Exp => (exp::exp, Some(narrow::exp::exp)),
             Function1::Expm1 => (exp::expm1, Some(narrow::exp::expm1)),
-            Function1::Sigmoid => (exp::sigmoid, NARROW_SIGMOID.then_some(narrow::exp::sigmoid)),
+            Function1::Sigmoid => (exp::sigmoid, Some(narrow::exp::sigmoid)),
             Function1::Sinh => (exp::sinh, Some(narrow::exp::sinh)),
             Function1::Cosh => (exp::cosh, Some(narrow::exp::cosh)),
             Function1::Tanh => (exp::tanh, Some(narrow::exp::tanh)),
@@ -110,10 +104,9 @@ impl Function1 {
             Function1::Erf => (erf::erf, None),
             Function1::Erfc => (erf::erfc, None),
             Function1::ErfInv => (erf::erf_inv, None),
-            Function1::Sin => (trig::sin, NARROW_TRIG.then_some(narrow::trig::sin)),
-            Function1::Cos => (trig::cos, NARROW_TRIG.then_some(narrow::trig::cos)),
-            Function1::Tan if NARROW_TRIG => (trig::tan, Some(narrow::trig::tan)),
-            Function1::Tan => (trig::tan, Some(narrow::trig::tan_by_double)),
+            Function1::Sin => (trig::sin, Some(narrow::trig::sin)),
+            Function1::Cos => (trig::cos, Some(narrow::trig::cos)),
+            Function1::Tan => (trig::tan, Some(narrow::trig::tan)),
         }
     }
 }

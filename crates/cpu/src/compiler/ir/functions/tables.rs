@@ -423,9 +423,6 @@ pub(super) const HALF_PI_1: f64 = 1.5707963267341256;
 /// The next 33 bits of pi / 2.
 pub(super) const HALF_PI_2: f64 = 6.077100506303966e-11;
 
-/// All that follows the leading 33 bits.
-pub(super) const HALF_PI_23: f64 = 6.077100506506192e-11;
-
 /// What follows the first 66 bits.
 pub(super) const HALF_PI_3: f64 = 2.0222662487959506e-21;
 

@@ -442,9 +442,7 @@ fn functions_of_f32_that_are_narrow_have_no_f64() {
         let x = b.load(Elem::F32, access);
         b.function(function, x);
         let is_wide = b.finish().insts.iter().any(|inst| inst.ty.elem == Elem::F64);
-        let is_expected = matches!(function, Erf | Erfc | ErfInv)
-            || !NARROW_TRIG && matches!(function, Sin | Cos | Tan)
-            || !NARROW_SIGMOID && function == Sigmoid;
+        let is_expected = matches!(function, Erf | Erfc | ErfInv);
         assert_eq!(is_wide, is_expected, "{function:?}");
     }
 }

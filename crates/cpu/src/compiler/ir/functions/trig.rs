@@ -1,11 +1,11 @@
-//! Sine, cosine and tangent.
+//! Sine, cosine and tangent in f64.
 //!
 //! The argument is reduced modulo a quadrant in three steps, all exact but the last, as in fdlibm (Sun
 //! Microsystems, 1993). Arguments beyond [`LIMIT`] are rare: compiled code reduces them one by one.
 
 use super::super::{Op, Rare, Val};
 use super::floats::{Exponent, Floats};
-use super::tables::{HALF_PI_1, HALF_PI_2, HALF_PI_3, HALF_PI_23};
+use super::tables::{HALF_PI_1, HALF_PI_2, HALF_PI_3};
 
 /// Up to this limit the number of quadrants has 20 bits, and its product with 33 bits is exact.
 pub(super) const LIMIT: f64 = 1.0e6;
@@ -13,23 +13,11 @@ pub(super) const LIMIT: f64 = 1.0e6;
 /// A reduced number: the remainder in a high and a low part, and the number of quadrants in the low bits.
 struct Reduced {
     high: Val,
-    /// Negligible for f32.
-    low: Option<Val>,
+    low: Val,
     quadrants: Val,
 }
 
-/// The reduction of an f32 number, in f64. The low part is negligible.
-pub(super) fn reduce_single(m: &mut Floats, x: Val) -> (Val, Val) {
-    let Exponent { number: n, bits } = m.exponent(x, std::f64::consts::FRAC_2_PI);
-    let rest = m.fnma(n, HALF_PI_1, x);
-    (m.fnma(n, HALF_PI_23, rest), bits)
-}
-
 fn reduce(m: &mut Floats, x: Val) -> Reduced {
-    if !m.precision.is_double {
-        let (high, quadrants) = reduce_single(m, x);
-        return Reduced { high, low: None, quadrants };
-    }
     let Exponent { number: n, bits: quadrants } = m.exponent(x, std::f64::consts::FRAC_2_PI);
     let first = m.fnma(n, HALF_PI_1, x);
     let second = m.mul(n, HALF_PI_2);
@@ -43,7 +31,7 @@ fn reduce(m: &mut Floats, x: Val) -> Reduced {
     let rest = m.fnma(n, HALF_PI_3, lost);
     let high = m.add(near, rest);
     let low = m.sub(near, high);
-    Reduced { high, low: Some(m.add(low, rest)), quadrants }
+    Reduced { high, low: m.add(low, rest), quadrants }
 }
 
 /// Sine of the remainder.
@@ -51,15 +39,10 @@ fn sin_rest(m: &mut Floats, r: &Reduced) -> Val {
     let z = m.mul(r.high, r.high);
     let cube = m.mul(z, r.high);
     let q = m.poly(z, m.precision.sin);
-    match r.low {
-        Some(low) => {
-            let half = m.mul(0.5, z);
-            let low = m.fnma(half, low, low);
-            let tail = m.fma(cube, q, low);
-            m.add(r.high, tail)
-        }
-        None => m.fma(cube, q, r.high),
-    }
+    let half = m.mul(0.5, z);
+    let low = m.fnma(half, r.low, r.low);
+    let tail = m.fma(cube, q, low);
+    m.add(r.high, tail)
 }
 
 /// Cosine of the remainder.
@@ -69,18 +52,13 @@ fn cos_rest(m: &mut Floats, r: &Reduced) -> Val {
     let q = m.poly(z, m.precision.cos);
     let fourth = m.mul(z, z);
     let near = m.sub(1.0, half);
-    match r.low {
-        Some(low) => {
-            let lost = m.sub(1.0, near);
-            let lost = m.sub(lost, half);
-            let low = m.mul(r.high, low);
-            // The tail with the other sign.
-            let tail = m.fnma(fourth, q, low);
-            let tail = m.sub(lost, tail);
-            m.add(near, tail)
-        }
-        None => m.fma(fourth, q, near),
-    }
+    let lost = m.sub(1.0, near);
+    let lost = m.sub(lost, half);
+    let low = m.mul(r.high, r.low);
+    // The tail with the other sign.
+    let tail = m.fnma(fourth, q, low);
+    let tail = m.sub(lost, tail);
+    m.add(near, tail)
 }
 
 /// Sine of the number plus `more` quadrants.

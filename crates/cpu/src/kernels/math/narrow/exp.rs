@@ -48,6 +48,30 @@ pub(in super::super) fn expm1<P: Precision>(x: f32) -> f32 {
     select(x.abs() < 1e-8, x, less)
 }
 
+/// `1 / (1 + e^-x)`, with the lost parts of its sums. Without fused products it is computed in f64.
+#[inline(always)]
+pub(in super::super) fn sigmoid<P: Precision>(x: f32) -> f32 {
+    if !P::FUSED {
+        return super::super::exp::sigmoid::<P>(x.into()) as f32;
+    }
+    let x = select(x > 20.0, 20.0, x);
+    let x = select(x < -104.0, -104.0, x);
+    let raised = mac::<P>(x, -std::f32::consts::LOG2_E, ROUND);
+    let n = raised - ROUND;
+    let r = mac::<P>(n, LN2_LOW, mac::<P>(n, LN2_HIGH, x));
+    let mut coefficients = [0.0; narrow::EXP.len()];
+    for (at, (to, from)) in coefficients.iter_mut().zip(narrow::EXP).enumerate() {
+        *to = if at % 2 == 0 { *from } else { -from };
+    }
+    let p = mac::<P>(-(r * r), poly::<P>(r, &coefficients), r);
+    let unit = f32::from_bits((127 - 32) << 23);
+    let scale = power_of_two(raised.to_bits().wrapping_sub(32));
+    let sum = mac::<P>(-scale, p, scale + unit);
+    let low = mac::<P>(-scale, p, (scale - sum) + unit);
+    let y = unit / sum;
+    mac::<P>(-y, low * (1.0 / unit) * y, y)
+}
+
 /// `e^|x| / 4`. Its double overflows where `cosh` does. NaN stays NaN.
 #[inline(always)]
 fn quarter_exp<P: Precision>(magnitude: f32) -> f32 {

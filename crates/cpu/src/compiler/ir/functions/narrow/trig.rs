@@ -6,18 +6,18 @@
 use super::super::super::{Rare, Val};
 use super::super::floats::Floats;
 use super::super::tables::narrow;
-use super::super::trig::{LIMIT, or_far, reduce_single};
+use super::super::trig::or_far;
 
-/// Up to this limit the errors of [`sin`] and [`cos`] are below 1.5 ulp. Beyond it the number of quadrants is
+/// Up to this limit the errors of [`sin`] and [`cos`] are below 1.6 ulp. Beyond it the number of quadrants is
 /// so far from the exact quotient that the remainder is above pi / 4.
-pub(in super::super) const NARROW_LIMIT: f64 = 131_072.0;
+pub(crate) const NARROW_LIMIT: f64 = 131_072.0;
 
 /// Up to this limit the error of [`tan`] is below 2 ulp.
-pub(in super::super) const TAN_LIMIT: f64 = 65_536.0;
+pub(crate) const TAN_LIMIT: f64 = 65_536.0;
 
 /// pi / 2 cut to f32, the rest of it cut to f32, and the rest of that. All are positive, so that the remainder of -0 is
 /// -0.
-const HALF_PI: [f32; 3] = [f32::from_bits(0x3FC9_0FDA), 7.549_789e-8, 5.390_303e-15];
+pub(crate) const HALF_PI: [f32; 3] = [f32::from_bits(0x3FC9_0FDA), 7.549_789_4e-8, 5.390_303e-15];
 
 /// The sine of a number plus `more` quadrants, by f32 alone.
 fn turned(m: &mut Floats, x: Val, more: f32, rare: Rare) -> Val {
@@ -89,19 +89,4 @@ pub(in super::super) fn tan(m: &mut Floats, x: Val) -> Val {
     let tan = tan_of(m, r, low, odd);
     let near = m.flipped(tan, x);
     or_far(m, x, TAN_LIMIT, near, Rare::Tan)
-}
-
-/// The tangent with the argument reduced in f64.
-pub(in super::super) fn tan_by_double(m: &mut Floats, x: Val) -> Val {
-    let wide = m.widened(x);
-    let magnitude = m.wide().abs(wide);
-    let (rest, quadrants) = reduce_single(&mut m.wide(), magnitude);
-    let r = m.narrowed(rest);
-    let kept = m.widened(r);
-    let low = m.wide().sub(rest, kept);
-    let low = m.narrowed(low);
-    let odd = m.wide().has_bits(quadrants, 1);
-    let tan = tan_of(m, r, low, odd);
-    let near = m.flipped(tan, x);
-    or_far(m, x, LIMIT, near, Rare::Tan)
 }

@@ -1,5 +1,7 @@
 //! Products and convolutions with elementwise epilogues are one step, and give the evaluator's results.
 
+mod between;
+
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -6,7 +6,6 @@ use smallvec::SmallVec;
 
 use super::build::{Making, Part};
 use super::elements::{Element, computed};
-use super::reads::domain_of;
 use crate::compiler::ir::{Cmp, Conv, Elem, Op, Reduce, Val};
 
 /// A reduction of groups of elements.
@@ -37,7 +36,7 @@ pub(super) type State = SmallVec<[Val; 2]>;
 
 /// How two states are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Join {
+pub(super) enum Merge {
     /// By an op of one part.
     One(Reduce, Elem),
     /// By sums of the parts of complex numbers.
@@ -48,30 +47,30 @@ pub(super) enum Join {
     Extreme { reduce: Reduce, elem: Elem, position: Elem, is_last: bool },
 }
 
-impl Join {
+impl Merge {
     /// The types of the parts of a state.
     pub(super) fn parts(self) -> SmallVec<[Elem; 2]> {
         match self {
-            Join::One(_, elem) => SmallVec::from_slice(&[elem]),
-            Join::Sums(elem) => SmallVec::from_slice(&[elem; 2]),
-            Join::Product(dtype) => SmallVec::from_slice(&[computed(dtype); 2]),
-            Join::Extreme { elem, position, .. } => SmallVec::from_slice(&[elem, position]),
+            Merge::One(_, elem) => SmallVec::from_slice(&[elem]),
+            Merge::Sums(elem) => SmallVec::from_slice(&[elem; 2]),
+            Merge::Product(dtype) => SmallVec::from_slice(&[computed(dtype); 2]),
+            Merge::Extreme { elem, position, .. } => SmallVec::from_slice(&[elem, position]),
         }
     }
 
     /// The bytes of an element of the accumulator.
     pub(super) fn bytes(self) -> usize {
         match self {
-            Join::One(_, elem) | Join::Extreme { elem, .. } => elem.bytes(),
-            Join::Sums(elem) => 2 * elem.bytes(),
-            Join::Product(dtype) => dtype.storage_bytes(),
+            Merge::One(_, elem) | Merge::Extreme { elem, .. } => elem.bytes(),
+            Merge::Sums(elem) => 2 * elem.bytes(),
+            Merge::Product(dtype) => dtype.storage_bytes(),
         }
     }
 }
 
 impl Making<'_> {
     /// How a reduction joins.
-    pub(super) fn join_of(&self, node: usize) -> Join {
+    pub(super) fn merge_of(&self, node: usize) -> Merge {
         let Part::Fold(reduction) = self.part(node) else { unreachable!("it is a reduction") };
         let dtype = self.accumulation(node);
         let elem = if dtype.is_bool() { Elem::I8 } else { computed(dtype) };
@@ -86,12 +85,12 @@ impl Making<'_> {
                     ArgOp::Argmax => greatest,
                     ArgOp::Argmin => least,
                 };
-                return Join::Extreme { reduce, elem, position, is_last: tie_break == TieBreak::High };
+                return Merge::Extreme { reduce, elem, position, is_last: tie_break == TieBreak::High };
             }
         };
         let reduce = match op {
-            ReduceOp::Sum if dtype.is_complex() => return Join::Sums(elem),
-            ReduceOp::Product if dtype.is_complex() => return Join::Product(dtype),
+            ReduceOp::Sum if dtype.is_complex() => return Merge::Sums(elem),
+            ReduceOp::Product if dtype.is_complex() => return Merge::Product(dtype),
             ReduceOp::Sum => Reduce::Add,
             ReduceOp::Product => Reduce::Mul,
             ReduceOp::ReduceMax => greatest,
@@ -99,7 +98,7 @@ impl Making<'_> {
             ReduceOp::All => Reduce::And,
             ReduceOp::Any => Reduce::Or,
         };
-        Join::One(reduce, elem)
+        Merge::One(reduce, elem)
     }
 
     /// The dtype in which a reduction accumulates.
@@ -116,7 +115,7 @@ impl Making<'_> {
     /// The parts of an element that a reduction joins, without its position.
     pub(super) fn lifted(&mut self, node: usize) -> Option<State> {
         let (input, part) = (self.graph.nodes()[node].inputs[0], self.part(node));
-        let x = self.operand(input, domain_of(self.graph, node, part), part)?;
+        let x = self.operand(node, input, part)?;
         let Part::Fold(reduction) = part else { unreachable!("it is a reduction") };
         let x = match reduction {
             Reduction::Of(ReduceOp::All | ReduceOp::Any) => self.e.truth(x),
@@ -134,7 +133,7 @@ impl Making<'_> {
     /// The state of an element at a position of its group.
     pub(super) fn state_at(&mut self, node: usize, position: impl FnOnce(&mut Self) -> Val) -> Option<State> {
         let mut state = self.lifted(node)?;
-        if let Join::Extreme { position: elem, .. } = self.join_of(node) {
+        if let Merge::Extreme { position: elem, .. } = self.merge_of(node) {
             let position = position(self);
             state.push(self.e.b.convert(Conv::OfIndex, elem, position));
         }
@@ -142,16 +141,16 @@ impl Making<'_> {
     }
 
     /// Joins the states of earlier and of later elements.
-    pub(super) fn join(&mut self, join: Join, a: &[Val], b: &[Val]) -> State {
-        match join {
-            Join::One(reduce, _) => SmallVec::from_slice(&[self.e.b.op(reduce.op(), [a[0], b[0]])]),
-            Join::Sums(_) => SmallVec::from_slice(&[self.e.b.add(a[0], b[0]), self.e.b.add(a[1], b[1])]),
-            Join::Product(dtype) => {
+    pub(super) fn merge(&mut self, how: Merge, a: &[Val], b: &[Val]) -> State {
+        match how {
+            Merge::One(reduce, _) => SmallVec::from_slice(&[self.e.b.op(reduce.op(), [a[0], b[0]])]),
+            Merge::Sums(_) => SmallVec::from_slice(&[self.e.b.add(a[0], b[0]), self.e.b.add(a[1], b[1])]),
+            Merge::Product(dtype) => {
                 let [a, b] = [a, b].map(|state| Element { value: state[0], imag: Some(state[1]), dtype });
                 let product = self.e.binary(BinaryOp::MULTIPLY, a, b, dtype);
                 std::iter::once(product.value).chain(product.imag).collect()
             }
-            Join::Extreme { reduce, elem, is_last, .. } => {
+            Merge::Extreme { reduce, elem, is_last, .. } => {
                 let b_wins = self.wins(reduce, elem, is_last, a, b);
                 (0..2).map(|part| self.e.b.select(b_wins, b[part], a[part])).collect()
             }
@@ -184,12 +183,12 @@ impl Making<'_> {
     }
 
     /// Joins states pairwise: 0 to 1, 2 to 3, then pairs to pairs; a last one without a partner stays.
-    pub(super) fn join_pairwise(&mut self, join: Join, mut states: Vec<State>) -> State {
+    pub(super) fn merge_pairwise(&mut self, how: Merge, mut states: Vec<State>) -> State {
         while states.len() > 1 {
             let mut next = Vec::with_capacity(states.len().div_ceil(2));
             for pair in states.chunks(2) {
                 next.push(match pair {
-                    [a, b] => self.join(join, a, b),
+                    [a, b] => self.merge(how, a, b),
                     _ => pair[0].clone(),
                 });
             }
@@ -202,7 +201,7 @@ impl Making<'_> {
     pub(super) fn finish_reductions(&mut self, nodes: &[usize], states: Vec<State>) -> Option<()> {
         for (&node, state) in nodes.iter().zip(states) {
             let to = self.graph.nodes()[node].outputs[0].dtype;
-            if let Join::Extreme { .. } = self.join_of(node) {
+            if let Merge::Extreme { .. } = self.merge_of(node) {
                 let element = self.e.counted(state[1], to);
                 self.groups.insert(node, element);
                 continue;

@@ -1,0 +1,114 @@
+//! Nests on blocks of a value: some rows, and of each the same part, or whole rows.
+
+use defn_core::graph::{Graph, Value, Values};
+use rustc_hash::FxHashMap;
+
+use super::build::{Making, Part, Position, Scratch};
+use super::domain::{Domain, Sizes};
+use super::elements::Elements;
+use super::passes::Passes;
+use super::reads::Reads;
+use super::shape::{Kind, Shape, Split};
+use crate::compiler::cluster::Clusters;
+use crate::compiler::ir::{Builder, Elem, Function};
+use crate::kernels::StridedView;
+
+/// The fewest elements of a row: vectors are along rows.
+const LEAST_ROW: usize = 16;
+
+/// A nest that is called block by block.
+///
+/// The arguments of its function are pointers to inputs, to results and to memory for a row, the first row of the block
+/// and how many it has, the first element of each row and how many it has, and positions along the axes around the rows.
+#[derive(Debug)]
+pub(in super::super) struct Blocks {
+    pub(in super::super) function: Function,
+    pub(in super::super) inputs: Vec<(Value, StridedView)>,
+    /// The axes, of which the last one is the row, and the one before it counts rows.
+    pub(in super::super) sizes: Sizes,
+    /// The bytes of the memory for a row.
+    pub(in super::super) scratch: usize,
+}
+
+/// The nest of nodes of which `results` are needed elsewhere, on blocks of rows of so many elements. Blocks may have
+/// parts of rows where all nodes are element-wise. None if the IR lacks something, or the nodes divide rows in another
+/// way.
+pub(in super::super) fn fuse_blocks(
+    graph: &Graph,
+    clusters: &Clusters,
+    nodes: Vec<(usize, Part)>,
+    (elements, row): (usize, usize),
+    results: &Values,
+) -> Option<Blocks> {
+    if !elements.is_multiple_of(row) {
+        return None;
+    }
+    let is_whole = nodes.iter().any(|(_, part)| *part != Part::Elements);
+    let in_rows = Domain::in_order(elements / row, row, 1);
+    let domain = if is_whole { in_rows.clone() } else { Domain::of_elements(elements) };
+    let passes = Passes::new(graph, clusters, nodes);
+    let reads = Reads::new(graph, clusters, &passes, &domain, &[], None, Vec::new())?;
+    let mut sizes = reads.sizes(&in_rows, None)?;
+    // Rows may be divided, but not for reductions.
+    let length = sizes[sizes.len() - 1];
+    if length < LEAST_ROW || is_whole && length != row {
+        return None;
+    }
+    if sizes.len() == 1 {
+        sizes.insert(0, 1);
+    }
+    let (rows, lanes) = (sizes.len() - 2, sizes.len() - 1);
+    let shape = Shape {
+        kind: Kind::Rows,
+        reduced: if is_whole { lanes..lanes + 1 } else { sizes.len()..sizes.len() },
+        split: Split::Axis(rows),
+        pieces: 1,
+        piece: row,
+        row: lanes,
+        is_block: false,
+        lanes,
+    };
+    let mut b = Builder::new((reads.inputs.len() + results.len()) as u16 + 1, 4 + rows as u16, 0);
+    let params: Vec<_> = (0..4 + rows as u16).map(|at| b.param(at, Elem::Index)).collect();
+    let [first_row, count, begin, extent] = params[..4] else { unreachable!("there are four at least") };
+    let (counter, _) = b.begin_loop(Some(count), &[]);
+    let mut positions: smallvec::SmallVec<[Position; 4]> =
+        params[4..].iter().map(|&outer| Position::at(outer)).collect();
+    positions.push(Position::at(b.add(first_row, counter)));
+    positions.push(Position::default());
+    let whole = StridedView::strided(0, &[elements], &[1]);
+    let mut making = Making {
+        graph,
+        clusters,
+        passes: &passes,
+        parts: passes.nodes.iter().copied().collect(),
+        e: Elements::new(b),
+        reads: &reads,
+        cut: None,
+        results,
+        inputs: reads.inputs.len(),
+        sizes: &sizes,
+        shape: &shape,
+        positions,
+        row_start: (!is_whole).then_some(begin),
+        whole: &whole,
+        element: None,
+        columns_row: Position::default(),
+        stages: FxHashMap::default(),
+        scratch: Scratch::default(),
+        partial: Scratch::default(),
+        homes: FxHashMap::default(),
+        is_streaming: false,
+        pass: 0,
+        values: FxHashMap::default(),
+        loaded: FxHashMap::default(),
+        loaded_of_rows: Vec::new(),
+        groups: FxHashMap::default(),
+    };
+    making.rows((!is_whole).then_some((begin, extent)))?;
+    let scratch = making.scratch.bytes;
+    let mut b = making.e.b;
+    b.end_loop(&[]);
+    let function = b.finish();
+    Some(Blocks { function, inputs: reads.inputs, sizes, scratch })
+}

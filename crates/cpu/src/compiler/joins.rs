@@ -1,0 +1,374 @@
+//! Concatenations, paddings and transpositions that nests do themselves, box by box: nothing is copied to put it where
+//! it belongs.
+//!
+//! Who alone reads such a join reads its pieces instead. What computes a piece that nobody else needs is computed in the
+//! box of that piece. A join that others need too, or that is a result, is written by a nest of its own, if it computes
+//! pieces: they are then made where they will lie.
+//!
+//! Who alone reads a transposed value reads it in blocks of a line by as many rows, which are transposed in registers.
+
+use defn_core::graph::{Graph, Node, Value, Values};
+use defn_core::op::Op;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use super::cluster::{Clusters, Role};
+use super::fuse::{Block, Cut, Sizes, Source};
+use super::nest::Nest;
+use super::routine;
+use super::strips::Piece;
+use super::users::Uses;
+
+/// The most boxes of a nest: each has instructions of its own.
+const MOST_BOXES: usize = 12;
+
+/// The least elements of a box that should lie side by side: of fewer a vector would be mostly empty.
+const LEAST_RUN: usize = 16;
+
+/// One of so many elements may be in a box where fewer do.
+const MOST_SHORT: usize = 8;
+
+/// The pieces in which joins are done by the nests that read or write them.
+pub(super) fn with_joins(
+    graph: &Graph,
+    clusters: &Clusters,
+    uses: &dyn Uses,
+    mut pieces: Vec<Piece>,
+) -> Vec<Piece> {
+    let is_done_here = |node: &Node| is_transposition(node) || Pieces::of(graph, node).is_some();
+    if !graph.nodes().iter().any(is_done_here) {
+        return pieces;
+    }
+    let mut finder =
+        Finder { graph, clusters, uses, alone: FxHashSet::default(), done: FxHashSet::default() };
+    finder.alone = pieces.iter().filter_map(Piece::alone).collect();
+    // Readers first: a join that one of them does has no nest of its own.
+    for is_reader in [true, false] {
+        for piece in pieces.iter_mut().rev() {
+            if let Piece::One(place) = *piece
+                && !finder.done.contains(&place)
+                && let Some(nest) =
+                    finder.nest(place, is_reader).or_else(|| is_reader.then(|| finder.turned(place))?)
+            {
+                *piece = Piece::Nest(place, Box::new(nest), None);
+            }
+        }
+    }
+    let done = finder.done;
+    pieces.retain(|piece| piece.alone().is_none_or(|place| !done.contains(&place)));
+    pieces
+}
+
+/// The lanes of a tile of transposed values: what it reads lies in as many pages.
+const TILE: usize = 128;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Whether a node changes the order of axes.
+fn is_transposition(node: &Node) -> bool {
+    let Op::Transpose { .. } = node.op else { return false };
+    true
+}
+
+/// How a join is divided: along each axis, where its parts begin.
+struct Pieces {
+    borders: SmallVec<[Sizes; 6]>,
+}
+
+impl Pieces {
+    fn of(graph: &Graph, node: &Node) -> Option<Pieces> {
+        let sizes = node.outputs.first()?.shape.sizes();
+        let mut borders: SmallVec<[Sizes; 6]> = SmallVec::from_elem(Sizes::from_slice(&[0]), sizes.len());
+        if let Op::Concatenate { axis } = &node.op {
+            let along = &mut borders[axis.index()];
+            let mut end = 0;
+            for &input in &node.inputs[..node.inputs.len() - 1] {
+                end += graph.ty(input).shape[*axis];
+                along.push(end);
+            }
+        } else if let Op::Pad { config } = &node.op {
+            for (axis, padding) in config.iter().enumerate() {
+                if padding.interior > 0 {
+                    return None;
+                }
+                let high = usize::try_from(padding.high.max(0)).ok()?;
+                borders[axis]
+                    .extend([usize::try_from(padding.low.max(0)).ok()?, sizes[axis].checked_sub(high)?]);
+            }
+        } else {
+            return None;
+        }
+        Some(Pieces { borders })
+    }
+}
+
+/// What a join is in a box that lies within one of its pieces.
+fn source(graph: &Graph, node: &Node, starts: &[usize], sizes: &[usize]) -> Option<Source> {
+    let starts_in = |value: Value, starts: Sizes| {
+        let is_whole = graph.ty(value).shape.sizes() == sizes;
+        Source::Piece { value, starts: (!is_whole).then_some(starts) }
+    };
+    let mut own: Sizes = starts.into();
+    if let Op::Concatenate { axis } = &node.op {
+        let mut rest = starts[axis.index()];
+        for &input in &node.inputs {
+            let size = graph.ty(input).shape[*axis];
+            if rest < size {
+                own[axis.index()] = rest;
+                return Some(starts_in(input, own));
+            }
+            rest -= size;
+        }
+        return None;
+    }
+    let Op::Pad { config } = &node.op else { return None };
+    let (x, padding) = (node.inputs[0], node.inputs[1]);
+    for (axis, pad) in config.iter().enumerate() {
+        let at = starts[axis] as i64 - pad.low;
+        match usize::try_from(at) {
+            Ok(at) if at < graph.ty(x).shape.sizes()[axis] => own[axis] = at,
+            Ok(_) | Err(_) => return Some(Source::Piece { value: padding, starts: None }),
+        }
+    }
+    Some(starts_in(x, own))
+}
+
+struct Finder<'a> {
+    graph: &'a Graph,
+    clusters: &'a Clusters,
+    uses: &'a dyn Uses,
+    /// The places of clusters that are pieces by themselves.
+    alone: FxHashSet<usize>,
+    /// Those that a nest does.
+    done: FxHashSet<usize>,
+}
+
+impl Finder<'_> {
+    /// The nest of a cluster that reads joins, or of a join.
+    fn nest(&mut self, place: usize, is_reader: bool) -> Option<Nest> {
+        let (graph, clusters) = (self.graph, self.clusters);
+        let nodes = &clusters.order[place].nodes;
+        let first = &graph.nodes()[nodes[0]];
+        let joins = match (&clusters.roles[nodes[0]], is_reader) {
+            (Role::Elementwise, true) => self.joins(place)?,
+            (Role::Step, false) => SmallVec::from_slice(&[nodes[0]]),
+            (Role::Elementwise, false)
+            | (Role::Step, true)
+            | (Role::Given | Role::View | Role::Generated, _) => return None,
+        };
+        if joins.is_empty() {
+            return None;
+        }
+        let own: SmallVec<[usize; 8]> = if is_reader { nodes.as_slice().into() } else { SmallVec::new() };
+        let sizes = first.outputs.first()?.shape.sizes();
+        let (mut boxes, mut producers) = (Vec::new(), Vec::new());
+        for (starts, own_sizes) in self.boxes(&joins, sizes)? {
+            let mut cut = Cut {
+                domain: sizes.into(),
+                starts,
+                sizes: own_sizes,
+                nodes: own.clone(),
+                sources: FxHashMap::default(),
+                block: None,
+            };
+            let mut computed: Vec<usize> = Vec::new();
+            for &join in &joins {
+                let source = source(graph, &graph.nodes()[join], &cut.starts, &cut.sizes)?;
+                if let Some(producer) = self.producer(&source, join) {
+                    computed.extend(&clusters.order[producer].nodes);
+                    producers.push(producer);
+                }
+                cut.sources.insert(join, source);
+            }
+            computed.extend(own.iter().copied());
+            boxes.push((cut, computed));
+        }
+        // What is computed twice is not needed once only.
+        let distinct: FxHashSet<usize> = producers.iter().copied().collect();
+        if distinct.len() != producers.len() || !is_reader && producers.is_empty() {
+            return None;
+        }
+        let results: Values = if is_reader {
+            self.uses.of(place).clone()
+        } else {
+            std::iter::once(Value { node: joins[0] as u32, output: 0 }).collect()
+        };
+        let nest = Nest::of_boxes(graph, clusters, &boxes, &results)?;
+        self.done.extend(producers);
+        if is_reader {
+            self.done.extend(joins.iter().filter_map(|&join| clusters.place[join]));
+        }
+        Some(nest)
+    }
+
+    /// The nest of a cluster that reads transposed values.
+    fn turned(&mut self, place: usize) -> Option<Nest> {
+        let (graph, clusters) = (self.graph, self.clusters);
+        let nodes = &clusters.order[place].nodes;
+        let first = &graph.nodes()[nodes[0]];
+        let Role::Elementwise = clusters.roles[nodes[0]] else { return None };
+        let sizes = first.outputs[0].shape.sizes();
+        let last = sizes.len().checked_sub(1)?;
+        // The first says along which axis blocks are.
+        let mut block: Option<(usize, usize)> = None;
+        let found = self.found(place, &mut |base| {
+            let own = self.block(base, last);
+            block = block.or(own);
+            own.is_some() && own == block
+        })?;
+        let (axis, elements) = block?;
+        let (axis_rest, rest) = (sizes[axis] % elements, sizes[last] % TILE);
+        let mut boxes = Vec::new();
+        for (start, size) in [(0, sizes[axis] - axis_rest), (sizes[axis] - axis_rest, axis_rest)] {
+            for (lane, lanes) in [(0, sizes[last] - rest), (sizes[last] - rest, rest)] {
+                if size == 0 || lanes == 0 {
+                    continue;
+                }
+                let mut starts = Sizes::from_elem(0, sizes.len());
+                let mut own: Sizes = sizes.into();
+                (starts[axis], starts[last], own[axis], own[last]) = (start, lane, size, lanes);
+                let block = Block { axis, elements: elements.min(size), lanes: lanes.min(TILE) };
+                let cut = Cut {
+                    domain: sizes.into(),
+                    starts,
+                    sizes: own,
+                    nodes: nodes.as_slice().into(),
+                    sources: found.iter().map(|&base| (base, Source::Turned)).collect(),
+                    // One row has no neighbours, and one column has no lanes beside the block.
+                    block: (size > 1 && lanes > 1).then_some(block),
+                };
+                boxes.push((cut, nodes.clone()));
+            }
+        }
+        let nest = Nest::of_boxes(graph, clusters, &boxes, self.uses.of(place))?;
+        self.done.extend(found.iter().filter_map(|&base| clusters.place[base]));
+        Some(nest)
+    }
+
+    /// The axis along which a transposed value has its neighbours, and how many of them are in a line; if its rows are
+    /// along another axis, and the machine can transpose its elements in registers.
+    fn block(&self, base: usize, last: usize) -> Option<(usize, usize)> {
+        let node = &self.graph.nodes()[base];
+        let (ty, Role::Step) = (node.outputs.first()?, &self.clusters.roles[base]) else { return None };
+        if !is_transposition(node) || ty.dtype.is_complex() || ty.dtype.storage_bytes() < 4 {
+            return None;
+        }
+        let seen = self.clusters.turned(self.graph, base)?;
+        if let Op::Constant(_) = self.graph.node(seen.base).op {
+            return None;
+        }
+        let strides = seen.strides();
+        let axis = (0..last).find(|&axis| strides[axis] == 1 && ty.shape.sizes()[axis] > 1)?;
+        let elements = LINE / ty.dtype.storage_bytes();
+        let is_long = ty.shape.sizes()[axis] >= elements && ty.shape.sizes()[last] >= elements;
+        (is_long && strides[last] >= elements as isize).then_some((axis, elements))
+    }
+
+    /// The joins that nobody but a cluster reads, element by element.
+    fn joins(&self, place: usize) -> Option<SmallVec<[usize; 2]>> {
+        self.found(place, &mut |base| Pieces::of(self.graph, &self.graph.nodes()[base]).is_some())
+    }
+
+    /// The steps of a kind that nobody but a cluster reads, element by element.
+    fn found(&self, place: usize, is_wanted: &mut dyn FnMut(usize) -> bool) -> Option<SmallVec<[usize; 2]>> {
+        let (graph, clusters) = (self.graph, self.clusters);
+        let cluster = &clusters.order[place];
+        let sizes = graph.nodes()[cluster.nodes[0]].outputs[0].shape.sizes();
+        let mut found: SmallVec<[usize; 2]> = SmallVec::new();
+        for &position in &cluster.nodes {
+            let node = &graph.nodes()[position];
+            for &input in &node.inputs {
+                let base = clusters.base(input).node as usize;
+                let value = Value { node: base as u32, output: 0 };
+                let is_join = clusters.place[base].is_some_and(|other| self.alone.contains(&other))
+                    && !self.uses.is_needed_beyond(value, &|other| other == place)
+                    && is_wanted(base);
+                if is_join && !found.contains(&base) {
+                    found.push(base);
+                }
+            }
+        }
+        if found.is_empty() {
+            return None;
+        }
+        let is_read_in_order = |input: Value| {
+            let seen = clusters.seen(graph, input);
+            let base = seen.base.node as usize;
+            let is_counted = matches!(clusters.roles[base], Role::Generated);
+            let is_own = clusters.place[base] == Some(place) || is_counted || found.contains(&base);
+            !is_own
+                || graph.ty(input).shape.sizes() == sizes && seen.is_whole(graph) && same(graph, base, sizes)
+        };
+        let fits = cluster.nodes.iter().all(|&position| {
+            let node = &graph.nodes()[position];
+            node.outputs[0].shape.sizes() == sizes && node.inputs.iter().all(|&input| is_read_in_order(input))
+        });
+        let is_small = routine::of_group(graph, clusters, cluster, self.uses.of(place)).is_some();
+        (fits && !is_small).then_some(found)
+    }
+
+    /// The boxes that joins divide a domain into, where each begins and its sizes.
+    fn boxes(&self, joins: &[usize], sizes: &[usize]) -> Option<Vec<(Sizes, Sizes)>> {
+        let mut boxes: Vec<(Sizes, Sizes)> = vec![(Sizes::new(), Sizes::new())];
+        for (axis, &size) in sizes.iter().enumerate() {
+            let mut borders = Sizes::new();
+            for &join in joins {
+                borders
+                    .extend(Pieces::of(self.graph, &self.graph.nodes()[join])?.borders[axis].iter().copied());
+            }
+            borders.retain(|border| *border < size);
+            borders.push(size);
+            borders.sort_unstable();
+            borders.dedup();
+            let parts = borders.windows(2).map(|pair| (pair[0], pair[1] - pair[0]));
+            let parts: SmallVec<[(usize, usize); 4]> = parts.collect();
+            let divided = boxes.iter().flat_map(|(starts, sizes)| {
+                parts.iter().map(move |&(start, size)| {
+                    let with = |all: &Sizes, one: usize| all.iter().copied().chain([one]).collect::<Sizes>();
+                    (with(starts, start), with(sizes, size))
+                })
+            });
+            boxes = divided.collect();
+            if boxes.len() > MOST_BOXES {
+                return None;
+            }
+        }
+        // Elements in boxes of which few lie side by side in the result.
+        let is_short = |own: &Sizes| {
+            let whole = own.iter().zip(sizes).rev().take_while(|(own, size)| own == size).count();
+            let run: usize = own[own.len().saturating_sub(whole + 1)..].iter().product();
+            run < LEAST_RUN
+        };
+        let short = boxes.iter().filter(|(_, own)| is_short(own));
+        let short: usize = short.map(|(_, own)| own.iter().product::<usize>()).sum();
+        let is_fast = short * MOST_SHORT <= sizes.iter().product();
+        (is_fast && !boxes.is_empty()).then_some(boxes)
+    }
+
+    /// The cluster that computes a piece as a whole, for nobody else.
+    fn producer(&self, source: &Source, join: usize) -> Option<usize> {
+        let (graph, clusters) = (self.graph, self.clusters);
+        let Source::Piece { value, starts: None } = source else { return None };
+        let seen = clusters.seen(graph, *value);
+        let place = clusters.place[seen.base.node as usize]?;
+        let cluster = &clusters.order[place];
+        let Role::Elementwise = clusters.roles[cluster.nodes[0]] else { return None };
+        let needed = self.uses.of(place);
+        let is_free = self.alone.contains(&place)
+            && !self.done.contains(&place)
+            && graph.ty(*value).size() == graph.ty(seen.base).size()
+            && graph.nodes()[join].inputs.iter().filter(|input| clusters.base(**input) == seen.base).count()
+                == 1
+            && seen.is_whole(graph)
+            && needed.len() == 1
+            && !self.uses.is_needed_beyond(seen.base, &|other| Some(other) == clusters.place[join]);
+        let is_free = is_free && routine::of_group(graph, clusters, cluster, needed).is_none();
+        is_free.then_some(place)
+    }
+}
+
+/// Whether a node has these sizes.
+fn same(graph: &Graph, node: usize, sizes: &[usize]) -> bool {
+    graph.nodes()[node].outputs[0].shape.sizes() == sizes
+}
