@@ -64,7 +64,7 @@ fn operand(dtype: DType, count: usize) -> Vec<u8> {
     let rare = (count / 3).max(40) as u64;
     for _ in 0..count {
         let draw = random.next();
-        if draw % rare == 0 {
+        if draw.is_multiple_of(rare) {
             bytes.extend_from_slice(special[(draw >> 32) as usize % special.len()]);
             continue;
         }
