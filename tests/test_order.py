@@ -124,6 +124,73 @@ def test_small_floats_accumulate_in_f32() -> None:
     assert equal(dn.sum(dn.tensor(x), axes=1), want)
 
 
+def alike(run: Callable[..., object], *operands: np.ndarray) -> None:
+    """A compiled function gives the bits of single operations."""
+    tensors = [dn.tensor(operand) for operand in operands]
+    wants, gots = run(*tensors), dn.jit(run)(*tensors)
+    for want, got in zip(wants, gots, strict=True):
+        assert equal(got, want.to_numpy())
+
+
+GROUPS = [
+    ((3, 65_535), 1),
+    ((2, 65_537), 1),
+    ((2, 70_000), (0, 1)),
+    ((300, 700), (0, 1)),
+    ((3, 300, 700), (1, 2)),
+    ((20, 3, 30), (0, 2)),
+    ((300, 3, 500), (0, 2)),
+    ((70_000, 3), 0),
+    ((30, 5, 6, 7), (0, 2)),
+    ((9, 5), 0),
+    ((14, 2, 3), (0, 2)),
+    ((9000, 12), 0),
+    ((20_000, 70), 0),
+    ((700, 6, 5, 40), (0, 2)),
+    ((1500, 2000), 0),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "float16", "int32"])
+@pytest.mark.parametrize(("shape", "axes"), GROUPS)
+def test_compiled_reductions(dtype: str, shape: tuple[int, ...], axes: int | tuple) -> None:
+    x = (numbers(*shape) * 2).astype(dtype)
+    if dtype == "complex64":
+        x = x + (1j * numbers(*shape)).astype(dtype)
+    row = x[(0,) * (x.ndim - 1)].copy()
+    alike(lambda x: (dn.sum(x, axes=axes), dn.all(x, axes=axes)), x)
+    alike(lambda x, row: (dn.sum(x * row, axes=axes),), x, row)
+    alike(lambda x: (x - dn.sum(x, axes=axes, keep_axes=True),), x)
+    alike(lambda x, row: (dn.sum(x + row, axes=axes) * 2, x + row), x, row)
+    if dtype != "complex64":
+        alike(lambda x, row: (dn.reduce_max(x - row, axes=axes), dn.sum(x, axes=axes)), x, row)
+    if dtype != "int32":
+        near = (x / np.abs(x).clip(0.5)).astype(dtype)
+        alike(lambda x: (dn.product(x, axes=axes),), near)
+        alike(lambda x: (dn.mean(dn.abs(x - dn.mean(x, axes=axes, keep_axes=True)), axes=axes),), near)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64", "uint8"])
+@pytest.mark.parametrize("tie_break", ["low", "high"])
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [((7, 5), 1), ((9, 5), 0), ((40, 64), 1), ((3, 5000), 1), ((2, 200_000), 1), ((50, 40), 0), ((9000, 12), 0), ((70_000, 3), 0)],
+)
+def test_positions(dtype: str, tie_break: str, shape: tuple[int, int], axis: int) -> None:
+    x = RNG.integers(0, 100, shape).astype(dtype)
+    if x.dtype.kind == "f":
+        x[0, 1] = x[1, 3 % shape[1]] = np.nan
+    flipped = np.flip(x, axis) if tie_break == "high" else x
+    for name in ["argmax", "argmin"]:
+        want = getattr(np, name)(flipped, axis)
+        want = want if tie_break == "low" else shape[axis] - 1 - want
+        of = getattr(dn, name)
+        run = dn.jit(lambda x, of=of: of(x, axis=axis, tie_break=tie_break))
+        assert np.array_equal(run(dn.tensor(x)).to_numpy(), want)
+        run = dn.jit(lambda x, of=of: of(x * 2 - x, axis=axis, tie_break=tie_break))
+        assert np.array_equal(run(dn.tensor(x)).to_numpy(), want)
+
+
 @pytest.mark.parametrize("compiler", ["cpu", "evaluator"])
 @pytest.mark.parametrize(
     ("strides", "first"), [((2, 2), 0), ((1, 2), 1), ((2, 1), 0), ((1, 1), 0), ((2, 3), 1)]

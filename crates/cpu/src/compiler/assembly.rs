@@ -44,7 +44,9 @@ fn nests_of(plan: &Plan, target: Option<&dyn Target>, text: &mut String) {
             format!("{} {}", form::name(&node.op), results.join(", "))
         };
         match &step.work {
-            Work::Nest(nest) => nest_text(nest.function(), &line(), target, text),
+            Work::Nest(nest) => {
+                nest.functions().for_each(|function| nest_text(function, &line(), target, text))
+            }
             // It is called for each block that the op completes.
             Work::Followed(made) => {
                 nest_text(made.nest().function(), &format!("behind {}", line()), target, text);
@@ -55,14 +57,7 @@ fn nests_of(plan: &Plan, target: Option<&dyn Target>, text: &mut String) {
             }
             Work::Cond { branches, .. } => branches.iter().for_each(|branch| nests_of(branch, target, text)),
             Work::While(of) => [&of.cond, &of.body].into_iter().for_each(|plan| nests_of(plan, target, text)),
-            Work::Group(_)
-            | Work::Strip(_)
-            | Work::Folds(_)
-            | Work::Moments(_)
-            | Work::Routine(_)
-            | Work::Op
-            | Work::Hook { .. }
-            | Work::Call { .. } => {}
+            Work::Group(_) | Work::Routine(_) | Work::Op | Work::Hook { .. } | Work::Call { .. } => {}
         }
     }
 }

@@ -5,10 +5,9 @@ use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::Op;
 
 use super::cluster::{Clusters, Role};
-use super::fuse::Domain;
 use super::nest::{BlockInput, BlockNest};
-use super::strip::Uses;
 use super::strips::Piece;
+use super::users::Uses;
 use crate::backend::{forces_epilogues, product_of};
 use crate::kernels::linalg::{self, Dot};
 use crate::par::Par;
@@ -69,8 +68,11 @@ impl Between {
         at: usize,
     ) -> Option<(usize, usize, Between)> {
         let Piece::Nest(_, _, Some(strip)) = &pieces[at] else { return None };
-        let Domain { outer, reduced: row, inner: 1 } = strip.domain else { return None };
-        let elements = outer * row;
+        let domain = &strip.domain;
+        if domain.inner != 1 || domain.is_long() || !domain.is_in_order() {
+            return None;
+        }
+        let (row, elements) = (domain.reduced, domain.elements());
         let results = strip.results(uses);
         let &[rows] = &results[..] else { return None };
         let ty = graph.ty(rows);

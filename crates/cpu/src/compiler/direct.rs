@@ -27,12 +27,9 @@ impl Direct {
         let [step] = &*plan.steps else { return None };
         match &step.work {
             Work::Group(Group { brief: Some(_), .. }) => {}
-            Work::Nest(nest) if nest.is_single() => {}
+            Work::Nest(nest) if nest.is_single() && nest.room() == 0 => {}
             Work::Nest(_)
             | Work::Group(_)
-            | Work::Strip(_)
-            | Work::Folds(_)
-            | Work::Moments(_)
             | Work::Followed(_)
             | Work::Between(_)
             | Work::Routine(_)
@@ -119,11 +116,8 @@ impl Compiled {
                 unsafe { program.run_brief(brief, &inputs, &starts) };
             }
             // SAFETY: as above.
-            Work::Nest(nest) => unsafe { nest.run(&inputs, &starts, Par::Serial) },
+            Work::Nest(nest) => unsafe { nest.run(&inputs, &starts, std::ptr::null_mut(), Par::Serial) },
             Work::Group(_)
-            | Work::Strip(_)
-            | Work::Folds(_)
-            | Work::Moments(_)
             | Work::Followed(_)
             | Work::Between(_)
             | Work::Routine(_)

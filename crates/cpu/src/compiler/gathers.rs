@@ -7,8 +7,8 @@ use super::cluster::{Clusters, Role};
 use super::fuse::{Part, gathered};
 use super::nest::Nest;
 use super::routine;
-use super::strip::Uses;
 use super::strips::Piece;
+use super::users::Uses;
 
 /// The pieces without gathers that only one nest reads, which does them itself.
 ///

@@ -16,8 +16,8 @@ use super::cluster::{Clusters, Role};
 use super::fuse::{Block, Cut, Sizes, Source};
 use super::nest::Nest;
 use super::routine;
-use super::strip::Uses;
 use super::strips::Piece;
+use super::users::Uses;
 
 /// The most boxes of a nest: each has instructions of its own.
 const MOST_BOXES: usize = 12;

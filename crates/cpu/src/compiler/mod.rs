@@ -25,8 +25,6 @@
 //! * A group of element-wise ops is a tile program (`group`, `kernels/tiles`), whose instructions are the loops of the
 //!   eager kernels on a tile that fits the L1 cache. Consecutive cheap ops of f32 are one instruction, which keeps their
 //!   values in registers (`kernels/chain`).
-//! * Reductions run with their producers and consumers: a few rows at a time (`strip`), tile by tile for longer rows
-//!   (`folds`), and in one pass for the variance of long rows (`moments`).
 //!
 //! After that:
 //!
@@ -45,8 +43,8 @@
 //! per thread, which no run's figure counts.
 //!
 //! Results have the evaluator's bits on the expanded region, because nests and kernels add in the same order
-//! (`docs/order.md`) and compute functions by the same operations. The exceptions are the variance of long rows, the bits
-//! of a NaN that is computed from two NaNs, and functions in loops on processors without fused multiply-add.
+//! (`docs/order.md`) and compute functions by the same operations. The exceptions are the bits of a NaN that is computed
+//! from two NaNs, and functions in loops on processors without fused multiply-add.
 
 #[cfg(test)]
 mod agree;
@@ -56,7 +54,6 @@ mod between;
 mod cluster;
 mod direct;
 mod emit;
-mod folds;
 mod followed;
 mod fuse;
 mod gathers;
@@ -65,7 +62,6 @@ mod interpret;
 pub(crate) mod ir;
 mod joins;
 mod memory;
-mod moments;
 mod nest;
 mod places;
 mod plan;
@@ -73,7 +69,6 @@ mod repeat;
 mod routine;
 mod run;
 mod schedule;
-mod strip;
 mod strips;
 mod threaded;
 mod users;

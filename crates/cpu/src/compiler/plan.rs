@@ -12,19 +12,16 @@ use smallvec::SmallVec;
 
 use super::between::{Between, with_between};
 use super::cluster::{Clusters, Role};
-use super::folds::Folds;
 use super::followed::{Followed, with_followed};
 use super::gathers::with_gathers;
 use super::group::{Group, group};
 use super::joins::with_joins;
-use super::moments::{Moments, with_moments};
 use super::nest::Nest;
 use super::places::{Given, Kept, Layout, Place, Slots};
 use super::repeat::While;
 use super::routine::{self, Routine};
-use super::strip::{Strip, Uses};
 use super::strips::{Piece, pieces};
-use super::users::Users;
+use super::users::{Users, Uses};
 use crate::backend::{may_overwrite, parallel, workspace};
 use crate::par::Par;
 
@@ -88,12 +85,6 @@ pub(super) enum Work {
     Nest(Nest),
     /// Element-wise ops, together.
     Group(Group),
-    /// Clusters that go through rows together.
-    Strip(Strip),
-    /// Element-wise ops, and folds of what they give.
-    Folds(Folds),
-    /// Sums, and those of the squares of what is summed.
-    Moments(Moments),
     /// An op of the backend, and element-wise ops on what it gives.
     Followed(Followed),
     /// Two products, and what is done to rows between them.
@@ -155,15 +146,11 @@ fn steps(
     let mut steps = Vec::with_capacity(clusters.order.len());
     let pieces = with_gathers(graph, clusters, &users, pieces(graph, clusters, &users));
     let pieces = with_joins(graph, clusters, &users, pieces);
-    let pieces = with_moments(graph, clusters, &users, pieces);
     let pieces = with_between(graph, clusters, &users, pieces);
     for piece in with_followed(graph, clusters, &users, pieces) {
         let place = match &piece {
             Piece::One(place) => *place,
-            Piece::Strip(strip) => strip.last(),
             Piece::Nest(place, ..) => *place,
-            Piece::Folds(found) => found.place,
-            Piece::Moments(found) => found.sum,
             Piece::Followed(made) => made.place,
             Piece::Between(made) => made.place,
         };
@@ -174,22 +161,6 @@ fn steps(
                 let inputs = made.inputs.iter().map(|(value, _)| *value).collect();
                 let outputs = made.results.clone();
                 (Work::Nest(*made), inputs, outputs)
-            }
-            (Piece::Strip(found), _) => {
-                let made = Strip::new(graph, clusters, &users, &found);
-                let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
-                (Work::Strip(made), inputs, outputs)
-            }
-            (Piece::Folds(found), _) => {
-                let made = Folds::new(graph, clusters, &users, &found);
-                let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
-                (Work::Folds(made), inputs, outputs)
-            }
-            (Piece::Moments(found), _) => {
-                let made = Moments::new(graph, clusters, &found);
-                let (inputs, outputs) =
-                    ([made.input].into_iter().collect(), made.results.into_iter().collect());
-                (Work::Moments(made), inputs, outputs)
             }
             (Piece::Followed(made), _) => {
                 let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
@@ -275,13 +246,7 @@ impl Step {
             }
             Work::Nest(nest) => nest.pairs().collect(),
             Work::Followed(followed) => followed.pairs(),
-            Work::Strip(_)
-            | Work::Folds(_)
-            | Work::Moments(_)
-            | Work::Between(_)
-            | Work::Hook { .. }
-            | Work::Call { .. }
-            | Work::Cond { .. } => SmallVec::new(),
+            Work::Between(_) | Work::Hook { .. } | Work::Call { .. } | Work::Cond { .. } => SmallVec::new(),
         }
     }
 
@@ -295,9 +260,6 @@ impl Step {
             Work::Op
             | Work::While(_)
             | Work::Routine(_)
-            | Work::Strip(_)
-            | Work::Folds(_)
-            | Work::Moments(_)
             | Work::Between(_)
             | Work::Hook { .. }
             | Work::Call { .. }
@@ -322,9 +284,6 @@ impl Step {
             Work::Followed(followed) => followed.settle(graph, pairs),
             Work::Op => self.over = pairs.first().map(|(_, input)| *input),
             Work::While(_)
-            | Work::Strip(_)
-            | Work::Folds(_)
-            | Work::Moments(_)
             | Work::Between(_)
             | Work::Routine(_)
             | Work::Hook { .. }
@@ -338,17 +297,10 @@ impl Step {
         match &self.work {
             Work::Cond { branches, .. } => branches.iter().map(|branch| branch.arena).max().unwrap_or(0),
             Work::While(of) => of.room(),
-            Work::Folds(folds) => folds.room(),
-            Work::Moments(moments) => moments.room(),
+            Work::Nest(nest) => nest.room(),
             Work::Followed(followed) => followed.room(graph),
             Work::Routine(routine) => routine.between,
-            Work::Nest(_)
-            | Work::Between(_)
-            | Work::Group(_)
-            | Work::Strip(_)
-            | Work::Op
-            | Work::Hook { .. }
-            | Work::Call { .. } => 0,
+            Work::Between(_) | Work::Group(_) | Work::Op | Work::Hook { .. } | Work::Call { .. } => 0,
         }
     }
 
@@ -363,13 +315,7 @@ impl Step {
             Work::Hook { types, .. } | Work::Call { types, .. } => copies(types),
             Work::Cond { branches, .. } => branches.iter().map(|branch| branch.workspace).max().unwrap_or(0),
             Work::While(of) => of.cond.workspace.max(of.body.workspace),
-            Work::Nest(_)
-            | Work::Group(_)
-            | Work::Strip(_)
-            | Work::Folds(_)
-            | Work::Moments(_)
-            | Work::Between(_)
-            | Work::Routine(_) => 0,
+            Work::Nest(_) | Work::Group(_) | Work::Between(_) | Work::Routine(_) => 0,
         }
     }
 }

@@ -111,8 +111,10 @@ impl Run<'_> {
             Work::Nest(nest) => {
                 let inputs: Pointers = step.inputs.iter().map(pointer).collect();
                 let results: Pointers = step.outputs.iter().map(pointer).collect();
-                // SAFETY: steps read what was written, and results have places of their own or those of plain inputs.
-                unsafe { nest.run(&inputs, &results, step.par) };
+                let room = frame.arena.wrapping_add(step.room);
+                // SAFETY: steps read what was written, and results have places of their own or those of plain inputs;
+                // the plan has the room for the step alone.
+                unsafe { nest.run(&inputs, &results, room, step.par) };
             }
             Work::Group(group) => {
                 // Put where they stay: what is collected is moved.
@@ -123,24 +125,6 @@ impl Run<'_> {
                 );
                 let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();
                 group.program.run(&sources, &results, group.elements, step.par);
-            }
-            Work::Strip(strip) => {
-                let inputs: SmallVec<[View<'_>; 8]> = step.inputs.iter().map(input).collect();
-                let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();
-                strip.run(graph, &inputs, &results, step.par);
-            }
-            Work::Folds(folds) => {
-                let inputs: SmallVec<[View<'_>; 8]> = step.inputs.iter().map(input).collect();
-                let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();
-                let room = frame.arena.wrapping_add(step.room);
-                // SAFETY: the plan has the room for the step alone.
-                unsafe { folds.run(graph, &inputs, &results, room, step.par) };
-            }
-            Work::Moments(moments) => {
-                let results = [output(&step.outputs[0]), output(&step.outputs[1])];
-                let room = frame.arena.wrapping_add(step.room);
-                // SAFETY: the plan has the room for the step alone.
-                unsafe { moments.run(input(&step.inputs[0]), results.each_ref(), room, step.par) };
             }
             Work::Followed(followed) => {
                 let inputs: SmallVec<[View<'_>; 8]> = step.inputs.iter().map(input).collect();

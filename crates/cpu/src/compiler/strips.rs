@@ -5,18 +5,15 @@
 //! other by way of one that is left out; in between those stand before that they do not need, and the others after.
 
 use defn_core::graph::{Graph, Value, Values};
-use defn_core::op::{Op, ReduceOp};
 use rustc_hash::FxHashMap;
 
 use super::between::Between;
 use super::cluster::{Clusters, Role};
-use super::folds::{Found, with_folds};
 use super::followed::Followed;
-use super::fuse::{Domain, Part};
-use super::moments;
+use super::fuse::{Domain, Part, Reduction};
 use super::nest::Nest;
-use super::strip::Uses;
-use crate::kernels::reduce::{CHUNK, ReductionLayout};
+use super::users::Uses;
+use crate::kernels::reduce::ReductionLayout;
 
 /// How many clusters after the first are looked at.
 const WINDOW: usize = 64;
@@ -26,14 +23,8 @@ const WINDOW: usize = 64;
 pub(super) enum Piece {
     /// One by itself.
     One(usize),
-    /// Several, strip by strip.
-    Strip(Strip),
     /// One or several as one nest; the place is that of the last.
     Nest(usize, Box<Nest>, Option<Strip>),
-    /// One, and folds of what it gives.
-    Folds(Found),
-    /// Sums, and those of the squares of what is summed.
-    Moments(moments::Found),
     /// An op by itself, and a cluster that follows it.
     Followed(Box<Followed>),
     /// Two products and the rows between them.
@@ -45,12 +36,7 @@ impl Piece {
     pub(super) fn alone(&self) -> Option<usize> {
         match self {
             Piece::One(place) => Some(*place),
-            Piece::Strip(_)
-            | Piece::Nest(..)
-            | Piece::Folds(_)
-            | Piece::Moments(_)
-            | Piece::Followed(_)
-            | Piece::Between(_) => None,
+            Piece::Nest(..) | Piece::Followed(_) | Piece::Between(_) => None,
         }
     }
 }
@@ -69,12 +55,13 @@ pub(super) fn pieces(graph: &Graph, clusters: &Clusters, uses: &dyn Uses) -> Vec
     let mut done = 0;
     while done < clusters.order.len() {
         let found = finder.strip_from(done).and_then(|(strip, others)| {
-            let piece = match Nest::of_groups(graph, clusters, uses, &strip) {
-                Some(nest) => Piece::Nest(strip.last(), Box::new(nest), Some(strip.clone())),
-                None if strip.domain.inner == 1 && strip.parts.len() > 1 => Piece::Strip(strip.clone()),
-                None => return None,
-            };
-            Some((piece, strip, others))
+            let nest = |strip: &Strip| Nest::of_groups(graph, clusters, uses, strip);
+            if let Some(nest) = nest(&strip) {
+                return Some((Piece::Nest(strip.last(), Box::new(nest), Some(strip.clone())), strip, others));
+            }
+            let alone = Strip { parts: vec![strip.parts[0]], domain: strip.domain };
+            let nest = nest(&alone)?;
+            Some((Piece::Nest(alone.last(), Box::new(nest), Some(alone.clone())), alone, Others::new()))
         });
         let Some((piece, strip, others)) = found else {
             pieces.push(Piece::One(done));
@@ -89,7 +76,7 @@ pub(super) fn pieces(graph: &Graph, clusters: &Clusters, uses: &dyn Uses) -> Vec
         pieces.extend(after.into_iter().map(|(place, _)| Piece::One(place)));
         done = last + 1;
     }
-    with_folds(graph, clusters, pieces)
+    pieces
 }
 
 struct Finder<'a> {
@@ -120,13 +107,13 @@ impl Finder<'_> {
                 let elements = self.elements(start)?;
                 let end = self.clusters.order.len().min(start + WINDOW);
                 let found = (start + 1..end).filter_map(|place| self.fold(place).map(|fold| (place, fold)));
-                let (_, (_, domain)) = found.into_iter().find(|&(place, (_, domain))| {
-                    domain.elements() == elements && self.needs(place).any(|need| need == start)
+                let (_, (_, domain)) = found.into_iter().find(|(place, (_, domain))| {
+                    domain.elements() == elements && self.needs(*place).any(|need| need == start)
                 })?;
                 domain
             }
         };
-        let mut strip = Strip { parts: vec![(start, self.part(start, &domain)?)], domain };
+        let mut strip = Strip { parts: vec![(start, self.part(start, &domain)?)], domain: domain.clone() };
         // For each cluster from the start on, whether it is left out and needs what is in the strip.
         let mut tainted = vec![false];
         let mut others: Others = Vec::new();
@@ -199,15 +186,14 @@ impl Finder<'_> {
     }
 
     /// The reduction that a cluster is, and its domain.
-    fn fold(&self, place: usize) -> Option<(ReduceOp, Domain)> {
+    fn fold(&self, place: usize) -> Option<(Reduction, Domain)> {
         let [position] = self.clusters.order[place].nodes[..] else { return None };
         let node = &self.graph.nodes()[position];
-        let Op::Reduce { op, axes, keep_axes: _ } = &node.op else { return None };
-        let layout = ReductionLayout::new(self.graph.ty(node.inputs[0]).shape.sizes(), axes);
-        let (outer, reduced, inner) = layout.sizes();
-        let is_whole = inner == 1 && reduced > CHUNK;
-        let domain = Domain { outer, reduced, inner };
-        (layout.is_in_order() && domain.groups() > 0 && reduced > 1 && !is_whole).then_some((*op, domain))
+        let (reduction, axes) = Reduction::of(&node.op)?;
+        let shape = &self.graph.ty(node.inputs[0]).shape;
+        let axes = axes.unwrap_or_else(|| shape.axes().collect());
+        let domain = Domain::of_reduction(&ReductionLayout::new(shape.sizes(), &axes));
+        (domain.groups() > 0 && domain.reduced > 1).then_some((reduction, domain))
     }
 
     /// What a cluster would do in a strip.
@@ -250,7 +236,10 @@ impl Finder<'_> {
             (Part::Elements, Part::Elements | Part::Fold(_)) => in_order,
             (Part::Elements, Part::Rows) => false,
             (Part::Rows | Part::Fold(_), Part::Rows) => in_order,
-            (Part::Rows | Part::Fold(_), Part::Elements) => strip.domain.is_of_groups(&seen.walk(result)),
+            // The elements of long rows have left the caches when the rows are reduced.
+            (Part::Rows | Part::Fold(_), Part::Elements) => {
+                !strip.domain.is_long() && strip.domain.is_of_groups(seen.walk(result))
+            }
             (Part::Rows | Part::Fold(_), Part::Fold(_)) => false,
         }
     }
@@ -289,6 +278,7 @@ impl Strip {
 
 #[cfg(test)]
 mod tests {
+    use defn_core::op::ReduceOp;
     use defn_core::region::Region;
 
     use super::super::users::Users;
@@ -319,7 +309,7 @@ mod tests {
 
     #[test]
     fn softmax_is_one_strip() {
-        let (max, sum) = (Part::Fold(ReduceOp::ReduceMax), Part::Fold(ReduceOp::Sum));
+        let [max, sum] = [ReduceOp::ReduceMax, ReduceOp::Sum].map(|op| Part::Fold(Reduction::Of(op)));
         let found = strips_of(
             "defn-ir 1
             (f32[8][100]) {
@@ -362,7 +352,7 @@ mod tests {
 
     #[test]
     fn what_needs_more_than_its_row_is_left_out() {
-        let sum = Part::Fold(ReduceOp::Sum);
+        let sum = Part::Fold(Reduction::Of(ReduceOp::Sum));
         let found = strips_of(
             "defn-ir 1
             (f32[8][8]) {
@@ -384,7 +374,7 @@ mod tests {
 
     #[test]
     fn producers_of_the_same_rows_are_part_of_a_strip() {
-        let sum = Part::Fold(ReduceOp::Sum);
+        let sum = Part::Fold(Reduction::Of(ReduceOp::Sum));
         let found = strips_of(
             "defn-ir 1
             (f32[8][8], f32[8][8]) {

@@ -6,7 +6,14 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::cluster::Clusters;
-use super::strip::Uses;
+
+/// What each value of the clusters of a nest is needed for.
+pub(super) trait Uses {
+    /// The values of a cluster that others need.
+    fn of(&self, place: usize) -> &Values;
+    /// Whether a value is needed by others than some clusters.
+    fn is_needed_beyond(&self, value: Value, is_within: &dyn Fn(usize) -> bool) -> bool;
+}
 
 /// Who needs the values of clusters.
 pub(super) struct Users {

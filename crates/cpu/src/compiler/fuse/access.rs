@@ -1,13 +1,49 @@
-//! Where the elements of inputs, results and kept values are.
+//! Where the elements of operands are.
 
 use smallvec::SmallVec;
 
-use super::build::{Making, Position, Tile};
-use super::domain::strides_along;
-use crate::compiler::ir::Access;
-use crate::kernels::{StridedView, TILE};
+use super::build::{Making, Position};
+use super::domain::{Sizes, strides_along};
+use super::shape::Kind;
+use crate::compiler::ir::{Access, Val};
+use crate::kernels::StridedView;
 
 impl Making<'_> {
+    /// The axes of the groups.
+    pub(super) fn group_sizes(&self) -> Sizes {
+        let axes = self.sizes.iter().enumerate().filter(|(axis, _)| !self.shape.reduced.contains(axis));
+        axes.map(|(_, size)| *size).collect()
+    }
+
+    fn partial_buffer(&self) -> u16 {
+        self.scratch_buffer() + 1
+    }
+
+    /// The result of a piece of a group at a place of the buffer that has them, in elements of `width` bytes. Columns
+    /// are beside each other; of rows each has its pieces beside each other.
+    pub(super) fn partial_access(
+        &self,
+        home: usize,
+        width: usize,
+        piece: usize,
+        counter: Option<(Val, i64)>,
+    ) -> Access {
+        let groups = self.group_sizes();
+        let pieces = self.shape.pieces as isize;
+        let (inner, rows) = match self.shape.kind {
+            Kind::Columns => (self.sizes[self.sizes.len() - 1], true),
+            Kind::Rows | Kind::Short => (1, false),
+        };
+        let outer = groups.iter().product::<usize>() / inner;
+        let along = if rows { 1 } else { 0 };
+        let view = StridedView::strided(0, &[outer, inner], &[pieces * inner as isize, along]);
+        let mut access = self.group_access(self.partial_buffer(), &view, width);
+        let bytes = (inner * width) as i64;
+        access.offset += home as i64 + piece as i64 * bytes;
+        access.terms.extend(counter.map(|(counter, by)| (counter, by * bytes)));
+        access
+    }
+
     /// Where the elements of an input are, of the row or of groups.
     pub(super) fn input_access(&self, at: usize, is_of_groups: bool, width: usize) -> Access {
         let view = &self.reads.inputs[at].1;
@@ -28,13 +64,18 @@ impl Making<'_> {
     /// Where a view's elements of groups are: one, or those of a row of columns.
     pub(super) fn group_access(&self, buffer: u16, view: &StridedView, width: usize) -> Access {
         let strides = strides_along(view, &self.group_sizes());
-        let Some(reduced) = self.shape.reduced else {
-            let lane = if self.shape.is_short { strides[self.shape.lanes] } else { 0 };
-            return self.placed(buffer, view.offset(), self.positions.iter().zip(&strides), lane, width);
+        let axes = (0..self.sizes.len()).filter(|axis| !self.shape.reduced.contains(axis));
+        let axes: SmallVec<[usize; 4]> = axes.collect();
+        let positions = axes.iter().map(|&axis| &self.positions[axis]).zip(&strides);
+        let along = |lanes: usize| {
+            let at = axes.iter().position(|&axis| axis == lanes);
+            at.map_or(0, |at| strides[at])
         };
-        let positions = self.positions.iter().enumerate().filter(|(axis, _)| *axis != reduced);
-        let positions = positions.map(|(_, position)| position).zip(&strides);
-        self.placed(buffer, view.offset(), positions, strides[strides.len() - 1], width)
+        let lane = match self.shape.kind {
+            Kind::Rows => 0,
+            Kind::Short | Kind::Columns => along(self.shape.lanes),
+        };
+        self.placed(buffer, view.offset(), positions, lane, width)
     }
 
     /// An access by positions and strides, in elements of `width` bytes.
@@ -59,30 +100,28 @@ impl Making<'_> {
     }
 
     /// An access of the row from where it is done on.
-    fn within_row(&self, mut access: Access) -> Access {
+    pub(super) fn within_row(&self, mut access: Access) -> Access {
         if access.lane == 0 {
             return access;
         }
-        if let Some(start) = self.row_start {
-            access.terms.push((start, access.lane));
-        }
-        match self.tile {
-            Some(Tile::Counted(counter)) => access.terms.push((counter, access.lane * TILE as i64)),
-            Some(Tile::Last(before)) => access.offset += access.lane * before as i64,
-            None => {}
-        }
+        access.terms.extend(self.row_start.map(|start| (start, access.lane)));
         access
     }
 
     /// Where a kept value is: of the row, or of the rows that are reduced together.
     pub(super) fn kept_access(&self, home: usize, width: usize) -> Access {
-        let Some(reduced) = self.shape.reduced else {
-            return self.within_row(self.column_access(home, width));
-        };
         let mut access = self.column_access(home, width);
-        let (position, stride) = (&self.positions[reduced], (self.block_width() * width) as i64);
-        access.offset += position.offset * stride;
-        access.terms.extend(position.terms.iter().map(|&(counter, by)| (counter, by * stride)));
+        match self.shape.kind {
+            Kind::Rows | Kind::Short if self.element.is_none() => return self.within_row(access),
+            Kind::Rows | Kind::Short => {
+                access.terms.extend(self.element.map(|element| (element, width as i64)));
+            }
+            Kind::Columns => {
+                let (position, stride) = (&self.columns_row, (self.block_width() * width) as i64);
+                access.offset += position.offset * stride;
+                access.terms.extend(position.terms.iter().map(|&(counter, by)| (counter, by * stride)));
+            }
+        }
         access
     }
 

@@ -7,7 +7,7 @@ use super::build::{Body, Frame, Part, Position};
 use super::domain::{Domain, Sizes};
 use super::passes::Passes;
 use super::reads::Reads;
-use super::shape::Shape;
+use super::shape::{Kind, Shape, Split};
 use crate::compiler::cluster::Clusters;
 use crate::compiler::ir::{Builder, Elem, Function};
 use crate::kernels::StridedView;
@@ -43,14 +43,10 @@ pub(in super::super) fn fuse_blocks(
         return None;
     }
     let is_whole = nodes.iter().any(|(_, part)| *part != Part::Elements);
-    // Accumulators have no complex numbers.
-    if is_whole && nodes.iter().any(|&(node, _)| graph.nodes()[node].outputs[0].dtype.is_complex()) {
-        return None;
-    }
-    let in_rows = Domain { outer: elements / row, reduced: row, inner: 1 };
-    let domain = if is_whole { in_rows } else { Domain::of_elements(elements) };
+    let in_rows = Domain::in_order(elements / row, row, 1);
+    let domain = if is_whole { in_rows.clone() } else { Domain::of_elements(elements) };
     let passes = Passes::new(graph, clusters, nodes);
-    let reads = Reads::new(graph, clusters, &passes, &domain, &[], None, Vec::new());
+    let reads = Reads::new(graph, clusters, &passes, &domain, &[], None, Vec::new())?;
     let mut sizes = reads.sizes(&in_rows, None)?;
     // Rows may be divided, but not for reductions.
     let length = sizes[sizes.len() - 1];
@@ -62,10 +58,11 @@ pub(in super::super) fn fuse_blocks(
     }
     let (rows, lanes) = (sizes.len() - 2, sizes.len() - 1);
     let shape = Shape {
-        reduced: None,
-        split: Some(rows),
-        is_row_divided: !is_whole,
-        is_short: false,
+        kind: Kind::Rows,
+        reduced: if is_whole { lanes..lanes + 1 } else { sizes.len()..sizes.len() },
+        split: Split::Axis(rows),
+        pieces: 1,
+        piece: row,
         row: lanes,
         is_block: false,
         lanes,
@@ -78,9 +75,10 @@ pub(in super::super) fn fuse_blocks(
         params[4..].iter().map(|&outer| Position::at(outer)).collect();
     positions.push(Position::at(b.add(first_row, counter)));
     positions.push(Position::default());
+    let whole = StridedView::strided(0, &[elements], &[1]);
     let inputs = reads.inputs.len();
     let frame = Frame { graph, clusters, results, inputs, is_streaming: false };
-    let body = Body { frame: &frame, passes: &passes, reads: &reads, cut: None, sizes, shape };
+    let body = Body { frame: &frame, passes: &passes, reads: &reads, cut: None, whole, sizes, shape };
     let mut making = body.making(b, positions, (!is_whole).then_some(begin));
     making.rows((!is_whole).then_some((begin, extent)))?;
     let scratch = making.scratch.bytes;

@@ -26,7 +26,7 @@ pub(in super::super) fn fuse_boxes(
         let nodes = nodes.iter().map(|&node| (node, Part::Elements)).collect();
         let passes = Passes::new(graph, clusters, nodes);
         let domain = Domain::of_elements(cut.sizes.iter().product());
-        let reads = Reads::new(graph, clusters, &passes, &domain, &[], Some(cut), inputs);
+        let reads = Reads::new(graph, clusters, &passes, &domain, &[], Some(cut), inputs)?;
         inputs = reads.inputs.clone();
         parts.push((cut, passes, domain, reads));
     }
@@ -43,19 +43,32 @@ pub(in super::super) fn fuse_boxes(
         steps = steps.next_multiple_of(least);
         let part = part_of(&mut b, (begin, end), steps, body.shape.steps(&body.sizes));
         let before = b.len();
-        let (after, bytes) = body.emit(b, part)?;
-        b = after;
+        let emitted = body.emit(b, part)?;
+        b = emitted.b;
         cost = cost.max(b.len() - before);
         steps += body.shape.steps(&body.sizes);
         least_steps = least_steps.max(least);
-        scratch = scratch.max(bytes);
+        scratch = scratch.max(emitted.scratch);
         elements += domain.elements();
     }
     let function = b.finish();
     let results = results.clone();
     // No input is read in the order of all results, so none lends them its memory.
     let (moved, early) = (SmallVec::new(), SmallVec::new());
-    Some(Fused { function, inputs, moved, early, results, scratch, steps, least_steps, elements, cost })
+    Some(Fused {
+        function,
+        inputs,
+        moved,
+        early,
+        results,
+        scratch,
+        partial: 0,
+        joining: None,
+        steps,
+        least_steps,
+        elements,
+        cost,
+    })
 }
 
 /// What a range of steps has of those of a box: where it begins in the box, and how many they are.

@@ -2,19 +2,19 @@
 
 use defn_core::DType;
 use defn_core::graph::{Graph, Value, Values};
-use defn_core::op::ReduceOp;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::cut::Cut;
 use super::domain::{Domain, Sizes};
-use super::elements::{Element, Elements, computed};
+use super::elements::{Element, Elements};
+use super::merge::Reduction;
 use super::passes::Passes;
 use super::reads::{Generated, Reads, domain_of, generated};
-use super::shape::Shape;
+use super::shape::{Kind, Shape, Split};
 use super::short::has_records;
 use crate::compiler::cluster::{Clusters, Elementwise, elementwise};
-use crate::compiler::ir::{Builder, Cmp, Conv, Elem, Function, Reduce, Val};
+use crate::compiler::ir::{Builder, Conv, Elem, Function, Val};
 use crate::compiler::views::Seen;
 use crate::kernels::StridedView;
 
@@ -29,7 +29,7 @@ pub(in super::super) enum Part {
     /// An op on what each row has.
     Rows,
     /// A reduction of rows.
-    Fold(ReduceOp),
+    Fold(Reduction),
 }
 
 /// A nest, with where its operands come from.
@@ -44,8 +44,12 @@ pub(in super::super) struct Fused {
     pub(in super::super) early: SmallVec<[usize; 2]>,
     /// The values whose memory the next buffers are.
     pub(in super::super) results: Values,
-    /// The bytes of the last buffer, which each thread has for itself; 0 if there is none.
+    /// The bytes of the buffer behind them, which each thread has for itself; 0 if there is none.
     pub(in super::super) scratch: usize,
+    /// The bytes of the last buffer, which has the results of pieces; 0 if there is no such buffer.
+    pub(in super::super) partial: usize,
+    /// What joins the results of pieces after that, with the same arguments, and how many steps it has.
+    pub(in super::super) joining: Option<(Function, usize)>,
     /// How many steps the axis has that threads divide: the function's arguments are the first of them, and how many.
     pub(in super::super) steps: usize,
     /// The fewest steps that threads should take: where they divide rows, whole lines of memory.
@@ -67,28 +71,47 @@ pub(in super::super) fn fuse(
     gathered: &[usize],
     is_streaming: bool,
 ) -> Option<Fused> {
-    // Accumulators have no complex numbers.
-    let is_complex = |node: usize| graph.nodes()[node].outputs[0].dtype.is_complex();
-    if nodes.iter().any(|&(node, part)| matches!(part, Part::Fold(_)) && is_complex(node)) {
-        return None;
-    }
     let passes = Passes::new(graph, clusters, nodes);
-    let reads = Reads::new(graph, clusters, &passes, domain, gathered, None, Vec::new());
+    let reads = Reads::new(graph, clusters, &passes, domain, gathered, None, Vec::new())?;
     let frame = Frame { graph, clusters, results, inputs: reads.inputs.len(), is_streaming };
-    let mut b = Builder::new((frame.inputs + results.len()) as u16 + 1, 2, 0);
-    let begin = b.param(0, Elem::Index);
-    let count = b.param(1, Elem::Index);
     let body = Body::new(&frame, &passes, &reads, domain, None)?;
-    let (b, scratch) = body.emit(b, (begin, count))?;
+    let own = if body.shape.pieces > 1 { 2 } else { 1 };
+    let begin = || {
+        let mut b = Builder::new((frame.inputs + results.len()) as u16 + own, 2, 0);
+        let steps = (b.param(0, Elem::Index), b.param(1, Elem::Index));
+        (b, steps)
+    };
+    let (b, steps) = begin();
+    let Emitted { b, scratch, partial } = body.emit(b, steps)?;
     let function = b.finish();
+    let joining = if body.shape.pieces > 1 {
+        let (b, steps) = begin();
+        let split = body.shape.longest_kept(&body.sizes);
+        Some((body.emit_joining(b, steps, split)?.b.finish(), split.map_or(1, |axis| body.sizes[axis])))
+    } else {
+        None
+    };
     let cost = function.insts.iter().filter(|inst| inst.ty.is_vector).count();
     // All elements of a short row have instructions of their own.
-    let cost = if body.shape.is_short { cost.div_ceil(body.sizes[body.shape.row]) } else { cost };
+    let cost = if body.shape.kind == Kind::Short { cost.div_ceil(body.sizes[body.shape.row]) } else { cost };
     let (steps, least_steps) = (body.shape.steps(&body.sizes), body.shape.least_steps());
-    let (inputs, results, elements) = (reads.inputs, results.clone(), domain.elements());
+    let (results, elements) = (results.clone(), domain.elements());
     let early = (0..results.len()).filter(|&at| passes.is_early(results[at].node as usize)).collect();
-    let moved = reads.moved;
-    Some(Fused { function, inputs, moved, early, results, scratch, steps, least_steps, elements, cost })
+    let (inputs, moved) = (reads.inputs, reads.moved);
+    Some(Fused {
+        function,
+        inputs,
+        moved,
+        early,
+        results,
+        scratch,
+        partial,
+        joining,
+        steps,
+        least_steps,
+        elements,
+        cost,
+    })
 }
 
 /// What all parts of a nest share.
@@ -107,8 +130,17 @@ pub(super) struct Body<'a> {
     pub(super) passes: &'a Passes,
     pub(super) reads: &'a Reads,
     pub(super) cut: Option<&'a Cut>,
+    /// Where the elements of results are.
+    pub(super) whole: StridedView,
     pub(super) sizes: Sizes,
     pub(super) shape: Shape,
+}
+
+/// What loops were added to, and the bytes of scratch memory and of the results of pieces.
+pub(super) struct Emitted {
+    pub(super) b: Builder,
+    pub(super) scratch: usize,
+    partial: usize,
 }
 
 impl<'a> Body<'a> {
@@ -124,8 +156,14 @@ impl<'a> Body<'a> {
         if block.is_none() && cut.is_some_and(|cut| cut.block.is_some()) {
             return None;
         }
-        let shape = Shape::new(&sizes, domain, block, has_records(frame.graph, reads, frame.results))?;
-        Some(Body { frame, passes, reads, cut, sizes, shape })
+        let is_one_pass = passes.nodes.iter().all(|&(node, part)| part == Part::Rows || passes.of(node) == 0);
+        let has_records = has_records(frame.graph, reads, frame.results);
+        let shape = Shape::new(&sizes, domain, block, has_records, is_one_pass)?;
+        let whole = match cut {
+            Some(cut) => cut.whole(),
+            None => domain.turn(StridedView::strided(0, &[domain.elements()], &[1]))?,
+        };
+        Some(Body { frame, passes, reads, cut, whole, sizes, shape })
     }
 
     /// What is built around a row at these positions, of which a part may begin within the row.
@@ -135,7 +173,7 @@ impl<'a> Body<'a> {
         positions: SmallVec<[Position; 4]>,
         row_start: Option<Val>,
     ) -> Making<'_> {
-        let Body { frame, passes, reads, cut, sizes, shape } = self;
+        let Body { frame, passes, reads, cut, whole, sizes, shape } = self;
         Making {
             graph: frame.graph,
             clusters: frame.clusters,
@@ -150,8 +188,12 @@ impl<'a> Body<'a> {
             shape,
             positions,
             row_start,
-            tile: None,
+            whole,
+            element: None,
+            columns_row: Position::default(),
+            stages: FxHashMap::default(),
             scratch: Scratch::default(),
+            partial: Scratch::default(),
             homes: FxHashMap::default(),
             is_streaming: frame.is_streaming,
             pass: 0,
@@ -162,8 +204,34 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Adds the loops over so many steps from one on; gives the bytes of scratch memory too.
-    pub(super) fn emit(&self, mut b: Builder, (begin, count): (Val, Val)) -> Option<(Builder, usize)> {
+    /// Adds the loops over so many steps from one on.
+    pub(super) fn emit(&self, b: Builder, (begin, count): (Val, Val)) -> Option<Emitted> {
+        let (mut making, loops) = self.begin(b, (begin, count), self.shape.split);
+        let part = match self.shape.split {
+            Split::Lanes | Split::Pieces => Some((begin, count)),
+            Split::Axis(_) | Split::None => None,
+        };
+        match self.shape.kind {
+            Kind::Columns => making.columns(part)?,
+            Kind::Short => making.short_rows(part)?,
+            Kind::Rows if self.shape.pieces > 1 => making.pieces(part)?,
+            Kind::Rows => making.rows(part)?,
+        }
+        Some(making.end(loops))
+    }
+
+    /// Adds the loops that join the results of pieces; an axis is the one that threads divide.
+    fn emit_joining(&self, b: Builder, steps: (Val, Val), split: Option<usize>) -> Option<Emitted> {
+        let (mut making, loops) = self.begin(b, steps, split.map_or(Split::None, Split::Axis));
+        match self.shape.kind {
+            Kind::Columns => making.join_columns()?,
+            Kind::Rows | Kind::Short => making.join_rows()?,
+        }
+        Some(making.end(loops))
+    }
+
+    /// Begins the loops over the axes around the row; gives how many they are.
+    fn begin(&self, mut b: Builder, (begin, count): (Val, Val), split: Split) -> (Making<'_>, usize) {
         let Body { sizes, shape, .. } = self;
         let mut positions: SmallVec<[Position; 4]> = SmallVec::new();
         positions.resize(sizes.len(), Position::default());
@@ -176,28 +244,17 @@ impl<'a> Body<'a> {
             (0..sizes.len()).collect()
         };
         for axis in around {
-            if Some(axis) == shape.reduced || axis == shape.lanes || axis == shape.row {
+            if shape.reduced.contains(&axis) || axis == shape.lanes || axis == shape.row {
                 continue;
             }
             loops += 1;
-            let is_split = Some(axis) == shape.split;
+            let is_split = split == Split::Axis(axis);
             let trips = if is_split { count } else { b.index(sizes[axis] as i64) };
             let (counter, _) = b.begin_loop(Some(trips), &[]);
             positions[axis] = Position::at(if is_split { b.add(begin, counter) } else { counter });
         }
-        let mut making = self.making(b, positions, shape.is_row_divided.then_some(begin));
-        let parts = shape.is_row_divided.then_some((begin, count));
-        if shape.reduced.is_some() {
-            making.columns(parts)?
-        } else if shape.is_short {
-            making.short_rows(parts)?
-        } else {
-            making.rows(parts)?
-        }
-        let scratch = making.scratch.bytes;
-        let mut b = making.e.b;
-        (0..loops).for_each(|_| b.end_loop(&[]));
-        Some((b, scratch))
+        let row_start = (split == Split::Lanes).then_some(begin);
+        (self.making(b, positions, row_start), loops)
     }
 }
 
@@ -246,9 +303,16 @@ pub(super) struct Making<'a> {
     pub(super) positions: SmallVec<[Position; 4]>,
     /// Where the part of the row begins that is done.
     pub(super) row_start: Option<Val>,
-    /// The tile of the row that is done.
-    pub(super) tile: Option<Tile>,
+    /// Where the elements of results are.
+    pub(super) whole: &'a StridedView,
+    /// The element of the group where the part of a row begins that is done, if the row is no group.
+    pub(super) element: Option<Val>,
+    /// The row of columns that is done.
+    pub(super) columns_row: Position,
+    /// Where the elements of a tile are kept until they are reduced, by node and part.
+    pub(super) stages: FxHashMap<(usize, usize), usize>,
     pub(super) scratch: Scratch,
+    pub(super) partial: Scratch,
     /// Where values are kept in the scratch memory: those of elements for later passes, and those of columns.
     pub(super) homes: FxHashMap<usize, usize>,
     pub(super) is_streaming: bool,
@@ -262,14 +326,33 @@ pub(super) struct Making<'a> {
     pub(super) groups: FxHashMap<usize, Element>,
 }
 
-/// A tile of a row: by a counter, or by the elements before it.
-#[derive(Clone, Copy)]
-pub(super) enum Tile {
-    Counted(Val),
-    Last(usize),
-}
-
 impl Making<'_> {
+    /// Ends so many loops.
+    fn end(self, loops: usize) -> Emitted {
+        let (mut b, scratch, partial) = (self.e.b, self.scratch.bytes, self.partial.bytes);
+        (0..loops).for_each(|_| b.end_loop(&[]));
+        Emitted { b, scratch, partial }
+    }
+
+    pub(super) fn part(&self, node: usize) -> Part {
+        self.parts[&node]
+    }
+
+    /// The node whose elements a reduction reduces, seen in some way.
+    pub(super) fn base_of(&self, fold: usize) -> usize {
+        self.clusters.base(self.graph.nodes()[fold].inputs[0]).node as usize
+    }
+
+    /// Whether the nest computes a node.
+    pub(super) fn is_own(&self, node: usize) -> bool {
+        self.parts.contains_key(&node)
+    }
+
+    /// How many elements each group has.
+    pub(super) fn reduced_size(&self) -> usize {
+        self.sizes[self.shape.reduced.clone()].iter().product()
+    }
+
     /// The nodes of a pass that are of a kind.
     pub(super) fn nodes_of(&self, pass: usize, is_of: impl Fn(Part) -> bool) -> Vec<usize> {
         let nodes = self.passes.nodes.iter();
@@ -304,14 +387,14 @@ impl Making<'_> {
         for (node, element) in elements {
             let width = element.dtype.storage_bytes();
             if let Some(at) = self.result_of(node) {
-                let mut access = self.access(self.result_buffer(at), &self.whole(), width);
-                // Rows that begin within a line are not stored past the caches.
+                let mut access = self.access(self.result_buffer(at), self.whole, width);
+                // Rows that begin within a line are not stored past the caches, nor parts of rows.
                 let length = self.sizes[self.sizes.len() - 1];
                 let is_aligned = match self.cut {
                     None => self.sizes.len() == 1 || (length * width).is_multiple_of(64),
                     Some(cut) => cut.is_aligned(width),
                 };
-                access.is_streaming = self.is_streaming && is_aligned;
+                access.is_streaming = self.is_streaming && is_aligned && self.element.is_none();
                 self.e.store(element, access);
             }
             if let Some(&home) = self.homes.get(&node) {
@@ -320,14 +403,6 @@ impl Making<'_> {
             }
         }
         Some(())
-    }
-
-    /// The view of a result of the domain.
-    pub(super) fn whole(&self) -> StridedView {
-        match self.cut {
-            Some(cut) => cut.whole(),
-            None => StridedView::strided(0, &[self.sizes.iter().product()], &[1]),
-        }
     }
 
     /// Stores what each group has, if it is a result.
@@ -341,31 +416,8 @@ impl Making<'_> {
         Some(())
     }
 
-    /// The axes of the groups.
-    pub(super) fn group_sizes(&self) -> Sizes {
-        let reduced = self.shape.reduced.unwrap_or(self.sizes.len() - 1);
-        let axes = self.sizes.iter().enumerate().filter(|(axis, _)| *axis != reduced);
-        axes.map(|(_, size)| *size).collect()
-    }
-
     pub(super) fn result_of(&self, position: usize) -> Option<usize> {
         self.results.iter().position(|result| result.node as usize == position)
-    }
-
-    /// Notes the results of reductions.
-    pub(super) fn finish_folds(&mut self, folds: &[usize], values: Vec<Val>) -> Option<()> {
-        for (&fold, value) in folds.iter().zip(values) {
-            let (dtype, to) = (self.accumulation(fold), self.graph.nodes()[fold].outputs[0].dtype);
-            let value = if dtype.is_bool() {
-                let zero = self.e.b.bits(Elem::I8, 0);
-                self.e.b.compare(Cmp::Ne, value, zero)
-            } else {
-                value
-            };
-            let element = self.e.convert(Element::new(value, dtype), to);
-            self.groups.insert(fold, element);
-        }
-        Some(())
     }
 
     pub(super) fn result_buffer(&self, result: usize) -> u16 {
@@ -374,47 +426,6 @@ impl Making<'_> {
 
     pub(super) fn scratch_buffer(&self) -> u16 {
         (self.inputs + self.results.len()) as u16
-    }
-
-    /// What joins elements, and the type in which it does.
-    pub(super) fn reduction(&self, fold: usize) -> Option<(Reduce, Elem)> {
-        let Part::Fold(op) = self.parts[&fold] else { unreachable!("it is a reduction") };
-        let dtype = self.accumulation(fold);
-        let elem = if dtype.is_bool() { Elem::I8 } else { computed(dtype) };
-        let is_unsigned = dtype.is_bool() || dtype.kind() == defn_core::Kind::Unsigned;
-        let reduce = match op {
-            ReduceOp::Sum => Reduce::Add,
-            ReduceOp::Product => Reduce::Mul,
-            ReduceOp::ReduceMax if is_unsigned => Reduce::MaxU,
-            ReduceOp::ReduceMin if is_unsigned => Reduce::MinU,
-            ReduceOp::ReduceMax => Reduce::Max,
-            ReduceOp::ReduceMin => Reduce::Min,
-            ReduceOp::All => Reduce::And,
-            ReduceOp::Any => Reduce::Or,
-        };
-        Some((reduce, elem))
-    }
-
-    /// The dtype in which a reduction accumulates.
-    fn accumulation(&self, fold: usize) -> DType {
-        let to = self.graph.nodes()[fold].outputs[0].dtype;
-        if to.is_float() && to.bits() < 32 { DType::F32 } else { to }
-    }
-
-    /// What a reduction adds.
-    pub(super) fn folded_value(&mut self, fold: usize) -> Option<Val> {
-        let (input, part) = (self.graph.nodes()[fold].inputs[0], self.parts[&fold]);
-        let x = self.operand(fold, input, part)?;
-        let Part::Fold(op) = part else { unreachable!("it is a reduction") };
-        let x = match op {
-            ReduceOp::All | ReduceOp::Any => self.e.truth(x),
-            ReduceOp::Sum | ReduceOp::Product | ReduceOp::ReduceMax | ReduceOp::ReduceMin => {
-                let dtype = self.accumulation(fold);
-                self.e.convert(x, dtype)
-            }
-        };
-        let is_bit = self.e.b.ty(x.value).elem == Elem::Bit;
-        Some(if is_bit { self.e.b.convert(Conv::OfBit, Elem::I8, x.value) } else { x.value })
     }
 
     /// An element-wise node's elements in this pass.
@@ -468,7 +479,7 @@ impl Making<'_> {
     }
 
     /// An operand of a node as elements of the domain.
-    fn operand(&mut self, position: usize, value: Value, part: Part) -> Option<Element> {
+    pub(super) fn operand(&mut self, position: usize, value: Value, part: Part) -> Option<Element> {
         let cut = self.cut.filter(|cut| cut.nodes.contains(&position));
         if let Some(join) = cut.and_then(|cut| cut.join(self.graph, self.clusters, value)) {
             return self.element(join);
@@ -500,13 +511,18 @@ impl Making<'_> {
         let is_of_groups = part == Part::Rows && self.reads.is_grouped;
         match generated(self.graph, self.clusters, base, cut) {
             Some(Generated::Constant(scalar)) => return Some(self.e.constant(scalar)),
-            Some(Generated::Counted(view)) => return Some(self.counted(&view, is_of_groups, dtype)),
+            Some(Generated::Counted(view)) => {
+                let view = if is_of_groups { view } else { self.reads.domain.turn(view)? };
+                return Some(self.counted(&view, is_of_groups, dtype));
+            }
             None => {}
         }
         if let Some(element) = self.gathered(base, is_of_groups) {
             return element;
         }
-        let at = self.reads.known[&(seen.base, seen.walk(sizes), is_of_groups)];
+        let walk = seen.walk(sizes);
+        let walk = if is_of_groups { walk } else { self.reads.domain.turn(walk)? };
+        let at = self.reads.known[&(seen.base, walk, is_of_groups)];
         let view = &self.reads.inputs[at].1;
         if is_of_groups {
             let access = self.group_access(at as u16, view, dtype.storage_bytes());
@@ -515,7 +531,8 @@ impl Making<'_> {
         if let Some(&element) = self.loaded.get(&at) {
             return Some(element);
         }
-        let is_record = self.shape.is_short && (!self.shape.is_block || self.has_strided_lanes(view));
+        let is_record =
+            self.shape.kind == Kind::Short && (!self.shape.is_block || self.has_strided_lanes(view));
         let element = if is_record {
             let view = view.clone();
             self.load_rows(at, &view, dtype)

@@ -3,22 +3,78 @@
 use smallvec::SmallVec;
 
 use crate::kernels::StridedView;
+use crate::kernels::reduce::{CHUNK, ReductionLayout};
 
 /// The elements that a nest is about, in groups: a reduction makes one element of each.
 ///
 /// They are seen as `[outer][reduced][inner]`: a group has `reduced` elements, `inner` apart. A nest without reductions
 /// has one element in a group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(in super::super) struct Domain {
     pub(in super::super) outer: usize,
     pub(in super::super) reduced: usize,
     pub(in super::super) inner: usize,
+    /// Where this is not the order of the elements: the size of each axis, and how many elements one step of it passes.
+    turned: SmallVec<[(usize, usize); 6]>,
 }
 
 impl Domain {
+    /// A domain in the order of its elements.
+    pub(in super::super) fn in_order(outer: usize, reduced: usize, inner: usize) -> Domain {
+        Domain { outer, reduced, inner, turned: SmallVec::new() }
+    }
+
     /// The domain of element-wise ops.
     pub(in super::super) fn of_elements(count: usize) -> Domain {
-        Domain { outer: count, reduced: 1, inner: 1 }
+        Domain::in_order(count, 1, 1)
+    }
+
+    /// The domain of a reduction.
+    pub(in super::super) fn of_reduction(layout: &ReductionLayout) -> Domain {
+        let (outer, reduced, inner) = layout.sizes();
+        let turned = if layout.is_in_order() { SmallVec::new() } else { layout.axes().collect() };
+        Domain { outer, reduced, inner, turned }
+    }
+
+    /// Whether its order is that of its elements.
+    pub(in super::super) fn is_in_order(&self) -> bool {
+        self.turned.is_empty()
+    }
+
+    /// Whether its groups are rows that are reduced in pieces.
+    pub(in super::super) fn is_long(&self) -> bool {
+        self.inner == 1 && self.reduced > CHUNK
+    }
+
+    /// A view of all elements, in the order of the domain. None if its axes do not fit.
+    pub(super) fn turn(&self, view: StridedView) -> Option<StridedView> {
+        if self.is_in_order() {
+            return Some(view);
+        }
+        let mut axes = Axes::new(self.elements());
+        for &(size, step) in &self.turned {
+            axes.divide(step);
+            axes.divide(step * size);
+        }
+        axes.add(&view);
+        let sizes = axes.sizes()?;
+        let strides = strides_along(&view, &sizes);
+        let mut step = self.elements();
+        let steps: SmallVec<[usize; 8]> = sizes
+            .iter()
+            .map(|size| {
+                step /= size;
+                step
+            })
+            .collect();
+        let (mut own, mut along): (Sizes, SmallVec<[isize; 4]>) = Default::default();
+        for &(size, step) in &self.turned {
+            for axis in (0..sizes.len()).filter(|&axis| (step..step * size).contains(&steps[axis])) {
+                own.push(sizes[axis]);
+                along.push(strides[axis]);
+            }
+        }
+        Some(StridedView::strided(view.offset(), &own, &along))
     }
 
     pub(in super::super) fn elements(&self) -> usize {
@@ -31,9 +87,11 @@ impl Domain {
     }
 
     /// Whether a view gives each element what its group has, of values that lie in the order of groups.
-    pub(in super::super) fn is_of_groups(&self, view: &StridedView) -> bool {
-        let Domain { outer, reduced, inner } = *self;
-        *view == StridedView::strided(0, &[outer, reduced, inner], &[inner as isize, 0, 1])
+    pub(in super::super) fn is_of_groups(&self, view: StridedView) -> bool {
+        let &Domain { outer, reduced, inner, .. } = self;
+        self.turn(view).is_some_and(|view| {
+            view == StridedView::strided(0, &[outer, reduced, inner], &[inner as isize, 0, 1])
+        })
     }
 }
 
@@ -155,16 +213,28 @@ mod tests {
         let view = StridedView::strided(0, &[2, 2], &[1, 5]);
         let mut axes = Axes::new(24);
         axes.divide(6);
-        axes.add_of_groups(&view, &Domain { outer: 4, reduced: 6, inner: 1 });
+        axes.add_of_groups(&view, &Domain::in_order(4, 6, 1));
         let sizes = axes.sizes().unwrap();
         assert_eq!(sizes.as_slice(), [2, 2, 6]);
         assert_eq!(strides_along(&view, &sizes[..2]).as_slice(), [1, 5]);
     }
 
     #[test]
+    fn views_are_turned_to_the_order_of_a_reduction() {
+        // [2][3][4] of which the first and the last axis are reduced.
+        let turned = SmallVec::from_slice(&[(3, 4), (2, 12), (4, 1)]);
+        let domain = Domain { outer: 3, reduced: 8, inner: 1, turned };
+        let whole = domain.turn(StridedView::strided(0, &[24], &[1])).unwrap();
+        assert_eq!(whole, StridedView::strided(0, &[3, 2, 4], &[4, 12, 1]));
+        let last = domain.turn(StridedView::strided(1, &[6, 4], &[0, 1])).unwrap();
+        assert_eq!(last, StridedView::strided(1, &[6, 4], &[0, 1]));
+        assert_eq!(domain.turn(StridedView::strided(0, &[8, 3], &[3, 0])), None);
+    }
+
+    #[test]
     fn groups_have_their_elements_apart() {
         // 2 outer, 5 reduced, 6 inner; the view has other values for each half of a row.
-        let domain = Domain { outer: 2, reduced: 5, inner: 6 };
+        let domain = Domain::in_order(2, 5, 6);
         let view = StridedView::strided(0, &[2, 2, 3], &[1, 2, 0]);
         let mut axes = Axes::new(60);
         axes.divide(6);
@@ -173,7 +243,7 @@ mod tests {
         assert_eq!(axes.sizes().unwrap().as_slice(), [2, 5, 2, 3]);
         assert_eq!(strides_along(&view, &[2, 2, 3]).as_slice(), [1, 2, 0]);
         let sums = StridedView::strided(0, &[2, 5, 6], &[6, 0, 1]);
-        assert!(domain.is_of_groups(&sums));
-        assert!(!domain.is_of_groups(&StridedView::strided(0, &[2, 5, 6], &[30, 6, 1])));
+        assert!(domain.is_of_groups(sums));
+        assert!(!domain.is_of_groups(StridedView::strided(0, &[2, 5, 6], &[30, 6, 1])));
     }
 }

@@ -13,7 +13,7 @@ use super::elements::{Element, computed};
 use super::reads::{Reads, domain_of};
 use crate::compiler::cluster::{Clusters, Role};
 use crate::compiler::ir::{Conv, Elem, Op, Val};
-use crate::compiler::strip::Uses;
+use crate::compiler::users::Uses;
 use crate::kernels::StridedView;
 use crate::kernels::shape::Layout;
 

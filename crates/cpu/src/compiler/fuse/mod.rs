@@ -2,9 +2,11 @@
 //!
 //! A nest computes a set of nodes over one domain, whose innermost axis is its row. Its nodes are of three kinds:
 //! element-wise ops on the elements of the domain, reductions of groups of elements, and element-wise ops on what each
-//! group has. Groups are rows, or columns of which many adjacent ones are gone through together. A group is done in
-//! passes. A node that needs the result of a reduction is in the pass after it; what an earlier pass has computed is
-//! computed again if that is cheap, and else kept for the group.
+//! group has. Groups are rows, or columns of which many adjacent ones are gone through together. If the reduced axes
+//! are not beside each other, the domain has them in the order of the reduction (`domain`). A group is done in passes.
+//! A node that needs the result of a reduction is in the pass after it; what an earlier pass has computed is computed
+//! again if that is cheap, and else kept for the group. Groups that are too long for that have one pass, by pieces
+//! (`pieces`).
 
 mod access;
 mod blocks;
@@ -15,7 +17,9 @@ mod cut;
 mod domain;
 mod elements;
 mod gathers;
+mod merge;
 mod passes;
+mod pieces;
 mod reads;
 mod rows;
 mod shape;
@@ -29,3 +33,4 @@ pub(super) use build::{Fused, LONG_ROW, Part, fuse};
 pub(super) use cut::{Block, Cut, Source};
 pub(super) use domain::{Domain, Sizes};
 pub(super) use gathers::gathered;
+pub(super) use merge::Reduction;

@@ -16,6 +16,7 @@ use crate::kernels::StridedView;
 
 /// What a nest reads from memory.
 pub(super) struct Reads {
+    pub(super) domain: Domain,
     pub(super) inputs: Vec<(Value, StridedView)>,
     /// How many of them are those of other boxes.
     first: usize,
@@ -44,8 +45,9 @@ impl Reads {
         gathered: &[usize],
         cut: Option<&Cut>,
         before: Vec<(Value, StridedView)>,
-    ) -> Reads {
+    ) -> Option<Reads> {
         let mut reads = Reads {
+            domain: domain.clone(),
             is_of_groups: vec![false; before.len()],
             first: before.len(),
             inputs: before,
@@ -76,6 +78,7 @@ impl Reads {
                 match generated(graph, clusters, base, cut) {
                     Some(Generated::Constant(_)) => continue,
                     Some(Generated::Counted(view)) => {
+                        let view = if is_of_groups { view } else { domain.turn(view)? };
                         reads.counted.insert((base, is_of_groups), view);
                         continue;
                     }
@@ -85,7 +88,9 @@ impl Reads {
                 if let Some(cut) = cut {
                     (seen, sizes) = (cut.of(&seen), &cut.sizes);
                 }
-                reads.add((seen.base, seen.walk(sizes), is_of_groups));
+                let walk = seen.walk(sizes);
+                let view = if is_of_groups { walk } else { domain.turn(walk)? };
+                reads.add((seen.base, view, is_of_groups));
             }
         }
         for &join in cut.iter().flat_map(|cut| cut.sources.keys()) {
@@ -96,7 +101,7 @@ impl Reads {
                 reads.add((seen.base, seen.walk(&cut.sizes), false));
             }
         }
-        reads
+        Some(reads)
     }
 
     /// The input that a view of a value is.

@@ -1,18 +1,22 @@
-//! Nests whose groups are rows: each is gone through pass by pass.
+//! Nests whose groups are rows: each is gone through pass by pass, and reduced tile by tile.
 
-use super::build::{LONG_ROW, Making, Part, Tile};
-use crate::compiler::ir::{Access, Val};
+use super::build::{Making, Part, Position};
+use super::merge::{Merge, State};
+use crate::compiler::ir::{Access, Cmp, Conv, Elem, Op, Reduce, Val};
 use crate::kernels::TILE;
 
 /// Elements from which on a tile has 256 bytes of lanes; `docs/order.md` has the order of reductions.
 const LONG_TILE: usize = 256;
-const SHORT_LANES: u16 = 16;
+const SHORT_LANES: usize = 16;
+
+/// The lanes in which positions are compared.
+const POSITION_LANES: u16 = 64;
 
 impl Making<'_> {
     /// The passes over a row, or over the part of it that begins at an argument and has as many elements as another
     /// says.
     pub(super) fn rows(&mut self, part: Option<(Val, Val)>) -> Option<()> {
-        let length = self.sizes[self.sizes.len() - 1];
+        let length = self.row_length();
         self.keep(length)?;
         for pass in 0..self.passes.count {
             self.pass = pass;
@@ -22,19 +26,33 @@ impl Making<'_> {
             let folds = self.nodes_of(pass, |part| matches!(part, Part::Fold(_)));
             let stored = self.stored_of(pass);
             if let Some((_, extent)) = part {
-                self.lanes(&folds, &stored, extent, LONG_ROW)?;
-            } else if !folds.is_empty() && length > TILE {
-                self.tiles(&folds, &stored, length)?;
-            } else if !folds.is_empty() || !stored.is_empty() {
+                self.begin_elements();
+                self.e.b.begin_lanes(extent);
+                self.store_elements(&stored)?;
+                self.e.b.end_lanes();
+            } else if !folds.is_empty() {
+                let states = if length > TILE {
+                    let states = self.tiles(&folds, &stored, length)?;
+                    self.joined_tiles(&folds, &states, length.div_ceil(TILE))
+                } else {
+                    self.tile(&folds, &stored, None, length)?
+                };
+                self.finish_reductions(&folds, states)?;
+            } else if !stored.is_empty() {
                 let extent = self.e.b.index(length as i64);
-                let folded = self.lanes(&folds, &stored, extent, length)?;
-                self.finish_folds(&folds, folded)?;
+                self.begin_elements();
+                self.each(None, extent, &mut |making, _| making.store_elements(&stored))?;
             }
             // What each row has after this pass is there in the next.
             self.row_values(pass + 1)?;
             folds.into_iter().try_for_each(|fold| self.store_group(fold))?;
         }
         Some(())
+    }
+
+    /// The elements of a row.
+    fn row_length(&self) -> usize {
+        if self.reads.is_grouped { self.reduced_size() } else { self.sizes[self.sizes.len() - 1] }
     }
 
     /// The values of the row that later passes read, as far as they are there.
@@ -47,76 +65,376 @@ impl Making<'_> {
         Some(())
     }
 
-    /// The vectorized loop over the row or a tile of it; gives the accumulators.
-    fn lanes(&mut self, folds: &[usize], stored: &[usize], extent: Val, length: usize) -> Option<Vec<Val>> {
+    /// Forgets the elements of before.
+    fn begin_elements(&mut self) {
         self.values.clear();
         self.loaded.clear();
-        let mut accumulators = Vec::new();
-        for &fold in folds {
-            let (reduce, elem) = self.reduction(fold)?;
-            let lanes = if length < LONG_TILE { SHORT_LANES } else { (256 / elem.bytes().max(4)) as u16 };
-            accumulators.push(self.e.b.accumulator(reduce, elem, lanes));
-        }
-        self.e.b.begin_lanes(extent);
-        for (&fold, &accumulator) in folds.iter().zip(&accumulators) {
-            let value = self.folded_value(fold)?;
-            self.e.b.reduce(accumulator, value);
-        }
-        self.store_elements(stored)?;
-        self.e.b.end_lanes();
-        Some(accumulators)
     }
 
-    /// The tiles of a long row, whose results are then joined pairwise.
-    fn tiles(&mut self, folds: &[usize], stored: &[usize], length: usize) -> Option<()> {
+    /// Whether the elements of a row are along several axes.
+    fn has_several_axes(&self) -> bool {
+        self.shape.reduced.len() > 1
+    }
+
+    /// Does something with the elements of a row, `extent` of them from `start` on. It is told how many come before
+    /// those that are done at once.
+    fn each(
+        &mut self,
+        start: Option<Val>,
+        extent: Val,
+        work: &mut dyn FnMut(&mut Self, Option<Val>) -> Option<()>,
+    ) -> Option<()> {
+        if !self.has_several_axes() {
+            self.row_start = start;
+            self.e.b.begin_lanes(extent);
+            work(self, None)?;
+            self.e.b.end_lanes();
+            self.row_start = None;
+            return Some(());
+        }
+        let axes = self.shape.reduced.clone();
+        let last = axes.end - 1;
+        let sizes: Vec<i64> = axes.clone().map(|axis| self.sizes[axis] as i64).collect();
+        let coordinates = self.coordinates(start);
+        let zero = self.e.b.index(0);
+        let one = self.e.b.index(1);
+        let carried: Vec<(Val, bool)> =
+            std::iter::once(zero).chain(coordinates).map(|value| (value, false)).collect();
+        let (_, carried) = self.e.b.begin_loop(None, &carried);
+        let (done, at) = (carried[0], &carried[1..]);
+        let is_left = self.e.b.compare(Cmp::Lt, done, extent);
+        self.e.b.while_(is_left);
+        for (axis, &position) in axes.clone().zip(at) {
+            self.positions[axis] = Position::at(position);
+        }
+        self.positions[last] = Default::default();
+        let column = at[at.len() - 1];
+        self.row_start = Some(column);
+        self.element = Some(start.map_or(done, |start| self.e.b.add(start, done)));
+        let left = self.e.b.sub(extent, done);
+        let length = self.e.b.index(sizes[sizes.len() - 1]);
+        let room = self.e.b.sub(length, column);
+        let count = self.e.b.op(Op::Min, [left, room]);
+        self.begin_elements();
+        self.e.b.begin_lanes(count);
+        work(self, Some(done))?;
+        self.e.b.end_lanes();
+        // The next position, as an odometer counts.
+        let mut next = vec![(done, self.e.b.add(done, count))];
+        let mut by = count;
+        for (at, &size) in at.iter().zip(&sizes).rev() {
+            let moved = self.e.b.add(*at, by);
+            let size = self.e.b.index(size);
+            // 0 where the axis is at its end, else 1.
+            let room = self.e.b.sub(size, moved);
+            let is_within = self.e.b.op(Op::Min, [room, one]);
+            let wrapped = self.e.b.sub(one, is_within);
+            let back = self.e.b.mul(wrapped, size);
+            next.push((*at, self.e.b.sub(moved, back)));
+            by = wrapped;
+        }
+        self.e.b.end_loop(&next);
+        self.row_start = None;
+        self.element = None;
+        self.begin_elements();
+        Some(())
+    }
+
+    /// The position along each reduced axis of an element of the row.
+    pub(super) fn coordinates(&mut self, element: Option<Val>) -> Vec<Val> {
+        let axes = self.shape.reduced.clone();
+        let Some(element) = element else { return vec![self.e.b.index(0); axes.len()] };
+        let mut left = self.e.b.convert(Conv::OfIndex, Elem::I64, element);
+        let mut coordinates = Vec::new();
+        for axis in axes.clone().rev() {
+            let position = if axis == axes.start {
+                left
+            } else {
+                let size = self.e.b.bits(Elem::I64, self.sizes[axis] as u64);
+                let quotient = self.e.b.op(Op::DivU, [left, size]);
+                let passed = self.e.b.mul(quotient, size);
+                let rest = self.e.b.sub(left, passed);
+                left = quotient;
+                rest
+            };
+            coordinates.push(self.e.b.convert(Conv::ToIndex, Elem::Index, position));
+        }
+        coordinates.reverse();
+        coordinates
+    }
+
+    /// Where the elements of a tile are kept until they are reduced.
+    fn stage(&mut self, node: usize, part: usize, elem: Elem) -> Access {
+        let home = match self.stages.get(&(node, part)) {
+            Some(&home) => home,
+            None => {
+                let home = self.scratch.take(TILE * elem.bytes());
+                self.stages.insert((node, part), home);
+                home
+            }
+        };
+        self.column_access(home, elem.bytes())
+    }
+
+    /// Reduces a tile of a row, which begins at an element of it.
+    pub(super) fn tile(
+        &mut self,
+        folds: &[usize],
+        stored: &[usize],
+        start: Option<Val>,
+        length: usize,
+    ) -> Option<Vec<State>> {
+        self.begin_elements();
+        let joins: Vec<Merge> = folds.iter().map(|&fold| self.merge_of(fold)).collect();
+        let lanes = |how: &Merge| {
+            if length < LONG_TILE { SHORT_LANES } else { 256 / how.bytes().max(4) }
+        };
+        let is_apart = self.has_several_axes();
+        let mut is_staged = Vec::new();
+        for (&fold, how) in folds.iter().zip(&joins) {
+            let base = self.base_of(fold);
+            is_staged.push(match how {
+                Merge::Product(_) => true,
+                // It is read twice, where the result of the nest may lie in its place meanwhile.
+                Merge::Extreme { .. } => is_apart || self.is_own(base) || !stored.is_empty(),
+                Merge::One(..) | Merge::Sums(_) => is_apart,
+            });
+        }
+        let extent = self.e.b.index(length as i64);
+        if is_apart {
+            self.each(start, extent, &mut |making, done| {
+                making.stage_elements(folds, &joins, &is_staged, done)?;
+                making.store_elements(stored)
+            })?;
+        }
+        let mut accumulators: Vec<State> = Vec::new();
+        for how in &joins {
+            let count = lanes(how) as u16;
+            accumulators.push(match *how {
+                Merge::One(reduce, elem) | Merge::Extreme { reduce, elem, .. } => {
+                    std::iter::once(self.e.b.accumulator(reduce, elem, count)).collect()
+                }
+                Merge::Sums(elem) => (0..2).map(|_| self.e.b.accumulator(Reduce::Add, elem, count)).collect(),
+                Merge::Product(_) => State::new(),
+            });
+        }
+        if !is_apart {
+            self.row_start = start;
+        }
+        self.e.b.begin_lanes(extent);
+        for (at, &fold) in folds.iter().enumerate() {
+            let elements = if is_apart { self.staged(fold, joins[at]) } else { self.lifted(fold)? };
+            for (&accumulator, &element) in accumulators[at].iter().zip(&elements) {
+                self.e.b.reduce(accumulator, element);
+            }
+        }
+        if !is_apart {
+            self.stage_elements(folds, &joins, &is_staged, None)?;
+            self.store_elements(stored)?;
+        }
+        self.e.b.end_lanes();
+        let mut states = Vec::new();
+        for (at, &fold) in folds.iter().enumerate() {
+            states.push(match joins[at] {
+                Merge::One(..) | Merge::Sums(_) => accumulators[at].clone(),
+                Merge::Product(_) => self.product(fold, joins[at], lanes(&joins[at]), length),
+                Merge::Extreme { elem, position, is_last, .. } => {
+                    let extreme = (accumulators[at][0], elem, is_last);
+                    let local = self.position_of(fold, joins[at], is_staged[at], extreme, extent)?;
+                    let local = self.e.b.convert(Conv::SignExtend, position, local);
+                    let at = match start {
+                        Some(start) => {
+                            let start = self.e.b.convert(Conv::OfIndex, position, start);
+                            self.e.b.add(start, local)
+                        }
+                        None => local,
+                    };
+                    State::from_slice(&[accumulators[states.len()][0], at])
+                }
+            });
+        }
+        self.row_start = None;
+        Some(states)
+    }
+
+    /// The parts of the elements that are kept.
+    fn staged(&mut self, fold: usize, how: Merge) -> State {
+        let elems = how.parts();
+        let count = if let Merge::Extreme { .. } = how { 1 } else { elems.len() };
+        let mut state = State::new();
+        for (part, &elem) in elems[..count].iter().enumerate() {
+            let access = self.stage(fold, part, elem);
+            state.push(self.e.b.load(elem, access));
+        }
+        state
+    }
+
+    /// Keeps elements until the tile is reduced.
+    fn stage_elements(
+        &mut self,
+        folds: &[usize],
+        joins: &[Merge],
+        is_staged: &[bool],
+        done: Option<Val>,
+    ) -> Option<()> {
+        for (at, &fold) in folds.iter().enumerate().filter(|(at, _)| is_staged[*at]) {
+            let elements = self.lifted(fold)?;
+            for (part, (&element, &elem)) in elements.iter().zip(&joins[at].parts()).enumerate() {
+                let mut access = self.stage(fold, part, elem);
+                access.terms.extend(done.map(|done| (done, elem.bytes() as i64)));
+                self.e.b.store(element, access);
+            }
+        }
+        Some(())
+    }
+
+    /// The position in a tile of its extreme, which is known: the first or the last one.
+    fn position_of(
+        &mut self,
+        fold: usize,
+        how: Merge,
+        is_staged: bool,
+        (extreme, elem, is_last): (Val, Elem, bool),
+        extent: Val,
+    ) -> Option<Val> {
+        self.begin_elements();
+        let reduce = if is_last { Reduce::Max } else { Reduce::Min };
+        let accumulator = self.e.b.accumulator(reduce, Elem::I32, POSITION_LANES);
+        self.e.b.begin_lanes(extent);
+        let x = if is_staged { self.staged(fold, how)[0] } else { self.lifted(fold)?[0] };
+        let mut is_it = self.e.b.compare(Cmp::Eq, x, extreme);
+        if elem.is_float() {
+            let [a, b] = [x, extreme].map(|x| self.e.b.compare(Cmp::Ne, x, x));
+            let both = self.e.b.op(Op::And, [a, b]);
+            is_it = self.e.b.op(Op::Or, [is_it, both]);
+        }
+        let lane = self.e.b.lane(Elem::I32);
+        let none = self.e.b.bits(Elem::I32, reduce.neutral(Elem::I32));
+        let position = self.e.b.select(is_it, lane, none);
+        self.e.b.reduce(accumulator, position);
+        self.e.b.end_lanes();
+        self.begin_elements();
+        Some(accumulator)
+    }
+
+    /// The product of the elements of a tile, which are kept, in lanes in memory.
+    fn product(&mut self, fold: usize, how: Merge, lanes: usize, length: usize) -> State {
+        let whole = length / lanes;
+        let step = self.e.b.index(lanes as i64);
+        if whole > 1 {
+            let trips = self.e.b.index(whole as i64 - 1);
+            let (counter, _) = self.e.b.begin_loop(Some(trips), &[]);
+            self.multiply(fold, how, step, |elem| {
+                let bytes = (lanes * elem.bytes()) as i64;
+                (bytes, Some((counter, bytes)))
+            });
+            self.e.b.end_loop(&[]);
+        }
+        let rest = length % lanes;
+        if whole > 0 && rest > 0 {
+            let extent = self.e.b.index(rest as i64);
+            self.multiply(fold, how, extent, |elem| ((whole * lanes * elem.bytes()) as i64, None));
+        }
+        let mut left = length.min(lanes);
+        let mut width = lanes;
+        while width > 1 {
+            width /= 2;
+            if left > width {
+                let extent = self.e.b.index((left - width) as i64);
+                self.multiply(fold, how, extent, |elem| ((width * elem.bytes()) as i64, None));
+                left = width;
+            }
+        }
+        let mut state = State::new();
+        for (part, elem) in how.parts().into_iter().enumerate() {
+            let access = Access { lane: 0, ..self.stage(fold, part, elem) };
+            state.push(self.e.b.load(elem, access));
+        }
+        state
+    }
+
+    /// Joins the first elements that are kept with others.
+    fn multiply(
+        &mut self,
+        fold: usize,
+        how: Merge,
+        extent: Val,
+        other: impl Fn(Elem) -> (i64, Option<(Val, i64)>),
+    ) {
+        self.e.b.begin_lanes(extent);
+        let first = self.staged(fold, how);
+        let mut second = State::new();
+        for (part, elem) in how.parts().into_iter().enumerate() {
+            let mut access = self.stage(fold, part, elem);
+            let (offset, term) = other(elem);
+            access.offset += offset;
+            access.terms.extend(term);
+            second.push(self.e.b.load(elem, access));
+        }
+        let joined = self.merge(how, &first, &second);
+        for (part, elem) in how.parts().into_iter().enumerate() {
+            let access = self.stage(fold, part, elem);
+            self.e.b.store(joined[part], access);
+        }
+        self.e.b.end_lanes();
+    }
+
+    /// Reduces the tiles of a row; gives where their results are.
+    fn tiles(&mut self, folds: &[usize], stored: &[usize], length: usize) -> Option<Vec<usize>> {
         let (whole, rest) = (length / TILE, length % TILE);
-        let count = length.div_ceil(TILE);
-        let homes = self.scratch.take(folds.len() * count * 8);
-        let home = |at: usize| (homes + at * count * 8) as i64;
-        let tile = self.e.b.index(TILE as i64);
+        let homes = self.tile_homes(folds, length.div_ceil(TILE));
         let trips = self.e.b.index(whole as i64);
         let (counter, _) = self.e.b.begin_loop(Some(trips), &[]);
-        self.tile = Some(Tile::Counted(counter));
-        let folded = self.lanes(folds, stored, tile, TILE)?;
-        for (at, &value) in folded.iter().enumerate() {
-            let access = self.word(home(at), Some(counter));
-            self.e.b.store(value, access);
-        }
+        let tile = self.e.b.index(TILE as i64);
+        let start = self.e.b.mul(counter, tile);
+        let states = self.tile(folds, stored, Some(start), TILE)?;
+        self.store_tile(&homes, &states, Some(counter), 0);
         self.e.b.end_loop(&[]);
         if rest > 0 {
-            self.tile = Some(Tile::Last(whole * TILE));
-            let extent = self.e.b.index(rest as i64);
-            let folded = self.lanes(folds, stored, extent, rest)?;
-            for (at, &value) in folded.iter().enumerate() {
-                let access = self.word(home(at) + 8 * whole as i64, None);
+            let start = self.e.b.index((whole * TILE) as i64);
+            let states = self.tile(folds, stored, Some(start), rest)?;
+            self.store_tile(&homes, &states, None, whole);
+        }
+        Some(homes)
+    }
+
+    /// Room for the results of so many tiles, a word for each part.
+    pub(super) fn tile_homes(&mut self, folds: &[usize], count: usize) -> Vec<usize> {
+        folds.iter().map(|_| self.scratch.take(2 * count * 8)).collect()
+    }
+
+    /// Stores the results of a tile.
+    pub(super) fn store_tile(&mut self, homes: &[usize], states: &[State], counter: Option<Val>, at: usize) {
+        for (&home, state) in homes.iter().zip(states) {
+            for (part, &value) in state.iter().enumerate() {
+                let access = self.word((home + 16 * at + 8 * part) as i64, counter);
                 self.e.b.store(value, access);
             }
         }
-        self.tile = None;
+    }
+
+    /// Joins the results of so many tiles pairwise.
+    pub(super) fn joined_tiles(&mut self, folds: &[usize], homes: &[usize], count: usize) -> Vec<State> {
         let mut joined = Vec::new();
-        for (at, &fold) in folds.iter().enumerate() {
-            let (reduce, elem) = self.reduction(fold)?;
-            let mut values: Vec<Val> = Vec::new();
+        for (&fold, &home) in folds.iter().zip(homes) {
+            let how = self.merge_of(fold);
+            let mut states: Vec<State> = Vec::new();
             for tile in 0..count {
-                let access = self.word(home(at) + 8 * tile as i64, None);
-                values.push(self.e.b.load(elem, access));
+                let mut state = State::new();
+                for (part, elem) in how.parts().into_iter().enumerate() {
+                    let access = self.word((home + 16 * tile + 8 * part) as i64, None);
+                    state.push(self.e.b.load(elem, access));
+                }
+                states.push(state);
             }
-            while values.len() > 1 {
-                let pairs = values.chunks(2);
-                let join = |pair: &[Val]| match *pair {
-                    [a, b] => self.e.b.op(reduce.op(), [a, b]),
-                    _ => pair[0],
-                };
-                values = pairs.map(join).collect();
-            }
-            joined.push(values[0]);
+            joined.push(self.merge_pairwise(how, states));
         }
-        self.finish_folds(folds, joined)
+        joined
     }
 
     /// A word of the scratch memory.
     fn word(&self, offset: i64, counter: Option<Val>) -> Access {
-        let terms = counter.into_iter().map(|counter| (counter, 8)).collect();
+        let terms = counter.into_iter().map(|counter| (counter, 16)).collect();
         Access { buffer: self.scratch_buffer(), offset, terms, lane: 0, is_streaming: false }
     }
 }

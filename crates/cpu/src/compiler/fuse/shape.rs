@@ -1,7 +1,11 @@
-//! How the axes of a domain are gone through: which one is the row, and which one threads divide.
+//! How the axes of a domain are gone through.
+
+use std::ops::Range;
 
 use super::build::LONG_ROW;
+use super::columns::piece_rows;
 use super::domain::{Domain, Sizes};
+use crate::kernels::reduce::CHUNK;
 
 /// The elements of a row from which on it has vectors of its own. Of shorter ones each lane has one.
 const SHORT_ROW: usize = 16;
@@ -10,21 +14,49 @@ const SHORT_ROW: usize = 16;
 const SHORT_ROWS_PART: usize = 256;
 
 /// The least columns that a thread reduces, where there are several parts.
-const COLUMNS_PART: usize = 512;
+const COLUMNS_PART: usize = 1024;
+
+/// The parts of columns below which their rows are divided too.
+const FEW_PARTS: usize = 8;
 
 /// The least elements of a chunk that begins within a row: whole lines of every type.
 const CHUNK_LINES: usize = 1 << 12;
 
+/// The least blocks that a thread goes through in a tile: their neighbours are in the same pages.
+const BLOCKS_PART: usize = 8;
+
+/// What groups are, and where their elements are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Rows, which lanes go along.
+    Rows,
+    /// Rows so short that each lane has one.
+    Short,
+    /// Columns, of which each lane has one.
+    Columns,
+}
+
+/// What threads divide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Split {
+    None,
+    /// An axis around the row.
+    Axis(usize),
+    /// The axis of the lanes.
+    Lanes,
+    /// The pieces of long groups.
+    Pieces,
+}
+
 /// How the axes of a domain are gone through.
 pub(super) struct Shape {
-    /// The axis that is reduced, if it is not the row.
-    pub(super) reduced: Option<usize>,
-    /// The axis around the row that threads divide.
-    pub(super) split: Option<usize>,
-    /// Whether threads divide the lanes.
-    pub(super) is_row_divided: bool,
-    /// Whether rows are so short that lanes are along another axis.
-    pub(super) is_short: bool,
+    pub(super) kind: Kind,
+    /// The axes that are reduced.
+    pub(super) reduced: Range<usize>,
+    pub(super) split: Split,
+    /// How many pieces each group has, and of how many elements.
+    pub(super) pieces: usize,
+    pub(super) piece: usize,
     /// The axis along which a short row or a block has its elements.
     pub(super) row: usize,
     /// Whether rows are blocks of an axis around the lanes.
@@ -33,71 +65,97 @@ pub(super) struct Shape {
     pub(super) lanes: usize,
 }
 
-/// The least blocks that a thread goes through in a tile: their neighbours are in the same pages.
-const BLOCKS_PART: usize = 8;
-
 impl Shape {
-    /// None if elements of a group are along several axes. Only with records can lanes be along another axis than short
-    /// rows.
+    /// None if elements of a group are along axes that others are along too. Only with records can lanes be along another
+    /// axis than short rows. What is done in one pass can be done in pieces.
     pub(super) fn new(
         sizes: &Sizes,
         domain: &Domain,
         block: Option<usize>,
         has_records: bool,
+        is_one_pass: bool,
     ) -> Option<Shape> {
         let row = sizes.len() - 1;
         let length = sizes[row];
-        let reduced = if domain.inner > 1 && domain.reduced > 1 {
-            let axis = (0..row).rev().find(|&axis| sizes[axis..].iter().product::<usize>() > domain.inner)?;
-            if sizes[axis] != domain.reduced {
-                return None;
-            }
-            Some(axis)
-        } else {
-            if domain.reduced > 1 && domain.reduced != length {
-                return None;
-            }
-            None
+        let before = |elements: usize| {
+            (0..=sizes.len()).rev().find(|&axis| sizes[axis..].iter().product::<usize>() >= elements)
         };
+        let end = before(domain.inner)?;
+        let reduced = if domain.reduced > 1 { before(domain.inner * domain.reduced)?..end } else { end..end };
+        let is_columns = domain.inner > 1 && domain.reduced > 1;
         let is_block = block.is_some();
-        let is_short = is_block || has_records && reduced.is_none() && row > 0 && length < SHORT_ROW;
+        let has_few = row > 0 && length < SHORT_ROW && reduced.len() <= 1;
+        let is_short = is_block || has_records && has_few && !is_columns;
+        let kind = match (is_columns, is_short) {
+            (true, _) => Kind::Columns,
+            (false, true) => Kind::Short,
+            (false, false) => Kind::Rows,
+        };
         let longest = |axes: &mut dyn Iterator<Item = usize>| {
             axes.max_by_key(|&axis| (sizes[axis], std::cmp::Reverse(axis)))
         };
-        let lanes = if is_short && !is_block { longest(&mut (0..row))? } else { row };
-        // Threads divide the longest axis: rows, if there are several.
-        let is_around = |axis: &usize| Some(*axis) != reduced && *axis != lanes && Some(*axis) != block;
-        let split = longest(&mut (0..row).filter(is_around));
-        let is_row_divided = match split {
-            _ if is_block => false,
-            None if is_short => sizes[lanes] >= 2 * SHORT_ROWS_PART,
-            Some(_) if is_short => sizes[lanes] >= 4 * SHORT_ROWS_PART,
-            None if reduced.is_some() => length >= 2 * COLUMNS_PART,
-            None => domain.reduced == 1 && length >= LONG_ROW,
-            Some(axis) => reduced.is_some() && length / COLUMNS_PART > sizes[axis],
+        let lanes = if is_short && !is_block {
+            longest(&mut (0..row).filter(|axis| !reduced.contains(axis)))?
+        } else {
+            row
         };
-        let split = split.filter(|_| !is_row_divided);
+        // Threads divide the longest axis: rows, if there are several.
+        let kept = |&axis: &usize| !reduced.contains(&axis) && axis != lanes && Some(axis) != block;
+        let axis = longest(&mut (0..row).filter(kept));
+        let piece = match kind {
+            Kind::Rows | Kind::Short => CHUNK,
+            // Threads divide what has few columns by its rows.
+            Kind::Columns => {
+                let parts = axis.map_or(1, |axis| sizes[axis]).max(length / COLUMNS_PART);
+                if parts < FEW_PARTS && is_one_pass { piece_rows(length) } else { domain.reduced }
+            }
+        };
+        let pieces = if is_columns || domain.is_long() { domain.reduced.div_ceil(piece) } else { 1 };
+        let is_lanes = match (kind, axis) {
+            _ if is_block => false,
+            (Kind::Short, None) => sizes[lanes] >= 2 * SHORT_ROWS_PART,
+            (Kind::Short, Some(_)) => sizes[lanes] >= 4 * SHORT_ROWS_PART,
+            (Kind::Columns, _) if pieces > 1 => false,
+            (Kind::Columns, None) => length >= 2 * COLUMNS_PART,
+            (Kind::Columns, Some(axis)) => length / COLUMNS_PART > sizes[axis],
+            (Kind::Rows, None) => domain.reduced == 1 && length >= LONG_ROW,
+            (Kind::Rows, Some(_)) => false,
+        };
+        let split = match axis {
+            _ if is_lanes => Split::Lanes,
+            Some(axis) if sizes[axis] >= pieces => Split::Axis(axis),
+            Some(_) | None if pieces > 1 => Split::Pieces,
+            Some(axis) => Split::Axis(axis),
+            None => Split::None,
+        };
         let row = block.unwrap_or(row);
-        Some(Shape { reduced, split, is_row_divided, is_short, row, is_block, lanes })
+        Some(Shape { kind, reduced, split, pieces, piece, row, is_block, lanes })
     }
 
     /// How many steps threads divide.
     pub(super) fn steps(&self, sizes: &[usize]) -> usize {
         match self.split {
-            Some(axis) => sizes[axis],
-            None if self.is_row_divided => sizes[self.lanes],
-            None => 1,
+            Split::Axis(axis) => sizes[axis],
+            Split::Lanes => sizes[self.lanes],
+            Split::Pieces => self.pieces,
+            Split::None => 1,
         }
     }
 
     /// The fewest steps that a thread should take.
     pub(super) fn least_steps(&self) -> usize {
-        match (self.is_row_divided, self.reduced) {
-            (true, Some(_)) => COLUMNS_PART,
-            (true, None) if self.is_short => SHORT_ROWS_PART,
-            (true, None) => CHUNK_LINES,
-            (false, _) if self.is_block => BLOCKS_PART,
-            (false, _) => 1,
+        match (self.split, self.kind) {
+            (Split::Lanes, Kind::Columns) => COLUMNS_PART,
+            (Split::Lanes, Kind::Short) => SHORT_ROWS_PART,
+            (Split::Lanes, Kind::Rows) => CHUNK_LINES,
+            (Split::Axis(_) | Split::None, _) if self.is_block => BLOCKS_PART,
+            (Split::Axis(_) | Split::Pieces | Split::None, _) => 1,
         }
+    }
+
+    /// The longest axis of the groups around the row.
+    pub(super) fn longest_kept(&self, sizes: &Sizes) -> Option<usize> {
+        let kept = |&axis: &usize| !self.reduced.contains(&axis) && axis != sizes.len() - 1;
+        (0..sizes.len()).filter(kept).max_by_key(|&axis| (sizes[axis], std::cmp::Reverse(axis)))
     }
 }

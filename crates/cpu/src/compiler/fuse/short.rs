@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use super::build::{Making, Part, Position};
 use super::domain::strides_along;
 use super::elements::Element;
+use super::merge::{Merge, State};
 use super::reads::Reads;
 use crate::compiler::ir::{Access, Val};
 use crate::kernels::StridedView;
@@ -36,14 +37,19 @@ impl Making<'_> {
             let folds = self.nodes_of(pass, |part| matches!(part, Part::Fold(_)));
             let mut folded = Vec::new();
             for &fold in &folds {
-                let values = self.of_each(&mut known, |making| making.folded_value(fold))?;
-                folded.push(self.joined(fold, values)?);
+                let states = self.of_each(&mut known, |making| {
+                    making.state_at(fold, |making| {
+                        let row = making.shape.row;
+                        making.e.b.index(making.positions[row].offset)
+                    })
+                })?;
+                folded.push(self.joined(fold, states));
             }
             for node in self.stored_of(pass) {
                 let elements = self.of_each(&mut known, |making| making.element(node))?;
                 self.store_rows(node, elements);
             }
-            self.finish_folds(&folds, folded)?;
+            self.finish_reductions(&folds, folded)?;
             self.row_values(pass + 1)?;
             folds.into_iter().try_for_each(|fold| self.store_group(fold))?;
         }
@@ -80,17 +86,23 @@ impl Making<'_> {
     }
 
     /// Joins the elements of each row as lanes are joined, the upper half to the lower.
-    fn joined(&mut self, fold: usize, mut values: Vec<Val>) -> Option<Val> {
-        let (reduce, _) = self.reduction(fold)?;
+    fn joined(&mut self, fold: usize, mut states: Vec<State>) -> State {
+        let how = self.merge_of(fold);
+        if let Merge::Extreme { .. } = how {
+            // Ties are decided by who comes first.
+            let mut states = states.into_iter();
+            let first = states.next().expect("a row has elements");
+            return states.fold(first, |before, state| self.merge(how, &before, &state));
+        }
         let mut width = LANES;
         while width > 1 {
             width /= 2;
-            for at in width..values.len() {
-                values[at - width] = self.e.b.op(reduce.op(), [values[at - width], values[at]]);
+            for at in width..states.len() {
+                states[at - width] = self.merge(how, &states[at - width], &states[at]);
             }
-            values.truncate(width);
+            states.truncate(width);
         }
-        Some(values[0])
+        states.swap_remove(0)
     }
 
     /// Loads all elements of the rows from an input, one right after the other; gives the current one.
@@ -124,11 +136,10 @@ impl Making<'_> {
     /// Stores all elements of the rows, one right after the other.
     fn store_rows(&mut self, node: usize, elements: Vec<Element>) {
         let Some(result) = self.result_of(node) else { return };
-        let whole = self.whole();
         for (at, element) in elements.into_iter().enumerate() {
             self.set_element(at);
             let width = element.dtype.storage_bytes();
-            let mut access = self.access(self.result_buffer(result), &whole, width);
+            let mut access = self.access(self.result_buffer(result), self.whole, width);
             let is_aligned = self.cut.is_some_and(|cut| cut.is_aligned(width));
             access.is_streaming = self.is_streaming && self.shape.is_block && is_aligned;
             self.e.store(element, access);
@@ -139,5 +150,5 @@ impl Making<'_> {
 /// Whether elements of short rows can be read and written where they are: they are parts of 4 bytes or 8.
 pub(super) fn has_records(graph: &Graph, reads: &Reads, results: &Values) -> bool {
     let mut values = reads.inputs.iter().map(|(value, _)| *value).chain(results.iter().copied());
-    values.all(|value| graph.ty(value).dtype.to_real().storage_bytes() >= 4)
+    values.all(|value| graph.ty(value).dtype.storage_bytes() >= 4)
 }

@@ -13,8 +13,8 @@ use smallvec::SmallVec;
 use super::cluster::{Cluster, Clusters};
 use super::fuse::{Cut, Domain, Fused, Part, fuse, fuse_boxes, gathered};
 use super::ir::Function;
-use super::strip::Uses;
 use super::strips::Strip;
+use super::users::Uses;
 use crate::kernels::StridedView;
 use crate::kernels::stream::StoreKind;
 use crate::kernels::tiles::with_memory_between;
@@ -27,6 +27,9 @@ use shared::Shared;
 
 /// Instructions on elements that one thread does at a time.
 const CHUNK_WORK: usize = 1 << 18;
+
+/// Groups whose pieces one thread joins at a time.
+const JOIN_GRAIN: usize = 64;
 
 /// A nest, ready to run.
 #[derive(Debug)]
@@ -43,6 +46,10 @@ pub(super) struct Nest {
     /// The nest that stores past the caches, where its results are too large for them.
     streaming: Option<Arc<Shared>>,
     parts: Parts,
+    /// The bytes that all threads share, for the results of pieces.
+    partial: usize,
+    /// What joins these, and how many steps it has.
+    joining: Option<(Arc<Shared>, usize)>,
     pub(super) elements: usize,
 }
 
@@ -75,13 +82,23 @@ impl Parts {
     ///
     /// # Safety
     /// The pointers are those of the function's inputs and results, at whose memory nobody else is but for what is only
-    /// read.
-    unsafe fn run(self, code: &Shared, pointers: impl Iterator<Item = *mut u8>, elements: usize, par: Par) {
+    /// read, and that of the memory for the results of pieces, if the function has such.
+    unsafe fn run(
+        self,
+        code: &Shared,
+        pointers: impl Iterator<Item = *mut u8>,
+        shared: Option<*mut u8>,
+        elements: usize,
+        par: Par,
+    ) {
         let Parts { scratch, steps, grain } = self;
         let mut args: SmallVec<[u64; 12]> = SmallVec::new();
         args.extend(pointers.map(|pointer| pointer.expose_provenance() as u64));
+        let own = args.len();
+        args.push(0);
+        args.extend(shared.map(|pointer| pointer.expose_provenance() as u64));
         let first = args.len();
-        args.extend([0, 0, steps as u64]);
+        args.extend([0, steps as u64]);
         args.extend_from_slice(&code.applied);
         let runner = code.runner(elements);
         if self.is_single() && scratch == 0 {
@@ -91,10 +108,10 @@ impl Parts {
         }
         par.for_chunks(steps, grain, |chunk| {
             let mut args = args.clone();
-            args[first + 1] = chunk.start as u64;
-            args[first + 2] = chunk.len() as u64;
+            args[first] = chunk.start as u64;
+            args[first + 1] = chunk.len() as u64;
             with_memory_between(scratch, |memory| {
-                args[first] = memory.expose_provenance() as u64;
+                args[own] = memory.expose_provenance() as u64;
                 // SAFETY: as the caller promises; chunks write to different elements, and the memory is this thread's.
                 unsafe { runner.run(&args) };
             });
@@ -137,7 +154,7 @@ impl Nest {
         results: &Values,
     ) -> Option<Nest> {
         let gathered = gathered(graph, clusters, uses, &nodes);
-        if !gathered.is_empty() {
+        if !gathered.is_empty() && domain.is_in_order() {
             let nest = Nest::of_nodes(graph, clusters, nodes.clone(), domain, results, &gathered);
             if let Some(mut nest) = nest {
                 nest.gathers = gathered.iter().filter_map(|&node| clusters.place[node]).collect();
@@ -183,10 +200,23 @@ impl Nest {
             StoreKind::NonTemporal => Some(Shared::of(fuse(true)?.function)),
         };
         let parts = Parts::of(&fused);
-        let Fused { function, inputs, moved, early, results, elements, .. } = fused;
+        let Fused { function, inputs, moved, early, results, partial, joining, elements, .. } = fused;
         let code = Shared::of(function);
         let gathers = SmallVec::new();
-        Some(Nest { inputs, moved, early, gathers, results, code, streaming, parts, elements })
+        let joining = joining.map(|(function, steps)| (Shared::of(function), steps));
+        Some(Nest {
+            inputs,
+            moved,
+            early,
+            gathers,
+            results,
+            code,
+            streaming,
+            parts,
+            partial,
+            joining,
+            elements,
+        })
     }
 
     /// The results that may lie in the memory of an input, as pairs of both: its elements are read as theirs are
@@ -199,9 +229,10 @@ impl Nest {
         inputs.flat_map(move |input| results().map(move |result| (result, input)))
     }
 
-    /// What it computes.
-    pub(super) fn function(&self) -> &Function {
-        &self.code.function
+    /// What it computes, in one part after the other.
+    pub(super) fn functions(&self) -> impl Iterator<Item = &Function> {
+        let joining = self.joining.as_ref().map(|(code, _)| &**code);
+        std::iter::once(&*self.code).chain(joining).map(|code| &code.function)
     }
 
     /// Does not store past the caches: a result is in the memory of an input.
@@ -211,19 +242,31 @@ impl Nest {
 
     /// Whether one call on the calling thread is all that there is.
     pub(super) fn is_single(&self) -> bool {
-        self.parts.is_single()
+        self.parts.is_single() && self.joining.is_none()
+    }
+
+    /// The bytes that a run needs beside.
+    pub(super) fn room(&self) -> usize {
+        self.partial
     }
 
     /// Runs the nest.
     ///
     /// # Safety
     /// At the pointers are the elements of the inputs, and room for those of the results, which nobody else uses and
-    /// which are in the memory of inputs only where the nest was told so.
-    pub(super) unsafe fn run(&self, inputs: &[*mut u8], results: &[*mut u8], par: Par) {
+    /// which are in the memory of inputs only where the nest was told so. At `room` are as many bytes as
+    /// [`Nest::room`] says, aligned to a line of the cache, which nobody else uses.
+    pub(super) unsafe fn run(&self, inputs: &[*mut u8], results: &[*mut u8], room: *mut u8, par: Par) {
         let is_aligned = || results.iter().all(|result| result.addr().is_multiple_of(64));
         let code = self.streaming.as_ref().filter(|_| is_aligned()).unwrap_or(&self.code);
-        let pointers = inputs.iter().chain(results).copied();
+        let pointers = || inputs.iter().chain(results).copied();
+        let shared = self.joining.is_some().then_some(room);
         // SAFETY: as the caller promises.
-        unsafe { self.parts.run(code, pointers, self.elements, par) };
+        unsafe { self.parts.run(code, pointers(), shared, self.elements, par) };
+        if let Some((code, steps)) = &self.joining {
+            let parts = Parts { scratch: 0, steps: *steps, grain: JOIN_GRAIN };
+            // SAFETY: as above, and all pieces are done.
+            unsafe { parts.run(code, pointers(), shared, self.elements, par) };
+        }
     }
 }

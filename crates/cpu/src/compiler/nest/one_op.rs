@@ -133,7 +133,7 @@ impl OneOp {
         }
         let inputs = self.operands.iter().map(|&operand| call.operands[usize::from(operand)].cast_mut());
         // SAFETY: as the caller says.
-        unsafe { parts.run(&self.code, inputs.chain([call.result]), call.elements, call.par) };
+        unsafe { parts.run(&self.code, inputs.chain([call.result]), None, call.elements, call.par) };
     }
 }
 

@@ -57,6 +57,12 @@ impl ReductionLayout {
         StridedView::strided(0, &self.sizes, &self.strides) == StridedView::strided(0, &[count], &[1])
     }
 
+    /// The size of each axis that has several elements, and how many elements one step of it passes.
+    pub(crate) fn axes(&self) -> impl Iterator<Item = (usize, usize)> {
+        let axes = self.sizes.iter().zip(&self.strides);
+        axes.filter(|(size, _)| **size != 1).map(|(&size, &stride)| (size, stride as usize))
+    }
+
     /// How many elements there are: outer, reduced and inner ones.
     pub(crate) fn sizes(&self) -> (usize, usize, usize) {
         (self.outer, self.reduced, self.inner)

@@ -7,8 +7,6 @@ mod arg;
 mod columns;
 mod fold;
 mod layout;
-mod moments;
-mod pieces;
 mod rows;
 mod scan;
 mod short;
@@ -18,15 +16,13 @@ mod tests;
 pub(crate) use arg::{arg_reduce, arg_scratch};
 pub(crate) use fold::{Cascade, Sum};
 pub(crate) use layout::{CHUNK, ReductionLayout};
-pub(crate) use moments::OnePassMoments;
-pub(crate) use pieces::{ElementBlock, PiecePartition, PieceReducer, PiecewiseReduction};
 pub(crate) use scan::scan;
 
 use defn_core::op::ReduceOp;
 use defn_core::{Axis, DType, Shape, TensorType};
 use fold::{All, Any, Greatest, Least, Product, Reduction};
 
-use crate::kernels::{Element, StridedOperand, with_compute, with_real};
+use crate::kernels::{Element, with_compute, with_real};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -81,29 +77,6 @@ fn with_fold<W: WithFold>(op: ReduceOp, from: DType, to: DType, work: W) -> W::O
         ReduceOp::ReduceMin => with_real!(to, C => work.with::<Least<C>>(to)),
         ReduceOp::All => with_compute!(from, C => work.with::<All<C>>(from)),
         ReduceOp::Any => with_compute!(from, C => work.with::<Any<C>>(from)),
-    }
-}
-
-/// Reduces rows of `len` elements, as [`reduce`] does, on this thread.
-pub(crate) fn reduce_rows(op: ReduceOp, x: View<'_>, len: usize, out: &mut ViewMut<'_>) {
-    let (from, to) = (x.ty().dtype, out.ty().dtype);
-    with_fold(op, from, to, Rows { x, len, out });
-}
-
-/// Rows that are reduced on this thread.
-struct Rows<'r, 'a> {
-    x: View<'a>,
-    len: usize,
-    out: &'r ViewMut<'a>,
-}
-
-impl WithFold for Rows<'_, '_> {
-    type Output = ();
-
-    fn with<F: Reduction>(self, dtype: DType) {
-        let count = self.x.ty().size();
-        let source = StridedOperand::strided(self.x, 0, &[count], &[1]);
-        rows::fold_each::<F>(&source, dtype, self.len, 0..count / self.len, self.out);
     }
 }
 

@@ -68,11 +68,6 @@ impl StridedView {
         &self.dims
     }
 
-    /// Whether row i of the result, of `len` elements, repeats element i.
-    pub(crate) fn is_of_rows(&self, rows: usize, len: usize) -> bool {
-        *self == StridedView::strided(0, &[rows, len], &[1, 0])
-    }
-
     /// How often each element is repeated in the result, if the elements are contiguous and more than one.
     pub(crate) fn run(&self) -> Option<usize> {
         match self.dims.as_slice() {

@@ -192,11 +192,6 @@ impl Program {
         }
         Ready { program: self, table }
     }
-
-    /// How many cheap instructions take the time of all, for each element.
-    pub(crate) fn weight(&self) -> usize {
-        self.weight
-    }
 }
 
 /// A program with registers of its own, to run several times.

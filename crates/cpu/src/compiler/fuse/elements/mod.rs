@@ -158,7 +158,7 @@ impl Elements {
     }
 
     /// Brings what was computed to the precision and range of a dtype, which is not complex.
-    fn fit(&mut self, value: Val, dtype: DType) -> Element {
+    pub(super) fn fit(&mut self, value: Val, dtype: DType) -> Element {
         let value = if let DType::U2 | DType::U4 = dtype {
             let mask = self.number(Elem::I8, (1 << dtype.bits()) - 1);
             self.b.op(Op::And, [value, mask])

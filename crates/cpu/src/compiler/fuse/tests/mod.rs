@@ -1,6 +1,7 @@
 //! Nests of single ops: every op on every dtype has one, and it computes the bits of the kernels on every machine.
 
 mod gathers;
+mod reductions;
 mod short;
 mod table;
 
@@ -20,8 +21,8 @@ use crate::buffer::CpuBuffer;
 use crate::compiler::agree::{applied_words, code_of, execute, targets};
 use crate::compiler::cluster::{Clusters, Role};
 use crate::compiler::interpret::Interpreter;
-use crate::compiler::strip::Uses;
-use crate::compiler::users::Users;
+use crate::compiler::ir::Function;
+use crate::compiler::users::{Users, Uses};
 
 /// What lies behind the elements of a result.
 const POISON: u8 = 0xA5;
@@ -84,8 +85,8 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs the function, and gives the bytes of the results.
-    fn by(&self, run: impl FnOnce(*const u64) -> u32) -> Vec<Vec<u8>> {
+    /// Runs the functions, and gives the bytes of the results.
+    fn by(&self, run: impl Fn(&Function, *const u64) -> u32) -> Vec<Vec<u8>> {
         let graph = self.region.graph();
         let types: Vec<&TensorType> = self.fused.results.iter().map(|&value| graph.ty(value)).collect();
         let mut args: Vec<u64> = Vec::new();
@@ -97,9 +98,17 @@ impl Run<'_> {
         }
         let mut results: Vec<Vec<u8>> = types.iter().map(|ty| vec![POISON; ty.byte_size() + 64]).collect();
         args.extend(results.iter_mut().map(|result| result.as_mut_ptr() as u64));
-        args.extend([0, 0, self.fused.steps as u64]);
-        args.extend(applied_words(&self.fused.function));
-        assert_eq!(run(args.as_ptr()), 0);
+        let mut rooms = [self.fused.scratch, self.fused.partial].map(|bytes| vec![0u64; bytes / 8 + 8]);
+        let count = if self.fused.joining.is_some() { 2 } else { 1 };
+        args.extend(rooms[..count].iter_mut().map(|room| room.as_mut_ptr() as u64));
+        let fixed = args.len();
+        let joining = self.fused.joining.as_ref().map(|(function, steps)| (function, *steps));
+        for (function, steps) in std::iter::once((&self.fused.function, self.fused.steps)).chain(joining) {
+            args.truncate(fixed);
+            args.extend([0, steps as u64]);
+            args.extend(applied_words(function));
+            assert_eq!(run(function, args.as_ptr()), 0);
+        }
         for (result, ty) in results.iter_mut().zip(&types) {
             assert!(result[ty.byte_size()..].iter().all(|&byte| byte == POISON), "a byte behind {ty}");
             result.truncate(ty.byte_size());
@@ -112,6 +121,9 @@ impl Run<'_> {
 
 /// Replaces the bits of every NaN by the same ones.
 fn with_one_nan(ty: &TensorType, mut bytes: Vec<u8>) -> Vec<u8> {
+    if !ty.dtype.is_inexact() {
+        return bytes;
+    }
     let dtype = ty.dtype.to_real();
     for element in bytes.chunks_exact_mut(dtype.storage_bytes()) {
         if Scalar::from_bytes(dtype, element).value().to_f64().is_nan() {
@@ -149,13 +161,14 @@ fn check_fused(region: &Arc<Region>, inputs: &[Vec<u8>], fused: &Fused) -> Resul
             }
         }
     };
-    let interpreter = Interpreter::new(&fused.function);
     // SAFETY: the arguments are those of the function.
-    compare("portable", run.by(|args| unsafe { interpreter.run(args) }))?;
+    compare("portable", run.by(|function, args| unsafe { Interpreter::new(function).run(args) }))?;
     for (name, target) in targets() {
-        let code = code_of(&fused.function, target, name);
-        let code = code.map_err(|lacks| format!("{name} lacks {lacks:?} for\n{text}"))?;
-        compare(name, run.by(|args| execute(&code, args)))?;
+        let code = |function: &Function| {
+            code_of(function, target, name)
+                .unwrap_or_else(|lacks| panic!("{name} lacks {lacks:?} for\n{text}"))
+        };
+        compare(name, run.by(|function, args| execute(&code(function), args)))?;
     }
     Ok(())
 }

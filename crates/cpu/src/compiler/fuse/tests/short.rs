@@ -1,17 +1,18 @@
 //! Short rows, whose elements are done by lanes of their own.
 
 use super::*;
+use crate::compiler::fuse::Reduction;
 
 /// The nest of all nodes of a program, which has groups of `reduced` elements.
 fn nest_of_rows(region: &Region, reduced: usize) -> Option<Fused> {
     let clusters = Clusters::new(region);
     let graph = region.graph();
     let elements = region.inputs()[0].size();
-    let domain = Domain { outer: elements / reduced, reduced, inner: 1 };
+    let domain = Domain::in_order(elements / reduced, reduced, 1);
     let mut nodes = Vec::new();
     for (at, node) in graph.nodes().iter().enumerate() {
-        if let GraphOp::Reduce { op, .. } = node.op {
-            nodes.push((at, Part::Fold(op)));
+        if let Some((reduction, _)) = Reduction::of(&node.op) {
+            nodes.push((at, Part::Fold(reduction)));
         } else if let Role::Elementwise = clusters.roles[at] {
             let is_of_elements = node.outputs[0].size() == elements;
             nodes.push((at, if is_of_elements { Part::Elements } else { Part::Rows }));

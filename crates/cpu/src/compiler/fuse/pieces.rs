@@ -1,0 +1,194 @@
+//! Long groups: threads reduce their pieces, and a second function joins the results of those.
+
+use super::build::{Making, Part};
+use super::merge::{Merge, State};
+use crate::compiler::ir::{Access, Cmp, Op, Val};
+use crate::kernels::TILE;
+use crate::kernels::reduce::CHUNK;
+
+/// The most results of rows that are joined without a loop.
+const FEW: usize = 64;
+
+/// The most results of columns that are joined without a loop.
+const FEW_COLUMNS: usize = 8;
+
+impl Making<'_> {
+    /// Reduces the pieces of a row, or those that begin at an argument and are as many as another says.
+    pub(super) fn pieces(&mut self, part: Option<(Val, Val)>) -> Option<()> {
+        let (length, pieces, tiles) = (self.reduced_size(), self.shape.pieces, self.shape.piece / TILE);
+        let (whole, rest) = (length / TILE, length % TILE);
+        let folds = self.nodes_of(0, |part| matches!(part, Part::Fold(_)));
+        let stored = self.stored_of(0);
+        let partial = self.partial_homes(&folds);
+        let homes = self.tile_homes(&folds, tiles);
+        let piece = self.begin_pieces(part);
+        let [tile, chunk, most, all, first] =
+            [TILE, CHUNK, tiles, whole, tiles].map(|n| self.e.b.index(n as i64));
+        let start = self.e.b.mul(piece, chunk);
+        let before = self.e.b.mul(piece, first);
+        let left = self.e.b.sub(all, before);
+        let trips = self.e.b.op(Op::Min, [left, most]);
+        let (counter, _) = self.e.b.begin_loop(Some(trips), &[]);
+        let passed = self.e.b.mul(counter, tile);
+        let at = self.e.b.add(start, passed);
+        let states = self.tile(&folds, &stored, Some(at), TILE)?;
+        self.store_tile(&homes, &states, Some(counter), 0);
+        self.e.b.end_loop(&[]);
+        let last = self.e.b.index(pieces as i64 - 1);
+        let is_last = self.e.b.compare(Cmp::Eq, piece, last);
+        let in_last = (length - (pieces - 1) * CHUNK).div_ceil(TILE);
+        if rest > 0 {
+            self.e.b.begin_if(is_last);
+            let at = self.e.b.index((whole * TILE) as i64);
+            let states = self.tile(&folds, &stored, Some(at), rest)?;
+            self.store_tile(&homes, &states, None, in_last - 1);
+            self.e.b.end_if(&[]);
+        }
+        if in_last == tiles {
+            let states = self.joined_tiles(&folds, &homes, tiles);
+            self.store_partial(&folds, &partial, &states, piece);
+        } else {
+            self.e.b.begin_if(is_last);
+            let states = self.joined_tiles(&folds, &homes, in_last);
+            self.store_partial(&folds, &partial, &states, piece);
+            self.e.b.begin_else();
+            let states = self.joined_tiles(&folds, &homes, tiles);
+            self.store_partial(&folds, &partial, &states, piece);
+            self.e.b.end_if(&[]);
+        }
+        self.e.b.end_loop(&[]);
+        Some(())
+    }
+
+    /// Begins the loop over pieces.
+    pub(super) fn begin_pieces(&mut self, part: Option<(Val, Val)>) -> Val {
+        let trips = part.map_or_else(|| self.e.b.index(self.shape.pieces as i64), |(_, count)| count);
+        let (counter, _) = self.e.b.begin_loop(Some(trips), &[]);
+        part.map_or(counter, |(begin, _)| self.e.b.add(begin, counter))
+    }
+
+    /// Room for the results of the pieces of all groups.
+    pub(super) fn partial_homes(&mut self, folds: &[usize]) -> Vec<[usize; 2]> {
+        let count = self.sizes.iter().product::<usize>() / self.reduced_size() * self.shape.pieces;
+        let mut homes = Vec::new();
+        for &fold in folds {
+            let parts = self.merge_of(fold).parts();
+            homes.push([0, 1].map(|part| match parts.get(part) {
+                Some(elem) => self.partial.take(count * elem.bytes()),
+                None => 0,
+            }));
+        }
+        homes
+    }
+
+    /// Stores the results of a piece.
+    pub(super) fn store_partial(
+        &mut self,
+        folds: &[usize],
+        homes: &[[usize; 2]],
+        states: &[State],
+        piece: Val,
+    ) {
+        for ((&fold, home), state) in folds.iter().zip(homes).zip(states) {
+            for (part, elem) in self.merge_of(fold).parts().into_iter().enumerate() {
+                let access = self.partial_access(home[part], elem.bytes(), 0, Some((piece, 1)));
+                self.e.b.store(state[part], access);
+            }
+        }
+    }
+
+    fn load_partial(
+        &mut self,
+        how: Merge,
+        home: [usize; 2],
+        at: usize,
+        counter: Option<(Val, i64)>,
+    ) -> State {
+        let mut state = State::new();
+        for (part, elem) in how.parts().into_iter().enumerate() {
+            let access = self.partial_access(home[part], elem.bytes(), at, counter);
+            state.push(self.e.b.load(elem, access));
+        }
+        state
+    }
+
+    /// Joins results in memory until no more than `few` are left; gives how many.
+    fn join_in_memory(&mut self, how: Merge, home: [usize; 2], few: usize, extent: Option<Val>) -> usize {
+        let mut left = self.shape.pieces;
+        let begin = |making: &mut Self| extent.into_iter().for_each(|extent| making.e.b.begin_lanes(extent));
+        let end = |making: &mut Self| {
+            if extent.is_some() {
+                making.e.b.end_lanes();
+            }
+        };
+        let store = |making: &mut Self, state: State, at: usize, counter: Option<(Val, i64)>| {
+            for (part, elem) in how.parts().into_iter().enumerate() {
+                let access: Access = making.partial_access(home[part], elem.bytes(), at, counter);
+                making.e.b.store(state[part], access);
+            }
+        };
+        while left > few {
+            let pairs = left / 2;
+            let trips = self.e.b.index(pairs as i64);
+            let (counter, _) = self.e.b.begin_loop(Some(trips), &[]);
+            begin(self);
+            let [a, b] = [0, 1].map(|at| self.load_partial(how, home, at, Some((counter, 2))));
+            let joined = self.merge(how, &a, &b);
+            store(self, joined, 0, Some((counter, 1)));
+            end(self);
+            self.e.b.end_loop(&[]);
+            if left % 2 == 1 {
+                begin(self);
+                let state = self.load_partial(how, home, left - 1, None);
+                store(self, state, pairs, None);
+                end(self);
+            }
+            left = left.div_ceil(2);
+        }
+        left
+    }
+
+    /// Joins what is left.
+    fn join_rest(&mut self, how: Merge, home: [usize; 2], left: usize) -> State {
+        let states = (0..left).map(|at| self.load_partial(how, home, at, None)).collect();
+        self.merge_pairwise(how, states)
+    }
+
+    /// Joins the results of the pieces of a row, and computes what follows from them.
+    pub(super) fn join_rows(&mut self) -> Option<()> {
+        let folds = self.nodes_of(0, |part| matches!(part, Part::Fold(_)));
+        let homes = self.partial_homes(&folds);
+        let mut states = Vec::new();
+        for (&fold, &home) in folds.iter().zip(&homes) {
+            let how = self.merge_of(fold);
+            let left = self.join_in_memory(how, home, FEW, None);
+            states.push(self.join_rest(how, home, left));
+        }
+        self.finish_reductions(&folds, states)?;
+        folds.into_iter().try_for_each(|fold| self.store_group(fold))?;
+        (1..self.passes.count).try_for_each(|pass| self.row_values(pass))
+    }
+
+    /// Joins the results of the pieces of columns, and computes what follows from them.
+    pub(super) fn join_columns(&mut self) -> Option<()> {
+        let folds = self.nodes_of(0, |part| matches!(part, Part::Fold(_)));
+        let homes = self.partial_homes(&folds);
+        let extent = self.e.b.index(self.sizes[self.sizes.len() - 1] as i64);
+        let mut left = Vec::new();
+        for (&fold, &home) in folds.iter().zip(&homes) {
+            let how = self.merge_of(fold);
+            left.push(self.join_in_memory(how, home, FEW_COLUMNS, Some(extent)));
+        }
+        self.e.b.begin_lanes(extent);
+        let mut states = Vec::new();
+        for ((&fold, &home), &left) in folds.iter().zip(&homes).zip(&left) {
+            let how = self.merge_of(fold);
+            states.push(self.join_rest(how, home, left));
+        }
+        self.finish_reductions(&folds, states)?;
+        folds.into_iter().try_for_each(|fold| self.store_group(fold))?;
+        (1..self.passes.count).try_for_each(|pass| self.row_values(pass))?;
+        self.e.b.end_lanes();
+        Some(())
+    }
+}
