@@ -16,6 +16,7 @@ use super::{CpuBackend, Memory, OpRun, Views, buffer, filled, parallel_over};
 use crate::buffer::{CpuBuffer, LockedBytes, Storage, Window};
 use crate::kernels::elementwise::{self, TileOperand};
 use crate::kernels::{TILE, is_computed_as_stored};
+use crate::modes::DefaultModes;
 use crate::par::interruptible;
 use crate::settings;
 use crate::view::{View, ViewMut};
@@ -28,6 +29,7 @@ pub(crate) fn run_same_dtype(
     to: DType,
 ) -> Option<Arc<dyn Buffer>> {
     settings::check().ok()?;
+    let _modes = DefaultModes::new();
     let (size, dtype) = (ty.size(), ty.dtype);
     if size > TILE || !is_computed_as_stored(dtype) {
         return None;

@@ -2,6 +2,8 @@
 
 mod processor;
 mod shared;
+#[cfg(all(test, target_os = "linux"))]
+pub(super) mod tested;
 
 use std::sync::Arc;
 
@@ -41,6 +43,8 @@ pub(super) struct Nest {
     steps: usize,
     grain: usize,
     pub(super) elements: usize,
+    #[cfg(all(test, target_os = "linux"))]
+    bytes: tested::Bytes,
 }
 
 impl Nest {
@@ -120,10 +124,30 @@ impl Nest {
         };
         let Fused { function, inputs, moved, results, scratch, steps, least_steps, elements, cost } = fused;
         let step = elements.div_ceil(steps.max(1)).max(1);
-        let grain = (CHUNK_WORK / cost.max(1) / step).max(1).next_multiple_of(least_steps);
+        #[cfg(all(test, target_os = "linux"))]
+        let work = tested::work();
+        #[cfg(not(all(test, target_os = "linux")))]
+        let work = CHUNK_WORK;
+        let grain = (work / cost.max(1) / step).max(1).next_multiple_of(least_steps);
         let code = Shared::of(function);
         let gathers = SmallVec::new();
-        Some(Nest { inputs, moved, gathers, results, code, streaming, scratch, steps, grain, elements })
+        Some(Nest {
+            #[cfg(all(test, target_os = "linux"))]
+            bytes: tested::Bytes {
+                inputs: inputs.iter().map(|(value, _)| bytes(*value)).collect(),
+                results: results.iter().map(|&value| bytes(value)).collect(),
+            },
+            inputs,
+            moved,
+            gathers,
+            results,
+            code,
+            streaming,
+            scratch,
+            steps,
+            grain,
+            elements,
+        })
     }
 
     /// Whether the elements of an input are read as the result's are written: one of them may lie in its memory.
@@ -152,6 +176,18 @@ impl Nest {
     /// At the pointers are the elements of the inputs, and room for those of the results, which nobody else uses and
     /// which are in the memory of inputs only where the nest was told so.
     pub(super) unsafe fn run(&self, inputs: &[*mut u8], results: &[*mut u8], par: Par) {
+        #[cfg(all(test, target_os = "linux"))]
+        // SAFETY: as the caller promises.
+        if unsafe { self.run_tested(inputs, results) } {
+            return;
+        }
+        // SAFETY: as the caller promises.
+        unsafe { self.run_here(inputs, results, par) }
+    }
+
+    /// # Safety
+    /// As for `run`.
+    unsafe fn run_here(&self, inputs: &[*mut u8], results: &[*mut u8], par: Par) {
         let is_aligned = || results.iter().all(|result| result.addr().is_multiple_of(64));
         let code = self.streaming.as_ref().filter(|_| is_aligned()).unwrap_or(&self.code);
         let mut args: SmallVec<[u64; 12]> = SmallVec::new();
@@ -165,15 +201,23 @@ impl Nest {
             unsafe { runner.run(&args) };
             return;
         }
+        #[cfg(all(test, target_os = "linux"))]
+        let mode = tested::mode();
         par.for_chunks(self.steps, self.grain, |chunk| {
             let mut args = args.clone();
             args[scratch + 1] = chunk.start as u64;
             args[scratch + 2] = chunk.len() as u64;
-            with_memory_between(self.scratch, |memory| {
+            let run = |memory: *mut u8| {
                 args[scratch] = memory.expose_provenance() as u64;
                 // SAFETY: as the caller promises; chunks write to different elements, and the memory is this thread's.
                 unsafe { runner.run(&args) };
-            });
+            };
+            #[cfg(all(test, target_os = "linux"))]
+            if mode.is_some() {
+                tested::with_scratch(mode, self.scratch, run);
+                return;
+            }
+            with_memory_between(self.scratch, run);
         });
     }
 }
