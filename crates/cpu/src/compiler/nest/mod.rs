@@ -4,6 +4,8 @@ mod blocks;
 mod one_op;
 mod processor;
 mod shared;
+#[cfg(all(test, target_os = "linux"))]
+pub(super) mod tested;
 
 use std::sync::Arc;
 
@@ -45,6 +47,8 @@ pub(super) struct Nest {
     streaming: Option<Arc<Shared>>,
     parts: Parts,
     pub(super) elements: usize,
+    #[cfg(all(test, target_os = "linux"))]
+    bytes: tested::Bytes,
 }
 
 /// How threads divide a nest.
@@ -68,7 +72,11 @@ impl Parts {
     fn of(fused: &Fused) -> Parts {
         let Fused { scratch, steps, least_steps, elements, cost, .. } = *fused;
         let step = elements.div_ceil(steps.max(1)).max(1);
-        let grain = (CHUNK_WORK / cost.max(1) / step).max(1).next_multiple_of(least_steps);
+        #[cfg(all(test, target_os = "linux"))]
+        let work = tested::work();
+        #[cfg(not(all(test, target_os = "linux")))]
+        let work = CHUNK_WORK;
+        let grain = (work / cost.max(1) / step).max(1).next_multiple_of(least_steps);
         Parts { scratch, steps, grain }
     }
 
@@ -90,15 +98,23 @@ impl Parts {
             unsafe { runner.run(&args) };
             return;
         }
+        #[cfg(all(test, target_os = "linux"))]
+        let mode = tested::mode();
         par.for_chunks(steps, grain, |chunk| {
             let mut args = args.clone();
             args[first + 1] = chunk.start as u64;
             args[first + 2] = chunk.len() as u64;
-            with_memory_between(scratch, |memory| {
+            let run = |memory: *mut u8| {
                 args[first] = memory.expose_provenance() as u64;
                 // SAFETY: as the caller promises; chunks write to different elements, and the memory is this thread's.
                 unsafe { runner.run(&args) };
-            });
+            };
+            #[cfg(all(test, target_os = "linux"))]
+            if mode.is_some() {
+                tested::with_scratch(mode, scratch, run);
+                return;
+            }
+            with_memory_between(scratch, run);
         });
     }
 }
@@ -187,7 +203,22 @@ impl Nest {
         let Fused { function, inputs, moved, early, results, elements, .. } = fused;
         let code = Shared::of(function);
         let gathers = SmallVec::new();
-        Some(Nest { inputs, moved, early, gathers, results, code, streaming, parts, elements })
+        Some(Nest {
+            #[cfg(all(test, target_os = "linux"))]
+            bytes: tested::Bytes {
+                inputs: inputs.iter().map(|(value, _)| bytes(*value)).collect(),
+                results: results.iter().map(|&value| bytes(value)).collect(),
+            },
+            inputs,
+            moved,
+            early,
+            gathers,
+            results,
+            code,
+            streaming,
+            parts,
+            elements,
+        })
     }
 
     /// The results that may lie in the memory of an input, as pairs of both: its elements are read as theirs are
@@ -221,6 +252,18 @@ impl Nest {
     /// At the pointers are the elements of the inputs, and room for those of the results, which nobody else uses and
     /// which are in the memory of inputs only where the nest was told so.
     pub(super) unsafe fn run(&self, inputs: &[*mut u8], results: &[*mut u8], par: Par) {
+        #[cfg(all(test, target_os = "linux"))]
+        // SAFETY: as the caller promises.
+        if unsafe { self.run_tested(inputs, results) } {
+            return;
+        }
+        // SAFETY: as the caller promises.
+        unsafe { self.run_here(inputs, results, par) }
+    }
+
+    /// # Safety
+    /// As for `run`.
+    unsafe fn run_here(&self, inputs: &[*mut u8], results: &[*mut u8], par: Par) {
         let is_aligned = || results.iter().all(|result| result.addr().is_multiple_of(64));
         let code = self.streaming.as_ref().filter(|_| is_aligned()).unwrap_or(&self.code);
         let pointers = inputs.iter().chain(results).copied();
