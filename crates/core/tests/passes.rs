@@ -114,7 +114,7 @@ fn additions_to_one_element_of_each_row_compare_positions() {
         %0 = parameter {index: 0} : s32[64][1]
         %1 = parameter {index: 1} : f32[64][1]
         %2 = constant {value: 0.0} : f32
-        %3 = broadcast %2 {shape: [64][100], axes: []} : f32[64][100]
+        %3 = broadcast %2 {shape: [64, 100], axes: []} : f32[64][100]
         %4 = iota {axis: 0} : s32[64][1]
         %5 = stack %4 %0 {axis: 2, name: none} : s32[64][1][2]
         %6 = reshape %5 : s32[64][2]
