@@ -507,3 +507,55 @@ def test_results_of_early_passes_lie_over_nothing_that_is_read_again() -> None:
     evaluated = dn.jit(weights, compiler="evaluator")(a, b)
     for got, want in zip(compiled, evaluated, strict=True):
         np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
+
+
+# The modes of the processor.
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64" or platform.libc_ver()[0] != "glibc",
+    reason="the modes of another processor or library have another form",
+)
+@pytest.mark.parametrize("mode", [0x8040, 0x6000, 0xE040], ids=["flush", "truncate", "both"])
+def test_modes_that_another_library_has_set(mode: int) -> None:
+    """Results are the same, whatever runs them, and the modes are as before."""
+
+    def products(x: dn.Tensor) -> dn.Tensor:
+        return dn.exp(x * 0.5) * 1e-40 + x * 1e-30 * 1e-10 + x / 3
+
+    def sums(x: dn.Tensor) -> dn.Tensor:
+        return dn.sum(x * 1e-40, axes=1)
+
+    def found(run: Callable[[Function, dn.Tensor], dn.Tensor]) -> list[str]:
+        arrays = (WIDE[:3], WIDE)
+        return [digest(run(f, dn.tensor(a))) for f in (products, sums) for a in arrays]
+
+    def compiled(compiler: str) -> list[str]:
+        # The first run is in the portable executor, the last one in machine code.
+        jitted = {f: dn.jit(again(f), compiler=compiler) for f in (products, sums)}
+        first = found(lambda f, x: jitted[f](x))
+        for _ in range(9):
+            assert found(lambda f, x: jitted[f](x)) == first
+        return first
+
+    want = found(lambda f, x: f(x))
+    libm = ctypes.CDLL("libm.so.6")
+    before = (ctypes.c_ubyte * 32)()
+    assert libm.fegetenv(before) == 0
+    # MXCSR is the last word of the environment.
+    changed = (ctypes.c_ubyte * 32)(*before)
+    changed[28:32] = list((int.from_bytes(before[28:32], "little") | mode).to_bytes(4, "little"))
+    assert libm.fesetenv(changed) == 0
+    try:
+        eager = found(lambda f, x: f(x))
+        evaluated, machine = compiled("evaluator"), compiled("cpu")
+        after = (ctypes.c_ubyte * 32)()
+        assert libm.fegetenv(after) == 0
+    finally:
+        assert libm.fesetenv(before) == 0
+    assert eager == want
+    assert evaluated == want
+    assert machine == want
+    assert int.from_bytes(after[28:32], "little") & 0xFFC0 == (
+        int.from_bytes(changed[28:32], "little") & 0xFFC0
+    )

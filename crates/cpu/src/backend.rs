@@ -29,6 +29,7 @@ use crate::buffer::{CpuBuffer, Storage, Window, adopt};
 use crate::compiler::run_elementwise;
 use crate::kernels::fourier::RealDirection;
 use crate::kernels::{create, elementwise, random};
+use crate::modes::DefaultModes;
 use crate::par::{Par, interruptible};
 use crate::settings;
 use crate::view::{View, ViewMut, element_align};
@@ -105,6 +106,7 @@ impl CpuBackend {
         poll: Poll<'_>,
     ) -> Result<Buffers> {
         settings::check()?;
+        let _modes = DefaultModes::new();
         let par = parallel(operands.iter().map(|operand| &operand.ty).chain(outputs));
         let memory = Memory::Owned { operands: &mut operands, outputs };
         let run =

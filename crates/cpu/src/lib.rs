@@ -7,6 +7,7 @@ mod buffer;
 mod compiler;
 mod kernels;
 mod memory;
+mod modes;
 mod par;
 mod roofline;
 mod settings;

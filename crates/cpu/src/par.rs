@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 use defn_core::Result;
 use defn_core::memory::{forget_shortage, is_short};
 
+use crate::modes::set_defaults;
 use crate::{memory, settings};
 pub use poll::set_poll;
 use poll::{IS_OF_POOL, poll_if_due, unwind_if_stopped};
@@ -446,6 +447,7 @@ impl Pool {
     /// The main loop of a thread of the pool.
     fn serve(&self, thread: usize) -> ! {
         IS_OF_POOL.set(true);
+        set_defaults();
         loop {
             let mut state = lock(&self.state);
             let Some(open) = state.open.iter_mut().rev().find(|open| open.vacancies > 0) else {

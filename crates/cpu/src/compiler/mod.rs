@@ -65,6 +65,8 @@ mod memory;
 mod nest;
 mod places;
 mod plan;
+#[cfg(all(test, target_os = "linux"))]
+pub(crate) mod random_graphs;
 mod repeat;
 mod routine;
 mod run;
@@ -89,6 +91,7 @@ use defn_core::{ErrorKind, Result, Tensor, pass};
 
 use crate::backend::cpu_backend;
 use crate::buffer::{CpuBuffer, Window};
+use crate::modes::DefaultModes;
 use crate::par::{interruptible, with_count};
 use crate::settings;
 use direct::Direct;
@@ -265,6 +268,7 @@ impl Compiled {
             let window = if is_held { Some(hold()) } else { None };
             windows.push(window.transpose().map_err(|error| named(error, position, argument))?);
         }
+        let _modes = DefaultModes::new();
         let mut memory = Memory::default();
         memory.allocate(&self.plan)?;
         if !self.donated.is_empty() {

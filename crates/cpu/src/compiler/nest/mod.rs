@@ -4,6 +4,8 @@ mod blocks;
 mod one_op;
 mod processor;
 mod shared;
+#[cfg(all(test, target_os = "linux"))]
+pub(super) mod tested;
 
 use std::sync::Arc;
 
@@ -51,6 +53,8 @@ pub(super) struct Nest {
     /// What joins these, and how many steps it has.
     joining: Option<(Arc<Shared>, usize)>,
     pub(super) elements: usize,
+    #[cfg(all(test, target_os = "linux"))]
+    bytes: tested::Bytes,
 }
 
 /// How threads divide a nest.
@@ -74,7 +78,11 @@ impl Parts {
     fn of(fused: &Fused) -> Parts {
         let Fused { scratch, steps, least_steps, elements, cost, .. } = *fused;
         let step = elements.div_ceil(steps.max(1)).max(1);
-        let grain = (CHUNK_WORK / cost.max(1) / step).max(1).next_multiple_of(least_steps);
+        #[cfg(all(test, target_os = "linux"))]
+        let work = tested::work();
+        #[cfg(not(all(test, target_os = "linux")))]
+        let work = CHUNK_WORK;
+        let grain = (work / cost.max(1) / step).max(1).next_multiple_of(least_steps);
         Parts { scratch, steps, grain }
     }
 
@@ -106,15 +114,23 @@ impl Parts {
             unsafe { runner.run(&args) };
             return;
         }
+        #[cfg(all(test, target_os = "linux"))]
+        let mode = tested::mode();
         par.for_chunks(steps, grain, |chunk| {
             let mut args = args.clone();
             args[first] = chunk.start as u64;
             args[first + 1] = chunk.len() as u64;
-            with_memory_between(scratch, |memory| {
+            let run = |memory: *mut u8| {
                 args[own] = memory.expose_provenance() as u64;
                 // SAFETY: as the caller promises; chunks write to different elements, and the memory is this thread's.
                 unsafe { runner.run(&args) };
-            });
+            };
+            #[cfg(all(test, target_os = "linux"))]
+            if mode.is_some() {
+                tested::with_scratch(mode, scratch, run);
+                return;
+            }
+            with_memory_between(scratch, run);
         });
     }
 }
@@ -205,6 +221,11 @@ impl Nest {
         let gathers = SmallVec::new();
         let joining = joining.map(|(function, steps)| (Shared::of(function), steps));
         Some(Nest {
+            #[cfg(all(test, target_os = "linux"))]
+            bytes: tested::Bytes {
+                inputs: inputs.iter().map(|(value, _)| bytes(*value)).collect(),
+                results: results.iter().map(|&value| bytes(value)).collect(),
+            },
             inputs,
             moved,
             early,
@@ -257,6 +278,18 @@ impl Nest {
     /// which are in the memory of inputs only where the nest was told so. At `room` are as many bytes as
     /// [`Nest::room`] says, aligned to a line of the cache, which nobody else uses.
     pub(super) unsafe fn run(&self, inputs: &[*mut u8], results: &[*mut u8], room: *mut u8, par: Par) {
+        #[cfg(all(test, target_os = "linux"))]
+        // SAFETY: as the caller promises.
+        if unsafe { self.run_tested(inputs, results) } {
+            return;
+        }
+        // SAFETY: as the caller promises.
+        unsafe { self.run_here(inputs, results, room, par) }
+    }
+
+    /// # Safety
+    /// As for `run`.
+    unsafe fn run_here(&self, inputs: &[*mut u8], results: &[*mut u8], room: *mut u8, par: Par) {
         let is_aligned = || results.iter().all(|result| result.addr().is_multiple_of(64));
         let code = self.streaming.as_ref().filter(|_| is_aligned()).unwrap_or(&self.code);
         let pointers = || inputs.iter().chain(results).copied();

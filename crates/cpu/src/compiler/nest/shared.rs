@@ -14,6 +14,7 @@ use super::super::ir::functions::rare::applied;
 use super::super::ir::{Function, Status};
 use super::super::memory::code::{CodeBlock, CodeMemory};
 use super::processor::{allocated, processor};
+use crate::modes::DefaultModes;
 
 /// The run from which on a nest gets machine code, however short it is.
 const WARM: u32 = 8;
@@ -34,6 +35,8 @@ pub(super) struct Shared {
     machine: OnceBox<Option<CodeBlock>>,
     /// The kernels that machine code calls for what the function applies, as words behind its arguments.
     pub(super) applied: SmallVec<[u64; 6]>,
+    #[cfg(all(test, target_os = "linux"))]
+    pub(super) codes: super::tested::Codes,
 }
 
 /// What runs a function now.
@@ -44,14 +47,23 @@ pub(super) enum Runner<'s> {
 }
 
 impl Runner<'_> {
+    /// Machine code.
+    #[cfg(all(test, target_os = "linux"))]
+    pub(super) fn of_block(block: &CodeBlock) -> Runner<'_> {
+        Runner::Machine(entry_of(block))
+    }
+
     /// # Safety
     /// The arguments are those of the function: pointers to the memory that it uses, scalars, kernels.
     pub(super) unsafe fn run(self, args: &[u64]) -> Status {
         match self {
             // SAFETY: as the caller promises.
             Runner::Machine(entry) => unsafe { entry(args.as_ptr()) },
-            // SAFETY: as above.
-            Runner::Portable(interpreter) => unsafe { interpreter.run(args.as_ptr()) },
+            Runner::Portable(interpreter) => {
+                let _modes = DefaultModes::new();
+                // SAFETY: as above.
+                unsafe { interpreter.run(args.as_ptr()) }
+            }
         }
     }
 }
@@ -93,11 +105,23 @@ impl Shared {
             [kernel.run as *const () as u64, kernel.context.addr() as u64]
         });
         let applied = applied.collect();
-        Shared { function, runs: AtomicU32::new(0), interpreter, machine, applied }
+        Shared {
+            function,
+            runs: AtomicU32::new(0),
+            interpreter,
+            machine,
+            applied,
+            #[cfg(all(test, target_os = "linux"))]
+            codes: Default::default(),
+        }
     }
 
     /// What runs the function on so many elements: machine code once it pays.
     pub(super) fn runner(&self, elements: usize) -> Runner<'_> {
+        #[cfg(all(test, target_os = "linux"))]
+        if let Some(runner) = self.tested() {
+            return runner;
+        }
         if let Some(Some(block)) = self.machine.get() {
             return Runner::Machine(entry_of(block));
         }
@@ -109,6 +133,11 @@ impl Shared {
                 return Runner::Machine(entry_of(block));
             }
         }
+        self.portable()
+    }
+
+    /// The portable executor.
+    pub(super) fn portable(&self) -> Runner<'_> {
         Runner::Portable(self.interpreter.get_or_init(|| Box::new(Interpreter::new(&self.function))))
     }
 }

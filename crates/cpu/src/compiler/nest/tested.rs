@@ -1,0 +1,332 @@
+//! What tests do with nests: they choose the executor and the work of a thread, put operands between pages that cannot
+//! be accessed, and keep calls for other processors.
+
+use std::cell::{Cell, RefCell};
+
+use once_cell::race::OnceBox;
+use smallvec::SmallVec;
+
+use super::super::emit::Target;
+use super::super::ir::Function;
+use super::super::memory::code::CodeBlock;
+use super::shared::{Runner, Shared};
+use super::{CHUNK_WORK, Nest, allocated, instruction_sets};
+use crate::compiler::memory::code::CodeMemory;
+use crate::par::Par;
+
+/// The size of a page, or a multiple of it.
+const PAGE: usize = 1 << 14;
+/// What is written where nothing may write.
+const CANARY: u8 = 0xA5;
+/// How many bytes beside an operand are looked at, where there is no page.
+const LOOKED_AT: usize = 512;
+
+/// What runs nests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in super::super) enum Executor {
+    Portable,
+    /// The code of one of [`instruction_sets`].
+    Machine(usize),
+}
+
+/// How a test has its nests run.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Mode {
+    pub(in super::super) executor: Executor,
+    /// Whether operands end where a page ends that has none behind it, or begin where there is none before it.
+    pub(in super::super) at_end: bool,
+    /// Whether calls are kept.
+    pub(in super::super) is_kept: bool,
+}
+
+/// A call, and what it left.
+#[derive(Debug)]
+pub(in super::super) struct Kept {
+    pub(in super::super) function: Function,
+    /// The offsets in the data of the pointers among the arguments, then the numbers.
+    pub(in super::super) offsets: Vec<usize>,
+    pub(in super::super) numbers: Vec<u64>,
+    pub(in super::super) before: Vec<u8>,
+    pub(in super::super) after: Vec<u8>,
+}
+
+thread_local! {
+    static MODE: Cell<Option<Mode>> = const { Cell::new(None) };
+    static WORK: Cell<usize> = const { Cell::new(CHUNK_WORK) };
+    static KEPT: RefCell<Vec<Kept>> = const { RefCell::new(Vec::new()) };
+    static FREE: RefCell<Vec<Fenced>> = const { RefCell::new(Vec::new()) };
+    static LACKING: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Runs `body`, whose nests run as the mode says.
+pub(in super::super) fn with_mode<T>(mode: Mode, body: impl FnOnce() -> T) -> T {
+    MODE.set(Some(mode));
+    let result = body();
+    MODE.set(None);
+    result
+}
+
+/// Runs `body`, which makes nests of which a thread does so much work at a time.
+pub(in super::super) fn with_work<T>(work: usize, body: impl FnOnce() -> T) -> T {
+    WORK.set(work);
+    let result = body();
+    WORK.set(CHUNK_WORK);
+    result
+}
+
+pub(super) fn work() -> usize {
+    WORK.get()
+}
+
+/// The calls that were kept on this thread.
+pub(in super::super) fn take_kept() -> Vec<Kept> {
+    KEPT.take()
+}
+
+/// How many functions had no code for an instruction set, on this thread.
+pub(in super::super) fn lacking() -> usize {
+    LACKING.get()
+}
+
+/// The executors of this machine.
+pub(in super::super) fn executors() -> Vec<(&'static str, Executor)> {
+    let has = |target: &&dyn Target| match target.name() {
+        #[cfg(target_arch = "x86_64")]
+        "avx512" => {
+            let all = is_x86_feature_detected!("avx512dq") && is_x86_feature_detected!("avx512bw");
+            all && is_x86_feature_detected!("avx512vl")
+        }
+        #[cfg(target_arch = "x86_64")]
+        "avx2" => {
+            let all = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+            all && is_x86_feature_detected!("f16c")
+        }
+        "neon" => cfg!(target_arch = "aarch64"),
+        _ => false,
+    };
+    let sets = instruction_sets().into_iter().enumerate();
+    let machines =
+        sets.filter(|(_, target)| has(target)).map(|(at, target)| (target.name(), Executor::Machine(at)));
+    [("portable", Executor::Portable)].into_iter().chain(machines).collect()
+}
+
+/// The code of a function for each instruction set.
+#[derive(Debug, Default)]
+pub(super) struct Codes([OnceBox<Option<CodeBlock>>; 3]);
+
+impl Shared {
+    /// What runs the function for the test on this thread.
+    pub(super) fn tested(&self) -> Option<Runner<'_>> {
+        let Executor::Machine(at) = MODE.get()?.executor else { return Some(self.portable()) };
+        let code = self.codes.0[at].get_or_init(|| {
+            let target = instruction_sets()[at];
+            let allocated = allocated(&self.function, target).ok();
+            let block = allocated.and_then(|code| CodeMemory::add(&target.encode(&code), "nest"));
+            LACKING.set(LACKING.get() + usize::from(block.is_none()));
+            Box::new(block)
+        });
+        Some(code.as_ref().map_or_else(|| self.portable(), Runner::of_block))
+    }
+}
+
+/// Pages that can be accessed, between two that cannot.
+struct Fenced {
+    start: *mut u8,
+    bytes: usize,
+}
+
+impl Fenced {
+    fn new(bytes: usize) -> Fenced {
+        let bytes = bytes.next_multiple_of(PAGE).max(PAGE);
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new mapping, whose middle is made accessible.
+        let start = unsafe {
+            let all = libc::mmap(std::ptr::null_mut(), bytes + 2 * PAGE, libc::PROT_NONE, flags, -1, 0);
+            assert_ne!(all, libc::MAP_FAILED);
+            let start = all.cast::<u8>().add(PAGE);
+            assert_eq!(libc::mprotect(start.cast(), bytes, libc::PROT_READ | libc::PROT_WRITE), 0);
+            start
+        };
+        Fenced { start, bytes }
+    }
+
+    /// One that has room for so many bytes.
+    fn take(bytes: usize) -> Fenced {
+        let found = FREE.with_borrow_mut(|free| {
+            let at = free.iter().position(|fenced| fenced.bytes >= bytes)?;
+            Some(free.swap_remove(at))
+        });
+        found.unwrap_or_else(|| Fenced::new(bytes))
+    }
+
+    fn give_back(self) {
+        FREE.with_borrow_mut(|free| free.push(self));
+    }
+
+    /// Where so many bytes begin.
+    fn place(&self, bytes: usize, at_end: bool) -> *mut u8 {
+        self.start.wrapping_add(if at_end { self.bytes - bytes } else { 0 })
+    }
+
+    /// The bytes beside the operand that can be accessed.
+    fn beside(&self, bytes: usize, at_end: bool) -> &mut [u8] {
+        let rest = (self.bytes - bytes).min(LOOKED_AT);
+        let start = if at_end { self.bytes - bytes - rest } else { bytes };
+        // SAFETY: inside of the mapping, and only the owner looks at it.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(start), rest) }
+    }
+
+    /// Runs `work` with so many bytes, and looks whether it wrote beside them.
+    fn with<T>(bytes: usize, at_end: bool, work: impl FnOnce(*mut u8) -> T) -> T {
+        let fenced = Fenced::take(bytes);
+        fenced.beside(bytes, at_end).fill(CANARY);
+        let result = work(fenced.place(bytes, at_end));
+        let is_whole = fenced.beside(bytes, at_end).iter().all(|&byte| byte == CANARY);
+        assert!(is_whole, "a nest wrote beside an operand of {bytes} bytes");
+        fenced.give_back();
+        result
+    }
+}
+
+/// What a nest needs to know besides what every one knows: the bytes of its inputs and results.
+#[derive(Debug, Default)]
+pub(super) struct Bytes {
+    pub(super) inputs: Vec<usize>,
+    pub(super) results: Vec<usize>,
+}
+
+/// Memory that operands share.
+struct Span {
+    start: usize,
+    end: usize,
+    is_written: bool,
+}
+
+/// Spans of memory that do not overlap.
+fn spans(inputs: &[(usize, usize)], results: &[(usize, usize)]) -> Vec<Span> {
+    let span = |&(start, bytes): &(usize, usize), is_written| Span { start, end: start + bytes, is_written };
+    let mut all: Vec<Span> = inputs.iter().map(|operand| span(operand, false)).collect();
+    all.extend(results.iter().map(|operand| span(operand, true)));
+    all.retain(|span| span.start < span.end);
+    all.sort_by_key(|span| span.start);
+    let mut merged: Vec<Span> = Vec::new();
+    for span in all {
+        match merged.last_mut() {
+            Some(last) if span.start < last.end => {
+                last.end = last.end.max(span.end);
+                last.is_written |= span.is_written;
+            }
+            _ => merged.push(span),
+        }
+    }
+    merged
+}
+
+/// Scratch memory between pages, where a test runs on the thread that called the nest.
+pub(super) fn with_scratch(mode: Option<Mode>, bytes: usize, work: impl FnOnce(*mut u8)) -> bool {
+    let Some(mode) = mode else { return false };
+    // Lines of 64 bytes, as others have it.
+    Fenced::with(bytes.next_multiple_of(64), mode.at_end, work);
+    true
+}
+
+pub(super) fn mode() -> Option<Mode> {
+    MODE.get()
+}
+
+impl Nest {
+    /// Runs the nest as the test on this thread says. False if there is none.
+    ///
+    /// # Safety
+    /// As for `run`.
+    pub(super) unsafe fn run_tested(&self, inputs: &[*mut u8], results: &[*mut u8]) -> bool {
+        let Some(mode) = mode() else { return false };
+        let with_bytes = |pointers: &[*mut u8], bytes: &[usize]| -> Vec<(usize, usize)> {
+            pointers.iter().zip(bytes).map(|(pointer, &bytes)| (pointer.addr(), bytes)).collect()
+        };
+        let (read, written) =
+            (with_bytes(inputs, &self.bytes.inputs), with_bytes(results, &self.bytes.results));
+        let spans = spans(&read, &written);
+        let fenced: Vec<(Fenced, usize)> =
+            spans.iter().map(|span| (Fenced::take(span.end - span.start), span.end - span.start)).collect();
+        let moved = |pointer: &*mut u8| {
+            let at = spans.iter().position(|span| (span.start..span.end).contains(&pointer.addr()));
+            at.map_or(*pointer, |at| {
+                let (fenced, bytes) = &fenced[at];
+                fenced.place(*bytes, mode.at_end).wrapping_add(pointer.addr() - spans[at].start)
+            })
+        };
+        for (span, (fenced, bytes)) in spans.iter().zip(&fenced) {
+            fenced.beside(*bytes, mode.at_end).fill(CANARY);
+            let source = std::ptr::with_exposed_provenance::<u8>(span.start);
+            // SAFETY: the operand's bytes, and pages with room for them.
+            unsafe { std::ptr::copy_nonoverlapping(source, fenced.place(*bytes, mode.at_end), *bytes) };
+        }
+        let (moved_inputs, moved_results): (SmallVec<[*mut u8; 8]>, SmallVec<[*mut u8; 8]>) =
+            (inputs.iter().map(moved).collect(), results.iter().map(moved).collect());
+        Fenced::with(self.room().next_multiple_of(64), mode.at_end, |room| {
+            // SAFETY: the same operands elsewhere, and as much memory beside as is asked for.
+            unsafe { self.run_here(&moved_inputs, &moved_results, room, Par::Pool) };
+        });
+        let bytes_of = |(fenced, bytes): &(Fenced, usize)| {
+            // SAFETY: the operand, which nobody writes any more.
+            unsafe { std::slice::from_raw_parts(fenced.place(*bytes, mode.at_end), *bytes) }
+        };
+        if mode.is_kept {
+            self.keep(&spans, inputs, results, |at| bytes_of(&fenced[at]).to_vec());
+        }
+        for (span, fenced) in spans.iter().zip(fenced) {
+            let beside = fenced.0.beside(fenced.1, mode.at_end);
+            assert!(beside.iter().all(|&byte| byte == CANARY), "beside an operand: {}", self.code.function);
+            let target = std::ptr::with_exposed_provenance_mut::<u8>(span.start);
+            // SAFETY: as above.
+            unsafe {
+                if span.is_written {
+                    std::ptr::copy_nonoverlapping(bytes_of(&fenced).as_ptr(), target, fenced.1);
+                } else {
+                    let before = std::slice::from_raw_parts(target, fenced.1);
+                    assert!(before == bytes_of(&fenced), "an input was written: {}", self.code.function);
+                }
+            }
+            fenced.0.give_back();
+        }
+        true
+    }
+
+    /// Keeps the call, whose operands still are as they were before, and what `after` has of each span.
+    fn keep(
+        &self,
+        spans: &[Span],
+        inputs: &[*mut u8],
+        results: &[*mut u8],
+        after: impl Fn(usize) -> Vec<u8>,
+    ) {
+        let mut kept = Kept {
+            function: self.code.function.clone(),
+            offsets: Vec::new(),
+            numbers: vec![0, self.parts.steps as u64],
+            before: vec![CANARY; 64],
+            after: vec![CANARY; 64],
+        };
+        let mut starts = Vec::new();
+        let close = |bytes: &mut Vec<u8>| bytes.resize(bytes.len().next_multiple_of(64) + 64, CANARY);
+        for (at, span) in spans.iter().enumerate() {
+            starts.push(kept.before.len());
+            let source = std::ptr::with_exposed_provenance::<u8>(span.start);
+            // SAFETY: the operand.
+            kept.before.extend(unsafe { std::slice::from_raw_parts(source, span.end - span.start) });
+            kept.after.extend(after(at));
+            close(&mut kept.before);
+            close(&mut kept.after);
+        }
+        for pointer in inputs.iter().chain(results) {
+            let at = spans.iter().position(|span| (span.start..span.end).contains(&pointer.addr()));
+            kept.offsets.push(at.map_or(0, |at| starts[at] + pointer.addr() - spans[at].start));
+        }
+        // Neither scratch memory nor results of pieces: nobody knows what is left in them.
+        if self.parts.scratch == 0 && self.joining.is_none() {
+            kept.offsets.push(0);
+            KEPT.with_borrow_mut(|all| all.push(kept));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Random graphs: the evaluator, which runs one op at a time, and compiled programs on all executors and with several
+//! threads give the same bits, and nests touch nothing but their operands.
+//!
+//! Operands of nests are put between pages that cannot be accessed.
+
+mod make;
+mod tests;
+mod values;
+
+use std::num::NonZeroUsize;
+use std::sync::Arc;
+
+use defn_core::backend::{Checks, Compiler, Executable, HostMemory, NoHooks};
+use defn_core::evaluator::Evaluator;
+use defn_core::{Scalar, Tensor, TensorType};
+
+use super::CpuCompiler;
+use super::nest::tested::{Executor, Mode, executors, with_mode, with_work};
+use crate::backend::cpu_backend;
+use crate::par::with_count;
+use make::{Program, Seeded, program};
+
+/// So little work is divided among threads.
+const WORK: usize = 1 << 9;
+
+type Results = Vec<Vec<u8>>;
+
+impl Program {
+    fn tensors(&self) -> Vec<Tensor> {
+        let arguments = self.region.inputs().iter().zip(&self.arguments).map(|(ty, bytes)| {
+            let buffer = cpu_backend().from_host(ty, HostMemory::new(Arc::new(bytes.clone())));
+            Tensor::concrete(ty.clone(), buffer.expect("there is memory"))
+        });
+        arguments.collect()
+    }
+
+    fn run(&self, executable: &dyn Executable) -> Result<Results, String> {
+        let results = executable.run(&cpu_backend(), self.tensors(), &NoHooks);
+        let results = results.map_err(|error| error.to_string())?;
+        let read = |tensor: &Tensor| {
+            let mut bytes = vec![0; tensor.ty().byte_size()];
+            tensor.require_buffer("test", "").and_then(|buffer| buffer.read(&mut bytes)).map(|()| bytes)
+        };
+        results.iter().map(read).collect::<Result<_, _>>().map_err(|error| error.to_string())
+    }
+
+    /// What is computed op by op.
+    fn evaluated(&self) -> Result<Results, String> {
+        let executable = Evaluator::new(cpu_backend()).compile(self.region.clone(), Checks::default());
+        self.run(&*executable.map_err(|error| error.to_string())?)
+    }
+
+    fn compiled(&self, threads: usize) -> Result<Arc<dyn Executable>, String> {
+        let compiler = CpuCompiler::new().with_threads(threads).map_err(|error| error.to_string())?;
+        let executable = with_work(WORK, || compiler.compile(self.region.clone(), Checks::default()));
+        executable.map_err(|error| error.to_string())
+    }
+
+    fn compare(&self, name: &str, want: &Results, got: &Results) -> Result<(), String> {
+        for (at, (ty, (want, got))) in self.region.result_types().zip(want.iter().zip(got)).enumerate() {
+            if let Some(difference) = difference(ty, want, got) {
+                let text = self.region.to_text();
+                return Err(format!("{name}: result {at}, {ty}, {difference} in\n{text}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Compares all executors, with one thread and with this number; says how they differ. `at_end` is where operands
+    /// have their pages. False if the program cannot be run.
+    pub(crate) fn check(&self, threads: usize, at_end: bool, is_kept: bool) -> Result<bool, String> {
+        let Ok(want) = self.evaluated() else { return Ok(false) };
+        for threads in [1, threads] {
+            let fails = |error| format!("{error} in\n{}", self.region.to_text());
+            let executable = self.compiled(threads).map_err(fails)?;
+            for (name, executor) in executors() {
+                let is_kept = is_kept && threads == 1 && executor == Executor::Portable;
+                let run = || with_mode(Mode { executor, at_end, is_kept }, || self.run(&*executable));
+                let count = NonZeroUsize::new(threads).expect("there is a thread");
+                let got = with_count(count, run).map_err(fails)?;
+                self.compare(&format!("{name}, {threads} threads"), &want, &got)?;
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// How results differ, if they do. All NaNs are the same.
+fn difference(ty: &TensorType, want: &[u8], got: &[u8]) -> Option<String> {
+    if want == got {
+        return None;
+    }
+    let width = ty.dtype.storage_bytes();
+    let mut pairs = want.chunks_exact(width).zip(got.chunks_exact(width)).enumerate();
+    let real = ty.dtype.to_real();
+    let part = real.storage_bytes();
+    let is_nan = |bytes: &[u8]| Scalar::from_bytes(real, bytes).value().to_f64().is_nan();
+    let differ = |want: &[u8], got: &[u8]| {
+        let mut parts = want.chunks_exact(part).zip(got.chunks_exact(part));
+        want != got && parts.any(|(want, got)| want != got && !(is_nan(want) && is_nan(got)))
+    };
+    let (at, (want, got)) = pairs.find(|(_, (want, got))| differ(want, got))?;
+    let [want, got] = [want, got].map(|bytes| Scalar::from_bytes(ty.dtype, bytes));
+    Some(format!("has {got} and not {want} at {at}"))
+}

@@ -1,0 +1,98 @@
+//! Random graphs on this machine, and their nests on AArch64.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+use crate::compiler::agree::code_of;
+use crate::compiler::emit::neon::Neon;
+use crate::compiler::emit::neon_run::{self, Case, End, Word};
+use crate::compiler::nest::tested::{lacking, take_kept};
+
+/// The graph that is being run.
+static CURRENT: AtomicU64 = AtomicU64::new(0);
+
+/// Tells the graph before the process ends by a signal.
+extern "C" fn tell(signal: libc::c_int) {
+    let mut text = *b"\nrandom graph 00000000\n";
+    let mut seed = CURRENT.load(Ordering::Relaxed);
+    for digit in text[14..22].iter_mut().rev() {
+        *digit = b'0' + (seed % 10) as u8;
+        seed /= 10;
+    }
+    // SAFETY: both may be called in a handler.
+    unsafe {
+        libc::write(2, text.as_ptr().cast(), text.len());
+        libc::signal(signal, libc::SIG_DFL);
+    }
+}
+
+/// Graphs from one number on: by the environment, or few.
+fn range(variable: &str, few: u64) -> std::ops::Range<u64> {
+    let number = |name: String| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let first = number(format!("{variable}_FROM")).unwrap_or(0);
+    first..first + number(variable.to_owned()).unwrap_or(few)
+}
+
+fn graph(seed: u64) -> Option<Program> {
+    let mut source = Seeded(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    program(&mut source)
+}
+
+#[test]
+fn all_executors_give_the_bits_of_the_evaluator() {
+    for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE] {
+        // SAFETY: the handler does nothing that handlers may not do.
+        unsafe { libc::signal(signal, tell as *const () as libc::sighandler_t) };
+    }
+    let (mut ran, mut made) = (0, 0);
+    let mut found = Vec::new();
+    let go_on = std::env::var_os("DEFN_RANDOM_GRAPHS_ALL").is_some();
+    for seed in range("DEFN_RANDOM_GRAPHS", 1_000) {
+        CURRENT.store(seed, Ordering::Relaxed);
+        let Some(program) = graph(seed) else { continue };
+        made += 1;
+        match program.check([2, 7][seed as usize % 2], seed % 4 < 2, false) {
+            Ok(has_run) => ran += u64::from(has_run),
+            Err(difference) if go_on => {
+                println!("seed {seed}: {difference}");
+                found.push(seed);
+            }
+            Err(difference) => panic!("seed {seed}: {difference}"),
+        }
+    }
+    println!("{made} graphs made, {ran} run; {} functions lack code", lacking());
+    assert!(found.is_empty(), "{found:?}");
+    assert!(ran * 10 > made * 9);
+}
+
+#[test]
+fn nests_for_neon_give_the_same() {
+    let mut cases = Vec::new();
+    for seed in range("DEFN_RANDOM_NEON_GRAPHS", 500) {
+        let Some(program) = graph(seed) else { continue };
+        if program.check(1, false, true).is_err() {
+            // Another test tells.
+            take_kept();
+            continue;
+        }
+        for kept in take_kept() {
+            // The runner has none of our kernels.
+            if !kept.function.applied().is_empty() {
+                continue;
+            }
+            let Ok(code) = code_of(&kept.function, &Neon, &format!("seed {seed}")) else { continue };
+            let words = kept.offsets.iter().map(|&offset| Word::Data(offset));
+            let words = words.chain(kept.numbers.iter().map(|&number| Word::Number(number))).collect();
+            let data = kept.before.clone();
+            cases.push((seed, kept, Case { code, words, data, fpcr: 0 }));
+        }
+    }
+    println!("{} calls", cases.len());
+    let jobs: Vec<Case> = cases.iter().map(|(_, _, job)| job.clone()).collect();
+    let Some(outcomes) = neon_run::run(&jobs) else { return };
+    for ((seed, kept, _), outcome) in cases.iter().zip(outcomes) {
+        assert_eq!(outcome.end, End::Status(0), "seed {seed}\n{}", kept.function);
+        let at = outcome.data.iter().zip(&kept.after).position(|(got, want)| got != want);
+        assert_eq!(at, None, "seed {seed}\n{}", kept.function);
+    }
+}
