@@ -106,7 +106,7 @@ impl CpuBackend {
         poll: Poll<'_>,
     ) -> Result<Buffers> {
         settings::check()?;
-        let _modes = DefaultModes::new();
+        let _modes = DefaultModes::set();
         let par = parallel(operands.iter().map(|operand| &operand.ty).chain(outputs));
         let memory = Memory::Owned { operands: &mut operands, outputs };
         let run =
@@ -168,8 +168,7 @@ impl CpuBackend {
             Op::PutSlice { starts } => run.put_slice(starts),
 
             // reduce
-            Op::Reduce { op, axes, .. } => run.reduce(*op, axes),
-            Op::ArgReduce { op, axis, tie_break, .. } => run.arg_reduce((*op, *tie_break), *axis),
+            Op::Reduce { .. } | Op::ArgReduce { .. } => run.reduce(op),
 
             // linalg
             Op::Dot { contract_a, batch_a, contract_b, .. } => run.dot(contract_a, contract_b, batch_a.len()),

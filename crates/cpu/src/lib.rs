@@ -23,6 +23,7 @@ pub use compiler::refused_memory_for_code;
 pub use compiler::{CpuCompiler, machine_code};
 pub use defn_core::memory::available as available_memory;
 pub use memory::{Allocator, MemoryReport, held_bytes, live_bytes, memory_report, peak_bytes, reset_peak};
+pub use modes::DefaultModes;
 pub use par::{ThreadCount, set_poll, set_threads, threads, with_threads};
 pub use roofline::Roofline;
 pub use settings::MOST_THREADS;

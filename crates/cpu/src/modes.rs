@@ -2,15 +2,25 @@
 //! another direction; the threads that it starts inherit that. Kernels and the portable executor need the defaults, as
 //! all Rust code does. Machine code of nests sees to itself.
 
-/// Sets the modes to their defaults, until it is dropped.
-pub(crate) struct DefaultModes {
+/// Sets the modes to their defaults, until it is dropped: rounding to nearest, and subnormals as they are.
+///
+/// Ops and programs see to this themselves. It is for what is computed beside them: constants while a function is traced.
+///
+/// ```
+/// let _modes = defn_cpu::DefaultModes::set();
+/// assert!(std::hint::black_box(1e-40f64) as f32 > 0.0);
+/// ```
+#[derive(Debug)]
+pub struct DefaultModes {
     /// The modes before, if they were others.
     before: Option<u64>,
 }
 
 impl DefaultModes {
+    /// Reads the modes of this thread, and sets them if they are others.
     #[inline]
-    pub(crate) fn new() -> DefaultModes {
+    #[must_use = "the modes are as before when it is dropped"]
+    pub fn set() -> DefaultModes {
         let modes = read();
         if modes & CONTROLS == DEFAULT {
             return DefaultModes { before: None };
@@ -100,7 +110,7 @@ mod tests {
         // Flush to zero, denormals are zero, and round down.
         let others = before | 0x8040 | 0x2000;
         write(others);
-        let modes = DefaultModes::new();
+        let modes = DefaultModes::set();
         let product = std::hint::black_box(1e-30f32) * std::hint::black_box(1e-10f32);
         let meanwhile = read();
         drop(modes);

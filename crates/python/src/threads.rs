@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use defn_cpu::ThreadCount;
+use defn_cpu::{DefaultModes, ThreadCount};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
@@ -46,8 +46,10 @@ pub(crate) fn check(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<()> 
     Ok(())
 }
 
-/// Runs `body` with the thread count of this context.
+/// Runs `body` with the thread count of this context and the default floating-point modes, so that constants are
+/// rounded while a function is traced as they are when it runs.
 pub(crate) fn within<T>(body: impl FnOnce() -> Fallible<T>) -> Fallible<T> {
+    let _modes = DefaultModes::set();
     let _count = if ANY_SET.load(Ordering::Relaxed) { count()? } else { None };
     body()
 }

@@ -11,6 +11,17 @@ use crate::region::Region;
 /// # Errors
 /// None is known; the signature is that of all passes.
 pub fn dce(region: &Region) -> Result<Region> {
+    without(region, &live(region))
+}
+
+/// As [`dce`], of a region that is not needed any more: it stays what it is if all of it is needed.
+pub(super) fn dce_owned(region: Region) -> Result<Region> {
+    let live = live(&region);
+    if live.iter().all(|is_live| *is_live) { Ok(region) } else { without(&region, &live) }
+}
+
+/// For each node whether a result or an effect needs it.
+fn live(region: &Region) -> Vec<bool> {
     let nodes = region.graph().nodes();
     let mut live = vec![false; nodes.len()];
     for result in region.results() {
@@ -25,6 +36,10 @@ pub fn dce(region: &Region) -> Result<Region> {
             }
         }
     }
+    live
+}
+
+fn without(region: &Region, live: &[bool]) -> Result<Region> {
     let new = rebuild(region, |graph, position, node, inputs| {
         if !live[position] {
             return Ok(Values::new());

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::dce::dce_owned;
 use super::fold::fold_node;
 use super::simplify::{at_construction, constant};
-use super::{check, cse, dce, finish, rebuild, trips};
+use super::{check, cse, finish, rebuild, trips};
 use crate::backend::Backend;
 use crate::compose::{block, fold};
 use crate::error::Result;
@@ -57,7 +58,11 @@ impl Simplifier<'_> {
     fn region(&mut self, region: &Region) -> Result<Region> {
         let rewritten =
             rebuild(region, |graph, _, node, inputs| self.node(graph, &node.op, inputs, &node.outputs))?;
-        dce(&cse(&finish("simplify", region, rewritten))?)
+        let rewritten = finish("simplify", region, rewritten);
+        let shared = cse(&rewritten)?;
+        // Large graphs: each pass holds two of them.
+        drop(rewritten);
+        dce_owned(shared)
     }
 
     /// A shared region is simplified once, and remains shared.

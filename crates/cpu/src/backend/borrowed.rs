@@ -31,7 +31,7 @@ pub(crate) fn run_same_dtype(
     to: DType,
 ) -> Option<Arc<dyn Buffer>> {
     settings::check().ok()?;
-    let _modes = DefaultModes::new();
+    let _modes = DefaultModes::set();
     let (size, dtype) = (ty.size(), ty.dtype);
     if size > FAST_PATH_ELEMENTS {
         return None;

@@ -1,31 +1,23 @@
-//! Reductions: choice of dtype, and scratch memory.
+//! Reductions and scans: choice of dtype, and scratch memory.
 
 use defn_core::backend::Buffers;
-use defn_core::op::{ArgOp, CumulativeOp, ReduceOp, TieBreak};
-use defn_core::{Axis, Result};
+use defn_core::op::{CumulativeOp, Op};
+use defn_core::{Axis, DType, Result, Shape, TensorType};
 
 use super::OpRun;
+use crate::compiler::OneReduction;
 use crate::kernels::{linalg, reduce};
 use crate::view::{View, ViewMut};
 
 impl OpRun<'_> {
-    pub(super) fn reduce(self, reduce_op: ReduceOp, axes: &[Axis]) -> Result<Buffers> {
+    pub(super) fn reduce(self, op: &Op) -> Result<Buffers> {
         let allocator = self.allocator;
         self.run_with_scratch(|views, out, par| {
-            let mut scratch = allocator.scratch(reduce::reduce_scratch(views[0].ty(), axes, out.ty()))?;
+            let reduction = OneReduction::new(op, views[0].ty(), out.ty());
+            let bytes = TensorType { dtype: DType::U8, shape: Shape::new(&[reduction.scratch()]) };
+            let mut scratch = allocator.scratch(bytes)?;
             if allocator.runs() {
-                reduce::reduce(reduce_op, views[0], axes, out, &mut scratch.view_mut(), par);
-            }
-            Ok(())
-        })
-    }
-
-    pub(super) fn arg_reduce(self, which: (ArgOp, TieBreak), axis: Option<Axis>) -> Result<Buffers> {
-        let allocator = self.allocator;
-        self.run_with_scratch(|views, out, par| {
-            let mut scratch = allocator.scratch(reduce::arg_scratch(views[0].ty(), axis))?;
-            if allocator.runs() {
-                reduce::arg_reduce(which, views[0], axis, out, &mut scratch.view_mut(), par);
+                reduction.run(views[0], out, &mut scratch.view_mut(), par)?;
             }
             Ok(())
         })

@@ -50,6 +50,7 @@ pub(super) fn with_joins(
                 && let Some(nest) =
                     finder.nest(place, is_reader).or_else(|| is_reader.then(|| finder.turned(place))?)
             {
+                finder.alone.remove(&place);
                 *piece = Piece::Nest(place, Box::new(nest), None);
             }
         }

@@ -95,7 +95,7 @@ use crate::modes::DefaultModes;
 use crate::par::{interruptible, with_count};
 use crate::settings;
 use direct::Direct;
-pub(crate) use nest::{InOrder, convert_in_order, run_elementwise, run_in_order};
+pub(crate) use nest::{InOrder, OneReduction, convert_in_order, run_elementwise, run_in_order};
 pub use nest::{machine_code, refused_memory_for_code};
 use plan::Plan;
 use run::{Memory, Run};
@@ -268,7 +268,7 @@ impl Compiled {
             let window = if is_held { Some(hold()) } else { None };
             windows.push(window.transpose().map_err(|error| named(error, position, argument))?);
         }
-        let _modes = DefaultModes::new();
+        let _modes = DefaultModes::set();
         let mut memory = Memory::default();
         memory.allocate(&self.plan)?;
         if !self.donated.is_empty() {

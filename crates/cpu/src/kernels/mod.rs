@@ -28,7 +28,7 @@ pub(crate) use support::simd;
 #[cfg(test)]
 pub(crate) use support::simd::{at_tested, tested};
 #[cfg(test)]
-use support::testing;
+pub(crate) use support::testing;
 pub(crate) use support::{
     Element, Integer, Plain, Real, StridedOperand, StridedView, TILE, TileLoader, epilogue, fill_tiles,
     is_computed_as_stored, peak, scratch, stream, with_compute, with_integer, with_position, with_real,

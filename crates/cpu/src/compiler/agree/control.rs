@@ -350,3 +350,22 @@ fn a_kernel_that_fails_ends_the_function() {
         ],
     );
 }
+
+/// A value in a loop that nobody needs is read where a sum says that nobody needs either.
+#[test]
+fn what_nobody_needs_has_no_address() {
+    let mut b = Builder::new(1, 2, 0);
+    let (trips, skew) = (b.param(0, Elem::Index), b.param(1, Elem::Index));
+    let position = b.add(trips, skew);
+    let (i, _) = b.begin_loop(Some(trips), &[]);
+    b.load(Elem::F32, stepped(at(0, Elem::F32, 0), Elem::F32, position, 1));
+    let x = b.f32(2.0);
+    b.store(x, stepped(at(0, Elem::F32, 0), Elem::F32, i, 1));
+    b.end_loop(&[]);
+    let trial = Trial {
+        call: Call::new().with(&[5.0f32, 6.0, 7.0]).param(2).param(1 << 40),
+        after: Call::new().with(&[2.0f32, 2.0, 7.0]).param(2).param(1 << 40),
+        status: 0,
+    };
+    agree(&b.finish(), &[trial]);
+}

@@ -1,8 +1,10 @@
 //! Loop nests as steps of a plan: what they read and write, and how they are run.
 
 mod blocks;
+mod cache;
 mod one_op;
 mod processor;
+mod reduction;
 mod shared;
 #[cfg(all(test, target_os = "linux"))]
 pub(super) mod tested;
@@ -25,6 +27,7 @@ pub(super) use blocks::{BlockInput, BlockNest};
 pub(crate) use one_op::{InOrder, convert_in_order, run_elementwise, run_in_order};
 pub(super) use processor::{allocated, instruction_sets, processor};
 pub use processor::{machine_code, refused_memory_for_code};
+pub(crate) use reduction::OneReduction;
 use shared::Shared;
 
 /// Instructions on elements that one thread does at a time.

@@ -2,33 +2,26 @@
 //!
 //! A nest is made once for an op, its dtypes, and how its operands lie, and is then kept in a cache of the process.
 //! Operands of the result's size and those of one element, which most are, lie in the same way whatever the shapes: one
-//! nest is for all sizes. Each thread has a cache of its own in front, so that a call of an op that ran before neither
-//! allocates nor changes what other threads read. The caches are bounded.
+//! nest is for all sizes.
 
-use std::cell::RefCell;
 use std::hash::{Hash, Hasher};
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex};
 
 use defn_core::graph::{Graph, Values};
 use defn_core::op::{Op, Outputs};
 use defn_core::region::Region;
 use defn_core::{DType, Shape, TensorType};
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
 use super::super::cluster::{Clusters, Elementwise, elementwise};
 use super::super::fuse::{Domain, LONG_ROW, Part, fuse};
+use super::cache::{Cache, Known, Recent, recent};
 use super::{Parts, Shared};
 use crate::kernels::StridedOperand;
 use crate::kernels::stream::StoreKind;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
-
-/// Nests that a thread remembers.
-const RECENT: usize = 64;
-
-/// Nests that the process remembers.
-const MOST: usize = 1 << 12;
 
 /// The most operands of an op.
 const OPERANDS: usize = 3;
@@ -48,9 +41,9 @@ struct Key {
 }
 
 impl Key {
-    /// The place in the cache of a thread.
+    /// What differs between keys that are used in turn.
     #[inline]
-    fn slot(&self) -> usize {
+    fn hash(&self) -> u64 {
         let mut hasher = FxHasher::default();
         self.op.hash(&mut hasher);
         let [a, b, _, result] = self.dtypes.map(|dtype| dtype as u64);
@@ -58,7 +51,7 @@ impl Key {
         for &(size, _) in &self.axes {
             hasher.write_usize(size);
         }
-        hasher.finish() as usize % RECENT
+        hasher.finish()
     }
 }
 
@@ -137,55 +130,15 @@ impl OneOp {
     }
 }
 
-/// The nests that a thread has run last, each in the place that its key has.
-type Recent = [Option<(Key, Arc<OneOp>)>; RECENT];
-
 thread_local! {
-    static LAST: RefCell<Recent> = const { RefCell::new([const { None }; RECENT]) };
+    static LAST: Recent<Key, OneOp> = const { recent() };
 }
 
-static KNOWN: Mutex<Option<FxHashMap<Key, Arc<OneOp>>>> = Mutex::new(None);
+static KNOWN: Known<Key, OneOp> = Mutex::new(None);
 
 /// Calls `work` with the nest of a key.
 fn with_nest(key: &Key, make: impl Fn() -> OneOp, work: impl Fn(&OneOp)) {
-    let slot = key.slot();
-    let run = |recent: &RefCell<Recent>| {
-        // The work may run other ops, which may find the cache borrowed.
-        if let Ok(recent) = recent.try_borrow()
-            && let Some((known, nest)) = &recent[slot]
-            && known == key
-        {
-            work(nest);
-            return;
-        }
-        let nest = of_process(key, &make);
-        if let Ok(mut recent) = recent.try_borrow_mut() {
-            recent[slot] = Some((key.clone(), nest.clone()));
-        }
-        work(&nest);
-    };
-    // A thread that ends has no cache any more.
-    LAST.try_with(run).unwrap_or_else(|_| work(&of_process(key, &make)));
-}
-
-/// The nest of a key: the known one, if there is one and no other thread looks for one now. Nothing waits for another
-/// thread, since a child that was forked meanwhile does not have it.
-fn of_process(key: &Key, make: impl Fn() -> OneOp) -> Arc<OneOp> {
-    let mut known = match KNOWN.try_lock() {
-        Ok(known) => known,
-        Err(TryLockError::Poisoned(known)) => known.into_inner(),
-        Err(TryLockError::WouldBlock) => return Arc::new(make()),
-    };
-    let known = known.get_or_insert_default();
-    if let Some(nest) = known.get(key) {
-        return nest.clone();
-    }
-    if known.len() == MOST {
-        known.clear();
-    }
-    let nest = Arc::new(make());
-    known.insert(key.clone(), nest.clone());
-    nest
+    Cache { recent: &LAST, known: &KNOWN }.with(key, key.hash(), make, work);
 }
 
 /// Runs an element-wise op on operands that are broadcast to the result. Operands of the result's size whose elements

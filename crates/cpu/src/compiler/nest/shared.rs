@@ -60,7 +60,7 @@ impl Runner<'_> {
             // SAFETY: as the caller promises.
             Runner::Machine(entry) => unsafe { entry(args.as_ptr()) },
             Runner::Portable(interpreter) => {
-                let _modes = DefaultModes::new();
+                let _modes = DefaultModes::set();
                 // SAFETY: as above.
                 unsafe { interpreter.run(args.as_ptr()) }
             }

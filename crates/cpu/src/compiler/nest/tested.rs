@@ -58,20 +58,28 @@ thread_local! {
     static LACKING: Cell<usize> = const { Cell::new(0) };
 }
 
+/// Undoes what `with_mode` and `with_work` set, after a panic too.
+struct Reset;
+
+impl Drop for Reset {
+    fn drop(&mut self) {
+        MODE.set(None);
+        WORK.set(CHUNK_WORK);
+    }
+}
+
 /// Runs `body`, whose nests run as the mode says.
 pub(in super::super) fn with_mode<T>(mode: Mode, body: impl FnOnce() -> T) -> T {
+    let _reset = Reset;
     MODE.set(Some(mode));
-    let result = body();
-    MODE.set(None);
-    result
+    body()
 }
 
 /// Runs `body`, which makes nests of which a thread does so much work at a time.
 pub(in super::super) fn with_work<T>(work: usize, body: impl FnOnce() -> T) -> T {
+    let _reset = Reset;
     WORK.set(work);
-    let result = body();
-    WORK.set(CHUNK_WORK);
-    result
+    body()
 }
 
 pub(super) fn work() -> usize {

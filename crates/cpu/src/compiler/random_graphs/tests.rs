@@ -1,5 +1,6 @@
 //! Random graphs on this machine, and their nests on AArch64.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
@@ -51,7 +52,9 @@ fn all_executors_give_the_bits_of_the_evaluator() {
         CURRENT.store(seed, Ordering::Relaxed);
         let Some(program) = graph(seed) else { continue };
         made += 1;
-        match program.check([2, 7][seed as usize % 2], seed % 4 < 2, false) {
+        let check = AssertUnwindSafe(|| program.check([2, 7][seed as usize % 2], seed % 4 < 2, false));
+        let panicked = |_| Err(format!("panicked in\n{}", program.region.to_text()));
+        match catch_unwind(check).unwrap_or_else(panicked) {
             Ok(has_run) => ran += u64::from(has_run),
             Err(difference) if go_on => {
                 println!("seed {seed}: {difference}");

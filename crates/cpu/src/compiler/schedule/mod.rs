@@ -398,13 +398,14 @@ impl Lowering<'_> {
     /// Computes what a block needs and does not change, before it begins.
     fn prepare(&mut self, from: usize, to: usize) -> Result<()> {
         for at in from..to {
-            if let ir::Op::Load(access) | ir::Op::Store(access) | ir::Op::Gather(access) =
+            let (ir::Op::Load(access) | ir::Op::Store(access) | ir::Op::Gather(access)) =
                 self.function.insts[at].op
-            {
-                let access = self.function.access(access);
-                if access.terms.iter().all(|(term, _)| term.index() < from) {
-                    self.pointer(access.clone());
-                }
+            else {
+                continue;
+            };
+            let access = self.function.access(access);
+            if !self.is_dead[at] && access.terms.iter().all(|(term, _)| term.index() < from) {
+                self.pointer(access.clone());
             }
         }
         Ok(())

@@ -19,6 +19,11 @@ type C = Complex<f64>;
 
 const ONE: C = Complex::new(1.0, 0.0);
 
+/// `|x|` with the sign of another number. That of NaN depends on the order of operands, and counts as positive.
+fn with_sign(x: f64, sign: f64) -> f64 {
+    if sign.is_nan() { x.abs() } else { x.copysign(sign) }
+}
+
 /// `|z|`; infinite if either part is.
 pub(crate) fn abs(z: C) -> f64 {
     math::hypot(z.re, z.im)
@@ -162,9 +167,9 @@ pub(crate) fn sqrt(z: C) -> C {
     }
     if z.re.is_infinite() && !z.im.is_nan() {
         return if z.re > 0.0 {
-            C::new(z.re, 0f64.copysign(z.im))
+            C::new(z.re, with_sign(0f64, z.im))
         } else {
-            C::new(0.0, f64::INFINITY.copysign(z.im))
+            C::new(0.0, with_sign(f64::INFINITY, z.im))
         };
     }
     // Powers of four scale exactly, and keep the hypotenuse in range.
@@ -179,7 +184,7 @@ pub(crate) fn sqrt(z: C) -> C {
     let (re, im) = if z.re >= 0.0 {
         (root, z.im / (2.0 * root))
     } else {
-        (z.im.abs() / (2.0 * root), root.copysign(z.im))
+        (z.im.abs() / (2.0 * root), with_sign(root, z.im))
     };
     C::new(re * scale, im * scale)
 }
@@ -195,7 +200,7 @@ pub(crate) fn cbrt(z: C) -> C {
     // 0.
     let is_flat = z.im == 0.0 || (z.re == f64::INFINITY && z.im.is_finite());
     if is_flat && z.re >= 0.0 {
-        return C::new(math::cbrt(z.re), 0.0_f64.copysign(z.im));
+        return C::new(math::cbrt(z.re), with_sign(0.0_f64, z.im));
     }
     let (sin, cos) = math::sin_cos(math::atan2(z.im, z.re) / 3.0);
     let abs = math::cbrt(abs(z));
@@ -289,7 +294,7 @@ pub(crate) fn tanh(z: C) -> C {
         } else {
             vanished(y)
         };
-        return C::new(1f64.copysign(x), small);
+        return C::new(with_sign(1f64, x), small);
     }
     let (sin, cos) = math::sin_cos(y);
     let sinh = math::sinh(x);
@@ -342,7 +347,7 @@ pub(crate) fn asin(z: C) -> C {
     if is_large(z) {
         // The argument of the point mirrored to the right half-plane, and ln(2|z|).
         let re = math::atan2(z.re, z.im.abs());
-        return C::new(re, (log_abs(z) + LN_2).copysign(z.im));
+        return C::new(re, with_sign(log_abs(z) + LN_2, z.im));
     }
     if z.re == 0.0 && z.im.is_nan() {
         return z;
@@ -355,7 +360,7 @@ pub(crate) fn asin(z: C) -> C {
 /// Arc cosine, cut along the real axis outside [-1, 1].
 pub(crate) fn acos(z: C) -> C {
     if is_large(z) {
-        return C::new(math::atan2(z.im.abs(), z.re), -(log_abs(z) + LN_2).copysign(z.im));
+        return C::new(math::atan2(z.im.abs(), z.re), -with_sign(log_abs(z) + LN_2, z.im));
     }
     if z.re == 0.0 && z.im.is_nan() {
         return C::new(FRAC_PI_2, f64::NAN);
@@ -384,23 +389,23 @@ pub(crate) fn atanh(z: C) -> C {
         return C::new(math::atanh(x), y);
     }
     if y.is_nan() && (x == 0.0 || x.is_infinite()) {
-        return C::new(0f64.copysign(x), f64::NAN);
+        return C::new(with_sign(0f64, x), f64::NAN);
     }
     if is_large(z) {
         // 1/z, without squaring |z|.
         let abs = abs(z);
-        let re = if abs.is_finite() { x / abs / abs } else { 0f64.copysign(x) };
-        return C::new(re, FRAC_PI_2.copysign(y));
+        let re = if abs.is_finite() { x / abs / abs } else { with_sign(0f64, x) };
+        return C::new(re, with_sign(FRAC_PI_2, y));
     }
     let to_end = math::hypot(1.0 - x.abs(), y);
     if to_end < 1e-150 {
         // Its square would underflow; the distance to the other end is 2.
         let re = (LN_2 - math::log(to_end)) / 2.0;
-        return C::new(re.copysign(x), FRAC_PI_4.copysign(y));
+        return C::new(with_sign(re, x), with_sign(FRAC_PI_4, y));
     }
     let re = 0.25 * math::log1p(4.0 * x.abs() / ((1.0 - x.abs()) * (1.0 - x.abs()) + y * y));
     let im = 0.5 * math::atan2(2.0 * y, (1.0 - x) * (1.0 + x) - y * y);
-    C::new(re.copysign(x), im)
+    C::new(with_sign(re, x), im)
 }
 
 fn one_minus(z: C) -> C {
@@ -427,7 +432,7 @@ mod tests {
         // acosh(2) and atanh(1/2).
         let (a, b) = ((2.0 + 3f64.sqrt()).ln(), 3f64.ln() / 2.0);
         for side in [1.0, -1.0] {
-            let zero = 0f64.copysign(side);
+            let zero = with_sign(0f64, side);
             let check = |f: fn(C) -> C, z: C, want: C| assert!(near(f(z), want), "{z}: {} {want}", f(z));
             check(log, C::new(-1.0, zero), C::new(0.0, side * PI));
             check(sqrt, C::new(-4.0, zero), C::new(0.0, side * 2.0));

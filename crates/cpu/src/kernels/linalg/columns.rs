@@ -7,7 +7,7 @@ use super::gemm::{FirstLanes, PortableVector};
 use super::vector::piece_rows;
 use super::{Matrices, partials};
 use crate::kernels::Element;
-use crate::kernels::reduce::{CHUNK, Cascade, Sum};
+use crate::kernels::reduce::{CHUNK, Cascade};
 use crate::kernels::simd::vectorized;
 use crate::par::Par;
 use crate::view::ViewMut;
@@ -259,10 +259,10 @@ fn columns_by<C: Columns, const WIDTH: usize>(
             let mut cascade = Cascade::new();
             for piece in 0..pieces {
                 // SAFETY: all pieces are written and no longer change.
-                cascade.push::<Sum<C>>(unsafe { partials::<C>(scratch, first + piece * count, 1) }[0]);
+                cascade.push(unsafe { partials::<C>(scratch, first + piece * count, 1) }[0]);
             }
             // SAFETY: only this thread writes the output.
-            unsafe { out.part::<C>(output, 1)[0].write(cascade.finish::<Sum<C>>()) };
+            unsafe { out.part::<C>(output, 1)[0].write(cascade.finish()) };
         }
     }
 }

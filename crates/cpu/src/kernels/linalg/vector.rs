@@ -6,7 +6,7 @@ use super::columns::BLOCK;
 use super::rows::Rows;
 use super::{Matrices, partials};
 use crate::kernels::TILE;
-use crate::kernels::reduce::{CHUNK, Cascade, Sum};
+use crate::kernels::reduce::{CHUNK, Cascade};
 use crate::par::Par;
 use crate::view::ViewMut;
 
@@ -24,10 +24,10 @@ fn group<C: Rows, const N: usize>(a: &[C], stride: usize, b: &[C]) -> [MaybeUnin
         C::dots(&a[tile * TILE..], stride, b, &mut sums);
         for (cascade, sum) in cascades.iter_mut().zip(sums) {
             // SAFETY: `dots` wrote all of them.
-            cascade.push::<Sum<C>>(unsafe { sum.assume_init() });
+            cascade.push(unsafe { sum.assume_init() });
         }
     }
-    cascades.map(|cascade| MaybeUninit::new(cascade.finish::<Sum<C>>()))
+    cascades.map(|cascade| MaybeUninit::new(cascade.finish()))
 }
 
 /// The dot product of vectors of any length.
@@ -94,10 +94,8 @@ pub(super) fn rows<C: Rows>(
             // SAFETY: all pieces are written and no longer change. Only this thread writes the output.
             unsafe {
                 let mut cascade = Cascade::new();
-                partials::<C>(scratch, output * pieces, pieces)
-                    .iter()
-                    .for_each(|&x| cascade.push::<Sum<C>>(x));
-                out.part::<C>(output, 1)[0].write(cascade.finish::<Sum<C>>());
+                partials::<C>(scratch, output * pieces, pieces).iter().for_each(|&x| cascade.push(x));
+                out.part::<C>(output, 1)[0].write(cascade.finish());
             }
         }
     }

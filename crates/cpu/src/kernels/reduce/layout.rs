@@ -4,8 +4,7 @@ use defn_core::Axis;
 use smallvec::SmallVec;
 
 use crate::kernels::shape::Layout;
-use crate::kernels::{StridedOperand, StridedView, TILE};
-use crate::view::View;
+use crate::kernels::{StridedView, TILE};
 
 /// Elements of a chunk. It does not depend on the number of threads, and so neither do results.
 pub(crate) const CHUNK: usize = 64 * TILE;
@@ -17,9 +16,9 @@ const LEAST_INNER: usize = 8;
 /// reduced. The result's order is `[outer][inner]`.
 #[derive(Clone, Debug)]
 pub(crate) struct ReductionLayout {
-    pub(super) outer: usize,
-    pub(super) reduced: usize,
-    pub(super) inner: usize,
+    outer: usize,
+    reduced: usize,
+    inner: usize,
     sizes: SmallVec<[usize; 6]>,
     strides: SmallVec<[isize; 6]>,
 }
@@ -66,15 +65,5 @@ impl ReductionLayout {
     /// How many elements there are: outer, reduced and inner ones.
     pub(crate) fn sizes(&self) -> (usize, usize, usize) {
         (self.outer, self.reduced, self.inner)
-    }
-
-    /// The number of results.
-    pub(super) fn outputs(&self) -> usize {
-        self.outer * self.inner
-    }
-
-    /// The elements in the order `[outer][reduced][inner]`.
-    pub(super) fn source<'a>(&self, view: View<'a>) -> StridedOperand<'a> {
-        StridedOperand::strided(view, 0, &self.sizes, &self.strides)
     }
 }

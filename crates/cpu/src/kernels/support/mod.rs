@@ -8,7 +8,7 @@ pub(crate) mod scratch;
 pub(crate) mod simd;
 pub(crate) mod stream;
 #[cfg(test)]
-pub(super) mod testing;
+pub(crate) mod testing;
 pub(super) mod tile;
 
 pub(crate) use dispatch::{

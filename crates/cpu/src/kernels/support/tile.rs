@@ -374,12 +374,6 @@ impl<'a, C: Element> TileLoader<'a, C> {
         self.source.read(self.dtype, start, tile);
     }
 
-    /// Any number of elements from `start` on, if they can be read in place.
-    pub(crate) fn lend(&self, start: usize, len: usize) -> Option<&'a [C]> {
-        let source = self.source;
-        self.borrowed.then(|| &source.view.slice::<C>()[source.strided_view.offset + start..][..len])
-    }
-
     /// The elements that were read last.
     pub(crate) fn tile(&self) -> &[C] {
         if self.borrowed {

@@ -162,11 +162,13 @@ impl Floats<'_> {
         Complex::new(joined[0], joined[1])
     }
 
-    /// `|x|` with the sign of another number.
+    /// `|x|` with the sign of another number. That of NaN depends on the order of operands, and counts as positive.
     fn with_sign(&mut self, x: impl Into<Operand>, sign: Val) -> Val {
         let x = self.value(x);
         let magnitude = self.abs(x);
-        self.flipped(magnitude, sign)
+        let is_nan = self.is_nan(sign);
+        let flipped = self.flipped(magnitude, sign);
+        self.select(is_nan, magnitude, flipped)
     }
 
     fn is_infinite(&mut self, x: Val) -> Val {

@@ -1,5 +1,5 @@
 use defn_core::op::{ArgOp, TieBreak};
-use defn_core::{Number, Scalar, scalar};
+use defn_core::scalar;
 use num_complex::Complex;
 use proptest::prelude::*;
 
@@ -20,9 +20,15 @@ fn result_dtype(op: ReduceOp, dtype: DType) -> DType {
 
 fn run(op: ReduceOp, x: &Array, axes: &[Axis], par: Par) -> Array {
     let ty = TensorType::new(result_dtype(op, x.ty.dtype), x.ty.shape.reduced(axes, false)).unwrap();
-    let mut scratch = Array::unwritten(reduce_scratch(&x.ty, axes, &ty));
+    run_op(&Op::Reduce { op, axes: axes.iter().copied().collect(), keep_axes: false }, x, ty, par)
+}
+
+fn run_op(op: &Op, x: &Array, ty: TensorType, par: Par) -> Array {
+    let reduction = OneReduction::new(op, &x.ty, &ty);
+    let mut scratch =
+        Array::unwritten(TensorType::new(DType::U8, Shape::new(&[reduction.scratch()])).unwrap());
     let mut out = Array::unwritten(ty);
-    reduce(op, x.view(), axes, &mut out.view_mut(), &mut scratch.view_mut(), par);
+    reduction.run(x.view(), &mut out.view_mut(), &mut scratch.view_mut(), par).unwrap();
     out
 }
 
@@ -207,12 +213,10 @@ fn results_do_not_depend_on_the_threads() {
     }
 }
 
-fn run_arg(op: ArgOp, tie: TieBreak, x: &Array, axis: Option<Axis>, dtype: DType) -> Array {
+fn run_arg(op: ArgOp, tie_break: TieBreak, x: &Array, axis: Option<Axis>, dtype: DType) -> Array {
     let shape = axis.map_or(Shape::scalar(), |axis| x.ty.shape.reduced(&[axis], false));
-    let mut scratch = Array::unwritten(arg_scratch(&x.ty, axis));
-    let mut out = Array::unwritten(TensorType::new(dtype, shape).unwrap());
-    arg_reduce((op, tie), x.view(), axis, &mut out.view_mut(), &mut scratch.view_mut(), Par::Pool);
-    out
+    let op = Op::ArgReduce { op, tie_break, axis, keep_axis: false, dtype };
+    run_op(&op, x, TensorType::new(dtype, shape).unwrap(), Par::Pool)
 }
 
 fn check_arg(op: ArgOp, tie: TieBreak, dtype: DType, sizes: &[usize], axis: Option<usize>, seed: u64) {

@@ -1,0 +1,183 @@
+//! Nests of one reduction: what runs eager reductions, and steps of plans that are one reduction.
+//!
+//! A nest is made once for an op, its dtypes, and the axes of its operand, and is then kept in a cache of the process.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Mutex;
+
+use defn_core::graph::{Graph, Values};
+use defn_core::op::{Op, Outputs, ReduceOp};
+use defn_core::region::Region;
+use defn_core::{Axis, DType, Number, Result, Scalar, Shape, TensorType};
+use rustc_hash::FxHasher;
+use smallvec::SmallVec;
+
+use super::super::cluster::Clusters;
+use super::super::fuse::{Domain, Part, Reduction};
+use super::Nest;
+use super::cache::{Cache, Known, Recent, recent};
+use super::one_op::run_elementwise;
+use crate::kernels::create;
+use crate::kernels::reduce::ReductionLayout;
+use crate::par::Par;
+use crate::view::{View, ViewMut};
+
+/// What a nest depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Key {
+    reduction: Reduction,
+    from: DType,
+    to: DType,
+    /// The sizes of the operand's axes, and which of them are reduced. Neighbours of the same kind are one axis.
+    axes: SmallVec<[(usize, bool); 6]>,
+}
+
+impl Hash for Key {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::mem::discriminant(&self.reduction).hash(state);
+        state.write_u64(self.from as u64 | (self.to as u64) << 8);
+        self.axes.hash(state);
+    }
+}
+
+impl Key {
+    fn new(reduction: Reduction, operand: &TensorType, axes: &[Axis], to: DType) -> Key {
+        let mut merged: SmallVec<[(usize, bool); 6]> = SmallVec::new();
+        for (axis, &size) in operand.shape.axes().zip(operand.shape.sizes()) {
+            let is_reduced = axes.contains(&axis);
+            match merged.last_mut() {
+                _ if size == 1 => {}
+                Some((last, kind)) if *kind == is_reduced => *last *= size,
+                _ => merged.push((size, is_reduced)),
+            }
+        }
+        Key { reduction, from: operand.dtype, to, axes: merged }
+    }
+
+    /// How many elements are reduced to one.
+    fn reduced(&self) -> usize {
+        self.axes.iter().filter(|(_, is_reduced)| *is_reduced).map(|(size, _)| size).product()
+    }
+
+    /// The op on an operand that has these axes.
+    fn op(&self, axes: &[Axis]) -> Op {
+        match self.reduction {
+            Reduction::Of(op) => Op::Reduce { op, axes: axes.iter().copied().collect(), keep_axes: false },
+            Reduction::Position(op, tie_break) => {
+                let axis = if let [axis] = axes { Some(*axis) } else { None };
+                Op::ArgReduce { op, tie_break, axis, keep_axis: false, dtype: self.to }
+            }
+        }
+    }
+
+    fn nest(&self) -> Nest {
+        let sizes: SmallVec<[usize; 6]> = self.axes.iter().map(|(size, _)| *size).collect();
+        let shape = Shape::new(&sizes);
+        let reduced = shape.axes().zip(&self.axes).filter(|(_, (_, is_reduced))| *is_reduced);
+        let axes: SmallVec<[Axis; 6]> = reduced.map(|(axis, _)| axis).collect();
+        let result = TensorType { dtype: self.to, shape: shape.reduced(&axes, false) };
+        let domain = Domain::of_reduction(&ReductionLayout::new(&sizes, &axes));
+        let operand = TensorType { dtype: self.from, shape };
+        let mut graph = Graph::new();
+        let parameter = Op::Parameter { index: 0, ty: operand.clone() };
+        let x = graph.push_reserved(parameter, Values::new(), Outputs::from_elem(operand.clone(), 1));
+        let inputs: Values = x.into_iter().collect();
+        let results = graph.push_reserved(self.op(&axes), inputs, Outputs::from_elem(result, 1));
+        let nodes = vec![(results[0].node as usize, Part::Fold(self.reduction))];
+        let region = Region::new(graph, vec![operand], 1, results.clone());
+        let clusters = Clusters::new(&region);
+        let nest = Nest::of_nodes(region.graph(), &clusters, nodes, &domain, &results, &[]);
+        nest.expect("one reduction has the axes of its operand")
+    }
+
+    /// Calls `work` with the nest.
+    fn with_nest<R>(&self, work: impl Fn(&Nest) -> R) -> R {
+        let mut hasher = FxHasher::default();
+        self.hash(&mut hasher);
+        Cache { recent: &LAST, known: &KNOWN }.with(self, hasher.finish(), || self.nest(), work)
+    }
+}
+
+thread_local! {
+    static LAST: Recent<Key, Nest> = const { recent() };
+}
+
+static KNOWN: Known<Key, Nest> = Mutex::new(None);
+
+/// A reduction of one operand over some axes, to a dtype.
+#[derive(Debug)]
+pub(crate) struct OneReduction {
+    key: Key,
+    results: usize,
+}
+
+impl OneReduction {
+    /// The reduction that an op is, of an operand to a result of these types.
+    ///
+    /// # Panics
+    /// When the op is another one.
+    pub(crate) fn new(op: &Op, operand: &TensorType, result: &TensorType) -> OneReduction {
+        let (reduction, axes) = Reduction::of(op).expect("the op is a reduction");
+        let axes = axes.unwrap_or_else(|| operand.shape.axes().collect());
+        OneReduction { key: Key::new(reduction, operand, &axes, result.dtype), results: result.size() }
+    }
+
+    /// Whether there is a nest: several elements for each result.
+    fn has_nest(&self) -> bool {
+        self.results > 0 && self.key.reduced() > 1
+    }
+
+    /// The bytes that a run needs beside.
+    pub(crate) fn scratch(&self) -> usize {
+        if self.has_nest() { self.key.with_nest(Nest::room) } else { 0 }
+    }
+
+    /// Runs it, with so much scratch memory. If there are no elements to reduce, results are the neutral element: 0 for a
+    /// sum.
+    ///
+    /// # Errors
+    /// The neutral element does not fit the dtype.
+    pub(crate) fn run(
+        &self,
+        x: View<'_>,
+        out: &mut ViewMut<'_>,
+        scratch: &mut ViewMut<'_>,
+        par: Par,
+    ) -> Result<()> {
+        if self.has_nest() {
+            let (operands, results) = ([x.start().cast_mut()], [out.start()]);
+            // SAFETY: the views have the elements of the types that the nest was made for, the result is borrowed, and the
+            // scratch memory has as many bytes as the nest asks for.
+            self.key.with_nest(|nest| unsafe { nest.run(&operands, &results, scratch.start(), par) });
+            return Ok(());
+        }
+        let dtype = out.ty().dtype;
+        match (self.key.reduction, self.key.reduced()) {
+            _ if self.results == 0 => Ok(()),
+            (Reduction::Of(op), 0) => create::constant(Scalar::new(dtype, neutral(op, dtype))?, out, par),
+            (Reduction::Of(_), _) => {
+                run_elementwise(&Op::AsType { dtype }, &[x], out, par);
+                Ok(())
+            }
+            (Reduction::Position(..), reduced) => {
+                assert!(reduced > 0, "no element of {} is extreme along an empty axis", x.ty());
+                create::constant(Scalar::new(dtype, Number::Int(0))?, out, par)
+            }
+        }
+    }
+}
+
+/// What a reduction of no elements gives.
+fn neutral(op: ReduceOp, dtype: DType) -> Number {
+    match op {
+        ReduceOp::Sum => Number::Int(0),
+        ReduceOp::Product => Number::Int(1),
+        ReduceOp::ReduceMax => dtype.lowest(),
+        ReduceOp::ReduceMin => dtype.highest(),
+        ReduceOp::All => Number::Bool(true),
+        ReduceOp::Any => Number::Bool(false),
+    }
+}
+
+#[cfg(test)]
+mod tests;
