@@ -47,7 +47,7 @@ pub(in super::super) fn fuse_blocks(
     let domain = if is_whole { in_rows.clone() } else { Domain::of_elements(elements) };
     let passes = Passes::new(graph, clusters, nodes);
     let reads = Reads::new(graph, clusters, &passes, &domain, &[], None, Vec::new())?;
-    let mut sizes = reads.sizes(&in_rows, None)?;
+    let mut sizes = reads.sizes(&in_rows, None, None)?;
     // Rows may be divided, but not for reductions.
     let length = sizes[sizes.len() - 1];
     if length < LEAST_ROW || is_whole && length != row {

@@ -151,7 +151,13 @@ impl<'a> Body<'a> {
         domain: &Domain,
         cut: Option<&'a Cut>,
     ) -> Option<Body<'a>> {
-        let sizes = reads.sizes(domain, cut)?;
+        let whole = match cut {
+            Some(cut) => cut.whole(),
+            None => domain.turn(StridedView::strided(0, &[domain.elements()], &[1]))?,
+        };
+        let is_of_elements = |result: &Value| passes.nodes.contains(&(result.node as usize, Part::Elements));
+        let writes = frame.results.iter().any(is_of_elements);
+        let sizes = reads.sizes(domain, cut, writes.then_some(&whole))?;
         let block = cut.and_then(|cut| cut.block_axis(&sizes));
         if block.is_none() && cut.is_some_and(|cut| cut.block.is_some()) {
             return None;
@@ -159,10 +165,6 @@ impl<'a> Body<'a> {
         let is_one_pass = passes.nodes.iter().all(|&(node, part)| part == Part::Rows || passes.of(node) == 0);
         let has_records = has_records(frame.graph, reads, frame.results);
         let shape = Shape::new(&sizes, domain, block, has_records, is_one_pass)?;
-        let whole = match cut {
-            Some(cut) => cut.whole(),
-            None => domain.turn(StridedView::strided(0, &[domain.elements()], &[1]))?,
-        };
         Some(Body { frame, passes, reads, cut, whole, sizes, shape })
     }
 

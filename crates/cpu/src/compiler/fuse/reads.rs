@@ -147,8 +147,13 @@ impl Reads {
         record
     }
 
-    /// The axes of the domain.
-    pub(super) fn sizes(&self, domain: &Domain, cut: Option<&Cut>) -> Option<Sizes> {
+    /// The axes of the domain, of whose elements some results are that lie in memory as a view says.
+    pub(super) fn sizes(
+        &self,
+        domain: &Domain,
+        cut: Option<&Cut>,
+        written: Option<&StridedView>,
+    ) -> Option<Sizes> {
         let mut axes = Axes::new(domain.elements());
         axes.divide(domain.inner);
         axes.divide(domain.inner * domain.reduced);
@@ -158,10 +163,8 @@ impl Reads {
         for (view, is_of_groups) in inputs.chain(counted) {
             if is_of_groups { axes.add_of_groups(view, domain) } else { axes.add(view) }
         }
-        if let Some(cut) = cut {
-            axes.add(&cut.whole());
-            cut.divide(&mut axes);
-        }
+        written.into_iter().for_each(|view| axes.add(view));
+        cut.into_iter().for_each(|cut| cut.divide(&mut axes));
         axes.sizes()
     }
 }

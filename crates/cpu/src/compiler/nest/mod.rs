@@ -290,6 +290,24 @@ impl Nest {
         unsafe { self.run_here(inputs, results, room, par) }
     }
 
+    /// How many steps the axis has that threads divide.
+    pub(super) fn steps(&self) -> usize {
+        self.parts.steps
+    }
+
+    /// Runs a nest that needs no memory beside on another number of steps than it was made for. Its code does not depend
+    /// on it.
+    ///
+    /// # Safety
+    /// As for `run`, of operands that have so many steps.
+    pub(super) unsafe fn run_steps(&self, steps: usize, input: *mut u8, result: *mut u8, par: Par) {
+        debug_assert!(self.joining.is_none());
+        let elements = self.elements / self.parts.steps * steps;
+        let parts = Parts { steps, ..self.parts };
+        // SAFETY: as the caller promises.
+        unsafe { parts.run(&self.code, [input, result].into_iter(), None, elements, par) }
+    }
+
     /// # Safety
     /// As for `run`.
     unsafe fn run_here(&self, inputs: &[*mut u8], results: &[*mut u8], room: *mut u8, par: Par) {

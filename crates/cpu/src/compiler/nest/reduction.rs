@@ -18,9 +18,19 @@ use super::Nest;
 use super::cache::{Cache, Known, Recent, recent};
 use super::one_op::run_elementwise;
 use crate::kernels::create;
-use crate::kernels::reduce::ReductionLayout;
+use crate::kernels::reduce::{CHUNK, LEAST_INNER, ReductionLayout};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
+
+/// Groups from which on the nest is one for any number of them: threads divide the groups, and nothing else depends on
+/// how many there are.
+const FEW_GROUPS: usize = 8;
+
+/// The groups that such a nest is made for.
+const MANY_GROUPS: usize = 1 << 12;
+
+/// The most columns of such a nest: threads do not divide them.
+const MOST_INNER: usize = 1 << 20;
 
 /// What a nest depends on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +51,8 @@ impl Hash for Key {
 }
 
 impl Key {
-    fn new(reduction: Reduction, operand: &TensorType, axes: &[Axis], to: DType) -> Key {
+    /// The key, and how many steps the nest is run on if it is one for any number of them.
+    fn new(reduction: Reduction, operand: &TensorType, axes: &[Axis], to: DType) -> (Key, Option<usize>) {
         let mut merged: SmallVec<[(usize, bool); 6]> = SmallVec::new();
         for (axis, &size) in operand.shape.axes().zip(operand.shape.sizes()) {
             let is_reduced = axes.contains(&axis);
@@ -51,7 +62,8 @@ impl Key {
                 _ => merged.push((size, is_reduced)),
             }
         }
-        Key { reduction, from: operand.dtype, to, axes: merged }
+        let steps = is_of_any_steps(&merged).then(|| std::mem::replace(&mut merged[0].0, MANY_GROUPS));
+        (Key { reduction, from: operand.dtype, to, axes: merged }, steps)
     }
 
     /// How many elements are reduced to one.
@@ -87,7 +99,10 @@ impl Key {
         let region = Region::new(graph, vec![operand], 1, results.clone());
         let clusters = Clusters::new(&region);
         let nest = Nest::of_nodes(region.graph(), &clusters, nodes, &domain, &results, &[]);
-        nest.expect("one reduction has the axes of its operand")
+        let nest = nest.expect("one reduction has the axes of its operand");
+        // Memory accesses depend on it: it is what a run has another number of.
+        assert!(!is_of_any_steps(&self.axes) || nest.steps() == MANY_GROUPS, "threads divide the groups");
+        nest
     }
 
     /// Calls `work` with the nest.
@@ -95,6 +110,15 @@ impl Key {
         let mut hasher = FxHasher::default();
         self.hash(&mut hasher);
         Cache { recent: &LAST, known: &KNOWN }.with(self, hasher.finish(), || self.nest(), work)
+    }
+}
+
+/// Whether the nest of a reduction of such axes is one for any number of groups.
+fn is_of_any_steps(axes: &[(usize, bool)]) -> bool {
+    match axes {
+        [(FEW_GROUPS.., false), (2..=CHUNK, true)] => true,
+        [(FEW_GROUPS.., false), (2..=CHUNK, true), (LEAST_INNER..=MOST_INNER, false)] => true,
+        _ => false,
     }
 }
 
@@ -108,6 +132,8 @@ static KNOWN: Known<Key, Nest> = Mutex::new(None);
 #[derive(Debug)]
 pub(crate) struct OneReduction {
     key: Key,
+    /// The steps of a nest for any number of them.
+    steps: Option<usize>,
     results: usize,
 }
 
@@ -119,7 +145,8 @@ impl OneReduction {
     pub(crate) fn new(op: &Op, operand: &TensorType, result: &TensorType) -> OneReduction {
         let (reduction, axes) = Reduction::of(op).expect("the op is a reduction");
         let axes = axes.unwrap_or_else(|| operand.shape.axes().collect());
-        OneReduction { key: Key::new(reduction, operand, &axes, result.dtype), results: result.size() }
+        let (key, steps) = Key::new(reduction, operand, &axes, result.dtype);
+        OneReduction { key, steps, results: result.size() }
     }
 
     /// Whether there is a nest: several elements for each result.
@@ -129,7 +156,7 @@ impl OneReduction {
 
     /// The bytes that a run needs beside.
     pub(crate) fn scratch(&self) -> usize {
-        if self.has_nest() { self.key.with_nest(Nest::room) } else { 0 }
+        if self.has_nest() && self.steps.is_none() { self.key.with_nest(Nest::room) } else { 0 }
     }
 
     /// Runs it, with so much scratch memory. If there are no elements to reduce, results are the neutral element: 0 for a
@@ -145,6 +172,13 @@ impl OneReduction {
         par: Par,
     ) -> Result<()> {
         if self.has_nest() {
+            if let Some(steps) = self.steps {
+                // SAFETY: as below, and the views have so many groups along the first axis.
+                self.key.with_nest(|nest| unsafe {
+                    nest.run_steps(steps, x.start().cast_mut(), out.start(), par)
+                });
+                return Ok(());
+            }
             let (operands, results) = ([x.start().cast_mut()], [out.start()]);
             // SAFETY: the views have the elements of the types that the nest was made for, the result is borrowed, and the
             // scratch memory has as many bytes as the nest asks for.

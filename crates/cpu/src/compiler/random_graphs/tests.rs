@@ -3,11 +3,13 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::values::{Mixed, elements};
 use super::*;
 use crate::compiler::agree::code_of;
 use crate::compiler::emit::neon::Neon;
 use crate::compiler::emit::neon_run::{self, Case, End, Word};
 use crate::compiler::nest::tested::{lacking, take_kept};
+use defn_core::region::Region;
 
 /// The graph that is being run.
 static CURRENT: AtomicU64 = AtomicU64::new(0);
@@ -97,5 +99,77 @@ fn nests_for_neon_give_the_same() {
         assert_eq!(outcome.end, End::Status(0), "seed {seed}\n{}", kept.function);
         let at = outcome.data.iter().zip(&kept.after).position(|(got, want)| got != want);
         assert_eq!(at, None, "seed {seed}\n{}", kept.function);
+    }
+}
+
+/// Programs in which random graphs have found errors.
+const FOUND: &[(&str, &str)] = &[
+    (
+        "results of a reduction over several axes lie in the order of their own axes",
+        "(f32[5][1]) {
+          %0 = parameter {index: 0} : f32[5][1]
+          %1 = atan %0 : f32[5][1]
+          %2 = broadcast %0 {shape: [5, 1, 3], axes: [0, 1]} : f32[5][1][3]
+          %3 = multiply %1 %2 : f32[5][5][3]
+          %4 = product %3 {axes: [0, 2], keep_axes: false} : f32[5]
+          return %3 %2 %4
+        }",
+    ),
+    (
+        "a cluster that reads a join is not part of another join too",
+        "(f8_e5m2[255]) {
+          %0 = parameter {index: 0} : f8_e5m2[255]
+          %1 = constant {value: 1.0} : f8_e5m2
+          %2 = pad %0 %1 {config: [(1, -1, 0)]} : f8_e5m2[255]
+          %3 = as_type %2 : c128[255]
+          %4 = constant {value: (1.0, 0.0)} : c128
+          %5 = pad %3 %4 {config: [(1, 2, 0)]} : c128[258]
+          return %5
+        }",
+    ),
+    (
+        "of numbers that nobody needs no pairs are loaded",
+        "(c128[4][255], s8[1][1]) {
+          %0 = parameter {index: 0} : c128[4][255]
+          %1 = subtract %0 %0 : c128[4][255]
+          %2 = parameter {index: 1} : s8[1][1]
+          %3 = gather %1 %2 {axes: [0]} : c128[1][255]
+          %4 = logical_and %3 %3 : bool[1][255]
+          %5 = imag %4 : f32[1][255]
+          return %5
+        }",
+    ),
+    (
+        "infinities have no sign of a NaN",
+        "(c64[40][64]) {
+          %0 = parameter {index: 0} : c64[40][64]
+          %1 = sum %0 {axes: [1], keep_axes: false} : c64[40]
+          %2 = concatenate %1 %1 {axis: 0} : c64[80]
+          %3 = asinh %2 : c64[80]
+          return %3
+        }",
+    ),
+    (
+        "axes of one element do not change the order of a sum",
+        "(f32[3][127][1], s32[12][1]) {
+          %0 = parameter {index: 0} : f32[3][127][1]
+          %1 = sum %0 {axes: [0, 2], keep_axes: false} : f32[127]
+          %2 = parameter {index: 1} : s32[12][1]
+          %3 = gather %1 %2 {axes: [0]} : f32[12]
+          return %3
+        }",
+    ),
+];
+
+#[test]
+fn errors_that_were_found_stay_mended() {
+    for (name, text) in FOUND {
+        let region = Region::from_text(&format!("defn-ir 1\n{text}")).unwrap();
+        let mut source = Mixed::new(7);
+        let arguments = region.inputs().iter().map(|ty| elements(ty, None, &mut source)).collect();
+        let program = Program { region: Arc::new(region), arguments };
+        for at_end in [false, true] {
+            assert_eq!(program.check(2, at_end, false), Ok(true), "{name}");
+        }
     }
 }

@@ -189,6 +189,7 @@ impl Lowering<'_> {
         let (value, inst) = (Val(at as u32), self.function.insts[at]);
         if let ir::Op::Load(_) | ir::Op::Store(_) = inst.op
             && let Some(access) = self.pair_at(at)
+            && self.has_use(at, 2)
         {
             match inst.op {
                 ir::Op::Load(_) => self.load_pairs(at, access)?,
@@ -196,7 +197,9 @@ impl Lowering<'_> {
             }
             return Ok(at + 2);
         }
-        if let Some(record) = self.record_at(at) {
+        if let Some(record) = self.record_at(at)
+            && self.has_use(at, record.count)
+        {
             if let ir::Op::Load(_) = inst.op {
                 self.load_records(at, record)?;
             } else {
@@ -220,6 +223,11 @@ impl Lowering<'_> {
             _ => self.value(value)?,
         }
         Ok(at + 1)
+    }
+
+    /// Whether one of so many instructions gives something that is needed, or stores it.
+    fn has_use(&self, at: usize, count: usize) -> bool {
+        self.is_dead[at..at + count].iter().any(|is_dead| !is_dead)
     }
 
     // Building.

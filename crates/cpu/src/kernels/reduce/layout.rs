@@ -10,7 +10,7 @@ use crate::kernels::{StridedView, TILE};
 pub(crate) const CHUNK: usize = 64 * TILE;
 
 /// From this number on, contiguous kept elements are reduced as columns.
-const LEAST_INNER: usize = 8;
+pub(crate) const LEAST_INNER: usize = 8;
 
 /// An operand seen as `[outer][reduced][inner]`: for each outer and inner index, all elements along `reduced` are
 /// reduced. The result's order is `[outer][inner]`.
@@ -24,10 +24,10 @@ pub(crate) struct ReductionLayout {
 }
 
 impl ReductionLayout {
-    /// The folding of `sizes` over `axes`.
+    /// The layout of `sizes` for a reduction over `axes`. Axes of one element make no difference.
     pub(crate) fn new(sizes: &[usize], axes: &[Axis]) -> ReductionLayout {
         let layout = Layout::contiguous(sizes);
-        let reduces = |axis: usize| axes.iter().any(|reduced| reduced.index() == axis);
+        let reduces = |axis: usize| sizes[axis] != 1 && axes.iter().any(|reduced| reduced.index() == axis);
         let rank = sizes.len();
         // Trailing kept axes, if they are wide enough together; the others are moved to the front.
         let mut first_inner = (0..rank).rev().find(|&axis| reduces(axis)).map_or(rank, |axis| axis + 1);
