@@ -156,7 +156,8 @@ impl<'a> Body<'a> {
             None => domain.turn(StridedView::strided(0, &[domain.elements()], &[1]))?,
         };
         let is_of_elements = |result: &Value| passes.nodes.contains(&(result.node as usize, Part::Elements));
-        let writes = frame.results.iter().any(is_of_elements);
+        // A box may be a part of a join, which is no node of its own.
+        let writes = cut.is_some() || frame.results.iter().any(is_of_elements);
         let sizes = reads.sizes(domain, cut, writes.then_some(&whole))?;
         let block = cut.and_then(|cut| cut.block_axis(&sizes));
         if block.is_none() && cut.is_some_and(|cut| cut.block.is_some()) {
