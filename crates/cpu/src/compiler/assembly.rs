@@ -57,7 +57,7 @@ fn nests_of(plan: &Plan, target: Option<&dyn Target>, text: &mut String) {
             }
             Work::Cond { branches, .. } => branches.iter().for_each(|branch| nests_of(branch, target, text)),
             Work::While(of) => [&of.cond, &of.body].into_iter().for_each(|plan| nests_of(plan, target, text)),
-            Work::Group(_) | Work::Routine(_) | Work::Op | Work::Hook { .. } | Work::Call { .. } => {}
+            Work::Routine(_) | Work::Op | Work::Hook { .. } | Work::Call { .. } => {}
         }
     }
 }

@@ -8,6 +8,7 @@ use defn_core::graph::{Graph, Node, Value};
 use defn_core::op::{BinaryOp, Block, ElementWise, OnScalars, Op, UnaryOp};
 use defn_core::region::Region;
 
+use super::fuse::fitting;
 use super::views::Seen;
 use crate::kernels::elementwise::vector::Base;
 
@@ -72,14 +73,36 @@ impl Clusters {
         let graph = region.graph();
         let (mut roles, seen) = roles(graph);
         require_memory(region, &mut roles, &seen);
+        let mut clusters = Clusters { roles, seen, order: Vec::new(), place: Vec::new() };
+        // What begins a cluster of its own, since it does not fit in those of its operands.
+        let mut apart = vec![false; graph.len()];
+        loop {
+            clusters.arrange(region, &apart);
+            let unfit = |cluster: &Cluster| {
+                let is_elementwise = matches!(clusters.roles[cluster.nodes[0]], Role::Elementwise);
+                let fitting = if is_elementwise { fitting(graph, &clusters, &cluster.nodes) } else { 1 };
+                cluster.nodes.get(fitting).copied()
+            };
+            let found: Vec<usize> = clusters.order.iter().filter_map(unfit).collect();
+            if found.is_empty() {
+                return clusters;
+            }
+            found.into_iter().for_each(|node| apart[node] = true);
+        }
+    }
+
+    /// Puts each node into the clusters of its operands, but for those that are `apart`.
+    fn arrange(&mut self, region: &Region, apart: &[bool]) {
+        let graph = region.graph();
+        let (roles, seen) = (&self.roles, &self.seen);
         let mut forest = Forest::new(graph.len());
         let mut before = None;
         for (position, node) in graph.nodes().iter().enumerate() {
             match roles[position] {
                 Role::Given | Role::View | Role::Generated => continue,
-                Role::Elementwise => forest.join(graph, &roles, &seen, position),
+                Role::Elementwise => forest.join(graph, roles, seen, position, apart[position]),
                 Role::Step => {
-                    let needs = node.inputs.iter().filter_map(|input| base_of(&roles, &seen, *input));
+                    let needs = node.inputs.iter().filter_map(|input| base_of(roles, seen, *input));
                     let level = needs.chain(before).map(|need| forest.level_of(need)).max();
                     forest.add(position, level.map_or(0, |level| level + 1), None);
                 }
@@ -88,17 +111,15 @@ impl Clusters {
                 before = Some(position);
             }
         }
-        let (order, place) = forest.order(graph, &roles, &seen);
-        let mut clusters = Clusters { roles, seen, order, place };
-        clusters.join_to_users(region);
-        clusters
+        (self.order, self.place) = forest.order(graph, roles, seen);
+        self.join_to_users(region, apart);
     }
 }
 
 impl Clusters {
     /// Joins element-wise clusters to the only one that takes their values, if that is element-wise too: they are needed
     /// then, not as early as they could be.
-    fn join_to_users(&mut self, region: &Region) {
+    fn join_to_users(&mut self, region: &Region, apart: &[bool]) {
         let graph = region.graph();
         let mut users = vec![User::None; self.order.len()];
         for &result in region.results() {
@@ -114,7 +135,8 @@ impl Clusters {
                     continue;
                 };
                 let is_elementwise = |role: &Role| matches!(role, Role::Elementwise);
-                let fits = is_elementwise(&self.roles[position])
+                let fits = !apart[position]
+                    && is_elementwise(&self.roles[position])
                     && is_elementwise(&self.roles[self.order[place].nodes[0]])
                     && is_elementwise_read(graph, &self.seen, node, input);
                 users[place] = users[place].and(own, fits);
@@ -242,7 +264,7 @@ fn base_of(roles: &[Role], seen: &[Option<Seen>], value: Value) -> Option<usize>
     }
 }
 
-/// An op that is done on each element alone, by a tile program.
+/// An op that is done on each element alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Elementwise {
     Unary(UnaryOp),
@@ -316,7 +338,14 @@ impl Forest {
     }
 
     /// Puts an element-wise node where it can be.
-    fn join(&mut self, graph: &Graph, roles: &[Role], seen: &[Option<Seen>], position: usize) {
+    fn join(
+        &mut self,
+        graph: &Graph,
+        roles: &[Role],
+        seen: &[Option<Seen>],
+        position: usize,
+        is_apart: bool,
+    ) {
         let node = &graph.nodes()[position];
         let elements = node.outputs[0].size();
         let mut level = 0;
@@ -341,7 +370,7 @@ impl Forest {
         if highest.is_empty() {
             return self.add(position, 0, Some(elements));
         }
-        if !fits || count >= MOST {
+        if !fits || is_apart || count >= MOST {
             return self.add(position, level + 1, Some(elements));
         }
         let first = highest[0];

@@ -6,7 +6,6 @@ use defn_core::{Result, Tensor};
 use smallvec::SmallVec;
 
 use super::Compiled;
-use super::group::Group;
 use super::places::{Given, Place};
 use super::plan::{Plan, Work};
 use super::run::{Pointers, room_for};
@@ -22,14 +21,12 @@ pub(super) struct Direct {
 }
 
 impl Direct {
-    /// The way of a plan that has a brief group alone, which reads arguments and writes every result.
+    /// The way of a plan that has a short nest alone, which reads arguments and writes every result.
     pub(super) fn of(plan: &Plan) -> Option<Direct> {
         let [step] = &*plan.steps else { return None };
         match &step.work {
-            Work::Group(Group { brief: Some(_), .. }) => {}
             Work::Nest(nest) if nest.is_single() && nest.room() == 0 => {}
             Work::Nest(_)
-            | Work::Group(_)
             | Work::Followed(_)
             | Work::Between(_)
             | Work::Routine(_)
@@ -111,21 +108,16 @@ impl Compiled {
             made.push(storage);
         }
         match &self.plan.steps[0].work {
-            Work::Group(Group { program, brief: Some(brief), .. }) => {
-                // SAFETY: arguments are of the types that the plan was made for and are held, and results have the room.
-                unsafe { program.run_brief(brief, &inputs, &starts) };
-            }
-            // SAFETY: as above.
+            // SAFETY: arguments are of the types that the plan was made for and are held, and results have the room.
             Work::Nest(nest) => unsafe { nest.run(&inputs, &starts, std::ptr::null_mut(), Par::Serial) },
-            Work::Group(_)
-            | Work::Followed(_)
+            Work::Followed(_)
             | Work::Between(_)
             | Work::Routine(_)
             | Work::Cond { .. }
             | Work::While(_)
             | Work::Op
             | Work::Hook { .. }
-            | Work::Call { .. } => unreachable!("the only step is a brief group or a nest"),
+            | Work::Call { .. } => unreachable!("the only step is a nest"),
         }
         let mut results = Buffers::new();
         for storage in made {

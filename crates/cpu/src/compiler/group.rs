@@ -1,6 +1,5 @@
-//! Clusters of element-wise ops as programs over tiles.
+//! Clusters of element-wise ops as programs over tiles, which routines run.
 
-use defn_core::DType;
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::Op;
 use rustc_hash::FxHashMap;
@@ -8,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::cluster::{Cluster, Clusters, Elementwise, Role, elementwise};
 use crate::kernels::StridedView;
-use crate::kernels::tiles::{Brief, Draft, Operand, Program, Register};
+use crate::kernels::tiles::{Draft, Operand, Program, Register};
 
 /// A program, with where its operands come from.
 #[derive(Debug)]
@@ -19,16 +18,6 @@ pub(super) struct Group {
     /// The values that are given, each with `elements` elements.
     pub(super) results: Values,
     pub(super) elements: usize,
-    /// How so few elements are done at once.
-    pub(super) brief: Option<Brief>,
-}
-
-impl Group {
-    /// Reads these inputs before anything of a tile is written, as [`Program::read_first`] does.
-    pub(super) fn read_first(&mut self, inputs: &[usize]) {
-        self.program.read_first(inputs);
-        self.brief = None;
-    }
 }
 
 /// Makes the program of a cluster that gives `results`.
@@ -53,12 +42,7 @@ pub(super) fn group(graph: &Graph, clusters: &Clusters, cluster: &Cluster, resul
     }
     let Making { draft, inputs, .. } = making;
     let (program, elements) = (draft.finish(), first.outputs[0].size());
-    let is_plain = |input: usize, dtype: DType| {
-        let (value, walk): &(Value, StridedView) = &inputs[input];
-        walk.is_plain(elements) && graph.ty(*value).dtype == dtype
-    };
-    let brief = program.brief(elements, is_plain);
-    Group { program, inputs, results, elements, brief }
+    Group { program, inputs, results, elements }
 }
 
 struct Making<'a> {

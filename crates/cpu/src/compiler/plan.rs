@@ -14,7 +14,6 @@ use super::between::{Between, with_between};
 use super::cluster::{Clusters, Role};
 use super::followed::{Followed, with_followed};
 use super::gathers::with_gathers;
-use super::group::{Group, group};
 use super::joins::with_joins;
 use super::nest::Nest;
 use super::places::{Given, Kept, Layout, Place, Slots};
@@ -83,8 +82,6 @@ pub(super) struct Step {
 pub(super) enum Work {
     /// A loop nest.
     Nest(Nest),
-    /// Element-wise ops, together.
-    Group(Group),
     /// An op of the backend, and element-wise ops on what it gives.
     Followed(Followed),
     /// Two products, and what is done to rows between them.
@@ -176,18 +173,12 @@ fn steps(
                 let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
                 (Work::Routine(Box::new(made)), inputs, outputs)
             }
-            (Piece::One(_), Role::Elementwise)
-                if let Some(made) = Nest::of_elements(graph, clusters, &users, cluster, users.of(place)) =>
-            {
+            (Piece::One(_), Role::Elementwise) => {
+                let made = Nest::of_elements(graph, clusters, &users, cluster, users.of(place));
+                let made = made.expect("the nodes of a cluster share the axes of a nest");
                 let inputs = made.inputs.iter().map(|(value, _)| *value).collect();
                 let outputs = made.results.clone();
                 (Work::Nest(made), inputs, outputs)
-            }
-            (Piece::One(_), Role::Elementwise) => {
-                let made = group(graph, clusters, cluster, users.of(place).clone());
-                let inputs = made.inputs.iter().map(|(value, _)| *value).collect();
-                let outputs = made.results.clone();
-                (Work::Group(made), inputs, outputs)
             }
             (Piece::One(_), Role::Given | Role::View | Role::Generated | Role::Step) => {
                 let node = &graph.nodes()[first];
@@ -238,12 +229,6 @@ impl Step {
             // A loop begins with the state that it was given.
             Work::While(of) => (0..of.state).map(|place| (place, place)).collect(),
             Work::Routine(routine) => (0..routine.state).map(|place| (place, place)).collect(),
-            // What is read in order is read before it is written, tile by tile.
-            Work::Group(group) => {
-                let plain = |input: &usize| group.inputs[*input].1.is_plain(group.elements);
-                let inputs = (0..group.inputs.len()).filter(plain);
-                inputs.flat_map(|input| (0..group.results.len()).map(move |output| (output, input))).collect()
-            }
             Work::Nest(nest) => nest.pairs().collect(),
             Work::Followed(followed) => followed.pairs(),
             Work::Between(_) | Work::Hook { .. } | Work::Call { .. } | Work::Cond { .. } => SmallVec::new(),
@@ -254,7 +239,7 @@ impl Step {
     pub(super) fn saves(&self, bytes: usize) -> bool {
         match &self.work {
             // To read what is small before it is written takes longer than to write elsewhere.
-            Work::Group(_) | Work::Nest(_) => bytes >= LARGE,
+            Work::Nest(_) => bytes >= LARGE,
             // The product lies in a result that does not lie over anything.
             Work::Followed(_) => false,
             Work::Op
@@ -270,12 +255,6 @@ impl Step {
     /// Notes which outputs lie in the memory of which inputs.
     pub(super) fn set_over(&mut self, graph: &Graph, pairs: &[(usize, usize)]) {
         match &mut self.work {
-            Work::Group(group) => {
-                let inputs: SmallVec<[usize; 3]> = pairs.iter().map(|(_, input)| *input).collect();
-                if !inputs.is_empty() {
-                    group.read_first(&inputs);
-                }
-            }
             Work::Nest(nest) => {
                 if !pairs.is_empty() {
                     nest.set_in_place();
@@ -300,7 +279,7 @@ impl Step {
             Work::Nest(nest) => nest.room(),
             Work::Followed(followed) => followed.room(graph),
             Work::Routine(routine) => routine.between,
-            Work::Between(_) | Work::Group(_) | Work::Op | Work::Hook { .. } | Work::Call { .. } => 0,
+            Work::Between(_) | Work::Op | Work::Hook { .. } | Work::Call { .. } => 0,
         }
     }
 
@@ -315,7 +294,7 @@ impl Step {
             Work::Hook { types, .. } | Work::Call { types, .. } => copies(types),
             Work::Cond { branches, .. } => branches.iter().map(|branch| branch.workspace).max().unwrap_or(0),
             Work::While(of) => of.cond.workspace.max(of.body.workspace),
-            Work::Nest(_) | Work::Group(_) | Work::Between(_) | Work::Routine(_) => 0,
+            Work::Nest(_) | Work::Between(_) | Work::Routine(_) => 0,
         }
     }
 }

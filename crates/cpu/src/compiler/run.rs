@@ -10,13 +10,11 @@ use defn_core::profile::Recorder;
 use defn_core::{Error, Result, Scalar, TensorType, form, stack};
 use smallvec::SmallVec;
 
-use super::group::Group;
 use super::places::{Given, Place};
 use super::plan::{Plan, Step, Work};
 use super::repeat::copy;
 use crate::backend::{buffer, run_into, window};
 use crate::buffer::{Storage, Window};
-use crate::kernels::StridedOperand;
 use crate::view::{View, ViewMut, dangling};
 
 /// One run.
@@ -101,13 +99,6 @@ impl Run<'_> {
         };
         let pointer = |&(_, place): &(Value, Place)| frame.at(plan, place);
         match &step.work {
-            Work::Group(Group { program, brief: Some(brief), .. }) => {
-                let (mut inputs, mut results) = (Pointers::new(), Pointers::new());
-                step.inputs.iter().for_each(|place| inputs.push(pointer(place)));
-                step.outputs.iter().for_each(|place| results.push(pointer(place)));
-                // SAFETY: the group has as many elements as it was made for, and its inputs and results are those.
-                unsafe { program.run_brief(brief, &inputs, &results) };
-            }
             Work::Nest(nest) => {
                 let inputs: Pointers = step.inputs.iter().map(pointer).collect();
                 let results: Pointers = step.outputs.iter().map(pointer).collect();
@@ -115,16 +106,6 @@ impl Run<'_> {
                 // SAFETY: steps read what was written, and results have places of their own or those of plain inputs;
                 // the plan has the room for the step alone.
                 unsafe { nest.run(&inputs, &results, room, step.par) };
-            }
-            Work::Group(group) => {
-                // Put where they stay: what is collected is moved.
-                let mut sources: SmallVec<[StridedOperand<'_>; 8]> = SmallVec::new();
-                let pairs = step.inputs.iter().zip(&group.inputs);
-                sources.extend(
-                    pairs.map(|(place, (_, walk))| StridedOperand::with_strided_view(input(place), walk)),
-                );
-                let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();
-                group.program.run(&sources, &results, group.elements, step.par);
             }
             Work::Followed(followed) => {
                 let inputs: SmallVec<[View<'_>; 8]> = step.inputs.iter().map(input).collect();

@@ -31,6 +31,6 @@ pub(crate) use support::simd::{at_tested, tested};
 pub(crate) use support::testing;
 pub(crate) use support::{
     Element, Integer, Plain, Real, StridedOperand, StridedView, TILE, TileLoader, epilogue, fill_tiles,
-    is_computed_as_stored, peak, scratch, stream, with_compute, with_integer, with_position, with_real,
-    with_width,
+    is_computed_as_stored, peak, scratch, stream, thread_memory, with_compute, with_integer, with_position,
+    with_real, with_width,
 };

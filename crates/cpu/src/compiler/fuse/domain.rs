@@ -99,6 +99,7 @@ impl Domain {
 pub(in super::super) type Sizes = SmallVec<[usize; 4]>;
 
 /// Collects the axes of a domain.
+#[derive(Clone)]
 pub(super) struct Axes {
     elements: usize,
     /// How many elements one step of an axis passes.

@@ -21,7 +21,7 @@ use super::strips::Strip;
 use super::users::Uses;
 use crate::kernels::StridedView;
 use crate::kernels::stream::StoreKind;
-use crate::kernels::tiles::with_memory_between;
+use crate::kernels::thread_memory::with_thread_memory;
 use crate::par::Par;
 pub(super) use blocks::{BlockInput, BlockNest};
 pub(crate) use one_op::{InOrder, convert_in_order, run_elementwise, run_in_order};
@@ -133,7 +133,7 @@ impl Parts {
                 tested::with_scratch(mode, scratch, run);
                 return;
             }
-            with_memory_between(scratch, run);
+            with_thread_memory(scratch, run);
         });
     }
 }

@@ -365,7 +365,7 @@ impl Making {
 
     /// Adds ops that are done to each element of arrays.
     fn group(&mut self, frame: &mut Frame<'_>, made: Group) -> Option<()> {
-        let Group { program, inputs, results, elements, brief: _ } = made;
+        let Group { program, inputs, results, elements } = made;
         let operands = inputs
             .into_iter()
             .map(|(value, walk)| self.operand(frame, value, walk))

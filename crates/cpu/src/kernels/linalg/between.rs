@@ -5,7 +5,7 @@ use defn_core::DType;
 
 use super::{Dot, Form, Matrices, Panels, Target, gemm};
 use crate::kernels::Plain;
-use crate::kernels::tiles::with_memory_between;
+use crate::kernels::thread_memory::with_thread_memory;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -93,7 +93,7 @@ impl Between {
             gemm::Matrix { elements: &elements[whole.element_offset(at, free)..], ..whole.matrix(at) }
         };
         par.for_chunks(first.batch * down, 1, |tasks| {
-            with_memory_between(bytes + beside, |memory| {
+            with_thread_memory(bytes + beside, |memory| {
                 for task in tasks {
                     let (at, start) = (task / down, task % down * height);
                     let count = m.min(start + height) - start;

@@ -9,6 +9,7 @@ pub(crate) mod simd;
 pub(crate) mod stream;
 #[cfg(test)]
 pub(crate) mod testing;
+pub(crate) mod thread_memory;
 pub(super) mod tile;
 
 pub(crate) use dispatch::{

@@ -154,12 +154,6 @@ impl<'a> StridedOperand<'a> {
         &self.strided_view
     }
 
-    /// Whether the operand's first element is in the memory of a result.
-    pub(crate) fn may_alias(&self, result: &ViewMut<'_>) -> bool {
-        let start = result.start().addr();
-        (start..start + result.ty().byte_size().max(1)).contains(&self.view.start().addr())
-    }
-
     /// Changes the address of the elements.
     ///
     /// # Safety
@@ -168,11 +162,6 @@ impl<'a> StridedOperand<'a> {
     pub(crate) unsafe fn relocate(&mut self, start: *const u8) {
         // SAFETY: the caller says so.
         self.view = unsafe { View::of_part(self.view.ty(), start) };
-    }
-
-    /// The bytes of the operand.
-    pub(crate) fn byte_size(&self) -> usize {
-        self.view.ty().byte_size()
     }
 
     /// The elements for `start..start + len` of the result, each of which is repeated `run` times.

@@ -180,15 +180,6 @@ pub(super) fn load(dtype: DType) -> Action {
     with_compute!(dtype, C => of::<C>)
 }
 
-/// Reads an input into the register's own memory.
-pub(super) fn copy(dtype: DType) -> Action {
-    fn of<C: Element>(i: &Instruction, tile: &mut Tile<'_, '_>) {
-        let Detail::Input(input, dtype) = i.detail else { unreachable!("an input is read as a type") };
-        tile.fill(i, |out| tile.inputs[input].read::<C>(dtype, tile.start, out));
-    }
-    with_compute!(dtype, C => of::<C>)
-}
-
 /// Fills with one element.
 pub(super) fn constant(dtype: DType) -> Action {
     fn of<C: Element>(i: &Instruction, tile: &mut Tile<'_, '_>) {

@@ -4,7 +4,7 @@ use defn_core::DType;
 use smallvec::SmallVec;
 
 use super::action::{Detail, Instruction, Tile};
-use super::{BANK, Place, Program, Ready, with_bank};
+use super::{Place, Program, Ready};
 use crate::kernels::is_computed_as_stored;
 
 /// A program whose inputs are read as they lie, on one tile.
@@ -46,38 +46,14 @@ impl Program {
         }
         Some(brief)
     }
+}
 
-    /// Writes all elements of the results, as [`Program::run`] does.
+impl Ready<'_> {
+    /// Writes all elements of the results, as [`Ready::run`] does. Inputs and results are where these say.
     ///
     /// # Safety
     /// The program was made brief. Where the inputs and the results begin there are the elements of each, aligned, and
     /// nobody else writes the ones or uses the others; they do not overlap.
-    pub(crate) unsafe fn run_brief(&self, brief: &Brief, inputs: &[*mut u8], results: &[*mut u8]) {
-        with_bank(&BANK, self.bank, |bank| {
-            let mut table: SmallVec<[*mut u8; 16]> = SmallVec::new();
-            for place in &self.places {
-                table.push(match place {
-                    // SAFETY: the bank has room for all registers.
-                    Place::Bank(offset) => unsafe { bank.add(*offset) },
-                    Place::Result { index, .. } => results[*index],
-                });
-            }
-            for &(register, input) in &brief.loads {
-                table[usize::from(register)] = inputs[input];
-            }
-            let mut tile = Tile { table: &mut table, inputs: &[], start: 0, len: brief.elements };
-            for instruction in &brief.rest {
-                (instruction.run)(instruction, &mut tile);
-            }
-        });
-    }
-}
-
-impl Ready<'_> {
-    /// As [`Program::run_brief`]: inputs and results are where these say.
-    ///
-    /// # Safety
-    /// As there.
     pub(crate) unsafe fn run_brief(
         &mut self,
         brief: &Brief,

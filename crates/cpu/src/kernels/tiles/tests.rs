@@ -1,10 +1,24 @@
 use defn_core::op::{BinaryOp, UnaryOp};
 use defn_core::{DType, Number, Scalar, Shape, TensorType};
 
-use super::{Draft, Instruction, Operand};
+use super::{Draft, Operand, Program};
 use crate::kernels::{StridedOperand, StridedView};
-use crate::par::Par;
 use crate::view::{View, ViewMut};
+
+/// A line of the cache, which registers begin at.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line {
+    _bytes: [u8; 64],
+}
+
+/// Writes all elements of the results.
+fn run_whole(program: &Program, inputs: &[StridedOperand<'_>], results: &[ViewMut<'_>], size: usize) {
+    let mut bank = vec![Line { _bytes: [0; 64] }; program.bank().div_ceil(64)];
+    let starts: Vec<*mut u8> = results.iter().map(ViewMut::start).collect();
+    // SAFETY: the bank has room for the registers, the views for all elements, and inputs have as many.
+    unsafe { program.ready(bank.as_mut_ptr().cast(), size).run(inputs, &starts, 0..size) };
+}
 
 /// A chain of so many sums and sines, each of which is read until the end.
 fn chain(count: usize) -> Draft {
@@ -29,7 +43,7 @@ fn run(draft: Draft, x: &[f64]) -> Vec<f64> {
     let mut out = vec![0.0f64; x.len()];
     // SAFETY: the room is for these elements, and only the view reaches it.
     let view = unsafe { ViewMut::new(&ty, out.as_mut_ptr().cast()) };
-    draft.finish().run(&[source], &[view], x.len(), Par::Pool);
+    run_whole(&draft.finish(), &[source], &[view], x.len());
     out
 }
 
@@ -59,39 +73,6 @@ fn tiles_shrink_where_many_registers_are_alive() {
     let (few, many) = (chain(1).finish(), chain(40).finish());
     assert!(few.tile > many.tile, "{} {}", few.tile, many.tile);
     assert!(many.bank <= few.bank * 50);
-}
-
-#[test]
-fn results_past_the_caches_are_as_others() {
-    let mut draft = Draft::default();
-    let x = Operand::Input { index: 0, dtype: DType::F64, constant: false, run: None };
-    let sum = draft.binary(BinaryOp::ADD, x, x, DType::F64);
-    let root = draft.unary(UnaryOp::ABS, sum.into(), DType::F64);
-    let small = draft.convert(root, DType::F16);
-    draft.store(sum.into());
-    draft.store(small.into());
-    let program = draft.finish();
-    // All have more than 64 MiB together, the results more than 16 MiB, and the last tile is not whole.
-    let x: Vec<f64> = (0..4_000_013).map(|at| f64::from(at % 1999 - 1000)).collect();
-    let types = [DType::F64, DType::F64, DType::F16]
-        .map(|dtype| TensorType::new(dtype, Shape::new(&[x.len()])).unwrap());
-    // SAFETY: the same memory as bytes, for as long.
-    let bytes = unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), size_of_val(&*x)) };
-    let walk = StridedView::strided(0, &[x.len()], &[1]);
-    let source = StridedOperand::with_strided_view(View::new(&types[0], bytes), &walk);
-    let mut sums = vec![0.0f64; x.len()];
-    let mut roots = vec![half::f16::ZERO; x.len()];
-    // SAFETY: the room is for these elements, and only the views reach it.
-    let views = unsafe {
-        [
-            ViewMut::new(&types[1], sums.as_mut_ptr().cast()),
-            ViewMut::new(&types[2], roots.as_mut_ptr().cast()),
-        ]
-    };
-    program.run(&[source], &views, x.len(), Par::Pool);
-    for ((x, sum), root) in x.iter().zip(sums).zip(roots) {
-        assert_eq!((sum, root), (x + x, half::f16::from_f64((x + x).abs())));
-    }
 }
 
 #[test]
@@ -139,7 +120,7 @@ fn two_ops_at_once_are_as_one_after_the_other() {
         });
         // SAFETY: the room is for these elements, and only the view reaches it.
         let view = unsafe { ViewMut::new(&ty, out.as_mut_ptr().cast()) };
-        draft.finish().run(&sources, &[view], 1500, Par::Serial);
+        run_whole(&draft.finish(), &sources, &[view], 1500);
         for (at, &out) in out.iter().enumerate() {
             let (y, z) = (if is_y_one { 1.25 } else { x[1][at] }, if is_z_one { 1.25 } else { x[2][at] });
             let (a, b) = if is_first_turned { (y, x[0][at]) } else { (x[0][at], y) };
@@ -177,7 +158,7 @@ fn runs_take_one_element_each() {
             let mut out = vec![0.0f64; rows * len];
             // SAFETY: the room is for these elements, and only the view reaches it.
             let view = unsafe { ViewMut::new(&types[0], out.as_mut_ptr().cast()) };
-            draft.finish().run(&sources, &[view], rows * len, Par::Serial);
+            run_whole(&draft.finish(), &sources, &[view], rows * len);
             for (at, out) in out.into_iter().enumerate() {
                 let apart = values[0][at] - values[1][at / len];
                 assert_eq!(out, if is_first { -apart } else { apart }, "{rows} x {len} at {at}");
@@ -227,61 +208,11 @@ fn long_chains_are_as_one_op_after_the_other() {
     });
     // SAFETY: the room is for these elements, and only the views reach it.
     let views = out.each_mut().map(|out| unsafe { ViewMut::new(&ty, out.as_mut_ptr().cast()) });
-    draft.finish().run(&sources, &views, 1100, Par::Serial);
+    run_whole(&draft.finish(), &sources, &views, 1100);
     for (at, (&x, &y)) in values[0].iter().zip(&values[1]).enumerate() {
         let first = 0.25 * x;
         let square = (y - first) * (y - first) + 0.5;
         let sum = (0..20u8).fold(first + y, |sum, at| f32::from(at) / 8.0 - sum * 0.25);
         assert_eq!((out[0][at].to_bits(), out[1][at].to_bits()), (first.to_bits(), (sum / square).to_bits()));
-    }
-}
-
-#[test]
-fn results_lie_where_inputs_are_read() {
-    let ty = TensorType::new(DType::F32, Shape::new(&[2500])).unwrap();
-    let plain = StridedView::strided(0, &[2500], &[1]);
-    let values: [Vec<f32>; 2] =
-        std::array::from_fn(|index| (0..2500).map(|at| (at * 31 + index * 7) as f32 / 99.0 - 3.0).collect());
-    let input = |index| Operand::Input { index, dtype: DType::F32, constant: false, run: None };
-    let op = |draft: &mut Draft, op, a: Operand, b: Operand| -> Operand {
-        draft.binary(op, a, b, DType::F32).into()
-    };
-    // What is put aside for a difference; the same with what is read after a result is written; a result of a function.
-    for kind in 0..3 {
-        let mut draft = Draft::default();
-        let half: Operand = draft.constant(Scalar::new(DType::F32, Number::Float(0.5)).unwrap()).into();
-        let (x, y) = (input(0), input(1));
-        let first = op(&mut draft, BinaryOp::MULTIPLY, x, half);
-        let first = op(&mut draft, BinaryOp::ADD, first, half);
-        let second = op(&mut draft, BinaryOp::MULTIPLY, x, x);
-        let second = op(&mut draft, BinaryOp::MULTIPLY, second, y);
-        let mut result = op(&mut draft, BinaryOp::SUBTRACT, second, first);
-        if kind == 2 {
-            result = draft.unary(UnaryOp::NEGATE, result, DType::F32).into();
-        }
-        draft.store(result);
-        if kind == 1 {
-            let sum = op(&mut draft, BinaryOp::ADD, x, y);
-            draft.store(sum);
-        }
-        let mut program = draft.finish();
-        let links = program.each.iter().filter_map(Instruction::chained).map(<[_]>::len);
-        assert_eq!(links.max(), Some(6), "one chain has all cheap ops");
-        program.read_first(&[0, 1]);
-        let mut memory = values.clone();
-        let starts = memory.each_mut().map(|x| x.as_mut_ptr().cast::<u8>());
-        // SAFETY: the elements lie there, and each is read before it is written.
-        let sources = starts
-            .map(|start| StridedOperand::with_strided_view(unsafe { View::of_part(&ty, start) }, &plain));
-        let results = if kind == 1 { 2 } else { 1 };
-        // SAFETY: the room is for these elements.
-        let views = starts.map(|start| unsafe { ViewMut::new(&ty, start) });
-        program.run(&sources, &views[..results], 2500, Par::Serial);
-        for (at, (&x, &y)) in values[0].iter().zip(&values[1]).enumerate() {
-            let result = x * x * y - (x * 0.5 + 0.5);
-            let want = [if kind == 2 { -result } else { result }, if kind == 1 { x + y } else { y }];
-            let got = memory.each_ref().map(|x| x[at].to_bits());
-            assert_eq!(got, want.map(f32::to_bits), "{kind} at {at}");
-        }
     }
 }
