@@ -115,11 +115,11 @@ impl Key {
 
 /// Whether the nest of a reduction of such axes is one for any number of groups.
 fn is_of_any_steps(axes: &[(usize, bool)]) -> bool {
-    match axes {
-        [(FEW_GROUPS.., false), (2..=CHUNK, true)] => true,
-        [(FEW_GROUPS.., false), (2..=CHUNK, true), (LEAST_INNER..=MOST_INNER, false)] => true,
-        _ => false,
-    }
+    matches!(
+        axes,
+        [(FEW_GROUPS.., false), (2..=CHUNK, true)]
+            | [(FEW_GROUPS.., false), (2..=CHUNK, true), (LEAST_INNER..=MOST_INNER, false)]
+    )
 }
 
 thread_local! {

@@ -176,21 +176,33 @@ impl Fenced {
         self.start.wrapping_add(if at_end { self.bytes - bytes } else { 0 })
     }
 
-    /// The bytes beside the operand that can be accessed.
-    fn beside(&self, bytes: usize, at_end: bool) -> &mut [u8] {
+    /// Where bytes beside the operand are that can be accessed, and how many.
+    fn beside(&self, bytes: usize, at_end: bool) -> (*mut u8, usize) {
         let rest = (self.bytes - bytes).min(LOOKED_AT);
         let start = if at_end { self.bytes - bytes - rest } else { bytes };
-        // SAFETY: inside of the mapping, and only the owner looks at it.
-        unsafe { std::slice::from_raw_parts_mut(self.start.add(start), rest) }
+        (self.start.wrapping_add(start), rest)
+    }
+
+    /// Writes beside the operand what nothing may write over.
+    fn guard(&self, bytes: usize, at_end: bool) {
+        let (start, rest) = self.beside(bytes, at_end);
+        // SAFETY: inside of the mapping, which only the owner uses.
+        unsafe { start.write_bytes(CANARY, rest) };
+    }
+
+    /// Whether nothing has written beside the operand.
+    fn is_untouched(&self, bytes: usize, at_end: bool) -> bool {
+        let (start, rest) = self.beside(bytes, at_end);
+        // SAFETY: as above; `guard` has written all of them.
+        unsafe { std::slice::from_raw_parts(start, rest) }.iter().all(|&byte| byte == CANARY)
     }
 
     /// Runs `work` with so many bytes, and looks whether it wrote beside them.
     fn with<T>(bytes: usize, at_end: bool, work: impl FnOnce(*mut u8) -> T) -> T {
         let fenced = Fenced::take(bytes);
-        fenced.beside(bytes, at_end).fill(CANARY);
+        fenced.guard(bytes, at_end);
         let result = work(fenced.place(bytes, at_end));
-        let is_whole = fenced.beside(bytes, at_end).iter().all(|&byte| byte == CANARY);
-        assert!(is_whole, "a nest wrote beside an operand of {bytes} bytes");
+        assert!(fenced.is_untouched(bytes, at_end), "a nest wrote beside an operand of {bytes} bytes");
         fenced.give_back();
         result
     }
@@ -265,7 +277,7 @@ impl Nest {
             })
         };
         for (span, (fenced, bytes)) in spans.iter().zip(&fenced) {
-            fenced.beside(*bytes, mode.at_end).fill(CANARY);
+            fenced.guard(*bytes, mode.at_end);
             let source = std::ptr::with_exposed_provenance::<u8>(span.start);
             // SAFETY: the operand's bytes, and pages with room for them.
             unsafe { std::ptr::copy_nonoverlapping(source, fenced.place(*bytes, mode.at_end), *bytes) };
@@ -284,8 +296,11 @@ impl Nest {
             self.keep(&spans, inputs, results, |at| bytes_of(&fenced[at]).to_vec());
         }
         for (span, fenced) in spans.iter().zip(fenced) {
-            let beside = fenced.0.beside(fenced.1, mode.at_end);
-            assert!(beside.iter().all(|&byte| byte == CANARY), "beside an operand: {}", self.code.function);
+            assert!(
+                fenced.0.is_untouched(fenced.1, mode.at_end),
+                "beside an operand: {}",
+                self.code.function
+            );
             let target = std::ptr::with_exposed_provenance_mut::<u8>(span.start);
             // SAFETY: as above.
             unsafe {
