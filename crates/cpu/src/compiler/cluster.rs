@@ -39,8 +39,8 @@ pub(super) struct Cluster {
 /// What is known of each node of a region.
 pub(super) struct Clusters {
     pub(super) roles: Vec<Role>,
-    /// For each node of one output, what it sees.
-    seen: Vec<Option<Seen>>,
+    /// What nodes see of others, where they only look at them in another way.
+    seen: Vec<Option<Box<Seen>>>,
     /// Those that are run, in an order in which they can be.
     pub(super) order: Vec<Cluster>,
     /// The place in that order of each node that is run.
@@ -60,7 +60,7 @@ impl Clusters {
 
     /// How a node's elements lie in the memory of another, whether or not they have memory of their own too.
     pub(super) fn sight(&self, position: usize) -> Option<&Seen> {
-        self.seen[position].as_ref().filter(|seen| seen.base.node as usize != position)
+        self.seen[position].as_deref()
     }
 
     /// How a node's elements lie in the memory of its operand, if it only looks at it in another way; fast or not.
@@ -192,16 +192,17 @@ impl User {
 }
 
 /// What each node is by its op and operands alone.
-fn roles(graph: &Graph) -> (Vec<Role>, Vec<Option<Seen>>) {
+fn roles(graph: &Graph) -> (Vec<Role>, Vec<Option<Box<Seen>>>) {
     let mut roles: Vec<Role> = Vec::with_capacity(graph.len());
-    let mut seen: Vec<Option<Seen>> = Vec::with_capacity(graph.len());
-    for (position, node) in graph.nodes().iter().enumerate() {
-        let own = Value { node: position as u32, output: 0 };
+    let mut seen: Vec<Option<Box<Seen>>> = Vec::with_capacity(graph.len());
+    for node in graph.nodes() {
         let has_elements = node.outputs.first().is_some_and(|ty| ty.size() > 0);
-        let through = node.inputs.first().filter(|_| has_elements).and_then(|&operand| {
-            let of = seen[operand.node as usize].clone().unwrap_or_else(|| Seen::whole(graph, operand));
-            of.through(node).filter(|seen| seen.is_fast(graph.ty(seen.base).dtype))
-        });
+        let through =
+            node.inputs.first().filter(|_| has_elements && node.op.view().is_some()).and_then(|&operand| {
+                let of = seen[operand.node as usize].as_deref().cloned();
+                let of = of.unwrap_or_else(|| Seen::whole(graph, operand));
+                of.through(node).filter(|seen| seen.is_fast(graph.ty(seen.base).dtype))
+            });
         let role = match (&through, &node.op) {
             (Some(_), _) => Role::View,
             (None, Op::Parameter { .. } | Op::Constant(_) | Op::Literal(_)) => Role::Given,
@@ -210,18 +211,14 @@ fn roles(graph: &Graph) -> (Vec<Role>, Vec<Option<Seen>>) {
             (None, op) if elementwise(op).is_some() => Role::Elementwise,
             (None, _) => Role::Step,
         };
-        seen.push(match through {
-            Some(through) => Some(through),
-            None if node.outputs.len() == 1 => Some(Seen::whole(graph, own)),
-            None => None,
-        });
+        seen.push(through.map(Box::new));
         roles.push(role);
     }
     (roles, seen)
 }
 
 /// Makes steps of the nodes that a step or a result needs in memory, and of numbers that are not read in order.
-fn require_memory(region: &Region, roles: &mut [Role], seen: &[Option<Seen>]) {
+fn require_memory(region: &Region, roles: &mut [Role], seen: &[Option<Box<Seen>>]) {
     let graph = region.graph();
     let mut needed = vec![false; graph.len()];
     region.results().iter().for_each(|result| needed[result.node as usize] = true);
@@ -234,10 +231,9 @@ fn require_memory(region: &Region, roles: &mut [Role], seen: &[Option<Seen>]) {
             Role::Step => node.inputs.iter().for_each(|input| needed[input.node as usize] = true),
             Role::Elementwise => {
                 for &input in &node.inputs {
-                    if !is_elementwise_read(graph, seen, node, input)
-                        && let Some(seen) = &seen[input.node as usize]
-                    {
-                        needed[seen.base.node as usize] = true;
+                    if !is_elementwise_read(graph, seen, node, input) {
+                        let base = seen[input.node as usize].as_deref().map_or(input, |seen| seen.base);
+                        needed[base.node as usize] = true;
                     }
                 }
             }
@@ -247,16 +243,16 @@ fn require_memory(region: &Region, roles: &mut [Role], seen: &[Option<Seen>]) {
 }
 
 /// What a value sees of another, where it has no memory of its own.
-fn view_of<'s>(roles: &[Role], seen: &'s [Option<Seen>], value: Value) -> Option<&'s Seen> {
+fn view_of<'s>(roles: &[Role], seen: &'s [Option<Box<Seen>>], value: Value) -> Option<&'s Seen> {
     let position = value.node as usize;
     match roles[position] {
-        Role::View => seen[position].as_ref(),
+        Role::View => seen[position].as_deref(),
         Role::Given | Role::Generated | Role::Elementwise | Role::Step => None,
     }
 }
 
 /// The node that has to run before a value is there, if one has to.
-fn base_of(roles: &[Role], seen: &[Option<Seen>], value: Value) -> Option<usize> {
+fn base_of(roles: &[Role], seen: &[Option<Box<Seen>>], value: Value) -> Option<usize> {
     let base = view_of(roles, seen, value).map_or(value, |seen| seen.base).node as usize;
     match roles[base] {
         Role::Elementwise | Role::Step => Some(base),
@@ -342,7 +338,7 @@ impl Forest {
         &mut self,
         graph: &Graph,
         roles: &[Role],
-        seen: &[Option<Seen>],
+        seen: &[Option<Box<Seen>>],
         position: usize,
         is_apart: bool,
     ) {
@@ -386,7 +382,7 @@ impl Forest {
         mut self,
         graph: &Graph,
         roles: &[Role],
-        seen: &[Option<Seen>],
+        seen: &[Option<Box<Seen>>],
     ) -> (Vec<Cluster>, Vec<Option<usize>>) {
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); self.trees.len()];
         let mut effects: Vec<usize> = Vec::new();
@@ -440,7 +436,10 @@ impl Forest {
 }
 
 /// Whether a node reads an operand element by element as the operand computes them.
-fn is_elementwise_read(graph: &Graph, seen: &[Option<Seen>], node: &Node, input: Value) -> bool {
-    let Some(seen) = &seen[input.node as usize] else { return false };
-    graph.ty(input).size() == node.outputs[0].size() && seen.is_whole(graph)
+fn is_elementwise_read(graph: &Graph, seen: &[Option<Box<Seen>>], node: &Node, input: Value) -> bool {
+    let is_whole = match &seen[input.node as usize] {
+        Some(seen) => seen.is_whole(graph),
+        None => graph.node(input).outputs.len() == 1,
+    };
+    is_whole && graph.ty(input).size() == node.outputs[0].size()
 }
