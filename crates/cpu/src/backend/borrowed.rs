@@ -15,7 +15,6 @@ use super::scratch_allocator::ScratchAllocator;
 use super::{CpuBackend, Memory, OpRun, Views, buffer, filled, parallel_over};
 use crate::buffer::{CpuBuffer, LockedBytes, Storage, Window};
 use crate::compiler::{InOrder, run_in_order};
-use crate::modes::DefaultModes;
 use crate::par::interruptible;
 use crate::settings;
 use crate::view::{View, ViewMut};
@@ -31,7 +30,6 @@ pub(crate) fn run_same_dtype(
     to: DType,
 ) -> Option<Arc<dyn Buffer>> {
     settings::check().ok()?;
-    let _modes = DefaultModes::set();
     let (size, dtype) = (ty.size(), ty.dtype);
     if size > FAST_PATH_ELEMENTS {
         return None;
