@@ -166,7 +166,7 @@ impl Making<'_> {
         }
         self.finish_reductions(&folds, states)?;
         folds.into_iter().try_for_each(|fold| self.store_group(fold))?;
-        (1..self.passes.count).try_for_each(|pass| self.row_values(pass))
+        (0..self.passes.count).try_for_each(|pass| self.row_values(pass))
     }
 
     /// Joins the results of the pieces of columns, and computes what follows from them.
@@ -187,7 +187,7 @@ impl Making<'_> {
         }
         self.finish_reductions(&folds, states)?;
         folds.into_iter().try_for_each(|fold| self.store_group(fold))?;
-        (1..self.passes.count).try_for_each(|pass| self.row_values(pass))?;
+        (0..self.passes.count).try_for_each(|pass| self.row_values(pass))?;
         self.e.b.end_lanes();
         Some(())
     }
