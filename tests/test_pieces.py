@@ -334,3 +334,18 @@ def test_what_is_put_together_is_one_step() -> None:
         return dn.sum(dn.take_along_axis(dn.exp(x), labels[:, None], axis=1))
 
     assert steps(dn.grad(loss), x, labels) <= 3
+
+
+def test_long_columns_are_gone_through_by_several_steps() -> None:
+    def standardised(x: dn.Tensor) -> dn.Tensor:
+        centered = x - dn.mean(x, axes=0, keep_axes=True)
+        return centered * dn.rsqrt(dn.mean(centered * centered, axes=0, keep_axes=True) + 1e-5)
+
+    # Of short columns one thread does all, while a cache holds them; of long ones threads divide the rows of each pass.
+    for rows, count in ((100, 1), (5000, 3)):
+        x = array("f32", rows, 64)
+        assert len(dn.jit(standardised, compiler="cpu").profile(x).steps) == count
+        want = dn.jit(standardised, compiler="evaluator")(x)
+        for threads in (1, 2, 7):
+            got = dn.jit(standardised, compiler="cpu", threads=threads)(x)
+            np.testing.assert_array_equal(np.asarray(got), np.asarray(want))

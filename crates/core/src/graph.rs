@@ -58,6 +58,17 @@ impl Hash for Node {
     }
 }
 
+/// What becomes of a node when a graph is compacted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It stays.
+    Kept,
+    /// Another one, that stays, is in its place.
+    Merged(u32),
+    /// Nothing that stays needs it.
+    Dropped,
+}
+
 /// An arena of nodes. Equality compares the nodes one by one, without their locations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Graph {
@@ -227,6 +238,47 @@ impl Graph {
                 None => node.op = Op::Constant(Scalar::zero(ty.dtype)),
             }
         }
+    }
+
+    /// Goes through the nodes in order and leaves out some, as `fate` says of each: it gets the nodes that stay so far,
+    /// the node's position, and the node with its inputs renumbered. Returns the new positions of all but dropped nodes.
+    pub(crate) fn compact(
+        &mut self,
+        mut fate: impl FnMut(&[Node], usize, &Node) -> Fate,
+    ) -> Result<Vec<Option<u32>>> {
+        let mut places = memory::with_capacity("compile", self.nodes.len())?;
+        let mut kept = 0;
+        let build_state = &mut self.build_state;
+        build_state.parameters.clear();
+        build_state.constants.clear();
+        for position in 0..self.nodes.len() {
+            let (before, rest) = self.nodes.split_at_mut(position);
+            let node = &mut rest[0];
+            // Inputs of dropped nodes may be gone; those of others are there.
+            let place = |input: &Value| places.get(input.node as usize).copied().flatten();
+            if node.inputs.iter().all(|input| place(input).is_some()) {
+                for input in &mut node.inputs {
+                    input.node = place(input).expect("all are there");
+                }
+            }
+            places.push(match fate(&before[..kept], position, node) {
+                Fate::Kept => {
+                    let value = Value { node: kept as u32, output: 0 };
+                    if let Op::Parameter { index, .. } = &node.op {
+                        build_state.parameters.entry(*index).or_insert(value);
+                    } else if let Op::Constant(scalar) = &node.op {
+                        build_state.constants.entry(*scalar).or_insert(value);
+                    }
+                    self.nodes.swap(kept, position);
+                    kept += 1;
+                    Some(value.node)
+                }
+                Fate::Merged(other) => Some(other),
+                Fate::Dropped => None,
+            });
+        }
+        self.nodes.truncate(kept);
+        Ok(places)
     }
 
     /// Sets the location of the parameter nodes so far.

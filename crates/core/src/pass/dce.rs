@@ -1,27 +1,21 @@
 //! Dead code elimination.
 
-use super::{finish, rebuild};
+use super::{compacted, copy, finish};
 use crate::error::Result;
-use crate::graph::Values;
+use crate::graph::Fate;
 use crate::region::Region;
 
 /// Removes every node that neither a result nor an effect needs. Inputs keep their numbers, even unused ones,
 /// and effects keep their order.
 ///
 /// # Errors
-/// None is known; the signature is that of all passes.
+/// Memory.
 pub fn dce(region: &Region) -> Result<Region> {
-    without(region, &live(region))
+    Ok(finish("dce", region, dce_owned(copy(region)?)?))
 }
 
-/// As [`dce`], of a region that is not needed any more: it stays what it is if all of it is needed.
+/// As [`dce`], of a region that is not needed any more.
 pub(super) fn dce_owned(region: Region) -> Result<Region> {
-    let live = live(&region);
-    if live.iter().all(|is_live| *is_live) { Ok(region) } else { without(&region, &live) }
-}
-
-/// For each node whether a result or an effect needs it.
-fn live(region: &Region) -> Vec<bool> {
     let nodes = region.graph().nodes();
     let mut live = vec![false; nodes.len()];
     for result in region.results() {
@@ -36,15 +30,8 @@ fn live(region: &Region) -> Vec<bool> {
             }
         }
     }
-    live
-}
-
-fn without(region: &Region, live: &[bool]) -> Result<Region> {
-    let new = rebuild(region, |graph, position, node, inputs| {
-        if !live[position] {
-            return Ok(Values::new());
-        }
-        graph.push_typed(node.op.clone(), inputs, node.outputs.clone())
-    })?;
-    Ok(finish("dce", region, new))
+    if live.iter().all(|is_live| *is_live) {
+        return Ok(region);
+    }
+    compacted(region, |_, position, _| if live[position] { Fate::Kept } else { Fate::Dropped })
 }

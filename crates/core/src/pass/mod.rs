@@ -19,7 +19,7 @@ pub use fold::fold;
 pub use simplifier::{expand, simplify};
 
 use crate::error::Result;
-use crate::graph::{Graph, Node, Value, Values};
+use crate::graph::{Fate, Graph, Node, Value, Values};
 use crate::memory;
 use crate::region::Region;
 use crate::verify;
@@ -46,6 +46,23 @@ fn rebuild(
         .map(|&result| find(&new_values, result).expect("a pass keeps what the results are computed from"));
     let results = results.collect();
     Ok(Region::new(graph, region.inputs().to_vec(), region.parameter_count(), results))
+}
+
+/// A copy of a region, to be changed in place.
+fn copy(region: &Region) -> Result<Region> {
+    memory::ahead("compile", region.graph().len())?;
+    Ok(region.clone())
+}
+
+/// Leaves nodes out of a region in place: a large graph need not be there twice. `fate` is as for [`Graph::compact`].
+fn compacted(region: Region, fate: impl FnMut(&[Node], usize, &Node) -> Fate) -> Result<Region> {
+    memory::check("compile")?;
+    let (mut graph, inputs, parameters, mut results) = region.into_parts();
+    let places = graph.compact(fate)?;
+    for result in &mut results {
+        result.node = places[result.node as usize].expect("a pass keeps what the results are computed from");
+    }
+    Ok(Region::new(graph, inputs, parameters, results))
 }
 
 /// The new value of an old one; None if a pass has dropped its node.

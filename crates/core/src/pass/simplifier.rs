@@ -5,10 +5,11 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::cse::cse_owned;
 use super::dce::dce_owned;
 use super::fold::fold_node;
 use super::simplify::{at_construction, constant};
-use super::{check, cse, finish, rebuild, trips};
+use super::{check, finish, rebuild, trips};
 use crate::backend::Backend;
 use crate::compose::{block, fold};
 use crate::error::Result;
@@ -58,11 +59,8 @@ impl Simplifier<'_> {
     fn region(&mut self, region: &Region) -> Result<Region> {
         let rewritten =
             rebuild(region, |graph, _, node, inputs| self.node(graph, &node.op, inputs, &node.outputs))?;
-        let rewritten = finish("simplify", region, rewritten);
-        let shared = cse(&rewritten)?;
-        // Large graphs: each pass holds two of them.
-        drop(rewritten);
-        dce_owned(shared)
+        let shared = finish("cse", region, cse_owned(finish("simplify", region, rewritten))?);
+        Ok(finish("dce", region, dce_owned(shared)?))
     }
 
     /// A shared region is simplified once, and remains shared.

@@ -54,14 +54,22 @@ pub(super) fn pieces(graph: &Graph, clusters: &Clusters, uses: &dyn Uses) -> Vec
     let mut pieces = Vec::with_capacity(clusters.order.len());
     let mut done = 0;
     while done < clusters.order.len() {
-        let found = finder.strip_from(done).and_then(|(strip, others)| {
-            let nest = |strip: &Strip| Nest::of_groups(graph, clusters, uses, strip);
-            if let Some(nest) = nest(&strip) {
-                return Some((Piece::Nest(strip.last(), Box::new(nest), Some(strip.clone())), strip, others));
+        let nest = |strip: &Strip| {
+            let nest = Nest::of_groups(graph, clusters, uses, strip)?;
+            Some(Piece::Nest(strip.last(), Box::new(nest), Some(strip.clone())))
+        };
+        let found = finder.strip_from(done, false).and_then(|(strip, others)| {
+            if let Some(piece) = nest(&strip) {
+                return Some((piece, strip, others));
+            }
+            let one_pass = finder.strip_from(done, true);
+            if let Some((strip, others)) = one_pass
+                && let Some(piece) = nest(&strip)
+            {
+                return Some((piece, strip, others));
             }
             let alone = Strip { parts: vec![strip.parts[0]], domain: strip.domain };
-            let nest = nest(&alone)?;
-            Some((Piece::Nest(alone.last(), Box::new(nest), Some(alone.clone())), alone, Others::new()))
+            Some((nest(&alone)?, alone, Others::new()))
         });
         let Some((piece, strip, others)) = found else {
             pieces.push(Piece::One(done));
@@ -98,8 +106,9 @@ fn effects(graph: &Graph, clusters: &Clusters) -> FxHashMap<usize, usize> {
 type Others = Vec<(usize, bool)>;
 
 impl Finder<'_> {
-    /// The strip that begins at a place, if one does that is more than one cluster.
-    fn strip_from(&self, start: usize) -> Option<(Strip, Others)> {
+    /// The strip that begins at a place, if one does that is more than one cluster; or what of it goes through the
+    /// elements once.
+    fn strip_from(&self, start: usize, is_one_pass: bool) -> Option<(Strip, Others)> {
         let domain = match self.fold(start) {
             Some((_, domain)) => domain,
             // What is done to the elements before they are folded.
@@ -121,7 +130,10 @@ impl Finder<'_> {
         for place in start + 1..end {
             let is_tainted = self.needs(place).any(|need| need >= start && tainted[need - start]);
             let is_related = self.needs(place).any(|need| strip.has(need));
-            let part = self.part(place, &domain).filter(|part| self.fits(&strip, place, *part));
+            let part = self.part(place, &domain).filter(|part| {
+                self.fits(&strip, place, *part)
+                    && !(is_one_pass && self.is_of_next_pass(&strip, place, *part))
+            });
             match part {
                 Some(part) if is_related && !is_tainted => {
                     strip.parts.push((place, part));
@@ -140,6 +152,15 @@ impl Finder<'_> {
             self.add_needed(&mut strip, &mut others);
         }
         folds.then_some((strip, others))
+    }
+
+    /// Whether a cluster needs what reductions of a strip give, to do something with elements again.
+    fn is_of_next_pass(&self, strip: &Strip, place: usize, part: Part) -> bool {
+        let is_of_groups = |need: usize| match strip.part_of(need) {
+            Some(Part::Fold(_) | Part::Rows) => true,
+            Some(Part::Elements) | None => false,
+        };
+        part != Part::Rows && self.needs(place).any(is_of_groups)
     }
 
     /// Adds what would stand before a strip and gives it values of the same groups: they need not be written and read
@@ -295,7 +316,7 @@ mod tests {
         };
         let (mut found, mut done) = (Vec::new(), 0);
         while done < clusters.order.len() {
-            done = match finder.strip_from(done) {
+            done = match finder.strip_from(done, false) {
                 Some((strip, _)) => {
                     let next = strip.last() + 1;
                     found.push(strip.parts.into_iter().map(|(_, part)| part).collect());

@@ -7,7 +7,7 @@ use super::build::{Body, Frame, Part, Position};
 use super::domain::{Domain, Sizes};
 use super::passes::Passes;
 use super::reads::Reads;
-use super::shape::{Kind, Shape, Split};
+use super::shape::Shape;
 use crate::compiler::cluster::Clusters;
 use crate::compiler::ir::{Builder, Elem, Function};
 use crate::kernels::StridedView;
@@ -57,16 +57,8 @@ pub(in super::super) fn fuse_blocks(
         sizes.insert(0, 1);
     }
     let (rows, lanes) = (sizes.len() - 2, sizes.len() - 1);
-    let shape = Shape {
-        kind: Kind::Rows,
-        reduced: if is_whole { lanes..lanes + 1 } else { sizes.len()..sizes.len() },
-        split: Split::Axis(rows),
-        pieces: 1,
-        piece: row,
-        row: lanes,
-        is_block: false,
-        lanes,
-    };
+    let reduced = if is_whole { lanes..lanes + 1 } else { sizes.len()..sizes.len() };
+    let shape = Shape::of_rows(reduced, rows, lanes, row);
     let mut b = Builder::new((reads.inputs.len() + results.len()) as u16 + 1, 4 + rows as u16, 0);
     let params: Vec<_> = (0..4 + rows as u16).map(|at| b.param(at, Elem::Index)).collect();
     let [first_row, count, begin, extent] = params[..4] else { unreachable!("there are four at least") };

@@ -16,6 +16,12 @@ const SHORT_ROWS_PART: usize = 256;
 /// The least columns that a thread reduces, where there are several parts.
 const COLUMNS_PART: usize = 1024;
 
+/// The same where they are gone through several times: their rows cannot be divided instead.
+const KEPT_COLUMNS_PART: usize = 256;
+
+/// The most elements of columns that are gone through several times by few threads.
+const MOST_KEPT_COLUMNS: usize = 1 << 18;
+
 /// The parts of columns below which their rows are divided too.
 const FEW_PARTS: usize = 8;
 
@@ -63,10 +69,13 @@ pub(super) struct Shape {
     pub(super) is_block: bool,
     /// The axis that lanes are along: the row, if it is not short.
     pub(super) lanes: usize,
+    /// The least columns that a thread reduces.
+    columns_part: usize,
 }
 
 impl Shape {
-    /// None if elements of a group are along axes that others are along too. Only with records can lanes be along another
+    /// None if elements of a group are along axes that others are along too, and for long columns that would be gone
+    /// through several times by one thread. Only with records can lanes be along another
     /// axis than short rows. What is done in one pass can be done in pieces.
     pub(super) fn new(
         sizes: &Sizes,
@@ -102,11 +111,16 @@ impl Shape {
         // Threads divide the longest axis: rows, if there are several.
         let kept = |&axis: &usize| !reduced.contains(&axis) && axis != lanes && Some(axis) != block;
         let axis = longest(&mut (0..row).filter(kept));
+        let columns_part = if is_one_pass { COLUMNS_PART } else { KEPT_COLUMNS_PART };
         let piece = match kind {
             Kind::Rows | Kind::Short => chunk(),
             // Threads divide what has few columns by its rows.
             Kind::Columns => {
-                let parts = axis.map_or(1, |axis| sizes[axis]).max(length / COLUMNS_PART);
+                let parts = axis.map_or(1, |axis| sizes[axis]).max(length / columns_part);
+                // What no cache keeps is as well gone through by several nests, which divide its rows.
+                if parts < FEW_PARTS && !is_one_pass && domain.reduced * length > MOST_KEPT_COLUMNS {
+                    return None;
+                }
                 if parts < FEW_PARTS && is_one_pass { piece_rows(length) } else { domain.reduced }
             }
         };
@@ -116,8 +130,8 @@ impl Shape {
             (Kind::Short, None) => sizes[lanes] >= 2 * SHORT_ROWS_PART,
             (Kind::Short, Some(_)) => sizes[lanes] >= 4 * SHORT_ROWS_PART,
             (Kind::Columns, _) if pieces > 1 => false,
-            (Kind::Columns, None) => length >= 2 * COLUMNS_PART,
-            (Kind::Columns, Some(axis)) => length / COLUMNS_PART > sizes[axis],
+            (Kind::Columns, None) => length >= 2 * columns_part,
+            (Kind::Columns, Some(axis)) => length / columns_part > sizes[axis],
             (Kind::Rows, None) => domain.reduced == 1 && length >= LONG_ROW,
             (Kind::Rows, Some(_)) => false,
         };
@@ -129,7 +143,22 @@ impl Shape {
             None => Split::None,
         };
         let row = block.unwrap_or(row);
-        Some(Shape { kind, reduced, split, pieces, piece, row, is_block, lanes })
+        Some(Shape { kind, reduced, split, pieces, piece, row, is_block, lanes, columns_part })
+    }
+
+    /// Rows of so many elements along `lanes`, counted along another axis.
+    pub(super) fn of_rows(reduced: Range<usize>, rows: usize, lanes: usize, length: usize) -> Shape {
+        Shape {
+            kind: Kind::Rows,
+            reduced,
+            split: Split::Axis(rows),
+            pieces: 1,
+            piece: length,
+            row: lanes,
+            is_block: false,
+            lanes,
+            columns_part: COLUMNS_PART,
+        }
     }
 
     /// How many steps threads divide.
@@ -145,7 +174,7 @@ impl Shape {
     /// The fewest steps that a thread should take.
     pub(super) fn least_steps(&self) -> usize {
         match (self.split, self.kind) {
-            (Split::Lanes, Kind::Columns) => COLUMNS_PART,
+            (Split::Lanes, Kind::Columns) => self.columns_part,
             (Split::Lanes, Kind::Short) => SHORT_ROWS_PART,
             (Split::Lanes, Kind::Rows) => CHUNK_LINES,
             (Split::Axis(_) | Split::None, _) if self.is_block => BLOCKS_PART,
