@@ -18,6 +18,9 @@ mod view;
 pub use backend::with_epilogues_always;
 pub use backend::{CpuBackend, cpu_backend};
 pub use buffer::CpuBuffer;
+#[cfg(all(fuzzing, target_os = "linux"))]
+#[doc(hidden)]
+pub use compiler::random_graphs::check_bytes;
 #[doc(hidden)]
 pub use compiler::refused_memory_for_code;
 pub use compiler::{CpuCompiler, machine_code};

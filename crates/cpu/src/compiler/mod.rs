@@ -65,7 +65,8 @@ mod memory;
 mod nest;
 mod places;
 mod plan;
-#[cfg(all(test, target_os = "linux"))]
+// Cargo-fuzz, too, has it: see `fuzz`.
+#[cfg(all(any(test, fuzzing), target_os = "linux"))]
 pub(crate) mod random_graphs;
 mod repeat;
 mod routine;

@@ -6,19 +6,17 @@
 
 use super::build::{Making, Part, Position};
 use super::merge::State;
+use super::pieces::chunk;
 use crate::compiler::ir::{Access, Cmp, Conv, Elem, Op, Val};
 
 /// Columns that are gone through together: a row of so many f32 is a page, which is read to its end before the next
 /// row, as hardware prefetchers expect.
 const BLOCK: usize = 1024;
 
-/// The least elements of a piece of columns.
-const PIECE: usize = 1 << 17;
-
 /// The rows of a piece of columns, so many of which lie beside each other: a power of two of runs, so that the division
 /// does not change the order.
 pub(super) fn piece_rows(width: usize) -> usize {
-    (PIECE / width.min(BLOCK)).max(RUN).next_power_of_two()
+    (2 * chunk() / width.min(BLOCK)).max(RUN).next_power_of_two()
 }
 
 /// Rows that are reduced in order.

@@ -2,8 +2,9 @@
 
 use smallvec::SmallVec;
 
+use super::pieces::chunk;
 use crate::kernels::StridedView;
-use crate::kernels::reduce::{CHUNK, ReductionLayout};
+use crate::kernels::reduce::ReductionLayout;
 
 /// The elements that a nest is about, in groups: a reduction makes one element of each.
 ///
@@ -43,7 +44,7 @@ impl Domain {
 
     /// Whether its groups are rows that are reduced in pieces.
     pub(in super::super) fn is_long(&self) -> bool {
-        self.inner == 1 && self.reduced > CHUNK
+        self.inner == 1 && self.reduced > chunk()
     }
 
     /// A view of all elements, in the order of the domain. None if its axes do not fit.

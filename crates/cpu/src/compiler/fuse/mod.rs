@@ -36,3 +36,4 @@ pub(super) use domain::{Domain, Sizes};
 pub(super) use fit::fitting;
 pub(super) use gathers::gathered;
 pub(super) use merge::Reduction;
+pub(super) use pieces::chunk;

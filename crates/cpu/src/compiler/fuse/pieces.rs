@@ -3,7 +3,10 @@
 use super::build::{Making, Part};
 use super::merge::{Merge, State};
 use crate::compiler::ir::{Access, Cmp, Op, Val};
+#[cfg(all(any(test, fuzzing), target_os = "linux"))]
+use crate::compiler::nest::tested;
 use crate::kernels::TILE;
+#[cfg(not(all(any(test, fuzzing), target_os = "linux")))]
 use crate::kernels::reduce::CHUNK;
 
 /// The most results of rows that are joined without a loop.
@@ -12,10 +15,19 @@ const FEW: usize = 64;
 /// The most results of columns that are joined without a loop.
 const FEW_COLUMNS: usize = 8;
 
+/// The elements of a piece of a row, on which results depend. Tests have smaller ones.
+pub(in super::super) fn chunk() -> usize {
+    #[cfg(all(any(test, fuzzing), target_os = "linux"))]
+    return tested::chunk();
+    #[cfg(not(all(any(test, fuzzing), target_os = "linux")))]
+    CHUNK
+}
+
 impl Making<'_> {
     /// Reduces the pieces of a row, or those that begin at an argument and are as many as another says.
     pub(super) fn pieces(&mut self, part: Option<(Val, Val)>) -> Option<()> {
-        let (length, pieces, tiles) = (self.reduced_size(), self.shape.pieces, self.shape.piece / TILE);
+        let (length, pieces) = (self.reduced_size(), self.shape.pieces);
+        let tiles = self.shape.piece / TILE;
         let (whole, rest) = (length / TILE, length % TILE);
         let folds = self.nodes_of(0, |part| matches!(part, Part::Fold(_)));
         let stored = self.stored_of(0);
@@ -23,7 +35,7 @@ impl Making<'_> {
         let homes = self.tile_homes(&folds, tiles);
         let piece = self.begin_pieces(part);
         let [tile, chunk, most, all, first] =
-            [TILE, CHUNK, tiles, whole, tiles].map(|n| self.e.b.index(n as i64));
+            [TILE, self.shape.piece, tiles, whole, tiles].map(|n| self.e.b.index(n as i64));
         let start = self.e.b.mul(piece, chunk);
         let before = self.e.b.mul(piece, first);
         let left = self.e.b.sub(all, before);
@@ -36,7 +48,7 @@ impl Making<'_> {
         self.e.b.end_loop(&[]);
         let last = self.e.b.index(pieces as i64 - 1);
         let is_last = self.e.b.compare(Cmp::Eq, piece, last);
-        let in_last = (length - (pieces - 1) * CHUNK).div_ceil(TILE);
+        let in_last = (length - (pieces - 1) * self.shape.piece).div_ceil(TILE);
         if rest > 0 {
             self.e.b.begin_if(is_last);
             let at = self.e.b.index((whole * TILE) as i64);
@@ -166,7 +178,7 @@ impl Making<'_> {
         }
         self.finish_reductions(&folds, states)?;
         folds.into_iter().try_for_each(|fold| self.store_group(fold))?;
-        (1..self.passes.count).try_for_each(|pass| self.row_values(pass))
+        (0..self.passes.count).try_for_each(|pass| self.row_values(pass))
     }
 
     /// Joins the results of the pieces of columns, and computes what follows from them.
@@ -187,7 +199,7 @@ impl Making<'_> {
         }
         self.finish_reductions(&folds, states)?;
         folds.into_iter().try_for_each(|fold| self.store_group(fold))?;
-        (1..self.passes.count).try_for_each(|pass| self.row_values(pass))?;
+        (0..self.passes.count).try_for_each(|pass| self.row_values(pass))?;
         self.e.b.end_lanes();
         Some(())
     }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::build::LONG_ROW;
 use super::columns::piece_rows;
 use super::domain::{Domain, Sizes};
-use crate::kernels::reduce::CHUNK;
+use super::pieces::chunk;
 
 /// The elements of a row from which on it has vectors of its own. Of shorter ones each lane has one.
 const SHORT_ROW: usize = 16;
@@ -113,7 +113,7 @@ impl Shape {
         let axis = longest(&mut (0..row).filter(kept));
         let columns_part = if is_one_pass { COLUMNS_PART } else { KEPT_COLUMNS_PART };
         let piece = match kind {
-            Kind::Rows | Kind::Short => CHUNK,
+            Kind::Rows | Kind::Short => chunk(),
             // Threads divide what has few columns by its rows.
             Kind::Columns => {
                 let parts = axis.map_or(1, |axis| sizes[axis]).max(length / columns_part);

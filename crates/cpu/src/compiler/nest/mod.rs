@@ -6,7 +6,7 @@ mod one_op;
 mod processor;
 mod reduction;
 mod shared;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(all(any(test, fuzzing), target_os = "linux"))]
 pub(super) mod tested;
 
 use std::sync::Arc;
@@ -56,8 +56,8 @@ pub(super) struct Nest {
     /// What joins these, and how many steps it has.
     joining: Option<(Arc<Shared>, usize)>,
     pub(super) elements: usize,
-    #[cfg(all(test, target_os = "linux"))]
-    bytes: tested::Bytes,
+    #[cfg(all(any(test, fuzzing), target_os = "linux"))]
+    types: tested::Types,
 }
 
 /// How threads divide a nest.
@@ -81,9 +81,9 @@ impl Parts {
     fn of(fused: &Fused) -> Parts {
         let Fused { scratch, steps, least_steps, elements, cost, .. } = *fused;
         let step = elements.div_ceil(steps.max(1)).max(1);
-        #[cfg(all(test, target_os = "linux"))]
+        #[cfg(all(any(test, fuzzing), target_os = "linux"))]
         let work = tested::work();
-        #[cfg(not(all(test, target_os = "linux")))]
+        #[cfg(not(all(any(test, fuzzing), target_os = "linux")))]
         let work = CHUNK_WORK;
         let grain = (work / cost.max(1) / step).max(1).next_multiple_of(least_steps);
         Parts { scratch, steps, grain }
@@ -117,7 +117,7 @@ impl Parts {
             unsafe { runner.run(&args) };
             return;
         }
-        #[cfg(all(test, target_os = "linux"))]
+        #[cfg(all(any(test, fuzzing), target_os = "linux"))]
         let mode = tested::mode();
         par.for_chunks(steps, grain, |chunk| {
             let mut args = args.clone();
@@ -128,7 +128,7 @@ impl Parts {
                 // SAFETY: as the caller promises; chunks write to different elements, and the memory is this thread's.
                 unsafe { runner.run(&args) };
             };
-            #[cfg(all(test, target_os = "linux"))]
+            #[cfg(all(any(test, fuzzing), target_os = "linux"))]
             if mode.is_some() {
                 tested::with_scratch(mode, scratch, run);
                 return;
@@ -224,10 +224,10 @@ impl Nest {
         let gathers = SmallVec::new();
         let joining = joining.map(|(function, steps)| (Shared::of(function), steps));
         Some(Nest {
-            #[cfg(all(test, target_os = "linux"))]
-            bytes: tested::Bytes {
-                inputs: inputs.iter().map(|(value, _)| bytes(*value)).collect(),
-                results: results.iter().map(|&value| bytes(value)).collect(),
+            #[cfg(all(any(test, fuzzing), target_os = "linux"))]
+            types: tested::Types {
+                inputs: inputs.iter().map(|(value, _)| graph.ty(*value).clone()).collect(),
+                results: results.iter().map(|&value| graph.ty(value).clone()).collect(),
             },
             inputs,
             moved,
@@ -281,7 +281,7 @@ impl Nest {
     /// which are in the memory of inputs only where the nest was told so. At `room` are as many bytes as
     /// [`Nest::room`] says, aligned to a line of the cache, which nobody else uses.
     pub(super) unsafe fn run(&self, inputs: &[*mut u8], results: &[*mut u8], room: *mut u8, par: Par) {
-        #[cfg(all(test, target_os = "linux"))]
+        #[cfg(all(any(test, fuzzing), target_os = "linux"))]
         // SAFETY: as the caller promises.
         if unsafe { self.run_tested(inputs, results) } {
             return;

@@ -13,12 +13,12 @@ use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
 use super::super::cluster::Clusters;
-use super::super::fuse::{Domain, Part, Reduction};
+use super::super::fuse::{Domain, Part, Reduction, chunk};
 use super::Nest;
 use super::cache::{Cache, Known, Recent, recent};
 use super::one_op::run_elementwise;
 use crate::kernels::create;
-use crate::kernels::reduce::{CHUNK, LEAST_INNER, ReductionLayout};
+use crate::kernels::reduce::{LEAST_INNER, ReductionLayout};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -107,6 +107,11 @@ impl Key {
 
     /// Calls `work` with the nest.
     fn with_nest<R>(&self, work: impl Fn(&Nest) -> R) -> R {
+        #[cfg(all(any(test, fuzzing), target_os = "linux"))]
+        if chunk() != crate::kernels::reduce::CHUNK {
+            // The key does not have it.
+            return work(&self.nest());
+        }
         let mut hasher = FxHasher::default();
         self.hash(&mut hasher);
         Cache { recent: &LAST, known: &KNOWN }.with(self, hasher.finish(), || self.nest(), work)
@@ -117,9 +122,9 @@ impl Key {
 fn is_of_any_steps(axes: &[(usize, bool)]) -> bool {
     matches!(
         axes,
-        [(FEW_GROUPS.., false), (2..=CHUNK, true)]
-            | [(FEW_GROUPS.., false), (2..=CHUNK, true), (LEAST_INNER..=MOST_INNER, false)]
-    )
+        [(FEW_GROUPS.., false), (2.., true)]
+            | [(FEW_GROUPS.., false), (2.., true), (LEAST_INNER..=MOST_INNER, false)]
+    ) && axes[1].0 <= chunk()
 }
 
 thread_local! {

@@ -35,7 +35,7 @@ pub(super) struct Shared {
     machine: OnceBox<Option<CodeBlock>>,
     /// The kernels that machine code calls for what the function applies, as words behind its arguments.
     pub(super) applied: SmallVec<[u64; 6]>,
-    #[cfg(all(test, target_os = "linux"))]
+    #[cfg(all(any(test, fuzzing), target_os = "linux"))]
     pub(super) codes: super::tested::Codes,
 }
 
@@ -48,7 +48,7 @@ pub(super) enum Runner<'s> {
 
 impl Runner<'_> {
     /// Machine code.
-    #[cfg(all(test, target_os = "linux"))]
+    #[cfg(all(any(test, fuzzing), target_os = "linux"))]
     pub(super) fn of_block(block: &CodeBlock) -> Runner<'_> {
         Runner::Machine(entry_of(block))
     }
@@ -111,14 +111,14 @@ impl Shared {
             interpreter,
             machine,
             applied,
-            #[cfg(all(test, target_os = "linux"))]
+            #[cfg(all(any(test, fuzzing), target_os = "linux"))]
             codes: Default::default(),
         }
     }
 
     /// What runs the function on so many elements: machine code once it pays.
     pub(super) fn runner(&self, elements: usize) -> Runner<'_> {
-        #[cfg(all(test, target_os = "linux"))]
+        #[cfg(all(any(test, fuzzing), target_os = "linux"))]
         if let Some(runner) = self.tested() {
             return runner;
         }

@@ -3,6 +3,7 @@
 
 use std::cell::{Cell, RefCell};
 
+use defn_core::TensorType;
 use once_cell::race::OnceBox;
 use smallvec::SmallVec;
 
@@ -12,6 +13,7 @@ use super::super::memory::code::CodeBlock;
 use super::shared::{Runner, Shared};
 use super::{CHUNK_WORK, Nest, allocated, instruction_sets};
 use crate::compiler::memory::code::CodeMemory;
+use crate::kernels::reduce::CHUNK;
 use crate::par::Par;
 
 /// The size of a page, or a multiple of it.
@@ -41,6 +43,7 @@ pub(in super::super) struct Mode {
 
 /// A call, and what it left.
 #[derive(Debug)]
+#[cfg_attr(fuzzing, allow(dead_code, reason = "the fuzzer keeps none"))]
 pub(in super::super) struct Kept {
     pub(in super::super) function: Function,
     /// The offsets in the data of the pointers among the arguments, then the numbers.
@@ -48,38 +51,64 @@ pub(in super::super) struct Kept {
     pub(in super::super) numbers: Vec<u64>,
     pub(in super::super) before: Vec<u8>,
     pub(in super::super) after: Vec<u8>,
+    /// Where the results begin, and their types.
+    pub(in super::super) results: Vec<(usize, TensorType)>,
 }
 
 thread_local! {
     static MODE: Cell<Option<Mode>> = const { Cell::new(None) };
     static WORK: Cell<usize> = const { Cell::new(CHUNK_WORK) };
+    static CHUNK_OF_ROW: Cell<usize> = const { Cell::new(CHUNK) };
     static KEPT: RefCell<Vec<Kept>> = const { RefCell::new(Vec::new()) };
     static FREE: RefCell<Vec<Fenced>> = const { RefCell::new(Vec::new()) };
     static LACKING: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Undoes what `with_mode` and `with_work` set, after a panic too.
-struct Reset;
+/// Undoes what is set for a body, after a panic too.
+struct Reset {
+    mode: Option<Mode>,
+    work: usize,
+    chunk: usize,
+}
+
+impl Reset {
+    fn later() -> Reset {
+        Reset { mode: MODE.get(), work: WORK.get(), chunk: CHUNK_OF_ROW.get() }
+    }
+}
 
 impl Drop for Reset {
     fn drop(&mut self) {
-        MODE.set(None);
-        WORK.set(CHUNK_WORK);
+        MODE.set(self.mode);
+        WORK.set(self.work);
+        CHUNK_OF_ROW.set(self.chunk);
     }
 }
 
 /// Runs `body`, whose nests run as the mode says.
 pub(in super::super) fn with_mode<T>(mode: Mode, body: impl FnOnce() -> T) -> T {
-    let _reset = Reset;
+    let _reset = Reset::later();
     MODE.set(Some(mode));
     body()
 }
 
 /// Runs `body`, which makes nests of which a thread does so much work at a time.
 pub(in super::super) fn with_work<T>(work: usize, body: impl FnOnce() -> T) -> T {
-    let _reset = Reset;
+    let _reset = Reset::later();
     WORK.set(work);
     body()
+}
+
+/// Runs `body`, whose nests reduce rows in pieces of so many elements.
+pub(in super::super) fn with_chunk<T>(chunk: usize, body: impl FnOnce() -> T) -> T {
+    let _reset = Reset::later();
+    CHUNK_OF_ROW.set(chunk);
+    body()
+}
+
+/// The elements of a piece of a row.
+pub(in super::super) fn chunk() -> usize {
+    CHUNK_OF_ROW.get()
 }
 
 pub(super) fn work() -> usize {
@@ -87,11 +116,13 @@ pub(super) fn work() -> usize {
 }
 
 /// The calls that were kept on this thread.
+#[cfg(test)]
 pub(in super::super) fn take_kept() -> Vec<Kept> {
     KEPT.take()
 }
 
 /// How many functions had no code for an instruction set, on this thread.
+#[cfg(test)]
 pub(in super::super) fn lacking() -> usize {
     LACKING.get()
 }
@@ -134,6 +165,23 @@ impl Shared {
             Box::new(block)
         });
         Some(code.as_ref().map_or_else(|| self.portable(), Runner::of_block))
+    }
+}
+
+#[cfg(asan)]
+unsafe extern "C" {
+    fn __asan_poison_memory_region(start: *const u8, bytes: usize);
+    fn __asan_unpoison_memory_region(start: *const u8, bytes: usize);
+}
+
+/// Tells AddressSanitizer, where tests run with it, that nobody may access so many bytes, or that all may.
+#[cfg_attr(not(asan), expect(unused_variables, reason = "nobody is told"))]
+fn forbid((start, bytes): (*mut u8, usize), is_forbidden: bool) {
+    #[cfg(asan)]
+    // SAFETY: the bytes are there; neither accesses them.
+    unsafe {
+        let tell = if is_forbidden { __asan_poison_memory_region } else { __asan_unpoison_memory_region };
+        tell(start, bytes);
     }
 }
 
@@ -188,11 +236,13 @@ impl Fenced {
         let (start, rest) = self.beside(bytes, at_end);
         // SAFETY: inside of the mapping, which only the owner uses.
         unsafe { start.write_bytes(CANARY, rest) };
+        forbid((start, rest), true);
     }
 
-    /// Whether nothing has written beside the operand.
+    /// Whether nothing has written beside the operand, where all may access now.
     fn is_untouched(&self, bytes: usize, at_end: bool) -> bool {
         let (start, rest) = self.beside(bytes, at_end);
+        forbid((start, rest), false);
         // SAFETY: as above; `guard` has written all of them.
         unsafe { std::slice::from_raw_parts(start, rest) }.iter().all(|&byte| byte == CANARY)
     }
@@ -208,11 +258,11 @@ impl Fenced {
     }
 }
 
-/// What a nest needs to know besides what every one knows: the bytes of its inputs and results.
+/// What a nest needs to know besides what every one knows: the types of its inputs and results.
 #[derive(Debug, Default)]
-pub(super) struct Bytes {
-    pub(super) inputs: Vec<usize>,
-    pub(super) results: Vec<usize>,
+pub(super) struct Types {
+    pub(super) inputs: Vec<TensorType>,
+    pub(super) results: Vec<TensorType>,
 }
 
 /// Memory that operands share.
@@ -261,11 +311,11 @@ impl Nest {
     /// As for `run`.
     pub(super) unsafe fn run_tested(&self, inputs: &[*mut u8], results: &[*mut u8]) -> bool {
         let Some(mode) = mode() else { return false };
-        let with_bytes = |pointers: &[*mut u8], bytes: &[usize]| -> Vec<(usize, usize)> {
-            pointers.iter().zip(bytes).map(|(pointer, &bytes)| (pointer.addr(), bytes)).collect()
+        let with_bytes = |pointers: &[*mut u8], types: &[TensorType]| -> Vec<(usize, usize)> {
+            pointers.iter().zip(types).map(|(pointer, ty)| (pointer.addr(), ty.byte_size())).collect()
         };
         let (read, written) =
-            (with_bytes(inputs, &self.bytes.inputs), with_bytes(results, &self.bytes.results));
+            (with_bytes(inputs, &self.types.inputs), with_bytes(results, &self.types.results));
         let spans = spans(&read, &written);
         let fenced: Vec<(Fenced, usize)> =
             spans.iter().map(|span| (Fenced::take(span.end - span.start), span.end - span.start)).collect();
@@ -330,6 +380,7 @@ impl Nest {
             numbers: vec![0, self.parts.steps as u64],
             before: vec![CANARY; 64],
             after: vec![CANARY; 64],
+            results: Vec::new(),
         };
         let mut starts = Vec::new();
         let close = |bytes: &mut Vec<u8>| bytes.resize(bytes.len().next_multiple_of(64) + 64, CANARY);
@@ -346,6 +397,8 @@ impl Nest {
             let at = spans.iter().position(|span| (span.start..span.end).contains(&pointer.addr()));
             kept.offsets.push(at.map_or(0, |at| starts[at] + pointer.addr() - spans[at].start));
         }
+        let starts = kept.offsets[inputs.len()..].iter().copied();
+        kept.results = starts.zip(self.types.results.iter().cloned()).collect();
         // Neither scratch memory nor results of pieces: nobody knows what is left in them.
         if self.parts.scratch == 0 && self.joining.is_none() {
             kept.offsets.push(0);

@@ -13,22 +13,43 @@ use defn_core::{Axis, DType, Number, Scalar, Shape, TensorType};
 use smallvec::SmallVec;
 
 use super::values::{Mixed, elements, scalar};
+use crate::kernels::TILE;
+use crate::kernels::reduce::CHUNK;
 
-/// Choices that depend on a number alone: a linear congruential generator (Knuth).
-pub(crate) struct Seeded(pub(crate) u64);
+/// What choices come from.
+pub(crate) enum Choices<'b> {
+    /// A number alone: a linear congruential generator (Knuth).
+    #[cfg_attr(fuzzing, allow(dead_code, reason = "the fuzzer has bytes"))]
+    Seed(u64),
+    /// The bytes of a fuzzer, one or two for each choice. Behind them are zeros.
+    Bytes(&'b [u8]),
+}
 
-impl Seeded {
+impl Choices<'_> {
     /// A number below `n`.
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        ((self.0 >> 33) as usize) % n
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        match self {
+            Choices::Seed(seed) => {
+                *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                ((*seed >> 33) as usize) % n
+            }
+            Choices::Bytes(bytes) => {
+                let (chosen, rest) = bytes.split_at(bytes.len().min(if n <= 1 << 8 { 1 } else { 2 }));
+                *bytes = rest;
+                chosen.iter().fold(0, |number, &byte| number << 8 | usize::from(byte)) % n
+            }
+        }
     }
 }
 
-/// A program and the bytes of its arguments.
+/// A program, the bytes of its arguments, and how it is compiled.
 pub(crate) struct Program {
     pub(crate) region: Arc<Region>,
     pub(crate) arguments: Vec<Vec<u8>>,
+    /// The elements of a piece of a long row.
+    pub(crate) chunk: usize,
+    /// Whether what follows products is done block by block even where this does not pay.
+    pub(crate) is_followed: bool,
 }
 
 /// Sizes around the lanes of vectors, blocks of the portable executor, tiles and runs of sums.
@@ -38,10 +59,10 @@ const SIZES: &[usize] = &[
 /// Sizes of one axis of a graph, now and then.
 const LARGE: &[usize] = &[300, 511, 512, 513, 1000, 1023, 1024, 1025, 1100, 2048, 2049, 4100];
 /// The most elements of a value.
-const MOST: usize = 6000;
+pub(super) const MOST: usize = 6000;
 
 /// A random program; None where nothing can be made of the choices.
-pub(crate) fn program(source: &mut Seeded) -> Option<Program> {
+pub(crate) fn program(source: Choices<'_>) -> Option<Program> {
     let mut making = Making::new(source);
     let wanted = 1 + making.source.below(12);
     for _ in 0..4 * wanted {
@@ -55,9 +76,9 @@ pub(crate) fn program(source: &mut Seeded) -> Option<Program> {
     making.finish()
 }
 
-struct Making<'s> {
-    source: &'s mut Seeded,
-    graph: Graph,
+pub(super) struct Making<'b> {
+    pub(super) source: Choices<'b>,
+    pub(super) graph: Graph,
     inputs: Vec<TensorType>,
     arguments: Vec<Vec<u8>>,
     values: Vec<Value>,
@@ -65,22 +86,30 @@ struct Making<'s> {
     dtypes: SmallVec<[DType; 3]>,
     steps: usize,
     mixed: Mixed,
+    chunk: usize,
+    is_followed: bool,
 }
 
-impl<'s> Making<'s> {
-    fn new(source: &'s mut Seeded) -> Making<'s> {
+impl<'b> Making<'b> {
+    fn new(mut source: Choices<'b>) -> Making<'b> {
         let mut dims = [0; 3].map(|_| SIZES[source.below(SIZES.len())]);
         if source.below(6) == 0 {
             dims[source.below(2)] = LARGE[source.below(LARGE.len())];
         }
         dims[2] = SIZES[source.below(12)];
+        let chunk = if source.below(4) == 0 { TILE << source.below(2) } else { CHUNK };
+        if chunk < CHUNK {
+            let long = &LARGE[5..];
+            dims[source.below(2)] = long[source.below(long.len())];
+        }
+        let is_followed = source.below(2) == 0;
         let count = 1 + source.below(3);
-        let dtype = |source: &mut Seeded| match source.below(4) {
+        let dtype = |source: &mut Choices<'_>| match source.below(4) {
             0 => DType::F32,
             1 => [DType::F64, DType::S32, DType::S64, DType::BF16][source.below(4)],
             _ => DType::ALL[source.below(DType::ALL.len())],
         };
-        let dtypes = (0..count).map(|_| dtype(source)).collect();
+        let dtypes = (0..count).map(|_| dtype(&mut source)).collect();
         let mixed = Mixed::new(source.below(1 << 16) as u64);
         let mut making = Making {
             source,
@@ -92,6 +121,8 @@ impl<'s> Making<'s> {
             dtypes,
             steps: 0,
             mixed,
+            chunk,
+            is_followed,
         };
         for _ in 0..1 + making.source.below(4) {
             let dtype = making.dtype();
@@ -126,7 +157,7 @@ impl<'s> Making<'s> {
     }
 
     /// An argument, of positions below a bound if there is one.
-    fn parameter(&mut self, dtype: DType, shape: &[usize], bound: Option<usize>) -> Option<Value> {
+    pub(super) fn parameter(&mut self, dtype: DType, shape: &[usize], bound: Option<usize>) -> Option<Value> {
         let ty = TensorType::new(dtype, Shape::new(shape)).ok()?;
         let bytes = elements(&ty, bound, &mut self.mixed);
         let value = self.graph.parameter(self.inputs.len(), ty.clone());
@@ -139,7 +170,7 @@ impl<'s> Making<'s> {
     }
 
     /// One of the values, mostly one of the last.
-    fn value(&mut self) -> Value {
+    pub(super) fn value(&mut self) -> Value {
         let count = self.values.len();
         let back =
             if self.source.below(3) > 0 { self.source.below(count.min(3)) } else { self.source.below(count) };
@@ -155,13 +186,14 @@ impl<'s> Making<'s> {
     }
 
     /// Some of the axes, at least one.
-    fn axes(&mut self, shape: &Shape) -> Option<SmallVec<[Axis; 6]>> {
+    pub(super) fn axes(&mut self, shape: &Shape) -> Option<SmallVec<[Axis; 6]>> {
         let chosen = 1 + self.source.below((1 << shape.rank().min(4)) - 1 + usize::from(shape.rank() == 0));
         let axes: SmallVec<[Axis; 6]> = shape.axes().filter(|axis| chosen >> axis.index() & 1 == 1).collect();
         (!axes.is_empty()).then_some(axes)
     }
 
-    fn push(&mut self, op: Op, operands: &[Value]) {
+    /// Adds an op, if it can be.
+    pub(super) fn push(&mut self, op: Op, operands: &[Value]) {
         let types: Vec<&TensorType> = operands.iter().map(|&value| self.graph.ty(value)).collect();
         let Ok(outputs) = infer(&op, &types) else { return };
         if outputs.iter().any(|ty| ty.size() > MOST || ty.size() == 0) {
@@ -173,12 +205,13 @@ impl<'s> Making<'s> {
         }
     }
 
+    /// The next op and its operands.
     fn step(&mut self) -> Option<(Op, Values)> {
         let x = self.value();
         let shape = self.graph.ty(x).shape.clone();
         let dtype = self.graph.ty(x).dtype;
         let one = |op| Some((op, [x].into_iter().collect::<Values>()));
-        match self.source.below(32) {
+        match self.source.below(36) {
             0..=4 => one(Op::Unary(UnaryOp::ALL[self.source.below(UnaryOp::ALL.len())])),
             5..=11 => {
                 let op = BinaryOp::ALL[self.source.below(BinaryOp::ALL.len())];
@@ -218,12 +251,12 @@ impl<'s> Making<'s> {
             }
             21 | 22 => one(self.view(&shape)?),
             23 => {
-                let padding = |source: &mut Seeded| Padding {
+                let padding = |source: &mut Choices<'_>| Padding {
                     low: source.below(6) as i64 - 2,
                     high: source.below(6) as i64 - 2,
                     interior: source.below(8) / 6,
                 };
-                let config = (0..shape.rank()).map(|_| padding(self.source)).collect();
+                let config = (0..shape.rank()).map(|_| padding(&mut self.source)).collect();
                 let value = self.graph.push(Op::Constant(scalar(dtype, 1.0)), &[]).ok()?[0];
                 Some((Op::Pad { config }, [x, value].into_iter().collect()))
             }
@@ -239,15 +272,10 @@ impl<'s> Making<'s> {
                 Some((op, operands))
             }
             25 | 26 => self.read(x, &shape),
-            27 => {
-                let y = self.value();
-                let other = self.graph.ty(y).shape.clone();
-                let contract_a = [self.axis(&shape)?].into_iter().collect();
-                let contract_b = [self.axis(&other)?].into_iter().collect();
-                let (batch_a, batch_b) = Default::default();
-                Some((Op::Dot { contract_a, batch_a, contract_b, batch_b }, [x, y].into_iter().collect()))
-            }
-            28 => {
+            27 | 28 => self.product(x),
+            29 => self.convolution(x),
+            30 | 31 => self.normalized(x),
+            32 => {
                 let op = WindowOp::ALL[self.source.below(WindowOp::ALL.len())];
                 let rank = shape.rank();
                 let mut some = |most: usize| (0..rank).map(|_| 1 + self.source.below(most)).collect();
@@ -256,12 +284,12 @@ impl<'s> Making<'s> {
                 let padding = padding.collect();
                 one(Op::Window { op, window: Window { sizes, strides, padding, dilations } })
             }
-            29 => {
+            33 => {
                 let op = CumulativeOp::ALL[self.source.below(CumulativeOp::ALL.len())];
                 let (axis, reverse) = (self.axis(&shape)?, self.source.below(2) == 0);
                 one(Op::Block(Block::Cumulative { op, axis, reverse }))
             }
-            30 => {
+            34 => {
                 let axis = if self.source.below(2) == 0 { None } else { self.axis(&shape) };
                 let dtype = self.dtype();
                 Some((Op::Iota { shape, dtype, axis }, Values::new()))
@@ -366,20 +394,22 @@ impl<'s> Making<'s> {
     }
 
     /// The results are the last value, and some others.
-    fn finish(self) -> Option<Program> {
+    fn finish(mut self) -> Option<Program> {
         let inputs = self.inputs.len();
         let mut results: Values = Values::new();
         let is_computed = |value: &Value| !matches!(self.graph.node(*value).op, Op::Parameter { .. });
         let computed: Vec<Value> = self.values.iter().copied().filter(is_computed).collect();
         let (last, others) = computed.split_last()?;
         results.push(*last);
+        let rare = [1, 4, 4, 8][self.source.below(4)];
         for &other in others {
-            if self.source.below(4) == 0 {
+            if self.source.below(rare) == 0 {
                 results.push(other);
             }
         }
-        let region = Region::new(self.graph, self.inputs, inputs, results);
-        Some(Program { region: Arc::new(region), arguments: self.arguments })
+        let region = Arc::new(Region::new(self.graph, self.inputs, inputs, results));
+        let Making { arguments, chunk, is_followed, .. } = self;
+        Some(Program { region, arguments, chunk, is_followed })
     }
 }
 

@@ -4,6 +4,8 @@
 //! Operands of nests are put between pages that cannot be accessed.
 
 mod make;
+mod products;
+#[cfg(test)]
 mod tests;
 mod values;
 
@@ -15,10 +17,10 @@ use defn_core::evaluator::Evaluator;
 use defn_core::{Scalar, Tensor, TensorType};
 
 use super::CpuCompiler;
-use super::nest::tested::{Executor, Mode, executors, with_mode, with_work};
-use crate::backend::cpu_backend;
+use super::nest::tested::{Executor, Mode, executors, with_chunk, with_mode, with_work};
+use crate::backend::{cpu_backend, with_epilogues_always};
 use crate::par::with_count;
-use make::{Program, Seeded, program};
+use make::{Choices, Program, program};
 
 /// So little work is divided among threads.
 const WORK: usize = 1 << 9;
@@ -52,7 +54,8 @@ impl Program {
 
     fn compiled(&self, threads: usize) -> Result<Arc<dyn Executable>, String> {
         let compiler = CpuCompiler::new().with_threads(threads).map_err(|error| error.to_string())?;
-        let executable = with_work(WORK, || compiler.compile(self.region.clone(), Checks::default()));
+        let compile = || with_work(WORK, || compiler.compile(self.region.clone(), Checks::default()));
+        let executable = if self.is_followed { with_epilogues_always(compile) } else { compile() };
         executable.map_err(|error| error.to_string())
     }
 
@@ -69,6 +72,10 @@ impl Program {
     /// Compares all executors, with one thread and with this number; says how they differ. `at_end` is where operands
     /// have their pages. False if the program cannot be run.
     pub(crate) fn check(&self, threads: usize, at_end: bool, is_kept: bool) -> Result<bool, String> {
+        with_chunk(self.chunk, || self.check_in_pieces(threads, at_end, is_kept))
+    }
+
+    fn check_in_pieces(&self, threads: usize, at_end: bool, is_kept: bool) -> Result<bool, String> {
         let Ok(want) = self.evaluated() else { return Ok(false) };
         for threads in [1, threads] {
             let fails = |error| format!("{error} in\n{}", self.region.to_text());
@@ -83,6 +90,14 @@ impl Program {
         }
         Ok(true)
     }
+}
+
+/// Compares all executors on the program that the bytes choose; says how they differ. False if there is none, or it
+/// cannot be run.
+pub fn check_bytes(bytes: &[u8]) -> Result<bool, String> {
+    let mut choices = Choices::Bytes(bytes);
+    let (threads, at_end) = ([2, 7][choices.below(2)], choices.below(2) == 0);
+    program(choices).map_or(Ok(false), |program| program.check(threads, at_end, false))
 }
 
 /// How results differ, if they do. All NaNs are the same.

@@ -9,6 +9,8 @@ use crate::compiler::agree::code_of;
 use crate::compiler::emit::neon::Neon;
 use crate::compiler::emit::neon_run::{self, Case, End, Word};
 use crate::compiler::nest::tested::{lacking, take_kept};
+use crate::kernels::TILE;
+use crate::kernels::reduce::CHUNK;
 use defn_core::region::Region;
 
 /// The graph that is being run.
@@ -37,8 +39,7 @@ fn range(variable: &str, few: u64) -> std::ops::Range<u64> {
 }
 
 fn graph(seed: u64) -> Option<Program> {
-    let mut source = Seeded(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-    program(&mut source)
+    program(Choices::Seed(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
 }
 
 #[test]
@@ -89,17 +90,37 @@ fn nests_for_neon_give_the_same() {
             let words = kept.offsets.iter().map(|&offset| Word::Data(offset));
             let words = words.chain(kept.numbers.iter().map(|&number| Word::Number(number))).collect();
             let data = kept.before.clone();
-            cases.push((seed, kept, Case { code, words, data, fpcr: 0 }));
+            cases.push((program.region.clone(), seed, kept, Case { code, words, data, fpcr: 0 }));
         }
     }
     println!("{} calls", cases.len());
-    let jobs: Vec<Case> = cases.iter().map(|(_, _, job)| job.clone()).collect();
+    let jobs: Vec<Case> = cases.iter().map(|(.., job)| job.clone()).collect();
     let Some(outcomes) = neon_run::run(&jobs) else { return };
-    for ((seed, kept, _), outcome) in cases.iter().zip(outcomes) {
-        assert_eq!(outcome.end, End::Status(0), "seed {seed}\n{}", kept.function);
-        let at = outcome.data.iter().zip(&kept.after).position(|(got, want)| got != want);
-        assert_eq!(at, None, "seed {seed}\n{}", kept.function);
+    for ((region, seed, kept, _), outcome) in cases.iter().zip(outcomes) {
+        let what = || format!("seed {seed}\n{}\n{}", kept.function, region.to_text());
+        assert_eq!(outcome.end, End::Status(0), "{}", what());
+        let mut got = outcome.data;
+        for (start, ty) in &kept.results {
+            let bytes = *start..start + ty.byte_size();
+            let differ = difference(ty, &kept.after[bytes.clone()], &got[bytes.clone()]);
+            assert_eq!(differ, None, "at {start}, {}", what());
+            got[bytes.clone()].copy_from_slice(&kept.after[bytes]);
+        }
+        let at = got.iter().zip(&kept.after).position(|(got, want)| got != want);
+        assert_eq!(at, None, "beside results, {}", what());
     }
+}
+
+#[test]
+fn bytes_choose_programs_too() {
+    let mut number = Choices::Seed(1);
+    let mut ran = 0;
+    for _ in 0..40 {
+        let bytes: Vec<u8> = (0..200).map(|_| number.below(256) as u8).collect();
+        ran += u32::from(check_bytes(&bytes) == Ok(true));
+    }
+    assert!(ran > 30, "{ran}");
+    assert_eq!(check_bytes(&[]), Ok(true));
 }
 
 /// Programs in which random graphs have found errors.
@@ -159,16 +180,44 @@ const FOUND: &[(&str, &str)] = &[
           return %3
         }",
     ),
+    (
+        "values of rows that need no reduction are there where pieces of long rows are joined",
+        "(f32[4104]) {
+          %0 = parameter {index: 0} : f32[4104]
+          %1 = dot %0 %0 {contract_a: [0], batch_a: [], contract_b: [0], batch_b: []} : f32
+          %2 = argmin %0 {tie_break: \"low\", axis: none, keep_axis: false} : s32
+          %3 = logical_and %1 %1 : bool
+          %4 = right_shift %2 %3 : s32
+          return %4 %2
+        }",
+    ),
+    (
+        "rows of a box are as far apart as those of its result",
+        "(s16[9][12][16], c64[9][12][16]) {
+          %0 = parameter {index: 0} : s16[9][12][16]
+          %1 = parameter {index: 1} : c64[9][12][16]
+          %2 = right_shift %0 %0 : s16[9][12][16]
+          %3 = concatenate %1 %2 {axis: 2} : c64[9][12][32]
+          return %3
+        }",
+    ),
 ];
 
 #[test]
 fn errors_that_were_found_stay_mended() {
-    for (name, text) in FOUND {
+    // A program of one's own, to make a finding smaller.
+    let own = std::env::var("DEFN_RANDOM_TEXT").ok();
+    let own = own.iter().map(|text| ("own", text.as_str()));
+    for (name, text) in FOUND.iter().copied().chain(own) {
         let region = Region::from_text(&format!("defn-ir 1\n{text}")).unwrap();
         let mut source = Mixed::new(7);
         let arguments = region.inputs().iter().map(|ty| elements(ty, None, &mut source)).collect();
-        let program = Program { region: Arc::new(region), arguments };
-        for at_end in [false, true] {
+        let (region, chunk) = (Arc::new(region), CHUNK);
+        let mut program = Program { region, arguments, chunk, is_followed: false };
+        for (at_end, chunk, is_followed) in [(false, CHUNK, false), (true, CHUNK, true), (true, TILE, false)]
+        {
+            program.chunk = chunk;
+            program.is_followed = is_followed;
             assert_eq!(program.check(2, at_end, false), Ok(true), "{name}");
         }
     }
