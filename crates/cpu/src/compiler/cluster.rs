@@ -273,6 +273,23 @@ pub(super) enum Elementwise {
     Select,
     Clip,
     Log(Base),
+    Random(Random),
+}
+
+/// Random numbers, of which each is computed from a key and its position. They are element-wise, but their operands are
+/// read as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Random {
+    /// The words of blocks with given counters.
+    Threefry,
+    Bits,
+    Uniform,
+    Below,
+}
+
+/// The random numbers that an op makes.
+pub(super) fn random(op: &Op) -> Option<Random> {
+    if let Some(Elementwise::Random(random)) = elementwise(op) { Some(random) } else { None }
 }
 
 /// What an op does on each element alone, if that is all.
@@ -285,6 +302,10 @@ pub(super) fn elementwise(op: &Op) -> Option<Elementwise> {
         OnScalars::ElementWise(ElementWise::Clip) => Some(Elementwise::Clip),
         OnScalars::Block(Block::Log2) => Some(Elementwise::Log(Base::Two)),
         OnScalars::Block(Block::Log10) => Some(Elementwise::Log(Base::Ten)),
+        OnScalars::Block(Block::Threefry) => Some(Elementwise::Random(Random::Threefry)),
+        OnScalars::Block(Block::RandomBits { .. }) => Some(Elementwise::Random(Random::Bits)),
+        OnScalars::Block(Block::RandomUniform { .. }) => Some(Elementwise::Random(Random::Uniform)),
+        OnScalars::Block(Block::RandomBelow { .. }) => Some(Elementwise::Random(Random::Below)),
         OnScalars::ElementWise(ElementWise::Bitcast(_))
         | OnScalars::Block(_)
         | OnScalars::Input(_)
@@ -442,5 +463,5 @@ impl Forest {
 /// Whether a node reads an operand element by element as the operand computes them.
 fn is_elementwise_read(graph: &Graph, seen: &[Option<Seen>], node: &Node, input: Value) -> bool {
     let Some(seen) = &seen[input.node as usize] else { return false };
-    graph.ty(input).size() == node.outputs[0].size() && seen.is_whole(graph)
+    random(&node.op).is_none() && graph.ty(input).size() == node.outputs[0].size() && seen.is_whole(graph)
 }

@@ -34,6 +34,8 @@ pub(super) enum Kind {
     Short,
     /// Columns, of which each lane has one.
     Columns,
+    /// Rows of the first half of all elements; with each element comes the one as far into the second half.
+    Pairs,
 }
 
 /// What threads divide.
@@ -63,6 +65,8 @@ pub(super) struct Shape {
     pub(super) is_block: bool,
     /// The axis that lanes are along: the row, if it is not short.
     pub(super) lanes: usize,
+    /// How many steps of the first axis the second half is behind the first, where both are gone through at once.
+    pub(super) half: usize,
 }
 
 impl Shape {
@@ -103,7 +107,7 @@ impl Shape {
         let kept = |&axis: &usize| !reduced.contains(&axis) && axis != lanes && Some(axis) != block;
         let axis = longest(&mut (0..row).filter(kept));
         let piece = match kind {
-            Kind::Rows | Kind::Short => CHUNK,
+            Kind::Rows | Kind::Short | Kind::Pairs => CHUNK,
             // Threads divide what has few columns by its rows.
             Kind::Columns => {
                 let parts = axis.map_or(1, |axis| sizes[axis]).max(length / COLUMNS_PART);
@@ -119,7 +123,7 @@ impl Shape {
             (Kind::Columns, None) => length >= 2 * COLUMNS_PART,
             (Kind::Columns, Some(axis)) => length / COLUMNS_PART > sizes[axis],
             (Kind::Rows, None) => domain.reduced == 1 && length >= LONG_ROW,
-            (Kind::Rows, Some(_)) => false,
+            (Kind::Rows, Some(_)) | (Kind::Pairs, _) => false,
         };
         let split = match axis {
             _ if is_lanes => Split::Lanes,
@@ -129,14 +133,32 @@ impl Shape {
             None => Split::None,
         };
         let row = block.unwrap_or(row);
-        Some(Shape { kind, reduced, split, pieces, piece, row, is_block, lanes })
+        Some(Shape { kind, reduced, split, pieces, piece, row, is_block, lanes, half: 0 })
+    }
+
+    /// That of elements whose halves are gone through at once. The first axis is both halves, or all there is.
+    pub(super) fn of_pairs(sizes: &Sizes) -> Shape {
+        let lanes = sizes.len() - 1;
+        let longest = (1..lanes).max_by_key(|&axis| (sizes[axis], std::cmp::Reverse(axis)));
+        let split = match longest {
+            Some(axis) if sizes[axis] >= sizes[lanes] / CHUNK_LINES => Split::Axis(axis),
+            Some(_) | None => Split::Lanes,
+        };
+        let half = if lanes == 0 { sizes[0].div_ceil(2) } else { 1 };
+        let (kind, reduced) = (Kind::Pairs, sizes.len()..sizes.len());
+        Shape { kind, reduced, split, pieces: 1, piece: 1, row: 0, is_block: false, lanes, half }
+    }
+
+    /// How many steps the axis of the lanes has, of one half if both are gone through at once.
+    pub(super) fn lanes_steps(&self, sizes: &[usize]) -> usize {
+        if self.kind == Kind::Pairs && self.lanes == 0 { self.half } else { sizes[self.lanes] }
     }
 
     /// How many steps threads divide.
     pub(super) fn steps(&self, sizes: &[usize]) -> usize {
         match self.split {
             Split::Axis(axis) => sizes[axis],
-            Split::Lanes => sizes[self.lanes],
+            Split::Lanes => self.lanes_steps(sizes),
             Split::Pieces => self.pieces,
             Split::None => 1,
         }
@@ -147,7 +169,7 @@ impl Shape {
         match (self.split, self.kind) {
             (Split::Lanes, Kind::Columns) => COLUMNS_PART,
             (Split::Lanes, Kind::Short) => SHORT_ROWS_PART,
-            (Split::Lanes, Kind::Rows) => CHUNK_LINES,
+            (Split::Lanes, Kind::Rows | Kind::Pairs) => CHUNK_LINES,
             (Split::Axis(_) | Split::None, _) if self.is_block => BLOCKS_PART,
             (Split::Axis(_) | Split::Pieces | Split::None, _) => 1,
         }
