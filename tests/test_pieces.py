@@ -254,7 +254,89 @@ def turned() -> Iterator[Case]:
     yield "large", lambda x: x + x.T, (array("f32", 1552, 1552),), lambda x: x + x.T
 
 
+def drawn() -> Iterator[Case]:
+    """Random numbers with what uses them: sizes around vectors, halves of odd and even numbers of elements."""
+    random, key = dn.random, np.array([0x1234_5678, 0xFEDC_BA98], "uint32")
+    shapes = [(), (1,), (2,), (33,), (4098,), (4101,), (2, 17), (3, 35), (64, 70), (5, 16, 33)]
+    for dtype, shape in itertools.product(["f8_e4m3fn", "f16", "bf16", "f32", "f64"], shapes):
+        label = f"{dtype} {shape}"
+
+        def uniform(k, d=dtype, s=shape):
+            return random.uniform_split(k, shape=s, dtype=d)
+
+        def normal(k, d=dtype, s=shape):
+            return random.normal_split(k, 1, 2, shape=s, dtype=d)
+
+        yield f"uniform {label}", uniform, (key,), None
+        yield f"normal {label}", lambda k, f=normal: (f(k), f(k) * 2), (key,), None
+        if not shape:
+            continue
+        row = array(dtype, shape[-1])
+        yield f"{label} and a row", lambda k, x, f=uniform: f(k) * x, (key, row), None
+        x = array(dtype, *shape)
+
+        def dropped(k, x, f=uniform):
+            return dn.select(f(k) < 0.75, x * 2, 0)
+
+        yield f"{label} dropped", dropped, (key, x), None
+        for axis in range(len(shape)):
+            yield (
+                f"{label} summed along {axis}",
+                lambda k, x, f=normal, axis=axis: dn.sum(f(k) + x, axes=axis),
+                (key, x),
+                None,
+            )
+    for dtype, shape in itertools.product(["u8", "s16", "u32", "s64"], shapes):
+        for bound in (2, 100, 127):
+            yield (
+                f"integers {dtype} {shape} {bound}",
+                lambda k, b=bound, d=dtype, s=shape: random.randint_split(k, 1, b, shape=s, dtype=d),
+                (key,),
+                None,
+            )
+
+        def between(k, low, high, d=dtype, s=shape):
+            return random.randint_split(k, low, high, shape=s, dtype=d) * 2
+
+        bounds = np.array(3, "int64"), np.array(120, "int64")
+        yield f"integers {dtype} {shape} between tensors", between, (key, *bounds), None
+    for dtype, shape in itertools.product(["u2", "u8", "u32", "u64"], shapes):
+        yield (
+            f"bits {dtype} {shape}",
+            lambda k, d=dtype, s=shape: random.bits_split(k, shape=s, dtype=d) ^ 1,
+            (key,),
+            None,
+        )
+    yield "keys", lambda k: random.normal_split(random.split(k, parts=5)[3], shape=100), (key,), None
+    yield "derived keys", lambda k: random.fold_in(k, dn.iota(77)) ^ 5, (key,), None
+    yield (
+        "in a join",
+        lambda k, x: dn.concatenate([random.uniform_split(k, shape=(40, 64)), x]) * 2,
+        (key, array("f32", 7, 64)),
+        None,
+    )
+    yield (
+        "transposed",
+        lambda k, x: random.uniform_split(k, shape=(64, 70)) + x.T,
+        (key, array("f32", 70, 64)),
+        None,
+    )
+    yield (
+        "axes that do not fit",
+        lambda k, x, y: (random.uniform_split(k, shape=(2, 3)) + x.T).reshape(3, 2) * y.T,
+        (key, array("f32", 3, 2), array("f32", 2, 3)),
+        None,
+    )
+    yield (
+        "after a product",
+        lambda k, x: (random.uniform_split(k, shape=(64, 64)) < 0.5) * dn.dot(x, x),
+        (key, array("f32", 64, 64)),
+        None,
+    )
+
+
 FAMILIES = {
+    "drawn": drawn,
     "turned": turned,
     "pools": pools,
     "pieces": pieces,
@@ -334,6 +416,17 @@ def test_what_is_put_together_is_one_step() -> None:
         return dn.sum(dn.take_along_axis(dn.exp(x), labels[:, None], axis=1))
 
     assert steps(dn.grad(loss), x, labels) <= 3
+
+    key, large = np.array([1, 2], "uint32"), array("f32", 128, 64)
+
+    def dropped(key, x):
+        return dn.select(dn.random.uniform_split(key, shape=x.shape) < 0.5, dn.exp(x), 0.0)
+
+    assert steps(dropped, key, large) == 1
+    assert steps(lambda key: dn.random.normal_split(key, 1, 2, shape=(100, 64)) ** 2, key) == 1
+    assert steps(lambda key: dn.random.randint_split(key, 1, 7, shape=1001) * 2, key) == 1
+    # Few numbers are computed where they are reduced.
+    assert steps(lambda key: dn.sum(dn.random.normal_split(key, shape=(10, 64)), axes=1), key) == 1
 
 
 def test_long_columns_are_gone_through_by_several_steps() -> None:

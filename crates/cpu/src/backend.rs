@@ -20,15 +20,15 @@ use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
 use defn_core::backend::{Backend, BorrowedOperand, Buffer, Buffers, HostMemory, Operand, Poll};
-use defn_core::op::{Block, Op};
+use defn_core::op::{BinaryOp, Block, Op};
 use defn_core::scalar::are_truths;
-use defn_core::{DType, Result, TensorType, form};
+use defn_core::{Result, TensorType, form};
 use smallvec::{SmallVec, smallvec};
 
 use crate::buffer::{CpuBuffer, Storage, Window, adopt};
-use crate::compiler::run_elementwise;
+use crate::compiler::{run_elementwise, run_random};
 use crate::kernels::fourier::RealDirection;
-use crate::kernels::{create, elementwise, random};
+use crate::kernels::{create, elementwise};
 use crate::modes::DefaultModes;
 use crate::par::{Par, interruptible};
 use crate::settings;
@@ -212,23 +212,19 @@ impl CpuBackend {
             Op::Fold(op) => run.fold(op, poll),
 
             // block
-            Op::Block(Block::Threefry) => run.fresh(|x, out, par| {
-                random::threefry(x[0], x[1], out, par);
+            Op::Block(
+                Block::Threefry
+                | Block::RandomBits { .. }
+                | Block::RandomUniform { .. }
+                | Block::RandomBelow { .. },
+            ) => run.fresh(|x, out, par| {
+                // What comes after the key of integers below a bound is the bound.
+                if let (Op::Block(Block::RandomBelow { .. }), true, [_, bound]) = (op, checked, x) {
+                    elementwise::check_operand(BinaryOp::REMAINDER, *bound, out.ty(), Par::Serial)?;
+                }
+                run_random(op, x, out, par);
                 Ok(())
             }),
-            Op::Block(Block::RandomBits { .. }) => run.fresh(|x, out, par| {
-                random::bits(x[0], out, par);
-                Ok(())
-            }),
-            Op::Block(Block::RandomUniform { dtype: DType::F32 | DType::F64, .. }) => {
-                run.fresh(|x, out, par| {
-                    random::uniform(x[0], out, par);
-                    Ok(())
-                })
-            }
-            Op::Block(Block::RandomBelow { .. }) => {
-                run.fresh(|x, out, par| random::below(x[0], x[1], out, par, checked))
-            }
             Op::Block(Block::Cumulative { op, axis, reverse }) => run.cumulative(*op, *axis, *reverse),
             Op::Block(Block::TopK { k }) => run.top_k(*k),
             Op::Block(Block::Take { axis }) => run.take_at(*axis),
@@ -323,16 +319,14 @@ impl Backend for CpuBackend {
             | Block::Log10
             | Block::Threefry
             | Block::RandomBits { .. }
+            | Block::RandomUniform { .. }
+            | Block::RandomBelow { .. }
             | Block::Cumulative { .. }
             | Block::TopK { .. }
             | Block::Take { .. }
             | Block::TakeAlongAxis { .. }
             | Block::Rfft { .. }
             | Block::Irfft { .. } => true,
-            // Floats of 8 and 16 bits are rare; the default expansion is exact too.
-            Block::RandomUniform { dtype, .. } => dtype.bits() >= 32,
-            // Integers of less than a byte are rare.
-            Block::RandomBelow { dtype, .. } => dtype.bits() >= 8,
         }
     }
 

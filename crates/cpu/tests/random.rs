@@ -1,4 +1,4 @@
-//! The generator's kernels compared with its definition, and their dtypes with those of the definition.
+//! Nests of random numbers compared with their definition, and their dtypes with those of the definition.
 
 mod common;
 
@@ -19,7 +19,8 @@ fn blocks() -> Vec<Block> {
     for &count in COUNTS {
         let bits = [DType::U2, DType::U4, DType::U8, DType::U16, DType::U32, DType::U64];
         blocks.extend(bits.map(|dtype| Block::RandomBits { dtype, count }));
-        blocks.extend([DType::F32, DType::F64].map(|dtype| Block::RandomUniform { dtype, count }));
+        let floats = DType::ALL.iter().filter(|dtype| dtype.is_float());
+        blocks.extend(floats.map(|&dtype| Block::RandomUniform { dtype, count }));
     }
     blocks
 }
@@ -45,7 +46,7 @@ fn bytes(x: &defn_core::backend::Operand) -> Vec<u8> {
 }
 
 #[test]
-fn kernels_draw_what_the_definition_does() {
+fn nests_draw_what_the_definition_does() {
     let key = words(&[2], &[0x1234_5678, 0xFEDC_BA98]);
     for block in blocks() {
         assert!(cpu_backend().has_native(&block));
@@ -62,9 +63,7 @@ fn integers_stay_below_a_bound() {
     for bound in bounds {
         let ty = TensorType::scalar(DType::U64);
         let bound = place(ty, bound.to_ne_bytes().to_vec());
-        for dtype in
-            [DType::U8, DType::S8, DType::U16, DType::S16, DType::U32, DType::S32, DType::U64, DType::S64]
-        {
+        for &dtype in DType::ALL.iter().filter(|dtype| dtype.is_integer()) {
             for &count in COUNTS {
                 let block = Block::RandomBelow { dtype, count };
                 assert!(cpu_backend().has_native(&block));

@@ -269,6 +269,23 @@ pub(super) enum Elementwise {
     Select,
     Clip,
     Log(Base),
+    Random(Random),
+}
+
+/// Random numbers, of which each is computed from a key and its position. They are element-wise, but their operands are
+/// read as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Random {
+    /// The words of blocks with given counters.
+    Threefry,
+    Bits,
+    Uniform,
+    Below,
+}
+
+/// The random numbers that an op makes.
+pub(super) fn random(op: &Op) -> Option<Random> {
+    if let Some(Elementwise::Random(random)) = elementwise(op) { Some(random) } else { None }
 }
 
 /// What an op does on each element alone, if that is all.
@@ -281,6 +298,10 @@ pub(super) fn elementwise(op: &Op) -> Option<Elementwise> {
         OnScalars::ElementWise(ElementWise::Clip) => Some(Elementwise::Clip),
         OnScalars::Block(Block::Log2) => Some(Elementwise::Log(Base::Two)),
         OnScalars::Block(Block::Log10) => Some(Elementwise::Log(Base::Ten)),
+        OnScalars::Block(Block::Threefry) => Some(Elementwise::Random(Random::Threefry)),
+        OnScalars::Block(Block::RandomBits { .. }) => Some(Elementwise::Random(Random::Bits)),
+        OnScalars::Block(Block::RandomUniform { .. }) => Some(Elementwise::Random(Random::Uniform)),
+        OnScalars::Block(Block::RandomBelow { .. }) => Some(Elementwise::Random(Random::Below)),
         OnScalars::ElementWise(ElementWise::Bitcast(_))
         | OnScalars::Block(_)
         | OnScalars::Input(_)
@@ -441,5 +462,5 @@ fn is_elementwise_read(graph: &Graph, seen: &[Option<Box<Seen>>], node: &Node, i
         Some(seen) => seen.is_whole(graph),
         None => graph.node(input).outputs.len() == 1,
     };
-    is_whole && graph.ty(input).size() == node.outputs[0].size()
+    is_whole && random(&node.op).is_none() && graph.ty(input).size() == node.outputs[0].size()
 }

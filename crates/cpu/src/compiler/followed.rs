@@ -3,12 +3,12 @@
 //! where the block is. Where nobody else needs the product, it lies where one of their results will.
 
 use defn_core::backend::Poll;
-use defn_core::graph::{Graph, Value, Values};
+use defn_core::graph::{Graph, Node, Value, Values};
 use defn_core::op::Op;
 use defn_core::{Result, TensorType};
 use smallvec::SmallVec;
 
-use super::cluster::{Clusters, Role};
+use super::cluster::{Clusters, Role, random};
 use super::fuse::Part;
 use super::nest::{BlockInput, BlockNest};
 use super::strips::Piece;
@@ -63,10 +63,13 @@ fn follows(graph: &Graph, clusters: &Clusters, found: Found) -> bool {
     if !is_as_large || !supports_epilogue(&node.op, &operand_types(graph, *op), &node.outputs) {
         return false;
     }
-    let inputs = cluster.iter().flat_map(|&position| &graph.nodes()[position].inputs);
-    let mut reads = inputs.filter(|&&input| clusters.base(input).node as usize == *op).peekable();
-    let is_whole =
-        |input: &Value| graph.ty(*input).size() == elements && clusters.seen(graph, *input).is_whole(graph);
+    let nodes = cluster.iter().map(|&position| &graph.nodes()[position]);
+    let inputs = nodes.flat_map(|node| node.inputs.iter().map(move |input| (node, *input)));
+    let mut reads = inputs.filter(|(_, input)| clusters.base(*input).node as usize == *op).peekable();
+    let is_whole = |(node, input): (&Node, Value)| {
+        let is_whole = clusters.seen(graph, input).is_whole(graph);
+        random(&node.op).is_none() && graph.ty(input).size() == elements && is_whole
+    };
     reads.peek().is_some() && reads.all(is_whole)
 }
 

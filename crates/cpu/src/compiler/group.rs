@@ -68,6 +68,7 @@ impl Making<'_> {
             Elementwise::Select => self.draft.select(x[0], x[1], x[2], dtype),
             Elementwise::Clip => self.draft.clip(x[0], x[1], x[2], dtype),
             Elementwise::Log(base) => self.draft.log_to(base, x[0], dtype),
+            Elementwise::Random(_) => unreachable!("nests compute random numbers"),
         }
     }
 

@@ -12,7 +12,7 @@ use defn_core::op::Op;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use super::cluster::{Clusters, Role};
+use super::cluster::{Clusters, Role, random};
 use super::fuse::{Block, Cut, Sizes, Source};
 use super::nest::Nest;
 use super::routine;
@@ -302,6 +302,10 @@ impl Finder<'_> {
         };
         let fits = cluster.nodes.iter().all(|&position| {
             let node = &graph.nodes()[position];
+            let is_found = |input: &Value| found.contains(&(clusters.base(*input).node as usize));
+            if random(&node.op).is_some() && node.inputs.iter().any(is_found) {
+                return false;
+            }
             node.outputs[0].shape.sizes() == sizes && node.inputs.iter().all(|&input| is_read_in_order(input))
         });
         let is_small = routine::of_group(graph, clusters, cluster, self.uses.of(place)).is_some();

@@ -18,7 +18,8 @@
 //!    short. Rows between two products, as in attention, are done block by block with both (`between`), so that neither
 //!    the first product nor what is made of it is written to memory.
 //!
-//! Eager element-wise ops, and conversions within kernels, are nests of one op (`nest/one_op.rs`), which a cache keeps.
+//! Eager element-wise ops, and conversions within kernels, are nests of one op (`nest/one_op.rs`), which a cache keeps,
+//! and so are ops of random numbers (`nest/random.rs`).
 //!
 //! The older interpreters:
 //!
@@ -96,7 +97,7 @@ use crate::modes::DefaultModes;
 use crate::par::{interruptible, with_count};
 use crate::settings;
 use direct::Direct;
-pub(crate) use nest::{InOrder, OneReduction, convert_in_order, run_elementwise, run_in_order};
+pub(crate) use nest::{InOrder, OneReduction, convert_in_order, run_elementwise, run_in_order, run_random};
 pub use nest::{machine_code, refused_memory_for_code};
 use plan::Plan;
 use run::{Memory, Run};

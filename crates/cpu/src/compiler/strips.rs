@@ -8,15 +8,19 @@ use defn_core::graph::{Graph, Value, Values};
 use rustc_hash::FxHashMap;
 
 use super::between::Between;
-use super::cluster::{Clusters, Role};
+use super::cluster::{Clusters, Role, random};
 use super::followed::Followed;
-use super::fuse::{Domain, Part, Reduction};
+use super::fuse::{Domain, Part, Reduction, has_pairs};
 use super::nest::Nest;
 use super::users::Uses;
 use crate::kernels::reduce::ReductionLayout;
 
 /// How many clusters after the first are looked at.
 const WINDOW: usize = 64;
+
+/// The most elements of random numbers that are computed where they are reduced. Nests of elements have two of each block
+/// of the generator, and reductions would compute all blocks twice.
+const FEW_DRAWN: usize = 1 << 12;
 
 /// Clusters that are run at once, by their places.
 #[derive(Debug)]
@@ -223,6 +227,10 @@ impl Finder<'_> {
             return (own == *domain).then_some(Part::Fold(op));
         }
         let elements = self.elements(place)?;
+        let mut nodes = self.clusters.order[place].nodes.iter();
+        if elements > FEW_DRAWN && nodes.any(|&node| has_pairs(&self.graph.nodes()[node])) {
+            return None;
+        }
         if elements == domain.elements() {
             Some(Part::Elements)
         } else if elements == domain.groups() {
@@ -241,6 +249,13 @@ impl Finder<'_> {
                 Part::Fold(_) => self.graph.ty(node.inputs[0]).shape.sizes(),
                 Part::Elements | Part::Rows => node.outputs[0].shape.sizes(),
             };
+            let is_before = |input: &Value| {
+                let base = self.clusters.base(*input).node as usize;
+                self.clusters.place[base].is_none_or(|place| !strip.has(place))
+            };
+            if random(&node.op).is_some() {
+                return node.inputs.iter().all(is_before);
+            }
             node.inputs.iter().all(|&input| self.reads_in_rows(strip, input, result, part))
         })
     }

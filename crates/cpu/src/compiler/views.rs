@@ -118,6 +118,20 @@ impl Seen {
         self
     }
 
+    /// One element of a vector.
+    pub(super) fn at(mut self, element: usize) -> Seen {
+        self = self.along_first(element);
+        Seen { sizes: SmallVec::new(), layout: Layout { strides: SmallVec::new(), ..self.layout }, ..self }
+    }
+
+    /// The same at all positions along the first axis: what is there at one.
+    pub(super) fn along_first(mut self, position: usize) -> Seen {
+        let stride = std::mem::take(&mut self.layout.strides[0]);
+        let offset = self.layout.offset as isize + position as isize * stride;
+        self.layout.offset = usize::try_from(offset).expect("the element is one of the value's");
+        self
+    }
+
     /// The elements from one to the next along each axis.
     pub(super) fn strides(&self) -> &[isize] {
         &self.layout.strides

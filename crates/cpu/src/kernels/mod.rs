@@ -15,7 +15,6 @@ pub(crate) mod machine;
 mod math;
 pub(crate) mod matrix;
 pub(crate) mod order;
-pub(crate) mod random;
 pub(crate) mod reduce;
 pub(crate) mod shape;
 mod support;

@@ -5,8 +5,9 @@
 //! is still structured. The list is what the three emitters and the allocator share; it knows nothing of encodings.
 //!
 //! A vector holds `lanes` elements of one type in the low bytes of its register. Every vector register holds one value,
-//! whatever the width of its elements: a function's vectors all have the same number of lanes, which is the number of
-//! its widest elements that fill a register. What is above the last lane is not specified.
+//! whatever the width of its elements: the vectors of a row all have the same number of lanes, which is the number of
+//! its widest elements that fill a register. Constants have those of the row with the most. What is above the last lane
+//! is not specified.
 
 use smallvec::SmallVec;
 
@@ -282,7 +283,7 @@ pub(crate) struct Code {
     /// Registers that control flow and calls read and write.
     pub(crate) lists: Vec<SmallVec<[Reg; 6]>>,
     pub(crate) constants: Vec<Constant>,
-    /// The lanes of the function's vectors.
+    /// The most lanes that the vectors of a row have.
     pub(crate) lanes: u8,
 }
 

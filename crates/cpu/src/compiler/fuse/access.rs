@@ -32,7 +32,7 @@ impl Making<'_> {
         let pieces = self.shape.pieces as isize;
         let (inner, rows) = match self.shape.kind {
             Kind::Columns => (self.sizes[self.sizes.len() - 1], true),
-            Kind::Rows | Kind::Short => (1, false),
+            Kind::Rows | Kind::Short | Kind::Pairs => (1, false),
         };
         let outer = groups.iter().product::<usize>() / inner;
         let along = if rows { 1 } else { 0 };
@@ -72,7 +72,7 @@ impl Making<'_> {
             at.map_or(0, |at| strides[at])
         };
         let lane = match self.shape.kind {
-            Kind::Rows => 0,
+            Kind::Rows | Kind::Pairs => 0,
             Kind::Short | Kind::Columns => along(self.shape.lanes),
         };
         self.placed(buffer, view.offset(), positions, lane, width)
@@ -112,8 +112,10 @@ impl Making<'_> {
     pub(super) fn kept_access(&self, home: usize, width: usize) -> Access {
         let mut access = self.column_access(home, width);
         match self.shape.kind {
-            Kind::Rows | Kind::Short if self.element.is_none() => return self.within_row(access),
-            Kind::Rows | Kind::Short => {
+            Kind::Rows | Kind::Short | Kind::Pairs if self.element.is_none() => {
+                return self.within_row(access);
+            }
+            Kind::Rows | Kind::Short | Kind::Pairs => {
                 access.terms.extend(self.element.map(|element| (element, width as i64)));
             }
             Kind::Columns => {

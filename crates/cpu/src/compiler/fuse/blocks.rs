@@ -47,7 +47,7 @@ pub(in super::super) fn fuse_blocks(
     let domain = if is_whole { in_rows.clone() } else { Domain::of_elements(elements) };
     let passes = Passes::new(graph, clusters, nodes);
     let reads = Reads::new(graph, clusters, &passes, &domain, &[], None, Vec::new())?;
-    let mut sizes = reads.sizes(&in_rows, None, None)?;
+    let mut sizes = reads.sizes(&in_rows, None, None, None)?;
     // Rows may be divided, but not for reductions.
     let length = sizes[sizes.len() - 1];
     if length < LEAST_ROW || is_whole && length != row {
@@ -70,7 +70,16 @@ pub(in super::super) fn fuse_blocks(
     let whole = StridedView::strided(0, &[elements], &[1]);
     let inputs = reads.inputs.len();
     let frame = Frame { graph, clusters, results, inputs, is_streaming: false };
-    let body = Body { frame: &frame, passes: &passes, reads: &reads, cut: None, whole, sizes, shape };
+    let body = Body {
+        frame: &frame,
+        passes: &passes,
+        reads: &reads,
+        cut: None,
+        whole,
+        sizes,
+        shape,
+        draws_before: false,
+    };
     let mut making = body.making(b, positions, (!is_whole).then_some(begin));
     making.rows((!is_whole).then_some((begin, extent)))?;
     let scratch = making.scratch.bytes;

@@ -6,15 +6,17 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::cut::Cut;
-use super::domain::{Domain, Sizes};
+use super::domain::{Domain, Sizes, strides_along};
 use super::elements::{Element, Elements};
 use super::merge::Reduction;
+use super::pairs::paired_sizes;
 use super::passes::Passes;
+use super::random::{draws_before, has_pairs};
 use super::reads::{Generated, Reads, domain_of, generated};
 use super::shape::{Kind, Shape, Split};
 use super::short::has_records;
 use crate::compiler::cluster::{Clusters, Elementwise, elementwise};
-use crate::compiler::ir::{Builder, Conv, Elem, Function, Val};
+use crate::compiler::ir::{Builder, Elem, Function, Val};
 use crate::compiler::views::Seen;
 use crate::kernels::StridedView;
 
@@ -74,7 +76,7 @@ pub(in super::super) fn fuse(
     let passes = Passes::new(graph, clusters, nodes);
     let reads = Reads::new(graph, clusters, &passes, domain, gathered, None, Vec::new())?;
     let frame = Frame { graph, clusters, results, inputs: reads.inputs.len(), is_streaming };
-    let body = Body::new(&frame, &passes, &reads, domain, None)?;
+    let mut body = Body::new(&frame, &passes, &reads, domain, None)?;
     let own = if body.shape.pieces > 1 { 2 } else { 1 };
     let begin = || {
         let mut b = Builder::new((frame.inputs + results.len()) as u16 + own, 2, 0);
@@ -82,8 +84,15 @@ pub(in super::super) fn fuse(
         (b, steps)
     };
     let (b, steps) = begin();
-    let Emitted { b, scratch, partial } = body.emit(b, steps)?;
-    let function = b.finish();
+    let Emitted { b, mut scratch, partial } = body.emit(b, steps)?;
+    let mut function = b.finish();
+    let is_of_elements = matches!(body.shape.kind, Kind::Rows | Kind::Pairs) && domain.reduced == 1;
+    if is_of_elements && !reads.random.is_empty() && draws_before(&function) {
+        body.draws_before = true;
+        let (b, steps) = begin();
+        let emitted = body.emit(b, steps)?;
+        (function, scratch) = (emitted.b.finish(), emitted.scratch);
+    }
     let joining = if body.shape.pieces > 1 {
         let (b, steps) = begin();
         let split = body.shape.longest_kept(&body.sizes);
@@ -92,8 +101,12 @@ pub(in super::super) fn fuse(
         None
     };
     let cost = function.insts.iter().filter(|inst| inst.ty.is_vector).count();
-    // All elements of a short row have instructions of their own.
-    let cost = if body.shape.kind == Kind::Short { cost.div_ceil(body.sizes[body.shape.row]) } else { cost };
+    // All elements of a short row have instructions of their own, and so have those of pairs.
+    let cost = match body.shape.kind {
+        Kind::Short => cost.div_ceil(body.sizes[body.shape.row]),
+        Kind::Pairs => cost.div_ceil(2),
+        Kind::Rows | Kind::Columns => cost,
+    };
     let (steps, least_steps) = (body.shape.steps(&body.sizes), body.shape.least_steps());
     let (results, elements) = (results.clone(), domain.elements());
     let early = (0..results.len()).filter(|&at| passes.is_early(results[at].node as usize)).collect();
@@ -134,6 +147,8 @@ pub(super) struct Body<'a> {
     pub(super) whole: StridedView,
     pub(super) sizes: Sizes,
     pub(super) shape: Shape,
+    /// Whether words of random numbers are drawn before what is made of them.
+    pub(super) draws_before: bool,
 }
 
 /// What loops were added to, and the bytes of scratch memory and of the results of pieces.
@@ -158,15 +173,24 @@ impl<'a> Body<'a> {
         let is_of_elements = |result: &Value| passes.nodes.contains(&(result.node as usize, Part::Elements));
         // A box may be a part of a join, which is no node of its own.
         let writes = cut.is_some() || frame.results.iter().any(is_of_elements);
-        let sizes = reads.sizes(domain, cut, writes.then_some(&whole))?;
+        let written = writes.then_some(&whole);
+        let mut sizes = reads.sizes(domain, cut, written, None)?;
         let block = cut.and_then(|cut| cut.block_axis(&sizes));
         if block.is_none() && cut.is_some_and(|cut| cut.block.is_some()) {
             return None;
         }
         let is_one_pass = passes.nodes.iter().all(|&(node, part)| part == Part::Rows || passes.of(node) == 0);
         let has_records = has_records(frame.graph, reads, frame.results);
-        let shape = Shape::new(&sizes, domain, block, has_records, is_one_pass)?;
-        Some(Body { frame, passes, reads, cut, whole, sizes, shape })
+        let mut shape = Shape::new(&sizes, domain, block, has_records, is_one_pass)?;
+        let has_pairs = |&(node, _): &(usize, Part)| has_pairs(&frame.graph.nodes()[node]);
+        if cut.is_none()
+            && passes.nodes.iter().any(has_pairs)
+            && let Some(paired) = paired_sizes(reads, domain, written, &sizes)
+        {
+            shape = Shape::of_pairs(&paired);
+            sizes = paired;
+        }
+        Some(Body { frame, passes, reads, cut, whole, sizes, shape, draws_before: false })
     }
 
     /// What is built around a row at these positions, of which a part may begin within the row.
@@ -176,7 +200,7 @@ impl<'a> Body<'a> {
         positions: SmallVec<[Position; 4]>,
         row_start: Option<Val>,
     ) -> Making<'_> {
-        let Body { frame, passes, reads, cut, whole, sizes, shape } = self;
+        let Body { frame, passes, reads, cut, whole, sizes, shape, .. } = self;
         Making {
             graph: frame.graph,
             clusters: frame.clusters,
@@ -193,6 +217,10 @@ impl<'a> Body<'a> {
             row_start,
             whole,
             element: None,
+            is_second_half: false,
+            is_unpaired: false,
+            draws_before: self.draws_before,
+            drawn: FxHashMap::default(),
             columns_row: Position::default(),
             stages: FxHashMap::default(),
             scratch: Scratch::default(),
@@ -217,6 +245,7 @@ impl<'a> Body<'a> {
         match self.shape.kind {
             Kind::Columns => making.columns(part)?,
             Kind::Short => making.short_rows(part)?,
+            Kind::Pairs => making.pairs(part)?,
             Kind::Rows if self.shape.pieces > 1 => making.pieces(part)?,
             Kind::Rows => making.rows(part)?,
         }
@@ -228,7 +257,7 @@ impl<'a> Body<'a> {
         let (mut making, loops) = self.begin(b, steps, split.map_or(Split::None, Split::Axis));
         match self.shape.kind {
             Kind::Columns => making.join_columns()?,
-            Kind::Rows | Kind::Short => making.join_rows()?,
+            Kind::Rows | Kind::Short | Kind::Pairs => making.join_rows()?,
         }
         Some(making.end(loops))
     }
@@ -310,6 +339,12 @@ pub(super) struct Making<'a> {
     pub(super) whole: &'a StridedView,
     /// The element of the group where the part of a row begins that is done, if the row is no group.
     pub(super) element: Option<Val>,
+    /// Whether it is the second half whose element is done, and whether nothing is beside it.
+    pub(super) is_second_half: bool,
+    pub(super) is_unpaired: bool,
+    /// Whether words are drawn before what is made of them, and where those of each node and half are.
+    pub(super) draws_before: bool,
+    pub(super) drawn: FxHashMap<(usize, bool), usize>,
     /// The row of columns that is done.
     pub(super) columns_row: Position,
     /// Where the elements of a tile are kept until they are reduced, by node and part.
@@ -381,56 +416,6 @@ impl Making<'_> {
         Some(())
     }
 
-    /// Stores the elements of nodes.
-    pub(super) fn store_elements(&mut self, nodes: &[usize]) -> Option<()> {
-        let mut elements = Vec::new();
-        for &node in nodes {
-            elements.push((node, self.element(node)?));
-        }
-        for (node, element) in elements {
-            let width = element.dtype.storage_bytes();
-            if let Some(at) = self.result_of(node) {
-                let mut access = self.access(self.result_buffer(at), self.whole, width);
-                // Rows that begin within a line are not stored past the caches, nor parts of rows.
-                let length = self.sizes[self.sizes.len() - 1];
-                let is_aligned = match self.cut {
-                    None => self.sizes.len() == 1 || (length * width).is_multiple_of(64),
-                    Some(cut) => cut.is_aligned(width),
-                };
-                access.is_streaming = self.is_streaming && is_aligned && self.element.is_none();
-                self.e.store(element, access);
-            }
-            if let Some(&home) = self.homes.get(&node) {
-                let access = self.kept_access(home, width);
-                self.e.store(element, access);
-            }
-        }
-        Some(())
-    }
-
-    /// Stores what each group has, if it is a result.
-    pub(super) fn store_group(&mut self, position: usize) -> Option<()> {
-        let Some(at) = self.result_of(position) else { return Some(()) };
-        let element = self.groups[&position];
-        let width = element.dtype.storage_bytes();
-        let whole = StridedView::strided(0, &[self.group_sizes().iter().product()], &[1]);
-        let access = self.group_access(self.result_buffer(at), &whole, width);
-        self.e.store(element, access);
-        Some(())
-    }
-
-    pub(super) fn result_of(&self, position: usize) -> Option<usize> {
-        self.results.iter().position(|result| result.node as usize == position)
-    }
-
-    pub(super) fn result_buffer(&self, result: usize) -> u16 {
-        (self.inputs + result) as u16
-    }
-
-    pub(super) fn scratch_buffer(&self) -> u16 {
-        (self.inputs + self.results.len()) as u16
-    }
-
     /// An element-wise node's elements in this pass.
     pub(super) fn element(&mut self, position: usize) -> Option<Element> {
         if let Some(&known) = self.values.get(&position) {
@@ -468,16 +453,21 @@ impl Making<'_> {
         let node = &graph.nodes()[position];
         let dtype = node.outputs[0].dtype;
         let mut x: SmallVec<[Element; 3]> = SmallVec::new();
+        let op = elementwise(&node.op).expect("nodes of nests are element-wise");
+        if let Elementwise::Random(random) = op {
+            return self.random(position, random, part);
+        }
         for &input in &node.inputs {
             x.push(self.operand(position, input, part)?);
         }
-        Some(match elementwise(&node.op).expect("nodes of nests are element-wise") {
+        Some(match op {
             Elementwise::Unary(op) => self.e.unary(op, x[0], dtype),
             Elementwise::Binary(op) => self.e.binary(op, x[0], x[1], dtype),
             Elementwise::AsType => self.e.convert(x[0], dtype),
             Elementwise::Select => self.e.select(x[0], x[1], x[2], dtype),
             Elementwise::Clip => self.e.clip(x[0], x[1], x[2], dtype),
             Elementwise::Log(base) => self.e.log_to(base, x[0], dtype),
+            Elementwise::Random(_) => unreachable!("done above"),
         })
     }
 
@@ -526,24 +516,33 @@ impl Making<'_> {
         let walk = seen.walk(sizes);
         let walk = if is_of_groups { walk } else { self.reads.domain.turn(walk)? };
         let at = self.reads.known[&(seen.base, walk, is_of_groups)];
+        Some(self.input(at, is_of_groups, dtype))
+    }
+
+    /// An input as elements of the domain, or of groups.
+    pub(super) fn input(&mut self, at: usize, is_of_groups: bool, dtype: DType) -> Element {
         let view = &self.reads.inputs[at].1;
         if is_of_groups {
             let access = self.group_access(at as u16, view, dtype.storage_bytes());
-            return Some(self.e.load(dtype, access));
+            return self.e.load(dtype, access);
         }
         if let Some(&element) = self.loaded.get(&at) {
-            return Some(element);
+            return element;
         }
         let is_record =
             self.shape.kind == Kind::Short && (!self.shape.is_block || self.has_strided_lanes(view));
-        let element = if is_record {
+        if is_record {
             let view = view.clone();
-            self.load_rows(at, &view, dtype)
-        } else {
-            return Some(self.load_record(at, dtype));
-        };
-        self.loaded.insert(at, element);
-        Some(element)
+            let element = self.load_rows(at, &view, dtype);
+            self.loaded.insert(at, element);
+            return element;
+        }
+        let element = self.load_record(at, dtype);
+        if self.shape.kind == Kind::Pairs && strides_along(&self.reads.inputs[at].1, self.sizes)[0] == 0 {
+            // Both halves have it.
+            self.loaded_of_rows.push((at, vec![element; 2]));
+        }
+        element
     }
 
     /// Loads an element, and with it those that lie between its element and the next one's.
@@ -555,25 +554,5 @@ impl Making<'_> {
             self.loaded.insert(input, element);
         }
         self.loaded[&at]
-    }
-
-    /// The positions that a view has, as elements of a dtype.
-    fn counted(&mut self, view: &StridedView, is_of_groups: bool, dtype: DType) -> Element {
-        let access = if is_of_groups { self.group_access(0, view, 1) } else { self.access(0, view, 1) };
-        let most: usize = view.dims().iter().map(|&(size, _)| size).product();
-        let elem = if most <= i32::MAX as usize { Elem::I32 } else { Elem::I64 };
-        let mut first = self.e.b.index(access.offset);
-        for (counter, by) in access.terms {
-            let by = self.e.b.index(by);
-            let passed = self.e.b.mul(counter, by);
-            first = self.e.b.add(first, passed);
-        }
-        let mut number = self.e.b.convert(Conv::OfIndex, elem, first);
-        if access.lane != 0 {
-            let (lane, by) = (self.e.b.lane(elem), self.e.b.bits(elem, access.lane as u64));
-            let along = self.e.b.mul(lane, by);
-            number = self.e.b.add(number, along);
-        }
-        self.e.counted(number, dtype)
     }
 }

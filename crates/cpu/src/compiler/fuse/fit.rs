@@ -4,7 +4,7 @@ use defn_core::graph::Graph;
 
 use super::domain::Axes;
 use super::reads::{Generated, generated};
-use crate::compiler::cluster::Clusters;
+use crate::compiler::cluster::{Clusters, Random, random};
 
 /// How many element-wise nodes of a cluster, from the first on, one nest can compute: there are axes along which all that
 /// they read has strides. Nodes that a reshape connects may divide the elements in ways that have none.
@@ -17,7 +17,14 @@ pub(in super::super) fn fitting(graph: &Graph, clusters: &Clusters, nodes: &[usi
     }
     let mut axes = Axes::new(first.iter().product());
     for (at, &node) in nodes.iter().enumerate() {
-        for &input in &graph.nodes()[node].inputs {
+        let inputs = &graph.nodes()[node].inputs;
+        if let Some(random) = random(&graph.nodes()[node].op) {
+            if random == Random::Threefry {
+                axes.add(&clusters.seen(graph, inputs[1]).along_first(0).walk(shape(node)));
+            }
+            continue;
+        }
+        for &input in inputs {
             let seen = clusters.seen(graph, input);
             let base = seen.base.node as usize;
             if nodes.binary_search(&base).is_ok() {

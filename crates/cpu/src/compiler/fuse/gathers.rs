@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::build::{Making, Part};
 use super::elements::{Element, computed};
 use super::reads::{Reads, domain_of};
-use crate::compiler::cluster::{Clusters, Role};
+use crate::compiler::cluster::{Clusters, Role, random};
 use crate::compiler::ir::{Conv, Elem, Op, Val};
 use crate::compiler::users::Uses;
 use crate::kernels::StridedView;
@@ -121,7 +121,12 @@ pub(in super::super) fn gathered(
             };
             let size: usize = domain_of(graph, position, part).iter().product();
             let is_in_order = seen.is_whole(graph) && graph.ty(seen.base).size() == size;
-            if !is_in_order || !node.inputs.iter().all(is_there) || gather.size > isize::MAX as usize / 16 {
+            let is_element = random(&graph.nodes()[position].op).is_none();
+            if !is_in_order
+                || !is_element
+                || !node.inputs.iter().all(is_there)
+                || gather.size > isize::MAX as usize / 16
+            {
                 refused.push(base);
             } else if !found.contains(&base) {
                 found.push(base);

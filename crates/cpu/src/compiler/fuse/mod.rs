@@ -13,18 +13,22 @@ mod blocks;
 mod boxes;
 mod build;
 mod columns;
+mod counted;
 mod cut;
 mod domain;
 mod elements;
 mod fit;
 mod gathers;
 mod merge;
+mod pairs;
 mod passes;
 mod pieces;
+mod random;
 mod reads;
 mod rows;
 mod shape;
 mod short;
+mod stores;
 #[cfg(test)]
 mod tests;
 
@@ -37,3 +41,4 @@ pub(super) use fit::fitting;
 pub(super) use gathers::gathered;
 pub(super) use merge::Reduction;
 pub(super) use pieces::chunk;
+pub(super) use random::has_pairs;

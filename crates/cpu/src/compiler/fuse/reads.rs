@@ -11,7 +11,8 @@ use super::cut::Cut;
 use super::domain::{Axes, Domain, Sizes, strides_along};
 use super::gathers::GatherInputs;
 use super::passes::Passes;
-use crate::compiler::cluster::{Clusters, Role};
+use super::random::RandomInputs;
+use crate::compiler::cluster::{Clusters, Role, random};
 use crate::kernels::StridedView;
 
 /// What a nest reads from memory.
@@ -27,7 +28,9 @@ pub(super) struct Reads {
     /// For each input whether it is read once for each group.
     is_of_groups: Vec<bool>,
     /// Numbers that are counted where they are read, as if they lay in memory once; and whether groups read them.
-    counted: FxHashMap<(usize, bool), StridedView>,
+    pub(super) counted: FxHashMap<(usize, bool), StridedView>,
+    /// What the nodes of random numbers are computed from.
+    pub(super) random: FxHashMap<usize, RandomInputs>,
     /// The gathers, and whether groups read them.
     pub(super) gathers: FxHashMap<(usize, bool), GatherInputs>,
     /// The inputs of gathers: tables are not read as their views say.
@@ -54,6 +57,7 @@ impl Reads {
             known: FxHashMap::default(),
             is_grouped: domain.reduced > 1,
             counted: FxHashMap::default(),
+            random: FxHashMap::default(),
             gathers: FxHashMap::default(),
             moved: SmallVec::new(),
         };
@@ -61,6 +65,10 @@ impl Reads {
         for &(position, part) in &passes.nodes {
             let node = &graph.nodes()[position];
             let cut = cut.filter(|cut| cut.nodes.contains(&position));
+            if let Some(random) = random(&node.op) {
+                reads.add_random(graph, clusters, position, random, (part, cut))?;
+                continue;
+            }
             for &input in &node.inputs {
                 let mut seen = clusters.seen(graph, input);
                 let base = seen.base.node as usize;
@@ -147,12 +155,14 @@ impl Reads {
         record
     }
 
-    /// The axes of the domain, of whose elements some results are that lie in memory as a view says.
+    /// The axes of the domain, of whose elements some results are that lie in memory as a view says. Halves are so many
+    /// elements that others begin as many behind them.
     pub(super) fn sizes(
         &self,
         domain: &Domain,
         cut: Option<&Cut>,
         written: Option<&StridedView>,
+        half: Option<usize>,
     ) -> Option<Sizes> {
         let mut axes = Axes::new(domain.elements());
         axes.divide(domain.inner);
@@ -164,6 +174,7 @@ impl Reads {
             if is_of_groups { axes.add_of_groups(view, domain) } else { axes.add(view) }
         }
         written.into_iter().for_each(|view| axes.add(view));
+        half.into_iter().for_each(|half| axes.divide(half));
         cut.into_iter().for_each(|cut| cut.divide(&mut axes));
         axes.sizes()
     }

@@ -25,7 +25,14 @@ impl Making<'_> {
             }
             let folds = self.nodes_of(pass, |part| matches!(part, Part::Fold(_)));
             let stored = self.stored_of(pass);
-            if let Some((_, extent)) = part {
+            if self.draws_before {
+                self.begin_elements();
+                let part = match part {
+                    Some((begin, count)) => (Some(begin), count),
+                    None => (None, self.e.b.index(length as i64)),
+                };
+                self.each_drawn(part, &[false], &mut |making, _| making.store_elements(&stored))?;
+            } else if let Some((_, extent)) = part {
                 self.begin_elements();
                 self.e.b.begin_lanes(extent);
                 self.store_elements(&stored)?;

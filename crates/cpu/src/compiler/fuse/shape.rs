@@ -40,6 +40,8 @@ pub(super) enum Kind {
     Short,
     /// Columns, of which each lane has one.
     Columns,
+    /// Rows of the first half of all elements; with each element comes the one as far into the second half.
+    Pairs,
 }
 
 /// What threads divide.
@@ -71,6 +73,8 @@ pub(super) struct Shape {
     pub(super) lanes: usize,
     /// The least columns that a thread reduces.
     columns_part: usize,
+    /// How many steps of the first axis the second half is behind the first, where both are gone through at once.
+    pub(super) half: usize,
 }
 
 impl Shape {
@@ -113,7 +117,7 @@ impl Shape {
         let axis = longest(&mut (0..row).filter(kept));
         let columns_part = if is_one_pass { COLUMNS_PART } else { KEPT_COLUMNS_PART };
         let piece = match kind {
-            Kind::Rows | Kind::Short => chunk(),
+            Kind::Rows | Kind::Short | Kind::Pairs => chunk(),
             // Threads divide what has few columns by its rows.
             Kind::Columns => {
                 let parts = axis.map_or(1, |axis| sizes[axis]).max(length / columns_part);
@@ -133,7 +137,7 @@ impl Shape {
             (Kind::Columns, None) => length >= 2 * columns_part,
             (Kind::Columns, Some(axis)) => length / columns_part > sizes[axis],
             (Kind::Rows, None) => domain.reduced == 1 && length >= LONG_ROW,
-            (Kind::Rows, Some(_)) => false,
+            (Kind::Rows, Some(_)) | (Kind::Pairs, _) => false,
         };
         let split = match axis {
             _ if is_lanes => Split::Lanes,
@@ -143,7 +147,7 @@ impl Shape {
             None => Split::None,
         };
         let row = block.unwrap_or(row);
-        Some(Shape { kind, reduced, split, pieces, piece, row, is_block, lanes, columns_part })
+        Some(Shape { kind, reduced, split, pieces, piece, row, is_block, lanes, columns_part, half: 0 })
     }
 
     /// Rows of so many elements along `lanes`, counted along another axis.
@@ -158,14 +162,34 @@ impl Shape {
             is_block: false,
             lanes,
             columns_part: COLUMNS_PART,
+            half: 0,
         }
+    }
+
+    /// That of elements whose halves are gone through at once. The first axis is both halves, or all there is.
+    pub(super) fn of_pairs(sizes: &Sizes) -> Shape {
+        let lanes = sizes.len() - 1;
+        let longest = (1..lanes).max_by_key(|&axis| (sizes[axis], std::cmp::Reverse(axis)));
+        let split = match longest {
+            Some(axis) if sizes[axis] >= sizes[lanes] / CHUNK_LINES => Split::Axis(axis),
+            Some(_) | None => Split::Lanes,
+        };
+        let half = if lanes == 0 { sizes[0].div_ceil(2) } else { 1 };
+        let (kind, reduced) = (Kind::Pairs, sizes.len()..sizes.len());
+        let (pieces, piece, columns_part) = (1, 1, COLUMNS_PART);
+        Shape { kind, reduced, split, pieces, piece, row: 0, is_block: false, lanes, columns_part, half }
+    }
+
+    /// How many steps the axis of the lanes has, of one half if both are gone through at once.
+    pub(super) fn lanes_steps(&self, sizes: &[usize]) -> usize {
+        if self.kind == Kind::Pairs && self.lanes == 0 { self.half } else { sizes[self.lanes] }
     }
 
     /// How many steps threads divide.
     pub(super) fn steps(&self, sizes: &[usize]) -> usize {
         match self.split {
             Split::Axis(axis) => sizes[axis],
-            Split::Lanes => sizes[self.lanes],
+            Split::Lanes => self.lanes_steps(sizes),
             Split::Pieces => self.pieces,
             Split::None => 1,
         }
@@ -176,7 +200,7 @@ impl Shape {
         match (self.split, self.kind) {
             (Split::Lanes, Kind::Columns) => self.columns_part,
             (Split::Lanes, Kind::Short) => SHORT_ROWS_PART,
-            (Split::Lanes, Kind::Rows) => CHUNK_LINES,
+            (Split::Lanes, Kind::Rows | Kind::Pairs) => CHUNK_LINES,
             (Split::Axis(_) | Split::None, _) if self.is_block => BLOCKS_PART,
             (Split::Axis(_) | Split::Pieces | Split::None, _) => 1,
         }

@@ -4,6 +4,7 @@ mod blocks;
 mod cache;
 mod one_op;
 mod processor;
+mod random;
 mod reduction;
 mod shared;
 #[cfg(all(any(test, fuzzing), target_os = "linux"))]
@@ -27,6 +28,7 @@ pub(super) use blocks::{BlockInput, BlockNest};
 pub(crate) use one_op::{InOrder, convert_in_order, run_elementwise, run_in_order};
 pub(super) use processor::{allocated, instruction_sets, processor};
 pub use processor::{machine_code, refused_memory_for_code};
+pub(crate) use random::run_random;
 pub(crate) use reduction::OneReduction;
 use shared::Shared;
 
@@ -181,6 +183,13 @@ impl Nest {
             }
         }
         Nest::of_nodes(graph, clusters, nodes, domain, results, &[])
+    }
+
+    /// The nest of an op by itself that makes random numbers.
+    pub(super) fn of_node(graph: &Graph, clusters: &Clusters, node: usize, results: &Values) -> Nest {
+        let domain = Domain::of_elements(graph.nodes()[node].outputs[0].size());
+        let nest = Nest::of_nodes(graph, clusters, vec![(node, Part::Elements)], &domain, results, &[]);
+        nest.expect("the operands of one op fit its axes")
     }
 
     fn of_nodes(

@@ -1,4 +1,5 @@
-//! Random programs: element-wise ops, views, reads at positions, reductions, small products and windows.
+//! Random programs: element-wise ops, views, reads at positions, reductions, small products and windows, and random
+//! numbers.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use defn_core::op::{
     Window, WindowOp,
 };
 use defn_core::region::Region;
-use defn_core::{Axis, DType, Number, Scalar, Shape, TensorType};
+use defn_core::{Axis, DType, Kind, Number, Scalar, Shape, TensorType};
 use smallvec::SmallVec;
 
 use super::values::{Mixed, elements, scalar};
@@ -211,7 +212,7 @@ impl<'b> Making<'b> {
         let shape = self.graph.ty(x).shape.clone();
         let dtype = self.graph.ty(x).dtype;
         let one = |op| Some((op, [x].into_iter().collect::<Values>()));
-        match self.source.below(36) {
+        match self.source.below(38) {
             0..=4 => one(Op::Unary(UnaryOp::ALL[self.source.below(UnaryOp::ALL.len())])),
             5..=11 => {
                 let op = BinaryOp::ALL[self.source.below(BinaryOp::ALL.len())];
@@ -294,8 +295,59 @@ impl<'b> Making<'b> {
                 let dtype = self.dtype();
                 Some((Op::Iota { shape, dtype, axis }, Values::new()))
             }
-            _ => self.written(x, &shape),
+            35 => self.written(x, &shape),
+            _ => self.drawn(),
         }
+    }
+
+    /// Random numbers in the shape of a value, or the words of blocks.
+    fn drawn(&mut self) -> Option<(Op, Values)> {
+        let kind = self.source.below(8);
+        let like = self.value();
+        let shape = if self.source.below(3) == 0 {
+            Shape::new(&self.shape())
+        } else {
+            self.graph.ty(like).shape.without_names()
+        };
+        let count = shape.size();
+        let is_key = |value: &Value| self.graph.ty(*value) == &key_type();
+        let known = self.values.iter().rev().copied().find(is_key).filter(|_| self.source.below(2) == 0);
+        let key = known.or_else(|| self.parameter(DType::U32, &[2], None))?;
+        let of_kind = |source: &mut Choices<'_>, kind| {
+            let all: Vec<DType> = DType::ALL.iter().copied().filter(|dtype| dtype.kind() == kind).collect();
+            if source.below(2) == 0 { None } else { Some(all[source.below(all.len())]) }
+        };
+        let mut operands: Values = [key].into_iter().collect();
+        let block = match kind {
+            0 | 1 => {
+                let dtype = of_kind(&mut self.source, Kind::Unsigned).unwrap_or(DType::U32);
+                Block::RandomBits { dtype, count }
+            }
+            2..=4 => {
+                let dtype = of_kind(&mut self.source, Kind::Float).unwrap_or(DType::F32);
+                Block::RandomUniform { dtype, count }
+            }
+            5 | 6 => {
+                let signed = of_kind(&mut self.source, Kind::Signed);
+                let dtype = of_kind(&mut self.source, Kind::Unsigned).or(signed).unwrap_or(DType::S32);
+                operands.push(if self.source.below(2) == 0 {
+                    let bounds = [1, 2, 3, 100, (1 << 19) - 1, 1 << 19, (1 << 19) + 1, 1 << 32, u64::MAX];
+                    let number = Number::Int(bounds[self.source.below(bounds.len())].into());
+                    let bound = Op::Constant(Scalar::new(DType::U64, number).ok()?);
+                    self.graph.push(bound, &[]).ok()?[0]
+                } else {
+                    self.parameter(DType::U64, &[], None)?
+                });
+                Block::RandomBelow { dtype, count }
+            }
+            _ => {
+                let sizes: Vec<usize> = std::iter::once(2).chain(shape.sizes().iter().copied()).collect();
+                operands.push(self.parameter(DType::U32, &sizes, None).filter(|_| 2 * count <= MOST)?);
+                return Some((Op::Block(Block::Threefry), operands));
+            }
+        };
+        let drawn = self.graph.push(Op::Block(block), &operands).ok()?[0];
+        Some((Op::Reshape { shape }, [drawn].into_iter().collect()))
     }
 
     fn view(&mut self, shape: &Shape) -> Option<Op> {
@@ -411,6 +463,11 @@ impl<'b> Making<'b> {
         let Making { arguments, chunk, is_followed, .. } = self;
         Some(Program { region, arguments, chunk, is_followed })
     }
+}
+
+/// The type of the keys of random numbers.
+fn key_type() -> TensorType {
+    TensorType { dtype: DType::U32, shape: Shape::new(&[2]) }
 }
 
 /// The number as an element, or what is nearest to it.

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::{Home, Operand, Routine, Unit};
 use crate::buffer::Storage;
-use crate::compiler::cluster::{Cluster, Clusters, Elementwise, Role, elementwise};
+use crate::compiler::cluster::{Cluster, Clusters, Elementwise, Role, elementwise, random};
 use crate::compiler::group::{Group, group};
 use crate::compiler::views::Seen;
 use crate::kernels::StridedView;
@@ -253,6 +253,9 @@ impl Making {
                     cluster.nodes.iter().try_for_each(|&position| self.scalar_node(&mut frame, position))?;
                 }
                 Role::Elementwise => {
+                    if cluster.nodes.iter().any(|&node| random(&graph.nodes()[node].op).is_some()) {
+                        return None;
+                    }
                     let made = group(graph, clusters, cluster, needed[at].clone());
                     self.group(&mut frame, made)?;
                 }
@@ -341,6 +344,7 @@ impl Making {
             Elementwise::Select => machine.select(x[0], x[1], x[2], dtype),
             Elementwise::Clip => machine.clip(x[0], x[1], x[2], dtype),
             Elementwise::Log(base) => machine.log_to(base, x[0], dtype),
+            Elementwise::Random(_) => return None,
         };
         let made = made.filter(|made| made.dtype() == dtype)?;
         frame.held.insert(Value { node: position as u32, output: 0 }, Held::Scalar(made));

@@ -16,6 +16,8 @@ impl Lowering<'_> {
     /// Lowers a row.
     pub(super) fn lanes(&mut self, at: usize) -> Result<usize> {
         let end = self.ends[at] as usize;
+        let own = super::lanes_of(self.function, (at, end), &self.is_dead, self.target);
+        let most = std::mem::replace(&mut self.code.lanes, own);
         let accumulators = self.accumulators(at, end);
         self.accumulators.clone_from(&accumulators);
         let extent = self.function.insts[at].args[0];
@@ -39,6 +41,7 @@ impl Lowering<'_> {
             self.finish_reduction(accumulator)?;
         }
         self.leave(scope);
+        self.code.lanes = most;
         Ok(end + 1)
     }
 

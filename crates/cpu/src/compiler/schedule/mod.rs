@@ -1,6 +1,6 @@
 //! From loop nests to machine instructions: vectors of the machine's length, loops with their ends, addresses.
 //!
-//! * The number of lanes is that of the widest elements that fill a vector register, the same for the whole function.
+//! * The number of lanes of a row is that of its widest elements that fill a vector register.
 //! * The body of a row is done for several vectors at once, one instruction of each after the other, so that they hide
 //!   each other's latency; how many depends on how many registers its values take (`lanes`).
 //! * The end of a row is done under a mask, or element by element through memory of the function's own (`lanes`).
@@ -40,7 +40,10 @@ type Result<T> = std::result::Result<T, Unsupported>;
 pub(crate) fn lower(function: &Function, target: &dyn Target) -> Result<Code> {
     let limits = target.limits();
     let is_dead = dead::dead(function);
-    let lanes = lanes_of(function, &is_dead, target);
+    let ends = block_ends(function);
+    let rows = (0..function.insts.len()).filter(|&at| function.insts[at].op == ir::Op::Lanes);
+    let lanes = rows.map(|at| lanes_of(function, (at, ends[at] as usize), &is_dead, target)).max();
+    let lanes = lanes.unwrap_or((limits.vector_bytes / Elem::F64.bytes()) as u8);
     let mut lowering = Lowering {
         function,
         target,
@@ -60,7 +63,7 @@ pub(crate) fn lower(function: &Function, target: &dyn Target) -> Result<Code> {
         mask_elems: FxHashMap::default(),
         row: None,
         accumulators: lanes::Accumulators::new(),
-        ends: block_ends(function),
+        ends,
         is_dead,
         applied: function.applied(),
     };
@@ -72,13 +75,10 @@ pub(crate) fn lower(function: &Function, target: &dyn Target) -> Result<Code> {
     Ok(lowering.code)
 }
 
-/// How many lanes the vectors of a function have.
-fn lanes_of(function: &Function, is_dead: &[bool], target: &dyn Target) -> u8 {
-    let mut in_row = false;
-    let widths = function.insts.iter().zip(is_dead).filter_map(|(inst, is_dead)| {
-        if let ir::Op::Lanes | ir::Op::EndLanes = inst.op {
-            in_row = inst.op == ir::Op::Lanes;
-        }
+/// How many lanes the vectors of a row have, which begins and ends at such instructions.
+fn lanes_of(function: &Function, (begin, end): (usize, usize), is_dead: &[bool], target: &dyn Target) -> u8 {
+    let row = &function.insts[begin + 1..end];
+    let widths = row.iter().zip(&is_dead[begin + 1..end]).filter_map(|(inst, is_dead)| {
         if inst.op.is_given() || *is_dead {
             return None;
         }
@@ -88,13 +88,15 @@ fn lanes_of(function: &Function, is_dead: &[bool], target: &dyn Target) -> u8 {
         } else {
             inst.ty.elem
         };
-        (in_row && elem != Elem::Index).then(|| integers::widest(inst.op, elem, target))
+        (elem != Elem::Index).then(|| integers::widest(inst.op, elem, target))
     });
     let widest = widths.max().unwrap_or(8).max(1);
     // A float is added to the lane that its position says.
-    let accumulators = function.insts.iter().filter_map(|inst| {
-        let ir::Op::Accumulator(_, lanes) = inst.op else { return None };
-        inst.ty.elem.is_float().then_some(usize::from(lanes))
+    let accumulators = row.iter().filter_map(|inst| {
+        let ir::Op::Reduce = inst.op else { return None };
+        let accumulator = function.inst(inst.args[0]);
+        let ir::Op::Accumulator(_, lanes) = accumulator.op else { return None };
+        accumulator.ty.elem.is_float().then_some(usize::from(lanes))
     });
     accumulators.fold(target.limits().vector_bytes / widest, usize::min) as u8
 }

@@ -310,12 +310,12 @@ impl x86::Vectors for Evex {
         let (elem, bits) = match constant {
             Constant::Splat(elem, bits) => (elem, bits),
             Constant::Iota(elem) => {
-                let bytes = length(function.lanes, elem);
+                let bytes = length(function.lanes, elem).min(VECTOR_BYTES);
                 let pooled = asm.constant_vector(constant);
                 return asm.evex(opcode::LOAD, bytes, to, 0, Rm::Pool(pooled), ALL, None);
             }
         };
-        // A function of narrow vectors may have wider scalars.
+        // Rows of narrow vectors may be beside wider ones, or have wider scalars.
         let bytes = length(function.lanes, elem).min(VECTOR_BYTES);
         let ones = u64::MAX >> (64 - 8 * elem.bytes());
         if bits & ones == 0 && to < 16 {

@@ -316,10 +316,11 @@ impl x86::Vectors for Vex {
             Constant::Splat(elem, bits) => (elem, bits),
             Constant::Iota(elem) => {
                 let pooled = asm.constant_vector(constant);
-                return asm.vex(opcode::LOAD, length(function.lanes, elem), to, 0, Rm::Pool(pooled), None);
+                let bytes = length(function.lanes, elem).min(VECTOR_BYTES);
+                return asm.vex(opcode::LOAD, bytes, to, 0, Rm::Pool(pooled), None);
             }
         };
-        // A function of narrow vectors may have wider scalars.
+        // Rows of narrow vectors may be beside wider ones, or have wider scalars.
         let bytes = length(function.lanes, elem).min(VECTOR_BYTES);
         let ones = u64::MAX >> (64 - 8 * elem.bytes());
         if bits & ones == 0 {

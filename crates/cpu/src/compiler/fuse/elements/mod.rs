@@ -8,6 +8,7 @@ mod binary;
 mod complex;
 mod convert;
 mod integers;
+mod random;
 mod small;
 mod unary;
 
@@ -15,6 +16,7 @@ use defn_core::{DType, Kind, Scalar};
 use rustc_hash::FxHashMap;
 
 use crate::compiler::ir::{Access, Builder, Cmp, Conv, Elem, Op, Val};
+pub(super) use random::Counter;
 
 /// A value, and the dtype whose precision and range it has.
 #[derive(Clone, Copy, Debug)]

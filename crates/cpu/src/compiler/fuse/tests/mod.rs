@@ -1,6 +1,7 @@
 //! Nests of single ops: every op on every dtype has one, and it computes the bits of the kernels on every machine.
 
 mod gathers;
+mod random;
 mod reductions;
 mod short;
 mod table;
@@ -141,11 +142,20 @@ fn check(region: &Arc<Region>, inputs: &[Vec<u8>]) -> Result<(), String> {
 
 /// Compares a nest on all executors with the kernels; says how it differs.
 fn check_fused(region: &Arc<Region>, inputs: &[Vec<u8>], fused: &Fused) -> Result<(), String> {
+    check_against(region, inputs, fused, &evaluated(region, inputs))
+}
+
+/// Compares a nest on all executors with what it should give; says how it differs.
+fn check_against(
+    region: &Arc<Region>,
+    inputs: &[Vec<u8>],
+    fused: &Fused,
+    want: &[Vec<u8>],
+) -> Result<(), String> {
     let text = region.to_text();
-    let want = evaluated(region, inputs);
     let run = Run { region, fused, inputs };
     let compare = |name: &str, got: Vec<Vec<u8>>| {
-        let results = region.result_types().zip(&want).zip(&got);
+        let results = region.result_types().zip(want).zip(&got);
         match results.map(|((ty, want), got)| difference(ty, want, got)).find_map(|found| found) {
             None => Ok(()),
             Some((at, difference)) => {

@@ -1,0 +1,84 @@
+//! Nests of one op of random numbers: what runs eager ops.
+//!
+//! A nest is made once for an op, a dtype and a number of elements, and is then kept in a cache of the process.
+
+use std::hash::{Hash, Hasher};
+use std::sync::Mutex;
+
+use defn_core::graph::{Graph, Values};
+use defn_core::op::{Op, Outputs};
+use defn_core::region::Region;
+use defn_core::{DType, Shape, TensorType};
+use rustc_hash::FxHasher;
+use smallvec::SmallVec;
+
+use super::super::cluster::{Clusters, Random, random};
+use super::Nest;
+use super::cache::{Cache, Known, Recent, recent};
+use crate::par::Par;
+use crate::view::{View, ViewMut};
+
+/// What a nest depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    random: Random,
+    dtype: DType,
+    elements: usize,
+}
+
+impl Key {
+    /// The nest of an op that draws so many.
+    fn nest(&self, op: &Op, operands: &[View<'_>]) -> Nest {
+        let (mut graph, mut inputs) = (Graph::new(), Values::new());
+        // Counters, and the words of their blocks, may have several axes, along which they lie in order.
+        let shape = match self.random {
+            Random::Threefry => Shape::new(&[2, self.elements / 2]),
+            Random::Bits | Random::Uniform | Random::Below => Shape::new(&[self.elements]),
+        };
+        let result = TensorType { dtype: self.dtype, shape };
+        let types = operands.iter().enumerate().map(|(index, operand)| match (self.random, index) {
+            (Random::Threefry, 1) => result.clone(),
+            (Random::Threefry | Random::Bits | Random::Uniform | Random::Below, _) => {
+                TensorType { dtype: operand.ty().dtype, shape: Shape::new(operand.ty().shape.sizes()) }
+            }
+        });
+        let types: Vec<TensorType> = types.collect();
+        for (index, ty) in types.iter().enumerate() {
+            let parameter = Op::Parameter { index, ty: ty.clone() };
+            inputs.extend(graph.push_reserved(parameter, Values::new(), Outputs::from_elem(ty.clone(), 1)));
+        }
+        let results = graph.push_reserved(op.clone(), inputs, Outputs::from_elem(result, 1));
+        let count = types.len();
+        let region = Region::new(graph, types, count, results.clone());
+        Nest::of_node(region.graph(), &Clusters::new(&region), results[0].node as usize, &results)
+    }
+}
+
+thread_local! {
+    static LAST: Recent<Key, Nest> = const { recent() };
+}
+
+static KNOWN: Known<Key, Nest> = Mutex::new(None);
+
+/// Runs an op of random numbers.
+///
+/// # Panics
+/// When the op is another one.
+pub(crate) fn run_random(op: &Op, operands: &[View<'_>], out: &mut ViewMut<'_>, par: Par) {
+    let random = random(op).expect("the op makes random numbers");
+    let key = Key { random, dtype: out.ty().dtype, elements: out.ty().size() };
+    if key.elements == 0 {
+        return;
+    }
+    let mut hasher = FxHasher::default();
+    key.hash(&mut hasher);
+    let run = |nest: &Nest| {
+        debug_assert_eq!(nest.room(), 0);
+        let start = |value: u32| operands[value as usize].start().cast_mut();
+        let inputs: SmallVec<[*mut u8; 4]> = nest.inputs.iter().map(|(value, _)| start(value.node)).collect();
+        // SAFETY: the views have the elements of the types that the nest was made for, and the result is borrowed.
+        unsafe { nest.run(&inputs, &[out.start()], std::ptr::null_mut(), par) };
+    };
+    let make = || key.nest(op, operands);
+    Cache { recent: &LAST, known: &KNOWN }.with(&key, hasher.finish(), make, run);
+}
