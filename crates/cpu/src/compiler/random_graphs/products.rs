@@ -98,7 +98,8 @@ impl Making<'_> {
         let axes: SmallVec<[Axis; 6]> = self.axes(&shape)?;
         let count = self.graph.nodes().len();
         self.push(Op::Reduce { op, axes, keep_axes: true }, &[x]);
-        let reduced = (self.graph.nodes().len() > count).then(|| Value { node: count as u32, output: 0 })?;
+        let reduced =
+            (self.graph.nodes().len() > count).then_some(Value { node: count as u32, output: 0 })?;
         let op = BinaryOp::ALL[self.source.below(BinaryOp::ALL.len())];
         let operands = if self.source.below(2) == 0 { [x, reduced] } else { [reduced, x] };
         Some((Op::Binary(op), operands.into_iter().collect()))
