@@ -167,14 +167,25 @@ def test_compiled_reductions(dtype: str, shape: tuple[int, ...], axes: int | tup
     if dtype != "int32":
         near = (x / np.abs(x).clip(0.5)).astype(dtype)
         alike(lambda x: (dn.product(x, axes=axes),), near)
-        alike(lambda x: (dn.mean(dn.abs(x - dn.mean(x, axes=axes, keep_axes=True)), axes=axes),), near)
+        alike(
+            lambda x: (dn.mean(dn.abs(x - dn.mean(x, axes=axes, keep_axes=True)), axes=axes),), near
+        )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64", "uint8"])
 @pytest.mark.parametrize("tie_break", ["low", "high"])
 @pytest.mark.parametrize(
     ("shape", "axis"),
-    [((7, 5), 1), ((9, 5), 0), ((40, 64), 1), ((3, 5000), 1), ((2, 200_000), 1), ((50, 40), 0), ((9000, 12), 0), ((70_000, 3), 0)],
+    [
+        ((7, 5), 1),
+        ((9, 5), 0),
+        ((40, 64), 1),
+        ((3, 5000), 1),
+        ((2, 200_000), 1),
+        ((50, 40), 0),
+        ((9000, 12), 0),
+        ((70_000, 3), 0),
+    ],
 )
 def test_positions(dtype: str, tie_break: str, shape: tuple[int, int], axis: int) -> None:
     x = RNG.integers(0, 100, shape).astype(dtype)

@@ -255,7 +255,7 @@ def turned() -> Iterator[Case]:
 
 
 def drawn() -> Iterator[Case]:
-    """Random numbers with what uses them: sizes around vectors, halves of odd and even numbers of elements."""
+    """Random numbers with what uses them: sizes around vectors, halves of odd and even numbers."""
     random, key = dn.random, np.array([0x1234_5678, 0xFEDC_BA98], "uint32")
     shapes = [(), (1,), (2,), (33,), (4098,), (4101,), (2, 17), (3, 35), (64, 70), (5, 16, 33)]
     for dtype, shape in itertools.product(["f8_e4m3fn", "f16", "bf16", "f32", "f64"], shapes):
@@ -290,7 +290,9 @@ def drawn() -> Iterator[Case]:
         for bound in (2, 100, 127):
             yield (
                 f"integers {dtype} {shape} {bound}",
-                lambda k, b=bound, d=dtype, s=shape: random.randint_split(k, 1, b, shape=s, dtype=d),
+                lambda k, b=bound, d=dtype, s=shape: random.randint_split(
+                    k, 1, b, shape=s, dtype=d
+                ),
                 (key,),
                 None,
             )
@@ -307,7 +309,12 @@ def drawn() -> Iterator[Case]:
             (key,),
             None,
         )
-    yield "keys", lambda k: random.normal_split(random.split(k, parts=5)[3], shape=100), (key,), None
+    yield (
+        "keys",
+        lambda k: random.normal_split(random.split(k, parts=5)[3], shape=100),
+        (key,),
+        None,
+    )
     yield "derived keys", lambda k: random.fold_in(k, dn.iota(77)) ^ 5, (key,), None
     yield (
         "in a join",
@@ -434,7 +441,8 @@ def test_long_columns_are_gone_through_by_several_steps() -> None:
         centered = x - dn.mean(x, axes=0, keep_axes=True)
         return centered * dn.rsqrt(dn.mean(centered * centered, axes=0, keep_axes=True) + 1e-5)
 
-    # Of short columns one thread does all, while a cache holds them; of long ones threads divide the rows of each pass.
+    # Of short columns one thread does all, while a cache holds them; of long ones threads divide
+    # the rows of each pass.
     for rows, count in ((100, 1), (5000, 3)):
         x = array("f32", rows, 64)
         assert len(dn.jit(standardised, compiler="cpu").profile(x).steps) == count
