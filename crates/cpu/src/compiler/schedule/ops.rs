@@ -414,6 +414,9 @@ impl Lowering<'_> {
             return Err(Unsupported("a stride between elements".to_owned()));
         }
         let from = if self.limits.vector_bytes / usize::from(lanes) == 8 { Elem::I64 } else { Elem::I32 };
+        if usize::from(lanes) * from.bytes() > self.limits.vector_bytes {
+            return Err(Unsupported("narrow elements that are apart".to_owned()));
+        }
         let positions = self.stride_positions(from, stride)?;
         for copy in 0..row.copies {
             let mut mem = self.address_of(access);

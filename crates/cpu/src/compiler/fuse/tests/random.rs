@@ -118,8 +118,9 @@ const KEY: [u32; 2] = [0x1234_5678, 0xFEDC_BA98];
 
 /// Runs a nest on some steps, on all executors; `results` is where its first element would be.
 fn run_part(fused: &Fused, inputs: &[u64], results: u64, steps: [u64; 2], mut see: impl FnMut(&str)) {
+    let mut scratch = vec![0u64; fused.scratch.div_ceil(8)];
     let mut args: Vec<u64> = inputs.to_vec();
-    args.extend([results, 0]);
+    args.extend([results, scratch.as_mut_ptr() as u64]);
     args.extend(steps);
     // SAFETY: the arguments are those of the function.
     assert_eq!(unsafe { Interpreter::new(&fused.function).run(args.as_ptr()) }, 0);
