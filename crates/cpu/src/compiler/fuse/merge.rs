@@ -9,7 +9,7 @@ use super::elements::{Element, computed};
 use crate::compiler::ir::{Cmp, Conv, Elem, Op, Reduce, Val};
 
 /// A reduction of groups of elements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(in super::super) enum Reduction {
     /// Joins the elements.
     Of(ReduceOp),

@@ -2,11 +2,11 @@
 //! before neither allocates nor changes what other threads read. Both are bounded.
 
 use std::cell::RefCell;
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 use std::sync::{Arc, Mutex, TryLockError};
 use std::thread::LocalKey;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 /// Nests that a thread remembers.
 const RECENT: usize = 64;
@@ -19,6 +19,11 @@ pub(super) type Recent<K, V> = RefCell<[Option<(K, Arc<V>)>; RECENT]>;
 
 /// The nests of the process.
 pub(super) type Known<K, V> = Mutex<Option<FxHashMap<K, Arc<V>>>>;
+
+/// The hash of a key as a whole.
+pub(super) fn hash_of<K: Hash>(key: &K) -> u64 {
+    FxBuildHasher.hash_one(key)
+}
 
 /// None yet.
 pub(super) const fn recent<K, V>() -> Recent<K, V> {

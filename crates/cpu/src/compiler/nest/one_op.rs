@@ -75,18 +75,12 @@ struct OneOp {
 impl OneOp {
     /// The nest of an op on operands of these types.
     fn new(op: &Op, operands: &[TensorType], result: TensorType, is_streaming: bool) -> OneOp {
-        let (mut graph, mut inputs) = (Graph::new(), Values::new());
-        for (index, ty) in operands.iter().enumerate() {
-            let parameter = Op::Parameter { index, ty: ty.clone() };
-            let outputs = Outputs::from_elem(ty.clone(), 1);
-            inputs.extend(graph.push_reserved(parameter, Values::new(), outputs));
-        }
         let domain = Domain::of_elements(result.size());
-        let results = graph.push_reserved(op.clone(), inputs, Outputs::from_elem(result, 1));
+        let region = region_of(op.clone(), operands.to_vec(), result);
+        let results = region.results();
         let nodes = vec![(results[0].node as usize, Part::Elements)];
-        let region = Region::new(graph, operands.to_vec(), operands.len(), results.clone());
         let clusters = Clusters::new(&region);
-        let fused = fuse(region.graph(), &clusters, nodes, &domain, &results, &[], is_streaming);
+        let fused = fuse(region.graph(), &clusters, nodes, &domain, results, &[], is_streaming);
         let fused = fused.expect("the operands of one op are broadcast along its axes");
         let parts = Parts::of(&fused);
         let operands = fused.inputs.iter().map(|(value, _)| value.node as u8).collect();
@@ -241,6 +235,17 @@ pub(crate) struct InOrder {
     pub(crate) start: *const u8,
     /// Whether one element is for all positions.
     pub(crate) is_repeated: bool,
+}
+
+/// A region of one op, whose operands are its inputs.
+pub(super) fn region_of(op: Op, operands: Vec<TensorType>, result: TensorType) -> Region {
+    let (mut graph, mut inputs) = (Graph::new(), Values::new());
+    for (index, ty) in operands.iter().enumerate() {
+        inputs.push(graph.parameter(index, ty.clone()));
+    }
+    let results = graph.push_reserved(op, inputs, Outputs::from_elem(result, 1));
+    let count = operands.len();
+    Region::new(graph, operands, count, results)
 }
 
 fn unnamed(dtype: DType, sizes: &[usize]) -> TensorType {

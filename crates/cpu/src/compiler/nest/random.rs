@@ -2,19 +2,16 @@
 //!
 //! A nest is made once for an op, a dtype and a number of elements, and is then kept in a cache of the process.
 
-use std::hash::{Hash, Hasher};
 use std::sync::Mutex;
 
-use defn_core::graph::{Graph, Values};
-use defn_core::op::{Op, Outputs};
-use defn_core::region::Region;
+use defn_core::op::Op;
 use defn_core::{DType, Shape, TensorType};
-use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
 use super::super::cluster::{Clusters, Random, random};
 use super::Nest;
-use super::cache::{Cache, Known, Recent, recent};
+use super::cache::{Cache, Known, Recent, hash_of, recent};
+use super::one_op::region_of;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -29,7 +26,6 @@ struct Key {
 impl Key {
     /// The nest of an op that draws so many.
     fn nest(&self, op: &Op, operands: &[View<'_>]) -> Nest {
-        let (mut graph, mut inputs) = (Graph::new(), Values::new());
         // Counters, and the words of their blocks, may have several axes, along which they lie in order.
         let shape = match self.random {
             Random::Threefry => Shape::new(&[2, self.elements / 2]),
@@ -42,15 +38,9 @@ impl Key {
                 TensorType { dtype: operand.ty().dtype, shape: Shape::new(operand.ty().shape.sizes()) }
             }
         });
-        let types: Vec<TensorType> = types.collect();
-        for (index, ty) in types.iter().enumerate() {
-            let parameter = Op::Parameter { index, ty: ty.clone() };
-            inputs.extend(graph.push_reserved(parameter, Values::new(), Outputs::from_elem(ty.clone(), 1)));
-        }
-        let results = graph.push_reserved(op.clone(), inputs, Outputs::from_elem(result, 1));
-        let count = types.len();
-        let region = Region::new(graph, types, count, results.clone());
-        Nest::of_node(region.graph(), &Clusters::new(&region), results[0].node as usize, &results)
+        let region = region_of(op.clone(), types.collect(), result.clone());
+        let results = region.results();
+        Nest::of_node(region.graph(), &Clusters::new(&region), results[0].node as usize, results)
     }
 }
 
@@ -70,8 +60,6 @@ pub(crate) fn run_random(op: &Op, operands: &[View<'_>], out: &mut ViewMut<'_>, 
     if key.elements == 0 {
         return;
     }
-    let mut hasher = FxHasher::default();
-    key.hash(&mut hasher);
     let run = |nest: &Nest| {
         debug_assert_eq!(nest.room(), 0);
         let start = |value: u32| operands[value as usize].start().cast_mut();
@@ -80,5 +68,5 @@ pub(crate) fn run_random(op: &Op, operands: &[View<'_>], out: &mut ViewMut<'_>, 
         unsafe { nest.run(&inputs, &[out.start()], std::ptr::null_mut(), par) };
     };
     let make = || key.nest(op, operands);
-    Cache { recent: &LAST, known: &KNOWN }.with(&key, hasher.finish(), make, run);
+    Cache { recent: &LAST, known: &KNOWN }.with(&key, hash_of(&key), make, run);
 }

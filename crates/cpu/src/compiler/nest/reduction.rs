@@ -2,21 +2,17 @@
 //!
 //! A nest is made once for an op, its dtypes, and the axes of its operand, and is then kept in a cache of the process.
 
-use std::hash::{Hash, Hasher};
 use std::sync::Mutex;
 
-use defn_core::graph::{Graph, Values};
-use defn_core::op::{Op, Outputs, ReduceOp};
-use defn_core::region::Region;
+use defn_core::op::{Op, ReduceOp};
 use defn_core::{Axis, DType, Number, Result, Scalar, Shape, TensorType};
-use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
 use super::super::cluster::Clusters;
 use super::super::fuse::{Domain, Part, Reduction, chunk};
 use super::Nest;
-use super::cache::{Cache, Known, Recent, recent};
-use super::one_op::run_elementwise;
+use super::cache::{Cache, Known, Recent, hash_of, recent};
+use super::one_op::{region_of, run_elementwise};
 use crate::kernels::create;
 use crate::kernels::reduce::{LEAST_INNER, ReductionLayout};
 use crate::par::Par;
@@ -33,21 +29,13 @@ const MANY_GROUPS: usize = 1 << 12;
 const MOST_INNER: usize = 1 << 20;
 
 /// What a nest depends on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Key {
     reduction: Reduction,
     from: DType,
     to: DType,
     /// The sizes of the operand's axes, and which of them are reduced. Neighbours of the same kind are one axis.
     axes: SmallVec<[(usize, bool); 6]>,
-}
-
-impl Hash for Key {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        std::mem::discriminant(&self.reduction).hash(state);
-        state.write_u64(self.from as u64 | (self.to as u64) << 8);
-        self.axes.hash(state);
-    }
 }
 
 impl Key {
@@ -90,15 +78,11 @@ impl Key {
         let result = TensorType { dtype: self.to, shape: shape.reduced(&axes, false) };
         let domain = Domain::of_reduction(&ReductionLayout::new(&sizes, &axes));
         let operand = TensorType { dtype: self.from, shape };
-        let mut graph = Graph::new();
-        let parameter = Op::Parameter { index: 0, ty: operand.clone() };
-        let x = graph.push_reserved(parameter, Values::new(), Outputs::from_elem(operand.clone(), 1));
-        let inputs: Values = x.into_iter().collect();
-        let results = graph.push_reserved(self.op(&axes), inputs, Outputs::from_elem(result, 1));
+        let region = region_of(self.op(&axes), vec![operand], result);
+        let results = region.results();
         let nodes = vec![(results[0].node as usize, Part::Fold(self.reduction))];
-        let region = Region::new(graph, vec![operand], 1, results.clone());
         let clusters = Clusters::new(&region);
-        let nest = Nest::of_nodes(region.graph(), &clusters, nodes, &domain, &results, &[]);
+        let nest = Nest::of_nodes(region.graph(), &clusters, nodes, &domain, results, &[]);
         let nest = nest.expect("one reduction has the axes of its operand");
         // Memory accesses depend on it: it is what a run has another number of.
         assert!(!is_of_any_steps(&self.axes) || nest.steps() == MANY_GROUPS, "threads divide the groups");
@@ -112,9 +96,7 @@ impl Key {
             // The key does not have it.
             return work(&self.nest());
         }
-        let mut hasher = FxHasher::default();
-        self.hash(&mut hasher);
-        Cache { recent: &LAST, known: &KNOWN }.with(self, hasher.finish(), || self.nest(), work)
+        Cache { recent: &LAST, known: &KNOWN }.with(self, hash_of(self), || self.nest(), work)
     }
 }
 
