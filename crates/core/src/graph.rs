@@ -88,6 +88,17 @@ struct BuildState {
     constants: FxHashMap<Scalar, Value>,
 }
 
+impl BuildState {
+    /// Notes the first node of each parameter and of each constant.
+    fn note(&mut self, op: &Op, value: Value) {
+        if let Op::Parameter { index, .. } = op {
+            self.parameters.entry(*index).or_insert(value);
+        } else if let Op::Constant(scalar) = op {
+            self.constants.entry(*scalar).or_insert(value);
+        }
+    }
+}
+
 impl PartialEq for BuildState {
     fn eq(&self, _: &BuildState) -> bool {
         true
@@ -179,11 +190,7 @@ impl Graph {
     pub fn push_reserved(&mut self, op: Op, inputs: Values, outputs: Outputs) -> Values {
         let location = self.build_state.location.clone();
         let value = Value { node: self.nodes.len() as u32, output: 0 };
-        if let Op::Parameter { index, .. } = &op {
-            self.build_state.parameters.entry(*index).or_insert(value);
-        } else if let Op::Constant(scalar) = &op {
-            self.build_state.constants.entry(*scalar).or_insert(value);
-        }
+        self.build_state.note(&op, value);
         self.nodes.push(Node { op, inputs, outputs, location });
         self.outputs(self.nodes.len() - 1)
     }
@@ -246,29 +253,23 @@ impl Graph {
         &mut self,
         mut fate: impl FnMut(&[Node], usize, &Node) -> Fate,
     ) -> Result<Vec<Option<u32>>> {
-        let mut places = memory::with_capacity("compile", self.nodes.len())?;
+        let mut positions: Vec<Option<u32>> = memory::with_capacity("compile", self.nodes.len())?;
         let mut kept = 0;
-        let build_state = &mut self.build_state;
-        build_state.parameters.clear();
-        build_state.constants.clear();
+        self.build_state.parameters.clear();
+        self.build_state.constants.clear();
         for position in 0..self.nodes.len() {
             let (before, rest) = self.nodes.split_at_mut(position);
             let node = &mut rest[0];
-            // Inputs of dropped nodes may be gone; those of others are there.
-            let place = |input: &Value| places.get(input.node as usize).copied().flatten();
-            if node.inputs.iter().all(|input| place(input).is_some()) {
-                for input in &mut node.inputs {
-                    input.node = place(input).expect("all are there");
+            for input in &mut node.inputs {
+                // Only nodes that are dropped have inputs that were.
+                if let Some(new_position) = positions[input.node as usize] {
+                    input.node = new_position;
                 }
             }
-            places.push(match fate(&before[..kept], position, node) {
+            positions.push(match fate(&before[..kept], position, node) {
                 Fate::Kept => {
                     let value = Value { node: kept as u32, output: 0 };
-                    if let Op::Parameter { index, .. } = &node.op {
-                        build_state.parameters.entry(*index).or_insert(value);
-                    } else if let Op::Constant(scalar) = &node.op {
-                        build_state.constants.entry(*scalar).or_insert(value);
-                    }
+                    self.build_state.note(&node.op, value);
                     self.nodes.swap(kept, position);
                     kept += 1;
                     Some(value.node)
@@ -278,7 +279,7 @@ impl Graph {
             });
         }
         self.nodes.truncate(kept);
-        Ok(places)
+        Ok(positions)
     }
 
     /// Sets the location of the parameter nodes so far.

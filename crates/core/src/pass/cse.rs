@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
-use super::{compacted, copy, finish};
+use super::{compacted, copy};
 use crate::error::Result;
 use crate::graph::Fate;
 use crate::region::Region;
@@ -16,13 +16,13 @@ use crate::region::Region;
 /// # Errors
 /// Memory.
 pub fn cse(region: &Region) -> Result<Region> {
-    Ok(finish("cse", region, cse_owned(copy(region)?)?))
+    cse_owned(copy(region)?)
 }
 
 /// As [`cse`], of a region that is not needed any more.
 pub(super) fn cse_owned(region: Region) -> Result<Region> {
     let mut seen: FxHashMap<u64, SmallVec<[u32; 1]>> = FxHashMap::default();
-    compacted(region, |kept, _, node| {
+    compacted("cse", region, |kept, _, node| {
         if node.op.has_effect() {
             return Fate::Kept;
         }

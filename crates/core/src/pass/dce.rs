@@ -1,6 +1,6 @@
 //! Dead code elimination.
 
-use super::{compacted, copy, finish};
+use super::{compacted, copy};
 use crate::error::Result;
 use crate::graph::Fate;
 use crate::region::Region;
@@ -11,11 +11,14 @@ use crate::region::Region;
 /// # Errors
 /// Memory.
 pub fn dce(region: &Region) -> Result<Region> {
-    Ok(finish("dce", region, dce_owned(copy(region)?)?))
+    dce_owned(copy(region)?)
 }
 
-/// As [`dce`], of a region that is not needed any more.
-pub(super) fn dce_owned(region: Region) -> Result<Region> {
+/// As [`dce`], of a region that is not needed any more: nothing is copied.
+///
+/// # Errors
+/// Memory.
+pub fn dce_owned(region: Region) -> Result<Region> {
     let nodes = region.graph().nodes();
     let mut live = vec![false; nodes.len()];
     for result in region.results() {
@@ -33,5 +36,5 @@ pub(super) fn dce_owned(region: Region) -> Result<Region> {
     if live.iter().all(|is_live| *is_live) {
         return Ok(region);
     }
-    compacted(region, |_, position, _| if live[position] { Fate::Kept } else { Fate::Dropped })
+    compacted("dce", region, |_, position, _| if live[position] { Fate::Kept } else { Fate::Dropped })
 }

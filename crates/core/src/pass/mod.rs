@@ -14,7 +14,7 @@ mod trips;
 
 pub use by_elements::by_elements;
 pub use cse::cse;
-pub use dce::dce;
+pub use dce::{dce, dce_owned};
 pub use fold::fold;
 pub use simplifier::{expand, simplify};
 
@@ -55,14 +55,24 @@ fn copy(region: &Region) -> Result<Region> {
 }
 
 /// Leaves nodes out of a region in place: a large graph need not be there twice. `fate` is as for [`Graph::compact`].
-fn compacted(region: Region, fate: impl FnMut(&[Node], usize, &Node) -> Fate) -> Result<Region> {
+///
+/// # Panics
+/// When verification is on and the region has become illegal, or its results have other types.
+fn compacted(pass: &str, region: Region, fate: impl FnMut(&[Node], usize, &Node) -> Fate) -> Result<Region> {
     memory::check("compile")?;
+    let types = verify::is_on().then(|| region.result_types().cloned().collect::<Vec<_>>());
     let (mut graph, inputs, parameters, mut results) = region.into_parts();
-    let places = graph.compact(fate)?;
+    let positions = graph.compact(fate)?;
     for result in &mut results {
-        result.node = places[result.node as usize].expect("a pass keeps what the results are computed from");
+        result.node =
+            positions[result.node as usize].expect("a pass keeps what the results are computed from");
     }
-    Ok(Region::new(graph, inputs, parameters, results))
+    let new = Region::new(graph, inputs, parameters, results);
+    check(pass, &new);
+    if let Some(types) = types {
+        assert!(new.result_types().eq(&types), "{pass} changed the types of results in\n{}", new.to_text());
+    }
+    Ok(new)
 }
 
 /// The new value of an old one; None if a pass has dropped its node.

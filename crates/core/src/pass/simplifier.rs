@@ -59,8 +59,7 @@ impl Simplifier<'_> {
     fn region(&mut self, region: &Region) -> Result<Region> {
         let rewritten =
             rebuild(region, |graph, _, node, inputs| self.node(graph, &node.op, inputs, &node.outputs))?;
-        let shared = finish("cse", region, cse_owned(finish("simplify", region, rewritten))?);
-        Ok(finish("dce", region, dce_owned(shared)?))
+        dce_owned(cse_owned(finish("simplify", region, rewritten))?)
     }
 
     /// A shared region is simplified once, and remains shared.

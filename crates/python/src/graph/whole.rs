@@ -106,5 +106,5 @@ pub(super) fn needed(op: &'static str, value: &Bound<'_, PyAny>) -> Fallible<Arc
     if let Ok(stage) = value.cast::<PyStage>() {
         return Ok(stage.get().stage.region().clone());
     }
-    Ok(Arc::new(pass::dce(&Whole::of(op, value)?.region)?))
+    Ok(Arc::new(pass::dce_owned(Arc::unwrap_or_clone(Whole::of(op, value)?.region))?))
 }

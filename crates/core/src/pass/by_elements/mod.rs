@@ -13,7 +13,7 @@ mod windows;
 
 use std::sync::Arc;
 
-use super::{dce, finish, rebuild};
+use super::{dce_owned, finish, rebuild};
 use crate::error::Result;
 use crate::graph::{Graph, Node, Value, Values};
 use crate::op::{Op, Starts};
@@ -56,7 +56,7 @@ pub fn by_elements(region: &Arc<Region>) -> Result<Arc<Region>> {
     }
     let moved = slices::moved(new.as_ref().unwrap_or(region))?;
     Ok(match moved.or(new) {
-        Some(new) => Arc::new(dce(&new)?),
+        Some(new) => Arc::new(dce_owned(new)?),
         None => region.clone(),
     })
 }

@@ -65,7 +65,7 @@ impl Apart {
         let mut results = body.results().clone();
         results[at] = array;
         let (inputs, parameters) = (body.inputs().to_vec(), body.parameter_count());
-        let rest = pass::dce(&Region::new(graph.clone(), inputs, parameters, results)).ok()?;
+        let rest = pass::dce_owned(Region::new(graph.clone(), inputs, parameters, results)).ok()?;
         Some(Apart { rest: WhileOp { body: Arc::new(rest), ..op.clone() }, at, trips, ops })
     }
 }
