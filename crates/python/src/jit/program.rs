@@ -80,8 +80,8 @@ pub(super) struct Program {
     slots: Table,
     /// Whether nothing is computed: the results are arguments, and there are no effects.
     is_trivial: bool,
-    /// Whether the inputs are exactly the leaves of a call, all of them are used, and every output is computed. Such
-    /// a program can run on borrowed tensors.
+    /// Whether the inputs are exactly the leaves of a call and constants, all of them are used, and every output is
+    /// computed. Such a program can run on borrowed tensors.
     has_fast_path: bool,
     /// The types of the computed results.
     types: Vec<TensorType>,
@@ -199,7 +199,7 @@ impl Program {
             is_trivial,
             has_fast_path: !is_trivial
                 && uses_all
-                && captures.is_empty()
+                && captures.iter().all(|capture| capture.constant().is_some())
                 && outputs.iter().all(Output::is_result),
             types: region.result_types().cloned().collect(),
             executable,

@@ -6,7 +6,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use defn_core::Tensor;
-use defn_core::builder::common_backend;
 use pyo3::PyTraverseError;
 use pyo3::gc::PyVisit;
 use pyo3::prelude::*;
@@ -163,7 +162,7 @@ impl Jitted {
         if !self.settings.would_choose(py, &key.compiler)? || !key.holds(py)? {
             return Ok(None);
         }
-        let Some(backend) = common_backend(&tensors) else { return Ok(None) };
+        let Some(backend) = entry.program.add_constants(&mut tensors) else { return Ok(None) };
         let run = || entry.program.run_borrowed(py, &backend, &tensors, self.settings.hooks());
         self.run_entry(py, &entry, run).map(Some)
     }

@@ -25,6 +25,16 @@ pub(in crate::jit) enum Capture {
     Found { path: CapturePath, model: Tensor },
 }
 
+impl Capture {
+    /// The tensor that the capture is at each call, if it is always the same.
+    pub(in crate::jit) fn constant(&self) -> Option<&Tensor> {
+        match self {
+            Capture::Bound(tensor) | Capture::Computed(tensor) => Some(tensor),
+            Capture::Found { .. } => None,
+        }
+    }
+}
+
 /// The values of the captures. None where one is missing or no longer has the type that was compiled.
 ///
 /// # Errors

@@ -15,6 +15,7 @@ use crate::jit::Jitted;
 use crate::jit::leaf;
 use crate::jit::signature::function_name;
 use crate::misuse::Misuse;
+use crate::ops::FastFunction;
 
 /// The number of functions that are looked into for one key.
 const FUNCTION_LIMIT: usize = 10_000;
@@ -323,6 +324,9 @@ pub(in crate::jit) fn short_name(fun: &Bound<'_, PyAny>) -> String {
 
 /// Whether the calls of a callable depend on more than its code.
 pub(in crate::jit) fn has_closed_values(fun: &Bound<'_, PyAny>) -> PyResult<bool> {
+    if fun.is_exact_instance_of::<FastFunction>() {
+        return Ok(false);
+    }
     if !fun.is_exact_instance_of::<PyFunction>() {
         return Ok(true);
     }

@@ -1,5 +1,6 @@
 //! Runs of a program: on the leaves of one call or of several, on borrowed tensors, and on a given backend.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use defn_core::Tensor;
@@ -7,7 +8,9 @@ use defn_core::backend::Backend;
 use defn_core::builder::{common_backend, move_to_common_backend};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use smallvec::SmallVec;
 
+use super::super::guards::Capture;
 use super::super::leaf::{self, Borrowed};
 use super::{Output, PassedArguments, Program, result_object};
 use crate::backends;
@@ -40,8 +43,8 @@ impl Program {
     ) -> Fallible<Bound<'py, PyAny>> {
         if self.has_fast_path
             && computed.is_none()
-            && let Some(concrete) = leaf::concrete_tensors(leaves)
-            && let Some(backend) = common_backend(&concrete)
+            && let Some(mut concrete) = leaf::concrete_tensors(leaves)
+            && let Some(backend) = self.add_constants(&mut concrete)
         {
             return self.run_borrowed(py, &backend, &concrete, hooks);
         }
@@ -56,6 +59,15 @@ impl Program {
     /// Whether the program can run on the tensors of a call without copies of them; see [`Program::run_borrowed`].
     pub(in crate::jit) fn has_fast_path(&self) -> bool {
         self.has_fast_path
+    }
+
+    /// Adds the constant inputs to the tensors of a call. Returns the backend of all of them, if there is one.
+    pub(in crate::jit) fn add_constants<'a>(
+        &'a self,
+        tensors: &mut SmallVec<[&'a Tensor; 8]>,
+    ) -> Option<Cow<'a, Arc<dyn Backend>>> {
+        tensors.extend(self.captures.iter().filter_map(Capture::constant));
+        common_backend(tensors)
     }
 
     /// Runs on borrowed tensors that are all on one backend.
