@@ -35,6 +35,9 @@ use shared::Shared;
 /// Instructions on elements that one thread does at a time.
 const CHUNK_WORK: usize = 1 << 18;
 
+/// About how many chunks there are at most. The processor needs time to find the stride of the accesses anew in each.
+const MOST_CHUNKS: usize = 256;
+
 /// Groups whose pieces one thread joins at a time.
 const JOIN_GRAIN: usize = 64;
 
@@ -87,7 +90,8 @@ impl Parts {
         let work = tested::work();
         #[cfg(not(all(any(test, fuzzing), target_os = "linux")))]
         let work = CHUNK_WORK;
-        let grain = (work / cost.max(1) / step).max(1).next_multiple_of(least_steps);
+        let least = (work / cost.max(1) / step).max(1);
+        let grain = least.max(steps / MOST_CHUNKS).next_multiple_of(least_steps);
         Parts { scratch, steps, grain }
     }
 
@@ -105,7 +109,7 @@ impl Parts {
         par: Par,
     ) {
         let Parts { scratch, steps, grain } = self;
-        let mut args: SmallVec<[u64; 12]> = SmallVec::new();
+        let mut args: SmallVec<[u64; 32]> = SmallVec::new();
         args.extend(pointers.map(|pointer| pointer.expose_provenance() as u64));
         let own = args.len();
         args.push(0);

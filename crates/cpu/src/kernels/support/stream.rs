@@ -36,9 +36,10 @@ impl StoreKind {
     }
 
     /// The kind of stores for results of `bytes_written` bytes computed from `bytes_read` bytes. If the last cache
-    /// holds both, ordinary stores are as fast, and so is the next reader.
+    /// holds most of both, ordinary stores are faster, and so is the next reader: on a processor with 32 MiB, two
+    /// threads took 343 us instead of 486 for 40 MiB, and the same for 64 MiB.
     pub(crate) fn for_transfer(bytes_read: usize, bytes_written: usize) -> StoreKind {
-        if bytes_read + bytes_written <= cache_bytes() {
+        if bytes_read + bytes_written <= cache_bytes() / 2 * 3 {
             StoreKind::Cached
         } else {
             StoreKind::of(bytes_written)
