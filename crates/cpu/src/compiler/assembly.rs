@@ -301,15 +301,15 @@ mod tests {
             [
                 "g0 = argument 0",
                 "v0 = load f32x16 [g0 + 0]",
-                "v1 = mul f32x16 v0, 2.0",
-                "v0 = add f32x16 v1, 1.0",
+                "v0 = mul f32x16 v0, 2.0",
+                "v0 = add f32x16 v0, 1.0",
                 "g1 = argument 1",
                 "store f32x16 v0, [g1 + 0]",
                 "g2 = 2",
                 "m1 = mask_first i32x16 g2",
                 "v0 = load_part f32x16 [g0 + 64] of m1",
-                "v1 = mul f32x16 v0, 2.0",
-                "v0 = add f32x16 v1, 1.0",
+                "v0 = mul f32x16 v0, 2.0",
+                "v0 = add f32x16 v0, 1.0",
                 "store_part f32x16 v0, [g1 + 64] of m1",
             ]
         );

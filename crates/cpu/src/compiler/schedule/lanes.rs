@@ -9,14 +9,14 @@ use super::{Copies, Lowering, Result, Row, RowEnd, Unsupported};
 /// The most vectors that are done together: enough to hide the latency of arithmetic.
 const MOST_COPIES: usize = 4;
 
-/// The accumulators of a row, and how many vectors of them there are.
+/// The accumulators of a row, and how many vectors of the row there are for them.
 pub(super) type Accumulators = SmallVec<[(Val, usize); 2]>;
 
 impl Lowering<'_> {
     /// Lowers a row.
     pub(super) fn lanes(&mut self, at: usize) -> Result<usize> {
         let end = self.ends[at] as usize;
-        let own = super::lanes_of(self.function, (at, end), &self.is_dead, self.target);
+        let own = super::lanes_of(self.function, (at, end), (&self.is_dead, &self.is_halved), self.target);
         let most = std::mem::replace(&mut self.code.lanes, own);
         let accumulators = self.accumulators(at, end);
         self.accumulators.clone_from(&accumulators);
@@ -26,6 +26,7 @@ impl Lowering<'_> {
         self.hoist(at, end)?;
         for &(accumulator, vectors) in &accumulators {
             let neutral = self.scalar(self.function.inst(accumulator).args[0]);
+            let vectors = vectors * self.vectors_of_accumulator(accumulator);
             self.values[accumulator.index()] = std::iter::repeat_n(neutral, vectors).collect();
         }
         let copies = self.copies(at, end, &accumulators);
@@ -125,7 +126,7 @@ impl Lowering<'_> {
 
     /// How many vectors are done together: as many as registers allow.
     fn copies(&self, at: usize, end: usize, accumulators: &Accumulators) -> usize {
-        let pinned: usize = accumulators.iter().map(|(_, vectors)| *vectors).sum();
+        let pinned: usize = accumulators.iter().map(|(value, _)| self.values[value.index()].len()).sum();
         let registers = self.limits.vectors.len().saturating_sub(pinned + 2);
         let pressure = self.pressure(at, end);
         let copies = [MOST_COPIES, 2].into_iter().find(|copies| copies * pressure <= registers).unwrap_or(1);
@@ -385,8 +386,8 @@ impl Lowering<'_> {
     fn begin_step_loop_from(&mut self, start: Reg, accumulators: &Accumulators) -> (Reg, super::ListId) {
         let position = self.code.reg(Class::General);
         let mut pairs: SmallVec<[Reg; 6]> = SmallVec::from_slice(&[position, start]);
-        for &(value, vectors) in accumulators {
-            for at in 0..vectors {
+        for &(value, _) in accumulators {
+            for at in 0..self.values[value.index()].len() {
                 let carry = self.code.reg(Class::Vector);
                 pairs.extend([carry, self.values[value.index()][at]]);
                 self.values[value.index()][at] = carry;
@@ -414,8 +415,8 @@ impl Lowering<'_> {
         let next = self.general(Op::AddNumber(elements as i32), &[position]);
         let mut pairs: SmallVec<[Reg; 6]> = SmallVec::from_slice(&[position, next]);
         let mut carry = carries[1..].iter();
-        for &(value, vectors) in accumulators {
-            for at in 0..vectors {
+        for &(value, _) in accumulators {
+            for at in 0..self.values[value.index()].len() {
                 let carry = *carry.next().expect("each accumulator is carried");
                 pairs.extend([carry, self.values[value.index()][at]]);
                 self.values[value.index()][at] = carry;
@@ -438,19 +439,26 @@ impl Lowering<'_> {
             unreachable!("a row is reduced to an accumulator")
         };
         let lanes = self.code.lanes;
+        let is_halved = self.is_halved[inst.args[1].index()];
+        let added = if is_halved { self.function.inst(inst.args[1]).args[0] } else { inst.args[1] };
         for copy in 0..row.copies {
-            let mut operand = self.vector(inst.args[1], copy);
+            let mut operand = self.vector(added, copy);
             if let Some(end) = row.end {
                 // What is not there changes nothing.
+                let elem = self.function.ty(added).elem;
                 let neutral = self.constant(Constant::Splat(elem, reduce.neutral(elem)));
                 let mask = self.mask_for(end.mask, elem, lanes);
                 operand = self.emit(Op::Select, elem, lanes, Class::Vector, &[mask, operand, neutral]);
             }
+            let addends = self.addends(accumulator, inst.args[1], operand)?;
             let vectors = self.values[accumulator.index()].len();
-            let at = (row.first + copy) % vectors;
-            let before = self.values[accumulator.index()][at];
-            let after = self.op(reduce.op(), elem, elem, lanes, &[before, operand], [None; 3])?;
-            self.values[accumulator.index()][at] = after;
+            let first = (row.first + copy) * addends.len() % vectors;
+            let lanes = lanes / addends.len() as u8;
+            for (at, addend) in (first..).zip(addends) {
+                let before = self.values[accumulator.index()][at];
+                let after = self.op(reduce.op(), elem, elem, lanes, &[before, addend], [None; 3])?;
+                self.values[accumulator.index()][at] = after;
+            }
         }
         Ok(())
     }
@@ -459,7 +467,8 @@ impl Lowering<'_> {
     fn finish_reduction(&mut self, accumulator: Val) -> Result<()> {
         let inst = *self.function.inst(accumulator);
         let ir::Op::Accumulator(reduce, count) = inst.op else { unreachable!("it is an accumulator") };
-        let (elem, lanes) = (inst.ty.elem, self.code.lanes);
+        let lanes = self.code.lanes / self.vectors_of_accumulator(accumulator) as u8;
+        let elem = inst.ty.elem;
         let mut vectors = std::mem::take(&mut self.values[accumulator.index()]);
         while vectors.len() > 1 {
             let half = vectors.len() / 2;

@@ -1,6 +1,7 @@
 //! From loop nests to machine instructions: vectors of the machine's length, loops with their ends, addresses.
 //!
-//! * The number of lanes of a row is that of its widest elements that fill a vector register.
+//! * The number of lanes of a row is that of its widest elements that fill a vector register; sums in wider floats have
+//!   several vectors for one of the row (`halves`).
 //! * The body of a row is done for several vectors at once, one instruction of each after the other, so that they hide
 //!   each other's latency; how many depends on how many registers its values take (`lanes`).
 //! * The end of a row is done under a mask, or element by element through memory of the function's own (`lanes`).
@@ -11,6 +12,7 @@ mod address;
 mod control;
 mod dead;
 mod expand;
+mod halves;
 mod integers;
 mod lanes;
 mod ops;
@@ -42,7 +44,9 @@ pub(crate) fn lower(function: &Function, target: &dyn Target) -> Result<Code> {
     let is_dead = dead::dead(function);
     let ends = block_ends(function);
     let rows = (0..function.insts.len()).filter(|&at| function.insts[at].op == ir::Op::Lanes);
-    let lanes = rows.map(|at| lanes_of(function, (at, ends[at] as usize), &is_dead, target)).max();
+    let is_halved = halves::halved(function, &ends);
+    let own = |at: usize| lanes_of(function, (at, ends[at] as usize), (&is_dead, &is_halved), target);
+    let lanes = rows.map(own).max();
     let lanes = lanes.unwrap_or((limits.vector_bytes / Elem::F64.bytes()) as u8);
     let mut lowering = Lowering {
         function,
@@ -65,6 +69,7 @@ pub(crate) fn lower(function: &Function, target: &dyn Target) -> Result<Code> {
         accumulators: lanes::Accumulators::new(),
         ends,
         is_dead,
+        is_halved,
         applied: function.applied(),
     };
     lowering.block(0, function.insts.len())?;
@@ -76,10 +81,16 @@ pub(crate) fn lower(function: &Function, target: &dyn Target) -> Result<Code> {
 }
 
 /// How many lanes the vectors of a row have, which begins and ends at such instructions.
-fn lanes_of(function: &Function, (begin, end): (usize, usize), is_dead: &[bool], target: &dyn Target) -> u8 {
+fn lanes_of(
+    function: &Function,
+    (begin, end): (usize, usize),
+    (is_dead, is_halved): (&[bool], &[bool]),
+    target: &dyn Target,
+) -> u8 {
     let row = &function.insts[begin + 1..end];
-    let widths = row.iter().zip(&is_dead[begin + 1..end]).filter_map(|(inst, is_dead)| {
-        if inst.op.is_given() || *is_dead {
+    let widths = (begin + 1..end).filter_map(|at| {
+        let inst = &function.insts[at];
+        if inst.op.is_given() || is_dead[at] || is_halved[at] {
             return None;
         }
         // Scalars of a row are broadcast where vectors use them.
@@ -149,6 +160,8 @@ struct Lowering<'a> {
     ends: Vec<u32>,
     /// The instructions whose values nothing needs.
     is_dead: Vec<bool>,
+    /// The conversions that reductions do themselves, and those reductions.
+    is_halved: Vec<bool>,
     /// What kernels behind the caller's compute.
     applied: Applied,
 }
@@ -219,6 +232,8 @@ impl Lowering<'_> {
             ir::Op::Accumulator(..) | ir::Op::Carry | ir::Op::Join => {}
             ir::Op::While => self.while_(inst.args[0])?,
             ir::Op::Call(call) => self.call(call)?,
+            // Its reduction converts it.
+            ir::Op::Convert(_) if self.is_halved[at] => {}
             _ if self.is_hoisted[at] => {}
             ir::Op::Load(_) | ir::Op::Store(_) | ir::Op::Gather(_) => self.memory(value)?,
             ir::Op::Reduce => self.reduce(value)?,

@@ -124,6 +124,18 @@ impl Liveness {
                 _ => {}
             }
         }
+        // What becomes what a loop carries is best computed in its register from the first: several elements are added
+        // to an accumulator in one trip.
+        for inst in code.insts.iter().rev() {
+            let (from, to) = (inst.src[0], inst.dst);
+            if to.is_some() && from.is_some() && code.class(from) == code.class(to) {
+                let carry = self.carries[to.index()];
+                let own = &mut self.carries[from.index()];
+                if carry.is_some() && !own.is_some() {
+                    *own = carry;
+                }
+            }
+        }
         self.loops.sort_unstable_by_key(|info| info.start);
         for (index, info) in self.loops.iter().enumerate() {
             self.loop_at[info.start as usize] = index as u32;

@@ -177,7 +177,10 @@ impl Allocator<'_> {
         if !constraint.is_early {
             for &reg in &dead {
                 let class = self.class(reg);
-                self.state.leave_register(reg, class);
+                if let Some(register) = self.state.register(reg) {
+                    self.state.leave_register(reg, class);
+                    self.state.unlock(class, register);
+                }
             }
         }
         let dst = match (taken, inst.dst.is_some()) {
