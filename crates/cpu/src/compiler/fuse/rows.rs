@@ -311,9 +311,9 @@ impl Making<'_> {
         let x = if is_staged { self.staged(fold, how)[0] } else { self.lifted(fold)?[0] };
         let mut is_it = self.e.b.compare(Cmp::Eq, x, extreme);
         if elem.is_float() {
-            let [a, b] = [x, extreme].map(|x| self.e.b.compare(Cmp::Ne, x, x));
-            let both = self.e.b.op(Op::And, [a, b]);
-            is_it = self.e.b.op(Op::Or, [is_it, both]);
+            // If an element is NaN, so is the extreme, and nothing is equal to it.
+            let is_nan = self.e.b.compare(Cmp::Ne, x, x);
+            is_it = self.e.b.op(Op::Or, [is_it, is_nan]);
         }
         let lane = self.e.b.lane(Elem::I32);
         let none = self.e.b.bits(Elem::I32, reduce.neutral(Elem::I32));

@@ -186,18 +186,16 @@ impl Lowering<'_> {
     fn positions(&mut self, elem: Elem) -> Result<Copies> {
         let row = self.row.expect("positions are of rows");
         let lanes = self.code.lanes;
-        let iota = self.constant(Constant::Iota(elem));
-        let start = row.position.map(|position| {
+        let mut first = self.constant(Constant::Iota(elem));
+        if let Some(position) = row.position {
             let scalar = self.emit(Op::OfGeneral, elem, 1, Class::Vector, &[position]);
-            self.emit(Op::Splat, elem, lanes, Class::Vector, &[scalar])
-        });
+            let start = self.emit(Op::Splat, elem, lanes, Class::Vector, &[scalar]);
+            first = self.emit(Op::Add, elem, lanes, Class::Vector, &[first, start]);
+        }
         let mut regs = Copies::new();
         for copy in 0..row.copies {
             let number = row.offset + (copy * usize::from(lanes)) as i64;
-            let mut position = iota;
-            if let Some(start) = start {
-                position = self.emit(Op::Add, elem, lanes, Class::Vector, &[position, start]);
-            }
+            let mut position = first;
             if number != 0 {
                 let number = self.constant(Constant::Splat(elem, number as u64));
                 position = self.emit(Op::Add, elem, lanes, Class::Vector, &[position, number]);
