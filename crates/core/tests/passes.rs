@@ -149,6 +149,33 @@ fn additions_to_one_element_of_each_row_compare_positions() {
 }
 
 #[test]
+fn identity_matrices_are_compared_where_elements_read_them() {
+    let text = "(f32[64][100]) {
+        %0 = parameter {index: 0} : f32[64][100]
+        %1 = eye : f32[64][100]
+        %2 = add %0 %1 : f32[64][100]
+        return %2
+    }";
+    assert_snapshot!(by_elements(text), @r"
+    defn-ir 1
+    (f32[64][100]) {
+      %0 = parameter {index: 0} : f32[64][100]
+      %1 = iota {axis: 0} : s32[64][100]
+      %2 = iota {axis: 1} : s32[64][100]
+      %3 = equal %1 %2 : bool[64][100]
+      %4 = as_type %3 : f32[64][100]
+      %5 = add %0 %4 : f32[64][100]
+      return %5
+    }
+    ");
+    // As a result it is written once.
+    let result = text.replace("return %2", "return %2 %1");
+    assert_eq!(by_elements(&result), parse(&result).to_text());
+    let reversed = text.replace("add %0 %1", "reverse %1 {axes: [0]}");
+    assert_eq!(by_elements(&reversed), parse(&reversed).to_text());
+}
+
+#[test]
 fn dce_keeps_effects_and_the_numbers_of_inputs() {
     let text = "(f32, f32, f32) {
         %0 = parameter {index: 0} : f32

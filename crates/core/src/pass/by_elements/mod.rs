@@ -4,9 +4,11 @@
 //! between it and what is fused with it:
 //!
 //! * Additions of one element to each row of zeros become a comparison of positions (`one_hot`).
+//! * Identity matrices become comparisons of positions (`eye`).
 //! * Reductions of small windows become slices that are joined (`windows`).
 //! * Slices of what is computed become computations of slices (`slices`).
 
+mod eye;
 mod one_hot;
 mod slices;
 mod windows;
@@ -35,14 +37,22 @@ pub fn by_elements(region: &Arc<Region>) -> Result<Arc<Region>> {
     let nodes = region.graph().nodes();
     let mut new = None;
     let may_be_written = |node: &Node| {
-        let (Op::Scatter { .. } | Op::Window { .. }) = node.op else { return false };
+        let (Op::Scatter { .. } | Op::Window { .. } | Op::Eye { .. }) = node.op else { return false };
         true
     };
     if nodes.iter().any(may_be_written) {
-        let rebuilt = rebuild(region, |graph, _, node, inputs| {
-            let written = match one_hot::written(graph, node, &inputs)? {
-                Some(written) => Some(written),
-                None => windows::written(graph, node, &inputs)?,
+        let mut users_of = None;
+        let rebuilt = rebuild(region, |graph, position, node, inputs| {
+            let written = if let Op::Eye { .. } = node.op {
+                let users = &users_of.get_or_insert_with(|| users(region))[position];
+                let users: Vec<&Op> = users.iter().map(|&user| &nodes[user as usize].op).collect();
+                let is_result = region.results().iter().any(|result| result.node as usize == position);
+                if is_result { None } else { eye::written(graph, node, &users)? }
+            } else {
+                match one_hot::written(graph, node, &inputs)? {
+                    Some(written) => Some(written),
+                    None => windows::written(graph, node, &inputs)?,
+                }
             };
             has_changed |= written.is_some();
             match written {

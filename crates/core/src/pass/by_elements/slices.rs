@@ -101,7 +101,8 @@ fn is_computed(graph: &Graph, value: Value) -> bool {
     element_wise(&graph.node(value).op).is_some()
 }
 
-fn element_wise(op: &Op) -> Option<ElementWise> {
+/// The op if it computes each element of its result from one of each operand.
+pub(super) fn element_wise(op: &Op) -> Option<ElementWise> {
     let OpClass::Primitive(Primitive::ElementWise(op)) = op.class() else { return None };
     match op {
         ElementWise::Unary(_)
