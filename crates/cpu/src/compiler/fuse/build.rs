@@ -548,8 +548,11 @@ impl Making<'_> {
     /// Loads an element, and with it those that lie between its element and the next one's.
     fn load_record(&mut self, at: usize, dtype: DType) -> Element {
         let reads = self.reads;
-        for input in reads.record_of(at, self.sizes) {
-            let access = self.access(input as u16, &reads.inputs[input].1, dtype.storage_bytes());
+        let record = reads.record_of(at, self.sizes);
+        // All are of one value: schedules know the accesses of a record by their buffer.
+        let buffer = record[0] as u16;
+        for input in record {
+            let access = self.access(buffer, &reads.inputs[input].1, dtype.storage_bytes());
             let element = self.e.load(dtype, access);
             self.loaded.insert(input, element);
         }
