@@ -4,7 +4,7 @@
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::Op;
 
-use super::cluster::{Clusters, Role};
+use super::fusion_groups::{FusionGroups, Role};
 use super::nest::{BlockInput, BlockNest};
 use super::strips::Piece;
 use super::users::Uses;
@@ -25,7 +25,7 @@ pub(super) struct Between {
     products: linalg::Between,
     nest: BlockNest,
     /// The place of the second product.
-    pub(super) place: usize,
+    pub(super) group_index: usize,
     /// The node of the second product.
     pub(super) node: usize,
     /// Where each input of the nest is; the rows of the first product are completed.
@@ -39,13 +39,13 @@ pub(super) struct Between {
 /// Joins products and the rows between them, where these are large and nobody else needs them.
 pub(super) fn with_between(
     graph: &Graph,
-    clusters: &Clusters,
+    fusion: &FusionGroups,
     uses: &dyn Uses,
     mut pieces: Vec<Piece>,
 ) -> Vec<Piece> {
     let mut at = 0;
     while at < pieces.len() {
-        let found = Between::at(graph, clusters, uses, &pieces, at);
+        let found = Between::at(graph, fusion, uses, &pieces, at);
         if let Some((before, after, made)) = found {
             pieces[after] = Piece::Between(Box::new(made));
             pieces.remove(at);
@@ -62,7 +62,7 @@ impl Between {
     /// The products around the nest that a piece is, and their pieces.
     fn at(
         graph: &Graph,
-        clusters: &Clusters,
+        fusion: &FusionGroups,
         uses: &dyn Uses,
         pieces: &[Piece],
         at: usize,
@@ -82,36 +82,37 @@ impl Between {
         }
         let mut after = at + 1..pieces.len().min(at + 1 + WINDOW);
         let after = after.find(|&piece| {
-            dot_at(graph, clusters, &pieces[piece]).is_some_and(|(_, node)| {
+            dot_at(graph, fusion, &pieces[piece]).is_some_and(|(_, node)| {
                 let [a, b] = graph.nodes()[node].inputs[..] else { return false };
-                let seen = clusters.seen(graph, a);
-                seen.base == rows && seen.is_whole(graph) && clusters.base(b) != rows
+                let value_view = fusion.view(graph, a);
+                value_view.base == rows && value_view.is_identity(graph) && fusion.base(b) != rows
             })
         })?;
-        let (second_place, second) = dot_at(graph, clusters, &pieces[after])?;
-        if uses.is_needed_beyond(rows, &|place| place == second_place || strip.has(place)) {
+        let (second_place, second) = dot_at(graph, fusion, &pieces[after])?;
+        if uses.is_live_outside(rows, &|group_index| group_index == second_place || strip.has(group_index)) {
             return None;
         }
-        let nest = BlockNest::new(graph, clusters, strip.nodes(clusters), (elements, row), &results)?;
+        let nest = BlockNest::new(graph, fusion, strip.nodes(fusion), (elements, row), &results)?;
         let before = (at.saturating_sub(WINDOW)..at).rev().find(|&piece| {
-            let first = dot_at(graph, clusters, &pieces[piece]);
+            let first = dot_at(graph, fusion, &pieces[piece]);
             let product = first.map(|(_, node)| Value { node: node as u32, output: 0 });
             product.is_some_and(|product| {
                 let mut reads = nest.inputs.iter().filter(|(value, _)| *value == product).peekable();
                 graph.ty(product) == ty
                     && reads.peek().is_some()
                     && reads.all(|(_, view)| view.is_plain(elements))
-                    && !uses.is_needed_beyond(product, &|place| strip.has(place))
+                    && !uses.is_live_outside(product, &|group_index| strip.has(group_index))
             })
         })?;
-        let (_, first) = dot_at(graph, clusters, &pieces[before])?;
+        let (_, first) = dot_at(graph, fusion, &pieces[before])?;
         let products = linalg::Between::new(plan(graph, first)?, plan(graph, second)?, ty.dtype)?;
         let product = Value { node: first as u32, output: 0 };
         let mut inputs: Values = graph.nodes()[first].inputs.iter().copied().collect();
         inputs.push(graph.nodes()[second].inputs[1]);
         let sources = nest.locate_inputs(product, &mut inputs);
         let width = ty.dtype.storage_bytes();
-        let made = Between { products, nest, place: second_place, node: second, sources, inputs, width, row };
+        let made =
+            Between { products, nest, group_index: second_place, node: second, sources, inputs, width, row };
         Some((before, after, made))
     }
 
@@ -137,11 +138,11 @@ impl Between {
 }
 
 /// The place and the node of a product that is a step by itself.
-fn dot_at(graph: &Graph, clusters: &Clusters, piece: &Piece) -> Option<(usize, usize)> {
-    let place = piece.alone()?;
-    let [node] = clusters.order[place].nodes[..] else { return None };
-    let (Op::Dot { .. }, Role::Step) = (&graph.nodes()[node].op, &clusters.roles[node]) else { return None };
-    Some((place, node))
+fn dot_at(graph: &Graph, fusion: &FusionGroups, piece: &Piece) -> Option<(usize, usize)> {
+    let group_index = piece.alone()?;
+    let [node] = fusion.order[group_index].nodes[..] else { return None };
+    let (Op::Dot { .. }, Role::Step) = (&graph.nodes()[node].op, &fusion.roles[node]) else { return None };
+    Some((group_index, node))
 }
 
 /// A product as one of matrices.

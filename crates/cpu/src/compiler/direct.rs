@@ -51,7 +51,8 @@ impl Direct {
         Some(Direct { inputs: inputs.collect::<Option<_>>()? })
     }
 
-    /// Where the inputs begin, of which each buffer is held once. None where another thread is at one, and where one is gone.
+    /// Where the inputs begin, of which each buffer is held once. None where another thread is at one, and where one is
+    /// gone.
     fn briefly<'b>(
         &self,
         buffers: &[&'b CpuBuffer],

@@ -1,5 +1,5 @@
-//! Products of matrices, and convolutions, that element-wise ops follow: these are done to each block of a product by the
-//! thread that has completed it, while the second cache holds the block. They are a loop nest, which is called with
+//! Products of matrices, and convolutions, that element-wise ops follow: these are done to each block of a product by
+//! the thread that has completed it, while the second cache holds the block. They are a loop nest, which is called with
 //! where the block is. Where nobody else needs the product, it lies where one of their results will.
 
 use defn_core::backend::Poll;
@@ -8,8 +8,8 @@ use defn_core::op::Op;
 use defn_core::{Result, TensorType};
 use smallvec::SmallVec;
 
-use super::cluster::{Clusters, Role, random};
 use super::fuse::Part;
+use super::fusion_groups::{FusionGroups, Role, random};
 use super::nest::{BlockInput, BlockNest};
 use super::strips::Piece;
 use super::users::Uses;
@@ -18,18 +18,19 @@ use crate::kernels::epilogue::CompletedRows;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// Puts clusters to the ops that they follow at once. Nothing is moved past others, so that no value is kept for longer.
+/// Puts fusion groups to the ops that they follow at once. Nothing is moved past others, so that no value is kept for
+/// longer.
 pub(super) fn with_followed(
     graph: &Graph,
-    clusters: &Clusters,
+    fusion: &FusionGroups,
     uses: &dyn Uses,
     pieces: Vec<Piece>,
 ) -> Vec<Piece> {
     let mut placed: Vec<Piece> = Vec::with_capacity(pieces.len());
     for piece in pieces {
         let before = placed.last().and_then(Piece::alone);
-        let found = before.zip(piece.alone()).map(|(op, place)| Found { op, place });
-        match found.and_then(|found| Followed::new(graph, clusters, uses, found)) {
+        let found = before.zip(piece.alone()).map(|(op, group_index)| Found { op, group_index });
+        match found.and_then(|found| Followed::new(graph, fusion, uses, found)) {
             Some(made) => {
                 placed.pop();
                 placed.push(Piece::Followed(Box::new(made)));
@@ -40,11 +41,11 @@ pub(super) fn with_followed(
     placed
 }
 
-/// The places of an op and of the cluster that follows it.
+/// The places of an op and of the fusion group that follows it.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     op: usize,
-    place: usize,
+    group_index: usize,
 }
 
 /// The types of a node's operands.
@@ -52,22 +53,22 @@ fn operand_types(graph: &Graph, node: usize) -> SmallVec<[&TensorType; 4]> {
     graph.nodes()[node].inputs.iter().map(|&input| graph.ty(input)).collect()
 }
 
-/// Whether a cluster is done to each element of what an op gives as it lies, and the op tells of them one by one.
-fn follows(graph: &Graph, clusters: &Clusters, found: Found) -> bool {
-    let (op, cluster) = (&clusters.order[found.op].nodes, &clusters.order[found.place].nodes);
-    let ([op], Role::Elementwise) = (&op[..], &clusters.roles[cluster[0]]) else { return false };
+/// Whether a fusion group is done to each element of what an op gives as it lies, and the op tells of them one by one.
+fn follows(graph: &Graph, fusion: &FusionGroups, found: Found) -> bool {
+    let (op, group) = (&fusion.order[found.op].nodes, &fusion.order[found.group_index].nodes);
+    let ([op], Role::Elementwise) = (&op[..], &fusion.roles[group[0]]) else { return false };
     let node = &graph.nodes()[*op];
-    let elements = graph.nodes()[cluster[0]].outputs[0].size();
+    let elements = graph.nodes()[group[0]].outputs[0].size();
     let is_as_large = node.outputs.len() == 1 && node.outputs[0].size() == elements;
-    let Role::Step = clusters.roles[*op] else { return false };
+    let Role::Step = fusion.roles[*op] else { return false };
     if !is_as_large || !supports_epilogue(&node.op, &operand_types(graph, *op), &node.outputs) {
         return false;
     }
-    let nodes = cluster.iter().map(|&position| &graph.nodes()[position]);
+    let nodes = group.iter().map(|&position| &graph.nodes()[position]);
     let inputs = nodes.flat_map(|node| node.inputs.iter().map(move |input| (node, *input)));
-    let mut reads = inputs.filter(|(_, input)| clusters.base(*input).node as usize == *op).peekable();
+    let mut reads = inputs.filter(|(_, input)| fusion.base(*input).node as usize == *op).peekable();
     let is_whole = |(node, input): (&Node, Value)| {
-        let is_whole = clusters.seen(graph, input).is_whole(graph);
+        let is_whole = fusion.view(graph, input).is_identity(graph);
         random(&node.op).is_none() && graph.ty(input).size() == elements && is_whole
     };
     reads.peek().is_some() && reads.all(is_whole)
@@ -90,8 +91,8 @@ pub(super) struct Followed {
     /// The op's node, and what it gives.
     pub(super) op: usize,
     product: Value,
-    /// The place of the cluster that follows.
-    pub(super) place: usize,
+    /// The place of the fusion group that follows.
+    pub(super) group_index: usize,
     nest: BlockNest,
     /// Where each input of the nest is; the product is completed.
     sources: Vec<BlockInput>,
@@ -114,25 +115,36 @@ enum Home {
 }
 
 impl Followed {
-    fn new(graph: &Graph, clusters: &Clusters, uses: &dyn Uses, found: Found) -> Option<Followed> {
-        if !follows(graph, clusters, found) {
+    fn new(graph: &Graph, fusion: &FusionGroups, uses: &dyn Uses, found: Found) -> Option<Followed> {
+        if !follows(graph, fusion, found) {
             return None;
         }
-        let op = clusters.order[found.op].nodes[0];
+        let op = fusion.order[found.op].nodes[0];
         let (node, product) = (&graph.nodes()[op], Value { node: op as u32, output: 0 });
         let row = row_of(&node.op, &node.outputs[0], graph.ty(node.inputs[1]));
-        let results = uses.of(found.place);
-        let nodes = clusters.order[found.place].nodes.iter().map(|&node| (node, Part::Elements)).collect();
-        let nest = BlockNest::new(graph, clusters, nodes, (node.outputs[0].size(), row), results)?;
+        let results = uses.live_outs(found.group_index);
+        let nodes =
+            fusion.order[found.group_index].nodes.iter().map(|&node| (node, Part::Elements)).collect();
+        let nest = BlockNest::new(graph, fusion, nodes, (node.outputs[0].size(), row), results)?;
         let mut inputs: Values = node.inputs.iter().copied().collect();
         let sources = nest.locate_inputs(product, &mut inputs);
         let (mut results, nest_results) = (results.clone(), results.len());
         let mut home = Home::Room;
-        if uses.is_needed_beyond(product, &|place| place == found.place) {
+        if uses.is_live_outside(product, &|group_index| group_index == found.group_index) {
             home = Home::Result(results.len());
             results.push(product);
         }
-        Some(Followed { op, product, place: found.place, nest, sources, home, inputs, results, nest_results })
+        Some(Followed {
+            op,
+            product,
+            group_index: found.group_index,
+            nest,
+            sources,
+            home,
+            inputs,
+            results,
+            nest_results,
+        })
     }
 
     /// What follows.
@@ -204,8 +216,8 @@ impl Followed {
         debug_assert_eq!(self.nest.scratch, 0);
         let nest = self.nest.with(sources.chain(starts).chain([std::ptr::null_mut()]));
         let tail = |rows: CompletedRows| {
-            // SAFETY: results have room for all elements, of each of which one thread is told. The nest reads what the op
-            // has written, and writes an element only after it has read what lies there.
+            // SAFETY: results have room for all elements, of each of which one thread is told. The nest reads what the
+            // op has written, and writes an element only after it has read what lies there.
             unsafe { nest.block(rows) };
         };
         // SAFETY: there is room for the product, in a result or apart, which only the tail uses too, and that each

@@ -1,9 +1,9 @@
 //! Concatenations, paddings and transpositions that nests do themselves, box by box: nothing is copied to put it where
 //! it belongs.
 //!
-//! Who alone reads such a join reads its pieces instead. What computes a piece that nobody else needs is computed in the
-//! box of that piece. A join that others need too, or that is a result, is written by a nest of its own, if it computes
-//! pieces: they are then made where they will lie.
+//! Who alone reads such a join reads its pieces instead. What computes a piece that nobody else needs is computed in
+//! the box of that piece. A join that others need too, or that is a result, is written by a nest of its own, if it
+//! computes pieces: they are then made where they will lie.
 //!
 //! Who alone reads a transposed value reads it in blocks of a line by as many rows, which are transposed in registers.
 
@@ -12,8 +12,8 @@ use defn_core::op::Op;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use super::cluster::{Clusters, Role, random};
 use super::fuse::{Block, Cut, Sizes, Source};
+use super::fusion_groups::{FusionGroups, Role, random};
 use super::nest::Nest;
 use super::routine;
 use super::strips::Piece;
@@ -31,7 +31,7 @@ const MOST_SHORT: usize = 8;
 /// The pieces in which joins are done by the nests that read or write them.
 pub(super) fn with_joins(
     graph: &Graph,
-    clusters: &Clusters,
+    fusion: &FusionGroups,
     uses: &dyn Uses,
     mut pieces: Vec<Piece>,
 ) -> Vec<Piece> {
@@ -39,24 +39,23 @@ pub(super) fn with_joins(
     if !graph.nodes().iter().any(is_done_here) {
         return pieces;
     }
-    let mut finder =
-        Finder { graph, clusters, uses, alone: FxHashSet::default(), done: FxHashSet::default() };
+    let mut finder = Finder { graph, fusion, uses, alone: FxHashSet::default(), done: FxHashSet::default() };
     finder.alone = pieces.iter().filter_map(Piece::alone).collect();
     // Readers first: a join that one of them does has no nest of its own.
     for is_reader in [true, false] {
         for piece in pieces.iter_mut().rev() {
-            if let Piece::One(place) = *piece
-                && !finder.done.contains(&place)
+            if let Piece::One(index) = *piece
+                && !finder.done.contains(&index)
                 && let Some(nest) =
-                    finder.nest(place, is_reader).or_else(|| is_reader.then(|| finder.turned(place))?)
+                    finder.nest(index, is_reader).or_else(|| is_reader.then(|| finder.turned(index))?)
             {
-                finder.alone.remove(&place);
-                *piece = Piece::Nest(place, Box::new(nest), None);
+                finder.alone.remove(&index);
+                *piece = Piece::Nest(index, Box::new(nest), None);
             }
         }
     }
     let done = finder.done;
-    pieces.retain(|piece| piece.alone().is_none_or(|place| !done.contains(&place)));
+    pieces.retain(|piece| piece.alone().is_none_or(|index| !done.contains(&index)));
     pieces
 }
 
@@ -136,22 +135,22 @@ fn source(graph: &Graph, node: &Node, starts: &[usize], sizes: &[usize]) -> Opti
 
 struct Finder<'a> {
     graph: &'a Graph,
-    clusters: &'a Clusters,
+    fusion: &'a FusionGroups,
     uses: &'a dyn Uses,
-    /// The places of clusters that are pieces by themselves.
+    /// The indices of fusion groups that are pieces by themselves.
     alone: FxHashSet<usize>,
     /// Those that a nest does.
     done: FxHashSet<usize>,
 }
 
 impl Finder<'_> {
-    /// The nest of a cluster that reads joins, or of a join.
-    fn nest(&mut self, place: usize, is_reader: bool) -> Option<Nest> {
-        let (graph, clusters) = (self.graph, self.clusters);
-        let nodes = &clusters.order[place].nodes;
+    /// The nest of a fusion group that reads joins, or of a join.
+    fn nest(&mut self, index: usize, is_reader: bool) -> Option<Nest> {
+        let (graph, fusion) = (self.graph, self.fusion);
+        let nodes = &fusion.order[index].nodes;
         let first = &graph.nodes()[nodes[0]];
-        let joins = match (&clusters.roles[nodes[0]], is_reader) {
-            (Role::Elementwise, true) => self.joins(place)?,
+        let joins = match (&fusion.roles[nodes[0]], is_reader) {
+            (Role::Elementwise, true) => self.joins(index)?,
             (Role::Step, false) => SmallVec::from_slice(&[nodes[0]]),
             (Role::Elementwise, false)
             | (Role::Step, true)
@@ -176,7 +175,7 @@ impl Finder<'_> {
             for &join in &joins {
                 let source = source(graph, &graph.nodes()[join], &cut.starts, &cut.sizes)?;
                 if let Some(producer) = self.producer(&source, join) {
-                    computed.extend(&clusters.order[producer].nodes);
+                    computed.extend(&fusion.order[producer].nodes);
                     producers.push(producer);
                 }
                 cut.sources.insert(join, source);
@@ -190,29 +189,29 @@ impl Finder<'_> {
             return None;
         }
         let results: Values = if is_reader {
-            self.uses.of(place).clone()
+            self.uses.live_outs(index).clone()
         } else {
             std::iter::once(Value { node: joins[0] as u32, output: 0 }).collect()
         };
-        let nest = Nest::of_boxes(graph, clusters, &boxes, &results)?;
+        let nest = Nest::of_boxes(graph, fusion, &boxes, &results)?;
         self.done.extend(producers);
         if is_reader {
-            self.done.extend(joins.iter().filter_map(|&join| clusters.place[join]));
+            self.done.extend(joins.iter().filter_map(|&join| fusion.group_of[join]));
         }
         Some(nest)
     }
 
-    /// The nest of a cluster that reads transposed values.
-    fn turned(&mut self, place: usize) -> Option<Nest> {
-        let (graph, clusters) = (self.graph, self.clusters);
-        let nodes = &clusters.order[place].nodes;
+    /// The nest of a fusion group that reads transposed values.
+    fn turned(&mut self, index: usize) -> Option<Nest> {
+        let (graph, fusion) = (self.graph, self.fusion);
+        let nodes = &fusion.order[index].nodes;
         let first = &graph.nodes()[nodes[0]];
-        let Role::Elementwise = clusters.roles[nodes[0]] else { return None };
+        let Role::Elementwise = fusion.roles[nodes[0]] else { return None };
         let sizes = first.outputs[0].shape.sizes();
         let last = sizes.len().checked_sub(1)?;
         // The first says along which axis blocks are.
         let mut block: Option<(usize, usize)> = None;
-        let found = self.found(place, &mut |base| {
+        let found = self.found(index, &mut |base| {
             let own = self.block(base, last);
             block = block.or(own);
             own.is_some() && own == block
@@ -241,8 +240,8 @@ impl Finder<'_> {
                 boxes.push((cut, nodes.clone()));
             }
         }
-        let nest = Nest::of_boxes(graph, clusters, &boxes, self.uses.of(place))?;
-        self.done.extend(found.iter().filter_map(|&base| clusters.place[base]));
+        let nest = Nest::of_boxes(graph, fusion, &boxes, self.uses.live_outs(index))?;
+        self.done.extend(found.iter().filter_map(|&base| fusion.group_of[base]));
         Some(nest)
     }
 
@@ -250,39 +249,39 @@ impl Finder<'_> {
     /// along another axis, and the machine can transpose its elements in registers.
     fn block(&self, base: usize, last: usize) -> Option<(usize, usize)> {
         let node = &self.graph.nodes()[base];
-        let (ty, Role::Step) = (node.outputs.first()?, &self.clusters.roles[base]) else { return None };
+        let (ty, Role::Step) = (node.outputs.first()?, &self.fusion.roles[base]) else { return None };
         if !is_transposition(node) || ty.dtype.is_complex() || ty.dtype.storage_bytes() < 4 {
             return None;
         }
-        let seen = self.clusters.turned(self.graph, base)?;
-        if let Op::Constant(_) = self.graph.node(seen.base).op {
+        let value_view = self.fusion.unfiltered_view(self.graph, base)?;
+        if let Op::Constant(_) = self.graph.node(value_view.base).op {
             return None;
         }
-        let strides = seen.strides();
+        let strides = value_view.strides();
         let axis = (0..last).find(|&axis| strides[axis] == 1 && ty.shape.sizes()[axis] > 1)?;
         let elements = LINE / ty.dtype.storage_bytes();
         let is_long = ty.shape.sizes()[axis] >= elements && ty.shape.sizes()[last] >= elements;
         (is_long && strides[last] >= elements as isize).then_some((axis, elements))
     }
 
-    /// The joins that nobody but a cluster reads, element by element.
-    fn joins(&self, place: usize) -> Option<SmallVec<[usize; 2]>> {
-        self.found(place, &mut |base| Pieces::of(self.graph, &self.graph.nodes()[base]).is_some())
+    /// The joins that nobody but a fusion group reads, element by element.
+    fn joins(&self, index: usize) -> Option<SmallVec<[usize; 2]>> {
+        self.found(index, &mut |base| Pieces::of(self.graph, &self.graph.nodes()[base]).is_some())
     }
 
-    /// The steps of a kind that nobody but a cluster reads, element by element.
-    fn found(&self, place: usize, is_wanted: &mut dyn FnMut(usize) -> bool) -> Option<SmallVec<[usize; 2]>> {
-        let (graph, clusters) = (self.graph, self.clusters);
-        let cluster = &clusters.order[place];
-        let sizes = graph.nodes()[cluster.nodes[0]].outputs[0].shape.sizes();
+    /// The steps of a kind that nobody but a fusion group reads, element by element.
+    fn found(&self, index: usize, is_wanted: &mut dyn FnMut(usize) -> bool) -> Option<SmallVec<[usize; 2]>> {
+        let (graph, fusion) = (self.graph, self.fusion);
+        let group = &fusion.order[index];
+        let sizes = graph.nodes()[group.nodes[0]].outputs[0].shape.sizes();
         let mut found: SmallVec<[usize; 2]> = SmallVec::new();
-        for &position in &cluster.nodes {
+        for &position in &group.nodes {
             let node = &graph.nodes()[position];
             for &input in &node.inputs {
-                let base = clusters.base(input).node as usize;
+                let base = fusion.base(input).node as usize;
                 let value = Value { node: base as u32, output: 0 };
-                let is_join = clusters.place[base].is_some_and(|other| self.alone.contains(&other))
-                    && !self.uses.is_needed_beyond(value, &|other| other == place)
+                let is_join = fusion.group_of[base].is_some_and(|other| self.alone.contains(&other))
+                    && !self.uses.is_live_outside(value, &|other| other == index)
                     && is_wanted(base);
                 if is_join && !found.contains(&base) {
                     found.push(base);
@@ -293,22 +292,24 @@ impl Finder<'_> {
             return None;
         }
         let is_read_in_order = |input: Value| {
-            let seen = clusters.seen(graph, input);
-            let base = seen.base.node as usize;
-            let is_counted = matches!(clusters.roles[base], Role::Generated);
-            let is_own = clusters.place[base] == Some(place) || is_counted || found.contains(&base);
+            let value_view = fusion.view(graph, input);
+            let base = value_view.base.node as usize;
+            let is_counted = matches!(fusion.roles[base], Role::Generated);
+            let is_own = fusion.group_of[base] == Some(index) || is_counted || found.contains(&base);
             !is_own
-                || graph.ty(input).shape.sizes() == sizes && seen.is_whole(graph) && same(graph, base, sizes)
+                || graph.ty(input).shape.sizes() == sizes
+                    && value_view.is_identity(graph)
+                    && same(graph, base, sizes)
         };
-        let fits = cluster.nodes.iter().all(|&position| {
+        let fits = group.nodes.iter().all(|&position| {
             let node = &graph.nodes()[position];
-            let is_found = |input: &Value| found.contains(&(clusters.base(*input).node as usize));
+            let is_found = |input: &Value| found.contains(&(fusion.base(*input).node as usize));
             if random(&node.op).is_some() && node.inputs.iter().any(is_found) {
                 return false;
             }
             node.outputs[0].shape.sizes() == sizes && node.inputs.iter().all(|&input| is_read_in_order(input))
         });
-        let is_small = routine::of_group(graph, clusters, cluster, self.uses.of(place)).is_some();
+        let is_small = routine::of_group(graph, fusion, group, self.uses.live_outs(index)).is_some();
         (fits && !is_small).then_some(found)
     }
 
@@ -350,25 +351,29 @@ impl Finder<'_> {
         (is_fast && !boxes.is_empty()).then_some(boxes)
     }
 
-    /// The cluster that computes a piece as a whole, for nobody else.
+    /// The fusion group that computes a piece as a whole, for nobody else.
     fn producer(&self, source: &Source, join: usize) -> Option<usize> {
-        let (graph, clusters) = (self.graph, self.clusters);
+        let (graph, fusion) = (self.graph, self.fusion);
         let Source::Piece { value, starts: None } = source else { return None };
-        let seen = clusters.seen(graph, *value);
-        let place = clusters.place[seen.base.node as usize]?;
-        let cluster = &clusters.order[place];
-        let Role::Elementwise = clusters.roles[cluster.nodes[0]] else { return None };
-        let needed = self.uses.of(place);
-        let is_free = self.alone.contains(&place)
-            && !self.done.contains(&place)
-            && graph.ty(*value).size() == graph.ty(seen.base).size()
-            && graph.nodes()[join].inputs.iter().filter(|input| clusters.base(**input) == seen.base).count()
+        let value_view = fusion.view(graph, *value);
+        let index = fusion.group_of[value_view.base.node as usize]?;
+        let group = &fusion.order[index];
+        let Role::Elementwise = fusion.roles[group.nodes[0]] else { return None };
+        let needed = self.uses.live_outs(index);
+        let is_free = self.alone.contains(&index)
+            && !self.done.contains(&index)
+            && graph.ty(*value).size() == graph.ty(value_view.base).size()
+            && graph.nodes()[join]
+                .inputs
+                .iter()
+                .filter(|input| fusion.base(**input) == value_view.base)
+                .count()
                 == 1
-            && seen.is_whole(graph)
+            && value_view.is_identity(graph)
             && needed.len() == 1
-            && !self.uses.is_needed_beyond(seen.base, &|other| Some(other) == clusters.place[join]);
-        let is_free = is_free && routine::of_group(graph, clusters, cluster, needed).is_none();
-        is_free.then_some(place)
+            && !self.uses.is_live_outside(value_view.base, &|other| Some(other) == fusion.group_of[join]);
+        let is_free = is_free && routine::of_group(graph, fusion, group, needed).is_none();
+        is_free.then_some(index)
     }
 }
 

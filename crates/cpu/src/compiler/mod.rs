@@ -2,21 +2,21 @@
 //!
 //! Nests come first. What a nest lacks is left to older interpreters, which are to go. The phases are:
 //!
-//! 1. [`pass::expand`] simplifies the region and leaves only ops that the backend runs, and [`pass::by_elements`] writes
-//!    small windows and the like as element-wise ops.
-//! 2. `cluster` gives each node a role: it exists before the run, is a strided view (`views`), is generated where it is
-//!    read, is element-wise, or is a step of its own. Element-wise nodes are fused level by level, and with reductions of
-//!    the same rows (`strips`). Reads at positions (`gathers`), concatenations and paddings (`joins`) are done by who
-//!    reads them.
+//! 1. [`pass::expand`] simplifies the region and leaves only ops that the backend runs, and [`pass::by_elements`]
+//!    writes small windows and the like as element-wise ops.
+//! 2. `group` gives each node a role: it exists before the run, is a strided view (`views`), is generated where it is
+//!    read, is element-wise, or is a step of its own. Element-wise nodes are fused level by level, and with reductions
+//!    of the same rows (`strips`). Reads at positions (`gathers`), concatenations and paddings (`joins`) are done by
+//!    who reads them.
 //! 3. Such a group becomes a nest (`nest`), if the IR has all that it needs: `fuse` makes a function of the typed IR
 //!    (`ir`). `schedule` lowers it to instructions of the processor's kind, `emit` chooses registers and writes bytes,
-//!    and `memory` keeps them where they can be executed. `interpret` runs the IR itself where there is no machine code,
-//!    and until code pays. Equal functions of a process share their code. `assembly` prints both. Each op has one
+//!    and `memory` keeps them where they can be executed. `interpret` runs the IR itself where there is no machine
+//!    code, and until code pays. Equal functions of a process share their code. `assembly` prints both. Each op has one
 //!    meaning, so that all executors give the same bits (`agree` tests it).
-//! 4. Nests also run within products and convolutions (`nest/blocks`). Element-wise ops that follow one are done to each
-//!    block as soon as it is complete (`followed`). This pays only if no cache holds the result, and sums and rows are
-//!    short. Rows between two products, as in attention, are done block by block with both (`between`), so that neither
-//!    the first product nor what is made of it is written to memory.
+//! 4. Nests also run within products and convolutions (`nest/blocks`). Element-wise ops that follow one are done to
+//!    each block as soon as it is complete (`followed`). This pays only if no cache holds the result, and sums and rows
+//!    are short. Rows between two products, as in attention, are done block by block with both (`between`), so that
+//!    neither the first product nor what is made of it is written to memory.
 //!
 //! Eager element-wise ops, and conversions within kernels, are nests of one op (`nest/one_op.rs`), which a cache keeps,
 //! and so are ops of random numbers (`nest/random.rs`).
@@ -24,8 +24,8 @@
 //! The older interpreters:
 //!
 //! * A group of element-wise ops is a tile program (`group`, `kernels/tiles`), whose instructions are the loops of the
-//!   eager kernels on a tile that fits the L1 cache. Consecutive cheap ops of f32 are one instruction, which keeps their
-//!   values in registers (`kernels/chain`).
+//!   eager kernels on a tile that fits the L1 cache. Consecutive cheap ops of f32 are one instruction, which keeps
+//!   their values in registers (`kernels/chain`).
 //!
 //! After that:
 //!
@@ -44,21 +44,20 @@
 //! per thread, which no run's figure counts.
 //!
 //! Results have the evaluator's bits on the expanded region, because nests and kernels add in the same order
-//! (`docs/order.md`) and compute functions by the same operations. The exceptions are the bits of a NaN that is computed
-//! from two NaNs, and functions in loops on processors without fused multiply-add.
+//! (`docs/order.md`) and compute functions by the same operations. The exceptions are the bits of a NaN that is
+//! computed from two NaNs, and functions in loops on processors without fused multiply-add.
 
 #[cfg(test)]
 mod agree;
 mod arena;
 mod assembly;
 mod between;
-mod cluster;
 mod direct;
 mod emit;
 mod followed;
 mod fuse;
+mod fusion_groups;
 mod gathers;
-mod group;
 mod interpret;
 pub(crate) mod ir;
 mod joins;
@@ -66,6 +65,7 @@ mod memory;
 mod nest;
 mod places;
 mod plan;
+mod tile_program;
 // Cargo-fuzz, too, has it: see `fuzz`.
 #[cfg(all(any(test, fuzzing), target_os = "linux"))]
 pub(crate) mod random_graphs;

@@ -12,7 +12,7 @@ use defn_core::region::Region;
 use smallvec::SmallVec;
 
 use super::arena::Arena;
-use super::cluster::Clusters;
+use super::fusion_groups::FusionGroups;
 use super::plan::Step;
 use crate::backend::window;
 use crate::buffer::Window;
@@ -101,7 +101,7 @@ impl Slots {
     }
 
     /// Notes that a node's outputs are its operands under other types, if they are.
-    pub(super) fn alias(&mut self, graph: &Graph, clusters: &Clusters, position: usize) -> bool {
+    pub(super) fn alias(&mut self, graph: &Graph, fusion: &FusionGroups, position: usize) -> bool {
         let node = &graph.nodes()[position];
         let (count, from) = match node.op.class() {
             OpClass::Hook(_) => (node.inputs.len(), None),
@@ -110,9 +110,9 @@ impl Slots {
                 (1, None)
             }
             OpClass::Primitive(_) if node.op.view().is_some() => {
-                let Some(seen) = clusters.sight(position) else { return false };
-                let Some(start) = seen.start_in_order() else { return false };
-                (1, Some((seen.base, start * graph.ty(seen.base).dtype.storage_bytes())))
+                let Some(value_view) = fusion.node_view(position) else { return false };
+                let Some(start) = value_view.contiguous_start() else { return false };
+                (1, Some((value_view.base, start * graph.ty(value_view.base).dtype.storage_bytes())))
             }
             OpClass::Primitive(_)
             | OpClass::Parameter { .. }
@@ -187,7 +187,7 @@ impl Layout {
     /// Gives everything in `steps` its place. `offered` says for each result whose argument's memory it may take.
     pub(super) fn new(
         region: &Region,
-        clusters: &Clusters,
+        fusion: &FusionGroups,
         slots: &Slots,
         steps: &mut [Step],
         backend: &Arc<dyn Backend>,
@@ -219,7 +219,7 @@ impl Layout {
                 life.result.get_or_insert(at);
             }
         }
-        let (kept, arguments) = making.given(clusters, backend, steps.len())?;
+        let (kept, arguments) = making.given(fusion, backend, steps.len())?;
         for (at, step) in steps.iter_mut().enumerate() {
             making.write(at, step);
         }
@@ -239,14 +239,14 @@ impl Making<'_> {
     /// Makes blocks of the arguments that are read, and of what is written in the program.
     fn given(
         &mut self,
-        clusters: &Clusters,
+        fusion: &FusionGroups,
         backend: &Arc<dyn Backend>,
         always: usize,
     ) -> Result<(Vec<Kept>, Vec<usize>)> {
         let (mut kept, mut arguments) = (Vec::new(), Vec::new());
         for (position, node) in self.graph.nodes().iter().enumerate() {
             let slot = self.slots.first[position];
-            if clusters.place[position].is_some()
+            if fusion.group_of[position].is_some()
                 || self.lives.get(slot).is_none_or(|life| life.end.is_none())
             {
                 continue;

@@ -11,8 +11,8 @@ use defn_core::{Error, Result, TensorType, memory, pass, profile};
 use smallvec::SmallVec;
 
 use super::between::{Between, with_between};
-use super::cluster::{Clusters, Role};
 use super::followed::{Followed, with_followed};
+use super::fusion_groups::{FusionGroups, Role};
 use super::gathers::with_gathers;
 use super::joins::with_joins;
 use super::nest::Nest;
@@ -110,11 +110,11 @@ impl Plan {
     ) -> Result<Plan> {
         memory::ahead("compile", region.graph().len())?;
         let region = pass::by_elements(&region)?;
-        let clusters = Clusters::new(&region);
+        let fusion = FusionGroups::new(&region);
         let mut slots = Slots::new(&region);
-        let mut steps = steps(&region, &clusters, backend, &mut slots)?;
+        let mut steps = steps(&region, &fusion, backend, &mut slots)?;
         let Layout { kept, results, over, arena, largest, arguments } =
-            Layout::new(&region, &clusters, &slots, &mut steps, backend, lent)?;
+            Layout::new(&region, &fusion, &slots, &mut steps, backend, lent)?;
         let workspace = steps.iter().map(|step| step.workspace(region.graph())).max().unwrap_or(0);
         let is_own = |(given, over): (&Given, &bool)| match given {
             Given::Written => !*over,
@@ -134,26 +134,26 @@ impl Plan {
 /// A step for each piece that does anything.
 fn steps(
     region: &Region,
-    clusters: &Clusters,
+    fusion: &FusionGroups,
     backend: &Arc<dyn Backend>,
     slots: &mut Slots,
 ) -> Result<Vec<Step>> {
     let graph = region.graph();
-    let users = Users::new(region, clusters);
-    let mut steps = Vec::with_capacity(clusters.order.len());
-    let pieces = with_gathers(graph, clusters, &users, pieces(graph, clusters, &users));
-    let pieces = with_joins(graph, clusters, &users, pieces);
-    let pieces = with_between(graph, clusters, &users, pieces);
-    for piece in with_followed(graph, clusters, &users, pieces) {
-        let place = match &piece {
-            Piece::One(place) => *place,
-            Piece::Nest(place, ..) => *place,
-            Piece::Followed(made) => made.place,
-            Piece::Between(made) => made.place,
+    let users = Users::new(region, fusion);
+    let mut steps = Vec::with_capacity(fusion.order.len());
+    let pieces = with_gathers(graph, fusion, &users, pieces(graph, fusion, &users));
+    let pieces = with_joins(graph, fusion, &users, pieces);
+    let pieces = with_between(graph, fusion, &users, pieces);
+    for piece in with_followed(graph, fusion, &users, pieces) {
+        let group_index = match &piece {
+            Piece::One(index) => *index,
+            Piece::Nest(index, ..) => *index,
+            Piece::Followed(made) => made.group_index,
+            Piece::Between(made) => made.group_index,
         };
-        let cluster = &clusters.order[place];
-        let first = cluster.nodes[0];
-        let (work, inputs, outputs): (Work, Values, Values) = match (piece, &clusters.roles[first]) {
+        let group = &fusion.order[group_index];
+        let first = group.nodes[0];
+        let (work, inputs, outputs): (Work, Values, Values) = match (piece, &fusion.roles[first]) {
             (Piece::Nest(_, made, _), _) => {
                 let inputs = made.inputs.iter().map(|(value, _)| *value).collect();
                 let outputs = made.results.clone();
@@ -168,13 +168,13 @@ fn steps(
                 (Work::Between(made), inputs, outputs)
             }
             (Piece::One(_), Role::Elementwise)
-                if let Some(made) = routine::of_group(graph, clusters, cluster, users.of(place)) =>
+                if let Some(made) = routine::of_group(graph, fusion, group, users.live_outs(group_index)) =>
             {
                 let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
                 (Work::Routine(Box::new(made)), inputs, outputs)
             }
             (Piece::One(_), Role::Elementwise) => {
-                let made = Nest::of_elements(graph, clusters, &users, cluster, users.of(place));
+                let made = Nest::of_elements(graph, fusion, &users, group, users.live_outs(group_index));
                 let made = made.expect("the nodes of a cluster share the axes of a nest");
                 let inputs = made.inputs.iter().map(|(value, _)| *value).collect();
                 let outputs = made.results.clone();
@@ -183,7 +183,7 @@ fn steps(
             (Piece::One(_), Role::Given | Role::View | Role::Generated | Role::Step) => {
                 let node = &graph.nodes()[first];
                 // A hook is shown what goes through it.
-                if slots.alias(graph, clusters, first) && !node.op.has_effect() {
+                if slots.alias(graph, fusion, first) && !node.op.has_effect() {
                     continue;
                 }
                 let work = Work::of(graph, first, backend)?;
@@ -193,7 +193,7 @@ fn steps(
         };
         let types = inputs.iter().chain(&outputs).map(|&value| graph.ty(value));
         let mut par = parallel(types);
-        let mut node = cluster.nodes[cluster.nodes.len() - 1];
+        let mut node = group.nodes[group.nodes.len() - 1];
         // The op says what memory is taken, and fails if one does.
         if let Work::Followed(made) = &work {
             node = made.op;

@@ -282,8 +282,8 @@ fn kernels_get_addresses_and_indices() {
     agree(&function, &[trial(0, 2), trial(1, 3), trial(ROWS, 0), trial(ROWS, 1), trial(ROWS, 4)]);
 }
 
-/// A kernel that fails in the second trip of two loops, under a condition, ends the function at once: nothing behind the
-/// call is done, neither in the loop nor behind it.
+/// A kernel that fails in the second trip of two loops, under a condition, ends the function at once: nothing behind
+/// the call is done, neither in the loop nor behind it.
 #[test]
 fn a_kernel_that_fails_ends_the_function() {
     let mut b = Builder::new(2, 2, 1);

@@ -138,8 +138,8 @@ fn conditions_in_rows_give_vectors_and_masks() {
     }
 }
 
-/// Predicates of scalars that select between vectors: of indices, and of floats wider than the row's elements, which are
-/// computed before the row, in it, and under a condition in it, and needed behind that.
+/// Predicates of scalars that select between vectors: of indices, and of floats wider than the row's elements, which
+/// are computed before the row, in it, and under a condition in it, and needed behind that.
 #[test]
 fn predicates_of_scalars_select_vectors() {
     for elem in STORED {
@@ -197,8 +197,8 @@ fn predicates_of_scalars_select_vectors() {
     }
 }
 
-/// A predicate of indices, which needs no register where it only decides, is selected by on both sides of a condition and
-/// behind it.
+/// A predicate of indices, which needs no register where it only decides, is selected by on both sides of a condition
+/// and behind it.
 #[test]
 fn predicates_of_indices_are_values_anywhere() {
     let mut b = Builder::new(2, 3, 0);

@@ -1,8 +1,8 @@
 //! The check of an allocation: does every instruction find its operands where the allocator says?
 //!
-//! The actions are run symbolically. For each register and slot the check knows which values of the code it holds; where
-//! paths meet, only what both have. It shares nothing with the allocator but the origin of each action. Debug builds
-//! check every function, and tests do.
+//! The actions are run symbolically. For each register and slot the check knows which values of the code it holds;
+//! where paths meet, only what both have. It shares nothing with the allocator but the origin of each action. Debug
+//! builds check every function, and tests do.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Machine code: instructions over virtual registers (`mir`), the register allocator (`registers`), the check of what it
-//! has done (`check`), and an emitter for each instruction set.
+//! Machine code: instructions over virtual registers (`mir`), the register allocator (`registers`), the check of what
+//! it has done (`check`), and an emitter for each instruction set.
 //!
 //! An emitter answers three questions: what registers there are ([`Target::limits`]), what an instruction asks of its
 //! operands ([`Target::constraint`]), and which bytes an allocated instruction is ([`Target::encode`]).
@@ -44,13 +44,13 @@ pub(crate) struct Limits {
 /// What an instruction asks of the allocator. Bit `i` of a set stands for source `i`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Constraint {
-    /// The result is in the register of one of these sources, whose value is lost; the allocator copies it first where it
-    /// is needed later. Empty: any register.
+    /// The result is in the register of one of these sources, whose value is lost; the allocator copies it first where
+    /// it is needed later. Empty: any register.
     pub(crate) tied: u8,
     /// One of these sources, but not the tied one, may be a spilled value in its slot.
     pub(crate) slot: u8,
-    /// One of these, but not the tied one, may be a constant of the pool, in place of a slot. Both sets allow one operand
-    /// in memory together.
+    /// One of these, but not the tied one, may be a constant of the pool, in place of a slot. Both sets allow one
+    /// operand in memory together.
     pub(crate) pool: u8,
     /// The result must not be in the register of any source, but for the tied one: it is written before all are read.
     pub(crate) is_early: bool,

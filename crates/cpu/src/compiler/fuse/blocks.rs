@@ -8,7 +8,7 @@ use super::domain::{Domain, Sizes};
 use super::passes::Passes;
 use super::reads::Reads;
 use super::shape::Shape;
-use crate::compiler::cluster::Clusters;
+use crate::compiler::fusion_groups::FusionGroups;
 use crate::compiler::ir::{Builder, Elem, Function};
 use crate::kernels::StridedView;
 
@@ -18,7 +18,8 @@ const LEAST_ROW: usize = 16;
 /// A nest that is called block by block.
 ///
 /// The arguments of its function are pointers to inputs, to results and to memory for a row, the first row of the block
-/// and how many it has, the first element of each row and how many it has, and positions along the axes around the rows.
+/// and how many it has, the first element of each row and how many it has, and positions along the axes around the
+/// rows.
 #[derive(Debug)]
 pub(in super::super) struct Blocks {
     pub(in super::super) function: Function,
@@ -34,7 +35,7 @@ pub(in super::super) struct Blocks {
 /// way.
 pub(in super::super) fn fuse_blocks(
     graph: &Graph,
-    clusters: &Clusters,
+    fusion: &FusionGroups,
     nodes: Vec<(usize, Part)>,
     (elements, row): (usize, usize),
     results: &Values,
@@ -45,8 +46,8 @@ pub(in super::super) fn fuse_blocks(
     let is_whole = nodes.iter().any(|(_, part)| *part != Part::Elements);
     let in_rows = Domain::in_order(elements / row, row, 1);
     let domain = if is_whole { in_rows.clone() } else { Domain::of_elements(elements) };
-    let passes = Passes::new(graph, clusters, nodes);
-    let reads = Reads::new(graph, clusters, &passes, &domain, &[], None, Vec::new())?;
+    let passes = Passes::new(graph, fusion, nodes);
+    let reads = Reads::new(graph, fusion, &passes, &domain, &[], None, Vec::new())?;
     let mut sizes = reads.sizes(&in_rows, None, None, None)?;
     // Rows may be divided, but not for reductions.
     let length = sizes[sizes.len() - 1];
@@ -69,7 +70,7 @@ pub(in super::super) fn fuse_blocks(
     positions.push(Position::default());
     let whole = StridedView::strided(0, &[elements], &[1]);
     let inputs = reads.inputs.len();
-    let frame = Frame { graph, clusters, results, inputs, is_streaming: false };
+    let frame = Frame { graph, fusion, results, inputs, is_streaming: false };
     let body = Body {
         frame: &frame,
         passes: &passes,

@@ -8,14 +8,14 @@ use super::cut::Cut;
 use super::domain::Domain;
 use super::passes::Passes;
 use super::reads::Reads;
-use crate::compiler::cluster::Clusters;
+use crate::compiler::fusion_groups::FusionGroups;
 use crate::compiler::ir::{Builder, Elem, Op, Val};
 
 /// The nest that computes `results` box by box, if the IR has all that it needs. With each box come the nodes that are
 /// computed in it.
 pub(in super::super) fn fuse_boxes(
     graph: &Graph,
-    clusters: &Clusters,
+    fusion: &FusionGroups,
     boxes: &[(Cut, Vec<usize>)],
     results: &Values,
     is_streaming: bool,
@@ -24,13 +24,13 @@ pub(in super::super) fn fuse_boxes(
     let mut parts = Vec::new();
     for (cut, nodes) in boxes {
         let nodes = nodes.iter().map(|&node| (node, Part::Elements)).collect();
-        let passes = Passes::new(graph, clusters, nodes);
+        let passes = Passes::new(graph, fusion, nodes);
         let domain = Domain::of_elements(cut.sizes.iter().product());
-        let reads = Reads::new(graph, clusters, &passes, &domain, &[], Some(cut), inputs)?;
+        let reads = Reads::new(graph, fusion, &passes, &domain, &[], Some(cut), inputs)?;
         inputs = reads.inputs.clone();
         parts.push((cut, passes, domain, reads));
     }
-    let frame = Frame { graph, clusters, results, inputs: inputs.len(), is_streaming };
+    let frame = Frame { graph, fusion, results, inputs: inputs.len(), is_streaming };
     let mut b = Builder::new((inputs.len() + results.len()) as u16 + 1, 2, 0);
     let begin = b.param(0, Elem::Index);
     let count = b.param(1, Elem::Index);

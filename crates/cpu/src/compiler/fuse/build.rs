@@ -15,9 +15,9 @@ use super::random::{draws_before, has_pairs};
 use super::reads::{Generated, Reads, domain_of, generated};
 use super::shape::{Kind, Shape, Split};
 use super::short::has_records;
-use crate::compiler::cluster::{Clusters, Elementwise, elementwise};
+use crate::compiler::fusion_groups::{Elementwise, FusionGroups, elementwise};
 use crate::compiler::ir::{Builder, Elem, Function, Val};
-use crate::compiler::views::Seen;
+use crate::compiler::views::ValueView;
 use crate::kernels::StridedView;
 
 /// Elements of a row from which on its length is an argument, so that rows of other lengths share the code.
@@ -62,20 +62,20 @@ pub(in super::super) struct Fused {
     pub(in super::super) cost: usize,
 }
 
-/// The nest that computes some nodes, of which `results` are needed elsewhere, if the IR has all that it needs. It reads
-/// at positions what the nodes `gathered` would give.
+/// The nest that computes some nodes, of which `results` are needed elsewhere, if the IR has all that it needs. It
+/// reads at positions what the nodes `gathered` would give.
 pub(in super::super) fn fuse(
     graph: &Graph,
-    clusters: &Clusters,
+    fusion: &FusionGroups,
     nodes: Vec<(usize, Part)>,
     domain: &Domain,
     results: &Values,
     gathered: &[usize],
     is_streaming: bool,
 ) -> Option<Fused> {
-    let passes = Passes::new(graph, clusters, nodes);
-    let reads = Reads::new(graph, clusters, &passes, domain, gathered, None, Vec::new())?;
-    let frame = Frame { graph, clusters, results, inputs: reads.inputs.len(), is_streaming };
+    let passes = Passes::new(graph, fusion, nodes);
+    let reads = Reads::new(graph, fusion, &passes, domain, gathered, None, Vec::new())?;
+    let frame = Frame { graph, fusion, results, inputs: reads.inputs.len(), is_streaming };
     let mut body = Body::new(&frame, &passes, &reads, domain, None)?;
     let own = if body.shape.pieces > 1 { 2 } else { 1 };
     let begin = || {
@@ -130,7 +130,7 @@ pub(in super::super) fn fuse(
 /// What all parts of a nest share.
 pub(super) struct Frame<'a> {
     pub(super) graph: &'a Graph,
-    pub(super) clusters: &'a Clusters,
+    pub(super) fusion: &'a FusionGroups,
     pub(super) results: &'a Values,
     /// How many inputs there are, and so which buffer is the first result's.
     pub(super) inputs: usize,
@@ -203,7 +203,7 @@ impl<'a> Body<'a> {
         let Body { frame, passes, reads, cut, whole, sizes, shape, .. } = self;
         Making {
             graph: frame.graph,
-            clusters: frame.clusters,
+            fusion: frame.fusion,
             passes,
             parts: passes.nodes.iter().copied().collect(),
             e: Elements::new(b),
@@ -320,7 +320,7 @@ impl Scratch {
 /// A function that is being built.
 pub(super) struct Making<'a> {
     pub(super) graph: &'a Graph,
-    pub(super) clusters: &'a Clusters,
+    pub(super) fusion: &'a FusionGroups,
     pub(super) passes: &'a Passes,
     parts: FxHashMap<usize, Part>,
     pub(super) e: Elements,
@@ -378,7 +378,7 @@ impl Making<'_> {
 
     /// The node whose elements a reduction reduces, seen in some way.
     pub(super) fn base_of(&self, fold: usize) -> usize {
-        self.clusters.base(self.graph.nodes()[fold].inputs[0]).node as usize
+        self.fusion.base(self.graph.nodes()[fold].inputs[0]).node as usize
     }
 
     /// Whether the nest computes a node.
@@ -474,35 +474,41 @@ impl Making<'_> {
     /// An operand of a node as elements of the domain.
     pub(super) fn operand(&mut self, position: usize, value: Value, part: Part) -> Option<Element> {
         let cut = self.cut.filter(|cut| cut.nodes.contains(&position));
-        if let Some(join) = cut.and_then(|cut| cut.join(self.graph, self.clusters, value)) {
+        if let Some(join) = cut.and_then(|cut| cut.join(self.graph, self.fusion, value)) {
             return self.element(join);
         }
-        let seen = self.clusters.seen(self.graph, value);
+        let value_view = self.fusion.view(self.graph, value);
         match cut {
-            Some(cut) => self.seen(&cut.of(&seen), &cut.sizes, part, Some(cut)),
-            None => self.seen(&seen, domain_of(self.graph, position, part), part, None),
+            Some(cut) => self.read_view(&cut.of(&value_view), &cut.sizes, part, Some(cut)),
+            None => self.read_view(&value_view, domain_of(self.graph, position, part), part, None),
         }
     }
 
     /// What a concatenation or a padding is in the box.
     fn join(&mut self, join: usize) -> Option<Element> {
         let cut = self.cut.expect("joins are of boxes");
-        let seen = cut.source(self.graph, self.clusters, join);
-        let x = self.seen(&seen, &cut.sizes, Part::Elements, None)?;
+        let value_view = cut.source(self.graph, self.fusion, join);
+        let x = self.read_view(&value_view, &cut.sizes, Part::Elements, None)?;
         Some(self.e.convert(x, self.graph.nodes()[join].outputs[0].dtype))
     }
 
     /// A value as elements of a domain of `sizes`.
-    fn seen(&mut self, seen: &Seen, sizes: &[usize], part: Part, cut: Option<&Cut>) -> Option<Element> {
-        let base = seen.base.node as usize;
+    fn read_view(
+        &mut self,
+        value_view: &ValueView,
+        sizes: &[usize],
+        part: Part,
+        cut: Option<&Cut>,
+    ) -> Option<Element> {
+        let base = value_view.base.node as usize;
         match self.parts.get(&base) {
             Some(Part::Elements) => return self.element(base),
             Some(Part::Rows | Part::Fold(_)) => return self.group(base),
             None => {}
         }
-        let dtype = self.graph.ty(seen.base).dtype;
+        let dtype = self.graph.ty(value_view.base).dtype;
         let is_of_groups = part == Part::Rows && self.reads.is_grouped;
-        match generated(self.graph, self.clusters, base, cut) {
+        match generated(self.graph, self.fusion, base, cut) {
             Some(Generated::Constant(scalar)) => return Some(self.e.constant(scalar)),
             Some(Generated::Counted(view)) => {
                 let view = if is_of_groups { view } else { self.reads.domain.turn(view)? };
@@ -513,9 +519,9 @@ impl Making<'_> {
         if let Some(element) = self.gathered(base, is_of_groups) {
             return element;
         }
-        let walk = seen.walk(sizes);
-        let walk = if is_of_groups { walk } else { self.reads.domain.turn(walk)? };
-        let at = self.reads.known[&(seen.base, walk, is_of_groups)];
+        let strided = value_view.strided_view(sizes);
+        let strided = if is_of_groups { strided } else { self.reads.domain.turn(strided)? };
+        let at = self.reads.known[&(value_view.base, strided, is_of_groups)];
         Some(self.input(at, is_of_groups, dtype))
     }
 

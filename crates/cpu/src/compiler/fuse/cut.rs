@@ -6,8 +6,8 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::domain::{Axes, Sizes};
-use crate::compiler::cluster::Clusters;
-use crate::compiler::views::Seen;
+use crate::compiler::fusion_groups::FusionGroups;
+use crate::compiler::views::ValueView;
 use crate::kernels::StridedView;
 use crate::kernels::shape::Layout;
 
@@ -37,7 +37,8 @@ pub(in super::super) enum Source {
 /// How a box is gone through that has values with their neighbours along another axis than the last.
 ///
 /// Lanes are along the last axis. A few elements along the other axis are done together, so that what is read there is
-/// transposed in registers (`schedule/records.rs`). Tiles of rows are outside of that: what they read lies in few pages.
+/// transposed in registers (`schedule/records.rs`). Tiles of rows are outside of that: what they read lies in few
+/// pages.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Block {
     pub(in super::super) axis: usize,
@@ -47,25 +48,25 @@ pub(in super::super) struct Block {
 
 impl Cut {
     /// The concatenation or padding that a value is, if it is one of the box's.
-    pub(super) fn join(&self, graph: &Graph, clusters: &Clusters, value: Value) -> Option<usize> {
-        let base = clusters.seen(graph, value).base.node as usize;
+    pub(super) fn join(&self, graph: &Graph, fusion: &FusionGroups, value: Value) -> Option<usize> {
+        let base = fusion.view(graph, value).base.node as usize;
         self.sources.contains_key(&base).then_some(base)
     }
 
     /// How that which a concatenation or a padding is in the box lies in memory.
-    pub(super) fn source(&self, graph: &Graph, clusters: &Clusters, join: usize) -> Seen {
+    pub(super) fn source(&self, graph: &Graph, fusion: &FusionGroups, join: usize) -> ValueView {
         match &self.sources[&join] {
             Source::Piece { value, starts: Some(starts) } => {
-                clusters.seen(graph, *value).within(starts, &self.sizes)
+                fusion.view(graph, *value).within(starts, &self.sizes)
             }
-            Source::Piece { value, starts: None } => clusters.seen(graph, *value),
-            Source::Turned => self.of(&clusters.turned(graph, join).expect("it is a view")),
+            Source::Piece { value, starts: None } => fusion.view(graph, *value),
+            Source::Turned => self.of(&fusion.unfiltered_view(graph, join).expect("it is a view")),
         }
     }
 
     /// What the box has of a value of the domain.
-    pub(super) fn of(&self, seen: &Seen) -> Seen {
-        seen.clone().within(&self.starts, &self.sizes)
+    pub(super) fn of(&self, value_view: &ValueView) -> ValueView {
+        value_view.clone().within(&self.starts, &self.sizes)
     }
 
     /// How the box lies in a result.

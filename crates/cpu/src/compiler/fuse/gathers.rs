@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::build::{Making, Part};
 use super::elements::{Element, computed};
 use super::reads::{Reads, domain_of};
-use crate::compiler::cluster::{Clusters, Role, random};
+use crate::compiler::fusion_groups::{FusionGroups, Role, random};
 use crate::compiler::ir::{Conv, Elem, Op, Val};
 use crate::compiler::users::Uses;
 use crate::kernels::StridedView;
@@ -103,7 +103,7 @@ enum Leads {
 /// The gathers that nobody but the nodes of a nest reads, and those as they come.
 pub(in super::super) fn gathered(
     graph: &Graph,
-    clusters: &Clusters,
+    fusion: &FusionGroups,
     uses: &dyn Uses,
     nodes: &[(usize, Part)],
 ) -> SmallVec<[usize; 2]> {
@@ -111,16 +111,16 @@ pub(in super::super) fn gathered(
     let mut refused: SmallVec<[usize; 2]> = SmallVec::new();
     for &(position, part) in nodes {
         for &input in &graph.nodes()[position].inputs {
-            let seen = clusters.seen(graph, input);
-            let (base, node) = (seen.base.node as usize, &graph.nodes()[seen.base.node as usize]);
-            let (Role::Step, Some(gather)) = (&clusters.roles[base], gather(graph, node)) else { continue };
+            let value_view = fusion.view(graph, input);
+            let (base, node) = (value_view.base.node as usize, &graph.nodes()[value_view.base.node as usize]);
+            let (Role::Step, Some(gather)) = (&fusion.roles[base], gather(graph, node)) else { continue };
             // A constant has no memory that could be read at a position.
             let is_there = |input: &Value| {
                 let GraphOp::Constant(_) = graph.nodes()[input.node as usize].op else { return true };
                 false
             };
             let size: usize = domain_of(graph, position, part).iter().product();
-            let is_in_order = seen.is_whole(graph) && graph.ty(seen.base).size() == size;
+            let is_in_order = value_view.is_identity(graph) && graph.ty(value_view.base).size() == size;
             let is_element = random(&graph.nodes()[position].op).is_none();
             if !is_in_order
                 || !is_element
@@ -134,12 +134,12 @@ pub(in super::super) fn gathered(
         }
     }
     let is_own = |place: usize| {
-        let first = clusters.order[place].nodes[0];
+        let first = fusion.order[place].nodes[0];
         nodes.iter().any(|(node, _)| *node == first)
     };
     found.retain(|base| {
         let value = Value { node: *base as u32, output: 0 };
-        !refused.contains(base) && !uses.is_needed_beyond(value, &is_own)
+        !refused.contains(base) && !uses.is_live_outside(value, &is_own)
     });
     found
 }

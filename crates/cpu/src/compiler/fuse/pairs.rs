@@ -12,8 +12,8 @@ use crate::kernels::StridedView;
 /// The least elements of a row whose halves are gone through at once.
 const LEAST_ROW: usize = 16;
 
-/// The axes of a domain with `sizes` if its halves are gone through at once: one, or behind the first those of a half. None
-/// if a half has not the same axes as the other, or its rows are short.
+/// The axes of a domain with `sizes` if its halves are gone through at once: one, or behind the first those of a half.
+/// None if a half has not the same axes as the other, or its rows are short.
 pub(super) fn paired_sizes(
     reads: &Reads,
     domain: &Domain,
@@ -33,9 +33,9 @@ pub(super) fn paired_sizes(
 }
 
 impl Making<'_> {
-    /// All elements, or those of the part of a row of the first half that begins at an argument and has as many elements
-    /// as another says, and those as far into the second half. If there is an odd number of elements, the last one of the
-    /// first half has nothing beside it.
+    /// All elements, or those of the part of a row of the first half that begins at an argument and has as many
+    /// elements as another says, and those as far into the second half. If there is an odd number of elements, the last
+    /// one of the first half has nothing beside it.
     pub(super) fn pairs(&mut self, part: Option<(Val, Val)>) -> Option<()> {
         let stored = self.stored_of(0);
         let length = self.shape.lanes_steps(self.sizes);

@@ -5,7 +5,7 @@ use defn_core::op::{ElementCost, OnScalars};
 use rustc_hash::FxHashMap;
 
 use super::build::Part;
-use crate::compiler::cluster::Clusters;
+use crate::compiler::fusion_groups::FusionGroups;
 
 /// The most cheap instructions that computing a value again may take, in place of keeping it.
 const CHEAP: usize = 4;
@@ -13,8 +13,8 @@ const CHEAP: usize = 4;
 /// The nodes of a nest, in an order in which they can be computed.
 pub(super) struct Passes {
     pub(super) nodes: Vec<(usize, Part)>,
-    /// For each node the pass that it is computed in: for reductions the one that reads, for values of rows the one that
-    /// may read them.
+    /// For each node the pass that it is computed in: for reductions the one that reads, for values of rows the one
+    /// that may read them.
     pass: FxHashMap<usize, usize>,
     pub(super) count: usize,
     /// The element-wise nodes that are kept for a later pass.
@@ -22,13 +22,13 @@ pub(super) struct Passes {
 }
 
 impl Passes {
-    pub(super) fn new(graph: &Graph, clusters: &Clusters, nodes: Vec<(usize, Part)>) -> Passes {
+    pub(super) fn new(graph: &Graph, fusion: &FusionGroups, nodes: Vec<(usize, Part)>) -> Passes {
         let parts: FxHashMap<usize, Part> = nodes.iter().copied().collect();
         let mut pass: FxHashMap<usize, usize> = FxHashMap::default();
         let mut cost: FxHashMap<usize, usize> = FxHashMap::default();
         let mut kept = Vec::new();
         let mut count = 1;
-        let base = |input: Value| clusters.base(input).node as usize;
+        let base = |input: Value| fusion.base(input).node as usize;
         for &(position, part) in &nodes {
             let inputs = &graph.nodes()[position].inputs;
             let own = |input: &Value| parts.get(&base(*input)).map(|part| (base(*input), *part));

@@ -1,8 +1,8 @@
 //! Random numbers as nodes of nests: each element is computed where it is read, from a key and its position.
 //!
-//! A block of Threefry makes two words of two counters. For elements of at most 32 bits the words of a block are those of
-//! an element of the first half and of the element as far into the second half. Nests of elements go through both halves
-//! at once (`pairs`), so that both words of a block are used. Others compute the block of each element.
+//! A block of Threefry makes two words of two counters. For elements of at most 32 bits the words of a block are those
+//! of an element of the first half and of the element as far into the second half. Nests of elements go through both
+//! halves at once (`pairs`), so that both words of a block are used. Others compute the block of each element.
 
 use defn_core::Scalar;
 use defn_core::graph::{Graph, Node};
@@ -14,9 +14,9 @@ use super::cut::Cut;
 use super::elements::{Counter, Element};
 use super::reads::{Reads, domain_of};
 use super::shape::Kind;
-use crate::compiler::cluster::{Clusters, Random, random};
+use crate::compiler::fusion_groups::{FusionGroups, Random, random};
 use crate::compiler::ir::{Access, Cmp, Conv, Elem, Function, Inst, Op, Val};
-use crate::compiler::views::Seen;
+use crate::compiler::views::ValueView;
 use crate::kernels::StridedView;
 
 /// A number that is the same for all elements, or one for each.
@@ -74,7 +74,7 @@ impl Reads {
     pub(super) fn add_random(
         &mut self,
         graph: &Graph,
-        clusters: &Clusters,
+        fusion: &FusionGroups,
         position: usize,
         random: Random,
         (part, cut): (Part, Option<&Cut>),
@@ -83,28 +83,28 @@ impl Reads {
         let is_of_groups = part == Part::Rows && self.is_grouped;
         let sizes = cut.map_or_else(|| domain_of(graph, position, part), |cut| &cut.sizes);
         let mut sources = SmallVec::new();
-        let mut add = |reads: &mut Reads, seen: Seen| -> Option<()> {
-            sources.push(if let GraphOp::Constant(scalar) = &graph.node(seen.base).op {
+        let mut add = |reads: &mut Reads, value_view: ValueView| -> Option<()> {
+            sources.push(if let GraphOp::Constant(scalar) = &graph.node(value_view.base).op {
                 Source::Constant(*scalar)
             } else {
-                let walk = seen.walk(sizes);
-                let view = if is_of_groups { walk } else { reads.domain.turn(walk)? };
-                Source::Input(reads.add((seen.base, view, is_of_groups)))
+                let strided = value_view.strided_view(sizes);
+                let view = if is_of_groups { strided } else { reads.domain.turn(strided)? };
+                Source::Input(reads.add((value_view.base, view, is_of_groups)))
             });
             Some(())
         };
-        let seen = |operand: usize| clusters.seen(graph, node.inputs[operand]);
+        let value_view = |operand: usize| fusion.view(graph, node.inputs[operand]);
         for word in 0..2 {
-            add(self, seen(0).at(word))?;
+            add(self, value_view(0).at(word))?;
         }
         match random {
             Random::Threefry => {
                 for row in 0..2 {
-                    let seen = seen(1).along_first(row);
-                    add(self, cut.map_or_else(|| seen.clone(), |cut| cut.of(&seen)))?;
+                    let value_view = value_view(1).fix_first_axis(row);
+                    add(self, cut.map_or_else(|| value_view.clone(), |cut| cut.of(&value_view)))?;
                 }
             }
-            Random::Below => add(self, seen(1))?,
+            Random::Below => add(self, value_view(1))?,
             Random::Bits | Random::Uniform => {}
         }
         let positions = match cut {
@@ -179,9 +179,9 @@ impl Making<'_> {
         words
     }
 
-    /// The word that an element is. Its block has the counters of the element and of that as far into the other half, or
-    /// those that are given. Where there is an odd number of elements, the other counter of the last of the first half is
-    /// 0.
+    /// The word that an element is. Its block has the counters of the element and of that as far into the other half,
+    /// or those that are given. Where there is an odd number of elements, the other counter of the last of the first
+    /// half is 0.
     fn word_of_block(
         &mut self,
         key: [Val; 2],
@@ -244,8 +244,8 @@ impl Making<'_> {
         (0..count).map(load).collect()
     }
 
-    /// Goes through a row, or the part of it that begins at one value and has as many elements as another says. If random
-    /// words are drawn before what is made of them, that is done for a few elements at a time.
+    /// Goes through a row, or the part of it that begins at one value and has as many elements as another says. If
+    /// random words are drawn before what is made of them, that is done for a few elements at a time.
     pub(super) fn each_drawn(
         &mut self,
         (begin, count): (Option<Val>, Val),

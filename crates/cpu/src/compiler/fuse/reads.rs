@@ -12,7 +12,7 @@ use super::domain::{Axes, Domain, Sizes, strides_along};
 use super::gathers::GatherInputs;
 use super::passes::Passes;
 use super::random::RandomInputs;
-use crate::compiler::cluster::{Clusters, Role, random};
+use crate::compiler::fusion_groups::{FusionGroups, Role, random};
 use crate::kernels::StridedView;
 
 /// What a nest reads from memory.
@@ -38,11 +38,11 @@ pub(super) struct Reads {
 }
 
 impl Reads {
-    /// What nodes of a nest read that it does not compute, of which it reads `gathered` at positions. The inputs of other
-    /// boxes come before.
+    /// What nodes of a nest read that it does not compute, of which it reads `gathered` at positions. The inputs of
+    /// other boxes come before.
     pub(super) fn new(
         graph: &Graph,
-        clusters: &Clusters,
+        fusion: &FusionGroups,
         passes: &Passes,
         domain: &Domain,
         gathered: &[usize],
@@ -66,12 +66,12 @@ impl Reads {
             let node = &graph.nodes()[position];
             let cut = cut.filter(|cut| cut.nodes.contains(&position));
             if let Some(random) = random(&node.op) {
-                reads.add_random(graph, clusters, position, random, (part, cut))?;
+                reads.add_random(graph, fusion, position, random, (part, cut))?;
                 continue;
             }
             for &input in &node.inputs {
-                let mut seen = clusters.seen(graph, input);
-                let base = seen.base.node as usize;
+                let mut value_view = fusion.view(graph, input);
+                let base = value_view.base.node as usize;
                 if own.contains_key(&base) {
                     continue;
                 }
@@ -83,7 +83,7 @@ impl Reads {
                 if cut.is_some_and(|cut| cut.sources.contains_key(&base)) {
                     continue;
                 }
-                match generated(graph, clusters, base, cut) {
+                match generated(graph, fusion, base, cut) {
                     Some(Generated::Constant(_)) => continue,
                     Some(Generated::Counted(view)) => {
                         let view = if is_of_groups { view } else { domain.turn(view)? };
@@ -94,19 +94,19 @@ impl Reads {
                 }
                 let mut sizes = domain_of(graph, position, part);
                 if let Some(cut) = cut {
-                    (seen, sizes) = (cut.of(&seen), &cut.sizes);
+                    (value_view, sizes) = (cut.of(&value_view), &cut.sizes);
                 }
-                let walk = seen.walk(sizes);
-                let view = if is_of_groups { walk } else { domain.turn(walk)? };
-                reads.add((seen.base, view, is_of_groups));
+                let strided = value_view.strided_view(sizes);
+                let view = if is_of_groups { strided } else { domain.turn(strided)? };
+                reads.add((value_view.base, view, is_of_groups));
             }
         }
         for &join in cut.iter().flat_map(|cut| cut.sources.keys()) {
             let cut = cut.expect("joins are of boxes");
-            let seen = cut.source(graph, clusters, join);
-            let is_own = own.contains_key(&(seen.base.node as usize));
-            if !is_own && generated(graph, clusters, seen.base.node as usize, None).is_none() {
-                reads.add((seen.base, seen.walk(&cut.sizes), false));
+            let value_view = cut.source(graph, fusion, join);
+            let is_own = own.contains_key(&(value_view.base.node as usize));
+            if !is_own && generated(graph, fusion, value_view.base.node as usize, None).is_none() {
+                reads.add((value_view.base, value_view.strided_view(&cut.sizes), false));
             }
         }
         Some(reads)
@@ -124,8 +124,8 @@ impl Reads {
     }
 
     /// The inputs that lie side by side in each record of which an input reads one element, in their order in memory:
-    /// schedules load them together (`schedule/records.rs`). A record is as long as the step from one element of a row to
-    /// the next.
+    /// schedules load them together (`schedule/records.rs`). A record is as long as the step from one element of a row
+    /// to the next.
     pub(super) fn record_of(&self, at: usize, sizes: &[usize]) -> SmallVec<[usize; 4]> {
         let (value, view) = &self.inputs[at];
         let strides = strides_along(view, sizes);
@@ -199,7 +199,7 @@ pub(super) enum Generated {
 /// How a value is made where it is read, if it is; in a box, where one of its nodes reads it.
 pub(super) fn generated(
     graph: &Graph,
-    clusters: &Clusters,
+    fusion: &FusionGroups,
     base: usize,
     cut: Option<&Cut>,
 ) -> Option<Generated> {
@@ -207,7 +207,7 @@ pub(super) fn generated(
     if let GraphOp::Constant(scalar) = op {
         return Some(Generated::Constant(*scalar));
     }
-    let (GraphOp::Iota { axis, shape, .. }, Role::Generated) = (op, &clusters.roles[base]) else {
+    let (GraphOp::Iota { axis, shape, .. }, Role::Generated) = (op, &fusion.roles[base]) else {
         return None;
     };
     if let Some(cut) = cut {

@@ -31,7 +31,8 @@ pub(crate) struct Limits {
     pub(crate) elems: &'static [Elem],
 }
 
-/// A function and how it is called: the elements and the bytes of each buffer, of which those from `inputs` on are written.
+/// A function and how it is called: the elements and the bytes of each buffer, of which those from `inputs` on are
+/// written.
 pub(crate) struct Case {
     pub(crate) function: Function,
     pub(crate) buffers: Vec<(Elem, usize)>,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use defn_core::graph::{Graph, Value, Values};
 use smallvec::SmallVec;
 
-use super::super::cluster::Clusters;
 use super::super::fuse::{Blocks, Part, fuse_blocks};
+use super::super::fusion_groups::FusionGroups;
 use super::super::ir::Function;
 use super::shared::{Runner, Shared};
 use crate::kernels::StridedView;
@@ -48,13 +48,13 @@ impl BlockNest {
     /// The nest of nodes that give `results`, on blocks of rows of so many elements.
     pub(in super::super) fn new(
         graph: &Graph,
-        clusters: &Clusters,
+        fusion: &FusionGroups,
         nodes: Vec<(usize, Part)>,
         (elements, row): (usize, usize),
         results: &Values,
     ) -> Option<BlockNest> {
         let Blocks { function, inputs, sizes, scratch } =
-            fuse_blocks(graph, clusters, nodes, (elements, row), results)?;
+            fuse_blocks(graph, fusion, nodes, (elements, row), results)?;
         let (&row, outer) = sizes.split_last().expect("there are rows");
         Some(BlockNest { inputs, outer: outer.into(), row, scratch, code: Shared::of(function) })
     }

@@ -1,5 +1,5 @@
-//! Nests that are made once and then known to the process. Each thread has a few in front, so that a call of one that ran
-//! before neither allocates nor changes what other threads read. Both are bounded.
+//! Nests that are made once and then known to the process. Each thread has a few in front, so that a call of one that
+//! ran before neither allocates nor changes what other threads read. Both are bounded.
 
 use std::cell::RefCell;
 use std::hash::{BuildHasher, Hash};
@@ -58,8 +58,8 @@ impl<K: Clone + Eq + Hash, V> Cache<K, V> {
         self.recent.try_with(run).unwrap_or_else(|_| work(&self.of_process(key, &make)))
     }
 
-    /// The nest of a key: the known one, if there is one and no other thread looks for one now. Nothing waits for another
-    /// thread, since a child that was forked meanwhile does not have it.
+    /// The nest of a key: the known one, if there is one and no other thread looks for one now. Nothing waits for
+    /// another thread, since a child that was forked meanwhile does not have it.
     fn of_process(&self, key: &K, make: impl Fn() -> V) -> Arc<V> {
         let mut known = match self.known.try_lock() {
             Ok(known) => known,

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use defn_core::graph::{Graph, Value, Values};
 use smallvec::SmallVec;
 
-use super::cluster::{Cluster, Clusters};
 use super::fuse::{Cut, Domain, Fused, Part, fuse, fuse_boxes, gathered};
+use super::fusion_groups::{FusionGroup, FusionGroups};
 use super::ir::Function;
 use super::strips::Strip;
 use super::users::Uses;
@@ -49,7 +49,7 @@ pub(super) struct Nest {
     moved: SmallVec<[usize; 4]>,
     /// The results that may lie in no input's memory.
     early: SmallVec<[usize; 2]>,
-    /// The places of the clusters that are gathers which the nest does itself.
+    /// The places of the fusion groups that are gathers which the nest does itself.
     pub(super) gathers: SmallVec<[usize; 2]>,
     pub(super) results: Values,
     code: Arc<Shared>,
@@ -145,80 +145,78 @@ impl Parts {
 }
 
 impl Nest {
-    /// The nest of a cluster of element-wise ops that gives `results`.
+    /// The nest of a fusion group of element-wise ops that gives `results`.
     pub(super) fn of_elements(
         graph: &Graph,
-        clusters: &Clusters,
+        fusion: &FusionGroups,
         uses: &dyn Uses,
-        cluster: &Cluster,
+        group: &FusionGroup,
         results: &Values,
     ) -> Option<Nest> {
-        let nodes: Vec<(usize, Part)> = cluster.nodes.iter().map(|&node| (node, Part::Elements)).collect();
+        let nodes: Vec<(usize, Part)> = group.nodes.iter().map(|&node| (node, Part::Elements)).collect();
         let elements = graph.nodes()[nodes[0].0].outputs[0].size();
-        Nest::with_gathers(graph, clusters, uses, nodes, &Domain::of_elements(elements), results)
+        Nest::with_gathers(graph, fusion, uses, nodes, &Domain::of_elements(elements), results)
     }
 
-    /// The nest of clusters that go through groups of elements together.
+    /// The nest of fusion groups that go through groups of elements together.
     pub(super) fn of_groups(
         graph: &Graph,
-        clusters: &Clusters,
+        fusion: &FusionGroups,
         uses: &dyn Uses,
         strip: &Strip,
     ) -> Option<Nest> {
-        let (nodes, results) = (strip.nodes(clusters), strip.results(uses));
-        Nest::with_gathers(graph, clusters, uses, nodes, &strip.domain, &results)
+        let (nodes, results) = (strip.nodes(fusion), strip.results(uses));
+        Nest::with_gathers(graph, fusion, uses, nodes, &strip.domain, &results)
     }
 
     /// The nest of nodes that reads at positions what it can, in place of a step that does so before.
     fn with_gathers(
         graph: &Graph,
-        clusters: &Clusters,
+        fusion: &FusionGroups,
         uses: &dyn Uses,
         nodes: Vec<(usize, Part)>,
         domain: &Domain,
         results: &Values,
     ) -> Option<Nest> {
-        let gathered = gathered(graph, clusters, uses, &nodes);
+        let gathered = gathered(graph, fusion, uses, &nodes);
         if !gathered.is_empty() && domain.is_in_order() {
-            let nest = Nest::of_nodes(graph, clusters, nodes.clone(), domain, results, &gathered);
+            let nest = Nest::of_nodes(graph, fusion, nodes.clone(), domain, results, &gathered);
             if let Some(mut nest) = nest {
-                nest.gathers = gathered.iter().filter_map(|&node| clusters.place[node]).collect();
+                nest.gathers = gathered.iter().filter_map(|&node| fusion.group_of[node]).collect();
                 return Some(nest);
             }
         }
-        Nest::of_nodes(graph, clusters, nodes, domain, results, &[])
+        Nest::of_nodes(graph, fusion, nodes, domain, results, &[])
     }
 
     /// The nest of an op by itself that makes random numbers.
-    pub(super) fn of_node(graph: &Graph, clusters: &Clusters, node: usize, results: &Values) -> Nest {
+    pub(super) fn of_node(graph: &Graph, fusion: &FusionGroups, node: usize, results: &Values) -> Nest {
         let domain = Domain::of_elements(graph.nodes()[node].outputs[0].size());
-        let nest = Nest::of_nodes(graph, clusters, vec![(node, Part::Elements)], &domain, results, &[]);
+        let nest = Nest::of_nodes(graph, fusion, vec![(node, Part::Elements)], &domain, results, &[]);
         nest.expect("the operands of one op fit its axes")
     }
 
     fn of_nodes(
         graph: &Graph,
-        clusters: &Clusters,
+        fusion: &FusionGroups,
         nodes: Vec<(usize, Part)>,
         domain: &Domain,
         results: &Values,
         gathered: &[usize],
     ) -> Option<Nest> {
         Nest::of_fused(graph, results, |is_streaming| {
-            fuse(graph, clusters, nodes.clone(), domain, results, gathered, is_streaming)
+            fuse(graph, fusion, nodes.clone(), domain, results, gathered, is_streaming)
         })
     }
 
     /// The nest that gives `results` box by box; with each come the nodes that are computed in it.
     pub(super) fn of_boxes(
         graph: &Graph,
-        clusters: &Clusters,
+        fusion: &FusionGroups,
         boxes: &[(Cut, Vec<usize>)],
         results: &Values,
     ) -> Option<Nest> {
-        Nest::of_fused(graph, results, |is_streaming| {
-            fuse_boxes(graph, clusters, boxes, results, is_streaming)
-        })
+        Nest::of_fused(graph, results, |is_streaming| fuse_boxes(graph, fusion, boxes, results, is_streaming))
     }
 
     /// The nest of a function that stores past the caches or not.
@@ -308,8 +306,8 @@ impl Nest {
         self.parts.steps
     }
 
-    /// Runs a nest that needs no memory beside on another number of steps than it was made for. Its code does not depend
-    /// on it.
+    /// Runs a nest that needs no memory beside on another number of steps than it was made for. Its code does not
+    /// depend on it.
     ///
     /// # Safety
     /// As for `run`, of operands that have so many steps.

@@ -14,8 +14,8 @@ use defn_core::{DType, Shape, TensorType};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
-use super::super::cluster::{Clusters, Elementwise, elementwise};
 use super::super::fuse::{Domain, LONG_ROW, Part, fuse};
+use super::super::fusion_groups::{Elementwise, FusionGroups, elementwise};
 use super::cache::{Cache, Known, Recent, recent};
 use super::{Parts, Shared};
 use crate::kernels::StridedOperand;
@@ -79,8 +79,8 @@ impl OneOp {
         let region = region_of(op.clone(), operands.to_vec(), result);
         let results = region.results();
         let nodes = vec![(results[0].node as usize, Part::Elements)];
-        let clusters = Clusters::new(&region);
-        let fused = fuse(region.graph(), &clusters, nodes, &domain, results, &[], is_streaming);
+        let fusion = FusionGroups::new(&region);
+        let fused = fuse(region.graph(), &fusion, nodes, &domain, results, &[], is_streaming);
         let fused = fused.expect("the operands of one op are broadcast along its axes");
         let parts = Parts::of(&fused);
         let operands = fused.inputs.iter().map(|(value, _)| value.node as u8).collect();
@@ -188,8 +188,8 @@ pub(crate) fn run_elementwise(op: &Op, operands: &[View<'_>], out: &mut ViewMut<
 /// positions.
 ///
 /// # Safety
-/// At each operand's pointer are elements of its dtype, as many as the result has or one, and at `result` is room for as
-/// many of its dtype. Nobody else uses it, but that operands of as wide elements may be there.
+/// At each operand's pointer are elements of its dtype, as many as the result has or one, and at `result` is room for
+/// as many of its dtype. Nobody else uses it, but that operands of as wide elements may be there.
 pub(crate) unsafe fn run_in_order(
     op: &Op,
     operands: &[InOrder],

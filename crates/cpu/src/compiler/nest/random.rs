@@ -8,7 +8,7 @@ use defn_core::op::Op;
 use defn_core::{DType, Shape, TensorType};
 use smallvec::SmallVec;
 
-use super::super::cluster::{Clusters, Random, random};
+use super::super::fusion_groups::{FusionGroups, Random, random};
 use super::Nest;
 use super::cache::{Cache, Known, Recent, hash_of, recent};
 use super::one_op::region_of;
@@ -40,7 +40,7 @@ impl Key {
         });
         let region = region_of(op.clone(), types.collect(), result.clone());
         let results = region.results();
-        Nest::of_node(region.graph(), &Clusters::new(&region), results[0].node as usize, results)
+        Nest::of_node(region.graph(), &FusionGroups::new(&region), results[0].node as usize, results)
     }
 }
 

@@ -8,8 +8,8 @@ use defn_core::op::{Op, ReduceOp};
 use defn_core::{Axis, DType, Number, Result, Scalar, Shape, TensorType};
 use smallvec::SmallVec;
 
-use super::super::cluster::Clusters;
 use super::super::fuse::{Domain, Part, Reduction, chunk};
+use super::super::fusion_groups::FusionGroups;
 use super::Nest;
 use super::cache::{Cache, Known, Recent, hash_of, recent};
 use super::one_op::{region_of, run_elementwise};
@@ -81,8 +81,8 @@ impl Key {
         let region = region_of(self.op(&axes), vec![operand], result);
         let results = region.results();
         let nodes = vec![(results[0].node as usize, Part::Fold(self.reduction))];
-        let clusters = Clusters::new(&region);
-        let nest = Nest::of_nodes(region.graph(), &clusters, nodes, &domain, results, &[]);
+        let fusion = FusionGroups::new(&region);
+        let nest = Nest::of_nodes(region.graph(), &fusion, nodes, &domain, results, &[]);
         let nest = nest.expect("one reduction has the axes of its operand");
         // Memory accesses depend on it: it is what a run has another number of.
         assert!(!is_of_any_steps(&self.axes) || nest.steps() == MANY_GROUPS, "threads divide the groups");
@@ -146,8 +146,8 @@ impl OneReduction {
         if self.has_nest() && self.steps.is_none() { self.key.with_nest(Nest::room) } else { 0 }
     }
 
-    /// Runs it, with so much scratch memory. If there are no elements to reduce, results are the neutral element: 0 for a
-    /// sum.
+    /// Runs it, with so much scratch memory. If there are no elements to reduce, results are the neutral element: 0 for
+    /// a sum.
     ///
     /// # Errors
     /// The neutral element does not fit the dtype.
@@ -167,8 +167,8 @@ impl OneReduction {
                 return Ok(());
             }
             let (operands, results) = ([x.start().cast_mut()], [out.start()]);
-            // SAFETY: the views have the elements of the types that the nest was made for, the result is borrowed, and the
-            // scratch memory has as many bytes as the nest asks for.
+            // SAFETY: the views have the elements of the types that the nest was made for, the result is borrowed, and
+            // the scratch memory has as many bytes as the nest asks for.
             self.key.with_nest(|nest| unsafe { nest.run(&operands, &results, scratch.start(), par) });
             return Ok(());
         }

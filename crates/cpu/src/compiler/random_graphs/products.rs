@@ -1,4 +1,5 @@
-//! Steps of several operands whose shapes depend on each other: products, convolutions, and reductions with what follows.
+//! Steps of several operands whose shapes depend on each other: products, convolutions, and reductions with what
+//! follows.
 
 use defn_core::Axis;
 use defn_core::graph::{Value, Values};

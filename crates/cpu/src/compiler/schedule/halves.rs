@@ -53,7 +53,12 @@ impl Lowering<'_> {
 
     /// The vectors that are added to an accumulator for a vector of the row, which are conversions of it if the value
     /// is one.
-    pub(super) fn addends(&mut self, accumulator: Val, value: Val, vector: Reg) -> Result<SmallVec<[Reg; 2]>> {
+    pub(super) fn addends(
+        &mut self,
+        accumulator: Val,
+        value: Val,
+        vector: Reg,
+    ) -> Result<SmallVec<[Reg; 2]>> {
         if !self.is_halved[value.index()] {
             return Ok(SmallVec::from_slice(&[vector]));
         }

@@ -1,15 +1,15 @@
 //! The register allocator: one pass over structured code, which keeps in registers what is used next.
 //!
 //! Instructions are allocated in order. Where no register is free, the value whose next use is farthest leaves its
-//! register (Belady, 1966); it is stored to a slot of the frame unless it is there already or can be made again. Control
-//! flow is structured, so that locations are settled where paths meet:
+//! register (Belady, 1966); it is stored to a slot of the frame unless it is there already or can be made again.
+//! Control flow is structured, so that locations are settled where paths meet:
 //!
 //! * A loop begins in the state that it was entered in, after values that it does not use have left their registers to
 //!   those that it does. Its end restores that state, and what leaves the loop does, too.
 //! * The second side of a condition begins as the first did, and ends as the first ended.
 //!
-//! An instruction may write to the register of a source that is used up, and has to where its encoding says so. The next
-//! value of what a loop carries is allocated where the loop expects it, if that register is free.
+//! An instruction may write to the register of a source that is used up, and has to where its encoding says so. The
+//! next value of what a loop carries is allocated where the loop expects it, if that register is free.
 
 mod blocks;
 mod liveness;

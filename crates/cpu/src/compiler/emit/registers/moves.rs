@@ -15,7 +15,8 @@ pub(super) struct Move {
 }
 
 impl Allocator<'_> {
-    /// Does all moves as if at the same time; before them, each first register of a pair begins to be where the second is.
+    /// Does all moves as if at the same time; before them, each first register of a pair begins to be where the second
+    /// is.
     pub(super) fn parallel(&mut self, mut moves: Vec<Move>, renamed: Vec<(Reg, Reg)>) {
         if self.origins.is_some() && !renamed.is_empty() {
             // An action that does nothing tells the checker.

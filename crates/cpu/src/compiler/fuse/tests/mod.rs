@@ -20,7 +20,7 @@ use super::gathers::gathered;
 use crate::backend::cpu_backend;
 use crate::buffer::CpuBuffer;
 use crate::compiler::agree::{applied_words, code_of, execute, targets};
-use crate::compiler::cluster::{Clusters, Role};
+use crate::compiler::fusion_groups::{FusionGroups, Role};
 use crate::compiler::interpret::Interpreter;
 use crate::compiler::ir::Function;
 use crate::compiler::users::{Users, Uses};
@@ -44,20 +44,20 @@ fn region(inputs: &[(DType, &str)], lines: &[String], result: &str) -> Arc<Regio
 
 /// The nest of a program, if one computes it.
 fn nest_of(region: &Region) -> Option<Fused> {
-    let clusters = Clusters::new(region);
-    let users = Users::new(region, &clusters);
-    let (cluster, before) = clusters.order.split_last()?;
-    let nodes = &cluster.nodes;
-    let Role::Elementwise = clusters.roles[nodes[0]] else { return None };
+    let fusion = FusionGroups::new(region);
+    let users = Users::new(region, &fusion);
+    let (group, before) = fusion.order.split_last()?;
+    let nodes = &group.nodes;
+    let Role::Elementwise = fusion.roles[nodes[0]] else { return None };
     let nodes: Vec<(usize, Part)> = nodes.iter().map(|&node| (node, Part::Elements)).collect();
     // Nothing but gathers, which it does itself.
-    let gathered = gathered(region.graph(), &clusters, &users, &nodes);
+    let gathered = gathered(region.graph(), &fusion, &users, &nodes);
     if gathered.len() != before.len() {
         return None;
     }
-    let elements = region.graph().nodes()[cluster.nodes[0]].outputs[0].size();
-    let results = users.of(before.len());
-    fuse(region.graph(), &clusters, nodes, &Domain::of_elements(elements), results, &gathered, false)
+    let elements = region.graph().nodes()[group.nodes[0]].outputs[0].size();
+    let results = users.live_outs(before.len());
+    fuse(region.graph(), &fusion, nodes, &Domain::of_elements(elements), results, &gathered, false)
 }
 
 /// The bytes of a tensor.

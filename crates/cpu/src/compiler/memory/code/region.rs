@@ -67,7 +67,8 @@ impl Region {
         (self.run.addr().get()..self.run.addr().get() + self.bytes).contains(&entry.addr().get())
     }
 
-    /// Takes the smallest place that has been given back and is large enough for so many bytes, a multiple of [`ALIGN`].
+    /// Takes the smallest place that has been given back and is large enough for so many bytes, a multiple of
+    /// [`ALIGN`].
     pub(super) fn take_free(&mut self, bytes: usize) -> Option<Place> {
         if self.is_sealed {
             return None;
@@ -145,8 +146,8 @@ impl Region {
         self.free.clear();
     }
 
-    /// After a fork: a child may execute the blocks, so that nothing is written any more if there are any. May be called
-    /// at any time.
+    /// After a fork: a child may execute the blocks, so that nothing is written any more if there are any. May be
+    /// called at any time.
     pub(super) fn keep_for_child(&mut self) {
         self.is_sealed |= self.blocks > 0;
     }
