@@ -48,11 +48,11 @@ fn nests_of(plan: &Plan, target: Option<&dyn Target>, text: &mut String) {
                 nest.functions().for_each(|function| nest_text(function, &line(), target, text))
             }
             // It is called for each block that the op completes.
-            Work::Followed(made) => {
+            Work::Epilogue(made) => {
                 nest_text(made.nest().function(), &format!("behind {}", line()), target, text);
             }
             // It is called for each block of rows.
-            Work::Between(made) => {
+            Work::BackToBackGemm(made) => {
                 nest_text(made.nest().function(), &format!("before {}", line()), target, text);
             }
             Work::Cond { branches, .. } => branches.iter().for_each(|branch| nests_of(branch, target, text)),

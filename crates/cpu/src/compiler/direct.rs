@@ -27,8 +27,8 @@ impl Direct {
         match &step.work {
             Work::Nest(nest) if nest.is_single() && nest.room() == 0 => {}
             Work::Nest(_)
-            | Work::Followed(_)
-            | Work::Between(_)
+            | Work::Epilogue(_)
+            | Work::BackToBackGemm(_)
             | Work::Routine(_)
             | Work::Cond { .. }
             | Work::While(_)
@@ -111,8 +111,8 @@ impl Compiled {
         match &self.plan.steps[0].work {
             // SAFETY: arguments are of the types that the plan was made for and are held, and results have the room.
             Work::Nest(nest) => unsafe { nest.run(&inputs, &starts, std::ptr::null_mut(), Par::Serial) },
-            Work::Followed(_)
-            | Work::Between(_)
+            Work::Epilogue(_)
+            | Work::BackToBackGemm(_)
             | Work::Routine(_)
             | Work::Cond { .. }
             | Work::While(_)

@@ -7,34 +7,34 @@ use super::fuse::{Part, gathered};
 use super::fusion_groups::{FusionGroups, Role};
 use super::nest::Nest;
 use super::routine;
-use super::strips::Piece;
+use super::row_blocks::FusedKernel;
 use super::users::Uses;
 
-/// The pieces without gathers that only one nest reads, which does them itself.
+/// The kernels, with each gather fused into the only nest that reads it.
 ///
 /// The table and the positions are read when the nest runs: what computes them comes before the gather, and so before
 /// the nest, and its memory is kept for as long as a step reads it.
-pub(super) fn with_gathers(
+pub(super) fn fuse_gathers(
     graph: &Graph,
     fusion: &FusionGroups,
     uses: &dyn Uses,
-    mut pieces: Vec<Piece>,
-) -> Vec<Piece> {
-    let mut done: FxHashSet<usize> = FxHashSet::default();
-    for piece in &mut pieces {
-        if let Piece::One(index) = *piece
+    mut kernels: Vec<FusedKernel>,
+) -> Vec<FusedKernel> {
+    let mut fused: FxHashSet<usize> = FxHashSet::default();
+    for kernel in &mut kernels {
+        if let FusedKernel::Single(index) = *kernel
             && let Some(nest) = nest(graph, fusion, uses, index)
         {
-            *piece = Piece::Nest(index, Box::new(nest), None);
+            *kernel = FusedKernel::Nest(index, Box::new(nest), None);
         }
-        if let Piece::Nest(_, nest, _) = piece {
-            done.extend(nest.gathers.iter().copied());
+        if let FusedKernel::Nest(_, nest, _) = kernel {
+            fused.extend(nest.gathers.iter().copied());
         }
     }
-    if !done.is_empty() {
-        pieces.retain(|piece| piece.alone().is_none_or(|index| !done.contains(&index)));
+    if !fused.is_empty() {
+        kernels.retain(|kernel| kernel.single_group().is_none_or(|index| !fused.contains(&index)));
     }
-    pieces
+    kernels
 }
 
 /// The nest of an element-wise fusion group by itself, if it does gathers.

@@ -4,44 +4,44 @@
 //!
 //! 1. [`pass::expand`] simplifies the region and leaves only ops that the backend runs, and [`pass::by_elements`]
 //!    writes small windows and the like as element-wise ops.
-//! 2. `group` gives each node a role: it exists before the run, is a strided view (`views`), is generated where it is
-//!    read, is element-wise, or is a step of its own. Element-wise nodes are fused level by level, and with reductions
-//!    of the same rows (`strips`). Reads at positions (`gathers`), concatenations and paddings (`joins`) are done by
-//!    who reads them.
+//! 2. `fusion_groups` gives each node a role: it exists before the run, is a strided view (`views`), is generated where
+//!    it is read, is element-wise, or is a step of its own. Element-wise nodes are fused level by level, and with
+//!    reductions of the same rows (`row_blocks`). Gathers (`gathers`), concatenations, paddings and transpositions
+//!    (`data_movement`) are fused into their consumers.
 //! 3. Such a group becomes a nest (`nest`), if the IR has all that it needs: `fuse` makes a function of the typed IR
 //!    (`ir`). `schedule` lowers it to instructions of the processor's kind, `emit` chooses registers and writes bytes,
 //!    and `memory` keeps them where they can be executed. `interpret` runs the IR itself where there is no machine
 //!    code, and until code pays. Equal functions of a process share their code. `assembly` prints both. Each op has one
-//!    meaning, so that all executors give the same bits (`agree` tests it).
-//! 4. Nests also run within products and convolutions (`nest/blocks`). Element-wise ops that follow one are done to
-//!    each block as soon as it is complete (`followed`). This pays only if no cache holds the result, and sums and rows
-//!    are short. Rows between two products, as in attention, are done block by block with both (`between`), so that
-//!    neither the first product nor what is made of it is written to memory.
+//!    meaning, so that all executors give the same bits (`executor_tests` test it).
+//! 4. Nests also run within products and convolutions (`nest/blocks`). Element-wise ops that consume one are
+//!    its epilogue (`epilogues`), which runs on each block as soon as it is complete. This pays only if no cache holds
+//!    the result, and sums and rows are short. Two products with rows between them, as in attention, are fused block by
+//!    block (`back_to_back`), so that neither the first product nor the rows are written to memory.
 //!
 //! Eager element-wise ops, and conversions within kernels, are nests of one op (`nest/one_op.rs`), which a cache keeps,
 //! and so are ops of random numbers (`nest/random.rs`).
 //!
 //! The older interpreters:
 //!
-//! * A group of element-wise ops is a tile program (`group`, `kernels/tiles`), whose instructions are the loops of the
-//!   eager kernels on a tile that fits the L1 cache. Consecutive cheap ops of f32 are one instruction, which keeps
-//!   their values in registers (`kernels/chain`).
+//! * A group of element-wise ops is a tile program (`tile_program`, `kernels/tiles`), whose instructions are the loops
+//!   of the eager kernels on a tile that fits the L1 cache. Consecutive cheap ops of f32 are one instruction, which
+//!   keeps their values in registers (`kernels/chain`).
 //!
 //! After that:
 //!
-//! 5. `places` and `arena` assign memory: a value is stored in an argument, a constant, a result, or the one block that
-//!    a run allocates for temporaries. Reshapes, leading slices and the values of hooks alias their operand. An op
-//!    writes in place of an operand that it reads last, where its kernel allows it. A chain of such ops that ends in a
-//!    result computes in that result's memory from the start; one that begins with a donated argument computes in the
-//!    argument's.
+//! 5. `buffer_assignment` and `arena` assign memory: a value is stored in an argument, a constant, a result, or the one
+//!    block that a run allocates for temporaries. Reshapes, leading slices and the values of hooks alias their operand.
+//!    An op writes in place of an operand that it reads last, where its kernel allows it. A chain of such ops that ends
+//!    in a result computes in that result's memory from the start; one that begins with a donated argument computes in
+//!    the argument's.
 //! 6. `repeat` runs loops, whose state is updated in place or alternates between two buffers. Loops of scalars and
 //!    small arrays are register-machine programs (`routine`). An array that nothing else in the loop reads leaves the
 //!    loop, and its elements go through all trips piece by piece (`routine/apart`).
 //!
 //! `run` executes the steps on raw pointers, by the code that runs ops eagerly (`run_into` of the backend). The memory
 //! of a run is known before it: results, temporaries, and the largest workspace. A plan of one small tile program runs
-//! without a frame (`direct`). The registers of tile programs, and the values between fused rows, are a few hundred KiB
-//! per thread, which no run's figure counts.
+//! without a frame (`fast_path`). The registers of tile programs, and the values between fused rows, are a few hundred
+//! KiB per thread, which no run's figure counts.
 //!
 //! Results have the evaluator's bits on the expanded region, because nests and kernels add in the same order
 //! (`docs/order.md`) and compute functions by the same operations. The exceptions are the bits of a NaN that is
@@ -51,16 +51,16 @@
 mod agree;
 mod arena;
 mod assembly;
-mod between;
+mod back_to_back;
+mod data_movement;
 mod direct;
 mod emit;
-mod followed;
+mod epilogues;
 mod fuse;
 mod fusion_groups;
 mod gathers;
 mod interpret;
 pub(crate) mod ir;
-mod joins;
 mod memory;
 mod nest;
 mod places;
@@ -71,9 +71,9 @@ mod tile_program;
 pub(crate) mod random_graphs;
 mod repeat;
 mod routine;
+mod row_blocks;
 mod run;
 mod schedule;
-mod strips;
 mod threaded;
 mod users;
 mod views;

@@ -10,16 +10,16 @@ use defn_core::region::Region;
 use defn_core::{Error, Result, TensorType, memory, pass, profile};
 use smallvec::SmallVec;
 
-use super::between::{Between, with_between};
-use super::followed::{Followed, with_followed};
+use super::back_to_back::{BackToBackGemm, fuse_back_to_back_gemms};
+use super::data_movement::fuse_data_movement;
+use super::epilogues::{OpWithEpilogue, fuse_epilogues};
 use super::fusion_groups::{FusionGroups, Role};
-use super::gathers::with_gathers;
-use super::joins::with_joins;
+use super::gathers::fuse_gathers;
 use super::nest::Nest;
 use super::places::{Given, Kept, Layout, Place, Slots};
 use super::repeat::While;
 use super::routine::{self, Routine};
-use super::strips::{Piece, pieces};
+use super::row_blocks::{FusedKernel, fused_kernels};
 use super::users::{Users, Uses};
 use crate::backend::{may_overwrite, parallel, workspace};
 use crate::par::Par;
@@ -83,9 +83,9 @@ pub(super) enum Work {
     /// A loop nest.
     Nest(Nest),
     /// An op of the backend, and element-wise ops on what it gives.
-    Followed(Followed),
+    Epilogue(OpWithEpilogue),
     /// Two products, and what is done to rows between them.
-    Between(Box<Between>),
+    BackToBackGemm(Box<BackToBackGemm>),
     /// A loop, branches or ops on scalars, in one call.
     Routine(Box<Routine>),
     /// One op of the backend.
@@ -141,46 +141,46 @@ fn steps(
     let graph = region.graph();
     let users = Users::new(region, fusion);
     let mut steps = Vec::with_capacity(fusion.order.len());
-    let pieces = with_gathers(graph, fusion, &users, pieces(graph, fusion, &users));
-    let pieces = with_joins(graph, fusion, &users, pieces);
-    let pieces = with_between(graph, fusion, &users, pieces);
-    for piece in with_followed(graph, fusion, &users, pieces) {
-        let group_index = match &piece {
-            Piece::One(index) => *index,
-            Piece::Nest(index, ..) => *index,
-            Piece::Followed(made) => made.group_index,
-            Piece::Between(made) => made.group_index,
+    let kernels = fuse_gathers(graph, fusion, &users, fused_kernels(graph, fusion, &users));
+    let kernels = fuse_data_movement(graph, fusion, &users, kernels);
+    let kernels = fuse_back_to_back_gemms(graph, fusion, &users, kernels);
+    for kernel in fuse_epilogues(graph, fusion, &users, kernels) {
+        let group_index = match &kernel {
+            FusedKernel::Single(index) => *index,
+            FusedKernel::Nest(index, ..) => *index,
+            FusedKernel::Epilogue(made) => made.group_index,
+            FusedKernel::BackToBackGemm(made) => made.group_index,
         };
         let group = &fusion.order[group_index];
         let first = group.nodes[0];
-        let (work, inputs, outputs): (Work, Values, Values) = match (piece, &fusion.roles[first]) {
-            (Piece::Nest(_, made, _), _) => {
+        let (work, inputs, outputs): (Work, Values, Values) = match (kernel, &fusion.roles[first]) {
+            (FusedKernel::Nest(_, made, _), _) => {
                 let inputs = made.inputs.iter().map(|(value, _)| *value).collect();
                 let outputs = made.results.clone();
                 (Work::Nest(*made), inputs, outputs)
             }
-            (Piece::Followed(made), _) => {
+            (FusedKernel::Epilogue(made), _) => {
                 let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
-                (Work::Followed(*made), inputs, outputs)
+                (Work::Epilogue(*made), inputs, outputs)
             }
-            (Piece::Between(made), _) => {
+            (FusedKernel::BackToBackGemm(made), _) => {
                 let (inputs, outputs) = (made.inputs.clone(), graph.outputs(made.node));
-                (Work::Between(made), inputs, outputs)
+                (Work::BackToBackGemm(made), inputs, outputs)
             }
-            (Piece::One(_), Role::Elementwise)
+            (FusedKernel::Single(_), Role::Elementwise)
                 if let Some(made) = routine::of_group(graph, fusion, group, users.live_outs(group_index)) =>
             {
                 let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
                 (Work::Routine(Box::new(made)), inputs, outputs)
             }
-            (Piece::One(_), Role::Elementwise) => {
+            (FusedKernel::Single(_), Role::Elementwise) => {
                 let made = Nest::of_elements(graph, fusion, &users, group, users.live_outs(group_index));
                 let made = made.expect("the nodes of a cluster share the axes of a nest");
                 let inputs = made.inputs.iter().map(|(value, _)| *value).collect();
                 let outputs = made.results.clone();
                 (Work::Nest(made), inputs, outputs)
             }
-            (Piece::One(_), Role::Given | Role::View | Role::Generated | Role::Step) => {
+            (FusedKernel::Single(_), Role::Given | Role::View | Role::Generated | Role::Step) => {
                 let node = &graph.nodes()[first];
                 // A hook is shown what goes through it.
                 if slots.alias(graph, fusion, first) && !node.op.has_effect() {
@@ -195,7 +195,7 @@ fn steps(
         let mut par = parallel(types);
         let mut node = group.nodes[group.nodes.len() - 1];
         // The op says what memory is taken, and fails if one does.
-        if let Work::Followed(made) = &work {
+        if let Work::Epilogue(made) = &work {
             node = made.op;
             let node = &graph.nodes()[node];
             par = parallel(operand_types(graph, node).into_iter().chain(&node.outputs));
@@ -230,8 +230,10 @@ impl Step {
             Work::While(of) => (0..of.state).map(|place| (place, place)).collect(),
             Work::Routine(routine) => (0..routine.state).map(|place| (place, place)).collect(),
             Work::Nest(nest) => nest.pairs().collect(),
-            Work::Followed(followed) => followed.pairs(),
-            Work::Between(_) | Work::Hook { .. } | Work::Call { .. } | Work::Cond { .. } => SmallVec::new(),
+            Work::Epilogue(epilogue) => epilogue.alias_candidates(),
+            Work::BackToBackGemm(_) | Work::Hook { .. } | Work::Call { .. } | Work::Cond { .. } => {
+                SmallVec::new()
+            }
         }
     }
 
@@ -241,11 +243,11 @@ impl Step {
             // To read what is small before it is written takes longer than to write elsewhere.
             Work::Nest(_) => bytes >= LARGE,
             // The product lies in a result that does not lie over anything.
-            Work::Followed(_) => false,
+            Work::Epilogue(_) => false,
             Work::Op
             | Work::While(_)
             | Work::Routine(_)
-            | Work::Between(_)
+            | Work::BackToBackGemm(_)
             | Work::Hook { .. }
             | Work::Call { .. }
             | Work::Cond { .. } => true,
@@ -260,10 +262,10 @@ impl Step {
                     nest.set_in_place();
                 }
             }
-            Work::Followed(followed) => followed.settle(graph, pairs),
+            Work::Epilogue(epilogue) => epilogue.finalize_aliasing(graph, pairs),
             Work::Op => self.over = pairs.first().map(|(_, input)| *input),
             Work::While(_)
-            | Work::Between(_)
+            | Work::BackToBackGemm(_)
             | Work::Routine(_)
             | Work::Hook { .. }
             | Work::Call { .. }
@@ -277,9 +279,9 @@ impl Step {
             Work::Cond { branches, .. } => branches.iter().map(|branch| branch.arena).max().unwrap_or(0),
             Work::While(of) => of.room(),
             Work::Nest(nest) => nest.room(),
-            Work::Followed(followed) => followed.room(graph),
+            Work::Epilogue(epilogue) => epilogue.scratch_bytes(graph),
             Work::Routine(routine) => routine.between,
-            Work::Between(_) | Work::Op | Work::Hook { .. } | Work::Call { .. } => 0,
+            Work::BackToBackGemm(_) | Work::Op | Work::Hook { .. } | Work::Call { .. } => 0,
         }
     }
 
@@ -287,14 +289,14 @@ impl Step {
     fn workspace(&self, graph: &Graph) -> usize {
         let copies = |types: &[TensorType]| types.iter().map(TensorType::byte_size).sum();
         match &self.work {
-            Work::Op | Work::Followed(_) => {
+            Work::Op | Work::Epilogue(_) => {
                 let node = &graph.nodes()[self.node];
                 workspace(&node.op, &operand_types(graph, node), &node.outputs)
             }
             Work::Hook { types, .. } | Work::Call { types, .. } => copies(types),
             Work::Cond { branches, .. } => branches.iter().map(|branch| branch.workspace).max().unwrap_or(0),
             Work::While(of) => of.cond.workspace.max(of.body.workspace),
-            Work::Nest(_) | Work::Between(_) | Work::Routine(_) => 0,
+            Work::Nest(_) | Work::BackToBackGemm(_) | Work::Routine(_) => 0,
         }
     }
 }

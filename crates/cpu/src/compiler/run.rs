@@ -107,16 +107,16 @@ impl Run<'_> {
                 // the plan has the room for the step alone.
                 unsafe { nest.run(&inputs, &results, room, step.par) };
             }
-            Work::Followed(followed) => {
+            Work::Epilogue(epilogue) => {
                 let inputs: SmallVec<[View<'_>; 8]> = step.inputs.iter().map(input).collect();
                 let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();
                 let room = frame.arena.wrapping_add(step.room);
                 // SAFETY: the plan has the room for the step alone.
-                unsafe { followed.run(graph, &inputs, &results, room, step.par, &|| self.hooks.poll())? };
+                unsafe { epilogue.run(graph, &inputs, &results, room, step.par, &|| self.hooks.poll())? };
             }
-            Work::Between(between) => {
+            Work::BackToBackGemm(gemm) => {
                 let inputs: SmallVec<[View<'_>; 8]> = step.inputs.iter().map(input).collect();
-                between.run(&inputs, &mut output(&step.outputs[0]), step.par);
+                gemm.run(&inputs, &mut output(&step.outputs[0]), step.par);
             }
             Work::Routine(routine) => {
                 let inputs: SmallVec<[View<'_>; 8]> = step.inputs.iter().map(input).collect();

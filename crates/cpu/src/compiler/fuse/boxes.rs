@@ -4,7 +4,7 @@ use defn_core::graph::{Graph, Values};
 use smallvec::SmallVec;
 
 use super::build::{Body, Frame, Fused, Part};
-use super::cut::Cut;
+use super::cut::DomainBox;
 use super::domain::Domain;
 use super::passes::Passes;
 use super::reads::Reads;
@@ -16,7 +16,7 @@ use crate::compiler::ir::{Builder, Elem, Op, Val};
 pub(in super::super) fn fuse_boxes(
     graph: &Graph,
     fusion: &FusionGroups,
-    boxes: &[(Cut, Vec<usize>)],
+    boxes: &[(DomainBox, Vec<usize>)],
     results: &Values,
     is_streaming: bool,
 ) -> Option<Fused> {

@@ -5,7 +5,7 @@ use defn_core::graph::{Graph, Value, Values};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::cut::Cut;
+use super::cut::DomainBox;
 use super::domain::{Domain, Sizes, strides_along};
 use super::elements::{Element, Elements};
 use super::merge::Reduction;
@@ -142,7 +142,7 @@ pub(super) struct Body<'a> {
     pub(super) frame: &'a Frame<'a>,
     pub(super) passes: &'a Passes,
     pub(super) reads: &'a Reads,
-    pub(super) cut: Option<&'a Cut>,
+    pub(super) cut: Option<&'a DomainBox>,
     /// Where the elements of results are.
     pub(super) whole: StridedView,
     pub(super) sizes: Sizes,
@@ -164,7 +164,7 @@ impl<'a> Body<'a> {
         passes: &'a Passes,
         reads: &'a Reads,
         domain: &Domain,
-        cut: Option<&'a Cut>,
+        cut: Option<&'a DomainBox>,
     ) -> Option<Body<'a>> {
         let whole = match cut {
             Some(cut) => cut.whole(),
@@ -326,7 +326,7 @@ pub(super) struct Making<'a> {
     pub(super) e: Elements,
     pub(super) reads: &'a Reads,
     /// The box of the domain that is done, if it is not the whole.
-    pub(super) cut: Option<&'a Cut>,
+    pub(super) cut: Option<&'a DomainBox>,
     pub(super) results: &'a Values,
     pub(super) inputs: usize,
     pub(super) sizes: &'a Sizes,
@@ -498,7 +498,7 @@ impl Making<'_> {
         value_view: &ValueView,
         sizes: &[usize],
         part: Part,
-        cut: Option<&Cut>,
+        cut: Option<&DomainBox>,
     ) -> Option<Element> {
         let base = value_view.base.node as usize;
         match self.parts.get(&base) {

@@ -13,7 +13,7 @@ use crate::kernels::shape::Layout;
 
 /// A box of a domain.
 #[derive(Debug)]
-pub(in super::super) struct Cut {
+pub(in super::super) struct DomainBox {
     /// The sizes of the domain, where the box begins in it, and its own sizes.
     pub(in super::super) domain: Sizes,
     pub(in super::super) starts: Sizes,
@@ -29,9 +29,9 @@ pub(in super::super) struct Cut {
 #[derive(Clone, Debug)]
 pub(in super::super) enum Source {
     /// A value, and where the box begins in it. None if the box is the whole value, or reads one element.
-    Piece { value: Value, starts: Option<Sizes> },
+    Operand { value: Value, starts: Option<Sizes> },
     /// The box of what it is itself a view of.
-    Turned,
+    Transposed,
 }
 
 /// How a box is gone through that has values with their neighbours along another axis than the last.
@@ -46,7 +46,7 @@ pub(in super::super) struct Block {
     pub(in super::super) lanes: usize,
 }
 
-impl Cut {
+impl DomainBox {
     /// The concatenation or padding that a value is, if it is one of the box's.
     pub(super) fn join(&self, graph: &Graph, fusion: &FusionGroups, value: Value) -> Option<usize> {
         let base = fusion.view(graph, value).base.node as usize;
@@ -56,11 +56,11 @@ impl Cut {
     /// How that which a concatenation or a padding is in the box lies in memory.
     pub(super) fn source(&self, graph: &Graph, fusion: &FusionGroups, join: usize) -> ValueView {
         match &self.sources[&join] {
-            Source::Piece { value, starts: Some(starts) } => {
+            Source::Operand { value, starts: Some(starts) } => {
                 fusion.view(graph, *value).within(starts, &self.sizes)
             }
-            Source::Piece { value, starts: None } => fusion.view(graph, *value),
-            Source::Turned => self.of(&fusion.unfiltered_view(graph, join).expect("it is a view")),
+            Source::Operand { value, starts: None } => fusion.view(graph, *value),
+            Source::Transposed => self.of(&fusion.unfiltered_view(graph, join).expect("it is a view")),
         }
     }
 

@@ -35,7 +35,7 @@ mod tests;
 pub(super) use blocks::{Blocks, fuse_blocks};
 pub(super) use boxes::fuse_boxes;
 pub(super) use build::{Fused, LONG_ROW, Part, fuse};
-pub(super) use cut::{Block, Cut, Source};
+pub(super) use cut::{Block, DomainBox, Source};
 pub(super) use domain::{Domain, Sizes};
 pub(super) use fit::fitting;
 pub(super) use gathers::gathered;

@@ -10,7 +10,7 @@ use defn_core::op::Op as GraphOp;
 use smallvec::SmallVec;
 
 use super::build::{Making, Part};
-use super::cut::Cut;
+use super::cut::DomainBox;
 use super::elements::{Counter, Element};
 use super::reads::{Reads, domain_of};
 use super::shape::Kind;
@@ -77,7 +77,7 @@ impl Reads {
         fusion: &FusionGroups,
         position: usize,
         random: Random,
-        (part, cut): (Part, Option<&Cut>),
+        (part, cut): (Part, Option<&DomainBox>),
     ) -> Option<()> {
         let node = &graph.nodes()[position];
         let is_of_groups = part == Part::Rows && self.is_grouped;

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::build::Part;
-use super::cut::Cut;
+use super::cut::DomainBox;
 use super::domain::{Axes, Domain, Sizes, strides_along};
 use super::gathers::GatherInputs;
 use super::passes::Passes;
@@ -46,7 +46,7 @@ impl Reads {
         passes: &Passes,
         domain: &Domain,
         gathered: &[usize],
-        cut: Option<&Cut>,
+        cut: Option<&DomainBox>,
         before: Vec<(Value, StridedView)>,
     ) -> Option<Reads> {
         let mut reads = Reads {
@@ -160,7 +160,7 @@ impl Reads {
     pub(super) fn sizes(
         &self,
         domain: &Domain,
-        cut: Option<&Cut>,
+        cut: Option<&DomainBox>,
         written: Option<&StridedView>,
         half: Option<usize>,
     ) -> Option<Sizes> {
@@ -201,7 +201,7 @@ pub(super) fn generated(
     graph: &Graph,
     fusion: &FusionGroups,
     base: usize,
-    cut: Option<&Cut>,
+    cut: Option<&DomainBox>,
 ) -> Option<Generated> {
     let op = &graph.nodes()[base].op;
     if let GraphOp::Constant(scalar) = op {

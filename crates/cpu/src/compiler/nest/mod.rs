@@ -15,10 +15,10 @@ use std::sync::Arc;
 use defn_core::graph::{Graph, Value, Values};
 use smallvec::SmallVec;
 
-use super::fuse::{Cut, Domain, Fused, Part, fuse, fuse_boxes, gathered};
+use super::fuse::{Domain, DomainBox, Fused, Part, fuse, fuse_boxes, gathered};
 use super::fusion_groups::{FusionGroup, FusionGroups};
 use super::ir::Function;
-use super::strips::Strip;
+use super::row_blocks::RowBlockFusion;
 use super::users::Uses;
 use crate::kernels::StridedView;
 use crate::kernels::stream::StoreKind;
@@ -159,14 +159,14 @@ impl Nest {
     }
 
     /// The nest of fusion groups that go through groups of elements together.
-    pub(super) fn of_groups(
+    pub(super) fn of_row_blocks(
         graph: &Graph,
         fusion: &FusionGroups,
         uses: &dyn Uses,
-        strip: &Strip,
+        row_blocks: &RowBlockFusion,
     ) -> Option<Nest> {
-        let (nodes, results) = (strip.nodes(fusion), strip.results(uses));
-        Nest::with_gathers(graph, fusion, uses, nodes, &strip.domain, &results)
+        let (nodes, results) = (row_blocks.nodes(fusion), row_blocks.results(uses));
+        Nest::with_gathers(graph, fusion, uses, nodes, &row_blocks.domain, &results)
     }
 
     /// The nest of nodes that reads at positions what it can, in place of a step that does so before.
@@ -213,7 +213,7 @@ impl Nest {
     pub(super) fn of_boxes(
         graph: &Graph,
         fusion: &FusionGroups,
-        boxes: &[(Cut, Vec<usize>)],
+        boxes: &[(DomainBox, Vec<usize>)],
         results: &Values,
     ) -> Option<Nest> {
         Nest::of_fused(graph, results, |is_streaming| fuse_boxes(graph, fusion, boxes, results, is_streaming))

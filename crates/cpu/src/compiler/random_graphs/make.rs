@@ -50,7 +50,7 @@ pub(crate) struct Program {
     /// The elements of a piece of a long row.
     pub(crate) chunk: usize,
     /// Whether what follows products is done block by block even where this does not pay.
-    pub(crate) is_followed: bool,
+    pub(crate) forces_epilogues: bool,
 }
 
 /// Sizes around the lanes of vectors, blocks of the portable executor, tiles and runs of sums.
@@ -88,7 +88,7 @@ pub(super) struct Making<'b> {
     steps: usize,
     mixed: Mixed,
     chunk: usize,
-    is_followed: bool,
+    forces_epilogues: bool,
 }
 
 impl<'b> Making<'b> {
@@ -103,7 +103,7 @@ impl<'b> Making<'b> {
             let long = &LARGE[5..];
             dims[source.below(2)] = long[source.below(long.len())];
         }
-        let is_followed = source.below(2) == 0;
+        let forces_epilogues = source.below(2) == 0;
         let count = 1 + source.below(3);
         let dtype = |source: &mut Choices<'_>| match source.below(4) {
             0 => DType::F32,
@@ -123,7 +123,7 @@ impl<'b> Making<'b> {
             steps: 0,
             mixed,
             chunk,
-            is_followed,
+            forces_epilogues,
         };
         for _ in 0..1 + making.source.below(4) {
             let dtype = making.dtype();
@@ -460,8 +460,8 @@ impl<'b> Making<'b> {
             }
         }
         let region = Arc::new(Region::new(self.graph, self.inputs, inputs, results));
-        let Making { arguments, chunk, is_followed, .. } = self;
-        Some(Program { region, arguments, chunk, is_followed })
+        let Making { arguments, chunk, forces_epilogues, .. } = self;
+        Some(Program { region, arguments, chunk, forces_epilogues })
     }
 }
 

@@ -55,7 +55,7 @@ impl Program {
     fn compiled(&self, threads: usize) -> Result<Arc<dyn Executable>, String> {
         let compiler = CpuCompiler::new().with_threads(threads).map_err(|error| error.to_string())?;
         let compile = || with_work(WORK, || compiler.compile(self.region.clone(), Checks::default()));
-        let executable = if self.is_followed { with_epilogues_always(compile) } else { compile() };
+        let executable = if self.forces_epilogues { with_epilogues_always(compile) } else { compile() };
         executable.map_err(|error| error.to_string())
     }
 

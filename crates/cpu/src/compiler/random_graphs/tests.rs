@@ -213,11 +213,12 @@ fn errors_that_were_found_stay_mended() {
         let mut source = Mixed::new(7);
         let arguments = region.inputs().iter().map(|ty| elements(ty, None, &mut source)).collect();
         let (region, chunk) = (Arc::new(region), CHUNK);
-        let mut program = Program { region, arguments, chunk, is_followed: false };
-        for (at_end, chunk, is_followed) in [(false, CHUNK, false), (true, CHUNK, true), (true, TILE, false)]
+        let mut program = Program { region, arguments, chunk, forces_epilogues: false };
+        for (at_end, chunk, forces_epilogues) in
+            [(false, CHUNK, false), (true, CHUNK, true), (true, TILE, false)]
         {
             program.chunk = chunk;
-            program.is_followed = is_followed;
+            program.forces_epilogues = forces_epilogues;
             assert_eq!(program.check(2, at_end, false), Ok(true), "{name}");
         }
     }

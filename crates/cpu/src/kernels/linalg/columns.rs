@@ -1,5 +1,5 @@
-//! Sums of rows, each times its factor: a matrix is multiplied by a vector from the other side. Products are rounded before
-//! they are added, in the order of the rows, so that all instruction sets give the same bits.
+//! Sums of rows, each times its factor: a matrix is multiplied by a vector from the other side. Products are rounded
+//! before they are added, in the order of the rows, so that all instruction sets give the same bits.
 
 use std::mem::MaybeUninit;
 
@@ -21,8 +21,8 @@ const WIDE: usize = 2048;
 /// Most results of a task of a small matrix.
 const NARROW: usize = 256;
 
-/// Bytes of a block of rows that stay in the L2 cache. Of a larger block only a few rows are read at a time, so that each
-/// is read along its pages.
+/// Bytes of a block of rows that stay in the L2 cache. Of a larger block only a few rows are read at a time, so that
+/// each is read along its pages.
 const NEAR: usize = 1 << 18;
 
 /// Rows of a larger block that are read at a time.
@@ -86,8 +86,8 @@ unsafe fn add_strip<V: FirstLanes, const VECTORS: usize>(
         for factor in factors {
             let factor = V::repeat(factor);
             for (j, lane) in lanes.iter_mut().enumerate() {
-                // A product that is added to zero is rounded like a product alone. Sums that begin at positive zero never
-                // see the sign of a product that is zero.
+                // A product that is added to zero is rounded like a product alone. Sums that begin at positive zero
+                // never see the sign of a product that is zero.
                 *lane = lane.plus(V::zero().plus_product(load(row, j), factor));
             }
             row = row.wrapping_add(stride);

@@ -1,7 +1,7 @@
 //! Dot products. Products with a vector run at memory speed. Float matrices are multiplied with packed panels and
 //! register tiles, complex ones as real matrices of their parts, integer ones by a blocked loop.
 
-mod between;
+mod back_to_back;
 mod columns;
 pub(crate) mod gemm;
 mod plan;
@@ -13,7 +13,7 @@ mod vector;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-pub(crate) use between::Between;
+pub(crate) use back_to_back::BackToBackProducts;
 use defn_core::{DType, Shape, TensorType};
 use num_complex::Complex;
 pub(crate) use plan::{Dot, DotAxes, OperandLayout};

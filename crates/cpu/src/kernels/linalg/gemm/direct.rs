@@ -40,8 +40,8 @@ pub(super) struct DirectStep<C> {
 /// Computes a tile.
 ///
 /// # Safety
-/// All memory that the step names can be read and written, for the tile's rows and for its vectors, of which the last one
-/// has `last` elements. The processor has the instructions.
+/// All memory that the step names can be read and written, for the tile's rows and for its vectors, of which the last
+/// one has `last` elements. The processor has the instructions.
 pub(super) type DirectTile<C> = unsafe fn(&DirectStep<C>);
 
 /// # Safety

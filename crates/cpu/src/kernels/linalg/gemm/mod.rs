@@ -127,8 +127,8 @@ fn scratch_of<C>(kernels: &Kernels<C>, sizes: [usize; 3]) -> usize {
 }
 
 /// Writes the product of an `m` by `k` and a `k` by `n` matrix. The free axis is the rows of `a` and the columns of
-/// `b`. `accumulation` says whether the product replaces the result, or is added to it or subtracted from it; in the last two
-/// cases the result is initialised.
+/// `b`. `accumulation` says whether the product replaces the result, or is added to it or subtracted from it; in the
+/// last two cases the result is initialised.
 ///
 /// The epilogue runs on each block after its last part of the sums, while the block is still in a cache.
 ///

@@ -1,5 +1,5 @@
-//! Products with an operand of a few rows or columns. Their time is that of reading the other operand once, so that it is
-//! read in place, in blocks that are long in memory; sums that are not complete stay in a near cache.
+//! Products with an operand of a few rows or columns. Their time is that of reading the other operand once, so that it
+//! is read in place, in blocks that are long in memory; sums that are not complete stay in a near cache.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -84,8 +84,8 @@ impl<'a, C: GemmElement> Thin<'a, C> {
         });
     }
 
-    /// One block of the result. It has room for `SUMS` sums, and for `TURNED_PANEL` elements of the other operand, which are
-    /// transposed if there are any.
+    /// One block of the result. It has room for `SUMS` sums, and for `TURNED_PANEL` elements of the other operand,
+    /// which are transposed if there are any.
     ///
     /// # Safety
     /// The block is inside the result, and no other thread uses it.
@@ -138,8 +138,8 @@ impl<'a, C: GemmElement> Thin<'a, C> {
             for (few, sums) in sums.chunks_exact(width).enumerate().take(self.count) {
                 for (many, sum) in block.clone().zip(sums) {
                     let (row, column) = if self.is_left { (few, many) } else { (many, few) };
-                    // SAFETY: the element is inside the result, which is initialised if there was a part before; and the
-                    // tiles have written all sums of the block.
+                    // SAFETY: the element is inside the result, which is initialised if there was a part before; and
+                    // the tiles have written all sums of the block.
                     unsafe {
                         let (to, sum) = (self.out.at(row, column), sum.assume_init());
                         to.write(match accumulation {

@@ -1,6 +1,6 @@
-//! Products of matrices, and convolutions, that element-wise ops follow: these are done to each block of a product by
-//! the thread that has completed it, while the second cache holds the block. They are a loop nest, which is called with
-//! where the block is. Where nobody else needs the product, it lies where one of their results will.
+//! Epilogues: element-wise ops that consume a matrix product or a convolution. The thread that has completed a block of
+//! the product runs the epilogue on it, while the L2 cache holds the block. An epilogue is a loop nest, which is called
+//! with the address of the block. A product without other consumers is stored in the buffer of an epilogue's result.
 
 use defn_core::backend::Poll;
 use defn_core::graph::{Graph, Node, Value, Values};
@@ -11,39 +11,40 @@ use smallvec::SmallVec;
 use super::fuse::Part;
 use super::fusion_groups::{FusionGroups, Role, random};
 use super::nest::{BlockInput, BlockNest};
-use super::strips::Piece;
+use super::row_blocks::FusedKernel;
 use super::users::Uses;
 use crate::backend::{run_with_epilogue, supports_epilogue};
 use crate::kernels::epilogue::CompletedRows;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// Puts fusion groups to the ops that they follow at once. Nothing is moved past others, so that no value is kept for
-/// longer.
-pub(super) fn with_followed(
+/// Fuses groups with the op just before them, of which they are epilogues. Nothing is reordered, so that no value
+/// lives longer.
+pub(super) fn fuse_epilogues(
     graph: &Graph,
     fusion: &FusionGroups,
     uses: &dyn Uses,
-    pieces: Vec<Piece>,
-) -> Vec<Piece> {
-    let mut placed: Vec<Piece> = Vec::with_capacity(pieces.len());
-    for piece in pieces {
-        let before = placed.last().and_then(Piece::alone);
-        let found = before.zip(piece.alone()).map(|(op, group_index)| Found { op, group_index });
-        match found.and_then(|found| Followed::new(graph, fusion, uses, found)) {
+    kernels: Vec<FusedKernel>,
+) -> Vec<FusedKernel> {
+    let mut fused: Vec<FusedKernel> = Vec::with_capacity(kernels.len());
+    for kernel in kernels {
+        let before = fused.last().and_then(FusedKernel::single_group);
+        let candidate =
+            before.zip(kernel.single_group()).map(|(op, group_index)| EpilogueCandidate { op, group_index });
+        match candidate.and_then(|candidate| OpWithEpilogue::new(graph, fusion, uses, candidate)) {
             Some(made) => {
-                placed.pop();
-                placed.push(Piece::Followed(Box::new(made)));
+                fused.pop();
+                fused.push(FusedKernel::Epilogue(Box::new(made)));
             }
-            None => placed.push(piece),
+            None => fused.push(kernel),
         }
     }
-    placed
+    fused
 }
 
-/// The places of an op and of the fusion group that follows it.
+/// The indices of an op and of the fusion group that may be its epilogue.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+struct EpilogueCandidate {
     op: usize,
     group_index: usize,
 }
@@ -54,8 +55,8 @@ fn operand_types(graph: &Graph, node: usize) -> SmallVec<[&TensorType; 4]> {
 }
 
 /// Whether a fusion group is done to each element of what an op gives as it lies, and the op tells of them one by one.
-fn follows(graph: &Graph, fusion: &FusionGroups, found: Found) -> bool {
-    let (op, group) = (&fusion.order[found.op].nodes, &fusion.order[found.group_index].nodes);
+fn is_epilogue(graph: &Graph, fusion: &FusionGroups, candidate: EpilogueCandidate) -> bool {
+    let (op, group) = (&fusion.order[candidate.op].nodes, &fusion.order[candidate.group_index].nodes);
     let ([op], Role::Elementwise) = (&op[..], &fusion.roles[group[0]]) else { return false };
     let node = &graph.nodes()[*op];
     let elements = graph.nodes()[group[0]].outputs[0].size();
@@ -75,7 +76,7 @@ fn follows(graph: &Graph, fusion: &FusionGroups, found: Found) -> bool {
 }
 
 /// The elements of a row of what an op gives: blocks are parts of rows.
-fn row_of(op: &Op, out: &TensorType, b: &TensorType) -> usize {
+fn row_length(op: &Op, out: &TensorType, b: &TensorType) -> usize {
     let sizes = out.shape.sizes();
     if let Op::Dot { contract_b, batch_b, .. } = op {
         let own = b.shape.rank() - contract_b.len() - batch_b.len();
@@ -85,107 +86,112 @@ fn row_of(op: &Op, out: &TensorType, b: &TensorType) -> usize {
     sizes[2..].iter().product()
 }
 
-/// An op and the nest that follows it, ready to run.
+/// An op and its epilogue, ready to run.
 #[derive(Debug)]
-pub(super) struct Followed {
+pub(super) struct OpWithEpilogue {
     /// The op's node, and what it gives.
     pub(super) op: usize,
     product: Value,
-    /// The place of the fusion group that follows.
+    /// The index of the epilogue's fusion group.
     pub(super) group_index: usize,
     nest: BlockNest,
     /// Where each input of the nest is; the product is completed.
     sources: Vec<BlockInput>,
-    home: Home,
+    product_buffer: ProductBuffer,
     /// What the op reads, and behind it what else the nest does.
     pub(super) inputs: Values,
     /// What the nest gives, and behind it the product, where others need it.
     pub(super) results: Values,
     /// How many of the results the nest gives.
-    nest_results: usize,
+    epilogue_results: usize,
 }
 
-/// Where a product lies.
+/// The buffer of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Home {
+enum ProductBuffer {
     /// In a result, or where one of the nest's will.
     Result(usize),
     /// In memory of the step's own.
-    Room,
+    Scratch,
 }
 
-impl Followed {
-    fn new(graph: &Graph, fusion: &FusionGroups, uses: &dyn Uses, found: Found) -> Option<Followed> {
-        if !follows(graph, fusion, found) {
+impl OpWithEpilogue {
+    fn new(
+        graph: &Graph,
+        fusion: &FusionGroups,
+        uses: &dyn Uses,
+        candidate: EpilogueCandidate,
+    ) -> Option<OpWithEpilogue> {
+        if !is_epilogue(graph, fusion, candidate) {
             return None;
         }
-        let op = fusion.order[found.op].nodes[0];
+        let op = fusion.order[candidate.op].nodes[0];
         let (node, product) = (&graph.nodes()[op], Value { node: op as u32, output: 0 });
-        let row = row_of(&node.op, &node.outputs[0], graph.ty(node.inputs[1]));
-        let results = uses.live_outs(found.group_index);
+        let row = row_length(&node.op, &node.outputs[0], graph.ty(node.inputs[1]));
+        let results = uses.live_outs(candidate.group_index);
         let nodes =
-            fusion.order[found.group_index].nodes.iter().map(|&node| (node, Part::Elements)).collect();
+            fusion.order[candidate.group_index].nodes.iter().map(|&node| (node, Part::Elements)).collect();
         let nest = BlockNest::new(graph, fusion, nodes, (node.outputs[0].size(), row), results)?;
         let mut inputs: Values = node.inputs.iter().copied().collect();
         let sources = nest.locate_inputs(product, &mut inputs);
-        let (mut results, nest_results) = (results.clone(), results.len());
-        let mut home = Home::Room;
-        if uses.is_live_outside(product, &|group_index| group_index == found.group_index) {
-            home = Home::Result(results.len());
+        let (mut results, epilogue_results) = (results.clone(), results.len());
+        let mut product_buffer = ProductBuffer::Scratch;
+        if uses.is_live_outside(product, &|group_index| group_index == candidate.group_index) {
+            product_buffer = ProductBuffer::Result(results.len());
             results.push(product);
         }
-        Some(Followed {
+        Some(OpWithEpilogue {
             op,
             product,
-            group_index: found.group_index,
+            group_index: candidate.group_index,
             nest,
             sources,
-            home,
+            product_buffer,
             inputs,
             results,
-            nest_results,
+            epilogue_results,
         })
     }
 
-    /// What follows.
+    /// The nest of the epilogue.
     pub(super) fn nest(&self) -> &BlockNest {
         &self.nest
     }
 
     /// The outputs that may lie in the memory of an input: pairs of both. What the op reads is read until its last
     /// element is made.
-    pub(super) fn pairs(&self) -> SmallVec<[(usize, usize); 3]> {
-        let mut pairs = SmallVec::new();
+    pub(super) fn alias_candidates(&self) -> SmallVec<[(usize, usize); 3]> {
+        let mut alias_candidates = SmallVec::new();
         for (source, (_, view)) in self.sources.iter().zip(&self.nest.inputs) {
             match source {
                 BlockInput::Other(input) if view.is_plain(self.nest.elements()) => {
-                    pairs.extend((0..self.nest_results).map(|output| (output, *input)));
+                    alias_candidates.extend((0..self.epilogue_results).map(|output| (output, *input)));
                 }
                 BlockInput::Other(_) | BlockInput::Completed => {}
             }
         }
-        pairs
+        alias_candidates
     }
 
     /// Notes which outputs lie in the memory of which inputs, and chooses where the product lies.
-    pub(super) fn settle(&mut self, graph: &Graph, over: &[(usize, usize)]) {
+    pub(super) fn finalize_aliasing(&mut self, graph: &Graph, aliased: &[(usize, usize)]) {
         let width = |value: Value| graph.ty(value).dtype.storage_bytes();
         let is_free = |output: &usize| {
-            let is_over = over.iter().any(|(other, _)| other == output);
-            !is_over && width(self.results[*output]) == width(self.product)
+            let is_aliased = aliased.iter().any(|(other, _)| other == output);
+            !is_aliased && width(self.results[*output]) == width(self.product)
         };
-        if self.home == Home::Room
-            && let Some(output) = (0..self.nest_results).find(is_free)
+        if self.product_buffer == ProductBuffer::Scratch
+            && let Some(output) = (0..self.epilogue_results).find(is_free)
         {
-            self.home = Home::Result(output);
+            self.product_buffer = ProductBuffer::Result(output);
         }
     }
 
     /// The bytes that a run needs beside.
-    pub(super) fn room(&self, graph: &Graph) -> usize {
-        match self.home {
-            Home::Room => graph.ty(self.product).byte_size(),
-            Home::Result(_) => 0,
+    pub(super) fn scratch_bytes(&self, graph: &Graph) -> usize {
+        match self.product_buffer {
+            ProductBuffer::Scratch => graph.ty(self.product).byte_size(),
+            ProductBuffer::Result(_) => 0,
         }
     }
 
@@ -195,27 +201,28 @@ impl Followed {
     /// As the op.
     ///
     /// # Safety
-    /// At `room` is as much memory as [`Followed::room`] says, aligned to a line of the cache, which nobody else uses.
+    /// At `scratch` is as much memory as [`OpWithEpilogue::scratch`] says, aligned to a line of the cache, which nobody
+    /// else uses.
     pub(super) unsafe fn run(
         &self,
         graph: &Graph,
         inputs: &[View<'_>],
         results: &[ViewMut<'_>],
-        room: *mut u8,
+        scratch: *mut u8,
         par: Par,
         poll: Poll<'_>,
     ) -> Result<()> {
         let node = &graph.nodes()[self.op];
-        let start = match self.home {
-            Home::Result(at) => results[at].start(),
-            Home::Room => room,
+        let start = match self.product_buffer {
+            ProductBuffer::Result(at) => results[at].start(),
+            ProductBuffer::Scratch => scratch,
         };
         let sources = self.sources.iter().map(|source| source.start(start, inputs));
-        let starts = results[..self.nest_results].iter().map(ViewMut::start);
+        let starts = results[..self.epilogue_results].iter().map(ViewMut::start);
         // Nothing is kept from one pass for another: there is one.
         debug_assert_eq!(self.nest.scratch, 0);
         let nest = self.nest.with(sources.chain(starts).chain([std::ptr::null_mut()]));
-        let tail = |rows: CompletedRows| {
+        let epilogue = |rows: CompletedRows| {
             // SAFETY: results have room for all elements, of each of which one thread is told. The nest reads what the
             // op has written, and writes an element only after it has read what lies there.
             unsafe { nest.block(rows) };
@@ -223,6 +230,6 @@ impl Followed {
         // SAFETY: there is room for the product, in a result or apart, which only the tail uses too, and that each
         // element after the op.
         let product = unsafe { ViewMut::new(graph.ty(self.product), start) };
-        run_with_epilogue(&node.op, &inputs[..node.inputs.len()], &product, &tail, par, poll)
+        run_with_epilogue(&node.op, &inputs[..node.inputs.len()], &product, &epilogue, par, poll)
     }
 }

@@ -1,15 +1,15 @@
-//! Which fusion groups go through the rows of a tensor together: sums and extremes of rows, what is done to the
-//! elements before, and what is done with both after. Normalising and softmax are such.
+//! Row-block fusion: reductions of rows are fused with their producers and their consumers. Softmax and normalizations
+//! become one nest.
 //!
-//! A strip of rows goes through all of them while the cache holds it. Fusion groups that are put together must not need
-//! each other by way of one that is left out; in between those stand before that they do not need, and the others
-//! after.
+//! A block of rows passes through all fused groups while the cache holds it. Fused groups must not depend on each other
+//! through a group that is left out. Groups in between that are left out run before the nest, or after it if they
+//! depend on it.
 
 use defn_core::graph::{Graph, Value, Values};
 use rustc_hash::FxHashMap;
 
-use super::between::Between;
-use super::followed::Followed;
+use super::back_to_back::BackToBackGemm;
+use super::epilogues::OpWithEpilogue;
 use super::fuse::{Domain, Part, Reduction, has_pairs};
 use super::fusion_groups::{FusionGroups, Role, random};
 use super::nest::Nest;
@@ -17,79 +17,81 @@ use super::users::Uses;
 use crate::kernels::reduce::ReductionLayout;
 
 /// How many fusion groups after the first are looked at.
-const WINDOW: usize = 64;
+const SEARCH_WINDOW: usize = 64;
 
 /// The most elements of random numbers that are computed where they are reduced. Nests of elements have two of each
 /// block of the generator, and reductions would compute all blocks twice.
-const FEW_DRAWN: usize = 1 << 12;
+const MAX_REDUCED_RANDOM: usize = 1 << 12;
 
-/// Fusion groups that are run at once, by their indices.
+/// What becomes one step of the plan: fusion groups, by their indices.
 #[derive(Debug)]
-pub(super) enum Piece {
-    /// One by itself.
-    One(usize),
-    /// One or several as one nest; the place is that of the last.
-    Nest(usize, Box<Nest>, Option<Strip>),
-    /// An op by itself, and a fusion group that follows it.
-    Followed(Box<Followed>),
+pub(super) enum FusedKernel {
+    /// One group that is not fused further.
+    Single(usize),
+    /// One or several groups as one nest; the index is that of the last.
+    Nest(usize, Box<Nest>, Option<RowBlockFusion>),
+    /// An op, and the fusion group that is its epilogue.
+    Epilogue(Box<OpWithEpilogue>),
     /// Two products and the rows between them.
-    Between(Box<Between>),
+    BackToBackGemm(Box<BackToBackGemm>),
 }
 
-impl Piece {
-    /// The index of one by itself.
-    pub(super) fn alone(&self) -> Option<usize> {
+impl FusedKernel {
+    /// The index of a group that is not fused further.
+    pub(super) fn single_group(&self) -> Option<usize> {
         match self {
-            Piece::One(index) => Some(*index),
-            Piece::Nest(..) | Piece::Followed(_) | Piece::Between(_) => None,
+            FusedKernel::Single(index) => Some(*index),
+            FusedKernel::Nest(..) | FusedKernel::Epilogue(_) | FusedKernel::BackToBackGemm(_) => None,
         }
     }
 }
 
-/// Fusion groups that go through groups of elements together, ascending.
+/// Fusion groups that are computed together for each block of rows, ascending.
 #[derive(Clone, Debug)]
-pub(super) struct Strip {
+pub(super) struct RowBlockFusion {
     pub(super) parts: Vec<(usize, Part)>,
     pub(super) domain: Domain,
 }
 
-/// The fusion groups in order, those of a strip in one place, and folds where what they fold is made.
-pub(super) fn pieces(graph: &Graph, fusion: &FusionGroups, uses: &dyn Uses) -> Vec<Piece> {
+/// The fusion groups in order, those of a row-block fusion in one place, and reductions where what they reduce is
+/// computed.
+pub(super) fn fused_kernels(graph: &Graph, fusion: &FusionGroups, uses: &dyn Uses) -> Vec<FusedKernel> {
     let finder = Finder { graph, fusion, effects: effects(graph, fusion) };
-    let mut pieces = Vec::with_capacity(fusion.order.len());
-    let mut done = 0;
-    while done < fusion.order.len() {
-        let nest = |strip: &Strip| {
-            let nest = Nest::of_groups(graph, fusion, uses, strip)?;
-            Some(Piece::Nest(strip.last(), Box::new(nest), Some(strip.clone())))
+    let mut kernels = Vec::with_capacity(fusion.order.len());
+    let mut next = 0;
+    while next < fusion.order.len() {
+        let nest = |row_blocks: &RowBlockFusion| {
+            let nest = Nest::of_row_blocks(graph, fusion, uses, row_blocks)?;
+            Some(FusedKernel::Nest(row_blocks.last(), Box::new(nest), Some(row_blocks.clone())))
         };
-        let found = finder.strip_from(done, false).and_then(|(strip, others)| {
-            if let Some(piece) = nest(&strip) {
-                return Some((piece, strip, others));
+        let found = finder.row_block_fusion_at(next, false).and_then(|(row_blocks, bystanders)| {
+            if let Some(kernel) = nest(&row_blocks) {
+                return Some((kernel, row_blocks, bystanders));
             }
-            let one_pass = finder.strip_from(done, true);
-            if let Some((strip, others)) = one_pass
-                && let Some(piece) = nest(&strip)
+            let one_pass = finder.row_block_fusion_at(next, true);
+            if let Some((row_blocks, bystanders)) = one_pass
+                && let Some(kernel) = nest(&row_blocks)
             {
-                return Some((piece, strip, others));
+                return Some((kernel, row_blocks, bystanders));
             }
-            let alone = Strip { parts: vec![strip.parts[0]], domain: strip.domain };
-            Some((nest(&alone)?, alone, Others::new()))
+            let first_alone = RowBlockFusion { parts: vec![row_blocks.parts[0]], domain: row_blocks.domain };
+            Some((nest(&first_alone)?, first_alone, Bystanders::new()))
         });
-        let Some((piece, strip, others)) = found else {
-            pieces.push(Piece::One(done));
-            done += 1;
+        let Some((kernel, row_blocks, bystanders)) = found else {
+            kernels.push(FusedKernel::Single(next));
+            next += 1;
             continue;
         };
-        let (first, last) = (strip.parts[0].0, strip.parts[strip.parts.len() - 1].0);
-        pieces.extend((done..first).map(Piece::One));
-        let (before, after): (Vec<_>, Vec<_>) = others.into_iter().partition(|(_, needs)| !needs);
-        pieces.extend(before.into_iter().map(|(index, _)| Piece::One(index)));
-        pieces.push(piece);
-        pieces.extend(after.into_iter().map(|(index, _)| Piece::One(index)));
-        done = last + 1;
+        let (first, last) = (row_blocks.parts[0].0, row_blocks.parts[row_blocks.parts.len() - 1].0);
+        kernels.extend((next..first).map(FusedKernel::Single));
+        let (before, after): (Vec<_>, Vec<_>) =
+            bystanders.into_iter().partition(|(_, needs_group)| !needs_group);
+        kernels.extend(before.into_iter().map(|(index, _)| FusedKernel::Single(index)));
+        kernels.push(kernel);
+        kernels.extend(after.into_iter().map(|(index, _)| FusedKernel::Single(index)));
+        next = last + 1;
     }
-    pieces
+    kernels
 }
 
 struct Finder<'a> {
@@ -107,92 +109,96 @@ fn effects(graph: &Graph, fusion: &FusionGroups) -> FxHashMap<usize, usize> {
     indices.windows(2).map(|pair| (pair[1], pair[0])).collect()
 }
 
-/// The fusion groups between the first and the last of a strip that are not in it, and whether they need what is.
-type Others = Vec<(usize, bool)>;
+/// The fusion groups between the first and the last of a row-block fusion that are not in it, and whether they need
+/// what is.
+type Bystanders = Vec<(usize, bool)>;
 
 impl Finder<'_> {
-    /// The strip that begins at an index, if one does that is more than one fusion group; or what of it goes through
-    /// the elements once.
-    fn strip_from(&self, start: usize, is_one_pass: bool) -> Option<(Strip, Others)> {
-        let domain = match self.fold(start) {
+    /// The row-block fusion that begins at an index, if one does that is more than one fusion group; or what of it goes
+    /// through the elements once.
+    fn row_block_fusion_at(&self, start: usize, is_one_pass: bool) -> Option<(RowBlockFusion, Bystanders)> {
+        let domain = match self.reduction(start) {
             Some((_, domain)) => domain,
-            // What is done to the elements before they are folded.
+            // What is done to the elements before they are reduced.
             None => {
                 let elements = self.elements(start)?;
-                let end = self.fusion.order.len().min(start + WINDOW);
-                let found = (start + 1..end).filter_map(|index| self.fold(index).map(|fold| (index, fold)));
+                let end = self.fusion.order.len().min(start + SEARCH_WINDOW);
+                let found = (start + 1..end)
+                    .filter_map(|index| self.reduction(index).map(|reduction| (index, reduction)));
                 let (_, (_, domain)) = found.into_iter().find(|(index, (_, domain))| {
-                    domain.elements() == elements && self.needs(*index).any(|need| need == start)
+                    domain.elements() == elements && self.operand_groups(*index).any(|need| need == start)
                 })?;
                 domain
             }
         };
-        let mut strip = Strip { parts: vec![(start, self.part(start, &domain)?)], domain: domain.clone() };
-        // For each fusion group from the start on, whether it is left out and needs what is in the strip.
+        let mut row_blocks =
+            RowBlockFusion { parts: vec![(start, self.part(start, &domain)?)], domain: domain.clone() };
+        // For each fusion group from the start on, whether it is left out and needs what is in the row-block fusion.
         let mut tainted = vec![false];
-        let mut others: Others = Vec::new();
-        let end = self.fusion.order.len().min(start + WINDOW);
+        let mut bystanders: Bystanders = Vec::new();
+        let end = self.fusion.order.len().min(start + SEARCH_WINDOW);
         for index in start + 1..end {
-            let is_tainted = self.needs(index).any(|need| need >= start && tainted[need - start]);
-            let is_related = self.needs(index).any(|need| strip.has(need));
+            let is_tainted = self.operand_groups(index).any(|need| need >= start && tainted[need - start]);
+            let is_related = self.operand_groups(index).any(|need| row_blocks.has(need));
             let part = self.part(index, &domain).filter(|part| {
-                self.fits(&strip, index, *part)
-                    && !(is_one_pass && self.is_of_next_pass(&strip, index, *part))
+                self.reads_within_groups(&row_blocks, index, *part)
+                    && !(is_one_pass && self.reads_reduction_results(&row_blocks, index, *part))
             });
             match part {
                 Some(part) if is_related && !is_tainted => {
-                    strip.parts.push((index, part));
+                    row_blocks.parts.push((index, part));
                     tainted.push(false);
                 }
                 Some(_) | None => {
                     tainted.push(is_tainted || is_related);
-                    others.push((index, is_tainted || is_related));
+                    bystanders.push((index, is_tainted || is_related));
                 }
             }
         }
-        let folds = strip.parts.iter().any(|(_, part)| matches!(part, Part::Fold(_)));
-        let last = strip.parts[strip.parts.len() - 1].0;
-        others.retain(|(index, _)| *index < last);
-        if folds {
-            self.add_needed(&mut strip, &mut others);
+        let has_reduction = row_blocks.parts.iter().any(|(_, part)| matches!(part, Part::Fold(_)));
+        let last = row_blocks.parts[row_blocks.parts.len() - 1].0;
+        bystanders.retain(|(index, _)| *index < last);
+        if has_reduction {
+            self.add_producers(&mut row_blocks, &mut bystanders);
         }
-        folds.then_some((strip, others))
+        has_reduction.then_some((row_blocks, bystanders))
     }
 
-    /// Whether a fusion group needs what reductions of a strip give, to do something with elements again.
-    fn is_of_next_pass(&self, strip: &Strip, index: usize, part: Part) -> bool {
-        let is_of_groups = |need: usize| match strip.part_of(need) {
+    /// Whether a fusion group needs what reductions of a row-block fusion give, to do something with elements again.
+    fn reads_reduction_results(&self, row_blocks: &RowBlockFusion, index: usize, part: Part) -> bool {
+        let is_of_groups = |need: usize| match row_blocks.part_of(need) {
             Some(Part::Fold(_) | Part::Rows) => true,
             Some(Part::Elements) | None => false,
         };
-        part != Part::Rows && self.needs(index).any(is_of_groups)
+        part != Part::Rows && self.operand_groups(index).any(is_of_groups)
     }
 
-    /// Adds what would stand before a strip and gives it values of the same groups: they need not be written and read
-    /// again.
-    fn add_needed(&self, strip: &mut Strip, others: &mut Others) {
-        for at in (0..others.len()).rev() {
-            let (index, is_after) = others[at];
-            let needed_by = |other: usize| self.needs(other).any(|need| need == index);
-            let is_needed = strip.parts.iter().any(|(member, _)| needed_by(*member));
-            // Nobody who stays before the strip may need it.
-            let is_free = others.iter().all(|(other, is_after)| *is_after || !needed_by(*other));
-            let Some(part) = self.part(index, &strip.domain).filter(|_| !is_after && is_needed && is_free)
+    /// Adds what would stand before a row-block fusion and gives it values of the same groups: they need not be written
+    /// and read again.
+    fn add_producers(&self, row_blocks: &mut RowBlockFusion, bystanders: &mut Bystanders) {
+        for at in (0..bystanders.len()).rev() {
+            let (index, is_after) = bystanders[at];
+            let needed_by = |other: usize| self.operand_groups(other).any(|need| need == index);
+            let is_needed = row_blocks.parts.iter().any(|(member, _)| needed_by(*member));
+            // Nobody who stays before the row-block fusion may need it.
+            let is_free = bystanders.iter().all(|(other, is_after)| *is_after || !needed_by(*other));
+            let Some(part) =
+                self.part(index, &row_blocks.domain).filter(|_| !is_after && is_needed && is_free)
             else {
                 continue;
             };
-            let mut with = strip.clone();
+            let mut with = row_blocks.clone();
             with.parts.push((index, part));
             with.parts.sort_unstable_by_key(|(index, _)| *index);
-            if with.parts.iter().all(|(member, part)| self.fits(&with, *member, *part)) {
-                *strip = with;
-                others.remove(at);
+            if with.parts.iter().all(|(member, part)| self.reads_within_groups(&with, *member, *part)) {
+                *row_blocks = with;
+                bystanders.remove(at);
             }
         }
     }
 
     /// The fusion groups that one takes values from, and the one with the effect before its own.
-    fn needs(&self, index: usize) -> impl Iterator<Item = usize> {
+    fn operand_groups(&self, index: usize) -> impl Iterator<Item = usize> {
         let nodes = self.fusion.order[index].nodes.iter();
         let inputs = nodes.flat_map(|&node| self.graph.nodes()[node].inputs.iter());
         let values = inputs.filter_map(move |&input| {
@@ -212,7 +218,7 @@ impl Finder<'_> {
     }
 
     /// The reduction that a fusion group is, and its domain.
-    fn fold(&self, index: usize) -> Option<(Reduction, Domain)> {
+    fn reduction(&self, index: usize) -> Option<(Reduction, Domain)> {
         let [position] = self.fusion.order[index].nodes[..] else { return None };
         let node = &self.graph.nodes()[position];
         let (reduction, axes) = Reduction::of(&node.op)?;
@@ -222,14 +228,14 @@ impl Finder<'_> {
         (domain.groups() > 0 && domain.reduced > 1).then_some((reduction, domain))
     }
 
-    /// What a fusion group would do in a strip.
+    /// What a fusion group would do in a row-block fusion.
     fn part(&self, index: usize, domain: &Domain) -> Option<Part> {
-        if let Some((op, own)) = self.fold(index) {
+        if let Some((op, own)) = self.reduction(index) {
             return (own == *domain).then_some(Part::Fold(op));
         }
         let elements = self.elements(index)?;
         let mut nodes = self.fusion.order[index].nodes.iter();
-        if elements > FEW_DRAWN && nodes.any(|&node| has_pairs(&self.graph.nodes()[node])) {
+        if elements > MAX_REDUCED_RANDOM && nodes.any(|&node| has_pairs(&self.graph.nodes()[node])) {
             return None;
         }
         if elements == domain.elements() {
@@ -241,8 +247,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Whether a fusion group reads what is in the strip only as far as its own rows go.
-    fn fits(&self, strip: &Strip, index: usize, part: Part) -> bool {
+    /// Whether a fusion group reads what is in the row-block fusion only as far as its own rows go.
+    fn reads_within_groups(&self, row_blocks: &RowBlockFusion, index: usize, part: Part) -> bool {
         let nodes = &self.fusion.order[index].nodes;
         nodes.iter().all(|&position| {
             let node = &self.graph.nodes()[position];
@@ -252,18 +258,18 @@ impl Finder<'_> {
             };
             let is_before = |input: &Value| {
                 let base = self.fusion.base(*input).node as usize;
-                self.fusion.group_of[base].is_none_or(|index| !strip.has(index))
+                self.fusion.group_of[base].is_none_or(|index| !row_blocks.has(index))
             };
             if random(&node.op).is_some() {
                 return node.inputs.iter().all(is_before);
             }
-            node.inputs.iter().all(|&input| self.reads_in_rows(strip, input, result, part))
+            node.inputs.iter().all(|&input| self.reads_in_rows(row_blocks, input, result, part))
         })
     }
 
-    fn reads_in_rows(&self, strip: &Strip, input: Value, result: &[usize], part: Part) -> bool {
+    fn reads_in_rows(&self, row_blocks: &RowBlockFusion, input: Value, result: &[usize], part: Part) -> bool {
         let base = self.fusion.base(input).node as usize;
-        let Some(other) = self.fusion.group_of[base].and_then(|index| strip.part_of(index)) else {
+        let Some(other) = self.fusion.group_of[base].and_then(|index| row_blocks.part_of(index)) else {
             return true;
         };
         let value_view = self.fusion.view(self.graph, input);
@@ -275,14 +281,15 @@ impl Finder<'_> {
             (Part::Rows | Part::Fold(_), Part::Rows) => in_order,
             // The elements of long rows have left the caches when the rows are reduced.
             (Part::Rows | Part::Fold(_), Part::Elements) => {
-                !strip.domain.is_long() && strip.domain.is_of_groups(value_view.strided_view(result))
+                !row_blocks.domain.is_long()
+                    && row_blocks.domain.is_of_groups(value_view.strided_view(result))
             }
             (Part::Rows | Part::Fold(_), Part::Fold(_)) => false,
         }
     }
 }
 
-impl Strip {
+impl RowBlockFusion {
     /// The index of the last fusion group.
     pub(super) fn last(&self) -> usize {
         self.parts[self.parts.len() - 1].0
@@ -321,30 +328,30 @@ mod tests {
     use super::super::users::Users;
     use super::*;
 
-    /// The parts of the strips of a region.
-    fn strips_of(text: &str) -> Vec<Vec<Part>> {
+    /// The parts of the row-block fusion of a region.
+    fn row_block_fusions_of(text: &str) -> Vec<Vec<Part>> {
         let region = Region::from_text(text).unwrap();
         let fusion = FusionGroups::new(&region);
         let finder =
             Finder { graph: region.graph(), fusion: &fusion, effects: effects(region.graph(), &fusion) };
-        let (mut found, mut done) = (Vec::new(), 0);
-        while done < fusion.order.len() {
-            done = match finder.strip_from(done, false) {
-                Some((strip, _)) => {
-                    let next = strip.last() + 1;
-                    found.push(strip.parts.into_iter().map(|(_, part)| part).collect());
+        let (mut found, mut next) = (Vec::new(), 0);
+        while next < fusion.order.len() {
+            next = match finder.row_block_fusion_at(next, false) {
+                Some((row_blocks, _)) => {
+                    let next = row_blocks.last() + 1;
+                    found.push(row_blocks.parts.into_iter().map(|(_, part)| part).collect());
                     next
                 }
-                None => done + 1,
+                None => next + 1,
             };
         }
         found
     }
 
     #[test]
-    fn softmax_is_one_strip() {
+    fn softmax_is_one_fusion() {
         let [max, sum] = [ReduceOp::ReduceMax, ReduceOp::Sum].map(|op| Part::Fold(Reduction::Of(op)));
-        let found = strips_of(
+        let found = row_block_fusions_of(
             "defn-ir 1
             (f32[8][100]) {
                 %0 = parameter {index: 0} : f32[8][100]
@@ -379,15 +386,16 @@ mod tests {
         let fusion = FusionGroups::new(&region);
         let hooks = [3, 4].map(|node| fusion.group_of[node].unwrap());
         let users = Users::new(&region, &fusion);
-        let pieces = pieces(region.graph(), &fusion, &users);
-        let order = pieces.iter().filter_map(Piece::alone).filter(|index| hooks.contains(index));
+        let kernels = fused_kernels(region.graph(), &fusion, &users);
+        let order =
+            kernels.iter().filter_map(FusedKernel::single_group).filter(|index| hooks.contains(index));
         assert_eq!(order.collect::<Vec<_>>(), hooks);
     }
 
     #[test]
     fn what_needs_more_than_its_row_is_left_out() {
         let sum = Part::Fold(Reduction::Of(ReduceOp::Sum));
-        let found = strips_of(
+        let found = row_block_fusions_of(
             "defn-ir 1
             (f32[8][8]) {
                 %0 = parameter {index: 0} : f32[8][8]
@@ -407,9 +415,9 @@ mod tests {
     }
 
     #[test]
-    fn producers_of_the_same_rows_are_part_of_a_strip() {
+    fn producers_of_the_same_rows_are_fused() {
         let sum = Part::Fold(Reduction::Of(ReduceOp::Sum));
-        let found = strips_of(
+        let found = row_block_fusions_of(
             "defn-ir 1
             (f32[8][8], f32[8][8]) {
                 %0 = parameter {index: 0} : f32[8][8]

@@ -1,5 +1,5 @@
-//! Two stacks of products, of which the second has the rows of the first as its left operand after something was done to
-//! them. Both are done for blocks of rows, so that the second cache holds what lies between them.
+//! Two stacks of products, of which the second has the rows of the first as its left operand after something was done
+//! to them. Both are done for blocks of rows, so that the second cache holds what lies between them.
 
 use defn_core::DType;
 
@@ -13,14 +13,14 @@ use crate::view::{View, ViewMut};
 const BLOCK: usize = 1 << 16;
 
 /// The fewest rows of a block, if there are several: each packs the other operands again.
-const LEAST_ROWS: usize = 4 * ROWS;
+const MIN_ROWS: usize = 4 * ROWS;
 
 /// The rows of a block are a multiple of this, but for the last: of what tiles have.
 const ROWS: usize = 12;
 
 /// Both products, with how their rows are divided.
 #[derive(Debug)]
-pub(crate) struct Between {
+pub(crate) struct BackToBackProducts {
     first: Dot,
     second: Dot,
     dtype: DType,
@@ -29,13 +29,13 @@ pub(crate) struct Between {
     down: usize,
 }
 
-/// What is done to rows between the products: their first one's number and how many they are, where they lie, and memory
-/// beside them.
-pub(crate) type Middle<'a> = &'a (dyn Fn((usize, usize), *mut u8, *mut u8) + Sync);
+/// What is done to rows between the products: their first one's number and how many they are, where they lie, and
+/// memory beside them.
+pub(crate) type MiddleFn<'a> = &'a (dyn Fn((usize, usize), *mut u8, *mut u8) + Sync);
 
-impl Between {
+impl BackToBackProducts {
     /// None unless operands are read in place, and the second product's left operand lies as the first one's result.
-    pub(crate) fn new(first: Dot, second: Dot, dtype: DType) -> Option<Between> {
+    pub(crate) fn new(first: Dot, second: Dot, dtype: DType) -> Option<BackToBackProducts> {
         let is_in_place = [&first.a, &first.b, &second.b].iter().all(|side| side.pack.is_none());
         let (rows, row) = (first.batch * first.m, first.n);
         let left = &second.a;
@@ -49,12 +49,12 @@ impl Between {
             return None;
         }
         let most = BLOCK / first.n.max(first.k) / ROWS * ROWS;
-        if !matches!(dtype, DType::F32 | DType::F64) || most < first.m.min(LEAST_ROWS) || most == 0 {
+        if !matches!(dtype, DType::F32 | DType::F64) || most < first.m.min(MIN_ROWS) || most == 0 {
             return None;
         }
         let height = first.m.div_ceil(first.m.div_ceil(most)).next_multiple_of(ROWS);
         let down = first.m.div_ceil(height);
-        Some(Between { first, second, dtype, height, down })
+        Some(BackToBackProducts { first, second, dtype, height, down })
     }
 
     /// Computes both. `beside` bytes are the memory beside rows.
@@ -65,7 +65,7 @@ impl Between {
         &self,
         (a, b, other): (View<'_>, View<'_>, View<'_>),
         out: &mut ViewMut<'_>,
-        (middle, beside): (Middle<'_>, usize),
+        (middle, beside): (MiddleFn<'_>, usize),
         par: Par,
     ) {
         if self.dtype == DType::F32 {
@@ -79,10 +79,10 @@ impl Between {
         &self,
         (a, b, other): (&[C], &[C], &[C]),
         out: &mut ViewMut<'_>,
-        (middle, beside): (Middle<'_>, usize),
+        (middle, beside): (MiddleFn<'_>, usize),
         par: Par,
     ) {
-        let Between { first, second, height, down, .. } = self;
+        let BackToBackProducts { first, second, height, down, .. } = self;
         let (m, row, columns) = (first.m, first.n, second.n);
         let out = &*out;
         debug_assert_eq!(out.ty().size(), first.batch * m * columns);
