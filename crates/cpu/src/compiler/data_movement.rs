@@ -162,7 +162,7 @@ impl MovementFuser<'_> {
             (Role::Step, false) => SmallVec::from_slice(&[nodes[0]]),
             (Role::Elementwise, false)
             | (Role::Step, true)
-            | (Role::Given | Role::View | Role::Generated, _) => return None,
+            | (Role::Leaf | Role::View | Role::Generated, _) => return None,
         };
         if concats.is_empty() {
             return None;

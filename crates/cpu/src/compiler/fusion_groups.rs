@@ -20,7 +20,7 @@ const MAX_GROUP_OPS: usize = 200;
 #[derive(Clone, Debug)]
 pub(super) enum Role {
     /// An input, or what is written in the program: it is there before anything runs.
-    Given,
+    Leaf,
     /// Its operand seen in another way; nobody needs it in memory of its own.
     View,
     /// Numbers that are made where they are read: what counts along axes.
@@ -102,7 +102,7 @@ impl FusionGroups {
         let mut before = None;
         for (position, node) in graph.nodes().iter().enumerate() {
             match roles[position] {
-                Role::Given | Role::View | Role::Generated => continue,
+                Role::Leaf | Role::View | Role::Generated => continue,
                 Role::Elementwise => forest.join(graph, roles, views, position, starts_group[position]),
                 Role::Step => {
                     let needs = node.inputs.iter().filter_map(|input| base_of(roles, views, *input));
@@ -209,7 +209,7 @@ fn roles(graph: &Graph) -> (Vec<Role>, Vec<Option<Box<ValueView>>>) {
             });
         let role = match (&through, &node.op) {
             (Some(_), _) => Role::View,
-            (None, Op::Parameter { .. } | Op::Constant(_) | Op::Literal(_)) => Role::Given,
+            (None, Op::Parameter { .. } | Op::Constant(_) | Op::Literal(_)) => Role::Leaf,
             (None, _) if !has_elements => Role::Step,
             (None, Op::Iota { .. }) => Role::Generated,
             (None, op) if elementwise(op).is_some() => Role::Elementwise,
@@ -229,7 +229,7 @@ fn require_memory(region: &Region, roles: &mut [Role], views: &[Option<Box<Value
     for (position, node) in graph.nodes().iter().enumerate().rev() {
         match roles[position] {
             Role::View | Role::Generated if needed[position] => roles[position] = Role::Step,
-            Role::Given | Role::View | Role::Generated | Role::Elementwise | Role::Step => {}
+            Role::Leaf | Role::View | Role::Generated | Role::Elementwise | Role::Step => {}
         }
         match roles[position] {
             Role::Step => node.inputs.iter().for_each(|input| needed[input.node as usize] = true),
@@ -241,7 +241,7 @@ fn require_memory(region: &Region, roles: &mut [Role], views: &[Option<Box<Value
                     }
                 }
             }
-            Role::Given | Role::View | Role::Generated => {}
+            Role::Leaf | Role::View | Role::Generated => {}
         }
     }
 }
@@ -255,7 +255,7 @@ fn view_without_memory<'s>(
     let position = value.node as usize;
     match roles[position] {
         Role::View => views[position].as_deref(),
-        Role::Given | Role::Generated | Role::Elementwise | Role::Step => None,
+        Role::Leaf | Role::Generated | Role::Elementwise | Role::Step => None,
     }
 }
 
@@ -264,7 +264,7 @@ fn base_of(roles: &[Role], views: &[Option<Box<ValueView>>], value: Value) -> Op
     let base = view_without_memory(roles, views, value).map_or(value, |view| view.base).node as usize;
     match roles[base] {
         Role::Elementwise | Role::Step => Some(base),
-        Role::Given | Role::View | Role::Generated => None,
+        Role::Leaf | Role::View | Role::Generated => None,
     }
 }
 

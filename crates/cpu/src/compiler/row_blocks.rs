@@ -213,7 +213,7 @@ impl Finder<'_> {
         let first = self.fusion.order[index].nodes[0];
         match self.fusion.roles[first] {
             Role::Elementwise => Some(self.graph.nodes()[first].outputs[0].size()),
-            Role::Given | Role::View | Role::Generated | Role::Step => None,
+            Role::Leaf | Role::View | Role::Generated | Role::Step => None,
         }
     }
 

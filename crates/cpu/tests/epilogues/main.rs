@@ -218,7 +218,7 @@ fn with_consumers(
         }
         // A consumer that permutes the product is no part of the epilogue.
         5 => {
-            let transposed = program.add(&format!("reverse {product} {{axes: [{}]}}", sizes.len() - 1), &ty);
+            let reversed = program.add(&format!("reverse {product} {{axes: [{}]}}", sizes.len() - 1), &ty);
             vec![program.add(&format!("add {product} {reversed}"), &ty)]
         }
         // A scalar, and a value that is used later.

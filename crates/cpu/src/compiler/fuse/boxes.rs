@@ -54,16 +54,16 @@ pub(in super::super) fn fuse_boxes(
     let function = b.finish();
     let results = results.clone();
     // No input is read in the order of all results, so none lends them its memory.
-    let (moved, early) = (SmallVec::new(), SmallVec::new());
+    let (unaliasable_inputs, unaliasable_results) = (SmallVec::new(), SmallVec::new());
     Some(Fused {
         function,
         inputs,
-        moved,
-        early,
+        unaliasable_inputs,
+        unaliasable_results,
         results,
         scratch,
         partial: 0,
-        joining: None,
+        combining: None,
         steps,
         least_steps,
         elements,

@@ -40,18 +40,18 @@ pub(in super::super) struct Fused {
     pub(in super::super) function: Function,
     /// The values whose memory the first buffers are.
     pub(in super::super) inputs: Vec<(Value, StridedView)>,
-    /// The inputs of gathers, in whose memory no result may lie.
-    pub(in super::super) moved: SmallVec<[usize; 4]>,
-    /// The results that may lie in no input's memory: inputs are read after they were written.
-    pub(in super::super) early: SmallVec<[usize; 2]>,
+    /// The inputs of gathers, which no result may alias.
+    pub(in super::super) unaliasable_inputs: SmallVec<[usize; 4]>,
+    /// The results that may alias no input: inputs are read after these were written.
+    pub(in super::super) unaliasable_results: SmallVec<[usize; 2]>,
     /// The values whose memory the next buffers are.
     pub(in super::super) results: Values,
     /// The bytes of the buffer behind them, which each thread has for itself; 0 if there is none.
     pub(in super::super) scratch: usize,
     /// The bytes of the last buffer, which has the results of pieces; 0 if there is no such buffer.
     pub(in super::super) partial: usize,
-    /// What joins the results of pieces after that, with the same arguments, and how many steps it has.
-    pub(in super::super) joining: Option<(Function, usize)>,
+    /// The function that then combines partial results, with the same arguments, and its number of steps.
+    pub(in super::super) combining: Option<(Function, usize)>,
     /// How many steps the axis has that threads divide: the function's arguments are the first of them, and how many.
     pub(in super::super) steps: usize,
     /// The fewest steps that threads should take: where they divide rows, whole lines of memory.
@@ -93,10 +93,10 @@ pub(in super::super) fn fuse(
         let emitted = body.emit(b, steps)?;
         (function, scratch) = (emitted.b.finish(), emitted.scratch);
     }
-    let joining = if body.shape.pieces > 1 {
+    let combining = if body.shape.pieces > 1 {
         let (b, steps) = begin();
         let split = body.shape.longest_kept(&body.sizes);
-        Some((body.emit_joining(b, steps, split)?.b.finish(), split.map_or(1, |axis| body.sizes[axis])))
+        Some((body.emit_combining(b, steps, split)?.b.finish(), split.map_or(1, |axis| body.sizes[axis])))
     } else {
         None
     };
@@ -109,17 +109,18 @@ pub(in super::super) fn fuse(
     };
     let (steps, least_steps) = (body.shape.steps(&body.sizes), body.shape.least_steps());
     let (results, elements) = (results.clone(), domain.elements());
-    let early = (0..results.len()).filter(|&at| passes.is_early(results[at].node as usize)).collect();
-    let (inputs, moved) = (reads.inputs, reads.moved);
+    let unaliasable_results =
+        (0..results.len()).filter(|&at| passes.is_unaliasable(results[at].node as usize)).collect();
+    let (inputs, unaliasable_inputs) = (reads.inputs, reads.unaliasable_inputs);
     Some(Fused {
         function,
         inputs,
-        moved,
-        early,
+        unaliasable_inputs,
+        unaliasable_results,
         results,
         scratch,
         partial,
-        joining,
+        combining,
         steps,
         least_steps,
         elements,
@@ -253,7 +254,7 @@ impl<'a> Body<'a> {
     }
 
     /// Adds the loops that join the results of pieces; an axis is the one that threads divide.
-    fn emit_joining(&self, b: Builder, steps: (Val, Val), split: Option<usize>) -> Option<Emitted> {
+    fn emit_combining(&self, b: Builder, steps: (Val, Val), split: Option<usize>) -> Option<Emitted> {
         let (mut making, loops) = self.begin(b, steps, split.map_or(Split::None, Split::Axis));
         match self.shape.kind {
             Kind::Columns => making.join_columns()?,

@@ -155,8 +155,8 @@ impl Reads {
         let table = self.add((node.inputs[0], table, is_of_groups));
         let entries = entries.into_iter().map(|entry| self.add((node.inputs[1], entry.view, is_of_groups)));
         let entries: SmallVec<[usize; 2]> = entries.collect();
-        self.moved.push(table);
-        self.moved.extend_from_slice(&entries);
+        self.unaliasable_inputs.push(table);
+        self.unaliasable_inputs.extend_from_slice(&entries);
         self.gathers.insert((base, is_of_groups), GatherInputs { table, entries });
     }
 }

@@ -63,7 +63,7 @@ impl Passes {
     }
 
     /// Whether a node is written before a pass that reads elements again: they must not be written over by it.
-    pub(super) fn is_early(&self, position: usize) -> bool {
+    pub(super) fn is_unaliasable(&self, position: usize) -> bool {
         let mut reads = self.nodes.iter().filter(|(_, part)| *part != Part::Rows);
         reads.any(|&(node, _)| self.of(node) > self.of(position))
     }

@@ -34,7 +34,7 @@ pub(super) struct Reads {
     /// The gathers, and whether groups read them.
     pub(super) gathers: FxHashMap<(usize, bool), GatherInputs>,
     /// The inputs of gathers: tables are not read as their views say.
-    pub(super) moved: SmallVec<[usize; 4]>,
+    pub(super) unaliasable_inputs: SmallVec<[usize; 4]>,
 }
 
 impl Reads {
@@ -59,7 +59,7 @@ impl Reads {
             counted: FxHashMap::default(),
             random: FxHashMap::default(),
             gathers: FxHashMap::default(),
-            moved: SmallVec::new(),
+            unaliasable_inputs: SmallVec::new(),
         };
         let own: FxHashMap<usize, Part> = passes.nodes.iter().copied().collect();
         for &(position, part) in &passes.nodes {

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::super::fuse::{Blocks, Part, fuse_blocks};
 use super::super::fusion_groups::FusionGroups;
 use super::super::ir::Function;
-use super::shared::{Runner, Shared};
+use super::shared::{Runner, SharedCode};
 use crate::kernels::StridedView;
 use crate::kernels::epilogue::CompletedRows;
 use crate::view::View;
@@ -22,7 +22,7 @@ pub(in super::super) struct BlockNest {
     row: usize,
     /// The bytes that each call has for itself.
     pub(in super::super) scratch: usize,
-    code: Arc<Shared>,
+    code: Arc<SharedCode>,
 }
 
 /// Where an input of a nest on blocks is.
@@ -56,7 +56,7 @@ impl BlockNest {
         let Blocks { function, inputs, sizes, scratch } =
             fuse_blocks(graph, fusion, nodes, (elements, row), results)?;
         let (&row, outer) = sizes.split_last().expect("there are rows");
-        Some(BlockNest { inputs, outer: outer.into(), row, scratch, code: Shared::of(function) })
+        Some(BlockNest { inputs, outer: outer.into(), row, scratch, code: SharedCode::of(function) })
     }
 
     /// Where the inputs are, of which `completed` is the value whose blocks are completed. The others are added to the

@@ -30,7 +30,7 @@ pub(super) use processor::{allocated, instruction_sets, processor};
 pub use processor::{machine_code, refused_memory_for_code};
 pub(crate) use random::run_random;
 pub(crate) use reduction::OneReduction;
-use shared::Shared;
+use shared::SharedCode;
 
 /// Instructions on elements that one thread does at a time.
 const CHUNK_WORK: usize = 1 << 18;
@@ -38,28 +38,28 @@ const CHUNK_WORK: usize = 1 << 18;
 /// About how many chunks there are at most. The processor needs time to find the stride of the accesses anew in each.
 const MOST_CHUNKS: usize = 256;
 
-/// Groups whose pieces one thread joins at a time.
-const JOIN_GRAIN: usize = 64;
+/// Groups whose partial results one thread combines at a time.
+const COMBINE_GRAIN: usize = 64;
 
 /// A nest, ready to run.
 #[derive(Debug)]
 pub(super) struct Nest {
     pub(super) inputs: Vec<(Value, StridedView)>,
-    /// The inputs of gathers, in whose memory no result may lie.
-    moved: SmallVec<[usize; 4]>,
-    /// The results that may lie in no input's memory.
-    early: SmallVec<[usize; 2]>,
-    /// The places of the fusion groups that are gathers which the nest does itself.
+    /// The inputs of gathers, which no result may alias.
+    unaliasable_inputs: SmallVec<[usize; 4]>,
+    /// The results that may alias no input.
+    unaliasable_results: SmallVec<[usize; 2]>,
+    /// The indices of the fusion groups that are gathers fused into the nest.
     pub(super) gathers: SmallVec<[usize; 2]>,
     pub(super) results: Values,
-    code: Arc<Shared>,
+    code: Arc<SharedCode>,
     /// The nest that stores past the caches, where its results are too large for them.
-    streaming: Option<Arc<Shared>>,
+    streaming: Option<Arc<SharedCode>>,
     parts: Parts,
     /// The bytes that all threads share, for the results of pieces.
     partial: usize,
-    /// What joins these, and how many steps it has.
-    joining: Option<(Arc<Shared>, usize)>,
+    /// The code that combines partial results, and its number of steps.
+    combining: Option<(Arc<SharedCode>, usize)>,
     pub(super) elements: usize,
     #[cfg(all(any(test, fuzzing), target_os = "linux"))]
     types: tested::Types,
@@ -102,7 +102,7 @@ impl Parts {
     /// read, and that of the memory for the results of pieces, if the function has such.
     unsafe fn run(
         self,
-        code: &Shared,
+        code: &SharedCode,
         pointers: impl Iterator<Item = *mut u8>,
         shared: Option<*mut u8>,
         elements: usize,
@@ -227,13 +227,23 @@ impl Nest {
         let written = results.iter().map(|&value| bytes(value)).sum();
         let streaming = match StoreKind::for_transfer(read, written) {
             StoreKind::Cached => None,
-            StoreKind::NonTemporal => Some(Shared::of(fuse(true)?.function)),
+            StoreKind::NonTemporal => Some(SharedCode::of(fuse(true)?.function)),
         };
         let parts = Parts::of(&fused);
-        let Fused { function, inputs, moved, early, results, partial, joining, elements, .. } = fused;
-        let code = Shared::of(function);
+        let Fused {
+            function,
+            inputs,
+            unaliasable_inputs,
+            unaliasable_results,
+            results,
+            partial,
+            combining,
+            elements,
+            ..
+        } = fused;
+        let code = SharedCode::of(function);
         let gathers = SmallVec::new();
-        let joining = joining.map(|(function, steps)| (Shared::of(function), steps));
+        let combining = combining.map(|(function, steps)| (SharedCode::of(function), steps));
         Some(Nest {
             #[cfg(all(any(test, fuzzing), target_os = "linux"))]
             types: tested::Types {
@@ -241,47 +251,48 @@ impl Nest {
                 results: results.iter().map(|&value| graph.ty(value).clone()).collect(),
             },
             inputs,
-            moved,
-            early,
+            unaliasable_inputs,
+            unaliasable_results,
             gathers,
             results,
             code,
             streaming,
             parts,
             partial,
-            joining,
+            combining,
             elements,
         })
     }
 
-    /// The results that may lie in the memory of an input, as pairs of both: its elements are read as theirs are
+    /// The results that may alias an input, as pairs of both: its elements are read as theirs are
     /// written, and not again.
-    pub(super) fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
-        let in_order =
-            |input: &usize| self.inputs[*input].1.is_plain(self.elements) && !self.moved.contains(input);
-        let results = || (0..self.results.len()).filter(|result| !self.early.contains(result));
+    pub(super) fn alias_candidates(&self) -> impl Iterator<Item = (usize, usize)> {
+        let in_order = |input: &usize| {
+            self.inputs[*input].1.is_plain(self.elements) && !self.unaliasable_inputs.contains(input)
+        };
+        let results = || (0..self.results.len()).filter(|result| !self.unaliasable_results.contains(result));
         let inputs = (0..self.inputs.len()).filter(in_order);
         inputs.flat_map(move |input| results().map(move |result| (result, input)))
     }
 
     /// What it computes, in one part after the other.
     pub(super) fn functions(&self) -> impl Iterator<Item = &Function> {
-        let joining = self.joining.as_ref().map(|(code, _)| &**code);
-        std::iter::once(&*self.code).chain(joining).map(|code| &code.function)
+        let combining = self.combining.as_ref().map(|(code, _)| &**code);
+        std::iter::once(&*self.code).chain(combining).map(|code| &code.function)
     }
 
-    /// Does not store past the caches: a result is in the memory of an input.
-    pub(super) fn set_in_place(&mut self) {
+    /// Does not store past the caches, because a result aliases an input.
+    pub(super) fn disable_streaming(&mut self) {
         self.streaming = None;
     }
 
     /// Whether one call on the calling thread is all that there is.
     pub(super) fn is_single(&self) -> bool {
-        self.parts.is_single() && self.joining.is_none()
+        self.parts.is_single() && self.combining.is_none()
     }
 
-    /// The bytes that a run needs beside.
-    pub(super) fn room(&self) -> usize {
+    /// The bytes of scratch memory that a run needs.
+    pub(super) fn scratch_bytes(&self) -> usize {
         self.partial
     }
 
@@ -289,16 +300,16 @@ impl Nest {
     ///
     /// # Safety
     /// At the pointers are the elements of the inputs, and room for those of the results, which nobody else uses and
-    /// which are in the memory of inputs only where the nest was told so. At `room` are as many bytes as
-    /// [`Nest::room`] says, aligned to a line of the cache, which nobody else uses.
-    pub(super) unsafe fn run(&self, inputs: &[*mut u8], results: &[*mut u8], room: *mut u8, par: Par) {
+    /// which are in the memory of inputs only where the nest was told so. At `scratch` are as many bytes as
+    /// [`Nest::scratch_bytes`] says, aligned to a line of the cache, which nobody else uses.
+    pub(super) unsafe fn run(&self, inputs: &[*mut u8], results: &[*mut u8], scratch: *mut u8, par: Par) {
         #[cfg(all(any(test, fuzzing), target_os = "linux"))]
         // SAFETY: as the caller promises.
         if unsafe { self.run_tested(inputs, results) } {
             return;
         }
         // SAFETY: as the caller promises.
-        unsafe { self.run_here(inputs, results, room, par) }
+        unsafe { self.run_here(inputs, results, scratch, par) }
     }
 
     /// How many steps the axis has that threads divide.
@@ -312,7 +323,7 @@ impl Nest {
     /// # Safety
     /// As for `run`, of operands that have so many steps.
     pub(super) unsafe fn run_steps(&self, steps: usize, input: *mut u8, result: *mut u8, par: Par) {
-        debug_assert!(self.joining.is_none());
+        debug_assert!(self.combining.is_none());
         let elements = self.elements / self.parts.steps * steps;
         let parts = Parts { steps, ..self.parts };
         // SAFETY: as the caller promises.
@@ -321,15 +332,15 @@ impl Nest {
 
     /// # Safety
     /// As for `run`.
-    unsafe fn run_here(&self, inputs: &[*mut u8], results: &[*mut u8], room: *mut u8, par: Par) {
+    unsafe fn run_here(&self, inputs: &[*mut u8], results: &[*mut u8], scratch: *mut u8, par: Par) {
         let is_aligned = || results.iter().all(|result| result.addr().is_multiple_of(64));
         let code = self.streaming.as_ref().filter(|_| is_aligned()).unwrap_or(&self.code);
         let pointers = || inputs.iter().chain(results).copied();
-        let shared = self.joining.is_some().then_some(room);
+        let shared = self.combining.is_some().then_some(scratch);
         // SAFETY: as the caller promises.
         unsafe { self.parts.run(code, pointers(), shared, self.elements, par) };
-        if let Some((code, steps)) = &self.joining {
-            let parts = Parts { scratch: 0, steps: *steps, grain: JOIN_GRAIN };
+        if let Some((code, steps)) = &self.combining {
+            let parts = Parts { scratch: 0, steps: *steps, grain: COMBINE_GRAIN };
             // SAFETY: as above, and all pieces are done.
             unsafe { parts.run(code, pointers(), shared, self.elements, par) };
         }

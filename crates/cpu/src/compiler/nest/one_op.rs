@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use super::super::fuse::{Domain, LONG_ROW, Part, fuse};
 use super::super::fusion_groups::{Elementwise, FusionGroups, elementwise};
 use super::cache::{Cache, Known, Recent, recent};
-use super::{Parts, Shared};
+use super::{Parts, SharedCode};
 use crate::kernels::StridedOperand;
 use crate::kernels::stream::StoreKind;
 use crate::par::Par;
@@ -66,7 +66,7 @@ struct Call<'a> {
 /// The nest of one op.
 #[derive(Debug)]
 struct OneOp {
-    code: Arc<Shared>,
+    code: Arc<SharedCode>,
     parts: Parts,
     /// For each input of the function, the operand that it is.
     operands: SmallVec<[u8; OPERANDS]>,
@@ -84,7 +84,7 @@ impl OneOp {
         let fused = fused.expect("the operands of one op are broadcast along its axes");
         let parts = Parts::of(&fused);
         let operands = fused.inputs.iter().map(|(value, _)| value.node as u8).collect();
-        OneOp { code: Shared::of(fused.function), parts, operands }
+        OneOp { code: SharedCode::of(fused.function), parts, operands }
     }
 
     /// The nest of a key without axes: of any number of elements.

@@ -143,7 +143,7 @@ impl OneReduction {
 
     /// The bytes that a run needs beside.
     pub(crate) fn scratch(&self) -> usize {
-        if self.has_nest() && self.steps.is_none() { self.key.with_nest(Nest::room) } else { 0 }
+        if self.has_nest() && self.steps.is_none() { self.key.with_nest(Nest::scratch_bytes) } else { 0 }
     }
 
     /// Runs it, with so much scratch memory. If there are no elements to reduce, results are the neutral element: 0 for

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::super::emit::Target;
 use super::super::ir::Function;
 use super::super::memory::code::CodeBlock;
-use super::shared::{Runner, Shared};
+use super::shared::{Runner, SharedCode};
 use super::{CHUNK_WORK, Nest, allocated, instruction_sets};
 use crate::compiler::memory::code::CodeMemory;
 use crate::kernels::reduce::CHUNK;
@@ -153,7 +153,7 @@ pub(in super::super) fn executors() -> Vec<(&'static str, Executor)> {
 #[derive(Debug, Default)]
 pub(super) struct Codes([OnceBox<Option<CodeBlock>>; 3]);
 
-impl Shared {
+impl SharedCode {
     /// What runs the function for the test on this thread.
     pub(super) fn tested(&self) -> Option<Runner<'_>> {
         let Executor::Machine(at) = MODE.get()?.executor else { return Some(self.portable()) };
@@ -319,7 +319,7 @@ impl Nest {
         let spans = spans(&read, &written);
         let fenced: Vec<(Fenced, usize)> =
             spans.iter().map(|span| (Fenced::take(span.end - span.start), span.end - span.start)).collect();
-        let moved = |pointer: &*mut u8| {
+        let relocated = |pointer: &*mut u8| {
             let at = spans.iter().position(|span| (span.start..span.end).contains(&pointer.addr()));
             at.map_or(*pointer, |at| {
                 let (fenced, bytes) = &fenced[at];
@@ -332,11 +332,11 @@ impl Nest {
             // SAFETY: the operand's bytes, and pages with room for them.
             unsafe { std::ptr::copy_nonoverlapping(source, fenced.place(*bytes, mode.at_end), *bytes) };
         }
-        let (moved_inputs, moved_results): (SmallVec<[*mut u8; 8]>, SmallVec<[*mut u8; 8]>) =
-            (inputs.iter().map(moved).collect(), results.iter().map(moved).collect());
-        Fenced::with(self.room().next_multiple_of(64), mode.at_end, |room| {
+        let (relocated_inputs, relocated_results): (SmallVec<[*mut u8; 8]>, SmallVec<[*mut u8; 8]>) =
+            (inputs.iter().map(relocated).collect(), results.iter().map(relocated).collect());
+        Fenced::with(self.scratch_bytes().next_multiple_of(64), mode.at_end, |scratch| {
             // SAFETY: the same operands elsewhere, and as much memory beside as is asked for.
-            unsafe { self.run_here(&moved_inputs, &moved_results, room, Par::Pool) };
+            unsafe { self.run_here(&relocated_inputs, &relocated_results, scratch, Par::Pool) };
         });
         let bytes_of = |(fenced, bytes): &(Fenced, usize)| {
             // SAFETY: the operand, which nobody writes any more.
@@ -400,7 +400,7 @@ impl Nest {
         let starts = kept.offsets[inputs.len()..].iter().copied();
         kept.results = starts.zip(self.types.results.iter().cloned()).collect();
         // Neither scratch memory nor results of pieces: nobody knows what is left in them.
-        if self.parts.scratch == 0 && self.joining.is_none() {
+        if self.parts.scratch == 0 && self.combining.is_none() {
             kept.offsets.push(0);
             KEPT.with_borrow_mut(|all| all.push(kept));
         }

@@ -92,7 +92,7 @@ pub(in crate::compiler) fn of_group(
                 && fusion.group_of[base.node as usize] == fusion.group_of[group.nodes[0]];
             let is_constant = match (&fusion.roles[base.node as usize], &graph.node(base).op) {
                 (Role::Generated, _) | (_, Op::Constant(_)) => true,
-                (Role::Given | Role::View | Role::Elementwise | Role::Step, _) => false,
+                (Role::Leaf | Role::View | Role::Elementwise | Role::Step, _) => false,
             };
             if !is_own && !is_constant && !frame.held.contains_key(&base) {
                 let held = making.input(graph, &mut inputs, base)?;
@@ -259,7 +259,7 @@ impl Making {
                     let made = tile_program(graph, fusion, group, needed[at].clone());
                     self.group(&mut frame, made)?;
                 }
-                Role::Given | Role::View | Role::Generated | Role::Step => {
+                Role::Leaf | Role::View | Role::Generated | Role::Step => {
                     self.step(&mut frame, first, at)?;
                 }
             }
