@@ -6,7 +6,7 @@ use defn_core::device::DeviceError;
 use defn_core::{Result, form};
 
 use super::emit::mir::{Class, Cond, Constant, Conv, Elem, Op};
-use super::emit::{Action, Allocated, Place, Placed, PlacedPart, Target, mask_class};
+use super::emit::{Action, Allocated, AllocatedInst, AllocatedPart, OperandLocation, Target, mask_class};
 use super::ir::{self, Function};
 use super::nest::{allocated, instruction_sets, processor};
 use super::plan::{Plan, Work};
@@ -152,12 +152,12 @@ impl Names<'_> {
         }
     }
 
-    fn place(&self, class: Class, place: &Place) -> Option<String> {
+    fn place(&self, class: Class, place: &OperandLocation) -> Option<String> {
         match place {
-            Place::None => None,
-            Place::Reg(register) => Some(self.register(class, *register)),
-            Place::Slot(slot) => Some(format!("frame[{slot}]")),
-            Place::Pool(constant) => Some(self.constant(*constant)),
+            OperandLocation::None => None,
+            OperandLocation::Reg(register) => Some(self.register(class, *register)),
+            OperandLocation::Slot(slot) => Some(format!("frame[{slot}]")),
+            OperandLocation::Pool(constant) => Some(self.constant(*constant)),
         }
     }
 
@@ -169,7 +169,7 @@ impl Names<'_> {
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops are written alike")]
-    fn instruction(&self, inst: &Placed) -> String {
+    fn instruction(&self, inst: &AllocatedInst) -> String {
         let operands = inst.src.iter().enumerate();
         let mut operands: Vec<String> =
             operands.filter_map(|(at, place)| self.place(source_class(inst.op, at), place)).collect();
@@ -179,9 +179,9 @@ impl Names<'_> {
             operands.push(format!("[g{}{} + {}]", address.base, index.unwrap_or_default(), address.offset));
         }
         let part = match inst.part {
-            PlacedPart::All => String::new(),
-            PlacedPart::Count(register) => format!(" of the first g{register}"),
-            PlacedPart::Mask(register) => format!(" of {}", self.register(Class::Mask, register)),
+            AllocatedPart::All => String::new(),
+            AllocatedPart::Count(register) => format!(" of the first g{register}"),
+            AllocatedPart::Mask(register) => format!(" of {}", self.register(Class::Mask, register)),
         };
         let op = match inst.op {
             Op::Const(constant) => self.constant(constant),

@@ -369,7 +369,7 @@ impl Assigner<'_> {
                     .expect("what is written has an allocation");
                 let allocation = &mut self.allocations[index];
                 if allocation.buffer_ref.is_none() {
-                    allocation.buffer_ref = Some(BufferRef::Arena(arena.take(allocation.bytes)));
+                    allocation.buffer_ref = Some(BufferRef::Arena(arena.allocate(allocation.bytes)));
                     ends[allocation.end].push(index);
                     if largest_temporary.is_none_or(|(bytes, _)| bytes < allocation.bytes) {
                         largest_temporary = Some((allocation.bytes, allocation.node));
@@ -377,11 +377,11 @@ impl Assigner<'_> {
                 }
             }
             let scratch_bytes = step.scratch_bytes(self.graph);
-            step.scratch_offset = arena.take(scratch_bytes);
-            arena.give(step.scratch_offset, scratch_bytes);
+            step.scratch_offset = arena.allocate(scratch_bytes);
+            arena.release(step.scratch_offset, scratch_bytes);
             for &index in &ends[at] {
                 if let Some(BufferRef::Arena(start)) = self.allocations[index].buffer_ref {
-                    arena.give(start, self.allocations[index].bytes);
+                    arena.release(start, self.allocations[index].bytes);
                 }
             }
         }

@@ -47,8 +47,6 @@
 //! (`docs/order.md`) and compute functions by the same operations. The exceptions are the bits of a NaN that is
 //! computed from two NaNs, and functions in loops on processors without fused multiply-add.
 
-#[cfg(test)]
-mod agree;
 mod arena;
 mod assembly;
 mod back_to_back;
@@ -56,6 +54,8 @@ mod buffer_assignment;
 mod data_movement;
 mod emit;
 mod epilogues;
+#[cfg(test)]
+mod executor_tests;
 mod fast_path;
 mod fuse;
 mod fusion_groups;

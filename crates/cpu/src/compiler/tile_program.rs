@@ -66,7 +66,7 @@ impl TileProgramBuilder<'_> {
         let node = &self.graph.nodes()[position];
         let (sizes, dtype) = (node.outputs[0].shape.sizes(), node.outputs[0].dtype);
         let x: SmallVec<[Operand; 3]> = node.inputs.iter().map(|&input| self.operand(input, sizes)).collect();
-        match elementwise(&node.op).expect("clusters of several nodes are element-wise") {
+        match elementwise(&node.op).expect("groups of several nodes are element-wise") {
             Elementwise::Unary(op) => self.draft.unary(op, x[0], dtype),
             Elementwise::Binary(op) => self.draft.binary(op, x[0], x[1], dtype),
             Elementwise::AsType => self.draft.convert(x[0], dtype),

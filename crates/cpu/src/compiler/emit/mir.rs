@@ -216,7 +216,7 @@ pub(crate) enum Op {
 
 impl Op {
     /// Whether the value can be made at any place, so that it is never stored.
-    pub(crate) fn is_made_again(self) -> bool {
+    pub(crate) fn is_rematerialized(self) -> bool {
         let (Op::Const(_) | Op::Number(_) | Op::Argument(_)) = self else { return false };
         true
     }

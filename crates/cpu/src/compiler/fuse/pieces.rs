@@ -4,7 +4,7 @@ use super::build::{Making, Part};
 use super::merge::{Merge, State};
 use crate::compiler::ir::{Access, Cmp, Op, Val};
 #[cfg(all(any(test, fuzzing), target_os = "linux"))]
-use crate::compiler::nest::tested;
+use crate::compiler::nest::test_hooks;
 use crate::kernels::TILE;
 #[cfg(not(all(any(test, fuzzing), target_os = "linux")))]
 use crate::kernels::reduce::CHUNK;
@@ -18,7 +18,7 @@ const FEW_COLUMNS: usize = 8;
 /// The elements of a piece of a row, on which results depend. Tests have smaller ones.
 pub(in super::super) fn chunk() -> usize {
     #[cfg(all(any(test, fuzzing), target_os = "linux"))]
-    return tested::chunk();
+    return test_hooks::chunk();
     #[cfg(not(all(any(test, fuzzing), target_os = "linux")))]
     CHUNK
 }

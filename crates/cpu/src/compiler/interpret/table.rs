@@ -1,15 +1,15 @@
 //! Which function executes an op of a type.
 
 use super::super::ir::{Cmp, Conv, Elem, Op, Rare, Reduce};
-use super::access::{self, Collect, Move};
-use super::lanes::{self, Each, Fold, One};
+use super::access::{self, GatherFn, MoveFn};
+use super::lanes::{self, Reducer, ScalarFn, VectorFn};
 use super::scalars as of;
 
 /// The functions of an op: for the lanes of a block, and for scalars.
 #[derive(Clone, Copy)]
 pub(super) struct Pair {
-    pub(super) each: Each,
-    pub(super) one: One,
+    pub(super) each: VectorFn,
+    pub(super) one: ScalarFn,
 }
 
 fn unary<K: of::Unary<A, Y>, A: of::Element, Y: of::Element>() -> Option<Pair> {
@@ -202,17 +202,17 @@ fn conversion(conv: Conv, from: Elem, to: Elem) -> Option<Pair> {
 }
 
 /// The functions of an accumulator.
-pub(super) fn fold(reduce: Reduce, elem: Elem) -> Option<&'static Fold> {
+pub(super) fn reducer(reduce: Reduce, elem: Elem) -> Option<&'static Reducer> {
     match reduce {
-        Reduce::Add => of_number!(elem, T => Some(Fold::of::<of::Add, T>())),
-        Reduce::Mul => of_number!(elem, T => Some(Fold::of::<of::Mul, T>())),
-        Reduce::Min => of_number!(elem, T => Some(Fold::of::<of::Min, T>())),
-        Reduce::Max => of_number!(elem, T => Some(Fold::of::<of::Max, T>())),
-        Reduce::MinU => of_integer!(elem, T => Some(Fold::of::<of::MinU, T>())),
-        Reduce::MaxU => of_integer!(elem, T => Some(Fold::of::<of::MaxU, T>())),
-        Reduce::And => of_bits!(elem, T => Some(Fold::of::<of::And, T>())),
-        Reduce::Or => of_bits!(elem, T => Some(Fold::of::<of::Or, T>())),
-        Reduce::Xor => of_bits!(elem, T => Some(Fold::of::<of::Xor, T>())),
+        Reduce::Add => of_number!(elem, T => Some(Reducer::of::<of::Add, T>())),
+        Reduce::Mul => of_number!(elem, T => Some(Reducer::of::<of::Mul, T>())),
+        Reduce::Min => of_number!(elem, T => Some(Reducer::of::<of::Min, T>())),
+        Reduce::Max => of_number!(elem, T => Some(Reducer::of::<of::Max, T>())),
+        Reduce::MinU => of_integer!(elem, T => Some(Reducer::of::<of::MinU, T>())),
+        Reduce::MaxU => of_integer!(elem, T => Some(Reducer::of::<of::MaxU, T>())),
+        Reduce::And => of_bits!(elem, T => Some(Reducer::of::<of::And, T>())),
+        Reduce::Or => of_bits!(elem, T => Some(Reducer::of::<of::Or, T>())),
+        Reduce::Xor => of_bits!(elem, T => Some(Reducer::of::<of::Xor, T>())),
     }
 }
 
@@ -227,17 +227,17 @@ pub(super) fn positions(elem: Elem) -> Option<fn(&mut [u8], usize)> {
 }
 
 /// How elements are loaded.
-pub(super) fn load(elem: Elem) -> Option<Move> {
+pub(super) fn load(elem: Elem) -> Option<MoveFn> {
     of_integer!(elem.integer(), T => Some(access::load::<T>))
 }
 
 /// How elements are stored: from a vector, or all from one scalar.
-pub(super) fn store(elem: Elem, is_vector: bool) -> Option<Move> {
+pub(super) fn store(elem: Elem, is_vector: bool) -> Option<MoveFn> {
     of_integer!(elem.integer(), T => Some(if is_vector { access::store::<T> } else { access::fill::<T> }))
 }
 
 /// How elements at positions of a type are loaded.
-pub(super) fn gather(elem: Elem, positions: Elem) -> Option<Collect> {
+pub(super) fn gather(elem: Elem, positions: Elem) -> Option<GatherFn> {
     match positions {
         Elem::I32 => of_integer!(elem.integer(), T => Some(access::gather::<T, u32>)),
         Elem::I64 | Elem::Index => of_integer!(elem.integer(), T => Some(access::gather::<T, u64>)),

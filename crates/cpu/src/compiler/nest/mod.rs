@@ -8,7 +8,7 @@ mod random;
 mod reduction;
 mod shared;
 #[cfg(all(any(test, fuzzing), target_os = "linux"))]
-pub(super) mod tested;
+pub(super) mod test_hooks;
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ pub(super) struct Nest {
     combining: Option<(Arc<SharedCode>, usize)>,
     pub(super) elements: usize,
     #[cfg(all(any(test, fuzzing), target_os = "linux"))]
-    types: tested::Types,
+    types: test_hooks::Types,
 }
 
 /// How threads divide a nest.
@@ -87,7 +87,7 @@ impl Parts {
         let Fused { scratch, steps, least_steps, elements, cost, .. } = *fused;
         let step = elements.div_ceil(steps.max(1)).max(1);
         #[cfg(all(any(test, fuzzing), target_os = "linux"))]
-        let work = tested::work();
+        let work = test_hooks::work();
         #[cfg(not(all(any(test, fuzzing), target_os = "linux")))]
         let work = CHUNK_WORK;
         let least = (work / cost.max(1) / step).max(1);
@@ -124,7 +124,7 @@ impl Parts {
             return;
         }
         #[cfg(all(any(test, fuzzing), target_os = "linux"))]
-        let mode = tested::mode();
+        let mode = test_hooks::mode();
         par.for_chunks(steps, grain, |chunk| {
             let mut args = args.clone();
             args[first] = chunk.start as u64;
@@ -136,7 +136,7 @@ impl Parts {
             };
             #[cfg(all(any(test, fuzzing), target_os = "linux"))]
             if mode.is_some() {
-                tested::with_scratch(mode, scratch, run);
+                test_hooks::with_scratch(mode, scratch, run);
                 return;
             }
             with_thread_memory(scratch, run);
@@ -246,7 +246,7 @@ impl Nest {
         let combining = combining.map(|(function, steps)| (SharedCode::of(function), steps));
         Some(Nest {
             #[cfg(all(any(test, fuzzing), target_os = "linux"))]
-            types: tested::Types {
+            types: test_hooks::Types {
                 inputs: inputs.iter().map(|(value, _)| graph.ty(*value).clone()).collect(),
                 results: results.iter().map(|&value| graph.ty(value).clone()).collect(),
             },
@@ -305,7 +305,7 @@ impl Nest {
     pub(super) unsafe fn run(&self, inputs: &[*mut u8], results: &[*mut u8], scratch: *mut u8, par: Par) {
         #[cfg(all(any(test, fuzzing), target_os = "linux"))]
         // SAFETY: as the caller promises.
-        if unsafe { self.run_tested(inputs, results) } {
+        if unsafe { self.run_in_test_mode(inputs, results) } {
             return;
         }
         // SAFETY: as the caller promises.

@@ -36,7 +36,7 @@ pub(super) struct SharedCode {
     /// The kernels that machine code calls for what the function applies, as words behind its arguments.
     pub(super) applied: SmallVec<[u64; 6]>,
     #[cfg(all(any(test, fuzzing), target_os = "linux"))]
-    pub(super) codes: super::tested::Codes,
+    pub(super) codes: super::test_hooks::Codes,
 }
 
 /// What runs a function now.
@@ -119,7 +119,7 @@ impl SharedCode {
     /// What runs the function on so many elements: machine code once it pays.
     pub(super) fn runner(&self, elements: usize) -> Runner<'_> {
         #[cfg(all(any(test, fuzzing), target_os = "linux"))]
-        if let Some(runner) = self.tested() {
+        if let Some(runner) = self.test_hooks() {
             return runner;
         }
         if let Some(Some(block)) = self.machine.get() {

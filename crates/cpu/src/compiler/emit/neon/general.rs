@@ -1,7 +1,7 @@
 //! General registers: numbers, addresses, and moves between them and vectors.
 
 use super::super::mir::Elem;
-use super::super::{Address, Placed};
+use super::super::{Address, AllocatedInst};
 use super::words as w;
 use super::words::Condition;
 use super::{ARGS, OTHER, SCRATCH, Writer, size_of};
@@ -63,7 +63,7 @@ impl Writer<'_> {
     }
 
     /// The first source if it compares so to the second, else that.
-    pub(super) fn extreme(&mut self, inst: &Placed, condition: Condition) {
+    pub(super) fn extreme(&mut self, inst: &AllocatedInst, condition: Condition) {
         let (a, b) = (inst.src[0].reg(), inst.src[1].reg());
         self.push(w::cmp(a, b));
         self.push(w::csel(inst.dst, a, b, condition));
@@ -124,7 +124,7 @@ impl Writer<'_> {
     }
 
     /// A vector whose lane 0 has the low bits.
-    pub(super) fn of_general(&mut self, inst: &Placed) {
+    pub(super) fn of_general(&mut self, inst: &AllocatedInst) {
         let word = if size_of(inst.elem) == 3 { w::FMOV_D_X } else { w::FMOV_S_W };
         self.push(w::dn(word, inst.dst, inst.src[0].reg()));
     }

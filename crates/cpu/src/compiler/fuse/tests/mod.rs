@@ -19,7 +19,7 @@ use super::domain::Domain;
 use super::gathers::gathered;
 use crate::backend::cpu_backend;
 use crate::buffer::CpuBuffer;
-use crate::compiler::agree::{applied_words, code_of, execute, targets};
+use crate::compiler::executor_tests::{applied_words, code_of, execute, targets};
 use crate::compiler::fusion_groups::{FusionGroups, Role};
 use crate::compiler::interpret::Interpreter;
 use crate::compiler::ir::Function;

@@ -100,7 +100,7 @@ struct Trial {
 }
 
 /// Runs a function on all executors, which do as the trials say.
-fn agree(function: &Function, trials: &[Trial]) {
+fn check_all_executors(function: &Function, trials: &[Trial]) {
     let differs = |what: &str, at: usize, status: Status, data: &[u8]| {
         let Trial { call, after, status: right } = &trials[at];
         let what = format!("call {at}: {what}");

@@ -37,14 +37,14 @@ pub(in super::super) struct Mode {
     pub(in super::super) executor: Executor,
     /// Whether operands end where a page ends that has none behind it, or begin where there is none before it.
     pub(in super::super) at_end: bool,
-    /// Whether calls are kept.
-    pub(in super::super) is_kept: bool,
+    /// Whether calls are recorded.
+    pub(in super::super) is_recorded: bool,
 }
 
 /// A call, and what it left.
 #[derive(Debug)]
 #[cfg_attr(fuzzing, allow(dead_code, reason = "the fuzzer keeps none"))]
-pub(in super::super) struct Kept {
+pub(in super::super) struct RecordedCall {
     pub(in super::super) function: Function,
     /// The offsets in the data of the pointers among the arguments, then the numbers.
     pub(in super::super) offsets: Vec<usize>,
@@ -59,7 +59,7 @@ thread_local! {
     static MODE: Cell<Option<Mode>> = const { Cell::new(None) };
     static WORK: Cell<usize> = const { Cell::new(CHUNK_WORK) };
     static CHUNK_OF_ROW: Cell<usize> = const { Cell::new(CHUNK) };
-    static KEPT: RefCell<Vec<Kept>> = const { RefCell::new(Vec::new()) };
+    static RECORDED: RefCell<Vec<RecordedCall>> = const { RefCell::new(Vec::new()) };
     static FREE: RefCell<Vec<Fenced>> = const { RefCell::new(Vec::new()) };
     static LACKING: Cell<usize> = const { Cell::new(0) };
 }
@@ -115,10 +115,10 @@ pub(super) fn work() -> usize {
     WORK.get()
 }
 
-/// The calls that were kept on this thread.
+/// The calls that were recorded on this thread.
 #[cfg(test)]
-pub(in super::super) fn take_kept() -> Vec<Kept> {
-    KEPT.take()
+pub(in super::super) fn take_recorded() -> Vec<RecordedCall> {
+    RECORDED.take()
 }
 
 /// How many functions had no code for an instruction set, on this thread.
@@ -155,7 +155,7 @@ pub(super) struct Codes([OnceBox<Option<CodeBlock>>; 3]);
 
 impl SharedCode {
     /// What runs the function for the test on this thread.
-    pub(super) fn tested(&self) -> Option<Runner<'_>> {
+    pub(super) fn test_hooks(&self) -> Option<Runner<'_>> {
         let Executor::Machine(at) = MODE.get()?.executor else { return Some(self.portable()) };
         let code = self.codes.0[at].get_or_init(|| {
             let target = instruction_sets()[at];
@@ -309,7 +309,7 @@ impl Nest {
     ///
     /// # Safety
     /// As for `run`.
-    pub(super) unsafe fn run_tested(&self, inputs: &[*mut u8], results: &[*mut u8]) -> bool {
+    pub(super) unsafe fn run_in_test_mode(&self, inputs: &[*mut u8], results: &[*mut u8]) -> bool {
         let Some(mode) = mode() else { return false };
         let with_bytes = |pointers: &[*mut u8], types: &[TensorType]| -> Vec<(usize, usize)> {
             pointers.iter().zip(types).map(|(pointer, ty)| (pointer.addr(), ty.byte_size())).collect()
@@ -342,7 +342,7 @@ impl Nest {
             // SAFETY: the operand, which nobody writes any more.
             unsafe { std::slice::from_raw_parts(fenced.place(*bytes, mode.at_end), *bytes) }
         };
-        if mode.is_kept {
+        if mode.is_recorded {
             self.keep(&spans, inputs, results, |at| bytes_of(&fenced[at]).to_vec());
         }
         for (span, fenced) in spans.iter().zip(fenced) {
@@ -374,7 +374,7 @@ impl Nest {
         results: &[*mut u8],
         after: impl Fn(usize) -> Vec<u8>,
     ) {
-        let mut kept = Kept {
+        let mut recorded = RecordedCall {
             function: self.code.function.clone(),
             offsets: Vec::new(),
             numbers: vec![0, self.parts.steps as u64],
@@ -385,24 +385,24 @@ impl Nest {
         let mut starts = Vec::new();
         let close = |bytes: &mut Vec<u8>| bytes.resize(bytes.len().next_multiple_of(64) + 64, CANARY);
         for (at, span) in spans.iter().enumerate() {
-            starts.push(kept.before.len());
+            starts.push(recorded.before.len());
             let source = std::ptr::with_exposed_provenance::<u8>(span.start);
             // SAFETY: the operand.
-            kept.before.extend(unsafe { std::slice::from_raw_parts(source, span.end - span.start) });
-            kept.after.extend(after(at));
-            close(&mut kept.before);
-            close(&mut kept.after);
+            recorded.before.extend(unsafe { std::slice::from_raw_parts(source, span.end - span.start) });
+            recorded.after.extend(after(at));
+            close(&mut recorded.before);
+            close(&mut recorded.after);
         }
         for pointer in inputs.iter().chain(results) {
             let at = spans.iter().position(|span| (span.start..span.end).contains(&pointer.addr()));
-            kept.offsets.push(at.map_or(0, |at| starts[at] + pointer.addr() - spans[at].start));
+            recorded.offsets.push(at.map_or(0, |at| starts[at] + pointer.addr() - spans[at].start));
         }
-        let starts = kept.offsets[inputs.len()..].iter().copied();
-        kept.results = starts.zip(self.types.results.iter().cloned()).collect();
+        let starts = recorded.offsets[inputs.len()..].iter().copied();
+        recorded.results = starts.zip(self.types.results.iter().cloned()).collect();
         // Neither scratch memory nor results of pieces: nobody knows what is left in them.
         if self.parts.scratch == 0 && self.combining.is_none() {
-            kept.offsets.push(0);
-            KEPT.with_borrow_mut(|all| all.push(kept));
+            recorded.offsets.push(0);
+            RECORDED.with_borrow_mut(|all| all.push(recorded));
         }
     }
 }
