@@ -13,7 +13,7 @@ use defn_core::op::Op;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-use super::fuse::{Block, DomainBox, Sizes, Source};
+use super::fuse::{BoxSource, DomainBox, Sizes, TransposeBlock};
 use super::fusion_groups::{FusionGroups, Role, random};
 use super::nest::Nest;
 use super::routine;
@@ -111,10 +111,10 @@ impl Borders {
 }
 
 /// What a concatenation is in a box that lies within one of its operands.
-fn source_in_box(graph: &Graph, node: &Node, starts: &[usize], sizes: &[usize]) -> Option<Source> {
+fn source_in_box(graph: &Graph, node: &Node, starts: &[usize], sizes: &[usize]) -> Option<BoxSource> {
     let starts_in = |value: Value, starts: Sizes| {
         let is_whole = graph.ty(value).shape.sizes() == sizes;
-        Source::Operand { value, starts: (!is_whole).then_some(starts) }
+        BoxSource::Operand { value, starts: (!is_whole).then_some(starts) }
     };
     let mut own: Sizes = starts.into();
     if let Op::Concatenate { axis } = &node.op {
@@ -135,7 +135,7 @@ fn source_in_box(graph: &Graph, node: &Node, starts: &[usize], sizes: &[usize]) 
         let at = starts[axis] as i64 - pad.low;
         match usize::try_from(at) {
             Ok(at) if at < graph.ty(x).shape.sizes()[axis] => own[axis] = at,
-            Ok(_) | Err(_) => return Some(Source::Operand { value: padding, starts: None }),
+            Ok(_) | Err(_) => return Some(BoxSource::Operand { value: padding, starts: None }),
         }
     }
     Some(starts_in(x, own))
@@ -171,7 +171,7 @@ impl MovementFuser<'_> {
         let sizes = first.outputs.first()?.shape.sizes();
         let (mut boxes, mut producers) = (Vec::new(), Vec::new());
         for (starts, own_sizes) in self.boxes(&concats, sizes)? {
-            let mut cut = DomainBox {
+            let mut domain_box = DomainBox {
                 domain: sizes.into(),
                 starts,
                 sizes: own_sizes,
@@ -181,15 +181,16 @@ impl MovementFuser<'_> {
             };
             let mut computed: Vec<usize> = Vec::new();
             for &concat in &concats {
-                let source_in_box = source_in_box(graph, &graph.nodes()[concat], &cut.starts, &cut.sizes)?;
+                let source_in_box =
+                    source_in_box(graph, &graph.nodes()[concat], &domain_box.starts, &domain_box.sizes)?;
                 if let Some(producer) = self.producer(&source_in_box, concat) {
                     computed.extend(&fusion.order[producer].nodes);
                     producers.push(producer);
                 }
-                cut.sources.insert(concat, source_in_box);
+                domain_box.sources.insert(concat, source_in_box);
             }
             computed.extend(own.iter().copied());
-            boxes.push((cut, computed));
+            boxes.push((domain_box, computed));
         }
         // What is computed twice is not needed once only.
         let distinct: FxHashSet<usize> = producers.iter().copied().collect();
@@ -235,18 +236,21 @@ impl MovementFuser<'_> {
                 let mut starts = Sizes::from_elem(0, sizes.len());
                 let mut own: Sizes = sizes.into();
                 (starts[axis], starts[last], own[axis], own[last]) = (start, lane, size, lanes);
-                let block =
-                    Block { axis, elements: elements.min(size), lanes: lanes.min(TRANSPOSE_TILE_LANES) };
-                let cut = DomainBox {
+                let block = TransposeBlock {
+                    axis,
+                    elements: elements.min(size),
+                    lanes: lanes.min(TRANSPOSE_TILE_LANES),
+                };
+                let domain_box = DomainBox {
                     domain: sizes.into(),
                     starts,
                     sizes: own,
                     nodes: nodes.as_slice().into(),
-                    sources: single_use_operands.iter().map(|&base| (base, Source::Transposed)).collect(),
+                    sources: single_use_operands.iter().map(|&base| (base, BoxSource::Transposed)).collect(),
                     // One row has no neighbours, and one column has no lanes beside the block.
                     block: (size > 1 && lanes > 1).then_some(block),
                 };
-                boxes.push((cut, nodes.clone()));
+                boxes.push((domain_box, nodes.clone()));
             }
         }
         let nest = Nest::of_boxes(graph, fusion, &boxes, self.uses.live_outs(index))?;
@@ -370,9 +374,9 @@ impl MovementFuser<'_> {
     }
 
     /// The fusion group that computes a piece as a whole, for nobody else.
-    fn producer(&self, source_in_box: &Source, concat: usize) -> Option<usize> {
+    fn producer(&self, source_in_box: &BoxSource, concat: usize) -> Option<usize> {
         let (graph, fusion) = (self.graph, self.fusion);
-        let Source::Operand { value, starts: None } = source_in_box else { return None };
+        let BoxSource::Operand { value, starts: None } = source_in_box else { return None };
         let value_view = fusion.view(graph, *value);
         let index = fusion.group_of[value_view.base.node as usize]?;
         let group = &fusion.order[index];

@@ -8,7 +8,7 @@ use defn_core::op::Op;
 use defn_core::{Result, TensorType};
 use smallvec::SmallVec;
 
-use super::fuse::Part;
+use super::fuse::NodeRole;
 use super::fusion_groups::{FusionGroups, Role, random};
 use super::nest::{BlockInput, BlockNest};
 use super::row_blocks::FusedKernel;
@@ -129,8 +129,11 @@ impl OpWithEpilogue {
         let (node, product) = (&graph.nodes()[op], Value { node: op as u32, output: 0 });
         let row = row_length(&node.op, &node.outputs[0], graph.ty(node.inputs[1]));
         let results = uses.live_outs(candidate.group_index);
-        let nodes =
-            fusion.order[candidate.group_index].nodes.iter().map(|&node| (node, Part::Elements)).collect();
+        let nodes = fusion.order[candidate.group_index]
+            .nodes
+            .iter()
+            .map(|&node| (node, NodeRole::Elements))
+            .collect();
         let nest = BlockNest::new(graph, fusion, nodes, (node.outputs[0].size(), row), results)?;
         let mut inputs: Values = node.inputs.iter().copied().collect();
         let sources = nest.locate_inputs(product, &mut inputs);

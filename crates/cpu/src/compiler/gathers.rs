@@ -3,7 +3,7 @@
 use defn_core::graph::Graph;
 use rustc_hash::FxHashSet;
 
-use super::fuse::{Part, gathered};
+use super::fuse::{NodeRole, gathered};
 use super::fusion_groups::{FusionGroups, Role};
 use super::nest::Nest;
 use super::routine;
@@ -41,7 +41,7 @@ pub(super) fn fuse_gathers(
 fn nest(graph: &Graph, fusion: &FusionGroups, uses: &dyn Uses, index: usize) -> Option<Nest> {
     let group = &fusion.order[index];
     let Role::Elementwise = fusion.roles[group.nodes[0]] else { return None };
-    let nodes: Vec<(usize, Part)> = group.nodes.iter().map(|&node| (node, Part::Elements)).collect();
+    let nodes: Vec<(usize, NodeRole)> = group.nodes.iter().map(|&node| (node, NodeRole::Elements)).collect();
     if gathered(graph, fusion, uses, &nodes).is_empty()
         || routine::of_group(graph, fusion, group, uses.live_outs(index)).is_some()
     {

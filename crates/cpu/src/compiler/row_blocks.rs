@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::back_to_back::BackToBackGemm;
 use super::epilogues::OpWithEpilogue;
-use super::fuse::{Domain, Part, Reduction, has_pairs};
+use super::fuse::{Domain, NodeRole, Reduction, has_pairs};
 use super::fusion_groups::{FusionGroups, Role, random};
 use super::nest::Nest;
 use super::users::Uses;
@@ -49,7 +49,7 @@ impl FusedKernel {
 /// Fusion groups that are computed together for each block of rows, ascending.
 #[derive(Clone, Debug)]
 pub(super) struct RowBlockFusion {
-    pub(super) parts: Vec<(usize, Part)>,
+    pub(super) members: Vec<(usize, NodeRole)>,
     pub(super) domain: Domain,
 }
 
@@ -74,15 +74,16 @@ pub(super) fn fused_kernels(graph: &Graph, fusion: &FusionGroups, uses: &dyn Use
             {
                 return Some((kernel, row_blocks, bystanders));
             }
-            let first_alone = RowBlockFusion { parts: vec![row_blocks.parts[0]], domain: row_blocks.domain };
-            Some((nest(&first_alone)?, first_alone, Bystanders::new()))
+            let first_only =
+                RowBlockFusion { members: vec![row_blocks.members[0]], domain: row_blocks.domain };
+            Some((nest(&first_only)?, first_only, Bystanders::new()))
         });
         let Some((kernel, row_blocks, bystanders)) = found else {
             kernels.push(FusedKernel::Single(next));
             next += 1;
             continue;
         };
-        let (first, last) = (row_blocks.parts[0].0, row_blocks.parts[row_blocks.parts.len() - 1].0);
+        let (first, last) = (row_blocks.members[0].0, row_blocks.members[row_blocks.members.len() - 1].0);
         kernels.extend((next..first).map(FusedKernel::Single));
         let (before, after): (Vec<_>, Vec<_>) =
             bystanders.into_iter().partition(|(_, needs_group)| !needs_group);
@@ -132,7 +133,7 @@ impl Finder<'_> {
             }
         };
         let mut row_blocks =
-            RowBlockFusion { parts: vec![(start, self.part(start, &domain)?)], domain: domain.clone() };
+            RowBlockFusion { members: vec![(start, self.role(start, &domain)?)], domain: domain.clone() };
         // For each fusion group from the start on, whether it is left out and needs what is in the row-block fusion.
         let mut tainted = vec![false];
         let mut bystanders: Bystanders = Vec::new();
@@ -140,13 +141,13 @@ impl Finder<'_> {
         for index in start + 1..end {
             let is_tainted = self.operand_groups(index).any(|need| need >= start && tainted[need - start]);
             let is_related = self.operand_groups(index).any(|need| row_blocks.has(need));
-            let part = self.part(index, &domain).filter(|part| {
-                self.reads_within_groups(&row_blocks, index, *part)
-                    && !(is_one_pass && self.reads_reduction_results(&row_blocks, index, *part))
+            let role = self.role(index, &domain).filter(|role| {
+                self.reads_within_groups(&row_blocks, index, *role)
+                    && !(is_one_pass && self.reads_reduction_results(&row_blocks, index, *role))
             });
-            match part {
-                Some(part) if is_related && !is_tainted => {
-                    row_blocks.parts.push((index, part));
+            match role {
+                Some(role) if is_related && !is_tainted => {
+                    row_blocks.members.push((index, role));
                     tainted.push(false);
                 }
                 Some(_) | None => {
@@ -155,8 +156,8 @@ impl Finder<'_> {
                 }
             }
         }
-        let has_reduction = row_blocks.parts.iter().any(|(_, part)| matches!(part, Part::Fold(_)));
-        let last = row_blocks.parts[row_blocks.parts.len() - 1].0;
+        let has_reduction = row_blocks.members.iter().any(|(_, role)| matches!(role, NodeRole::Reduction(_)));
+        let last = row_blocks.members[row_blocks.members.len() - 1].0;
         bystanders.retain(|(index, _)| *index < last);
         if has_reduction {
             self.add_producers(&mut row_blocks, &mut bystanders);
@@ -165,12 +166,12 @@ impl Finder<'_> {
     }
 
     /// Whether a fusion group needs what reductions of a row-block fusion give, to do something with elements again.
-    fn reads_reduction_results(&self, row_blocks: &RowBlockFusion, index: usize, part: Part) -> bool {
-        let is_of_groups = |need: usize| match row_blocks.part_of(need) {
-            Some(Part::Fold(_) | Part::Rows) => true,
-            Some(Part::Elements) | None => false,
+    fn reads_reduction_results(&self, row_blocks: &RowBlockFusion, index: usize, role: NodeRole) -> bool {
+        let is_of_groups = |need: usize| match row_blocks.role_of(need) {
+            Some(NodeRole::Reduction(_) | NodeRole::Rows) => true,
+            Some(NodeRole::Elements) | None => false,
         };
-        part != Part::Rows && self.operand_groups(index).any(is_of_groups)
+        role != NodeRole::Rows && self.operand_groups(index).any(is_of_groups)
     }
 
     /// Adds what would stand before a row-block fusion and gives it values of the same groups: they need not be written
@@ -179,18 +180,18 @@ impl Finder<'_> {
         for at in (0..bystanders.len()).rev() {
             let (index, is_after) = bystanders[at];
             let needed_by = |other: usize| self.operand_groups(other).any(|need| need == index);
-            let is_needed = row_blocks.parts.iter().any(|(member, _)| needed_by(*member));
+            let is_needed = row_blocks.members.iter().any(|(member, _)| needed_by(*member));
             // Nobody who stays before the row-block fusion may need it.
             let is_free = bystanders.iter().all(|(other, is_after)| *is_after || !needed_by(*other));
-            let Some(part) =
-                self.part(index, &row_blocks.domain).filter(|_| !is_after && is_needed && is_free)
+            let Some(role) =
+                self.role(index, &row_blocks.domain).filter(|_| !is_after && is_needed && is_free)
             else {
                 continue;
             };
             let mut with = row_blocks.clone();
-            with.parts.push((index, part));
-            with.parts.sort_unstable_by_key(|(index, _)| *index);
-            if with.parts.iter().all(|(member, part)| self.reads_within_groups(&with, *member, *part)) {
+            with.members.push((index, role));
+            with.members.sort_unstable_by_key(|(index, _)| *index);
+            if with.members.iter().all(|(member, role)| self.reads_within_groups(&with, *member, *role)) {
                 *row_blocks = with;
                 bystanders.remove(at);
             }
@@ -229,9 +230,9 @@ impl Finder<'_> {
     }
 
     /// What a fusion group would do in a row-block fusion.
-    fn part(&self, index: usize, domain: &Domain) -> Option<Part> {
+    fn role(&self, index: usize, domain: &Domain) -> Option<NodeRole> {
         if let Some((op, own)) = self.reduction(index) {
-            return (own == *domain).then_some(Part::Fold(op));
+            return (own == *domain).then_some(NodeRole::Reduction(op));
         }
         let elements = self.elements(index)?;
         let mut nodes = self.fusion.order[index].nodes.iter();
@@ -239,22 +240,22 @@ impl Finder<'_> {
             return None;
         }
         if elements == domain.elements() {
-            Some(Part::Elements)
+            Some(NodeRole::Elements)
         } else if elements == domain.groups() {
-            Some(Part::Rows)
+            Some(NodeRole::Rows)
         } else {
             None
         }
     }
 
     /// Whether a fusion group reads what is in the row-block fusion only as far as its own rows go.
-    fn reads_within_groups(&self, row_blocks: &RowBlockFusion, index: usize, part: Part) -> bool {
+    fn reads_within_groups(&self, row_blocks: &RowBlockFusion, index: usize, role: NodeRole) -> bool {
         let nodes = &self.fusion.order[index].nodes;
         nodes.iter().all(|&position| {
             let node = &self.graph.nodes()[position];
-            let result = match part {
-                Part::Fold(_) => self.graph.ty(node.inputs[0]).shape.sizes(),
-                Part::Elements | Part::Rows => node.outputs[0].shape.sizes(),
+            let result = match role {
+                NodeRole::Reduction(_) => self.graph.ty(node.inputs[0]).shape.sizes(),
+                NodeRole::Elements | NodeRole::Rows => node.outputs[0].shape.sizes(),
             };
             let is_before = |input: &Value| {
                 let base = self.fusion.base(*input).node as usize;
@@ -263,28 +264,34 @@ impl Finder<'_> {
             if random(&node.op).is_some() {
                 return node.inputs.iter().all(is_before);
             }
-            node.inputs.iter().all(|&input| self.reads_in_rows(row_blocks, input, result, part))
+            node.inputs.iter().all(|&input| self.reads_in_rows(row_blocks, input, result, role))
         })
     }
 
-    fn reads_in_rows(&self, row_blocks: &RowBlockFusion, input: Value, result: &[usize], part: Part) -> bool {
+    fn reads_in_rows(
+        &self,
+        row_blocks: &RowBlockFusion,
+        input: Value,
+        result: &[usize],
+        role: NodeRole,
+    ) -> bool {
         let base = self.fusion.base(input).node as usize;
-        let Some(other) = self.fusion.group_of[base].and_then(|index| row_blocks.part_of(index)) else {
+        let Some(other) = self.fusion.group_of[base].and_then(|index| row_blocks.role_of(index)) else {
             return true;
         };
         let value_view = self.fusion.view(self.graph, input);
         let size = self.graph.ty(value_view.base).size();
         let in_order = value_view.is_identity(self.graph) && size == result.iter().product::<usize>();
-        match (other, part) {
-            (Part::Elements, Part::Elements | Part::Fold(_)) => in_order,
-            (Part::Elements, Part::Rows) => false,
-            (Part::Rows | Part::Fold(_), Part::Rows) => in_order,
+        match (other, role) {
+            (NodeRole::Elements, NodeRole::Elements | NodeRole::Reduction(_)) => in_order,
+            (NodeRole::Elements, NodeRole::Rows) => false,
+            (NodeRole::Rows | NodeRole::Reduction(_), NodeRole::Rows) => in_order,
             // The elements of long rows have left the caches when the rows are reduced.
-            (Part::Rows | Part::Fold(_), Part::Elements) => {
+            (NodeRole::Rows | NodeRole::Reduction(_), NodeRole::Elements) => {
                 !row_blocks.domain.is_long()
                     && row_blocks.domain.is_of_groups(value_view.strided_view(result))
             }
-            (Part::Rows | Part::Fold(_), Part::Fold(_)) => false,
+            (NodeRole::Rows | NodeRole::Reduction(_), NodeRole::Reduction(_)) => false,
         }
     }
 }
@@ -292,31 +299,31 @@ impl Finder<'_> {
 impl RowBlockFusion {
     /// The index of the last fusion group.
     pub(super) fn last(&self) -> usize {
-        self.parts[self.parts.len() - 1].0
+        self.members[self.members.len() - 1].0
     }
 
     /// Whether a fusion group is in it.
     pub(super) fn has(&self, index: usize) -> bool {
-        self.part_of(index).is_some()
+        self.role_of(index).is_some()
     }
 
     /// The nodes, and what each is in a nest.
-    pub(super) fn nodes(&self, fusion: &FusionGroups) -> Vec<(usize, Part)> {
-        let parts = self
-            .parts
+    pub(super) fn nodes(&self, fusion: &FusionGroups) -> Vec<(usize, NodeRole)> {
+        let members = self
+            .members
             .iter()
-            .flat_map(|&(index, part)| fusion.order[index].nodes.iter().map(move |&node| (node, part)));
-        parts.collect()
+            .flat_map(|&(index, role)| fusion.order[index].nodes.iter().map(move |&node| (node, role)));
+        members.collect()
     }
 
     /// What it gives to others.
     pub(super) fn results(&self, uses: &dyn Uses) -> Values {
-        let all = self.parts.iter().flat_map(|(index, _)| uses.live_outs(*index).iter().copied());
+        let all = self.members.iter().flat_map(|(index, _)| uses.live_outs(*index).iter().copied());
         all.filter(|&value| uses.is_live_outside(value, &|index| self.has(index))).collect()
     }
 
-    fn part_of(&self, index: usize) -> Option<Part> {
-        self.parts.iter().find(|(own, _)| *own == index).map(|(_, part)| *part)
+    fn role_of(&self, index: usize) -> Option<NodeRole> {
+        self.members.iter().find(|(own, _)| *own == index).map(|(_, role)| *role)
     }
 }
 
@@ -329,7 +336,7 @@ mod tests {
     use super::*;
 
     /// The parts of the row-block fusion of a region.
-    fn row_block_fusions_of(text: &str) -> Vec<Vec<Part>> {
+    fn row_block_fusions_of(text: &str) -> Vec<Vec<NodeRole>> {
         let region = Region::from_text(text).unwrap();
         let fusion = FusionGroups::new(&region);
         let finder =
@@ -339,7 +346,7 @@ mod tests {
             next = match finder.row_block_fusion_at(next, false) {
                 Some((row_blocks, _)) => {
                     let next = row_blocks.last() + 1;
-                    found.push(row_blocks.parts.into_iter().map(|(_, part)| part).collect());
+                    found.push(row_blocks.members.into_iter().map(|(_, role)| role).collect());
                     next
                 }
                 None => next + 1,
@@ -350,7 +357,8 @@ mod tests {
 
     #[test]
     fn softmax_is_one_fusion() {
-        let [max, sum] = [ReduceOp::ReduceMax, ReduceOp::Sum].map(|op| Part::Fold(Reduction::Of(op)));
+        let [max, sum] =
+            [ReduceOp::ReduceMax, ReduceOp::Sum].map(|op| NodeRole::Reduction(Reduction::Of(op)));
         let found = row_block_fusions_of(
             "defn-ir 1
             (f32[8][100]) {
@@ -365,7 +373,10 @@ mod tests {
                 return %7
             }",
         );
-        assert_eq!(found, [vec![Part::Elements, max, Part::Elements, sum, Part::Rows, Part::Elements]]);
+        assert_eq!(
+            found,
+            [vec![NodeRole::Elements, max, NodeRole::Elements, sum, NodeRole::Rows, NodeRole::Elements]]
+        );
     }
 
     #[test]
@@ -394,7 +405,7 @@ mod tests {
 
     #[test]
     fn what_needs_more_than_its_row_is_left_out() {
-        let sum = Part::Fold(Reduction::Of(ReduceOp::Sum));
+        let sum = NodeRole::Reduction(Reduction::Of(ReduceOp::Sum));
         let found = row_block_fusions_of(
             "defn-ir 1
             (f32[8][8]) {
@@ -411,12 +422,12 @@ mod tests {
             }",
         );
         // What divides by the sums of other rows comes after, and so does what waits for the order of the sums.
-        assert_eq!(found, [vec![Part::Elements, sum, Part::Elements]]);
+        assert_eq!(found, [vec![NodeRole::Elements, sum, NodeRole::Elements]]);
     }
 
     #[test]
     fn producers_of_the_same_rows_are_fused() {
-        let sum = Part::Fold(Reduction::Of(ReduceOp::Sum));
+        let sum = NodeRole::Reduction(Reduction::Of(ReduceOp::Sum));
         let found = row_block_fusions_of(
             "defn-ir 1
             (f32[8][8], f32[8][8]) {
@@ -432,6 +443,6 @@ mod tests {
                 return %8
             }",
         );
-        assert_eq!(found, [vec![Part::Elements, Part::Elements, sum, sum, Part::Elements]]);
+        assert_eq!(found, [vec![NodeRole::Elements, NodeRole::Elements, sum, sum, NodeRole::Elements]]);
     }
 }

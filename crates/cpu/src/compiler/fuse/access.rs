@@ -2,13 +2,13 @@
 
 use smallvec::SmallVec;
 
-use super::build::{Making, Position};
+use super::build::{NestBuilder, Position};
 use super::domain::{Sizes, strides_along};
 use super::shape::Kind;
 use crate::compiler::ir::{Access, Val};
 use crate::kernels::StridedView;
 
-impl Making<'_> {
+impl NestBuilder<'_> {
     /// The axes of the groups.
     pub(super) fn group_sizes(&self) -> Sizes {
         let axes = self.sizes.iter().enumerate().filter(|(axis, _)| !self.shape.reduced.contains(axis));
@@ -23,7 +23,7 @@ impl Making<'_> {
     /// are beside each other; of rows each has its pieces beside each other.
     pub(super) fn partial_access(
         &self,
-        home: usize,
+        offset: usize,
         width: usize,
         piece: usize,
         counter: Option<(Val, i64)>,
@@ -39,7 +39,7 @@ impl Making<'_> {
         let view = StridedView::strided(0, &[outer, inner], &[pieces * inner as isize, along]);
         let mut access = self.group_access(self.partial_buffer(), &view, width);
         let bytes = (inner * width) as i64;
-        access.offset += home as i64 + piece as i64 * bytes;
+        access.offset += offset as i64 + piece as i64 * bytes;
         access.terms.extend(counter.map(|(counter, by)| (counter, by * bytes)));
         access
     }
@@ -109,8 +109,8 @@ impl Making<'_> {
     }
 
     /// Where a kept value is: of the row, or of the rows that are reduced together.
-    pub(super) fn kept_access(&self, home: usize, width: usize) -> Access {
-        let mut access = self.column_access(home, width);
+    pub(super) fn scratch_access(&self, offset: usize, width: usize) -> Access {
+        let mut access = self.column_access(offset, width);
         match self.shape.kind {
             Kind::Rows | Kind::Short | Kind::Pairs if self.element.is_none() => {
                 return self.within_row(access);
@@ -128,8 +128,8 @@ impl Making<'_> {
     }
 
     /// Elements of the scratch memory, one after the other.
-    pub(super) fn column_access(&self, home: usize, width: usize) -> Access {
+    pub(super) fn column_access(&self, offset: usize, width: usize) -> Access {
         let (buffer, lane) = (self.scratch_buffer(), width as i64);
-        Access { buffer, offset: home as i64, terms: SmallVec::new(), lane, is_streaming: false }
+        Access { buffer, offset: offset as i64, terms: SmallVec::new(), lane, is_streaming: false }
     }
 }

@@ -5,8 +5,8 @@ use defn_core::graph::{Graph, Value, Values};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::cut::DomainBox;
 use super::domain::{Domain, Sizes, strides_along};
+use super::domain_box::DomainBox;
 use super::elements::{Element, Elements};
 use super::merge::Reduction;
 use super::pairs::paired_sizes;
@@ -23,15 +23,15 @@ use crate::kernels::StridedView;
 /// Elements of a row from which on its length is an argument, so that rows of other lengths share the code.
 pub(in super::super) const LONG_ROW: usize = 512;
 
-/// What a node is in a nest.
+/// The role of a node in a nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Part {
+pub(in super::super) enum NodeRole {
     /// An op on each element.
     Elements,
     /// An op on what each row has.
     Rows,
     /// A reduction of rows.
-    Fold(Reduction),
+    Reduction(Reduction),
 }
 
 /// A nest, with where its operands come from.
@@ -67,7 +67,7 @@ pub(in super::super) struct Fused {
 pub(in super::super) fn fuse(
     graph: &Graph,
     fusion: &FusionGroups,
-    nodes: Vec<(usize, Part)>,
+    nodes: Vec<(usize, NodeRole)>,
     domain: &Domain,
     results: &Values,
     gathered: &[usize],
@@ -75,11 +75,11 @@ pub(in super::super) fn fuse(
 ) -> Option<Fused> {
     let passes = Passes::new(graph, fusion, nodes);
     let reads = Reads::new(graph, fusion, &passes, domain, gathered, None, Vec::new())?;
-    let frame = Frame { graph, fusion, results, inputs: reads.inputs.len(), is_streaming };
-    let mut body = Body::new(&frame, &passes, &reads, domain, None)?;
+    let context = NestContext { graph, fusion, results, inputs: reads.inputs.len(), is_streaming };
+    let mut body = Body::new(&context, &passes, &reads, domain, None)?;
     let own = if body.shape.pieces > 1 { 2 } else { 1 };
     let begin = || {
-        let mut b = Builder::new((frame.inputs + results.len()) as u16 + own, 2, 0);
+        let mut b = Builder::new((context.inputs + results.len()) as u16 + own, 2, 0);
         let steps = (b.param(0, Elem::Index), b.param(1, Elem::Index));
         (b, steps)
     };
@@ -128,8 +128,8 @@ pub(in super::super) fn fuse(
     })
 }
 
-/// What all parts of a nest share.
-pub(super) struct Frame<'a> {
+/// What all parts of a nest have in common.
+pub(super) struct NestContext<'a> {
     pub(super) graph: &'a Graph,
     pub(super) fusion: &'a FusionGroups,
     pub(super) results: &'a Values,
@@ -140,10 +140,10 @@ pub(super) struct Frame<'a> {
 
 /// The loops over one domain, or over one box of it.
 pub(super) struct Body<'a> {
-    pub(super) frame: &'a Frame<'a>,
+    pub(super) context: &'a NestContext<'a>,
     pub(super) passes: &'a Passes,
     pub(super) reads: &'a Reads,
-    pub(super) cut: Option<&'a DomainBox>,
+    pub(super) domain_box: Option<&'a DomainBox>,
     /// Where the elements of results are.
     pub(super) whole: StridedView,
     pub(super) sizes: Sizes,
@@ -161,57 +161,59 @@ pub(super) struct Emitted {
 
 impl<'a> Body<'a> {
     pub(super) fn new(
-        frame: &'a Frame<'a>,
+        context: &'a NestContext<'a>,
         passes: &'a Passes,
         reads: &'a Reads,
         domain: &Domain,
-        cut: Option<&'a DomainBox>,
+        domain_box: Option<&'a DomainBox>,
     ) -> Option<Body<'a>> {
-        let whole = match cut {
-            Some(cut) => cut.whole(),
+        let whole = match domain_box {
+            Some(domain_box) => domain_box.whole(),
             None => domain.turn(StridedView::strided(0, &[domain.elements()], &[1]))?,
         };
-        let is_of_elements = |result: &Value| passes.nodes.contains(&(result.node as usize, Part::Elements));
+        let is_of_elements =
+            |result: &Value| passes.nodes.contains(&(result.node as usize, NodeRole::Elements));
         // A box may be a part of a join, which is no node of its own.
-        let writes = cut.is_some() || frame.results.iter().any(is_of_elements);
+        let writes = domain_box.is_some() || context.results.iter().any(is_of_elements);
         let written = writes.then_some(&whole);
-        let mut sizes = reads.sizes(domain, cut, written, None)?;
-        let block = cut.and_then(|cut| cut.block_axis(&sizes));
-        if block.is_none() && cut.is_some_and(|cut| cut.block.is_some()) {
+        let mut sizes = reads.sizes(domain, domain_box, written, None)?;
+        let block = domain_box.and_then(|domain_box| domain_box.block_axis(&sizes));
+        if block.is_none() && domain_box.is_some_and(|domain_box| domain_box.block.is_some()) {
             return None;
         }
-        let is_one_pass = passes.nodes.iter().all(|&(node, part)| part == Part::Rows || passes.of(node) == 0);
-        let has_records = has_records(frame.graph, reads, frame.results);
+        let is_one_pass =
+            passes.nodes.iter().all(|&(node, role)| role == NodeRole::Rows || passes.of(node) == 0);
+        let has_records = has_records(context.graph, reads, context.results);
         let mut shape = Shape::new(&sizes, domain, block, has_records, is_one_pass)?;
-        let has_pairs = |&(node, _): &(usize, Part)| has_pairs(&frame.graph.nodes()[node]);
-        if cut.is_none()
+        let has_pairs = |&(node, _): &(usize, NodeRole)| has_pairs(&context.graph.nodes()[node]);
+        if domain_box.is_none()
             && passes.nodes.iter().any(has_pairs)
             && let Some(paired) = paired_sizes(reads, domain, written, &sizes)
         {
             shape = Shape::of_pairs(&paired);
             sizes = paired;
         }
-        Some(Body { frame, passes, reads, cut, whole, sizes, shape, draws_before: false })
+        Some(Body { context, passes, reads, domain_box, whole, sizes, shape, draws_before: false })
     }
 
     /// What is built around a row at these positions, of which a part may begin within the row.
-    pub(super) fn making(
+    pub(super) fn builder(
         &self,
         b: Builder,
         positions: SmallVec<[Position; 4]>,
         row_start: Option<Val>,
-    ) -> Making<'_> {
-        let Body { frame, passes, reads, cut, whole, sizes, shape, .. } = self;
-        Making {
-            graph: frame.graph,
-            fusion: frame.fusion,
+    ) -> NestBuilder<'_> {
+        let Body { context, passes, reads, domain_box, whole, sizes, shape, .. } = self;
+        NestBuilder {
+            graph: context.graph,
+            fusion: context.fusion,
             passes,
-            parts: passes.nodes.iter().copied().collect(),
+            roles: passes.nodes.iter().copied().collect(),
             e: Elements::new(b),
             reads,
-            cut: *cut,
-            results: frame.results,
-            inputs: frame.inputs,
+            domain_box: *domain_box,
+            results: context.results,
+            inputs: context.inputs,
             sizes,
             shape,
             positions,
@@ -226,8 +228,8 @@ impl<'a> Body<'a> {
             stages: FxHashMap::default(),
             scratch: Scratch::default(),
             partial: Scratch::default(),
-            homes: FxHashMap::default(),
-            is_streaming: frame.is_streaming,
+            offsets: FxHashMap::default(),
+            is_streaming: context.is_streaming,
             pass: 0,
             values: FxHashMap::default(),
             loaded: FxHashMap::default(),
@@ -238,33 +240,33 @@ impl<'a> Body<'a> {
 
     /// Adds the loops over so many steps from one on.
     pub(super) fn emit(&self, b: Builder, (begin, count): (Val, Val)) -> Option<Emitted> {
-        let (mut making, loops) = self.begin(b, (begin, count), self.shape.split);
+        let (mut builder, loops) = self.begin(b, (begin, count), self.shape.split);
         let part = match self.shape.split {
             Split::Lanes | Split::Pieces => Some((begin, count)),
             Split::Axis(_) | Split::None => None,
         };
         match self.shape.kind {
-            Kind::Columns => making.columns(part)?,
-            Kind::Short => making.short_rows(part)?,
-            Kind::Pairs => making.pairs(part)?,
-            Kind::Rows if self.shape.pieces > 1 => making.pieces(part)?,
-            Kind::Rows => making.rows(part)?,
+            Kind::Columns => builder.columns(part)?,
+            Kind::Short => builder.short_rows(part)?,
+            Kind::Pairs => builder.pairs(part)?,
+            Kind::Rows if self.shape.pieces > 1 => builder.pieces(part)?,
+            Kind::Rows => builder.rows(part)?,
         }
-        Some(making.end(loops))
+        Some(builder.end(loops))
     }
 
     /// Adds the loops that join the results of pieces; an axis is the one that threads divide.
     fn emit_combining(&self, b: Builder, steps: (Val, Val), split: Option<usize>) -> Option<Emitted> {
-        let (mut making, loops) = self.begin(b, steps, split.map_or(Split::None, Split::Axis));
+        let (mut builder, loops) = self.begin(b, steps, split.map_or(Split::None, Split::Axis));
         match self.shape.kind {
-            Kind::Columns => making.join_columns()?,
-            Kind::Rows | Kind::Short | Kind::Pairs => making.join_rows()?,
+            Kind::Columns => builder.combine_columns()?,
+            Kind::Rows | Kind::Short | Kind::Pairs => builder.combine_rows()?,
         }
-        Some(making.end(loops))
+        Some(builder.end(loops))
     }
 
     /// Begins the loops over the axes around the row; gives how many they are.
-    fn begin(&self, mut b: Builder, (begin, count): (Val, Val), split: Split) -> (Making<'_>, usize) {
+    fn begin(&self, mut b: Builder, (begin, count): (Val, Val), split: Split) -> (NestBuilder<'_>, usize) {
         let Body { sizes, shape, .. } = self;
         let mut positions: SmallVec<[Position; 4]> = SmallVec::new();
         positions.resize(sizes.len(), Position::default());
@@ -287,7 +289,7 @@ impl<'a> Body<'a> {
             positions[axis] = Position::at(if is_split { b.add(begin, counter) } else { counter });
         }
         let row_start = (split == Split::Lanes).then_some(begin);
-        (self.making(b, positions, row_start), loops)
+        (self.builder(b, positions, row_start), loops)
     }
 }
 
@@ -318,16 +320,16 @@ impl Scratch {
     }
 }
 
-/// A function that is being built.
-pub(super) struct Making<'a> {
+/// Builds the function of a nest.
+pub(super) struct NestBuilder<'a> {
     pub(super) graph: &'a Graph,
     pub(super) fusion: &'a FusionGroups,
     pub(super) passes: &'a Passes,
-    parts: FxHashMap<usize, Part>,
+    roles: FxHashMap<usize, NodeRole>,
     pub(super) e: Elements,
     pub(super) reads: &'a Reads,
     /// The box of the domain that is done, if it is not the whole.
-    pub(super) cut: Option<&'a DomainBox>,
+    pub(super) domain_box: Option<&'a DomainBox>,
     pub(super) results: &'a Values,
     pub(super) inputs: usize,
     pub(super) sizes: &'a Sizes,
@@ -352,8 +354,8 @@ pub(super) struct Making<'a> {
     pub(super) stages: FxHashMap<(usize, usize), usize>,
     pub(super) scratch: Scratch,
     pub(super) partial: Scratch,
-    /// Where values are kept in the scratch memory: those of elements for later passes, and those of columns.
-    pub(super) homes: FxHashMap<usize, usize>,
+    /// The offsets of values in the scratch memory: those of elements for later passes, and those of columns.
+    pub(super) offsets: FxHashMap<usize, usize>,
     pub(super) is_streaming: bool,
     pub(super) pass: usize,
     /// The elements of this pass, by node and by input.
@@ -365,7 +367,7 @@ pub(super) struct Making<'a> {
     pub(super) groups: FxHashMap<usize, Element>,
 }
 
-impl Making<'_> {
+impl NestBuilder<'_> {
     /// Ends so many loops.
     fn end(self, loops: usize) -> Emitted {
         let (mut b, scratch, partial) = (self.e.b, self.scratch.bytes, self.partial.bytes);
@@ -373,18 +375,18 @@ impl Making<'_> {
         Emitted { b, scratch, partial }
     }
 
-    pub(super) fn part(&self, node: usize) -> Part {
-        self.parts[&node]
+    pub(super) fn role(&self, node: usize) -> NodeRole {
+        self.roles[&node]
     }
 
     /// The node whose elements a reduction reduces, seen in some way.
-    pub(super) fn base_of(&self, fold: usize) -> usize {
-        self.fusion.base(self.graph.nodes()[fold].inputs[0]).node as usize
+    pub(super) fn base_of(&self, reduction: usize) -> usize {
+        self.fusion.base(self.graph.nodes()[reduction].inputs[0]).node as usize
     }
 
     /// Whether the nest computes a node.
     pub(super) fn is_own(&self, node: usize) -> bool {
-        self.parts.contains_key(&node)
+        self.roles.contains_key(&node)
     }
 
     /// How many elements each group has.
@@ -393,26 +395,26 @@ impl Making<'_> {
     }
 
     /// The nodes of a pass that are of a kind.
-    pub(super) fn nodes_of(&self, pass: usize, is_of: impl Fn(Part) -> bool) -> Vec<usize> {
+    pub(super) fn nodes_of(&self, pass: usize, is_of: impl Fn(NodeRole) -> bool) -> Vec<usize> {
         let nodes = self.passes.nodes.iter();
-        let nodes = nodes.filter(|(node, part)| is_of(*part) && self.passes.of(*node) == pass);
+        let nodes = nodes.filter(|(node, role)| is_of(*role) && self.passes.of(*node) == pass);
         nodes.map(|(node, _)| *node).collect()
     }
 
     /// The element-wise nodes of a pass that are stored.
     pub(super) fn stored_of(&self, pass: usize) -> Vec<usize> {
-        let is_stored = |node: &usize| self.result_of(*node).is_some() || self.homes.contains_key(node);
-        let nodes = self.nodes_of(pass, |part| part == Part::Elements).into_iter();
-        let joins = self.cut.iter().flat_map(|cut| cut.sources.keys().copied());
-        nodes.chain(joins).filter(is_stored).collect()
+        let is_stored = |node: &usize| self.result_of(*node).is_some() || self.offsets.contains_key(node);
+        let nodes = self.nodes_of(pass, |role| role == NodeRole::Elements).into_iter();
+        let concats = self.domain_box.iter().flat_map(|domain_box| domain_box.sources.keys().copied());
+        nodes.chain(concats).filter(is_stored).collect()
     }
 
-    /// Keeps what later passes would have to compute again, in so much memory that each has `elements`.
-    pub(super) fn keep(&mut self, elements: usize) -> Option<()> {
-        for &kept in &self.passes.kept {
-            let width = self.graph.nodes()[kept].outputs[0].dtype.storage_bytes();
-            let home = self.scratch.take(elements * width);
-            self.homes.insert(kept, home);
+    /// Reserves scratch memory for the values that later passes read again: `elements` of each.
+    pub(super) fn reserve_materialized(&mut self, elements: usize) -> Option<()> {
+        for &materialized in &self.passes.materialized {
+            let width = self.graph.nodes()[materialized].outputs[0].dtype.storage_bytes();
+            let offset = self.scratch.take(elements * width);
+            self.offsets.insert(materialized, offset);
         }
         Some(())
     }
@@ -423,13 +425,15 @@ impl Making<'_> {
             return Some(known);
         }
         let dtype = self.graph.nodes()[position].outputs[0].dtype;
-        let element = match self.homes.get(&position) {
-            Some(&home) if self.passes.of(position) < self.pass => {
-                let access = self.kept_access(home, dtype.storage_bytes());
+        let element = match self.offsets.get(&position) {
+            Some(&offset) if self.passes.of(position) < self.pass => {
+                let access = self.scratch_access(offset, dtype.storage_bytes());
                 self.e.load(dtype, access)
             }
-            Some(_) | None if self.parts.contains_key(&position) => self.node(position, Part::Elements)?,
-            Some(_) | None => self.join(position)?,
+            Some(_) | None if self.roles.contains_key(&position) => {
+                self.node(position, NodeRole::Elements)?
+            }
+            Some(_) | None => self.concat(position)?,
         };
         self.values.insert(position, element);
         Some(element)
@@ -442,24 +446,24 @@ impl Making<'_> {
         }
         // Columns have it in memory.
         let dtype = self.graph.nodes()[position].outputs[0].dtype;
-        let access = self.column_access(self.homes[&position], dtype.storage_bytes());
+        let access = self.column_access(self.offsets[&position], dtype.storage_bytes());
         let element = self.e.load(dtype, access);
         self.groups.insert(position, element);
         Some(element)
     }
 
     /// The op of a node.
-    pub(super) fn node(&mut self, position: usize, part: Part) -> Option<Element> {
+    pub(super) fn node(&mut self, position: usize, role: NodeRole) -> Option<Element> {
         let graph = self.graph;
         let node = &graph.nodes()[position];
         let dtype = node.outputs[0].dtype;
         let mut x: SmallVec<[Element; 3]> = SmallVec::new();
         let op = elementwise(&node.op).expect("nodes of nests are element-wise");
         if let Elementwise::Random(random) = op {
-            return self.random(position, random, part);
+            return self.random(position, random, role);
         }
         for &input in &node.inputs {
-            x.push(self.operand(position, input, part)?);
+            x.push(self.operand(position, input, role)?);
         }
         Some(match op {
             Elementwise::Unary(op) => self.e.unary(op, x[0], dtype),
@@ -473,24 +477,28 @@ impl Making<'_> {
     }
 
     /// An operand of a node as elements of the domain.
-    pub(super) fn operand(&mut self, position: usize, value: Value, part: Part) -> Option<Element> {
-        let cut = self.cut.filter(|cut| cut.nodes.contains(&position));
-        if let Some(join) = cut.and_then(|cut| cut.join(self.graph, self.fusion, value)) {
-            return self.element(join);
+    pub(super) fn operand(&mut self, position: usize, value: Value, role: NodeRole) -> Option<Element> {
+        let domain_box = self.domain_box.filter(|domain_box| domain_box.nodes.contains(&position));
+        if let Some(concat) =
+            domain_box.and_then(|domain_box| domain_box.concat(self.graph, self.fusion, value))
+        {
+            return self.element(concat);
         }
         let value_view = self.fusion.view(self.graph, value);
-        match cut {
-            Some(cut) => self.read_view(&cut.of(&value_view), &cut.sizes, part, Some(cut)),
-            None => self.read_view(&value_view, domain_of(self.graph, position, part), part, None),
+        match domain_box {
+            Some(domain_box) => {
+                self.read_view(&domain_box.of(&value_view), &domain_box.sizes, role, Some(domain_box))
+            }
+            None => self.read_view(&value_view, domain_of(self.graph, position, role), role, None),
         }
     }
 
     /// What a concatenation or a padding is in the box.
-    fn join(&mut self, join: usize) -> Option<Element> {
-        let cut = self.cut.expect("joins are of boxes");
-        let value_view = cut.source(self.graph, self.fusion, join);
-        let x = self.read_view(&value_view, &cut.sizes, Part::Elements, None)?;
-        Some(self.e.convert(x, self.graph.nodes()[join].outputs[0].dtype))
+    fn concat(&mut self, concat: usize) -> Option<Element> {
+        let domain_box = self.domain_box.expect("concatenations are of boxes");
+        let value_view = domain_box.source(self.graph, self.fusion, concat);
+        let x = self.read_view(&value_view, &domain_box.sizes, NodeRole::Elements, None)?;
+        Some(self.e.convert(x, self.graph.nodes()[concat].outputs[0].dtype))
     }
 
     /// A value as elements of a domain of `sizes`.
@@ -498,18 +506,18 @@ impl Making<'_> {
         &mut self,
         value_view: &ValueView,
         sizes: &[usize],
-        part: Part,
-        cut: Option<&DomainBox>,
+        role: NodeRole,
+        domain_box: Option<&DomainBox>,
     ) -> Option<Element> {
         let base = value_view.base.node as usize;
-        match self.parts.get(&base) {
-            Some(Part::Elements) => return self.element(base),
-            Some(Part::Rows | Part::Fold(_)) => return self.group(base),
+        match self.roles.get(&base) {
+            Some(NodeRole::Elements) => return self.element(base),
+            Some(NodeRole::Rows | NodeRole::Reduction(_)) => return self.group(base),
             None => {}
         }
         let dtype = self.graph.ty(value_view.base).dtype;
-        let is_of_groups = part == Part::Rows && self.reads.is_grouped;
-        match generated(self.graph, self.fusion, base, cut) {
+        let is_of_groups = role == NodeRole::Rows && self.reads.is_grouped;
+        match generated(self.graph, self.fusion, base, domain_box) {
             Some(Generated::Constant(scalar)) => return Some(self.e.constant(scalar)),
             Some(Generated::Counted(view)) => {
                 let view = if is_of_groups { view } else { self.reads.domain.turn(view)? };

@@ -2,12 +2,12 @@
 
 use defn_core::DType;
 
-use super::build::Making;
+use super::build::NestBuilder;
 use super::elements::Element;
 use crate::compiler::ir::{Access, Conv, Elem, Val};
 use crate::kernels::StridedView;
 
-impl Making<'_> {
+impl NestBuilder<'_> {
     /// The positions that a view has, as elements of a dtype.
     pub(super) fn counted(&mut self, view: &StridedView, is_of_groups: bool, dtype: DType) -> Element {
         let most: usize = view.dims().iter().map(|&(size, _)| size).product();

@@ -8,7 +8,7 @@ use defn_core::op::{Block, Op as GraphOp};
 use defn_core::{Axis, DType, Kind};
 use smallvec::SmallVec;
 
-use super::build::{Making, Part};
+use super::build::{NestBuilder, NodeRole};
 use super::elements::{Element, computed};
 use super::reads::{Reads, domain_of};
 use crate::compiler::fusion_groups::{FusionGroups, Role, random};
@@ -105,11 +105,11 @@ pub(in super::super) fn gathered(
     graph: &Graph,
     fusion: &FusionGroups,
     uses: &dyn Uses,
-    nodes: &[(usize, Part)],
+    nodes: &[(usize, NodeRole)],
 ) -> SmallVec<[usize; 2]> {
     let mut found: SmallVec<[usize; 2]> = SmallVec::new();
     let mut refused: SmallVec<[usize; 2]> = SmallVec::new();
-    for &(position, part) in nodes {
+    for &(position, role) in nodes {
         for &input in &graph.nodes()[position].inputs {
             let value_view = fusion.view(graph, input);
             let (base, node) = (value_view.base.node as usize, &graph.nodes()[value_view.base.node as usize]);
@@ -119,7 +119,7 @@ pub(in super::super) fn gathered(
                 let GraphOp::Constant(_) = graph.nodes()[input.node as usize].op else { return true };
                 false
             };
-            let size: usize = domain_of(graph, position, part).iter().product();
+            let size: usize = domain_of(graph, position, role).iter().product();
             let is_in_order = value_view.is_identity(graph) && graph.ty(value_view.base).size() == size;
             let is_element = random(&graph.nodes()[position].op).is_none();
             if !is_in_order
@@ -161,7 +161,7 @@ impl Reads {
     }
 }
 
-impl Making<'_> {
+impl NestBuilder<'_> {
     /// What a gather gives, if the nest reads one there.
     pub(super) fn gathered(&mut self, base: usize, is_of_groups: bool) -> Option<Option<Element>> {
         self.reads.gathers.contains_key(&(base, is_of_groups)).then(|| self.gather(base, is_of_groups))

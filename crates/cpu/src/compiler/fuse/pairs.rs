@@ -1,7 +1,7 @@
 //! Nests that go through both halves of their elements at once: the two words of a block of Threefry are random numbers
 //! of either (`random`).
 
-use super::build::{Making, Position};
+use super::build::{NestBuilder, Position};
 use super::domain::{Domain, Sizes};
 use super::reads::Reads;
 use super::shape::Kind;
@@ -10,7 +10,7 @@ use crate::compiler::ir::{Op, Val};
 use crate::kernels::StridedView;
 
 /// The least elements of a row whose halves are gone through at once.
-const LEAST_ROW: usize = 16;
+const MIN_ROW: usize = 16;
 
 /// The axes of a domain with `sizes` if its halves are gone through at once: one, or behind the first those of a half.
 /// None if a half has not the same axes as the other, or its rows are short.
@@ -29,10 +29,10 @@ pub(super) fn paired_sizes(
         _ if elements.is_multiple_of(2) => reads.sizes(domain, None, written, Some(elements / 2))?,
         _ => return None,
     };
-    (paired[paired.len() - 1] >= LEAST_ROW).then_some(paired)
+    (paired[paired.len() - 1] >= MIN_ROW).then_some(paired)
 }
 
-impl Making<'_> {
+impl NestBuilder<'_> {
     /// All elements, or those of the part of a row of the first half that begins at an argument and has as many
     /// elements as another says, and those as far into the second half. If there is an odd number of elements, the last
     /// one of the first half has nothing beside it.
@@ -57,7 +57,7 @@ impl Making<'_> {
     }
 
     fn each_pair(&mut self, part: (Option<Val>, Val), stored: &[usize], halves: &[bool]) -> Option<()> {
-        self.each_drawn(part, halves, &mut |making, halves| making.store_pairs(stored, halves))
+        self.each_drawn(part, halves, &mut |builder, halves| builder.store_pairs(stored, halves))
     }
 
     /// Computes nodes for an element of each half, and then stores them: a result may lie in an operand's memory.

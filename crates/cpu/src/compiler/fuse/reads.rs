@@ -6,9 +6,9 @@ use defn_core::op::Op as GraphOp;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::build::Part;
-use super::cut::DomainBox;
+use super::build::NodeRole;
 use super::domain::{Axes, Domain, Sizes, strides_along};
+use super::domain_box::DomainBox;
 use super::gathers::GatherInputs;
 use super::passes::Passes;
 use super::random::RandomInputs;
@@ -46,7 +46,7 @@ impl Reads {
         passes: &Passes,
         domain: &Domain,
         gathered: &[usize],
-        cut: Option<&DomainBox>,
+        domain_box: Option<&DomainBox>,
         before: Vec<(Value, StridedView)>,
     ) -> Option<Reads> {
         let mut reads = Reads {
@@ -61,12 +61,12 @@ impl Reads {
             gathers: FxHashMap::default(),
             unaliasable_inputs: SmallVec::new(),
         };
-        let own: FxHashMap<usize, Part> = passes.nodes.iter().copied().collect();
-        for &(position, part) in &passes.nodes {
+        let own: FxHashMap<usize, NodeRole> = passes.nodes.iter().copied().collect();
+        for &(position, role) in &passes.nodes {
             let node = &graph.nodes()[position];
-            let cut = cut.filter(|cut| cut.nodes.contains(&position));
+            let domain_box = domain_box.filter(|domain_box| domain_box.nodes.contains(&position));
             if let Some(random) = random(&node.op) {
-                reads.add_random(graph, fusion, position, random, (part, cut))?;
+                reads.add_random(graph, fusion, position, random, (role, domain_box))?;
                 continue;
             }
             for &input in &node.inputs {
@@ -75,15 +75,15 @@ impl Reads {
                 if own.contains_key(&base) {
                     continue;
                 }
-                let is_of_groups = part == Part::Rows && reads.is_grouped;
+                let is_of_groups = role == NodeRole::Rows && reads.is_grouped;
                 if gathered.contains(&base) {
                     reads.add_gather(graph, base, is_of_groups);
                     continue;
                 }
-                if cut.is_some_and(|cut| cut.sources.contains_key(&base)) {
+                if domain_box.is_some_and(|domain_box| domain_box.sources.contains_key(&base)) {
                     continue;
                 }
-                match generated(graph, fusion, base, cut) {
+                match generated(graph, fusion, base, domain_box) {
                     Some(Generated::Constant(_)) => continue,
                     Some(Generated::Counted(view)) => {
                         let view = if is_of_groups { view } else { domain.turn(view)? };
@@ -92,21 +92,21 @@ impl Reads {
                     }
                     None => {}
                 }
-                let mut sizes = domain_of(graph, position, part);
-                if let Some(cut) = cut {
-                    (value_view, sizes) = (cut.of(&value_view), &cut.sizes);
+                let mut sizes = domain_of(graph, position, role);
+                if let Some(domain_box) = domain_box {
+                    (value_view, sizes) = (domain_box.of(&value_view), &domain_box.sizes);
                 }
                 let strided = value_view.strided_view(sizes);
                 let view = if is_of_groups { strided } else { domain.turn(strided)? };
                 reads.add((value_view.base, view, is_of_groups));
             }
         }
-        for &join in cut.iter().flat_map(|cut| cut.sources.keys()) {
-            let cut = cut.expect("joins are of boxes");
-            let value_view = cut.source(graph, fusion, join);
+        for &concat in domain_box.iter().flat_map(|domain_box| domain_box.sources.keys()) {
+            let domain_box = domain_box.expect("concatenations are of boxes");
+            let value_view = domain_box.source(graph, fusion, concat);
             let is_own = own.contains_key(&(value_view.base.node as usize));
             if !is_own && generated(graph, fusion, value_view.base.node as usize, None).is_none() {
-                reads.add((value_view.base, value_view.strided_view(&cut.sizes), false));
+                reads.add((value_view.base, value_view.strided_view(&domain_box.sizes), false));
             }
         }
         Some(reads)
@@ -160,7 +160,7 @@ impl Reads {
     pub(super) fn sizes(
         &self,
         domain: &Domain,
-        cut: Option<&DomainBox>,
+        domain_box: Option<&DomainBox>,
         written: Option<&StridedView>,
         half: Option<usize>,
     ) -> Option<Sizes> {
@@ -175,17 +175,17 @@ impl Reads {
         }
         written.into_iter().for_each(|view| axes.add(view));
         half.into_iter().for_each(|half| axes.divide(half));
-        cut.into_iter().for_each(|cut| cut.divide(&mut axes));
+        domain_box.into_iter().for_each(|domain_box| domain_box.divide(&mut axes));
         axes.sizes()
     }
 }
 
 /// The sizes that a node's operands are read in.
-pub(super) fn domain_of(graph: &Graph, position: usize, part: Part) -> &[usize] {
+pub(super) fn domain_of(graph: &Graph, position: usize, role: NodeRole) -> &[usize] {
     let node = &graph.nodes()[position];
-    match part {
-        Part::Fold(_) => graph.ty(node.inputs[0]).shape.sizes(),
-        Part::Elements | Part::Rows => node.outputs[0].shape.sizes(),
+    match role {
+        NodeRole::Reduction(_) => graph.ty(node.inputs[0]).shape.sizes(),
+        NodeRole::Elements | NodeRole::Rows => node.outputs[0].shape.sizes(),
     }
 }
 
@@ -201,7 +201,7 @@ pub(super) fn generated(
     graph: &Graph,
     fusion: &FusionGroups,
     base: usize,
-    cut: Option<&DomainBox>,
+    domain_box: Option<&DomainBox>,
 ) -> Option<Generated> {
     let op = &graph.nodes()[base].op;
     if let GraphOp::Constant(scalar) = op {
@@ -210,8 +210,8 @@ pub(super) fn generated(
     let (GraphOp::Iota { axis, shape, .. }, Role::Generated) = (op, &fusion.roles[base]) else {
         return None;
     };
-    if let Some(cut) = cut {
-        return Some(Generated::Counted(cut.counted(*axis)));
+    if let Some(domain_box) = domain_box {
+        return Some(Generated::Counted(domain_box.counted(*axis)));
     }
     let size = shape.size();
     let (along, step) = match axis {

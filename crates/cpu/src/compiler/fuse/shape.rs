@@ -11,25 +11,25 @@ use super::pieces::chunk;
 const SHORT_ROW: usize = 16;
 
 /// The least short rows that a thread takes, where there are several parts.
-const SHORT_ROWS_PART: usize = 256;
+const MIN_SHORT_ROWS_PER_THREAD: usize = 256;
 
 /// The least columns that a thread reduces, where there are several parts.
-const COLUMNS_PART: usize = 1024;
+const MIN_COLUMNS_PER_THREAD: usize = 1024;
 
 /// The same where they are gone through several times: their rows cannot be divided instead.
-const KEPT_COLUMNS_PART: usize = 256;
+const MIN_MULTI_PASS_COLUMNS_PER_THREAD: usize = 256;
 
 /// The most elements of columns that are gone through several times by few threads.
-const MOST_KEPT_COLUMNS: usize = 1 << 18;
+const MAX_MULTI_PASS_ELEMENTS: usize = 1 << 18;
 
 /// The parts of columns below which their rows are divided too.
-const FEW_PARTS: usize = 8;
+const MIN_COLUMN_PARTS: usize = 8;
 
 /// The least elements of a chunk that begins within a row: whole lines of every type.
 const CHUNK_LINES: usize = 1 << 12;
 
 /// The least blocks that a thread goes through in a tile: their neighbours are in the same pages.
-const BLOCKS_PART: usize = 8;
+const MIN_BLOCKS_PER_THREAD: usize = 8;
 
 /// What groups are, and where their elements are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,24 +115,28 @@ impl Shape {
         // Threads divide the longest axis: rows, if there are several.
         let kept = |&axis: &usize| !reduced.contains(&axis) && axis != lanes && Some(axis) != block;
         let axis = longest(&mut (0..row).filter(kept));
-        let columns_part = if is_one_pass { COLUMNS_PART } else { KEPT_COLUMNS_PART };
+        let columns_part =
+            if is_one_pass { MIN_COLUMNS_PER_THREAD } else { MIN_MULTI_PASS_COLUMNS_PER_THREAD };
         let piece = match kind {
             Kind::Rows | Kind::Short | Kind::Pairs => chunk(),
             // Threads divide what has few columns by its rows.
             Kind::Columns => {
                 let parts = axis.map_or(1, |axis| sizes[axis]).max(length / columns_part);
                 // What no cache keeps is as well gone through by several nests, which divide its rows.
-                if parts < FEW_PARTS && !is_one_pass && domain.reduced * length > MOST_KEPT_COLUMNS {
+                if parts < MIN_COLUMN_PARTS
+                    && !is_one_pass
+                    && domain.reduced * length > MAX_MULTI_PASS_ELEMENTS
+                {
                     return None;
                 }
-                if parts < FEW_PARTS && is_one_pass { piece_rows(length) } else { domain.reduced }
+                if parts < MIN_COLUMN_PARTS && is_one_pass { piece_rows(length) } else { domain.reduced }
             }
         };
         let pieces = if is_columns || domain.is_long() { domain.reduced.div_ceil(piece) } else { 1 };
         let is_lanes = match (kind, axis) {
             _ if is_block => false,
-            (Kind::Short, None) => sizes[lanes] >= 2 * SHORT_ROWS_PART,
-            (Kind::Short, Some(_)) => sizes[lanes] >= 4 * SHORT_ROWS_PART,
+            (Kind::Short, None) => sizes[lanes] >= 2 * MIN_SHORT_ROWS_PER_THREAD,
+            (Kind::Short, Some(_)) => sizes[lanes] >= 4 * MIN_SHORT_ROWS_PER_THREAD,
             (Kind::Columns, _) if pieces > 1 => false,
             (Kind::Columns, None) => length >= 2 * columns_part,
             (Kind::Columns, Some(axis)) => length / columns_part > sizes[axis],
@@ -161,7 +165,7 @@ impl Shape {
             row: lanes,
             is_block: false,
             lanes,
-            columns_part: COLUMNS_PART,
+            columns_part: MIN_COLUMNS_PER_THREAD,
             half: 0,
         }
     }
@@ -176,7 +180,7 @@ impl Shape {
         };
         let half = if lanes == 0 { sizes[0].div_ceil(2) } else { 1 };
         let (kind, reduced) = (Kind::Pairs, sizes.len()..sizes.len());
-        let (pieces, piece, columns_part) = (1, 1, COLUMNS_PART);
+        let (pieces, piece, columns_part) = (1, 1, MIN_COLUMNS_PER_THREAD);
         Shape { kind, reduced, split, pieces, piece, row: 0, is_block: false, lanes, columns_part, half }
     }
 
@@ -199,9 +203,9 @@ impl Shape {
     pub(super) fn least_steps(&self) -> usize {
         match (self.split, self.kind) {
             (Split::Lanes, Kind::Columns) => self.columns_part,
-            (Split::Lanes, Kind::Short) => SHORT_ROWS_PART,
+            (Split::Lanes, Kind::Short) => MIN_SHORT_ROWS_PER_THREAD,
             (Split::Lanes, Kind::Rows | Kind::Pairs) => CHUNK_LINES,
-            (Split::Axis(_) | Split::None, _) if self.is_block => BLOCKS_PART,
+            (Split::Axis(_) | Split::None, _) if self.is_block => MIN_BLOCKS_PER_THREAD,
             (Split::Axis(_) | Split::Pieces | Split::None, _) => 1,
         }
     }

@@ -1,11 +1,11 @@
 //! How elements and what groups have are stored.
 
-use super::build::Making;
+use super::build::NestBuilder;
 use super::elements::Element;
 use super::shape::Kind;
 use crate::kernels::StridedView;
 
-impl Making<'_> {
+impl NestBuilder<'_> {
     /// Stores the elements of nodes.
     pub(super) fn store_elements(&mut self, nodes: &[usize]) -> Option<()> {
         let mut elements = Vec::new();
@@ -27,15 +27,15 @@ impl Making<'_> {
                 (1, Kind::Rows | Kind::Short | Kind::Columns) => 0,
                 (axes, _) => self.sizes[axes - 1],
             };
-            let is_aligned = match self.cut {
+            let is_aligned = match self.domain_box {
                 None => (length * width).is_multiple_of(64),
-                Some(cut) => cut.is_aligned(width),
+                Some(domain_box) => domain_box.is_aligned(width),
             };
             access.is_streaming = self.is_streaming && is_aligned && self.element.is_none();
             self.e.store(element, access);
         }
-        if let Some(&home) = self.homes.get(&node) {
-            let access = self.kept_access(home, width);
+        if let Some(&offset) = self.offsets.get(&node) {
+            let access = self.scratch_access(offset, width);
             self.e.store(element, access);
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use defn_core::graph::{Graph, Value, Values};
 use smallvec::SmallVec;
 
-use super::super::fuse::{Blocks, Part, fuse_blocks};
+use super::super::fuse::{Blocks, NodeRole, fuse_blocks};
 use super::super::fusion_groups::FusionGroups;
 use super::super::ir::Function;
 use super::shared::{Runner, SharedCode};
@@ -49,7 +49,7 @@ impl BlockNest {
     pub(in super::super) fn new(
         graph: &Graph,
         fusion: &FusionGroups,
-        nodes: Vec<(usize, Part)>,
+        nodes: Vec<(usize, NodeRole)>,
         (elements, row): (usize, usize),
         results: &Values,
     ) -> Option<BlockNest> {

@@ -12,7 +12,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 const RECENT: usize = 64;
 
 /// Nests that the process remembers.
-const MOST: usize = 1 << 12;
+const MAX_CACHED: usize = 1 << 12;
 
 /// The nests that a thread has run last, each in the place that its key has.
 pub(super) type Recent<K, V> = RefCell<[Option<(K, Arc<V>)>; RECENT]>;
@@ -70,7 +70,7 @@ impl<K: Clone + Eq + Hash, V> Cache<K, V> {
         if let Some(nest) = known.get(key) {
             return nest.clone();
         }
-        if known.len() == MOST {
+        if known.len() == MAX_CACHED {
             known.clear();
         }
         let nest = Arc::new(make());

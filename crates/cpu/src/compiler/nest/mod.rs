@@ -15,7 +15,7 @@ use std::sync::Arc;
 use defn_core::graph::{Graph, Value, Values};
 use smallvec::SmallVec;
 
-use super::fuse::{Domain, DomainBox, Fused, Part, fuse, fuse_boxes, gathered};
+use super::fuse::{Domain, DomainBox, Fused, NodeRole, fuse, fuse_boxes, gathered};
 use super::fusion_groups::{FusionGroup, FusionGroups};
 use super::ir::Function;
 use super::row_blocks::RowBlockFusion;
@@ -36,7 +36,7 @@ use shared::SharedCode;
 const CHUNK_WORK: usize = 1 << 18;
 
 /// About how many chunks there are at most. The processor needs time to find the stride of the accesses anew in each.
-const MOST_CHUNKS: usize = 256;
+const MAX_CHUNKS: usize = 256;
 
 /// Groups whose partial results one thread combines at a time.
 const COMBINE_GRAIN: usize = 64;
@@ -91,7 +91,7 @@ impl Parts {
         #[cfg(not(all(any(test, fuzzing), target_os = "linux")))]
         let work = CHUNK_WORK;
         let least = (work / cost.max(1) / step).max(1);
-        let grain = least.max(steps / MOST_CHUNKS).next_multiple_of(least_steps);
+        let grain = least.max(steps / MAX_CHUNKS).next_multiple_of(least_steps);
         Parts { scratch, steps, grain }
     }
 
@@ -153,7 +153,8 @@ impl Nest {
         group: &FusionGroup,
         results: &Values,
     ) -> Option<Nest> {
-        let nodes: Vec<(usize, Part)> = group.nodes.iter().map(|&node| (node, Part::Elements)).collect();
+        let nodes: Vec<(usize, NodeRole)> =
+            group.nodes.iter().map(|&node| (node, NodeRole::Elements)).collect();
         let elements = graph.nodes()[nodes[0].0].outputs[0].size();
         Nest::with_gathers(graph, fusion, uses, nodes, &Domain::of_elements(elements), results)
     }
@@ -174,7 +175,7 @@ impl Nest {
         graph: &Graph,
         fusion: &FusionGroups,
         uses: &dyn Uses,
-        nodes: Vec<(usize, Part)>,
+        nodes: Vec<(usize, NodeRole)>,
         domain: &Domain,
         results: &Values,
     ) -> Option<Nest> {
@@ -192,14 +193,14 @@ impl Nest {
     /// The nest of an op by itself that makes random numbers.
     pub(super) fn of_node(graph: &Graph, fusion: &FusionGroups, node: usize, results: &Values) -> Nest {
         let domain = Domain::of_elements(graph.nodes()[node].outputs[0].size());
-        let nest = Nest::of_nodes(graph, fusion, vec![(node, Part::Elements)], &domain, results, &[]);
+        let nest = Nest::of_nodes(graph, fusion, vec![(node, NodeRole::Elements)], &domain, results, &[]);
         nest.expect("the operands of one op fit its axes")
     }
 
     fn of_nodes(
         graph: &Graph,
         fusion: &FusionGroups,
-        nodes: Vec<(usize, Part)>,
+        nodes: Vec<(usize, NodeRole)>,
         domain: &Domain,
         results: &Values,
         gathered: &[usize],

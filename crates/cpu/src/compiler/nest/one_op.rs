@@ -14,7 +14,7 @@ use defn_core::{DType, Shape, TensorType};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
-use super::super::fuse::{Domain, LONG_ROW, Part, fuse};
+use super::super::fuse::{Domain, LONG_ROW, NodeRole, fuse};
 use super::super::fusion_groups::{Elementwise, FusionGroups, elementwise};
 use super::cache::{Cache, Known, Recent, recent};
 use super::{Parts, SharedCode};
@@ -78,7 +78,7 @@ impl OneOp {
         let domain = Domain::of_elements(result.size());
         let region = region_of(op.clone(), operands.to_vec(), result);
         let results = region.results();
-        let nodes = vec![(results[0].node as usize, Part::Elements)];
+        let nodes = vec![(results[0].node as usize, NodeRole::Elements)];
         let fusion = FusionGroups::new(&region);
         let fused = fuse(region.graph(), &fusion, nodes, &domain, results, &[], is_streaming);
         let fused = fused.expect("the operands of one op are broadcast along its axes");

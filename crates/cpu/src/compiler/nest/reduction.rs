@@ -8,7 +8,7 @@ use defn_core::op::{Op, ReduceOp};
 use defn_core::{Axis, DType, Number, Result, Scalar, Shape, TensorType};
 use smallvec::SmallVec;
 
-use super::super::fuse::{Domain, Part, Reduction, chunk};
+use super::super::fuse::{Domain, NodeRole, Reduction, chunk};
 use super::super::fusion_groups::FusionGroups;
 use super::Nest;
 use super::cache::{Cache, Known, Recent, hash_of, recent};
@@ -20,13 +20,13 @@ use crate::view::{View, ViewMut};
 
 /// Groups from which on the nest is one for any number of them: threads divide the groups, and nothing else depends on
 /// how many there are.
-const FEW_GROUPS: usize = 8;
+const MIN_DYNAMIC_GROUPS: usize = 8;
 
 /// The groups that such a nest is made for.
-const MANY_GROUPS: usize = 1 << 12;
+const DYNAMIC_GROUPS: usize = 1 << 12;
 
 /// The most columns of such a nest: threads do not divide them.
-const MOST_INNER: usize = 1 << 20;
+const MAX_DYNAMIC_INNER: usize = 1 << 20;
 
 /// What a nest depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -50,7 +50,7 @@ impl Key {
                 _ => merged.push((size, is_reduced)),
             }
         }
-        let steps = is_of_any_steps(&merged).then(|| std::mem::replace(&mut merged[0].0, MANY_GROUPS));
+        let steps = is_of_any_steps(&merged).then(|| std::mem::replace(&mut merged[0].0, DYNAMIC_GROUPS));
         (Key { reduction, from: operand.dtype, to, axes: merged }, steps)
     }
 
@@ -80,12 +80,12 @@ impl Key {
         let operand = TensorType { dtype: self.from, shape };
         let region = region_of(self.op(&axes), vec![operand], result);
         let results = region.results();
-        let nodes = vec![(results[0].node as usize, Part::Fold(self.reduction))];
+        let nodes = vec![(results[0].node as usize, NodeRole::Reduction(self.reduction))];
         let fusion = FusionGroups::new(&region);
         let nest = Nest::of_nodes(region.graph(), &fusion, nodes, &domain, results, &[]);
         let nest = nest.expect("one reduction has the axes of its operand");
         // Memory accesses depend on it: it is what a run has another number of.
-        assert!(!is_of_any_steps(&self.axes) || nest.steps() == MANY_GROUPS, "threads divide the groups");
+        assert!(!is_of_any_steps(&self.axes) || nest.steps() == DYNAMIC_GROUPS, "threads divide the groups");
         nest
     }
 
@@ -104,8 +104,8 @@ impl Key {
 fn is_of_any_steps(axes: &[(usize, bool)]) -> bool {
     matches!(
         axes,
-        [(FEW_GROUPS.., false), (2.., true)]
-            | [(FEW_GROUPS.., false), (2.., true), (LEAST_INNER..=MOST_INNER, false)]
+        [(MIN_DYNAMIC_GROUPS.., false), (2.., true)]
+            | [(MIN_DYNAMIC_GROUPS.., false), (2.., true), (LEAST_INNER..=MAX_DYNAMIC_INNER, false)]
     ) && axes[1].0 <= chunk()
 }
 

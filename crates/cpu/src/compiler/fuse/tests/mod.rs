@@ -14,7 +14,7 @@ use defn_core::op::Op as GraphOp;
 use defn_core::region::Region;
 use defn_core::{DType, Number, Scalar, Tensor, TensorType};
 
-use super::build::{Fused, Part, fuse};
+use super::build::{Fused, NodeRole, fuse};
 use super::domain::Domain;
 use super::gathers::gathered;
 use crate::backend::cpu_backend;
@@ -49,7 +49,7 @@ fn nest_of(region: &Region) -> Option<Fused> {
     let (group, before) = fusion.order.split_last()?;
     let nodes = &group.nodes;
     let Role::Elementwise = fusion.roles[nodes[0]] else { return None };
-    let nodes: Vec<(usize, Part)> = nodes.iter().map(|&node| (node, Part::Elements)).collect();
+    let nodes: Vec<(usize, NodeRole)> = nodes.iter().map(|&node| (node, NodeRole::Elements)).collect();
     // Nothing but gathers, which it does itself.
     let gathered = gathered(region.graph(), &fusion, &users, &nodes);
     if gathered.len() != before.len() {

@@ -18,10 +18,10 @@ fn nest_of_groups(region: &Region) -> Option<Fused> {
     let mut nodes = Vec::new();
     for (at, node) in graph.nodes().iter().enumerate() {
         if let Some((reduction, _)) = Reduction::of(&node.op) {
-            nodes.push((at, Part::Fold(reduction)));
+            nodes.push((at, NodeRole::Reduction(reduction)));
         } else if let Role::Elementwise = fusion.roles[at] {
             let is_of_elements = node.outputs[0].size() == domain.elements();
-            nodes.push((at, if is_of_elements { Part::Elements } else { Part::Rows }));
+            nodes.push((at, if is_of_elements { NodeRole::Elements } else { NodeRole::Rows }));
         }
     }
     let results = region.results().iter().copied().collect();

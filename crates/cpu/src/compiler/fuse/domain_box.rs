@@ -21,13 +21,13 @@ pub(in super::super) struct DomainBox {
     /// The nodes that are computed in every box of the domain. Others are computed in this box alone.
     pub(in super::super) nodes: SmallVec<[usize; 8]>,
     /// What each concatenation, padding or transposition is in the box.
-    pub(in super::super) sources: FxHashMap<usize, Source>,
-    pub(in super::super) block: Option<Block>,
+    pub(in super::super) sources: FxHashMap<usize, BoxSource>,
+    pub(in super::super) block: Option<TransposeBlock>,
 }
 
 /// What a concatenation, a padding or a transposition is in a box.
 #[derive(Clone, Debug)]
-pub(in super::super) enum Source {
+pub(in super::super) enum BoxSource {
     /// A value, and where the box begins in it. None if the box is the whole value, or reads one element.
     Operand { value: Value, starts: Option<Sizes> },
     /// The box of what it is itself a view of.
@@ -40,7 +40,7 @@ pub(in super::super) enum Source {
 /// transposed in registers (`schedule/records.rs`). Tiles of rows are outside of that: what they read lies in few
 /// pages.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Block {
+pub(in super::super) struct TransposeBlock {
     pub(in super::super) axis: usize,
     pub(in super::super) elements: usize,
     pub(in super::super) lanes: usize,
@@ -48,19 +48,19 @@ pub(in super::super) struct Block {
 
 impl DomainBox {
     /// The concatenation or padding that a value is, if it is one of the box's.
-    pub(super) fn join(&self, graph: &Graph, fusion: &FusionGroups, value: Value) -> Option<usize> {
+    pub(super) fn concat(&self, graph: &Graph, fusion: &FusionGroups, value: Value) -> Option<usize> {
         let base = fusion.view(graph, value).base.node as usize;
         self.sources.contains_key(&base).then_some(base)
     }
 
     /// How that which a concatenation or a padding is in the box lies in memory.
-    pub(super) fn source(&self, graph: &Graph, fusion: &FusionGroups, join: usize) -> ValueView {
-        match &self.sources[&join] {
-            Source::Operand { value, starts: Some(starts) } => {
+    pub(super) fn source(&self, graph: &Graph, fusion: &FusionGroups, concat: usize) -> ValueView {
+        match &self.sources[&concat] {
+            BoxSource::Operand { value, starts: Some(starts) } => {
                 fusion.view(graph, *value).within(starts, &self.sizes)
             }
-            Source::Operand { value, starts: None } => fusion.view(graph, *value),
-            Source::Transposed => self.of(&fusion.unfiltered_view(graph, join).expect("it is a view")),
+            BoxSource::Operand { value, starts: None } => fusion.view(graph, *value),
+            BoxSource::Transposed => self.of(&fusion.unfiltered_view(graph, concat).expect("it is a view")),
         }
     }
 
