@@ -136,8 +136,8 @@ impl Axes {
         }
     }
 
-    /// The fewest axes along which each of the views has strides; at least one. None if two views divide the elements
-    /// so that no axes fit both.
+    /// The fewest axes along which each of the views has strides; at least one. None if two views divide the elements so
+    /// that no axes fit both.
     pub(super) fn sizes(mut self) -> Option<Sizes> {
         self.steps.sort_unstable();
         self.steps.dedup();

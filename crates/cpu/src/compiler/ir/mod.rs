@@ -273,8 +273,8 @@ pub(crate) enum Op {
     // Control flow.
     /// Begins a loop of `a` trips, or without an end. The value is the counter.
     Loop,
-    /// A value that a loop carries, right behind its `Loop`: `a` before the first trip. Behind the loop it has the
-    /// value of the last trip.
+    /// A value that a loop carries, right behind its `Loop`: `a` before the first trip. Behind the loop it has the value
+    /// of the last trip.
     Carry,
     /// Leaves the innermost loop unless the scalar predicate `a` holds; what is carried keeps its values.
     While,

@@ -14,7 +14,7 @@ use super::Nest;
 use super::cache::{Cache, Known, Recent, hash_of, recent};
 use super::one_op::{region_of, run_elementwise};
 use crate::kernels::create;
-use crate::kernels::reduce::{LEAST_INNER, ReductionLayout};
+use crate::kernels::reduce::{MIN_INNER, ReductionLayout};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -105,7 +105,7 @@ fn is_of_any_steps(axes: &[(usize, bool)]) -> bool {
     matches!(
         axes,
         [(MIN_DYNAMIC_GROUPS.., false), (2.., true)]
-            | [(MIN_DYNAMIC_GROUPS.., false), (2.., true), (LEAST_INNER..=MAX_DYNAMIC_INNER, false)]
+            | [(MIN_DYNAMIC_GROUPS.., false), (2.., true), (MIN_INNER..=MAX_DYNAMIC_INNER, false)]
     ) && axes[1].0 <= chunk()
 }
 

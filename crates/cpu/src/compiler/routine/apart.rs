@@ -1,5 +1,5 @@
-//! Loops that do two simple ops to each element of an array, which nothing else in the loop reads: the loop runs
-//! without the array, and the elements go through all trips one after the other, in registers.
+//! Loops that do two simple ops to each element of an array, which nothing else in the loop reads: the loop runs without
+//! the array, and the elements go through all trips one after the other, in registers.
 
 use std::sync::Arc;
 

@@ -134,8 +134,7 @@ impl Lowering<'_> {
     /// `2^64 / b * 3.01 * 2^-53`; as an integer `q`, the nearest, by half more. So `r = a - q b` is below
     /// `b / 2 + 6200` in magnitude, which is below 2^63: it is exact as a signed integer, although products wrap. Then
     /// `r / b` is below 6201, so that its quotient of doubles is off by less than 2^-38. With the nearest integer to
-    /// that, what is left is at most `(1/2 + 2^-38) b` in magnitude: where it is negative the quotient is one too
-    /// large.
+    /// that, what is left is at most `(1/2 + 2^-38) b` in magnitude: where it is negative the quotient is one too large.
     ///
     /// Where `b` is at least 2^63 the quotient is 1 or 0.
     fn long_quotient_of_magnitudes(&mut self, lanes: u8, a: Reg, b: Reg) -> Result<Reg> {

@@ -3,7 +3,7 @@
 
 use defn_core::DType;
 
-use super::{Dot, Form, Matrices, Panels, Target, gemm};
+use super::{Dot, Form, Matrices, Panels, SendPtr, gemm};
 use crate::kernels::Plain;
 use crate::kernels::thread_memory::with_thread_memory;
 use crate::par::Par;
@@ -86,7 +86,7 @@ impl BackToBackProducts {
         let (m, row, columns) = (first.m, first.n, second.n);
         let out = &*out;
         debug_assert_eq!(out.ty().size(), first.batch * m * columns);
-        let target = Target(out.start().cast::<C>());
+        let target = SendPtr(out.start().cast::<C>());
         let bytes = (height * row * size_of::<C>()).next_multiple_of(64);
         let matrix = |elements, side, at, free| {
             let whole = Matrices { elements, side };
@@ -101,13 +101,13 @@ impl BackToBackProducts {
                     // SAFETY: the memory has room for a block, and is this thread's. The result has rows of `columns`
                     // elements for all blocks, which are disjoint.
                     unsafe {
-                        let block = gemm::Target::new(memory.cast::<C>(), row);
+                        let block = gemm::GemmOutput::new(memory.cast::<C>(), row);
                         let right = matrix(b, &first.b, at, 0);
                         product([count, row, first.k], &left, &right, block);
                         middle((at * m + start, count), memory, memory.add(bytes));
                         let elements = std::slice::from_raw_parts(memory.cast::<C>(), count * row);
                         let left = gemm::Matrix { elements, free: row, along: 1 };
-                        let to = gemm::Target::new(target.at((at * m + start) * columns), columns);
+                        let to = gemm::GemmOutput::new(target.at((at * m + start) * columns), columns);
                         product([count, columns, row], &left, &matrix(other, &second.b, at, 0), to);
                     }
                 }
@@ -124,7 +124,7 @@ unsafe fn product<C: Panels + Plain>(
     sizes: [usize; 3],
     a: &gemm::Matrix<'_, C>,
     b: &gemm::Matrix<'_, C>,
-    out: gemm::Target<'_, C>,
+    out: gemm::GemmOutput<'_, C>,
 ) {
     debug_assert_eq!(C::scratch(sizes), 0);
     // SAFETY: as the caller promises.

@@ -16,17 +16,17 @@ use crate::view::ViewMut;
 pub(super) const BLOCK: usize = 64;
 
 /// Most results of a task. Its sums stay in the L1 cache.
-const WIDE: usize = 2048;
+const MAX_TASK_RESULTS: usize = 2048;
 
 /// Most results of a task of a small matrix.
 const NARROW: usize = 256;
 
 /// Bytes of a block of rows that stay in the L2 cache. Of a larger block only a few rows are read at a time, so that
 /// each is read along its pages.
-const NEAR: usize = 1 << 18;
+const MAX_L2_BLOCK_BYTES: usize = 1 << 18;
 
 /// Rows of a larger block that are read at a time.
-const FEW: usize = 8;
+const ROWS_PER_READ: usize = 8;
 
 /// Elements whose rows can be added.
 pub(super) trait Columns: Element {
@@ -222,7 +222,7 @@ pub(super) fn columns<C: Columns>(
     if sizes.1 <= NARROW {
         columns_by::<C, NARROW>(matrix, vector, sizes, out, scratch, par);
     } else {
-        columns_by::<C, WIDE>(matrix, vector, sizes, out, scratch, par);
+        columns_by::<C, MAX_TASK_RESULTS>(matrix, vector, sizes, out, scratch, par);
     }
 }
 
@@ -274,7 +274,7 @@ fn block_sums<C: Columns, const WIDTH: usize>(
     stride: usize,
     total: &mut [MaybeUninit<C>],
 ) {
-    let rows = if BLOCK * stride * size_of::<C>() <= NEAR { BLOCK } else { FEW };
+    let rows = if BLOCK * stride * size_of::<C>() <= MAX_L2_BLOCK_BYTES { BLOCK } else { ROWS_PER_READ };
     let sums = |index: usize, factors: &[C], sums: &mut [MaybeUninit<C>]| {
         for (few, factors) in factors.chunks(rows).enumerate() {
             let matrix = &matrix[(index * BLOCK + few * rows) * stride..];

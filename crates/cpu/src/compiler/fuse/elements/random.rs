@@ -226,8 +226,7 @@ impl Modulus {
         Modulus { known, is_tiny, number, inverse, whole, half_float, whole_float, third_float }
     }
 
-    /// An integral f64 below 2^53 minus the number, modulo the number: both are exact, and the quotient may be off by
-    /// one.
+    /// An integral f64 below 2^53 minus the number, modulo the number: both are exact, and the quotient may be off by one.
     fn rest(&self, e: &mut Elements, x: Val) -> Val {
         let quotient = e.b.mul(x, self.inverse);
         let quotient = e.b.op(Op::Trunc, [quotient]);

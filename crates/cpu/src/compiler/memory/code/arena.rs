@@ -13,7 +13,7 @@ use super::system;
 const FIRST: usize = 1 << 20;
 
 /// Each region is twice as large as the one before, up to this.
-const MOST: usize = 16 << 20;
+const MAX_REGION_BYTES: usize = 16 << 20;
 
 /// The variable that asks for the names of blocks in a file for `perf`.
 const PERF: &str = "DEFN_PERF";
@@ -99,7 +99,8 @@ impl Arena {
         // What was sealed when it had no blocks is a child's copy of its parent's.
         self.regions.retain(|region| !(region.is_sealed() && region.is_empty()));
         let open = self.regions.iter().filter(|region| !region.is_sealed()).count();
-        let wanted = (FIRST << open.min(8)).min(MOST).max(bytes.checked_next_multiple_of(GRANULE)?);
+        let wanted =
+            (FIRST << open.min(8)).min(MAX_REGION_BYTES).max(bytes.checked_next_multiple_of(GRANULE)?);
         self.regions.push(Region::new(wanted).ok()?);
         let at = self.regions.len() - 1;
         Some((at, self.regions[at].take_fresh(bytes)?))

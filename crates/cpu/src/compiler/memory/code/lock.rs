@@ -1,7 +1,7 @@
 //! The lock of the arena, and what a fork does to it.
 //!
-//! It is a spin lock that knows the process of its holder: a child that inherits it from a thread which it does not
-//! have begins a new arena.
+//! It is a spin lock that knows the process of its holder: a child that inherits it from a thread which it does not have
+//! begins a new arena.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};

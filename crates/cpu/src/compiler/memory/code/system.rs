@@ -47,8 +47,8 @@ fn map_file(file: libc::c_int, bytes: usize) -> Result<Views, &'static str> {
         unsafe { unmap(run, bytes) };
         return Err("the system refuses writable mappings of files in memory");
     };
-    // A child has no use for it. Where the advice is not taken, the child does not write there by itself. SAFETY: it
-    // was just mapped, and the advice does not change it here.
+    // A child has no use for it. Where the advice is not taken, the child does not write there by itself. SAFETY: it was
+    // just mapped, and the advice does not change it here.
     unsafe { libc::madvise(write.as_ptr().cast(), bytes, libc::MADV_DONTFORK) };
     Ok(Views { run, write })
 }

@@ -84,8 +84,8 @@ pub(super) struct Step<C> {
     /// The first row of `b`. The elements of a row are contiguous.
     pub(super) b: *const C,
     pub(super) b_step: usize,
-    /// Offsets of the `rows_per_step` rows of `b` that belong to each step of `b_step`; unused if `rows_per_step` is 0.
-    /// With them `a` is a panel, and the depth a multiple of `rows_per_step`.
+    /// Offsets of the `rows_per_step` rows of `b` that belong to each step of `b_step`; unused if `rows_per_step` is 0. With them
+    /// `a` is a panel, and the depth a multiple of `rows_per_step`.
     pub(super) row_offsets: *const usize,
     pub(super) rows_per_step: usize,
     /// Memory that is read after this tile. Some of it is prefetched during the tile.
@@ -306,8 +306,8 @@ macro_rules! kernels {
                 width: usize,
                 to: *mut MaybeUninit<$C>,
             ) {
-                // `pack_transposed_fours` is for panels that are not whole squares: squares with more rows than the
-                // panel would be cut.
+                // `pack_transposed_fours` is for panels that are not whole squares: squares with more rows than the panel would be
+                // cut.
                 let fours = $r1 == 4 && rows == width && !width.is_multiple_of($lanes);
                 let whole = if fours { depth / $lanes * $lanes } else { 0 };
                 // SAFETY: the caller guarantees it.

@@ -115,8 +115,8 @@ pub(super) fn pow(m: &mut Floats, a: Complex, b: Complex) -> Complex {
     })
 }
 
-/// The power to an integer that is not negative, by squares. The first factor is not multiplied by 1, which could
-/// change the sign of a zero; to the power of 0 it is 1.
+/// The power to an integer that is not negative, by squares. The first factor is not multiplied by 1, which could change
+/// the sign of a zero; to the power of 0 it is 1.
 fn power(m: &mut Floats, base: Complex, exponent: Val) -> Complex {
     let is_vector = [base.re, base.im, exponent].iter().any(|&value| m.ir.ty(value).is_vector);
     let [none, one] = [0, 1].map(|bits| m.integer(bits));

@@ -215,8 +215,8 @@ fn hypot(m: &mut Floats, x: Val, y: Val) -> Val {
     m.select(is_infinite, f64::INFINITY, root)
 }
 
-/// The same of f32, with an error below 1 ulp. The squares are exact in f64. An f64 root would take most of the time,
-/// so the sum is scaled to the range of f32 before the root.
+/// The same of f32, with an error below 1 ulp. The squares are exact in f64. An f64 root would take most of the time, so
+/// the sum is scaled to the range of f32 before the root.
 fn hypot_single(m: &mut Floats, x: Val, y: Val) -> Val {
     let (a, b) = (m.widened(x), m.widened(y));
     let (a, b) = (m.abs(a), m.abs(b));
