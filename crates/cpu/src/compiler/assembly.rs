@@ -109,7 +109,8 @@ fn actions(allocated: &Allocated, target: &dyn Target, text: &mut String) {
             Action::Constant { to, constant } => writeln!(text, "  v{to} = {}", names.constant(*constant)),
             Action::Jump(to) => writeln!(text, "  jump {to}"),
             Action::JumpIf { cond, a, b, to } => {
-                let [a, b] = [a, b].map(|place| names.place(Class::General, place).unwrap_or_default());
+                let [a, b] =
+                    [a, b].map(|location| names.location(Class::General, location).unwrap_or_default());
                 let cond = match cond {
                     Cond::Eq => "==",
                     Cond::Ne => "!=",
@@ -125,7 +126,7 @@ fn actions(allocated: &Allocated, target: &dyn Target, text: &mut String) {
                 writeln!(text, "  jump {to} if none {elem}x{lanes} {mask}")
             }
             Action::Call { kernel, args } => {
-                let args = args.iter().filter_map(|place| names.place(Class::General, place));
+                let args = args.iter().filter_map(|location| names.location(Class::General, location));
                 writeln!(text, "  call k{kernel} {}", args.collect::<Vec<_>>().join(", "))
             }
             Action::Apply { kernel, elem, lanes, to, from } => {
@@ -152,8 +153,8 @@ impl Names<'_> {
         }
     }
 
-    fn place(&self, class: Class, place: &OperandLocation) -> Option<String> {
-        match place {
+    fn location(&self, class: Class, location: &OperandLocation) -> Option<String> {
+        match location {
             OperandLocation::None => None,
             OperandLocation::Reg(register) => Some(self.register(class, *register)),
             OperandLocation::Slot(slot) => Some(format!("frame[{slot}]")),
@@ -171,8 +172,9 @@ impl Names<'_> {
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops are written alike")]
     fn instruction(&self, inst: &AllocatedInst) -> String {
         let operands = inst.src.iter().enumerate();
-        let mut operands: Vec<String> =
-            operands.filter_map(|(at, place)| self.place(source_class(inst.op, at), place)).collect();
+        let mut operands: Vec<String> = operands
+            .filter_map(|(at, location)| self.location(source_class(inst.op, at), location))
+            .collect();
         let address = inst.mem;
         if address.scale > 0 {
             let index = address.index.map(|index| format!(" + g{index} * {}", address.scale));

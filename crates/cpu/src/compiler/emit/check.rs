@@ -189,8 +189,8 @@ impl Checker<'_> {
                 let Origin::Inst(at) = origin else { return Err("a call of no origin".to_owned()) };
                 let Op::Call(_, list) = self.code.insts[*at].op else { return Err("no call".to_owned()) };
                 if is_last {
-                    for (&reg, &place) in self.code.list(list).iter().zip(args) {
-                        self.operand(reg, place, state)?;
+                    for (&reg, &location) in self.code.list(list).iter().zip(args) {
+                        self.operand(reg, location, state)?;
                     }
                 }
                 state.0.retain(|location, _| matches!(location, Location::Slot(_)));
@@ -237,8 +237,8 @@ impl Checker<'_> {
         std::iter::once(reg).chain(renamed).collect()
     }
 
-    fn operand(&self, reg: Reg, place: OperandLocation, state: &State) -> Result<(), String> {
-        let is_there = match place {
+    fn operand(&self, reg: Reg, location: OperandLocation, state: &State) -> Result<(), String> {
+        let is_there = match location {
             OperandLocation::None => !reg.is_some(),
             OperandLocation::Reg(register) => {
                 reg.is_some() && state.holds(Location::Register(self.class(reg) as u8, register), reg)
@@ -249,7 +249,7 @@ impl Checker<'_> {
                 defined.is_some_and(|inst| inst.op == Op::Const(constant))
             }
         };
-        if is_there { Ok(()) } else { Err(format!("{reg:?} is not at {place:?}")) }
+        if is_there { Ok(()) } else { Err(format!("{reg:?} is not at {location:?}")) }
     }
 
     fn instruction(
@@ -262,8 +262,8 @@ impl Checker<'_> {
         let inst = &self.code.insts[at];
         let limits = self.target.limits();
         if is_last {
-            for (&reg, &place) in inst.src.iter().zip(&allocated_inst.src) {
-                self.operand(reg, place, state)?;
+            for (&reg, &location) in inst.src.iter().zip(&allocated_inst.src) {
+                self.operand(reg, location, state)?;
             }
             if inst.mem.base.is_some() {
                 self.operand(inst.mem.base, OperandLocation::Reg(allocated_inst.mem.base), state)?;
@@ -318,8 +318,8 @@ impl Checker<'_> {
             }
         }
         let mut memory = 0;
-        for (at, place) in allocated_inst.src.iter().enumerate() {
-            let allowed = match place {
+        for (at, location) in allocated_inst.src.iter().enumerate() {
+            let allowed = match location {
                 OperandLocation::None | OperandLocation::Reg(_) => continue,
                 OperandLocation::Slot(_) => constraint.slot,
                 OperandLocation::Pool(_) => constraint.pool,

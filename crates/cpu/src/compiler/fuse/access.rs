@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 
 use super::build::{NestBuilder, Position};
 use super::domain::{Sizes, strides_along};
-use super::shape::Kind;
+use super::shape::NestKind;
 use crate::compiler::ir::{Access, Val};
 use crate::kernels::StridedView;
 
@@ -31,8 +31,8 @@ impl NestBuilder<'_> {
         let groups = self.group_sizes();
         let pieces = self.shape.pieces as isize;
         let (inner, rows) = match self.shape.kind {
-            Kind::Columns => (self.sizes[self.sizes.len() - 1], true),
-            Kind::Rows | Kind::Short | Kind::Pairs => (1, false),
+            NestKind::Columns => (self.sizes[self.sizes.len() - 1], true),
+            NestKind::Rows | NestKind::Short | NestKind::Pairs => (1, false),
         };
         let outer = groups.iter().product::<usize>() / inner;
         let along = if rows { 1 } else { 0 };
@@ -72,8 +72,8 @@ impl NestBuilder<'_> {
             at.map_or(0, |at| strides[at])
         };
         let lane = match self.shape.kind {
-            Kind::Rows | Kind::Pairs => 0,
-            Kind::Short | Kind::Columns => along(self.shape.lanes),
+            NestKind::Rows | NestKind::Pairs => 0,
+            NestKind::Short | NestKind::Columns => along(self.shape.lanes),
         };
         self.placed(buffer, view.offset(), positions, lane, width)
     }
@@ -112,13 +112,13 @@ impl NestBuilder<'_> {
     pub(super) fn scratch_access(&self, offset: usize, width: usize) -> Access {
         let mut access = self.column_access(offset, width);
         match self.shape.kind {
-            Kind::Rows | Kind::Short | Kind::Pairs if self.element.is_none() => {
+            NestKind::Rows | NestKind::Short | NestKind::Pairs if self.element.is_none() => {
                 return self.within_row(access);
             }
-            Kind::Rows | Kind::Short | Kind::Pairs => {
+            NestKind::Rows | NestKind::Short | NestKind::Pairs => {
                 access.terms.extend(self.element.map(|element| (element, width as i64)));
             }
-            Kind::Columns => {
+            NestKind::Columns => {
                 let (position, stride) = (&self.columns_row, (self.block_width() * width) as i64);
                 access.offset += position.offset * stride;
                 access.terms.extend(position.terms.iter().map(|&(counter, by)| (counter, by * stride)));

@@ -7,7 +7,7 @@ use super::build::{Body, NestContext, NodeRole, Position};
 use super::domain::{Domain, Sizes};
 use super::passes::Passes;
 use super::reads::Reads;
-use super::shape::Shape;
+use super::shape::NestShape;
 use crate::compiler::fusion_groups::FusionGroups;
 use crate::compiler::ir::{Builder, Elem, Function};
 use crate::kernels::StridedView;
@@ -59,7 +59,7 @@ pub(in super::super) fn fuse_blocks(
     }
     let (rows, lanes) = (sizes.len() - 2, sizes.len() - 1);
     let reduced = if is_whole { lanes..lanes + 1 } else { sizes.len()..sizes.len() };
-    let shape = Shape::of_rows(reduced, rows, lanes, row);
+    let shape = NestShape::of_rows(reduced, rows, lanes, row);
     let mut b = Builder::new((reads.inputs.len() + results.len()) as u16 + 1, 4 + rows as u16, 0);
     let params: Vec<_> = (0..4 + rows as u16).map(|at| b.param(at, Elem::Index)).collect();
     let [first_row, count, begin, extent] = params[..4] else { unreachable!("there are four at least") };

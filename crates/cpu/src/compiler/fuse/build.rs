@@ -13,7 +13,7 @@ use super::pairs::paired_sizes;
 use super::passes::Passes;
 use super::random::{draws_before, has_pairs};
 use super::reads::{Generated, Reads, domain_of, generated};
-use super::shape::{Kind, Shape, Split};
+use super::shape::{NestKind, NestShape, ThreadSplit};
 use super::short::has_records;
 use crate::compiler::fusion_groups::{Elementwise, FusionGroups, elementwise};
 use crate::compiler::ir::{Builder, Elem, Function, Val};
@@ -86,7 +86,7 @@ pub(in super::super) fn fuse(
     let (b, steps) = begin();
     let Emitted { b, mut scratch, partial } = body.emit(b, steps)?;
     let mut function = b.finish();
-    let is_of_elements = matches!(body.shape.kind, Kind::Rows | Kind::Pairs) && domain.reduced == 1;
+    let is_of_elements = matches!(body.shape.kind, NestKind::Rows | NestKind::Pairs) && domain.reduced == 1;
     if is_of_elements && !reads.random.is_empty() && draws_before(&function) {
         body.draws_before = true;
         let (b, steps) = begin();
@@ -103,9 +103,9 @@ pub(in super::super) fn fuse(
     let cost = function.insts.iter().filter(|inst| inst.ty.is_vector).count();
     // All elements of a short row have instructions of their own, and so have those of pairs.
     let cost = match body.shape.kind {
-        Kind::Short => cost.div_ceil(body.sizes[body.shape.row]),
-        Kind::Pairs => cost.div_ceil(2),
-        Kind::Rows | Kind::Columns => cost,
+        NestKind::Short => cost.div_ceil(body.sizes[body.shape.row]),
+        NestKind::Pairs => cost.div_ceil(2),
+        NestKind::Rows | NestKind::Columns => cost,
     };
     let (steps, least_steps) = (body.shape.steps(&body.sizes), body.shape.least_steps());
     let (results, elements) = (results.clone(), domain.elements());
@@ -147,7 +147,7 @@ pub(super) struct Body<'a> {
     /// Where the elements of results are.
     pub(super) whole: StridedView,
     pub(super) sizes: Sizes,
-    pub(super) shape: Shape,
+    pub(super) shape: NestShape,
     /// Whether words of random numbers are drawn before what is made of them.
     pub(super) draws_before: bool,
 }
@@ -184,13 +184,13 @@ impl<'a> Body<'a> {
         let is_one_pass =
             passes.nodes.iter().all(|&(node, role)| role == NodeRole::Rows || passes.of(node) == 0);
         let has_records = has_records(context.graph, reads, context.results);
-        let mut shape = Shape::new(&sizes, domain, block, has_records, is_one_pass)?;
+        let mut shape = NestShape::new(&sizes, domain, block, has_records, is_one_pass)?;
         let has_pairs = |&(node, _): &(usize, NodeRole)| has_pairs(&context.graph.nodes()[node]);
         if domain_box.is_none()
             && passes.nodes.iter().any(has_pairs)
             && let Some(paired) = paired_sizes(reads, domain, written, &sizes)
         {
-            shape = Shape::of_pairs(&paired);
+            shape = NestShape::of_pairs(&paired);
             sizes = paired;
         }
         Some(Body { context, passes, reads, domain_box, whole, sizes, shape, draws_before: false })
@@ -226,8 +226,8 @@ impl<'a> Body<'a> {
             drawn: FxHashMap::default(),
             columns_row: Position::default(),
             stages: FxHashMap::default(),
-            scratch: Scratch::default(),
-            partial: Scratch::default(),
+            scratch: ScratchLayout::default(),
+            partial: ScratchLayout::default(),
             offsets: FxHashMap::default(),
             is_streaming: context.is_streaming,
             pass: 0,
@@ -242,31 +242,36 @@ impl<'a> Body<'a> {
     pub(super) fn emit(&self, b: Builder, (begin, count): (Val, Val)) -> Option<Emitted> {
         let (mut builder, loops) = self.begin(b, (begin, count), self.shape.split);
         let part = match self.shape.split {
-            Split::Lanes | Split::Pieces => Some((begin, count)),
-            Split::Axis(_) | Split::None => None,
+            ThreadSplit::Lanes | ThreadSplit::Pieces => Some((begin, count)),
+            ThreadSplit::Axis(_) | ThreadSplit::None => None,
         };
         match self.shape.kind {
-            Kind::Columns => builder.columns(part)?,
-            Kind::Short => builder.short_rows(part)?,
-            Kind::Pairs => builder.pairs(part)?,
-            Kind::Rows if self.shape.pieces > 1 => builder.pieces(part)?,
-            Kind::Rows => builder.rows(part)?,
+            NestKind::Columns => builder.columns(part)?,
+            NestKind::Short => builder.short_rows(part)?,
+            NestKind::Pairs => builder.pairs(part)?,
+            NestKind::Rows if self.shape.pieces > 1 => builder.pieces(part)?,
+            NestKind::Rows => builder.rows(part)?,
         }
         Some(builder.end(loops))
     }
 
     /// Adds the loops that join the results of pieces; an axis is the one that threads divide.
     fn emit_combining(&self, b: Builder, steps: (Val, Val), split: Option<usize>) -> Option<Emitted> {
-        let (mut builder, loops) = self.begin(b, steps, split.map_or(Split::None, Split::Axis));
+        let (mut builder, loops) = self.begin(b, steps, split.map_or(ThreadSplit::None, ThreadSplit::Axis));
         match self.shape.kind {
-            Kind::Columns => builder.combine_columns()?,
-            Kind::Rows | Kind::Short | Kind::Pairs => builder.combine_rows()?,
+            NestKind::Columns => builder.combine_columns()?,
+            NestKind::Rows | NestKind::Short | NestKind::Pairs => builder.combine_rows()?,
         }
         Some(builder.end(loops))
     }
 
     /// Begins the loops over the axes around the row; gives how many they are.
-    fn begin(&self, mut b: Builder, (begin, count): (Val, Val), split: Split) -> (NestBuilder<'_>, usize) {
+    fn begin(
+        &self,
+        mut b: Builder,
+        (begin, count): (Val, Val),
+        split: ThreadSplit,
+    ) -> (NestBuilder<'_>, usize) {
         let Body { sizes, shape, .. } = self;
         let mut positions: SmallVec<[Position; 4]> = SmallVec::new();
         positions.resize(sizes.len(), Position::default());
@@ -283,12 +288,12 @@ impl<'a> Body<'a> {
                 continue;
             }
             loops += 1;
-            let is_split = split == Split::Axis(axis);
+            let is_split = split == ThreadSplit::Axis(axis);
             let trips = if is_split { count } else { b.index(sizes[axis] as i64) };
             let (counter, _) = b.begin_loop(Some(trips), &[]);
             positions[axis] = Position::at(if is_split { b.add(begin, counter) } else { counter });
         }
-        let row_start = (split == Split::Lanes).then_some(begin);
+        let row_start = (split == ThreadSplit::Lanes).then_some(begin);
         (self.builder(b, positions, row_start), loops)
     }
 }
@@ -308,11 +313,11 @@ impl Position {
 
 /// The memory that a thread has for a row.
 #[derive(Debug, Default)]
-pub(super) struct Scratch {
+pub(super) struct ScratchLayout {
     pub(super) bytes: usize,
 }
 
-impl Scratch {
+impl ScratchLayout {
     pub(super) fn take(&mut self, bytes: usize) -> usize {
         let at = self.bytes;
         self.bytes += bytes.next_multiple_of(64);
@@ -333,7 +338,7 @@ pub(super) struct NestBuilder<'a> {
     pub(super) results: &'a Values,
     pub(super) inputs: usize,
     pub(super) sizes: &'a Sizes,
-    pub(super) shape: &'a Shape,
+    pub(super) shape: &'a NestShape,
     /// The positions along the axes around the row.
     pub(super) positions: SmallVec<[Position; 4]>,
     /// Where the part of the row begins that is done.
@@ -352,8 +357,8 @@ pub(super) struct NestBuilder<'a> {
     pub(super) columns_row: Position,
     /// Where the elements of a tile are kept until they are reduced, by node and part.
     pub(super) stages: FxHashMap<(usize, usize), usize>,
-    pub(super) scratch: Scratch,
-    pub(super) partial: Scratch,
+    pub(super) scratch: ScratchLayout,
+    pub(super) partial: ScratchLayout,
     /// The offsets of values in the scratch memory: those of elements for later passes, and those of columns.
     pub(super) offsets: FxHashMap<usize, usize>,
     pub(super) is_streaming: bool,
@@ -545,7 +550,7 @@ impl NestBuilder<'_> {
             return element;
         }
         let is_record =
-            self.shape.kind == Kind::Short && (!self.shape.is_block || self.has_strided_lanes(view));
+            self.shape.kind == NestKind::Short && (!self.shape.is_block || self.has_strided_lanes(view));
         if is_record {
             let view = view.clone();
             let element = self.load_rows(at, &view, dtype);
@@ -553,7 +558,7 @@ impl NestBuilder<'_> {
             return element;
         }
         let element = self.load_record(at, dtype);
-        if self.shape.kind == Kind::Pairs && strides_along(&self.reads.inputs[at].1, self.sizes)[0] == 0 {
+        if self.shape.kind == NestKind::Pairs && strides_along(&self.reads.inputs[at].1, self.sizes)[0] == 0 {
             // Both halves have it.
             self.loaded_of_rows.push((at, vec![element; 2]));
         }

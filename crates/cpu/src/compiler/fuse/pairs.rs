@@ -4,8 +4,8 @@
 use super::build::{NestBuilder, Position};
 use super::domain::{Domain, Sizes};
 use super::reads::Reads;
-use super::shape::Kind;
-use super::short::Known;
+use super::shape::NestKind;
+use super::short::LoadedValues;
 use crate::compiler::ir::{Op, Val};
 use crate::kernels::StridedView;
 
@@ -62,7 +62,7 @@ impl NestBuilder<'_> {
 
     /// Computes nodes for an element of each half, and then stores them: a result may lie in an operand's memory.
     fn store_pairs(&mut self, stored: &[usize], halves: &[bool]) -> Option<()> {
-        let mut known = [Known::default(), Known::default()];
+        let mut known = [LoadedValues::default(), LoadedValues::default()];
         let mut elements = Vec::new();
         for &node in stored {
             for &is_second in halves {
@@ -90,7 +90,7 @@ impl NestBuilder<'_> {
     /// Goes to the elements of a half.
     pub(super) fn set_half(&mut self, is_second: bool) {
         self.is_second_half = is_second;
-        if self.shape.kind != Kind::Pairs {
+        if self.shape.kind != NestKind::Pairs {
             return;
         }
         let offset = if is_second { self.shape.half as i64 } else { 0 };

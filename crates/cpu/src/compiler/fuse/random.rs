@@ -13,7 +13,7 @@ use super::build::{NestBuilder, NodeRole};
 use super::domain_box::DomainBox;
 use super::elements::{Counter, Element};
 use super::reads::{Reads, domain_of};
-use super::shape::Kind;
+use super::shape::NestKind;
 use crate::compiler::fusion_groups::{FusionGroups, Random, random};
 use crate::compiler::ir::{Access, Cmp, Conv, Elem, Function, Inst, Op, Val};
 use crate::compiler::views::ValueView;
@@ -21,7 +21,7 @@ use crate::kernels::StridedView;
 
 /// A number that is the same for all elements, or one for each.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum RandomOperand {
     Constant(Scalar),
     /// An input of the nest.
     Input(usize),
@@ -31,7 +31,7 @@ pub(super) enum Source {
 #[derive(Debug)]
 pub(super) struct RandomInputs {
     /// The words of the key, and behind them the counters or the bound.
-    sources: SmallVec<[Source; 4]>,
+    sources: SmallVec<[RandomOperand; 4]>,
     /// The positions of its elements.
     positions: StridedView,
 }
@@ -86,11 +86,11 @@ impl Reads {
         let mut sources = SmallVec::new();
         let mut add = |reads: &mut Reads, value_view: ValueView| -> Option<()> {
             sources.push(if let GraphOp::Constant(scalar) = &graph.node(value_view.base).op {
-                Source::Constant(*scalar)
+                RandomOperand::Constant(*scalar)
             } else {
                 let strided = value_view.strided_view(sizes);
                 let view = if is_of_groups { strided } else { reads.domain.turn(strided)? };
-                Source::Input(reads.add((value_view.base, view, is_of_groups)))
+                RandomOperand::Input(reads.add((value_view.base, view, is_of_groups)))
             });
             Some(())
         };
@@ -152,8 +152,8 @@ impl NestBuilder<'_> {
         // The key has two words.
         let dtype = self.graph.ty(self.graph.nodes()[position].inputs[at / 2]).dtype;
         match self.reads.random[&position].sources[at] {
-            Source::Constant(scalar) => self.e.constant(scalar).value,
-            Source::Input(input) => self.input(input, is_of_groups, dtype).value,
+            RandomOperand::Constant(scalar) => self.e.constant(scalar).value,
+            RandomOperand::Input(input) => self.input(input, is_of_groups, dtype).value,
         }
     }
 
@@ -200,7 +200,7 @@ impl NestBuilder<'_> {
         count: usize,
     ) -> Val {
         let (half, is_odd) = (count.div_ceil(2), !count.is_multiple_of(2));
-        let is_paired = self.shape.kind == Kind::Pairs;
+        let is_paired = self.shape.kind == NestKind::Pairs;
         let given = given.map(|given| given.map(|first| Counter { first, along: None }));
         if is_paired {
             let second = usize::from(self.is_second_half);

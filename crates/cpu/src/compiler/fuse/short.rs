@@ -20,14 +20,14 @@ use crate::kernels::StridedView;
 const LANES: usize = 16;
 
 /// What is known of each element of a row: nodes and inputs.
-pub(super) type Known = (FxHashMap<usize, Element>, FxHashMap<usize, Element>);
+pub(super) type LoadedValues = (FxHashMap<usize, Element>, FxHashMap<usize, Element>);
 
 impl NestBuilder<'_> {
     /// The passes over so many short rows, or over those that begin at an argument and are as many as another says.
     pub(super) fn short_rows(&mut self, part: Option<(Val, Val)>) -> Option<()> {
         let (rows, length) = (self.sizes[self.shape.lanes], self.sizes[self.shape.row]);
         let extent = part.map_or_else(|| self.e.b.index(rows as i64), |(_, count)| count);
-        let mut known: Vec<Known> = vec![Known::default(); length];
+        let mut known: Vec<LoadedValues> = vec![LoadedValues::default(); length];
         self.e.b.begin_lanes(extent);
         for pass in 0..self.passes.count {
             self.pass = pass;
@@ -60,7 +60,7 @@ impl NestBuilder<'_> {
     /// Computes something of each element of the rows.
     fn of_each<T>(
         &mut self,
-        known: &mut [Known],
+        known: &mut [LoadedValues],
         compute: impl Fn(&mut Self) -> Option<T>,
     ) -> Option<Vec<T>> {
         let mut all = Vec::with_capacity(known.len());

@@ -2,7 +2,7 @@
 
 use super::build::NestBuilder;
 use super::elements::Element;
-use super::shape::Kind;
+use super::shape::NestKind;
 use crate::kernels::StridedView;
 
 impl NestBuilder<'_> {
@@ -23,8 +23,8 @@ impl NestBuilder<'_> {
             let mut access = self.access(self.result_buffer(at), self.whole, width);
             // Rows that begin within a line are not stored past the caches, nor parts of rows.
             let length = match (self.sizes.len(), self.shape.kind) {
-                (1, Kind::Pairs) => self.shape.half,
-                (1, Kind::Rows | Kind::Short | Kind::Columns) => 0,
+                (1, NestKind::Pairs) => self.shape.half,
+                (1, NestKind::Rows | NestKind::Short | NestKind::Columns) => 0,
                 (axes, _) => self.sizes[axes - 1],
             };
             let is_aligned = match self.domain_box {

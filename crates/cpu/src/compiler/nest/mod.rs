@@ -55,7 +55,7 @@ pub(super) struct Nest {
     code: Arc<SharedCode>,
     /// The nest that stores past the caches, where its results are too large for them.
     streaming: Option<Arc<SharedCode>>,
-    parts: Parts,
+    parts: ThreadPartition,
     /// The bytes that all threads share, for the results of pieces.
     partial: usize,
     /// The code that combines partial results, and its number of steps.
@@ -67,7 +67,7 @@ pub(super) struct Nest {
 
 /// How threads divide a nest.
 #[derive(Clone, Copy, Debug)]
-struct Parts {
+struct ThreadPartition {
     /// The bytes that each thread has for itself.
     scratch: usize,
     /// The steps of the axis that is divided.
@@ -76,14 +76,14 @@ struct Parts {
     grain: usize,
 }
 
-impl Parts {
+impl ThreadPartition {
     /// Whether one call on the calling thread is all that there is.
     fn is_single(self) -> bool {
         self.steps <= self.grain
     }
 
     /// How threads divide a function.
-    fn of(fused: &Fused) -> Parts {
+    fn of(fused: &Fused) -> ThreadPartition {
         let Fused { scratch, steps, least_steps, elements, cost, .. } = *fused;
         let step = elements.div_ceil(steps.max(1)).max(1);
         #[cfg(all(any(test, fuzzing), target_os = "linux"))]
@@ -92,7 +92,7 @@ impl Parts {
         let work = CHUNK_WORK;
         let least = (work / cost.max(1) / step).max(1);
         let grain = least.max(steps / MAX_CHUNKS).next_multiple_of(least_steps);
-        Parts { scratch, steps, grain }
+        ThreadPartition { scratch, steps, grain }
     }
 
     /// Runs a function part by part on so many elements.
@@ -108,7 +108,7 @@ impl Parts {
         elements: usize,
         par: Par,
     ) {
-        let Parts { scratch, steps, grain } = self;
+        let ThreadPartition { scratch, steps, grain } = self;
         let mut args: SmallVec<[u64; 32]> = SmallVec::new();
         args.extend(pointers.map(|pointer| pointer.expose_provenance() as u64));
         let own = args.len();
@@ -230,7 +230,7 @@ impl Nest {
             StoreKind::Cached => None,
             StoreKind::NonTemporal => Some(SharedCode::of(fuse(true)?.function)),
         };
-        let parts = Parts::of(&fused);
+        let parts = ThreadPartition::of(&fused);
         let Fused {
             function,
             inputs,
@@ -326,7 +326,7 @@ impl Nest {
     pub(super) unsafe fn run_steps(&self, steps: usize, input: *mut u8, result: *mut u8, par: Par) {
         debug_assert!(self.combining.is_none());
         let elements = self.elements / self.parts.steps * steps;
-        let parts = Parts { steps, ..self.parts };
+        let parts = ThreadPartition { steps, ..self.parts };
         // SAFETY: as the caller promises.
         unsafe { parts.run(&self.code, [input, result].into_iter(), None, elements, par) }
     }
@@ -341,7 +341,7 @@ impl Nest {
         // SAFETY: as the caller promises.
         unsafe { self.parts.run(code, pointers(), shared, self.elements, par) };
         if let Some((code, steps)) = &self.combining {
-            let parts = Parts { scratch: 0, steps: *steps, grain: COMBINE_GRAIN };
+            let parts = ThreadPartition { scratch: 0, steps: *steps, grain: COMBINE_GRAIN };
             // SAFETY: as above, and all pieces are done.
             unsafe { parts.run(code, pointers(), shared, self.elements, par) };
         }

@@ -10,20 +10,20 @@ use smallvec::SmallVec;
 
 use super::super::fusion_groups::{FusionGroups, Random, random};
 use super::Nest;
-use super::cache::{Cache, Known, Recent, hash_of, recent};
+use super::cache::{Cache, ProcessCache, ThreadCache, hash_of, recent};
 use super::one_op::region_of;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
 /// What a nest depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct RandomKey {
     random: Random,
     dtype: DType,
     elements: usize,
 }
 
-impl Key {
+impl RandomKey {
     /// The nest of an op that draws so many.
     fn nest(&self, op: &Op, operands: &[View<'_>]) -> Nest {
         // Counters, and the words of their blocks, may have several axes, along which they lie in order.
@@ -45,10 +45,10 @@ impl Key {
 }
 
 thread_local! {
-    static LAST: Recent<Key, Nest> = const { recent() };
+    static LAST: ThreadCache<RandomKey, Nest> = const { recent() };
 }
 
-static KNOWN: Known<Key, Nest> = Mutex::new(None);
+static PROCESS_CACHE: ProcessCache<RandomKey, Nest> = Mutex::new(None);
 
 /// Runs an op of random numbers.
 ///
@@ -56,7 +56,7 @@ static KNOWN: Known<Key, Nest> = Mutex::new(None);
 /// When the op is another one.
 pub(crate) fn run_random(op: &Op, operands: &[View<'_>], out: &mut ViewMut<'_>, par: Par) {
     let random = random(op).expect("the op makes random numbers");
-    let key = Key { random, dtype: out.ty().dtype, elements: out.ty().size() };
+    let key = RandomKey { random, dtype: out.ty().dtype, elements: out.ty().size() };
     if key.elements == 0 {
         return;
     }
@@ -68,5 +68,5 @@ pub(crate) fn run_random(op: &Op, operands: &[View<'_>], out: &mut ViewMut<'_>, 
         unsafe { nest.run(&inputs, &[out.start()], std::ptr::null_mut(), par) };
     };
     let make = || key.nest(op, operands);
-    Cache { recent: &LAST, known: &KNOWN }.with(&key, hash_of(&key), make, run);
+    Cache { recent: &LAST, cached: &PROCESS_CACHE }.with(&key, hash_of(&key), make, run);
 }

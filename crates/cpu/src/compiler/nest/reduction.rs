@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::super::fuse::{Domain, NodeRole, Reduction, chunk};
 use super::super::fusion_groups::FusionGroups;
 use super::Nest;
-use super::cache::{Cache, Known, Recent, hash_of, recent};
+use super::cache::{Cache, ProcessCache, ThreadCache, hash_of, recent};
 use super::one_op::{region_of, run_elementwise};
 use crate::kernels::create;
 use crate::kernels::reduce::{MIN_INNER, ReductionLayout};
@@ -30,7 +30,7 @@ const MAX_DYNAMIC_INNER: usize = 1 << 20;
 
 /// What a nest depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct ReductionKey {
     reduction: Reduction,
     from: DType,
     to: DType,
@@ -38,9 +38,14 @@ struct Key {
     axes: SmallVec<[(usize, bool); 6]>,
 }
 
-impl Key {
+impl ReductionKey {
     /// The key, and how many steps the nest is run on if it is one for any number of them.
-    fn new(reduction: Reduction, operand: &TensorType, axes: &[Axis], to: DType) -> (Key, Option<usize>) {
+    fn new(
+        reduction: Reduction,
+        operand: &TensorType,
+        axes: &[Axis],
+        to: DType,
+    ) -> (ReductionKey, Option<usize>) {
         let mut merged: SmallVec<[(usize, bool); 6]> = SmallVec::new();
         for (axis, &size) in operand.shape.axes().zip(operand.shape.sizes()) {
             let is_reduced = axes.contains(&axis);
@@ -51,7 +56,7 @@ impl Key {
             }
         }
         let steps = is_of_any_steps(&merged).then(|| std::mem::replace(&mut merged[0].0, DYNAMIC_GROUPS));
-        (Key { reduction, from: operand.dtype, to, axes: merged }, steps)
+        (ReductionKey { reduction, from: operand.dtype, to, axes: merged }, steps)
     }
 
     /// How many elements are reduced to one.
@@ -96,7 +101,7 @@ impl Key {
             // The key does not have it.
             return work(&self.nest());
         }
-        Cache { recent: &LAST, known: &KNOWN }.with(self, hash_of(self), || self.nest(), work)
+        Cache { recent: &LAST, cached: &PROCESS_CACHE }.with(self, hash_of(self), || self.nest(), work)
     }
 }
 
@@ -110,15 +115,15 @@ fn is_of_any_steps(axes: &[(usize, bool)]) -> bool {
 }
 
 thread_local! {
-    static LAST: Recent<Key, Nest> = const { recent() };
+    static LAST: ThreadCache<ReductionKey, Nest> = const { recent() };
 }
 
-static KNOWN: Known<Key, Nest> = Mutex::new(None);
+static PROCESS_CACHE: ProcessCache<ReductionKey, Nest> = Mutex::new(None);
 
 /// A reduction of one operand over some axes, to a dtype.
 #[derive(Debug)]
 pub(crate) struct OneReduction {
-    key: Key,
+    key: ReductionKey,
     /// The steps of a nest for any number of them.
     steps: Option<usize>,
     results: usize,
@@ -132,7 +137,7 @@ impl OneReduction {
     pub(crate) fn new(op: &Op, operand: &TensorType, result: &TensorType) -> OneReduction {
         let (reduction, axes) = Reduction::of(op).expect("the op is a reduction");
         let axes = axes.unwrap_or_else(|| operand.shape.axes().collect());
-        let (key, steps) = Key::new(reduction, operand, &axes, result.dtype);
+        let (key, steps) = ReductionKey::new(reduction, operand, &axes, result.dtype);
         OneReduction { key, steps, results: result.size() }
     }
 

@@ -69,14 +69,14 @@ impl Runner<'_> {
 }
 
 /// The functions of the process by their hashes.
-type Known = FxHashMap<u64, Vec<Weak<SharedCode>>>;
+type CodeTable = FxHashMap<u64, Vec<Weak<SharedCode>>>;
 
-static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+static CODE_TABLE: Mutex<Option<CodeTable>> = Mutex::new(None);
 
 impl SharedCode {
     /// The code of a function: that of an equal one, if there is one and no other thread looks for one now.
     pub(super) fn of(function: Function) -> Arc<SharedCode> {
-        let mut known = match KNOWN.try_lock() {
+        let mut known = match CODE_TABLE.try_lock() {
             Ok(known) => known,
             Err(TryLockError::Poisoned(known)) => known.into_inner(),
             Err(TryLockError::WouldBlock) => return Arc::new(SharedCode::new(function)),

@@ -215,12 +215,12 @@ impl Fenced {
         found.unwrap_or_else(|| Fenced::new(bytes))
     }
 
-    fn give_back(self) {
+    fn recycle(self) {
         FREE.with_borrow_mut(|free| free.push(self));
     }
 
     /// Where so many bytes begin.
-    fn place(&self, bytes: usize, at_end: bool) -> *mut u8 {
+    fn operand_start(&self, bytes: usize, at_end: bool) -> *mut u8 {
         self.start.wrapping_add(if at_end { self.bytes - bytes } else { 0 })
     }
 
@@ -251,9 +251,9 @@ impl Fenced {
     fn with<T>(bytes: usize, at_end: bool, work: impl FnOnce(*mut u8) -> T) -> T {
         let fenced = Fenced::take(bytes);
         fenced.guard(bytes, at_end);
-        let result = work(fenced.place(bytes, at_end));
+        let result = work(fenced.operand_start(bytes, at_end));
         assert!(fenced.is_untouched(bytes, at_end), "a nest wrote beside an operand of {bytes} bytes");
-        fenced.give_back();
+        fenced.recycle();
         result
     }
 }
@@ -323,14 +323,16 @@ impl Nest {
             let at = spans.iter().position(|span| (span.start..span.end).contains(&pointer.addr()));
             at.map_or(*pointer, |at| {
                 let (fenced, bytes) = &fenced[at];
-                fenced.place(*bytes, mode.at_end).wrapping_add(pointer.addr() - spans[at].start)
+                fenced.operand_start(*bytes, mode.at_end).wrapping_add(pointer.addr() - spans[at].start)
             })
         };
         for (span, (fenced, bytes)) in spans.iter().zip(&fenced) {
             fenced.guard(*bytes, mode.at_end);
             let source = std::ptr::with_exposed_provenance::<u8>(span.start);
             // SAFETY: the operand's bytes, and pages with room for them.
-            unsafe { std::ptr::copy_nonoverlapping(source, fenced.place(*bytes, mode.at_end), *bytes) };
+            unsafe {
+                std::ptr::copy_nonoverlapping(source, fenced.operand_start(*bytes, mode.at_end), *bytes)
+            };
         }
         let (relocated_inputs, relocated_results): (SmallVec<[*mut u8; 8]>, SmallVec<[*mut u8; 8]>) =
             (inputs.iter().map(relocated).collect(), results.iter().map(relocated).collect());
@@ -340,10 +342,10 @@ impl Nest {
         });
         let bytes_of = |(fenced, bytes): &(Fenced, usize)| {
             // SAFETY: the operand, which nobody writes any more.
-            unsafe { std::slice::from_raw_parts(fenced.place(*bytes, mode.at_end), *bytes) }
+            unsafe { std::slice::from_raw_parts(fenced.operand_start(*bytes, mode.at_end), *bytes) }
         };
         if mode.is_recorded {
-            self.keep(&spans, inputs, results, |at| bytes_of(&fenced[at]).to_vec());
+            self.record(&spans, inputs, results, |at| bytes_of(&fenced[at]).to_vec());
         }
         for (span, fenced) in spans.iter().zip(fenced) {
             assert!(
@@ -361,13 +363,13 @@ impl Nest {
                     assert!(before == bytes_of(&fenced), "an input was written: {}", self.code.function);
                 }
             }
-            fenced.0.give_back();
+            fenced.0.recycle();
         }
         true
     }
 
     /// Keeps the call, whose operands still are as they were before, and what `after` has of each span.
-    fn keep(
+    fn record(
         &self,
         spans: &[Span],
         inputs: &[*mut u8],

@@ -234,7 +234,7 @@ impl Emit<'_> {
         let inst = self.inst;
         let [a, b, c] = inst.src;
         let dst = OperandLocation::Reg(inst.dst);
-        let is_register = |place: OperandLocation| matches!(place, OperandLocation::Reg(_));
+        let is_register = |location: OperandLocation| matches!(location, OperandLocation::Reg(_));
         let (second, third, table) = if a == dst {
             if is_register(b) { (b, c, 0x78) } else { (c, b, 0x78) }
         } else {
@@ -247,8 +247,8 @@ impl Emit<'_> {
     }
 
     /// An operand of an instruction on bits that has no scalar form.
-    fn bits(&mut self, place: OperandLocation) -> Rm {
-        self.operand(place, self.inst.elem.integer())
+    fn bits(&mut self, location: OperandLocation) -> Rm {
+        self.operand(location, self.inst.elem.integer())
     }
 
     fn compare(&mut self, cmp: Cmp) {

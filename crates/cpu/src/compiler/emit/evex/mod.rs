@@ -338,9 +338,9 @@ impl x86::Vectors for Evex {
 
 impl Emit<'_> {
     /// An operand that may be in memory, of elements of a type.
-    fn operand(&mut self, place: OperandLocation, elem: Elem) -> Rm {
+    fn operand(&mut self, location: OperandLocation, elem: Elem) -> Rm {
         let is_scalar = self.inst.lanes == 1 && elem.is_float();
-        match place {
+        match location {
             OperandLocation::Reg(reg) => Rm::Reg(reg),
             OperandLocation::Slot(offset) => {
                 let bytes = if is_scalar { elem.bytes() } else { length(self.inst.lanes, elem) };

@@ -201,13 +201,13 @@ impl Writer<'_> {
     }
 
     /// The register of a general value, which is loaded to a free one from a slot.
-    fn general_operand(&mut self, place: OperandLocation, free: u8) -> u8 {
-        match place {
+    fn general_operand(&mut self, location: OperandLocation, free: u8) -> u8 {
+        match location {
             OperandLocation::Slot(slot) => {
                 self.slot(w::LDR_X, 3, free, slot);
                 free
             }
-            OperandLocation::Reg(_) | OperandLocation::Pool(_) | OperandLocation::None => place.reg(),
+            OperandLocation::Reg(_) | OperandLocation::Pool(_) | OperandLocation::None => location.reg(),
         }
     }
 

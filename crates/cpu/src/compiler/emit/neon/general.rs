@@ -16,11 +16,11 @@ impl Writer<'_> {
         let is_inverted = parts(!bits).count() < parts(bits).count();
         let (first, flip) = if is_inverted { (w::MOVN, !0) } else { (w::MOVZ, 0) };
         let part_of = |part: u32| (bits >> (16 * part)) as u16;
-        let mut places = parts(bits ^ flip);
-        let start = places.next().unwrap_or(0);
+        let mut halfwords = parts(bits ^ flip);
+        let start = halfwords.next().unwrap_or(0);
         self.push(w::mov_part(first, to, part_of(start) ^ flip as u16, start));
-        for place in places {
-            self.push(w::mov_part(w::MOVK, to, part_of(place), place));
+        for halfword in halfwords {
+            self.push(w::mov_part(w::MOVK, to, part_of(halfword), halfword));
         }
     }
 

@@ -147,7 +147,7 @@ impl Allocator<'_> {
                 continue;
             }
             src[position] = match in_memory {
-                Some((at, place)) if at == position => place,
+                Some((at, location)) if at == position => location,
                 Some(_) | None => OperandLocation::Reg(self.in_register(reg)),
             };
         }

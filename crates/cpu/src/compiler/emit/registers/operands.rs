@@ -57,7 +57,7 @@ impl Allocator<'_> {
             let is_tied = tied.is_some_and(|tied| tied == at || src[tied] == src[at]);
             src[at].is_some() && !is_tied && self.state.register(src[at]).is_none()
         });
-        let place = |at: usize| {
+        let location = |at: usize| {
             let reg = src[at];
             let twice = src.iter().filter(|other| **other == reg).count() > 1;
             if twice {
@@ -70,7 +70,7 @@ impl Allocator<'_> {
             let may_be_spilled = constraint.slot >> at & 1 == 1 && !op.is_rematerialized();
             self.state.slot(reg).filter(|_| may_be_spilled).map(OperandLocation::Slot)
         };
-        candidates.filter_map(|at| place(at).map(|place| (at, place))).next()
+        candidates.filter_map(|at| location(at).map(|location| (at, location))).next()
     }
 
     /// A register with the value, which stays there until the instruction is over.

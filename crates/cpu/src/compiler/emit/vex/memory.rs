@@ -117,7 +117,7 @@ impl Emit<'_> {
         asm.store_low(size, to, data);
         asm.add_number(SCRATCH, -1);
         asm.back(Condition::NotEqual, next);
-        asm.land(is_empty);
+        asm.bind_skip(is_empty);
     }
 
     pub(super) fn gather(&mut self, from: Elem) {

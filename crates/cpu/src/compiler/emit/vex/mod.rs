@@ -340,8 +340,8 @@ impl x86::Vectors for Vex {
 
 impl Emit<'_> {
     /// An operand that may be in memory, of elements of a type.
-    fn operand(&mut self, place: OperandLocation, elem: Elem) -> Rm {
-        match place {
+    fn operand(&mut self, location: OperandLocation, elem: Elem) -> Rm {
+        match location {
             OperandLocation::Reg(reg) => Rm::Reg(reg),
             OperandLocation::Slot(offset) => Rm::At(slot(offset), 1),
             OperandLocation::Pool(at) => {
@@ -355,8 +355,8 @@ impl Emit<'_> {
     }
 
     /// An operand of an instruction on bits that has no scalar form.
-    fn bits(&mut self, place: OperandLocation) -> Rm {
-        self.operand(place, self.inst.elem.integer())
+    fn bits(&mut self, location: OperandLocation) -> Rm {
+        self.operand(location, self.inst.elem.integer())
     }
 
     /// The register of a source.

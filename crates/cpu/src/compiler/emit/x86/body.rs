@@ -104,9 +104,9 @@ fn compare_places<T: Vectors>(
     a: OperandLocation,
     b: OperandLocation,
 ) -> Cond {
-    let rm = |place: OperandLocation| match place {
+    let rm = |location: OperandLocation| match location {
         OperandLocation::Slot(at) => Rm::At(slot(at), 8),
-        OperandLocation::Reg(_) | OperandLocation::Pool(_) | OperandLocation::None => Rm::Reg(place.reg()),
+        OperandLocation::Reg(_) | OperandLocation::Pool(_) | OperandLocation::None => Rm::Reg(location.reg()),
     };
     match (a, b) {
         (OperandLocation::Reg(a), _) => asm.compare(a, rm(b)),

@@ -135,7 +135,7 @@ impl Assembler {
         let is_ours = asm.skip(Condition::Equal);
         asm.legacy(false, 0xc7, 0, Rm::At(below(control - 4), 4), Immediate::Four(CONTROL));
         asm.control_register(false, control - 4);
-        asm.land(is_ours);
+        asm.bind_skip(is_ours);
         asm.align(32);
         asm
     }
@@ -152,7 +152,7 @@ impl Assembler {
         self.compare_control(control);
         let is_ours = self.skip(Condition::Equal);
         self.control_register(false, control);
-        self.land(is_ours);
+        self.bind_skip(is_ours);
         self.address(RSP, below(control - 8));
         for reg in self.saved().rev() {
             pop(self, reg);

@@ -6,7 +6,7 @@ use super::super::{AllocatedInst, OperandLocation};
 pub(crate) fn fused_form(inst: &AllocatedInst, is_negated: bool) -> (u8, u8, OperandLocation) {
     let [a, b, c] = inst.src;
     let dst = OperandLocation::Reg(inst.dst);
-    let is_register = |place: OperandLocation| matches!(place, OperandLocation::Reg(_));
+    let is_register = |location: OperandLocation| matches!(location, OperandLocation::Reg(_));
     let (form, second, third) = if c == dst {
         // dst = second * third + dst
         if is_register(a) { (0xb8, a, b) } else { (0xb8, b, a) }

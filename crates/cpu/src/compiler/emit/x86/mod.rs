@@ -118,11 +118,13 @@ pub(crate) fn slot(offset: u32) -> Address {
 }
 
 /// A general register, or the slot of one.
-pub(crate) fn general_operand(place: OperandLocation) -> Rm {
-    match place {
+pub(crate) fn general_operand(location: OperandLocation) -> Rm {
+    match location {
         OperandLocation::Reg(reg) => Rm::Reg(reg),
         OperandLocation::Slot(offset) => Rm::At(slot(offset), 8),
-        OperandLocation::None | OperandLocation::Pool(_) => unreachable!("{place:?} is no general operand"),
+        OperandLocation::None | OperandLocation::Pool(_) => {
+            unreachable!("{location:?} is no general operand")
+        }
     }
 }
 

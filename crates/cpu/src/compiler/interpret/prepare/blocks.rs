@@ -57,7 +57,7 @@ impl<'a> Prepare<'a> {
     }
 
     /// Lets a step jump behind the last one.
-    fn land(&mut self, step: usize) {
+    fn patch_jump(&mut self, step: usize) {
         let here = self.steps.len() as u32;
         match &mut self.steps[step] {
             Step::Jump { to } | Step::Unless { to, .. } => *to = here,
@@ -131,7 +131,7 @@ impl<'a> Prepare<'a> {
         let trips = if trips.is_some() { self.slots[trips.index()] } else { NONE };
         self.steps.push(Step::EndLoop { counter: self.slots[begin.index()], trips, begin: step });
         for exit in exits {
-            self.land(exit);
+            self.patch_jump(exit);
         }
     }
 
@@ -164,7 +164,7 @@ impl<'a> Prepare<'a> {
         self.end();
         let over = self.steps.len();
         self.steps.push(Step::Jump { to: 0 });
-        self.land(jump);
+        self.patch_jump(jump);
         self.begin(Kind::Else { begin, jump: over });
     }
 
@@ -174,7 +174,7 @@ impl<'a> Prepare<'a> {
             Kind::Else { begin, jump } => {
                 self.join(begin, 1);
                 self.end();
-                self.land(jump);
+                self.patch_jump(jump);
             }
             Kind::If { begin, .. } if self.joins(begin).next().is_some() => {
                 self.begin_else();
@@ -182,7 +182,7 @@ impl<'a> Prepare<'a> {
             }
             Kind::If { jump, .. } => {
                 self.end();
-                self.land(jump);
+                self.patch_jump(jump);
             }
             Kind::Function | Kind::Loop { .. } | Kind::Lanes { .. } => unreachable!("a condition is open"),
         }
@@ -280,6 +280,6 @@ impl<'a> Prepare<'a> {
             let (lanes, to) = (self.lanes_of(accumulator), self.slots[accumulator.index()]);
             self.steps.push(Step::Combine { reducer, lanes, count, to });
         }
-        self.land(step as usize);
+        self.patch_jump(step as usize);
     }
 }

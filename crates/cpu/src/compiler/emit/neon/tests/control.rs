@@ -250,7 +250,7 @@ fn kernels_are_called_with_registers_and_slots() {
     };
     // In reverse, so that the numbers of the call would overwrite slots that were at the same place.
     let slot = |at: u8| 8 * u32::from(8 - at);
-    let place = |at: u8| {
+    let location = |at: u8| {
         if at.is_multiple_of(2) { OperandLocation::Reg(at) } else { OperandLocation::Slot(slot(at)) }
     };
     let mut actions = Vec::new();
@@ -260,7 +260,7 @@ fn kernels_are_called_with_registers_and_slots() {
             actions.push(Action::Spill { class: Class::General, slot: slot(at), from: 19 });
             actions.push(Action::Move { class: Class::General, to: at, from: 19 });
         }
-        actions.push(Action::Call { kernel: 0, args: (0..9).map(place).collect() });
+        actions.push(Action::Call { kernel: 0, args: (0..9).map(location).collect() });
         actions.push(general(Op::Argument(0), 27, &[]));
         actions.push(Action::Spill { class: Class::General, slot: 4096, from: 27 });
         actions.push(Action::Call { kernel: 1, args: [OperandLocation::Slot(4096)].into_iter().collect() });

@@ -42,8 +42,8 @@ fn allocated_inst(op: Op, elem: Elem, lanes: u8) -> AllocatedInst {
 fn on(op: Op, elem: Elem, lanes: u8, dst: u8, src: &[u8]) -> Action {
     let mut inst = allocated_inst(op, elem, lanes);
     inst.dst = dst;
-    for (place, &reg) in inst.src.iter_mut().zip(src) {
-        *place = OperandLocation::Reg(reg);
+    for (location, &reg) in inst.src.iter_mut().zip(src) {
+        *location = OperandLocation::Reg(reg);
     }
     Action::Inst(inst)
 }

@@ -46,8 +46,8 @@ fn with_registers(
     let mut inst = allocated_inst(op, elem, lanes);
     let asked = constraint(op, elem, lanes);
     inst.dst = if asked.tied == 0 { D } else { SOURCES[asked.tied.trailing_zeros() as usize] };
-    for (place, reg) in inst.src.iter_mut().zip(SOURCES).take(sources) {
-        *place = OperandLocation::Reg(reg);
+    for (location, reg) in inst.src.iter_mut().zip(SOURCES).take(sources) {
+        *location = OperandLocation::Reg(reg);
     }
     (inst.mem, inst.part, inst.vector_temps) = (mem, part, [TEMP; 2]);
     Action::Inst(inst)

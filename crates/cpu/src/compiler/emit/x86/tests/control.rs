@@ -80,32 +80,32 @@ pub(crate) fn check_generals(target: &dyn Target) {
         let slots = target.constraint(&inst).slot;
         let in_slot = random.below(3);
         let mut builder = FunctionBuilder::new(target, 1, 8);
-        let mut places = [OperandLocation::Reg(a), OperandLocation::Reg(b)];
+        let mut locations = [OperandLocation::Reg(a), OperandLocation::Reg(b)];
         // The other operand may be in the register that the spilled one had.
         for operand in [in_slot, 1 - in_slot.min(1), 0, 1] {
-            if operand > 1 || matches!(places[operand], OperandLocation::Slot(_)) {
+            if operand > 1 || matches!(locations[operand], OperandLocation::Slot(_)) {
                 continue;
             }
             builder.argument([a, b][operand], operand as u16);
             if slots >> operand & 1 != 0 && operand == in_slot {
                 builder.spill(Class::General, 64 + 8 * operand as u32, [a, b][operand]);
-                places[operand] = OperandLocation::Slot(64 + 8 * operand as u32);
+                locations[operand] = OperandLocation::Slot(64 + 8 * operand as u32);
             }
         }
-        builder.push(general(op, dst, places[0], places[1]));
+        builder.push(general(op, dst, locations[0], locations[1]));
         // The first register cannot be stored.
         builder.function.actions.push(Action::Move { class: Class::General, to: 1, from: dst });
         builder.store_general(1, 2);
         let code = builder.finish();
         for _ in 0..4 {
             let (mut x, y) = (number(&mut random), number(&mut random));
-            if a == b && places[0] == places[1] {
+            if a == b && locations[0] == locations[1] {
                 x = y;
             }
             let mut result = 0u64;
             assert_eq!(code.run(&[x as u64, y as u64, &raw mut result as u64]), 0);
             let expected = expected(op, x, y);
-            assert_eq!(result as i64, expected, "{op:?} of {x} and {y}, {places:?}, {dst}");
+            assert_eq!(result as i64, expected, "{op:?} of {x} and {y}, {locations:?}, {dst}");
         }
     }
 }

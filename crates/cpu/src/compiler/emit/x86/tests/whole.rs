@@ -97,20 +97,20 @@ fn check_general(target: &dyn Target, elem: Elem, random: &mut Random) {
     let (vector, general) = (random.choose(limits.vectors), random.choose(&limits.generals[1..]));
     builder.load(vector, 0);
     let slot = 64 * random.below(20) as u32;
-    let mut place = OperandLocation::Reg(vector);
+    let mut location = OperandLocation::Reg(vector);
     if random.below(2) == 0 {
         builder.spill(Class::Vector, slot, vector);
-        place = OperandLocation::Slot(slot);
+        location = OperandLocation::Slot(slot);
     }
-    let src = [place, OperandLocation::None, OperandLocation::None];
+    let src = [location, OperandLocation::None, OperandLocation::None];
     builder.push(AllocatedInst { dst: general, src, ..allocated_inst(Op::ToGeneral, elem, 1) });
     // And back, from a slot or the register.
-    let mut place = OperandLocation::Reg(general);
+    let mut location = OperandLocation::Reg(general);
     if random.below(2) == 0 {
         builder.spill(Class::General, slot + 8, general);
-        place = OperandLocation::Slot(slot + 8);
+        location = OperandLocation::Slot(slot + 8);
     }
-    let src = [place, OperandLocation::None, OperandLocation::None];
+    let src = [location, OperandLocation::None, OperandLocation::None];
     builder.push(AllocatedInst { dst: vector, src, ..allocated_inst(Op::OfGeneral, elem, 1) });
     builder.store(vector, 1);
     builder.store_general(general, 2);
