@@ -314,9 +314,9 @@ impl MovementFuser<'_> {
         let is_read_in_order = |input: Value| {
             let value_view = fusion.view(graph, input);
             let base = value_view.base.node as usize;
-            let is_counted = matches!(fusion.roles[base], Role::Generated);
+            let is_generated = matches!(fusion.roles[base], Role::Generated);
             let is_own =
-                fusion.group_of[base] == Some(index) || is_counted || single_use_operands.contains(&base);
+                fusion.group_of[base] == Some(index) || is_generated || single_use_operands.contains(&base);
             !is_own
                 || graph.ty(input).shape.sizes() == sizes
                     && value_view.is_identity(graph)

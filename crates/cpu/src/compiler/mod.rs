@@ -300,7 +300,7 @@ impl Compiled {
         let gone = Gone::donated();
         for &(position, _) in &self.donated {
             let argument = arguments[position];
-            match self.buffer(argument).and_then(|buffer| buffer.give_up("run", gone.clone())) {
+            match self.buffer(argument).and_then(|buffer| buffer.take_window("run", gone.clone())) {
                 Ok(window) => windows[position] = Some(window),
                 Err(error) => {
                     self.restore_donated(arguments, windows);

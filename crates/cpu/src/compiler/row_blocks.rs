@@ -167,11 +167,11 @@ impl Finder<'_> {
 
     /// Whether a fusion group needs what reductions of a row-block fusion give, to do something with elements again.
     fn reads_reduction_results(&self, row_blocks: &RowBlockFusion, index: usize, role: NodeRole) -> bool {
-        let is_of_groups = |need: usize| match row_blocks.role_of(need) {
+        let is_per_group = |need: usize| match row_blocks.role_of(need) {
             Some(NodeRole::Reduction(_) | NodeRole::Rows) => true,
             Some(NodeRole::Elements) | None => false,
         };
-        role != NodeRole::Rows && self.operand_groups(index).any(is_of_groups)
+        role != NodeRole::Rows && self.operand_groups(index).any(is_per_group)
     }
 
     /// Adds what would stand before a row-block fusion and gives it values of the same groups: they need not be written
@@ -289,7 +289,7 @@ impl Finder<'_> {
             // The elements of long rows have left the caches when the rows are reduced.
             (NodeRole::Rows | NodeRole::Reduction(_), NodeRole::Elements) => {
                 !row_blocks.domain.is_long()
-                    && row_blocks.domain.is_of_groups(value_view.strided_view(result))
+                    && row_blocks.domain.is_per_group(value_view.strided_view(result))
             }
             (NodeRole::Rows | NodeRole::Reduction(_), NodeRole::Reduction(_)) => false,
         }
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn effects_stay_in_order_around_a_strip() {
+    fn effects_stay_in_order_around_a_row_block_fusion() {
         let region = Region::from_text(
             "defn-ir 1
             (f32[8][8]) {

@@ -45,9 +45,9 @@ impl NestBuilder<'_> {
     }
 
     /// Where the elements of an input are, of the row or of groups.
-    pub(super) fn input_access(&self, at: usize, is_of_groups: bool, width: usize) -> Access {
+    pub(super) fn input_access(&self, at: usize, is_per_group: bool, width: usize) -> Access {
         let view = &self.reads.inputs[at].1;
-        if is_of_groups {
+        if is_per_group {
             self.group_access(at as u16, view, width)
         } else {
             self.access(at as u16, view, width)

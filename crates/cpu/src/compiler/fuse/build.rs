@@ -169,7 +169,7 @@ impl<'a> Body<'a> {
     ) -> Option<Body<'a>> {
         let whole = match domain_box {
             Some(domain_box) => domain_box.whole(),
-            None => domain.turn(StridedView::strided(0, &[domain.elements()], &[1]))?,
+            None => domain.in_reduction_order(StridedView::strided(0, &[domain.elements()], &[1]))?,
         };
         let is_of_elements =
             |result: &Value| passes.nodes.contains(&(result.node as usize, NodeRole::Elements));
@@ -521,28 +521,28 @@ impl NestBuilder<'_> {
             None => {}
         }
         let dtype = self.graph.ty(value_view.base).dtype;
-        let is_of_groups = role == NodeRole::Rows && self.reads.is_grouped;
+        let is_per_group = role == NodeRole::Rows && self.reads.is_grouped;
         match generated(self.graph, self.fusion, base, domain_box) {
             Some(Generated::Constant(scalar)) => return Some(self.e.constant(scalar)),
-            Some(Generated::Counted(view)) => {
-                let view = if is_of_groups { view } else { self.reads.domain.turn(view)? };
-                return Some(self.counted(&view, is_of_groups, dtype));
+            Some(Generated::Iota(view)) => {
+                let view = if is_per_group { view } else { self.reads.domain.in_reduction_order(view)? };
+                return Some(self.iota(&view, is_per_group, dtype));
             }
             None => {}
         }
-        if let Some(element) = self.gathered(base, is_of_groups) {
+        if let Some(element) = self.gathered(base, is_per_group) {
             return element;
         }
         let strided = value_view.strided_view(sizes);
-        let strided = if is_of_groups { strided } else { self.reads.domain.turn(strided)? };
-        let at = self.reads.known[&(value_view.base, strided, is_of_groups)];
-        Some(self.input(at, is_of_groups, dtype))
+        let strided = if is_per_group { strided } else { self.reads.domain.in_reduction_order(strided)? };
+        let at = self.reads.known[&(value_view.base, strided, is_per_group)];
+        Some(self.input(at, is_per_group, dtype))
     }
 
     /// An input as elements of the domain, or of groups.
-    pub(super) fn input(&mut self, at: usize, is_of_groups: bool, dtype: DType) -> Element {
+    pub(super) fn input(&mut self, at: usize, is_per_group: bool, dtype: DType) -> Element {
         let view = &self.reads.inputs[at].1;
-        if is_of_groups {
+        if is_per_group {
             let access = self.group_access(at as u16, view, dtype.storage_bytes());
             return self.e.load(dtype, access);
         }

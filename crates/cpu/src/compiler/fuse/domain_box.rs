@@ -81,7 +81,7 @@ impl DomainBox {
     }
 
     /// The numbers that count along an axis of the domain, or all its elements.
-    pub(super) fn counted(&self, axis: Option<Axis>) -> StridedView {
+    pub(super) fn iota_view(&self, axis: Option<Axis>) -> StridedView {
         let Some(axis) = axis else { return self.whole() };
         let mut strides: SmallVec<[isize; 6]> = SmallVec::from_elem(0, self.domain.len());
         strides[axis.index()] = 1;

@@ -32,7 +32,7 @@ pub(in super::super) fn fitting(graph: &Graph, fusion: &FusionGroups, nodes: &[u
             }
             match generated(graph, fusion, base, None) {
                 Some(Generated::Constant(_)) => {}
-                Some(Generated::Counted(view)) => axes.add(&view),
+                Some(Generated::Iota(view)) => axes.add(&view),
                 None => axes.add(&value_view.strided_view(shape(node))),
             }
         }

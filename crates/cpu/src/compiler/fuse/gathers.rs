@@ -146,40 +146,40 @@ pub(in super::super) fn gathered(
 
 impl Reads {
     /// Adds what a gather reads.
-    pub(super) fn add_gather(&mut self, graph: &Graph, base: usize, is_of_groups: bool) {
-        if self.gathers.contains_key(&(base, is_of_groups)) {
+    pub(super) fn add_gather(&mut self, graph: &Graph, base: usize, is_per_group: bool) {
+        if self.gathers.contains_key(&(base, is_per_group)) {
             return;
         }
         let node = &graph.nodes()[base];
         let Gather { table, entries, size: _ } = gather(graph, node).expect("it was found so");
-        let table = self.add((node.inputs[0], table, is_of_groups));
-        let entries = entries.into_iter().map(|entry| self.add((node.inputs[1], entry.view, is_of_groups)));
+        let table = self.add((node.inputs[0], table, is_per_group));
+        let entries = entries.into_iter().map(|entry| self.add((node.inputs[1], entry.view, is_per_group)));
         let entries: SmallVec<[usize; 2]> = entries.collect();
         self.unaliasable_inputs.push(table);
         self.unaliasable_inputs.extend_from_slice(&entries);
-        self.gathers.insert((base, is_of_groups), GatherInputs { table, entries });
+        self.gathers.insert((base, is_per_group), GatherInputs { table, entries });
     }
 }
 
 impl NestBuilder<'_> {
     /// What a gather gives, if the nest reads one there.
-    pub(super) fn gathered(&mut self, base: usize, is_of_groups: bool) -> Option<Option<Element>> {
-        self.reads.gathers.contains_key(&(base, is_of_groups)).then(|| self.gather(base, is_of_groups))
+    pub(super) fn gathered(&mut self, base: usize, is_per_group: bool) -> Option<Option<Element>> {
+        self.reads.gathers.contains_key(&(base, is_per_group)).then(|| self.gather(base, is_per_group))
     }
 
-    fn gather(&mut self, base: usize, is_of_groups: bool) -> Option<Element> {
-        if !is_of_groups && let Some(&known) = self.values.get(&base) {
+    fn gather(&mut self, base: usize, is_per_group: bool) -> Option<Element> {
+        if !is_per_group && let Some(&known) = self.values.get(&base) {
             return Some(known);
         }
         let (graph, reads) = (self.graph, self.reads);
         let node = &graph.nodes()[base];
         let gather = gather(graph, node).expect("it was found so");
-        let inputs = &reads.gathers[&(base, is_of_groups)];
+        let inputs = &reads.gathers[&(base, is_per_group)];
         let dtype = graph.ty(node.inputs[1]).dtype;
         let is_long = gather.size > i32::MAX as usize || dtype.storage_bytes() > 4;
         let mut position: Option<Val> = None;
         for (entry, &input) in gather.entries.iter().zip(&inputs.entries) {
-            let access = self.input_access(input, is_of_groups, dtype.storage_bytes());
+            let access = self.input_access(input, is_per_group, dtype.storage_bytes());
             let width = dtype.storage_bytes() as i64;
             if width < 4 && access.lane != 0 && access.lane != width {
                 // Vectors of what is narrow are side by side.
@@ -194,7 +194,7 @@ impl NestBuilder<'_> {
         }
         let dtype = node.outputs[0].dtype;
         let width = dtype.storage_bytes();
-        let mut access = self.input_access(inputs.table, is_of_groups, width);
+        let mut access = self.input_access(inputs.table, is_per_group, width);
         let Some(mut position) = position else { return Some(self.e.load(dtype, access)) };
         let element = if self.e.b.ty(position).is_vector {
             if dtype.is_complex() || width < 4 {
@@ -213,7 +213,7 @@ impl NestBuilder<'_> {
             access.terms.push((index, width as i64));
             self.e.load(dtype, access)
         };
-        if !is_of_groups {
+        if !is_per_group {
             self.values.insert(base, element);
         }
         Some(element)

@@ -202,7 +202,7 @@ impl NestBuilder<'_> {
         for (&node, state) in nodes.iter().zip(states) {
             let to = self.graph.nodes()[node].outputs[0].dtype;
             if let Merge::Extreme { .. } = self.merge_of(node) {
-                let element = self.e.counted(state[1], to);
+                let element = self.e.iota(state[1], to);
                 self.groups.insert(node, element);
                 continue;
             }

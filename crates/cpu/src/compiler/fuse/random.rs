@@ -80,7 +80,7 @@ impl Reads {
         (role, domain_box): (NodeRole, Option<&DomainBox>),
     ) -> Option<()> {
         let node = &graph.nodes()[position];
-        let is_of_groups = role == NodeRole::Rows && self.is_grouped;
+        let is_per_group = role == NodeRole::Rows && self.is_grouped;
         let sizes =
             domain_box.map_or_else(|| domain_of(graph, position, role), |domain_box| &domain_box.sizes);
         let mut sources = SmallVec::new();
@@ -89,8 +89,8 @@ impl Reads {
                 RandomOperand::Constant(*scalar)
             } else {
                 let strided = value_view.strided_view(sizes);
-                let view = if is_of_groups { strided } else { reads.domain.turn(strided)? };
-                RandomOperand::Input(reads.add((value_view.base, view, is_of_groups)))
+                let view = if is_per_group { strided } else { reads.domain.in_reduction_order(strided)? };
+                RandomOperand::Input(reads.add((value_view.base, view, is_per_group)))
             });
             Some(())
         };
@@ -113,11 +113,11 @@ impl Reads {
             Random::Bits | Random::Uniform => {}
         }
         let positions = match domain_box {
-            Some(domain_box) => domain_box.counted(None),
+            Some(domain_box) => domain_box.iota_view(None),
             None => StridedView::strided(0, &[node.outputs[0].size()], &[1]),
         };
-        let positions = if is_of_groups { positions } else { self.domain.turn(positions)? };
-        self.counted.insert((position, is_of_groups), positions.clone());
+        let positions = if is_per_group { positions } else { self.domain.in_reduction_order(positions)? };
+        self.iota.insert((position, is_per_group), positions.clone());
         self.random.insert(position, RandomInputs { sources, positions });
         Some(())
     }
@@ -148,12 +148,12 @@ impl NestBuilder<'_> {
 
     /// A number that random numbers are computed from.
     fn operand_of_random(&mut self, position: usize, at: usize, role: NodeRole) -> Val {
-        let is_of_groups = role == NodeRole::Rows && self.reads.is_grouped;
+        let is_per_group = role == NodeRole::Rows && self.reads.is_grouped;
         // The key has two words.
         let dtype = self.graph.ty(self.graph.nodes()[position].inputs[at / 2]).dtype;
         match self.reads.random[&position].sources[at] {
             RandomOperand::Constant(scalar) => self.e.constant(scalar).value,
-            RandomOperand::Input(input) => self.input(input, is_of_groups, dtype).value,
+            RandomOperand::Input(input) => self.input(input, is_per_group, dtype).value,
         }
     }
 
@@ -162,7 +162,7 @@ impl NestBuilder<'_> {
         let (graph, reads) = (self.graph, self.reads);
         let node = &graph.nodes()[position];
         let count = node.outputs[0].size();
-        let is_of_groups = role == NodeRole::Rows && reads.is_grouped;
+        let is_per_group = role == NodeRole::Rows && reads.is_grouped;
         let positions = &reads.random[&position].positions;
         let key = [0, 1].map(|at| self.operand_of_random(position, at, role));
         if has_pairs(node) {
@@ -171,12 +171,12 @@ impl NestBuilder<'_> {
             return RandomWords::from_slice(&[self.word_of_block(
                 key,
                 given,
-                (positions, is_of_groups),
+                (positions, is_per_group),
                 count,
             )]);
         }
         // They are those of one block, or of two: counters are numbers of elements apart.
-        let (first, along) = self.count(positions, is_of_groups, Elem::I32);
+        let (first, along) = self.count(positions, is_per_group, Elem::I32);
         let blocks: &[[usize; 2]] = if words_of(node) == 4 { &[[0, 2], [1, 3]] } else { &[[0, 1]] };
         let mut words = RandomWords::new();
         for block in blocks {
@@ -196,7 +196,7 @@ impl NestBuilder<'_> {
         &mut self,
         key: [Val; 2],
         given: Option<[Val; 2]>,
-        (positions, is_of_groups): (&StridedView, bool),
+        (positions, is_per_group): (&StridedView, bool),
         count: usize,
     ) -> Val {
         let (half, is_odd) = (count.div_ceil(2), !count.is_multiple_of(2));
@@ -217,7 +217,7 @@ impl NestBuilder<'_> {
             return self.e.threefry(key, counters)[second];
         }
         let elem = if u32::try_from(count).is_ok() { Elem::I32 } else { Elem::I64 };
-        let (first, along) = self.count(positions, is_of_groups, elem);
+        let (first, along) = self.count(positions, is_per_group, elem);
         let at = along.map_or(first, |along| self.e.b.add(first, along));
         let far = self.e.b.bits(elem, half as u64);
         let is_second = self.e.b.compare(Cmp::LeU, far, at);

@@ -26,9 +26,9 @@ pub(super) struct Reads {
     /// Whether the domain has groups of several elements.
     pub(super) is_grouped: bool,
     /// For each input whether it is read once for each group.
-    is_of_groups: Vec<bool>,
+    is_per_group: Vec<bool>,
     /// Numbers that are counted where they are read, as if they lay in memory once; and whether groups read them.
-    pub(super) counted: FxHashMap<(usize, bool), StridedView>,
+    pub(super) iota: FxHashMap<(usize, bool), StridedView>,
     /// What the nodes of random numbers are computed from.
     pub(super) random: FxHashMap<usize, RandomInputs>,
     /// The gathers, and whether groups read them.
@@ -51,12 +51,12 @@ impl Reads {
     ) -> Option<Reads> {
         let mut reads = Reads {
             domain: domain.clone(),
-            is_of_groups: vec![false; before.len()],
+            is_per_group: vec![false; before.len()],
             first: before.len(),
             inputs: before,
             known: FxHashMap::default(),
             is_grouped: domain.reduced > 1,
-            counted: FxHashMap::default(),
+            iota: FxHashMap::default(),
             random: FxHashMap::default(),
             gathers: FxHashMap::default(),
             unaliasable_inputs: SmallVec::new(),
@@ -75,9 +75,9 @@ impl Reads {
                 if own.contains_key(&base) {
                     continue;
                 }
-                let is_of_groups = role == NodeRole::Rows && reads.is_grouped;
+                let is_per_group = role == NodeRole::Rows && reads.is_grouped;
                 if gathered.contains(&base) {
-                    reads.add_gather(graph, base, is_of_groups);
+                    reads.add_gather(graph, base, is_per_group);
                     continue;
                 }
                 if domain_box.is_some_and(|domain_box| domain_box.sources.contains_key(&base)) {
@@ -85,9 +85,9 @@ impl Reads {
                 }
                 match generated(graph, fusion, base, domain_box) {
                     Some(Generated::Constant(_)) => continue,
-                    Some(Generated::Counted(view)) => {
-                        let view = if is_of_groups { view } else { domain.turn(view)? };
-                        reads.counted.insert((base, is_of_groups), view);
+                    Some(Generated::Iota(view)) => {
+                        let view = if is_per_group { view } else { domain.in_reduction_order(view)? };
+                        reads.iota.insert((base, is_per_group), view);
                         continue;
                     }
                     None => {}
@@ -97,8 +97,8 @@ impl Reads {
                     (value_view, sizes) = (domain_box.of(&value_view), &domain_box.sizes);
                 }
                 let strided = value_view.strided_view(sizes);
-                let view = if is_of_groups { strided } else { domain.turn(strided)? };
-                reads.add((value_view.base, view, is_of_groups));
+                let view = if is_per_group { strided } else { domain.in_reduction_order(strided)? };
+                reads.add((value_view.base, view, is_per_group));
             }
         }
         for &concat in domain_box.iter().flat_map(|domain_box| domain_box.sources.keys()) {
@@ -119,7 +119,7 @@ impl Reads {
         }
         self.known.insert(key.clone(), self.inputs.len());
         self.inputs.push((key.0, key.1));
-        self.is_of_groups.push(key.2);
+        self.is_per_group.push(key.2);
         self.inputs.len() - 1
     }
 
@@ -134,7 +134,7 @@ impl Reads {
             return SmallVec::from_slice(&[at]);
         }
         let others = self.inputs.iter().enumerate().skip(self.first).filter(|(other, (base, view))| {
-            base == value && !self.is_of_groups[*other] && strides_along(view, sizes) == strides
+            base == value && !self.is_per_group[*other] && strides_along(view, sizes) == strides
         });
         let mut others: SmallVec<[(usize, usize); 8]> =
             others.map(|(other, (_, view))| (view.offset(), other)).collect();
@@ -168,10 +168,10 @@ impl Reads {
         axes.divide(domain.inner);
         axes.divide(domain.inner * domain.reduced);
         let inputs =
-            self.inputs.iter().map(|(_, view)| view).zip(self.is_of_groups.iter().copied()).skip(self.first);
-        let counted = self.counted.iter().map(|((_, is_of_groups), view)| (view, *is_of_groups));
-        for (view, is_of_groups) in inputs.chain(counted) {
-            if is_of_groups { axes.add_of_groups(view, domain) } else { axes.add(view) }
+            self.inputs.iter().map(|(_, view)| view).zip(self.is_per_group.iter().copied()).skip(self.first);
+        let iota = self.iota.iter().map(|((_, is_per_group), view)| (view, *is_per_group));
+        for (view, is_per_group) in inputs.chain(iota) {
+            if is_per_group { axes.add_per_group(view, domain) } else { axes.add(view) }
         }
         written.into_iter().for_each(|view| axes.add(view));
         half.into_iter().for_each(|half| axes.divide(half));
@@ -193,7 +193,7 @@ pub(super) fn domain_of(graph: &Graph, position: usize, role: NodeRole) -> &[usi
 pub(super) enum Generated {
     Constant(Scalar),
     /// The numbers 0, 1, 2, ... along an axis: the positions that a view of them has.
-    Counted(StridedView),
+    Iota(StridedView),
 }
 
 /// How a value is made where it is read, if it is; in a box, where one of its nodes reads it.
@@ -211,7 +211,7 @@ pub(super) fn generated(
         return None;
     };
     if let Some(domain_box) = domain_box {
-        return Some(Generated::Counted(domain_box.counted(*axis)));
+        return Some(Generated::Iota(domain_box.iota_view(*axis)));
     }
     let size = shape.size();
     let (along, step) = match axis {
@@ -219,5 +219,5 @@ pub(super) fn generated(
         None => (size, 1),
     };
     let sizes = [size / (along * step), along, step];
-    Some(Generated::Counted(StridedView::strided(0, &sizes, &[0, 1, 0])))
+    Some(Generated::Iota(StridedView::strided(0, &sizes, &[0, 1, 0])))
 }

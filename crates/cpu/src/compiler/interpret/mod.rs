@@ -93,11 +93,11 @@ pub(crate) fn compute(op: Op, from: Elem, to: Elem, args: [u64; 3]) -> Option<u6
     if let Some(by) = prepare::distance(op) {
         args[1] = by;
     }
-    let pair = table::pair(op, from, to)?;
+    let functions = table::functions(op, from, to)?;
     let mut result = 0_u64;
     let [a, b, c] = args.each_ref().map(|arg| std::ptr::from_ref(arg).cast());
     // SAFETY: all have eight bytes, of which the function accesses those of its types; every bit pattern is a
     // value.
-    unsafe { (pair.one)((&raw mut result).cast(), a, b, c) };
+    unsafe { (functions.scalar)((&raw mut result).cast(), a, b, c) };
     Some(result)
 }

@@ -65,7 +65,7 @@ vectorized! {
 /// # Safety
 /// The processor has the instructions, and the rows and sums have these elements.
 #[inline(always)]
-unsafe fn add_strip<V: FirstLanes, const VECTORS: usize>(
+unsafe fn add_column_block<V: FirstLanes, const VECTORS: usize>(
     factors: &[V::Element],
     mut row: *const V::Element,
     stride: usize,
@@ -99,12 +99,12 @@ unsafe fn add_strip<V: FirstLanes, const VECTORS: usize>(
     }
 }
 
-/// As [`Columns::add_rows`], strip by strip.
+/// As [`Columns::add_rows`], column block by column block.
 ///
 /// # Safety
 /// As there; the processor has the instructions.
 #[inline(always)]
-unsafe fn add_strips<V: FirstLanes>(
+unsafe fn add_column_blocks<V: FirstLanes>(
     factors: &[V::Element],
     matrix: &[V::Element],
     stride: usize,
@@ -122,19 +122,19 @@ unsafe fn add_strips<V: FirstLanes>(
             done += V::LANES
                 * match left.div_ceil(V::LANES) {
                     8.. => {
-                        add_strip::<V, 8>(factors, from, stride, (to, last(8)), starts);
+                        add_column_block::<V, 8>(factors, from, stride, (to, last(8)), starts);
                         8
                     }
                     4.. => {
-                        add_strip::<V, 4>(factors, from, stride, (to, last(4)), starts);
+                        add_column_block::<V, 4>(factors, from, stride, (to, last(4)), starts);
                         4
                     }
                     2.. => {
-                        add_strip::<V, 2>(factors, from, stride, (to, last(2)), starts);
+                        add_column_block::<V, 2>(factors, from, stride, (to, last(2)), starts);
                         2
                     }
                     _ => {
-                        add_strip::<V, 1>(factors, from, stride, (to, last(1)), starts);
+                        add_column_block::<V, 1>(factors, from, stride, (to, last(1)), starts);
                         1
                     }
                 };
@@ -170,7 +170,7 @@ macro_rules! columns_of_floats {
                         starts: bool,
                     ) {
                         // SAFETY: the caller checked the instructions and the rows.
-                        unsafe { add_strips::<$wide>(factors, matrix, stride, sums, starts) }
+                        unsafe { add_column_blocks::<$wide>(factors, matrix, stride, sums, starts) }
                     }
 
                     #[target_feature(enable = "avx2,bmi2,fma")]
@@ -182,7 +182,7 @@ macro_rules! columns_of_floats {
                         starts: bool,
                     ) {
                         // SAFETY: as above.
-                        unsafe { add_strips::<$half>(factors, matrix, stride, sums, starts) }
+                        unsafe { add_column_blocks::<$half>(factors, matrix, stride, sums, starts) }
                     }
 
                     match level() {
@@ -194,7 +194,7 @@ macro_rules! columns_of_floats {
                     }
                 }
                 // SAFETY: every processor has these instructions; the rows are inside by the assertion.
-                unsafe { add_strips::<$plainly>(factors, matrix, stride, sums, starts) }
+                unsafe { add_column_blocks::<$plainly>(factors, matrix, stride, sums, starts) }
             }
         }
     )*};

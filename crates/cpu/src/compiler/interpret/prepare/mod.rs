@@ -10,7 +10,7 @@ use super::super::ir::{Access, AccessId, CallArg, Elem, Function, Inst, Op, Ty, 
 use super::Interpreter;
 use super::lanes::{BLOCK, STEP};
 use super::step::{KernelArg, KernelCall, NONE, ResolvedAccess, SPLAT, Slot, Step, Term, VIEW};
-use super::table::{self, Pair};
+use super::table::{self, OpFunctions};
 use blocks::{Kind, Open};
 use live_ranges::{END, LiveRanges};
 
@@ -323,7 +323,7 @@ impl<'a> Prepare<'a> {
     fn op(&mut self, value: Val, inst: Inst) {
         let last = inst.operands().last().expect("an op has operands");
         let from = self.function.ty(last).elem;
-        let Some(pair) = table::pair(inst.op, from, inst.ty.elem) else {
+        let Some(functions) = table::functions(inst.op, from, inst.ty.elem) else {
             unreachable!("{:?} from {from} to {}", inst.op, inst.ty.elem)
         };
         let distance = distance(inst.op);
@@ -341,21 +341,21 @@ impl<'a> Prepare<'a> {
             && let Some(access) = self.only_store(value)
         {
             self.stored = value;
-            let (run, bytes) = (pair.each, width(inst.ty.elem) as u8);
+            let (run, bytes) = (functions.vector, width(inst.ty.elem) as u8);
             self.steps.push(Step::VectorOpToMemory { run, bytes, to, from: slots, access: access.0 });
             return;
         }
-        self.run(pair, to, slots, inst.ty);
+        self.run(functions, to, slots, inst.ty);
     }
 
-    fn run(&mut self, Pair { each, one }: Pair, to: Slot, from: [Slot; 3], ty: Ty) {
+    fn run(&mut self, OpFunctions { vector, scalar }: OpFunctions, to: Slot, from: [Slot; 3], ty: Ty) {
         let bytes = width(ty.elem) as u8;
         self.steps.push(if !ty.is_vector {
-            Step::ScalarOp { run: one, to, from }
+            Step::ScalarOp { run: scalar, to, from }
         } else if from.iter().any(|slot| slot & VIEW != 0) {
-            Step::VectorOpOfViews { run: each, bytes, to, from }
+            Step::VectorOpOfViews { run: vector, bytes, to, from }
         } else {
-            Step::VectorOp { run: each, bytes, to, from }
+            Step::VectorOp { run: vector, bytes, to, from }
         });
     }
 
@@ -392,9 +392,9 @@ impl<'a> Prepare<'a> {
     }
 
     fn copy_slot(&mut self, from: Slot, to: Slot, elem: Elem, is_vector: bool) {
-        let pair = table::copy(elem).expect("every type is copied");
+        let functions = table::copy(elem).expect("every type is copied");
         let none = if is_vector { SPLAT } else { 0 };
-        self.run(pair, to, [from, none, none], Ty { elem, is_vector });
+        self.run(functions, to, [from, none, none], Ty { elem, is_vector });
     }
 
     fn store(&mut self, value: Val, access: AccessId) {
