@@ -204,7 +204,7 @@ impl OpWithEpilogue {
     /// As the op.
     ///
     /// # Safety
-    /// At `scratch` is as much memory as [`OpWithEpilogue::scratch`] says, aligned to a line of the cache, which nobody
+    /// At `scratch` are the bytes of [`OpWithEpilogue::scratch_bytes`], aligned to a line of the cache, which nobody
     /// else uses.
     pub(super) unsafe fn run(
         &self,
@@ -230,7 +230,7 @@ impl OpWithEpilogue {
             // op has written, and writes an element only after it has read what lies there.
             unsafe { nest.block(rows) };
         };
-        // SAFETY: there is room for the product, in a result or apart, which only the tail uses too, and that each
+        // SAFETY: there is room for the product, in a result or apart, which only the epilogue uses too, and that each
         // element after the op.
         let product = unsafe { ViewMut::new(graph.ty(self.product), start) };
         run_with_epilogue(&node.op, &inputs[..node.inputs.len()], &product, &epilogue, par, poll)

@@ -109,7 +109,8 @@ impl Compiled {
             made.push(storage);
         }
         match &self.plan.steps[0].work {
-            // SAFETY: arguments are of the types that the plan was made for and are held, and results have the room.
+            // SAFETY: arguments are of the types that the plan was made for and are held, and results have memory of
+            // their sizes.
             Work::Nest(nest) => unsafe { nest.run(&inputs, &starts, std::ptr::null_mut(), Par::Serial) },
             Work::Epilogue(_)
             | Work::BackToBackGemm(_)

@@ -27,7 +27,7 @@ pub(super) struct PlanRun<'a> {
 
 /// The buffers of one run of a plan.
 pub(super) struct PlanBuffers<'a> {
-    /// Where each argument begins that the plan uses.
+    /// The address of each argument that the plan uses.
     pub(super) arguments: &'a [*mut u8],
     pub(super) results: &'a [*mut u8],
     pub(super) arena: *mut u8,
@@ -52,9 +52,9 @@ impl PlanRun<'_> {
     /// Runs a plan.
     ///
     /// # Safety
-    /// The frame has the elements of each argument that the plan uses, room for each result, and the plan's bytes of
-    /// memory between, all aligned and used by nobody else meanwhile, but for what is only read. A result that the
-    /// plan has over an argument is given by the same memory.
+    /// `buffers` has the elements of each argument that the plan uses, memory for each result, and the bytes of the
+    /// arena, all aligned. Nothing else uses them meanwhile, except for memory that is only read. A result that reuses
+    /// an argument has the same address.
     pub(super) unsafe fn plan(&self, plan: &Plan, buffers: &PlanBuffers<'_>) -> Result<()> {
         let graph = plan.region.graph();
         for step in &plan.steps {
@@ -94,11 +94,11 @@ impl PlanRun<'_> {
         buffers: &PlanBuffers<'_>,
     ) -> Result<()> {
         let input = |&(value, buffer_ref): &(Value, BufferRef)| {
-            // SAFETY: as the caller promises, with the place that the plan has for the value.
+            // SAFETY: as the caller promises, with the buffer that the plan has for the value.
             unsafe { View::of_part(graph.ty(value), buffers.at(plan, buffer_ref)) }
         };
         let output = |&(value, buffer_ref): &(Value, BufferRef)| {
-            // SAFETY: as above; the places of what is written at once do not overlap.
+            // SAFETY: as above; the buffers of the outputs of a step do not overlap.
             unsafe { ViewMut::new(graph.ty(value), buffers.at(plan, buffer_ref)) }
         };
         let pointer = |&(_, buffer_ref): &(Value, BufferRef)| buffers.at(plan, buffer_ref);
@@ -107,15 +107,15 @@ impl PlanRun<'_> {
                 let inputs: Pointers = step.inputs.iter().map(pointer).collect();
                 let results: Pointers = step.outputs.iter().map(pointer).collect();
                 let scratch = buffers.arena.wrapping_add(step.scratch_offset);
-                // SAFETY: steps read what was written, and results have places of their own or those of plain inputs;
-                // the plan has the room for the step alone.
+                // SAFETY: steps read what was written, and results have buffers of their own or those of contiguous
+                // inputs; the scratch memory belongs to the step alone.
                 unsafe { nest.run(&inputs, &results, scratch, step.par) };
             }
             Work::Epilogue(epilogue) => {
                 let inputs: SmallVec<[View<'_>; 8]> = step.inputs.iter().map(input).collect();
                 let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();
                 let scratch = buffers.arena.wrapping_add(step.scratch_offset);
-                // SAFETY: the plan has the room for the step alone.
+                // SAFETY: the scratch memory belongs to the step alone.
                 unsafe { epilogue.run(graph, &inputs, &results, scratch, step.par, &|| self.hooks.poll())? };
             }
             Work::BackToBackGemm(gemm) => {
@@ -126,7 +126,7 @@ impl PlanRun<'_> {
                 let inputs: SmallVec<[View<'_>; 8]> = step.inputs.iter().map(input).collect();
                 let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();
                 let scratch = buffers.arena.wrapping_add(step.scratch_offset);
-                // SAFETY: the room was made for the routine, and places are as its pairs allow.
+                // SAFETY: the scratch memory is of the size of the routine, and buffers alias as its candidates allow.
                 unsafe { routine.run(&inputs, &results, scratch, &|| self.hooks.poll())? };
             }
             Work::Op => {
@@ -172,14 +172,16 @@ impl PlanRun<'_> {
                 let results: Pointers = step.outputs.iter().map(pointer).collect();
                 let arena = buffers.arena.wrapping_add(step.scratch_offset);
                 let inner = PlanBuffers { arguments: &arguments, results: &results, arena };
-                // SAFETY: captures and results are of the branch's types, and the room was made for all branches.
+                // SAFETY: captures and results are of the branch's types, and the scratch memory is large enough for
+                // all branches.
                 unsafe { self.plan(&branches[chosen], &inner)? };
             }
             Work::While(of) => {
                 stack::require("run")?;
                 let operands: Pointers = step.inputs.iter().map(pointer).collect();
                 let outputs: Pointers = step.outputs.iter().map(pointer).collect();
-                // SAFETY: as the loop asks for: the plan has the outputs' places apart or over the operands'.
+                // SAFETY: as the loop asks for: the plan has the outputs' buffers disjoint from the operands' or
+                // aliased with them.
                 unsafe {
                     of.run(self, &operands, &outputs, buffers.arena.wrapping_add(step.scratch_offset))?
                 };
@@ -188,7 +190,7 @@ impl PlanRun<'_> {
         Ok(())
     }
 
-    /// Runs a plan on the arguments that it uses, in memory for what it gives and what lies in between.
+    /// Runs a plan on the arguments that it uses, in memory for its results and temporaries.
     pub(super) fn program(
         &self,
         plan: &Plan,

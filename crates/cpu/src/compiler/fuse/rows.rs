@@ -120,8 +120,8 @@ impl NestBuilder<'_> {
         self.element = Some(start.map_or(done, |start| self.e.b.add(start, done)));
         let left = self.e.b.sub(extent, done);
         let length = self.e.b.index(sizes[sizes.len() - 1]);
-        let room = self.e.b.sub(length, column);
-        let count = self.e.b.op(Op::Min, [left, room]);
+        let remaining = self.e.b.sub(length, column);
+        let count = self.e.b.op(Op::Min, [left, remaining]);
         self.begin_elements();
         self.e.b.begin_lanes(count);
         work(self, Some(done))?;
@@ -133,8 +133,8 @@ impl NestBuilder<'_> {
             let moved = self.e.b.add(*at, by);
             let size = self.e.b.index(size);
             // 0 where the axis is at its end, else 1.
-            let room = self.e.b.sub(size, moved);
-            let is_within = self.e.b.op(Op::Min, [room, one]);
+            let remaining = self.e.b.sub(size, moved);
+            let is_within = self.e.b.op(Op::Min, [remaining, one]);
             let wrapped = self.e.b.sub(one, is_within);
             let back = self.e.b.mul(wrapped, size);
             next.push((*at, self.e.b.sub(moved, back)));

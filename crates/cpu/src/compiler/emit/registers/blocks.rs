@@ -122,8 +122,8 @@ impl Allocator<'_> {
             let Some(count) = self.state.count(class) else { continue };
             let need = self.liveness.pressure(at, class) + 1;
             let held = self.state.held(class).count();
-            let room = count.saturating_sub(held + need);
-            for reg in self.liveness.constants_of_loop(self.code, at, class, room) {
+            let free = count.saturating_sub(held + need);
+            for reg in self.liveness.constants_of_loop(self.code, at, class, free) {
                 if self.state.register(reg).is_none()
                     && let Some(register) = self.state.free(class)
                 {

@@ -99,9 +99,9 @@ impl Run<'_> {
         }
         let mut results: Vec<Vec<u8>> = types.iter().map(|ty| vec![POISON; ty.byte_size() + 64]).collect();
         args.extend(results.iter_mut().map(|result| result.as_mut_ptr() as u64));
-        let mut rooms = [self.fused.scratch, self.fused.partial].map(|bytes| vec![0u64; bytes / 8 + 8]);
+        let mut scratch = [self.fused.scratch, self.fused.partial].map(|bytes| vec![0u64; bytes / 8 + 8]);
         let count = if self.fused.combining.is_some() { 2 } else { 1 };
-        args.extend(rooms[..count].iter_mut().map(|room| room.as_mut_ptr() as u64));
+        args.extend(scratch[..count].iter_mut().map(|buffer| buffer.as_mut_ptr() as u64));
         let fixed = args.len();
         let combining = self.fused.combining.as_ref().map(|(function, steps)| (function, *steps));
         for (function, steps) in std::iter::once((&self.fused.function, self.fused.steps)).chain(combining) {

@@ -110,7 +110,7 @@ impl Region {
     pub(super) fn fill(&mut self, range: CodeRange, code: &[u8]) -> NonNull<u8> {
         let CodeRange { offset, bytes, is_used: _ } = range;
         let write = self.write.expect("places are taken from regions that can be written");
-        assert!(code.len() <= bytes && offset + bytes <= self.fresh, "a place has room for its code");
+        assert!(code.len() <= bytes && offset + bytes <= self.fresh, "a range holds its code");
         // SAFETY: the range is in both views, and no block has it. What is behind the code traps: the byte is `int3` on
         // x86-64, and words of it are no instructions on AArch64.
         unsafe {
