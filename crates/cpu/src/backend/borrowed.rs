@@ -22,7 +22,7 @@ use crate::view::{View, ViewMut};
 /// The most elements of an op of the fast path, which runs on the caller's thread.
 const FAST_PATH_ELEMENTS: usize = 1024;
 
-/// [`Buffer::run_same_dtype`](defn_core::backend::Buffer::run_same_dtype) for buffers of the CPU.
+/// [`Buffer::run_same_dtype`] for buffers of the CPU.
 pub(crate) fn run_same_dtype(
     op: &Op,
     operands: &[SameDtypeOperand<'_>],

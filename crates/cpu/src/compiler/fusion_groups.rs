@@ -1,4 +1,4 @@
-//! Which element-wise ops are done together.
+//! Fusion groups: which element-wise ops are fused.
 //!
 //! Each node that computes belongs to a fusion group, and each group has a level: one more than the highest of
 //! those that it takes values from. A node joins the fusion groups of the same level among its operands, if all are
@@ -13,38 +13,38 @@ use super::fuse::fitting;
 use super::views::ValueView;
 use crate::kernels::elementwise::vector::Base;
 
-/// The most ops that are done together.
+/// The most ops of a fusion group.
 const MAX_GROUP_OPS: usize = 200;
 
-/// What a node is to the plan.
+/// The role of a node in the plan.
 #[derive(Clone, Debug)]
 pub(super) enum Role {
-    /// An input, or what is written in the program: it is there before anything runs.
+    /// An input or a constant: it exists before anything runs.
     Leaf,
-    /// Its operand seen in another way; nobody needs it in memory of its own.
+    /// A strided view of its operand, which needs no memory of its own.
     View,
-    /// Numbers that are made where they are read: what counts along axes.
+    /// Numbers that are computed where they are read: iota.
     Generated,
-    /// One op on each element.
+    /// An element-wise op.
     Elementwise,
-    /// One step by itself.
+    /// A step of its own.
     Step,
 }
 
-/// Nodes that are done together, ascending.
+/// Nodes that are fused, ascending.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FusionGroup {
     pub(super) nodes: Vec<usize>,
 }
 
-/// What is known of each node of a region.
+/// The roles, views and fusion groups of the nodes of a region.
 pub(super) struct FusionGroups {
     pub(super) roles: Vec<Role>,
-    /// What nodes see of others, where they only look at them in another way.
+    /// For each node that is only a view of another, that view.
     views: Vec<Option<Box<ValueView>>>,
-    /// Those that are run, in an order in which they can be.
+    /// The groups, in an order in which they can run.
     pub(super) order: Vec<FusionGroup>,
-    /// The place in that order of each node that is run.
+    /// For each node that runs, the index of its group in that order.
     pub(super) group_of: Vec<Option<usize>>,
 }
 
@@ -54,19 +54,19 @@ impl FusionGroups {
         view_without_memory(&self.roles, &self.views, value).map_or(value, |view| view.base)
     }
 
-    /// How the elements of a value lie in memory.
+    /// How the elements of a value are stored.
     pub(super) fn view(&self, graph: &Graph, value: Value) -> ValueView {
         view_without_memory(&self.roles, &self.views, value)
             .cloned()
             .unwrap_or_else(|| ValueView::whole(graph, value))
     }
 
-    /// How a node's elements lie in the memory of another, whether or not they have memory of their own too.
+    /// The view that a node is of another, whether or not it has memory of its own too.
     pub(super) fn node_view(&self, position: usize) -> Option<&ValueView> {
         self.views[position].as_deref()
     }
 
-    /// How a node's elements lie in the memory of its operand, if it only looks at it in another way; fast or not.
+    /// The view that a node is of its operand, fast or not.
     pub(super) fn unfiltered_view(&self, graph: &Graph, position: usize) -> Option<ValueView> {
         let node = &graph.nodes()[position];
         self.view(graph, *node.inputs.first()?).compose(node)
@@ -174,7 +174,7 @@ impl FusionGroups {
     }
 }
 
-/// Who takes the values of a fusion group.
+/// The users of the values of a fusion group.
 #[derive(Clone, Copy, Debug)]
 enum User {
     None,
@@ -195,7 +195,7 @@ impl User {
     }
 }
 
-/// What each node is by its op and operands alone.
+/// The role of each node by its op and operands alone.
 fn roles(graph: &Graph) -> (Vec<Role>, Vec<Option<Box<ValueView>>>) {
     let mut roles: Vec<Role> = Vec::with_capacity(graph.len());
     let mut views: Vec<Option<Box<ValueView>>> = Vec::with_capacity(graph.len());
@@ -246,7 +246,7 @@ fn require_memory(region: &Region, roles: &mut [Role], views: &[Option<Box<Value
     }
 }
 
-/// What a value sees of another, where it has no memory of its own.
+/// The view that a value is of another, if it has no memory of its own.
 fn view_without_memory<'s>(
     roles: &[Role],
     views: &'s [Option<Box<ValueView>>],
@@ -259,7 +259,7 @@ fn view_without_memory<'s>(
     }
 }
 
-/// The node that has to run before a value is there, if one has to.
+/// The node that has to run before a value exists, if one has to.
 fn base_of(roles: &[Role], views: &[Option<Box<ValueView>>], value: Value) -> Option<usize> {
     let base = view_without_memory(roles, views, value).map_or(value, |view| view.base).node as usize;
     match roles[base] {

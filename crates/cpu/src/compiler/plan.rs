@@ -239,8 +239,8 @@ impl Step {
                 inputs.into_iter().map(|input| (0, input)).collect()
             }
             // A loop begins with the state that it was given.
-            Work::While(of) => (0..of.state).map(|place| (place, place)).collect(),
-            Work::Routine(routine) => (0..routine.state).map(|place| (place, place)).collect(),
+            Work::While(of) => (0..of.state).map(|part| (part, part)).collect(),
+            Work::Routine(routine) => (0..routine.state).map(|part| (part, part)).collect(),
             Work::Nest(nest) => nest.alias_candidates().collect(),
             Work::Epilogue(epilogue) => epilogue.alias_candidates(),
             Work::BackToBackGemm(_) | Work::Hook { .. } | Work::Call { .. } | Work::Cond { .. } => {

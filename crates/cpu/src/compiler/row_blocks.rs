@@ -53,8 +53,7 @@ pub(super) struct RowBlockFusion {
     pub(super) domain: Domain,
 }
 
-/// The fusion groups in order, those of a row-block fusion in one place, and reductions where what they reduce is
-/// computed.
+/// The fusion groups in order, with row-block fusions as one kernel each.
 pub(super) fn fused_kernels(graph: &Graph, fusion: &FusionGroups, uses: &dyn Uses) -> Vec<FusedKernel> {
     let finder = Finder { graph, fusion, effects: effects(graph, fusion) };
     let mut kernels = Vec::with_capacity(fusion.order.len());

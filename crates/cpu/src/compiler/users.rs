@@ -1,4 +1,4 @@
-//! Which values fusion groups take from each other.
+//! The users of the values of fusion groups.
 
 use defn_core::graph::{Value, Values};
 use defn_core::region::Region;
@@ -7,15 +7,15 @@ use smallvec::SmallVec;
 
 use super::fusion_groups::FusionGroups;
 
-/// What each value of the fusion groups of a nest is needed for.
+/// The uses of the values of fusion groups.
 pub(super) trait Uses {
-    /// The values of a fusion group that others need.
+    /// The values of a fusion group that are live outside of it.
     fn live_outs(&self, index: usize) -> &Values;
-    /// Whether a value is needed by others than some fusion groups.
+    /// Whether a value is live outside of some fusion groups.
     fn is_live_outside(&self, value: Value, is_within: &dyn Fn(usize) -> bool) -> bool;
 }
 
-/// Who needs the values of fusion groups.
+/// The users of the values of fusion groups.
 pub(super) struct Users {
     /// For each fusion group, the values that others or the results take from it.
     live_outs: Vec<Values>,

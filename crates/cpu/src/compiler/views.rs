@@ -1,4 +1,4 @@
-//! Values that are others seen in another order: what reads them can read those.
+//! Values that are strided views of others: their users read those.
 
 use defn_core::graph::{Graph, Node, Value};
 use defn_core::op::{Starts, View};
@@ -15,7 +15,7 @@ const MIN_CONTIGUOUS_RUN: usize = 16;
 /// The longest step from one element to the next with which a cache line has several of them.
 const MAX_STRIDE_WITHIN_LINE: isize = 4;
 
-/// A value, and how its elements lie in the memory of another.
+/// A strided view of the memory of a value.
 #[derive(Clone, Debug)]
 pub(super) struct ValueView {
     /// The value that has the memory.
@@ -32,7 +32,7 @@ impl ValueView {
         ValueView { base: value, sizes, layout }
     }
 
-    /// What a node sees of its first operand, if it only looks at it in another way.
+    /// The view that a node is of its first operand, composed with this one.
     pub(super) fn compose(self, node: &Node) -> Option<ValueView> {
         let result = node.outputs[0].shape.sizes();
         match node.op.view()? {

@@ -68,7 +68,7 @@ pub(crate) enum OperandLocation {
     Reg(u8),
     /// Bytes from the first slot of the frame. Slots of vectors are as large as a vector, others have eight bytes.
     Slot(u32),
-    /// A constant of [`Code::constants`].
+    /// A constant of [`mir::Code::constants`].
     Pool(u32),
 }
 

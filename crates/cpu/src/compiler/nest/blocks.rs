@@ -85,26 +85,26 @@ impl BlockNest {
     }
 
     /// The nest with pointers to its inputs, to its results, and to memory that it has for itself.
-    pub(in super::super) fn with(&self, pointers: impl Iterator<Item = *mut u8>) -> Running<'_> {
+    pub(in super::super) fn with(&self, pointers: impl Iterator<Item = *mut u8>) -> BoundBlockNest<'_> {
         let mut args: SmallVec<[u64; 16]> =
             pointers.map(|pointer| pointer.expose_provenance() as u64).collect();
-        let place = args.len();
+        let block_args = args.len();
         args.extend(std::iter::repeat_n(0, 2 + self.outer.len() + 1));
         args.extend_from_slice(&self.code.applied);
-        Running { nest: self, args, place, runner: self.code.runner(self.elements()) }
+        BoundBlockNest { nest: self, args, block_args, runner: self.code.runner(self.elements()) }
     }
 }
 
 /// A nest that is run block by block.
-pub(in super::super) struct Running<'n> {
+pub(in super::super) struct BoundBlockNest<'n> {
     nest: &'n BlockNest,
     args: SmallVec<[u64; 16]>,
     /// Where the arguments that say which block begin.
-    place: usize,
+    block_args: usize,
     runner: Runner<'n>,
 }
 
-impl Running<'_> {
+impl BoundBlockNest<'_> {
     /// Runs it on a block.
     ///
     /// # Safety
@@ -134,7 +134,7 @@ impl Running<'_> {
     /// Runs it on some whole rows.
     ///
     /// # Safety
-    /// As for [`Running::block`].
+    /// As for [`BoundBlockNest::block`].
     pub(in super::super) unsafe fn rows(&self, first: usize, count: usize) {
         // SAFETY: as the caller promises.
         unsafe { self.part(&mut self.args.clone(), (first, count), (0, self.nest.row)) };
@@ -143,7 +143,7 @@ impl Running<'_> {
     /// Runs it on some rows, and of each on elements from `begin` on.
     ///
     /// # Safety
-    /// As for [`Running::block`].
+    /// As for [`BoundBlockNest::block`].
     unsafe fn part(
         &self,
         args: &mut SmallVec<[u64; 16]>,
@@ -154,10 +154,10 @@ impl Running<'_> {
         while count > 0 {
             let (row, done) = (first % along, count.min(along - first % along));
             let block = [row, done, begin, len].map(|word| word as u64);
-            args[self.place..][..4].copy_from_slice(&block);
+            args[self.block_args..][..4].copy_from_slice(&block);
             let mut rest = first / along;
             for (axis, &size) in around.iter().enumerate().rev() {
-                args[self.place + 4 + axis] = (rest % size) as u64;
+                args[self.block_args + 4 + axis] = (rest % size) as u64;
                 rest /= size;
             }
             // SAFETY: as the caller promises.

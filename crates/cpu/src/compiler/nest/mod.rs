@@ -170,7 +170,7 @@ impl Nest {
         Nest::with_gathers(graph, fusion, uses, nodes, &row_blocks.domain, &results)
     }
 
-    /// The nest of nodes that reads at positions what it can, in place of a step that does so before.
+    /// The nest of nodes, with gathers fused into it where it can have them.
     fn with_gathers(
         graph: &Graph,
         fusion: &FusionGroups,

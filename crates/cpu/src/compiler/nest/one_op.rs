@@ -30,7 +30,7 @@ const OPERANDS: usize = 3;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct OneOpKey {
     op: Elementwise,
-    /// Those of the operands, and in the last place that of the result.
+    /// Those of the operands, and last that of the result.
     dtypes: [DType; OPERANDS + 1],
     /// The operands of which all positions have the same element, one bit for each.
     repeated: u8,

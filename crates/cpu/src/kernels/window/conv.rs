@@ -75,7 +75,7 @@ impl AxisOrder {
         spatial.then_some(lie)
     }
 
-    /// As [`of`](Lie::of), for a kernel of `dtype`.
+    /// As [`of`](AxisOrder::of), for a kernel of `dtype`.
     pub(crate) fn of_kernel(permutation: &[Axis], sizes: &[usize], dtype: DType) -> Option<AxisOrder> {
         let taps: usize = permutation[2..].iter().map(|axis| sizes[axis.index()]).product();
         let free = taps >= SWAPPED_KERNEL_TAPS && !dtype.is_complex();

@@ -99,7 +99,7 @@ impl DirectConv<'_> {
         if self.copied.is_some() { self.items * self.item + BEHIND } else { 0 }
     }
 
-    /// The number of scratch elements of [`run`](Direct::run).
+    /// The number of scratch elements of [`run`](DirectConv::run).
     pub(super) fn scratch<C: GemmElement>(&self) -> usize {
         self.copied_len() + Lines::<C>::scratch(self.conv.features, self.conv.rows())
     }

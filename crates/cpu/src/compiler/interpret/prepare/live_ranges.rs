@@ -13,7 +13,7 @@ struct Cycle {
     end: u32,
 }
 
-/// Where blocks end and how long vectors live: these fields of [`Prepare`].
+/// Where blocks end and how long vectors live: these fields of [`Prepare`](super::Prepare).
 pub(super) struct LiveRanges {
     pub(super) ends: Vec<u32>,
     pub(super) last: Vec<u32>,
