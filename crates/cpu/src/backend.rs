@@ -47,7 +47,7 @@ pub(crate) use workspace::{may_overwrite, workspace};
 pub struct CpuBackend(());
 
 /// Bytes of operands and results up to which an op stays on the caller's thread: waking another takes longer.
-const SMALL: usize = 32 << 10;
+const MAX_SERIAL_BYTES: usize = 32 << 10;
 
 /// The parallelism of an op that reads and writes elements of these types.
 pub(crate) fn parallel<'t>(types: impl Iterator<Item = &'t TensorType>) -> Par {
@@ -56,7 +56,7 @@ pub(crate) fn parallel<'t>(types: impl Iterator<Item = &'t TensorType>) -> Par {
 
 /// The parallelism of an op that reads and writes `bytes` bytes.
 fn parallel_over(bytes: usize) -> Par {
-    if bytes <= SMALL { Par::Serial } else { Par::Pool }
+    if bytes <= MAX_SERIAL_BYTES { Par::Serial } else { Par::Pool }
 }
 
 /// The CPU backend of this process.

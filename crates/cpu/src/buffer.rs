@@ -288,14 +288,14 @@ impl CpuBuffer {
     /// # Errors
     /// When they are already freed or donated.
     pub fn donate(&self) -> Result<CpuBuffer> {
-        self.give_up("donate", Gone::donated()).map(CpuBuffer::new)
+        self.take_window("donate", Gone::donated()).map(CpuBuffer::new)
     }
 
     /// Takes the bytes for a run, and marks this buffer as donated by the line in `gone`.
     ///
     /// # Errors
     /// When they are already freed or donated.
-    pub(crate) fn give_up(&self, op: &'static str, gone: Gone) -> Result<Window> {
+    pub(crate) fn take_window(&self, op: &'static str, gone: Gone) -> Result<Window> {
         let mut slot = self.lock();
         let window = slot.window(op)?;
         *slot = Slot::Gone(gone);

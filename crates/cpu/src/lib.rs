@@ -29,4 +29,4 @@ pub use memory::{Allocator, MemoryReport, held_bytes, live_bytes, memory_report,
 pub use modes::DefaultModes;
 pub use par::{ThreadCount, set_poll, set_threads, threads, with_threads};
 pub use roofline::Roofline;
-pub use settings::MOST_THREADS;
+pub use settings::MAX_THREADS;

@@ -138,7 +138,7 @@ fn count() -> usize {
     match (COUNT.get(), REQUESTED_THREADS.load(Ordering::Relaxed), DEFAULT.load(Ordering::Relaxed)) {
         (0, 0, 0) => {
             let count = settings::threads().unwrap_or_else(|| {
-                std::thread::available_parallelism().map_or(1, usize::from).min(settings::MOST_THREADS)
+                std::thread::available_parallelism().map_or(1, usize::from).min(settings::MAX_THREADS)
             });
             DEFAULT.store(count, Ordering::Relaxed);
             count

@@ -33,7 +33,7 @@ const PIECE: usize = 1 << 20;
 const TIMES: usize = 5;
 
 /// The least duration of a measurement of arithmetic, much longer than threads need to join.
-const LEAST: Duration = Duration::from_micros(500);
+const MIN_DURATION: Duration = Duration::from_micros(500);
 
 impl Roofline {
     /// Measures the machine with the current number of threads; later calls return the first measurement. The
@@ -80,7 +80,7 @@ fn rate(threads: usize, work: fn(usize) -> usize) -> f64 {
     loop {
         let start = Instant::now();
         let count = work(steps);
-        if start.elapsed() >= LEAST {
+        if start.elapsed() >= MIN_DURATION {
             let all = || Par::Pool.for_chunks(threads, 1, |chunk| chunk.for_each(|_| _ = work(steps)));
             return (count * threads) as f64 / fastest(all).as_secs_f64();
         }

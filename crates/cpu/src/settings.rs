@@ -13,7 +13,7 @@ pub(crate) const THREADS: &str = "DEFN_THREADS";
 const INSTRUCTIONS: &str = "DEFN_SIMD";
 
 /// The most threads that may share one call. Machines have fewer processors; more threads would only take memory.
-pub const MOST_THREADS: usize = 1024;
+pub const MAX_THREADS: usize = 1024;
 
 /// Instruction sets, each of which includes the previous ones. A processor that lacks one uses the best that it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,7 +57,7 @@ fn setting<T>(found: std::result::Result<String, VarError>, parse: fn(&str) -> O
 fn threads_of(text: &str) -> Option<NonZeroUsize> {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     let count = is_number.then(|| text.parse().ok()).flatten()?;
-    NonZeroUsize::new(count).filter(|count| count.get() <= MOST_THREADS)
+    NonZeroUsize::new(count).filter(|count| count.get() <= MAX_THREADS)
 }
 
 fn instructions_of(text: &str) -> Option<Instructions> {
@@ -88,7 +88,7 @@ pub(crate) fn check() -> Result<()> {
 fn look() -> Result<()> {
     let Settings { threads, instructions } = settings();
     if let Err(given) = threads {
-        let required = format!("an integer from 1 to {MOST_THREADS}, or not set");
+        let required = format!("an integer from 1 to {MAX_THREADS}, or not set");
         return Err(refused("options", THREADS, given.clone(), required).into());
     }
     if let Err(given) = instructions {
@@ -107,8 +107,8 @@ fn refused(op: &'static str, option: &'static str, given: String, required: Stri
 /// # Errors
 /// Zero, or too many.
 pub(crate) fn checked_thread_count(op: &'static str, count: usize) -> Result<NonZeroUsize> {
-    NonZeroUsize::new(count).filter(|count| count.get() <= MOST_THREADS).ok_or_else(|| {
-        let required = format!("an integer from 1 to {MOST_THREADS}");
+    NonZeroUsize::new(count).filter(|count| count.get() <= MAX_THREADS).ok_or_else(|| {
+        let required = format!("an integer from 1 to {MAX_THREADS}");
         refused(op, "the number of threads", count.to_string(), required).into()
     })
 }

@@ -30,7 +30,7 @@ pub(crate) fn parse(
     }
     let is_bool = value.is_instance_of::<PyBool>();
     let count = if is_bool { None } else { if_fits(value.py(), value.extract::<usize>())? };
-    match count.filter(|count| (1..=defn_cpu::MOST_THREADS).contains(count)) {
+    match count.filter(|count| (1..=defn_cpu::MAX_THREADS).contains(count)) {
         Some(count) => Ok(Some(count)),
         None => {
             let (option, got) = (option.to_owned(), convert::text(value)?);

@@ -22,7 +22,7 @@ use crate::view::{View, ViewMut};
 /// The most elements of an op of the fast path, which runs on the caller's thread.
 const FAST_PATH_ELEMENTS: usize = 1024;
 
-/// [`Buffer::run_same_dtype`](defn_core::backend::Buffer::run_alike) for buffers of the CPU.
+/// [`Buffer::run_same_dtype`] for buffers of the CPU.
 pub(crate) fn run_same_dtype(
     op: &Op,
     operands: &[SameDtypeOperand<'_>],
@@ -74,7 +74,7 @@ fn locked(buffer: &dyn Buffer) -> Option<LockedBytes<'_>> {
 }
 
 impl CpuBackend {
-    /// [`Backend::run_lent`](defn_core::backend::Backend::run_lent).
+    /// [`Backend::run_borrowed`](defn_core::backend::Backend::run_borrowed).
     pub(super) fn run_borrowed(
         &self,
         op: &Op,

@@ -25,7 +25,8 @@ pub(super) struct OpRun<'a> {
     pub(super) par: Par,
     pub(super) checked: bool,
     pub(super) memory: Memory<'a>,
-    /// The epilogue, called on complete elements of the only result; None for ops that [`supports_epilogue`] rejects.
+    /// The epilogue, called on complete elements of the only result; None for ops that
+    /// [`supports_epilogue`](crate::backend::supports_epilogue) rejects.
     pub(super) epilogue: Option<EpilogueFn<'a>>,
 }
 
@@ -34,7 +35,7 @@ pub(super) enum Memory<'a> {
     /// Operands that may have other owners. Results are written to new memory or to the memory of an operand without
     /// other owners, or they share an operand's memory.
     Owned { operands: &'a mut [Operand], outputs: &'a [TensorType] },
-    /// The caller has chosen the memory, as in [`run_into`].
+    /// The caller has chosen the memory, as in [`run_into`](crate::backend::run_into).
     Planned { operands: &'a [View<'a>], results: &'a [ViewMut<'a>], aliased_operand: Option<usize> },
 }
 

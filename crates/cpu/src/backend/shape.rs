@@ -147,7 +147,7 @@ impl<'a> OpRun<'a> {
     pub(super) fn concatenate(self, axis: Axis) -> Result<Buffers> {
         let allocator = self.allocator;
         let (outer, inner) = self.result().split_at(axis.index());
-        let rows = shape::Joined { count: outer.iter().product(), len: inner.iter().product() };
+        let rows = shape::ConcatRows { count: outer.iter().product(), len: inner.iter().product() };
         self.run_with_scratch(|views, out, par| {
             if rows.are_long(out.ty().dtype) && views.iter().all(|x| x.ty().dtype == out.ty().dtype) {
                 if allocator.runs() {

@@ -22,7 +22,7 @@ pub(super) fn rounded(bytes: usize) -> usize {
 
 impl Arena {
     /// Room for a value: the shortest free range that holds it, or more memory at the end.
-    pub(super) fn take(&mut self, bytes: usize) -> usize {
+    pub(super) fn allocate(&mut self, bytes: usize) -> usize {
         let bytes = rounded(bytes);
         if bytes == 0 {
             return 0;
@@ -48,7 +48,7 @@ impl Arena {
     }
 
     /// Gives back what was taken.
-    pub(super) fn give(&mut self, start: usize, bytes: usize) {
+    pub(super) fn release(&mut self, start: usize, bytes: usize) {
         let (mut start, mut length) = (start, rounded(bytes));
         if length == 0 {
             return;
@@ -89,25 +89,25 @@ mod tests {
     #[test]
     fn free_ranges_are_joined_and_the_shortest_is_taken() {
         let mut arena = Arena::default();
-        let starts: Vec<usize> = [100, 64, 200, 64].iter().map(|&bytes| arena.take(bytes)).collect();
+        let starts: Vec<usize> = [100, 64, 200, 64].iter().map(|&bytes| arena.allocate(bytes)).collect();
         assert_eq!(starts, [0, 128, 192, 448]);
         assert_eq!(arena.bytes(), 512);
-        arena.give(0, 100);
-        arena.give(192, 200);
-        assert_eq!(arena.take(128), 0);
-        arena.give(0, 128);
-        arena.give(128, 64);
+        arena.release(0, 100);
+        arena.release(192, 200);
+        assert_eq!(arena.allocate(128), 0);
+        arena.release(0, 128);
+        arena.release(128, 64);
         // The three are one range now.
-        assert_eq!(arena.take(448), 0);
-        arena.give(448, 64);
-        assert_eq!(arena.take(1000), 448);
+        assert_eq!(arena.allocate(448), 0);
+        arena.release(448, 64);
+        assert_eq!(arena.allocate(1000), 448);
         assert_eq!(arena.bytes(), 448 + 1024);
     }
 
     #[test]
     fn nothing_takes_no_room() {
         let mut arena = Arena::default();
-        arena.give(0, 0);
-        assert_eq!((arena.take(0), arena.bytes()), (0, 0));
+        arena.release(0, 0);
+        assert_eq!((arena.allocate(0), arena.bytes()), (0, 0));
     }
 }

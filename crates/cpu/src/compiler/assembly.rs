@@ -6,7 +6,7 @@ use defn_core::device::DeviceError;
 use defn_core::{Result, form};
 
 use super::emit::mir::{Class, Cond, Constant, Conv, Elem, Op};
-use super::emit::{Action, Allocated, Place, Placed, PlacedPart, Target, mask_class};
+use super::emit::{Action, Allocated, AllocatedInst, AllocatedPart, OperandLocation, Target, mask_class};
 use super::ir::{self, Function};
 use super::nest::{allocated, instruction_sets, processor};
 use super::plan::{Plan, Work};
@@ -48,11 +48,11 @@ fn nests_of(plan: &Plan, target: Option<&dyn Target>, text: &mut String) {
                 nest.functions().for_each(|function| nest_text(function, &line(), target, text))
             }
             // It is called for each block that the op completes.
-            Work::Followed(made) => {
+            Work::Epilogue(made) => {
                 nest_text(made.nest().function(), &format!("behind {}", line()), target, text);
             }
             // It is called for each block of rows.
-            Work::Between(made) => {
+            Work::BackToBackGemm(made) => {
                 nest_text(made.nest().function(), &format!("before {}", line()), target, text);
             }
             Work::Cond { branches, .. } => branches.iter().for_each(|branch| nests_of(branch, target, text)),
@@ -109,7 +109,8 @@ fn actions(allocated: &Allocated, target: &dyn Target, text: &mut String) {
             Action::Constant { to, constant } => writeln!(text, "  v{to} = {}", names.constant(*constant)),
             Action::Jump(to) => writeln!(text, "  jump {to}"),
             Action::JumpIf { cond, a, b, to } => {
-                let [a, b] = [a, b].map(|place| names.place(Class::General, place).unwrap_or_default());
+                let [a, b] =
+                    [a, b].map(|location| names.location(Class::General, location).unwrap_or_default());
                 let cond = match cond {
                     Cond::Eq => "==",
                     Cond::Ne => "!=",
@@ -125,7 +126,7 @@ fn actions(allocated: &Allocated, target: &dyn Target, text: &mut String) {
                 writeln!(text, "  jump {to} if none {elem}x{lanes} {mask}")
             }
             Action::Call { kernel, args } => {
-                let args = args.iter().filter_map(|place| names.place(Class::General, place));
+                let args = args.iter().filter_map(|location| names.location(Class::General, location));
                 writeln!(text, "  call k{kernel} {}", args.collect::<Vec<_>>().join(", "))
             }
             Action::Apply { kernel, elem, lanes, to, from } => {
@@ -152,12 +153,12 @@ impl Names<'_> {
         }
     }
 
-    fn place(&self, class: Class, place: &Place) -> Option<String> {
-        match place {
-            Place::None => None,
-            Place::Reg(register) => Some(self.register(class, *register)),
-            Place::Slot(slot) => Some(format!("frame[{slot}]")),
-            Place::Pool(constant) => Some(self.constant(*constant)),
+    fn location(&self, class: Class, location: &OperandLocation) -> Option<String> {
+        match location {
+            OperandLocation::None => None,
+            OperandLocation::Reg(register) => Some(self.register(class, *register)),
+            OperandLocation::Slot(slot) => Some(format!("frame[{slot}]")),
+            OperandLocation::Pool(constant) => Some(self.constant(*constant)),
         }
     }
 
@@ -169,19 +170,20 @@ impl Names<'_> {
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops are written alike")]
-    fn instruction(&self, inst: &Placed) -> String {
+    fn instruction(&self, inst: &AllocatedInst) -> String {
         let operands = inst.src.iter().enumerate();
-        let mut operands: Vec<String> =
-            operands.filter_map(|(at, place)| self.place(source_class(inst.op, at), place)).collect();
+        let mut operands: Vec<String> = operands
+            .filter_map(|(at, location)| self.location(source_class(inst.op, at), location))
+            .collect();
         let address = inst.mem;
         if address.scale > 0 {
             let index = address.index.map(|index| format!(" + g{index} * {}", address.scale));
             operands.push(format!("[g{}{} + {}]", address.base, index.unwrap_or_default(), address.offset));
         }
         let part = match inst.part {
-            PlacedPart::All => String::new(),
-            PlacedPart::Count(register) => format!(" of the first g{register}"),
-            PlacedPart::Mask(register) => format!(" of {}", self.register(Class::Mask, register)),
+            AllocatedPart::All => String::new(),
+            AllocatedPart::Count(register) => format!(" of the first g{register}"),
+            AllocatedPart::Mask(register) => format!(" of {}", self.register(Class::Mask, register)),
         };
         let op = match inst.op {
             Op::Const(constant) => self.constant(constant),

@@ -3,49 +3,50 @@
 use defn_core::graph::Graph;
 use rustc_hash::FxHashSet;
 
-use super::cluster::{Clusters, Role};
-use super::fuse::{Part, gathered};
+use super::fuse::{NodeRole, gathered};
+use super::fusion_groups::{FusionGroups, Role};
 use super::nest::Nest;
 use super::routine;
-use super::strips::Piece;
+use super::row_blocks::FusedKernel;
 use super::users::Uses;
 
-/// The pieces without gathers that only one nest reads, which does them itself.
+/// The kernels, with each gather fused into the only nest that reads it.
 ///
 /// The table and the positions are read when the nest runs: what computes them comes before the gather, and so before
 /// the nest, and its memory is kept for as long as a step reads it.
-pub(super) fn with_gathers(
+pub(super) fn fuse_gathers(
     graph: &Graph,
-    clusters: &Clusters,
+    fusion: &FusionGroups,
     uses: &dyn Uses,
-    mut pieces: Vec<Piece>,
-) -> Vec<Piece> {
-    let mut done: FxHashSet<usize> = FxHashSet::default();
-    for piece in &mut pieces {
-        if let Piece::One(place) = *piece
-            && let Some(nest) = nest(graph, clusters, uses, place)
+    mut kernels: Vec<FusedKernel>,
+) -> Vec<FusedKernel> {
+    let mut fused: FxHashSet<usize> = FxHashSet::default();
+    for kernel in &mut kernels {
+        if let FusedKernel::Single(index) = *kernel
+            && let Some(nest) = nest(graph, fusion, uses, index)
         {
-            *piece = Piece::Nest(place, Box::new(nest), None);
+            *kernel = FusedKernel::Nest(index, Box::new(nest), None);
         }
-        if let Piece::Nest(_, nest, _) = piece {
-            done.extend(nest.gathers.iter().copied());
+        if let FusedKernel::Nest(_, nest, _) = kernel {
+            fused.extend(nest.gathers.iter().copied());
         }
     }
-    if !done.is_empty() {
-        pieces.retain(|piece| piece.alone().is_none_or(|place| !done.contains(&place)));
+    if !fused.is_empty() {
+        kernels.retain(|kernel| kernel.single_group().is_none_or(|index| !fused.contains(&index)));
     }
-    pieces
+    kernels
 }
 
-/// The nest of an element-wise cluster by itself, if it does gathers.
-fn nest(graph: &Graph, clusters: &Clusters, uses: &dyn Uses, place: usize) -> Option<Nest> {
-    let cluster = &clusters.order[place];
-    let Role::Elementwise = clusters.roles[cluster.nodes[0]] else { return None };
-    let nodes: Vec<(usize, Part)> = cluster.nodes.iter().map(|&node| (node, Part::Elements)).collect();
-    if gathered(graph, clusters, uses, &nodes).is_empty()
-        || routine::of_group(graph, clusters, cluster, uses.of(place)).is_some()
+/// The nest of an element-wise fusion group by itself, if it does gathers.
+fn nest(graph: &Graph, fusion: &FusionGroups, uses: &dyn Uses, index: usize) -> Option<Nest> {
+    let group = &fusion.order[index];
+    let Role::Elementwise = fusion.roles[group.nodes[0]] else { return None };
+    let nodes: Vec<(usize, NodeRole)> = group.nodes.iter().map(|&node| (node, NodeRole::Elements)).collect();
+    if gathered(graph, fusion, uses, &nodes).is_empty()
+        || routine::of_group(graph, fusion, group, uses.live_outs(index)).is_some()
     {
         return None;
     }
-    Nest::of_elements(graph, clusters, uses, cluster, uses.of(place)).filter(|nest| !nest.gathers.is_empty())
+    Nest::of_elements(graph, fusion, uses, group, uses.live_outs(index))
+        .filter(|nest| !nest.gathers.is_empty())
 }

@@ -2,78 +2,78 @@
 //!
 //! Nests come first. What a nest lacks is left to older interpreters, which are to go. The phases are:
 //!
-//! 1. [`pass::expand`] simplifies the region and leaves only ops that the backend runs, and [`pass::by_elements`] writes
-//!    small windows and the like as element-wise ops.
-//! 2. `cluster` gives each node a role: it exists before the run, is a strided view (`views`), is generated where it is
-//!    read, is element-wise, or is a step of its own. Element-wise nodes are fused level by level, and with reductions of
-//!    the same rows (`strips`). Reads at positions (`gathers`), concatenations and paddings (`joins`) are done by who
-//!    reads them.
+//! 1. [`pass::expand`] simplifies the region and leaves only ops that the backend runs, and [`pass::by_elements`]
+//!    writes small windows and the like as element-wise ops.
+//! 2. `fusion_groups` gives each node a role: it exists before the run, is a strided view (`views`), is generated where
+//!    it is read, is element-wise, or is a step of its own. Element-wise nodes are fused level by level, and with
+//!    reductions of the same rows (`row_blocks`). Gathers (`gathers`), concatenations, paddings and transpositions
+//!    (`data_movement`) are fused into their consumers.
 //! 3. Such a group becomes a nest (`nest`), if the IR has all that it needs: `fuse` makes a function of the typed IR
 //!    (`ir`). `schedule` lowers it to instructions of the processor's kind, `emit` chooses registers and writes bytes,
-//!    and `memory` keeps them where they can be executed. `interpret` runs the IR itself where there is no machine code,
-//!    and until code pays. Equal functions of a process share their code. `assembly` prints both. Each op has one
-//!    meaning, so that all executors give the same bits (`agree` tests it).
-//! 4. Nests also run within products and convolutions (`nest/blocks`). Element-wise ops that follow one are done to each
-//!    block as soon as it is complete (`followed`). This pays only if no cache holds the result, and sums and rows are
-//!    short. Rows between two products, as in attention, are done block by block with both (`between`), so that neither
-//!    the first product nor what is made of it is written to memory.
+//!    and `memory` keeps them where they can be executed. `interpret` runs the IR itself where there is no machine
+//!    code, and until code pays. Equal functions of a process share their code. `assembly` prints both. Each op has one
+//!    meaning, so that all executors give the same bits (`executor_tests` test it).
+//! 4. Nests also run within products and convolutions (`nest/blocks`). Element-wise ops that consume one are
+//!    its epilogue (`epilogues`), which runs on each block as soon as it is complete. This pays only if no cache holds
+//!    the result, and sums and rows are short. Two products with rows between them, as in attention, are fused block by
+//!    block (`back_to_back`), so that neither the first product nor the rows are written to memory.
 //!
 //! Eager element-wise ops, and conversions within kernels, are nests of one op (`nest/one_op.rs`), which a cache keeps,
 //! and so are ops of random numbers (`nest/random.rs`).
 //!
 //! The older interpreters:
 //!
-//! * A group of element-wise ops is a tile program (`group`, `kernels/tiles`), whose instructions are the loops of the
-//!   eager kernels on a tile that fits the L1 cache. Consecutive cheap ops of f32 are one instruction, which keeps their
-//!   values in registers (`kernels/chain`).
+//! * A group of element-wise ops is a tile program (`tile_program`, `kernels/tiles`), whose instructions are the loops
+//!   of the eager kernels on a tile that fits the L1 cache. Consecutive cheap ops of f32 are one instruction, which
+//!   keeps their values in registers (`kernels/chain`).
 //!
 //! After that:
 //!
-//! 5. `places` and `arena` assign memory: a value is stored in an argument, a constant, a result, or the one block that
-//!    a run allocates for temporaries. Reshapes, leading slices and the values of hooks alias their operand. An op
-//!    writes in place of an operand that it reads last, where its kernel allows it. A chain of such ops that ends in a
-//!    result computes in that result's memory from the start; one that begins with a donated argument computes in the
-//!    argument's.
+//! 5. `buffer_assignment` and `arena` assign memory: a value is stored in an argument, a constant, a result, or the one
+//!    block that a run allocates for temporaries. Reshapes, leading slices and the values of hooks alias their operand.
+//!    An op writes in place of an operand that it reads last, where its kernel allows it. A chain of such ops that ends
+//!    in a result computes in that result's memory from the start; one that begins with a donated argument computes in
+//!    the argument's.
 //! 6. `repeat` runs loops, whose state is updated in place or alternates between two buffers. Loops of scalars and
 //!    small arrays are register-machine programs (`routine`). An array that nothing else in the loop reads leaves the
 //!    loop, and its elements go through all trips piece by piece (`routine/apart`).
 //!
 //! `run` executes the steps on raw pointers, by the code that runs ops eagerly (`run_into` of the backend). The memory
 //! of a run is known before it: results, temporaries, and the largest workspace. A plan of one small tile program runs
-//! without a frame (`direct`). The registers of tile programs, and the values between fused rows, are a few hundred KiB
-//! per thread, which no run's figure counts.
+//! without a frame (`fast_path`). The registers of tile programs, and the values between fused rows, are a few hundred
+//! KiB per thread, which no run's figure counts.
 //!
 //! Results have the evaluator's bits on the expanded region, because nests and kernels add in the same order
-//! (`docs/order.md`) and compute functions by the same operations. The exceptions are the bits of a NaN that is computed
-//! from two NaNs, and functions in loops on processors without fused multiply-add.
+//! (`docs/order.md`) and compute functions by the same operations. The exceptions are the bits of a NaN that is
+//! computed from two NaNs, and functions in loops on processors without fused multiply-add.
 
-#[cfg(test)]
-mod agree;
 mod arena;
 mod assembly;
-mod between;
-mod cluster;
-mod direct;
+mod back_to_back;
+mod buffer_assignment;
+mod data_movement;
 mod emit;
-mod followed;
+mod epilogues;
+#[cfg(test)]
+mod executor_tests;
+mod fast_path;
 mod fuse;
+mod fusion_groups;
 mod gathers;
-mod group;
 mod interpret;
 pub(crate) mod ir;
-mod joins;
 mod memory;
 mod nest;
-mod places;
 mod plan;
+mod tile_program;
 // Cargo-fuzz, too, has it: see `fuzz`.
 #[cfg(all(any(test, fuzzing), target_os = "linux"))]
 pub(crate) mod random_graphs;
 mod repeat;
 mod routine;
+mod row_blocks;
 mod run;
 mod schedule;
-mod strips;
 mod threaded;
 mod users;
 mod views;
@@ -96,11 +96,11 @@ use crate::buffer::{CpuBuffer, Window};
 use crate::modes::DefaultModes;
 use crate::par::{interruptible, with_count};
 use crate::settings;
-use direct::Direct;
+use fast_path::FastPath;
 pub(crate) use nest::{InOrder, OneReduction, convert_in_order, run_elementwise, run_in_order, run_random};
 pub use nest::{machine_code, refused_memory_for_code};
 use plan::Plan;
-use run::{Memory, Run};
+use run::{PlanRun, RunMemory};
 use smallvec::SmallVec;
 use threaded::Threaded;
 
@@ -167,13 +167,21 @@ fn compile(program: Arc<Region>, checks: Checks, donate: &[usize]) -> Result<Arc
     plan.arguments.iter().chain(donate).for_each(|&index| used[index] = true);
     let donated = donate.iter().map(|&argument| {
         let result = offered.iter().position(|offered| *offered == Some(argument));
-        (argument, result.filter(|&result| plan.over[result]))
+        (argument, result.filter(|&result| plan.reuses_argument[result]))
     });
     let mut donated: Vec<(usize, Option<usize>)> = donated.collect();
     donated.sort_unstable();
     donated.dedup();
-    let direct = if donated.is_empty() { Direct::of(&plan) } else { None };
-    Ok(Arc::new(Compiled { program, plan, used, direct, donated, backend, elsewhere: OnceLock::new() }))
+    let fast_path = if donated.is_empty() { FastPath::of(&plan) } else { None };
+    Ok(Arc::new(Compiled {
+        program,
+        plan,
+        used,
+        fast_path,
+        donated,
+        backend,
+        on_other_backends: OnceLock::new(),
+    }))
 }
 
 /// A compiled program.
@@ -183,23 +191,23 @@ struct Compiled {
     plan: Plan,
     /// For each input, whether anything uses it.
     used: Vec<bool>,
-    /// The short way of a plan of one short step.
-    direct: Option<Direct>,
-    /// The arguments that a run takes, and the results that lie in their memory.
+    /// The fast path of a plan of one short step.
+    fast_path: Option<FastPath>,
+    /// The donated arguments, and the results that reuse their memory.
     donated: Vec<(usize, Option<usize>)>,
     backend: Arc<dyn Backend>,
-    /// How it runs on tensors of another backend: op by op.
-    elsewhere: OnceLock<Arc<dyn Executable>>,
+    /// The program for tensors of other backends, which runs op by op.
+    on_other_backends: OnceLock<Arc<dyn Executable>>,
 }
 
 impl Compiled {
-    fn elsewhere(&self) -> Result<&Arc<dyn Executable>> {
-        if let Some(known) = self.elsewhere.get() {
+    fn on_other_backends(&self) -> Result<&Arc<dyn Executable>> {
+        if let Some(known) = self.on_other_backends.get() {
             return Ok(known);
         }
         let evaluator = Evaluator::new(self.backend.clone());
         let made = evaluator.compile(self.program.clone(), Checks::default())?;
-        Ok(self.elsewhere.get_or_init(|| made))
+        Ok(self.on_other_backends.get_or_init(|| made))
     }
 }
 
@@ -216,7 +224,7 @@ impl Executable for Compiled {
         let used = self.program.inputs().iter().zip(&self.used).filter(|(_, used)| **used);
         Ok(MemoryNeed {
             arguments: used.map(|(ty, _)| ty.byte_size()).sum(),
-            results: self.plan.own.iter().map(|own| own.bytes).sum(),
+            results: self.plan.owned_results.iter().map(|own| own.bytes).sum(),
             temporaries: self.plan.arena,
             workspace: self.plan.workspace,
         })
@@ -233,7 +241,7 @@ impl Executable for Compiled {
         hooks: &dyn Hooks,
     ) -> Result<Vec<Tensor>> {
         if !backend.is_same_device(&*self.backend) {
-            return self.elsewhere()?.run(backend, arguments, hooks);
+            return self.on_other_backends()?.run(backend, arguments, hooks);
         }
         check_arguments("run", self.program.inputs(), arguments.iter())?;
         let arguments: SmallVec<[&Tensor; 8]> = arguments.iter().collect();
@@ -249,7 +257,7 @@ impl Executable for Compiled {
         hooks: &dyn Hooks,
     ) -> Result<Buffers> {
         if !backend.is_same_device(&*self.backend) {
-            return self.elsewhere()?.run_borrowed(backend, arguments, hooks);
+            return self.on_other_backends()?.run_borrowed(backend, arguments, hooks);
         }
         self.run_here(arguments, hooks)
     }
@@ -259,38 +267,43 @@ impl Compiled {
     /// Runs on arguments of the program's types.
     fn run_here(&self, arguments: &[&Tensor], hooks: &dyn Hooks) -> Result<Buffers> {
         let recorder = profile::current();
-        if let (Some(direct), None) = (&self.direct, &recorder) {
-            return self.run_directly(direct, arguments);
+        if let (Some(fast_path), None) = (&self.fast_path, &recorder) {
+            return self.run_fast_path(fast_path, arguments);
         }
         let mut windows: SmallVec<[Option<Window>; 8]> = SmallVec::new();
         for (position, &argument) in arguments.iter().enumerate() {
-            let is_held =
+            let is_locked =
                 self.used[position] && !self.donated.iter().any(|(donated, _)| *donated == position);
-            let hold = || self.buffer(argument)?.window("run");
-            let window = if is_held { Some(hold()) } else { None };
+            let lock = || self.buffer(argument)?.window("run");
+            let window = if is_locked { Some(lock()) } else { None };
             windows.push(window.transpose().map_err(|error| named(error, position, argument))?);
         }
         let _modes = DefaultModes::set();
-        let mut memory = Memory::default();
+        let mut memory = RunMemory::default();
         memory.allocate(&self.plan)?;
         if !self.donated.is_empty() {
-            self.take(arguments, &mut windows, &mut memory)?;
+            self.take_donated(arguments, &mut windows, &mut memory)?;
         }
         let _program = recorder.as_deref().map(Recorder::program);
-        let run = Run { backend: &self.backend, hooks, recorder: recorder.as_deref() };
+        let run = PlanRun { backend: &self.backend, hooks, recorder: recorder.as_deref() };
         interruptible(|| run.program(&self.plan, &windows, &mut memory))
-            .inspect_err(|_| self.restore(arguments, &mut windows))
+            .inspect_err(|_| self.restore_donated(arguments, &mut windows))
     }
 
     /// Takes the donated arguments, or none of them.
-    fn take(&self, arguments: &[&Tensor], windows: &mut [Option<Window>], memory: &mut Memory) -> Result<()> {
+    fn take_donated(
+        &self,
+        arguments: &[&Tensor],
+        windows: &mut [Option<Window>],
+        memory: &mut RunMemory,
+    ) -> Result<()> {
         let gone = Gone::donated();
         for &(position, _) in &self.donated {
             let argument = arguments[position];
-            match self.buffer(argument).and_then(|buffer| buffer.give_up("run", gone.clone())) {
+            match self.buffer(argument).and_then(|buffer| buffer.take_window("run", gone.clone())) {
                 Ok(window) => windows[position] = Some(window),
                 Err(error) => {
-                    self.restore(arguments, windows);
+                    self.restore_donated(arguments, windows);
                     return Err(named(error, position, argument));
                 }
             }
@@ -299,9 +312,9 @@ impl Compiled {
             // An argument whose memory no result takes is held until the run is over.
             let Some(result) = result else { continue };
             let window = windows[position].take().expect("it was just taken");
-            if let Err((error, window)) = memory.lend(position, result, window) {
+            if let Err((error, window)) = memory.reuse_argument(position, result, window) {
                 windows[position] = Some(window);
-                self.restore(arguments, windows);
+                self.restore_donated(arguments, windows);
                 return Err(error);
             }
         }
@@ -310,7 +323,7 @@ impl Compiled {
 
     /// Gives back the donated arguments that were not used up.
     #[cold]
-    fn restore(&self, arguments: &[&Tensor], windows: &mut [Option<Window>]) {
+    fn restore_donated(&self, arguments: &[&Tensor], windows: &mut [Option<Window>]) {
         for &(position, _) in &self.donated {
             if let (Some(window), Ok(buffer)) = (windows[position].take(), self.buffer(arguments[position])) {
                 buffer.restore(window);

@@ -1,4 +1,4 @@
-//! A region as steps: what is done in which order, and where what is read and written lies.
+//! A region as steps in execution order, with the buffers that they read and write.
 
 use std::sync::Arc;
 
@@ -10,40 +10,40 @@ use defn_core::region::Region;
 use defn_core::{Error, Result, TensorType, memory, pass, profile};
 use smallvec::SmallVec;
 
-use super::between::{Between, with_between};
-use super::cluster::{Clusters, Role};
-use super::followed::{Followed, with_followed};
-use super::gathers::with_gathers;
-use super::joins::with_joins;
+use super::back_to_back::{BackToBackGemm, fuse_back_to_back_gemms};
+use super::buffer_assignment::{BufferRef, ConstantBuffer, MemoryPlan, ResultBinding, Slots};
+use super::data_movement::fuse_data_movement;
+use super::epilogues::{OpWithEpilogue, fuse_epilogues};
+use super::fusion_groups::{FusionGroups, Role};
+use super::gathers::fuse_gathers;
 use super::nest::Nest;
-use super::places::{Given, Kept, Layout, Place, Slots};
 use super::repeat::While;
 use super::routine::{self, Routine};
-use super::strips::{Piece, pieces};
+use super::row_blocks::{FusedKernel, fused_kernels};
 use super::users::{Users, Uses};
 use crate::backend::{may_overwrite, parallel, workspace};
 use crate::par::Par;
 
-/// Bytes from which on it pays to write where something was read.
-const LARGE: usize = 256 << 10;
+/// The fewest bytes for which a nest writes in place of an input.
+const MIN_IN_PLACE_BYTES: usize = 256 << 10;
 
 /// A region, ready to run.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) region: Arc<Region>,
     pub(super) steps: Vec<Step>,
-    /// What is written in the program.
-    pub(super) kept: Vec<Kept>,
-    /// How each result is given.
-    pub(super) results: Vec<Given>,
-    /// For each result, whether it lies in the memory of the argument that was offered for it.
-    pub(super) over: Vec<bool>,
+    /// The constants of the program.
+    pub(super) constants: Vec<ConstantBuffer>,
+    /// How each result gets its buffer.
+    pub(super) results: Vec<ResultBinding>,
+    /// For each result, whether it reuses the memory of the argument that was donated for it.
+    pub(super) reuses_argument: Vec<bool>,
     /// The results that need memory of their own.
-    pub(super) own: Vec<Own>,
-    /// The bytes of what lies between arguments and results.
+    pub(super) owned_results: Vec<OwnedResult>,
+    /// The bytes of the arena of temporaries.
     pub(super) arena: usize,
-    /// The node of the largest value in there.
-    pub(super) largest: Option<usize>,
+    /// The node of the largest value in the arena.
+    pub(super) largest_temporary: Option<usize>,
     /// The most bytes that an op takes beside while it runs.
     pub(super) workspace: usize,
     /// The inputs that something reads.
@@ -52,40 +52,40 @@ pub(super) struct Plan {
 
 /// A result with memory of its own.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Own {
+pub(super) struct OwnedResult {
     /// Which of the results.
-    pub(super) at: usize,
+    pub(super) index: usize,
     pub(super) bytes: usize,
     /// The node that gives it.
     pub(super) node: usize,
 }
 
-/// What is done at once.
+/// One step of a compiled program.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) work: Work,
     /// The node whose line an error names.
     pub(super) node: usize,
     /// What is read.
-    pub(super) inputs: SmallVec<[(Value, Place); 4]>,
+    pub(super) inputs: SmallVec<[(Value, BufferRef); 4]>,
     /// What is written.
-    pub(super) outputs: SmallVec<[(Value, Place); 2]>,
-    /// The operand of an op in whose memory its result lies.
-    pub(super) over: Option<usize>,
-    /// Where the memory begins that the step has for itself.
-    pub(super) room: usize,
+    pub(super) outputs: SmallVec<[(Value, BufferRef); 2]>,
+    /// The operand of an op that its result aliases.
+    pub(super) aliased_input: Option<usize>,
+    /// Where the scratch memory of the step begins in the arena.
+    pub(super) scratch_offset: usize,
     pub(super) par: Par,
 }
 
-/// What a step does.
+/// The kind of work a step performs.
 #[derive(Debug)]
 pub(super) enum Work {
     /// A loop nest.
     Nest(Nest),
-    /// An op of the backend, and element-wise ops on what it gives.
-    Followed(Followed),
-    /// Two products, and what is done to rows between them.
-    Between(Box<Between>),
+    /// An op of the backend with an epilogue.
+    Epilogue(OpWithEpilogue),
+    /// Two products, and the nest between them.
+    BackToBackGemm(Box<BackToBackGemm>),
     /// A loop, branches or ops on scalars, in one call.
     Routine(Box<Routine>),
     /// One op of the backend.
@@ -101,89 +101,101 @@ pub(super) enum Work {
 }
 
 impl Plan {
-    /// Plans a region, of which what is written in the program is made on `backend`. `lent` says for each result
+    /// Plans a region, of which what is written in the program is made on `backend`. `donations` says for each result
     /// whose argument's memory it may take, which is as large.
     pub(super) fn new(
         region: Arc<Region>,
         backend: &Arc<dyn Backend>,
-        lent: &[Option<usize>],
+        donations: &[Option<usize>],
     ) -> Result<Plan> {
         memory::ahead("compile", region.graph().len())?;
         let region = pass::by_elements(&region)?;
-        let clusters = Clusters::new(&region);
+        let fusion = FusionGroups::new(&region);
         let mut slots = Slots::new(&region);
-        let mut steps = steps(&region, &clusters, backend, &mut slots)?;
-        let Layout { kept, results, over, arena, largest, arguments } =
-            Layout::new(&region, &clusters, &slots, &mut steps, backend, lent)?;
+        let mut steps = steps(&region, &fusion, backend, &mut slots)?;
+        let MemoryPlan { constants, results, reuses_argument, arena, largest_temporary, arguments } =
+            MemoryPlan::new(&region, &fusion, &slots, &mut steps, backend, donations)?;
         let workspace = steps.iter().map(|step| step.workspace(region.graph())).max().unwrap_or(0);
-        let is_own = |(given, over): (&Given, &bool)| match given {
-            Given::Written => !*over,
-            Given::Copied(_) => true,
-            Given::Same(_) | Given::There(_) => false,
+        let is_owned = |(binding, reuses_argument): (&ResultBinding, &bool)| match binding {
+            ResultBinding::Computed => !*reuses_argument,
+            ResultBinding::Copied(_) => true,
+            ResultBinding::SameAs(_) | ResultBinding::Existing(_) => false,
         };
-        let own = (0..results.len()).filter(|&at| is_own((&results[at], &over[at])));
-        let own = own.map(|at| {
+        let owned_results = (0..results.len()).filter(|&at| is_owned((&results[at], &reuses_argument[at])));
+        let owned_results = owned_results.map(|at| {
             let value = region.results()[at];
-            Own { at, bytes: region.graph().ty(value).byte_size(), node: value.node as usize }
+            OwnedResult { index: at, bytes: region.graph().ty(value).byte_size(), node: value.node as usize }
         });
-        let own = own.collect();
-        Ok(Plan { steps, kept, results, over, own, arena, largest, workspace, arguments, region })
+        let owned_results = owned_results.collect();
+        Ok(Plan {
+            steps,
+            constants,
+            results,
+            reuses_argument,
+            owned_results,
+            arena,
+            largest_temporary,
+            workspace,
+            arguments,
+            region,
+        })
     }
 }
 
 /// A step for each piece that does anything.
 fn steps(
     region: &Region,
-    clusters: &Clusters,
+    fusion: &FusionGroups,
     backend: &Arc<dyn Backend>,
     slots: &mut Slots,
 ) -> Result<Vec<Step>> {
     let graph = region.graph();
-    let users = Users::new(region, clusters);
-    let mut steps = Vec::with_capacity(clusters.order.len());
-    let pieces = with_gathers(graph, clusters, &users, pieces(graph, clusters, &users));
-    let pieces = with_joins(graph, clusters, &users, pieces);
-    let pieces = with_between(graph, clusters, &users, pieces);
-    for piece in with_followed(graph, clusters, &users, pieces) {
-        let place = match &piece {
-            Piece::One(place) => *place,
-            Piece::Nest(place, ..) => *place,
-            Piece::Followed(made) => made.place,
-            Piece::Between(made) => made.place,
+    let users = Users::new(region, fusion);
+    let mut steps = Vec::with_capacity(fusion.order.len());
+    let kernels = fuse_gathers(graph, fusion, &users, fused_kernels(graph, fusion, &users));
+    let kernels = fuse_data_movement(graph, fusion, &users, kernels);
+    let kernels = fuse_back_to_back_gemms(graph, fusion, &users, kernels);
+    for kernel in fuse_epilogues(graph, fusion, &users, kernels) {
+        let group_index = match &kernel {
+            FusedKernel::Single(index) => *index,
+            FusedKernel::Nest(index, ..) => *index,
+            FusedKernel::Epilogue(built) => built.group_index,
+            FusedKernel::BackToBackGemm(built) => built.group_index,
         };
-        let cluster = &clusters.order[place];
-        let first = cluster.nodes[0];
-        let (work, inputs, outputs): (Work, Values, Values) = match (piece, &clusters.roles[first]) {
-            (Piece::Nest(_, made, _), _) => {
-                let inputs = made.inputs.iter().map(|(value, _)| *value).collect();
-                let outputs = made.results.clone();
-                (Work::Nest(*made), inputs, outputs)
+        let group = &fusion.order[group_index];
+        let first = group.nodes[0];
+        let (work, inputs, outputs): (Work, Values, Values) = match (kernel, &fusion.roles[first]) {
+            (FusedKernel::Nest(_, built, _), _) => {
+                let inputs = built.inputs.iter().map(|(value, _)| *value).collect();
+                let outputs = built.results.clone();
+                (Work::Nest(*built), inputs, outputs)
             }
-            (Piece::Followed(made), _) => {
-                let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
-                (Work::Followed(*made), inputs, outputs)
+            (FusedKernel::Epilogue(built), _) => {
+                let (inputs, outputs) = (built.inputs.clone(), built.results.clone());
+                (Work::Epilogue(*built), inputs, outputs)
             }
-            (Piece::Between(made), _) => {
-                let (inputs, outputs) = (made.inputs.clone(), graph.outputs(made.node));
-                (Work::Between(made), inputs, outputs)
+            (FusedKernel::BackToBackGemm(built), _) => {
+                let (inputs, outputs) = (built.inputs.clone(), graph.outputs(built.node));
+                (Work::BackToBackGemm(built), inputs, outputs)
             }
-            (Piece::One(_), Role::Elementwise)
-                if let Some(made) = routine::of_group(graph, clusters, cluster, users.of(place)) =>
+            (FusedKernel::Single(_), Role::Elementwise)
+                if let Some(built) =
+                    routine::of_group(graph, fusion, group, users.live_outs(group_index)) =>
             {
-                let (inputs, outputs) = (made.inputs.clone(), made.results.clone());
-                (Work::Routine(Box::new(made)), inputs, outputs)
+                let (inputs, outputs) = (built.inputs.clone(), built.results.clone());
+                (Work::Routine(Box::new(built)), inputs, outputs)
             }
-            (Piece::One(_), Role::Elementwise) => {
-                let made = Nest::of_elements(graph, clusters, &users, cluster, users.of(place));
-                let made = made.expect("the nodes of a cluster share the axes of a nest");
-                let inputs = made.inputs.iter().map(|(value, _)| *value).collect();
-                let outputs = made.results.clone();
-                (Work::Nest(made), inputs, outputs)
+            (FusedKernel::Single(_), Role::Elementwise) => {
+                let built = Nest::of_elements(graph, fusion, &users, group, users.live_outs(group_index));
+                let built = built.expect("the nodes of a fusion group share the axes of a nest");
+                let inputs = built.inputs.iter().map(|(value, _)| *value).collect();
+                let outputs = built.results.clone();
+                (Work::Nest(built), inputs, outputs)
             }
-            (Piece::One(_), Role::Given | Role::View | Role::Generated | Role::Step) => {
+            (FusedKernel::Single(_), Role::Leaf | Role::View | Role::Generated | Role::Step) => {
                 let node = &graph.nodes()[first];
                 // A hook is shown what goes through it.
-                if slots.alias(graph, clusters, first) && !node.op.has_effect() {
+                if slots.alias(graph, fusion, first) && !node.op.has_effect() {
                     continue;
                 }
                 let work = Work::of(graph, first, backend)?;
@@ -193,17 +205,17 @@ fn steps(
         };
         let types = inputs.iter().chain(&outputs).map(|&value| graph.ty(value));
         let mut par = parallel(types);
-        let mut node = cluster.nodes[cluster.nodes.len() - 1];
+        let mut node = group.nodes[group.nodes.len() - 1];
         // The op says what memory is taken, and fails if one does.
-        if let Work::Followed(made) = &work {
-            node = made.op;
+        if let Work::Epilogue(built) = &work {
+            node = built.op;
             let node = &graph.nodes()[node];
             par = parallel(operand_types(graph, node).into_iter().chain(&node.outputs));
         }
-        let unplaced = |value| (value, Place::Arena(0));
-        let inputs = inputs.into_iter().map(unplaced).collect();
-        let outputs = outputs.into_iter().map(unplaced).collect();
-        steps.push(Step { work, node, inputs, outputs, over: None, room: 0, par });
+        let unassigned = |value| (value, BufferRef::Arena(0));
+        let inputs = inputs.into_iter().map(unassigned).collect();
+        let outputs = outputs.into_iter().map(unassigned).collect();
+        steps.push(Step { work, node, inputs, outputs, aliased_input: None, scratch_offset: 0, par });
     }
     Ok(steps)
 }
@@ -212,14 +224,14 @@ impl Step {
     /// What the step has to do, for who measures it.
     #[cold]
     pub(super) fn profiled(&self, graph: &Graph) -> profile::Work {
-        let values = |places: &[(Value, Place)]| places.iter().map(|(value, _)| *value).collect::<Values>();
+        let values = |refs: &[(Value, BufferRef)]| refs.iter().map(|(value, _)| *value).collect::<Values>();
         let work = profile::work(graph, &values(&self.inputs), &values(&self.outputs), self.node);
-        let bytes = if self.over == Some(0) { profile::in_place(graph, self.node) } else { None };
+        let bytes = if self.aliased_input == Some(0) { profile::in_place(graph, self.node) } else { None };
         profile::Work { bytes: bytes.unwrap_or(work.bytes), ..work }
     }
 
-    /// The outputs that may lie in the memory of an input, which is as large: pairs of both.
-    pub(super) fn pairs(&self, graph: &Graph) -> SmallVec<[(usize, usize); 3]> {
+    /// The outputs that may alias an input of the same size: pairs of both.
+    pub(super) fn alias_candidates(&self, graph: &Graph) -> SmallVec<[(usize, usize); 3]> {
         match &self.work {
             Work::Op => {
                 let node = &graph.nodes()[self.node];
@@ -227,43 +239,45 @@ impl Step {
                 inputs.into_iter().map(|input| (0, input)).collect()
             }
             // A loop begins with the state that it was given.
-            Work::While(of) => (0..of.state).map(|place| (place, place)).collect(),
-            Work::Routine(routine) => (0..routine.state).map(|place| (place, place)).collect(),
-            Work::Nest(nest) => nest.pairs().collect(),
-            Work::Followed(followed) => followed.pairs(),
-            Work::Between(_) | Work::Hook { .. } | Work::Call { .. } | Work::Cond { .. } => SmallVec::new(),
+            Work::While(of) => (0..of.state).map(|part| (part, part)).collect(),
+            Work::Routine(routine) => (0..routine.state).map(|part| (part, part)).collect(),
+            Work::Nest(nest) => nest.alias_candidates().collect(),
+            Work::Epilogue(epilogue) => epilogue.alias_candidates(),
+            Work::BackToBackGemm(_) | Work::Hook { .. } | Work::Call { .. } | Work::Cond { .. } => {
+                SmallVec::new()
+            }
         }
     }
 
-    /// Whether outputs so large are better off in the memory of inputs.
-    pub(super) fn saves(&self, bytes: usize) -> bool {
+    /// Whether it pays to alias an output of this size with an input.
+    pub(super) fn benefits_from_aliasing(&self, bytes: usize) -> bool {
         match &self.work {
             // To read what is small before it is written takes longer than to write elsewhere.
-            Work::Nest(_) => bytes >= LARGE,
+            Work::Nest(_) => bytes >= MIN_IN_PLACE_BYTES,
             // The product lies in a result that does not lie over anything.
-            Work::Followed(_) => false,
+            Work::Epilogue(_) => false,
             Work::Op
             | Work::While(_)
             | Work::Routine(_)
-            | Work::Between(_)
+            | Work::BackToBackGemm(_)
             | Work::Hook { .. }
             | Work::Call { .. }
             | Work::Cond { .. } => true,
         }
     }
 
-    /// Notes which outputs lie in the memory of which inputs.
-    pub(super) fn set_over(&mut self, graph: &Graph, pairs: &[(usize, usize)]) {
+    /// Records which outputs alias which inputs.
+    pub(super) fn finalize_aliasing(&mut self, graph: &Graph, aliases: &[(usize, usize)]) {
         match &mut self.work {
             Work::Nest(nest) => {
-                if !pairs.is_empty() {
-                    nest.set_in_place();
+                if !aliases.is_empty() {
+                    nest.disable_streaming();
                 }
             }
-            Work::Followed(followed) => followed.settle(graph, pairs),
-            Work::Op => self.over = pairs.first().map(|(_, input)| *input),
+            Work::Epilogue(epilogue) => epilogue.finalize_aliasing(graph, aliases),
+            Work::Op => self.aliased_input = aliases.first().map(|(_, input)| *input),
             Work::While(_)
-            | Work::Between(_)
+            | Work::BackToBackGemm(_)
             | Work::Routine(_)
             | Work::Hook { .. }
             | Work::Call { .. }
@@ -271,15 +285,15 @@ impl Step {
         }
     }
 
-    /// The bytes that the step needs for itself, of the arena.
-    pub(super) fn room(&self, graph: &Graph) -> usize {
+    /// The bytes of scratch memory that the step needs in the arena.
+    pub(super) fn scratch_bytes(&self, graph: &Graph) -> usize {
         match &self.work {
             Work::Cond { branches, .. } => branches.iter().map(|branch| branch.arena).max().unwrap_or(0),
             Work::While(of) => of.room(),
-            Work::Nest(nest) => nest.room(),
-            Work::Followed(followed) => followed.room(graph),
+            Work::Nest(nest) => nest.scratch_bytes(),
+            Work::Epilogue(epilogue) => epilogue.scratch_bytes(graph),
             Work::Routine(routine) => routine.between,
-            Work::Between(_) | Work::Op | Work::Hook { .. } | Work::Call { .. } => 0,
+            Work::BackToBackGemm(_) | Work::Op | Work::Hook { .. } | Work::Call { .. } => 0,
         }
     }
 
@@ -287,14 +301,14 @@ impl Step {
     fn workspace(&self, graph: &Graph) -> usize {
         let copies = |types: &[TensorType]| types.iter().map(TensorType::byte_size).sum();
         match &self.work {
-            Work::Op | Work::Followed(_) => {
+            Work::Op | Work::Epilogue(_) => {
                 let node = &graph.nodes()[self.node];
                 workspace(&node.op, &operand_types(graph, node), &node.outputs)
             }
             Work::Hook { types, .. } | Work::Call { types, .. } => copies(types),
             Work::Cond { branches, .. } => branches.iter().map(|branch| branch.workspace).max().unwrap_or(0),
             Work::While(of) => of.cond.workspace.max(of.body.workspace),
-            Work::Nest(_) | Work::Between(_) | Work::Routine(_) => 0,
+            Work::Nest(_) | Work::BackToBackGemm(_) | Work::Routine(_) => 0,
         }
     }
 }
@@ -303,8 +317,8 @@ impl Work {
     /// How a node is run by itself.
     fn of(graph: &Graph, position: usize, backend: &Arc<dyn Backend>) -> Result<Work> {
         let node: &Node = &graph.nodes()[position];
-        if let Some(made) = routine::of_node(graph, position) {
-            return Ok(Work::Routine(Box::new(made)));
+        if let Some(built) = routine::of_node(graph, position) {
+            return Ok(Work::Routine(Box::new(built)));
         }
         let types =
             |count: usize| node.inputs[..count].iter().map(|&input| graph.ty(input).clone()).collect();

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::arena::rounded;
 use super::plan::Plan;
-use super::run::{Frame, Run, is_true};
+use super::run::{PlanBuffers, PlanRun, is_true};
 
 /// A loop, ready to run.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl While {
         let offered: Vec<Option<usize>> = (0..op.state).map(Some).collect();
         let body = Plan::new(op.body.clone(), backend, &offered)?;
         let mut end = 0;
-        let parts = op.body.inputs()[..op.state].iter().zip(&body.over).map(|(ty, over)| {
+        let parts = op.body.inputs()[..op.state].iter().zip(&body.reuses_argument).map(|(ty, over)| {
             let other = end;
             end += if *over { 0 } else { rounded(ty.byte_size()) };
             (ty.byte_size(), (!over).then_some(other))
@@ -57,7 +57,7 @@ impl While {
     /// uses meanwhile; an output may be the operand at its own place, and overlaps nothing else.
     pub(super) unsafe fn run(
         &self,
-        run: &Run<'_>,
+        run: &PlanRun<'_>,
         operands: &[*mut u8],
         outputs: &[*mut u8],
         room: *mut u8,
@@ -74,14 +74,14 @@ impl While {
         let arena = room.wrapping_add(self.inner);
         loop {
             run.hooks.poll()?;
-            let frame = Frame { arguments: &arguments, results: &[verdict], arena };
+            let frame = PlanBuffers { arguments: &arguments, results: &[verdict], arena };
             // SAFETY: arguments and results are as the plan has them, and so is the room after the state's.
             unsafe { run.plan(&self.cond, &frame)? };
             // SAFETY: the plan has written the predicate.
             if !unsafe { is_true(&self.predicate, verdict) } {
                 break;
             }
-            let frame = Frame { arguments: &arguments, results: &others, arena };
+            let frame = PlanBuffers { arguments: &arguments, results: &others, arena };
             // SAFETY: as above; a part that has no other place is changed where it lies, as the plan was offered.
             unsafe { run.plan(&self.body, &frame)? };
             for (place, other) in others.iter_mut().enumerate() {

@@ -10,50 +10,52 @@ use defn_core::profile::Recorder;
 use defn_core::{Error, Result, Scalar, TensorType, form, stack};
 use smallvec::SmallVec;
 
-use super::places::{Given, Place};
+use super::buffer_assignment::{BufferRef, ResultBinding};
 use super::plan::{Plan, Step, Work};
 use super::repeat::copy;
 use crate::backend::{buffer, run_into, window};
 use crate::buffer::{Storage, Window};
 use crate::view::{View, ViewMut, dangling};
 
-/// One run.
-pub(super) struct Run<'a> {
+/// One run of a plan.
+pub(super) struct PlanRun<'a> {
     pub(super) backend: &'a Arc<dyn Backend>,
     pub(super) hooks: &'a dyn Hooks,
-    /// Who wants to know what the steps take.
+    /// The profiler, if there is one.
     pub(super) recorder: Option<&'a Recorder>,
 }
 
-/// Where the values of one run of a plan lie.
-pub(super) struct Frame<'a> {
-    /// Where each argument begins that the plan uses.
+/// The buffers of one run of a plan.
+pub(super) struct PlanBuffers<'a> {
+    /// The address of each argument that the plan uses.
     pub(super) arguments: &'a [*mut u8],
     pub(super) results: &'a [*mut u8],
     pub(super) arena: *mut u8,
 }
 
-impl Frame<'_> {
-    fn at(&self, plan: &Plan, place: Place) -> *mut u8 {
-        match place {
-            Place::Argument(index, offset) => self.arguments[index].wrapping_add(offset),
-            Place::Kept(index, offset) => plan.kept[index].start().wrapping_add(offset).cast_mut(),
-            Place::Result(index, offset) => self.results[index].wrapping_add(offset),
-            Place::Arena(offset) => self.arena.wrapping_add(offset),
+impl PlanBuffers<'_> {
+    fn at(&self, plan: &Plan, buffer_ref: BufferRef) -> *mut u8 {
+        match buffer_ref {
+            BufferRef::Argument(index, offset) => self.arguments[index].wrapping_add(offset),
+            BufferRef::Constant(index, offset) => {
+                plan.constants[index].start().wrapping_add(offset).cast_mut()
+            }
+            BufferRef::Result(index, offset) => self.results[index].wrapping_add(offset),
+            BufferRef::Arena(offset) => self.arena.wrapping_add(offset),
         }
     }
 }
 
 pub(super) type Pointers = SmallVec<[*mut u8; 8]>;
 
-impl Run<'_> {
+impl PlanRun<'_> {
     /// Runs a plan.
     ///
     /// # Safety
-    /// The frame has the elements of each argument that the plan uses, room for each result, and the plan's bytes of
-    /// memory between, all aligned and used by nobody else meanwhile, but for what is only read. A result that the
-    /// plan has over an argument is given by the same memory.
-    pub(super) unsafe fn plan(&self, plan: &Plan, frame: &Frame<'_>) -> Result<()> {
+    /// `buffers` has the elements of each argument that the plan uses, memory for each result, and the bytes of the
+    /// arena, all aligned. Nothing else uses them meanwhile, except for memory that is only read. A result that reuses
+    /// an argument has the same address.
+    pub(super) unsafe fn plan(&self, plan: &Plan, buffers: &PlanBuffers<'_>) -> Result<()> {
         let graph = plan.region.graph();
         for step in &plan.steps {
             let node = &graph.nodes()[step.node];
@@ -61,20 +63,22 @@ impl Run<'_> {
                 .recorder
                 .map(|recorder| recorder.step(std::ptr::from_ref(step).addr(), || step.profiled(graph)));
             // SAFETY: steps come after those that write what they read.
-            unsafe { self.step(plan, graph, step, node, frame) }
-                .map_err(|error| blame(error, graph, node))?;
+            unsafe { self.step(plan, graph, step, node, buffers) }
+                .map_err(|error| with_location(error, graph, node))?;
             self.hooks.poll()?;
-            check(form::name(&node.op)).map_err(|error| blame(error, graph, node))?;
+            check(form::name(&node.op)).map_err(|error| with_location(error, graph, node))?;
         }
-        for (at, given) in plan.results.iter().enumerate() {
-            let from = match given {
-                Given::Written => continue,
-                Given::Same(first) => frame.results[*first],
-                Given::There(place) | Given::Copied(place) => frame.at(plan, *place),
+        for (at, binding) in plan.results.iter().enumerate() {
+            let from = match binding {
+                ResultBinding::Computed => continue,
+                ResultBinding::SameAs(first) => buffers.results[*first],
+                ResultBinding::Existing(buffer_ref) | ResultBinding::Copied(buffer_ref) => {
+                    buffers.at(plan, *buffer_ref)
+                }
             };
             let bytes = graph.ty(plan.region.results()[at]).byte_size();
             // SAFETY: a result has room, and what it is copied from was written.
-            unsafe { copy(from, frame.results[at], bytes) };
+            unsafe { copy(from, buffers.results[at], bytes) };
         }
         Ok(())
     }
@@ -87,103 +91,114 @@ impl Run<'_> {
         graph: &Graph,
         step: &Step,
         node: &Node,
-        frame: &Frame<'_>,
+        buffers: &PlanBuffers<'_>,
     ) -> Result<()> {
-        let input = |&(value, place): &(Value, Place)| {
-            // SAFETY: as the caller promises, with the place that the plan has for the value.
-            unsafe { View::of_part(graph.ty(value), frame.at(plan, place)) }
+        let input = |&(value, buffer_ref): &(Value, BufferRef)| {
+            // SAFETY: as the caller promises, with the buffer that the plan has for the value.
+            unsafe { View::of_part(graph.ty(value), buffers.at(plan, buffer_ref)) }
         };
-        let output = |&(value, place): &(Value, Place)| {
-            // SAFETY: as above; the places of what is written at once do not overlap.
-            unsafe { ViewMut::new(graph.ty(value), frame.at(plan, place)) }
+        let output = |&(value, buffer_ref): &(Value, BufferRef)| {
+            // SAFETY: as above; the buffers of the outputs of a step do not overlap.
+            unsafe { ViewMut::new(graph.ty(value), buffers.at(plan, buffer_ref)) }
         };
-        let pointer = |&(_, place): &(Value, Place)| frame.at(plan, place);
+        let pointer = |&(_, buffer_ref): &(Value, BufferRef)| buffers.at(plan, buffer_ref);
         match &step.work {
             Work::Nest(nest) => {
                 let inputs: Pointers = step.inputs.iter().map(pointer).collect();
                 let results: Pointers = step.outputs.iter().map(pointer).collect();
-                let room = frame.arena.wrapping_add(step.room);
-                // SAFETY: steps read what was written, and results have places of their own or those of plain inputs;
-                // the plan has the room for the step alone.
-                unsafe { nest.run(&inputs, &results, room, step.par) };
+                let scratch = buffers.arena.wrapping_add(step.scratch_offset);
+                // SAFETY: steps read what was written, and results have buffers of their own or those of contiguous
+                // inputs; the scratch memory belongs to the step alone.
+                unsafe { nest.run(&inputs, &results, scratch, step.par) };
             }
-            Work::Followed(followed) => {
+            Work::Epilogue(epilogue) => {
                 let inputs: SmallVec<[View<'_>; 8]> = step.inputs.iter().map(input).collect();
                 let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();
-                let room = frame.arena.wrapping_add(step.room);
-                // SAFETY: the plan has the room for the step alone.
-                unsafe { followed.run(graph, &inputs, &results, room, step.par, &|| self.hooks.poll())? };
+                let scratch = buffers.arena.wrapping_add(step.scratch_offset);
+                // SAFETY: the scratch memory belongs to the step alone.
+                unsafe { epilogue.run(graph, &inputs, &results, scratch, step.par, &|| self.hooks.poll())? };
             }
-            Work::Between(between) => {
+            Work::BackToBackGemm(gemm) => {
                 let inputs: SmallVec<[View<'_>; 8]> = step.inputs.iter().map(input).collect();
-                between.run(&inputs, &mut output(&step.outputs[0]), step.par);
+                gemm.run(&inputs, &mut output(&step.outputs[0]), step.par);
             }
             Work::Routine(routine) => {
                 let inputs: SmallVec<[View<'_>; 8]> = step.inputs.iter().map(input).collect();
                 let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();
-                let room = frame.arena.wrapping_add(step.room);
-                // SAFETY: the room was made for the routine, and places are as its pairs allow.
-                unsafe { routine.run(&inputs, &results, room, &|| self.hooks.poll())? };
+                let scratch = buffers.arena.wrapping_add(step.scratch_offset);
+                // SAFETY: the scratch memory is of the size of the routine, and buffers alias as its candidates allow.
+                unsafe { routine.run(&inputs, &results, scratch, &|| self.hooks.poll())? };
             }
             Work::Op => {
                 let inputs: SmallVec<[View<'_>; 4]> = step.inputs.iter().map(input).collect();
                 let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();
                 let poll = || self.hooks.poll();
-                run_into(&node.op, &inputs, &results, step.over, step.par, false, &poll)?;
+                run_into(&node.op, &inputs, &results, step.aliased_input, step.par, false, &poll)?;
             }
             Work::Hook { slot, types } => {
-                let values = step.inputs.iter().map(|place| taken(form::name(&node.op), input(place)));
+                let values = step
+                    .inputs
+                    .iter()
+                    .map(|buffer_ref| copy_for_host(form::name(&node.op), input(buffer_ref)));
                 let values: Buffers = values.collect::<Result<_>>()?;
                 self.hooks.call(*slot, &tensors_of(types, &values))?;
             }
             Work::Call { slot, types, outputs } => {
-                let values = step.inputs.iter().map(|place| taken(form::name(&node.op), input(place)));
+                let values = step
+                    .inputs
+                    .iter()
+                    .map(|buffer_ref| copy_for_host(form::name(&node.op), input(buffer_ref)));
                 let values: Buffers = values.collect::<Result<_>>()?;
                 let results = self.hooks.compute(*slot, &tensors_of(types, &values), outputs)?;
                 let results = adopt(&node.op, results, outputs, self.backend)?;
-                for ((result, ty), place) in results.iter().zip(outputs).zip(&step.outputs) {
+                for ((result, ty), buffer_ref) in results.iter().zip(outputs).zip(&step.outputs) {
                     let operand = defn_core::backend::Operand { ty: ty.clone(), buffer: result.clone() };
-                    let given = window(form::name(&node.op), &operand)?;
-                    let bytes = given.bytes();
+                    let returned = window(form::name(&node.op), &operand)?;
+                    let bytes = returned.bytes();
                     // SAFETY: there is room for the output, which is nothing of the host's.
-                    unsafe { copy(bytes.as_ptr(), pointer(place), ty.byte_size().min(bytes.len())) };
+                    unsafe { copy(bytes.as_ptr(), pointer(buffer_ref), ty.byte_size().min(bytes.len())) };
                 }
             }
             Work::Cond { predicates, branches } => {
                 stack::require("run")?;
-                let (given, captures) = step.inputs.split_at(predicates.len());
-                let is_chosen = |(ty, place): (&TensorType, _)| {
+                let (conditions, captures) = step.inputs.split_at(predicates.len());
+                let is_chosen = |(ty, buffer_ref): (&TensorType, _)| {
                     // SAFETY: predicates were written.
-                    unsafe { is_true(ty, pointer(place)) }
+                    unsafe { is_true(ty, pointer(buffer_ref)) }
                 };
-                let chosen = predicates.iter().zip(given).position(is_chosen).unwrap_or(predicates.len());
+                let chosen =
+                    predicates.iter().zip(conditions).position(is_chosen).unwrap_or(predicates.len());
                 let arguments: Pointers = captures.iter().map(pointer).collect();
                 let results: Pointers = step.outputs.iter().map(pointer).collect();
-                let arena = frame.arena.wrapping_add(step.room);
-                let inner = Frame { arguments: &arguments, results: &results, arena };
-                // SAFETY: captures and results are of the branch's types, and the room was made for all branches.
+                let arena = buffers.arena.wrapping_add(step.scratch_offset);
+                let inner = PlanBuffers { arguments: &arguments, results: &results, arena };
+                // SAFETY: captures and results are of the branch's types, and the scratch memory is large enough for
+                // all branches.
                 unsafe { self.plan(&branches[chosen], &inner)? };
             }
             Work::While(of) => {
                 stack::require("run")?;
                 let operands: Pointers = step.inputs.iter().map(pointer).collect();
                 let outputs: Pointers = step.outputs.iter().map(pointer).collect();
-                // SAFETY: as the loop asks for: the plan has the outputs' places apart or over the operands'.
-                unsafe { of.run(self, &operands, &outputs, frame.arena.wrapping_add(step.room))? };
+                // SAFETY: as the loop asks for: the plan has the outputs' buffers disjoint from the operands' or
+                // aliased with them.
+                unsafe {
+                    of.run(self, &operands, &outputs, buffers.arena.wrapping_add(step.scratch_offset))?
+                };
             }
         }
         Ok(())
     }
 
-    /// Runs a plan on the arguments that it uses, in memory for what it gives and what lies in between.
+    /// Runs a plan on the arguments that it uses, in memory for its results and temporaries.
     pub(super) fn program(
         &self,
         plan: &Plan,
         arguments: &[Option<Window>],
-        memory: &mut Memory,
+        memory: &mut RunMemory,
     ) -> Result<Buffers> {
         let graph = plan.region.graph();
-        let Memory { arena, results, over } = memory;
+        let RunMemory { arena, results, reused_arguments } = memory;
         let mut pointers = Pointers::new();
         for window in arguments {
             pointers.push(match window {
@@ -191,83 +206,86 @@ impl Run<'_> {
                 None => std::ptr::null_mut(),
             });
         }
-        for &mut (argument, result) in over {
+        for &mut (argument, result) in reused_arguments {
             pointers[argument] = start_of(results[result].as_mut().expect("an argument's memory"));
         }
         let arena = arena.as_mut().map_or_else(dangling, start_of);
-        let mut frame = Frame { arguments: &pointers, results: &[], arena };
+        let mut buffers = PlanBuffers { arguments: &pointers, results: &[], arena };
         let mut starts = Pointers::new();
-        for (given, storage) in plan.results.iter().zip(&mut *results) {
+        for (binding, storage) in plan.results.iter().zip(&mut *results) {
             // What is not written is not copied either: it lies where it is found.
-            starts.push(match (given, storage) {
+            starts.push(match (binding, storage) {
                 (_, Some(storage)) => start_of(storage),
-                (Given::Same(first), None) => starts[*first],
-                (Given::There(place) | Given::Copied(place), None) => frame.at(plan, *place),
-                (Given::Written, None) => unreachable!("what is written has memory"),
+                (ResultBinding::SameAs(first), None) => starts[*first],
+                (ResultBinding::Existing(buffer_ref) | ResultBinding::Copied(buffer_ref), None) => {
+                    buffers.at(plan, *buffer_ref)
+                }
+                (ResultBinding::Computed, None) => unreachable!("what is written has memory"),
             });
         }
-        frame.results = &starts;
+        buffers.results = &starts;
         // SAFETY: windows are held, and are as long as the types say; the rest was allocated for the plan.
-        unsafe { self.plan(plan, &frame)? };
-        let mut made = Buffers::new();
-        for ((given, storage), &value) in plan.results.iter().zip(results).zip(plan.region.results()) {
+        unsafe { self.plan(plan, &buffers)? };
+        let mut outputs = Buffers::new();
+        for ((binding, storage), &value) in plan.results.iter().zip(results).zip(plan.region.results()) {
             let bytes = graph.ty(value).byte_size();
-            let window = match (given, storage.take()) {
+            let window = match (binding, storage.take()) {
                 // SAFETY: the plan has written every element.
                 (_, Some(storage)) => unsafe { Window::new(Arc::new(storage), 0, bytes) },
-                (Given::There(Place::Argument(index, offset)), None) => {
+                (ResultBinding::Existing(BufferRef::Argument(index, offset)), None) => {
                     arguments[*index].as_ref().expect("what is given is used").part(*offset, bytes)
                 }
-                (Given::There(Place::Kept(index, offset)), None) => {
-                    plan.kept[*index].window.part(*offset, bytes)
+                (ResultBinding::Existing(BufferRef::Constant(index, offset)), None) => {
+                    plan.constants[*index].window.part(*offset, bytes)
                 }
-                (Given::Same(first), None) => {
-                    made.push(made[*first].clone());
+                (ResultBinding::SameAs(first), None) => {
+                    outputs.push(outputs[*first].clone());
                     continue;
                 }
-                (Given::There(_) | Given::Written | Given::Copied(_), None) => {
+                (ResultBinding::Existing(_) | ResultBinding::Computed | ResultBinding::Copied(_), None) => {
                     unreachable!("what is written has memory")
                 }
             };
-            made.push(buffer(window));
+            outputs.push(buffer(window));
         }
-        Ok(made)
+        Ok(outputs)
     }
 }
 
-/// What a run writes into. It is large, and filled where it lies.
+/// The memory that a run writes. It is a large type, and constructed in place.
 #[derive(Default)]
-pub(super) struct Memory {
-    /// What lies between, if anything does.
+pub(super) struct RunMemory {
+    /// The temporaries, if there are any.
     arena: Option<Storage>,
-    /// The memory of each result that has some of its own.
+    /// The memory of each result that has its own.
     results: SmallVec<[Option<Storage>; 4]>,
-    /// Arguments, and the results that take their memory.
-    over: SmallVec<[(usize, usize); 2]>,
+    /// Donated arguments, and the results that reuse their memory.
+    reused_arguments: SmallVec<[(usize, usize); 2]>,
 }
 
-impl Memory {
+impl RunMemory {
     /// Allocates what a plan asks for, but for the results that take the memory of arguments.
     ///
     /// # Errors
     /// When there is not enough.
     pub(super) fn allocate(&mut self, plan: &Plan) -> Result<()> {
         if plan.arena > 0 {
-            self.arena = Some(room_for(plan, plan.largest, plan.arena)?);
+            self.arena = Some(allocate_for_node(plan, plan.largest_temporary, plan.arena)?);
         }
-        let mut own = plan.own.iter().peekable();
+        let mut owned = plan.owned_results.iter().peekable();
         for at in 0..plan.results.len() {
-            let own = own.next_if(|own| own.at == at);
-            self.results.push(own.map(|own| room_for(plan, Some(own.node), own.bytes)).transpose()?);
+            let owned = owned.next_if(|owned| owned.index == at);
+            self.results
+                .push(owned.map(|owned| allocate_for_node(plan, Some(owned.node), owned.bytes)).transpose()?);
         }
         Ok(())
     }
 
-    /// Lets a result lie in the memory of an argument; in a copy of it, where others hold that memory too.
+    /// Stores a result in the memory of an argument, or in a copy of it where that memory has other owners.
     ///
     /// # Errors
     /// The window, when there is no memory for a copy.
-    pub(super) fn lend(
+    pub(super) fn reuse_argument(
         &mut self,
         argument: usize,
         result: usize,
@@ -279,7 +297,7 @@ impl Memory {
             Err(window) => copied("run", window.bytes()).map_err(|error| (error, window))?,
         };
         self.results[result] = Some(storage);
-        self.over.push((argument, result));
+        self.reused_arguments.push((argument, result));
         Ok(())
     }
 }
@@ -288,7 +306,7 @@ impl Memory {
 ///
 /// # Errors
 /// When there is not enough.
-pub(super) fn room_for(plan: &Plan, node: Option<usize>, bytes: usize) -> Result<Storage> {
+pub(super) fn allocate_for_node(plan: &Plan, node: Option<usize>, bytes: usize) -> Result<Storage> {
     let Some(node) = node else { return Storage::allocate("run", bytes) };
     let node = &plan.region.graph().nodes()[node];
     Storage::allocate(form::name(&node.op), bytes).map_err(|error| error.at(node.location.clone()))
@@ -307,7 +325,7 @@ fn copied(op: &'static str, bytes: &[u8]) -> Result<Storage> {
 }
 
 /// A copy of a value, for the host.
-fn taken(op: &'static str, value: View<'_>) -> Result<Arc<dyn Buffer>> {
+fn copy_for_host(op: &'static str, value: View<'_>) -> Result<Arc<dyn Buffer>> {
     let storage = copied(op, value.bytes())?;
     let bytes = storage.len();
     // SAFETY: the copy has written all.
@@ -326,6 +344,6 @@ pub(super) unsafe fn is_true(ty: &TensorType, start: *const u8) -> bool {
 
 /// Says where in the user's program a run failed.
 #[cold]
-fn blame(error: Error, graph: &Graph, node: &Node) -> Error {
+fn with_location(error: Error, graph: &Graph, node: &Node) -> Error {
     error.at(node.location.clone()).with_operands(node.inputs.iter().map(|&value| graph.ty(value)))
 }

@@ -1,4 +1,4 @@
-//! Values that are others seen in another order: what reads them can read those.
+//! Values that are strided views of others: their users read those.
 
 use defn_core::graph::{Graph, Node, Value};
 use defn_core::op::{Starts, View};
@@ -9,31 +9,31 @@ use crate::kernels::StridedView;
 use crate::kernels::shape::Layout;
 
 /// Elements up to which any order is as good as another.
-const FEW: usize = 1 << 12;
+const ANY_ORDER_IS_FAST: usize = 1 << 12;
 /// From how many elements that lie side by side on, reading them is as fast as reading all in order.
-const RUN: usize = 16;
+const MIN_CONTIGUOUS_RUN: usize = 16;
 /// The longest step from one element to the next with which a cache line has several of them.
-const LONGEST_STEP: isize = 4;
+const MAX_STRIDE_WITHIN_LINE: isize = 4;
 
-/// A value, and how its elements lie in the memory of another.
+/// A strided view of the memory of a value.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct ValueView {
     /// The value that has the memory.
     pub(super) base: Value,
     sizes: SmallVec<[usize; 6]>,
     layout: Layout,
 }
 
-impl Seen {
+impl ValueView {
     /// A value that has memory of its own.
-    pub(super) fn whole(graph: &Graph, value: Value) -> Seen {
+    pub(super) fn whole(graph: &Graph, value: Value) -> ValueView {
         let sizes: SmallVec<[usize; 6]> = graph.ty(value).shape.sizes().into();
         let layout = Layout::contiguous(&sizes);
-        Seen { base: value, sizes, layout }
+        ValueView { base: value, sizes, layout }
     }
 
-    /// What a node sees of its first operand, if it only looks at it in another way.
-    pub(super) fn through(self, node: &Node) -> Option<Seen> {
+    /// The view that a node is of its first operand, composed with this one.
+    pub(super) fn compose(self, node: &Node) -> Option<ValueView> {
         let result = node.outputs[0].shape.sizes();
         match node.op.view()? {
             View::Reshape => self.reshaped(result),
@@ -58,13 +58,13 @@ impl Seen {
         }
     }
 
-    fn with(self, sizes: &[usize], strides: SmallVec<[isize; 6]>) -> Seen {
-        Seen { sizes: sizes.into(), layout: Layout { strides, ..self.layout }, ..self }
+    fn with(self, sizes: &[usize], strides: SmallVec<[isize; 6]>) -> ValueView {
+        ValueView { sizes: sizes.into(), layout: Layout { strides, ..self.layout }, ..self }
     }
 
     /// The same elements in order under another shape, where strides can tell that.
-    fn reshaped(self, sizes: &[usize]) -> Option<Seen> {
-        if self.is_in_order() {
+    fn reshaped(self, sizes: &[usize]) -> Option<ValueView> {
+        if self.is_contiguous() {
             let strides = Layout::contiguous(sizes).strides;
             return Some(self.with(sizes, strides));
         }
@@ -82,7 +82,7 @@ impl Seen {
         Some(self.with(sizes, strides))
     }
 
-    fn reversed(mut self, axes: &[Axis]) -> Seen {
+    fn reversed(mut self, axes: &[Axis]) -> ValueView {
         for axis in axes {
             let size = self.sizes[axis.index()];
             let stride = &mut self.layout.strides[axis.index()];
@@ -93,18 +93,18 @@ impl Seen {
         self
     }
 
-    fn sliced(mut self, starts: &[usize], steps: &[usize], sizes: &[usize]) -> Seen {
+    fn sliced(mut self, starts: &[usize], steps: &[usize], sizes: &[usize]) -> ValueView {
         let mut offset = self.layout.offset as isize;
         for ((&start, &step), stride) in starts.iter().zip(steps).zip(&mut self.layout.strides) {
             offset += start as isize * *stride;
             *stride *= step as isize;
         }
         self.layout.offset = usize::try_from(offset).expect("the first element is one of the value's");
-        Seen { sizes: sizes.into(), ..self }
+        ValueView { sizes: sizes.into(), ..self }
     }
 
     /// The elements in a box of a tensor to which the value is broadcast.
-    pub(super) fn within(mut self, starts: &[usize], sizes: &[usize]) -> Seen {
+    pub(super) fn within(mut self, starts: &[usize], sizes: &[usize]) -> ValueView {
         let skipped = sizes.len() - self.sizes.len();
         let mut offset = self.layout.offset as isize;
         let axes = self.sizes.iter_mut().zip(&self.layout.strides);
@@ -119,13 +119,17 @@ impl Seen {
     }
 
     /// One element of a vector.
-    pub(super) fn at(mut self, element: usize) -> Seen {
-        self = self.along_first(element);
-        Seen { sizes: SmallVec::new(), layout: Layout { strides: SmallVec::new(), ..self.layout }, ..self }
+    pub(super) fn at(mut self, element: usize) -> ValueView {
+        self = self.fix_first_axis(element);
+        ValueView {
+            sizes: SmallVec::new(),
+            layout: Layout { strides: SmallVec::new(), ..self.layout },
+            ..self
+        }
     }
 
     /// The same at all positions along the first axis: what is there at one.
-    pub(super) fn along_first(mut self, position: usize) -> Seen {
+    pub(super) fn fix_first_axis(mut self, position: usize) -> ValueView {
         let stride = std::mem::take(&mut self.layout.strides[0]);
         let offset = self.layout.offset as isize + position as isize * stride;
         self.layout.offset = usize::try_from(offset).expect("the element is one of the value's");
@@ -143,27 +147,27 @@ impl Seen {
     }
 
     /// Whether the elements lie in their order, without gaps.
-    fn is_in_order(&self) -> bool {
+    fn is_contiguous(&self) -> bool {
         let plain = Layout::contiguous(&self.sizes);
         let axes = self.sizes.iter().zip(self.layout.strides.iter().zip(&plain.strides));
         axes.into_iter().all(|(&size, (stride, plain))| size == 1 || stride == plain)
     }
 
     /// Where the elements begin, if they lie in their order, without gaps.
-    pub(super) fn start_in_order(&self) -> Option<usize> {
-        self.is_in_order().then_some(self.layout.offset)
+    pub(super) fn contiguous_start(&self) -> Option<usize> {
+        self.is_contiguous().then_some(self.layout.offset)
     }
 
     /// Whether these are all elements of the base, as they lie.
-    pub(super) fn is_whole(&self, graph: &Graph) -> bool {
+    pub(super) fn is_identity(&self, graph: &Graph) -> bool {
         self.layout.offset == 0
-            && self.is_in_order()
+            && self.is_contiguous()
             && self.sizes.iter().product::<usize>() == graph.ty(self.base).size()
     }
 
     /// Whether elements of a dtype are read about as fast as they would be as they lie.
     pub(super) fn is_fast(&self, dtype: DType) -> bool {
-        if self.sizes.iter().product::<usize>() <= FEW {
+        if self.sizes.iter().product::<usize>() <= ANY_ORDER_IS_FAST {
             return true;
         }
         let axes = self.sizes.iter().zip(&self.layout.strides).rev();
@@ -171,9 +175,9 @@ impl Seen {
         // Every few elements are read with those between.
         let is_wide = !dtype.is_complex() && dtype.storage_bytes() >= 4;
         if let Some(&(&size, &stride)) = axes.peek()
-            && (2..=LONGEST_STEP).contains(&stride)
+            && (2..=MAX_STRIDE_WITHIN_LINE).contains(&stride)
         {
-            return is_wide && size >= RUN;
+            return is_wide && size >= MIN_CONTIGUOUS_RUN;
         }
         let mut run = 1;
         for (&size, &stride) in axes {
@@ -181,15 +185,15 @@ impl Seen {
                 break;
             }
             run *= size;
-            if stride == 0 || run >= RUN {
-                return run >= RUN;
+            if stride == 0 || run >= MIN_CONTIGUOUS_RUN {
+                return run >= MIN_CONTIGUOUS_RUN;
             }
         }
-        run >= RUN
+        run >= MIN_CONTIGUOUS_RUN
     }
 
     /// The way through the base's elements in the order of a result to which the value is broadcast.
-    pub(super) fn walk(&self, result: &[usize]) -> StridedView {
+    pub(super) fn strided_view(&self, result: &[usize]) -> StridedView {
         let skipped = result.len() - self.sizes.len();
         let axes = self.sizes.iter().zip(&self.layout.strides);
         let own = axes.map(|(&size, &stride)| if size == 1 { 0 } else { stride });

@@ -50,7 +50,7 @@ impl Block {
             0 => {
                 (NonNull::new(std::ptr::without_provenance_mut(ALIGN)).expect("the alignment is not zero"), 0)
             }
-            1..=small::MOST => small::take(bytes)?,
+            1..=small::MAX_SMALL_BYTES => small::take(bytes)?,
             _ => large::take(bytes)?,
         };
         count::allocated(bytes);
@@ -74,7 +74,7 @@ impl Drop for Block {
         match self.capacity {
             0 => {}
             // SAFETY: the block was allocated there with this size, and is not accessed any more.
-            1..=small::MOST => unsafe { small::free(self.start, self.capacity) },
+            1..=small::MAX_SMALL_BYTES => unsafe { small::free(self.start, self.capacity) },
             // SAFETY: as above.
             _ => unsafe { large::free(self.start, self.capacity) },
         }

@@ -10,7 +10,7 @@ use std::ptr::{NonNull, null_mut};
 use super::{ALIGN, count, from_system};
 
 /// The size of the largest small block.
-pub(super) const MOST: usize = 64 << 10;
+pub(super) const MAX_SMALL_BYTES: usize = 64 << 10;
 
 /// The most bytes that a thread caches: a part of its second-level cache, which still holds them.
 const CACHE_BYTES: usize = 1 << 20;
@@ -143,11 +143,11 @@ mod tests {
 
     #[test]
     fn classes_have_room_for_what_is_of_them() {
-        for bytes in 1..=MOST {
+        for bytes in 1..=MAX_SMALL_BYTES {
             let class = class_of(bytes);
             assert!(block_bytes(class) >= bytes && (class == 0 || block_bytes(class - 1) < bytes), "{bytes}");
             assert!(block_bytes(class) <= (bytes + bytes / 4).next_multiple_of(ALIGN), "{bytes}");
         }
-        assert_eq!((class_of(MOST), block_bytes(CLASSES - 1)), (CLASSES - 1, MOST));
+        assert_eq!((class_of(MAX_SMALL_BYTES), block_bytes(CLASSES - 1)), (CLASSES - 1, MAX_SMALL_BYTES));
     }
 }

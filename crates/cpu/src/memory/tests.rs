@@ -22,7 +22,20 @@ fn is_filled(block: &Block, with: u8) -> bool {
 
 #[test]
 fn blocks_of_all_sizes_are_disjoint() {
-    let sizes = [0, 1, 64, 65, 1000, 5000, small::MOST, small::MOST + 1, 300_000, MIB, 2 * MIB + 1, 5 * MIB];
+    let sizes = [
+        0,
+        1,
+        64,
+        65,
+        1000,
+        5000,
+        small::MAX_SMALL_BYTES,
+        small::MAX_SMALL_BYTES + 1,
+        300_000,
+        MIB,
+        2 * MIB + 1,
+        5 * MIB,
+    ];
     for _ in 0..3 {
         let blocks: Vec<Block> =
             sizes.iter().chain(&sizes).map(|&bytes| Block::new(bytes).unwrap()).collect();

@@ -1,14 +1,14 @@
 //! The check of an allocation: does every instruction find its operands where the allocator says?
 //!
-//! The actions are run symbolically. For each register and slot the check knows which values of the code it holds; where
-//! paths meet, only what both have. It shares nothing with the allocator but the origin of each action. Debug builds
-//! check every function, and tests do.
+//! The actions are run symbolically. For each register and slot the check knows which values of the code it holds;
+//! where paths meet, only what both have. It shares nothing with the allocator but the origin of each action. Debug
+//! builds check every function, and tests do.
 
 use std::collections::BTreeMap;
 
 use super::mir::{Class, Code, Inst, Op, Part, Reg};
 use super::registers::Origin;
-use super::{Action, Allocated, Place, Placed, PlacedPart, Target, mask_class};
+use super::{Action, Allocated, AllocatedInst, AllocatedPart, OperandLocation, Target, mask_class};
 
 /// A register or a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,21 +142,23 @@ impl Checker<'_> {
         changed: &mut bool,
     ) -> Result<(), String> {
         match action {
-            Action::Inst(placed) => match origin {
-                Origin::Inst(at) => self.instruction(*at, placed, state, is_last)?,
-                Origin::Again(at) => {
-                    let held = self.made_again(self.code.insts[*at].dst);
-                    state.set(Location::Register(Class::General as u8, placed.dst), held);
+            Action::Inst(allocated_inst) => match origin {
+                Origin::Inst(at) => self.instruction(*at, allocated_inst, state, is_last)?,
+                Origin::Rematerialized(at) => {
+                    let held = self.rematerialized(self.code.insts[*at].dst);
+                    state.set(Location::Register(Class::General as u8, allocated_inst.dst), held);
                 }
                 Origin::Rename(_) | Origin::Moved => return Err("an instruction of no origin".to_owned()),
             },
             Action::Constant { to, constant } => {
-                let Origin::Again(at) = origin else { return Err("a constant of no origin".to_owned()) };
+                let Origin::Rematerialized(at) = origin else {
+                    return Err("a constant of no origin".to_owned());
+                };
                 let inst = self.code.insts[*at];
                 if inst.op != Op::Const(*constant) {
                     return Err("another constant".to_owned());
                 }
-                state.set(Location::Register(Class::Vector as u8, *to), self.made_again(inst.dst));
+                state.set(Location::Register(Class::Vector as u8, *to), self.rematerialized(inst.dst));
             }
             Action::Move { class, to, from } => {
                 state.copy(Location::Register(*class as u8, *to), Location::Register(*class as u8, *from));
@@ -179,7 +181,7 @@ impl Checker<'_> {
             }
             Action::JumpIfNone { mask, to, .. } => {
                 if let (Origin::Inst(at), true) = (origin, is_last) {
-                    self.operand(self.code.insts[*at].src[0], Place::Reg(*mask), state)?;
+                    self.operand(self.code.insts[*at].src[0], OperandLocation::Reg(*mask), state)?;
                 }
                 self.join(*to, Some(state), changed);
             }
@@ -187,8 +189,8 @@ impl Checker<'_> {
                 let Origin::Inst(at) = origin else { return Err("a call of no origin".to_owned()) };
                 let Op::Call(_, list) = self.code.insts[*at].op else { return Err("no call".to_owned()) };
                 if is_last {
-                    for (&reg, &place) in self.code.list(list).iter().zip(args) {
-                        self.operand(reg, place, state)?;
+                    for (&reg, &location) in self.code.list(list).iter().zip(args) {
+                        self.operand(reg, location, state)?;
                     }
                 }
                 state.0.retain(|location, _| matches!(location, Location::Slot(_)));
@@ -200,7 +202,7 @@ impl Checker<'_> {
                     return Err("another call".to_owned());
                 }
                 if is_last {
-                    self.operand(inst.src[0], Place::Reg(*from), state)?;
+                    self.operand(inst.src[0], OperandLocation::Reg(*from), state)?;
                 }
                 state.0.retain(|location, _| matches!(location, Location::Slot(_)));
                 state.define(inst.dst);
@@ -230,59 +232,59 @@ impl Checker<'_> {
     }
 
     /// A value that was made again, and what it was renamed to.
-    fn made_again(&self, reg: Reg) -> Vec<Reg> {
+    fn rematerialized(&self, reg: Reg) -> Vec<Reg> {
         let renamed = self.renamed.iter().filter(|(_, from)| *from == reg).map(|(to, _)| *to);
         std::iter::once(reg).chain(renamed).collect()
     }
 
-    fn operand(&self, reg: Reg, place: Place, state: &State) -> Result<(), String> {
-        let is_there = match place {
-            Place::None => !reg.is_some(),
-            Place::Reg(register) => {
+    fn operand(&self, reg: Reg, location: OperandLocation, state: &State) -> Result<(), String> {
+        let is_there = match location {
+            OperandLocation::None => !reg.is_some(),
+            OperandLocation::Reg(register) => {
                 reg.is_some() && state.holds(Location::Register(self.class(reg) as u8, register), reg)
             }
-            Place::Slot(slot) => reg.is_some() && state.holds(Location::Slot(slot), reg),
-            Place::Pool(constant) => {
+            OperandLocation::Slot(slot) => reg.is_some() && state.holds(Location::Slot(slot), reg),
+            OperandLocation::Pool(constant) => {
                 let defined = self.code.insts.iter().find(|inst| inst.dst == reg);
                 defined.is_some_and(|inst| inst.op == Op::Const(constant))
             }
         };
-        if is_there { Ok(()) } else { Err(format!("{reg:?} is not at {place:?}")) }
+        if is_there { Ok(()) } else { Err(format!("{reg:?} is not at {location:?}")) }
     }
 
     fn instruction(
         &self,
         at: usize,
-        placed: &Placed,
+        allocated_inst: &AllocatedInst,
         state: &mut State,
         is_last: bool,
     ) -> Result<(), String> {
         let inst = &self.code.insts[at];
         let limits = self.target.limits();
         if is_last {
-            for (&reg, &place) in inst.src.iter().zip(&placed.src) {
-                self.operand(reg, place, state)?;
+            for (&reg, &location) in inst.src.iter().zip(&allocated_inst.src) {
+                self.operand(reg, location, state)?;
             }
             if inst.mem.base.is_some() {
-                self.operand(inst.mem.base, Place::Reg(placed.mem.base), state)?;
+                self.operand(inst.mem.base, OperandLocation::Reg(allocated_inst.mem.base), state)?;
             }
             if inst.mem.index.is_some() {
-                let index = placed.mem.index.ok_or("an index is missing")?;
-                self.operand(inst.mem.index, Place::Reg(index), state)?;
+                let index = allocated_inst.mem.index.ok_or("an index is missing")?;
+                self.operand(inst.mem.index, OperandLocation::Reg(index), state)?;
             }
-            match (inst.part, placed.part) {
-                (Part::All, PlacedPart::All) => {}
-                (Part::Count(reg), PlacedPart::Count(register))
-                | (Part::Mask(reg), PlacedPart::Mask(register)) => {
-                    self.operand(reg, Place::Reg(register), state)?;
+            match (inst.part, allocated_inst.part) {
+                (Part::All, AllocatedPart::All) => {}
+                (Part::Count(reg), AllocatedPart::Count(register))
+                | (Part::Mask(reg), AllocatedPart::Mask(register)) => {
+                    self.operand(reg, OperandLocation::Reg(register), state)?;
                 }
                 (Part::All | Part::Count(_) | Part::Mask(_), _) => return Err("another part".to_owned()),
             }
-            self.constraints(inst, placed)?;
+            self.constraints(inst, allocated_inst)?;
         }
-        let temps = placed.vector_temps.map(|temp| (Class::Vector, temp));
-        let temps = temps.into_iter().chain(placed.general_temps.map(|temp| (Class::General, temp)));
-        let temps = temps.chain([(mask_class(&limits), placed.mask_temp)]);
+        let temps = allocated_inst.vector_temps.map(|temp| (Class::Vector, temp));
+        let temps = temps.into_iter().chain(allocated_inst.general_temps.map(|temp| (Class::General, temp)));
+        let temps = temps.chain([(mask_class(&limits), allocated_inst.mask_temp)]);
         let scratch =
             [Class::General, Class::Vector, Class::Mask].map(|class| (class, limits.scratch[class as usize]));
         for (class, register) in temps.chain(scratch) {
@@ -291,18 +293,18 @@ impl Checker<'_> {
         if inst.dst.is_some() {
             state.define(inst.dst);
             let class = self.class(inst.dst);
-            state.set(Location::Register(class as u8, placed.dst), vec![inst.dst]);
+            state.set(Location::Register(class as u8, allocated_inst.dst), vec![inst.dst]);
         }
         Ok(())
     }
 
     /// Whether registers are as the target asks for.
-    fn constraints(&self, inst: &Inst, placed: &Placed) -> Result<(), String> {
+    fn constraints(&self, inst: &Inst, allocated_inst: &AllocatedInst) -> Result<(), String> {
         let constraint = self.target.constraint(inst);
         let is_dst = |at: usize| {
             inst.src[at].is_some()
                 && self.class(inst.src[at]) == self.class(inst.dst)
-                && placed.src[at] == Place::Reg(placed.dst)
+                && allocated_inst.src[at] == OperandLocation::Reg(allocated_inst.dst)
         };
         let tied: Vec<usize> =
             (0..3).filter(|at| constraint.tied >> at & 1 == 1 && inst.src[*at].is_some()).collect();
@@ -316,11 +318,11 @@ impl Checker<'_> {
             }
         }
         let mut memory = 0;
-        for (at, place) in placed.src.iter().enumerate() {
-            let allowed = match place {
-                Place::None | Place::Reg(_) => continue,
-                Place::Slot(_) => constraint.slot,
-                Place::Pool(_) => constraint.pool,
+        for (at, location) in allocated_inst.src.iter().enumerate() {
+            let allowed = match location {
+                OperandLocation::None | OperandLocation::Reg(_) => continue,
+                OperandLocation::Slot(_) => constraint.slot,
+                OperandLocation::Pool(_) => constraint.pool,
             };
             memory += 1;
             if allowed >> at & 1 == 0 || memory > 1 {
@@ -334,12 +336,12 @@ impl Checker<'_> {
             is_new
         };
         let mask = mask_class(&self.target.limits());
-        let temps = placed.vector_temps[..usize::from(constraint.vector_temps)]
+        let temps = allocated_inst.vector_temps[..usize::from(constraint.vector_temps)]
             .iter()
             .map(|temp| (Class::Vector, *temp));
-        let general = placed.general_temps[..usize::from(constraint.general_temps)].iter();
+        let general = allocated_inst.general_temps[..usize::from(constraint.general_temps)].iter();
         let temps = temps.chain(general.map(|temp| (Class::General, *temp)));
-        let temps = temps.chain((constraint.mask_temps > 0).then_some((mask, placed.mask_temp)));
+        let temps = temps.chain((constraint.mask_temps > 0).then_some((mask, allocated_inst.mask_temp)));
         for (class, register) in temps {
             if register == u8::MAX || !take(class, register) {
                 return Err("temporary registers are not apart".to_owned());
@@ -347,9 +349,10 @@ impl Checker<'_> {
             let is_source = |at: usize| {
                 inst.src[at].is_some()
                     && self.class(inst.src[at]) == class
-                    && placed.src[at] == Place::Reg(register)
+                    && allocated_inst.src[at] == OperandLocation::Reg(register)
             };
-            let is_result = inst.dst.is_some() && self.class(inst.dst) == class && placed.dst == register;
+            let is_result =
+                inst.dst.is_some() && self.class(inst.dst) == class && allocated_inst.dst == register;
             if (0..3).any(is_source) || is_result {
                 return Err("a temporary register is an operand".to_owned());
             }

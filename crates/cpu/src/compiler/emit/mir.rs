@@ -138,8 +138,8 @@ pub(crate) enum Op {
     MaskNot,
     /// The first lanes, as many as the general register `a` says: no less than 0, any number above.
     MaskFirst,
-    /// The same lanes for elements of another width: from the first type to `elem`. Machines with mask registers have no
-    /// use for it.
+    /// The same lanes for elements of another width: from the first type to `elem`. Machines with mask registers have
+    /// no use for it.
     MaskResize(Elem),
     /// Lane 0 for all lanes.
     MaskSplat,
@@ -209,14 +209,14 @@ pub(crate) enum Op {
     Else,
     /// Ends a condition. The list has triples: the value behind it, and those of either side.
     EndIf(ListId),
-    /// Calls the kernel at this position among the caller's, with the numbers of the list; returns what it returns if that
-    /// is not 0.
+    /// Calls the kernel at this position among the caller's, with the numbers of the list; returns what it returns if
+    /// that is not 0.
     Call(u16, ListId),
 }
 
 impl Op {
     /// Whether the value can be made at any place, so that it is never stored.
-    pub(crate) fn is_made_again(self) -> bool {
+    pub(crate) fn is_rematerialized(self) -> bool {
         let (Op::Const(_) | Op::Number(_) | Op::Argument(_)) = self else { return false };
         true
     }

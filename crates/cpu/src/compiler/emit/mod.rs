@@ -1,5 +1,5 @@
-//! Machine code: instructions over virtual registers (`mir`), the register allocator (`registers`), the check of what it
-//! has done (`check`), and an emitter for each instruction set.
+//! Machine code: instructions over virtual registers (`mir`), the register allocator (`registers`), the check of what
+//! it has done (`check`), and an emitter for each instruction set.
 //!
 //! An emitter answers three questions: what registers there are ([`Target::limits`]), what an instruction asks of its
 //! operands ([`Target::constraint`]), and which bytes an allocated instruction is ([`Target::encode`]).
@@ -44,13 +44,13 @@ pub(crate) struct Limits {
 /// What an instruction asks of the allocator. Bit `i` of a set stands for source `i`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Constraint {
-    /// The result is in the register of one of these sources, whose value is lost; the allocator copies it first where it
-    /// is needed later. Empty: any register.
+    /// The result is in the register of one of these sources, whose value is lost; the allocator copies it first where
+    /// it is needed later. Empty: any register.
     pub(crate) tied: u8,
     /// One of these sources, but not the tied one, may be a spilled value in its slot.
     pub(crate) slot: u8,
-    /// One of these, but not the tied one, may be a constant of the pool, in place of a slot. Both sets allow one operand
-    /// in memory together.
+    /// One of these, but not the tied one, may be a constant of the pool, in place of a slot. Both sets allow one
+    /// operand in memory together.
     pub(crate) pool: u8,
     /// The result must not be in the register of any source, but for the tied one: it is written before all are read.
     pub(crate) is_early: bool,
@@ -62,22 +62,24 @@ pub(crate) struct Constraint {
 
 /// Where a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) enum Place {
+pub(crate) enum OperandLocation {
     #[default]
     None,
     Reg(u8),
     /// Bytes from the first slot of the frame. Slots of vectors are as large as a vector, others have eight bytes.
     Slot(u32),
-    /// A constant of [`Code::constants`].
+    /// A constant of [`mir::Code::constants`].
     Pool(u32),
 }
 
-impl Place {
+impl OperandLocation {
     /// The register. Constraints say which operands are in one.
     pub(crate) fn reg(self) -> u8 {
         match self {
-            Place::Reg(reg) => reg,
-            Place::None | Place::Slot(_) | Place::Pool(_) => unreachable!("{self:?} is no register"),
+            OperandLocation::Reg(reg) => reg,
+            OperandLocation::None | OperandLocation::Slot(_) | OperandLocation::Pool(_) => {
+                unreachable!("{self:?} is no register")
+            }
         }
     }
 }
@@ -93,7 +95,7 @@ pub(crate) struct Address {
 
 /// Which lanes an instruction has, as [`mir::Part`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum PlacedPart {
+pub(crate) enum AllocatedPart {
     #[default]
     All,
     /// By a general register.
@@ -104,15 +106,15 @@ pub(crate) enum PlacedPart {
 
 /// An instruction of `mir` with registers. It has no control flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Placed {
+pub(crate) struct AllocatedInst {
     pub(crate) op: Op,
     pub(crate) elem: Elem,
     pub(crate) lanes: u8,
     /// The register of the result, if there is one.
     pub(crate) dst: u8,
-    pub(crate) src: [Place; 3],
+    pub(crate) src: [OperandLocation; 3],
     pub(crate) mem: Address,
-    pub(crate) part: PlacedPart,
+    pub(crate) part: AllocatedPart,
     pub(crate) vector_temps: [u8; 2],
     pub(crate) general_temps: [u8; 2],
     pub(crate) mask_temp: u8,
@@ -121,7 +123,7 @@ pub(crate) struct Placed {
 /// What is done after allocation.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Action {
-    Inst(Placed),
+    Inst(AllocatedInst),
     /// Between registers of a class.
     Move {
         class: Class,
@@ -148,8 +150,8 @@ pub(crate) enum Action {
     /// Jumps if general values, in registers or slots, compare so.
     JumpIf {
         cond: Cond,
-        a: Place,
-        b: Place,
+        a: OperandLocation,
+        b: OperandLocation,
         to: u32,
     },
     /// Jumps if none of the lanes of a mask is set; `elem` is the integer of its width.
@@ -162,7 +164,7 @@ pub(crate) enum Action {
     /// Calls a kernel with these numbers, which are general registers or slots. No register keeps its value.
     Call {
         kernel: u16,
-        args: SmallVec<[Place; 6]>,
+        args: SmallVec<[OperandLocation; 6]>,
     },
     /// Calls a kernel with the address of a vector's lanes and their number; it computes them anew. No register keeps
     /// its value.

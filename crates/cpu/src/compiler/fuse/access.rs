@@ -2,13 +2,13 @@
 
 use smallvec::SmallVec;
 
-use super::build::{Making, Position};
+use super::build::{NestBuilder, Position};
 use super::domain::{Sizes, strides_along};
-use super::shape::Kind;
+use super::shape::NestKind;
 use crate::compiler::ir::{Access, Val};
 use crate::kernels::StridedView;
 
-impl Making<'_> {
+impl NestBuilder<'_> {
     /// The axes of the groups.
     pub(super) fn group_sizes(&self) -> Sizes {
         let axes = self.sizes.iter().enumerate().filter(|(axis, _)| !self.shape.reduced.contains(axis));
@@ -23,7 +23,7 @@ impl Making<'_> {
     /// are beside each other; of rows each has its pieces beside each other.
     pub(super) fn partial_access(
         &self,
-        home: usize,
+        offset: usize,
         width: usize,
         piece: usize,
         counter: Option<(Val, i64)>,
@@ -31,23 +31,23 @@ impl Making<'_> {
         let groups = self.group_sizes();
         let pieces = self.shape.pieces as isize;
         let (inner, rows) = match self.shape.kind {
-            Kind::Columns => (self.sizes[self.sizes.len() - 1], true),
-            Kind::Rows | Kind::Short | Kind::Pairs => (1, false),
+            NestKind::Columns => (self.sizes[self.sizes.len() - 1], true),
+            NestKind::Rows | NestKind::Short | NestKind::Pairs => (1, false),
         };
         let outer = groups.iter().product::<usize>() / inner;
         let along = if rows { 1 } else { 0 };
         let view = StridedView::strided(0, &[outer, inner], &[pieces * inner as isize, along]);
         let mut access = self.group_access(self.partial_buffer(), &view, width);
         let bytes = (inner * width) as i64;
-        access.offset += home as i64 + piece as i64 * bytes;
+        access.offset += offset as i64 + piece as i64 * bytes;
         access.terms.extend(counter.map(|(counter, by)| (counter, by * bytes)));
         access
     }
 
     /// Where the elements of an input are, of the row or of groups.
-    pub(super) fn input_access(&self, at: usize, is_of_groups: bool, width: usize) -> Access {
+    pub(super) fn input_access(&self, at: usize, is_per_group: bool, width: usize) -> Access {
         let view = &self.reads.inputs[at].1;
-        if is_of_groups {
+        if is_per_group {
             self.group_access(at as u16, view, width)
         } else {
             self.access(at as u16, view, width)
@@ -72,8 +72,8 @@ impl Making<'_> {
             at.map_or(0, |at| strides[at])
         };
         let lane = match self.shape.kind {
-            Kind::Rows | Kind::Pairs => 0,
-            Kind::Short | Kind::Columns => along(self.shape.lanes),
+            NestKind::Rows | NestKind::Pairs => 0,
+            NestKind::Short | NestKind::Columns => along(self.shape.lanes),
         };
         self.placed(buffer, view.offset(), positions, lane, width)
     }
@@ -109,16 +109,16 @@ impl Making<'_> {
     }
 
     /// Where a kept value is: of the row, or of the rows that are reduced together.
-    pub(super) fn kept_access(&self, home: usize, width: usize) -> Access {
-        let mut access = self.column_access(home, width);
+    pub(super) fn scratch_access(&self, offset: usize, width: usize) -> Access {
+        let mut access = self.column_access(offset, width);
         match self.shape.kind {
-            Kind::Rows | Kind::Short | Kind::Pairs if self.element.is_none() => {
+            NestKind::Rows | NestKind::Short | NestKind::Pairs if self.element.is_none() => {
                 return self.within_row(access);
             }
-            Kind::Rows | Kind::Short | Kind::Pairs => {
+            NestKind::Rows | NestKind::Short | NestKind::Pairs => {
                 access.terms.extend(self.element.map(|element| (element, width as i64)));
             }
-            Kind::Columns => {
+            NestKind::Columns => {
                 let (position, stride) = (&self.columns_row, (self.block_width() * width) as i64);
                 access.offset += position.offset * stride;
                 access.terms.extend(position.terms.iter().map(|&(counter, by)| (counter, by * stride)));
@@ -128,8 +128,8 @@ impl Making<'_> {
     }
 
     /// Elements of the scratch memory, one after the other.
-    pub(super) fn column_access(&self, home: usize, width: usize) -> Access {
+    pub(super) fn column_access(&self, offset: usize, width: usize) -> Access {
         let (buffer, lane) = (self.scratch_buffer(), width as i64);
-        Access { buffer, offset: home as i64, terms: SmallVec::new(), lane, is_streaming: false }
+        Access { buffer, offset: offset as i64, terms: SmallVec::new(), lane, is_streaming: false }
     }
 }

@@ -3,22 +3,23 @@
 use defn_core::graph::{Graph, Value, Values};
 use smallvec::SmallVec;
 
-use super::build::{Body, Frame, Part, Position};
+use super::build::{Body, NestContext, NodeRole, Position};
 use super::domain::{Domain, Sizes};
 use super::passes::Passes;
 use super::reads::Reads;
-use super::shape::Shape;
-use crate::compiler::cluster::Clusters;
+use super::shape::NestShape;
+use crate::compiler::fusion_groups::FusionGroups;
 use crate::compiler::ir::{Builder, Elem, Function};
 use crate::kernels::StridedView;
 
 /// The fewest elements of a row: vectors are along rows.
-const LEAST_ROW: usize = 16;
+const MIN_ROW: usize = 16;
 
 /// A nest that is called block by block.
 ///
 /// The arguments of its function are pointers to inputs, to results and to memory for a row, the first row of the block
-/// and how many it has, the first element of each row and how many it has, and positions along the axes around the rows.
+/// and how many it has, the first element of each row and how many it has, and positions along the axes around the
+/// rows.
 #[derive(Debug)]
 pub(in super::super) struct Blocks {
     pub(in super::super) function: Function,
@@ -34,23 +35,23 @@ pub(in super::super) struct Blocks {
 /// way.
 pub(in super::super) fn fuse_blocks(
     graph: &Graph,
-    clusters: &Clusters,
-    nodes: Vec<(usize, Part)>,
+    fusion: &FusionGroups,
+    nodes: Vec<(usize, NodeRole)>,
     (elements, row): (usize, usize),
     results: &Values,
 ) -> Option<Blocks> {
     if !elements.is_multiple_of(row) {
         return None;
     }
-    let is_whole = nodes.iter().any(|(_, part)| *part != Part::Elements);
+    let is_whole = nodes.iter().any(|(_, role)| *role != NodeRole::Elements);
     let in_rows = Domain::in_order(elements / row, row, 1);
     let domain = if is_whole { in_rows.clone() } else { Domain::of_elements(elements) };
-    let passes = Passes::new(graph, clusters, nodes);
-    let reads = Reads::new(graph, clusters, &passes, &domain, &[], None, Vec::new())?;
+    let passes = Passes::new(graph, fusion, nodes);
+    let reads = Reads::new(graph, fusion, &passes, &domain, &[], None, Vec::new())?;
     let mut sizes = reads.sizes(&in_rows, None, None, None)?;
     // Rows may be divided, but not for reductions.
     let length = sizes[sizes.len() - 1];
-    if length < LEAST_ROW || is_whole && length != row {
+    if length < MIN_ROW || is_whole && length != row {
         return None;
     }
     if sizes.len() == 1 {
@@ -58,7 +59,7 @@ pub(in super::super) fn fuse_blocks(
     }
     let (rows, lanes) = (sizes.len() - 2, sizes.len() - 1);
     let reduced = if is_whole { lanes..lanes + 1 } else { sizes.len()..sizes.len() };
-    let shape = Shape::of_rows(reduced, rows, lanes, row);
+    let shape = NestShape::of_rows(reduced, rows, lanes, row);
     let mut b = Builder::new((reads.inputs.len() + results.len()) as u16 + 1, 4 + rows as u16, 0);
     let params: Vec<_> = (0..4 + rows as u16).map(|at| b.param(at, Elem::Index)).collect();
     let [first_row, count, begin, extent] = params[..4] else { unreachable!("there are four at least") };
@@ -69,21 +70,21 @@ pub(in super::super) fn fuse_blocks(
     positions.push(Position::default());
     let whole = StridedView::strided(0, &[elements], &[1]);
     let inputs = reads.inputs.len();
-    let frame = Frame { graph, clusters, results, inputs, is_streaming: false };
+    let context = NestContext { graph, fusion, results, inputs, is_streaming: false };
     let body = Body {
-        frame: &frame,
+        context: &context,
         passes: &passes,
         reads: &reads,
-        cut: None,
+        domain_box: None,
         whole,
         sizes,
         shape,
         draws_before: false,
     };
-    let mut making = body.making(b, positions, (!is_whole).then_some(begin));
-    making.rows((!is_whole).then_some((begin, extent)))?;
-    let scratch = making.scratch.bytes;
-    let mut b = making.e.b;
+    let mut builder = body.builder(b, positions, (!is_whole).then_some(begin));
+    builder.rows((!is_whole).then_some((begin, extent)))?;
+    let scratch = builder.scratch.bytes;
+    let mut b = builder.e.b;
     b.end_loop(&[]);
     let function = b.finish();
     let sizes = body.sizes;

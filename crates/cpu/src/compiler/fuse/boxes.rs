@@ -3,41 +3,41 @@
 use defn_core::graph::{Graph, Values};
 use smallvec::SmallVec;
 
-use super::build::{Body, Frame, Fused, Part};
-use super::cut::Cut;
+use super::build::{Body, Fused, NestContext, NodeRole};
 use super::domain::Domain;
+use super::domain_box::DomainBox;
 use super::passes::Passes;
 use super::reads::Reads;
-use crate::compiler::cluster::Clusters;
+use crate::compiler::fusion_groups::FusionGroups;
 use crate::compiler::ir::{Builder, Elem, Op, Val};
 
 /// The nest that computes `results` box by box, if the IR has all that it needs. With each box come the nodes that are
 /// computed in it.
 pub(in super::super) fn fuse_boxes(
     graph: &Graph,
-    clusters: &Clusters,
-    boxes: &[(Cut, Vec<usize>)],
+    fusion: &FusionGroups,
+    boxes: &[(DomainBox, Vec<usize>)],
     results: &Values,
     is_streaming: bool,
 ) -> Option<Fused> {
     let mut inputs = Vec::new();
     let mut parts = Vec::new();
-    for (cut, nodes) in boxes {
-        let nodes = nodes.iter().map(|&node| (node, Part::Elements)).collect();
-        let passes = Passes::new(graph, clusters, nodes);
-        let domain = Domain::of_elements(cut.sizes.iter().product());
-        let reads = Reads::new(graph, clusters, &passes, &domain, &[], Some(cut), inputs)?;
+    for (domain_box, nodes) in boxes {
+        let nodes = nodes.iter().map(|&node| (node, NodeRole::Elements)).collect();
+        let passes = Passes::new(graph, fusion, nodes);
+        let domain = Domain::of_elements(domain_box.sizes.iter().product());
+        let reads = Reads::new(graph, fusion, &passes, &domain, &[], Some(domain_box), inputs)?;
         inputs = reads.inputs.clone();
-        parts.push((cut, passes, domain, reads));
+        parts.push((domain_box, passes, domain, reads));
     }
-    let frame = Frame { graph, clusters, results, inputs: inputs.len(), is_streaming };
+    let context = NestContext { graph, fusion, results, inputs: inputs.len(), is_streaming };
     let mut b = Builder::new((inputs.len() + results.len()) as u16 + 1, 2, 0);
     let begin = b.param(0, Elem::Index);
     let count = b.param(1, Elem::Index);
     let end = b.add(begin, count);
     let (mut steps, mut least_steps, mut scratch, mut elements, mut cost) = (0usize, 1, 0, 0, 0);
-    for (cut, passes, domain, reads) in &parts {
-        let body = Body::new(&frame, passes, reads, domain, Some(cut))?;
+    for (domain_box, passes, domain, reads) in &parts {
+        let body = Body::new(&context, passes, reads, domain, Some(domain_box))?;
         // Parts of rows begin with whole lines in every box.
         let least = body.shape.least_steps();
         steps = steps.next_multiple_of(least);
@@ -54,16 +54,16 @@ pub(in super::super) fn fuse_boxes(
     let function = b.finish();
     let results = results.clone();
     // No input is read in the order of all results, so none lends them its memory.
-    let (moved, early) = (SmallVec::new(), SmallVec::new());
+    let (unaliasable_inputs, unaliasable_results) = (SmallVec::new(), SmallVec::new());
     Some(Fused {
         function,
         inputs,
-        moved,
-        early,
+        unaliasable_inputs,
+        unaliasable_results,
         results,
         scratch,
         partial: 0,
-        joining: None,
+        combining: None,
         steps,
         least_steps,
         elements,

@@ -5,33 +5,33 @@ use defn_core::graph::{Graph, Value, Values};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::cut::Cut;
 use super::domain::{Domain, Sizes, strides_along};
+use super::domain_box::DomainBox;
 use super::elements::{Element, Elements};
 use super::merge::Reduction;
 use super::pairs::paired_sizes;
 use super::passes::Passes;
 use super::random::{draws_before, has_pairs};
 use super::reads::{Generated, Reads, domain_of, generated};
-use super::shape::{Kind, Shape, Split};
+use super::shape::{NestKind, NestShape, ThreadSplit};
 use super::short::has_records;
-use crate::compiler::cluster::{Clusters, Elementwise, elementwise};
+use crate::compiler::fusion_groups::{Elementwise, FusionGroups, elementwise};
 use crate::compiler::ir::{Builder, Elem, Function, Val};
-use crate::compiler::views::Seen;
+use crate::compiler::views::ValueView;
 use crate::kernels::StridedView;
 
 /// Elements of a row from which on its length is an argument, so that rows of other lengths share the code.
 pub(in super::super) const LONG_ROW: usize = 512;
 
-/// What a node is in a nest.
+/// The role of a node in a nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Part {
+pub(in super::super) enum NodeRole {
     /// An op on each element.
     Elements,
     /// An op on what each row has.
     Rows,
     /// A reduction of rows.
-    Fold(Reduction),
+    Reduction(Reduction),
 }
 
 /// A nest, with where its operands come from.
@@ -40,18 +40,18 @@ pub(in super::super) struct Fused {
     pub(in super::super) function: Function,
     /// The values whose memory the first buffers are.
     pub(in super::super) inputs: Vec<(Value, StridedView)>,
-    /// The inputs of gathers, in whose memory no result may lie.
-    pub(in super::super) moved: SmallVec<[usize; 4]>,
-    /// The results that may lie in no input's memory: inputs are read after they were written.
-    pub(in super::super) early: SmallVec<[usize; 2]>,
+    /// The inputs of gathers, which no result may alias.
+    pub(in super::super) unaliasable_inputs: SmallVec<[usize; 4]>,
+    /// The results that may alias no input: inputs are read after these were written.
+    pub(in super::super) unaliasable_results: SmallVec<[usize; 2]>,
     /// The values whose memory the next buffers are.
     pub(in super::super) results: Values,
     /// The bytes of the buffer behind them, which each thread has for itself; 0 if there is none.
     pub(in super::super) scratch: usize,
     /// The bytes of the last buffer, which has the results of pieces; 0 if there is no such buffer.
     pub(in super::super) partial: usize,
-    /// What joins the results of pieces after that, with the same arguments, and how many steps it has.
-    pub(in super::super) joining: Option<(Function, usize)>,
+    /// The function that then combines partial results, with the same arguments, and its number of steps.
+    pub(in super::super) combining: Option<(Function, usize)>,
     /// How many steps the axis has that threads divide: the function's arguments are the first of them, and how many.
     pub(in super::super) steps: usize,
     /// The fewest steps that threads should take: where they divide rows, whole lines of memory.
@@ -62,64 +62,65 @@ pub(in super::super) struct Fused {
     pub(in super::super) cost: usize,
 }
 
-/// The nest that computes some nodes, of which `results` are needed elsewhere, if the IR has all that it needs. It reads
-/// at positions what the nodes `gathered` would give.
+/// The nest that computes some nodes, of which `results` are needed elsewhere, if the IR has all that it needs. It
+/// reads at positions what the nodes `gathered` would give.
 pub(in super::super) fn fuse(
     graph: &Graph,
-    clusters: &Clusters,
-    nodes: Vec<(usize, Part)>,
+    fusion: &FusionGroups,
+    nodes: Vec<(usize, NodeRole)>,
     domain: &Domain,
     results: &Values,
     gathered: &[usize],
     is_streaming: bool,
 ) -> Option<Fused> {
-    let passes = Passes::new(graph, clusters, nodes);
-    let reads = Reads::new(graph, clusters, &passes, domain, gathered, None, Vec::new())?;
-    let frame = Frame { graph, clusters, results, inputs: reads.inputs.len(), is_streaming };
-    let mut body = Body::new(&frame, &passes, &reads, domain, None)?;
+    let passes = Passes::new(graph, fusion, nodes);
+    let reads = Reads::new(graph, fusion, &passes, domain, gathered, None, Vec::new())?;
+    let context = NestContext { graph, fusion, results, inputs: reads.inputs.len(), is_streaming };
+    let mut body = Body::new(&context, &passes, &reads, domain, None)?;
     let own = if body.shape.pieces > 1 { 2 } else { 1 };
     let begin = || {
-        let mut b = Builder::new((frame.inputs + results.len()) as u16 + own, 2, 0);
+        let mut b = Builder::new((context.inputs + results.len()) as u16 + own, 2, 0);
         let steps = (b.param(0, Elem::Index), b.param(1, Elem::Index));
         (b, steps)
     };
     let (b, steps) = begin();
     let Emitted { b, mut scratch, partial } = body.emit(b, steps)?;
     let mut function = b.finish();
-    let is_of_elements = matches!(body.shape.kind, Kind::Rows | Kind::Pairs) && domain.reduced == 1;
+    let is_of_elements = matches!(body.shape.kind, NestKind::Rows | NestKind::Pairs) && domain.reduced == 1;
     if is_of_elements && !reads.random.is_empty() && draws_before(&function) {
         body.draws_before = true;
         let (b, steps) = begin();
         let emitted = body.emit(b, steps)?;
         (function, scratch) = (emitted.b.finish(), emitted.scratch);
     }
-    let joining = if body.shape.pieces > 1 {
+    let combining = if body.shape.pieces > 1 {
         let (b, steps) = begin();
         let split = body.shape.longest_kept(&body.sizes);
-        Some((body.emit_joining(b, steps, split)?.b.finish(), split.map_or(1, |axis| body.sizes[axis])))
+        Some((body.emit_combining(b, steps, split)?.b.finish(), split.map_or(1, |axis| body.sizes[axis])))
     } else {
         None
     };
     let cost = function.insts.iter().filter(|inst| inst.ty.is_vector).count();
     // All elements of a short row have instructions of their own, and so have those of pairs.
     let cost = match body.shape.kind {
-        Kind::Short => cost.div_ceil(body.sizes[body.shape.row]),
-        Kind::Pairs => cost.div_ceil(2),
-        Kind::Rows | Kind::Columns => cost,
+        NestKind::Short => cost.div_ceil(body.sizes[body.shape.row]),
+        NestKind::Pairs => cost.div_ceil(2),
+        NestKind::Rows | NestKind::Columns => cost,
     };
     let (steps, least_steps) = (body.shape.steps(&body.sizes), body.shape.least_steps());
     let (results, elements) = (results.clone(), domain.elements());
-    let early = (0..results.len()).filter(|&at| passes.is_early(results[at].node as usize)).collect();
-    let (inputs, moved) = (reads.inputs, reads.moved);
+    let unaliasable_results =
+        (0..results.len()).filter(|&at| passes.is_unaliasable(results[at].node as usize)).collect();
+    let (inputs, unaliasable_inputs) = (reads.inputs, reads.unaliasable_inputs);
     Some(Fused {
         function,
         inputs,
-        moved,
-        early,
+        unaliasable_inputs,
+        unaliasable_results,
         results,
         scratch,
         partial,
-        joining,
+        combining,
         steps,
         least_steps,
         elements,
@@ -127,10 +128,10 @@ pub(in super::super) fn fuse(
     })
 }
 
-/// What all parts of a nest share.
-pub(super) struct Frame<'a> {
+/// What all parts of a nest have in common.
+pub(super) struct NestContext<'a> {
     pub(super) graph: &'a Graph,
-    pub(super) clusters: &'a Clusters,
+    pub(super) fusion: &'a FusionGroups,
     pub(super) results: &'a Values,
     /// How many inputs there are, and so which buffer is the first result's.
     pub(super) inputs: usize,
@@ -139,14 +140,14 @@ pub(super) struct Frame<'a> {
 
 /// The loops over one domain, or over one box of it.
 pub(super) struct Body<'a> {
-    pub(super) frame: &'a Frame<'a>,
+    pub(super) context: &'a NestContext<'a>,
     pub(super) passes: &'a Passes,
     pub(super) reads: &'a Reads,
-    pub(super) cut: Option<&'a Cut>,
+    pub(super) domain_box: Option<&'a DomainBox>,
     /// Where the elements of results are.
     pub(super) whole: StridedView,
     pub(super) sizes: Sizes,
-    pub(super) shape: Shape,
+    pub(super) shape: NestShape,
     /// Whether words of random numbers are drawn before what is made of them.
     pub(super) draws_before: bool,
 }
@@ -160,57 +161,59 @@ pub(super) struct Emitted {
 
 impl<'a> Body<'a> {
     pub(super) fn new(
-        frame: &'a Frame<'a>,
+        context: &'a NestContext<'a>,
         passes: &'a Passes,
         reads: &'a Reads,
         domain: &Domain,
-        cut: Option<&'a Cut>,
+        domain_box: Option<&'a DomainBox>,
     ) -> Option<Body<'a>> {
-        let whole = match cut {
-            Some(cut) => cut.whole(),
-            None => domain.turn(StridedView::strided(0, &[domain.elements()], &[1]))?,
+        let whole = match domain_box {
+            Some(domain_box) => domain_box.whole(),
+            None => domain.in_reduction_order(StridedView::strided(0, &[domain.elements()], &[1]))?,
         };
-        let is_of_elements = |result: &Value| passes.nodes.contains(&(result.node as usize, Part::Elements));
+        let is_of_elements =
+            |result: &Value| passes.nodes.contains(&(result.node as usize, NodeRole::Elements));
         // A box may be a part of a join, which is no node of its own.
-        let writes = cut.is_some() || frame.results.iter().any(is_of_elements);
+        let writes = domain_box.is_some() || context.results.iter().any(is_of_elements);
         let written = writes.then_some(&whole);
-        let mut sizes = reads.sizes(domain, cut, written, None)?;
-        let block = cut.and_then(|cut| cut.block_axis(&sizes));
-        if block.is_none() && cut.is_some_and(|cut| cut.block.is_some()) {
+        let mut sizes = reads.sizes(domain, domain_box, written, None)?;
+        let block = domain_box.and_then(|domain_box| domain_box.block_axis(&sizes));
+        if block.is_none() && domain_box.is_some_and(|domain_box| domain_box.block.is_some()) {
             return None;
         }
-        let is_one_pass = passes.nodes.iter().all(|&(node, part)| part == Part::Rows || passes.of(node) == 0);
-        let has_records = has_records(frame.graph, reads, frame.results);
-        let mut shape = Shape::new(&sizes, domain, block, has_records, is_one_pass)?;
-        let has_pairs = |&(node, _): &(usize, Part)| has_pairs(&frame.graph.nodes()[node]);
-        if cut.is_none()
+        let is_one_pass =
+            passes.nodes.iter().all(|&(node, role)| role == NodeRole::Rows || passes.of(node) == 0);
+        let has_records = has_records(context.graph, reads, context.results);
+        let mut shape = NestShape::new(&sizes, domain, block, has_records, is_one_pass)?;
+        let has_pairs = |&(node, _): &(usize, NodeRole)| has_pairs(&context.graph.nodes()[node]);
+        if domain_box.is_none()
             && passes.nodes.iter().any(has_pairs)
             && let Some(paired) = paired_sizes(reads, domain, written, &sizes)
         {
-            shape = Shape::of_pairs(&paired);
+            shape = NestShape::of_pairs(&paired);
             sizes = paired;
         }
-        Some(Body { frame, passes, reads, cut, whole, sizes, shape, draws_before: false })
+        Some(Body { context, passes, reads, domain_box, whole, sizes, shape, draws_before: false })
     }
 
     /// What is built around a row at these positions, of which a part may begin within the row.
-    pub(super) fn making(
+    pub(super) fn builder(
         &self,
         b: Builder,
         positions: SmallVec<[Position; 4]>,
         row_start: Option<Val>,
-    ) -> Making<'_> {
-        let Body { frame, passes, reads, cut, whole, sizes, shape, .. } = self;
-        Making {
-            graph: frame.graph,
-            clusters: frame.clusters,
+    ) -> NestBuilder<'_> {
+        let Body { context, passes, reads, domain_box, whole, sizes, shape, .. } = self;
+        NestBuilder {
+            graph: context.graph,
+            fusion: context.fusion,
             passes,
-            parts: passes.nodes.iter().copied().collect(),
+            roles: passes.nodes.iter().copied().collect(),
             e: Elements::new(b),
             reads,
-            cut: *cut,
-            results: frame.results,
-            inputs: frame.inputs,
+            domain_box: *domain_box,
+            results: context.results,
+            inputs: context.inputs,
             sizes,
             shape,
             positions,
@@ -223,10 +226,10 @@ impl<'a> Body<'a> {
             drawn: FxHashMap::default(),
             columns_row: Position::default(),
             stages: FxHashMap::default(),
-            scratch: Scratch::default(),
-            partial: Scratch::default(),
-            homes: FxHashMap::default(),
-            is_streaming: frame.is_streaming,
+            scratch: ScratchLayout::default(),
+            partial: ScratchLayout::default(),
+            offsets: FxHashMap::default(),
+            is_streaming: context.is_streaming,
             pass: 0,
             values: FxHashMap::default(),
             loaded: FxHashMap::default(),
@@ -237,33 +240,38 @@ impl<'a> Body<'a> {
 
     /// Adds the loops over so many steps from one on.
     pub(super) fn emit(&self, b: Builder, (begin, count): (Val, Val)) -> Option<Emitted> {
-        let (mut making, loops) = self.begin(b, (begin, count), self.shape.split);
+        let (mut builder, loops) = self.begin(b, (begin, count), self.shape.split);
         let part = match self.shape.split {
-            Split::Lanes | Split::Pieces => Some((begin, count)),
-            Split::Axis(_) | Split::None => None,
+            ThreadSplit::Lanes | ThreadSplit::Pieces => Some((begin, count)),
+            ThreadSplit::Axis(_) | ThreadSplit::None => None,
         };
         match self.shape.kind {
-            Kind::Columns => making.columns(part)?,
-            Kind::Short => making.short_rows(part)?,
-            Kind::Pairs => making.pairs(part)?,
-            Kind::Rows if self.shape.pieces > 1 => making.pieces(part)?,
-            Kind::Rows => making.rows(part)?,
+            NestKind::Columns => builder.columns(part)?,
+            NestKind::Short => builder.short_rows(part)?,
+            NestKind::Pairs => builder.pairs(part)?,
+            NestKind::Rows if self.shape.pieces > 1 => builder.pieces(part)?,
+            NestKind::Rows => builder.rows(part)?,
         }
-        Some(making.end(loops))
+        Some(builder.end(loops))
     }
 
     /// Adds the loops that join the results of pieces; an axis is the one that threads divide.
-    fn emit_joining(&self, b: Builder, steps: (Val, Val), split: Option<usize>) -> Option<Emitted> {
-        let (mut making, loops) = self.begin(b, steps, split.map_or(Split::None, Split::Axis));
+    fn emit_combining(&self, b: Builder, steps: (Val, Val), split: Option<usize>) -> Option<Emitted> {
+        let (mut builder, loops) = self.begin(b, steps, split.map_or(ThreadSplit::None, ThreadSplit::Axis));
         match self.shape.kind {
-            Kind::Columns => making.join_columns()?,
-            Kind::Rows | Kind::Short | Kind::Pairs => making.join_rows()?,
+            NestKind::Columns => builder.combine_columns()?,
+            NestKind::Rows | NestKind::Short | NestKind::Pairs => builder.combine_rows()?,
         }
-        Some(making.end(loops))
+        Some(builder.end(loops))
     }
 
     /// Begins the loops over the axes around the row; gives how many they are.
-    fn begin(&self, mut b: Builder, (begin, count): (Val, Val), split: Split) -> (Making<'_>, usize) {
+    fn begin(
+        &self,
+        mut b: Builder,
+        (begin, count): (Val, Val),
+        split: ThreadSplit,
+    ) -> (NestBuilder<'_>, usize) {
         let Body { sizes, shape, .. } = self;
         let mut positions: SmallVec<[Position; 4]> = SmallVec::new();
         positions.resize(sizes.len(), Position::default());
@@ -280,13 +288,13 @@ impl<'a> Body<'a> {
                 continue;
             }
             loops += 1;
-            let is_split = split == Split::Axis(axis);
+            let is_split = split == ThreadSplit::Axis(axis);
             let trips = if is_split { count } else { b.index(sizes[axis] as i64) };
             let (counter, _) = b.begin_loop(Some(trips), &[]);
             positions[axis] = Position::at(if is_split { b.add(begin, counter) } else { counter });
         }
-        let row_start = (split == Split::Lanes).then_some(begin);
-        (self.making(b, positions, row_start), loops)
+        let row_start = (split == ThreadSplit::Lanes).then_some(begin);
+        (self.builder(b, positions, row_start), loops)
     }
 }
 
@@ -305,11 +313,11 @@ impl Position {
 
 /// The memory that a thread has for a row.
 #[derive(Debug, Default)]
-pub(super) struct Scratch {
+pub(super) struct ScratchLayout {
     pub(super) bytes: usize,
 }
 
-impl Scratch {
+impl ScratchLayout {
     pub(super) fn take(&mut self, bytes: usize) -> usize {
         let at = self.bytes;
         self.bytes += bytes.next_multiple_of(64);
@@ -317,20 +325,20 @@ impl Scratch {
     }
 }
 
-/// A function that is being built.
-pub(super) struct Making<'a> {
+/// Builds the function of a nest.
+pub(super) struct NestBuilder<'a> {
     pub(super) graph: &'a Graph,
-    pub(super) clusters: &'a Clusters,
+    pub(super) fusion: &'a FusionGroups,
     pub(super) passes: &'a Passes,
-    parts: FxHashMap<usize, Part>,
+    roles: FxHashMap<usize, NodeRole>,
     pub(super) e: Elements,
     pub(super) reads: &'a Reads,
     /// The box of the domain that is done, if it is not the whole.
-    pub(super) cut: Option<&'a Cut>,
+    pub(super) domain_box: Option<&'a DomainBox>,
     pub(super) results: &'a Values,
     pub(super) inputs: usize,
     pub(super) sizes: &'a Sizes,
-    pub(super) shape: &'a Shape,
+    pub(super) shape: &'a NestShape,
     /// The positions along the axes around the row.
     pub(super) positions: SmallVec<[Position; 4]>,
     /// Where the part of the row begins that is done.
@@ -349,10 +357,10 @@ pub(super) struct Making<'a> {
     pub(super) columns_row: Position,
     /// Where the elements of a tile are kept until they are reduced, by node and part.
     pub(super) stages: FxHashMap<(usize, usize), usize>,
-    pub(super) scratch: Scratch,
-    pub(super) partial: Scratch,
-    /// Where values are kept in the scratch memory: those of elements for later passes, and those of columns.
-    pub(super) homes: FxHashMap<usize, usize>,
+    pub(super) scratch: ScratchLayout,
+    pub(super) partial: ScratchLayout,
+    /// The offsets of values in the scratch memory: those of elements for later passes, and those of columns.
+    pub(super) offsets: FxHashMap<usize, usize>,
     pub(super) is_streaming: bool,
     pub(super) pass: usize,
     /// The elements of this pass, by node and by input.
@@ -364,7 +372,7 @@ pub(super) struct Making<'a> {
     pub(super) groups: FxHashMap<usize, Element>,
 }
 
-impl Making<'_> {
+impl NestBuilder<'_> {
     /// Ends so many loops.
     fn end(self, loops: usize) -> Emitted {
         let (mut b, scratch, partial) = (self.e.b, self.scratch.bytes, self.partial.bytes);
@@ -372,18 +380,18 @@ impl Making<'_> {
         Emitted { b, scratch, partial }
     }
 
-    pub(super) fn part(&self, node: usize) -> Part {
-        self.parts[&node]
+    pub(super) fn role(&self, node: usize) -> NodeRole {
+        self.roles[&node]
     }
 
     /// The node whose elements a reduction reduces, seen in some way.
-    pub(super) fn base_of(&self, fold: usize) -> usize {
-        self.clusters.base(self.graph.nodes()[fold].inputs[0]).node as usize
+    pub(super) fn base_of(&self, reduction: usize) -> usize {
+        self.fusion.base(self.graph.nodes()[reduction].inputs[0]).node as usize
     }
 
     /// Whether the nest computes a node.
     pub(super) fn is_own(&self, node: usize) -> bool {
-        self.parts.contains_key(&node)
+        self.roles.contains_key(&node)
     }
 
     /// How many elements each group has.
@@ -392,26 +400,26 @@ impl Making<'_> {
     }
 
     /// The nodes of a pass that are of a kind.
-    pub(super) fn nodes_of(&self, pass: usize, is_of: impl Fn(Part) -> bool) -> Vec<usize> {
+    pub(super) fn nodes_of(&self, pass: usize, is_of: impl Fn(NodeRole) -> bool) -> Vec<usize> {
         let nodes = self.passes.nodes.iter();
-        let nodes = nodes.filter(|(node, part)| is_of(*part) && self.passes.of(*node) == pass);
+        let nodes = nodes.filter(|(node, role)| is_of(*role) && self.passes.of(*node) == pass);
         nodes.map(|(node, _)| *node).collect()
     }
 
     /// The element-wise nodes of a pass that are stored.
     pub(super) fn stored_of(&self, pass: usize) -> Vec<usize> {
-        let is_stored = |node: &usize| self.result_of(*node).is_some() || self.homes.contains_key(node);
-        let nodes = self.nodes_of(pass, |part| part == Part::Elements).into_iter();
-        let joins = self.cut.iter().flat_map(|cut| cut.sources.keys().copied());
-        nodes.chain(joins).filter(is_stored).collect()
+        let is_stored = |node: &usize| self.result_of(*node).is_some() || self.offsets.contains_key(node);
+        let nodes = self.nodes_of(pass, |role| role == NodeRole::Elements).into_iter();
+        let concats = self.domain_box.iter().flat_map(|domain_box| domain_box.sources.keys().copied());
+        nodes.chain(concats).filter(is_stored).collect()
     }
 
-    /// Keeps what later passes would have to compute again, in so much memory that each has `elements`.
-    pub(super) fn keep(&mut self, elements: usize) -> Option<()> {
-        for &kept in &self.passes.kept {
-            let width = self.graph.nodes()[kept].outputs[0].dtype.storage_bytes();
-            let home = self.scratch.take(elements * width);
-            self.homes.insert(kept, home);
+    /// Reserves scratch memory for the values that later passes read again: `elements` of each.
+    pub(super) fn reserve_materialized(&mut self, elements: usize) -> Option<()> {
+        for &materialized in &self.passes.materialized {
+            let width = self.graph.nodes()[materialized].outputs[0].dtype.storage_bytes();
+            let offset = self.scratch.take(elements * width);
+            self.offsets.insert(materialized, offset);
         }
         Some(())
     }
@@ -422,13 +430,15 @@ impl Making<'_> {
             return Some(known);
         }
         let dtype = self.graph.nodes()[position].outputs[0].dtype;
-        let element = match self.homes.get(&position) {
-            Some(&home) if self.passes.of(position) < self.pass => {
-                let access = self.kept_access(home, dtype.storage_bytes());
+        let element = match self.offsets.get(&position) {
+            Some(&offset) if self.passes.of(position) < self.pass => {
+                let access = self.scratch_access(offset, dtype.storage_bytes());
                 self.e.load(dtype, access)
             }
-            Some(_) | None if self.parts.contains_key(&position) => self.node(position, Part::Elements)?,
-            Some(_) | None => self.join(position)?,
+            Some(_) | None if self.roles.contains_key(&position) => {
+                self.node(position, NodeRole::Elements)?
+            }
+            Some(_) | None => self.concat(position)?,
         };
         self.values.insert(position, element);
         Some(element)
@@ -441,24 +451,24 @@ impl Making<'_> {
         }
         // Columns have it in memory.
         let dtype = self.graph.nodes()[position].outputs[0].dtype;
-        let access = self.column_access(self.homes[&position], dtype.storage_bytes());
+        let access = self.column_access(self.offsets[&position], dtype.storage_bytes());
         let element = self.e.load(dtype, access);
         self.groups.insert(position, element);
         Some(element)
     }
 
     /// The op of a node.
-    pub(super) fn node(&mut self, position: usize, part: Part) -> Option<Element> {
+    pub(super) fn node(&mut self, position: usize, role: NodeRole) -> Option<Element> {
         let graph = self.graph;
         let node = &graph.nodes()[position];
         let dtype = node.outputs[0].dtype;
         let mut x: SmallVec<[Element; 3]> = SmallVec::new();
         let op = elementwise(&node.op).expect("nodes of nests are element-wise");
         if let Elementwise::Random(random) = op {
-            return self.random(position, random, part);
+            return self.random(position, random, role);
         }
         for &input in &node.inputs {
-            x.push(self.operand(position, input, part)?);
+            x.push(self.operand(position, input, role)?);
         }
         Some(match op {
             Elementwise::Unary(op) => self.e.unary(op, x[0], dtype),
@@ -472,57 +482,67 @@ impl Making<'_> {
     }
 
     /// An operand of a node as elements of the domain.
-    pub(super) fn operand(&mut self, position: usize, value: Value, part: Part) -> Option<Element> {
-        let cut = self.cut.filter(|cut| cut.nodes.contains(&position));
-        if let Some(join) = cut.and_then(|cut| cut.join(self.graph, self.clusters, value)) {
-            return self.element(join);
+    pub(super) fn operand(&mut self, position: usize, value: Value, role: NodeRole) -> Option<Element> {
+        let domain_box = self.domain_box.filter(|domain_box| domain_box.nodes.contains(&position));
+        if let Some(concat) =
+            domain_box.and_then(|domain_box| domain_box.concat(self.graph, self.fusion, value))
+        {
+            return self.element(concat);
         }
-        let seen = self.clusters.seen(self.graph, value);
-        match cut {
-            Some(cut) => self.seen(&cut.of(&seen), &cut.sizes, part, Some(cut)),
-            None => self.seen(&seen, domain_of(self.graph, position, part), part, None),
+        let value_view = self.fusion.view(self.graph, value);
+        match domain_box {
+            Some(domain_box) => {
+                self.read_view(&domain_box.of(&value_view), &domain_box.sizes, role, Some(domain_box))
+            }
+            None => self.read_view(&value_view, domain_of(self.graph, position, role), role, None),
         }
     }
 
     /// What a concatenation or a padding is in the box.
-    fn join(&mut self, join: usize) -> Option<Element> {
-        let cut = self.cut.expect("joins are of boxes");
-        let seen = cut.source(self.graph, self.clusters, join);
-        let x = self.seen(&seen, &cut.sizes, Part::Elements, None)?;
-        Some(self.e.convert(x, self.graph.nodes()[join].outputs[0].dtype))
+    fn concat(&mut self, concat: usize) -> Option<Element> {
+        let domain_box = self.domain_box.expect("concatenations are of boxes");
+        let value_view = domain_box.source(self.graph, self.fusion, concat);
+        let x = self.read_view(&value_view, &domain_box.sizes, NodeRole::Elements, None)?;
+        Some(self.e.convert(x, self.graph.nodes()[concat].outputs[0].dtype))
     }
 
     /// A value as elements of a domain of `sizes`.
-    fn seen(&mut self, seen: &Seen, sizes: &[usize], part: Part, cut: Option<&Cut>) -> Option<Element> {
-        let base = seen.base.node as usize;
-        match self.parts.get(&base) {
-            Some(Part::Elements) => return self.element(base),
-            Some(Part::Rows | Part::Fold(_)) => return self.group(base),
+    fn read_view(
+        &mut self,
+        value_view: &ValueView,
+        sizes: &[usize],
+        role: NodeRole,
+        domain_box: Option<&DomainBox>,
+    ) -> Option<Element> {
+        let base = value_view.base.node as usize;
+        match self.roles.get(&base) {
+            Some(NodeRole::Elements) => return self.element(base),
+            Some(NodeRole::Rows | NodeRole::Reduction(_)) => return self.group(base),
             None => {}
         }
-        let dtype = self.graph.ty(seen.base).dtype;
-        let is_of_groups = part == Part::Rows && self.reads.is_grouped;
-        match generated(self.graph, self.clusters, base, cut) {
+        let dtype = self.graph.ty(value_view.base).dtype;
+        let is_per_group = role == NodeRole::Rows && self.reads.is_grouped;
+        match generated(self.graph, self.fusion, base, domain_box) {
             Some(Generated::Constant(scalar)) => return Some(self.e.constant(scalar)),
-            Some(Generated::Counted(view)) => {
-                let view = if is_of_groups { view } else { self.reads.domain.turn(view)? };
-                return Some(self.counted(&view, is_of_groups, dtype));
+            Some(Generated::Iota(view)) => {
+                let view = if is_per_group { view } else { self.reads.domain.in_reduction_order(view)? };
+                return Some(self.iota(&view, is_per_group, dtype));
             }
             None => {}
         }
-        if let Some(element) = self.gathered(base, is_of_groups) {
+        if let Some(element) = self.gathered(base, is_per_group) {
             return element;
         }
-        let walk = seen.walk(sizes);
-        let walk = if is_of_groups { walk } else { self.reads.domain.turn(walk)? };
-        let at = self.reads.known[&(seen.base, walk, is_of_groups)];
-        Some(self.input(at, is_of_groups, dtype))
+        let strided = value_view.strided_view(sizes);
+        let strided = if is_per_group { strided } else { self.reads.domain.in_reduction_order(strided)? };
+        let at = self.reads.known[&(value_view.base, strided, is_per_group)];
+        Some(self.input(at, is_per_group, dtype))
     }
 
     /// An input as elements of the domain, or of groups.
-    pub(super) fn input(&mut self, at: usize, is_of_groups: bool, dtype: DType) -> Element {
+    pub(super) fn input(&mut self, at: usize, is_per_group: bool, dtype: DType) -> Element {
         let view = &self.reads.inputs[at].1;
-        if is_of_groups {
+        if is_per_group {
             let access = self.group_access(at as u16, view, dtype.storage_bytes());
             return self.e.load(dtype, access);
         }
@@ -530,7 +550,7 @@ impl Making<'_> {
             return element;
         }
         let is_record =
-            self.shape.kind == Kind::Short && (!self.shape.is_block || self.has_strided_lanes(view));
+            self.shape.kind == NestKind::Short && (!self.shape.is_block || self.has_strided_lanes(view));
         if is_record {
             let view = view.clone();
             let element = self.load_rows(at, &view, dtype);
@@ -538,7 +558,7 @@ impl Making<'_> {
             return element;
         }
         let element = self.load_record(at, dtype);
-        if self.shape.kind == Kind::Pairs && strides_along(&self.reads.inputs[at].1, self.sizes)[0] == 0 {
+        if self.shape.kind == NestKind::Pairs && strides_along(&self.reads.inputs[at].1, self.sizes)[0] == 0 {
             // Both halves have it.
             self.loaded_of_rows.push((at, vec![element; 2]));
         }

@@ -16,13 +16,13 @@ pub(in super::super) struct Domain {
     pub(in super::super) reduced: usize,
     pub(in super::super) inner: usize,
     /// Where this is not the order of the elements: the size of each axis, and how many elements one step of it passes.
-    turned: SmallVec<[(usize, usize); 6]>,
+    reordered: SmallVec<[(usize, usize); 6]>,
 }
 
 impl Domain {
     /// A domain in the order of its elements.
     pub(in super::super) fn in_order(outer: usize, reduced: usize, inner: usize) -> Domain {
-        Domain { outer, reduced, inner, turned: SmallVec::new() }
+        Domain { outer, reduced, inner, reordered: SmallVec::new() }
     }
 
     /// The domain of element-wise ops.
@@ -33,13 +33,13 @@ impl Domain {
     /// The domain of a reduction.
     pub(in super::super) fn of_reduction(layout: &ReductionLayout) -> Domain {
         let (outer, reduced, inner) = layout.sizes();
-        let turned = if layout.is_in_order() { SmallVec::new() } else { layout.axes().collect() };
-        Domain { outer, reduced, inner, turned }
+        let reordered = if layout.is_in_order() { SmallVec::new() } else { layout.axes().collect() };
+        Domain { outer, reduced, inner, reordered }
     }
 
     /// Whether its order is that of its elements.
     pub(in super::super) fn is_in_order(&self) -> bool {
-        self.turned.is_empty()
+        self.reordered.is_empty()
     }
 
     /// Whether its groups are rows that are reduced in pieces.
@@ -48,12 +48,12 @@ impl Domain {
     }
 
     /// A view of all elements, in the order of the domain. None if its axes do not fit.
-    pub(super) fn turn(&self, view: StridedView) -> Option<StridedView> {
+    pub(super) fn in_reduction_order(&self, view: StridedView) -> Option<StridedView> {
         if self.is_in_order() {
             return Some(view);
         }
         let mut axes = Axes::new(self.elements());
-        for &(size, step) in &self.turned {
+        for &(size, step) in &self.reordered {
             axes.divide(step);
             axes.divide(step * size);
         }
@@ -69,7 +69,7 @@ impl Domain {
             })
             .collect();
         let (mut own, mut along): (Sizes, SmallVec<[isize; 4]>) = Default::default();
-        for &(size, step) in &self.turned {
+        for &(size, step) in &self.reordered {
             for axis in (0..sizes.len()).filter(|&axis| (step..step * size).contains(&steps[axis])) {
                 own.push(sizes[axis]);
                 along.push(strides[axis]);
@@ -88,9 +88,9 @@ impl Domain {
     }
 
     /// Whether a view gives each element what its group has, of values that lie in the order of groups.
-    pub(in super::super) fn is_of_groups(&self, view: StridedView) -> bool {
+    pub(in super::super) fn is_per_group(&self, view: StridedView) -> bool {
         let &Domain { outer, reduced, inner, .. } = self;
-        self.turn(view).is_some_and(|view| {
+        self.in_reduction_order(view).is_some_and(|view| {
             view == StridedView::strided(0, &[outer, reduced, inner], &[inner as isize, 0, 1])
         })
     }
@@ -128,7 +128,7 @@ impl Axes {
     }
 
     /// Adds the axes of a view of the groups.
-    pub(super) fn add_of_groups(&mut self, view: &StridedView, domain: &Domain) {
+    pub(super) fn add_per_group(&mut self, view: &StridedView, domain: &Domain) {
         let mut step = 1;
         for &(size, _) in view.dims().iter().rev() {
             self.steps.push(if step < domain.inner { step } else { step * domain.reduced });
@@ -136,8 +136,8 @@ impl Axes {
         }
     }
 
-    /// The fewest axes along which each of the views has strides; at least one. None if two views divide the elements so
-    /// that no axes fit both.
+    /// The fewest axes along which each of the views has strides; at least one. None if two views divide the elements
+    /// so that no axes fit both.
     pub(super) fn sizes(mut self) -> Option<Sizes> {
         self.steps.sort_unstable();
         self.steps.dedup();
@@ -193,15 +193,15 @@ mod tests {
         let whole = StridedView::strided(0, &[4, 6], &[6, 1]);
         let rows = StridedView::strided(0, &[4, 6], &[1, 0]);
         let columns = StridedView::strided(3, &[4, 6], &[0, 1]);
-        let turned = StridedView::strided(0, &[4, 2, 3], &[1, 20, 4]);
+        let reordered = StridedView::strided(0, &[4, 2, 3], &[1, 20, 4]);
         assert_eq!(common_axes(24, &[&whole]).unwrap().as_slice(), [24]);
         assert_eq!(common_axes(24, &[&whole, &rows]).unwrap().as_slice(), [4, 6]);
-        let sizes = common_axes(24, &[&whole, &rows, &columns, &turned]).unwrap();
+        let sizes = common_axes(24, &[&whole, &rows, &columns, &reordered]).unwrap();
         assert_eq!(sizes.as_slice(), [4, 2, 3]);
         assert_eq!(strides_along(&whole, &sizes).as_slice(), [6, 3, 1]);
         assert_eq!(strides_along(&rows, &sizes).as_slice(), [1, 0, 0]);
         assert_eq!(strides_along(&columns, &sizes).as_slice(), [0, 3, 1]);
-        assert_eq!(strides_along(&turned, &sizes).as_slice(), [1, 20, 4]);
+        assert_eq!(strides_along(&reordered, &sizes).as_slice(), [1, 20, 4]);
         // 6 elements as 2 by 3 and as 3 by 2.
         let two = StridedView::strided(0, &[2, 3], &[1, 2]);
         let three = StridedView::strided(0, &[3, 2], &[1, 3]);
@@ -215,7 +215,7 @@ mod tests {
         let view = StridedView::strided(0, &[2, 2], &[1, 5]);
         let mut axes = Axes::new(24);
         axes.divide(6);
-        axes.add_of_groups(&view, &Domain::in_order(4, 6, 1));
+        axes.add_per_group(&view, &Domain::in_order(4, 6, 1));
         let sizes = axes.sizes().unwrap();
         assert_eq!(sizes.as_slice(), [2, 2, 6]);
         assert_eq!(strides_along(&view, &sizes[..2]).as_slice(), [1, 5]);
@@ -224,13 +224,13 @@ mod tests {
     #[test]
     fn views_are_turned_to_the_order_of_a_reduction() {
         // [2][3][4] of which the first and the last axis are reduced.
-        let turned = SmallVec::from_slice(&[(3, 4), (2, 12), (4, 1)]);
-        let domain = Domain { outer: 3, reduced: 8, inner: 1, turned };
-        let whole = domain.turn(StridedView::strided(0, &[24], &[1])).unwrap();
+        let reordered = SmallVec::from_slice(&[(3, 4), (2, 12), (4, 1)]);
+        let domain = Domain { outer: 3, reduced: 8, inner: 1, reordered };
+        let whole = domain.in_reduction_order(StridedView::strided(0, &[24], &[1])).unwrap();
         assert_eq!(whole, StridedView::strided(0, &[3, 2, 4], &[4, 12, 1]));
-        let last = domain.turn(StridedView::strided(1, &[6, 4], &[0, 1])).unwrap();
+        let last = domain.in_reduction_order(StridedView::strided(1, &[6, 4], &[0, 1])).unwrap();
         assert_eq!(last, StridedView::strided(1, &[6, 4], &[0, 1]));
-        assert_eq!(domain.turn(StridedView::strided(0, &[8, 3], &[3, 0])), None);
+        assert_eq!(domain.in_reduction_order(StridedView::strided(0, &[8, 3], &[3, 0])), None);
     }
 
     #[test]
@@ -241,11 +241,11 @@ mod tests {
         let mut axes = Axes::new(60);
         axes.divide(6);
         axes.divide(30);
-        axes.add_of_groups(&view, &domain);
+        axes.add_per_group(&view, &domain);
         assert_eq!(axes.sizes().unwrap().as_slice(), [2, 5, 2, 3]);
         assert_eq!(strides_along(&view, &[2, 2, 3]).as_slice(), [1, 2, 0]);
         let sums = StridedView::strided(0, &[2, 5, 6], &[6, 0, 1]);
-        assert!(domain.is_of_groups(sums));
-        assert!(!domain.is_of_groups(StridedView::strided(0, &[2, 5, 6], &[30, 6, 1])));
+        assert!(domain.is_per_group(sums));
+        assert!(!domain.is_per_group(StridedView::strided(0, &[2, 5, 6], &[30, 6, 1])));
     }
 }

@@ -8,10 +8,10 @@ use defn_core::op::{Block, Op as GraphOp};
 use defn_core::{Axis, DType, Kind};
 use smallvec::SmallVec;
 
-use super::build::{Making, Part};
+use super::build::{NestBuilder, NodeRole};
 use super::elements::{Element, computed};
 use super::reads::{Reads, domain_of};
-use crate::compiler::cluster::{Clusters, Role, random};
+use crate::compiler::fusion_groups::{FusionGroups, Role, random};
 use crate::compiler::ir::{Conv, Elem, Op, Val};
 use crate::compiler::users::Uses;
 use crate::kernels::StridedView;
@@ -103,24 +103,24 @@ enum Leads {
 /// The gathers that nobody but the nodes of a nest reads, and those as they come.
 pub(in super::super) fn gathered(
     graph: &Graph,
-    clusters: &Clusters,
+    fusion: &FusionGroups,
     uses: &dyn Uses,
-    nodes: &[(usize, Part)],
+    nodes: &[(usize, NodeRole)],
 ) -> SmallVec<[usize; 2]> {
     let mut found: SmallVec<[usize; 2]> = SmallVec::new();
     let mut refused: SmallVec<[usize; 2]> = SmallVec::new();
-    for &(position, part) in nodes {
+    for &(position, role) in nodes {
         for &input in &graph.nodes()[position].inputs {
-            let seen = clusters.seen(graph, input);
-            let (base, node) = (seen.base.node as usize, &graph.nodes()[seen.base.node as usize]);
-            let (Role::Step, Some(gather)) = (&clusters.roles[base], gather(graph, node)) else { continue };
+            let value_view = fusion.view(graph, input);
+            let (base, node) = (value_view.base.node as usize, &graph.nodes()[value_view.base.node as usize]);
+            let (Role::Step, Some(gather)) = (&fusion.roles[base], gather(graph, node)) else { continue };
             // A constant has no memory that could be read at a position.
             let is_there = |input: &Value| {
                 let GraphOp::Constant(_) = graph.nodes()[input.node as usize].op else { return true };
                 false
             };
-            let size: usize = domain_of(graph, position, part).iter().product();
-            let is_in_order = seen.is_whole(graph) && graph.ty(seen.base).size() == size;
+            let size: usize = domain_of(graph, position, role).iter().product();
+            let is_in_order = value_view.is_identity(graph) && graph.ty(value_view.base).size() == size;
             let is_element = random(&graph.nodes()[position].op).is_none();
             if !is_in_order
                 || !is_element
@@ -134,52 +134,52 @@ pub(in super::super) fn gathered(
         }
     }
     let is_own = |place: usize| {
-        let first = clusters.order[place].nodes[0];
+        let first = fusion.order[place].nodes[0];
         nodes.iter().any(|(node, _)| *node == first)
     };
     found.retain(|base| {
         let value = Value { node: *base as u32, output: 0 };
-        !refused.contains(base) && !uses.is_needed_beyond(value, &is_own)
+        !refused.contains(base) && !uses.is_live_outside(value, &is_own)
     });
     found
 }
 
 impl Reads {
     /// Adds what a gather reads.
-    pub(super) fn add_gather(&mut self, graph: &Graph, base: usize, is_of_groups: bool) {
-        if self.gathers.contains_key(&(base, is_of_groups)) {
+    pub(super) fn add_gather(&mut self, graph: &Graph, base: usize, is_per_group: bool) {
+        if self.gathers.contains_key(&(base, is_per_group)) {
             return;
         }
         let node = &graph.nodes()[base];
         let Gather { table, entries, size: _ } = gather(graph, node).expect("it was found so");
-        let table = self.add((node.inputs[0], table, is_of_groups));
-        let entries = entries.into_iter().map(|entry| self.add((node.inputs[1], entry.view, is_of_groups)));
+        let table = self.add((node.inputs[0], table, is_per_group));
+        let entries = entries.into_iter().map(|entry| self.add((node.inputs[1], entry.view, is_per_group)));
         let entries: SmallVec<[usize; 2]> = entries.collect();
-        self.moved.push(table);
-        self.moved.extend_from_slice(&entries);
-        self.gathers.insert((base, is_of_groups), GatherInputs { table, entries });
+        self.unaliasable_inputs.push(table);
+        self.unaliasable_inputs.extend_from_slice(&entries);
+        self.gathers.insert((base, is_per_group), GatherInputs { table, entries });
     }
 }
 
-impl Making<'_> {
+impl NestBuilder<'_> {
     /// What a gather gives, if the nest reads one there.
-    pub(super) fn gathered(&mut self, base: usize, is_of_groups: bool) -> Option<Option<Element>> {
-        self.reads.gathers.contains_key(&(base, is_of_groups)).then(|| self.gather(base, is_of_groups))
+    pub(super) fn gathered(&mut self, base: usize, is_per_group: bool) -> Option<Option<Element>> {
+        self.reads.gathers.contains_key(&(base, is_per_group)).then(|| self.gather(base, is_per_group))
     }
 
-    fn gather(&mut self, base: usize, is_of_groups: bool) -> Option<Element> {
-        if !is_of_groups && let Some(&known) = self.values.get(&base) {
+    fn gather(&mut self, base: usize, is_per_group: bool) -> Option<Element> {
+        if !is_per_group && let Some(&known) = self.values.get(&base) {
             return Some(known);
         }
         let (graph, reads) = (self.graph, self.reads);
         let node = &graph.nodes()[base];
         let gather = gather(graph, node).expect("it was found so");
-        let inputs = &reads.gathers[&(base, is_of_groups)];
+        let inputs = &reads.gathers[&(base, is_per_group)];
         let dtype = graph.ty(node.inputs[1]).dtype;
         let is_long = gather.size > i32::MAX as usize || dtype.storage_bytes() > 4;
         let mut position: Option<Val> = None;
         for (entry, &input) in gather.entries.iter().zip(&inputs.entries) {
-            let access = self.input_access(input, is_of_groups, dtype.storage_bytes());
+            let access = self.input_access(input, is_per_group, dtype.storage_bytes());
             let width = dtype.storage_bytes() as i64;
             if width < 4 && access.lane != 0 && access.lane != width {
                 // Vectors of what is narrow are side by side.
@@ -194,7 +194,7 @@ impl Making<'_> {
         }
         let dtype = node.outputs[0].dtype;
         let width = dtype.storage_bytes();
-        let mut access = self.input_access(inputs.table, is_of_groups, width);
+        let mut access = self.input_access(inputs.table, is_per_group, width);
         let Some(mut position) = position else { return Some(self.e.load(dtype, access)) };
         let element = if self.e.b.ty(position).is_vector {
             if dtype.is_complex() || width < 4 {
@@ -213,7 +213,7 @@ impl Making<'_> {
             access.terms.push((index, width as i64));
             self.e.load(dtype, access)
         };
-        if !is_of_groups {
+        if !is_per_group {
             self.values.insert(base, element);
         }
         Some(element)

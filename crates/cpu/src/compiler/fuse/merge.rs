@@ -4,7 +4,7 @@ use defn_core::op::{ArgOp, BinaryOp, Op as GraphOp, ReduceOp, TieBreak};
 use defn_core::{Axis, DType, Kind};
 use smallvec::SmallVec;
 
-use super::build::{Making, Part};
+use super::build::{NestBuilder, NodeRole};
 use super::elements::{Element, computed};
 use crate::compiler::ir::{Cmp, Conv, Elem, Op, Reduce, Val};
 
@@ -68,10 +68,10 @@ impl Merge {
     }
 }
 
-impl Making<'_> {
+impl NestBuilder<'_> {
     /// How a reduction joins.
     pub(super) fn merge_of(&self, node: usize) -> Merge {
-        let Part::Fold(reduction) = self.part(node) else { unreachable!("it is a reduction") };
+        let NodeRole::Reduction(reduction) = self.role(node) else { unreachable!("it is a reduction") };
         let dtype = self.accumulation(node);
         let elem = if dtype.is_bool() { Elem::I8 } else { computed(dtype) };
         let is_unsigned = dtype.is_bool() || dtype.kind() == Kind::Unsigned;
@@ -114,9 +114,9 @@ impl Making<'_> {
 
     /// The parts of an element that a reduction joins, without its position.
     pub(super) fn lifted(&mut self, node: usize) -> Option<State> {
-        let (input, part) = (self.graph.nodes()[node].inputs[0], self.part(node));
-        let x = self.operand(node, input, part)?;
-        let Part::Fold(reduction) = part else { unreachable!("it is a reduction") };
+        let (input, role) = (self.graph.nodes()[node].inputs[0], self.role(node));
+        let x = self.operand(node, input, role)?;
+        let NodeRole::Reduction(reduction) = role else { unreachable!("it is a reduction") };
         let x = match reduction {
             Reduction::Of(ReduceOp::All | ReduceOp::Any) => self.e.truth(x),
             Reduction::Of(ReduceOp::Sum | ReduceOp::Product | ReduceOp::ReduceMax | ReduceOp::ReduceMin)
@@ -202,7 +202,7 @@ impl Making<'_> {
         for (&node, state) in nodes.iter().zip(states) {
             let to = self.graph.nodes()[node].outputs[0].dtype;
             if let Merge::Extreme { .. } = self.merge_of(node) {
-                let element = self.e.counted(state[1], to);
+                let element = self.e.iota(state[1], to);
                 self.groups.insert(node, element);
                 continue;
             }

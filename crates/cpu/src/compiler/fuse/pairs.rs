@@ -1,19 +1,19 @@
 //! Nests that go through both halves of their elements at once: the two words of a block of Threefry are random numbers
 //! of either (`random`).
 
-use super::build::{Making, Position};
+use super::build::{NestBuilder, Position};
 use super::domain::{Domain, Sizes};
 use super::reads::Reads;
-use super::shape::Kind;
-use super::short::Known;
+use super::shape::NestKind;
+use super::short::LoadedValues;
 use crate::compiler::ir::{Op, Val};
 use crate::kernels::StridedView;
 
 /// The least elements of a row whose halves are gone through at once.
-const LEAST_ROW: usize = 16;
+const MIN_ROW: usize = 16;
 
-/// The axes of a domain with `sizes` if its halves are gone through at once: one, or behind the first those of a half. None
-/// if a half has not the same axes as the other, or its rows are short.
+/// The axes of a domain with `sizes` if its halves are gone through at once: one, or behind the first those of a half.
+/// None if a half has not the same axes as the other, or its rows are short.
 pub(super) fn paired_sizes(
     reads: &Reads,
     domain: &Domain,
@@ -29,13 +29,13 @@ pub(super) fn paired_sizes(
         _ if elements.is_multiple_of(2) => reads.sizes(domain, None, written, Some(elements / 2))?,
         _ => return None,
     };
-    (paired[paired.len() - 1] >= LEAST_ROW).then_some(paired)
+    (paired[paired.len() - 1] >= MIN_ROW).then_some(paired)
 }
 
-impl Making<'_> {
-    /// All elements, or those of the part of a row of the first half that begins at an argument and has as many elements
-    /// as another says, and those as far into the second half. If there is an odd number of elements, the last one of the
-    /// first half has nothing beside it.
+impl NestBuilder<'_> {
+    /// All elements, or those of the part of a row of the first half that begins at an argument and has as many
+    /// elements as another says, and those as far into the second half. If there is an odd number of elements, the last
+    /// one of the first half has nothing beside it.
     pub(super) fn pairs(&mut self, part: Option<(Val, Val)>) -> Option<()> {
         let stored = self.stored_of(0);
         let length = self.shape.lanes_steps(self.sizes);
@@ -57,12 +57,12 @@ impl Making<'_> {
     }
 
     fn each_pair(&mut self, part: (Option<Val>, Val), stored: &[usize], halves: &[bool]) -> Option<()> {
-        self.each_drawn(part, halves, &mut |making, halves| making.store_pairs(stored, halves))
+        self.each_drawn(part, halves, &mut |builder, halves| builder.store_pairs(stored, halves))
     }
 
     /// Computes nodes for an element of each half, and then stores them: a result may lie in an operand's memory.
     fn store_pairs(&mut self, stored: &[usize], halves: &[bool]) -> Option<()> {
-        let mut known = [Known::default(), Known::default()];
+        let mut known = [LoadedValues::default(), LoadedValues::default()];
         let mut elements = Vec::new();
         for &node in stored {
             for &is_second in halves {
@@ -90,7 +90,7 @@ impl Making<'_> {
     /// Goes to the elements of a half.
     pub(super) fn set_half(&mut self, is_second: bool) {
         self.is_second_half = is_second;
-        if self.shape.kind != Kind::Pairs {
+        if self.shape.kind != NestKind::Pairs {
             return;
         }
         let offset = if is_second { self.shape.half as i64 } else { 0 };

@@ -1,61 +1,61 @@
-//! Passes over a row: which values are computed in which, and which are kept for a later one.
+//! Passes over a row: which values are computed in which, and which are materialized for a later one.
 
 use defn_core::graph::{Graph, Value};
 use defn_core::op::{ElementCost, OnScalars};
 use rustc_hash::FxHashMap;
 
-use super::build::Part;
-use crate::compiler::cluster::Clusters;
+use super::build::NodeRole;
+use crate::compiler::fusion_groups::FusionGroups;
 
-/// The most cheap instructions that computing a value again may take, in place of keeping it.
-const CHEAP: usize = 4;
+/// The most cheap instructions that computing a value again may take, in place of materializing it.
+const MAX_RECOMPUTE_COST: usize = 4;
 
 /// The nodes of a nest, in an order in which they can be computed.
 pub(super) struct Passes {
-    pub(super) nodes: Vec<(usize, Part)>,
-    /// For each node the pass that it is computed in: for reductions the one that reads, for values of rows the one that
-    /// may read them.
+    pub(super) nodes: Vec<(usize, NodeRole)>,
+    /// For each node the pass that it is computed in: for reductions the one that reads, for values of rows the one
+    /// that may read them.
     pass: FxHashMap<usize, usize>,
     pub(super) count: usize,
-    /// The element-wise nodes that are kept for a later pass.
-    pub(super) kept: Vec<usize>,
+    /// The element-wise nodes that are materialized for a later pass.
+    pub(super) materialized: Vec<usize>,
 }
 
 impl Passes {
-    pub(super) fn new(graph: &Graph, clusters: &Clusters, nodes: Vec<(usize, Part)>) -> Passes {
-        let parts: FxHashMap<usize, Part> = nodes.iter().copied().collect();
+    pub(super) fn new(graph: &Graph, fusion: &FusionGroups, nodes: Vec<(usize, NodeRole)>) -> Passes {
+        let roles: FxHashMap<usize, NodeRole> = nodes.iter().copied().collect();
         let mut pass: FxHashMap<usize, usize> = FxHashMap::default();
         let mut cost: FxHashMap<usize, usize> = FxHashMap::default();
-        let mut kept = Vec::new();
+        let mut materialized = Vec::new();
         let mut count = 1;
-        let base = |input: Value| clusters.base(input).node as usize;
-        for &(position, part) in &nodes {
+        let base = |input: Value| fusion.base(input).node as usize;
+        for &(position, role) in &nodes {
             let inputs = &graph.nodes()[position].inputs;
-            let own = |input: &Value| parts.get(&base(*input)).map(|part| (base(*input), *part));
+            let own = |input: &Value| roles.get(&base(*input)).map(|role| (base(*input), *role));
             // A reduction's result is there one pass later.
-            let ready = inputs.iter().filter_map(own).map(|(input, part)| match part {
-                Part::Elements | Part::Rows => pass[&input],
-                Part::Fold(_) => pass[&input] + 1,
+            let ready = inputs.iter().filter_map(own).map(|(input, role)| match role {
+                NodeRole::Elements | NodeRole::Rows => pass[&input],
+                NodeRole::Reduction(_) => pass[&input] + 1,
             });
             let at = ready.max().unwrap_or(0);
             pass.insert(position, at);
             count = count.max(at + 1);
-            if part == Part::Rows {
+            if role == NodeRole::Rows {
                 continue;
             }
             let mut total = instructions(graph, position);
-            for (input, part) in inputs.iter().filter_map(own) {
-                if part != Part::Elements {
+            for (input, role) in inputs.iter().filter_map(own) {
+                if role != NodeRole::Elements {
                     continue;
                 }
-                if pass[&input] < at && cost[&input] > CHEAP && !kept.contains(&input) {
-                    kept.push(input);
+                if pass[&input] < at && cost[&input] > MAX_RECOMPUTE_COST && !materialized.contains(&input) {
+                    materialized.push(input);
                 }
-                total += if kept.contains(&input) { 1 } else { cost[&input] };
+                total += if materialized.contains(&input) { 1 } else { cost[&input] };
             }
             cost.insert(position, total);
         }
-        Passes { nodes, pass, count, kept }
+        Passes { nodes, pass, count, materialized }
     }
 
     pub(super) fn of(&self, position: usize) -> usize {
@@ -63,8 +63,8 @@ impl Passes {
     }
 
     /// Whether a node is written before a pass that reads elements again: they must not be written over by it.
-    pub(super) fn is_early(&self, position: usize) -> bool {
-        let mut reads = self.nodes.iter().filter(|(_, part)| *part != Part::Rows);
+    pub(super) fn is_unaliasable(&self, position: usize) -> bool {
+        let mut reads = self.nodes.iter().filter(|(_, role)| *role != NodeRole::Rows);
         reads.any(|&(node, _)| self.of(node) > self.of(position))
     }
 }

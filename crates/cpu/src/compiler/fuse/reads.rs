@@ -6,13 +6,13 @@ use defn_core::op::Op as GraphOp;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::build::Part;
-use super::cut::Cut;
+use super::build::NodeRole;
 use super::domain::{Axes, Domain, Sizes, strides_along};
+use super::domain_box::DomainBox;
 use super::gathers::GatherInputs;
 use super::passes::Passes;
 use super::random::RandomInputs;
-use crate::compiler::cluster::{Clusters, Role, random};
+use crate::compiler::fusion_groups::{FusionGroups, Role, random};
 use crate::kernels::StridedView;
 
 /// What a nest reads from memory.
@@ -26,87 +26,87 @@ pub(super) struct Reads {
     /// Whether the domain has groups of several elements.
     pub(super) is_grouped: bool,
     /// For each input whether it is read once for each group.
-    is_of_groups: Vec<bool>,
+    is_per_group: Vec<bool>,
     /// Numbers that are counted where they are read, as if they lay in memory once; and whether groups read them.
-    pub(super) counted: FxHashMap<(usize, bool), StridedView>,
+    pub(super) iota: FxHashMap<(usize, bool), StridedView>,
     /// What the nodes of random numbers are computed from.
     pub(super) random: FxHashMap<usize, RandomInputs>,
     /// The gathers, and whether groups read them.
     pub(super) gathers: FxHashMap<(usize, bool), GatherInputs>,
     /// The inputs of gathers: tables are not read as their views say.
-    pub(super) moved: SmallVec<[usize; 4]>,
+    pub(super) unaliasable_inputs: SmallVec<[usize; 4]>,
 }
 
 impl Reads {
-    /// What nodes of a nest read that it does not compute, of which it reads `gathered` at positions. The inputs of other
-    /// boxes come before.
+    /// What nodes of a nest read that it does not compute, of which it reads `gathered` at positions. The inputs of
+    /// other boxes come before.
     pub(super) fn new(
         graph: &Graph,
-        clusters: &Clusters,
+        fusion: &FusionGroups,
         passes: &Passes,
         domain: &Domain,
         gathered: &[usize],
-        cut: Option<&Cut>,
+        domain_box: Option<&DomainBox>,
         before: Vec<(Value, StridedView)>,
     ) -> Option<Reads> {
         let mut reads = Reads {
             domain: domain.clone(),
-            is_of_groups: vec![false; before.len()],
+            is_per_group: vec![false; before.len()],
             first: before.len(),
             inputs: before,
             known: FxHashMap::default(),
             is_grouped: domain.reduced > 1,
-            counted: FxHashMap::default(),
+            iota: FxHashMap::default(),
             random: FxHashMap::default(),
             gathers: FxHashMap::default(),
-            moved: SmallVec::new(),
+            unaliasable_inputs: SmallVec::new(),
         };
-        let own: FxHashMap<usize, Part> = passes.nodes.iter().copied().collect();
-        for &(position, part) in &passes.nodes {
+        let own: FxHashMap<usize, NodeRole> = passes.nodes.iter().copied().collect();
+        for &(position, role) in &passes.nodes {
             let node = &graph.nodes()[position];
-            let cut = cut.filter(|cut| cut.nodes.contains(&position));
+            let domain_box = domain_box.filter(|domain_box| domain_box.nodes.contains(&position));
             if let Some(random) = random(&node.op) {
-                reads.add_random(graph, clusters, position, random, (part, cut))?;
+                reads.add_random(graph, fusion, position, random, (role, domain_box))?;
                 continue;
             }
             for &input in &node.inputs {
-                let mut seen = clusters.seen(graph, input);
-                let base = seen.base.node as usize;
+                let mut value_view = fusion.view(graph, input);
+                let base = value_view.base.node as usize;
                 if own.contains_key(&base) {
                     continue;
                 }
-                let is_of_groups = part == Part::Rows && reads.is_grouped;
+                let is_per_group = role == NodeRole::Rows && reads.is_grouped;
                 if gathered.contains(&base) {
-                    reads.add_gather(graph, base, is_of_groups);
+                    reads.add_gather(graph, base, is_per_group);
                     continue;
                 }
-                if cut.is_some_and(|cut| cut.sources.contains_key(&base)) {
+                if domain_box.is_some_and(|domain_box| domain_box.sources.contains_key(&base)) {
                     continue;
                 }
-                match generated(graph, clusters, base, cut) {
+                match generated(graph, fusion, base, domain_box) {
                     Some(Generated::Constant(_)) => continue,
-                    Some(Generated::Counted(view)) => {
-                        let view = if is_of_groups { view } else { domain.turn(view)? };
-                        reads.counted.insert((base, is_of_groups), view);
+                    Some(Generated::Iota(view)) => {
+                        let view = if is_per_group { view } else { domain.in_reduction_order(view)? };
+                        reads.iota.insert((base, is_per_group), view);
                         continue;
                     }
                     None => {}
                 }
-                let mut sizes = domain_of(graph, position, part);
-                if let Some(cut) = cut {
-                    (seen, sizes) = (cut.of(&seen), &cut.sizes);
+                let mut sizes = domain_of(graph, position, role);
+                if let Some(domain_box) = domain_box {
+                    (value_view, sizes) = (domain_box.of(&value_view), &domain_box.sizes);
                 }
-                let walk = seen.walk(sizes);
-                let view = if is_of_groups { walk } else { domain.turn(walk)? };
-                reads.add((seen.base, view, is_of_groups));
+                let strided = value_view.strided_view(sizes);
+                let view = if is_per_group { strided } else { domain.in_reduction_order(strided)? };
+                reads.add((value_view.base, view, is_per_group));
             }
         }
-        for &join in cut.iter().flat_map(|cut| cut.sources.keys()) {
-            let cut = cut.expect("joins are of boxes");
-            let seen = cut.source(graph, clusters, join);
-            let is_own = own.contains_key(&(seen.base.node as usize));
-            if !is_own && generated(graph, clusters, seen.base.node as usize, None).is_none() {
-                reads.add((seen.base, seen.walk(&cut.sizes), false));
+        for &concat in domain_box.iter().flat_map(|domain_box| domain_box.sources.keys()) {
+            let domain_box = domain_box.expect("concatenations are of boxes");
+            let value_view = domain_box.source(graph, fusion, concat);
+            let is_own = own.contains_key(&(value_view.base.node as usize));
+            if !is_own && generated(graph, fusion, value_view.base.node as usize, None).is_none() {
+                reads.add((value_view.base, value_view.strided_view(&domain_box.sizes), false));
             }
         }
         Some(reads)
@@ -119,13 +119,13 @@ impl Reads {
         }
         self.known.insert(key.clone(), self.inputs.len());
         self.inputs.push((key.0, key.1));
-        self.is_of_groups.push(key.2);
+        self.is_per_group.push(key.2);
         self.inputs.len() - 1
     }
 
     /// The inputs that lie side by side in each record of which an input reads one element, in their order in memory:
-    /// schedules load them together (`schedule/records.rs`). A record is as long as the step from one element of a row to
-    /// the next.
+    /// schedules load them together (`schedule/records.rs`). A record is as long as the step from one element of a row
+    /// to the next.
     pub(super) fn record_of(&self, at: usize, sizes: &[usize]) -> SmallVec<[usize; 4]> {
         let (value, view) = &self.inputs[at];
         let strides = strides_along(view, sizes);
@@ -134,7 +134,7 @@ impl Reads {
             return SmallVec::from_slice(&[at]);
         }
         let others = self.inputs.iter().enumerate().skip(self.first).filter(|(other, (base, view))| {
-            base == value && !self.is_of_groups[*other] && strides_along(view, sizes) == strides
+            base == value && !self.is_per_group[*other] && strides_along(view, sizes) == strides
         });
         let mut others: SmallVec<[(usize, usize); 8]> =
             others.map(|(other, (_, view))| (view.offset(), other)).collect();
@@ -160,7 +160,7 @@ impl Reads {
     pub(super) fn sizes(
         &self,
         domain: &Domain,
-        cut: Option<&Cut>,
+        domain_box: Option<&DomainBox>,
         written: Option<&StridedView>,
         half: Option<usize>,
     ) -> Option<Sizes> {
@@ -168,24 +168,24 @@ impl Reads {
         axes.divide(domain.inner);
         axes.divide(domain.inner * domain.reduced);
         let inputs =
-            self.inputs.iter().map(|(_, view)| view).zip(self.is_of_groups.iter().copied()).skip(self.first);
-        let counted = self.counted.iter().map(|((_, is_of_groups), view)| (view, *is_of_groups));
-        for (view, is_of_groups) in inputs.chain(counted) {
-            if is_of_groups { axes.add_of_groups(view, domain) } else { axes.add(view) }
+            self.inputs.iter().map(|(_, view)| view).zip(self.is_per_group.iter().copied()).skip(self.first);
+        let iota = self.iota.iter().map(|((_, is_per_group), view)| (view, *is_per_group));
+        for (view, is_per_group) in inputs.chain(iota) {
+            if is_per_group { axes.add_per_group(view, domain) } else { axes.add(view) }
         }
         written.into_iter().for_each(|view| axes.add(view));
         half.into_iter().for_each(|half| axes.divide(half));
-        cut.into_iter().for_each(|cut| cut.divide(&mut axes));
+        domain_box.into_iter().for_each(|domain_box| domain_box.divide(&mut axes));
         axes.sizes()
     }
 }
 
 /// The sizes that a node's operands are read in.
-pub(super) fn domain_of(graph: &Graph, position: usize, part: Part) -> &[usize] {
+pub(super) fn domain_of(graph: &Graph, position: usize, role: NodeRole) -> &[usize] {
     let node = &graph.nodes()[position];
-    match part {
-        Part::Fold(_) => graph.ty(node.inputs[0]).shape.sizes(),
-        Part::Elements | Part::Rows => node.outputs[0].shape.sizes(),
+    match role {
+        NodeRole::Reduction(_) => graph.ty(node.inputs[0]).shape.sizes(),
+        NodeRole::Elements | NodeRole::Rows => node.outputs[0].shape.sizes(),
     }
 }
 
@@ -193,25 +193,25 @@ pub(super) fn domain_of(graph: &Graph, position: usize, part: Part) -> &[usize] 
 pub(super) enum Generated {
     Constant(Scalar),
     /// The numbers 0, 1, 2, ... along an axis: the positions that a view of them has.
-    Counted(StridedView),
+    Iota(StridedView),
 }
 
 /// How a value is made where it is read, if it is; in a box, where one of its nodes reads it.
 pub(super) fn generated(
     graph: &Graph,
-    clusters: &Clusters,
+    fusion: &FusionGroups,
     base: usize,
-    cut: Option<&Cut>,
+    domain_box: Option<&DomainBox>,
 ) -> Option<Generated> {
     let op = &graph.nodes()[base].op;
     if let GraphOp::Constant(scalar) = op {
         return Some(Generated::Constant(*scalar));
     }
-    let (GraphOp::Iota { axis, shape, .. }, Role::Generated) = (op, &clusters.roles[base]) else {
+    let (GraphOp::Iota { axis, shape, .. }, Role::Generated) = (op, &fusion.roles[base]) else {
         return None;
     };
-    if let Some(cut) = cut {
-        return Some(Generated::Counted(cut.counted(*axis)));
+    if let Some(domain_box) = domain_box {
+        return Some(Generated::Iota(domain_box.iota_view(*axis)));
     }
     let size = shape.size();
     let (along, step) = match axis {
@@ -219,5 +219,5 @@ pub(super) fn generated(
         None => (size, 1),
     };
     let sizes = [size / (along * step), along, step];
-    Some(Generated::Counted(StridedView::strided(0, &sizes, &[0, 1, 0])))
+    Some(Generated::Iota(StridedView::strided(0, &sizes, &[0, 1, 0])))
 }

@@ -1,6 +1,6 @@
 //! Nests whose groups are rows: each is gone through pass by pass, and reduced tile by tile.
 
-use super::build::{Making, Part, Position};
+use super::build::{NestBuilder, NodeRole, Position};
 use super::merge::{Merge, State};
 use crate::compiler::ir::{Access, Cmp, Conv, Elem, Op, Reduce, Val};
 use crate::kernels::TILE;
@@ -12,18 +12,18 @@ const SHORT_LANES: usize = 16;
 /// The lanes in which positions are compared.
 const POSITION_LANES: u16 = 64;
 
-impl Making<'_> {
+impl NestBuilder<'_> {
     /// The passes over a row, or over the part of it that begins at an argument and has as many elements as another
     /// says.
     pub(super) fn rows(&mut self, part: Option<(Val, Val)>) -> Option<()> {
         let length = self.row_length();
-        self.keep(length)?;
+        self.reserve_materialized(length)?;
         for pass in 0..self.passes.count {
             self.pass = pass;
             if pass == 0 {
                 self.row_values(0)?;
             }
-            let folds = self.nodes_of(pass, |part| matches!(part, Part::Fold(_)));
+            let reductions = self.nodes_of(pass, |role| matches!(role, NodeRole::Reduction(_)));
             let stored = self.stored_of(pass);
             if self.draws_before {
                 self.begin_elements();
@@ -31,28 +31,28 @@ impl Making<'_> {
                     Some((begin, count)) => (Some(begin), count),
                     None => (None, self.e.b.index(length as i64)),
                 };
-                self.each_drawn(part, &[false], &mut |making, _| making.store_elements(&stored))?;
+                self.each_drawn(part, &[false], &mut |builder, _| builder.store_elements(&stored))?;
             } else if let Some((_, extent)) = part {
                 self.begin_elements();
                 self.e.b.begin_lanes(extent);
                 self.store_elements(&stored)?;
                 self.e.b.end_lanes();
-            } else if !folds.is_empty() {
+            } else if !reductions.is_empty() {
                 let states = if length > TILE {
-                    let states = self.tiles(&folds, &stored, length)?;
-                    self.joined_tiles(&folds, &states, length.div_ceil(TILE))
+                    let states = self.tiles(&reductions, &stored, length)?;
+                    self.combined_tiles(&reductions, &states, length.div_ceil(TILE))
                 } else {
-                    self.tile(&folds, &stored, None, length)?
+                    self.tile(&reductions, &stored, None, length)?
                 };
-                self.finish_reductions(&folds, states)?;
+                self.finish_reductions(&reductions, states)?;
             } else if !stored.is_empty() {
                 let extent = self.e.b.index(length as i64);
                 self.begin_elements();
-                self.each(None, extent, &mut |making, _| making.store_elements(&stored))?;
+                self.each(None, extent, &mut |builder, _| builder.store_elements(&stored))?;
             }
             // What each row has after this pass is there in the next.
             self.row_values(pass + 1)?;
-            folds.into_iter().try_for_each(|fold| self.store_group(fold))?;
+            reductions.into_iter().try_for_each(|reduction| self.store_group(reduction))?;
         }
         Some(())
     }
@@ -64,8 +64,8 @@ impl Making<'_> {
 
     /// The values of the row that later passes read, as far as they are there.
     pub(super) fn row_values(&mut self, pass: usize) -> Option<()> {
-        for node in self.nodes_of(pass, |part| part == Part::Rows) {
-            let element = self.node(node, Part::Rows)?;
+        for node in self.nodes_of(pass, |role| role == NodeRole::Rows) {
+            let element = self.node(node, NodeRole::Rows)?;
             self.groups.insert(node, element);
             self.store_group(node)?;
         }
@@ -120,8 +120,8 @@ impl Making<'_> {
         self.element = Some(start.map_or(done, |start| self.e.b.add(start, done)));
         let left = self.e.b.sub(extent, done);
         let length = self.e.b.index(sizes[sizes.len() - 1]);
-        let room = self.e.b.sub(length, column);
-        let count = self.e.b.op(Op::Min, [left, room]);
+        let remaining = self.e.b.sub(length, column);
+        let count = self.e.b.op(Op::Min, [left, remaining]);
         self.begin_elements();
         self.e.b.begin_lanes(count);
         work(self, Some(done))?;
@@ -133,8 +133,8 @@ impl Making<'_> {
             let moved = self.e.b.add(*at, by);
             let size = self.e.b.index(size);
             // 0 where the axis is at its end, else 1.
-            let room = self.e.b.sub(size, moved);
-            let is_within = self.e.b.op(Op::Min, [room, one]);
+            let remaining = self.e.b.sub(size, moved);
+            let is_within = self.e.b.op(Op::Min, [remaining, one]);
             let wrapped = self.e.b.sub(one, is_within);
             let back = self.e.b.mul(wrapped, size);
             next.push((*at, self.e.b.sub(moved, back)));
@@ -172,34 +172,34 @@ impl Making<'_> {
 
     /// Where the elements of a tile are kept until they are reduced.
     fn stage(&mut self, node: usize, part: usize, elem: Elem) -> Access {
-        let home = match self.stages.get(&(node, part)) {
-            Some(&home) => home,
+        let offset = match self.stages.get(&(node, part)) {
+            Some(&offset) => offset,
             None => {
-                let home = self.scratch.take(TILE * elem.bytes());
-                self.stages.insert((node, part), home);
-                home
+                let offset = self.scratch.take(TILE * elem.bytes());
+                self.stages.insert((node, part), offset);
+                offset
             }
         };
-        self.column_access(home, elem.bytes())
+        self.column_access(offset, elem.bytes())
     }
 
     /// Reduces a tile of a row, which begins at an element of it.
     pub(super) fn tile(
         &mut self,
-        folds: &[usize],
+        reductions: &[usize],
         stored: &[usize],
         start: Option<Val>,
         length: usize,
     ) -> Option<Vec<State>> {
         self.begin_elements();
-        let joins: Vec<Merge> = folds.iter().map(|&fold| self.merge_of(fold)).collect();
+        let merges: Vec<Merge> = reductions.iter().map(|&reduction| self.merge_of(reduction)).collect();
         let lanes = |how: &Merge| {
             if length < LONG_TILE { SHORT_LANES } else { 256 / how.bytes().max(4) }
         };
         let is_apart = self.has_several_axes();
         let mut is_staged = Vec::new();
-        for (&fold, how) in folds.iter().zip(&joins) {
-            let base = self.base_of(fold);
+        for (&reduction, how) in reductions.iter().zip(&merges) {
+            let base = self.base_of(reduction);
             is_staged.push(match how {
                 Merge::Product(_) => true,
                 // It is read twice, where the result of the nest may lie in its place meanwhile.
@@ -209,13 +209,13 @@ impl Making<'_> {
         }
         let extent = self.e.b.index(length as i64);
         if is_apart {
-            self.each(start, extent, &mut |making, done| {
-                making.stage_elements(folds, &joins, &is_staged, done)?;
-                making.store_elements(stored)
+            self.each(start, extent, &mut |builder, done| {
+                builder.stage_elements(reductions, &merges, &is_staged, done)?;
+                builder.store_elements(stored)
             })?;
         }
         let mut accumulators: Vec<State> = Vec::new();
-        for how in &joins {
+        for how in &merges {
             let count = lanes(how) as u16;
             accumulators.push(match *how {
                 Merge::One(reduce, elem) | Merge::Extreme { reduce, elem, .. } => {
@@ -229,25 +229,26 @@ impl Making<'_> {
             self.row_start = start;
         }
         self.e.b.begin_lanes(extent);
-        for (at, &fold) in folds.iter().enumerate() {
-            let elements = if is_apart { self.staged(fold, joins[at]) } else { self.lifted(fold)? };
+        for (at, &reduction) in reductions.iter().enumerate() {
+            let elements =
+                if is_apart { self.staged(reduction, merges[at]) } else { self.lifted(reduction)? };
             for (&accumulator, &element) in accumulators[at].iter().zip(&elements) {
                 self.e.b.reduce(accumulator, element);
             }
         }
         if !is_apart {
-            self.stage_elements(folds, &joins, &is_staged, None)?;
+            self.stage_elements(reductions, &merges, &is_staged, None)?;
             self.store_elements(stored)?;
         }
         self.e.b.end_lanes();
         let mut states = Vec::new();
-        for (at, &fold) in folds.iter().enumerate() {
-            states.push(match joins[at] {
+        for (at, &reduction) in reductions.iter().enumerate() {
+            states.push(match merges[at] {
                 Merge::One(..) | Merge::Sums(_) => accumulators[at].clone(),
-                Merge::Product(_) => self.product(fold, joins[at], lanes(&joins[at]), length),
+                Merge::Product(_) => self.product(reduction, merges[at], lanes(&merges[at]), length),
                 Merge::Extreme { elem, position, is_last, .. } => {
                     let extreme = (accumulators[at][0], elem, is_last);
-                    let local = self.position_of(fold, joins[at], is_staged[at], extreme, extent)?;
+                    let local = self.position_of(reduction, merges[at], is_staged[at], extreme, extent)?;
                     let local = self.e.b.convert(Conv::SignExtend, position, local);
                     let at = match start {
                         Some(start) => {
@@ -265,12 +266,12 @@ impl Making<'_> {
     }
 
     /// The parts of the elements that are kept.
-    fn staged(&mut self, fold: usize, how: Merge) -> State {
+    fn staged(&mut self, reduction: usize, how: Merge) -> State {
         let elems = how.parts();
         let count = if let Merge::Extreme { .. } = how { 1 } else { elems.len() };
         let mut state = State::new();
         for (part, &elem) in elems[..count].iter().enumerate() {
-            let access = self.stage(fold, part, elem);
+            let access = self.stage(reduction, part, elem);
             state.push(self.e.b.load(elem, access));
         }
         state
@@ -279,15 +280,15 @@ impl Making<'_> {
     /// Keeps elements until the tile is reduced.
     fn stage_elements(
         &mut self,
-        folds: &[usize],
-        joins: &[Merge],
+        reductions: &[usize],
+        merges: &[Merge],
         is_staged: &[bool],
         done: Option<Val>,
     ) -> Option<()> {
-        for (at, &fold) in folds.iter().enumerate().filter(|(at, _)| is_staged[*at]) {
-            let elements = self.lifted(fold)?;
-            for (part, (&element, &elem)) in elements.iter().zip(&joins[at].parts()).enumerate() {
-                let mut access = self.stage(fold, part, elem);
+        for (at, &reduction) in reductions.iter().enumerate().filter(|(at, _)| is_staged[*at]) {
+            let elements = self.lifted(reduction)?;
+            for (part, (&element, &elem)) in elements.iter().zip(&merges[at].parts()).enumerate() {
+                let mut access = self.stage(reduction, part, elem);
                 access.terms.extend(done.map(|done| (done, elem.bytes() as i64)));
                 self.e.b.store(element, access);
             }
@@ -298,7 +299,7 @@ impl Making<'_> {
     /// The position in a tile of its extreme, which is known: the first or the last one.
     fn position_of(
         &mut self,
-        fold: usize,
+        reduction: usize,
         how: Merge,
         is_staged: bool,
         (extreme, elem, is_last): (Val, Elem, bool),
@@ -308,7 +309,7 @@ impl Making<'_> {
         let reduce = if is_last { Reduce::Max } else { Reduce::Min };
         let accumulator = self.e.b.accumulator(reduce, Elem::I32, POSITION_LANES);
         self.e.b.begin_lanes(extent);
-        let x = if is_staged { self.staged(fold, how)[0] } else { self.lifted(fold)?[0] };
+        let x = if is_staged { self.staged(reduction, how)[0] } else { self.lifted(reduction)?[0] };
         let mut is_it = self.e.b.compare(Cmp::Eq, x, extreme);
         if elem.is_float() {
             // If an element is NaN, so is the extreme, and nothing is equal to it.
@@ -325,13 +326,13 @@ impl Making<'_> {
     }
 
     /// The product of the elements of a tile, which are kept, in lanes in memory.
-    fn product(&mut self, fold: usize, how: Merge, lanes: usize, length: usize) -> State {
+    fn product(&mut self, reduction: usize, how: Merge, lanes: usize, length: usize) -> State {
         let whole = length / lanes;
         let step = self.e.b.index(lanes as i64);
         if whole > 1 {
             let trips = self.e.b.index(whole as i64 - 1);
             let (counter, _) = self.e.b.begin_loop(Some(trips), &[]);
-            self.multiply(fold, how, step, |elem| {
+            self.multiply(reduction, how, step, |elem| {
                 let bytes = (lanes * elem.bytes()) as i64;
                 (bytes, Some((counter, bytes)))
             });
@@ -340,7 +341,7 @@ impl Making<'_> {
         let rest = length % lanes;
         if whole > 0 && rest > 0 {
             let extent = self.e.b.index(rest as i64);
-            self.multiply(fold, how, extent, |elem| ((whole * lanes * elem.bytes()) as i64, None));
+            self.multiply(reduction, how, extent, |elem| ((whole * lanes * elem.bytes()) as i64, None));
         }
         let mut left = length.min(lanes);
         let mut width = lanes;
@@ -348,13 +349,13 @@ impl Making<'_> {
             width /= 2;
             if left > width {
                 let extent = self.e.b.index((left - width) as i64);
-                self.multiply(fold, how, extent, |elem| ((width * elem.bytes()) as i64, None));
+                self.multiply(reduction, how, extent, |elem| ((width * elem.bytes()) as i64, None));
                 left = width;
             }
         }
         let mut state = State::new();
         for (part, elem) in how.parts().into_iter().enumerate() {
-            let access = Access { lane: 0, ..self.stage(fold, part, elem) };
+            let access = Access { lane: 0, ..self.stage(reduction, part, elem) };
             state.push(self.e.b.load(elem, access));
         }
         state
@@ -363,80 +364,91 @@ impl Making<'_> {
     /// Joins the first elements that are kept with others.
     fn multiply(
         &mut self,
-        fold: usize,
+        reduction: usize,
         how: Merge,
         extent: Val,
         other: impl Fn(Elem) -> (i64, Option<(Val, i64)>),
     ) {
         self.e.b.begin_lanes(extent);
-        let first = self.staged(fold, how);
+        let first = self.staged(reduction, how);
         let mut second = State::new();
         for (part, elem) in how.parts().into_iter().enumerate() {
-            let mut access = self.stage(fold, part, elem);
+            let mut access = self.stage(reduction, part, elem);
             let (offset, term) = other(elem);
             access.offset += offset;
             access.terms.extend(term);
             second.push(self.e.b.load(elem, access));
         }
-        let joined = self.merge(how, &first, &second);
+        let combined = self.merge(how, &first, &second);
         for (part, elem) in how.parts().into_iter().enumerate() {
-            let access = self.stage(fold, part, elem);
-            self.e.b.store(joined[part], access);
+            let access = self.stage(reduction, part, elem);
+            self.e.b.store(combined[part], access);
         }
         self.e.b.end_lanes();
     }
 
     /// Reduces the tiles of a row; gives where their results are.
-    fn tiles(&mut self, folds: &[usize], stored: &[usize], length: usize) -> Option<Vec<usize>> {
+    fn tiles(&mut self, reductions: &[usize], stored: &[usize], length: usize) -> Option<Vec<usize>> {
         let (whole, rest) = (length / TILE, length % TILE);
-        let homes = self.tile_homes(folds, length.div_ceil(TILE));
+        let offsets = self.tile_offsets(reductions, length.div_ceil(TILE));
         let trips = self.e.b.index(whole as i64);
         let (counter, _) = self.e.b.begin_loop(Some(trips), &[]);
         let tile = self.e.b.index(TILE as i64);
         let start = self.e.b.mul(counter, tile);
-        let states = self.tile(folds, stored, Some(start), TILE)?;
-        self.store_tile(&homes, &states, Some(counter), 0);
+        let states = self.tile(reductions, stored, Some(start), TILE)?;
+        self.store_tile(&offsets, &states, Some(counter), 0);
         self.e.b.end_loop(&[]);
         if rest > 0 {
             let start = self.e.b.index((whole * TILE) as i64);
-            let states = self.tile(folds, stored, Some(start), rest)?;
-            self.store_tile(&homes, &states, None, whole);
+            let states = self.tile(reductions, stored, Some(start), rest)?;
+            self.store_tile(&offsets, &states, None, whole);
         }
-        Some(homes)
+        Some(offsets)
     }
 
     /// Room for the results of so many tiles, a word for each part.
-    pub(super) fn tile_homes(&mut self, folds: &[usize], count: usize) -> Vec<usize> {
-        folds.iter().map(|_| self.scratch.take(2 * count * 8)).collect()
+    pub(super) fn tile_offsets(&mut self, reductions: &[usize], count: usize) -> Vec<usize> {
+        reductions.iter().map(|_| self.scratch.take(2 * count * 8)).collect()
     }
 
     /// Stores the results of a tile.
-    pub(super) fn store_tile(&mut self, homes: &[usize], states: &[State], counter: Option<Val>, at: usize) {
-        for (&home, state) in homes.iter().zip(states) {
+    pub(super) fn store_tile(
+        &mut self,
+        offsets: &[usize],
+        states: &[State],
+        counter: Option<Val>,
+        at: usize,
+    ) {
+        for (&offset, state) in offsets.iter().zip(states) {
             for (part, &value) in state.iter().enumerate() {
-                let access = self.word((home + 16 * at + 8 * part) as i64, counter);
+                let access = self.word((offset + 16 * at + 8 * part) as i64, counter);
                 self.e.b.store(value, access);
             }
         }
     }
 
     /// Joins the results of so many tiles pairwise.
-    pub(super) fn joined_tiles(&mut self, folds: &[usize], homes: &[usize], count: usize) -> Vec<State> {
-        let mut joined = Vec::new();
-        for (&fold, &home) in folds.iter().zip(homes) {
-            let how = self.merge_of(fold);
+    pub(super) fn combined_tiles(
+        &mut self,
+        reductions: &[usize],
+        offsets: &[usize],
+        count: usize,
+    ) -> Vec<State> {
+        let mut combined = Vec::new();
+        for (&reduction, &offset) in reductions.iter().zip(offsets) {
+            let how = self.merge_of(reduction);
             let mut states: Vec<State> = Vec::new();
             for tile in 0..count {
                 let mut state = State::new();
                 for (part, elem) in how.parts().into_iter().enumerate() {
-                    let access = self.word((home + 16 * tile + 8 * part) as i64, None);
+                    let access = self.word((offset + 16 * tile + 8 * part) as i64, None);
                     state.push(self.e.b.load(elem, access));
                 }
                 states.push(state);
             }
-            joined.push(self.merge_pairwise(how, states));
+            combined.push(self.merge_pairwise(how, states));
         }
-        joined
+        combined
     }
 
     /// A word of the scratch memory.

@@ -11,29 +11,29 @@ use super::pieces::chunk;
 const SHORT_ROW: usize = 16;
 
 /// The least short rows that a thread takes, where there are several parts.
-const SHORT_ROWS_PART: usize = 256;
+const MIN_SHORT_ROWS_PER_THREAD: usize = 256;
 
 /// The least columns that a thread reduces, where there are several parts.
-const COLUMNS_PART: usize = 1024;
+const MIN_COLUMNS_PER_THREAD: usize = 1024;
 
 /// The same where they are gone through several times: their rows cannot be divided instead.
-const KEPT_COLUMNS_PART: usize = 256;
+const MIN_MULTI_PASS_COLUMNS_PER_THREAD: usize = 256;
 
 /// The most elements of columns that are gone through several times by few threads.
-const MOST_KEPT_COLUMNS: usize = 1 << 18;
+const MAX_MULTI_PASS_ELEMENTS: usize = 1 << 18;
 
 /// The parts of columns below which their rows are divided too.
-const FEW_PARTS: usize = 8;
+const MIN_COLUMN_PARTS: usize = 8;
 
 /// The least elements of a chunk that begins within a row: whole lines of every type.
 const CHUNK_LINES: usize = 1 << 12;
 
 /// The least blocks that a thread goes through in a tile: their neighbours are in the same pages.
-const BLOCKS_PART: usize = 8;
+const MIN_BLOCKS_PER_THREAD: usize = 8;
 
 /// What groups are, and where their elements are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum NestKind {
     /// Rows, which lanes go along.
     Rows,
     /// Rows so short that each lane has one.
@@ -46,7 +46,7 @@ pub(super) enum Kind {
 
 /// What threads divide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Split {
+pub(super) enum ThreadSplit {
     None,
     /// An axis around the row.
     Axis(usize),
@@ -57,11 +57,11 @@ pub(super) enum Split {
 }
 
 /// How the axes of a domain are gone through.
-pub(super) struct Shape {
-    pub(super) kind: Kind,
+pub(super) struct NestShape {
+    pub(super) kind: NestKind,
     /// The axes that are reduced.
     pub(super) reduced: Range<usize>,
-    pub(super) split: Split,
+    pub(super) split: ThreadSplit,
     /// How many pieces each group has, and of how many elements.
     pub(super) pieces: usize,
     pub(super) piece: usize,
@@ -77,7 +77,7 @@ pub(super) struct Shape {
     pub(super) half: usize,
 }
 
-impl Shape {
+impl NestShape {
     /// None if elements of a group are along axes that others are along too, and for long columns that would be gone
     /// through several times by one thread. Only with records can lanes be along another
     /// axis than short rows. What is done in one pass can be done in pieces.
@@ -87,7 +87,7 @@ impl Shape {
         block: Option<usize>,
         has_records: bool,
         is_one_pass: bool,
-    ) -> Option<Shape> {
+    ) -> Option<NestShape> {
         let row = sizes.len() - 1;
         let length = sizes[row];
         let before = |elements: usize| {
@@ -100,9 +100,9 @@ impl Shape {
         let has_few = row > 0 && length < SHORT_ROW && reduced.len() <= 1;
         let is_short = is_block || has_records && has_few && !is_columns;
         let kind = match (is_columns, is_short) {
-            (true, _) => Kind::Columns,
-            (false, true) => Kind::Short,
-            (false, false) => Kind::Rows,
+            (true, _) => NestKind::Columns,
+            (false, true) => NestKind::Short,
+            (false, false) => NestKind::Rows,
         };
         let longest = |axes: &mut dyn Iterator<Item = usize>| {
             axes.max_by_key(|&axis| (sizes[axis], std::cmp::Reverse(axis)))
@@ -115,94 +115,98 @@ impl Shape {
         // Threads divide the longest axis: rows, if there are several.
         let kept = |&axis: &usize| !reduced.contains(&axis) && axis != lanes && Some(axis) != block;
         let axis = longest(&mut (0..row).filter(kept));
-        let columns_part = if is_one_pass { COLUMNS_PART } else { KEPT_COLUMNS_PART };
+        let columns_part =
+            if is_one_pass { MIN_COLUMNS_PER_THREAD } else { MIN_MULTI_PASS_COLUMNS_PER_THREAD };
         let piece = match kind {
-            Kind::Rows | Kind::Short | Kind::Pairs => chunk(),
+            NestKind::Rows | NestKind::Short | NestKind::Pairs => chunk(),
             // Threads divide what has few columns by its rows.
-            Kind::Columns => {
+            NestKind::Columns => {
                 let parts = axis.map_or(1, |axis| sizes[axis]).max(length / columns_part);
                 // What no cache keeps is as well gone through by several nests, which divide its rows.
-                if parts < FEW_PARTS && !is_one_pass && domain.reduced * length > MOST_KEPT_COLUMNS {
+                if parts < MIN_COLUMN_PARTS
+                    && !is_one_pass
+                    && domain.reduced * length > MAX_MULTI_PASS_ELEMENTS
+                {
                     return None;
                 }
-                if parts < FEW_PARTS && is_one_pass { piece_rows(length) } else { domain.reduced }
+                if parts < MIN_COLUMN_PARTS && is_one_pass { piece_rows(length) } else { domain.reduced }
             }
         };
         let pieces = if is_columns || domain.is_long() { domain.reduced.div_ceil(piece) } else { 1 };
         let is_lanes = match (kind, axis) {
             _ if is_block => false,
-            (Kind::Short, None) => sizes[lanes] >= 2 * SHORT_ROWS_PART,
-            (Kind::Short, Some(_)) => sizes[lanes] >= 4 * SHORT_ROWS_PART,
-            (Kind::Columns, _) if pieces > 1 => false,
-            (Kind::Columns, None) => length >= 2 * columns_part,
-            (Kind::Columns, Some(axis)) => length / columns_part > sizes[axis],
-            (Kind::Rows, None) => domain.reduced == 1 && length >= LONG_ROW,
-            (Kind::Rows, Some(_)) | (Kind::Pairs, _) => false,
+            (NestKind::Short, None) => sizes[lanes] >= 2 * MIN_SHORT_ROWS_PER_THREAD,
+            (NestKind::Short, Some(_)) => sizes[lanes] >= 4 * MIN_SHORT_ROWS_PER_THREAD,
+            (NestKind::Columns, _) if pieces > 1 => false,
+            (NestKind::Columns, None) => length >= 2 * columns_part,
+            (NestKind::Columns, Some(axis)) => length / columns_part > sizes[axis],
+            (NestKind::Rows, None) => domain.reduced == 1 && length >= LONG_ROW,
+            (NestKind::Rows, Some(_)) | (NestKind::Pairs, _) => false,
         };
         let split = match axis {
-            _ if is_lanes => Split::Lanes,
-            Some(axis) if sizes[axis] >= pieces => Split::Axis(axis),
-            Some(_) | None if pieces > 1 => Split::Pieces,
-            Some(axis) => Split::Axis(axis),
-            None => Split::None,
+            _ if is_lanes => ThreadSplit::Lanes,
+            Some(axis) if sizes[axis] >= pieces => ThreadSplit::Axis(axis),
+            Some(_) | None if pieces > 1 => ThreadSplit::Pieces,
+            Some(axis) => ThreadSplit::Axis(axis),
+            None => ThreadSplit::None,
         };
         let row = block.unwrap_or(row);
-        Some(Shape { kind, reduced, split, pieces, piece, row, is_block, lanes, columns_part, half: 0 })
+        Some(NestShape { kind, reduced, split, pieces, piece, row, is_block, lanes, columns_part, half: 0 })
     }
 
     /// Rows of so many elements along `lanes`, counted along another axis.
-    pub(super) fn of_rows(reduced: Range<usize>, rows: usize, lanes: usize, length: usize) -> Shape {
-        Shape {
-            kind: Kind::Rows,
+    pub(super) fn of_rows(reduced: Range<usize>, rows: usize, lanes: usize, length: usize) -> NestShape {
+        NestShape {
+            kind: NestKind::Rows,
             reduced,
-            split: Split::Axis(rows),
+            split: ThreadSplit::Axis(rows),
             pieces: 1,
             piece: length,
             row: lanes,
             is_block: false,
             lanes,
-            columns_part: COLUMNS_PART,
+            columns_part: MIN_COLUMNS_PER_THREAD,
             half: 0,
         }
     }
 
     /// That of elements whose halves are gone through at once. The first axis is both halves, or all there is.
-    pub(super) fn of_pairs(sizes: &Sizes) -> Shape {
+    pub(super) fn of_pairs(sizes: &Sizes) -> NestShape {
         let lanes = sizes.len() - 1;
         let longest = (1..lanes).max_by_key(|&axis| (sizes[axis], std::cmp::Reverse(axis)));
         let split = match longest {
-            Some(axis) if sizes[axis] >= sizes[lanes] / CHUNK_LINES => Split::Axis(axis),
-            Some(_) | None => Split::Lanes,
+            Some(axis) if sizes[axis] >= sizes[lanes] / CHUNK_LINES => ThreadSplit::Axis(axis),
+            Some(_) | None => ThreadSplit::Lanes,
         };
         let half = if lanes == 0 { sizes[0].div_ceil(2) } else { 1 };
-        let (kind, reduced) = (Kind::Pairs, sizes.len()..sizes.len());
-        let (pieces, piece, columns_part) = (1, 1, COLUMNS_PART);
-        Shape { kind, reduced, split, pieces, piece, row: 0, is_block: false, lanes, columns_part, half }
+        let (kind, reduced) = (NestKind::Pairs, sizes.len()..sizes.len());
+        let (pieces, piece, columns_part) = (1, 1, MIN_COLUMNS_PER_THREAD);
+        NestShape { kind, reduced, split, pieces, piece, row: 0, is_block: false, lanes, columns_part, half }
     }
 
     /// How many steps the axis of the lanes has, of one half if both are gone through at once.
     pub(super) fn lanes_steps(&self, sizes: &[usize]) -> usize {
-        if self.kind == Kind::Pairs && self.lanes == 0 { self.half } else { sizes[self.lanes] }
+        if self.kind == NestKind::Pairs && self.lanes == 0 { self.half } else { sizes[self.lanes] }
     }
 
     /// How many steps threads divide.
     pub(super) fn steps(&self, sizes: &[usize]) -> usize {
         match self.split {
-            Split::Axis(axis) => sizes[axis],
-            Split::Lanes => self.lanes_steps(sizes),
-            Split::Pieces => self.pieces,
-            Split::None => 1,
+            ThreadSplit::Axis(axis) => sizes[axis],
+            ThreadSplit::Lanes => self.lanes_steps(sizes),
+            ThreadSplit::Pieces => self.pieces,
+            ThreadSplit::None => 1,
         }
     }
 
     /// The fewest steps that a thread should take.
     pub(super) fn least_steps(&self) -> usize {
         match (self.split, self.kind) {
-            (Split::Lanes, Kind::Columns) => self.columns_part,
-            (Split::Lanes, Kind::Short) => SHORT_ROWS_PART,
-            (Split::Lanes, Kind::Rows | Kind::Pairs) => CHUNK_LINES,
-            (Split::Axis(_) | Split::None, _) if self.is_block => BLOCKS_PART,
-            (Split::Axis(_) | Split::Pieces | Split::None, _) => 1,
+            (ThreadSplit::Lanes, NestKind::Columns) => self.columns_part,
+            (ThreadSplit::Lanes, NestKind::Short) => MIN_SHORT_ROWS_PER_THREAD,
+            (ThreadSplit::Lanes, NestKind::Rows | NestKind::Pairs) => CHUNK_LINES,
+            (ThreadSplit::Axis(_) | ThreadSplit::None, _) if self.is_block => MIN_BLOCKS_PER_THREAD,
+            (ThreadSplit::Axis(_) | ThreadSplit::Pieces | ThreadSplit::None, _) => 1,
         }
     }
 

@@ -8,7 +8,7 @@ use defn_core::DType;
 use defn_core::graph::{Graph, Values};
 use rustc_hash::FxHashMap;
 
-use super::build::{Making, Part, Position};
+use super::build::{NestBuilder, NodeRole, Position};
 use super::domain::strides_along;
 use super::elements::Element;
 use super::merge::{Merge, State};
@@ -20,38 +20,38 @@ use crate::kernels::StridedView;
 const LANES: usize = 16;
 
 /// What is known of each element of a row: nodes and inputs.
-pub(super) type Known = (FxHashMap<usize, Element>, FxHashMap<usize, Element>);
+pub(super) type LoadedValues = (FxHashMap<usize, Element>, FxHashMap<usize, Element>);
 
-impl Making<'_> {
+impl NestBuilder<'_> {
     /// The passes over so many short rows, or over those that begin at an argument and are as many as another says.
     pub(super) fn short_rows(&mut self, part: Option<(Val, Val)>) -> Option<()> {
         let (rows, length) = (self.sizes[self.shape.lanes], self.sizes[self.shape.row]);
         let extent = part.map_or_else(|| self.e.b.index(rows as i64), |(_, count)| count);
-        let mut known: Vec<Known> = vec![Known::default(); length];
+        let mut known: Vec<LoadedValues> = vec![LoadedValues::default(); length];
         self.e.b.begin_lanes(extent);
         for pass in 0..self.passes.count {
             self.pass = pass;
             if pass == 0 {
                 self.row_values(0)?;
             }
-            let folds = self.nodes_of(pass, |part| matches!(part, Part::Fold(_)));
+            let reductions = self.nodes_of(pass, |part| matches!(part, NodeRole::Reduction(_)));
             let mut folded = Vec::new();
-            for &fold in &folds {
-                let states = self.of_each(&mut known, |making| {
-                    making.state_at(fold, |making| {
-                        let row = making.shape.row;
-                        making.e.b.index(making.positions[row].offset)
+            for &reduction in &reductions {
+                let states = self.of_each(&mut known, |builder| {
+                    builder.state_at(reduction, |builder| {
+                        let row = builder.shape.row;
+                        builder.e.b.index(builder.positions[row].offset)
                     })
                 })?;
-                folded.push(self.joined(fold, states));
+                folded.push(self.combined(reduction, states));
             }
             for node in self.stored_of(pass) {
-                let elements = self.of_each(&mut known, |making| making.element(node))?;
+                let elements = self.of_each(&mut known, |builder| builder.element(node))?;
                 self.store_rows(node, elements);
             }
-            self.finish_reductions(&folds, folded)?;
+            self.finish_reductions(&reductions, folded)?;
             self.row_values(pass + 1)?;
-            folds.into_iter().try_for_each(|fold| self.store_group(fold))?;
+            reductions.into_iter().try_for_each(|reduction| self.store_group(reduction))?;
         }
         self.e.b.end_lanes();
         Some(())
@@ -60,7 +60,7 @@ impl Making<'_> {
     /// Computes something of each element of the rows.
     fn of_each<T>(
         &mut self,
-        known: &mut [Known],
+        known: &mut [LoadedValues],
         compute: impl Fn(&mut Self) -> Option<T>,
     ) -> Option<Vec<T>> {
         let mut all = Vec::with_capacity(known.len());
@@ -86,8 +86,8 @@ impl Making<'_> {
     }
 
     /// Joins the elements of each row as lanes are joined, the upper half to the lower.
-    fn joined(&mut self, fold: usize, mut states: Vec<State>) -> State {
-        let how = self.merge_of(fold);
+    fn combined(&mut self, reduction: usize, mut states: Vec<State>) -> State {
+        let how = self.merge_of(reduction);
         if let Merge::Extreme { .. } = how {
             // Ties are decided by who comes first.
             let mut states = states.into_iter();
@@ -140,7 +140,7 @@ impl Making<'_> {
             self.set_element(at);
             let width = element.dtype.storage_bytes();
             let mut access = self.access(self.result_buffer(result), self.whole, width);
-            let is_aligned = self.cut.is_some_and(|cut| cut.is_aligned(width));
+            let is_aligned = self.domain_box.is_some_and(|domain_box| domain_box.is_aligned(width));
             access.is_streaming = self.is_streaming && self.shape.is_block && is_aligned;
             self.e.store(element, access);
         }

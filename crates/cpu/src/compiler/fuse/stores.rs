@@ -1,11 +1,11 @@
 //! How elements and what groups have are stored.
 
-use super::build::Making;
+use super::build::NestBuilder;
 use super::elements::Element;
-use super::shape::Kind;
+use super::shape::NestKind;
 use crate::kernels::StridedView;
 
-impl Making<'_> {
+impl NestBuilder<'_> {
     /// Stores the elements of nodes.
     pub(super) fn store_elements(&mut self, nodes: &[usize]) -> Option<()> {
         let mut elements = Vec::new();
@@ -23,19 +23,19 @@ impl Making<'_> {
             let mut access = self.access(self.result_buffer(at), self.whole, width);
             // Rows that begin within a line are not stored past the caches, nor parts of rows.
             let length = match (self.sizes.len(), self.shape.kind) {
-                (1, Kind::Pairs) => self.shape.half,
-                (1, Kind::Rows | Kind::Short | Kind::Columns) => 0,
+                (1, NestKind::Pairs) => self.shape.half,
+                (1, NestKind::Rows | NestKind::Short | NestKind::Columns) => 0,
                 (axes, _) => self.sizes[axes - 1],
             };
-            let is_aligned = match self.cut {
+            let is_aligned = match self.domain_box {
                 None => (length * width).is_multiple_of(64),
-                Some(cut) => cut.is_aligned(width),
+                Some(domain_box) => domain_box.is_aligned(width),
             };
             access.is_streaming = self.is_streaming && is_aligned && self.element.is_none();
             self.e.store(element, access);
         }
-        if let Some(&home) = self.homes.get(&node) {
-            let access = self.kept_access(home, width);
+        if let Some(&offset) = self.offsets.get(&node) {
+            let access = self.scratch_access(offset, width);
             self.e.store(element, access);
         }
     }

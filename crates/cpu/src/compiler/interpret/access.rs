@@ -3,10 +3,10 @@
 use super::scalars::Element;
 
 /// Moves `count` elements between an address, whose elements are so many bytes apart, and a register.
-pub(super) type Move = unsafe fn(address: *mut u8, stride: i64, register: *mut u8, count: usize);
+pub(super) type MoveFn = unsafe fn(address: *mut u8, stride: i64, register: *mut u8, count: usize);
 
 /// Loads `count` elements at positions, which are in a register.
-pub(super) type Collect =
+pub(super) type GatherFn =
     unsafe fn(address: *mut u8, stride: i64, positions: *const u8, register: *mut u8, count: usize);
 
 /// Whether elements are without gaps.

@@ -20,13 +20,13 @@ pub(super) const STEP: usize = 64;
 ///
 /// The result is whole steps of the op's type. The operands that the op has are as many steps, or one; all
 /// are aligned, and initialized.
-pub(super) type Each = fn(&mut [u8], *const u8, *const u8, *const u8, u32);
+pub(super) type VectorFn = fn(&mut [u8], *const u8, *const u8, *const u8, u32);
 
 /// An op on scalars: the result, and as many operands as it has.
 ///
 /// # Safety
 /// All point to values of the op's types.
-pub(super) type One = unsafe fn(*mut u8, *const u8, *const u8, *const u8);
+pub(super) type ScalarFn = unsafe fn(*mut u8, *const u8, *const u8, *const u8);
 
 /// An operand of an op, and how many steps it goes on for each step.
 struct Operand<T> {
@@ -162,7 +162,7 @@ pub(super) fn plain_2<K: Binary<T, Y>, T: Element, Y: Element>(
 /// An op of one scalar.
 ///
 /// # Safety
-/// As [`One`] says.
+/// As [`ScalarFn`] says.
 pub(super) unsafe fn one_1<K: Unary<A, Y>, A: Element, Y: Element>(
     out: *mut u8,
     a: *const u8,
@@ -176,7 +176,7 @@ pub(super) unsafe fn one_1<K: Unary<A, Y>, A: Element, Y: Element>(
 /// An op of two scalars.
 ///
 /// # Safety
-/// As [`One`] says.
+/// As [`ScalarFn`] says.
 pub(super) unsafe fn one_2<K: Binary<T, Y>, T: Element, Y: Element>(
     out: *mut u8,
     a: *const u8,
@@ -190,7 +190,7 @@ pub(super) unsafe fn one_2<K: Binary<T, Y>, T: Element, Y: Element>(
 /// An op of three scalars.
 ///
 /// # Safety
-/// As [`One`] says.
+/// As [`ScalarFn`] says.
 pub(super) unsafe fn one_3<K: Ternary<A, T>, A: Element, T: Element>(
     out: *mut u8,
     a: *const u8,
@@ -262,7 +262,7 @@ vectorized! {
 
 /// The functions of an accumulator.
 #[derive(Debug)]
-pub(super) struct Fold {
+pub(super) struct Reducer {
     /// Adds so many values from a register to so many lanes, the first of which is for the row's element at
     /// this position.
     pub(super) add:
@@ -273,10 +273,10 @@ pub(super) struct Fold {
     pub(super) fill: unsafe fn(from: *const u8, lanes: *mut u8, count: usize),
 }
 
-impl Fold {
+impl Reducer {
     /// The functions for an op.
-    pub(super) fn of<K: Binary<T, T>, T: Element>() -> &'static Fold {
-        const { &Fold { add: add::<K, T>, join: join::<K, T>, fill: splat::<T> } }
+    pub(super) fn of<K: Binary<T, T>, T: Element>() -> &'static Reducer {
+        const { &Reducer { add: add::<K, T>, join: join::<K, T>, fill: splat::<T> } }
     }
 }
 

@@ -2,7 +2,7 @@
 //! runs where there is no machine code.
 //!
 //! [`Interpreter::new`] (`prepare`) turns the instructions into [`Step`]s: functions chosen by op and type
-//! (`table`), with the places of their operands in the frame, and jumps. What an op does to one element
+//! (`table`), with the slots of their operands in the frame, and jumps. What an op does to one element
 //! stands in `scalars`; `lanes` has the loops over elements, `access` those between memory and registers.
 //! `level` compiles loops for each instruction set.
 //!
@@ -25,8 +25,8 @@ use std::cell::Cell;
 use super::ir::Status;
 #[cfg(test)]
 use super::ir::{Elem, Op};
-use run::Run;
-use step::{Called, Place, Step, Term};
+use run::InterpreterRun;
+use step::{KernelCall, ResolvedAccess, Step, Term};
 
 /// A function that can be run.
 #[derive(Debug)]
@@ -34,9 +34,9 @@ pub(crate) struct Interpreter {
     /// The constants and parameters, which are made once a run.
     constants: Vec<Step>,
     steps: Vec<Step>,
-    places: Vec<Place>,
+    accesses: Vec<ResolvedAccess>,
     terms: Vec<Term>,
-    calls: Vec<Called>,
+    calls: Vec<KernelCall>,
     /// The 64-byte lines of the frame.
     lines: usize,
     /// The words of the caller's before the first kernel.
@@ -51,7 +51,7 @@ pub(crate) struct Interpreter {
 struct Line(#[expect(dead_code, reason = "vectors are in it")] [u64; 8]);
 
 /// A frame of more lines goes back to the system after a run: 1 MiB.
-const MOST_KEPT: usize = (1 << 20) / size_of::<Line>();
+const MAX_CACHED_LINES: usize = (1 << 20) / size_of::<Line>();
 
 thread_local! {
     /// The frame of the last run on this thread. A run takes it, so that a kernel may run another function.
@@ -71,13 +71,14 @@ impl Interpreter {
             lines.clear();
             lines.resize(self.lines, Line([0; 8]));
         }
-        let mut run = Run { interpreter: self, args, frame: lines.as_mut_ptr().cast(), start: 0, count: 1 };
+        let mut run =
+            InterpreterRun { interpreter: self, args, frame: lines.as_mut_ptr().cast(), start: 0, count: 1 };
         // SAFETY: as the caller says. The frame has the function's lines, and is initialized.
         let status = unsafe {
             run.all(&self.constants);
             run.all(&self.steps)
         };
-        if lines.len() <= MOST_KEPT {
+        if lines.len() <= MAX_CACHED_LINES {
             FRAME.set(lines);
         }
         status
@@ -92,11 +93,11 @@ pub(crate) fn compute(op: Op, from: Elem, to: Elem, args: [u64; 3]) -> Option<u6
     if let Some(by) = prepare::distance(op) {
         args[1] = by;
     }
-    let pair = table::pair(op, from, to)?;
+    let functions = table::functions(op, from, to)?;
     let mut result = 0_u64;
     let [a, b, c] = args.each_ref().map(|arg| std::ptr::from_ref(arg).cast());
     // SAFETY: all have eight bytes, of which the function accesses those of its types; every bit pattern is a
     // value.
-    unsafe { (pair.one)((&raw mut result).cast(), a, b, c) };
+    unsafe { (functions.scalar)((&raw mut result).cast(), a, b, c) };
     Some(result)
 }

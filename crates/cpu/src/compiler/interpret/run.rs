@@ -4,11 +4,11 @@ use smallvec::SmallVec;
 
 use super::super::ir::{BoundKernel, Elem, Status};
 use super::Interpreter;
-use super::lanes::{self, BLOCK, Each, Fold, STEP};
-use super::step::{Called, CalledArg, NONE, SPLAT, Slot, Step, VIEW};
+use super::lanes::{self, BLOCK, Reducer, STEP, VectorFn};
+use super::step::{KernelArg, KernelCall, NONE, SPLAT, Slot, Step, VIEW};
 
-/// A run.
-pub(super) struct Run<'a> {
+/// One run of a function.
+pub(super) struct InterpreterRun<'a> {
     pub(super) interpreter: &'a Interpreter,
     pub(super) args: *const u64,
     pub(super) frame: *mut u8,
@@ -18,8 +18,8 @@ pub(super) struct Run<'a> {
     pub(super) count: usize,
 }
 
-impl Run<'_> {
-    /// A place in the frame.
+impl InterpreterRun<'_> {
+    /// The address of a slot of the frame.
     #[inline(always)]
     fn at(&self, slot: Slot) -> *mut u8 {
         self.frame.wrapping_add(slot as usize)
@@ -51,7 +51,7 @@ impl Run<'_> {
     /// # Safety
     /// The operands are registers that the op expects, and the result is elements of so many bytes.
     #[inline(always)]
-    unsafe fn each(&self, run: Each, to: *mut u8, bytes: u8, from: [Slot; 3]) {
+    unsafe fn each(&self, run: VectorFn, to: *mut u8, bytes: u8, from: [Slot; 3]) {
         let [a, b, c] = from.map(|slot| self.at(slot & !SPLAT));
         // SAFETY: as the caller says.
         run(unsafe { self.lanes(to, bytes) }, a, b, c, splats(from));
@@ -79,17 +79,17 @@ impl Run<'_> {
     /// # Safety
     /// The place is one of the function's, whose indices have been computed.
     #[inline(always)]
-    unsafe fn address(&self, place: u32) -> (*mut u8, i64) {
-        let place = self.interpreter.places[place as usize];
-        let terms = &self.interpreter.terms[place.terms.0 as usize..place.terms.1 as usize];
-        let mut offset = place.offset.wrapping_add(place.lane.wrapping_mul(self.start as i64));
+    unsafe fn address(&self, access: u32) -> (*mut u8, i64) {
+        let access = self.interpreter.accesses[access as usize];
+        let terms = &self.interpreter.terms[access.terms.0 as usize..access.terms.1 as usize];
+        let mut offset = access.offset.wrapping_add(access.lane.wrapping_mul(self.start as i64));
         for term in terms {
             // SAFETY: as the caller says.
             offset = offset.wrapping_add(unsafe { self.index(term.index) }.wrapping_mul(term.stride));
         }
         // SAFETY: the caller's arguments begin with the pointers.
-        let buffer = unsafe { self.args.add(place.buffer as usize).cast::<*mut u8>().read() };
-        (buffer.wrapping_offset(offset as isize), place.lane)
+        let buffer = unsafe { self.args.add(access.buffer as usize).cast::<*mut u8>().read() };
+        (buffer.wrapping_offset(offset as isize), access.lane)
     }
 
     /// Runs steps.
@@ -105,17 +105,17 @@ impl Run<'_> {
             // arguments are the function's.
             unsafe {
                 match step {
-                    Step::One { run, to, from } => {
+                    Step::ScalarOp { run, to, from } => {
                         let [a, b, c] = from;
                         run(self.at(to), self.at(a), self.at(b), self.at(c));
                     }
-                    Step::Each { run, bytes, to, from } => self.each(run, self.at(to), bytes, from),
-                    Step::EachOfViews { run, bytes, to, from } => {
+                    Step::VectorOp { run, bytes, to, from } => self.each(run, self.at(to), bytes, from),
+                    Step::VectorOpOfViews { run, bytes, to, from } => {
                         let [a, b, c] = from.map(|slot| self.operand(slot));
                         run(self.lanes(self.at(to), bytes), a, b, c, splats(from));
                     }
-                    Step::View { to, register, place, bytes } => {
-                        let address = self.address(place).0;
+                    Step::View { to, register, access, bytes } => {
+                        let address = self.address(access).0;
                         let at = if self.is_in_steps(address, bytes) {
                             address
                         } else {
@@ -125,8 +125,8 @@ impl Run<'_> {
                         };
                         self.at(to).cast::<*mut u8>().write(at);
                     }
-                    Step::EachToMemory { run, bytes, to, from, place } => {
-                        let address = self.address(place).0;
+                    Step::VectorOpToMemory { run, bytes, to, from, access } => {
+                        let address = self.address(access).0;
                         if self.is_in_steps(address, bytes) {
                             self.each(run, address, bytes, from);
                         } else {
@@ -135,12 +135,12 @@ impl Run<'_> {
                         }
                     }
                     Step::Splat { run, to, from } => run(self.at(from), self.at(to), STEP),
-                    Step::Move { run, register, place, is_block } => {
-                        let (address, stride) = self.address(place);
+                    Step::Move { run, register, access, is_block } => {
+                        let (address, stride) = self.address(access);
                         run(address, stride, self.at(register), if is_block { self.count } else { 1 });
                     }
-                    Step::Collect { run, to, positions, place, is_block } => {
-                        let (address, stride) = self.address(place);
+                    Step::Gather { run, to, positions, access, is_block } => {
+                        let (address, stride) = self.address(access);
                         let count = if is_block { self.count } else { 1 };
                         run(address, stride, self.operand(positions), self.at(to), count);
                     }
@@ -167,8 +167,8 @@ impl Run<'_> {
                         }
                     }
                     Step::Jump { to } => next = to as usize,
-                    Step::Add { fold, lanes, count, value, bytes } => {
-                        self.add(fold, lanes, count as usize, value, bytes as usize);
+                    Step::Accumulate { reducer, lanes, count, value, bytes } => {
+                        self.add(reducer, lanes, count as usize, value, bytes as usize);
                     }
                     Step::Loop { counter, trips, exit } => {
                         self.at(counter).cast::<i64>().write(0);
@@ -184,17 +184,17 @@ impl Run<'_> {
                             next = exit as usize;
                         }
                     }
-                    Step::Fill { fold, from, lanes, count } => {
-                        (fold.fill)(self.at(from), self.at(lanes), count as usize);
+                    Step::Fill { reducer, from, lanes, count } => {
+                        (reducer.fill)(self.at(from), self.at(lanes), count as usize);
                     }
-                    Step::Join { fold, lanes, count, to } => {
-                        (fold.join)(self.at(lanes), count as usize);
+                    Step::Combine { reducer, lanes, count, to } => {
+                        (reducer.join)(self.at(lanes), count as usize);
                         self.at(to).cast::<u64>().write(self.at(lanes).cast::<u64>().read());
                     }
                     Step::Positions { run, to, bytes } => {
                         run(self.lanes(self.at(to), bytes), self.start);
                     }
-                    Step::Any { to, from } => {
+                    Step::AnyLane { to, from } => {
                         let predicates = std::slice::from_raw_parts(self.at(from), self.count);
                         self.at(to).write(lanes::any(predicates).into());
                     }
@@ -220,7 +220,7 @@ impl Run<'_> {
     ///
     /// # Safety
     /// The accumulator and the value are the fold's.
-    unsafe fn add(&self, fold: &'static Fold, lanes: Slot, count: usize, value: Slot, bytes: usize) {
+    unsafe fn add(&self, reducer: &'static Reducer, lanes: Slot, count: usize, value: Slot, bytes: usize) {
         // SAFETY: as the caller says.
         let (mut at, is_splat) = (unsafe { self.operand(value) }, value & SPLAT != 0);
         let most = if is_splat { STEP } else { BLOCK };
@@ -228,7 +228,7 @@ impl Run<'_> {
         while done < self.count {
             let number = (self.count - done).min(most);
             // SAFETY: as the caller says; a repeated value has a step, others have the block.
-            unsafe { (fold.add)(self.at(lanes), count, at, number, self.start + done) };
+            unsafe { (reducer.add)(self.at(lanes), count, at, number, self.start + done) };
             done += number;
             at = if is_splat { at } else { at.wrapping_add(number * bytes) };
         }
@@ -238,12 +238,12 @@ impl Run<'_> {
     ///
     /// # Safety
     /// The caller's arguments are the function's.
-    unsafe fn call(&self, call: &Called) -> Status {
-        let arg = |arg: &CalledArg| match *arg {
+    unsafe fn call(&self, call: &KernelCall) -> Status {
+        let arg = |arg: &KernelArg| match *arg {
             // SAFETY: as the caller says.
-            CalledArg::Address(place) => unsafe { self.address(place) }.0 as u64,
+            KernelArg::Address(access) => unsafe { self.address(access) }.0 as u64,
             // SAFETY: the index has been computed.
-            CalledArg::Index(slot) => unsafe { self.index(slot) as u64 },
+            KernelArg::Index(slot) => unsafe { self.index(slot) as u64 },
         };
         let args: SmallVec<[u64; 16]> = call.args.iter().map(arg).collect();
         // SAFETY: the kernels stand behind the scalars, two words each, which are aligned as words are.

@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 
 use super::super::ir::Elem;
-use super::access::{Collect, Move};
-use super::lanes::{Each, Fold, One};
+use super::access::{GatherFn, MoveFn};
+use super::lanes::{Reducer, ScalarFn, VectorFn};
 
 /// Bytes from the start of the frame. Those of operands of vector ops are multiples of 8, beside [`SPLAT`]
 /// and [`VIEW`].
@@ -19,7 +19,7 @@ pub(super) const SPLAT: Slot = 1;
 /// An operand that is where the slot says: in memory, if it could be read there, else in a register.
 pub(super) const VIEW: Slot = 2;
 
-/// What is done next. Targets of jumps are positions among the steps.
+/// One step of a prepared function. Targets of jumps are positions among the steps.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     Constant {
@@ -32,32 +32,32 @@ pub(super) enum Step {
         elem: Elem,
     },
     /// An op of scalars.
-    One {
-        run: One,
+    ScalarOp {
+        run: ScalarFn,
         to: Slot,
         from: [Slot; 3],
     },
     /// An op of vectors, whose elements have so many bytes.
-    Each {
-        run: Each,
+    VectorOp {
+        run: VectorFn,
         bytes: u8,
         to: Slot,
         from: [Slot; 3],
     },
-    /// As `Each`, of operands some of which are views.
-    EachOfViews {
-        run: Each,
+    /// As `VectorOp`, of operands some of which are views.
+    VectorOpOfViews {
+        run: VectorFn,
         bytes: u8,
         to: Slot,
         from: [Slot; 3],
     },
-    /// As `Each`, and stores the result, which has no other use, to elements without gaps.
-    EachToMemory {
-        run: Each,
+    /// As `VectorOp`, and stores the result, which has no other use, to elements without gaps.
+    VectorOpToMemory {
+        run: VectorFn,
         bytes: u8,
         to: Slot,
         from: [Slot; 3],
-        place: u32,
+        access: u32,
     },
     /// Repeats a scalar for a step.
     Splat {
@@ -71,15 +71,15 @@ pub(super) enum Step {
         to: Slot,
         bytes: u8,
     },
-    Any {
+    AnyLane {
         to: Slot,
         from: Slot,
     },
     /// Loads or stores a scalar, or the lanes of the block.
     Move {
-        run: Move,
+        run: MoveFn,
         register: Slot,
-        place: u32,
+        access: u32,
         is_block: bool,
     },
     /// Loads the lanes of the block from elements without gaps, which are not written while the value is
@@ -87,15 +87,15 @@ pub(super) enum Step {
     View {
         to: Slot,
         register: Slot,
-        place: u32,
+        access: u32,
         bytes: u8,
     },
     /// Loads elements at positions.
-    Collect {
-        run: Collect,
+    Gather {
+        run: GatherFn,
         to: Slot,
         positions: Slot,
-        place: u32,
+        access: u32,
         is_block: bool,
     },
     /// Begins a loop: leaves it if there are no trips.
@@ -131,21 +131,21 @@ pub(super) enum Step {
     },
     /// Fills the lanes of an accumulator.
     Fill {
-        fold: &'static Fold,
+        reducer: &'static Reducer,
         from: Slot,
         lanes: Slot,
         count: u32,
     },
-    Add {
-        fold: &'static Fold,
+    Accumulate {
+        reducer: &'static Reducer,
         lanes: Slot,
         count: u32,
         value: Slot,
         bytes: u8,
     },
     /// Joins the lanes of an accumulator; the result is the first one.
-    Join {
-        fold: &'static Fold,
+    Combine {
+        reducer: &'static Reducer,
         lanes: Slot,
         count: u32,
         to: Slot,
@@ -156,9 +156,9 @@ pub(super) enum Step {
     Return,
 }
 
-/// Where elements are in memory.
+/// An access to memory, whose indices are slots.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct ResolvedAccess {
     pub(super) buffer: u32,
     /// A range of the terms.
     pub(super) terms: (u32, u32),
@@ -175,14 +175,14 @@ pub(super) struct Term {
 
 /// A call of a kernel.
 #[derive(Debug)]
-pub(super) struct Called {
+pub(super) struct KernelCall {
     pub(super) kernel: usize,
-    pub(super) args: SmallVec<[CalledArg; 4]>,
+    pub(super) args: SmallVec<[KernelArg; 4]>,
 }
 
 /// What a kernel is passed.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum CalledArg {
+pub(super) enum KernelArg {
     Address(u32),
     Index(Slot),
 }

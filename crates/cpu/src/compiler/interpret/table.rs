@@ -1,35 +1,35 @@
 //! Which function executes an op of a type.
 
 use super::super::ir::{Cmp, Conv, Elem, Op, Rare, Reduce};
-use super::access::{self, Collect, Move};
-use super::lanes::{self, Each, Fold, One};
+use super::access::{self, GatherFn, MoveFn};
+use super::lanes::{self, Reducer, ScalarFn, VectorFn};
 use super::scalars as of;
 
 /// The functions of an op: for the lanes of a block, and for scalars.
 #[derive(Clone, Copy)]
-pub(super) struct Pair {
-    pub(super) each: Each,
-    pub(super) one: One,
+pub(super) struct OpFunctions {
+    pub(super) vector: VectorFn,
+    pub(super) scalar: ScalarFn,
 }
 
-fn unary<K: of::Unary<A, Y>, A: of::Element, Y: of::Element>() -> Option<Pair> {
-    Some(Pair { each: lanes::each_1::<K, A, Y>, one: lanes::one_1::<K, A, Y> })
+fn unary<K: of::Unary<A, Y>, A: of::Element, Y: of::Element>() -> Option<OpFunctions> {
+    Some(OpFunctions { vector: lanes::each_1::<K, A, Y>, scalar: lanes::one_1::<K, A, Y> })
 }
 
-fn plain_unary<K: of::Unary<A, Y>, A: of::Element, Y: of::Element>() -> Option<Pair> {
-    Some(Pair { each: lanes::plain_1::<K, A, Y>, one: lanes::one_1::<K, A, Y> })
+fn plain_unary<K: of::Unary<A, Y>, A: of::Element, Y: of::Element>() -> Option<OpFunctions> {
+    Some(OpFunctions { vector: lanes::plain_1::<K, A, Y>, scalar: lanes::one_1::<K, A, Y> })
 }
 
-fn binary<K: of::Binary<T, Y>, T: of::Element, Y: of::Element>() -> Option<Pair> {
-    Some(Pair { each: lanes::each_2::<K, T, Y>, one: lanes::one_2::<K, T, Y> })
+fn binary<K: of::Binary<T, Y>, T: of::Element, Y: of::Element>() -> Option<OpFunctions> {
+    Some(OpFunctions { vector: lanes::each_2::<K, T, Y>, scalar: lanes::one_2::<K, T, Y> })
 }
 
-fn plain_binary<K: of::Binary<T, Y>, T: of::Element, Y: of::Element>() -> Option<Pair> {
-    Some(Pair { each: lanes::plain_2::<K, T, Y>, one: lanes::one_2::<K, T, Y> })
+fn plain_binary<K: of::Binary<T, Y>, T: of::Element, Y: of::Element>() -> Option<OpFunctions> {
+    Some(OpFunctions { vector: lanes::plain_2::<K, T, Y>, scalar: lanes::one_2::<K, T, Y> })
 }
 
-fn ternary<K: of::Ternary<A, T>, A: of::Element, T: of::Element>() -> Option<Pair> {
-    Some(Pair { each: lanes::each_3::<K, A, T>, one: lanes::one_3::<K, A, T> })
+fn ternary<K: of::Ternary<A, T>, A: of::Element, T: of::Element>() -> Option<OpFunctions> {
+    Some(OpFunctions { vector: lanes::each_3::<K, A, T>, scalar: lanes::one_3::<K, A, T> })
 }
 
 /// Evaluates to `$make` with `$T` for the integer.
@@ -90,7 +90,7 @@ macro_rules! of_bits {
 
 /// The functions of an op of values, whose last operand has the type `from`, and whose result has the type
 /// `to`. None if it is no such op, or has none of these types.
-pub(super) fn pair(op: Op, from: Elem, to: Elem) -> Option<Pair> {
+pub(super) fn functions(op: Op, from: Elem, to: Elem) -> Option<OpFunctions> {
     match op {
         Op::Apply(Rare::Sin) => of_float!(to, T => plain_unary::<of::Sin, T, T>()),
         Op::Apply(Rare::Cos) => of_float!(to, T => plain_unary::<of::Cos, T, T>()),
@@ -156,11 +156,11 @@ pub(super) fn pair(op: Op, from: Elem, to: Elem) -> Option<Pair> {
 }
 
 /// The functions that copy elements of a type.
-pub(super) fn copy(elem: Elem) -> Option<Pair> {
+pub(super) fn copy(elem: Elem) -> Option<OpFunctions> {
     of_bits!(elem, T => unary::<of::Copy_, T, T>())
 }
 
-fn comparison(cmp: Cmp, elem: Elem) -> Option<Pair> {
+fn comparison(cmp: Cmp, elem: Elem) -> Option<OpFunctions> {
     let elem = if elem == Elem::Bit { Elem::I8 } else { elem };
     match cmp {
         Cmp::Eq => of_number!(elem, T => binary::<of::Eq, T, u8>()),
@@ -172,7 +172,7 @@ fn comparison(cmp: Cmp, elem: Elem) -> Option<Pair> {
     }
 }
 
-fn conversion(conv: Conv, from: Elem, to: Elem) -> Option<Pair> {
+fn conversion(conv: Conv, from: Elem, to: Elem) -> Option<OpFunctions> {
     let wider = from.bytes() <= to.bytes();
     match conv {
         Conv::ZeroExtend if wider => {
@@ -202,17 +202,17 @@ fn conversion(conv: Conv, from: Elem, to: Elem) -> Option<Pair> {
 }
 
 /// The functions of an accumulator.
-pub(super) fn fold(reduce: Reduce, elem: Elem) -> Option<&'static Fold> {
+pub(super) fn reducer(reduce: Reduce, elem: Elem) -> Option<&'static Reducer> {
     match reduce {
-        Reduce::Add => of_number!(elem, T => Some(Fold::of::<of::Add, T>())),
-        Reduce::Mul => of_number!(elem, T => Some(Fold::of::<of::Mul, T>())),
-        Reduce::Min => of_number!(elem, T => Some(Fold::of::<of::Min, T>())),
-        Reduce::Max => of_number!(elem, T => Some(Fold::of::<of::Max, T>())),
-        Reduce::MinU => of_integer!(elem, T => Some(Fold::of::<of::MinU, T>())),
-        Reduce::MaxU => of_integer!(elem, T => Some(Fold::of::<of::MaxU, T>())),
-        Reduce::And => of_bits!(elem, T => Some(Fold::of::<of::And, T>())),
-        Reduce::Or => of_bits!(elem, T => Some(Fold::of::<of::Or, T>())),
-        Reduce::Xor => of_bits!(elem, T => Some(Fold::of::<of::Xor, T>())),
+        Reduce::Add => of_number!(elem, T => Some(Reducer::of::<of::Add, T>())),
+        Reduce::Mul => of_number!(elem, T => Some(Reducer::of::<of::Mul, T>())),
+        Reduce::Min => of_number!(elem, T => Some(Reducer::of::<of::Min, T>())),
+        Reduce::Max => of_number!(elem, T => Some(Reducer::of::<of::Max, T>())),
+        Reduce::MinU => of_integer!(elem, T => Some(Reducer::of::<of::MinU, T>())),
+        Reduce::MaxU => of_integer!(elem, T => Some(Reducer::of::<of::MaxU, T>())),
+        Reduce::And => of_bits!(elem, T => Some(Reducer::of::<of::And, T>())),
+        Reduce::Or => of_bits!(elem, T => Some(Reducer::of::<of::Or, T>())),
+        Reduce::Xor => of_bits!(elem, T => Some(Reducer::of::<of::Xor, T>())),
     }
 }
 
@@ -227,17 +227,17 @@ pub(super) fn positions(elem: Elem) -> Option<fn(&mut [u8], usize)> {
 }
 
 /// How elements are loaded.
-pub(super) fn load(elem: Elem) -> Option<Move> {
+pub(super) fn load(elem: Elem) -> Option<MoveFn> {
     of_integer!(elem.integer(), T => Some(access::load::<T>))
 }
 
 /// How elements are stored: from a vector, or all from one scalar.
-pub(super) fn store(elem: Elem, is_vector: bool) -> Option<Move> {
+pub(super) fn store(elem: Elem, is_vector: bool) -> Option<MoveFn> {
     of_integer!(elem.integer(), T => Some(if is_vector { access::store::<T> } else { access::fill::<T> }))
 }
 
 /// How elements at positions of a type are loaded.
-pub(super) fn gather(elem: Elem, positions: Elem) -> Option<Collect> {
+pub(super) fn gather(elem: Elem, positions: Elem) -> Option<GatherFn> {
     match positions {
         Elem::I32 => of_integer!(elem.integer(), T => Some(access::gather::<T, u32>)),
         Elem::I64 | Elem::Index => of_integer!(elem.integer(), T => Some(access::gather::<T, u64>)),

@@ -31,7 +31,8 @@ pub(crate) struct Limits {
     pub(crate) elems: &'static [Elem],
 }
 
-/// A function and how it is called: the elements and the bytes of each buffer, of which those from `inputs` on are written.
+/// A function and how it is called: the elements and the bytes of each buffer, of which those from `inputs` on are
+/// written.
 pub(crate) struct Case {
     pub(crate) function: Function,
     pub(crate) buffers: Vec<(Elem, usize)>,
@@ -47,7 +48,7 @@ pub(crate) const ROWS: usize = 3;
 pub(crate) fn case(random: &mut Random, limits: Limits, columns: usize) -> Case {
     let inputs: Vec<Elem> = (0..1 + random.below(3)).map(|_| random.pick(limits.elems)).collect();
     let is_known = random.below(2) == 0;
-    let mut making = Making {
+    let mut generator = FunctionGenerator {
         random,
         limits,
         // Up to twelve buffers that are written.
@@ -57,16 +58,17 @@ pub(crate) fn case(random: &mut Random, limits: Limits, columns: usize) -> Case 
         columns,
         extent: Val::NONE,
     };
-    making.extent = if is_known { making.b.index(columns as i64) } else { making.b.param(0, Elem::Index) };
-    making.function();
-    let Making { b, outputs, .. } = making;
+    generator.extent =
+        if is_known { generator.b.index(columns as i64) } else { generator.b.param(0, Elem::Index) };
+    generator.function();
+    let FunctionGenerator { b, outputs, .. } = generator;
     let function = b.finish();
     let elems = inputs.iter().chain(&outputs).copied();
     let buffers = elems.map(|elem| (elem, ROWS * columns * elem.bytes())).collect();
     Case { function, buffers, inputs: inputs.len(), params: vec![columns as u64, 1.5f64.to_bits()] }
 }
 
-struct Making<'r> {
+struct FunctionGenerator<'r> {
     random: &'r mut Random,
     limits: Limits,
     b: Builder,
@@ -80,7 +82,7 @@ struct Making<'r> {
 /// The values that ops may take, by type.
 type Pool = Vec<Val>;
 
-impl Making<'_> {
+impl FunctionGenerator<'_> {
     fn row_access(&mut self, buffer: u16, elem: Elem, row: Option<Val>, lane: i64) -> Access {
         let terms: SmallVec<[(Val, i64); 3]> =
             row.into_iter().map(|row| (row, (self.columns * elem.bytes()) as i64)).collect();

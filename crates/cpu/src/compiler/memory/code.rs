@@ -105,7 +105,7 @@ impl CodeBlock {
 impl Drop for CodeBlock {
     fn drop(&mut self) {
         if let Ok(arena) = ARENA.lock().arena() {
-            arena.give_back(self.entry, self.length);
+            arena.release(self.entry, self.length);
         }
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use defn_core::graph::{Graph, Value, Values};
 use smallvec::SmallVec;
 
-use super::super::cluster::Clusters;
-use super::super::fuse::{Blocks, Part, fuse_blocks};
+use super::super::fuse::{Blocks, NodeRole, fuse_blocks};
+use super::super::fusion_groups::FusionGroups;
 use super::super::ir::Function;
-use super::shared::{Runner, Shared};
+use super::shared::{Runner, SharedCode};
 use crate::kernels::StridedView;
 use crate::kernels::epilogue::CompletedRows;
 use crate::view::View;
@@ -22,7 +22,7 @@ pub(in super::super) struct BlockNest {
     row: usize,
     /// The bytes that each call has for itself.
     pub(in super::super) scratch: usize,
-    code: Arc<Shared>,
+    code: Arc<SharedCode>,
 }
 
 /// Where an input of a nest on blocks is.
@@ -48,15 +48,15 @@ impl BlockNest {
     /// The nest of nodes that give `results`, on blocks of rows of so many elements.
     pub(in super::super) fn new(
         graph: &Graph,
-        clusters: &Clusters,
-        nodes: Vec<(usize, Part)>,
+        fusion: &FusionGroups,
+        nodes: Vec<(usize, NodeRole)>,
         (elements, row): (usize, usize),
         results: &Values,
     ) -> Option<BlockNest> {
         let Blocks { function, inputs, sizes, scratch } =
-            fuse_blocks(graph, clusters, nodes, (elements, row), results)?;
+            fuse_blocks(graph, fusion, nodes, (elements, row), results)?;
         let (&row, outer) = sizes.split_last().expect("there are rows");
-        Some(BlockNest { inputs, outer: outer.into(), row, scratch, code: Shared::of(function) })
+        Some(BlockNest { inputs, outer: outer.into(), row, scratch, code: SharedCode::of(function) })
     }
 
     /// Where the inputs are, of which `completed` is the value whose blocks are completed. The others are added to the
@@ -85,26 +85,26 @@ impl BlockNest {
     }
 
     /// The nest with pointers to its inputs, to its results, and to memory that it has for itself.
-    pub(in super::super) fn with(&self, pointers: impl Iterator<Item = *mut u8>) -> Running<'_> {
+    pub(in super::super) fn with(&self, pointers: impl Iterator<Item = *mut u8>) -> BoundBlockNest<'_> {
         let mut args: SmallVec<[u64; 16]> =
             pointers.map(|pointer| pointer.expose_provenance() as u64).collect();
-        let place = args.len();
+        let block_args = args.len();
         args.extend(std::iter::repeat_n(0, 2 + self.outer.len() + 1));
         args.extend_from_slice(&self.code.applied);
-        Running { nest: self, args, place, runner: self.code.runner(self.elements()) }
+        BoundBlockNest { nest: self, args, block_args, runner: self.code.runner(self.elements()) }
     }
 }
 
 /// A nest that is run block by block.
-pub(in super::super) struct Running<'n> {
+pub(in super::super) struct BoundBlockNest<'n> {
     nest: &'n BlockNest,
     args: SmallVec<[u64; 16]>,
     /// Where the arguments that say which block begin.
-    place: usize,
+    block_args: usize,
     runner: Runner<'n>,
 }
 
-impl Running<'_> {
+impl BoundBlockNest<'_> {
     /// Runs it on a block.
     ///
     /// # Safety
@@ -134,7 +134,7 @@ impl Running<'_> {
     /// Runs it on some whole rows.
     ///
     /// # Safety
-    /// As for [`Running::block`].
+    /// As for [`BoundBlockNest::block`].
     pub(in super::super) unsafe fn rows(&self, first: usize, count: usize) {
         // SAFETY: as the caller promises.
         unsafe { self.part(&mut self.args.clone(), (first, count), (0, self.nest.row)) };
@@ -143,7 +143,7 @@ impl Running<'_> {
     /// Runs it on some rows, and of each on elements from `begin` on.
     ///
     /// # Safety
-    /// As for [`Running::block`].
+    /// As for [`BoundBlockNest::block`].
     unsafe fn part(
         &self,
         args: &mut SmallVec<[u64; 16]>,
@@ -154,10 +154,10 @@ impl Running<'_> {
         while count > 0 {
             let (row, done) = (first % along, count.min(along - first % along));
             let block = [row, done, begin, len].map(|word| word as u64);
-            args[self.place..][..4].copy_from_slice(&block);
+            args[self.block_args..][..4].copy_from_slice(&block);
             let mut rest = first / along;
             for (axis, &size) in around.iter().enumerate().rev() {
-                args[self.place + 4 + axis] = (rest % size) as u64;
+                args[self.block_args + 4 + axis] = (rest % size) as u64;
                 rest /= size;
             }
             // SAFETY: as the caller promises.

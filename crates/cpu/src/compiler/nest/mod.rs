@@ -8,17 +8,17 @@ mod random;
 mod reduction;
 mod shared;
 #[cfg(all(any(test, fuzzing), target_os = "linux"))]
-pub(super) mod tested;
+pub(super) mod test_hooks;
 
 use std::sync::Arc;
 
 use defn_core::graph::{Graph, Value, Values};
 use smallvec::SmallVec;
 
-use super::cluster::{Cluster, Clusters};
-use super::fuse::{Cut, Domain, Fused, Part, fuse, fuse_boxes, gathered};
+use super::fuse::{Domain, DomainBox, Fused, NodeRole, fuse, fuse_boxes, gathered};
+use super::fusion_groups::{FusionGroup, FusionGroups};
 use super::ir::Function;
-use super::strips::Strip;
+use super::row_blocks::RowBlockFusion;
 use super::users::Uses;
 use crate::kernels::StridedView;
 use crate::kernels::stream::StoreKind;
@@ -30,44 +30,44 @@ pub(super) use processor::{allocated, instruction_sets, processor};
 pub use processor::{machine_code, refused_memory_for_code};
 pub(crate) use random::run_random;
 pub(crate) use reduction::OneReduction;
-use shared::Shared;
+use shared::SharedCode;
 
 /// Instructions on elements that one thread does at a time.
 const CHUNK_WORK: usize = 1 << 18;
 
 /// About how many chunks there are at most. The processor needs time to find the stride of the accesses anew in each.
-const MOST_CHUNKS: usize = 256;
+const MAX_CHUNKS: usize = 256;
 
-/// Groups whose pieces one thread joins at a time.
-const JOIN_GRAIN: usize = 64;
+/// Groups whose partial results one thread combines at a time.
+const COMBINE_GRAIN: usize = 64;
 
 /// A nest, ready to run.
 #[derive(Debug)]
 pub(super) struct Nest {
     pub(super) inputs: Vec<(Value, StridedView)>,
-    /// The inputs of gathers, in whose memory no result may lie.
-    moved: SmallVec<[usize; 4]>,
-    /// The results that may lie in no input's memory.
-    early: SmallVec<[usize; 2]>,
-    /// The places of the clusters that are gathers which the nest does itself.
+    /// The inputs of gathers, which no result may alias.
+    unaliasable_inputs: SmallVec<[usize; 4]>,
+    /// The results that may alias no input.
+    unaliasable_results: SmallVec<[usize; 2]>,
+    /// The indices of the fusion groups that are gathers fused into the nest.
     pub(super) gathers: SmallVec<[usize; 2]>,
     pub(super) results: Values,
-    code: Arc<Shared>,
+    code: Arc<SharedCode>,
     /// The nest that stores past the caches, where its results are too large for them.
-    streaming: Option<Arc<Shared>>,
-    parts: Parts,
+    streaming: Option<Arc<SharedCode>>,
+    parts: ThreadPartition,
     /// The bytes that all threads share, for the results of pieces.
     partial: usize,
-    /// What joins these, and how many steps it has.
-    joining: Option<(Arc<Shared>, usize)>,
+    /// The code that combines partial results, and its number of steps.
+    combining: Option<(Arc<SharedCode>, usize)>,
     pub(super) elements: usize,
     #[cfg(all(any(test, fuzzing), target_os = "linux"))]
-    types: tested::Types,
+    types: test_hooks::Types,
 }
 
 /// How threads divide a nest.
 #[derive(Clone, Copy, Debug)]
-struct Parts {
+struct ThreadPartition {
     /// The bytes that each thread has for itself.
     scratch: usize,
     /// The steps of the axis that is divided.
@@ -76,23 +76,23 @@ struct Parts {
     grain: usize,
 }
 
-impl Parts {
+impl ThreadPartition {
     /// Whether one call on the calling thread is all that there is.
     fn is_single(self) -> bool {
         self.steps <= self.grain
     }
 
     /// How threads divide a function.
-    fn of(fused: &Fused) -> Parts {
+    fn of(fused: &Fused) -> ThreadPartition {
         let Fused { scratch, steps, least_steps, elements, cost, .. } = *fused;
         let step = elements.div_ceil(steps.max(1)).max(1);
         #[cfg(all(any(test, fuzzing), target_os = "linux"))]
-        let work = tested::work();
+        let work = test_hooks::work();
         #[cfg(not(all(any(test, fuzzing), target_os = "linux")))]
         let work = CHUNK_WORK;
         let least = (work / cost.max(1) / step).max(1);
-        let grain = least.max(steps / MOST_CHUNKS).next_multiple_of(least_steps);
-        Parts { scratch, steps, grain }
+        let grain = least.max(steps / MAX_CHUNKS).next_multiple_of(least_steps);
+        ThreadPartition { scratch, steps, grain }
     }
 
     /// Runs a function part by part on so many elements.
@@ -102,13 +102,13 @@ impl Parts {
     /// read, and that of the memory for the results of pieces, if the function has such.
     unsafe fn run(
         self,
-        code: &Shared,
+        code: &SharedCode,
         pointers: impl Iterator<Item = *mut u8>,
         shared: Option<*mut u8>,
         elements: usize,
         par: Par,
     ) {
-        let Parts { scratch, steps, grain } = self;
+        let ThreadPartition { scratch, steps, grain } = self;
         let mut args: SmallVec<[u64; 32]> = SmallVec::new();
         args.extend(pointers.map(|pointer| pointer.expose_provenance() as u64));
         let own = args.len();
@@ -124,7 +124,7 @@ impl Parts {
             return;
         }
         #[cfg(all(any(test, fuzzing), target_os = "linux"))]
-        let mode = tested::mode();
+        let mode = test_hooks::mode();
         par.for_chunks(steps, grain, |chunk| {
             let mut args = args.clone();
             args[first] = chunk.start as u64;
@@ -136,7 +136,7 @@ impl Parts {
             };
             #[cfg(all(any(test, fuzzing), target_os = "linux"))]
             if mode.is_some() {
-                tested::with_scratch(mode, scratch, run);
+                test_hooks::with_scratch(mode, scratch, run);
                 return;
             }
             with_thread_memory(scratch, run);
@@ -145,80 +145,79 @@ impl Parts {
 }
 
 impl Nest {
-    /// The nest of a cluster of element-wise ops that gives `results`.
+    /// The nest of a fusion group of element-wise ops that gives `results`.
     pub(super) fn of_elements(
         graph: &Graph,
-        clusters: &Clusters,
+        fusion: &FusionGroups,
         uses: &dyn Uses,
-        cluster: &Cluster,
+        group: &FusionGroup,
         results: &Values,
     ) -> Option<Nest> {
-        let nodes: Vec<(usize, Part)> = cluster.nodes.iter().map(|&node| (node, Part::Elements)).collect();
+        let nodes: Vec<(usize, NodeRole)> =
+            group.nodes.iter().map(|&node| (node, NodeRole::Elements)).collect();
         let elements = graph.nodes()[nodes[0].0].outputs[0].size();
-        Nest::with_gathers(graph, clusters, uses, nodes, &Domain::of_elements(elements), results)
+        Nest::with_gathers(graph, fusion, uses, nodes, &Domain::of_elements(elements), results)
     }
 
-    /// The nest of clusters that go through groups of elements together.
-    pub(super) fn of_groups(
+    /// The nest of fusion groups that go through groups of elements together.
+    pub(super) fn of_row_blocks(
         graph: &Graph,
-        clusters: &Clusters,
+        fusion: &FusionGroups,
         uses: &dyn Uses,
-        strip: &Strip,
+        row_blocks: &RowBlockFusion,
     ) -> Option<Nest> {
-        let (nodes, results) = (strip.nodes(clusters), strip.results(uses));
-        Nest::with_gathers(graph, clusters, uses, nodes, &strip.domain, &results)
+        let (nodes, results) = (row_blocks.nodes(fusion), row_blocks.results(uses));
+        Nest::with_gathers(graph, fusion, uses, nodes, &row_blocks.domain, &results)
     }
 
-    /// The nest of nodes that reads at positions what it can, in place of a step that does so before.
+    /// The nest of nodes, with gathers fused into it where it can have them.
     fn with_gathers(
         graph: &Graph,
-        clusters: &Clusters,
+        fusion: &FusionGroups,
         uses: &dyn Uses,
-        nodes: Vec<(usize, Part)>,
+        nodes: Vec<(usize, NodeRole)>,
         domain: &Domain,
         results: &Values,
     ) -> Option<Nest> {
-        let gathered = gathered(graph, clusters, uses, &nodes);
+        let gathered = gathered(graph, fusion, uses, &nodes);
         if !gathered.is_empty() && domain.is_in_order() {
-            let nest = Nest::of_nodes(graph, clusters, nodes.clone(), domain, results, &gathered);
+            let nest = Nest::of_nodes(graph, fusion, nodes.clone(), domain, results, &gathered);
             if let Some(mut nest) = nest {
-                nest.gathers = gathered.iter().filter_map(|&node| clusters.place[node]).collect();
+                nest.gathers = gathered.iter().filter_map(|&node| fusion.group_of[node]).collect();
                 return Some(nest);
             }
         }
-        Nest::of_nodes(graph, clusters, nodes, domain, results, &[])
+        Nest::of_nodes(graph, fusion, nodes, domain, results, &[])
     }
 
     /// The nest of an op by itself that makes random numbers.
-    pub(super) fn of_node(graph: &Graph, clusters: &Clusters, node: usize, results: &Values) -> Nest {
+    pub(super) fn of_node(graph: &Graph, fusion: &FusionGroups, node: usize, results: &Values) -> Nest {
         let domain = Domain::of_elements(graph.nodes()[node].outputs[0].size());
-        let nest = Nest::of_nodes(graph, clusters, vec![(node, Part::Elements)], &domain, results, &[]);
+        let nest = Nest::of_nodes(graph, fusion, vec![(node, NodeRole::Elements)], &domain, results, &[]);
         nest.expect("the operands of one op fit its axes")
     }
 
     fn of_nodes(
         graph: &Graph,
-        clusters: &Clusters,
-        nodes: Vec<(usize, Part)>,
+        fusion: &FusionGroups,
+        nodes: Vec<(usize, NodeRole)>,
         domain: &Domain,
         results: &Values,
         gathered: &[usize],
     ) -> Option<Nest> {
         Nest::of_fused(graph, results, |is_streaming| {
-            fuse(graph, clusters, nodes.clone(), domain, results, gathered, is_streaming)
+            fuse(graph, fusion, nodes.clone(), domain, results, gathered, is_streaming)
         })
     }
 
     /// The nest that gives `results` box by box; with each come the nodes that are computed in it.
     pub(super) fn of_boxes(
         graph: &Graph,
-        clusters: &Clusters,
-        boxes: &[(Cut, Vec<usize>)],
+        fusion: &FusionGroups,
+        boxes: &[(DomainBox, Vec<usize>)],
         results: &Values,
     ) -> Option<Nest> {
-        Nest::of_fused(graph, results, |is_streaming| {
-            fuse_boxes(graph, clusters, boxes, results, is_streaming)
-        })
+        Nest::of_fused(graph, results, |is_streaming| fuse_boxes(graph, fusion, boxes, results, is_streaming))
     }
 
     /// The nest of a function that stores past the caches or not.
@@ -229,61 +228,72 @@ impl Nest {
         let written = results.iter().map(|&value| bytes(value)).sum();
         let streaming = match StoreKind::for_transfer(read, written) {
             StoreKind::Cached => None,
-            StoreKind::NonTemporal => Some(Shared::of(fuse(true)?.function)),
+            StoreKind::NonTemporal => Some(SharedCode::of(fuse(true)?.function)),
         };
-        let parts = Parts::of(&fused);
-        let Fused { function, inputs, moved, early, results, partial, joining, elements, .. } = fused;
-        let code = Shared::of(function);
+        let parts = ThreadPartition::of(&fused);
+        let Fused {
+            function,
+            inputs,
+            unaliasable_inputs,
+            unaliasable_results,
+            results,
+            partial,
+            combining,
+            elements,
+            ..
+        } = fused;
+        let code = SharedCode::of(function);
         let gathers = SmallVec::new();
-        let joining = joining.map(|(function, steps)| (Shared::of(function), steps));
+        let combining = combining.map(|(function, steps)| (SharedCode::of(function), steps));
         Some(Nest {
             #[cfg(all(any(test, fuzzing), target_os = "linux"))]
-            types: tested::Types {
+            types: test_hooks::Types {
                 inputs: inputs.iter().map(|(value, _)| graph.ty(*value).clone()).collect(),
                 results: results.iter().map(|&value| graph.ty(value).clone()).collect(),
             },
             inputs,
-            moved,
-            early,
+            unaliasable_inputs,
+            unaliasable_results,
             gathers,
             results,
             code,
             streaming,
             parts,
             partial,
-            joining,
+            combining,
             elements,
         })
     }
 
-    /// The results that may lie in the memory of an input, as pairs of both: its elements are read as theirs are
+    /// The results that may alias an input, as pairs of both: its elements are read as theirs are
     /// written, and not again.
-    pub(super) fn pairs(&self) -> impl Iterator<Item = (usize, usize)> {
-        let in_order =
-            |input: &usize| self.inputs[*input].1.is_plain(self.elements) && !self.moved.contains(input);
-        let results = || (0..self.results.len()).filter(|result| !self.early.contains(result));
+    pub(super) fn alias_candidates(&self) -> impl Iterator<Item = (usize, usize)> {
+        let in_order = |input: &usize| {
+            self.inputs[*input].1.is_plain(self.elements) && !self.unaliasable_inputs.contains(input)
+        };
+        let results = || (0..self.results.len()).filter(|result| !self.unaliasable_results.contains(result));
         let inputs = (0..self.inputs.len()).filter(in_order);
         inputs.flat_map(move |input| results().map(move |result| (result, input)))
     }
 
     /// What it computes, in one part after the other.
     pub(super) fn functions(&self) -> impl Iterator<Item = &Function> {
-        let joining = self.joining.as_ref().map(|(code, _)| &**code);
-        std::iter::once(&*self.code).chain(joining).map(|code| &code.function)
+        let combining = self.combining.as_ref().map(|(code, _)| &**code);
+        std::iter::once(&*self.code).chain(combining).map(|code| &code.function)
     }
 
-    /// Does not store past the caches: a result is in the memory of an input.
-    pub(super) fn set_in_place(&mut self) {
+    /// Does not store past the caches, because a result aliases an input.
+    pub(super) fn disable_streaming(&mut self) {
         self.streaming = None;
     }
 
     /// Whether one call on the calling thread is all that there is.
     pub(super) fn is_single(&self) -> bool {
-        self.parts.is_single() && self.joining.is_none()
+        self.parts.is_single() && self.combining.is_none()
     }
 
-    /// The bytes that a run needs beside.
-    pub(super) fn room(&self) -> usize {
+    /// The bytes of scratch memory that a run needs.
+    pub(super) fn scratch_bytes(&self) -> usize {
         self.partial
     }
 
@@ -291,16 +301,16 @@ impl Nest {
     ///
     /// # Safety
     /// At the pointers are the elements of the inputs, and room for those of the results, which nobody else uses and
-    /// which are in the memory of inputs only where the nest was told so. At `room` are as many bytes as
-    /// [`Nest::room`] says, aligned to a line of the cache, which nobody else uses.
-    pub(super) unsafe fn run(&self, inputs: &[*mut u8], results: &[*mut u8], room: *mut u8, par: Par) {
+    /// which are in the memory of inputs only where the nest was told so. At `scratch` are as many bytes as
+    /// [`Nest::scratch_bytes`] says, aligned to a line of the cache, which nobody else uses.
+    pub(super) unsafe fn run(&self, inputs: &[*mut u8], results: &[*mut u8], scratch: *mut u8, par: Par) {
         #[cfg(all(any(test, fuzzing), target_os = "linux"))]
         // SAFETY: as the caller promises.
-        if unsafe { self.run_tested(inputs, results) } {
+        if unsafe { self.run_in_test_mode(inputs, results) } {
             return;
         }
         // SAFETY: as the caller promises.
-        unsafe { self.run_here(inputs, results, room, par) }
+        unsafe { self.run_here(inputs, results, scratch, par) }
     }
 
     /// How many steps the axis has that threads divide.
@@ -308,30 +318,30 @@ impl Nest {
         self.parts.steps
     }
 
-    /// Runs a nest that needs no memory beside on another number of steps than it was made for. Its code does not depend
-    /// on it.
+    /// Runs a nest that needs no memory beside on another number of steps than it was made for. Its code does not
+    /// depend on it.
     ///
     /// # Safety
     /// As for `run`, of operands that have so many steps.
     pub(super) unsafe fn run_steps(&self, steps: usize, input: *mut u8, result: *mut u8, par: Par) {
-        debug_assert!(self.joining.is_none());
+        debug_assert!(self.combining.is_none());
         let elements = self.elements / self.parts.steps * steps;
-        let parts = Parts { steps, ..self.parts };
+        let parts = ThreadPartition { steps, ..self.parts };
         // SAFETY: as the caller promises.
         unsafe { parts.run(&self.code, [input, result].into_iter(), None, elements, par) }
     }
 
     /// # Safety
     /// As for `run`.
-    unsafe fn run_here(&self, inputs: &[*mut u8], results: &[*mut u8], room: *mut u8, par: Par) {
+    unsafe fn run_here(&self, inputs: &[*mut u8], results: &[*mut u8], scratch: *mut u8, par: Par) {
         let is_aligned = || results.iter().all(|result| result.addr().is_multiple_of(64));
         let code = self.streaming.as_ref().filter(|_| is_aligned()).unwrap_or(&self.code);
         let pointers = || inputs.iter().chain(results).copied();
-        let shared = self.joining.is_some().then_some(room);
+        let shared = self.combining.is_some().then_some(scratch);
         // SAFETY: as the caller promises.
         unsafe { self.parts.run(code, pointers(), shared, self.elements, par) };
-        if let Some((code, steps)) = &self.joining {
-            let parts = Parts { scratch: 0, steps: *steps, grain: JOIN_GRAIN };
+        if let Some((code, steps)) = &self.combining {
+            let parts = ThreadPartition { scratch: 0, steps: *steps, grain: COMBINE_GRAIN };
             // SAFETY: as above, and all pieces are done.
             unsafe { parts.run(code, pointers(), shared, self.elements, par) };
         }

@@ -14,10 +14,10 @@ use defn_core::{DType, Shape, TensorType};
 use rustc_hash::FxHasher;
 use smallvec::SmallVec;
 
-use super::super::cluster::{Clusters, Elementwise, elementwise};
-use super::super::fuse::{Domain, LONG_ROW, Part, fuse};
-use super::cache::{Cache, Known, Recent, recent};
-use super::{Parts, Shared};
+use super::super::fuse::{Domain, LONG_ROW, NodeRole, fuse};
+use super::super::fusion_groups::{Elementwise, FusionGroups, elementwise};
+use super::cache::{Cache, ProcessCache, ThreadCache, recent};
+use super::{SharedCode, ThreadPartition};
 use crate::kernels::StridedOperand;
 use crate::kernels::stream::StoreKind;
 use crate::par::Par;
@@ -28,9 +28,9 @@ const OPERANDS: usize = 3;
 
 /// What a nest depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct OneOpKey {
     op: Elementwise,
-    /// Those of the operands, and in the last place that of the result.
+    /// Those of the operands, and last that of the result.
     dtypes: [DType; OPERANDS + 1],
     /// The operands of which all positions have the same element, one bit for each.
     repeated: u8,
@@ -40,7 +40,7 @@ struct Key {
     axes: SmallVec<[(usize, isize); 6]>,
 }
 
-impl Key {
+impl OneOpKey {
     /// What differs between keys that are used in turn.
     #[inline]
     fn hash(&self) -> u64 {
@@ -56,7 +56,7 @@ impl Key {
 }
 
 /// The memory of one call.
-struct Call<'a> {
+struct OneOpCall<'a> {
     operands: &'a [*const u8],
     result: *mut u8,
     elements: usize,
@@ -66,8 +66,8 @@ struct Call<'a> {
 /// The nest of one op.
 #[derive(Debug)]
 struct OneOp {
-    code: Arc<Shared>,
-    parts: Parts,
+    code: Arc<SharedCode>,
+    parts: ThreadPartition,
     /// For each input of the function, the operand that it is.
     operands: SmallVec<[u8; OPERANDS]>,
 }
@@ -78,17 +78,17 @@ impl OneOp {
         let domain = Domain::of_elements(result.size());
         let region = region_of(op.clone(), operands.to_vec(), result);
         let results = region.results();
-        let nodes = vec![(results[0].node as usize, Part::Elements)];
-        let clusters = Clusters::new(&region);
-        let fused = fuse(region.graph(), &clusters, nodes, &domain, results, &[], is_streaming);
+        let nodes = vec![(results[0].node as usize, NodeRole::Elements)];
+        let fusion = FusionGroups::new(&region);
+        let fused = fuse(region.graph(), &fusion, nodes, &domain, results, &[], is_streaming);
         let fused = fused.expect("the operands of one op are broadcast along its axes");
-        let parts = Parts::of(&fused);
+        let parts = ThreadPartition::of(&fused);
         let operands = fused.inputs.iter().map(|(value, _)| value.node as u8).collect();
-        OneOp { code: Shared::of(fused.function), parts, operands }
+        OneOp { code: SharedCode::of(fused.function), parts, operands }
     }
 
     /// The nest of a key without axes: of any number of elements.
-    fn in_order(op: &Op, key: &Key, operands: usize) -> OneOp {
+    fn in_order(op: &Op, key: &OneOpKey, operands: usize) -> OneOp {
         let ty =
             |dtype: DType, is_repeated: bool| unnamed(dtype, if is_repeated { &[] } else { &[LONG_ROW] });
         let types: SmallVec<[TensorType; OPERANDS]> =
@@ -100,7 +100,7 @@ impl OneOp {
     /// The operands are those of the key and lie as it says, and there is room for the result. Nobody else uses its
     /// memory, but that operands which lie in order may be there.
     #[inline]
-    unsafe fn run(&self, key: &Key, call: &Call<'_>) {
+    unsafe fn run(&self, key: &OneOpKey, call: &OneOpCall<'_>) {
         let mut parts = self.parts;
         if key.axes.is_empty() {
             parts.steps = call.elements;
@@ -125,14 +125,14 @@ impl OneOp {
 }
 
 thread_local! {
-    static LAST: Recent<Key, OneOp> = const { recent() };
+    static LAST: ThreadCache<OneOpKey, OneOp> = const { recent() };
 }
 
-static KNOWN: Known<Key, OneOp> = Mutex::new(None);
+static PROCESS_CACHE: ProcessCache<OneOpKey, OneOp> = Mutex::new(None);
 
 /// Calls `work` with the nest of a key.
-fn with_nest(key: &Key, make: impl Fn() -> OneOp, work: impl Fn(&OneOp)) {
-    Cache { recent: &LAST, known: &KNOWN }.with(key, key.hash(), make, work);
+fn with_nest(key: &OneOpKey, make: impl Fn() -> OneOp, work: impl Fn(&OneOp)) {
+    Cache { recent: &LAST, cached: &PROCESS_CACHE }.with(key, key.hash(), make, work);
 }
 
 /// Runs an element-wise op on operands that are broadcast to the result. Operands of the result's size whose elements
@@ -161,7 +161,7 @@ pub(crate) fn run_elementwise(op: &Op, operands: &[View<'_>], out: &mut ViewMut<
     key.is_streaming = is_aligned
         && out.stores() == StoreKind::NonTemporal
         && StoreKind::for_transfer(read, out.ty().byte_size()) == StoreKind::NonTemporal;
-    let call = Call { operands: &starts, result: out.start(), elements, par };
+    let call = OneOpCall { operands: &starts, result: out.start(), elements, par };
     if is_in_order {
         // SAFETY: views have elements of their types, which nobody writes meanwhile, and the result is borrowed.
         let work = |nest: &OneOp| unsafe { nest.run(&key, &call) };
@@ -188,8 +188,8 @@ pub(crate) fn run_elementwise(op: &Op, operands: &[View<'_>], out: &mut ViewMut<
 /// positions.
 ///
 /// # Safety
-/// At each operand's pointer are elements of its dtype, as many as the result has or one, and at `result` is room for as
-/// many of its dtype. Nobody else uses it, but that operands of as wide elements may be there.
+/// At each operand's pointer are elements of its dtype, as many as the result has or one, and at `result` is room for
+/// as many of its dtype. Nobody else uses it, but that operands of as wide elements may be there.
 pub(crate) unsafe fn run_in_order(
     op: &Op,
     operands: &[InOrder],
@@ -208,7 +208,7 @@ pub(crate) unsafe fn run_in_order(
             key.repeated |= 1 << at;
         }
     }
-    let call = Call { operands: &starts, result, elements, par: Par::Serial };
+    let call = OneOpCall { operands: &starts, result, elements, par: Par::Serial };
     // SAFETY: as the caller promises.
     let work = |nest: &OneOp| unsafe { nest.run(&key, &call) };
     with_nest(&key, || OneOp::in_order(op, &key, operands.len()), work);
@@ -253,10 +253,10 @@ fn unnamed(dtype: DType, sizes: &[usize]) -> TensorType {
 }
 
 /// The key of operands in order.
-fn key_of(op: &Op, operands: impl Iterator<Item = DType>, result: DType) -> Key {
+fn key_of(op: &Op, operands: impl Iterator<Item = DType>, result: DType) -> OneOpKey {
     let op = elementwise(op).expect("the op is element-wise");
     let mut dtypes = [DType::Bool; OPERANDS + 1];
     dtypes.iter_mut().zip(operands).for_each(|(to, dtype)| *to = dtype);
     dtypes[OPERANDS] = result;
-    Key { op, dtypes, repeated: 0, is_streaming: false, axes: SmallVec::new() }
+    OneOpKey { op, dtypes, repeated: 0, is_streaming: false, axes: SmallVec::new() }
 }

@@ -8,29 +8,29 @@ use defn_core::op::{Op, ReduceOp};
 use defn_core::{Axis, DType, Number, Result, Scalar, Shape, TensorType};
 use smallvec::SmallVec;
 
-use super::super::cluster::Clusters;
-use super::super::fuse::{Domain, Part, Reduction, chunk};
+use super::super::fuse::{Domain, NodeRole, Reduction, chunk};
+use super::super::fusion_groups::FusionGroups;
 use super::Nest;
-use super::cache::{Cache, Known, Recent, hash_of, recent};
+use super::cache::{Cache, ProcessCache, ThreadCache, hash_of, recent};
 use super::one_op::{region_of, run_elementwise};
 use crate::kernels::create;
-use crate::kernels::reduce::{LEAST_INNER, ReductionLayout};
+use crate::kernels::reduce::{MIN_INNER, ReductionLayout};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
 /// Groups from which on the nest is one for any number of them: threads divide the groups, and nothing else depends on
 /// how many there are.
-const FEW_GROUPS: usize = 8;
+const MIN_DYNAMIC_GROUPS: usize = 8;
 
 /// The groups that such a nest is made for.
-const MANY_GROUPS: usize = 1 << 12;
+const DYNAMIC_GROUPS: usize = 1 << 12;
 
 /// The most columns of such a nest: threads do not divide them.
-const MOST_INNER: usize = 1 << 20;
+const MAX_DYNAMIC_INNER: usize = 1 << 20;
 
 /// What a nest depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct ReductionKey {
     reduction: Reduction,
     from: DType,
     to: DType,
@@ -38,9 +38,14 @@ struct Key {
     axes: SmallVec<[(usize, bool); 6]>,
 }
 
-impl Key {
+impl ReductionKey {
     /// The key, and how many steps the nest is run on if it is one for any number of them.
-    fn new(reduction: Reduction, operand: &TensorType, axes: &[Axis], to: DType) -> (Key, Option<usize>) {
+    fn new(
+        reduction: Reduction,
+        operand: &TensorType,
+        axes: &[Axis],
+        to: DType,
+    ) -> (ReductionKey, Option<usize>) {
         let mut merged: SmallVec<[(usize, bool); 6]> = SmallVec::new();
         for (axis, &size) in operand.shape.axes().zip(operand.shape.sizes()) {
             let is_reduced = axes.contains(&axis);
@@ -50,8 +55,8 @@ impl Key {
                 _ => merged.push((size, is_reduced)),
             }
         }
-        let steps = is_of_any_steps(&merged).then(|| std::mem::replace(&mut merged[0].0, MANY_GROUPS));
-        (Key { reduction, from: operand.dtype, to, axes: merged }, steps)
+        let steps = is_of_any_steps(&merged).then(|| std::mem::replace(&mut merged[0].0, DYNAMIC_GROUPS));
+        (ReductionKey { reduction, from: operand.dtype, to, axes: merged }, steps)
     }
 
     /// How many elements are reduced to one.
@@ -80,12 +85,12 @@ impl Key {
         let operand = TensorType { dtype: self.from, shape };
         let region = region_of(self.op(&axes), vec![operand], result);
         let results = region.results();
-        let nodes = vec![(results[0].node as usize, Part::Fold(self.reduction))];
-        let clusters = Clusters::new(&region);
-        let nest = Nest::of_nodes(region.graph(), &clusters, nodes, &domain, results, &[]);
+        let nodes = vec![(results[0].node as usize, NodeRole::Reduction(self.reduction))];
+        let fusion = FusionGroups::new(&region);
+        let nest = Nest::of_nodes(region.graph(), &fusion, nodes, &domain, results, &[]);
         let nest = nest.expect("one reduction has the axes of its operand");
         // Memory accesses depend on it: it is what a run has another number of.
-        assert!(!is_of_any_steps(&self.axes) || nest.steps() == MANY_GROUPS, "threads divide the groups");
+        assert!(!is_of_any_steps(&self.axes) || nest.steps() == DYNAMIC_GROUPS, "threads divide the groups");
         nest
     }
 
@@ -96,7 +101,7 @@ impl Key {
             // The key does not have it.
             return work(&self.nest());
         }
-        Cache { recent: &LAST, known: &KNOWN }.with(self, hash_of(self), || self.nest(), work)
+        Cache { recent: &LAST, cached: &PROCESS_CACHE }.with(self, hash_of(self), || self.nest(), work)
     }
 }
 
@@ -104,21 +109,21 @@ impl Key {
 fn is_of_any_steps(axes: &[(usize, bool)]) -> bool {
     matches!(
         axes,
-        [(FEW_GROUPS.., false), (2.., true)]
-            | [(FEW_GROUPS.., false), (2.., true), (LEAST_INNER..=MOST_INNER, false)]
+        [(MIN_DYNAMIC_GROUPS.., false), (2.., true)]
+            | [(MIN_DYNAMIC_GROUPS.., false), (2.., true), (MIN_INNER..=MAX_DYNAMIC_INNER, false)]
     ) && axes[1].0 <= chunk()
 }
 
 thread_local! {
-    static LAST: Recent<Key, Nest> = const { recent() };
+    static LAST: ThreadCache<ReductionKey, Nest> = const { recent() };
 }
 
-static KNOWN: Known<Key, Nest> = Mutex::new(None);
+static PROCESS_CACHE: ProcessCache<ReductionKey, Nest> = Mutex::new(None);
 
 /// A reduction of one operand over some axes, to a dtype.
 #[derive(Debug)]
 pub(crate) struct OneReduction {
-    key: Key,
+    key: ReductionKey,
     /// The steps of a nest for any number of them.
     steps: Option<usize>,
     results: usize,
@@ -132,7 +137,7 @@ impl OneReduction {
     pub(crate) fn new(op: &Op, operand: &TensorType, result: &TensorType) -> OneReduction {
         let (reduction, axes) = Reduction::of(op).expect("the op is a reduction");
         let axes = axes.unwrap_or_else(|| operand.shape.axes().collect());
-        let (key, steps) = Key::new(reduction, operand, &axes, result.dtype);
+        let (key, steps) = ReductionKey::new(reduction, operand, &axes, result.dtype);
         OneReduction { key, steps, results: result.size() }
     }
 
@@ -143,11 +148,11 @@ impl OneReduction {
 
     /// The bytes that a run needs beside.
     pub(crate) fn scratch(&self) -> usize {
-        if self.has_nest() && self.steps.is_none() { self.key.with_nest(Nest::room) } else { 0 }
+        if self.has_nest() && self.steps.is_none() { self.key.with_nest(Nest::scratch_bytes) } else { 0 }
     }
 
-    /// Runs it, with so much scratch memory. If there are no elements to reduce, results are the neutral element: 0 for a
-    /// sum.
+    /// Runs it, with so much scratch memory. If there are no elements to reduce, results are the neutral element: 0 for
+    /// a sum.
     ///
     /// # Errors
     /// The neutral element does not fit the dtype.
@@ -167,8 +172,8 @@ impl OneReduction {
                 return Ok(());
             }
             let (operands, results) = ([x.start().cast_mut()], [out.start()]);
-            // SAFETY: the views have the elements of the types that the nest was made for, the result is borrowed, and the
-            // scratch memory has as many bytes as the nest asks for.
+            // SAFETY: the views have the elements of the types that the nest was made for, the result is borrowed, and
+            // the scratch memory has as many bytes as the nest asks for.
             self.key.with_nest(|nest| unsafe { nest.run(&operands, &results, scratch.start(), par) });
             return Ok(());
         }

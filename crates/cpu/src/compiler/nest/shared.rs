@@ -27,7 +27,7 @@ const COLD_WORK: usize = 1 << 10;
 /// Nothing here waits for another thread, since a child that was forked meanwhile does not have it. Two threads that
 /// compile at once both do so, and one result is dropped.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedCode {
     pub(super) function: Function,
     runs: AtomicU32,
     interpreter: OnceBox<Interpreter>,
@@ -36,7 +36,7 @@ pub(super) struct Shared {
     /// The kernels that machine code calls for what the function applies, as words behind its arguments.
     pub(super) applied: SmallVec<[u64; 6]>,
     #[cfg(all(any(test, fuzzing), target_os = "linux"))]
-    pub(super) codes: super::tested::Codes,
+    pub(super) codes: super::test_hooks::Codes,
 }
 
 /// What runs a function now.
@@ -69,17 +69,17 @@ impl Runner<'_> {
 }
 
 /// The functions of the process by their hashes.
-type Known = FxHashMap<u64, Vec<Weak<Shared>>>;
+type CodeTable = FxHashMap<u64, Vec<Weak<SharedCode>>>;
 
-static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+static CODE_TABLE: Mutex<Option<CodeTable>> = Mutex::new(None);
 
-impl Shared {
+impl SharedCode {
     /// The code of a function: that of an equal one, if there is one and no other thread looks for one now.
-    pub(super) fn of(function: Function) -> Arc<Shared> {
-        let mut known = match KNOWN.try_lock() {
+    pub(super) fn of(function: Function) -> Arc<SharedCode> {
+        let mut known = match CODE_TABLE.try_lock() {
             Ok(known) => known,
             Err(TryLockError::Poisoned(known)) => known.into_inner(),
-            Err(TryLockError::WouldBlock) => return Arc::new(Shared::new(function)),
+            Err(TryLockError::WouldBlock) => return Arc::new(SharedCode::new(function)),
         };
         let known = known.get_or_insert_default();
         let mut hasher = FxHasher::default();
@@ -93,19 +93,19 @@ impl Shared {
         if let Some(code) = alike.iter().filter_map(Weak::upgrade).find(|code| code.function == function) {
             return code;
         }
-        let code = Arc::new(Shared::new(function));
+        let code = Arc::new(SharedCode::new(function));
         alike.push(Arc::downgrade(&code));
         code
     }
 
-    fn new(function: Function) -> Shared {
+    fn new(function: Function) -> SharedCode {
         let (interpreter, machine) = (OnceBox::new(), OnceBox::new());
         let applied = function.applied().into_iter().flat_map(|(rare, elem)| {
             let kernel = applied(rare, elem);
             [kernel.run as *const () as u64, kernel.context.addr() as u64]
         });
         let applied = applied.collect();
-        Shared {
+        SharedCode {
             function,
             runs: AtomicU32::new(0),
             interpreter,
@@ -119,7 +119,7 @@ impl Shared {
     /// What runs the function on so many elements: machine code once it pays.
     pub(super) fn runner(&self, elements: usize) -> Runner<'_> {
         #[cfg(all(any(test, fuzzing), target_os = "linux"))]
-        if let Some(runner) = self.tested() {
+        if let Some(runner) = self.test_hooks() {
             return runner;
         }
         if let Some(Some(block)) = self.machine.get() {

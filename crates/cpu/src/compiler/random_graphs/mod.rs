@@ -3,7 +3,7 @@
 //!
 //! Operands of nests are put between pages that cannot be accessed.
 
-mod make;
+mod generate;
 mod products;
 #[cfg(test)]
 mod tests;
@@ -17,17 +17,17 @@ use defn_core::evaluator::Evaluator;
 use defn_core::{Scalar, Tensor, TensorType};
 
 use super::CpuCompiler;
-use super::nest::tested::{Executor, Mode, executors, with_chunk, with_mode, with_work};
+use super::nest::test_hooks::{Executor, Mode, executors, with_chunk, with_mode, with_work};
 use crate::backend::{cpu_backend, with_epilogues_always};
 use crate::par::with_count;
-use make::{Choices, Program, program};
+use generate::{Choices, RandomProgram, program};
 
 /// So little work is divided among threads.
 const WORK: usize = 1 << 9;
 
 type Results = Vec<Vec<u8>>;
 
-impl Program {
+impl RandomProgram {
     fn tensors(&self) -> Vec<Tensor> {
         let arguments = self.region.inputs().iter().zip(&self.arguments).map(|(ty, bytes)| {
             let buffer = cpu_backend().from_host(ty, HostMemory::new(Arc::new(bytes.clone())));
@@ -55,7 +55,7 @@ impl Program {
     fn compiled(&self, threads: usize) -> Result<Arc<dyn Executable>, String> {
         let compiler = CpuCompiler::new().with_threads(threads).map_err(|error| error.to_string())?;
         let compile = || with_work(WORK, || compiler.compile(self.region.clone(), Checks::default()));
-        let executable = if self.is_followed { with_epilogues_always(compile) } else { compile() };
+        let executable = if self.forces_epilogues { with_epilogues_always(compile) } else { compile() };
         executable.map_err(|error| error.to_string())
     }
 
@@ -71,18 +71,18 @@ impl Program {
 
     /// Compares all executors, with one thread and with this number; says how they differ. `at_end` is where operands
     /// have their pages. False if the program cannot be run.
-    pub(crate) fn check(&self, threads: usize, at_end: bool, is_kept: bool) -> Result<bool, String> {
-        with_chunk(self.chunk, || self.check_in_pieces(threads, at_end, is_kept))
+    pub(crate) fn check(&self, threads: usize, at_end: bool, is_recorded: bool) -> Result<bool, String> {
+        with_chunk(self.chunk, || self.check_in_pieces(threads, at_end, is_recorded))
     }
 
-    fn check_in_pieces(&self, threads: usize, at_end: bool, is_kept: bool) -> Result<bool, String> {
+    fn check_in_pieces(&self, threads: usize, at_end: bool, is_recorded: bool) -> Result<bool, String> {
         let Ok(want) = self.evaluated() else { return Ok(false) };
         for threads in [1, threads] {
             let fails = |error| format!("{error} in\n{}", self.region.to_text());
             let executable = self.compiled(threads).map_err(fails)?;
             for (name, executor) in executors() {
-                let is_kept = is_kept && threads == 1 && executor == Executor::Portable;
-                let run = || with_mode(Mode { executor, at_end, is_kept }, || self.run(&*executable));
+                let is_recorded = is_recorded && threads == 1 && executor == Executor::Portable;
+                let run = || with_mode(Mode { executor, at_end, is_recorded }, || self.run(&*executable));
                 let count = NonZeroUsize::new(threads).expect("there is a thread");
                 let got = with_count(count, run).map_err(fails)?;
                 self.compare(&format!("{name}, {threads} threads"), &want, &got)?;

@@ -1,16 +1,17 @@
-//! Steps of several operands whose shapes depend on each other: products, convolutions, and reductions with what follows.
+//! Steps of several operands whose shapes depend on each other: products, convolutions, and reductions with what
+//! follows.
 
 use defn_core::Axis;
 use defn_core::graph::{Value, Values};
 use defn_core::op::{BinaryOp, ConvOp, Op, ReduceOp};
 use smallvec::SmallVec;
 
-use super::make::{MOST, Making};
+use super::generate::{GraphGenerator, MAX_ELEMENTS};
 
 /// The most multiplications of a product.
-const MOST_WORK: usize = 1 << 20;
+const MAX_PRODUCT_WORK: usize = 1 << 20;
 
-impl Making<'_> {
+impl GraphGenerator<'_> {
     /// A product with another value, if one has as many elements along an axis, or with a new argument.
     pub(super) fn product(&mut self, x: Value) -> Option<(Op, Values)> {
         let shape = self.graph.ty(x).shape.clone();
@@ -34,7 +35,7 @@ impl Making<'_> {
             }
         };
         let other = &self.graph.ty(y).shape;
-        if shape.size() * (other.size() / width.max(1) / batch.max(1)) > MOST_WORK {
+        if shape.size() * (other.size() / width.max(1) / batch.max(1)) > MAX_PRODUCT_WORK {
             return None;
         }
         let first =
@@ -72,7 +73,7 @@ impl Making<'_> {
         let mut kernel = vec![features, channels / feature_groups];
         kernel.extend(&extents);
         let work = ty.size() * features * extents.iter().product::<usize>();
-        if kernel.iter().product::<usize>() > MOST || work > MOST_WORK {
+        if kernel.iter().product::<usize>() > MAX_ELEMENTS || work > MAX_PRODUCT_WORK {
             return None;
         }
         let kernel = self.parameter(ty.dtype, &kernel, None)?;

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::values::{Mixed, elements};
 use super::*;
-use crate::compiler::agree::code_of;
 use crate::compiler::emit::neon::Neon;
 use crate::compiler::emit::neon_run::{self, Case, End, Word};
-use crate::compiler::nest::tested::{lacking, take_kept};
+use crate::compiler::executor_tests::code_of;
+use crate::compiler::nest::test_hooks::{lacking, take_recorded};
 use crate::kernels::TILE;
 use crate::kernels::reduce::CHUNK;
 use defn_core::region::Region;
@@ -38,7 +38,7 @@ fn range(variable: &str, few: u64) -> std::ops::Range<u64> {
     first..first + number(variable.to_owned()).unwrap_or(few)
 }
 
-fn graph(seed: u64) -> Option<Program> {
+fn graph(seed: u64) -> Option<RandomProgram> {
     program(Choices::Seed(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
 }
 
@@ -78,35 +78,35 @@ fn nests_for_neon_give_the_same() {
         let Some(program) = graph(seed) else { continue };
         if program.check(1, false, true).is_err() {
             // Another test tells.
-            take_kept();
+            take_recorded();
             continue;
         }
-        for kept in take_kept() {
+        for recorded in take_recorded() {
             // The runner has none of our kernels.
-            if !kept.function.applied().is_empty() {
+            if !recorded.function.applied().is_empty() {
                 continue;
             }
-            let Ok(code) = code_of(&kept.function, &Neon, &format!("seed {seed}")) else { continue };
-            let words = kept.offsets.iter().map(|&offset| Word::Data(offset));
-            let words = words.chain(kept.numbers.iter().map(|&number| Word::Number(number))).collect();
-            let data = kept.before.clone();
-            cases.push((program.region.clone(), seed, kept, Case { code, words, data, fpcr: 0 }));
+            let Ok(code) = code_of(&recorded.function, &Neon, &format!("seed {seed}")) else { continue };
+            let words = recorded.offsets.iter().map(|&offset| Word::Data(offset));
+            let words = words.chain(recorded.numbers.iter().map(|&number| Word::Number(number))).collect();
+            let data = recorded.before.clone();
+            cases.push((program.region.clone(), seed, recorded, Case { code, words, data, fpcr: 0 }));
         }
     }
     println!("{} calls", cases.len());
     let jobs: Vec<Case> = cases.iter().map(|(.., job)| job.clone()).collect();
     let Some(outcomes) = neon_run::run(&jobs) else { return };
-    for ((region, seed, kept, _), outcome) in cases.iter().zip(outcomes) {
-        let what = || format!("seed {seed}\n{}\n{}", kept.function, region.to_text());
+    for ((region, seed, recorded, _), outcome) in cases.iter().zip(outcomes) {
+        let what = || format!("seed {seed}\n{}\n{}", recorded.function, region.to_text());
         assert_eq!(outcome.end, End::Status(0), "{}", what());
         let mut got = outcome.data;
-        for (start, ty) in &kept.results {
+        for (start, ty) in &recorded.results {
             let bytes = *start..start + ty.byte_size();
-            let differ = difference(ty, &kept.after[bytes.clone()], &got[bytes.clone()]);
+            let differ = difference(ty, &recorded.after[bytes.clone()], &got[bytes.clone()]);
             assert_eq!(differ, None, "at {start}, {}", what());
-            got[bytes.clone()].copy_from_slice(&kept.after[bytes]);
+            got[bytes.clone()].copy_from_slice(&recorded.after[bytes]);
         }
-        let at = got.iter().zip(&kept.after).position(|(got, want)| got != want);
+        let at = got.iter().zip(&recorded.after).position(|(got, want)| got != want);
         assert_eq!(at, None, "beside results, {}", what());
     }
 }
@@ -137,7 +137,7 @@ const FOUND: &[(&str, &str)] = &[
         }",
     ),
     (
-        "a cluster that reads a join is not part of another join too",
+        "a group that reads a concatenation is not part of another one too",
         "(f8_e5m2[255]) {
           %0 = parameter {index: 0} : f8_e5m2[255]
           %1 = constant {value: 1.0} : f8_e5m2
@@ -213,11 +213,12 @@ fn errors_that_were_found_stay_mended() {
         let mut source = Mixed::new(7);
         let arguments = region.inputs().iter().map(|ty| elements(ty, None, &mut source)).collect();
         let (region, chunk) = (Arc::new(region), CHUNK);
-        let mut program = Program { region, arguments, chunk, is_followed: false };
-        for (at_end, chunk, is_followed) in [(false, CHUNK, false), (true, CHUNK, true), (true, TILE, false)]
+        let mut program = RandomProgram { region, arguments, chunk, forces_epilogues: false };
+        for (at_end, chunk, forces_epilogues) in
+            [(false, CHUNK, false), (true, CHUNK, true), (true, TILE, false)]
         {
             program.chunk = chunk;
-            program.is_followed = is_followed;
+            program.forces_epilogues = forces_epilogues;
             assert_eq!(program.check(2, at_end, false), Ok(true), "{name}");
         }
     }

@@ -2,7 +2,7 @@
 
 use defn_core::{DType, Kind, Number, Scalar, TensorType};
 
-use super::make::number_of;
+use super::generate::number_of;
 
 /// Numbers that look random: xorshift (Marsaglia, 2003).
 pub(crate) struct Mixed(u64);

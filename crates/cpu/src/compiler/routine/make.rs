@@ -8,9 +8,9 @@ use rustc_hash::FxHashMap;
 
 use super::{Home, Operand, Routine, Unit};
 use crate::buffer::Storage;
-use crate::compiler::cluster::{Cluster, Clusters, Elementwise, Role, elementwise, random};
-use crate::compiler::group::{Group, group};
-use crate::compiler::views::Seen;
+use crate::compiler::fusion_groups::{Elementwise, FusionGroup, FusionGroups, Role, elementwise, random};
+use crate::compiler::tile_program::{TileProgram, tile_program};
+use crate::compiler::views::ValueView;
 use crate::kernels::StridedView;
 use crate::kernels::machine::{Machine, Register};
 use crate::kernels::tiles::{self, Draft};
@@ -49,11 +49,11 @@ pub(super) struct Making {
 /// A graph of which nodes are added to a routine.
 pub(super) struct Frame<'g> {
     pub(super) graph: &'g Graph,
-    pub(super) clusters: &'g Clusters,
+    pub(super) fusion: &'g FusionGroups,
     pub(super) held: FxHashMap<Value, Held>,
     /// The values for parameters; those of a part of a graph are in `held`.
     arguments: Vec<Held>,
-    /// For values whose elements are read, the last cluster that does so; the end for those of results.
+    /// For values whose elements are read, the last fusion group that does so; the end for those of results.
     pub(super) last: FxHashMap<Value, usize>,
     /// Where results are to be written, if they can be.
     targets: FxHashMap<Value, Register>,
@@ -72,27 +72,27 @@ pub(in crate::compiler) fn of_node(graph: &Graph, position: usize) -> Option<Rou
     Some(Routine { state, ..making.finish(graph, inputs, results, held)? })
 }
 
-/// A routine for a cluster of ops on one element each, of which `results` are needed.
+/// A routine for a fusion group of ops on one element each, of which `results` are needed.
 pub(in crate::compiler) fn of_group(
     graph: &Graph,
-    clusters: &Clusters,
-    cluster: &Cluster,
+    fusion: &FusionGroups,
+    group: &FusionGroup,
     results: &Values,
 ) -> Option<Routine> {
-    if cluster.nodes.iter().any(|&node| graph.nodes()[node].outputs[0].size() != 1) {
+    if group.nodes.iter().any(|&node| graph.nodes()[node].outputs[0].size() != 1) {
         return None;
     }
     let mut making = Making::new();
     let mut inputs = Values::new();
-    let mut frame = Frame::new(graph, clusters, Vec::new());
-    for &position in &cluster.nodes {
+    let mut frame = Frame::new(graph, fusion, Vec::new());
+    for &position in &group.nodes {
         for &input in &graph.nodes()[position].inputs {
-            let base = clusters.base(input);
-            let is_own = clusters.place[base.node as usize].is_some()
-                && clusters.place[base.node as usize] == clusters.place[cluster.nodes[0]];
-            let is_constant = match (&clusters.roles[base.node as usize], &graph.node(base).op) {
+            let base = fusion.base(input);
+            let is_own = fusion.group_of[base.node as usize].is_some()
+                && fusion.group_of[base.node as usize] == fusion.group_of[group.nodes[0]];
+            let is_constant = match (&fusion.roles[base.node as usize], &graph.node(base).op) {
                 (Role::Generated, _) | (_, Op::Constant(_)) => true,
-                (Role::Given | Role::View | Role::Elementwise | Role::Step, _) => false,
+                (Role::Leaf | Role::View | Role::Elementwise | Role::Step, _) => false,
             };
             if !is_own && !is_constant && !frame.held.contains_key(&base) {
                 let held = making.input(graph, &mut inputs, base)?;
@@ -106,9 +106,9 @@ pub(in crate::compiler) fn of_group(
 }
 
 impl<'g> Frame<'g> {
-    fn new(graph: &'g Graph, clusters: &'g Clusters, arguments: Vec<Held>) -> Frame<'g> {
+    fn new(graph: &'g Graph, fusion: &'g FusionGroups, arguments: Vec<Held>) -> Frame<'g> {
         let (held, last, targets) = (FxHashMap::default(), FxHashMap::default(), FxHashMap::default());
-        Frame { graph, clusters, held, arguments, last, targets }
+        Frame { graph, fusion, held, arguments, last, targets }
     }
 }
 
@@ -222,13 +222,13 @@ impl Making {
         if region.has_effects() || graph.nodes().iter().any(|node| node.outputs.iter().any(is_empty)) {
             return None;
         }
-        let clusters = &Clusters::new(region);
-        let mut frame = Frame::new(graph, clusters, arguments);
-        let mut needed: Vec<Values> = vec![Values::new(); clusters.order.len()];
+        let fusion = &FusionGroups::new(region);
+        let mut frame = Frame::new(graph, fusion, arguments);
+        let mut needed: Vec<Values> = vec![Values::new(); fusion.order.len()];
         let mut reads = |value: Value, at: usize| {
-            let base = clusters.base(value);
+            let base = fusion.base(value);
             frame.last.insert(base, at.max(frame.last.get(&base).copied().unwrap_or(0)));
-            if let Some(place) = clusters.place[base.node as usize]
+            if let Some(place) = fusion.group_of[base.node as usize]
                 && place != at
                 && !needed[place].contains(&base)
             {
@@ -236,7 +236,7 @@ impl Making {
             }
         };
         for (position, node) in graph.nodes().iter().enumerate() {
-            if let Some(at) = clusters.place[position] {
+            if let Some(at) = fusion.group_of[position] {
                 node.inputs.iter().for_each(|&input| reads(input, at));
             }
         }
@@ -246,20 +246,20 @@ impl Making {
                 frame.targets.entry(result).or_insert(*target);
             }
         }
-        for (at, cluster) in clusters.order.iter().enumerate() {
-            let first = cluster.nodes[0];
-            match clusters.roles[first] {
+        for (at, group) in fusion.order.iter().enumerate() {
+            let first = group.nodes[0];
+            match fusion.roles[first] {
                 Role::Elementwise if graph.nodes()[first].outputs[0].size() == 1 => {
-                    cluster.nodes.iter().try_for_each(|&position| self.scalar_node(&mut frame, position))?;
+                    group.nodes.iter().try_for_each(|&position| self.scalar_node(&mut frame, position))?;
                 }
                 Role::Elementwise => {
-                    if cluster.nodes.iter().any(|&node| random(&graph.nodes()[node].op).is_some()) {
+                    if group.nodes.iter().any(|&node| random(&graph.nodes()[node].op).is_some()) {
                         return None;
                     }
-                    let made = group(graph, clusters, cluster, needed[at].clone());
+                    let made = tile_program(graph, fusion, group, needed[at].clone());
                     self.group(&mut frame, made)?;
                 }
-                Role::Given | Role::View | Role::Generated | Role::Step => {
+                Role::Leaf | Role::View | Role::Generated | Role::Step => {
                     self.step(&mut frame, first, at)?;
                 }
             }
@@ -277,16 +277,21 @@ impl Making {
 
     /// The one element of a value.
     pub(super) fn scalar(&mut self, frame: &mut Frame<'_>, value: Value) -> Option<Register> {
-        let seen = frame.clusters.seen(frame.graph, value);
-        self.element(frame, &seen, frame.graph.ty(value).dtype)
+        let value_view = frame.fusion.view(frame.graph, value);
+        self.element(frame, &value_view, frame.graph.ty(value).dtype)
     }
 
     /// The one element that is seen.
-    pub(super) fn element(&mut self, frame: &mut Frame<'_>, seen: &Seen, dtype: DType) -> Option<Register> {
-        match self.base(frame, seen.base)? {
+    pub(super) fn element(
+        &mut self,
+        frame: &mut Frame<'_>,
+        value_view: &ValueView,
+        dtype: DType,
+    ) -> Option<Register> {
+        match self.base(frame, value_view.base)? {
             Held::Scalar(register) => (register.dtype() == dtype).then_some(register),
             Held::Array(array) => {
-                let (one, width) = (seen.first(), dtype.storage_bytes());
+                let (one, width) = (value_view.first(), dtype.storage_bytes());
                 let address = if one == 0 {
                     array.address
                 } else {
@@ -368,8 +373,8 @@ impl Making {
     }
 
     /// Adds ops that are done to each element of arrays.
-    fn group(&mut self, frame: &mut Frame<'_>, made: Group) -> Option<()> {
-        let Group { program, inputs, results, elements } = made;
+    fn group(&mut self, frame: &mut Frame<'_>, made: TileProgram) -> Option<()> {
+        let TileProgram { program, inputs, results, elements } = made;
         let operands = inputs
             .into_iter()
             .map(|(value, walk)| self.operand(frame, value, walk))
@@ -392,12 +397,17 @@ impl Making {
     }
 
     /// Adds the elements of a value in another order.
-    pub(super) fn look(&mut self, frame: &mut Frame<'_>, position: usize, seen: &Seen) -> Option<Held> {
+    pub(super) fn look(
+        &mut self,
+        frame: &mut Frame<'_>,
+        position: usize,
+        value_view: &ValueView,
+    ) -> Option<Held> {
         let value = Value { node: position as u32, output: 0 };
         let ty = frame.graph.ty(value).clone();
-        let walk = seen.walk(ty.shape.sizes());
+        let walk = value_view.strided_view(ty.shape.sizes());
         let (dtype, constant) = (ty.dtype, walk.is_constant());
-        let operand = self.operand(frame, seen.base, walk)?;
+        let operand = self.operand(frame, value_view.base, walk)?;
         let array = self.result(frame, value)?;
         let mut draft = Draft::default();
         draft.store(tiles::Operand::Input { index: 0, dtype, constant, run: None });

@@ -10,7 +10,7 @@ use defn_core::region::Region;
 
 use super::apart::Apart;
 use super::make::{Array, Frame, Held, Making};
-use crate::compiler::views::Seen;
+use crate::compiler::views::ValueView;
 use crate::kernels::machine::Register;
 
 /// What the state of a loop is.
@@ -197,7 +197,7 @@ impl Making {
         self.machine.set_all(&moves)
     }
 
-    /// Adds a node by itself; `at` is its cluster's place.
+    /// Adds a node by itself; `at` is its fusion group's place.
     pub(super) fn step(&mut self, frame: &mut Frame<'_>, position: usize, at: usize) -> Option<()> {
         let graph = frame.graph;
         let node = &graph.nodes()[position];
@@ -233,11 +233,11 @@ impl Making {
                     | View::Slice { starts: Starts::Static(_), .. },
                 ) => {
                     let operand = node.inputs[0];
-                    let seen: Seen = frame.clusters.seen(graph, operand).through(node)?;
+                    let value_view: ValueView = frame.fusion.view(graph, operand).compose(node)?;
                     if node.outputs[0].size() == 1 {
-                        Held::Scalar(self.element(frame, &seen, node.outputs[0].dtype)?)
+                        Held::Scalar(self.element(frame, &value_view, node.outputs[0].dtype)?)
                     } else {
-                        self.look(frame, position, &seen)?
+                        self.look(frame, position, &value_view)?
                     }
                 }
                 None => {

@@ -7,7 +7,7 @@ use super::super::ir::{self, Elem, Val};
 use super::{Copies, Lowering, Result, Row, RowEnd, Unsupported};
 
 /// The most vectors that are done together: enough to hide the latency of arithmetic.
-const MOST_COPIES: usize = 4;
+const MAX_COPIES: usize = 4;
 
 /// The accumulators of a row, and how many vectors of the row there are for them.
 pub(super) type Accumulators = SmallVec<[(Val, usize); 2]>;
@@ -129,7 +129,7 @@ impl Lowering<'_> {
         let pinned: usize = accumulators.iter().map(|(value, _)| self.values[value.index()].len()).sum();
         let registers = self.limits.vectors.len().saturating_sub(pinned + 2);
         let pressure = self.pressure(at, end);
-        let copies = [MOST_COPIES, 2].into_iter().find(|copies| copies * pressure <= registers).unwrap_or(1);
+        let copies = [MAX_COPIES, 2].into_iter().find(|copies| copies * pressure <= registers).unwrap_or(1);
         // A lane gets all that an element gives it before it gets anything of the next: the copies then have lanes of
         // their own.
         let several =

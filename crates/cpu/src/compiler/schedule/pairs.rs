@@ -20,9 +20,9 @@ impl Lowering<'_> {
         let elem = first.ty.elem;
         let bytes = elem.bytes() as i64;
         let (x, y) = (self.function.access(a), self.function.access(b));
-        let are_apart = x.lane == 2 * bytes && y.lane == x.lane && y.offset == x.offset + bytes;
-        let are_alike = x.buffer == y.buffer && x.terms == y.terms;
-        (are_apart && are_alike && self.target.has(Op::Zip(false), elem)).then_some(a)
+        let are_interleaved = x.lane == 2 * bytes && y.lane == x.lane && y.offset == x.offset + bytes;
+        let have_same_base = x.buffer == y.buffer && x.terms == y.terms;
+        (are_interleaved && have_same_base && self.target.has(Op::Zip(false), elem)).then_some(a)
     }
 
     /// Loads pairs, by the instruction at a position and the next.

@@ -19,7 +19,7 @@ use crate::kernels::{Element, scratch};
 use crate::par::Par;
 
 /// Lines of at least this number of elements are split.
-const LONG: usize = 1 << 16;
+const MIN_SPLIT_LENGTH: usize = 1 << 16;
 
 /// Gap between the columns of the workspace. It prevents equal rows of several columns from competing for the same
 /// cache sets, which hold few addresses with equal low bits.
@@ -33,12 +33,12 @@ pub(super) struct Split<T: FftFloat> {
 }
 
 /// Memory of a result, of which each thread writes its own part.
-struct Target<T>(*mut MaybeUninit<Complex<T>>);
+struct SendPtr<T>(*mut MaybeUninit<Complex<T>>);
 
 // SAFETY: threads write disjoint parts.
-unsafe impl<T: Send> Sync for Target<T> {}
+unsafe impl<T: Send> Sync for SendPtr<T> {}
 
-impl<T> Target<T> {
+impl<T> SendPtr<T> {
     /// # Safety
     /// The range is inside the memory, and no other thread uses it during the borrow.
     #[expect(clippy::mut_from_ref, reason = "the caller keeps parts disjoint")]
@@ -57,7 +57,7 @@ where
     /// # Errors
     /// When there is no memory for the plan.
     pub(super) fn new(op: FftOp, length: usize) -> Result<Option<Split<T>>> {
-        if length < LONG || !is_smooth(length) {
+        if length < MIN_SPLIT_LENGTH || !is_smooth(length) {
             return Ok(None);
         }
         let n1 = (1..=length.isqrt()).rev().find(|&n1| length.is_multiple_of(n1)).unwrap_or(1);
@@ -95,7 +95,7 @@ where
     ) {
         let (n1, n2) = (self.columns.len(), self.rows.len());
         assert_eq!(out.len(), n1 * n2);
-        let target = &Target(out.as_mut_ptr());
+        let target = &SendPtr(out.as_mut_ptr());
         self.line_batches(&self.columns, n2, memory, par, |first, block, scratch| {
             let width = block.len() / (n1 + GAP);
             gather(block, n1 + GAP, n1, width, |row, elements| read(row * n2 + first, elements));

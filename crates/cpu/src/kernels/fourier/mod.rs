@@ -192,7 +192,7 @@ impl LineBatches {
         (CHUNK / (self.side * self.stride).max(1)).max(1)
     }
 
-    /// The number of elements that [`run`](Batches::run) needs.
+    /// The number of elements that [`run`](LineBatches::run) needs.
     fn scratch(&self, par: Par) -> usize {
         let Lines { outer, length, inner, .. } = self.lines;
         let tasks = (outer * self.count).div_ceil(self.grain());
@@ -202,7 +202,7 @@ impl LineBatches {
 
     /// Calls `work(line, first, width, block, scratch)` for batches of `width` adjacent lines from column `first` on.
     /// `block` has room for the lines, `scratch` for the spare elements and the plan. `memory` has the size that
-    /// [`scratch`](Batches::scratch) returns.
+    /// [`scratch`](LineBatches::scratch) returns.
     fn run<T: FftFloat>(
         &self,
         memory: &mut [MaybeUninit<Complex<T>>],

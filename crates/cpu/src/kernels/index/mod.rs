@@ -1,8 +1,8 @@
 //! Reads and writes at positions given by an integer tensor.
 //!
 //! Negative positions count from the end. Positions that are still out of range are clamped in reads, and skipped in
-//! writes; [`check`] and [`OutOfRangeFlag`] report them if the caller needs it. Kernels depend only on the width of elements,
-//! and move contiguous runs at once. Positions have 32 or
+//! writes; [`check`] and [`OutOfRangeFlag`] report them if the caller needs it. Kernels depend only on the width of
+//! elements, and move contiguous runs at once. Positions have 32 or
 //! 64 bits; callers convert shorter ones.
 
 mod range;
@@ -401,7 +401,7 @@ impl IndexedBlocks {
         let width = self.entries.len();
         let rows = updates.len() / self.block;
         let row = |at: usize| self.exact(&indices[at * width..][..width]);
-        let target = Target(out.as_mut_ptr());
+        let target = SendPtr(out.as_mut_ptr());
         let len = out.len();
         // Positions may repeat, so that threads divide the result and not the positions: into contiguous rows, or into
         // columns if rows are long.
@@ -526,7 +526,7 @@ fn scatter_each<T: Plain, I: Integer, const N: usize>(
     write: impl Fn(&mut [MaybeUninit<T>], &[T]) + Sync,
 ) {
     let len = out.len();
-    let target = Target(out.as_mut_ptr());
+    let target = SendPtr(out.as_mut_ptr());
     by_parts(len, updates.len(), par, |mine| {
         // SAFETY: each thread writes its own part.
         let out = unsafe { std::slice::from_raw_parts_mut(target.at(mine.start), mine.len()) };
@@ -567,12 +567,12 @@ fn each(dims: &[Dim], whole: usize, part: usize, visit: &mut impl FnMut(usize, u
 }
 
 /// The result, shared by threads.
-struct Target<T>(*mut MaybeUninit<T>);
+struct SendPtr<T>(*mut MaybeUninit<T>);
 
 // SAFETY: threads write disjoint elements behind the pointer, which the result's exclusive borrow outlives.
-unsafe impl<T: Plain> Sync for Target<T> {}
+unsafe impl<T: Plain> Sync for SendPtr<T> {}
 
-impl<T> Target<T> {
+impl<T> SendPtr<T> {
     /// The address of a position, which may be out of bounds.
     fn pointer(&self, position: usize) -> *const MaybeUninit<T> {
         self.0.wrapping_add(position).cast_const()

@@ -1,5 +1,5 @@
-//! Sums of rows, each times its factor: a matrix is multiplied by a vector from the other side. Products are rounded before
-//! they are added, in the order of the rows, so that all instruction sets give the same bits.
+//! Sums of rows, each times its factor: a matrix is multiplied by a vector from the other side. Products are rounded
+//! before they are added, in the order of the rows, so that all instruction sets give the same bits.
 
 use std::mem::MaybeUninit;
 
@@ -16,17 +16,17 @@ use crate::view::ViewMut;
 pub(super) const BLOCK: usize = 64;
 
 /// Most results of a task. Its sums stay in the L1 cache.
-const WIDE: usize = 2048;
+const MAX_TASK_RESULTS: usize = 2048;
 
 /// Most results of a task of a small matrix.
 const NARROW: usize = 256;
 
-/// Bytes of a block of rows that stay in the L2 cache. Of a larger block only a few rows are read at a time, so that each
-/// is read along its pages.
-const NEAR: usize = 1 << 18;
+/// Bytes of a block of rows that stay in the L2 cache. Of a larger block only a few rows are read at a time, so that
+/// each is read along its pages.
+const MAX_L2_BLOCK_BYTES: usize = 1 << 18;
 
 /// Rows of a larger block that are read at a time.
-const FEW: usize = 8;
+const ROWS_PER_READ: usize = 8;
 
 /// Elements whose rows can be added.
 pub(super) trait Columns: Element {
@@ -65,7 +65,7 @@ vectorized! {
 /// # Safety
 /// The processor has the instructions, and the rows and sums have these elements.
 #[inline(always)]
-unsafe fn add_strip<V: FirstLanes, const VECTORS: usize>(
+unsafe fn add_column_block<V: FirstLanes, const VECTORS: usize>(
     factors: &[V::Element],
     mut row: *const V::Element,
     stride: usize,
@@ -86,8 +86,8 @@ unsafe fn add_strip<V: FirstLanes, const VECTORS: usize>(
         for factor in factors {
             let factor = V::repeat(factor);
             for (j, lane) in lanes.iter_mut().enumerate() {
-                // A product that is added to zero is rounded like a product alone. Sums that begin at positive zero never
-                // see the sign of a product that is zero.
+                // A product that is added to zero is rounded like a product alone. Sums that begin at positive zero
+                // never see the sign of a product that is zero.
                 *lane = lane.plus(V::zero().plus_product(load(row, j), factor));
             }
             row = row.wrapping_add(stride);
@@ -99,12 +99,12 @@ unsafe fn add_strip<V: FirstLanes, const VECTORS: usize>(
     }
 }
 
-/// As [`Columns::add_rows`], strip by strip.
+/// As [`Columns::add_rows`], column block by column block.
 ///
 /// # Safety
 /// As there; the processor has the instructions.
 #[inline(always)]
-unsafe fn add_strips<V: FirstLanes>(
+unsafe fn add_column_blocks<V: FirstLanes>(
     factors: &[V::Element],
     matrix: &[V::Element],
     stride: usize,
@@ -122,19 +122,19 @@ unsafe fn add_strips<V: FirstLanes>(
             done += V::LANES
                 * match left.div_ceil(V::LANES) {
                     8.. => {
-                        add_strip::<V, 8>(factors, from, stride, (to, last(8)), starts);
+                        add_column_block::<V, 8>(factors, from, stride, (to, last(8)), starts);
                         8
                     }
                     4.. => {
-                        add_strip::<V, 4>(factors, from, stride, (to, last(4)), starts);
+                        add_column_block::<V, 4>(factors, from, stride, (to, last(4)), starts);
                         4
                     }
                     2.. => {
-                        add_strip::<V, 2>(factors, from, stride, (to, last(2)), starts);
+                        add_column_block::<V, 2>(factors, from, stride, (to, last(2)), starts);
                         2
                     }
                     _ => {
-                        add_strip::<V, 1>(factors, from, stride, (to, last(1)), starts);
+                        add_column_block::<V, 1>(factors, from, stride, (to, last(1)), starts);
                         1
                     }
                 };
@@ -170,7 +170,7 @@ macro_rules! columns_of_floats {
                         starts: bool,
                     ) {
                         // SAFETY: the caller checked the instructions and the rows.
-                        unsafe { add_strips::<$wide>(factors, matrix, stride, sums, starts) }
+                        unsafe { add_column_blocks::<$wide>(factors, matrix, stride, sums, starts) }
                     }
 
                     #[target_feature(enable = "avx2,bmi2,fma")]
@@ -182,7 +182,7 @@ macro_rules! columns_of_floats {
                         starts: bool,
                     ) {
                         // SAFETY: as above.
-                        unsafe { add_strips::<$half>(factors, matrix, stride, sums, starts) }
+                        unsafe { add_column_blocks::<$half>(factors, matrix, stride, sums, starts) }
                     }
 
                     match level() {
@@ -194,7 +194,7 @@ macro_rules! columns_of_floats {
                     }
                 }
                 // SAFETY: every processor has these instructions; the rows are inside by the assertion.
-                unsafe { add_strips::<$plainly>(factors, matrix, stride, sums, starts) }
+                unsafe { add_column_blocks::<$plainly>(factors, matrix, stride, sums, starts) }
             }
         }
     )*};
@@ -222,7 +222,7 @@ pub(super) fn columns<C: Columns>(
     if sizes.1 <= NARROW {
         columns_by::<C, NARROW>(matrix, vector, sizes, out, scratch, par);
     } else {
-        columns_by::<C, WIDE>(matrix, vector, sizes, out, scratch, par);
+        columns_by::<C, MAX_TASK_RESULTS>(matrix, vector, sizes, out, scratch, par);
     }
 }
 
@@ -274,7 +274,7 @@ fn block_sums<C: Columns, const WIDTH: usize>(
     stride: usize,
     total: &mut [MaybeUninit<C>],
 ) {
-    let rows = if BLOCK * stride * size_of::<C>() <= NEAR { BLOCK } else { FEW };
+    let rows = if BLOCK * stride * size_of::<C>() <= MAX_L2_BLOCK_BYTES { BLOCK } else { ROWS_PER_READ };
     let sums = |index: usize, factors: &[C], sums: &mut [MaybeUninit<C>]| {
         for (few, factors) in factors.chunks(rows).enumerate() {
             let matrix = &matrix[(index * BLOCK + few * rows) * stride..];

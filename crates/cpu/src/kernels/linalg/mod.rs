@@ -1,7 +1,7 @@
 //! Dot products. Products with a vector run at memory speed. Float matrices are multiplied with packed panels and
 //! register tiles, complex ones as real matrices of their parts, integer ones by a blocked loop.
 
-mod between;
+mod back_to_back;
 mod columns;
 pub(crate) mod gemm;
 mod plan;
@@ -13,7 +13,7 @@ mod vector;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-pub(crate) use between::Between;
+pub(crate) use back_to_back::BackToBackProducts;
 use defn_core::{DType, Shape, TensorType};
 use num_complex::Complex;
 pub(crate) use plan::{Dot, DotAxes, OperandLayout};
@@ -212,7 +212,7 @@ pub(crate) trait Panels: Element {
     unsafe fn multiply_directly(
         batch: &gemm::Batch<'_, Self>,
         indices: Range<usize>,
-        out: gemm::Target<'_, Self>,
+        out: gemm::GemmOutput<'_, Self>,
     );
 
     /// The number of scratch elements that [`multiply`](Panels::multiply) needs.
@@ -225,7 +225,7 @@ pub(crate) trait Panels: Element {
     unsafe fn multiply(
         sizes: [usize; 3],
         operands: (&gemm::Matrix<'_, Self>, &gemm::Matrix<'_, Self>),
-        out: gemm::Target<'_, Self>,
+        out: gemm::GemmOutput<'_, Self>,
         accumulation: gemm::Accumulation,
         space: &mut [MaybeUninit<Self>],
         par: Par,
@@ -247,7 +247,7 @@ macro_rules! panels {
             unsafe fn multiply_directly(
                 batch: &gemm::Batch<'_, $ty>,
                 indices: Range<usize>,
-                out: gemm::Target<'_, $ty>,
+                out: gemm::GemmOutput<'_, $ty>,
             ) {
                 // SAFETY: the caller guarantees it, and the products are direct ones.
                 unsafe { batch.multiply(indices, out) }
@@ -258,7 +258,7 @@ macro_rules! panels {
             unsafe fn multiply(
                 sizes: [usize; 3],
                 (a, b): (&gemm::Matrix<'_, $ty>, &gemm::Matrix<'_, $ty>),
-                out: gemm::Target<'_, $ty>,
+                out: gemm::GemmOutput<'_, $ty>,
                 accumulation: gemm::Accumulation,
                 space: &mut [MaybeUninit<$ty>],
                 par: Par,
@@ -278,7 +278,7 @@ macro_rules! panels {
             unsafe fn multiply_directly(
                 _: &gemm::Batch<'_, Self>,
                 _: Range<usize>,
-                _: gemm::Target<'_, Self>,
+                _: gemm::GemmOutput<'_, Self>,
             ) {
                 unreachable!("complex products are those of their parts")
             }
@@ -288,7 +288,7 @@ macro_rules! panels {
             unsafe fn multiply(
                 sizes: [usize; 3],
                 operands: (&gemm::Matrix<'_, Self>, &gemm::Matrix<'_, Self>),
-                out: gemm::Target<'_, Self>,
+                out: gemm::GemmOutput<'_, Self>,
                 accumulation: gemm::Accumulation,
                 space: &mut [MaybeUninit<Self>],
                 par: Par,
@@ -314,12 +314,12 @@ fn panelled<C: Panels>(
 ) {
     let &Dot { batch, m, n, k, .. } = plan;
     let (sizes, work) = ([m, n, k], m * n * k);
-    let target = Target(out.start().cast::<C>());
+    let target = SendPtr(out.start().cast::<C>());
     if let Some(products) = C::direct(sizes, a, b).filter(|_| batch > 1 || work <= 2 * PARALLEL_WORK) {
         par.for_chunks(batch, (2 * PARALLEL_WORK).div_ceil(work), |chunk| {
             // SAFETY: products are disjoint and inside the result, which has `batch * m * n` elements.
             unsafe {
-                let out = gemm::Target::new(target.at(0), n).with_epilogue(epilogue, 0);
+                let out = gemm::GemmOutput::new(target.at(0), n).with_epilogue(epilogue, 0);
                 C::multiply_directly(&products, chunk, out);
             }
         });
@@ -328,7 +328,8 @@ fn panelled<C: Panels>(
     let multiply = |index: usize, space: &mut [MaybeUninit<C>], par: Par| {
         // SAFETY: products are disjoint and inside the result, which has `batch * m * n` elements.
         unsafe {
-            let out = gemm::Target::new(target.at(index * m * n), n).with_epilogue(epilogue, index * m * n);
+            let out =
+                gemm::GemmOutput::new(target.at(index * m * n), n).with_epilogue(epilogue, index * m * n);
             let operands = (&a.matrix(index), &b.matrix(index));
             C::multiply(sizes, operands, out, gemm::Accumulation::Nothing, space, par);
         }
@@ -354,7 +355,7 @@ fn blocks<C: Blocks>(plan: &Dot, a: Matrices<'_, C>, b: Matrices<'_, C>, out: &m
     let (down, across) = (m.div_ceil(height), n.div_ceil(width));
     let work = height.min(m) * width.min(n) * k;
     let first = out.slice::<C>().as_mut_ptr().cast::<C>();
-    let out = Target(first);
+    let out = SendPtr(first);
     par.for_chunks(batch * down * across, PARALLEL_WORK.div_ceil(work), |chunk| {
         for task in chunk {
             let (batch, block) = (task / (down * across), task % (down * across));
@@ -373,12 +374,12 @@ fn blocks<C: Blocks>(plan: &Dot, a: Matrices<'_, C>, b: Matrices<'_, C>, out: &m
 }
 
 /// The result's memory.
-struct Target<C>(*mut C);
+struct SendPtr<C>(*mut C);
 
 // SAFETY: threads write disjoint blocks behind the pointer, which the result's exclusive borrow outlives.
-unsafe impl<C: Element> Sync for Target<C> {}
+unsafe impl<C: Element> Sync for SendPtr<C> {}
 
-impl<C> Target<C> {
+impl<C> SendPtr<C> {
     /// # Safety
     /// The position is inside the result.
     unsafe fn at(&self, position: usize) -> *mut C {

@@ -7,7 +7,7 @@
 //! bidiagonalization using BLAS 2.5 operators", ACM Trans. Math. Softw. 34, 2008).
 
 use super::RealField;
-use super::passes::{Ahead, Term, combine, inner, lane, reflector, update, update_ahead};
+use super::passes::{Lookahead, Term, combine, inner, lane, reflector, update, update_ahead};
 use crate::par::poll_within_chunk;
 
 /// Workspace rows of [`reduce`].
@@ -61,7 +61,7 @@ pub(super) fn reduce<R: RealField>(
             Term { factors: &of_before[k + 1..], vector: before },
             Term { factors: &of_across[k + 1..], vector: across },
         ];
-        let ahead = Ahead { column: k, factor: -(two * vector[k]), elements: &mut other[k + 1..n], sum };
+        let ahead = Lookahead { column: k, factor: -(two * vector[k]), elements: &mut other[k + 1..n], sum };
         update_ahead(rest, stride, from, terms, vector, &mut products[k + 1..n], ahead);
 
         // The matrix's row is reflected to its head, which is known only now.
@@ -105,7 +105,7 @@ pub(super) fn reduce<R: RealField>(
 
 /// Elements up to this size are negligible beside elements of size 1. Their squares and quotients may be inexact.
 fn negligible<R: RealField>() -> R {
-    R::LEAST / (R::EPSILON * R::EPSILON)
+    R::MIN_POSITIVE / (R::EPSILON * R::EPSILON)
 }
 
 /// Replaces a vector by its reflection's unit vector and returns the reflected head. If all other elements are

@@ -20,14 +20,14 @@ const STRIP: usize = 48;
 const TASK: usize = 48;
 
 /// The most columns of a panel.
-const WIDE: usize = 64;
+const MAX_PANEL_COLUMNS: usize = 64;
 
 /// Elements of the diagonal square that are updated at once.
 const LANES: usize = 16;
 
 /// Columns of a panel.
 fn panel_width(n: usize) -> usize {
-    if n <= 512 { WIDE / 2 } else { WIDE }
+    if n <= 512 { MAX_PANEL_COLUMNS / 2 } else { MAX_PANEL_COLUMNS }
 }
 
 /// Elements of a group of rows in a panel. Complex ones are stored twice, the second time as conjugates.
@@ -101,8 +101,8 @@ fn subtract<T: Field>(rows: &mut [T], start: usize, n: usize, first: usize, (pan
     let left = &panels[start / ROWS * size + start % ROWS..];
     transpose_into(left, ROWS, (wide, count), &mut rows[first..], n);
     let left = Matrix { elements: left, free: 1, along: ROWS };
-    let mut space = [T::ZERO; TASK * WIDE];
-    let space = &mut space[..if T::COMPLEX { TASK * WIDE } else { 0 }];
+    let mut space = [T::ZERO; TASK * MAX_PANEL_COLUMNS];
+    let space = &mut space[..if T::COMPLEX { TASK * MAX_PANEL_COLUMNS } else { 0 }];
     let end = start + count;
     for (panel, column) in panels.chunks_exact(size).zip((0..end).step_by(ROWS)) {
         let right = Matrix { elements: &panel[size - wide * ROWS..], free: 1, along: ROWS };
@@ -147,7 +147,7 @@ multiplying! {
     /// Solves X L* = B for a group of rows of a panel, where L* is the adjoint of the diagonal square's factor.
     /// `square` holds the transpose of L.
     fn solve[P; T: Field] of [T] (square: &[T], step: usize, panel: &mut [T]) {
-        let mut factors = [T::ZERO; WIDE];
+        let mut factors = [T::ZERO; MAX_PANEL_COLUMNS];
         for j in 0..panel.len() / ROWS {
             for (k, factor) in factors[..j].iter_mut().enumerate() {
                 *factor = -square[k * step + j].conj();

@@ -11,7 +11,7 @@ use super::{Field, RealField, split_workspace};
 use crate::par::{Par, poll_within_chunk};
 
 /// Most sweeps for one eigenvalue before the iteration gives up; two or three are usual.
-const MOST_SWEEPS: usize = 60;
+const MAX_SWEEPS: usize = 60;
 
 /// Workspace rows of [`tridiagonal`].
 const ROWS: usize = 6;
@@ -212,8 +212,8 @@ fn steps<R: RealField>(
         while first > 0 {
             let around = diagonal[first - 1].abs() + diagonal[first].abs();
             let off = off_diagonal[first - 1].abs();
-            // After scaling the largest elements are about 1, so elements as small as `LEAST` are negligible.
-            if off <= R::EPSILON * around || off <= R::LEAST {
+            // After scaling the largest elements are about 1, so elements as small as `MIN_POSITIVE` are negligible.
+            if off <= R::EPSILON * around || off <= R::MIN_POSITIVE {
                 off_diagonal[first - 1] = R::ZERO;
                 break;
             }
@@ -223,7 +223,7 @@ fn steps<R: RealField>(
             last -= 1;
             continue;
         }
-        if sweeps == MOST_SWEEPS * n {
+        if sweeps == MAX_SWEEPS * n {
             return false;
         }
         sweeps += 1;

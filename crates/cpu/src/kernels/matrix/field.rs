@@ -8,7 +8,7 @@ use num_complex::Complex;
 use super::rows::transpose_into;
 use super::svd;
 use crate::kernels::Plain;
-use crate::kernels::linalg::gemm::{self, Accumulation, GemmElement, Load, Matrix, Target, complex};
+use crate::kernels::linalg::gemm::{self, Accumulation, GemmElement, GemmOutput, Load, Matrix, complex};
 use crate::par::Par;
 
 /// The rounding of multiply-add.
@@ -130,7 +130,7 @@ pub(crate) trait RealField:
     fn from_f64(x: f64) -> Self;
     const NAN: Self;
     /// The smallest normal number.
-    const LEAST: Self;
+    const MIN_POSITIVE: Self;
 }
 
 /// Calls `multiply` with the rows of a product and its space, unless a size is zero.
@@ -219,7 +219,15 @@ macro_rules! real {
                 subtract(sizes, to, stride, space, |to, space| {
                     // SAFETY: the assertion in `subtract` checks the rows, which are exclusively borrowed.
                     unsafe {
-                        gemm::multiply(sizes, a, b, Target::new(to, stride), Accumulation::Minus, space, par);
+                        gemm::multiply(
+                            sizes,
+                            a,
+                            b,
+                            GemmOutput::new(to, stride),
+                            Accumulation::Minus,
+                            space,
+                            par,
+                        );
                     }
                 });
             }
@@ -239,7 +247,7 @@ macro_rules! real {
         impl RealField for $ty {
             const EPSILON: $ty = $ty::EPSILON;
             const NAN: $ty = $ty::NAN;
-            const LEAST: $ty = $ty::MIN_POSITIVE;
+            const MIN_POSITIVE: $ty = $ty::MIN_POSITIVE;
 
             #[inline(always)]
             fn power_of_two(self) -> $ty {
@@ -355,7 +363,7 @@ macro_rules! complex {
                 subtract(sizes, to, stride, space, |to, space| {
                     // SAFETY: the assertion in `subtract` checks the rows, which are exclusively borrowed.
                     unsafe {
-                        let to = Target::new(to, stride);
+                        let to = GemmOutput::new(to, stride);
                         complex::multiply(sizes, (&a, b), to, Accumulation::Minus, space, par);
                     }
                 });

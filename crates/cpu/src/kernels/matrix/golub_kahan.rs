@@ -7,7 +7,7 @@ use super::rotations::{RotationLog, rotation};
 use crate::par::poll_within_chunk;
 
 /// Most sweeps for one value before the iteration gives up; two or three are usual.
-const MOST_SWEEPS: usize = 60;
+const MAX_SWEEPS: usize = 60;
 
 /// The smaller singular value of `((f, g), (0, h))`.
 fn lesser<R: RealField>(f: R, g: R, h: R) -> R {
@@ -189,7 +189,7 @@ pub(super) fn iterate<R: RealField>(
         least = if bound < least { bound } else { least };
     }
     let least = tolerance * least / order.sqrt();
-    let smallest = R::LEAST * order * order;
+    let smallest = R::MIN_POSITIVE * order * order;
     let threshold = if least > smallest { least } else { smallest };
 
     let mut last = n - 1;
@@ -217,7 +217,7 @@ pub(super) fn iterate<R: RealField>(
         let Some(least) = block.split(tolerance) else {
             continue;
         };
-        if sweeps == MOST_SWEEPS * n {
+        if sweeps == MAX_SWEEPS * n {
             return false;
         }
         sweeps += 1;

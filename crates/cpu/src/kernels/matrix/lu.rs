@@ -12,7 +12,7 @@ use crate::kernels::simd::vectorized;
 use crate::par::Par;
 
 /// Most rows of a matrix that is factored by rows.
-const SMALL: usize = 32;
+const MAX_UNBLOCKED_ROWS: usize = 32;
 
 /// Indices of rows or columns. As pivots they are row exchanges, in order: row `i` is exchanged with row `pivots[i]`,
 /// which is `i` or a later row.
@@ -30,7 +30,7 @@ fn panel_stride(n: usize) -> usize {
 
 /// Elements of workspace to factor a matrix of `n` rows.
 pub(super) fn workspace<T: Field>(n: usize) -> usize {
-    if n <= SMALL {
+    if n <= MAX_UNBLOCKED_ROWS {
         return 0;
     }
     let width = panel_width(n);
@@ -45,7 +45,7 @@ pub(super) fn solve_workspace<T: Field>(n: usize, count: usize) -> usize {
 /// Factors a matrix of `n` rows in place, and returns the row exchanges.
 fn factor<T: Field>(a: &mut [T], n: usize, work: &mut [T], par: Par) -> Positions {
     let mut pivots = SmallVec::from_elem(0, n);
-    if n <= SMALL {
+    if n <= MAX_UNBLOCKED_ROWS {
         by_rows(a, n, &mut pivots);
         return pivots;
     }
@@ -88,7 +88,7 @@ pub(super) fn exchange<T>(a: &mut [T], columns: usize, first: usize, last: usize
 vectorized! {
     /// Factors a small matrix row by row.
     fn by_rows[T: Field] of [T] (a: &mut [T], n: usize, pivots: &mut [usize]) {
-        let mut column = [T::ZERO; SMALL];
+        let mut column = [T::ZERO; MAX_UNBLOCKED_ROWS];
         for j in 0..n {
             let column = &mut column[..n - j];
             for (i, x) in (j..n).zip(column.iter_mut()) {

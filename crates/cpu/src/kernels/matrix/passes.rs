@@ -32,17 +32,17 @@ pub(super) fn lane(column: usize) -> usize {
 
 /// Calls `work` with the index and the elements of every piece of `size` elements.
 pub(super) fn pieces<T: Send>(x: &mut [T], size: usize, par: Par, work: impl Fn(usize, &mut [T]) + Sync) {
-    struct Start<T>(*mut T);
+    struct SendPtr<T>(*mut T);
     // SAFETY: threads use disjoint pieces behind the pointer, and the slice's exclusive borrow outlives it.
-    unsafe impl<T: Send> Sync for Start<T> {}
-    impl<T> Start<T> {
+    unsafe impl<T: Send> Sync for SendPtr<T> {}
+    impl<T> SendPtr<T> {
         fn at(&self, index: usize) -> *mut T {
             self.0.wrapping_add(index)
         }
     }
 
     let len = x.len();
-    let start = Start(x.as_mut_ptr());
+    let start = SendPtr(x.as_mut_ptr());
     par.for_chunks(len, size, |chunk| {
         // SAFETY: chunks are inside the slice and disjoint.
         let piece = unsafe { std::slice::from_raw_parts_mut(start.at(chunk.start), chunk.len()) };
@@ -184,7 +184,7 @@ multiplying! {
 }
 
 /// The row that is reflected next from the other side, computed ahead.
-pub(super) struct Ahead<'a, T> {
+pub(super) struct Lookahead<'a, T> {
     /// The column of its elements.
     pub column: usize,
     /// The factor of a row's product that is added to the row's element.
@@ -204,11 +204,11 @@ multiplying! {
         terms: [Term<'_, T>; 2],
         against: &[T],
         products: &mut [T],
-        ahead: Ahead<'_, T>,
+        ahead: Lookahead<'_, T>,
     ) {
         let vectors = terms.map(|term| &term.vector[from..]);
         let against = &against[from..];
-        let Ahead { column, factor, elements, sum } = ahead;
+        let Lookahead { column, factor, elements, sum } = ahead;
         let sum = &mut sum[from..];
         let count = products.len();
         let mut row = 0;

@@ -37,7 +37,7 @@ struct Sweep {
 pub(super) fn rotation<R: RealField>(f: R, g: R) -> (R, R, R) {
     let squares = f * f + g * g;
     // Squares near the smallest normal number would be inexact.
-    if squares >= R::LEAST / R::EPSILON {
+    if squares >= R::MIN_POSITIVE / R::EPSILON {
         let r = squares.sqrt();
         return (f / r, g / r, r);
     }

@@ -142,7 +142,7 @@ fn check_svd<R: RealField + Into<f64> + std::fmt::Debug>(kind: Kind, (m, n): (us
     let (wide, k) = (numbers(&a), m.min(n));
     let unit = greatest(&wide);
     let eps: f64 = R::EPSILON.into();
-    let least: f64 = R::LEAST.into();
+    let least: f64 = R::MIN_POSITIVE.into();
     let slack = 20.0 * eps * m.max(n) as f64;
     for full in [false, true] {
         let what = format!("{kind:?} {m}x{n}, full {full}, seed {seed}, eps {eps:e}");
@@ -191,7 +191,7 @@ where
     let skew = skew(&v, n);
     assert!(skew <= slack, "{what}: {skew:e}");
     let adjoint: Vec<C> = (0..n * n).map(|index| v[index % n * n + index / n].conj()).collect();
-    let spacing = T::Real::LEAST.into() * eps / unit * n as f64;
+    let spacing = T::Real::MIN_POSITIVE.into() * eps / unit * n as f64;
     let far = distance(&matrix, unit, (&v, n), &values, (&adjoint, n));
     assert!(far <= slack * size + spacing, "{what}: {far:e} from it");
 }

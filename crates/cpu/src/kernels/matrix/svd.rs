@@ -143,7 +143,7 @@ pub(super) fn factors<R: RealField>(
     if wide {
         assert!(far_side.len() >= width * long, "room for the vectors");
         // SAFETY: there are `width` rows of `long` elements.
-        let to = unsafe { gemm::Target::new(far_side.as_mut_ptr(), long) };
+        let to = unsafe { gemm::GemmOutput::new(far_side.as_mut_ptr(), long) };
         // SAFETY: as above; the first `short` of them are written.
         unsafe {
             gemm::multiply([short, long, short], &inner, &outer, to, Accumulation::Nothing, space, par)
@@ -154,7 +154,7 @@ pub(super) fn factors<R: RealField>(
     } else {
         assert!(far_side.len() >= long * width, "room for the vectors");
         // SAFETY: there are `long` rows of `width` elements.
-        let to = unsafe { gemm::Target::new(far_side.as_mut_ptr(), width) };
+        let to = unsafe { gemm::GemmOutput::new(far_side.as_mut_ptr(), width) };
         // SAFETY: as above; the first `short` elements of each are written.
         unsafe {
             gemm::multiply([long, short, short], &outer, &inner, to, Accumulation::Nothing, space, par)

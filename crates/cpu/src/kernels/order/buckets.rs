@@ -1,21 +1,21 @@
 //! Argsort of long rows of short keys. One pass by the highest digit, as in [`radix`](super::radix) sort, leaves
-//! buckets that fit in the L1 cache, and vector instructions sort these ([`quicksort`](super::quicksort)). All keys of a bucket
-//! share the highest digit. The rest of a key and the index in the bucket often fit into 32 bits, which doubles the
-//! elements of a vector.
+//! buckets that fit in the L1 cache, and vector instructions sort these ([`quicksort`](super::quicksort)). All keys of
+//! a bucket share the highest digit. The rest of a key and the index in the bucket often fit into 32 bits, which
+//! doubles the elements of a vector.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::keys::{Bits, Code};
 use super::quicksort::{Functions, Key};
-use super::radix::Target;
+use super::radix::SendPtr;
 use crate::kernels::simd::vectorized;
 use crate::kernels::{CastFrom, Plain};
 use crate::par::Par;
 
 /// Least keys of the pieces that threads share, and the most pieces.
-const PIECE: usize = 1 << 15;
-const PIECES: usize = 64;
+const MIN_PIECE: usize = 1 << 15;
+const MAX_PIECES: usize = 64;
 
 /// log2 of the keys of an average bucket, and the most bits of the digit that selects the bucket.
 const LOG2_BUCKET: u32 = 9;
@@ -30,7 +30,7 @@ fn bucket_count(len: usize) -> usize {
 }
 
 fn piece(len: usize) -> usize {
-    PIECE.max(len.div_ceil(PIECES))
+    MIN_PIECE.max(len.div_ceil(MAX_PIECES))
 }
 
 /// The number of counters of a row.
@@ -88,7 +88,7 @@ impl Sorts {
         self.pairs.sort_shared(par, read, |_| {}, pairs, tmp);
         // SAFETY: `sort_shared` wrote and sorted all of them.
         let pairs: &[u64] = unsafe { pairs.assume_init_ref() };
-        let out = Target::of(out);
+        let out = SendPtr::of(out);
         par.for_chunks(pairs.len(), BUCKET_CHUNK, |chunk| {
             // SAFETY: chunks are disjoint and inside.
             let out = unsafe { std::slice::from_raw_parts_mut(out.at(chunk.start), chunk.len()) };
@@ -120,7 +120,7 @@ impl Sorts {
             (u32::BITS - (greatest - least).leading_zeros()).saturating_sub(bucket_count(len).ilog2());
         let bucket_count = (u64::from(greatest - least) >> shift) as usize + 1;
         let counts = &mut counts[..len.div_ceil(piece) * bucket_count];
-        let counters = Target::of(counts);
+        let counters = SendPtr::of(counts);
         // SAFETY: each piece has its own counters.
         let own = |start: usize| unsafe {
             std::slice::from_raw_parts_mut(counters.at(start / piece * bucket_count), bucket_count)
@@ -137,7 +137,7 @@ impl Sorts {
             return false;
         }
 
-        let target = Target::of(tmp);
+        let target = SendPtr::of(tmp);
         par.for_chunks(len, piece, |chunk| {
             // SAFETY: the counters are as above, and were written. A piece has one position for each of its keys, and
             // all positions are a permutation of the row. So each is inside and is written once.
@@ -148,7 +148,7 @@ impl Sorts {
 
         // The positions of the last piece have advanced to the ends of the buckets. SAFETY: as above.
         let ends: &[u64] = unsafe { own(len - 1).assume_init_ref() };
-        let (out, spare) = (Target::of(out), Target::of(pairs));
+        let (out, spare) = (SendPtr::of(out), SendPtr::of(pairs));
         par.for_chunks(bucket_count, (bucket_count * BUCKET_CHUNK / len).max(1), |chunk| {
             for bucket in chunk {
                 let start = if bucket == 0 { 0 } else { ends[bucket - 1] as usize };
@@ -262,7 +262,7 @@ fn read_shared<T: Bits>(
     par: Par,
 ) -> (u32, u32) {
     let (least, greatest) = (AtomicU32::new(u32::MAX), AtomicU32::new(0));
-    let keys = Target::of(keys);
+    let keys = SendPtr::of(keys);
     par.for_chunks(x.len(), piece, |chunk| {
         // SAFETY: chunks are disjoint and inside.
         let keys = unsafe { std::slice::from_raw_parts_mut(keys.at(chunk.start), chunk.len()) };

@@ -3,14 +3,14 @@
 
 use std::mem::MaybeUninit;
 
-use super::radix::{Item, Target};
+use super::radix::{Item, SendPtr};
 use crate::par::Par;
 
 /// The least length of a piece that pays for a thread.
-const PIECE: usize = 1 << 15;
+const MIN_PIECE: usize = 1 << 15;
 
 /// The greatest length of a piece.
-const MOST: usize = 1 << 19;
+const MAX_PIECE: usize = 1 << 19;
 
 /// Items that one thread merges at a time.
 const MERGE_CHUNK: usize = 1 << 16;
@@ -27,12 +27,12 @@ pub(super) fn sort<T: Item>(
     let len = out.len();
     assert_eq!(len, tmp.len(), "buffers of one length");
     // A piece is small enough that an interrupt can wait for its end.
-    let pieces = par.threads().min(len / PIECE).max(len.div_ceil(MOST));
+    let pieces = par.threads().min(len / MIN_PIECE).max(len.div_ceil(MAX_PIECE));
     let rounds = pieces.max(1).next_power_of_two().trailing_zeros();
     let mut piece = len.div_ceil(1 << rounds).max(1);
     // The buffers swap after each round, and the last one writes to `out`.
     let (mut from, mut to) = if rounds.is_multiple_of(2) { (out, tmp) } else { (tmp, out) };
-    let target = Target::of(from);
+    let target = SendPtr::of(from);
     par.for_chunks(len, piece, |chunk| {
         // SAFETY: chunks are disjoint and inside.
         let part = unsafe { std::slice::from_raw_parts_mut(target.at(chunk.start), chunk.len()) };
@@ -67,7 +67,7 @@ fn merge_pairs<T: Item>(
     par: Par,
     finish: &(impl Fn(T) -> T + Sync),
 ) {
-    let target = Target::of(to);
+    let target = SendPtr::of(to);
     for (pair, both) in items.chunks(2 * piece).enumerate() {
         let (left, right) = both.split_at(piece.min(both.len()));
         par.for_chunks(both.len(), MERGE_CHUNK, |chunk| {

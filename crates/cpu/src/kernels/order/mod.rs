@@ -1,10 +1,10 @@
 //! Sorting along rows: the last axis of an operand.
 //!
 //! Elements are compared as unsigned [`keys`] of their width. In this order NaN is above every number and -0.0 equals
-//! 0.0. Keys of 32 and 64 bits are sorted by vector instructions ([`quicksort`]) where the processor has them. Elsewhere
-//! short rows are sorted by comparisons, and long rows by radix sort ([`radix`]), or by merge sort ([`merge`]) if that
-//! would take many passes. The vector argsort of long rows first makes one radix pass ([`buckets`]). Equal elements keep
-//! their order.
+//! 0.0. Keys of 32 and 64 bits are sorted by vector instructions ([`quicksort`]) where the processor has them.
+//! Elsewhere short rows are sorted by comparisons, and long rows by radix sort ([`radix`]), or by merge sort
+//! ([`merge`]) if that would take many passes. The vector argsort of long rows first makes one radix pass
+//! ([`buckets`]). Equal elements keep their order.
 
 /// Runs the body with `$T` bound to the unsigned integer of the elements' width, for a dtype that has an order.
 macro_rules! with_bits {
@@ -58,7 +58,7 @@ use quicksort::{Functions, Key};
 use radix::{Counts, Item, Plan};
 
 /// Rows from this length on are shared among threads if there are few of them.
-const LONG: usize = 1 << 16;
+const MIN_SHARED_ROW: usize = 1 << 16;
 
 /// Elements that one thread sorts at a time if rows are short.
 const SHORT_ROWS_CHUNK: usize = 1 << 13;
@@ -78,7 +78,7 @@ impl Rows {
 
     /// Whether threads share each row, one row after the other, instead of sharing the set of rows.
     fn is_long(self) -> bool {
-        self.len >= LONG && self.count < 16
+        self.len >= MIN_SHARED_ROW && self.count < 16
     }
 }
 
@@ -158,7 +158,7 @@ fn sort_row<T: Bits>(
         count_bytes(code, x, out);
         loses(code, x)
     } else if T::WIDTH <= 16
-        && x.len() <= radix::SHORT
+        && x.len() <= radix::MAX_COMPARISON_SORT
         && let Some(functions) = u32::functions()
     {
         sort_widened(functions, code, x, out);
@@ -181,7 +181,7 @@ fn sort_row<T: Bits>(
             decode(code, keys);
             lost
         }
-    } else if x.len() <= radix::SHORT {
+    } else if x.len() <= radix::MAX_COMPARISON_SORT {
         let lost = encode(code, x, out);
         // SAFETY: `encode` wrote all of them.
         let keys = unsafe { out.assume_init_mut() };
@@ -201,7 +201,8 @@ fn sort_row<T: Bits>(
 
 /// Sorts few keys of at most 16 bits as keys of 32 bits.
 fn sort_widened<T: Bits>(functions: Functions<u32>, code: Code<T>, x: &[T], out: &mut [MaybeUninit<T>]) {
-    let (mut keys, mut tmp) = ([0; radix::SHORT], [MaybeUninit::uninit(); radix::SHORT]);
+    let (mut keys, mut tmp) =
+        ([0; radix::MAX_COMPARISON_SORT], [MaybeUninit::uninit(); radix::MAX_COMPARISON_SORT]);
     let keys = &mut keys[..x.len()];
     for (key, &bits) in keys.iter_mut().zip(x) {
         *key = code.key(bits).wide() as u32;
@@ -319,7 +320,7 @@ fn argsort_rows<P: Item, T: Bits>(
                 // SAFETY: `read_all` wrote all of them.
                 functions.sort(unsafe { pairs.assume_init_mut() }, tmp);
             }
-            (None, _) if x.len() <= radix::SHORT => {
+            (None, _) if x.len() <= radix::MAX_COMPARISON_SORT => {
                 read_all(0, pairs);
                 // SAFETY: `read_all` wrote all of them.
                 unsafe { pairs.assume_init_mut() }.sort_unstable();

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use smallvec::SmallVec;
 
 use super::network;
-use super::radix::Target;
+use super::radix::SendPtr;
 use super::vector::Vector;
 #[cfg(target_arch = "x86_64")]
 use super::vector::{Half32, Half64, Wide32, Wide64};
@@ -18,8 +18,8 @@ use crate::kernels::simd::{Level, level};
 use crate::par::{Par, poll_within_chunk};
 
 /// Least keys of the pieces that threads share in one split, and the most pieces.
-const PIECE: usize = 1 << 15;
-const PIECES: usize = 64;
+const MIN_PIECE: usize = 1 << 15;
+const MAX_PIECES: usize = 64;
 
 /// Keys of a part from which on a thread checks for interrupts before the split.
 const PAUSE: usize = 1 << 17;
@@ -139,12 +139,12 @@ impl<T: Key> Functions<T> {
     ) {
         let len = keys.len();
         assert_eq!(len, tmp.len(), "buffers of one length");
-        let (keys, tmp) = (Target::of(keys), Target::of(tmp));
-        par.for_chunks(len, PIECE, |chunk| {
+        let (keys, tmp) = (SendPtr::of(keys), SendPtr::of(tmp));
+        par.for_chunks(len, MIN_PIECE, |chunk| {
             // SAFETY: chunks are disjoint and inside.
             read(chunk.start, unsafe { std::slice::from_raw_parts_mut(keys.at(chunk.start), chunk.len()) });
         });
-        let wanted = if par.threads() == 1 { 1 } else { (2 * par.threads()).min(len / PIECE) };
+        let wanted = if par.threads() == 1 { 1 } else { (2 * par.threads()).min(len / MIN_PIECE) };
         let mut ranges: SmallVec<[(usize, usize); 64]> = smallvec::smallvec![(0, len)];
         while ranges.len() < wanted {
             ranges = ranges
@@ -168,7 +168,7 @@ impl<T: Key> Functions<T> {
     }
 
     /// Partitions the `len` keys from `start` on by a pivot, the smaller ones first; returns the number of these.
-    fn split_shared(self, par: Par, keys: &Target<T>, tmp: &Target<T>, start: usize, len: usize) -> usize {
+    fn split_shared(self, par: Par, keys: &SendPtr<T>, tmp: &SendPtr<T>, start: usize, len: usize) -> usize {
         if len <= SAMPLE {
             return len;
         }
@@ -179,8 +179,8 @@ impl<T: Key> Functions<T> {
         }
         sample.sort_unstable();
         let pivot = sample[SAMPLE / 2];
-        let piece = PIECE.max(len.div_ceil(PIECES));
-        let lows = [const { AtomicUsize::new(0) }; PIECES];
+        let piece = MIN_PIECE.max(len.div_ceil(MAX_PIECES));
+        let lows = [const { AtomicUsize::new(0) }; MAX_PIECES];
         par.for_chunks(len, piece, |chunk| {
             let at = start + chunk.start;
             // SAFETY: chunks are disjoint and inside, and their keys were written.

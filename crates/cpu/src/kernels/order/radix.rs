@@ -14,11 +14,11 @@ use super::quicksort::Key;
 use crate::par::Par;
 
 /// Rows up to this length are sorted by comparisons.
-pub(super) const SHORT: usize = 512;
+pub(super) const MAX_COMPARISON_SORT: usize = 512;
 
 /// Least items of the pieces that threads share, and the most pieces of a row.
-const PIECE: usize = 1 << 15;
-const PIECES: usize = 64;
+const MIN_PIECE: usize = 1 << 15;
+const MAX_PIECES: usize = 64;
 
 /// Bits of a digit. Larger digits would mean fewer passes, but more write positions than the near caches hold.
 const BITS: u32 = 8;
@@ -77,7 +77,7 @@ pub(super) fn counters(len: usize) -> usize {
 
 /// The length of the pieces of a row.
 fn piece(len: usize) -> usize {
-    PIECE.max(len.div_ceil(PIECES))
+    MIN_PIECE.max(len.div_ceil(MAX_PIECES))
 }
 
 /// The passes for a row.
@@ -134,7 +134,7 @@ impl Plan {
         let (mut from, mut to) = if others.len().is_multiple_of(2) { (tmp, out) } else { (out, tmp) };
         // The items are read once, so that the items counted are the items moved: another thread may write the elements
         // during the call.
-        let target = Target::of(from);
+        let target = SendPtr::of(from);
         par.for_chunks(self.len, piece(self.len), |chunk| {
             for index in chunk {
                 // SAFETY: chunks are disjoint and inside.
@@ -164,7 +164,7 @@ impl Plan {
     ) {
         let digit = |item: T| item.shifted(shift) as usize & (DIGITS - 1);
         assert_eq!([items.len(), to.len()], [self.len; 2], "buffers as long as the row");
-        let target = Target::of(to);
+        let target = SendPtr::of(to);
         // Moves a piece's items to the positions at which its counters say that their digits begin.
         let scatter = |piece: Range<usize>, mut next: [usize; DIGITS]| {
             for &item in &items[piece] {
@@ -189,7 +189,7 @@ impl Plan {
                 let piece = piece(self.len);
                 let pieces = self.len.div_ceil(piece);
                 let counts = &mut counts[..pieces * DIGITS];
-                let counters = Target::of(counts);
+                let counters = SendPtr::of(counts);
                 par.for_chunks(self.len, piece, |chunk| {
                     let first = chunk.start / piece * DIGITS;
                     let mut counts = [0u64; DIGITS];
@@ -222,15 +222,15 @@ impl Plan {
 }
 
 /// The memory that threads write.
-pub(super) struct Target<T>(*mut MaybeUninit<T>);
+pub(super) struct SendPtr<T>(*mut MaybeUninit<T>);
 
 // SAFETY: threads write disjoint elements behind the pointer, and the exclusive borrow outlives it.
-unsafe impl<T: Plain> Sync for Target<T> {}
+unsafe impl<T: Plain> Sync for SendPtr<T> {}
 
-impl<T> Target<T> {
+impl<T> SendPtr<T> {
     /// The elements of a buffer, which must stay borrowed while threads write.
-    pub(super) fn of(buffer: &mut [MaybeUninit<T>]) -> Target<T> {
-        Target(buffer.as_mut_ptr())
+    pub(super) fn of(buffer: &mut [MaybeUninit<T>]) -> SendPtr<T> {
+        SendPtr(buffer.as_mut_ptr())
     }
 
     /// # Safety

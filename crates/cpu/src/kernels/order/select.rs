@@ -12,7 +12,7 @@ use crate::view::{View, ViewMut};
 
 /// The least length of the pieces of a row that threads share, and the smallest candidate buffer. With a smaller buffer
 /// the limit for skipping is known earlier.
-const PIECE: usize = 1 << 16;
+const MIN_PIECE: usize = 1 << 16;
 const MIN_CAPACITY: usize = 64;
 
 /// Elements that are skipped at once.
@@ -33,7 +33,7 @@ impl Plan {
     fn new(x: &TensorType, k: usize) -> Plan {
         let rows = Rows::of(x);
         let capacity = MIN_CAPACITY.max(4 * k);
-        let piece = PIECE.max(16 * capacity);
+        let piece = MIN_PIECE.max(16 * capacity);
         let pieces = rows.len.div_ceil(piece).max(1);
         Plan { rows, piece, pieces, capacity: capacity.min(rows.len) }
     }
@@ -96,7 +96,7 @@ fn select<P: Item, T: Bits>(
 ) {
     let Plan { rows, piece, pieces, capacity } = plan;
     let work = rows.len.min(piece);
-    par.for_chunks(rows.count * pieces, (PIECE / work).max(1), |chunk| {
+    par.for_chunks(rows.count * pieces, (MIN_PIECE / work).max(1), |chunk| {
         for task in chunk {
             let first = task % pieces * piece;
             let x = &x[task / pieces * rows.len..][..rows.len];
@@ -172,7 +172,7 @@ fn write<P: Item, T: Bits>(
     par: Par,
 ) {
     let Plan { rows, piece, pieces, capacity } = plan;
-    par.for_chunks(rows.count, (PIECE / rows.len.min(capacity)).max(1), |chunk| {
+    par.for_chunks(rows.count, (MIN_PIECE / rows.len.min(capacity)).max(1), |chunk| {
         for row in chunk {
             // SAFETY: each row has its own buffers and results, and belongs to one chunk.
             let (all, values, positions) = unsafe {
@@ -220,7 +220,7 @@ pub(crate) fn first_of(
     let (values, positions) = (&*values, &*positions);
     with_bits!(x.ty().dtype, T => {
         let (x, order): (&[T], &[u32]) = (x.slice(), order.slice());
-        par.for_chunks(rows.count, (PIECE / rows.len).max(1), |chunk| {
+        par.for_chunks(rows.count, (MIN_PIECE / rows.len).max(1), |chunk| {
             for row in chunk {
                 let (x, order) = (&x[row * rows.len..][..rows.len], &order[row * rows.len..][..k]);
                 // SAFETY: each row's results belong to one chunk.

@@ -86,7 +86,7 @@ fn positions(input: &Array, ty: &TensorType, direction: Direction, to: DType, pa
 
 #[test]
 fn long_rows_of_near_and_of_far_keys_are_sorted_stably() {
-    let len = LONG + 77;
+    let len = MIN_SHARED_ROW + 77;
     let ty = TensorType::new(DType::U32, Shape::new(&[len])).unwrap();
     // Close values beside one far outlier, and values of which a bucket holds only one.
     let outlier = (0..len as u32).map(|index| if index == 9 { u32::MAX } else { index % 1000 });
@@ -119,7 +119,7 @@ fn rows_of_every_dtype_and_length_are_sorted_stably() {
     });
     for &dtype in DType::ALL.iter().filter(|dtype| !dtype.is_complex()) {
         check(dtype, 1, 20_000, Par::Serial);
-        check(dtype, 2, LONG + 12_345, Par::Pool);
+        check(dtype, 2, MIN_SHARED_ROW + 12_345, Par::Pool);
     }
 }
 

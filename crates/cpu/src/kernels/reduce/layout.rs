@@ -10,7 +10,7 @@ use crate::kernels::{StridedView, TILE};
 pub(crate) const CHUNK: usize = 64 * TILE;
 
 /// From this number on, contiguous kept elements are reduced as columns.
-pub(crate) const LEAST_INNER: usize = 8;
+pub(crate) const MIN_INNER: usize = 8;
 
 /// An operand seen as `[outer][reduced][inner]`: for each outer and inner index, all elements along `reduced` are
 /// reduced. The result's order is `[outer][inner]`.
@@ -31,7 +31,7 @@ impl ReductionLayout {
         let rank = sizes.len();
         // Trailing kept axes, if they are wide enough together; the others are moved to the front.
         let mut first_inner = (0..rank).rev().find(|&axis| reduces(axis)).map_or(rank, |axis| axis + 1);
-        if sizes[first_inner..].iter().product::<usize>() < LEAST_INNER {
+        if sizes[first_inner..].iter().product::<usize>() < MIN_INNER {
             first_inner = rank;
         }
         let parts = [

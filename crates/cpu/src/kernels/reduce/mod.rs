@@ -5,5 +5,5 @@ mod layout;
 mod scan;
 
 pub(crate) use cascade::Cascade;
-pub(crate) use layout::{CHUNK, LEAST_INNER, ReductionLayout};
+pub(crate) use layout::{CHUNK, MIN_INNER, ReductionLayout};
 pub(crate) use scan::scan;

@@ -108,7 +108,7 @@ impl Lines {
         // The last scanned element of a piece, and the piece that is scanned before it.
         let end = |piece: usize| if self.reverse { range(piece).start } else { range(piece).end - 1 };
         let before = |piece: usize| if self.reverse { piece + 1 } else { piece.wrapping_sub(1) };
-        let target = Target(out.as_mut_ptr());
+        let target = SendPtr(out.as_mut_ptr());
         par.for_chunks(self.len, CHUNK, |chunk| {
             // SAFETY: chunks are disjoint and within the line.
             let out = unsafe { std::slice::from_raw_parts_mut(target.at(chunk.start), chunk.len()) };
@@ -126,7 +126,7 @@ impl Lines {
         } else {
             (0..pieces).for_each(|piece| join(out, piece));
         }
-        let target = Target(out.as_mut_ptr().cast::<MaybeUninit<C>>());
+        let target = SendPtr(out.as_mut_ptr().cast::<MaybeUninit<C>>());
         par.for_chunks(pieces, 1, |chunk| {
             for piece in chunk {
                 if before(piece) >= pieces {
@@ -189,12 +189,12 @@ impl Lines {
 }
 
 /// The result, shared by threads.
-struct Target<C>(*mut MaybeUninit<C>);
+struct SendPtr<C>(*mut MaybeUninit<C>);
 
 // SAFETY: threads write disjoint elements behind the pointer, which an exclusive borrow outlives.
-unsafe impl<C: Element> Sync for Target<C> {}
+unsafe impl<C: Element> Sync for SendPtr<C> {}
 
-impl<C> Target<C> {
+impl<C> SendPtr<C> {
     /// # Safety
     /// The position is within the line.
     unsafe fn at(&self, position: usize) -> *mut MaybeUninit<C> {

@@ -32,14 +32,14 @@ pub(crate) fn fill(value: View<'_>, out: &mut ViewMut<'_>, par: Par) {
 
 /// Rows of a result that concatenate one row of each operand.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Joined {
+pub(crate) struct ConcatRows {
     /// The number of rows.
     pub(crate) count: usize,
     /// The length of a row of the result.
     pub(crate) len: usize,
 }
 
-impl Joined {
+impl ConcatRows {
     /// Whether rows are long enough for a loop over all operands in each, and numerous enough for several threads.
     pub(crate) fn are_long(self, dtype: DType) -> bool {
         self.count >= 32 && self.len * dtype.storage_bytes() >= 512
@@ -47,7 +47,7 @@ impl Joined {
 }
 
 /// Concatenates row by row, so that cache lines with parts of two operands are completed in the first-level cache.
-pub(crate) fn join(rows: Joined, operands: &[View<'_>], out: &mut ViewMut<'_>, par: Par) {
+pub(crate) fn join(rows: ConcatRows, operands: &[View<'_>], out: &mut ViewMut<'_>, par: Par) {
     with_width!(out.ty().dtype, T => {
         let parts = operands.iter().map(|x| x.slice()).filter(|x| !x.is_empty()).collect::<SmallVec<[&[T]; 8]>>();
         let grain = (strided::COPY_GRAIN_BYTES / size_of::<T>()).div_ceil(rows.len) * rows.len;

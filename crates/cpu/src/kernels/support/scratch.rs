@@ -32,7 +32,7 @@ pub(crate) fn share<T: Plain>(
 ) {
     let count = memory.len().checked_div(piece).map_or(MAX_PIECES, |count| count.min(MAX_PIECES));
     assert!(count > 0 || tasks == 0, "{piece} elements of {}", memory.len());
-    let start = Start(memory.as_mut_ptr());
+    let start = SendPtr(memory.as_mut_ptr());
     let next = AtomicUsize::new(0);
     let take = || {
         poll_within_chunk();
@@ -47,12 +47,12 @@ pub(crate) fn share<T: Plain>(
 }
 
 /// The first element of the memory.
-struct Start<T>(*mut MaybeUninit<T>);
+struct SendPtr<T>(*mut MaybeUninit<T>);
 
 // SAFETY: threads use disjoint pieces.
-unsafe impl<T: Send> Sync for Start<T> {}
+unsafe impl<T: Send> Sync for SendPtr<T> {}
 
-impl<T> Start<T> {
+impl<T> SendPtr<T> {
     /// # Safety
     /// The range is in bounds of the memory, and no other code uses it meanwhile.
     #[expect(clippy::mut_from_ref, reason = "the caller keeps pieces disjoint")]

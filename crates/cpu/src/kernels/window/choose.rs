@@ -106,8 +106,8 @@ pub(crate) fn are_disjoint(window: &Window) -> bool {
     })
 }
 
-/// [`choose`] and [`add_chosen`] in one, for windows that [are disjoint](are_disjoint) and operands of one dtype, in which
-/// elements of `dtype` are computed.
+/// [`choose`] and [`add_chosen`] in one, for windows that [are disjoint](are_disjoint) and operands of one dtype, in
+/// which elements of `dtype` are computed.
 pub(crate) fn scatter_disjoint(
     op: WindowScatterOp,
     dtype: DType,
@@ -173,7 +173,7 @@ fn scatter_largest<C: Real>(
     }
     let (wide, stride, count) = (window.sizes[last], window.strides[last], out_sizes[last]);
     let cells = rows.len() * wide;
-    let out = Sums(out.slice::<C>().as_mut_ptr());
+    let out = SendPtr(out.slice::<C>().as_mut_ptr());
     par.for_chunks(source.len() / count, (CHUNK / (count * cells)).max(1), |lines| {
         for line in lines {
             let mut rest = line;
@@ -201,12 +201,12 @@ fn scatter_largest<C: Real>(
 }
 
 /// The result, shared by threads.
-pub(super) struct Sums<C>(pub(super) *mut MaybeUninit<C>);
+pub(super) struct SendPtr<C>(pub(super) *mut MaybeUninit<C>);
 
 // SAFETY: threads write disjoint elements behind the pointer, which the result's exclusive borrow outlives.
-unsafe impl<C: Real> Sync for Sums<C> {}
+unsafe impl<C: Real> Sync for SendPtr<C> {}
 
-impl<C> Sums<C> {
+impl<C> SendPtr<C> {
     /// # Safety
     /// The position is in bounds of the result.
     pub(super) unsafe fn at(&self, position: usize) -> *mut MaybeUninit<C> {

@@ -27,7 +27,7 @@ const COLUMNS: usize = 1 << 17;
 const DEPTH: usize = 512;
 
 /// The most pieces of work.
-const PIECES: usize = 32;
+const MAX_TASKS: usize = 32;
 
 /// The number of output channels from which on a matrix product pays.
 const FEATURES: usize = 4;
@@ -75,7 +75,7 @@ impl AxisOrder {
         spatial.then_some(lie)
     }
 
-    /// As [`of`](Lie::of), for a kernel of `dtype`.
+    /// As [`of`](AxisOrder::of), for a kernel of `dtype`.
     pub(crate) fn of_kernel(permutation: &[Axis], sizes: &[usize], dtype: DType) -> Option<AxisOrder> {
         let taps: usize = permutation[2..].iter().map(|axis| sizes[axis.index()]).product();
         let free = taps >= SWAPPED_KERNEL_TAPS && !dtype.is_complex();
@@ -283,7 +283,7 @@ fn real<C: Element + gemm::GemmElement>(
         return;
     }
     let size = out.ty().size();
-    let out = Target(out.start().cast::<MaybeUninit<C>>());
+    let out = SendPtr(out.start().cast::<MaybeUninit<C>>());
     let space = scratch.slice::<C>();
     if is_plain(conv, kernel) {
         plain(conv, x, kernel, &out, par);
@@ -322,7 +322,7 @@ fn real<C: Element + gemm::GemmElement>(
             // SAFETY: the weights were written, there is a sum for each result of the convolution, and products write
             // every one.
             unsafe {
-                let target = Target(sums.as_mut_ptr());
+                let target = SendPtr(sums.as_mut_ptr());
                 products(&phase.conv, x, weights.assume_init_ref(), (&target, None), space, par);
                 done.push(Some(sums.assume_init_ref()));
             }
@@ -359,7 +359,7 @@ unsafe fn products<C: Element + gemm::GemmElement>(
     conv: &Conv,
     x: &[C],
     kernel: &[C],
-    (out, epilogue): (&Target<C>, Option<EpilogueFn<'_>>),
+    (out, epilogue): (&SendPtr<C>, Option<EpilogueFn<'_>>),
     space: &mut [MaybeUninit<C>],
     par: Par,
 ) {
@@ -370,7 +370,7 @@ unsafe fn products<C: Element + gemm::GemmElement>(
             let weights = Weights { conv, kernel: &kernel[weights..] };
             // SAFETY: groups are disjoint parts of the result.
             unsafe {
-                let target = gemm::Target::new(out.at(first), conv.out.1).with_epilogue(epilogue, first);
+                let target = gemm::GemmOutput::new(out.at(first), conv.out.1).with_epilogue(epilogue, first);
                 direct.run(&x[input..], &weights, target, space, par);
             }
         }
@@ -383,7 +383,7 @@ unsafe fn products<C: Element + gemm::GemmElement>(
         // SAFETY: groups are disjoint parts of the result, with the strides given for items and features.
         unsafe {
             let target =
-                gemm::Target::new(out.at(first), conv.out.1).in_runs(conv.out_positions(), conv.out.0);
+                gemm::GemmOutput::new(out.at(first), conv.out.1).in_runs(conv.out_positions(), conv.out.0);
             let target = target.with_epilogue(epilogue, first);
             gemm::multiply(sizes, &weights, &patches, target, gemm::Accumulation::Nothing, space, par);
         }
@@ -401,7 +401,7 @@ unsafe fn products<C: Element + gemm::GemmElement>(
 const MAX_TILE_POSITIONS: usize = COLUMNS / 8;
 
 /// Adds the kernel's elements one by one.
-fn plain<C: Element>(conv: &Conv, x: &[C], kernel: &[C], out: &Target<C>, par: Par) {
+fn plain<C: Element>(conv: &Conv, x: &[C], kernel: &[C], out: &SendPtr<C>, par: Par) {
     let (taps, out_positions, channel, rows) =
         (conv.taps(), conv.out_positions(), conv.channel(), conv.rows());
     let &Conv { batch, groups, features, .. } = conv;
@@ -411,7 +411,7 @@ fn plain<C: Element>(conv: &Conv, x: &[C], kernel: &[C], out: &Target<C>, par: P
     let width = MAX_TILE_POSITIONS.min(wide.max(64)).min(out_positions);
     let tiles = out_positions.div_ceil(width);
     let tasks = batch * groups * tiles;
-    par.for_chunks(tasks, tasks.div_ceil(PIECES), |chunk| {
+    par.for_chunks(tasks, tasks.div_ceil(MAX_TASKS), |chunk| {
         for task in chunk {
             let (tile, group, item) = (task % tiles, task / tiles % groups, task / tiles / groups);
             let range = tile * width..out_positions.min((tile + 1) * width);
@@ -444,7 +444,7 @@ fn complex<C: Gemm>(conv: &Conv, x: View<'_>, kernel: View<'_>, out: &mut ViewMu
     if out_positions == 0 || batch == 0 || features == 0 {
         return;
     }
-    let out = Target(out.slice::<C>().as_mut_ptr());
+    let out = SendPtr(out.slice::<C>().as_mut_ptr());
     if is_plain(conv, kernel) {
         return plain(conv, x, kernel, &out, par);
     }
@@ -455,7 +455,7 @@ fn complex<C: Gemm>(conv: &Conv, x: View<'_>, kernel: View<'_>, out: &mut ViewMu
     let tiles = out_positions.div_ceil(width);
     let tasks = batch * groups * tiles;
     // A thread takes several tasks, so that it allocates memory for columns once.
-    par.for_chunks(tasks, tasks.div_ceil(PIECES), |chunk| {
+    par.for_chunks(tasks, tasks.div_ceil(MAX_TASKS), |chunk| {
         let (mut column_block, mut space): (Vec<C>, Vec<MaybeUninit<C>>) = (Vec::new(), Vec::new());
         for task in chunk {
             let (tile, group, item) = (task % tiles, task / tiles % groups, task / tiles / groups);
@@ -485,12 +485,12 @@ fn complex<C: Gemm>(conv: &Conv, x: View<'_>, kernel: View<'_>, out: &mut ViewMu
 }
 
 /// The result, shared by threads.
-pub(super) struct Target<C>(*mut MaybeUninit<C>);
+pub(super) struct SendPtr<C>(*mut MaybeUninit<C>);
 
 // SAFETY: threads write disjoint parts behind the pointer, which the result's exclusive borrow outlives.
-unsafe impl<C: Element> Sync for Target<C> {}
+unsafe impl<C: Element> Sync for SendPtr<C> {}
 
-impl<C> Target<C> {
+impl<C> SendPtr<C> {
     /// # Safety
     /// The position is in bounds of the result.
     pub(super) unsafe fn at(&self, position: usize) -> *mut C {
@@ -549,7 +549,7 @@ macro_rules! gemm_by_panels {
                 let accumulation = if adds { gemm::Accumulation::Plus } else { gemm::Accumulation::Nothing };
                 // SAFETY: the caller's promise.
                 unsafe {
-                    let out = gemm::Target::new(out, stride);
+                    let out = gemm::GemmOutput::new(out, stride);
                     Panels::multiply(sizes, (&a, &b), out, accumulation, space, Par::Serial);
                 }
             }

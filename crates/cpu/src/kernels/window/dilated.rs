@@ -7,7 +7,7 @@ use std::mem::MaybeUninit;
 
 use smallvec::SmallVec;
 
-use super::conv::{Conv, Spatial, Target};
+use super::conv::{Conv, SendPtr, Spatial};
 use crate::kernels::Element;
 use crate::kernels::simd::vectorized;
 use crate::par::Par;
@@ -104,7 +104,7 @@ pub(super) fn alternate<C: Element>(
     pair: [&Phase; 2],
     whole: &Conv,
     sums: [&[C]; 2],
-    to: &Target<C>,
+    to: &SendPtr<C>,
     par: Par,
 ) {
     let [(wide, lines), (other, _)] = pair.map(Phase::lines);
@@ -181,7 +181,7 @@ impl Phase {
         &self,
         whole: &Conv,
         from: Option<&[C]>,
-        to: &Target<C>,
+        to: &SendPtr<C>,
         par: Par,
     ) {
         let last = self.axis_phases.last().expect("there is a spatial axis");

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::ceil_div;
 use super::conv::{Conv, Spatial};
 use super::patches::Weights;
-use crate::kernels::linalg::gemm::{GemmElement, Lines, Target};
+use crate::kernels::linalg::gemm::{GemmElement, GemmOutput, Lines};
 use crate::kernels::simd::vectorized;
 use crate::par::Par;
 
@@ -99,7 +99,7 @@ impl DirectConv<'_> {
         if self.copied.is_some() { self.items * self.item + BEHIND } else { 0 }
     }
 
-    /// The number of scratch elements of [`run`](Direct::run).
+    /// The number of scratch elements of [`run`](DirectConv::run).
     pub(super) fn scratch<C: GemmElement>(&self) -> usize {
         self.copied_len() + Lines::<C>::scratch(self.conv.features, self.conv.rows())
     }
@@ -132,7 +132,7 @@ impl DirectConv<'_> {
         &self,
         input: &[C],
         weights: &Weights<'_, C>,
-        out: Target<'_, C>,
+        out: GemmOutput<'_, C>,
         space: &mut [MaybeUninit<C>],
         par: Par,
     ) {
@@ -185,10 +185,10 @@ impl DirectConv<'_> {
         to: &mut [MaybeUninit<C>],
         par: Par,
     ) {
-        struct CopyPointer<C>(*mut MaybeUninit<C>);
+        struct SendPtr<C>(*mut MaybeUninit<C>);
         // SAFETY: threads write disjoint rows behind the pointer, which the borrow of the copy outlives.
-        unsafe impl<C: Send> Sync for CopyPointer<C> {}
-        impl<C> CopyPointer<C> {
+        unsafe impl<C: Send> Sync for SendPtr<C> {}
+        impl<C> SendPtr<C> {
             fn at(&self, index: usize) -> *mut MaybeUninit<C> {
                 self.0.wrapping_add(index)
             }
@@ -200,7 +200,7 @@ impl DirectConv<'_> {
         let count = items.len() * self.item;
         to[count..count + BEHIND].fill(MaybeUninit::new(C::EMPTY_SUM));
         assert!(count == items.len() * conv.depth * all * long, "whole rows");
-        let to = CopyPointer(to.as_mut_ptr());
+        let to = SendPtr(to.as_mut_ptr());
         par.for_chunks(count / long, COPY_GRAIN.div_ceil(long), |chunk| {
             for index in chunk {
                 let (plane, mut rest) = (index / all, index % all);

@@ -310,7 +310,7 @@ fn fill<C: Element>(
     par: Par,
     work: impl Fn(usize, &mut [MaybeUninit<C>]) + Sync,
 ) {
-    let start = Start(target.as_mut_ptr());
+    let start = SendPtr(target.as_mut_ptr());
     par.for_chunks(target.len(), CHUNK, |chunk| {
         // SAFETY: chunks are disjoint parts of the slice, which is borrowed mutably meanwhile.
         let piece = unsafe { std::slice::from_raw_parts_mut(start.at(chunk.start), chunk.len()) };
@@ -319,12 +319,12 @@ fn fill<C: Element>(
 }
 
 /// The first element of a slice.
-struct Start<C>(*mut MaybeUninit<C>);
+struct SendPtr<C>(*mut MaybeUninit<C>);
 
 // SAFETY: threads take disjoint parts of the slice, whose exclusive borrow outlives them.
-unsafe impl<C: Element> Sync for Start<C> {}
+unsafe impl<C: Element> Sync for SendPtr<C> {}
 
-impl<C> Start<C> {
+impl<C> SendPtr<C> {
     /// # Safety
     /// The position is in bounds of the slice.
     unsafe fn at(&self, position: usize) -> *mut MaybeUninit<C> {

@@ -18,7 +18,7 @@ const RUN: usize = 16;
 const WIDTH: usize = 32;
 
 /// The most pieces of rows that are stored for use in all channels.
-const PIECES: usize = 384;
+const MAX_STORED_PIECES: usize = 384;
 
 /// Elements of a column that are read before they are transposed into a panel.
 const STAGE: usize = 64;
@@ -241,7 +241,7 @@ impl<C: GemmElement> Patches<'_, C> {
         let mut corners = Corners::new();
         let (lines, count) = self.lines(columns, &mut corners);
         let lines = &lines[..count];
-        let mut pieces = [RowPiece::default(); PIECES];
+        let mut pieces = [RowPiece::default(); MAX_STORED_PIECES];
         // The ranges of the pieces of each kernel element, if there is room for all.
         let mut ends: SmallVec<[u16; 64]> = SmallVec::new();
         if along.len() > taps && taps < ends.inline_size() {

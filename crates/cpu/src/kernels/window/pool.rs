@@ -1,7 +1,7 @@
 //! Windows that lie side by side, as those of pooling: their extremes, and the values that are sent to these.
 //!
-//! Several windows that are neighbours on the last axis are done together, always as many as a vector has: the last ones
-//! of a line overlap those before them, and are written again.
+//! Several windows that are neighbours on the last axis are done together, always as many as a vector has: the last
+//! ones of a line overlap those before them, and are written again.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use defn_core::DType;
 use defn_core::op::{Window, WindowOp};
 use smallvec::SmallVec;
 
-use super::choose::{Sums, are_disjoint};
+use super::choose::{SendPtr, are_disjoint};
 use crate::kernels::Real;
 use crate::kernels::simd::vectorized;
 use crate::par::Par;
@@ -183,23 +183,23 @@ pub(crate) fn send(
     par: Par,
 ) {
     match (out.ty().dtype == DType::F32, pool.wide) {
-        (true, 2) => run_send::<f32, 2>(pool, is_max, operands, out, par),
-        (true, _) => run_send::<f32, 3>(pool, is_max, operands, out, par),
-        (false, 2) => run_send::<f64, 2>(pool, is_max, operands, out, par),
-        (false, _) => run_send::<f64, 3>(pool, is_max, operands, out, par),
+        (true, 2) => run_scatter::<f32, 2>(pool, is_max, operands, out, par),
+        (true, _) => run_scatter::<f32, 3>(pool, is_max, operands, out, par),
+        (false, 2) => run_scatter::<f64, 2>(pool, is_max, operands, out, par),
+        (false, _) => run_scatter::<f64, 3>(pool, is_max, operands, out, par),
     }
 }
 
 /// What is sent, and where from.
 #[derive(Clone, Copy)]
-struct Sent<'a, C> {
+struct ScatterInputs<'a, C> {
     x: &'a [C],
     source: &'a [C],
     start: C,
-    out: &'a Sums<C>,
+    out: &'a SendPtr<C>,
 }
 
-fn run_send<C: Real, const WIDE: usize>(
+fn run_scatter<C: Real, const WIDE: usize>(
     pool: &Pool,
     is_max: bool,
     (x, source, start): (View<'_>, View<'_>, View<'_>),
@@ -215,48 +215,48 @@ fn run_send<C: Real, const WIDE: usize>(
             });
         });
     }
-    let out = Sums(out.slice::<C>().as_mut_ptr());
-    let sent = Sent { x, source, start, out: &out };
+    let out = SendPtr(out.slice::<C>().as_mut_ptr());
+    let inputs = ScatterInputs { x, source, start, out: &out };
     let work = pool.count * WIDE * pool.rows.len();
     par.for_chunks(pool.lines, CHUNK.div_ceil(work), |lines| {
-        send_lines::<C, WIDE>(pool, is_max, sent, lines);
+        scatter_lines::<C, WIDE>(pool, is_max, inputs, lines);
     });
 }
 
 vectorized! {
-    fn send_lines[C: Real, const WIDE: usize] of [C, WIDE] (
+    fn scatter_lines[C: Real, const WIDE: usize] of [C, WIDE] (
         pool: &Pool,
         is_max: bool,
-        sent: Sent<'_, C>,
+        inputs: ScatterInputs<'_, C>,
         lines: Range<usize>,
     ) {
         let larger = |later: C, earlier: C| later.nan() | (later >= earlier);
         let smaller = |later: C, earlier: C| later.nan() | (later <= earlier);
         for line in lines {
             match (pool.count, is_max) {
-                (16.., true) => send_line::<C, WIDE, 16>(pool, sent, line, larger),
-                (16.., false) => send_line::<C, WIDE, 16>(pool, sent, line, smaller),
-                (4.., true) => send_line::<C, WIDE, 4>(pool, sent, line, larger),
-                (4.., false) => send_line::<C, WIDE, 4>(pool, sent, line, smaller),
-                (_, true) => send_line::<C, WIDE, 1>(pool, sent, line, larger),
-                (_, false) => send_line::<C, WIDE, 1>(pool, sent, line, smaller),
+                (16.., true) => scatter_line::<C, WIDE, 16>(pool, inputs, line, larger),
+                (16.., false) => scatter_line::<C, WIDE, 16>(pool, inputs, line, smaller),
+                (4.., true) => scatter_line::<C, WIDE, 4>(pool, inputs, line, larger),
+                (4.., false) => scatter_line::<C, WIDE, 4>(pool, inputs, line, smaller),
+                (_, true) => scatter_line::<C, WIDE, 1>(pool, inputs, line, larger),
+                (_, false) => scatter_line::<C, WIDE, 1>(pool, inputs, line, smaller),
             }
         }
     }
 }
 
 #[inline(always)]
-fn send_line<C: Real, const WIDE: usize, const GROUP: usize>(
+fn scatter_line<C: Real, const WIDE: usize, const GROUP: usize>(
     pool: &Pool,
-    sent: Sent<'_, C>,
+    inputs: ScatterInputs<'_, C>,
     line: usize,
     wins: impl Fn(C, C) -> bool,
 ) {
     let corner = pool.corner(line);
-    let source = &sent.source[line * pool.count..][..pool.count];
+    let source = &inputs.source[line * pool.count..][..pool.count];
     for at in groups(pool.count, GROUP) {
         let first = corner + at * WIDE;
-        let cells = |row: usize| sent.x[first + row..][..GROUP * WIDE].as_chunks::<WIDE>().0;
+        let cells = |row: usize| inputs.x[first + row..][..GROUP * WIDE].as_chunks::<WIDE>().0;
         // The cell of each window that is the most extreme so far.
         let (mut best, mut chosen) = ([C::ZERO; GROUP], [0u32; GROUP]);
         for (place, cell) in cells(pool.rows[0]).iter().enumerate() {
@@ -275,15 +275,15 @@ fn send_line<C: Real, const WIDE: usize, const GROUP: usize>(
         }
         let mut values = [C::ZERO; GROUP];
         for (value, &source) in values.iter_mut().zip(&source[at..][..GROUP]) {
-            *value = sent.start.plus(source);
+            *value = inputs.start.plus(source);
         }
         for (number, &row) in (0..).step_by(WIDE).zip(&pool.rows) {
             // SAFETY: the row was read in `x`, which has the same size; no other line has it.
-            let out = unsafe { std::slice::from_raw_parts_mut(sent.out.at(first + row), GROUP * WIDE) };
+            let out = unsafe { std::slice::from_raw_parts_mut(inputs.out.at(first + row), GROUP * WIDE) };
             for (place, out) in out.as_chunks_mut::<WIDE>().0.iter_mut().enumerate() {
                 for (column, out) in out.iter_mut().enumerate() {
                     let is_chosen = chosen[place] == number + column as u32;
-                    out.write(if is_chosen { values[place] } else { sent.start });
+                    out.write(if is_chosen { values[place] } else { inputs.start });
                 }
             }
         }

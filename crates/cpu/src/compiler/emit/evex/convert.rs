@@ -3,7 +3,7 @@
 use super::super::mir::{Conv, Elem};
 use super::super::x86::opcode::{self, Opcode, by_width, float, widen};
 use super::super::x86::{Rm, Vectors, slot};
-use super::super::{Constraint, Place};
+use super::super::{Constraint, OperandLocation};
 use super::{Emit, Evex, SPARE, length};
 
 /// What a conversion asks of its operands.
@@ -105,12 +105,12 @@ impl Emit<'_> {
     /// A conversion of one instruction, from a register or a slot.
     fn convert_by(&mut self, op: Opcode, from: Elem) {
         let source = match self.inst.src[0] {
-            Place::Slot(offset) => {
+            OperandLocation::Slot(offset) => {
                 let bytes = self.bytes * from.bytes() / from.bytes().max(self.inst.elem.bytes());
                 Rm::At(slot(offset), bytes as u8)
             }
-            Place::Reg(reg) => Rm::Reg(reg),
-            Place::None | Place::Pool(_) => unreachable!("{:?}", self.inst),
+            OperandLocation::Reg(reg) => Rm::Reg(reg),
+            OperandLocation::None | OperandLocation::Pool(_) => unreachable!("{:?}", self.inst),
         };
         self.op(op, self.inst.dst, 0, source);
     }

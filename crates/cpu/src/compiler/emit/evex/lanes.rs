@@ -1,6 +1,6 @@
 //! Ops lane by lane, and those that move lanes.
 
-use super::super::Place;
+use super::super::OperandLocation;
 use super::super::mir::{Cmp, Elem, Op};
 use super::super::x86::opcode::{self, Opcode, Row, by_width, float, fused, wide};
 use super::super::x86::{Rm, Vectors, fused_form, predicates};
@@ -147,8 +147,8 @@ impl Emit<'_> {
         let inst = self.inst;
         let op = row.at(inst.elem, self.is_scalar());
         match (inst.src[0], inst.src[1]) {
-            (Place::Reg(a), Place::Reg(b)) => self.op(op, inst.dst, a, Rm::Reg(b)),
-            (Place::Reg(reg), memory) | (memory, Place::Reg(reg)) => {
+            (OperandLocation::Reg(a), OperandLocation::Reg(b)) => self.op(op, inst.dst, a, Rm::Reg(b)),
+            (OperandLocation::Reg(reg), memory) | (memory, OperandLocation::Reg(reg)) => {
                 let rm = self.operand(memory, inst.elem);
                 self.op(op, inst.dst, reg, rm);
             }
@@ -157,9 +157,9 @@ impl Emit<'_> {
     }
 
     /// An op of two operands on bits, which has no scalar form.
-    fn binary_bits(&mut self, row: &Row, a: Place, b: Place) {
+    fn binary_bits(&mut self, row: &Row, a: OperandLocation, b: OperandLocation) {
         let inst = self.inst;
-        let (a, b) = if matches!(a, Place::Reg(_)) { (a, b) } else { (b, a) };
+        let (a, b) = if matches!(a, OperandLocation::Reg(_)) { (a, b) } else { (b, a) };
         let rm = self.bits(b);
         self.op(row.at(inst.elem, false), inst.dst, a.reg(), rm);
     }
@@ -233,8 +233,8 @@ impl Emit<'_> {
     fn flip(&mut self) {
         let inst = self.inst;
         let [a, b, c] = inst.src;
-        let dst = Place::Reg(inst.dst);
-        let is_register = |place: Place| matches!(place, Place::Reg(_));
+        let dst = OperandLocation::Reg(inst.dst);
+        let is_register = |location: OperandLocation| matches!(location, OperandLocation::Reg(_));
         let (second, third, table) = if a == dst {
             if is_register(b) { (b, c, 0x78) } else { (c, b, 0x78) }
         } else {
@@ -247,8 +247,8 @@ impl Emit<'_> {
     }
 
     /// An operand of an instruction on bits that has no scalar form.
-    fn bits(&mut self, place: Place) -> Rm {
-        self.operand(place, self.inst.elem.integer())
+    fn bits(&mut self, location: OperandLocation) -> Rm {
+        self.operand(location, self.inst.elem.integer())
     }
 
     fn compare(&mut self, cmp: Cmp) {
@@ -256,7 +256,8 @@ impl Emit<'_> {
         let elem = inst.elem;
         let (plain, swapped) = predicates(cmp, elem.is_float());
         let [a, b, _] = inst.src;
-        let (a, b, predicate) = if matches!(a, Place::Reg(_)) { (a, b, plain) } else { (b, a, swapped) };
+        let (a, b, predicate) =
+            if matches!(a, OperandLocation::Reg(_)) { (a, b, plain) } else { (b, a, swapped) };
         let op = match (elem.is_float(), cmp) {
             (true, _) => float(0xc2, elem, self.is_scalar()),
             (false, Cmp::LtU | Cmp::LeU) => by_width(elem, COMPARE_U),
@@ -268,7 +269,7 @@ impl Emit<'_> {
 
     fn test(&mut self) {
         let [a, b, _] = self.inst.src;
-        let (a, b) = if matches!(a, Place::Reg(_)) { (a, b) } else { (b, a) };
+        let (a, b) = if matches!(a, OperandLocation::Reg(_)) { (a, b) } else { (b, a) };
         let rm = self.operand(b, self.inst.elem);
         self.op(by_width(self.inst.elem, TEST), self.inst.dst, a.reg(), rm);
     }

@@ -3,7 +3,7 @@
 use super::super::mir::Elem;
 use super::super::x86::opcode::{self, Opcode, by_width};
 use super::super::x86::{Rm, SCRATCH, Vectors, general, general_operand, slot};
-use super::super::{Address, Place, PlacedPart};
+use super::super::{Address, AllocatedPart, OperandLocation};
 use super::{ALL, Emit, Evex, Masking, length, masks};
 
 /// Loads of a vector by elements; the stores have the opcode 7F.
@@ -67,7 +67,7 @@ impl Emit<'_> {
 
     pub(super) fn load_part(&mut self) {
         let total = self.total();
-        let PlacedPart::Mask(mask) = self.inst.part else { return self.load() };
+        let AllocatedPart::Mask(mask) = self.inst.part else { return self.load() };
         let mask = self.limited(mask, total < 16);
         let from = Rm::At(self.inst.mem, self.bytes as u8);
         self.op_masked(by_width(self.inst.elem, LOAD), self.inst.dst, 0, from, mask, true);
@@ -75,7 +75,7 @@ impl Emit<'_> {
 
     pub(super) fn store_part(&mut self) {
         let total = self.total();
-        let PlacedPart::Mask(mask) = self.inst.part else { return self.store() };
+        let AllocatedPart::Mask(mask) = self.inst.part else { return self.store() };
         let mask = self.limited(mask, total < 16);
         let to = Rm::At(self.inst.mem, self.bytes as u8);
         self.op_masked(by_width(self.inst.elem, STORE), self.source(0), 0, to, mask, false);
@@ -85,7 +85,7 @@ impl Emit<'_> {
         let inst = self.inst;
         let size = inst.elem.bytes() as u8;
         let position = self.source(0);
-        if inst.lanes == 1 && inst.part == PlacedPart::All {
+        if inst.lanes == 1 && inst.part == AllocatedPart::All {
             self.general_of(from, SCRATCH, Rm::Reg(position));
             let mut address = inst.mem;
             if inst.mem.index.is_some() {
@@ -102,9 +102,9 @@ impl Emit<'_> {
         let total = usize::from(inst.lanes) * width;
         let mask = inst.mask_temp;
         match inst.part {
-            PlacedPart::Mask(given) if total < 16 => masks::only(self.asm, mask, given, inst.lanes),
-            PlacedPart::Mask(given) => Evex.copy_mask(self.asm, mask, given),
-            PlacedPart::All | PlacedPart::Count(_) => {
+            AllocatedPart::Mask(given) if total < 16 => masks::only(self.asm, mask, given, inst.lanes),
+            AllocatedPart::Mask(given) => Evex.copy_mask(self.asm, mask, given),
+            AllocatedPart::All | AllocatedPart::Count(_) => {
                 masks::all(self.asm, mask);
                 if total < 16 {
                     masks::only(self.asm, mask, mask, inst.lanes);
@@ -144,9 +144,9 @@ impl Emit<'_> {
 
     pub(super) fn general_of_lane(&mut self) {
         let from = match self.inst.src[0] {
-            Place::Slot(offset) => Rm::At(slot(offset), self.inst.elem.bytes() as u8),
-            Place::Reg(reg) => Rm::Reg(reg),
-            Place::None | Place::Pool(_) => unreachable!("{:?}", self.inst),
+            OperandLocation::Slot(offset) => Rm::At(slot(offset), self.inst.elem.bytes() as u8),
+            OperandLocation::Reg(reg) => Rm::Reg(reg),
+            OperandLocation::None | OperandLocation::Pool(_) => unreachable!("{:?}", self.inst),
         };
         self.general_of(self.inst.elem, self.inst.dst, from);
     }

@@ -10,7 +10,7 @@ mod tests;
 use super::mir::{Elem, Inst, Mem, Op, Part};
 use super::x86::opcode::{self, Opcode, Row, Rows, by_width};
 use super::x86::{self, Assembler, GENERALS, Masking, Rm, SCRATCH, general, slot};
-use super::{Address, Allocated, Constant, Constraint, Limits, Place, Placed, Target};
+use super::{Address, Allocated, AllocatedInst, Constant, Constraint, Limits, OperandLocation, Target};
 
 /// x86-64 with AVX-512.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,7 @@ const VECTORS: [u8; 31] = {
 struct Emit<'a> {
     asm: &'a mut Assembler,
     function: &'a Allocated,
-    inst: &'a Placed,
+    inst: &'a AllocatedInst,
     /// Bytes of the vectors, no less than 16.
     bytes: usize,
 }
@@ -272,7 +272,7 @@ impl Target for Evex {
 }
 
 impl x86::Vectors for Evex {
-    fn inst(&self, asm: &mut Assembler, function: &Allocated, inst: &Placed) {
+    fn inst(&self, asm: &mut Assembler, function: &Allocated, inst: &AllocatedInst) {
         let bytes = length(inst.lanes, inst.elem);
         Emit { asm, function, inst, bytes }.inst();
     }
@@ -338,20 +338,20 @@ impl x86::Vectors for Evex {
 
 impl Emit<'_> {
     /// An operand that may be in memory, of elements of a type.
-    fn operand(&mut self, place: Place, elem: Elem) -> Rm {
+    fn operand(&mut self, location: OperandLocation, elem: Elem) -> Rm {
         let is_scalar = self.inst.lanes == 1 && elem.is_float();
-        match place {
-            Place::Reg(reg) => Rm::Reg(reg),
-            Place::Slot(offset) => {
+        match location {
+            OperandLocation::Reg(reg) => Rm::Reg(reg),
+            OperandLocation::Slot(offset) => {
                 let bytes = if is_scalar { elem.bytes() } else { length(self.inst.lanes, elem) };
                 Rm::At(slot(offset), bytes as u8)
             }
-            Place::Pool(at) => match self.asm.known_element(self.function, at, elem) {
+            OperandLocation::Pool(at) => match self.asm.known_element(self.function, at, elem) {
                 Some(pooled) if is_scalar => Rm::Pool(pooled),
                 Some(pooled) => Rm::Broadcast(pooled),
                 None => Rm::Pool(self.asm.known_vector(self.function, at)),
             },
-            Place::None => unreachable!("an operand is missing: {:?}", self.inst),
+            OperandLocation::None => unreachable!("an operand is missing: {:?}", self.inst),
         }
     }
 

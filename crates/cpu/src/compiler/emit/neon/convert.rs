@@ -5,7 +5,7 @@
 //! saturates; what narrows behind it saturates again. The 64-bit integers of f32 go through general
 //! registers, as an f64 between them would round twice.
 
-use super::super::Placed;
+use super::super::AllocatedInst;
 use super::super::mir::{Conv, Elem};
 use super::words as w;
 use super::{OTHER, SCRATCH, SCRATCH_V, Shape, Writer, size_of};
@@ -27,7 +27,7 @@ pub(super) fn has(conv: Conv, from: Elem, to: Elem) -> bool {
 }
 
 impl Writer<'_> {
-    pub(super) fn convert(&mut self, inst: &Placed, conv: Conv, from: Elem) {
+    pub(super) fn convert(&mut self, inst: &AllocatedInst, conv: Conv, from: Elem) {
         let (d, a, to) = (inst.dst, inst.src[0].reg(), inst.elem);
         match conv {
             Conv::ZeroExtend | Conv::SignExtend | Conv::Truncate => self.resize(d, a, from, to, conv),
@@ -71,7 +71,7 @@ impl Writer<'_> {
         }
     }
 
-    fn float_of(&mut self, inst: &Placed, conv: Conv, from: Elem) {
+    fn float_of(&mut self, inst: &AllocatedInst, conv: Conv, from: Elem) {
         let (d, a) = (inst.dst, inst.src[0].reg());
         let is_signed = conv == Conv::FloatOfS;
         if from == Elem::I64 && inst.elem == Elem::F32 {
@@ -97,7 +97,7 @@ impl Writer<'_> {
         self.push(w::dn(word | Shape::of(inst.elem, inst.lanes).float(), d, source));
     }
 
-    fn float_to(&mut self, inst: &Placed, conv: Conv, from: Elem) {
+    fn float_to(&mut self, inst: &AllocatedInst, conv: Conv, from: Elem) {
         let (d, a) = (inst.dst, inst.src[0].reg());
         let word = if conv == Conv::ToS { w::V_FCVTZS } else { w::V_FCVTZU };
         if from == Elem::F32 && inst.elem == Elem::I64 {
@@ -109,7 +109,7 @@ impl Writer<'_> {
     }
 
     /// A mask to 0 or 1. The mask has the width of `from`, or that of the result where `from` is a predicate.
-    fn of_bit(&mut self, inst: &Placed, from: Elem) {
+    fn of_bit(&mut self, inst: &AllocatedInst, from: Elem) {
         let (d, to) = (inst.dst, inst.elem);
         let mut source = inst.src[0].reg();
         if from != Elem::Bit && from.bytes() != to.bytes() {

@@ -4,7 +4,7 @@
 //! wants back. x29 points behind the slots.
 
 use super::super::mir::{Class, Cond, Elem, Op};
-use super::super::{Action, Allocated, Place, Placed};
+use super::super::{Action, Allocated, AllocatedInst, OperandLocation};
 use super::words as w;
 use super::words::Condition;
 use super::{ARGS, OTHER, SCRATCH, SCRATCH_V, Writer};
@@ -76,7 +76,7 @@ impl Frame {
         frame
     }
 
-    fn note_inst(&mut self, inst: &Placed) {
+    fn note_inst(&mut self, inst: &AllocatedInst) {
         let class = if is_general(inst.op) { Class::General } else { Class::Vector };
         self.note(class, inst.dst);
         inst.general_temps.iter().for_each(|&temp| self.note(Class::General, temp));
@@ -188,8 +188,8 @@ impl Writer<'_> {
             Action::Jump(label) => self.asm.jump(*label),
             Action::JumpIf { cond, a, b, to } => {
                 // The allocator may have put the second into the scratch register.
-                let a = self.general_place(*a, OTHER);
-                let b = self.general_place(*b, SCRATCH);
+                let a = self.general_operand(*a, OTHER);
+                let b = self.general_operand(*b, SCRATCH);
                 self.push(w::cmp(a, b));
                 self.asm.jump_if(condition(*cond), *to);
             }
@@ -201,13 +201,13 @@ impl Writer<'_> {
     }
 
     /// The register of a general value, which is loaded to a free one from a slot.
-    fn general_place(&mut self, place: Place, free: u8) -> u8 {
-        match place {
-            Place::Slot(slot) => {
+    fn general_operand(&mut self, location: OperandLocation, free: u8) -> u8 {
+        match location {
+            OperandLocation::Slot(slot) => {
                 self.slot(w::LDR_X, 3, free, slot);
                 free
             }
-            Place::Reg(_) | Place::Pool(_) | Place::None => place.reg(),
+            OperandLocation::Reg(_) | OperandLocation::Pool(_) | OperandLocation::None => location.reg(),
         }
     }
 
@@ -266,15 +266,15 @@ impl Writer<'_> {
     }
 
     /// Calls a kernel, and leaves if it does not return 0.
-    fn call(&mut self, kernel: u16, args: &[Place], leave: u32) {
+    fn call(&mut self, kernel: u16, args: &[OperandLocation], leave: u32) {
         for (position, arg) in args.iter().enumerate() {
             let reg = match *arg {
-                Place::Reg(reg) => reg,
-                Place::Slot(slot) => {
+                OperandLocation::Reg(reg) => reg,
+                OperandLocation::Slot(slot) => {
                     self.slot(w::LDR_X, 3, SCRATCH, slot);
                     SCRATCH
                 }
-                Place::None | Place::Pool(_) => unreachable!("{arg:?} is no number"),
+                OperandLocation::None | OperandLocation::Pool(_) => unreachable!("{arg:?} is no number"),
             };
             self.frame_access(w::STR_X, 3, reg, 8 * position as u32);
         }

@@ -1,7 +1,7 @@
 //! General registers: numbers, addresses, and moves between them and vectors.
 
 use super::super::mir::Elem;
-use super::super::{Address, Placed};
+use super::super::{Address, AllocatedInst};
 use super::words as w;
 use super::words::Condition;
 use super::{ARGS, OTHER, SCRATCH, Writer, size_of};
@@ -16,11 +16,11 @@ impl Writer<'_> {
         let is_inverted = parts(!bits).count() < parts(bits).count();
         let (first, flip) = if is_inverted { (w::MOVN, !0) } else { (w::MOVZ, 0) };
         let part_of = |part: u32| (bits >> (16 * part)) as u16;
-        let mut places = parts(bits ^ flip);
-        let start = places.next().unwrap_or(0);
+        let mut halfwords = parts(bits ^ flip);
+        let start = halfwords.next().unwrap_or(0);
         self.push(w::mov_part(first, to, part_of(start) ^ flip as u16, start));
-        for place in places {
-            self.push(w::mov_part(w::MOVK, to, part_of(place), place));
+        for halfword in halfwords {
+            self.push(w::mov_part(w::MOVK, to, part_of(halfword), halfword));
         }
     }
 
@@ -63,7 +63,7 @@ impl Writer<'_> {
     }
 
     /// The first source if it compares so to the second, else that.
-    pub(super) fn extreme(&mut self, inst: &Placed, condition: Condition) {
+    pub(super) fn extreme(&mut self, inst: &AllocatedInst, condition: Condition) {
         let (a, b) = (inst.src[0].reg(), inst.src[1].reg());
         self.push(w::cmp(a, b));
         self.push(w::csel(inst.dst, a, b, condition));
@@ -124,7 +124,7 @@ impl Writer<'_> {
     }
 
     /// A vector whose lane 0 has the low bits.
-    pub(super) fn of_general(&mut self, inst: &Placed) {
+    pub(super) fn of_general(&mut self, inst: &AllocatedInst) {
         let word = if size_of(inst.elem) == 3 { w::FMOV_D_X } else { w::FMOV_S_W };
         self.push(w::dn(word, inst.dst, inst.src[0].reg()));
     }

@@ -1,7 +1,7 @@
 //! Which code an instruction is.
 
 use super::super::mir::{Conv, Elem, Op};
-use super::super::{Placed, PlacedPart};
+use super::super::{AllocatedInst, AllocatedPart};
 use super::words as w;
 use super::words::Condition;
 use super::{SCRATCH, Shape, Writer};
@@ -12,17 +12,17 @@ impl Writer<'_> {
     }
 
     /// A word with the registers of the result and of two sources.
-    fn three(&mut self, word: u32, inst: &Placed) {
+    fn three(&mut self, word: u32, inst: &AllocatedInst) {
         self.push(w::dnm(word, inst.dst, inst.src[0].reg(), inst.src[1].reg()));
     }
 
     /// A word with the registers of the result and of one source.
-    fn two(&mut self, word: u32, inst: &Placed) {
+    fn two(&mut self, word: u32, inst: &AllocatedInst) {
         self.push(w::dn(word, inst.dst, inst.src[0].reg()));
     }
 
     /// An instruction that is no control flow.
-    pub(super) fn inst(&mut self, inst: &Placed) {
+    pub(super) fn inst(&mut self, inst: &AllocatedInst) {
         let (elem, d) = (inst.elem, inst.dst);
         // Numbers of general registers have no shape.
         let shape = || Shape::of(elem, inst.lanes);
@@ -44,15 +44,15 @@ impl Writer<'_> {
             Op::Load => self.load(inst),
             Op::LoadSplat => self.load_splat(inst),
             Op::LoadPart => match inst.part {
-                PlacedPart::All => self.load(inst),
-                PlacedPart::Count(count) => self.load_part(inst, count),
-                PlacedPart::Mask(_) => unreachable!("parts are counts"),
+                AllocatedPart::All => self.load(inst),
+                AllocatedPart::Count(count) => self.load_part(inst, count),
+                AllocatedPart::Mask(_) => unreachable!("parts are counts"),
             },
             Op::Store => self.store(inst),
             Op::StorePart => match inst.part {
-                PlacedPart::All => self.store(inst),
-                PlacedPart::Count(count) => self.store_part(inst, count),
-                PlacedPart::Mask(_) => unreachable!("parts are counts"),
+                AllocatedPart::All => self.store(inst),
+                AllocatedPart::Count(count) => self.store_part(inst, count),
+                AllocatedPart::Mask(_) => unreachable!("parts are counts"),
             },
             Op::Gather(from) => self.gather(inst, from),
 

@@ -1,29 +1,29 @@
 //! Loads and stores of vectors.
 
-use super::super::Placed;
+use super::super::AllocatedInst;
 use super::super::mir::Elem;
 use super::words as w;
 use super::{OTHER, SCRATCH, SCRATCH_V, Shape, Writer, size_of};
 
 /// The bytes of all lanes, as a power of two.
-fn vector_size(inst: &Placed) -> u32 {
+fn vector_size(inst: &AllocatedInst) -> u32 {
     (usize::from(inst.lanes) * inst.elem.bytes()).trailing_zeros()
 }
 
 impl Writer<'_> {
     /// All lanes.
-    pub(super) fn load(&mut self, inst: &Placed) {
+    pub(super) fn load(&mut self, inst: &AllocatedInst) {
         let size = vector_size(inst);
         self.access(w::ldr_v(size), size, inst.dst, inst.mem);
     }
 
-    pub(super) fn store(&mut self, inst: &Placed) {
+    pub(super) fn store(&mut self, inst: &AllocatedInst) {
         let size = vector_size(inst);
         self.access(w::str_v(size), size, inst.src[0].reg(), inst.mem);
     }
 
     /// One element for all lanes.
-    pub(super) fn load_splat(&mut self, inst: &Placed) {
+    pub(super) fn load_splat(&mut self, inst: &AllocatedInst) {
         if inst.lanes == 1 {
             return self.load(inst);
         }
@@ -34,7 +34,7 @@ impl Writer<'_> {
 
     /// The first `count` elements. Each bit of the count is a piece of so many elements, the largest pieces
     /// first in memory. They are loaded from the last to the first, and each shifts those before it up.
-    pub(super) fn load_part(&mut self, inst: &Placed, count: u8) {
+    pub(super) fn load_part(&mut self, inst: &AllocatedInst, count: u8) {
         let (size, top) = (size_of(inst.elem), u32::from(inst.lanes).trailing_zeros());
         self.address_to(OTHER, inst.mem);
         self.push(w::add_shifted(OTHER, OTHER, count, size));
@@ -56,7 +56,7 @@ impl Writer<'_> {
 
     /// Stores the first `count` elements, piece by piece as [`Writer::load_part`], from the first to the
     /// last.
-    pub(super) fn store_part(&mut self, inst: &Placed, count: u8) {
+    pub(super) fn store_part(&mut self, inst: &AllocatedInst, count: u8) {
         let (size, top) = (size_of(inst.elem), u32::from(inst.lanes).trailing_zeros());
         self.address_to(OTHER, inst.mem);
         let mut from = inst.src[0].reg();
@@ -79,7 +79,7 @@ impl Writer<'_> {
     }
 
     /// An element for each lane, at a position that a lane has.
-    pub(super) fn gather(&mut self, inst: &Placed, from: Elem) {
+    pub(super) fn gather(&mut self, inst: &AllocatedInst, from: Elem) {
         let (size, positions) = (size_of(inst.elem), inst.src[0].reg());
         let base = self.address(inst.mem);
         for lane in 0..u32::from(inst.lanes) {

@@ -1,7 +1,7 @@
 //! Arithmetic of vectors.
 
 use super::super::mir::{Cmp, Elem};
-use super::super::{Place, Placed};
+use super::super::{AllocatedInst, OperandLocation};
 use super::words as w;
 use super::{OTHER, SCRATCH, SCRATCH_V, Shape, Writer, size_of};
 
@@ -24,16 +24,16 @@ impl Shape {
 
 impl Writer<'_> {
     /// Floats of one or two sources, by the word for one float or that for a vector.
-    pub(super) fn float(&mut self, scalar: u32, vector: u32, inst: &Placed) {
+    pub(super) fn float(&mut self, scalar: u32, vector: u32, inst: &AllocatedInst) {
         let shape = Shape::of(inst.elem, inst.lanes);
         let word = if shape.is_scalar { scalar | (shape.size & 1) << 22 } else { vector | shape.float() };
         // The words for one source have other bits at the place of the second.
-        let second = if inst.src[1] == Place::None { 0 } else { inst.src[1].reg() };
+        let second = if inst.src[1] == OperandLocation::None { 0 } else { inst.src[1].reg() };
         self.push(w::dnm(word, inst.dst, inst.src[0].reg(), second));
     }
 
     /// Products that are added to `c`, or subtracted from it.
-    pub(super) fn fused(&mut self, scalar: u32, vector: u32, inst: &Placed) {
+    pub(super) fn fused(&mut self, scalar: u32, vector: u32, inst: &AllocatedInst) {
         let shape = Shape::of(inst.elem, inst.lanes);
         let (d, c) = (inst.dst, inst.src[2].reg());
         let word = if shape.is_scalar {
@@ -46,14 +46,14 @@ impl Writer<'_> {
     }
 
     /// `a ^ (b & c)`.
-    pub(super) fn flip(&mut self, inst: &Placed) {
+    pub(super) fn flip(&mut self, inst: &AllocatedInst) {
         let q = Shape::of(inst.elem, inst.lanes).q;
         self.push(w::dnm(w::V_AND | q, SCRATCH_V, inst.src[1].reg(), inst.src[2].reg()));
         self.push(w::dnm(w::V_EOR | q, inst.dst, inst.src[0].reg(), SCRATCH_V));
     }
 
     /// Sums the bits of bytes, pair by pair.
-    pub(super) fn pop_count(&mut self, inst: &Placed) {
+    pub(super) fn pop_count(&mut self, inst: &AllocatedInst) {
         let shape = Shape::of(inst.elem, inst.lanes);
         self.push(w::dn(w::V_CNT | shape.q, inst.dst, inst.src[0].reg()));
         for size in 0..shape.size {
@@ -62,7 +62,7 @@ impl Writer<'_> {
     }
 
     /// Of 64-bit integers, by general registers.
-    pub(super) fn wide_leading_zeros(&mut self, inst: &Placed) {
+    pub(super) fn wide_leading_zeros(&mut self, inst: &AllocatedInst) {
         let (d, a) = (inst.dst, inst.src[0].reg());
         // All are read first: the first that is written clears the others.
         let regs = [SCRATCH, OTHER];
@@ -77,17 +77,17 @@ impl Writer<'_> {
     }
 
     /// `if a < b { a } else { b }`, by the word of `>`.
-    pub(super) fn lesser(&mut self, word: u32, inst: &Placed) {
+    pub(super) fn lesser(&mut self, word: u32, inst: &AllocatedInst) {
         self.choose(word, inst.src[1].reg(), inst.src[0].reg(), inst);
     }
 
     /// `if a > b { a } else { b }`, by the word of `>`.
-    pub(super) fn greater(&mut self, word: u32, inst: &Placed) {
+    pub(super) fn greater(&mut self, word: u32, inst: &AllocatedInst) {
         self.choose(word, inst.src[0].reg(), inst.src[1].reg(), inst);
     }
 
     /// `a` where `n` compares so to `m`, else `b`.
-    fn choose(&mut self, word: u32, n: u8, m: u8, inst: &Placed) {
+    fn choose(&mut self, word: u32, n: u8, m: u8, inst: &AllocatedInst) {
         let (d, a, b) = (inst.dst, inst.src[0].reg(), inst.src[1].reg());
         let mask = if d == a || d == b { SCRATCH_V } else { d };
         self.push(w::dnm(word, mask, n, m));
@@ -110,7 +110,7 @@ impl Writer<'_> {
     }
 
     /// The low 64 bits of products.
-    pub(super) fn wide_product(&mut self, inst: &Placed) {
+    pub(super) fn wide_product(&mut self, inst: &AllocatedInst) {
         let (d, a, b) = (inst.dst, inst.src[0].reg(), inst.src[1].reg());
         if inst.lanes == 1 {
             self.push(w::dn(w::FMOV_X_D, SCRATCH, a));
@@ -131,7 +131,7 @@ impl Writer<'_> {
     }
 
     /// Shifts by a vector, to the right if the distance is negated.
-    pub(super) fn shift(&mut self, word: u32, is_negated: bool, inst: &Placed) {
+    pub(super) fn shift(&mut self, word: u32, is_negated: bool, inst: &AllocatedInst) {
         let shape = Shape::of(inst.elem, inst.lanes);
         // The distance is a signed byte, and from -64 and 64 on all is shifted out. So distances above 127
         // become that: a shift to the left saturates, and one goes back.
@@ -145,7 +145,7 @@ impl Writer<'_> {
     }
 
     /// Rotates by a constant that is not 0.
-    pub(super) fn rotate(&mut self, n: u8, inst: &Placed) {
+    pub(super) fn rotate(&mut self, n: u8, inst: &AllocatedInst) {
         let shape = Shape::of(inst.elem, inst.lanes);
         let (d, a) = (inst.dst, inst.src[0].reg());
         if is_rev(inst.elem, n) {
@@ -157,7 +157,7 @@ impl Writer<'_> {
         self.push(w::dn(shape.right(w::V_SRI, (8 << shape.size) - n), d, a));
     }
 
-    pub(super) fn compare(&mut self, inst: &Placed, cmp: Cmp) {
+    pub(super) fn compare(&mut self, inst: &AllocatedInst, cmp: Cmp) {
         let shape = Shape::of(inst.elem, inst.lanes);
         let (d, a, b) = (inst.dst, inst.src[0].reg(), inst.src[1].reg());
         let (word, n, m) = match (cmp, inst.elem.is_float()) {
@@ -178,7 +178,7 @@ impl Writer<'_> {
     }
 
     /// The mask of the first lanes.
-    pub(super) fn mask_first(&mut self, inst: &Placed) {
+    pub(super) fn mask_first(&mut self, inst: &AllocatedInst) {
         let size = size_of(inst.elem);
         let count = inst.src[0].reg();
         // A large count would not fit a narrow element.

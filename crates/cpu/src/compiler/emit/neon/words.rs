@@ -58,9 +58,9 @@ impl Condition {
     }
 }
 
-/// Sixteen bits at `16 * place`, by [`MOVZ`], [`MOVN`] or [`MOVK`].
-pub(super) const fn mov_part(word: u32, d: u8, bits: u16, place: u32) -> u32 {
-    word | place << 21 | (bits as u32) << 5 | d as u32
+/// Sixteen bits at `16 * halfword`, by [`MOVZ`], [`MOVN`] or [`MOVK`].
+pub(super) const fn mov_part(word: u32, d: u8, bits: u16, halfword: u32) -> u32 {
+    word | halfword << 21 | (bits as u32) << 5 | d as u32
 }
 
 pub(super) const fn mov(d: u8, n: u8) -> u32 {

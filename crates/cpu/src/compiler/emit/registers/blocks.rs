@@ -3,9 +3,9 @@
 use smallvec::SmallVec;
 
 use super::super::mir::{Class, Cond, Inst, ListId, Op, Reg};
-use super::super::{Action, Place};
+use super::super::{Action, OperandLocation};
 use super::moves::Move;
-use super::state::Home;
+use super::state::ValueLocation;
 use super::{Allocator, Origin};
 
 /// Registers of a class that what loops carry, or conditions give, leaves to others.
@@ -17,16 +17,16 @@ pub(super) enum Block {
         header: u32,
         exit: u32,
         /// Where values are when a trip begins.
-        entry: Vec<(Reg, Home)>,
+        entry: Vec<(Reg, ValueLocation)>,
     },
     If {
         /// The label of the second side, or of the end.
         other: u32,
         end: u32,
         /// Where values were when the condition was found.
-        before: Vec<(Reg, Home)>,
+        before: Vec<(Reg, ValueLocation)>,
         /// Where they are at the end of the first side, and where the results are.
-        after: Option<(Vec<(Reg, Home)>, Vec<Home>)>,
+        after: Option<(Vec<(Reg, ValueLocation)>, Vec<ValueLocation>)>,
     },
 }
 
@@ -44,9 +44,9 @@ impl Allocator<'_> {
                 self.begin_in_slot(carry, init, class);
                 continue;
             }
-            if self.is_made_again(init) && self.state.register(init).is_none() {
+            if self.is_rematerialized(init) && self.state.register(init).is_none() {
                 let to = self.free_register(class);
-                self.again(self.liveness.definition(init), to);
+                self.rematerialize(self.liveness.definition(init), to);
                 self.state.settle(carry, class, to);
                 self.state.lock(class, to);
                 continue;
@@ -54,7 +54,7 @@ impl Allocator<'_> {
             let from = self.in_register(init);
             // A value that ends here leaves its register to the last that begins with it.
             let is_last = pairs[position + 1..].iter().all(|(_, other)| *other != init);
-            if self.dies(init) && is_last && !self.is_made_again(init) {
+            if self.dies(init) && is_last && !self.is_rematerialized(init) {
                 self.state.release(init);
                 self.state.settle(carry, class, from);
                 self.state.lock(class, from);
@@ -122,8 +122,8 @@ impl Allocator<'_> {
             let Some(count) = self.state.count(class) else { continue };
             let need = self.liveness.pressure(at, class) + 1;
             let held = self.state.held(class).count();
-            let room = count.saturating_sub(held + need);
-            for reg in self.liveness.constants_of_loop(self.code, at, class, room) {
+            let free = count.saturating_sub(held + need);
+            for reg in self.liveness.constants_of_loop(self.code, at, class, free) {
                 if self.state.register(reg).is_none()
                     && let Some(register) = self.state.free(class)
                 {
@@ -142,9 +142,9 @@ impl Allocator<'_> {
         let pairs: Vec<(Reg, Reg)> = self.code.list(list).chunks(2).map(|pair| (pair[0], pair[1])).collect();
         let next_of = |reg: Reg| pairs.iter().find(|(carry, _)| *carry == reg).map(|(_, next)| *next);
         let mut moves = Vec::new();
-        for &(reg, home) in &entry {
+        for &(reg, location) in &entry {
             let from = next_of(reg).unwrap_or(reg);
-            self.restore(reg, from, home, &mut moves);
+            self.restore(reg, from, location, &mut moves);
         }
         self.parallel(moves, pairs.clone());
         // What decides is a value that was just moved, or one that is where the loop found it.
@@ -161,51 +161,59 @@ impl Allocator<'_> {
     }
 
     /// Where an operand is that decides whether a loop goes on.
-    fn loop_operand(&mut self, reg: Reg, pairs: &[(Reg, Reg)], entry: &[(Reg, Home)]) -> Place {
+    fn loop_operand(
+        &mut self,
+        reg: Reg,
+        pairs: &[(Reg, Reg)],
+        entry: &[(Reg, ValueLocation)],
+    ) -> OperandLocation {
         let carry = pairs.iter().find(|(_, next)| *next == reg).map_or(reg, |(carry, _)| *carry);
         match entry.iter().find(|(other, _)| *other == carry) {
-            Some((_, home)) => home.place(),
+            Some((_, location)) => location.operand(),
             None => {
-                assert!(self.is_made_again(reg), "a loop ends by what it carries, or by what was before it");
+                assert!(
+                    self.is_rematerialized(reg),
+                    "a loop ends by what it carries, or by what was before it"
+                );
                 let scratch = self.limits.scratch[Class::General as usize];
-                self.again(self.liveness.definition(reg), scratch);
-                Place::Reg(scratch)
+                self.rematerialize(self.liveness.definition(reg), scratch);
+                OperandLocation::Reg(scratch)
             }
         }
     }
 
     /// What has to move so that a value is again where a block expects it.
-    fn restore(&mut self, reg: Reg, from: Reg, home: Home, moves: &mut Vec<Move>) {
+    fn restore(&mut self, reg: Reg, from: Reg, location: ValueLocation, moves: &mut Vec<Move>) {
         let class = self.class(reg);
-        let now = self.state.home(from);
-        let is_again = self.is_made_again(from);
-        match (home, now) {
-            (Home::Register(to), Some(now)) if now.register() != Some(to) => {
-                let from = now.register().map_or(now, Home::Register);
-                moves.push(Move { class, to: Home::Register(to), from });
+        let now = self.state.location(from);
+        let can_rematerialize = self.is_rematerialized(from);
+        match (location, now) {
+            (ValueLocation::Register(to), Some(now)) if now.register() != Some(to) => {
+                let from = now.register().map_or(now, ValueLocation::Register);
+                moves.push(Move { class, to: ValueLocation::Register(to), from });
             }
-            (Home::Both(to, slot), Some(now)) => {
+            (ValueLocation::Both(to, slot), Some(now)) => {
                 if now.register() != Some(to) {
-                    let from = now.register().map_or(now, Home::Register);
-                    moves.push(Move { class, to: Home::Register(to), from });
+                    let from = now.register().map_or(now, ValueLocation::Register);
+                    moves.push(Move { class, to: ValueLocation::Register(to), from });
                 }
                 if now.slot() != Some(slot) {
-                    let from = now.register().map_or(now, Home::Register);
-                    moves.push(Move { class, to: Home::Slot(slot), from });
+                    let from = now.register().map_or(now, ValueLocation::Register);
+                    moves.push(Move { class, to: ValueLocation::Slot(slot), from });
                 }
             }
-            (Home::Slot(slot), Some(now)) if now.slot() != Some(slot) => {
-                let from = now.register().map_or(now, Home::Register);
-                moves.push(Move { class, to: Home::Slot(slot), from });
+            (ValueLocation::Slot(slot), Some(now)) if now.slot() != Some(slot) => {
+                let from = now.register().map_or(now, ValueLocation::Register);
+                moves.push(Move { class, to: ValueLocation::Slot(slot), from });
             }
-            (Home::Register(_) | Home::Slot(_), Some(_)) => {}
-            (home, None) => {
+            (ValueLocation::Register(_) | ValueLocation::Slot(_), Some(_)) => {}
+            (location, None) => {
                 // A constant, a number or an argument that has left its register.
-                assert!(is_again, "{from:?} is nowhere");
+                assert!(can_rematerialize, "{from:?} is nowhere");
                 let definition = self.liveness.definition(from);
-                moves.push(Move { class, to: home, from: Home::Again(definition) });
+                moves.push(Move { class, to: location, from: ValueLocation::Rematerialize(definition) });
             }
-            (Home::Again(_), Some(_)) => {}
+            (ValueLocation::Rematerialize(_), Some(_)) => {}
         }
     }
 
@@ -220,11 +228,11 @@ impl Allocator<'_> {
         let (exit, entry) = innermost.expect("while is in a loop");
         // What is needed behind the loop.
         let end = self.liveness.end_of_block(at);
-        let wanted: Vec<(Reg, Home)> =
+        let wanted: Vec<(Reg, ValueLocation)> =
             entry.into_iter().filter(|(reg, _)| self.liveness.end(*reg) > end).collect();
         let mut moves = Vec::new();
-        for &(reg, home) in &wanted {
-            self.restore(reg, reg, home, &mut moves);
+        for &(reg, location) in &wanted {
+            self.restore(reg, reg, location, &mut moves);
         }
         let stay = self.label();
         if moves.is_empty() {
@@ -244,7 +252,7 @@ impl Allocator<'_> {
         if let Op::WhileGeneral(cond) | Op::IfGeneral(cond) = inst.op {
             let (a, b) = (self.in_register(inst.src[0]), self.in_register(inst.src[1]));
             let cond = if if_holds { cond } else { cond.negated() };
-            let (a, b) = (Place::Reg(a), Place::Reg(b));
+            let (a, b) = (OperandLocation::Reg(a), OperandLocation::Reg(b));
             self.emit(Action::JumpIf { cond, a, b, to }, || Origin::Inst(at));
             return;
         }
@@ -299,7 +307,7 @@ impl Allocator<'_> {
         let finish = self.liveness.end_of_block(self.at);
         let Op::EndIf(list) = self.code.insts[finish].op else { unreachable!("a condition ends") };
         let results = self.results(list);
-        let mut homes = Vec::new();
+        let mut locations = Vec::new();
         let mut kept = [0; 3];
         for &(result, then, otherwise) in &results {
             let class = self.class(result);
@@ -309,15 +317,15 @@ impl Allocator<'_> {
                 let slot = self.state.new_slot(result, class);
                 self.emit(Action::Spill { class, slot, from }, || Origin::Moved);
                 self.state.unlock(class, from);
-                homes.push(Home::Slot(slot));
+                locations.push(ValueLocation::Slot(slot));
                 continue;
             }
-            let to = self.home_of_result(otherwise, class, finish, &before);
+            let to = self.result_location(otherwise, class, finish, &before);
             self.emit(Action::Move { class, to, from }, || Origin::Moved);
             self.state.settle(result, class, to);
             self.state.lock(class, to);
             self.state.unlock(class, from);
-            homes.push(Home::Register(to));
+            locations.push(ValueLocation::Register(to));
         }
         let renamed = results.iter().map(|&(result, then, _)| (result, then)).collect();
         self.parallel(Vec::new(), renamed);
@@ -331,12 +339,19 @@ impl Allocator<'_> {
         self.emit(Action::Label(other), || Origin::Moved);
         let at = self.at;
         self.state.reset(&before, |reg| self.liveness.lives_after(reg, at));
-        self.blocks.push(Block::If { other, end, before, after: Some((after, homes)) });
+        self.blocks.push(Block::If { other, end, before, after: Some((after, locations)) });
     }
 
     /// A register for a result of a condition: the one that has its value on the second side, if that ends with it.
-    fn home_of_result(&mut self, otherwise: Reg, class: Class, finish: usize, before: &[(Reg, Home)]) -> u8 {
-        let own = before.iter().find(|(reg, _)| *reg == otherwise).and_then(|(_, home)| home.register());
+    fn result_location(
+        &mut self,
+        otherwise: Reg,
+        class: Class,
+        finish: usize,
+        before: &[(Reg, ValueLocation)],
+    ) -> u8 {
+        let own =
+            before.iter().find(|(reg, _)| *reg == otherwise).and_then(|(_, location)| location.register());
         match own {
             Some(own) if !self.liveness.lives_after(otherwise, finish) && self.state.is_free(class, own) => {
                 own
@@ -347,15 +362,15 @@ impl Allocator<'_> {
 
     /// At the end of a first side whose second side is empty: values that have left their registers come back to them,
     /// so that the way around the first side, which is mostly rare, has nothing to move.
-    fn bring_back(&mut self, before: &[(Reg, Home)], finish: usize) {
-        for &(reg, home) in before {
-            let (class, Some(register)) = (self.class(reg), home.register()) else { continue };
+    fn bring_back(&mut self, before: &[(Reg, ValueLocation)], finish: usize) {
+        for &(reg, location) in before {
+            let (class, Some(register)) = (self.class(reg), location.register()) else { continue };
             let has_left = self.state.register(reg).is_none() && self.state.is_free(class, register);
             if !has_left || !self.liveness.lives_after(reg, finish) {
                 continue;
             }
             self.bring(reg, class, register);
-            if home.slot().is_none() {
+            if location.slot().is_none() {
                 self.state.release(reg);
             }
             self.state.settle(reg, class, register);
@@ -367,23 +382,23 @@ impl Allocator<'_> {
         let Some(Block::If { end, after, .. }) = self.blocks.pop() else {
             unreachable!("a condition is open")
         };
-        let (after, homes) = after.expect("a condition has two sides");
+        let (after, locations) = after.expect("a condition has two sides");
         let results = self.results(list);
         let mut moves = Vec::new();
-        for (&(result, _, otherwise), &home) in results.iter().zip(&homes) {
-            self.restore(result, otherwise, home, &mut moves);
+        for (&(result, _, otherwise), &location) in results.iter().zip(&locations) {
+            self.restore(result, otherwise, location, &mut moves);
         }
-        for &(reg, home) in &after {
-            self.restore(reg, reg, home, &mut moves);
+        for &(reg, location) in &after {
+            self.restore(reg, reg, location, &mut moves);
         }
         self.parallel(moves, results.iter().map(|&(result, _, otherwise)| (result, otherwise)).collect());
         self.emit(Action::Label(end), || Origin::Moved);
         let at = self.at;
         self.state.reset(&after, |reg| self.liveness.lives_after(reg, at));
-        for (&(result, ..), &home) in results.iter().zip(&homes) {
+        for (&(result, ..), &location) in results.iter().zip(&locations) {
             let class = self.class(result);
             if self.liveness.lives_after(result, at) {
-                self.state.settle_home(result, class, home);
+                self.state.set_location(result, class, location);
             }
         }
     }
@@ -392,11 +407,11 @@ impl Allocator<'_> {
     pub(super) fn call(&mut self, kernel: u16, list: ListId) {
         let at = self.at;
         let regs = self.code.list(list).to_vec();
-        let args: SmallVec<[Place; 6]> = regs
+        let args: SmallVec<[OperandLocation; 6]> = regs
             .iter()
             .map(|&reg| match (self.state.register(reg), self.state.slot(reg)) {
-                (None, Some(slot)) if !self.is_made_again(reg) => Place::Slot(slot),
-                _ => Place::Reg(self.in_register(reg)),
+                (None, Some(slot)) if !self.is_rematerialized(reg) => OperandLocation::Slot(slot),
+                _ => OperandLocation::Reg(self.in_register(reg)),
             })
             .collect();
         self.leave_registers();

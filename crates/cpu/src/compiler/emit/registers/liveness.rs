@@ -214,7 +214,7 @@ impl Liveness {
         let mut change = vec![[0i32; 3]; len + 2];
         for reg in 0..self.ends.len() {
             let defined = self.definitions[reg];
-            if defined == NEVER || code.insts[defined as usize].op.is_made_again() {
+            if defined == NEVER || code.insts[defined as usize].op.is_rematerialized() {
                 continue;
             }
             let class = class_of(reg);
@@ -254,7 +254,7 @@ impl Liveness {
         }
         for reg in 0..self.ends.len() {
             let defined = self.definitions[reg];
-            if defined == NEVER || !code.insts[defined as usize].op.is_made_again() {
+            if defined == NEVER || !code.insts[defined as usize].op.is_rematerialized() {
                 continue;
             }
             let range = self.starts[reg] as usize..self.starts[reg + 1] as usize;

@@ -1,15 +1,15 @@
 //! The register allocator: one pass over structured code, which keeps in registers what is used next.
 //!
 //! Instructions are allocated in order. Where no register is free, the value whose next use is farthest leaves its
-//! register (Belady, 1966); it is stored to a slot of the frame unless it is there already or can be made again. Control
-//! flow is structured, so that locations are settled where paths meet:
+//! register (Belady, 1966); it is stored to a slot of the frame unless it is there already or can be made again.
+//! Control flow is structured, so that locations are settled where paths meet:
 //!
 //! * A loop begins in the state that it was entered in, after values that it does not use have left their registers to
 //!   those that it does. Its end restores that state, and what leaves the loop does, too.
 //! * The second side of a condition begins as the first did, and ends as the first ended.
 //!
-//! An instruction may write to the register of a source that is used up, and has to where its encoding says so. The next
-//! value of what a loop carries is allocated where the loop expects it, if that register is free.
+//! An instruction may write to the register of a source that is used up, and has to where its encoding says so. The
+//! next value of what a loop carries is allocated where the loop expects it, if that register is free.
 
 mod blocks;
 mod liveness;
@@ -22,7 +22,7 @@ mod tests;
 use smallvec::SmallVec;
 
 use super::mir::{Class, Code, Op, Part, Reg};
-use super::{Action, Allocated, Limits, Place, Placed, PlacedPart, Target, mask_class};
+use super::{Action, Allocated, AllocatedInst, AllocatedPart, Limits, OperandLocation, Target, mask_class};
 use blocks::Block;
 use liveness::Liveness;
 use state::{NO_REG, State};
@@ -37,7 +37,7 @@ pub(crate) enum Origin {
     /// A move of a value, or a jump.
     Moved,
     /// A constant, a number or an argument is made again, by the instruction at this position.
-    Again(usize),
+    Rematerialized(usize),
 }
 
 /// Chooses registers. The origins tell for each action what it stands for, if they are asked for.
@@ -139,7 +139,7 @@ impl Allocator<'_> {
     fn plain(&mut self) {
         let inst = self.code.insts[self.at];
         let constraint = self.target.constraint(&inst);
-        let mut src = [Place::None; 3];
+        let mut src = [OperandLocation::None; 3];
         let tied = self.tied_source(&inst.src, constraint);
         let in_memory = self.memory_source(&inst.src, constraint, tied);
         for (position, &reg) in inst.src.iter().enumerate() {
@@ -147,15 +147,15 @@ impl Allocator<'_> {
                 continue;
             }
             src[position] = match in_memory {
-                Some((at, place)) if at == position => place,
-                Some(_) | None => Place::Reg(self.in_register(reg)),
+                Some((at, location)) if at == position => location,
+                Some(_) | None => OperandLocation::Reg(self.in_register(reg)),
             };
         }
         let mem = self.address(inst.mem);
         let part = match inst.part {
-            Part::All => PlacedPart::All,
-            Part::Count(reg) => PlacedPart::Count(self.in_register(reg)),
-            Part::Mask(reg) => PlacedPart::Mask(self.in_register(reg)),
+            Part::All => AllocatedPart::All,
+            Part::Count(reg) => AllocatedPart::Count(self.in_register(reg)),
+            Part::Mask(reg) => AllocatedPart::Mask(self.in_register(reg)),
         };
         let vector_temps = self.temps(Class::Vector, constraint.vector_temps);
         let general_temps = self.temps(Class::General, constraint.general_temps);
@@ -163,7 +163,7 @@ impl Allocator<'_> {
         // The tied source is in the result's register.
         let taken = tied.map(|at| self.take_over(inst.src[at], inst.dst, &inst.src, at));
         if let (Some(at), Some(reg)) = (tied, taken) {
-            src[at] = Place::Reg(reg);
+            src[at] = OperandLocation::Reg(reg);
         }
         let others = |reg: &Reg| reg.is_some() && tied.is_none_or(|at| inst.src[at] != *reg);
         let read: SmallVec<[Reg; 6]> =
@@ -190,7 +190,7 @@ impl Allocator<'_> {
         };
         dead.iter().for_each(|&reg| self.state.release(reg));
         self.state.free_temps();
-        let placed = Placed {
+        let allocated_inst = AllocatedInst {
             op: inst.op,
             elem: inst.elem,
             lanes: inst.lanes,
@@ -203,7 +203,7 @@ impl Allocator<'_> {
             mask_temp,
         };
         let at = self.at;
-        self.emit(Action::Inst(placed), || Origin::Inst(at));
+        self.emit(Action::Inst(allocated_inst), || Origin::Inst(at));
         if inst.dst.is_some() && self.dies(inst.dst) {
             self.state.release(inst.dst);
         }

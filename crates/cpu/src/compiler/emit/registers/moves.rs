@@ -1,8 +1,8 @@
 //! Moves that happen at the same time, one after the other.
 
 use super::super::mir::{Class, Elem, Op, Reg};
-use super::super::{Action, Address, Place, Placed, PlacedPart};
-use super::state::{Home, NO_REG};
+use super::super::{Action, Address, AllocatedInst, AllocatedPart, OperandLocation};
+use super::state::{NO_REG, ValueLocation};
 use super::{Allocator, Origin};
 
 /// A value that has to be somewhere else.
@@ -10,12 +10,13 @@ use super::{Allocator, Origin};
 pub(super) struct Move {
     pub(super) class: Class,
     /// A register or a slot.
-    pub(super) to: Home,
-    pub(super) from: Home,
+    pub(super) to: ValueLocation,
+    pub(super) from: ValueLocation,
 }
 
 impl Allocator<'_> {
-    /// Does all moves as if at the same time; before them, each first register of a pair begins to be where the second is.
+    /// Does all moves as if at the same time; before them, each first register of a pair begins to be where the second
+    /// is.
     pub(super) fn parallel(&mut self, mut moves: Vec<Move>, renamed: Vec<(Reg, Reg)>) {
         if self.origins.is_some() && !renamed.is_empty() {
             // An action that does nothing tells the checker.
@@ -24,7 +25,7 @@ impl Allocator<'_> {
         moves.retain(|each| each.to != each.from);
         while !moves.is_empty() {
             // Slots of general registers and of masks are the same ones.
-            let is_slot = |home: Home| home.register().is_none();
+            let is_slot = |location: ValueLocation| location.register().is_none();
             let is_read = |to: &Move| {
                 let reads = |other: &Move| other.from == to.to && (other.class == to.class || is_slot(to.to));
                 moves.iter().any(reads)
@@ -38,10 +39,10 @@ impl Allocator<'_> {
                     // A cycle: the first value waits in a slot.
                     let Move { class, from, .. } = moves[0];
                     let slot = self.state.waiting_slot();
-                    self.one_move(Move { class, to: Home::Slot(slot), from });
+                    self.one_move(Move { class, to: ValueLocation::Slot(slot), from });
                     for each in &mut moves {
                         if each.class == class && each.from == from {
-                            each.from = Home::Slot(slot);
+                            each.from = ValueLocation::Slot(slot);
                         }
                     }
                 }
@@ -53,43 +54,51 @@ impl Allocator<'_> {
         let moved = || Origin::Moved;
         let scratch = self.limits.scratch[class as usize];
         match (to, from) {
-            (Home::Register(to), Home::Register(from)) => self.emit(Action::Move { class, to, from }, moved),
-            (Home::Register(to), Home::Slot(slot)) => self.emit(Action::Reload { class, to, slot }, moved),
-            (Home::Slot(slot), Home::Register(from)) => self.emit(Action::Spill { class, slot, from }, moved),
-            (Home::Slot(to), Home::Slot(from)) => {
+            (ValueLocation::Register(to), ValueLocation::Register(from)) => {
+                self.emit(Action::Move { class, to, from }, moved)
+            }
+            (ValueLocation::Register(to), ValueLocation::Slot(slot)) => {
+                self.emit(Action::Reload { class, to, slot }, moved)
+            }
+            (ValueLocation::Slot(slot), ValueLocation::Register(from)) => {
+                self.emit(Action::Spill { class, slot, from }, moved)
+            }
+            (ValueLocation::Slot(to), ValueLocation::Slot(from)) => {
                 self.emit(Action::Reload { class, to: scratch, slot: from }, moved);
                 self.emit(Action::Spill { class, slot: to, from: scratch }, moved);
             }
-            (Home::Register(to), Home::Again(definition)) => self.again(definition, to),
-            (Home::Slot(slot), Home::Again(definition)) => {
-                self.again(definition, scratch);
+            (ValueLocation::Register(to), ValueLocation::Rematerialize(definition)) => {
+                self.rematerialize(definition, to)
+            }
+            (ValueLocation::Slot(slot), ValueLocation::Rematerialize(definition)) => {
+                self.rematerialize(definition, scratch);
                 self.emit(Action::Spill { class, slot, from: scratch }, moved);
             }
-            (Home::Both(..) | Home::Again(_), _) | (_, Home::Both(..)) => {
+            (ValueLocation::Both(..) | ValueLocation::Rematerialize(_), _) | (_, ValueLocation::Both(..)) => {
                 unreachable!("a move is from one place to one place")
             }
         }
     }
 
     /// Makes a constant, a number or an argument again, by the instruction at a position.
-    pub(super) fn again(&mut self, definition: usize, to: u8) {
+    pub(super) fn rematerialize(&mut self, definition: usize, to: u8) {
         let inst = self.code.insts[definition];
         let action = if let Op::Const(constant) = inst.op {
             Action::Constant { to, constant }
         } else {
-            Action::Inst(Placed {
+            Action::Inst(AllocatedInst {
                 op: inst.op,
                 elem: Elem::Index,
                 lanes: 1,
                 dst: to,
-                src: [Place::None; 3],
+                src: [OperandLocation::None; 3],
                 mem: Address::default(),
-                part: PlacedPart::All,
+                part: AllocatedPart::All,
                 vector_temps: [NO_REG; 2],
                 general_temps: [NO_REG; 2],
                 mask_temp: NO_REG,
             })
         };
-        self.emit(action, || Origin::Again(definition));
+        self.emit(action, || Origin::Rematerialized(definition));
     }
 }

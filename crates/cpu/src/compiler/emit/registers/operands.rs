@@ -1,7 +1,7 @@
 //! The registers of operands and results.
 
 use super::super::mir::{Class, Mem, Op, Reg};
-use super::super::{Action, Address, Constraint, Place};
+use super::super::{Action, Address, Constraint, OperandLocation};
 use super::blocks::Block;
 use super::state::NO_REG;
 use super::{Allocator, Origin};
@@ -33,12 +33,12 @@ impl Allocator<'_> {
         allowed.min_by_key(|&at| {
             let reg = src[at];
             let is_in_register = self.state.register(reg).is_some();
-            let again = src.iter().filter(|other| **other == reg).count() > 1;
+            let rematerialize = src.iter().filter(|other| **other == reg).count() > 1;
             match (
-                self.dies(reg) && !self.code.insts[self.liveness.definition(reg)].op.is_made_again(),
+                self.dies(reg) && !self.code.insts[self.liveness.definition(reg)].op.is_rematerialized(),
                 is_in_register,
             ) {
-                (true, true) if !again || !constraint.is_early => 0,
+                (true, true) if !rematerialize || !constraint.is_early => 0,
                 // It has to be brought to a register in any case.
                 (_, false) => 1,
                 (true | false, true) => 2,
@@ -52,12 +52,12 @@ impl Allocator<'_> {
         src: &[Reg; 3],
         constraint: Constraint,
         tied: Option<usize>,
-    ) -> Option<(usize, Place)> {
+    ) -> Option<(usize, OperandLocation)> {
         let candidates = (0..3).filter(|&at| {
             let is_tied = tied.is_some_and(|tied| tied == at || src[tied] == src[at]);
             src[at].is_some() && !is_tied && self.state.register(src[at]).is_none()
         });
-        let place = |at: usize| {
+        let location = |at: usize| {
             let reg = src[at];
             let twice = src.iter().filter(|other| **other == reg).count() > 1;
             if twice {
@@ -65,12 +65,12 @@ impl Allocator<'_> {
             }
             let op = self.code.insts[self.liveness.definition(reg)].op;
             if let Op::Const(constant) = op {
-                return (constraint.pool >> at & 1 == 1).then_some(Place::Pool(constant));
+                return (constraint.pool >> at & 1 == 1).then_some(OperandLocation::Pool(constant));
             }
-            let may_be_spilled = constraint.slot >> at & 1 == 1 && !op.is_made_again();
-            self.state.slot(reg).filter(|_| may_be_spilled).map(Place::Slot)
+            let may_be_spilled = constraint.slot >> at & 1 == 1 && !op.is_rematerialized();
+            self.state.slot(reg).filter(|_| may_be_spilled).map(OperandLocation::Slot)
         };
-        candidates.filter_map(|at| place(at).map(|place| (at, place))).next()
+        candidates.filter_map(|at| location(at).map(|location| (at, location))).next()
     }
 
     /// A register with the value, which stays there until the instruction is over.
@@ -89,8 +89,8 @@ impl Allocator<'_> {
 
     /// Brings a value that is in no register to one.
     pub(super) fn bring(&mut self, reg: Reg, class: Class, to: u8) {
-        if self.is_made_again(reg) {
-            return self.again(self.liveness.definition(reg), to);
+        if self.is_rematerialized(reg) {
+            return self.rematerialize(self.liveness.definition(reg), to);
         }
         let slot = self.state.slot(reg);
         let slot = slot.unwrap_or_else(|| panic!("{reg} is nowhere at {}", self.at));
@@ -100,7 +100,7 @@ impl Allocator<'_> {
     /// Gives the register of a tied source to the result; the source is copied first if it is needed later.
     pub(super) fn take_over(&mut self, from: Reg, to: Reg, src: &[Reg; 3], at: usize) -> u8 {
         let class = self.class(to);
-        let is_again = self.code.insts[self.liveness.definition(from)].op.is_made_again();
+        let can_rematerialize = self.code.insts[self.liveness.definition(from)].op.is_rematerialized();
         let others = src.iter().enumerate().filter(|(other, reg)| *other != at && **reg == from).count();
         match self.state.register(from) {
             Some(register) if self.dies(from) && others == 0 => {
@@ -113,7 +113,7 @@ impl Allocator<'_> {
                 self.state.lock(class, register);
                 let own = self.register_for(to, class);
                 self.emit(Action::Move { class, to: own, from: register }, || Origin::Moved);
-                if self.dies(from) && !is_again {
+                if self.dies(from) && !can_rematerialize {
                     self.state.release(from);
                 }
                 self.state.settle(to, class, own);
@@ -170,7 +170,7 @@ impl Allocator<'_> {
         let far = held.max_by_key(|&(reg, _)| {
             let next = self.liveness.next_use(reg, self.at);
             // What need not be stored leaves more easily.
-            let is_clean = self.state.slot(reg).is_some() || self.is_made_again(reg);
+            let is_clean = self.state.slot(reg).is_some() || self.is_rematerialized(reg);
             (next + usize::from(is_clean) * 8, reg)
         });
         let (reg, register) = far.expect("an instruction has fewer operands than there are registers");
@@ -179,13 +179,13 @@ impl Allocator<'_> {
     }
 
     /// Whether a value is a constant, a number or an argument, which is never stored.
-    pub(super) fn is_made_again(&self, reg: Reg) -> bool {
-        self.code.insts[self.liveness.definition(reg)].op.is_made_again()
+    pub(super) fn is_rematerialized(&self, reg: Reg) -> bool {
+        self.code.insts[self.liveness.definition(reg)].op.is_rematerialized()
     }
 
     /// Takes a value out of its register.
     pub(super) fn evict(&mut self, reg: Reg, class: Class, register: u8) {
-        if !self.is_made_again(reg) && self.state.slot(reg).is_none() {
+        if !self.is_rematerialized(reg) && self.state.slot(reg).is_none() {
             let slot = self.state.new_slot(reg, class);
             self.emit(Action::Spill { class, slot, from: register }, || Origin::Moved);
         }

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::super::mir::{Class, Reg};
-use super::super::{Limits, Place};
+use super::super::{Limits, OperandLocation};
 
 /// No register.
 pub(super) const NO_REG: u8 = u8::MAX;
@@ -11,42 +11,44 @@ const NO_SLOT: u32 = u32::MAX;
 
 /// Where a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Home {
+pub(super) enum ValueLocation {
     Register(u8),
     Slot(u32),
     Both(u8, u32),
-    /// Nowhere: the instruction at this position makes it again.
-    Again(usize),
+    /// Nowhere: the instruction at this position computes it again.
+    Rematerialize(usize),
 }
 
-impl Home {
+impl ValueLocation {
     pub(super) fn register(self) -> Option<u8> {
         match self {
-            Home::Register(register) | Home::Both(register, _) => Some(register),
-            Home::Slot(_) | Home::Again(_) => None,
+            ValueLocation::Register(register) | ValueLocation::Both(register, _) => Some(register),
+            ValueLocation::Slot(_) | ValueLocation::Rematerialize(_) => None,
         }
     }
 
     pub(super) fn slot(self) -> Option<u32> {
         match self {
-            Home::Slot(slot) | Home::Both(_, slot) => Some(slot),
-            Home::Register(_) | Home::Again(_) => None,
+            ValueLocation::Slot(slot) | ValueLocation::Both(_, slot) => Some(slot),
+            ValueLocation::Register(_) | ValueLocation::Rematerialize(_) => None,
         }
     }
 
     /// As an operand, of the register if there is one.
-    pub(super) fn place(self) -> Place {
+    pub(super) fn operand(self) -> OperandLocation {
         match self {
-            Home::Register(register) | Home::Both(register, _) => Place::Reg(register),
-            Home::Slot(slot) => Place::Slot(slot),
-            Home::Again(_) => Place::None,
+            ValueLocation::Register(register) | ValueLocation::Both(register, _) => {
+                OperandLocation::Reg(register)
+            }
+            ValueLocation::Slot(slot) => OperandLocation::Slot(slot),
+            ValueLocation::Rematerialize(_) => OperandLocation::None,
         }
     }
 }
 
 /// The registers of a class.
 #[derive(Clone, Debug, Default)]
-struct Bank {
+struct RegisterFile {
     /// Those that may be allocated, the best first.
     order: &'static [u8],
     free: u32,
@@ -56,7 +58,7 @@ struct Bank {
 
 /// Registers, slots and values at one point of the code.
 pub(super) struct State {
-    banks: [Bank; 3],
+    files: [RegisterFile; 3],
     registers: Vec<u8>,
     slots: Vec<u32>,
     vector_bytes: u32,
@@ -73,14 +75,14 @@ pub(super) struct State {
 
 impl State {
     pub(super) fn new(values: usize, limits: &Limits) -> State {
-        let bank = |order: &'static [u8]| Bank {
+        let file = |order: &'static [u8]| RegisterFile {
             order,
             free: order.iter().fold(0, |free, &register| free | 1 << register),
             locked: 0,
             holders: vec![Reg::NONE; 32],
         };
         State {
-            banks: [bank(limits.generals), bank(limits.vectors), bank(limits.masks)],
+            files: [file(limits.generals), file(limits.vectors), file(limits.masks)],
             registers: vec![NO_REG; values],
             slots: vec![NO_SLOT; values],
             vector_bytes: limits.vector_bytes as u32,
@@ -101,7 +103,7 @@ impl State {
 
     /// How many registers a class has, if it has any.
     pub(super) fn count(&self, class: Class) -> Option<usize> {
-        Some(self.banks[class as usize].order.len()).filter(|count| *count > 0)
+        Some(self.files[class as usize].order.len()).filter(|count| *count > 0)
     }
 
     pub(super) fn register(&self, reg: Reg) -> Option<u8> {
@@ -112,75 +114,75 @@ impl State {
         Some(self.slots[reg.index()]).filter(|slot| *slot != NO_SLOT)
     }
 
-    pub(super) fn home(&self, reg: Reg) -> Option<Home> {
+    pub(super) fn location(&self, reg: Reg) -> Option<ValueLocation> {
         match (self.register(reg), self.slot(reg)) {
-            (Some(register), Some(slot)) => Some(Home::Both(register, slot)),
-            (Some(register), None) => Some(Home::Register(register)),
-            (None, Some(slot)) => Some(Home::Slot(slot)),
+            (Some(register), Some(slot)) => Some(ValueLocation::Both(register, slot)),
+            (Some(register), None) => Some(ValueLocation::Register(register)),
+            (None, Some(slot)) => Some(ValueLocation::Slot(slot)),
             (None, None) => None,
         }
     }
 
     /// A register that holds nothing.
     pub(super) fn free(&self, class: Class) -> Option<u8> {
-        let bank = &self.banks[class as usize];
-        let free = bank.free & !bank.locked;
+        let file = &self.files[class as usize];
+        let free = file.free & !file.locked;
         if free == 0 {
             return None;
         }
-        bank.order.iter().copied().find(|register| free >> register & 1 == 1)
+        file.order.iter().copied().find(|register| free >> register & 1 == 1)
     }
 
     pub(super) fn is_free(&self, class: Class, register: u8) -> bool {
-        let bank = &self.banks[class as usize];
-        (bank.free & !bank.locked) >> register & 1 == 1
+        let file = &self.files[class as usize];
+        (file.free & !file.locked) >> register & 1 == 1
     }
 
     /// Puts a value in a register that is free.
     pub(super) fn settle(&mut self, reg: Reg, class: Class, register: u8) {
-        let bank = &mut self.banks[class as usize];
-        bank.free &= !(1 << register);
-        bank.holders[usize::from(register)] = reg;
+        let file = &mut self.files[class as usize];
+        file.free &= !(1 << register);
+        file.holders[usize::from(register)] = reg;
         self.registers[reg.index()] = register;
         self.classes[reg.index()] = class as u8;
     }
 
     pub(super) fn lock(&mut self, class: Class, register: u8) {
-        self.banks[class as usize].locked |= 1 << register;
+        self.files[class as usize].locked |= 1 << register;
     }
 
     pub(super) fn unlock(&mut self, class: Class, register: u8) {
-        self.banks[class as usize].locked &= !(1 << register);
+        self.files[class as usize].locked &= !(1 << register);
     }
 
     pub(super) fn unlock_all(&mut self) {
-        self.banks.iter_mut().for_each(|bank| bank.locked = 0);
+        self.files.iter_mut().for_each(|file| file.locked = 0);
     }
 
     /// Takes a free register for something that is no value, until [`State::free_temps`].
     pub(super) fn take_temp(&mut self, class: Class, register: u8) {
-        self.banks[class as usize].free &= !(1 << register);
+        self.files[class as usize].free &= !(1 << register);
         self.temps.push((class, register));
     }
 
     pub(super) fn free_temps(&mut self) {
         for (class, register) in std::mem::take(&mut self.temps) {
-            self.banks[class as usize].free |= 1 << register;
+            self.files[class as usize].free |= 1 << register;
         }
     }
 
     /// The values in registers of a class.
     pub(super) fn held(&self, class: Class) -> impl Iterator<Item = (Reg, u8)> + '_ {
-        let bank = &self.banks[class as usize];
-        bank.order
+        let file = &self.files[class as usize];
+        file.order
             .iter()
-            .map(|&register| (bank.holders[usize::from(register)], register))
+            .map(|&register| (file.holders[usize::from(register)], register))
             .filter(|(reg, _)| reg.is_some())
     }
 
     /// The values that the present instruction does not use.
     pub(super) fn unlocked(&self, class: Class) -> impl Iterator<Item = (Reg, u8)> + '_ {
-        let locked = self.banks[class as usize].locked;
+        let locked = self.files[class as usize].locked;
         self.held(class).filter(move |(_, register)| locked >> register & 1 == 0)
     }
 
@@ -188,9 +190,9 @@ impl State {
     pub(super) fn leave_register(&mut self, reg: Reg, class: Class) {
         let register = std::mem::replace(&mut self.registers[reg.index()], NO_REG);
         if register != NO_REG {
-            let bank = &mut self.banks[class as usize];
-            bank.free |= 1 << register;
-            bank.holders[usize::from(register)] = Reg::NONE;
+            let file = &mut self.files[class as usize];
+            file.free |= 1 << register;
+            file.holders[usize::from(register)] = Reg::NONE;
         }
     }
 
@@ -263,18 +265,20 @@ impl State {
     }
 
     /// Where the values are that a rule names.
-    pub(super) fn snapshot(&self, is_wanted: impl Fn(Reg) -> bool) -> Vec<(Reg, Home)> {
-        let homes = self.present().into_iter().filter_map(|reg| self.home(reg).map(|home| (reg, home)));
-        homes.filter(|(reg, _)| is_wanted(*reg)).collect()
+    pub(super) fn snapshot(&self, is_wanted: impl Fn(Reg) -> bool) -> Vec<(Reg, ValueLocation)> {
+        let locations =
+            self.present().into_iter().filter_map(|reg| self.location(reg).map(|location| (reg, location)));
+        locations.filter(|(reg, _)| is_wanted(*reg)).collect()
     }
 
     /// Makes this the state in which values are where a list says, but for those that are not needed any more.
-    pub(super) fn reset(&mut self, homes: &[(Reg, Home)], is_wanted: impl Fn(Reg) -> bool) {
-        let keep: Vec<(Reg, Home)> = homes.iter().copied().filter(|(reg, _)| is_wanted(*reg)).collect();
+    pub(super) fn reset(&mut self, locations: &[(Reg, ValueLocation)], is_wanted: impl Fn(Reg) -> bool) {
+        let keep: Vec<(Reg, ValueLocation)> =
+            locations.iter().copied().filter(|(reg, _)| is_wanted(*reg)).collect();
         let present = self.present();
         self.slotted.clear();
         // Slots that the list names are taken by what it says.
-        let named: Vec<u32> = keep.iter().filter_map(|(_, home)| home.slot()).collect();
+        let named: Vec<u32> = keep.iter().filter_map(|(_, location)| location.slot()).collect();
         for reg in present {
             let class = class_of(self.classes[reg.index()]);
             self.leave_register(reg, class);
@@ -283,21 +287,21 @@ impl State {
                 self.free_slot(slot, class);
             }
         }
-        for (reg, home) in keep {
-            self.settle_home(reg, class_of(self.classes[reg.index()]), home);
+        for (reg, location) in keep {
+            self.set_location(reg, class_of(self.classes[reg.index()]), location);
         }
     }
 
     /// Puts a value where it is said to be: a register and a slot that nothing else has.
-    pub(super) fn settle_home(&mut self, reg: Reg, class: Class, home: Home) {
-        if let Some(slot) = home.slot() {
+    pub(super) fn set_location(&mut self, reg: Reg, class: Class, location: ValueLocation) {
+        if let Some(slot) = location.slot() {
             self.slots[reg.index()] = slot;
             self.classes[reg.index()] = class as u8;
             self.slotted.push(reg);
             self.free_vectors.retain(|other| *other != slot);
             self.free_words.retain(|other| *other != slot);
         }
-        if let Some(register) = home.register() {
+        if let Some(register) = location.register() {
             self.settle(reg, class, register);
         }
     }

@@ -3,7 +3,7 @@
 use super::super::mir::{Conv, Elem};
 use super::super::x86::opcode::{self, Opcode, float, fused, wide, widen};
 use super::super::x86::{Rm, slot};
-use super::super::{Constraint, Place};
+use super::super::{Constraint, OperandLocation};
 use super::{Emit, SPARE, length};
 
 /// Chooses bytes within each 16.
@@ -108,9 +108,9 @@ impl Emit<'_> {
     /// A conversion of one instruction, from a register or a slot.
     fn convert_by(&mut self, op: Opcode) {
         let source = match self.inst.src[0] {
-            Place::Slot(offset) => Rm::At(slot(offset), 1),
-            Place::Reg(reg) => Rm::Reg(reg),
-            Place::None | Place::Pool(_) => unreachable!("{:?}", self.inst),
+            OperandLocation::Slot(offset) => Rm::At(slot(offset), 1),
+            OperandLocation::Reg(reg) => Rm::Reg(reg),
+            OperandLocation::None | OperandLocation::Pool(_) => unreachable!("{:?}", self.inst),
         };
         self.op(op, self.inst.dst, 0, source);
     }

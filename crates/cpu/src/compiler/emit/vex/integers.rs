@@ -1,6 +1,6 @@
 //! Ops of integers that take several instructions.
 
-use super::super::Place;
+use super::super::OperandLocation;
 use super::super::mir::{Cmp, Elem, Op};
 use super::super::x86::Rm;
 use super::super::x86::opcode::{self, Opcode, by_width, wide};
@@ -129,7 +129,7 @@ impl Emit<'_> {
         let [a, b, _] = self.inst.src;
         match cmp {
             Cmp::Eq | Cmp::Ne => {
-                let (a, b) = if matches!(a, Place::Reg(_)) { (a, b) } else { (b, a) };
+                let (a, b) = if matches!(a, OperandLocation::Reg(_)) { (a, b) } else { (b, a) };
                 let rm = self.operand(b, elem);
                 self.op(by_width(elem, opcode::EQUAL), dst, a.reg(), rm);
             }
@@ -171,7 +171,7 @@ impl Emit<'_> {
     pub(super) fn test(&mut self) {
         let (elem, dst) = (self.inst.elem, self.inst.dst);
         let [a, b, _] = self.inst.src;
-        let (a, b) = if matches!(a, Place::Reg(_)) { (a, b) } else { (b, a) };
+        let (a, b) = if matches!(a, OperandLocation::Reg(_)) { (a, b) } else { (b, a) };
         let rm = self.operand(b, elem);
         self.op(opcode::AND, SPARE, a.reg(), rm);
         self.zero(dst);

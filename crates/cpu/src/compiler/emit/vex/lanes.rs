@@ -3,7 +3,7 @@
 use super::super::mir::{Cmp, Elem, Op};
 use super::super::x86::opcode::{self, Opcode, Row, by_width, float, fused, wide};
 use super::super::x86::{Assembler, Immediate, Rm, SCRATCH, Vectors, fused_form, predicates};
-use super::super::{Constant, Place};
+use super::super::{Constant, OperandLocation};
 use super::{Emit, ROWS, SPARE, Vex, is_composed, mask_conversion};
 
 /// `second` where the mask is set, else `first`; the mask is the fourth operand.
@@ -158,8 +158,8 @@ impl Emit<'_> {
         let inst = self.inst;
         let op = row.at(inst.elem, self.is_scalar());
         match (inst.src[0], inst.src[1]) {
-            (Place::Reg(a), Place::Reg(b)) => self.op(op, inst.dst, a, Rm::Reg(b)),
-            (Place::Reg(reg), memory) | (memory, Place::Reg(reg)) => {
+            (OperandLocation::Reg(a), OperandLocation::Reg(b)) => self.op(op, inst.dst, a, Rm::Reg(b)),
+            (OperandLocation::Reg(reg), memory) | (memory, OperandLocation::Reg(reg)) => {
                 let rm = self.operand(memory, inst.elem);
                 self.op(op, inst.dst, reg, rm);
             }
@@ -168,9 +168,9 @@ impl Emit<'_> {
     }
 
     /// An op of two operands on bits, which has no scalar form.
-    fn binary_bits(&mut self, row: &Row, a: Place, b: Place) {
+    fn binary_bits(&mut self, row: &Row, a: OperandLocation, b: OperandLocation) {
         let inst = self.inst;
-        let (a, b) = if matches!(a, Place::Reg(_)) { (a, b) } else { (b, a) };
+        let (a, b) = if matches!(a, OperandLocation::Reg(_)) { (a, b) } else { (b, a) };
         let rm = self.bits(b);
         self.op(row.at(inst.elem, false), inst.dst, a.reg(), rm);
     }
@@ -185,7 +185,7 @@ impl Emit<'_> {
     fn flip(&mut self) {
         let inst = self.inst;
         let [a, mut b, mut c] = inst.src;
-        if !matches!(b, Place::Reg(_)) {
+        if !matches!(b, OperandLocation::Reg(_)) {
             (b, c) = (c, b);
         }
         let c = self.bits(c);
@@ -241,7 +241,8 @@ impl Emit<'_> {
         let inst = self.inst;
         let (plain, swapped) = predicates(cmp, true);
         let [a, b, _] = inst.src;
-        let (a, b, predicate) = if matches!(a, Place::Reg(_)) { (a, b, plain) } else { (b, a, swapped) };
+        let (a, b, predicate) =
+            if matches!(a, OperandLocation::Reg(_)) { (a, b, plain) } else { (b, a, swapped) };
         let rm = self.operand(b, inst.elem);
         self.op_by(float(0xc2, inst.elem, self.is_scalar()), inst.dst, a.reg(), rm, predicate);
     }

@@ -3,7 +3,7 @@
 use super::super::mir::Elem;
 use super::super::x86::opcode::{self, Opcode, by_width, wide};
 use super::super::x86::{Condition, Rm, SCRATCH, Vectors, general, general_operand, line, slot};
-use super::super::{Address, Place, PlacedPart};
+use super::super::{Address, AllocatedPart, OperandLocation};
 use super::{Emit, SPARE, Vex, length};
 
 /// Loads and stores of the elements that a mask says, of four bytes, or eight with W.
@@ -66,12 +66,12 @@ impl Emit<'_> {
         let total = self.total();
         let inst = self.inst;
         match inst.part {
-            PlacedPart::All => self.load(),
-            PlacedPart::Mask(mask) => {
+            AllocatedPart::All => self.load(),
+            AllocatedPart::Mask(mask) => {
                 let mask = self.limited(mask, total);
                 self.op(wide(LOAD_MASKED, inst.elem), inst.dst, mask, Rm::At(inst.mem, 1));
             }
-            PlacedPart::Count(count) => {
+            AllocatedPart::Count(count) => {
                 self.zero(SPARE);
                 Vex.store(self.asm, 32, line(), SPARE);
                 self.copy_elements(count, true);
@@ -84,12 +84,12 @@ impl Emit<'_> {
         let total = self.total();
         let inst = self.inst;
         match inst.part {
-            PlacedPart::All => self.store(),
-            PlacedPart::Mask(mask) => {
+            AllocatedPart::All => self.store(),
+            AllocatedPart::Mask(mask) => {
                 let mask = self.limited(mask, total);
                 self.op(wide(STORE_MASKED, inst.elem), self.source(0), mask, Rm::At(inst.mem, 1));
             }
-            PlacedPart::Count(count) => {
+            AllocatedPart::Count(count) => {
                 Vex.store(self.asm, self.bytes, line(), self.source(0));
                 self.copy_elements(count, false);
             }
@@ -117,7 +117,7 @@ impl Emit<'_> {
         asm.store_low(size, to, data);
         asm.add_number(SCRATCH, -1);
         asm.back(Condition::NotEqual, next);
-        asm.land(is_empty);
+        asm.bind_skip(is_empty);
     }
 
     pub(super) fn gather(&mut self, from: Elem) {
@@ -125,7 +125,7 @@ impl Emit<'_> {
         let size = inst.elem.bytes() as u8;
         let position = self.source(0);
         let mut address = inst.mem;
-        if inst.lanes == 1 && inst.part == PlacedPart::All {
+        if inst.lanes == 1 && inst.part == AllocatedPart::All {
             self.general_of(from, SCRATCH, Rm::Reg(position));
             if inst.mem.index.is_some() {
                 let base = inst.general_temps[0];
@@ -139,11 +139,11 @@ impl Emit<'_> {
         let mask = inst.vector_temps[0];
         let total = usize::from(inst.lanes) * usize::from(size);
         match inst.part {
-            PlacedPart::Mask(given) => {
+            AllocatedPart::Mask(given) => {
                 let given = self.limited(given, total);
                 self.copy(mask, given);
             }
-            PlacedPart::All | PlacedPart::Count(_) => {
+            AllocatedPart::All | AllocatedPart::Count(_) => {
                 self.op(opcode::EQUAL[2], mask, mask, Rm::Reg(mask));
                 // An instruction on 16 bytes may have more lanes than there are: those must not be read.
                 let given = self.limited(mask, total);
@@ -180,9 +180,9 @@ impl Emit<'_> {
 
     pub(super) fn general_of_lane(&mut self) {
         let from = match self.inst.src[0] {
-            Place::Slot(offset) => Rm::At(slot(offset), 1),
-            Place::Reg(reg) => Rm::Reg(reg),
-            Place::None | Place::Pool(_) => unreachable!("{:?}", self.inst),
+            OperandLocation::Slot(offset) => Rm::At(slot(offset), 1),
+            OperandLocation::Reg(reg) => Rm::Reg(reg),
+            OperandLocation::None | OperandLocation::Pool(_) => unreachable!("{:?}", self.inst),
         };
         self.general_of(self.inst.elem, self.inst.dst, from);
     }

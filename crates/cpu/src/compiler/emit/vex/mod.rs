@@ -10,7 +10,7 @@ mod tests;
 use super::mir::{Cmp, Conv, Elem, Inst, Mem, Op, Part};
 use super::x86::opcode::{self, Opcode, Row, Rows, by_width};
 use super::x86::{self, Assembler, GENERALS, Rm, SCRATCH, general, slot};
-use super::{Address, Allocated, Constant, Constraint, Limits, Place, Placed, Target};
+use super::{Address, Allocated, AllocatedInst, Constant, Constraint, Limits, OperandLocation, Target};
 
 /// x86-64 with AVX2.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ const SPARE: u8 = 15;
 struct Emit<'a> {
     asm: &'a mut Assembler,
     function: &'a Allocated,
-    inst: &'a Placed,
+    inst: &'a AllocatedInst,
     /// Bytes of the vectors: 16 or 32.
     bytes: usize,
 }
@@ -279,7 +279,7 @@ fn mask_conversion(from: Elem, to: Elem) -> Conv {
 }
 
 impl x86::Vectors for Vex {
-    fn inst(&self, asm: &mut Assembler, function: &Allocated, inst: &Placed) {
+    fn inst(&self, asm: &mut Assembler, function: &Allocated, inst: &AllocatedInst) {
         let bytes = length(inst.lanes, inst.elem);
         Emit { asm, function, inst, bytes }.inst();
     }
@@ -340,23 +340,23 @@ impl x86::Vectors for Vex {
 
 impl Emit<'_> {
     /// An operand that may be in memory, of elements of a type.
-    fn operand(&mut self, place: Place, elem: Elem) -> Rm {
-        match place {
-            Place::Reg(reg) => Rm::Reg(reg),
-            Place::Slot(offset) => Rm::At(slot(offset), 1),
-            Place::Pool(at) => {
+    fn operand(&mut self, location: OperandLocation, elem: Elem) -> Rm {
+        match location {
+            OperandLocation::Reg(reg) => Rm::Reg(reg),
+            OperandLocation::Slot(offset) => Rm::At(slot(offset), 1),
+            OperandLocation::Pool(at) => {
                 // One float is enough for a scalar; other instructions on one lane read 16 bytes.
                 let is_scalar = self.inst.lanes == 1 && elem.is_float();
                 let single = if is_scalar { self.asm.known_element(self.function, at, elem) } else { None };
                 Rm::Pool(single.unwrap_or_else(|| self.asm.known_vector(self.function, at)))
             }
-            Place::None => unreachable!("an operand is missing: {:?}", self.inst),
+            OperandLocation::None => unreachable!("an operand is missing: {:?}", self.inst),
         }
     }
 
     /// An operand of an instruction on bits that has no scalar form.
-    fn bits(&mut self, place: Place) -> Rm {
-        self.operand(place, self.inst.elem.integer())
+    fn bits(&mut self, location: OperandLocation) -> Rm {
+        self.operand(location, self.inst.elem.integer())
     }
 
     /// The register of a source.

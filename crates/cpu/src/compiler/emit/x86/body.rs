@@ -1,14 +1,14 @@
 //! Functions: what is done after allocation, one by one.
 
 use super::super::mir::{Class, Cond, Elem};
-use super::super::{Action, Address, Allocated, Place, Placed, Target};
+use super::super::{Action, Address, Allocated, AllocatedInst, OperandLocation, Target};
 use super::frame::Frame;
 use super::{Assembler, Rm, general, line, slot};
 
 /// What an emitter for x86-64 knows of vectors and masks.
 pub(crate) trait Vectors: Target {
     /// An instruction.
-    fn inst(&self, asm: &mut Assembler, function: &Allocated, inst: &Placed);
+    fn inst(&self, asm: &mut Assembler, function: &Allocated, inst: &AllocatedInst);
 
     /// Copies a whole vector.
     fn copy(&self, asm: &mut Assembler, bytes: usize, to: u8, from: u8);
@@ -97,14 +97,20 @@ fn encode_action<T: Vectors>(
 }
 
 /// Compares two general values, of which one at least comes to a register; gives the condition to jump by.
-fn compare_places<T: Vectors>(target: &T, asm: &mut Assembler, cond: Cond, a: Place, b: Place) -> Cond {
-    let rm = |place: Place| match place {
-        Place::Slot(at) => Rm::At(slot(at), 8),
-        Place::Reg(_) | Place::Pool(_) | Place::None => Rm::Reg(place.reg()),
+fn compare_places<T: Vectors>(
+    target: &T,
+    asm: &mut Assembler,
+    cond: Cond,
+    a: OperandLocation,
+    b: OperandLocation,
+) -> Cond {
+    let rm = |location: OperandLocation| match location {
+        OperandLocation::Slot(at) => Rm::At(slot(at), 8),
+        OperandLocation::Reg(_) | OperandLocation::Pool(_) | OperandLocation::None => Rm::Reg(location.reg()),
     };
     match (a, b) {
-        (Place::Reg(a), _) => asm.compare(a, rm(b)),
-        (_, Place::Reg(b)) => {
+        (OperandLocation::Reg(a), _) => asm.compare(a, rm(b)),
+        (_, OperandLocation::Reg(b)) => {
             asm.compare(b, rm(a));
             return cond.swapped();
         }

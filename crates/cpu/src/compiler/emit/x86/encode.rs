@@ -315,14 +315,14 @@ impl Assembler {
         }
     }
 
-    /// A short jump forward, whose distance [`Assembler::land`] sets.
+    /// A short jump forward, whose distance [`Assembler::bind_skip`] sets.
     pub(crate) fn skip(&mut self, condition: Condition) -> Skip {
         self.raw([0x70 | condition as u8, 0]);
         Skip(self.here() as u32)
     }
 
-    /// Where a short jump goes.
-    pub(crate) fn land(&mut self, skip: Skip) {
+    /// Makes a short jump go here.
+    pub(crate) fn bind_skip(&mut self, skip: Skip) {
         let distance = self.here() - skip.0 as usize;
         debug_assert!(distance < 128, "a short jump over {distance} bytes");
         self.bytes[skip.0 as usize - 1] = distance as u8;

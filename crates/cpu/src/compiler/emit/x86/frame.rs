@@ -3,7 +3,7 @@
 //! From the stack pointer up there are the line for the ends of rows, the slots, and the arguments of calls.
 //! Above, at the frame pointer, are the caller's registers and the caller's floating-point control.
 
-use super::super::{Address, Allocated, Place};
+use super::super::{Address, Allocated, OperandLocation};
 use super::encode::{Condition, Immediate};
 use super::general::argument;
 use super::{Assembler, LINE, RAX, RBP, RBX, RDI, RSI, RSP, Rm, SCRATCH, general_operand, line, slot};
@@ -52,12 +52,12 @@ impl Assembler {
     }
 
     /// Calls a kernel.
-    pub(super) fn call(&mut self, frame: Frame, kernel: u16, args: &[Place]) {
+    pub(super) fn call(&mut self, frame: Frame, kernel: u16, args: &[OperandLocation]) {
         self.outgoing = self.outgoing.max(args.len() as u32);
         for (at, &arg) in args.iter().enumerate() {
             let from = match arg {
-                Place::Reg(reg) => reg,
-                Place::Slot(_) | Place::Pool(_) | Place::None => {
+                OperandLocation::Reg(reg) => reg,
+                OperandLocation::Slot(_) | OperandLocation::Pool(_) | OperandLocation::None => {
                     self.general_copy(SCRATCH, general_operand(arg));
                     SCRATCH
                 }
@@ -135,7 +135,7 @@ impl Assembler {
         let is_ours = asm.skip(Condition::Equal);
         asm.legacy(false, 0xc7, 0, Rm::At(below(control - 4), 4), Immediate::Four(CONTROL));
         asm.control_register(false, control - 4);
-        asm.land(is_ours);
+        asm.bind_skip(is_ours);
         asm.align(32);
         asm
     }
@@ -152,7 +152,7 @@ impl Assembler {
         self.compare_control(control);
         let is_ours = self.skip(Condition::Equal);
         self.control_register(false, control);
-        self.land(is_ours);
+        self.bind_skip(is_ours);
         self.address(RSP, below(control - 8));
         for reg in self.saved().rev() {
             pop(self, reg);

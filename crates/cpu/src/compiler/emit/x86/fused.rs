@@ -1,12 +1,12 @@
 //! The forms of fused products: which operand is overwritten, and which may be in memory.
 
-use super::super::{Place, Placed};
+use super::super::{AllocatedInst, OperandLocation};
 
 /// The opcode of a fused product of packed singles, and its second and third operand.
-pub(crate) fn fused_form(inst: &Placed, is_negated: bool) -> (u8, u8, Place) {
+pub(crate) fn fused_form(inst: &AllocatedInst, is_negated: bool) -> (u8, u8, OperandLocation) {
     let [a, b, c] = inst.src;
-    let dst = Place::Reg(inst.dst);
-    let is_register = |place: Place| matches!(place, Place::Reg(_));
+    let dst = OperandLocation::Reg(inst.dst);
+    let is_register = |location: OperandLocation| matches!(location, OperandLocation::Reg(_));
     let (form, second, third) = if c == dst {
         // dst = second * third + dst
         if is_register(a) { (0xb8, a, b) } else { (0xb8, b, a) }

@@ -1,7 +1,7 @@
 //! Instructions on general registers.
 
 use super::super::mir::{Cond, Op};
-use super::super::{Address, Constraint, Place, Placed};
+use super::super::{Address, AllocatedInst, Constraint, OperandLocation};
 use super::encode::{BYTE_SIGN, BYTE_STORE, BYTE_ZERO, Condition, Immediate};
 use super::{Assembler, RBX, Rm, SCRATCH, general_operand};
 
@@ -149,23 +149,29 @@ impl Assembler {
     }
 
     /// An op of two operands that may be swapped, of which one may be in memory.
-    fn swappable(&mut self, dst: u8, a: Place, b: Place, op: impl FnOnce(&mut Assembler, Rm)) {
-        let (a, b) = if b == Place::Reg(dst) { (b, a) } else { (a, b) };
+    fn swappable(
+        &mut self,
+        dst: u8,
+        a: OperandLocation,
+        b: OperandLocation,
+        op: impl FnOnce(&mut Assembler, Rm),
+    ) {
+        let (a, b) = if b == OperandLocation::Reg(dst) { (b, a) } else { (a, b) };
         self.general_copy(dst, general_operand(a));
         op(self, general_operand(b));
     }
 
-    fn add(&mut self, dst: u8, a: Place, b: Place) {
+    fn add(&mut self, dst: u8, a: OperandLocation, b: OperandLocation) {
         match (a, b) {
-            (Place::Reg(base), Place::Reg(index)) if base != dst && index != dst => {
+            (OperandLocation::Reg(base), OperandLocation::Reg(index)) if base != dst && index != dst => {
                 self.general(LEA, dst, Rm::At(Address { base, index: Some(index), scale: 1, offset: 0 }, 8));
             }
             _ => self.swappable(dst, a, b, |asm, b| asm.general(ADD, dst, b)),
         }
     }
 
-    fn sub(&mut self, dst: u8, a: Place, b: Place) {
-        if b == Place::Reg(dst) && a != b {
+    fn sub(&mut self, dst: u8, a: OperandLocation, b: OperandLocation) {
+        if b == OperandLocation::Reg(dst) && a != b {
             self.legacy(true, 0xf7, 3, Rm::Reg(dst), Immediate::None);
             self.general(ADD, dst, general_operand(a));
         } else {
@@ -175,13 +181,13 @@ impl Assembler {
     }
 
     /// An instruction on general registers alone.
-    pub(crate) fn general_inst(&mut self, inst: &Placed) {
+    pub(crate) fn general_inst(&mut self, inst: &AllocatedInst) {
         let [a, b, _] = inst.src;
         let dst = inst.dst;
         match (inst.op, a) {
             (Op::Number(number), _) => self.number(dst, number),
             (Op::Argument(word), _) => self.argument(dst, word.into()),
-            (Op::AddNumber(number), Place::Reg(base)) if base != dst => {
+            (Op::AddNumber(number), OperandLocation::Reg(base)) if base != dst => {
                 self.address(dst, Address { base, index: None, scale: 1, offset: number });
             }
             (Op::AddNumber(number), _) => {

@@ -20,7 +20,7 @@ pub(crate) use pool::Pooled;
 
 use pool::Pool;
 
-use super::{Address, Place};
+use super::{Address, OperandLocation};
 
 /// General registers with a task, by number.
 pub(crate) const RAX: u8 = 0;
@@ -118,11 +118,13 @@ pub(crate) fn slot(offset: u32) -> Address {
 }
 
 /// A general register, or the slot of one.
-pub(crate) fn general_operand(place: Place) -> Rm {
-    match place {
-        Place::Reg(reg) => Rm::Reg(reg),
-        Place::Slot(offset) => Rm::At(slot(offset), 8),
-        Place::None | Place::Pool(_) => unreachable!("{place:?} is no general operand"),
+pub(crate) fn general_operand(location: OperandLocation) -> Rm {
+    match location {
+        OperandLocation::Reg(reg) => Rm::Reg(reg),
+        OperandLocation::Slot(offset) => Rm::At(slot(offset), 8),
+        OperandLocation::None | OperandLocation::Pool(_) => {
+            unreachable!("{location:?} is no general operand")
+        }
     }
 }
 

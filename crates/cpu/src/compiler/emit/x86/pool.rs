@@ -24,7 +24,7 @@ pub(super) struct Pool {
 }
 
 /// The position of a value, which is added if it is new. There are few.
-fn place<T: PartialEq>(values: &mut Vec<T>, value: T) -> u16 {
+fn intern<T: PartialEq>(values: &mut Vec<T>, value: T) -> u16 {
     let at = values.iter().position(|other| *other == value).unwrap_or_else(|| {
         values.push(value);
         values.len() - 1
@@ -39,15 +39,15 @@ pub(super) fn splat(bytes: usize, bits: u64) -> [u8; 64] {
 
 impl Pool {
     pub(super) fn vector(&mut self, bytes: [u8; 64]) -> Pooled {
-        Pooled::Vector(place(&mut self.vectors, bytes))
+        Pooled::Vector(intern(&mut self.vectors, bytes))
     }
 
     pub(super) fn long(&mut self, bits: u64) -> Pooled {
-        Pooled::Long(place(&mut self.longs, bits))
+        Pooled::Long(intern(&mut self.longs, bits))
     }
 
     pub(super) fn word(&mut self, bits: u32) -> Pooled {
-        Pooled::Word(place(&mut self.words, bits))
+        Pooled::Word(intern(&mut self.words, bits))
     }
 
     /// Where a constant is in the pool, whose vectors have so many bytes. The largest come first, so that all

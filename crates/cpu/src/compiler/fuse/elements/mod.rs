@@ -212,7 +212,7 @@ impl Elements {
     }
 
     /// Integers that are signed numbers of 64 bits, or of 32 where all are small, as elements of a dtype.
-    pub(super) fn counted(&mut self, number: Val, dtype: DType) -> Element {
+    pub(super) fn iota(&mut self, number: Val, dtype: DType) -> Element {
         let from = if self.b.ty(number).elem == Elem::I64 { DType::S64 } else { DType::S32 };
         let number = Element::new(number, from);
         // Counts of small floats are those of f32, rounded.

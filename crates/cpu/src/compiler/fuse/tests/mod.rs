@@ -14,13 +14,13 @@ use defn_core::op::Op as GraphOp;
 use defn_core::region::Region;
 use defn_core::{DType, Number, Scalar, Tensor, TensorType};
 
-use super::build::{Fused, Part, fuse};
+use super::build::{Fused, NodeRole, fuse};
 use super::domain::Domain;
 use super::gathers::gathered;
 use crate::backend::cpu_backend;
 use crate::buffer::CpuBuffer;
-use crate::compiler::agree::{applied_words, code_of, execute, targets};
-use crate::compiler::cluster::{Clusters, Role};
+use crate::compiler::executor_tests::{applied_words, code_of, execute, targets};
+use crate::compiler::fusion_groups::{FusionGroups, Role};
 use crate::compiler::interpret::Interpreter;
 use crate::compiler::ir::Function;
 use crate::compiler::users::{Users, Uses};
@@ -44,20 +44,20 @@ fn region(inputs: &[(DType, &str)], lines: &[String], result: &str) -> Arc<Regio
 
 /// The nest of a program, if one computes it.
 fn nest_of(region: &Region) -> Option<Fused> {
-    let clusters = Clusters::new(region);
-    let users = Users::new(region, &clusters);
-    let (cluster, before) = clusters.order.split_last()?;
-    let nodes = &cluster.nodes;
-    let Role::Elementwise = clusters.roles[nodes[0]] else { return None };
-    let nodes: Vec<(usize, Part)> = nodes.iter().map(|&node| (node, Part::Elements)).collect();
+    let fusion = FusionGroups::new(region);
+    let users = Users::new(region, &fusion);
+    let (group, before) = fusion.order.split_last()?;
+    let nodes = &group.nodes;
+    let Role::Elementwise = fusion.roles[nodes[0]] else { return None };
+    let nodes: Vec<(usize, NodeRole)> = nodes.iter().map(|&node| (node, NodeRole::Elements)).collect();
     // Nothing but gathers, which it does itself.
-    let gathered = gathered(region.graph(), &clusters, &users, &nodes);
+    let gathered = gathered(region.graph(), &fusion, &users, &nodes);
     if gathered.len() != before.len() {
         return None;
     }
-    let elements = region.graph().nodes()[cluster.nodes[0]].outputs[0].size();
-    let results = users.of(before.len());
-    fuse(region.graph(), &clusters, nodes, &Domain::of_elements(elements), results, &gathered, false)
+    let elements = region.graph().nodes()[group.nodes[0]].outputs[0].size();
+    let results = users.live_outs(before.len());
+    fuse(region.graph(), &fusion, nodes, &Domain::of_elements(elements), results, &gathered, false)
 }
 
 /// The bytes of a tensor.
@@ -99,12 +99,12 @@ impl Run<'_> {
         }
         let mut results: Vec<Vec<u8>> = types.iter().map(|ty| vec![POISON; ty.byte_size() + 64]).collect();
         args.extend(results.iter_mut().map(|result| result.as_mut_ptr() as u64));
-        let mut rooms = [self.fused.scratch, self.fused.partial].map(|bytes| vec![0u64; bytes / 8 + 8]);
-        let count = if self.fused.joining.is_some() { 2 } else { 1 };
-        args.extend(rooms[..count].iter_mut().map(|room| room.as_mut_ptr() as u64));
+        let mut scratch = [self.fused.scratch, self.fused.partial].map(|bytes| vec![0u64; bytes / 8 + 8]);
+        let count = if self.fused.combining.is_some() { 2 } else { 1 };
+        args.extend(scratch[..count].iter_mut().map(|buffer| buffer.as_mut_ptr() as u64));
         let fixed = args.len();
-        let joining = self.fused.joining.as_ref().map(|(function, steps)| (function, *steps));
-        for (function, steps) in std::iter::once((&self.fused.function, self.fused.steps)).chain(joining) {
+        let combining = self.fused.combining.as_ref().map(|(function, steps)| (function, *steps));
+        for (function, steps) in std::iter::once((&self.fused.function, self.fused.steps)).chain(combining) {
             args.truncate(fixed);
             args.extend([0, steps as u64]);
             args.extend(applied_words(function));

@@ -9,7 +9,7 @@ use defn_core::region::Region;
 use defn_core::{DType, Kind, Scalar, Shape, TensorType};
 
 use super::{Fused, check_against, evaluated, nest_of};
-use crate::compiler::agree::{code_of, execute, targets};
+use crate::compiler::executor_tests::{code_of, execute, targets};
 use crate::compiler::interpret::Interpreter;
 
 /// Below, at and above the sizes of vectors, and of rows whose lengths are arguments.

@@ -6,7 +6,7 @@ use crate::kernels::reduce::ReductionLayout;
 
 /// The nest of all nodes of a program, of the groups of its first reduction.
 fn nest_of_groups(region: &Region) -> Option<Fused> {
-    let clusters = Clusters::new(region);
+    let fusion = FusionGroups::new(region);
     let graph = region.graph();
     let reductions = graph.nodes().iter().filter_map(|node| {
         let (_, axes) = Reduction::of(&node.op)?;
@@ -18,14 +18,14 @@ fn nest_of_groups(region: &Region) -> Option<Fused> {
     let mut nodes = Vec::new();
     for (at, node) in graph.nodes().iter().enumerate() {
         if let Some((reduction, _)) = Reduction::of(&node.op) {
-            nodes.push((at, Part::Fold(reduction)));
-        } else if let Role::Elementwise = clusters.roles[at] {
+            nodes.push((at, NodeRole::Reduction(reduction)));
+        } else if let Role::Elementwise = fusion.roles[at] {
             let is_of_elements = node.outputs[0].size() == domain.elements();
-            nodes.push((at, if is_of_elements { Part::Elements } else { Part::Rows }));
+            nodes.push((at, if is_of_elements { NodeRole::Elements } else { NodeRole::Rows }));
         }
     }
     let results = region.results().iter().copied().collect();
-    fuse(graph, &clusters, nodes, &domain, &results, &[], false)
+    fuse(graph, &fusion, nodes, &domain, &results, &[], false)
 }
 
 fn shape(sizes: &[usize]) -> String {

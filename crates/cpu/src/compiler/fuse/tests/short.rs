@@ -5,21 +5,21 @@ use crate::compiler::fuse::Reduction;
 
 /// The nest of all nodes of a program, which has groups of `reduced` elements.
 fn nest_of_rows(region: &Region, reduced: usize) -> Option<Fused> {
-    let clusters = Clusters::new(region);
+    let fusion = FusionGroups::new(region);
     let graph = region.graph();
     let elements = region.inputs()[0].size();
     let domain = Domain::in_order(elements / reduced, reduced, 1);
     let mut nodes = Vec::new();
     for (at, node) in graph.nodes().iter().enumerate() {
         if let Some((reduction, _)) = Reduction::of(&node.op) {
-            nodes.push((at, Part::Fold(reduction)));
-        } else if let Role::Elementwise = clusters.roles[at] {
+            nodes.push((at, NodeRole::Reduction(reduction)));
+        } else if let Role::Elementwise = fusion.roles[at] {
             let is_of_elements = node.outputs[0].size() == elements;
-            nodes.push((at, if is_of_elements { Part::Elements } else { Part::Rows }));
+            nodes.push((at, if is_of_elements { NodeRole::Elements } else { NodeRole::Rows }));
         }
     }
     let results = region.results().iter().copied().collect();
-    fuse(graph, &clusters, nodes, &domain, &results, &[], false)
+    fuse(graph, &fusion, nodes, &domain, &results, &[], false)
 }
 
 /// So many elements of a dtype, with special ones among them.

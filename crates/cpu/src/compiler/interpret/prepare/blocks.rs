@@ -1,7 +1,7 @@
 //! Blocks: loops, conditions, and rows with their accumulators.
 
 use super::super::super::ir::{ListId, Op, Val};
-use super::super::lanes::{BLOCK, Fold};
+use super::super::lanes::{BLOCK, Reducer};
 use super::super::step::{NONE, Slot, Step};
 use super::super::table;
 use super::{Prepare, width};
@@ -47,7 +47,7 @@ impl<'a> Prepare<'a> {
         let Open { kind, splats } = self.open.pop().expect("a block is open");
         for (value, slot, bytes) in splats {
             self.repeated[value.index()] = NONE;
-            self.give_back(slot, bytes);
+            self.free_register(slot, bytes);
         }
         kind
     }
@@ -57,28 +57,28 @@ impl<'a> Prepare<'a> {
     }
 
     /// Lets a step jump behind the last one.
-    fn land(&mut self, step: usize) {
+    fn patch_jump(&mut self, step: usize) {
         let here = self.steps.len() as u32;
         match &mut self.steps[step] {
             Step::Jump { to } | Step::Unless { to, .. } => *to = here,
             Step::Loop { exit, .. } | Step::Lanes { exit, .. } => *exit = here,
             Step::Constant { .. }
             | Step::Param { .. }
-            | Step::One { .. }
-            | Step::Each { .. }
-            | Step::EachOfViews { .. }
-            | Step::EachToMemory { .. }
+            | Step::ScalarOp { .. }
+            | Step::VectorOp { .. }
+            | Step::VectorOpOfViews { .. }
+            | Step::VectorOpToMemory { .. }
             | Step::View { .. }
             | Step::Splat { .. }
             | Step::Positions { .. }
-            | Step::Any { .. }
+            | Step::AnyLane { .. }
             | Step::Move { .. }
-            | Step::Collect { .. }
+            | Step::Gather { .. }
             | Step::EndLoop { .. }
             | Step::EndLanes { .. }
             | Step::Fill { .. }
-            | Step::Add { .. }
-            | Step::Join { .. }
+            | Step::Accumulate { .. }
+            | Step::Combine { .. }
             | Step::Call { .. }
             | Step::Return => unreachable!("this step does not jump"),
         }
@@ -124,14 +124,14 @@ impl<'a> Prepare<'a> {
         for (carry, from, bytes) in aside {
             let ty = function.ty(carry);
             self.copy_slot(from, self.slots[carry.index()], ty.elem, ty.is_vector);
-            self.give_back(from, bytes);
+            self.free_register(from, bytes);
         }
         let Kind::Loop { begin, step, exits } = self.end() else { unreachable!("a loop ends") };
         let trips = function.inst(begin).args[0];
         let trips = if trips.is_some() { self.slots[trips.index()] } else { NONE };
         self.steps.push(Step::EndLoop { counter: self.slots[begin.index()], trips, begin: step });
         for exit in exits {
-            self.land(exit);
+            self.patch_jump(exit);
         }
     }
 
@@ -164,7 +164,7 @@ impl<'a> Prepare<'a> {
         self.end();
         let over = self.steps.len();
         self.steps.push(Step::Jump { to: 0 });
-        self.land(jump);
+        self.patch_jump(jump);
         self.begin(Kind::Else { begin, jump: over });
     }
 
@@ -174,7 +174,7 @@ impl<'a> Prepare<'a> {
             Kind::Else { begin, jump } => {
                 self.join(begin, 1);
                 self.end();
-                self.land(jump);
+                self.patch_jump(jump);
             }
             Kind::If { begin, .. } if self.joins(begin).next().is_some() => {
                 self.begin_else();
@@ -182,7 +182,7 @@ impl<'a> Prepare<'a> {
             }
             Kind::If { jump, .. } => {
                 self.end();
-                self.land(jump);
+                self.patch_jump(jump);
             }
             Kind::Function | Kind::Loop { .. } | Kind::Lanes { .. } => unreachable!("a condition is open"),
         }
@@ -218,17 +218,17 @@ impl<'a> Prepare<'a> {
         self.begin(Kind::Lanes { begin: value, step });
     }
 
-    fn fold(&self, accumulator: Val) -> (&'static Fold, u32) {
+    fn reducer(&self, accumulator: Val) -> (&'static Reducer, u32) {
         let inst = self.function.inst(accumulator);
         let Op::Accumulator(reduce, count) = inst.op else { unreachable!("{accumulator} is no accumulator") };
-        let Some(fold) = table::fold(reduce, inst.ty.elem) else {
+        let Some(reducer) = table::reducer(reduce, inst.ty.elem) else {
             unreachable!("{reduce:?} of {}", inst.ty.elem)
         };
-        (fold, count.into())
+        (reducer, count.into())
     }
 
     pub(super) fn accumulator(&mut self, value: Val, neutral: Val) {
-        let (fold, count) = self.fold(value);
+        let (reducer, count) = self.reducer(value);
         let elem = self.function.ty(value).elem;
         let lanes = self.frame;
         self.frame += (count * width(elem)).next_multiple_of(64);
@@ -236,7 +236,7 @@ impl<'a> Prepare<'a> {
         self.accumulators.push((value, 0));
         // It is the result if there are no elements.
         self.copy(neutral, value);
-        self.steps.push(Step::Fill { fold, from: self.slots[value.index()], lanes, count });
+        self.steps.push(Step::Fill { reducer, from: self.slots[value.index()], lanes, count });
     }
 
     fn lanes_of(&self, accumulator: Val) -> Slot {
@@ -245,7 +245,7 @@ impl<'a> Prepare<'a> {
     }
 
     pub(super) fn reduce(&mut self, accumulator: Val, value: Val) {
-        let (fold, count) = self.fold(accumulator);
+        let (reducer, count) = self.reducer(accumulator);
         let in_loop = self.open.iter().rev().map_while(|open| match open.kind {
             Kind::Loop { .. } => Some(true),
             Kind::If { .. } | Kind::Else { .. } => Some(false),
@@ -256,7 +256,7 @@ impl<'a> Prepare<'a> {
         known.expect("it stands before its row").1 += times;
         let value = self.operand(value);
         let bytes = width(self.function.ty(accumulator).elem) as u8;
-        self.steps.push(Step::Add { fold, lanes: self.lanes_of(accumulator), count, value, bytes });
+        self.steps.push(Step::Accumulate { reducer, lanes: self.lanes_of(accumulator), count, value, bytes });
     }
 
     pub(super) fn end_lanes(&mut self) {
@@ -268,7 +268,7 @@ impl<'a> Prepare<'a> {
             // A lane gets the values of an element before those of the next one. If there are several for an
             // element, blocks have no lane twice. Integers have the same result in any order.
             if times > 1 && self.function.ty(accumulator).elem.is_float() {
-                most = most.min(self.fold(accumulator).1);
+                most = most.min(self.reducer(accumulator).1);
             }
         }
         if let Step::Lanes { most: block, .. } = &mut self.steps[step as usize] {
@@ -276,10 +276,10 @@ impl<'a> Prepare<'a> {
         }
         self.steps.push(Step::EndLanes { extent, begin: step + 1, most });
         for (accumulator, _) in accumulators {
-            let (fold, count) = self.fold(accumulator);
+            let (reducer, count) = self.reducer(accumulator);
             let (lanes, to) = (self.lanes_of(accumulator), self.slots[accumulator.index()]);
-            self.steps.push(Step::Join { fold, lanes, count, to });
+            self.steps.push(Step::Combine { reducer, lanes, count, to });
         }
-        self.land(step as usize);
+        self.patch_jump(step as usize);
     }
 }

@@ -1,18 +1,18 @@
-//! Prepares a function: gives every value its place in the frame, and every instruction its step.
+//! Prepares a function: gives every value its slot in the frame, and every instruction its step.
 //!
-//! Scalars have places of their own. Vectors share registers: a register is free again behind the last
+//! Scalars have slots of their own. Vectors share registers: a register is free again behind the last
 //! instruction that reads its value, or behind the loop around that, if the value is older than the loop.
 
 mod blocks;
-mod lives;
+mod live_ranges;
 
 use super::super::ir::{Access, AccessId, CallArg, Elem, Function, Inst, Op, Ty, Val};
 use super::Interpreter;
 use super::lanes::{BLOCK, STEP};
-use super::step::{Called, CalledArg, NONE, Place, SPLAT, Slot, Step, Term, VIEW};
-use super::table::{self, Pair};
+use super::step::{KernelArg, KernelCall, NONE, ResolvedAccess, SPLAT, Slot, Step, Term, VIEW};
+use super::table::{self, OpFunctions};
 use blocks::{Kind, Open};
-use lives::{END, Lives};
+use live_ranges::{END, LiveRanges};
 
 impl Interpreter {
     /// Prepares a function, which is one that `verify` accepts.
@@ -44,10 +44,10 @@ struct Prepare<'a> {
     function: &'a Function,
     constants: Vec<Step>,
     steps: Vec<Step>,
-    places: Vec<Place>,
+    accesses: Vec<ResolvedAccess>,
     terms: Vec<Term>,
-    calls: Vec<Called>,
-    /// For each value its place: of a vector the register.
+    calls: Vec<KernelCall>,
+    /// For each value its slot: of a vector the register.
     slots: Vec<Slot>,
     /// For each scalar where it is repeated, if it is, and for each vector that is a view its operand.
     repeated: Vec<Slot>,
@@ -77,12 +77,12 @@ struct Prepare<'a> {
 impl<'a> Prepare<'a> {
     fn new(function: &'a Function) -> Prepare<'a> {
         let count = function.insts.len();
-        let Lives { ends, last, writes, dead, next } = Lives::new(function);
+        let LiveRanges { ends, last, writes, dead, next } = LiveRanges::new(function);
         let mut prepare = Prepare {
             function,
             constants: Vec::new(),
             steps: Vec::with_capacity(count + 1),
-            places: Vec::with_capacity(function.accesses.len()),
+            accesses: Vec::with_capacity(function.accesses.len()),
             terms: Vec::new(),
             calls: Vec::new(),
             slots: (0..count as u32).map(|at| 8 * at).collect(),
@@ -100,7 +100,7 @@ impl<'a> Prepare<'a> {
             lanes: Vec::new(),
         };
         for access in &function.accesses {
-            prepare.place(access);
+            prepare.resolve(access);
         }
         prepare
     }
@@ -111,7 +111,7 @@ impl<'a> Prepare<'a> {
         Interpreter {
             constants: self.constants,
             steps: self.steps,
-            places: self.places,
+            accesses: self.accesses,
             terms: self.terms,
             calls: self.calls,
             lines: self.frame as usize / 64,
@@ -120,13 +120,13 @@ impl<'a> Prepare<'a> {
         }
     }
 
-    fn place(&mut self, access: &Access) {
+    fn resolve(&mut self, access: &Access) {
         let begin = self.terms.len() as u32;
         let term = |&(index, stride): &(Val, i64)| Term { index: self.slots[index.index()], stride };
         self.terms.extend(access.terms.iter().map(term));
         let terms = (begin, self.terms.len() as u32);
         let &Access { buffer, offset, lane, terms: _, is_streaming: _ } = access;
-        self.places.push(Place { buffer: buffer.into(), terms, offset, lane });
+        self.accesses.push(ResolvedAccess { buffer: buffer.into(), terms, offset, lane });
     }
 
     // Registers.
@@ -142,7 +142,7 @@ impl<'a> Prepare<'a> {
         register
     }
 
-    fn give_back(&mut self, register: Slot, bytes: u32) {
+    fn free_register(&mut self, register: Slot, bytes: u32) {
         self.free[bytes.next_power_of_two().max(64).ilog2() as usize].push(register);
     }
 
@@ -150,7 +150,7 @@ impl<'a> Prepare<'a> {
         self.register(BLOCK as u32 * width(elem))
     }
 
-    /// Gives a value its place, if it is a vector.
+    /// Gives a value its register, if it is a vector.
     fn define(&mut self, value: Val) -> Slot {
         let ty = self.function.ty(value);
         if ty.is_vector {
@@ -164,17 +164,17 @@ impl<'a> Prepare<'a> {
         let mut value = self.dead[at.index()];
         while value != END {
             let (slot, elem) = (self.slots[value as usize], self.function.ty(Val(value)).elem);
-            self.give_back(slot, BLOCK as u32 * width(elem));
+            self.free_register(slot, BLOCK as u32 * width(elem));
             value = self.next[value as usize];
         }
     }
 
-    /// The place of an operand of a scalar instruction.
+    /// The slot of an operand of a scalar instruction.
     fn scalar(&self, value: Val) -> Slot {
         if value.is_some() { self.slots[value.index()] } else { 0 }
     }
 
-    /// The place of an operand of a vector instruction; scalars are repeated.
+    /// The slot of an operand of a vector instruction; scalars are repeated.
     fn operand(&mut self, value: Val) -> Slot {
         if !value.is_some() {
             return SPLAT;
@@ -240,7 +240,7 @@ impl<'a> Prepare<'a> {
             }
             Op::Any if self.function.ty(a).is_vector => {
                 let (from, to) = (self.slots[a.index()], self.slots[value.index()]);
-                self.steps.push(Step::Any { to, from });
+                self.steps.push(Step::AnyLane { to, from });
             }
             Op::Any => self.copy(a, value),
             Op::Load(access) => self.load(value, access),
@@ -252,7 +252,7 @@ impl<'a> Prepare<'a> {
                 let positions = if of.is_vector { self.operand(a) } else { self.scalar(a) };
                 let to = self.define(value);
                 let is_block = of.is_vector;
-                self.steps.push(Step::Collect { run, to, positions, place: access.0, is_block });
+                self.steps.push(Step::Gather { run, to, positions, access: access.0, is_block });
             }
             Op::Loop => self.begin_loop(value, a),
             Op::While => self.leave_unless(a),
@@ -267,12 +267,12 @@ impl<'a> Prepare<'a> {
             Op::Call(call) => {
                 let call = self.function.call(call);
                 let arg = |arg: &CallArg| match *arg {
-                    CallArg::Address(access) => CalledArg::Address(access.0),
-                    CallArg::Index(index) => CalledArg::Index(self.slots[index.index()]),
+                    CallArg::Address(access) => KernelArg::Address(access.0),
+                    CallArg::Index(index) => KernelArg::Index(self.slots[index.index()]),
                 };
                 let args = call.args.iter().map(arg).collect();
                 self.steps.push(Step::Call { call: self.calls.len() as u32 });
-                self.calls.push(Called { kernel: call.kernel.into(), args });
+                self.calls.push(KernelCall { kernel: call.kernel.into(), args });
             }
             // They have been written by the beginning and the ends of their blocks.
             Op::Carry | Op::Join => {}
@@ -323,7 +323,7 @@ impl<'a> Prepare<'a> {
     fn op(&mut self, value: Val, inst: Inst) {
         let last = inst.operands().last().expect("an op has operands");
         let from = self.function.ty(last).elem;
-        let Some(pair) = table::pair(inst.op, from, inst.ty.elem) else {
+        let Some(functions) = table::functions(inst.op, from, inst.ty.elem) else {
             unreachable!("{:?} from {from} to {}", inst.op, inst.ty.elem)
         };
         let distance = distance(inst.op);
@@ -341,21 +341,21 @@ impl<'a> Prepare<'a> {
             && let Some(access) = self.only_store(value)
         {
             self.stored = value;
-            let (run, bytes) = (pair.each, width(inst.ty.elem) as u8);
-            self.steps.push(Step::EachToMemory { run, bytes, to, from: slots, place: access.0 });
+            let (run, bytes) = (functions.vector, width(inst.ty.elem) as u8);
+            self.steps.push(Step::VectorOpToMemory { run, bytes, to, from: slots, access: access.0 });
             return;
         }
-        self.run(pair, to, slots, inst.ty);
+        self.run(functions, to, slots, inst.ty);
     }
 
-    fn run(&mut self, Pair { each, one }: Pair, to: Slot, from: [Slot; 3], ty: Ty) {
+    fn run(&mut self, OpFunctions { vector, scalar }: OpFunctions, to: Slot, from: [Slot; 3], ty: Ty) {
         let bytes = width(ty.elem) as u8;
         self.steps.push(if !ty.is_vector {
-            Step::One { run: one, to, from }
+            Step::ScalarOp { run: scalar, to, from }
         } else if from.iter().any(|slot| slot & VIEW != 0) {
-            Step::EachOfViews { run: each, bytes, to, from }
+            Step::VectorOpOfViews { run: vector, bytes, to, from }
         } else {
-            Step::Each { run: each, bytes, to, from }
+            Step::VectorOp { run: vector, bytes, to, from }
         });
     }
 
@@ -373,18 +373,18 @@ impl<'a> Prepare<'a> {
         let ty = self.function.ty(value);
         let is_dense = self.function.access(access).lane == ty.elem.bytes() as i64;
         let register = self.define(value);
-        let (place, is_block) = (access.0, ty.is_vector);
+        let (access, is_block) = (access.0, ty.is_vector);
         if is_block && is_dense && self.writes[value.index()] > self.last[value.index()] {
             self.repeated[value.index()] = (8 * value.0) | VIEW;
             let bytes = width(ty.elem) as u8;
-            self.steps.push(Step::View { to: 8 * value.0, register, place, bytes });
+            self.steps.push(Step::View { to: 8 * value.0, register, access, bytes });
             return;
         }
         let run = table::load(ty.elem).expect("predicates are not in memory");
-        self.steps.push(Step::Move { run, register, place, is_block });
+        self.steps.push(Step::Move { run, register, access, is_block });
     }
 
-    /// Copies a value to the place of another of the same type, repeating a scalar for a vector.
+    /// Copies a value to the slot of another of the same type, repeating a scalar for a vector.
     fn copy(&mut self, from: Val, to: Val) {
         let ty = self.function.ty(to);
         let from = if ty.is_vector { self.operand(from) } else { self.scalar(from) };
@@ -392,9 +392,9 @@ impl<'a> Prepare<'a> {
     }
 
     fn copy_slot(&mut self, from: Slot, to: Slot, elem: Elem, is_vector: bool) {
-        let pair = table::copy(elem).expect("every type is copied");
+        let functions = table::copy(elem).expect("every type is copied");
         let none = if is_vector { SPLAT } else { 0 };
-        self.run(pair, to, [from, none, none], Ty { elem, is_vector });
+        self.run(functions, to, [from, none, none], Ty { elem, is_vector });
     }
 
     fn store(&mut self, value: Val, access: AccessId) {
@@ -402,6 +402,6 @@ impl<'a> Prepare<'a> {
         let run = table::store(ty.elem, ty.is_vector).expect("predicates are not in memory");
         let is_spread = self.is_in_lanes() && self.function.access(access).lane != 0;
         let is_block = ty.is_vector || is_spread;
-        self.steps.push(Step::Move { run, register: self.slots[value.index()], place: access.0, is_block });
+        self.steps.push(Step::Move { run, register: self.slots[value.index()], access: access.0, is_block });
     }
 }

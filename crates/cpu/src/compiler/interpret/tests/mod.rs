@@ -1,11 +1,11 @@
-//! Tests of the portable executor: each op beside plain Rust, and random functions beside a slow evaluator.
+//! Tests of the portable executor: each op beside plain Rust, and random functions beside a reference interpreter.
 
 mod control;
 mod conversions;
 mod ops;
 mod random;
+mod reference;
 mod rows;
-mod slow;
 
 use super::super::ir::{Access, Builder, Cmp, Conv, Elem, Function, Op, Val};
 use super::lanes::BLOCK;

@@ -1,8 +1,8 @@
-//! Random functions, beside the slow evaluator: what shares a register with what, and which block repeats a
+//! Random functions, beside the reference interpreter: what shares a register with what, and which block repeats a
 //! scalar.
 
 use super::super::super::ir::{Reduce, Ty};
-use super::slow::evaluate;
+use super::reference::evaluate;
 use super::*;
 
 /// Rows of the buffers, of eight bytes an element.
@@ -14,7 +14,7 @@ const ROW: usize = 2 * BLOCK + 40;
 /// Lanes that are executed together must not depend on each other. So the first buffer is only read; in the
 /// others each lane has its own place, which in the second one is of eight bytes, and in the third of those
 /// of one type's elements. Behind those of the second one are the places of scalars, which rows only write.
-struct Maker {
+struct FunctionGenerator {
     b: Builder,
     random: Random,
     /// The values that are visible.
@@ -35,7 +35,7 @@ struct Maker {
 
 const ELEMS: [Elem; 6] = [Elem::I8, Elem::I16, Elem::I32, Elem::I64, Elem::F32, Elem::F64];
 
-impl Maker {
+impl FunctionGenerator {
     fn make(seed: u64) -> Function {
         let b = Builder::new(3, 4, 0);
         let mut random = Random(seed);
@@ -43,7 +43,7 @@ impl Maker {
         let (visible, accumulators) = (Vec::new(), Vec::new());
         let (is_back, dense) = (random.below(2) == 0, ELEMS[random.below(ELEMS.len())]);
         let begin = BEGINS[random.below(2)] as i64;
-        let mut maker = Maker {
+        let mut generator = FunctionGenerator {
             b,
             random,
             visible,
@@ -56,13 +56,13 @@ impl Maker {
             begin,
         };
         for (at, elem) in [(2, Elem::I32), (3, Elem::F64)] {
-            let param = maker.b.param(at, elem);
-            maker.visible.push(param);
+            let param = generator.b.param(at, elem);
+            generator.visible.push(param);
         }
-        while maker.left > 0 {
-            maker.statement();
+        while generator.left > 0 {
+            generator.statement();
         }
-        maker.b.finish()
+        generator.b.finish()
     }
 
     fn elem(&mut self) -> Elem {
@@ -284,7 +284,7 @@ impl Maker {
 fn random_functions() {
     let count = if cfg!(debug_assertions) { 2500 } else { 8000 };
     for seed in 0..count {
-        let function = Maker::make(seed * 7919);
+        let function = FunctionGenerator::make(seed * 7919);
         let mut random = Random(seed);
         // Small integers of eight bytes are no NaN under any type.
         let data: Vec<Vec<u8>> =

@@ -23,7 +23,7 @@ trait Number: Copy + Default {
     const ELEM: Elem;
     /// The distance of 1 to the next number.
     const EPSILON: f64;
-    const LEAST: f64;
+    const MIN_POSITIVE: f64;
     fn of(x: f64) -> Self;
     fn wide(self) -> f64;
 }
@@ -31,7 +31,7 @@ trait Number: Copy + Default {
 impl Number for f32 {
     const ELEM: Elem = Elem::F32;
     const EPSILON: f64 = f32::EPSILON as f64;
-    const LEAST: f64 = f32::MIN_POSITIVE as f64;
+    const MIN_POSITIVE: f64 = f32::MIN_POSITIVE as f64;
     fn of(x: f64) -> f32 {
         x as f32
     }
@@ -43,7 +43,7 @@ impl Number for f32 {
 impl Number for f64 {
     const ELEM: Elem = Elem::F64;
     const EPSILON: f64 = f64::EPSILON;
-    const LEAST: f64 = f64::MIN_POSITIVE;
+    const MIN_POSITIVE: f64 = f64::MIN_POSITIVE;
     fn of(x: f64) -> f64 {
         x
     }
@@ -151,7 +151,8 @@ fn special_values() {
 }
 
 fn check_special_pairs<T: Number>(function: Function2, all: &[(f64, f64, f64)]) {
-    let fits = |x: f64| !x.is_finite() || x == 0.0 || (T::LEAST..1.0 / T::LEAST).contains(&x.abs());
+    let fits =
+        |x: f64| !x.is_finite() || x == 0.0 || (T::MIN_POSITIVE..1.0 / T::MIN_POSITIVE).contains(&x.abs());
     for &(a, b, want) in all.iter().filter(|row| [row.0, row.1, row.2].into_iter().all(fits)) {
         let got = of_two(function, &[T::of(a)], &[T::of(b)])[0].wide();
         assert!(same(got, T::of(want).wide()), "{function:?} of {a} and {b} in {} is {got}", T::ELEM);
@@ -314,7 +315,7 @@ impl Random {
 
 /// How many units in the last place two numbers differ by.
 fn ulps<T: Number>(got: T, want: f64) -> f64 {
-    let exponent = want.abs().max(T::LEAST).log2().floor();
+    let exponent = want.abs().max(T::MIN_POSITIVE).log2().floor();
     (got.wide() - want).abs() / (T::EPSILON * exponent.exp2())
 }
 

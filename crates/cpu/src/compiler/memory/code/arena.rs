@@ -6,14 +6,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 
-use super::region::{ALIGN, GRANULE, Place, Region};
+use super::region::{ALIGN, CodeRange, GRANULE, Region};
 use super::system;
 
 /// The size of the first region. Only what is used takes memory.
 const FIRST: usize = 1 << 20;
 
 /// Each region is twice as large as the one before, up to this.
-const MOST: usize = 16 << 20;
+const MAX_REGION_BYTES: usize = 16 << 20;
 
 /// The variable that asks for the names of blocks in a file for `perf`.
 const PERF: &str = "DEFN_PERF";
@@ -24,7 +24,7 @@ pub(super) struct Arena {
     /// The process whose arena it is: a child has a copy.
     process: u32,
     regions: Vec<Region>,
-    /// Whether places are used again.
+    /// Whether ranges are used again.
     reuses: bool,
     /// Whether names are written to a file.
     names: bool,
@@ -57,7 +57,7 @@ impl Arena {
         let entry = self.add(&code, "").ok_or("the system has no memory for code")?;
         // SAFETY: this is a function without arguments in executable memory.
         let result = unsafe { std::mem::transmute::<*mut u8, extern "C" fn() -> u32>(entry.as_ptr())() };
-        self.give_back(entry, code.len());
+        self.release(entry, code.len());
         if result == 42 { Ok(()) } else { Err("generated code does not do what it should") }
     }
 
@@ -65,11 +65,11 @@ impl Arena {
     pub(super) fn add(&mut self, code: &[u8], name: &str) -> Option<NonNull<u8>> {
         let bytes = size_of_block(code.len());
         loop {
-            let (at, place) = self.take(bytes)?;
-            let entry = self.regions[at].fill(place, code);
-            if (place.is_used || cfg!(target_arch = "aarch64")) && !system::synchronize() {
-                // Other threads may still have the old code: the place is not used again.
-                self.regions[at].give_back(entry, bytes, false);
+            let (at, range) = self.take(bytes)?;
+            let entry = self.regions[at].fill(range, code);
+            if (range.is_used || cfg!(target_arch = "aarch64")) && !system::synchronize() {
+                // Other threads may still have the old code: the range is not used again.
+                self.regions[at].release(entry, bytes, false);
                 if !self.reuses {
                     return None;
                 }
@@ -83,8 +83,8 @@ impl Arena {
         }
     }
 
-    /// Finds a place, which may be in a new region.
-    fn take(&mut self, bytes: usize) -> Option<(usize, Place)> {
+    /// Finds a range, which may be in a new region.
+    fn take(&mut self, bytes: usize) -> Option<(usize, CodeRange)> {
         if self.reuses {
             let found = self.regions.iter_mut().enumerate();
             let found = found.filter_map(|(at, region)| Some((at, region.take_free(bytes)?))).next();
@@ -99,18 +99,19 @@ impl Arena {
         // What was sealed when it had no blocks is a child's copy of its parent's.
         self.regions.retain(|region| !(region.is_sealed() && region.is_empty()));
         let open = self.regions.iter().filter(|region| !region.is_sealed()).count();
-        let wanted = (FIRST << open.min(8)).min(MOST).max(bytes.checked_next_multiple_of(GRANULE)?);
+        let wanted =
+            (FIRST << open.min(8)).min(MAX_REGION_BYTES).max(bytes.checked_next_multiple_of(GRANULE)?);
         self.regions.push(Region::new(wanted).ok()?);
         let at = self.regions.len() - 1;
         Some((at, self.regions[at].take_fresh(bytes)?))
     }
 
     /// Gives a block of so many bytes of code back.
-    pub(super) fn give_back(&mut self, entry: NonNull<u8>, length: usize) {
+    pub(super) fn release(&mut self, entry: NonNull<u8>, length: usize) {
         // A child that had to begin anew does not know the regions of its parent.
         let Some(at) = self.regions.iter().position(|region| region.has(entry)) else { return };
         let region = &mut self.regions[at];
-        region.give_back(entry, size_of_block(length), self.reuses);
+        region.release(entry, size_of_block(length), self.reuses);
         if region.is_empty() && (region.is_sealed() || (!self.reuses && region.is_used_up())) {
             self.regions.swap_remove(at);
         }
@@ -160,7 +161,7 @@ impl Arena {
         self.regions.len()
     }
 
-    /// The system has no barrier, or not any more: no place is used again.
+    /// The system has no barrier, or not any more: no range is used again.
     pub(super) fn reuse_nothing(&mut self) {
         self.reuses = false;
         self.regions.iter_mut().for_each(Region::forget_free);

@@ -29,9 +29,9 @@ pub(super) struct Region {
     is_sealed: bool,
 }
 
-/// A place for a block.
+/// A range for a block.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Place {
+pub(super) struct CodeRange {
     pub(super) offset: usize,
     pub(super) bytes: usize,
     /// Whether there was other code before.
@@ -67,8 +67,9 @@ impl Region {
         (self.run.addr().get()..self.run.addr().get() + self.bytes).contains(&entry.addr().get())
     }
 
-    /// Takes the smallest place that has been given back and is large enough for so many bytes, a multiple of [`ALIGN`].
-    pub(super) fn take_free(&mut self, bytes: usize) -> Option<Place> {
+    /// Allocates the smallest range that was released and is large enough for so many bytes, a multiple of
+    /// [`ALIGN`].
+    pub(super) fn take_free(&mut self, bytes: usize) -> Option<CodeRange> {
         if self.is_sealed {
             return None;
         }
@@ -80,11 +81,11 @@ impl Region {
             self.free[at].0 += bytes;
         }
         self.blocks += 1;
-        Some(Place { offset: begin, bytes, is_used: true })
+        Some(CodeRange { offset: begin, bytes, is_used: true })
     }
 
-    /// Takes a place at the end of what was used: none of it was, or only its beginning, which has been given back.
-    pub(super) fn take_fresh(&mut self, bytes: usize) -> Option<Place> {
+    /// Takes a range at the end of what was used: none of it was, or only its beginning, which has been given back.
+    pub(super) fn take_fresh(&mut self, bytes: usize) -> Option<CodeRange> {
         let write = self.write.filter(|_| !self.is_sealed)?;
         let tail = self.free.last().copied().filter(|&(_, end)| end == self.fresh);
         let offset = tail.map_or(self.fresh, |(begin, _)| begin);
@@ -102,15 +103,15 @@ impl Region {
         }
         self.fresh = self.fresh.max(end);
         self.blocks += 1;
-        Some(Place { offset, bytes, is_used: tail.is_some() })
+        Some(CodeRange { offset, bytes, is_used: tail.is_some() })
     }
 
-    /// Writes code to a place that was taken, and returns where it can be executed.
-    pub(super) fn fill(&mut self, place: Place, code: &[u8]) -> NonNull<u8> {
-        let Place { offset, bytes, is_used: _ } = place;
+    /// Writes code to an allocated range, and returns where it can be executed.
+    pub(super) fn fill(&mut self, range: CodeRange, code: &[u8]) -> NonNull<u8> {
+        let CodeRange { offset, bytes, is_used: _ } = range;
         let write = self.write.expect("places are taken from regions that can be written");
-        assert!(code.len() <= bytes && offset + bytes <= self.fresh, "a place has room for its code");
-        // SAFETY: the place is in both views, and no block has it. What is behind the code traps: the byte is `int3` on
+        assert!(code.len() <= bytes && offset + bytes <= self.fresh, "a range holds its code");
+        // SAFETY: the range is in both views, and no block has it. What is behind the code traps: the byte is `int3` on
         // x86-64, and words of it are no instructions on AArch64.
         unsafe {
             let (to, run) = (write.add(offset), self.run.add(offset));
@@ -121,8 +122,8 @@ impl Region {
         }
     }
 
-    /// Gives the place of a block back; the place is used again if that is wanted.
-    pub(super) fn give_back(&mut self, entry: NonNull<u8>, bytes: usize, again: bool) {
+    /// Releases the range of a block; it is used again if that is wanted.
+    pub(super) fn release(&mut self, entry: NonNull<u8>, bytes: usize, again: bool) {
         self.blocks -= 1;
         if self.is_sealed || !again {
             return;
@@ -145,8 +146,8 @@ impl Region {
         self.free.clear();
     }
 
-    /// After a fork: a child may execute the blocks, so that nothing is written any more if there are any. May be called
-    /// at any time.
+    /// After a fork: a child may execute the blocks, so that nothing is written any more if there are any. May be
+    /// called at any time.
     pub(super) fn keep_for_child(&mut self) {
         self.is_sealed |= self.blocks > 0;
     }

@@ -11,7 +11,7 @@ pub(super) struct Views {
     pub(super) write: NonNull<u8>,
 }
 
-/// Maps a new file in memory of so many bytes, a multiple of [`GRANULE`], twice.
+/// Maps a new file in memory of so many bytes, a multiple of [`GRANULE`](super::region::GRANULE), twice.
 ///
 /// # Errors
 /// What the system has refused.

@@ -54,10 +54,10 @@ fn code_can_be_executed() {
     for (number, block) in (0..).zip(&blocks) {
         assert_eq!(call(block.entry()), number * 1_000_003);
     }
-    let mut places: Vec<(usize, usize)> =
+    let mut ranges: Vec<(usize, usize)> =
         blocks.iter().map(|block| (block.entry().addr(), block.entry().addr() + block.len())).collect();
-    places.sort_unstable();
-    assert!(places.is_sorted_by(|(_, end), (begin, _)| end <= begin), "blocks overlap");
+    ranges.sort_unstable();
+    assert!(ranges.is_sorted_by(|(_, end), (begin, _)| end <= begin), "blocks overlap");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn threads_add_and_drop_blocks() {
     });
 }
 
-/// A block is executed by another thread than the one that has written it to a place where that thread had executed
+/// A block is executed by another thread than the one that has written it to a range where that thread had executed
 /// another one.
 #[test]
 fn threads_execute_what_others_write_to_a_used_place() {
@@ -114,24 +114,24 @@ fn places_are_used_again() {
     let first = add(&mut arena, 1, 0);
     let blocks = [100, 200, 300].map(|more| add(&mut arena, more as u32, more));
     let last = add(&mut arena, 2, 0);
-    // The smallest that is large enough; three neighbours are one place, in whatever order they come.
-    arena.give_back(blocks[2], length(300));
-    arena.give_back(blocks[0], length(100));
+    // The smallest that is large enough; three neighbours are one range, in whatever order they come.
+    arena.release(blocks[2], length(300));
+    arena.release(blocks[0], length(100));
     assert_eq!(add(&mut arena, 3, 90), blocks[0]);
     assert_eq!(add(&mut arena, 4, 190), blocks[2]);
-    arena.give_back(blocks[2], length(190));
-    arena.give_back(blocks[0], length(90));
-    arena.give_back(blocks[1], length(200));
+    arena.release(blocks[2], length(190));
+    arena.release(blocks[0], length(90));
+    arena.release(blocks[1], length(200));
     let all = add(&mut arena, 5, 600);
     assert_eq!(all, blocks[0]);
     assert!(call(first.as_ptr()) == 1 && call(last.as_ptr()) == 2);
     for (entry, more) in [(all, 600), (first, 0), (last, 0)] {
-        arena.give_back(entry, length(more));
+        arena.release(entry, length(more));
     }
-    // All of it is one place again.
+    // All of it is one range again.
     assert_eq!(add(&mut arena, 6, (1 << 20) - 64), first);
     assert_eq!(arena.regions(), 1);
-    arena.give_back(first, length((1 << 20) - 64));
+    arena.release(first, length((1 << 20) - 64));
 }
 
 #[test]
@@ -160,12 +160,12 @@ fn nothing_is_used_again_without_a_barrier() {
         let entry = arena.add(&code(number, 64 << 10), "").unwrap();
         assert_ne!(entry, last);
         assert_eq!(call(entry.as_ptr()), number);
-        arena.give_back(entry, code(number, 64 << 10).len());
+        arena.release(entry, code(number, 64 << 10).len());
         last = entry;
         assert!(arena.regions() <= 8);
     }
     assert_eq!(call(first.as_ptr()), 1);
-    arena.give_back(first, code(1, 0).len());
+    arena.release(first, code(1, 0).len());
 }
 
 /// A child of this process.
@@ -249,7 +249,7 @@ fn a_fork_that_no_handler_is_told_of_has_code_of_its_own() {
     alone("a_fork_that_no_handler_is_told_of_has_code_of_its_own", || both_sides(by_system));
 }
 
-/// The child executes a block that its parent drops, and in whose place it would write other code.
+/// The child executes a block that its parent drops, and in whose range it would write other code.
 #[test]
 fn what_the_parent_drops_stays_in_the_child() {
     alone("what_the_parent_drops_stays_in_the_child", || {

@@ -34,12 +34,12 @@ fn run_op(op: &Op, x: &Array, ty: TensorType, par: Par) -> Array {
 
 /// The elements that are reduced to each result, in order.
 fn groups(x: &Array, axes: &[Axis]) -> Vec<Vec<Scalar>> {
-    let kept: Vec<Axis> = x.ty.shape.axes().filter(|axis| !axes.contains(axis)).collect();
-    let result: Vec<usize> = kept.iter().map(|&axis| x.ty.shape[axis]).collect();
+    let recorded: Vec<Axis> = x.ty.shape.axes().filter(|axis| !axes.contains(axis)).collect();
+    let result: Vec<usize> = recorded.iter().map(|&axis| x.ty.shape[axis]).collect();
     let mut groups = vec![Vec::new(); result.iter().product()];
     for (flat, scalar) in x.scalars().into_iter().enumerate() {
         let index = index_of(x.ty.shape.sizes(), flat);
-        let position: Vec<usize> = kept.iter().map(|axis| index[axis.index()]).collect();
+        let position: Vec<usize> = recorded.iter().map(|axis| index[axis.index()]).collect();
         groups[flat_of(&result, &position)].push(scalar);
     }
     groups

@@ -9,7 +9,7 @@ use std::ops::{Neg, Range};
 
 use num_complex::Complex;
 
-use super::Target;
+use super::GemmOutput;
 use super::pack::{Load, Matrix, Operand};
 use super::tile::{Accumulation, GemmElement, Kernels};
 use crate::kernels::epilogue::{CompletedRows, EpilogueFn};
@@ -37,7 +37,7 @@ pub(crate) fn scratch<C: GemmElement>([m, n, k]: [usize; 3]) -> usize {
 pub(crate) unsafe fn multiply<C: GemmElement + Load<C> + Neg<Output = C>>(
     [m, n, k]: [usize; 3],
     (a, b): (&Matrix<'_, Complex<C>>, &Matrix<'_, Complex<C>>),
-    out: Target<'_, Complex<C>>,
+    out: GemmOutput<'_, Complex<C>>,
     accumulation: Accumulation,
     space: &mut [MaybeUninit<Complex<C>>],
     par: Par,
@@ -61,7 +61,7 @@ pub(crate) unsafe fn multiply<C: GemmElement + Load<C> + Neg<Output = C>>(
     };
     // SAFETY: the caller guarantees it. Rows of complex numbers are rows of their parts.
     unsafe {
-        let components = Target::new(out.start().cast::<C>(), 2 * out.stride());
+        let components = GemmOutput::new(out.start().cast::<C>(), 2 * out.stride());
         let out = components.with_epilogue(epilogue.is_some().then_some(&halved as EpilogueFn<'_>), 0);
         super::multiply([m, 2 * n, 2 * k], &Left(*a), &Right(*b), out, accumulation, space, par);
     }

@@ -7,16 +7,16 @@ use std::ops::Range;
 use super::first::FirstLanes;
 use super::pack::pack_in_order;
 use super::tile::{GemmElement, Kernels};
-use super::{DEPTH, Matrix, PARALLEL_WORK, SHALLOW, Target, blocks_of, split_evenly};
+use super::{DEPTH, GemmOutput, MAX_STACK_DEPTH, Matrix, PARALLEL_WORK, blocks_of, split_evenly};
 
 /// Most elements of a right operand that is read in place by any number of tiles: it lies in the L1 cache.
-const NEAR: usize = 1 << 13;
+const MAX_L1_ELEMENTS: usize = 1 << 13;
 
 /// Rows of tiles that justify packing a panel of a larger right operand.
 const REUSED: usize = 5;
 
 /// Most multiplications of one product.
-pub(super) const MOST_WORK: usize = 2 * PARALLEL_WORK;
+pub(super) const MAX_DIRECT_WORK: usize = 2 * PARALLEL_WORK;
 
 /// The inputs of a tile. Strides count elements.
 pub(super) struct DirectStep<C> {
@@ -40,8 +40,8 @@ pub(super) struct DirectStep<C> {
 /// Computes a tile.
 ///
 /// # Safety
-/// All memory that the step names can be read and written, for the tile's rows and for its vectors, of which the last one
-/// has `last` elements. The processor has the instructions.
+/// All memory that the step names can be read and written, for the tile's rows and for its vectors, of which the last
+/// one has `last` elements. The processor has the instructions.
 pub(super) type DirectTile<C> = unsafe fn(&DirectStep<C>);
 
 /// # Safety
@@ -111,7 +111,7 @@ impl<C: GemmElement> Batch<'_, C> {
     ///
     /// # Panics
     /// When an operand is smaller than its size.
-    pub(crate) unsafe fn multiply(&self, batch: Range<usize>, out: Target<'_, C>) {
+    pub(crate) unsafe fn multiply(&self, batch: Range<usize>, out: GemmOutput<'_, C>) {
         // SAFETY: the caller guarantees it.
         unsafe { self.multiply_by(C::kernels()[0], batch, out) }
     }
@@ -120,7 +120,12 @@ impl<C: GemmElement> Batch<'_, C> {
     ///
     /// # Safety
     /// As there; the processor has the instructions.
-    pub(super) unsafe fn multiply_by(&self, kernels: &Kernels<C>, batch: Range<usize>, out: Target<'_, C>) {
+    pub(super) unsafe fn multiply_by(
+        &self,
+        kernels: &Kernels<C>,
+        batch: Range<usize>,
+        out: GemmOutput<'_, C>,
+    ) {
         let [m, n, k] = self.sizes;
         if batch.is_empty() {
             return;
@@ -136,13 +141,13 @@ impl<C: GemmElement> Batch<'_, C> {
                 self.sizes
             );
         }
-        let is_packed = self.b.free != 1 || m > REUSED * kernels.most_rows() && n * k > NEAR;
+        let is_packed = self.b.free != 1 || m > REUSED * kernels.most_rows() && n * k > MAX_L1_ELEMENTS;
         // SAFETY: the caller guarantees it, and the assertion that the matrices are inside the operands.
         unsafe {
-            match (is_packed, k <= SHALLOW) {
-                (false, _) => self.with_room::<0>(kernels, batch, out),
-                (true, true) => self.with_room::<{ SHALLOW * 32 }>(kernels, batch, out),
-                (true, false) => self.with_room::<{ DEPTH * 32 }>(kernels, batch, out),
+            match (is_packed, k <= MAX_STACK_DEPTH) {
+                (false, _) => self.with_panel::<0>(kernels, batch, out),
+                (true, true) => self.with_panel::<{ MAX_STACK_DEPTH * 32 }>(kernels, batch, out),
+                (true, false) => self.with_panel::<{ DEPTH * 32 }>(kernels, batch, out),
             }
         }
     }
@@ -152,14 +157,14 @@ impl<C: GemmElement> Batch<'_, C> {
     /// # Safety
     /// As for [`Batch::multiply_by`], and the matrices are inside the operands.
     #[inline(never)]
-    unsafe fn with_room<const ROOM: usize>(
+    unsafe fn with_panel<const PANEL_ELEMENTS: usize>(
         &self,
         kernels: &Kernels<C>,
         batch: Range<usize>,
-        out: Target<'_, C>,
+        out: GemmOutput<'_, C>,
     ) {
         let [m, n, k] = self.sizes;
-        let mut panel = [const { MaybeUninit::<C>::uninit() }; ROOM];
+        let mut panel = [const { MaybeUninit::<C>::uninit() }; PANEL_ELEMENTS];
         // Tiles of equal height. The last one begins earlier where rows are left over, and computes some anew.
         let (_, height) = split_evenly(m, kernels.most_rows(), kernels.rows);
         let height = height.min(m / kernels.rows * kernels.rows);
@@ -169,7 +174,7 @@ impl<C: GemmElement> Batch<'_, C> {
                 (&self.a.elements[index * self.strides.0..], &self.b.elements[index * self.strides.1..]);
             for columns in blocks_of(0..n, kernels.most_columns()) {
                 let vectors = columns.len().div_ceil(kernels.lanes);
-                let (b, b_step) = if ROOM == 0 {
+                let (b, b_step) = if PANEL_ELEMENTS == 0 {
                     (b[columns.start..].as_ptr(), self.b.along)
                 } else {
                     let width = vectors * kernels.lanes;
@@ -208,5 +213,5 @@ impl<C: GemmElement> Batch<'_, C> {
 
 /// Whether [`Batch::multiply`] computes products of these sizes. Their sums have one part, and their rows fill a tile.
 pub(super) fn is_direct<C>(kernels: &Kernels<C>, [m, n, k]: [usize; 3]) -> bool {
-    m >= kernels.rows && k <= DEPTH && m * n * k <= MOST_WORK
+    m >= kernels.rows && k <= DEPTH && m * n * k <= MAX_DIRECT_WORK
 }

@@ -6,7 +6,7 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::tile::{Accumulation, GemmElement, Step};
-use super::{DEPTH, LONG, Operand, PARALLEL_WORK, Panels, Target, blocks_of, tile};
+use super::{DEPTH, GemmOutput, MIN_EPILOGUE_ROW, Operand, PARALLEL_WORK, Panels, blocks_of, tile};
 use crate::par::Par;
 
 /// The columns of a product: lines of output positions of a sliding kernel.
@@ -55,7 +55,7 @@ impl<C: GemmElement> Lines<'_, C> {
         &self,
         m: usize,
         a: &dyn Operand<C>,
-        out: Target<'_, C>,
+        out: GemmOutput<'_, C>,
         space: &mut [MaybeUninit<C>],
         par: Par,
     ) {
@@ -112,7 +112,7 @@ impl<C: GemmElement> Lines<'_, C> {
             }
         };
         // The epilogue is faster on long parts of rows.
-        let least = if out.has_epilogue() { LONG.div_ceil(self.width) } else { 1 };
+        let least = if out.has_epilogue() { MIN_EPILOGUE_ROW.div_ceil(self.width) } else { 1 };
         let grain = (PARALLEL_WORK / (m * depth * self.width)).max(least);
         par.for_chunks(self.count, grain, |chunk| {
             (0..depth.div_ceil(part_depth)).for_each(|part| part_of(part, chunk.clone()));

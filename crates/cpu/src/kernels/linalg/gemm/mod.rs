@@ -9,10 +9,10 @@ pub(crate) mod complex;
 mod direct;
 mod first;
 mod lines;
+mod output;
 mod pack;
 mod pack_kernels;
 mod portable;
-mod target;
 #[cfg(test)]
 mod tests;
 mod thin;
@@ -25,9 +25,9 @@ use std::ops::Range;
 pub(crate) use direct::Batch;
 pub(super) use first::FirstLanes;
 pub(crate) use lines::Lines;
+pub(crate) use output::GemmOutput;
 pub(crate) use pack::{Load, Matrix, Operand, pack_transposed};
 pub(super) use portable::PortableVector;
-pub(crate) use target::Target;
 pub(super) use tile::Vector;
 pub(crate) use tile::{Accumulation, GemmElement, Kernels};
 use tile::{LINE, Step, UNROLL};
@@ -62,10 +62,10 @@ const PARALLEL_WORK: usize = 1 << 19;
 const EPILOGUE_BLOCK: usize = 1 << 15;
 
 /// Rows that justify packing a panel once more.
-const TALL: usize = 128;
+const MIN_REPACK_ROWS: usize = 128;
 
 /// Elements of a row from which on the epilogue's cost per row is small.
-const LONG: usize = 512;
+const MIN_EPILOGUE_ROW: usize = 512;
 
 /// Most elements of the left operand if it is read in place once for each panel of the right one.
 const LEFT_IN_PLACE: usize = 1 << 16;
@@ -77,7 +77,7 @@ const RIGHT_IN_PLACE: usize = 1 << 11;
 const OUTER: usize = 8;
 
 /// Most contracted elements of products that use small stack buffers.
-const SHALLOW: usize = 32;
+const MAX_STACK_DEPTH: usize = 32;
 
 /// Whether a product packs its operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,8 +127,8 @@ fn scratch_of<C>(kernels: &Kernels<C>, sizes: [usize; 3]) -> usize {
 }
 
 /// Writes the product of an `m` by `k` and a `k` by `n` matrix. The free axis is the rows of `a` and the columns of
-/// `b`. `accumulation` says whether the product replaces the result, or is added to it or subtracted from it; in the last two
-/// cases the result is initialised.
+/// `b`. `accumulation` says whether the product replaces the result, or is added to it or subtracted from it; in the
+/// last two cases the result is initialised.
 ///
 /// The epilogue runs on each block after its last part of the sums, while the block is still in a cache.
 ///
@@ -141,7 +141,7 @@ pub(crate) unsafe fn multiply<C: GemmElement>(
     sizes: [usize; 3],
     a: &dyn Operand<C>,
     b: &dyn Operand<C>,
-    out: Target<'_, C>,
+    out: GemmOutput<'_, C>,
     accumulation: Accumulation,
     space: &mut [MaybeUninit<C>],
     par: Par,
@@ -158,7 +158,7 @@ unsafe fn multiply_by<C: GemmElement>(
     kernels: &'static Kernels<C>,
     sizes: [usize; 3],
     (a, b): (&dyn Operand<C>, &dyn Operand<C>),
-    out: Target<'_, C>,
+    out: GemmOutput<'_, C>,
     accumulation: Accumulation,
     space: &mut [MaybeUninit<C>],
     par: Par,
@@ -185,7 +185,7 @@ struct Product<'a, C: GemmElement> {
     kernels: &'static Kernels<C>,
     a: &'a dyn Operand<C>,
     b: &'a dyn Operand<C>,
-    out: Target<'a, C>,
+    out: GemmOutput<'a, C>,
     accumulation: Accumulation,
     /// Most products that are summed before the sum is added to the result.
     part_depth: usize,
@@ -285,7 +285,7 @@ impl<C: GemmElement> Product<'_, C> {
         let block = |rows: Range<usize>, columns: Range<usize>| {
             // The epilogue of a block finds the block in the L2 cache.
             let tall = if runs_epilogue {
-                (EPILOGUE_BLOCK / columns.len()).max(TALL)
+                (EPILOGUE_BLOCK / columns.len()).max(MIN_REPACK_ROWS)
             } else if is_outer {
                 kernels.most_rows()
             } else {
@@ -296,8 +296,10 @@ impl<C: GemmElement> Product<'_, C> {
                 unsafe {
                     let (rows, columns) = (rows.clone(), columns.clone());
                     // Large arrays on the stack cost as much as a small product.
-                    if k <= SHALLOW {
-                        self.in_place_block::<{ SHALLOW * 32 }, { SHALLOW * 12 }>(rows, columns, k);
+                    if k <= MAX_STACK_DEPTH {
+                        self.in_place_block::<{ MAX_STACK_DEPTH * 32 }, { MAX_STACK_DEPTH * 12 }>(
+                            rows, columns, k,
+                        );
                     } else {
                         self.in_place_block::<PANEL, { DEPTH * 12 }>(rows, columns, k);
                     }
@@ -312,7 +314,7 @@ impl<C: GemmElement> Product<'_, C> {
         // The overhead of a block is the packing of its panels. A panel is packed once if the rows are not cut.
         let most = (work / PARALLEL_WORK).clamp(1, 4 * par.threads());
         // The epilogue is faster on whole rows, which are contiguous, or on long parts of rows.
-        let is_whole = runs_epilogue && n < most * LONG && m >= TALL * most;
+        let is_whole = runs_epilogue && n < most * MIN_EPILOGUE_ROW && m >= MIN_REPACK_ROWS * most;
         let is_cut_across = n > 2 * kernels.most_columns() && !is_whole && !is_outer;
         let (most_rows, most_columns) =
             if is_cut_across { (m, n.div_ceil(most)) } else { (m.div_ceil(most).max(64), n) };
@@ -539,7 +541,7 @@ impl<C: GemmElement> Product<'_, C> {
 /// kernel tile that holds it.
 unsafe fn tile<C: GemmElement>(
     kernels: &Kernels<C>,
-    out: &Target<'_, C>,
+    out: &GemmOutput<'_, C>,
     mut step: Step<C>,
     rows: Range<usize>,
     columns: Range<usize>,

@@ -47,7 +47,7 @@ unsafe fn transposed<V: Vector, const LANES: usize>(mut square: [V; LANES]) -> [
 }
 
 /// Row stride, in bytes, from which on rows are assumed to be in no cache yet.
-const FAR: usize = 1024;
+const MIN_UNCACHED_STRIDE: usize = 1024;
 
 /// # Safety
 /// As for [`PackTransposed`].
@@ -62,7 +62,7 @@ pub(super) unsafe fn pack_transposed<V: FirstLanes, const LANES: usize>(
 ) {
     let to = to.cast::<V::Element>();
     // The rows of the next panel are prefetched, unless these rows are a buffer's.
-    let is_far = stride * size_of::<V::Element>() >= FAR;
+    let is_far = stride * size_of::<V::Element>() >= MIN_UNCACHED_STRIDE;
     // SAFETY: the caller guarantees it. Squares are stored row by row, in order, so that the excess of a row is
     // overwritten by the next row. The last rows of a panel that is narrower than a square go through a buffer.
     unsafe {
@@ -125,7 +125,7 @@ pub(super) unsafe fn pack_transposed_fours<V: Vector>(
     to: *mut MaybeUninit<V::Element>,
 ) {
     let to = to.cast::<V::Element>();
-    let is_far = stride * size_of::<V::Element>() >= FAR;
+    let is_far = stride * size_of::<V::Element>() >= MIN_UNCACHED_STRIDE;
     // SAFETY: the caller guarantees it.
     unsafe {
         for position in (0..depth).step_by(V::LANES) {

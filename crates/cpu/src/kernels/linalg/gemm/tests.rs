@@ -62,7 +62,7 @@ impl Case {
                     self.sizes,
                     &x,
                     &y,
-                    Target::new(out.as_mut_ptr(), stride),
+                    GemmOutput::new(out.as_mut_ptr(), stride),
                     self.accumulation,
                     &mut space,
                     par,
@@ -146,7 +146,7 @@ fn what_is_not_finite_stays_where_it_is() {
             [20, 40, 30],
             &x,
             &y,
-            Target::new(out.as_mut_ptr(), 40),
+            GemmOutput::new(out.as_mut_ptr(), 40),
             Accumulation::Nothing,
             &mut [],
             Par::Serial,
@@ -182,7 +182,7 @@ fn complex_products_are_real_ones() {
             let mut space = vec![MaybeUninit::uninit(); complex::scratch::<f64>(sizes)];
             // SAFETY: the result has room for the rows.
             unsafe {
-                let to = Target::new(out.as_mut_ptr(), n);
+                let to = GemmOutput::new(out.as_mut_ptr(), n);
                 complex::multiply(sizes, (&x, &y), to, Accumulation::Minus, &mut space, Par::Pool);
             }
             for (index, got) in out.iter().enumerate() {
@@ -216,7 +216,7 @@ where
         }
         let mut got = vec![of(3.0); count * m * n];
         // SAFETY: the result has room for the batch.
-        unsafe { batch.multiply_by(kernels, 0..count, Target::new(got.as_mut_ptr(), n)) };
+        unsafe { batch.multiply_by(kernels, 0..count, GemmOutput::new(got.as_mut_ptr(), n)) };
         for index in 0..count {
             let mut want = vec![of(2.0); m * n];
             let mut space = vec![MaybeUninit::uninit(); scratch_of(kernels, sizes)];
@@ -225,7 +225,7 @@ where
             let b = Matrix { elements: b, free: b_free, along: b_along };
             // SAFETY: the result has room for the rows.
             unsafe {
-                let out = Target::new(want.as_mut_ptr(), n);
+                let out = GemmOutput::new(want.as_mut_ptr(), n);
                 multiply_by(kernels, sizes, (&a, &b), out, Accumulation::Nothing, &mut space, Par::Serial);
             }
             assert_eq!(got[index * m * n..][..m * n], want, "{sizes:?}, {index} of {count}");
@@ -266,7 +266,7 @@ where
                 let mut space = vec![MaybeUninit::uninit(); scratch_of(kernels, sizes)];
                 // SAFETY: the result has room for the rows.
                 unsafe {
-                    let out = Target::new(out.as_mut_ptr(), n);
+                    let out = GemmOutput::new(out.as_mut_ptr(), n);
                     if is_thin {
                         let thin = thin::Thin::of(kernels, sizes, (&a, &b), &out)?;
                         thin.multiply(accumulation, par);

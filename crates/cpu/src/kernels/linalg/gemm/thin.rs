@@ -1,5 +1,5 @@
-//! Products with an operand of a few rows or columns. Their time is that of reading the other operand once, so that it is
-//! read in place, in blocks that are long in memory; sums that are not complete stay in a near cache.
+//! Products with an operand of a few rows or columns. Their time is that of reading the other operand once, so that it
+//! is read in place, in blocks that are long in memory; sums that are not complete stay in a near cache.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -8,24 +8,24 @@ use super::direct::DirectStep;
 use super::pack::pack_in_order;
 use super::tile::{Accumulation, GemmElement, Kernels};
 use super::{
-    DEPTH, Matrix, Operand, PARALLEL_WORK, Target, blocks_of, pack_transposed, part_depth, split_evenly,
+    DEPTH, GemmOutput, Matrix, Operand, PARALLEL_WORK, blocks_of, pack_transposed, part_depth, split_evenly,
 };
 use crate::par::Par;
 
 /// Most rows of the thin operand: those of the largest tile.
-const HIGH: usize = 12;
+const MAX_THIN_ROWS: usize = 12;
 
 /// Elements of the other operand's free axis in a block, where they are contiguous.
-const WIDE: usize = 512;
+const FREE_BLOCK: usize = 512;
 
 /// The same where the contracted axis is contiguous: the widest tile.
 const PANEL: usize = 32;
 
 /// Contracted elements of a block whose rows are read side by side.
-const FEW: usize = 16;
+const SIDE_BY_SIDE_DEPTH: usize = 16;
 
 /// Contracted elements that are transposed at a time.
-const TURNED: usize = 64;
+const TRANSPOSED_DEPTH: usize = 64;
 
 /// A product of which one operand is thin.
 pub(super) struct Thin<'a, C: GemmElement> {
@@ -39,7 +39,7 @@ pub(super) struct Thin<'a, C: GemmElement> {
     depth: usize,
     /// Whether the thin operand is the left one.
     is_left: bool,
-    out: &'a Target<'a, C>,
+    out: &'a GemmOutput<'a, C>,
 }
 
 impl<'a, C: GemmElement> Thin<'a, C> {
@@ -48,11 +48,11 @@ impl<'a, C: GemmElement> Thin<'a, C> {
         kernels: &'static Kernels<C>,
         [m, n, k]: [usize; 3],
         (a, b): (&'a dyn Operand<C>, &'a dyn Operand<C>),
-        out: &'a Target<'a, C>,
+        out: &'a GemmOutput<'a, C>,
     ) -> Option<Thin<'a, C>> {
         let is_left = m <= n;
         let (count, size) = if is_left { (m, n) } else { (n, m) };
-        if count > kernels.most_rows() || size < 4 * PANEL || k < FEW || !out.is_plain() {
+        if count > kernels.most_rows() || size < 4 * PANEL || k < SIDE_BY_SIDE_DEPTH || !out.is_plain() {
             return None;
         }
         let (a, b) = (a.in_place()?, b.in_place()?);
@@ -66,7 +66,8 @@ impl<'a, C: GemmElement> Thin<'a, C> {
     /// # Safety
     /// As there, and the operands have the sizes.
     pub(super) unsafe fn multiply(&self, accumulation: Accumulation, par: Par) {
-        let (most, step) = if self.many.free == 1 { (WIDE, self.kernels.most_columns()) } else { (PANEL, 1) };
+        let (most, step) =
+            if self.many.free == 1 { (FREE_BLOCK, self.kernels.most_columns()) } else { (PANEL, 1) };
         let (blocks, each) = split_evenly(self.size, most, step);
         let work = self.count * each * self.depth;
         par.for_chunks(blocks, (PARALLEL_WORK / 8).div_ceil(work), |chunk| {
@@ -75,41 +76,47 @@ impl<'a, C: GemmElement> Thin<'a, C> {
                 // SAFETY: the caller guarantees it. Blocks are disjoint.
                 unsafe {
                     if self.many.free == 1 {
-                        self.block::<{ HIGH * WIDE }, 0>(block, accumulation);
+                        self.block::<{ MAX_THIN_ROWS * FREE_BLOCK }, 0>(block, accumulation);
                     } else {
-                        self.block::<{ HIGH * PANEL }, { PANEL * TURNED }>(block, accumulation);
+                        self.block::<{ MAX_THIN_ROWS * PANEL }, { PANEL * TRANSPOSED_DEPTH }>(
+                            block,
+                            accumulation,
+                        );
                     }
                 }
             }
         });
     }
 
-    /// One block of the result. It has room for `SUMS` sums, and for `TURNED_PANEL` elements of the other operand, which are
-    /// transposed if there are any.
+    /// One block of the result. It has room for `SUMS` sums, and for `TRANSPOSED_PANEL` elements of the other operand,
+    /// which are transposed if there are any.
     ///
     /// # Safety
     /// The block is inside the result, and no other thread uses it.
-    unsafe fn block<const SUMS: usize, const TURNED_PANEL: usize>(
+    unsafe fn block<const SUMS: usize, const TRANSPOSED_PANEL: usize>(
         &self,
         block: Range<usize>,
         accumulation: Accumulation,
     ) {
         let kernels = self.kernels;
         let height = self.count.next_multiple_of(kernels.rows);
-        let width = SUMS / HIGH;
+        let width = SUMS / MAX_THIN_ROWS;
         let mut sums = [const { MaybeUninit::<C>::uninit() }; SUMS];
-        let mut panel = [const { MaybeUninit::<C>::uninit() }; TURNED_PANEL];
-        let mut factors = [const { MaybeUninit::<C>::uninit() }; HIGH * DEPTH];
+        let mut panel = [const { MaybeUninit::<C>::uninit() }; TRANSPOSED_PANEL];
+        let mut factors = [const { MaybeUninit::<C>::uninit() }; MAX_THIN_ROWS * DEPTH];
         for part in blocks_of(0..self.depth, part_depth(self.depth)) {
             let factors = &mut factors[..height * part.len()];
             let few = Matrix { elements: &self.few.elements[part.start * self.few.along..], ..self.few };
             pack_in_order(kernels, few, 0..self.count, height, factors);
-            for along in blocks_of(part.clone(), if TURNED_PANEL == 0 { FEW } else { TURNED }) {
+            for along in blocks_of(
+                part.clone(),
+                if TRANSPOSED_PANEL == 0 { SIDE_BY_SIDE_DEPTH } else { TRANSPOSED_DEPTH },
+            ) {
                 for columns in blocks_of(block.clone(), kernels.most_columns()) {
                     let vectors = columns.len().div_ceil(kernels.lanes);
                     let from = columns.start * self.many.free + along.start * self.many.along;
                     let from = &self.many.elements[from..];
-                    let (b, b_step) = if TURNED_PANEL == 0 {
+                    let (b, b_step) = if TRANSPOSED_PANEL == 0 {
                         (from.as_ptr(), self.many.along)
                     } else {
                         let wide = vectors * kernels.lanes;
@@ -138,8 +145,8 @@ impl<'a, C: GemmElement> Thin<'a, C> {
             for (few, sums) in sums.chunks_exact(width).enumerate().take(self.count) {
                 for (many, sum) in block.clone().zip(sums) {
                     let (row, column) = if self.is_left { (few, many) } else { (many, few) };
-                    // SAFETY: the element is inside the result, which is initialised if there was a part before; and the
-                    // tiles have written all sums of the block.
+                    // SAFETY: the element is inside the result, which is initialised if there was a part before; and
+                    // the tiles have written all sums of the block.
                     unsafe {
                         let (to, sum) = (self.out.at(row, column), sum.assume_init());
                         to.write(match accumulation {

@@ -127,7 +127,7 @@ fn jumps_go_where_the_comparison_says() {
                 general(Op::Number(a), 2, &[]),
                 general(Op::Number(b), 3, &[]),
                 general(Op::Number(7), 4, &[]),
-                Action::JumpIf { cond, a: Place::Reg(2), b: Place::Reg(3), to: 1 },
+                Action::JumpIf { cond, a: OperandLocation::Reg(2), b: OperandLocation::Reg(3), to: 1 },
                 general(Op::Number(8), 4, &[]),
                 Action::Jump(2),
                 general(Op::Number(9), 4, &[]),
@@ -250,7 +250,9 @@ fn kernels_are_called_with_registers_and_slots() {
     };
     // In reverse, so that the numbers of the call would overwrite slots that were at the same place.
     let slot = |at: u8| 8 * u32::from(8 - at);
-    let place = |at: u8| if at.is_multiple_of(2) { Place::Reg(at) } else { Place::Slot(slot(at)) };
+    let location = |at: u8| {
+        if at.is_multiple_of(2) { OperandLocation::Reg(at) } else { OperandLocation::Slot(slot(at)) }
+    };
     let mut actions = Vec::new();
     for call in 0..2 {
         for at in 0..9_u8 {
@@ -258,10 +260,10 @@ fn kernels_are_called_with_registers_and_slots() {
             actions.push(Action::Spill { class: Class::General, slot: slot(at), from: 19 });
             actions.push(Action::Move { class: Class::General, to: at, from: 19 });
         }
-        actions.push(Action::Call { kernel: 0, args: (0..9).map(place).collect() });
+        actions.push(Action::Call { kernel: 0, args: (0..9).map(location).collect() });
         actions.push(general(Op::Argument(0), 27, &[]));
         actions.push(Action::Spill { class: Class::General, slot: 4096, from: 27 });
-        actions.push(Action::Call { kernel: 1, args: [Place::Slot(4096)].into_iter().collect() });
+        actions.push(Action::Call { kernel: 1, args: [OperandLocation::Slot(4096)].into_iter().collect() });
     }
     let code = with_slots(actions, 4104, 2);
     let case = |stop| Case { code: code.clone(), words: arguments(stop), data: data.clone(), fpcr: 0 };
@@ -380,7 +382,7 @@ fn kernels_do_the_same_on_both_machines() {
     let call = |kernel, words: &[u8]| {
         let mut actions: Vec<Action> =
             words.iter().map(|&word| general(Op::Argument(word.into()), word + 1, &[])).collect();
-        let args = words.iter().map(|&word| Place::Reg(word + 1)).collect();
+        let args = words.iter().map(|&word| OperandLocation::Reg(word + 1)).collect();
         actions.push(Action::Call { kernel, args });
         actions
     };

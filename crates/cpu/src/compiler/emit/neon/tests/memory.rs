@@ -159,7 +159,7 @@ fn parts_touch_nothing_else() {
             let start = || vec![general(Op::Argument(0), 1, &[]), general(Op::Number(count.into()), 19, &[])];
             let with_part = |op, reg, mem| {
                 let Action::Inst(inst) = at(op, elem, lanes, reg, mem) else { unreachable!() };
-                Action::Inst(Placed { part: PlacedPart::Count(19), ..inst })
+                Action::Inst(AllocatedInst { part: AllocatedPart::Count(19), ..inst })
             };
             let mut loads = start();
             loads.push(with_part(Op::LoadPart, 8, near(1, offset)));

@@ -8,7 +8,9 @@ mod text;
 
 use super::super::mir::{Constant, Elem, Inst, Mem, Op, Part, Reg};
 use super::super::neon_run::{self, Case, End, Word};
-use super::super::{Action, Address, Allocated, Constraint, Place, Placed, PlacedPart, Target};
+use super::super::{
+    Action, Address, Allocated, AllocatedInst, AllocatedPart, Constraint, OperandLocation, Target,
+};
 use super::Neon;
 
 /// Elements that vectors have.
@@ -21,15 +23,15 @@ fn lane_counts(elem: Elem) -> impl Iterator<Item = u8> {
 }
 
 /// An instruction without operands.
-fn placed(op: Op, elem: Elem, lanes: u8) -> Placed {
-    Placed {
+fn allocated_inst(op: Op, elem: Elem, lanes: u8) -> AllocatedInst {
+    AllocatedInst {
         op,
         elem,
         lanes,
         dst: 0,
-        src: [Place::None; 3],
+        src: [OperandLocation::None; 3],
         mem: Address::default(),
-        part: PlacedPart::All,
+        part: AllocatedPart::All,
         vector_temps: [0; 2],
         general_temps: [0; 2],
         mask_temp: 0,
@@ -38,10 +40,10 @@ fn placed(op: Op, elem: Elem, lanes: u8) -> Placed {
 
 /// An instruction on registers.
 fn on(op: Op, elem: Elem, lanes: u8, dst: u8, src: &[u8]) -> Action {
-    let mut inst = placed(op, elem, lanes);
+    let mut inst = allocated_inst(op, elem, lanes);
     inst.dst = dst;
-    for (place, &reg) in inst.src.iter_mut().zip(src) {
-        *place = Place::Reg(reg);
+    for (location, &reg) in inst.src.iter_mut().zip(src) {
+        *location = OperandLocation::Reg(reg);
     }
     Action::Inst(inst)
 }
@@ -53,10 +55,10 @@ fn general(op: Op, dst: u8, src: &[u8]) -> Action {
 
 /// An instruction on memory.
 fn at(op: Op, elem: Elem, lanes: u8, reg: u8, mem: Address) -> Action {
-    let mut inst = placed(op, elem, lanes);
+    let mut inst = allocated_inst(op, elem, lanes);
     inst.mem = mem;
     if matches!(op, Op::Store | Op::StorePart) {
-        inst.src[0] = Place::Reg(reg);
+        inst.src[0] = OperandLocation::Reg(reg);
     } else {
         inst.dst = reg;
     }

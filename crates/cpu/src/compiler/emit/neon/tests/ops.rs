@@ -67,7 +67,12 @@ impl Trial {
         actions.push(at(Op::Store, self.elem, self.lanes, dst, near(1, 3 * CELL as i32)));
         actions.push(general(Op::AddNumber(4 * CELL as i32), 1, &[1]));
         actions.push(general(Op::AddNumber(1), 2, &[2]));
-        actions.push(Action::JumpIf { cond: Cond::Lt, a: Place::Reg(2), b: Place::Reg(3), to: 0 });
+        actions.push(Action::JumpIf {
+            cond: Cond::Lt,
+            a: OperandLocation::Reg(2),
+            b: OperandLocation::Reg(3),
+            to: 0,
+        });
 
         let mut data = vec![0xee; 4 * CELL * SETS];
         let mut expected = Vec::new();

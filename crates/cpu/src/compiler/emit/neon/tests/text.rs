@@ -35,12 +35,19 @@ fn words(action: Action) -> Vec<u32> {
 }
 
 /// An instruction with registers that its constraint allows.
-fn with_registers(op: Op, elem: Elem, lanes: u8, sources: usize, mem: Address, part: PlacedPart) -> Action {
-    let mut inst = placed(op, elem, lanes);
+fn with_registers(
+    op: Op,
+    elem: Elem,
+    lanes: u8,
+    sources: usize,
+    mem: Address,
+    part: AllocatedPart,
+) -> Action {
+    let mut inst = allocated_inst(op, elem, lanes);
     let asked = constraint(op, elem, lanes);
     inst.dst = if asked.tied == 0 { D } else { SOURCES[asked.tied.trailing_zeros() as usize] };
-    for (place, reg) in inst.src.iter_mut().zip(SOURCES).take(sources) {
-        *place = Place::Reg(reg);
+    for (location, reg) in inst.src.iter_mut().zip(SOURCES).take(sources) {
+        *location = OperandLocation::Reg(reg);
     }
     (inst.mem, inst.part, inst.vector_temps) = (mem, part, [TEMP; 2]);
     Action::Inst(inst)
@@ -164,7 +171,7 @@ fn vector_entries() -> Vec<Entry> {
                 if matches!(op, Op::Upper(_) | Op::Unzip(_) | Op::Zip(_)) && lanes == 1 {
                     continue;
                 }
-                let action = with_registers(op, elem, lanes, sources, Address::default(), PlacedPart::All);
+                let action = with_registers(op, elem, lanes, sources, Address::default(), AllocatedPart::All);
                 entries.push((format!("{op:?} {elem:?}"), lanes, words(action)));
             }
         }
@@ -178,15 +185,15 @@ fn other_entries() -> Vec<Entry> {
     let near = near(12, 32);
     let index = Address { base: 12, index: Some(13), scale: 4, offset: 0 };
     let both = Address { base: 12, index: Some(13), scale: 8, offset: -24 };
-    let part = PlacedPart::Count(14);
+    let part = AllocatedPart::Count(14);
     let memory = [
-        (Op::Load, 0, PlacedPart::All),
-        (Op::LoadSplat, 0, PlacedPart::All),
-        (Op::Store, 1, PlacedPart::All),
+        (Op::Load, 0, AllocatedPart::All),
+        (Op::LoadSplat, 0, AllocatedPart::All),
+        (Op::Store, 1, AllocatedPart::All),
         (Op::LoadPart, 0, part),
         (Op::StorePart, 1, part),
-        (Op::Gather(Elem::I32), 1, PlacedPart::All),
-        (Op::Gather(Elem::I64), 1, PlacedPart::All),
+        (Op::Gather(Elem::I32), 1, AllocatedPart::All),
+        (Op::Gather(Elem::I64), 1, AllocatedPart::All),
     ];
     for (op, sources, part) in memory {
         for elem in ELEMS {
@@ -202,10 +209,10 @@ fn other_entries() -> Vec<Entry> {
     };
     for mem in [index, both, self::near(12, -7), self::near(12, 4095), self::near(12, 1 << 20)] {
         for (op, sources) in [(Op::Load, 0), (Op::Store, 1), (Op::LoadSplat, 0)] {
-            let action = with_registers(op, Elem::F32, 4, sources, mem, PlacedPart::All);
+            let action = with_registers(op, Elem::F32, 4, sources, mem, AllocatedPart::All);
             entries.push((format!("{op:?} F32 {}", name_of(mem)), 4, words(action)));
         }
-        let action = with_registers(Op::Address, Elem::Index, 1, 0, mem, PlacedPart::All);
+        let action = with_registers(Op::Address, Elem::Index, 1, 0, mem, AllocatedPart::All);
         entries.push((format!("Address {}", name_of(mem)), 1, words(action)));
     }
     let numbers = [
@@ -232,11 +239,11 @@ fn other_entries() -> Vec<Entry> {
         Op::GeneralMax,
     ];
     for op in numbers {
-        let action = with_registers(op, Elem::Index, 1, 2, Address::default(), PlacedPart::All);
+        let action = with_registers(op, Elem::Index, 1, 2, Address::default(), AllocatedPart::All);
         entries.push((format!("{op:?}"), 1, words(action)));
     }
     for (op, elem) in INTEGERS.into_iter().flat_map(|elem| [(Op::ToGeneral, elem), (Op::OfGeneral, elem)]) {
-        let action = with_registers(op, elem, 1, 1, Address::default(), PlacedPart::All);
+        let action = with_registers(op, elem, 1, 1, Address::default(), AllocatedPart::All);
         entries.push((format!("{op:?} {elem:?}"), 1, words(action)));
     }
     for elem in INTEGERS {
@@ -252,7 +259,7 @@ fn other_entries() -> Vec<Entry> {
         entries.push((
             format!("JumpIf {cond:?}"),
             1,
-            words(Action::JumpIf { cond, a: Place::Reg(9), b: Place::Reg(D), to: 0 }),
+            words(Action::JumpIf { cond, a: OperandLocation::Reg(9), b: OperandLocation::Reg(D), to: 0 }),
         ));
     }
     entries.push(("Jump".to_owned(), 1, words(Action::Jump(0))));
@@ -274,7 +281,8 @@ fn other_entries() -> Vec<Entry> {
     for constant in 0..2 {
         entries.push((format!("Constant {constant}"), 4, words(Action::Constant { to: D, constant })));
     }
-    let args = [Place::Reg(9), Place::Slot(16), Place::Reg(D)].into_iter().collect();
+    let args =
+        [OperandLocation::Reg(9), OperandLocation::Slot(16), OperandLocation::Reg(D)].into_iter().collect();
     entries.push(("Call".to_owned(), 1, words(Action::Call { kernel: 1, args })));
     let (elem, lanes) = (Elem::F64, 2);
     let apply = Action::Apply { kernel: 1, elem, lanes, to: D, from: SOURCES[0] };

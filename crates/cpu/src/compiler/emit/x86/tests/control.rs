@@ -2,9 +2,9 @@
 
 use std::arch::asm;
 
-use super::harness::{Bytes, Executable, Maker, Random, at, placed};
+use super::harness::{Bytes, Executable, FunctionBuilder, Random, allocated_inst, at};
 use crate::compiler::emit::mir::{Class, Cond, Elem, Op};
-use crate::compiler::emit::{Action, Place, Placed, Target};
+use crate::compiler::emit::{Action, AllocatedInst, OperandLocation, Target};
 
 const CONDITIONS: [Cond; 6] = [Cond::Eq, Cond::Ne, Cond::Lt, Cond::Le, Cond::Gt, Cond::Ge];
 
@@ -32,8 +32,8 @@ fn number(random: &mut Random) -> i64 {
 }
 
 /// An instruction of general registers.
-fn general(op: Op, dst: u8, a: Place, b: Place) -> Placed {
-    Placed { dst, src: [a, b, Place::None], ..placed(op, Elem::Index, 1) }
+fn general(op: Op, dst: u8, a: OperandLocation, b: OperandLocation) -> AllocatedInst {
+    AllocatedInst { dst, src: [a, b, OperandLocation::None], ..allocated_inst(op, Elem::Index, 1) }
 }
 
 fn expected(op: Op, a: i64, b: i64) -> i64 {
@@ -79,33 +79,33 @@ pub(crate) fn check_generals(target: &dyn Target) {
         };
         let slots = target.constraint(&inst).slot;
         let in_slot = random.below(3);
-        let mut maker = Maker::new(target, 1, 8);
-        let mut places = [Place::Reg(a), Place::Reg(b)];
+        let mut builder = FunctionBuilder::new(target, 1, 8);
+        let mut locations = [OperandLocation::Reg(a), OperandLocation::Reg(b)];
         // The other operand may be in the register that the spilled one had.
         for operand in [in_slot, 1 - in_slot.min(1), 0, 1] {
-            if operand > 1 || matches!(places[operand], Place::Slot(_)) {
+            if operand > 1 || matches!(locations[operand], OperandLocation::Slot(_)) {
                 continue;
             }
-            maker.argument([a, b][operand], operand as u16);
+            builder.argument([a, b][operand], operand as u16);
             if slots >> operand & 1 != 0 && operand == in_slot {
-                maker.spill(Class::General, 64 + 8 * operand as u32, [a, b][operand]);
-                places[operand] = Place::Slot(64 + 8 * operand as u32);
+                builder.spill(Class::General, 64 + 8 * operand as u32, [a, b][operand]);
+                locations[operand] = OperandLocation::Slot(64 + 8 * operand as u32);
             }
         }
-        maker.push(general(op, dst, places[0], places[1]));
+        builder.push(general(op, dst, locations[0], locations[1]));
         // The first register cannot be stored.
-        maker.function.actions.push(Action::Move { class: Class::General, to: 1, from: dst });
-        maker.store_general(1, 2);
-        let code = maker.finish();
+        builder.function.actions.push(Action::Move { class: Class::General, to: 1, from: dst });
+        builder.store_general(1, 2);
+        let code = builder.finish();
         for _ in 0..4 {
             let (mut x, y) = (number(&mut random), number(&mut random));
-            if a == b && places[0] == places[1] {
+            if a == b && locations[0] == locations[1] {
                 x = y;
             }
             let mut result = 0u64;
             assert_eq!(code.run(&[x as u64, y as u64, &raw mut result as u64]), 0);
             let expected = expected(op, x, y);
-            assert_eq!(result as i64, expected, "{op:?} of {x} and {y}, {places:?}, {dst}");
+            assert_eq!(result as i64, expected, "{op:?} of {x} and {y}, {locations:?}, {dst}");
         }
     }
 }
@@ -115,24 +115,24 @@ pub(crate) fn check_addresses(target: &dyn Target) {
     let mut random = Random(9);
     let generals = target.limits().generals;
     for _ in 0..1000 {
-        let mut maker = Maker::new(target, 1, 8);
+        let mut builder = FunctionBuilder::new(target, 1, 8);
         let mut mem = at(random.choose(generals));
         mem.scale = random.choose(&[1, 2, 4, 8]);
         mem.offset = random.choose(&[0, 1, 127, 128, -128, -129, 1 << 30]);
-        maker.argument(mem.base, 0);
+        builder.argument(mem.base, 0);
         let index = random.choose(generals);
         if index != mem.base && random.below(2) == 0 {
             mem.index = Some(index);
-            maker.argument(index, 1);
+            builder.argument(index, 1);
         }
         let (value, index_value) = (random.next(), number(&mut random) as u64);
         let indexed = if mem.index.is_some() { index_value.wrapping_mul(mem.scale.into()) } else { 0 };
         let base = (&raw const value as u64).wrapping_sub(indexed).wrapping_sub(mem.offset as u64);
         let dst = random.choose(&generals[1..]);
-        maker.push(Placed { dst, mem, ..placed(Op::Address, Elem::Index, 1) });
-        maker.store_general(dst, 2);
+        builder.push(AllocatedInst { dst, mem, ..allocated_inst(Op::Address, Elem::Index, 1) });
+        builder.store_general(dst, 2);
         let mut result = 0u64;
-        assert_eq!(maker.finish().run(&[base, index_value, &raw mut result as u64]), 0);
+        assert_eq!(builder.finish().run(&[base, index_value, &raw mut result as u64]), 0);
         assert_eq!(result, &raw const value as u64, "{mem:?}");
     }
 }
@@ -142,33 +142,58 @@ pub(crate) fn check_jumps(target: &dyn Target) {
     let mut random = Random(10);
     for cond in CONDITIONS {
         for far in [0, 60] {
-            let mut maker = Maker::new(target, 1, 8);
-            maker.function.labels = 4;
+            let mut builder = FunctionBuilder::new(target, 1, 8);
+            builder.function.labels = 4;
             // A sum of 0, 1, .. up to the argument.
             let [sum, count, most, dst] = [1, 12, 8, 9];
-            maker.argument(most, 0);
-            maker.push(general(Op::Number(0), sum, Place::None, Place::None));
-            maker.push(general(Op::Number(0), count, Place::None, Place::None));
-            maker.function.actions.push(Action::Label(0));
-            maker.push(general(Op::GeneralAdd, sum, Place::Reg(sum), Place::Reg(count)));
-            maker.push(general(Op::AddNumber(1), count, Place::Reg(count), Place::None));
+            builder.argument(most, 0);
+            builder.push(general(Op::Number(0), sum, OperandLocation::None, OperandLocation::None));
+            builder.push(general(Op::Number(0), count, OperandLocation::None, OperandLocation::None));
+            builder.function.actions.push(Action::Label(0));
+            builder.push(general(
+                Op::GeneralAdd,
+                sum,
+                OperandLocation::Reg(sum),
+                OperandLocation::Reg(count),
+            ));
+            builder.push(general(
+                Op::AddNumber(1),
+                count,
+                OperandLocation::Reg(count),
+                OperandLocation::None,
+            ));
             for _ in 0..far {
-                maker.push(general(Op::Number(i64::MAX), dst, Place::None, Place::None));
+                builder.push(general(
+                    Op::Number(i64::MAX),
+                    dst,
+                    OperandLocation::None,
+                    OperandLocation::None,
+                ));
             }
-            let jump = Action::JumpIf { cond: Cond::Le, a: Place::Reg(count), b: Place::Reg(most), to: 0 };
-            maker.function.actions.push(jump);
-            maker.store_general(sum, 1);
+            let jump = Action::JumpIf {
+                cond: Cond::Le,
+                a: OperandLocation::Reg(count),
+                b: OperandLocation::Reg(most),
+                to: 0,
+            };
+            builder.function.actions.push(jump);
+            builder.store_general(sum, 1);
             // And whether two numbers compare so.
-            maker.argument(10, 2);
-            maker.argument(13, 3);
-            maker.push(general(Op::Number(0), dst, Place::None, Place::None));
-            maker.function.actions.push(Action::JumpIf { cond, a: Place::Reg(10), b: Place::Reg(13), to: 2 });
-            maker.function.actions.push(Action::Jump(1));
-            maker.function.actions.push(Action::Label(2));
-            maker.push(general(Op::Number(1), dst, Place::None, Place::None));
-            maker.function.actions.push(Action::Label(1));
-            maker.store_general(dst, 4);
-            let code = maker.finish();
+            builder.argument(10, 2);
+            builder.argument(13, 3);
+            builder.push(general(Op::Number(0), dst, OperandLocation::None, OperandLocation::None));
+            builder.function.actions.push(Action::JumpIf {
+                cond,
+                a: OperandLocation::Reg(10),
+                b: OperandLocation::Reg(13),
+                to: 2,
+            });
+            builder.function.actions.push(Action::Jump(1));
+            builder.function.actions.push(Action::Label(2));
+            builder.push(general(Op::Number(1), dst, OperandLocation::None, OperandLocation::None));
+            builder.function.actions.push(Action::Label(1));
+            builder.store_general(dst, 4);
+            let code = builder.finish();
             for _ in 0..20 {
                 let (a, b) = (number(&mut random), number(&mut random));
                 let b = if random.below(2) == 0 { a } else { b };
@@ -195,21 +220,23 @@ extern "C" fn kernel(context: *mut (), args: *const u64) -> u32 {
 /// Calls, and what they return.
 pub(crate) fn check_calls(target: &dyn Target) {
     for status in [0u64, 7] {
-        let mut maker = Maker::new(target, 8, 5);
-        maker.argument(6, 0);
-        maker.argument(7, 1);
-        maker.argument(13, 2);
-        maker.spill(Class::General, 512, 7);
-        let args = [Place::Reg(6), Place::Slot(512), Place::Reg(13)].into_iter().collect();
-        maker.function.actions.push(Action::Call { kernel: 1, args });
-        maker.push(general(Op::Number(3), 2, Place::None, Place::None));
-        maker.store_general(2, 3);
+        let mut builder = FunctionBuilder::new(target, 8, 5);
+        builder.argument(6, 0);
+        builder.argument(7, 1);
+        builder.argument(13, 2);
+        builder.spill(Class::General, 512, 7);
+        let args = [OperandLocation::Reg(6), OperandLocation::Slot(512), OperandLocation::Reg(13)]
+            .into_iter()
+            .collect();
+        builder.function.actions.push(Action::Call { kernel: 1, args });
+        builder.push(general(Op::Number(3), 2, OperandLocation::None, OperandLocation::None));
+        builder.store_general(2, 3);
         let (mut sum, mut done) = (0u64, 0u64);
         let kernel_at = kernel as *const () as u64;
         let mut args = [1 | status << 32, 2, 3, &raw mut done as u64, 0, 0, 0, 0, 0];
         args[7] = kernel_at;
         args[8] = &raw mut sum as u64;
-        assert_eq!(u64::from(maker.finish().run(&args)), status);
+        assert_eq!(u64::from(builder.finish().run(&args)), status);
         assert_eq!(sum as u32, 321);
         assert_eq!(done, if status == 0 { 3 } else { 0 });
     }
@@ -232,19 +259,19 @@ pub(crate) fn check_applications(target: &dyn Target) {
     let most = target.limits().vector_bytes / 4;
     for lanes in [1, most / 2, most] {
         let lanes = lanes as u8;
-        let mut maker = Maker::new(target, most as u8, 2);
-        maker.load(7, 0);
-        maker.spill(Class::Vector, 64, 7);
-        maker.function.actions.push(Action::Apply { kernel: 1, elem: Elem::F32, lanes, to: 9, from: 7 });
-        maker.reload(Class::Vector, 7, 64);
-        let src = [Place::Reg(9), Place::Reg(7), Place::None];
-        maker.push(Placed { dst: 3, src, ..placed(Op::Sub, Elem::F32, most as u8) });
-        maker.store(3, 1);
+        let mut builder = FunctionBuilder::new(target, most as u8, 2);
+        builder.load(7, 0);
+        builder.spill(Class::Vector, 64, 7);
+        builder.function.actions.push(Action::Apply { kernel: 1, elem: Elem::F32, lanes, to: 9, from: 7 });
+        builder.reload(Class::Vector, 7, 64);
+        let src = [OperandLocation::Reg(9), OperandLocation::Reg(7), OperandLocation::None];
+        builder.push(AllocatedInst { dst: 3, src, ..allocated_inst(Op::Sub, Elem::F32, most as u8) });
+        builder.store(3, 1);
         let from = Bytes(std::array::from_fn(|at| (at as f32 / 4.0).to_le_bytes()[at % 4]));
         let mut to = Bytes([0; 64]);
         let kernel = raise as *const () as u64;
         let args = [&raw const from as u64, &raw mut to as u64, 0, 0, kernel, 5];
-        assert_eq!(maker.finish().run(&args), 0);
+        assert_eq!(builder.finish().run(&args), 0);
         for lane in 0..usize::from(lanes) {
             assert_eq!(f32::from_bits(to.lane(lane, Elem::F32) as u32), 5.0, "{lane} of {lanes}");
         }
@@ -255,23 +282,23 @@ pub(crate) fn check_applications(target: &dyn Target) {
 pub(crate) fn check_frames(target: &dyn Target) {
     for slots in [0u32, 64, 8192, 100_000] {
         for used in [&[0u8, 1][..], &[12, 14], &[12, 13, 14, 15]] {
-            let mut maker = Maker::new(target, 1, 8);
-            maker.function.slots = slots.max(64);
+            let mut builder = FunctionBuilder::new(target, 1, 8);
+            builder.function.slots = slots.max(64);
             for &reg in used {
-                maker.push(general(Op::Number(-5), reg, Place::None, Place::None));
+                builder.push(general(Op::Number(-5), reg, OperandLocation::None, OperandLocation::None));
             }
             // A product that is below the normal numbers.
-            maker.argument(0, 0);
-            maker.push(Placed { dst: 3, mem: at(0), ..placed(Op::Load, Elem::F32, 1) });
-            let src = [Place::Reg(3), Place::Reg(3), Place::None];
-            maker.push(Placed { dst: 3, src, ..placed(Op::Mul, Elem::F32, 1) });
-            maker.argument(0, 1);
-            let src = [Place::Reg(3), Place::None, Place::None];
-            maker.push(Placed { src, mem: at(0), ..placed(Op::Store, Elem::F32, 1) });
+            builder.argument(0, 0);
+            builder.push(AllocatedInst { dst: 3, mem: at(0), ..allocated_inst(Op::Load, Elem::F32, 1) });
+            let src = [OperandLocation::Reg(3), OperandLocation::Reg(3), OperandLocation::None];
+            builder.push(AllocatedInst { dst: 3, src, ..allocated_inst(Op::Mul, Elem::F32, 1) });
+            builder.argument(0, 1);
+            let src = [OperandLocation::Reg(3), OperandLocation::None, OperandLocation::None];
+            builder.push(AllocatedInst { src, mem: at(0), ..allocated_inst(Op::Store, Elem::F32, 1) });
             if slots > 64 {
-                maker.spill(Class::Vector, slots / 64 * 64 - 64, 3);
+                builder.spill(Class::Vector, slots / 64 * 64 - 64, 3);
             }
-            let code = maker.finish();
+            let code = builder.finish();
             for control in [0x1f80u32, 0x9fc0, 0x7f80, 0x1fbf] {
                 let (small, mut result) = (1e-20f32, 0f32);
                 let after = run_kept(&code, control, &[&raw const small as u64, &raw mut result as u64]);

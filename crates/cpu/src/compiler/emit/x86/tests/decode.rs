@@ -5,11 +5,11 @@ use iced_x86::{
     MemorySizeOptions, OpAccess, Register,
 };
 
-use super::harness::{Random, placed};
+use super::harness::{Random, allocated_inst};
 use super::lanes::{ELEMS, choose, constraint, gives_mask, is_sensible, lane_counts, ops, source_elem};
 use crate::compiler::emit::mir::{Class, Elem, Op};
 use crate::compiler::emit::x86::{Assembler, LINE, Vectors};
-use crate::compiler::emit::{Action, Address, Allocated, Constant, Place, Placed, Target};
+use crate::compiler::emit::{Action, Address, Allocated, AllocatedInst, Constant, OperandLocation, Target};
 
 /// Where the pool of a tested instruction begins.
 const POOL: usize = 4096;
@@ -21,7 +21,7 @@ pub(crate) struct Decoded {
 }
 
 /// Encodes an instruction and decodes it.
-pub(crate) fn decode<T: Vectors>(target: &T, inst: &Placed, constants: &[Constant]) -> Decoded {
+pub(crate) fn decode<T: Vectors>(target: &T, inst: &AllocatedInst, constants: &[Constant]) -> Decoded {
     let lanes = inst.lanes;
     let function = Allocated { constants: constants.to_vec(), lanes, words: 8, ..Allocated::default() };
     let mut asm = Assembler::new(64, 0, constants.len());
@@ -72,7 +72,7 @@ impl Decoded {
 }
 
 /// Checks the text of an instruction.
-pub(crate) fn check_text<T: Vectors>(target: &T, inst: Placed, expected: &str) {
+pub(crate) fn check_text<T: Vectors>(target: &T, inst: AllocatedInst, expected: &str) {
     assert_eq!(decode(target, &inst, &[]).text().join("; "), expected, "{inst:?}");
 }
 
@@ -152,7 +152,7 @@ pub(crate) fn check_texts<T: Vectors>(
                     };
                     let inst = made.inst;
                     let tied: Vec<usize> =
-                        (0..count).filter(|&at| inst.src[at] == Place::Reg(inst.dst)).collect();
+                        (0..count).filter(|&at| inst.src[at] == OperandLocation::Reg(inst.dst)).collect();
                     let Some(pattern) = pattern(op, elem, lanes, memory.map(|at| at % 3), &tied) else {
                         continue;
                     };
@@ -169,12 +169,12 @@ pub(crate) fn check_texts<T: Vectors>(
 fn expand<T: Vectors>(
     target: &T,
     pattern: &str,
-    inst: &Placed,
+    inst: &AllocatedInst,
     constants: &[Constant],
     has_broadcasts: bool,
 ) -> String {
     let limits = target.limits();
-    let Placed { op, elem, lanes, .. } = *inst;
+    let AllocatedInst { op, elem, lanes, .. } = *inst;
     let has_masks = !limits.masks.is_empty();
     let length = |elem: Elem| (usize::from(lanes) * elem.bytes()).max(16);
     let mnemonic = pattern.split(' ').next().expect("a mnemonic");
@@ -184,11 +184,11 @@ fn expand<T: Vectors>(
         let widest = if of.bytes() > elem.bytes() { of } else { elem };
         let memory = if is_scalar { of.bytes() } else { length(widest) * of.bytes() / widest.bytes() };
         match inst.src[at] {
-            Place::Reg(reg) if of == Elem::Bit && has_masks => format!("k{reg}"),
-            Place::Reg(reg) if of == Elem::Bit => vector(reg, length(elem)),
-            Place::Reg(reg) => vector(reg, length(of)),
-            Place::Slot(slot) => sized(memory, &slot_text(slot)),
-            Place::Pool(constant) => {
+            OperandLocation::Reg(reg) if of == Elem::Bit && has_masks => format!("k{reg}"),
+            OperandLocation::Reg(reg) if of == Elem::Bit => vector(reg, length(elem)),
+            OperandLocation::Reg(reg) => vector(reg, length(of)),
+            OperandLocation::Slot(slot) => sized(memory, &slot_text(slot)),
+            OperandLocation::Pool(constant) => {
                 let constant = constants[constant as usize];
                 let text = |bytes: usize| -> String {
                     let element = |lane: usize| match constant {
@@ -205,7 +205,7 @@ fn expand<T: Vectors>(
                     sized(memory, &text(memory))
                 }
             }
-            Place::None => panic!("{op:?} has no source {at}"),
+            OperandLocation::None => panic!("{op:?} has no source {at}"),
         }
     };
     let dst =
@@ -228,8 +228,12 @@ fn expand<T: Vectors>(
 /// Checks the text of what surrounds a function's body, and of a call.
 pub(crate) fn check_frame(target: &dyn Target) {
     let mem = Address { base: 12, index: None, scale: 1, offset: 0 };
-    let store = Placed { mem, src: [Place::Reg(1); 3], ..placed(Op::StoreStreaming, Elem::I8, 16) };
-    let args = [Place::Reg(12), Place::Slot(24)].into_iter().collect();
+    let store = AllocatedInst {
+        mem,
+        src: [OperandLocation::Reg(1); 3],
+        ..allocated_inst(Op::StoreStreaming, Elem::I8, 16)
+    };
+    let args = [OperandLocation::Reg(12), OperandLocation::Slot(24)].into_iter().collect();
     let function = Allocated {
         actions: vec![
             Action::Inst(store),
@@ -271,7 +275,7 @@ pub(crate) fn check_frame(target: &dyn Target) {
 }
 
 /// Which registers an instruction may write: its result, temporaries and scratch ones.
-fn is_ours(target: &dyn Target, inst: &Placed, class: Class, reg: u8) -> bool {
+fn is_ours(target: &dyn Target, inst: &AllocatedInst, class: Class, reg: u8) -> bool {
     let limits = target.limits();
     let has_masks = !limits.masks.is_empty();
     let given = constraint(target, inst.op, inst.elem, inst.lanes);
@@ -333,14 +337,14 @@ pub(crate) fn check_registers<T: Vectors>(target: &T) {
 
 fn check_written<T: Vectors>(
     target: &T,
-    inst: &Placed,
+    inst: &AllocatedInst,
     decoded: &Decoded,
     info: &mut InstructionInfoFactory,
 ) {
     let has_masks = !target.limits().masks.is_empty();
     let mut known: Vec<(Class, u8)> = Vec::new();
     for at in 0..3 {
-        if let Place::Reg(reg) = inst.src[at] {
+        if let OperandLocation::Reg(reg) = inst.src[at] {
             let is_mask = has_masks && source_elem(inst.op, inst.elem, at) == Elem::Bit;
             known.push((if is_mask { Class::Mask } else { Class::Vector }, reg));
         }
@@ -406,7 +410,12 @@ pub(crate) fn check_addresses<T: Vectors>(target: &T) {
 fn check_address<T: Vectors>(target: &T, mem: Address) {
     let text = address_text(mem);
     let check = |op: Op, elem: Elem, lanes: u8, expected: &str| {
-        let inst = Placed { mem, dst: 9, src: [Place::Reg(10); 3], ..placed(op, elem, lanes) };
+        let inst = AllocatedInst {
+            mem,
+            dst: 9,
+            src: [OperandLocation::Reg(10); 3],
+            ..allocated_inst(op, elem, lanes)
+        };
         assert_eq!(decode(target, &inst, &[]).text().join("; "), expected, "{inst:?}");
     };
     if mem.index.is_some() || mem.offset != 0 {

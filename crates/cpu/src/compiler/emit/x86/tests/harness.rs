@@ -2,7 +2,8 @@
 
 use crate::compiler::emit::mir::{Class, Elem, Op, Reg};
 use crate::compiler::emit::{
-    Action, Address, Allocated, Constant, Entry, Place, Placed, PlacedPart, Target, mask_class,
+    Action, Address, Allocated, AllocatedInst, AllocatedPart, Constant, Entry, OperandLocation, Target,
+    mask_class,
 };
 
 /// Memory that can be executed.
@@ -88,15 +89,15 @@ impl Bytes {
 }
 
 /// An instruction without operands.
-pub(crate) fn placed(op: Op, elem: Elem, lanes: u8) -> Placed {
-    Placed {
+pub(crate) fn allocated_inst(op: Op, elem: Elem, lanes: u8) -> AllocatedInst {
+    AllocatedInst {
         op,
         elem,
         lanes,
         dst: 0,
-        src: [Place::None; 3],
+        src: [OperandLocation::None; 3],
         mem: Address { base: 0, index: None, scale: 1, offset: 0 },
-        part: PlacedPart::All,
+        part: AllocatedPart::All,
         vector_temps: [0; 2],
         general_temps: [0; 2],
         mask_temp: 0,
@@ -104,40 +105,40 @@ pub(crate) fn placed(op: Op, elem: Elem, lanes: u8) -> Placed {
 }
 
 /// What actions are made for, and the actions.
-pub(crate) struct Maker<'a> {
+pub(crate) struct FunctionBuilder<'a> {
     pub(crate) target: &'a dyn Target,
     pub(crate) function: Allocated,
 }
 
-impl Maker<'_> {
-    pub(crate) fn new(target: &dyn Target, lanes: u8, words: u32) -> Maker<'_> {
-        Maker { target, function: Allocated { lanes, words, slots: 4096, ..Allocated::default() } }
+impl FunctionBuilder<'_> {
+    pub(crate) fn new(target: &dyn Target, lanes: u8, words: u32) -> FunctionBuilder<'_> {
+        FunctionBuilder { target, function: Allocated { lanes, words, slots: 4096, ..Allocated::default() } }
     }
 
-    pub(crate) fn push(&mut self, inst: Placed) {
+    pub(crate) fn push(&mut self, inst: AllocatedInst) {
         self.function.actions.push(Action::Inst(inst));
     }
 
     pub(crate) fn argument(&mut self, to: u8, word: u16) {
-        self.push(Placed { dst: to, ..placed(Op::Argument(word), Elem::Index, 1) });
+        self.push(AllocatedInst { dst: to, ..allocated_inst(Op::Argument(word), Elem::Index, 1) });
     }
 
     /// An instruction on all bytes of a vector, at the address in a general register.
-    fn whole(&self, op: Op, base: u8) -> Placed {
+    fn whole(&self, op: Op, base: u8) -> AllocatedInst {
         let bytes = self.target.limits().vector_bytes as u8;
-        Placed { mem: at(base), ..placed(op, Elem::I8, bytes) }
+        AllocatedInst { mem: at(base), ..allocated_inst(op, Elem::I8, bytes) }
     }
 
     /// Loads a whole vector from where an argument points.
     pub(crate) fn load(&mut self, to: u8, word: u16) {
         self.argument(0, word);
-        self.push(Placed { dst: to, ..self.whole(Op::Load, 0) });
+        self.push(AllocatedInst { dst: to, ..self.whole(Op::Load, 0) });
     }
 
     pub(crate) fn store(&mut self, from: u8, word: u16) {
         self.argument(0, word);
-        let src = [Place::Reg(from), Place::None, Place::None];
-        self.push(Placed { src, ..self.whole(Op::Store, 0) });
+        let src = [OperandLocation::Reg(from), OperandLocation::None, OperandLocation::None];
+        self.push(AllocatedInst { src, ..self.whole(Op::Store, 0) });
     }
 
     pub(crate) fn spill(&mut self, class: Class, slot: u32, from: u8) {
@@ -178,11 +179,11 @@ impl Maker<'_> {
     /// Stores a general register, which is not the first.
     pub(crate) fn store_general(&mut self, from: u8, word: u16) {
         assert_ne!(from, 0);
-        let src = [Place::Reg(from), Place::None, Place::None];
-        self.push(Placed { src, dst: 5, ..placed(Op::OfGeneral, Elem::I64, 1) });
+        let src = [OperandLocation::Reg(from), OperandLocation::None, OperandLocation::None];
+        self.push(AllocatedInst { src, dst: 5, ..allocated_inst(Op::OfGeneral, Elem::I64, 1) });
         self.argument(0, word);
-        let src = [Place::Reg(5), Place::None, Place::None];
-        self.push(Placed { src, mem: at(0), ..placed(Op::Store, Elem::I64, 1) });
+        let src = [OperandLocation::Reg(5), OperandLocation::None, OperandLocation::None];
+        self.push(AllocatedInst { src, mem: at(0), ..allocated_inst(Op::Store, Elem::I64, 1) });
     }
 
     pub(crate) fn constant(&mut self, constant: Constant) -> u32 {

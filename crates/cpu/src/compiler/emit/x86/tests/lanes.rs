@@ -1,9 +1,9 @@
 //! Ops lane by lane, on the machine, with operands in all places that are allowed.
 
-use super::harness::{Bytes, Maker, NONE, Random, mask_bytes, placed};
+use super::harness::{Bytes, FunctionBuilder, NONE, Random, allocated_inst, mask_bytes};
 use super::reference::{is_same, lane, operand};
 use crate::compiler::emit::mir::{Class, Cmp, Conv, Elem, Inst, Mem, Op, Part};
-use crate::compiler::emit::{Constant, Constraint, Place, Placed, Target};
+use crate::compiler::emit::{AllocatedInst, Constant, Constraint, OperandLocation, Target};
 
 pub(crate) const ELEMS: [Elem; 6] = [Elem::I8, Elem::I16, Elem::I32, Elem::I64, Elem::F32, Elem::F64];
 
@@ -74,7 +74,7 @@ pub(crate) fn lane_counts(target: &dyn Target, bytes: usize) -> impl Iterator<It
 
 /// Operands of an instruction, in places that its constraint allows, chosen by numbers without order.
 pub(crate) struct Operands {
-    pub(crate) inst: Placed,
+    pub(crate) inst: AllocatedInst,
     /// The register of each operand before it is spilled.
     pub(crate) registers: [u8; 3],
     pub(crate) constants: Vec<Constant>,
@@ -107,11 +107,11 @@ pub(crate) fn choose(
         let at = random.below(from.len());
         from.swap_remove(at)
     };
-    let mut inst = placed(op, elem, lanes);
+    let mut inst = allocated_inst(op, elem, lanes);
     let mut registers = [0; 3];
     for at in 0..count {
         registers[at] = take(random, if is_mask(at) { &mut masks } else { &mut vectors });
-        inst.src[at] = Place::Reg(registers[at]);
+        inst.src[at] = OperandLocation::Reg(registers[at]);
         // Sometimes operands are the same.
         if at > 0 && op != Op::Scale && source_elem(op, elem, at - 1) == elem && random.below(6) == 0 {
             registers[at] = registers[at - 1];
@@ -143,7 +143,7 @@ pub(crate) fn choose(
     }
     let mut constants = Vec::new();
     if let Some(at) = slot {
-        inst.src[at] = Place::Slot(64 * random.below(30) as u32);
+        inst.src[at] = OperandLocation::Slot(64 * random.below(30) as u32);
     }
     if let Some(at) = pool {
         let of = source_elem(op, elem, at);
@@ -154,7 +154,7 @@ pub(crate) fn choose(
         } else {
             Constant::Splat(of, operand(random, op, of, at))
         });
-        inst.src[at] = Place::Pool(1);
+        inst.src[at] = OperandLocation::Pool(1);
     }
     Some(Operands { inst, registers, constants })
 }
@@ -172,30 +172,30 @@ pub(crate) fn check(target: &dyn Target, op: Op, count: usize, elem: Elem, rando
 }
 
 fn run(target: &dyn Target, operands: &Operands, count: usize, random: &mut Random) {
-    let Placed { op, elem, lanes, src, dst, .. } = operands.inst;
-    let mut maker = Maker::new(target, lanes, 8);
-    maker.function.constants.clone_from(&operands.constants);
+    let AllocatedInst { op, elem, lanes, src, dst, .. } = operands.inst;
+    let mut builder = FunctionBuilder::new(target, lanes, 8);
+    builder.function.constants.clone_from(&operands.constants);
     let of = |at| source_elem(op, elem, at);
     // A spilled operand may share its register with another one, which is loaded later.
-    let order = (0..count).filter(|&at| matches!(src[at], Place::Slot(_)));
-    for at in order.chain((0..count).filter(|&at| matches!(src[at], Place::Reg(_)))) {
+    let order = (0..count).filter(|&at| matches!(src[at], OperandLocation::Slot(_)));
+    for at in order.chain((0..count).filter(|&at| matches!(src[at], OperandLocation::Reg(_)))) {
         if of(at) == Elem::Bit {
-            maker.load_mask(operands.registers[at], at as u16);
+            builder.load_mask(operands.registers[at], at as u16);
         } else {
-            maker.load(operands.registers[at], at as u16);
+            builder.load(operands.registers[at], at as u16);
         }
-        if let Place::Slot(slot) = src[at] {
-            maker.function.lanes = 64;
-            maker.spill(Class::Vector, slot, operands.registers[at]);
+        if let OperandLocation::Slot(slot) = src[at] {
+            builder.function.lanes = 64;
+            builder.spill(Class::Vector, slot, operands.registers[at]);
         }
     }
-    maker.push(operands.inst);
+    builder.push(operands.inst);
     if gives_mask(op) {
-        maker.store_mask(dst, 3);
+        builder.store_mask(dst, 3);
     } else {
-        maker.store(dst, 3);
+        builder.store(dst, 3);
     }
-    let code = maker.finish();
+    let code = builder.finish();
     // Conversions have more places where something changes.
     for _ in 0..if matches!(op, Op::Convert(..)) { 100 } else { 6 } {
         let mut sources: [Bytes; 3] =
@@ -214,7 +214,7 @@ fn run(target: &dyn Target, operands: &Operands, count: usize, random: &mut Rand
             }
             for before in 0..at {
                 if src[at] == src[before]
-                    && matches!(src[at], Place::Reg(_))
+                    && matches!(src[at], OperandLocation::Reg(_))
                     && !is_mask
                     && of(before) != Elem::Bit
                 {
@@ -225,7 +225,7 @@ fn run(target: &dyn Target, operands: &Operands, count: usize, random: &mut Rand
         let mut result = Bytes([0; 64]);
         let mut args: Vec<u64> = sources.iter().map(|bytes| bytes as *const Bytes as u64).collect();
         for at in 0..count {
-            if maker.has_masks() && of(at) == Elem::Bit {
+            if builder.has_masks() && of(at) == Elem::Bit {
                 args[at] = masks[at];
             }
         }
@@ -237,7 +237,7 @@ fn run(target: &dyn Target, operands: &Operands, count: usize, random: &mut Rand
                     return 0;
                 }
                 match src[source] {
-                    Place::Pool(constant) => match operands.constants[constant as usize] {
+                    OperandLocation::Pool(constant) => match operands.constants[constant as usize] {
                         Constant::Splat(_, bits) => bits,
                         Constant::Iota(_) => at as u64,
                     },
@@ -248,7 +248,7 @@ fn run(target: &dyn Target, operands: &Operands, count: usize, random: &mut Rand
             let expected = lane(op, elem, inputs);
             let got = if !gives_mask(op) {
                 result.lane(at, elem)
-            } else if maker.has_masks() {
+            } else if builder.has_masks() {
                 result.lane(0, Elem::I64) >> at & 1
             } else {
                 let got = result.lane(at, elem);

@@ -1,9 +1,9 @@
 //! Loads and stores on the machine, at all kinds of addresses, and that they touch no other byte.
 
-use super::harness::{Bytes, Maker, Random, mask_bytes, placed};
+use super::harness::{Bytes, FunctionBuilder, Random, allocated_inst, mask_bytes};
 use super::lanes::{ELEMS, lane_counts};
 use crate::compiler::emit::mir::{Elem, Inst, Mem, Op, Part, Reg};
-use crate::compiler::emit::{Address, Constraint, Place, Placed, PlacedPart, Target};
+use crate::compiler::emit::{Address, AllocatedInst, AllocatedPart, Constraint, OperandLocation, Target};
 
 /// Two pages of memory, behind which there is none.
 struct Pages(*mut u8);
@@ -72,10 +72,10 @@ impl Addressed {
         Addressed { address, index: random.next() >> 40 }
     }
 
-    fn load(&self, maker: &mut Maker<'_>) {
-        maker.argument(self.address.base, 0);
+    fn load(&self, builder: &mut FunctionBuilder<'_>) {
+        builder.argument(self.address.base, 0);
         if let Some(index) = self.address.index {
-            maker.argument(index, 1);
+            builder.argument(index, 1);
         }
     }
 
@@ -87,15 +87,15 @@ impl Addressed {
 }
 
 /// The constraint of an instruction with this address and part.
-fn constraint(target: &dyn Target, inst: &Placed) -> Constraint {
+fn constraint(target: &dyn Target, inst: &AllocatedInst) -> Constraint {
     let some = |is_some| if is_some { Reg(0) } else { Reg::NONE };
     let mem = Mem { base: Reg(0), index: some(inst.mem.index.is_some()), scale: 1, offset: inst.mem.offset };
     let part = match inst.part {
-        PlacedPart::All => Part::All,
-        PlacedPart::Count(_) => Part::Count(Reg(0)),
-        PlacedPart::Mask(_) => Part::Mask(Reg(0)),
+        AllocatedPart::All => Part::All,
+        AllocatedPart::Count(_) => Part::Count(Reg(0)),
+        AllocatedPart::Mask(_) => Part::Mask(Reg(0)),
     };
-    let Placed { op, elem, lanes, .. } = *inst;
+    let AllocatedInst { op, elem, lanes, .. } = *inst;
     target.constraint(&Inst { op, elem, lanes, dst: Reg::NONE, src: [Reg::NONE; 3], mem, part })
 }
 
@@ -110,33 +110,40 @@ fn take<const N: usize>(random: &mut Random, from: &mut Vec<u8>, count: u8) -> [
 
 /// An instruction with an address, a part and temporaries; what it was made with.
 struct Made {
-    inst: Placed,
+    inst: AllocatedInst,
     addressed: Addressed,
     vector: u8,
 }
 
 /// Makes an instruction with an address whose only vector operand, source or result, is `vector`.
-fn make(maker: &mut Maker<'_>, random: &mut Random, op: Op, elem: Elem, lanes: u8, is_part: bool) -> Made {
-    let limits = maker.target.limits();
+fn make(
+    builder: &mut FunctionBuilder<'_>,
+    random: &mut Random,
+    op: Op,
+    elem: Elem,
+    lanes: u8,
+    is_part: bool,
+) -> Made {
+    let limits = builder.target.limits();
     let (mut generals, mut vectors) = (limits.generals.to_vec(), limits.vectors.to_vec());
     let mut masks = limits.masks.to_vec();
     let addressed = Addressed::choose(random, &mut generals);
     let [vector] = take(random, &mut vectors, 1);
     let part = if !is_part {
-        PlacedPart::All
-    } else if !maker.target.has_masked_access(elem) {
-        PlacedPart::Count(take::<1>(random, &mut generals, 1)[0])
+        AllocatedPart::All
+    } else if !builder.target.has_masked_access(elem) {
+        AllocatedPart::Count(take::<1>(random, &mut generals, 1)[0])
     } else {
-        let from = if maker.has_masks() { &mut masks } else { &mut vectors };
-        PlacedPart::Mask(take::<1>(random, from, 1)[0])
+        let from = if builder.has_masks() { &mut masks } else { &mut vectors };
+        AllocatedPart::Mask(take::<1>(random, from, 1)[0])
     };
-    let mut inst = Placed { mem: addressed.address, part, ..placed(op, elem, lanes) };
+    let mut inst = AllocatedInst { mem: addressed.address, part, ..allocated_inst(op, elem, lanes) };
     if matches!(op, Op::Store | Op::StoreStreaming | Op::StorePart) {
-        inst.src[0] = Place::Reg(vector);
+        inst.src[0] = OperandLocation::Reg(vector);
     } else {
         inst.dst = vector;
     }
-    let constraint = constraint(maker.target, &inst);
+    let constraint = constraint(builder.target, &inst);
     inst.general_temps = take(random, &mut generals, constraint.general_temps);
     inst.vector_temps = take(random, &mut vectors, constraint.vector_temps);
     [inst.mask_temp] = take(random, &mut masks, constraint.mask_temps);
@@ -166,28 +173,28 @@ pub(crate) fn check_all(target: &dyn Target) {
 }
 
 fn check_load(target: &dyn Target, op: Op, elem: Elem, lanes: u8, random: &mut Random, pages: &mut Pages) {
-    let mut maker = Maker::new(target, lanes, 8);
-    let made = make(&mut maker, random, op, elem, lanes, false);
-    made.addressed.load(&mut maker);
-    maker.push(made.inst);
-    maker.store(made.vector, 2);
+    let mut builder = FunctionBuilder::new(target, lanes, 8);
+    let made = make(&mut builder, random, op, elem, lanes, false);
+    made.addressed.load(&mut builder);
+    builder.push(made.inst);
+    builder.store(made.vector, 2);
     pages.fill(random);
     let total = elem.bytes() * if op == Op::LoadSplat { 1 } else { usize::from(lanes) };
     let position = PAGES - total;
     let mut result = Bytes([0; 64]);
     let args = [made.addressed.base(pages.at(position)), made.addressed.index, &raw mut result as u64];
-    assert_eq!(maker.finish().run(&args), 0);
+    assert_eq!(builder.finish().run(&args), 0);
     for (at, &byte) in result.0.iter().enumerate().take(usize::from(lanes) * elem.bytes()) {
         assert_eq!(byte, pages.bytes()[position + at % total], "{:?}", made.inst);
     }
 }
 
 fn check_store(target: &dyn Target, op: Op, elem: Elem, lanes: u8, random: &mut Random, pages: &mut Pages) {
-    let mut maker = Maker::new(target, lanes, 8);
-    let made = make(&mut maker, random, op, elem, lanes, false);
-    maker.load(made.vector, 2);
-    made.addressed.load(&mut maker);
-    maker.push(made.inst);
+    let mut builder = FunctionBuilder::new(target, lanes, 8);
+    let made = make(&mut builder, random, op, elem, lanes, false);
+    builder.load(made.vector, 2);
+    made.addressed.load(&mut builder);
+    builder.push(made.inst);
     pages.fill(random);
     let total = elem.bytes() * usize::from(lanes);
     let position = PAGES - total;
@@ -195,7 +202,7 @@ fn check_store(target: &dyn Target, op: Op, elem: Elem, lanes: u8, random: &mut 
     let mut expected = pages.bytes().to_vec();
     expected[position..].copy_from_slice(&source.0[..total]);
     let args = [made.addressed.base(pages.at(position)), made.addressed.index, &raw const source as u64];
-    assert_eq!(maker.finish().run(&args), 0);
+    assert_eq!(builder.finish().run(&args), 0);
     assert!(pages.bytes() == expected, "{:?}", made.inst);
 }
 
@@ -216,23 +223,23 @@ pub(crate) fn check_parts(target: &dyn Target) {
 
 fn check_part(target: &dyn Target, op: Op, elem: Elem, lanes: u8, random: &mut Random, pages: &mut Pages) {
     let is_load = op == Op::LoadPart;
-    let mut maker = Maker::new(target, lanes, 8);
-    let made = make(&mut maker, random, op, elem, lanes, true);
-    maker.load(made.vector, 2);
-    if let PlacedPart::Mask(mask) = made.inst.part {
-        maker.load_mask(mask, 3);
+    let mut builder = FunctionBuilder::new(target, lanes, 8);
+    let made = make(&mut builder, random, op, elem, lanes, true);
+    builder.load(made.vector, 2);
+    if let AllocatedPart::Mask(mask) = made.inst.part {
+        builder.load_mask(mask, 3);
     }
-    made.addressed.load(&mut maker);
-    if let PlacedPart::Count(count) = made.inst.part {
-        maker.argument(count, 3);
+    made.addressed.load(&mut builder);
+    if let AllocatedPart::Count(count) = made.inst.part {
+        builder.argument(count, 3);
     }
-    maker.push(made.inst);
-    maker.store(made.vector, 4);
-    let code = maker.finish();
+    builder.push(made.inst);
+    builder.store(made.vector, 4);
+    let code = builder.finish();
     let bytes = elem.bytes();
     for count in 0..=u32::from(lanes) {
         let first = u64::MAX.checked_shr(64 - count).unwrap_or(0);
-        let is_count = matches!(made.inst.part, PlacedPart::Count(_));
+        let is_count = matches!(made.inst.part, AllocatedPart::Count(_));
         // Lanes beyond the count are behind the memory.
         let position = PAGES - count as usize * bytes;
         let bits = if is_count { first } else { first & (random.next() | random.next()) };
@@ -240,9 +247,9 @@ fn check_part(target: &dyn Target, op: Op, elem: Elem, lanes: u8, random: &mut R
         let mask = mask_bytes(bits, elem.integer(), lanes.into(), random);
         let above = if lanes == 64 { 0 } else { random.next() << lanes };
         let part = match made.inst.part {
-            PlacedPart::Count(_) => count.into(),
-            PlacedPart::Mask(_) | PlacedPart::All if maker.has_masks() => bits | above,
-            PlacedPart::Mask(_) | PlacedPart::All => &raw const mask as u64,
+            AllocatedPart::Count(_) => count.into(),
+            AllocatedPart::Mask(_) | AllocatedPart::All if builder.has_masks() => bits | above,
+            AllocatedPart::Mask(_) | AllocatedPart::All => &raw const mask as u64,
         };
         pages.fill(random);
         let mut expected = pages.bytes().to_vec();
@@ -294,35 +301,35 @@ fn check_gather(
     random: &mut Random,
     pages: &mut Pages,
 ) {
-    let mut maker = Maker::new(target, lanes, 8);
+    let mut builder = FunctionBuilder::new(target, lanes, 8);
     let is_part = random.below(3) == 0;
-    let mut made = make(&mut maker, random, Op::Gather(from), elem, lanes, is_part);
+    let mut made = make(&mut builder, random, Op::Gather(from), elem, lanes, is_part);
     let is_early = constraint(target, &made.inst).is_early;
     let temps = made.inst.vector_temps;
     let position = loop {
         let reg = random.choose(target.limits().vectors);
         if !(is_early && reg == made.inst.dst
             || temps.contains(&reg)
-            || !maker.has_masks() && made.inst.part == PlacedPart::Mask(reg))
+            || !builder.has_masks() && made.inst.part == AllocatedPart::Mask(reg))
         {
             break reg;
         }
     };
-    made.inst.src[0] = Place::Reg(position);
-    maker.load(position, 2);
-    if let PlacedPart::Mask(mask) = made.inst.part {
-        maker.load_mask(mask, 4);
+    made.inst.src[0] = OperandLocation::Reg(position);
+    builder.load(position, 2);
+    if let AllocatedPart::Mask(mask) = made.inst.part {
+        builder.load_mask(mask, 4);
     }
-    made.addressed.load(&mut maker);
-    maker.push(made.inst);
-    maker.store(made.vector, 3);
+    made.addressed.load(&mut builder);
+    builder.push(made.inst);
+    builder.store(made.vector, 3);
     pages.fill(random);
     // Positions count from the middle.
     let (middle, most) = (PAGES / 2, PAGES / 2 / elem.bytes());
     let mut positions = filled(random);
-    let bits = if made.inst.part == PlacedPart::All { u64::MAX } else { random.next() };
+    let bits = if made.inst.part == AllocatedPart::All { u64::MAX } else { random.next() };
     let mask = mask_bytes(bits, elem.integer(), lanes.into(), random);
-    let part = if maker.has_masks() { bits } else { &raw const mask as u64 };
+    let part = if builder.has_masks() { bits } else { &raw const mask as u64 };
     let mut expected = Bytes([0; 64]);
     for lane in 0..usize::from(lanes) {
         let at = random.below(2 * most) as i64 - most as i64;
@@ -339,7 +346,7 @@ fn check_gather(
     let mut result = Bytes([0; 64]);
     let base = made.addressed.base(pages.at(middle));
     let args = [base, made.addressed.index, &raw const positions as u64, &raw mut result as u64, part];
-    assert_eq!(maker.finish().run(&args), 0);
+    assert_eq!(builder.finish().run(&args), 0);
     let total = usize::from(lanes) * elem.bytes();
     assert_eq!(result.0[..total], expected.0[..total], "{:?}", made.inst);
 }

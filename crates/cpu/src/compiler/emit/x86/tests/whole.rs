@@ -1,10 +1,10 @@
 //! Ops on vectors and masks as a whole, on the machine.
 
-use super::harness::{Bytes, Maker, Random, mask_bytes, placed};
+use super::harness::{Bytes, FunctionBuilder, Random, allocated_inst, mask_bytes};
 use super::lanes::{ELEMS, constraint, lane_counts};
 use super::reference::signed;
 use crate::compiler::emit::mir::{Class, Elem, Op};
-use crate::compiler::emit::{Action, Constant, Place, Placed, Target};
+use crate::compiler::emit::{Action, AllocatedInst, Constant, OperandLocation, Target};
 
 fn filled(random: &mut Random) -> Bytes {
     Bytes(std::array::from_fn(|_| random.next() as u8))
@@ -34,16 +34,16 @@ pub(crate) fn check_vectors(target: &dyn Target) {
 }
 
 fn check_moved(target: &dyn Target, op: Op, elem: Elem, lanes: u8, random: &mut Random) {
-    let mut maker = Maker::new(target, lanes, 8);
+    let mut builder = FunctionBuilder::new(target, lanes, 8);
     let from = random.choose(target.limits().vectors);
     let dst = random.choose(target.limits().vectors);
     assert_eq!(constraint(target, op, elem, lanes).vector_temps, 0);
-    maker.load(from, 0);
-    let src = [Place::Reg(from), Place::None, Place::None];
-    maker.push(Placed { dst, src, ..placed(op, elem, lanes) });
-    maker.store(dst, 1);
+    builder.load(from, 0);
+    let src = [OperandLocation::Reg(from), OperandLocation::None, OperandLocation::None];
+    builder.push(AllocatedInst { dst, src, ..allocated_inst(op, elem, lanes) });
+    builder.store(dst, 1);
     let (source, mut result) = (filled(random), Bytes([0; 64]));
-    assert_eq!(maker.finish().run(&[&raw const source as u64, &raw mut result as u64]), 0);
+    assert_eq!(builder.finish().run(&[&raw const source as u64, &raw mut result as u64]), 0);
     let (offset, count) = match op {
         Op::Upper(upper) => (upper.into(), usize::from(lanes - upper)),
         Op::Splat => (0, lanes.into()),
@@ -64,21 +64,21 @@ fn check_joined(target: &dyn Target, elem: Elem, lanes: u8, random: &mut Random)
         (Op::Zip(false), 0, 1),
         (Op::Zip(true), count / 2, 1),
     ] {
-        let mut maker = Maker::new(target, lanes, 8);
+        let mut builder = FunctionBuilder::new(target, lanes, 8);
         let vectors = target.limits().vectors;
         let (a, b) = (random.choose(vectors), random.choose(vectors));
         let other = random.choose(vectors);
         let dst = random.choose(&[a, b, other]);
-        maker.load(a, 0);
-        maker.load(b, 1);
-        let src = [Place::Reg(a), Place::Reg(b), Place::None];
-        maker.push(Placed { dst, src, ..placed(op, elem, lanes) });
-        maker.store(dst, 2);
+        builder.load(a, 0);
+        builder.load(b, 1);
+        let src = [OperandLocation::Reg(a), OperandLocation::Reg(b), OperandLocation::None];
+        builder.push(AllocatedInst { dst, src, ..allocated_inst(op, elem, lanes) });
+        builder.store(dst, 2);
         let (one, other, mut result) = (filled(random), filled(random), Bytes([0; 64]));
         // Of sources in one register the last is loaded.
         let sources = [if a == b { other } else { one }, other];
         let args = [&raw const one as u64, &raw const other as u64, &raw mut result as u64];
-        assert_eq!(maker.finish().run(&args), 0);
+        assert_eq!(builder.finish().run(&args), 0);
         for lane in 0..count {
             let expected = if step == 2 {
                 let from = 2 * lane + first;
@@ -93,30 +93,30 @@ fn check_joined(target: &dyn Target, elem: Elem, lanes: u8, random: &mut Random)
 
 fn check_general(target: &dyn Target, elem: Elem, random: &mut Random) {
     let limits = target.limits();
-    let mut maker = Maker::new(target, 1, 8);
+    let mut builder = FunctionBuilder::new(target, 1, 8);
     let (vector, general) = (random.choose(limits.vectors), random.choose(&limits.generals[1..]));
-    maker.load(vector, 0);
+    builder.load(vector, 0);
     let slot = 64 * random.below(20) as u32;
-    let mut place = Place::Reg(vector);
+    let mut location = OperandLocation::Reg(vector);
     if random.below(2) == 0 {
-        maker.spill(Class::Vector, slot, vector);
-        place = Place::Slot(slot);
+        builder.spill(Class::Vector, slot, vector);
+        location = OperandLocation::Slot(slot);
     }
-    let src = [place, Place::None, Place::None];
-    maker.push(Placed { dst: general, src, ..placed(Op::ToGeneral, elem, 1) });
+    let src = [location, OperandLocation::None, OperandLocation::None];
+    builder.push(AllocatedInst { dst: general, src, ..allocated_inst(Op::ToGeneral, elem, 1) });
     // And back, from a slot or the register.
-    let mut place = Place::Reg(general);
+    let mut location = OperandLocation::Reg(general);
     if random.below(2) == 0 {
-        maker.spill(Class::General, slot + 8, general);
-        place = Place::Slot(slot + 8);
+        builder.spill(Class::General, slot + 8, general);
+        location = OperandLocation::Slot(slot + 8);
     }
-    let src = [place, Place::None, Place::None];
-    maker.push(Placed { dst: vector, src, ..placed(Op::OfGeneral, elem, 1) });
-    maker.store(vector, 1);
-    maker.store_general(general, 2);
+    let src = [location, OperandLocation::None, OperandLocation::None];
+    builder.push(AllocatedInst { dst: vector, src, ..allocated_inst(Op::OfGeneral, elem, 1) });
+    builder.store(vector, 1);
+    builder.store_general(general, 2);
     let (source, mut result, mut number) = (filled(random), Bytes([0; 64]), 0u64);
     let args = [&raw const source as u64, &raw mut result as u64, &raw mut number as u64];
-    assert_eq!(maker.finish().run(&args), 0);
+    assert_eq!(builder.finish().run(&args), 0);
     assert_eq!(number, signed(source.lane(0, elem), elem) as u64, "{elem:?} {general} {vector}");
     assert_eq!(result.lane(0, elem), source.lane(0, elem));
 }
@@ -138,22 +138,22 @@ pub(crate) fn check_constants(target: &dyn Target) {
 
 fn check_constant(target: &dyn Target, constant: Constant, elem: Elem, lanes: u8, random: &mut Random) {
     let vectors = target.limits().vectors;
-    let mut maker = Maker::new(target, lanes, 8);
-    maker.constant(Constant::Splat(Elem::F64, 7));
-    let at = maker.constant(constant);
+    let mut builder = FunctionBuilder::new(target, lanes, 8);
+    builder.constant(Constant::Splat(Elem::F64, 7));
+    let at = builder.constant(constant);
     let (to, other) = (random.choose(vectors), random.choose(vectors));
     let class = Class::Vector;
     if random.below(2) == 0 {
-        maker.function.actions.push(Action::Constant { to, constant: at });
+        builder.function.actions.push(Action::Constant { to, constant: at });
     } else {
-        maker.push(Placed { dst: to, ..placed(Op::Const(at), elem, lanes) });
+        builder.push(AllocatedInst { dst: to, ..allocated_inst(Op::Const(at), elem, lanes) });
     }
-    maker.function.actions.push(Action::Move { class, to: other, from: to });
-    maker.spill(class, 1024, other);
-    maker.reload(class, to, 1024);
-    maker.store(to, 0);
+    builder.function.actions.push(Action::Move { class, to: other, from: to });
+    builder.spill(class, 1024, other);
+    builder.reload(class, to, 1024);
+    builder.store(to, 0);
     let mut result = Bytes([0; 64]);
-    assert_eq!(maker.finish().run(&[&raw mut result as u64]), 0);
+    assert_eq!(builder.finish().run(&[&raw mut result as u64]), 0);
     for lane in 0..usize::from(lanes) {
         let mut expected = Bytes([0; 64]);
         expected.set(
@@ -211,7 +211,7 @@ fn mask_registers(target: &dyn Target) -> &'static [u8] {
 
 fn check_mask(target: &dyn Target, op: Op, elem: Elem, lanes: u8, from: Elem, random: &mut Random) {
     let masks = mask_registers(target);
-    let mut maker = Maker::new(target, lanes, 8);
+    let mut builder = FunctionBuilder::new(target, lanes, 8);
     let [a, b] = [0; 2].map(|_: u8| random.choose(masks));
     let constraint = constraint(target, op, elem, lanes);
     let dst = if constraint.tied != 0 { a } else { random.choose(masks) };
@@ -219,16 +219,16 @@ fn check_mask(target: &dyn Target, op: Op, elem: Elem, lanes: u8, from: Elem, ra
     if constraint.is_early && (dst == a || dst == b) {
         return;
     }
-    maker.load_mask(b, 1);
-    maker.load_mask(a, 0);
-    let src = [Place::Reg(a), Place::Reg(b), Place::None];
-    maker.push(Placed { dst, src, ..placed(op, elem, lanes) });
-    maker.store_mask(dst, 2);
+    builder.load_mask(b, 1);
+    builder.load_mask(a, 0);
+    let src = [OperandLocation::Reg(a), OperandLocation::Reg(b), OperandLocation::None];
+    builder.push(AllocatedInst { dst, src, ..allocated_inst(op, elem, lanes) });
+    builder.store_mask(dst, 2);
     let mut bits = [random.next(), random.next()];
     let bytes = bits.map(|bits| mask_bytes(bits, from, lanes.into(), random));
     let mut result = Bytes([0; 64]);
-    let given = |at: usize| if maker.has_masks() { bits[at] } else { &raw const bytes[at] as u64 };
-    assert_eq!(maker.finish().run(&[given(0), given(1), &raw mut result as u64]), 0);
+    let given = |at: usize| if builder.has_masks() { bits[at] } else { &raw const bytes[at] as u64 };
+    assert_eq!(builder.finish().run(&[given(0), given(1), &raw mut result as u64]), 0);
     if a == b {
         bits[1] = bits[0];
     }
@@ -241,46 +241,55 @@ fn check_mask(target: &dyn Target, op: Op, elem: Elem, lanes: u8, from: Elem, ra
         Op::MaskSplat => 0u64.wrapping_sub(bits[0] & 1),
         _ => bits[0],
     };
-    let got = mask_bits(&result, maker.has_masks(), elem, lanes);
+    let got = mask_bits(&result, builder.has_masks(), elem, lanes);
     assert_eq!(got, expected & (u64::MAX >> (64 - lanes)), "{op:?} {elem:?} {lanes}");
 }
 
 fn check_first(target: &dyn Target, elem: Elem, lanes: u8, random: &mut Random) {
     let limits = target.limits();
-    let mut maker = Maker::new(target, lanes, 8);
+    let mut builder = FunctionBuilder::new(target, lanes, 8);
     let dst = random.choose(mask_registers(target));
     let mut generals = limits.generals.to_vec();
     let mut take = || generals.swap_remove(random.below(generals.len()));
     let (count, temps) = (take(), [take(), take()]);
-    maker.argument(count, 0);
-    let src = [Place::Reg(count), Place::None, Place::None];
-    maker.push(Placed { dst, src, general_temps: temps, ..placed(Op::MaskFirst, elem, lanes) });
-    maker.store_mask(dst, 1);
-    let code = maker.finish();
+    builder.argument(count, 0);
+    let src = [OperandLocation::Reg(count), OperandLocation::None, OperandLocation::None];
+    builder.push(AllocatedInst {
+        dst,
+        src,
+        general_temps: temps,
+        ..allocated_inst(Op::MaskFirst, elem, lanes)
+    });
+    builder.store_mask(dst, 1);
+    let code = builder.finish();
     for count in (0..=65).chain([127, 128, 255, 256, 257, 1 << 32, 1 << 40, (1 << 62) + 3]) {
         let mut result = Bytes([0; 64]);
         assert_eq!(code.run(&[count, &raw mut result as u64]), 0);
         let expected = u64::MAX.checked_shr(64 - count.min(lanes.into()) as u32).unwrap_or(0);
-        assert_eq!(mask_bits(&result, maker.has_masks(), elem, lanes), expected, "{elem:?} {lanes} {count}");
+        assert_eq!(
+            mask_bits(&result, builder.has_masks(), elem, lanes),
+            expected,
+            "{elem:?} {lanes} {count}"
+        );
     }
 }
 
 /// Jumps on masks.
 fn check_any(target: &dyn Target, elem: Elem, lanes: u8, random: &mut Random) {
     let mask = random.choose(mask_registers(target));
-    let mut maker = Maker::new(target, lanes, 8);
-    maker.function.labels = 1;
-    maker.load_mask(mask, 0);
-    maker.function.actions.push(Action::JumpIfNone { mask, elem, lanes, to: 0 });
-    maker.push(Placed { dst: 2, ..placed(Op::Number(1), Elem::Index, 1) });
-    maker.store_general(2, 1);
-    maker.function.actions.push(Action::Label(0));
-    let code = maker.finish();
+    let mut builder = FunctionBuilder::new(target, lanes, 8);
+    builder.function.labels = 1;
+    builder.load_mask(mask, 0);
+    builder.function.actions.push(Action::JumpIfNone { mask, elem, lanes, to: 0 });
+    builder.push(AllocatedInst { dst: 2, ..allocated_inst(Op::Number(1), Elem::Index, 1) });
+    builder.store_general(2, 1);
+    builder.function.actions.push(Action::Label(0));
+    let code = builder.finish();
     let all = u64::MAX >> (64 - lanes);
     for bits in [0, 1 << (lanes - 1), 1, all, !all, random.next()] {
         let bytes = mask_bytes(bits, elem, lanes.into(), random);
         let mut result = 0u64;
-        let given = if maker.has_masks() { bits } else { &raw const bytes as u64 };
+        let given = if builder.has_masks() { bits } else { &raw const bytes as u64 };
         assert_eq!(code.run(&[given, &raw mut result as u64]), 0);
         assert_eq!(result, u64::from(bits & all != 0), "{elem:?} {lanes} {bits:x}");
     }

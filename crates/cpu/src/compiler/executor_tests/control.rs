@@ -130,7 +130,7 @@ fn a_while_holds_a_condition_a_row_sum_and_a_call() {
             trials.push(Trial { call: call(before, [-1.0; 3], 0), after, status });
         }
         for is_known in [false, true] {
-            agree(&sums_of_rows(columns, lanes, is_known), &trials);
+            check_all_executors(&sums_of_rows(columns, lanes, is_known), &trials);
         }
     }
 }
@@ -153,7 +153,7 @@ fn a_row_may_have_no_elements() {
         after: Call::new().with(&[-0.0f32, f32::INFINITY]).param(extent as u64),
         status: 0,
     };
-    agree(&b.finish(), &[trial(0), trial(-1), trial(-1000)]);
+    check_all_executors(&b.finish(), &[trial(0), trial(-1), trial(-1000)]);
 }
 
 /// Loops in loops: the trips of the inner one depend on the outer one, and both carry values, of which two change
@@ -204,7 +204,10 @@ fn loops_nest_and_carry_values() {
         y[8..].copy_from_slice(&[numbers[0], numbers[1], numbers[2], position, trips as i64]);
         Trial { call: call([-7; 13]), after: call(y), status: 0 }
     };
-    agree(&function, &[trial(0, 99), trial(1, 99), trial(2, 99), trial(8, 99), trial(8, 2), trial(5, -1)]);
+    check_all_executors(
+        &function,
+        &[trial(0, 99), trial(1, 99), trial(2, 99), trial(8, 99), trial(8, 2), trial(5, -1)],
+    );
 }
 
 /// A kernel is called with addresses and an index, in the inner of two loops and under a condition; values of all kinds
@@ -279,11 +282,14 @@ fn kernels_get_addresses_and_indices() {
         let after = call(&bytes, sum, mixed, &record);
         Trial { call: call(&before, -1.0, 0, &first), after, status: 0 }
     };
-    agree(&function, &[trial(0, 2), trial(1, 3), trial(ROWS, 0), trial(ROWS, 1), trial(ROWS, 4)]);
+    check_all_executors(
+        &function,
+        &[trial(0, 2), trial(1, 3), trial(ROWS, 0), trial(ROWS, 1), trial(ROWS, 4)],
+    );
 }
 
-/// A kernel that fails in the second trip of two loops, under a condition, ends the function at once: nothing behind the
-/// call is done, neither in the loop nor behind it.
+/// A kernel that fails in the second trip of two loops, under a condition, ends the function at once: nothing behind
+/// the call is done, neither in the loop nor behind it.
 #[test]
 fn a_kernel_that_fails_ends_the_function() {
     let mut b = Builder::new(2, 2, 1);
@@ -337,7 +343,7 @@ fn a_kernel_that_fails_ends_the_function() {
         Trial { call: call([-7; 4], 0), after: call(y, calls), status }
     };
     let last = i64::from(u32::MAX);
-    agree(
+    check_all_executors(
         &function,
         &[
             trial(3, 1, [0, 0]),
@@ -367,5 +373,5 @@ fn what_nobody_needs_has_no_address() {
         after: Call::new().with(&[2.0f32, 2.0, 7.0]).param(2).param(-1i64 as u64),
         status: 0,
     };
-    agree(&b.finish(), &[trial]);
+    check_all_executors(&b.finish(), &[trial]);
 }

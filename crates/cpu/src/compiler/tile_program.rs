@@ -1,17 +1,17 @@
-//! Clusters of element-wise ops as programs over tiles, which routines run.
+//! Fusion groups of element-wise ops as programs over tiles, which routines run.
 
 use defn_core::graph::{Graph, Value, Values};
 use defn_core::op::Op;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::cluster::{Cluster, Clusters, Elementwise, Role, elementwise};
+use super::fusion_groups::{Elementwise, FusionGroup, FusionGroups, Role, elementwise};
 use crate::kernels::StridedView;
 use crate::kernels::tiles::{Draft, Operand, Program, Register};
 
 /// A program, with where its operands come from.
 #[derive(Debug)]
-pub(super) struct Group {
+pub(super) struct TileProgram {
     pub(super) program: Program,
     /// For each input the value whose memory is read, and how.
     pub(super) inputs: Vec<(Value, StridedView)>,
@@ -20,48 +20,53 @@ pub(super) struct Group {
     pub(super) elements: usize,
 }
 
-/// Makes the program of a cluster that gives `results`.
-pub(super) fn group(graph: &Graph, clusters: &Clusters, cluster: &Cluster, results: Values) -> Group {
-    let first = &graph.nodes()[cluster.nodes[0]];
-    let mut making = Making {
+/// Makes the program of a fusion group that gives `results`.
+pub(super) fn tile_program(
+    graph: &Graph,
+    fusion: &FusionGroups,
+    group: &FusionGroup,
+    results: Values,
+) -> TileProgram {
+    let first = &graph.nodes()[group.nodes[0]];
+    let mut builder = TileProgramBuilder {
         graph,
-        clusters,
+        fusion,
         draft: Draft::default(),
         inputs: Vec::new(),
         known: FxHashMap::default(),
         registers: FxHashMap::default(),
-        place: clusters.place[cluster.nodes[0]],
+        group_index: fusion.group_of[group.nodes[0]],
     };
-    for &position in &cluster.nodes {
-        let register = making.node(position);
-        making.registers.insert(position, register);
+    for &position in &group.nodes {
+        let register = builder.node(position);
+        builder.registers.insert(position, register);
     }
     for result in &results {
-        let register = making.registers[&(result.node as usize)];
-        making.draft.store(register.into());
+        let register = builder.registers[&(result.node as usize)];
+        builder.draft.store(register.into());
     }
-    let Making { draft, inputs, .. } = making;
+    let TileProgramBuilder { draft, inputs, .. } = builder;
     let (program, elements) = (draft.finish(), first.outputs[0].size());
-    Group { program, inputs, results, elements }
+    TileProgram { program, inputs, results, elements }
 }
 
-struct Making<'a> {
+struct TileProgramBuilder<'a> {
     graph: &'a Graph,
-    clusters: &'a Clusters,
+    fusion: &'a FusionGroups,
     draft: Draft,
     inputs: Vec<(Value, StridedView)>,
     known: FxHashMap<(Value, StridedView), usize>,
     registers: FxHashMap<usize, Register>,
-    place: Option<usize>,
+    group_index: Option<usize>,
 }
 
-impl Making<'_> {
+impl TileProgramBuilder<'_> {
     /// Adds a node's op.
     fn node(&mut self, position: usize) -> Register {
         let node = &self.graph.nodes()[position];
         let (sizes, dtype) = (node.outputs[0].shape.sizes(), node.outputs[0].dtype);
         let x: SmallVec<[Operand; 3]> = node.inputs.iter().map(|&input| self.operand(input, sizes)).collect();
-        match elementwise(&node.op).expect("clusters of several nodes are element-wise") {
+        match elementwise(&node.op).expect("groups of several nodes are element-wise") {
             Elementwise::Unary(op) => self.draft.unary(op, x[0], dtype),
             Elementwise::Binary(op) => self.draft.binary(op, x[0], x[1], dtype),
             Elementwise::AsType => self.draft.convert(x[0], dtype),
@@ -74,20 +79,20 @@ impl Making<'_> {
 
     /// A value as elements of a result of `sizes`.
     fn operand(&mut self, value: Value, sizes: &[usize]) -> Operand {
-        let seen = self.clusters.seen(self.graph, value);
-        let base = &self.graph.nodes()[seen.base.node as usize];
-        if self.clusters.place[seen.base.node as usize] == self.place
-            && let Some(&register) = self.registers.get(&(seen.base.node as usize))
+        let value_view = self.fusion.view(self.graph, value);
+        let base = &self.graph.nodes()[value_view.base.node as usize];
+        if self.fusion.group_of[value_view.base.node as usize] == self.group_index
+            && let Some(&register) = self.registers.get(&(value_view.base.node as usize))
         {
             return register.into();
         }
         if let Op::Constant(scalar) = &base.op {
             return self.draft.constant(*scalar).into();
         }
-        let walk = seen.walk(sizes);
-        let dtype = self.graph.ty(seen.base).dtype;
+        let view = value_view.strided_view(sizes);
+        let dtype = self.graph.ty(value_view.base).dtype;
         if let (Role::Generated, Op::Iota { axis, shape, .. }) =
-            (&self.clusters.roles[seen.base.node as usize], &base.op)
+            (&self.fusion.roles[value_view.base.node as usize], &base.op)
         {
             let (step, size) = match axis {
                 Some(axis) => (shape.sizes()[axis.index() + 1..].iter().product(), shape[*axis]),
@@ -95,8 +100,8 @@ impl Making<'_> {
             };
             return self.draft.count(step, size, dtype).into();
         }
-        let (constant, run) = (walk.is_constant(), walk.run());
-        let key = (seen.base, walk);
+        let (constant, run) = (view.is_constant(), view.run());
+        let key = (value_view.base, view);
         let index = match self.known.get(&key) {
             Some(&index) => index,
             None => {

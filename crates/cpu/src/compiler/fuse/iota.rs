@@ -2,25 +2,25 @@
 
 use defn_core::DType;
 
-use super::build::Making;
+use super::build::NestBuilder;
 use super::elements::Element;
 use crate::compiler::ir::{Access, Conv, Elem, Val};
 use crate::kernels::StridedView;
 
-impl Making<'_> {
+impl NestBuilder<'_> {
     /// The positions that a view has, as elements of a dtype.
-    pub(super) fn counted(&mut self, view: &StridedView, is_of_groups: bool, dtype: DType) -> Element {
+    pub(super) fn iota(&mut self, view: &StridedView, is_per_group: bool, dtype: DType) -> Element {
         let most: usize = view.dims().iter().map(|&(size, _)| size).product();
         let elem = if most <= i32::MAX as usize { Elem::I32 } else { Elem::I64 };
-        let (first, along) = self.count(view, is_of_groups, elem);
+        let (first, along) = self.count(view, is_per_group, elem);
         let number = along.map_or(first, |along| self.e.b.add(first, along));
-        self.e.counted(number, dtype)
+        self.e.iota(number, dtype)
     }
 
     /// The positions that a view has, modulo 2 to the bits of an integer: that at the first lane, and how many behind
     /// it that at another is.
-    pub(super) fn count(&mut self, view: &StridedView, is_of_groups: bool, elem: Elem) -> (Val, Option<Val>) {
-        let access = if is_of_groups { self.group_access(0, view, 1) } else { self.access(0, view, 1) };
+    pub(super) fn count(&mut self, view: &StridedView, is_per_group: bool, elem: Elem) -> (Val, Option<Val>) {
+        let access = if is_per_group { self.group_access(0, view, 1) } else { self.access(0, view, 1) };
         self.count_of(access, elem)
     }
 

@@ -6,14 +6,14 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::domain::{Axes, Sizes};
-use crate::compiler::cluster::Clusters;
-use crate::compiler::views::Seen;
+use crate::compiler::fusion_groups::FusionGroups;
+use crate::compiler::views::ValueView;
 use crate::kernels::StridedView;
 use crate::kernels::shape::Layout;
 
 /// A box of a domain.
 #[derive(Debug)]
-pub(in super::super) struct Cut {
+pub(in super::super) struct DomainBox {
     /// The sizes of the domain, where the box begins in it, and its own sizes.
     pub(in super::super) domain: Sizes,
     pub(in super::super) starts: Sizes,
@@ -21,51 +21,52 @@ pub(in super::super) struct Cut {
     /// The nodes that are computed in every box of the domain. Others are computed in this box alone.
     pub(in super::super) nodes: SmallVec<[usize; 8]>,
     /// What each concatenation, padding or transposition is in the box.
-    pub(in super::super) sources: FxHashMap<usize, Source>,
-    pub(in super::super) block: Option<Block>,
+    pub(in super::super) sources: FxHashMap<usize, BoxSource>,
+    pub(in super::super) block: Option<TransposeBlock>,
 }
 
 /// What a concatenation, a padding or a transposition is in a box.
 #[derive(Clone, Debug)]
-pub(in super::super) enum Source {
+pub(in super::super) enum BoxSource {
     /// A value, and where the box begins in it. None if the box is the whole value, or reads one element.
-    Piece { value: Value, starts: Option<Sizes> },
+    Operand { value: Value, starts: Option<Sizes> },
     /// The box of what it is itself a view of.
-    Turned,
+    Transposed,
 }
 
 /// How a box is gone through that has values with their neighbours along another axis than the last.
 ///
 /// Lanes are along the last axis. A few elements along the other axis are done together, so that what is read there is
-/// transposed in registers (`schedule/records.rs`). Tiles of rows are outside of that: what they read lies in few pages.
+/// transposed in registers (`schedule/records.rs`). Tiles of rows are outside of that: what they read lies in few
+/// pages.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Block {
+pub(in super::super) struct TransposeBlock {
     pub(in super::super) axis: usize,
     pub(in super::super) elements: usize,
     pub(in super::super) lanes: usize,
 }
 
-impl Cut {
+impl DomainBox {
     /// The concatenation or padding that a value is, if it is one of the box's.
-    pub(super) fn join(&self, graph: &Graph, clusters: &Clusters, value: Value) -> Option<usize> {
-        let base = clusters.seen(graph, value).base.node as usize;
+    pub(super) fn concat(&self, graph: &Graph, fusion: &FusionGroups, value: Value) -> Option<usize> {
+        let base = fusion.view(graph, value).base.node as usize;
         self.sources.contains_key(&base).then_some(base)
     }
 
     /// How that which a concatenation or a padding is in the box lies in memory.
-    pub(super) fn source(&self, graph: &Graph, clusters: &Clusters, join: usize) -> Seen {
-        match &self.sources[&join] {
-            Source::Piece { value, starts: Some(starts) } => {
-                clusters.seen(graph, *value).within(starts, &self.sizes)
+    pub(super) fn source(&self, graph: &Graph, fusion: &FusionGroups, concat: usize) -> ValueView {
+        match &self.sources[&concat] {
+            BoxSource::Operand { value, starts: Some(starts) } => {
+                fusion.view(graph, *value).within(starts, &self.sizes)
             }
-            Source::Piece { value, starts: None } => clusters.seen(graph, *value),
-            Source::Turned => self.of(&clusters.turned(graph, join).expect("it is a view")),
+            BoxSource::Operand { value, starts: None } => fusion.view(graph, *value),
+            BoxSource::Transposed => self.of(&fusion.unfiltered_view(graph, concat).expect("it is a view")),
         }
     }
 
     /// What the box has of a value of the domain.
-    pub(super) fn of(&self, seen: &Seen) -> Seen {
-        seen.clone().within(&self.starts, &self.sizes)
+    pub(super) fn of(&self, value_view: &ValueView) -> ValueView {
+        value_view.clone().within(&self.starts, &self.sizes)
     }
 
     /// How the box lies in a result.
@@ -80,7 +81,7 @@ impl Cut {
     }
 
     /// The numbers that count along an axis of the domain, or all its elements.
-    pub(super) fn counted(&self, axis: Option<Axis>) -> StridedView {
+    pub(super) fn iota_view(&self, axis: Option<Axis>) -> StridedView {
         let Some(axis) = axis else { return self.whole() };
         let mut strides: SmallVec<[isize; 6]> = SmallVec::from_elem(0, self.domain.len());
         strides[axis.index()] = 1;

@@ -44,13 +44,13 @@ impl Choices<'_> {
 }
 
 /// A program, the bytes of its arguments, and how it is compiled.
-pub(crate) struct Program {
+pub(crate) struct RandomProgram {
     pub(crate) region: Arc<Region>,
     pub(crate) arguments: Vec<Vec<u8>>,
     /// The elements of a piece of a long row.
     pub(crate) chunk: usize,
     /// Whether what follows products is done block by block even where this does not pay.
-    pub(crate) is_followed: bool,
+    pub(crate) forces_epilogues: bool,
 }
 
 /// Sizes around the lanes of vectors, blocks of the portable executor, tiles and runs of sums.
@@ -60,24 +60,24 @@ const SIZES: &[usize] = &[
 /// Sizes of one axis of a graph, now and then.
 const LARGE: &[usize] = &[300, 511, 512, 513, 1000, 1023, 1024, 1025, 1100, 2048, 2049, 4100];
 /// The most elements of a value.
-pub(super) const MOST: usize = 6000;
+pub(super) const MAX_ELEMENTS: usize = 6000;
 
 /// A random program; None where nothing can be made of the choices.
-pub(crate) fn program(source: Choices<'_>) -> Option<Program> {
-    let mut making = Making::new(source);
-    let wanted = 1 + making.source.below(12);
+pub(crate) fn program(source: Choices<'_>) -> Option<RandomProgram> {
+    let mut generator = GraphGenerator::new(source);
+    let wanted = 1 + generator.source.below(12);
     for _ in 0..4 * wanted {
-        if making.steps == wanted {
+        if generator.steps == wanted {
             break;
         }
-        if let Some((op, operands)) = making.step() {
-            making.push(op, &operands);
+        if let Some((op, operands)) = generator.step() {
+            generator.push(op, &operands);
         }
     }
-    making.finish()
+    generator.finish()
 }
 
-pub(super) struct Making<'b> {
+pub(super) struct GraphGenerator<'b> {
     pub(super) source: Choices<'b>,
     pub(super) graph: Graph,
     inputs: Vec<TensorType>,
@@ -88,11 +88,11 @@ pub(super) struct Making<'b> {
     steps: usize,
     mixed: Mixed,
     chunk: usize,
-    is_followed: bool,
+    forces_epilogues: bool,
 }
 
-impl<'b> Making<'b> {
-    fn new(mut source: Choices<'b>) -> Making<'b> {
+impl<'b> GraphGenerator<'b> {
+    fn new(mut source: Choices<'b>) -> GraphGenerator<'b> {
         let mut dims = [0; 3].map(|_| SIZES[source.below(SIZES.len())]);
         if source.below(6) == 0 {
             dims[source.below(2)] = LARGE[source.below(LARGE.len())];
@@ -103,7 +103,7 @@ impl<'b> Making<'b> {
             let long = &LARGE[5..];
             dims[source.below(2)] = long[source.below(long.len())];
         }
-        let is_followed = source.below(2) == 0;
+        let forces_epilogues = source.below(2) == 0;
         let count = 1 + source.below(3);
         let dtype = |source: &mut Choices<'_>| match source.below(4) {
             0 => DType::F32,
@@ -112,7 +112,7 @@ impl<'b> Making<'b> {
         };
         let dtypes = (0..count).map(|_| dtype(&mut source)).collect();
         let mixed = Mixed::new(source.below(1 << 16) as u64);
-        let mut making = Making {
+        let mut generator = GraphGenerator {
             source,
             graph: Graph::new(),
             inputs: Vec::new(),
@@ -123,14 +123,14 @@ impl<'b> Making<'b> {
             steps: 0,
             mixed,
             chunk,
-            is_followed,
+            forces_epilogues,
         };
-        for _ in 0..1 + making.source.below(4) {
-            let dtype = making.dtype();
-            let shape = making.shape();
-            making.parameter(dtype, &shape, None);
+        for _ in 0..1 + generator.source.below(4) {
+            let dtype = generator.dtype();
+            let shape = generator.shape();
+            generator.parameter(dtype, &shape, None);
         }
-        making
+        generator
     }
 
     fn dtype(&mut self) -> DType {
@@ -154,7 +154,7 @@ impl<'b> Making<'b> {
             &[b, a],
         ];
         let shape = all[self.source.below(all.len())];
-        if shape.iter().product::<usize>() <= MOST { shape.to_vec() } else { vec![b] }
+        if shape.iter().product::<usize>() <= MAX_ELEMENTS { shape.to_vec() } else { vec![b] }
     }
 
     /// An argument, of positions below a bound if there is one.
@@ -197,7 +197,7 @@ impl<'b> Making<'b> {
     pub(super) fn push(&mut self, op: Op, operands: &[Value]) {
         let types: Vec<&TensorType> = operands.iter().map(|&value| self.graph.ty(value)).collect();
         let Ok(outputs) = infer(&op, &types) else { return };
-        if outputs.iter().any(|ty| ty.size() > MOST || ty.size() == 0) {
+        if outputs.iter().any(|ty| ty.size() > MAX_ELEMENTS || ty.size() == 0) {
             return;
         }
         if let Ok(outputs) = self.graph.push(op, operands) {
@@ -342,7 +342,8 @@ impl<'b> Making<'b> {
             }
             _ => {
                 let sizes: Vec<usize> = std::iter::once(2).chain(shape.sizes().iter().copied()).collect();
-                operands.push(self.parameter(DType::U32, &sizes, None).filter(|_| 2 * count <= MOST)?);
+                operands
+                    .push(self.parameter(DType::U32, &sizes, None).filter(|_| 2 * count <= MAX_ELEMENTS)?);
                 return Some((Op::Block(Block::Threefry), operands));
             }
         };
@@ -414,7 +415,7 @@ impl<'b> Making<'b> {
             }
             _ => (Op::Gather { axes: [axis].into_iter().collect() }, vec![count, 1]),
         };
-        if positions.iter().product::<usize>() > MOST {
+        if positions.iter().product::<usize>() > MAX_ELEMENTS {
             return None;
         }
         let indices = self.parameter(dtype, &positions, Some(size))?;
@@ -435,7 +436,7 @@ impl<'b> Making<'b> {
         let indices = self.parameter(DType::S32, &[count, 1], Some(shape.sizes()[axis.index()]))?;
         let mut sizes = vec![count];
         sizes.extend(shape.axes().filter(|&other| other != axis).map(|other| shape.sizes()[other.index()]));
-        if sizes.iter().product::<usize>() > MOST {
+        if sizes.iter().product::<usize>() > MAX_ELEMENTS {
             return None;
         }
         let dtype = self.graph.ty(x).dtype;
@@ -446,7 +447,7 @@ impl<'b> Making<'b> {
     }
 
     /// The results are the last value, and some others.
-    fn finish(mut self) -> Option<Program> {
+    fn finish(mut self) -> Option<RandomProgram> {
         let inputs = self.inputs.len();
         let mut results: Values = Values::new();
         let is_computed = |value: &Value| !matches!(self.graph.node(*value).op, Op::Parameter { .. });
@@ -460,8 +461,8 @@ impl<'b> Making<'b> {
             }
         }
         let region = Arc::new(Region::new(self.graph, self.inputs, inputs, results));
-        let Making { arguments, chunk, is_followed, .. } = self;
-        Some(Program { region, arguments, chunk, is_followed })
+        let GraphGenerator { arguments, chunk, forces_epilogues, .. } = self;
+        Some(RandomProgram { region, arguments, chunk, forces_epilogues })
     }
 }
 

@@ -6,7 +6,7 @@ use crate::kernels::epilogue::{CompletedRows, EpilogueFn};
 
 /// The result: rows whose elements are contiguous, or consist of contiguous runs a fixed distance apart.
 #[derive(Clone, Copy)]
-pub(crate) struct Target<'t, C> {
+pub(crate) struct GemmOutput<'t, C> {
     first: *mut C,
     stride: usize,
     /// Columns of a run, and the distance from the start of one run to the next.
@@ -15,40 +15,44 @@ pub(crate) struct Target<'t, C> {
     epilogue: Option<(EpilogueFn<'t>, usize)>,
 }
 
-// SAFETY: threads write disjoint blocks behind the pointer, by the contract of `Target::new`.
-unsafe impl<C: Send> Sync for Target<'_, C> {}
+// SAFETY: threads write disjoint blocks behind the pointer, by the contract of `GemmOutput::new`.
+unsafe impl<C: Send> Sync for GemmOutput<'_, C> {}
 
-impl<'t, C> Target<'t, C> {
+impl<'t, C> GemmOutput<'t, C> {
     /// Rows that begin at `first`, a stride apart.
     ///
     /// # Safety
     /// While products are written, all elements of the rows are writable and no other thread uses them.
-    pub(crate) unsafe fn new(first: *mut C, stride: usize) -> Target<'t, C> {
-        Target { first, stride, runs: None, epilogue: None }
+    pub(crate) unsafe fn new(first: *mut C, stride: usize) -> GemmOutput<'t, C> {
+        GemmOutput { first, stride, runs: None, epilogue: None }
     }
 
     /// The same rows in runs of `columns` contiguous elements, which begin `run_stride` elements from each other.
     ///
     /// # Safety
-    /// As for [`Target::new`].
-    pub(crate) unsafe fn in_runs(self, columns: usize, run_stride: usize) -> Target<'t, C> {
+    /// As for [`GemmOutput::new`].
+    pub(crate) unsafe fn in_runs(self, columns: usize, run_stride: usize) -> GemmOutput<'t, C> {
         let runs = (columns != run_stride).then_some((columns, run_stride));
-        Target { runs, ..self }
+        GemmOutput { runs, ..self }
     }
 
     /// The same rows with an epilogue. `position` is the number that the epilogue knows the first element by.
-    pub(crate) fn with_epilogue(self, epilogue: Option<EpilogueFn<'t>>, position: usize) -> Target<'t, C> {
-        Target { epilogue: epilogue.map(|epilogue| (epilogue, position)), ..self }
+    pub(crate) fn with_epilogue(
+        self,
+        epilogue: Option<EpilogueFn<'t>>,
+        position: usize,
+    ) -> GemmOutput<'t, C> {
+        GemmOutput { epilogue: epilogue.map(|epilogue| (epilogue, position)), ..self }
     }
 
     /// The same rows, moved by `element` elements.
     ///
     /// # Safety
     /// The element is inside the result.
-    pub(crate) unsafe fn from(&self, element: usize) -> Target<'t, C> {
+    pub(crate) unsafe fn from(&self, element: usize) -> GemmOutput<'t, C> {
         let epilogue = self.epilogue.map(|(epilogue, position)| (epilogue, position + element));
         // SAFETY: the caller guarantees it.
-        Target { first: unsafe { self.first.add(element) }, epilogue, ..*self }
+        GemmOutput { first: unsafe { self.first.add(element) }, epilogue, ..*self }
     }
 
     /// # Safety

@@ -79,7 +79,7 @@ fn conditions_give_scalars_of_each_class() {
             let z = [joined, if holds { joined } else { q }, if holds { 0.0 } else { -1.0 }];
             trials.push(Trial { call: call(wide, narrow), after: call(y, z), status: 0 });
         }
-        agree(&function, &trials);
+        check_all_executors(&function, &trials);
     }
 }
 
@@ -134,12 +134,12 @@ fn conditions_in_rows_give_vectors_and_masks() {
                 trials.push(Trial { call, after, status: 0 });
             }
         }
-        agree(&function, &trials);
+        check_all_executors(&function, &trials);
     }
 }
 
-/// Predicates of scalars that select between vectors: of indices, and of floats wider than the row's elements, which are
-/// computed before the row, in it, and under a condition in it, and needed behind that.
+/// Predicates of scalars that select between vectors: of indices, and of floats wider than the row's elements, which
+/// are computed before the row, in it, and under a condition in it, and needed behind that.
 #[test]
 fn predicates_of_scalars_select_vectors() {
     for elem in STORED {
@@ -193,12 +193,12 @@ fn predicates_of_scalars_select_vectors() {
             let after = call(x.iter().map(|x| x + steps).collect());
             trials.push(Trial { call: call(vec![0; x.len()]), after, status: 0 });
         }
-        agree(&function, &trials);
+        check_all_executors(&function, &trials);
     }
 }
 
-/// A predicate of indices, which needs no register where it only decides, is selected by on both sides of a condition and
-/// behind it.
+/// A predicate of indices, which needs no register where it only decides, is selected by on both sides of a condition
+/// and behind it.
 #[test]
 fn predicates_of_indices_are_values_anywhere() {
     let mut b = Builder::new(2, 3, 0);
@@ -226,7 +226,7 @@ fn predicates_of_indices_are_values_anywhere() {
         let after = call([first, if p < q { x } else { y }]);
         trials.push(Trial { call: call([0; 2]), after, status: 0 });
     }
-    agree(&function, &trials);
+    check_all_executors(&function, &trials);
 }
 
 /// Loops carry predicates of other types than those that they begin with, beside rows of narrow elements.
@@ -280,7 +280,7 @@ fn loops_carry_predicates() {
             let after = call(y, carried.0 || carried.1);
             trials.push(Trial { call: call(vec![0; x.len()], true), after, status: 0 });
         }
-        agree(&function, &trials);
+        check_all_executors(&function, &trials);
     }
 }
 
@@ -332,7 +332,7 @@ fn loops_in_rows_go_on_while_any_lane_does() {
                 trials.push(Trial { call: first, after: call(steps, odd), status: 0 });
             }
         }
-        agree(&function, &trials);
+        check_all_executors(&function, &trials);
     }
 }
 
@@ -374,7 +374,7 @@ fn conditions_and_loops_in_rows_reduce() {
                 trials.push(Trial { call: call([7, 7]), after: call([sum, most]), status: 0 });
             }
         }
-        agree(&function, &trials);
+        check_all_executors(&function, &trials);
     }
 }
 
@@ -409,7 +409,7 @@ fn elements_are_added_one_after_the_other() {
                 trials.push(Trial { call: call(7.0), after, status: 0 });
             }
         }
-        agree(&function, &trials);
+        check_all_executors(&function, &trials);
     }
 }
 
@@ -442,5 +442,5 @@ fn any_is_joined_with_other_predicates() {
             trials.push(Trial { call: call(vec![0; length]), after: call(y), status: 0 });
         }
     }
-    agree(&function, &trials);
+    check_all_executors(&function, &trials);
 }

@@ -1,6 +1,6 @@
 //! Products and convolutions with elementwise epilogues are one step, and give the evaluator's results.
 
-mod between;
+mod back_to_back;
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -142,21 +142,21 @@ struct Dot {
     dtype: DType,
     batch: usize,
     sizes: [usize; 3],
-    turned: (bool, bool),
+    transposed: (bool, bool),
 }
 
 impl Dot {
     fn add(self, program: &mut Program) -> (String, Vec<usize>) {
-        let Dot { dtype, batch, sizes: [m, k, n], turned } = self;
+        let Dot { dtype, batch, sizes: [m, k, n], transposed } = self;
         let lead: &[usize] = if batch == 1 { &[] } else { &[batch] };
-        let of = |rows, columns, turned| {
-            let own = if turned { [columns, rows] } else { [rows, columns] };
+        let of = |rows, columns, transposed| {
+            let own = if transposed { [columns, rows] } else { [rows, columns] };
             format!("{dtype}{}", shape(&[lead, &own].concat()))
         };
-        let (a, b) = (program.input(&of(m, k, turned.0)), program.input(&of(k, n, turned.1)));
+        let (a, b) = (program.input(&of(m, k, transposed.0)), program.input(&of(k, n, transposed.1)));
         let first = lead.len();
         let batches = if lead.is_empty() { "" } else { "0" };
-        let (along_a, along_b) = (first + usize::from(!turned.0), first + usize::from(turned.1));
+        let (along_a, along_b) = (first + usize::from(!transposed.0), first + usize::from(transposed.1));
         let op = format!(
             "dot {a} {b} {{contract_a: [{along_a}], batch_a: [{batches}], contract_b: [{along_b}], batch_b: [{batches}]}}"
         );
@@ -166,9 +166,9 @@ impl Dot {
 }
 
 /// The number of kinds of epilogues.
-const FOLLOWERS: usize = 8;
+const CONSUMERS: usize = 8;
 
-fn followed(
+fn with_consumers(
     mut program: Program,
     (product, sizes): (String, Vec<usize>),
     dtype: DType,
@@ -218,8 +218,8 @@ fn followed(
         }
         // A consumer that permutes the product is no part of the epilogue.
         5 => {
-            let turned = program.add(&format!("reverse {product} {{axes: [{}]}}", sizes.len() - 1), &ty);
-            vec![program.add(&format!("add {product} {turned}"), &ty)]
+            let reversed = program.add(&format!("reverse {product} {{axes: [{}]}}", sizes.len() - 1), &ty);
+            vec![program.add(&format!("add {product} {reversed}"), &ty)]
         }
         // A scalar, and a value that is used later.
         6 => {
@@ -276,12 +276,12 @@ fn what_follows_products_of_any_sizes_gives_what_the_evaluator_gives() {
         [1600, 70, 100],
     ];
     for (index, &sizes) in sizes.iter().enumerate() {
-        for way in 0..FOLLOWERS {
-            let turned = ((way + index) % 3 == 0, (way + index) % 2 == 0);
-            let dot = Dot { dtype: DType::F32, batch: 1, sizes, turned };
+        for way in 0..CONSUMERS {
+            let transposed = ((way + index) % 3 == 0, (way + index) % 2 == 0);
+            let dot = Dot { dtype: DType::F32, batch: 1, sizes, transposed };
             let mut program = Program::new();
             let product = dot.add(&mut program);
-            check(&followed(program, product, DType::F32, way));
+            check(&with_consumers(program, product, DType::F32, way));
         }
     }
 }
@@ -297,11 +297,11 @@ fn what_follows_products_of_any_type_gives_what_the_evaluator_gives() {
             (1, [70, 900, 1]),
             (1, [2000, 9, 20]),
         ] {
-            for way in 0..FOLLOWERS {
-                let dot = Dot { dtype, batch, sizes, turned: (way % 2 == 0, way % 3 == 0) };
+            for way in 0..CONSUMERS {
+                let dot = Dot { dtype, batch, sizes, transposed: (way % 2 == 0, way % 3 == 0) };
                 let mut program = Program::new();
                 let product = dot.add(&mut program);
-                check(&followed(program, product, dtype, way));
+                check(&with_consumers(program, product, dtype, way));
             }
         }
     }
@@ -310,11 +310,11 @@ fn what_follows_products_of_any_type_gives_what_the_evaluator_gives() {
 #[test]
 fn what_follows_stacks_of_products_gives_what_the_evaluator_gives() {
     for (batch, sizes) in [(64, [16, 20, 30]), (5, [200, 64, 100]), (2, [400, 300, 300]), (300, [8, 8, 8])] {
-        for way in 0..FOLLOWERS {
-            let dot = Dot { dtype: DType::F32, batch, sizes, turned: (false, way % 2 == 0) };
+        for way in 0..CONSUMERS {
+            let dot = Dot { dtype: DType::F32, batch, sizes, transposed: (false, way % 2 == 0) };
             let mut program = Program::new();
             let product = dot.add(&mut program);
-            check(&followed(program, product, DType::F32, way));
+            check(&with_consumers(program, product, DType::F32, way));
         }
     }
 }
@@ -324,16 +324,16 @@ fn random_followers_give_what_the_evaluator_gives() {
     let mut noise = Noise(7);
     for seed in 0..60 {
         let sizes = [20 + noise.below(500), 1 + noise.below(400), 1 + noise.below(600)];
-        let turned = (noise.below(2) == 0, noise.below(2) == 0);
+        let transposed = (noise.below(2) == 0, noise.below(2) == 0);
         let dot = Dot {
             dtype: *noise.one(&[&DType::F32, &DType::F32, &DType::F64, &DType::C64]),
             batch: 1 + noise.below(2),
             sizes,
-            turned,
+            transposed,
         };
         let mut program = Program::new();
         let product = dot.add(&mut program);
-        check(&followed(program, product, dot.dtype, FOLLOWERS + seed));
+        check(&with_consumers(program, product, dot.dtype, CONSUMERS + seed));
     }
 }
 
@@ -403,28 +403,28 @@ fn what_follows_convolutions_gives_what_the_evaluator_gives() {
         Conv { is_swapped: true, size: [21, 13], stride: 2, features: 80, ..CONV },
     ];
     for conv in convs {
-        for way in 0..FOLLOWERS {
+        for way in 0..CONSUMERS {
             let dtype = if way % 3 == 1 { DType::F64 } else { DType::F32 };
             let mut program = Program::new();
             let product = conv.add(&mut program, dtype);
-            check(&followed(program, product, dtype, way));
+            check(&with_consumers(program, product, dtype, way));
         }
     }
     for dtype in [DType::C64, DType::BF16] {
-        for way in 0..FOLLOWERS {
+        for way in 0..CONSUMERS {
             let mut program = Program::new();
             let product = CONV.add(&mut program, dtype);
-            check(&followed(program, product, dtype, way));
+            check(&with_consumers(program, product, dtype, way));
         }
     }
 }
 
 /// The steps of an f32 product with an epilogue.
 fn steps(way: usize) -> Vec<Vec<&'static str>> {
-    let dot = Dot { dtype: DType::F32, batch: 1, sizes: [100, 50, 120], turned: (false, false) };
+    let dot = Dot { dtype: DType::F32, batch: 1, sizes: [100, 50, 120], transposed: (false, false) };
     let mut program = Program::new();
     let product = dot.add(&mut program);
-    check(&followed(program, product, DType::F32, way))
+    check(&with_consumers(program, product, DType::F32, way))
 }
 
 #[test]
@@ -437,7 +437,7 @@ fn a_product_and_what_follows_it_are_one_step() {
     assert_eq!(steps(5)[0], ["dot"]);
     let mut program = Program::new();
     let product = CONV.add(&mut program, DType::F32);
-    assert_eq!(check(&followed(program, product, DType::F32, 0)), [vec!["conv", "add", "max"]]);
+    assert_eq!(check(&with_consumers(program, product, DType::F32, 0)), [vec!["conv", "add", "max"]]);
 }
 
 #[test]
@@ -448,26 +448,26 @@ fn products_lie_where_results_will() {
         let need = program.memory().unwrap();
         (need.results, need.temporaries)
     };
-    let dot = Dot { dtype: DType::F32, batch: 1, sizes: [100, 50, 120], turned: (false, false) };
+    let dot = Dot { dtype: DType::F32, batch: 1, sizes: [100, 50, 120], transposed: (false, false) };
     let bytes = 4 * 100 * 120;
     for (way, results, between) in
         [(0, bytes, 0), (1, bytes, 0), (2, 2 * bytes + bytes / 4, 0), (3, bytes / 2, bytes)]
     {
         let mut program = Program::new();
         let product = dot.add(&mut program);
-        assert_eq!(plan(&followed(program, product, DType::F32, way)), (results, between), "{way}");
+        assert_eq!(plan(&with_consumers(program, product, DType::F32, way)), (results, between), "{way}");
     }
 }
 
 #[test]
 fn donated_arguments_are_written_over() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let dot = Dot { dtype: DType::F32, batch: 1, sizes: [120, 120, 120], turned: (false, false) };
+    let dot = Dot { dtype: DType::F32, batch: 1, sizes: [120, 120, 120], transposed: (false, false) };
     // Another operand of the epilogue, and an operand of the product that is used in its epilogue.
     let beside = {
         let mut program = Program::new();
         let product = dot.add(&mut program);
-        followed(program, product, DType::F32, 1)
+        with_consumers(program, product, DType::F32, 1)
     };
     let operand = "defn-ir 1
         (f32[120][120], f32[120][120]) {
@@ -490,7 +490,7 @@ fn donated_arguments_are_written_over() {
 
 /// The number of steps of a dense layer or a convolution with one.
 fn steps_of(program: Program, product: (String, Vec<usize>)) -> usize {
-    let text = followed(program, product, DType::F32, 0);
+    let text = with_consumers(program, product, DType::F32, 0);
     check_as(&text, |program| CpuCompiler::new().compile(program, Checks::default())).len()
 }
 
@@ -498,7 +498,8 @@ fn steps_of(program: Program, product: (String, Vec<usize>)) -> usize {
 fn large_results_of_short_sums_are_followed_unasked() {
     for (sizes, steps) in [([16_384, 8, 256], 1), ([16_380, 8, 256], 2), ([4096, 4, 1024], 2)] {
         let mut program = Program::new();
-        let product = Dot { dtype: DType::F32, batch: 1, sizes, turned: (false, false) }.add(&mut program);
+        let product =
+            Dot { dtype: DType::F32, batch: 1, sizes, transposed: (false, false) }.add(&mut program);
         assert_eq!(steps_of(program, product), steps, "{sizes:?}");
     }
     for (conv, steps) in [

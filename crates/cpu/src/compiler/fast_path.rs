@@ -1,4 +1,4 @@
-//! Plans of one step on a few elements: the way to it would take longer than it does.
+//! The fast path of plans that are one nest of a few elements, whose dispatch would cost more than their arithmetic.
 
 use defn_core::backend::Buffers;
 use defn_core::donation::named;
@@ -6,29 +6,29 @@ use defn_core::{Result, Tensor};
 use smallvec::SmallVec;
 
 use super::Compiled;
-use super::places::{Given, Place};
+use super::buffer_assignment::{BufferRef, ResultBinding};
 use super::plan::{Plan, Work};
-use super::run::{Pointers, room_for};
+use super::run::{Pointers, allocate_for_node};
 use crate::backend::filled;
 use crate::buffer::{CpuBuffer, LockedBytes, Storage, Window};
 use crate::par::Par;
 
-/// Where the only step of a plan finds what it reads.
+/// The inputs of the only step of a plan.
 #[derive(Debug)]
-pub(super) struct Direct {
+pub(super) struct FastPath {
     /// For each input the argument, and from which byte on.
     inputs: SmallVec<[(usize, usize); 4]>,
 }
 
-impl Direct {
-    /// The way of a plan that has a short nest alone, which reads arguments and writes every result.
-    pub(super) fn of(plan: &Plan) -> Option<Direct> {
+impl FastPath {
+    /// The fast path of a plan that is one short nest, which reads arguments and writes every result.
+    pub(super) fn of(plan: &Plan) -> Option<FastPath> {
         let [step] = &*plan.steps else { return None };
         match &step.work {
-            Work::Nest(nest) if nest.is_single() && nest.room() == 0 => {}
+            Work::Nest(nest) if nest.is_single() && nest.scratch_bytes() == 0 => {}
             Work::Nest(_)
-            | Work::Followed(_)
-            | Work::Between(_)
+            | Work::Epilogue(_)
+            | Work::BackToBackGemm(_)
             | Work::Routine(_)
             | Work::Cond { .. }
             | Work::While(_)
@@ -36,26 +36,27 @@ impl Direct {
             | Work::Hook { .. }
             | Work::Call { .. } => return None,
         }
-        let is_written = |(at, given): (usize, &Given)| {
-            *given == Given::Written
-                && step.outputs.get(at).is_some_and(|(_, place)| *place == Place::Result(at, 0))
+        let is_written = |(at, binding): (usize, &ResultBinding)| {
+            *binding == ResultBinding::Computed
+                && step.outputs.get(at).is_some_and(|(_, buffer_ref)| *buffer_ref == BufferRef::Result(at, 0))
         };
         let all_written = plan.results.iter().enumerate().all(is_written);
-        if !all_written || plan.own.len() != plan.results.len() || plan.arena > 0 {
+        if !all_written || plan.owned_results.len() != plan.results.len() || plan.arena > 0 {
             return None;
         }
-        let inputs = step.inputs.iter().map(|(_, place)| match place {
-            Place::Argument(argument, offset) => Some((*argument, *offset)),
-            Place::Kept(..) | Place::Result(..) | Place::Arena(_) => None,
+        let inputs = step.inputs.iter().map(|(_, buffer_ref)| match buffer_ref {
+            BufferRef::Argument(argument, offset) => Some((*argument, *offset)),
+            BufferRef::Constant(..) | BufferRef::Result(..) | BufferRef::Arena(_) => None,
         });
-        Some(Direct { inputs: inputs.collect::<Option<_>>()? })
+        Some(FastPath { inputs: inputs.collect::<Option<_>>()? })
     }
 
-    /// Where the inputs begin, of which each buffer is held once. None where another thread is at one, and where one is gone.
-    fn briefly<'b>(
+    /// Where the inputs begin, of which each buffer is held once. None where another thread is at one, and where one is
+    /// gone.
+    fn try_lock_inputs<'b>(
         &self,
         buffers: &[&'b CpuBuffer],
-        held: &mut SmallVec<[LockedBytes<'b>; 4]>,
+        locked: &mut SmallVec<[LockedBytes<'b>; 4]>,
     ) -> Option<Pointers> {
         let mut inputs = Pointers::new();
         for (at, &buffer) in buffers.iter().enumerate() {
@@ -66,7 +67,7 @@ impl Direct {
                 None => {
                     let own = buffer.lock_bytes()?;
                     let start = own.bytes()?.as_ptr().cast_mut();
-                    held.push(own);
+                    locked.push(own);
                     start
                 }
             };
@@ -77,22 +78,22 @@ impl Direct {
 }
 
 impl Compiled {
-    /// Runs a plan that has such a way, on arguments of the program's types of which none is donated.
-    pub(super) fn run_directly(&self, direct: &Direct, arguments: &[&Tensor]) -> Result<Buffers> {
+    /// Runs a plan that has a fast path, on arguments of the program's types of which none is donated.
+    pub(super) fn run_fast_path(&self, fast_path: &FastPath, arguments: &[&Tensor]) -> Result<Buffers> {
         let mut buffers: SmallVec<[&CpuBuffer; 4]> = SmallVec::new();
-        for &(argument, _) in &direct.inputs {
+        for &(argument, _) in &fast_path.inputs {
             let tensor = arguments[argument];
             buffers.push(self.buffer(tensor).map_err(|error| named(error, argument, tensor))?);
         }
-        let (mut held, mut windows) =
+        let (mut locked, mut windows) =
             (SmallVec::<[LockedBytes<'_>; 4]>::new(), SmallVec::<[Window; 4]>::new());
-        let inputs = match direct.briefly(&buffers, &mut held) {
+        let inputs = match fast_path.try_lock_inputs(&buffers, &mut locked) {
             Some(inputs) => inputs,
             None => {
-                // Another thread is at them, and may wait for one that is held here.
-                held.clear();
+                // Another thread has locked some, and may wait for one that is locked here.
+                locked.clear();
                 let mut inputs = Pointers::new();
-                for (&(argument, offset), buffer) in direct.inputs.iter().zip(&buffers) {
+                for (&(argument, offset), buffer) in fast_path.inputs.iter().zip(&buffers) {
                     let window = buffer.window("run");
                     let window = window.map_err(|error| named(error, argument, arguments[argument]))?;
                     inputs.push(window.bytes().as_ptr().cast_mut().wrapping_add(offset));
@@ -102,16 +103,17 @@ impl Compiled {
             }
         };
         let (mut made, mut starts) = (SmallVec::<[Storage; 2]>::new(), Pointers::new());
-        for own in &self.plan.own {
-            let mut storage = room_for(&self.plan, Some(own.node), own.bytes)?;
+        for owned in &self.plan.owned_results {
+            let mut storage = allocate_for_node(&self.plan, Some(owned.node), owned.bytes)?;
             starts.push(storage.start_mut().expect("allocated memory is ours"));
             made.push(storage);
         }
         match &self.plan.steps[0].work {
-            // SAFETY: arguments are of the types that the plan was made for and are held, and results have the room.
+            // SAFETY: arguments are of the types that the plan was made for and are held, and results have memory of
+            // their sizes.
             Work::Nest(nest) => unsafe { nest.run(&inputs, &starts, std::ptr::null_mut(), Par::Serial) },
-            Work::Followed(_)
-            | Work::Between(_)
+            Work::Epilogue(_)
+            | Work::BackToBackGemm(_)
             | Work::Routine(_)
             | Work::Cond { .. }
             | Work::While(_)

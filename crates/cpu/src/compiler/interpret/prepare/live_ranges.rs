@@ -13,8 +13,8 @@ struct Cycle {
     end: u32,
 }
 
-/// Where blocks end and how long vectors live: these fields of [`Prepare`].
-pub(super) struct Lives {
+/// Where blocks end and how long vectors live: these fields of [`Prepare`](super::Prepare).
+pub(super) struct LiveRanges {
     pub(super) ends: Vec<u32>,
     pub(super) last: Vec<u32>,
     pub(super) writes: Vec<u32>,
@@ -22,8 +22,8 @@ pub(super) struct Lives {
     pub(super) next: Vec<u32>,
 }
 
-impl Lives {
-    pub(super) fn new(function: &Function) -> Lives {
+impl LiveRanges {
+    pub(super) fn new(function: &Function) -> LiveRanges {
         let count = function.insts.len();
         let (mut ends, mut cycles) = (vec![END; count], Vec::new());
         // The loop that each instruction is in, and the blocks that are open.
@@ -100,6 +100,6 @@ impl Lives {
                 write = at as u32;
             }
         }
-        Lives { ends, last, writes, dead, next }
+        LiveRanges { ends, last, writes, dead, next }
     }
 }

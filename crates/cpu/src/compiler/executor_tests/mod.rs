@@ -100,7 +100,7 @@ struct Trial {
 }
 
 /// Runs a function on all executors, which do as the trials say.
-fn agree(function: &Function, trials: &[Trial]) {
+fn check_all_executors(function: &Function, trials: &[Trial]) {
     let differs = |what: &str, at: usize, status: Status, data: &[u8]| {
         let Trial { call, after, status: right } = &trials[at];
         let what = format!("call {at}: {what}");
@@ -142,10 +142,10 @@ fn job(call: &Call, code: &[u8]) -> Job {
 /// Runs a function of this machine on a copy of the data.
 fn run_here(call: &Call, run: impl FnOnce(*const u64) -> u32) -> (u32, Vec<u8>) {
     // At a multiple of 64, as the runner has it.
-    let mut room = vec![0u8; call.data.len() + 64];
-    let start = room.as_ptr().align_offset(64);
-    room[start..start + call.data.len()].copy_from_slice(&call.data);
-    let base = room[start..].as_mut_ptr();
+    let mut memory = vec![0u8; call.data.len() + 64];
+    let start = memory.as_ptr().align_offset(64);
+    memory[start..start + call.data.len()].copy_from_slice(&call.data);
+    let base = memory[start..].as_mut_ptr();
     let mut args: Vec<u64> = Vec::new();
     for word in &call.words {
         args.push(match *word {
@@ -157,7 +157,7 @@ fn run_here(call: &Call, run: impl FnOnce(*const u64) -> u32) -> (u32, Vec<u8>) 
         });
     }
     let status = run(args.as_ptr());
-    (status, room[start..start + call.data.len()].to_vec())
+    (status, memory[start..start + call.data.len()].to_vec())
 }
 
 /// The words of the kernels for what a function applies.

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use super::super::emit::Target;
 use super::super::ir::Function;
 use super::super::memory::code::CodeBlock;
-use super::shared::{Runner, Shared};
+use super::shared::{Runner, SharedCode};
 use super::{CHUNK_WORK, Nest, allocated, instruction_sets};
 use crate::compiler::memory::code::CodeMemory;
 use crate::kernels::reduce::CHUNK;
@@ -37,14 +37,14 @@ pub(in super::super) struct Mode {
     pub(in super::super) executor: Executor,
     /// Whether operands end where a page ends that has none behind it, or begin where there is none before it.
     pub(in super::super) at_end: bool,
-    /// Whether calls are kept.
-    pub(in super::super) is_kept: bool,
+    /// Whether calls are recorded.
+    pub(in super::super) is_recorded: bool,
 }
 
 /// A call, and what it left.
 #[derive(Debug)]
 #[cfg_attr(fuzzing, allow(dead_code, reason = "the fuzzer keeps none"))]
-pub(in super::super) struct Kept {
+pub(in super::super) struct RecordedCall {
     pub(in super::super) function: Function,
     /// The offsets in the data of the pointers among the arguments, then the numbers.
     pub(in super::super) offsets: Vec<usize>,
@@ -59,7 +59,7 @@ thread_local! {
     static MODE: Cell<Option<Mode>> = const { Cell::new(None) };
     static WORK: Cell<usize> = const { Cell::new(CHUNK_WORK) };
     static CHUNK_OF_ROW: Cell<usize> = const { Cell::new(CHUNK) };
-    static KEPT: RefCell<Vec<Kept>> = const { RefCell::new(Vec::new()) };
+    static RECORDED: RefCell<Vec<RecordedCall>> = const { RefCell::new(Vec::new()) };
     static FREE: RefCell<Vec<Fenced>> = const { RefCell::new(Vec::new()) };
     static LACKING: Cell<usize> = const { Cell::new(0) };
 }
@@ -115,10 +115,10 @@ pub(super) fn work() -> usize {
     WORK.get()
 }
 
-/// The calls that were kept on this thread.
+/// The calls that were recorded on this thread.
 #[cfg(test)]
-pub(in super::super) fn take_kept() -> Vec<Kept> {
-    KEPT.take()
+pub(in super::super) fn take_recorded() -> Vec<RecordedCall> {
+    RECORDED.take()
 }
 
 /// How many functions had no code for an instruction set, on this thread.
@@ -153,9 +153,9 @@ pub(in super::super) fn executors() -> Vec<(&'static str, Executor)> {
 #[derive(Debug, Default)]
 pub(super) struct Codes([OnceBox<Option<CodeBlock>>; 3]);
 
-impl Shared {
+impl SharedCode {
     /// What runs the function for the test on this thread.
-    pub(super) fn tested(&self) -> Option<Runner<'_>> {
+    pub(super) fn test_hooks(&self) -> Option<Runner<'_>> {
         let Executor::Machine(at) = MODE.get()?.executor else { return Some(self.portable()) };
         let code = self.codes.0[at].get_or_init(|| {
             let target = instruction_sets()[at];
@@ -215,12 +215,12 @@ impl Fenced {
         found.unwrap_or_else(|| Fenced::new(bytes))
     }
 
-    fn give_back(self) {
+    fn recycle(self) {
         FREE.with_borrow_mut(|free| free.push(self));
     }
 
     /// Where so many bytes begin.
-    fn place(&self, bytes: usize, at_end: bool) -> *mut u8 {
+    fn operand_start(&self, bytes: usize, at_end: bool) -> *mut u8 {
         self.start.wrapping_add(if at_end { self.bytes - bytes } else { 0 })
     }
 
@@ -251,9 +251,9 @@ impl Fenced {
     fn with<T>(bytes: usize, at_end: bool, work: impl FnOnce(*mut u8) -> T) -> T {
         let fenced = Fenced::take(bytes);
         fenced.guard(bytes, at_end);
-        let result = work(fenced.place(bytes, at_end));
+        let result = work(fenced.operand_start(bytes, at_end));
         assert!(fenced.is_untouched(bytes, at_end), "a nest wrote beside an operand of {bytes} bytes");
-        fenced.give_back();
+        fenced.recycle();
         result
     }
 }
@@ -309,7 +309,7 @@ impl Nest {
     ///
     /// # Safety
     /// As for `run`.
-    pub(super) unsafe fn run_tested(&self, inputs: &[*mut u8], results: &[*mut u8]) -> bool {
+    pub(super) unsafe fn run_in_test_mode(&self, inputs: &[*mut u8], results: &[*mut u8]) -> bool {
         let Some(mode) = mode() else { return false };
         let with_bytes = |pointers: &[*mut u8], types: &[TensorType]| -> Vec<(usize, usize)> {
             pointers.iter().zip(types).map(|(pointer, ty)| (pointer.addr(), ty.byte_size())).collect()
@@ -319,31 +319,33 @@ impl Nest {
         let spans = spans(&read, &written);
         let fenced: Vec<(Fenced, usize)> =
             spans.iter().map(|span| (Fenced::take(span.end - span.start), span.end - span.start)).collect();
-        let moved = |pointer: &*mut u8| {
+        let relocated = |pointer: &*mut u8| {
             let at = spans.iter().position(|span| (span.start..span.end).contains(&pointer.addr()));
             at.map_or(*pointer, |at| {
                 let (fenced, bytes) = &fenced[at];
-                fenced.place(*bytes, mode.at_end).wrapping_add(pointer.addr() - spans[at].start)
+                fenced.operand_start(*bytes, mode.at_end).wrapping_add(pointer.addr() - spans[at].start)
             })
         };
         for (span, (fenced, bytes)) in spans.iter().zip(&fenced) {
             fenced.guard(*bytes, mode.at_end);
             let source = std::ptr::with_exposed_provenance::<u8>(span.start);
             // SAFETY: the operand's bytes, and pages with room for them.
-            unsafe { std::ptr::copy_nonoverlapping(source, fenced.place(*bytes, mode.at_end), *bytes) };
+            unsafe {
+                std::ptr::copy_nonoverlapping(source, fenced.operand_start(*bytes, mode.at_end), *bytes)
+            };
         }
-        let (moved_inputs, moved_results): (SmallVec<[*mut u8; 8]>, SmallVec<[*mut u8; 8]>) =
-            (inputs.iter().map(moved).collect(), results.iter().map(moved).collect());
-        Fenced::with(self.room().next_multiple_of(64), mode.at_end, |room| {
+        let (relocated_inputs, relocated_results): (SmallVec<[*mut u8; 8]>, SmallVec<[*mut u8; 8]>) =
+            (inputs.iter().map(relocated).collect(), results.iter().map(relocated).collect());
+        Fenced::with(self.scratch_bytes().next_multiple_of(64), mode.at_end, |scratch| {
             // SAFETY: the same operands elsewhere, and as much memory beside as is asked for.
-            unsafe { self.run_here(&moved_inputs, &moved_results, room, Par::Pool) };
+            unsafe { self.run_here(&relocated_inputs, &relocated_results, scratch, Par::Pool) };
         });
         let bytes_of = |(fenced, bytes): &(Fenced, usize)| {
             // SAFETY: the operand, which nobody writes any more.
-            unsafe { std::slice::from_raw_parts(fenced.place(*bytes, mode.at_end), *bytes) }
+            unsafe { std::slice::from_raw_parts(fenced.operand_start(*bytes, mode.at_end), *bytes) }
         };
-        if mode.is_kept {
-            self.keep(&spans, inputs, results, |at| bytes_of(&fenced[at]).to_vec());
+        if mode.is_recorded {
+            self.record(&spans, inputs, results, |at| bytes_of(&fenced[at]).to_vec());
         }
         for (span, fenced) in spans.iter().zip(fenced) {
             assert!(
@@ -361,20 +363,20 @@ impl Nest {
                     assert!(before == bytes_of(&fenced), "an input was written: {}", self.code.function);
                 }
             }
-            fenced.0.give_back();
+            fenced.0.recycle();
         }
         true
     }
 
     /// Keeps the call, whose operands still are as they were before, and what `after` has of each span.
-    fn keep(
+    fn record(
         &self,
         spans: &[Span],
         inputs: &[*mut u8],
         results: &[*mut u8],
         after: impl Fn(usize) -> Vec<u8>,
     ) {
-        let mut kept = Kept {
+        let mut recorded = RecordedCall {
             function: self.code.function.clone(),
             offsets: Vec::new(),
             numbers: vec![0, self.parts.steps as u64],
@@ -385,24 +387,24 @@ impl Nest {
         let mut starts = Vec::new();
         let close = |bytes: &mut Vec<u8>| bytes.resize(bytes.len().next_multiple_of(64) + 64, CANARY);
         for (at, span) in spans.iter().enumerate() {
-            starts.push(kept.before.len());
+            starts.push(recorded.before.len());
             let source = std::ptr::with_exposed_provenance::<u8>(span.start);
             // SAFETY: the operand.
-            kept.before.extend(unsafe { std::slice::from_raw_parts(source, span.end - span.start) });
-            kept.after.extend(after(at));
-            close(&mut kept.before);
-            close(&mut kept.after);
+            recorded.before.extend(unsafe { std::slice::from_raw_parts(source, span.end - span.start) });
+            recorded.after.extend(after(at));
+            close(&mut recorded.before);
+            close(&mut recorded.after);
         }
         for pointer in inputs.iter().chain(results) {
             let at = spans.iter().position(|span| (span.start..span.end).contains(&pointer.addr()));
-            kept.offsets.push(at.map_or(0, |at| starts[at] + pointer.addr() - spans[at].start));
+            recorded.offsets.push(at.map_or(0, |at| starts[at] + pointer.addr() - spans[at].start));
         }
-        let starts = kept.offsets[inputs.len()..].iter().copied();
-        kept.results = starts.zip(self.types.results.iter().cloned()).collect();
+        let starts = recorded.offsets[inputs.len()..].iter().copied();
+        recorded.results = starts.zip(self.types.results.iter().cloned()).collect();
         // Neither scratch memory nor results of pieces: nobody knows what is left in them.
-        if self.parts.scratch == 0 && self.joining.is_none() {
-            kept.offsets.push(0);
-            KEPT.with_borrow_mut(|all| all.push(kept));
+        if self.parts.scratch == 0 && self.combining.is_none() {
+            recorded.offsets.push(0);
+            RECORDED.with_borrow_mut(|all| all.push(recorded));
         }
     }
 }

@@ -11,7 +11,7 @@ struct Attention {
     heads: usize,
     sizes: [usize; 4],
     /// Whether keys are given by columns.
-    turned: bool,
+    transposed: bool,
 }
 
 /// The number of things that are done to rows.
@@ -19,13 +19,13 @@ const MIDDLES: usize = 6;
 
 impl Attention {
     fn text(self, middle: usize) -> String {
-        let Attention { dtype, heads, sizes: [m, n, k, d], turned } = self;
+        let Attention { dtype, heads, sizes: [m, n, k, d], transposed } = self;
         let of = |sizes: &[usize]| format!("{dtype}{}", shape(&[&[heads], sizes].concat()));
         let mut program = Program::new();
         let q = program.input(&of(&[m, k]));
-        let keys = program.input(&of(&if turned { [k, n] } else { [n, k] }));
+        let keys = program.input(&of(&if transposed { [k, n] } else { [n, k] }));
         let values = program.input(&of(&[n, d]));
-        let along = if turned { 1 } else { 2 };
+        let along = if transposed { 1 } else { 2 };
         let dot = |a: &str, b: &str, along: usize| {
             format!("dot {a} {b} {{contract_a: [2], batch_a: [0], contract_b: [{along}], batch_b: [0]}}")
         };
@@ -64,7 +64,7 @@ impl Attention {
 }
 
 /// Whether a step has both products.
-fn joins(text: &str) -> bool {
+fn fuses_both(text: &str) -> bool {
     check(text).iter().any(|ops| ops.iter().filter(|op| **op == "dot").count() == 2)
 }
 
@@ -79,9 +79,9 @@ fn rows_between_products_give_what_the_evaluator_gives() {
     ] {
         for middle in 0..MIDDLES {
             let dtype = if middle % 2 == 1 { DType::F64 } else { DType::F32 };
-            for turned in [false, true] {
-                let text = Attention { dtype, heads, sizes, turned }.text(middle);
-                assert_eq!(joins(&text), middle < 4, "{text}");
+            for transposed in [false, true] {
+                let text = Attention { dtype, heads, sizes, transposed }.text(middle);
+                assert_eq!(fuses_both(&text), middle < 4, "{text}");
             }
         }
     }
@@ -97,7 +97,10 @@ fn other_rows_and_types_give_what_the_evaluator_gives() {
         (DType::BF16, [30, 90, 8, 20]),
     ] {
         for middle in 0..MIDDLES {
-            assert!(!joins(&Attention { dtype, heads: 2, sizes, turned: false }.text(middle)), "{sizes:?}");
+            assert!(
+                !fuses_both(&Attention { dtype, heads: 2, sizes, transposed: false }.text(middle)),
+                "{sizes:?}"
+            );
         }
     }
 }

@@ -1,108 +1,111 @@
-//! Which element-wise ops are done together.
+//! Fusion groups: which element-wise ops are fused.
 //!
-//! Each node that computes belongs to a cluster, and each cluster has a level: one more than the highest of those that
-//! it takes values from. A node joins the clusters of the same level among its operands, if all are element-wise on as
-//! many elements; since clusters of one level never need each other, the joined ones can still be put in order.
+//! Each node that computes belongs to a fusion group, and each group has a level: one more than the highest of
+//! those that it takes values from. A node joins the fusion groups of the same level among its operands, if all are
+//! element-wise on as many elements; since those of one level never need each other, the joined ones can still
+//! be put in order.
 
 use defn_core::graph::{Graph, Node, Value};
 use defn_core::op::{BinaryOp, Block, ElementWise, OnScalars, Op, UnaryOp};
 use defn_core::region::Region;
 
 use super::fuse::fitting;
-use super::views::Seen;
+use super::views::ValueView;
 use crate::kernels::elementwise::vector::Base;
 
-/// The most ops that are done together.
-const MOST: usize = 200;
+/// The most ops of a fusion group.
+const MAX_GROUP_OPS: usize = 200;
 
-/// What a node is to the plan.
+/// The role of a node in the plan.
 #[derive(Clone, Debug)]
 pub(super) enum Role {
-    /// An input, or what is written in the program: it is there before anything runs.
-    Given,
-    /// Its operand seen in another way; nobody needs it in memory of its own.
+    /// An input or a constant: it exists before anything runs.
+    Leaf,
+    /// A strided view of its operand, which needs no memory of its own.
     View,
-    /// Numbers that are made where they are read: what counts along axes.
+    /// Numbers that are computed where they are read: iota.
     Generated,
-    /// One op on each element.
+    /// An element-wise op.
     Elementwise,
-    /// One step by itself.
+    /// A step of its own.
     Step,
 }
 
-/// Nodes that are done together, ascending.
+/// Nodes that are fused, ascending.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Cluster {
+pub(super) struct FusionGroup {
     pub(super) nodes: Vec<usize>,
 }
 
-/// What is known of each node of a region.
-pub(super) struct Clusters {
+/// The roles, views and fusion groups of the nodes of a region.
+pub(super) struct FusionGroups {
     pub(super) roles: Vec<Role>,
-    /// What nodes see of others, where they only look at them in another way.
-    seen: Vec<Option<Box<Seen>>>,
-    /// Those that are run, in an order in which they can be.
-    pub(super) order: Vec<Cluster>,
-    /// The place in that order of each node that is run.
-    pub(super) place: Vec<Option<usize>>,
+    /// For each node that is only a view of another, that view.
+    views: Vec<Option<Box<ValueView>>>,
+    /// The groups, in an order in which they can run.
+    pub(super) order: Vec<FusionGroup>,
+    /// For each node that runs, the index of its group in that order.
+    pub(super) group_of: Vec<Option<usize>>,
 }
 
-impl Clusters {
+impl FusionGroups {
     /// The value whose memory has the elements of another.
     pub(super) fn base(&self, value: Value) -> Value {
-        view_of(&self.roles, &self.seen, value).map_or(value, |seen| seen.base)
+        view_without_memory(&self.roles, &self.views, value).map_or(value, |view| view.base)
     }
 
-    /// How the elements of a value lie in memory.
-    pub(super) fn seen(&self, graph: &Graph, value: Value) -> Seen {
-        view_of(&self.roles, &self.seen, value).cloned().unwrap_or_else(|| Seen::whole(graph, value))
+    /// How the elements of a value are stored.
+    pub(super) fn view(&self, graph: &Graph, value: Value) -> ValueView {
+        view_without_memory(&self.roles, &self.views, value)
+            .cloned()
+            .unwrap_or_else(|| ValueView::whole(graph, value))
     }
 
-    /// How a node's elements lie in the memory of another, whether or not they have memory of their own too.
-    pub(super) fn sight(&self, position: usize) -> Option<&Seen> {
-        self.seen[position].as_deref()
+    /// The view that a node is of another, whether or not it has memory of its own too.
+    pub(super) fn node_view(&self, position: usize) -> Option<&ValueView> {
+        self.views[position].as_deref()
     }
 
-    /// How a node's elements lie in the memory of its operand, if it only looks at it in another way; fast or not.
-    pub(super) fn turned(&self, graph: &Graph, position: usize) -> Option<Seen> {
+    /// The view that a node is of its operand, fast or not.
+    pub(super) fn unfiltered_view(&self, graph: &Graph, position: usize) -> Option<ValueView> {
         let node = &graph.nodes()[position];
-        self.seen(graph, *node.inputs.first()?).through(node)
+        self.view(graph, *node.inputs.first()?).compose(node)
     }
 
-    pub(super) fn new(region: &Region) -> Clusters {
+    pub(super) fn new(region: &Region) -> FusionGroups {
         let graph = region.graph();
-        let (mut roles, seen) = roles(graph);
-        require_memory(region, &mut roles, &seen);
-        let mut clusters = Clusters { roles, seen, order: Vec::new(), place: Vec::new() };
-        // What begins a cluster of its own, since it does not fit in those of its operands.
-        let mut apart = vec![false; graph.len()];
+        let (mut roles, views) = roles(graph);
+        require_memory(region, &mut roles, &views);
+        let mut fusion = FusionGroups { roles, views, order: Vec::new(), group_of: Vec::new() };
+        // What begins a fusion group of its own, since it does not fit in those of its operands.
+        let mut starts_group = vec![false; graph.len()];
         loop {
-            clusters.arrange(region, &apart);
-            let unfit = |cluster: &Cluster| {
-                let is_elementwise = matches!(clusters.roles[cluster.nodes[0]], Role::Elementwise);
-                let fitting = if is_elementwise { fitting(graph, &clusters, &cluster.nodes) } else { 1 };
-                cluster.nodes.get(fitting).copied()
+            fusion.arrange(region, &starts_group);
+            let unfit = |group: &FusionGroup| {
+                let is_elementwise = matches!(fusion.roles[group.nodes[0]], Role::Elementwise);
+                let fitting = if is_elementwise { fitting(graph, &fusion, &group.nodes) } else { 1 };
+                group.nodes.get(fitting).copied()
             };
-            let found: Vec<usize> = clusters.order.iter().filter_map(unfit).collect();
+            let found: Vec<usize> = fusion.order.iter().filter_map(unfit).collect();
             if found.is_empty() {
-                return clusters;
+                return fusion;
             }
-            found.into_iter().for_each(|node| apart[node] = true);
+            found.into_iter().for_each(|node| starts_group[node] = true);
         }
     }
 
-    /// Puts each node into the clusters of its operands, but for those that are `apart`.
-    fn arrange(&mut self, region: &Region, apart: &[bool]) {
+    /// Puts each node into the fusion groups of its operands, but for those that start a group.
+    fn arrange(&mut self, region: &Region, starts_group: &[bool]) {
         let graph = region.graph();
-        let (roles, seen) = (&self.roles, &self.seen);
+        let (roles, views) = (&self.roles, &self.views);
         let mut forest = Forest::new(graph.len());
         let mut before = None;
         for (position, node) in graph.nodes().iter().enumerate() {
             match roles[position] {
-                Role::Given | Role::View | Role::Generated => continue,
-                Role::Elementwise => forest.join(graph, roles, seen, position, apart[position]),
+                Role::Leaf | Role::View | Role::Generated => continue,
+                Role::Elementwise => forest.join(graph, roles, views, position, starts_group[position]),
                 Role::Step => {
-                    let needs = node.inputs.iter().filter_map(|input| base_of(roles, seen, *input));
+                    let needs = node.inputs.iter().filter_map(|input| base_of(roles, views, *input));
                     let level = needs.chain(before).map(|need| forest.level_of(need)).max();
                     forest.add(position, level.map_or(0, |level| level + 1), None);
                 }
@@ -111,152 +114,157 @@ impl Clusters {
                 before = Some(position);
             }
         }
-        (self.order, self.place) = forest.order(graph, roles, seen);
-        self.join_to_users(region, apart);
+        (self.order, self.group_of) = forest.order(graph, roles, views);
+        self.join_to_users(region, starts_group);
     }
 }
 
-impl Clusters {
-    /// Joins element-wise clusters to the only one that takes their values, if that is element-wise too: they are needed
-    /// then, not as early as they could be.
-    fn join_to_users(&mut self, region: &Region, apart: &[bool]) {
+impl FusionGroups {
+    /// Joins element-wise fusion groups to the only one that takes their values, if that is element-wise too: they are
+    /// needed then, not as early as they could be.
+    fn join_to_users(&mut self, region: &Region, starts_group: &[bool]) {
         let graph = region.graph();
         let mut users = vec![User::None; self.order.len()];
         for &result in region.results() {
-            if let Some(place) = self.place[self.base(result).node as usize] {
-                users[place] = User::Other;
+            if let Some(index) = self.group_of[self.base(result).node as usize] {
+                users[index] = User::Other;
             }
         }
         for (position, node) in graph.nodes().iter().enumerate() {
-            let Some(own) = self.place[position] else { continue };
+            let Some(own) = self.group_of[position] else { continue };
             for &input in &node.inputs {
-                let Some(place) = self.place[self.base(input).node as usize].filter(|place| *place != own)
+                let Some(index) = self.group_of[self.base(input).node as usize].filter(|index| *index != own)
                 else {
                     continue;
                 };
                 let is_elementwise = |role: &Role| matches!(role, Role::Elementwise);
-                let fits = !apart[position]
+                let fits = !starts_group[position]
                     && is_elementwise(&self.roles[position])
-                    && is_elementwise(&self.roles[self.order[place].nodes[0]])
-                    && is_elementwise_read(graph, &self.seen, node, input);
-                users[place] = users[place].and(own, fits);
+                    && is_elementwise(&self.roles[self.order[index].nodes[0]])
+                    && is_elementwise_read(graph, &self.views, node, input);
+                users[index] = users[index].and(own, fits);
             }
         }
-        // Users come after what they take. For each cluster the one that it is part of, and how many nodes that has.
+        // Users come after what they take. For each fusion group the one that it is part of, and how many nodes that
+        // has.
         let mut roots: Vec<usize> = (0..self.order.len()).collect();
-        let mut counts: Vec<usize> = self.order.iter().map(|cluster| cluster.nodes.len()).collect();
-        for (place, user) in users.iter().enumerate().rev() {
-            let User::Cluster(user) = *user else { continue };
+        let mut counts: Vec<usize> = self.order.iter().map(|group| group.nodes.len()).collect();
+        for (index, user) in users.iter().enumerate().rev() {
+            let User::FusionGroup(user) = *user else { continue };
             let root = roots[user];
-            if counts[root] + counts[place] <= MOST {
-                counts[root] += counts[place];
-                roots[place] = root;
+            if counts[root] + counts[index] <= MAX_GROUP_OPS {
+                counts[root] += counts[index];
+                roots[index] = root;
             }
         }
-        if roots.iter().enumerate().all(|(place, root)| place == *root) {
+        if roots.iter().enumerate().all(|(index, root)| index == *root) {
             return;
         }
-        for (place, &root) in roots.iter().enumerate() {
-            if root != place {
-                let nodes = std::mem::take(&mut self.order[place].nodes);
+        for (index, &root) in roots.iter().enumerate() {
+            if root != index {
+                let nodes = std::mem::take(&mut self.order[index].nodes);
                 self.order[root].nodes.extend(nodes);
             }
         }
-        self.order.retain(|cluster| !cluster.nodes.is_empty());
-        for (place, cluster) in self.order.iter_mut().enumerate() {
-            cluster.nodes.sort_unstable();
-            cluster.nodes.iter().for_each(|&node| self.place[node] = Some(place));
+        self.order.retain(|group| !group.nodes.is_empty());
+        for (index, group) in self.order.iter_mut().enumerate() {
+            group.nodes.sort_unstable();
+            group.nodes.iter().for_each(|&node| self.group_of[node] = Some(index));
         }
     }
 }
 
-/// Who takes the values of a cluster.
+/// The users of the values of a fusion group.
 #[derive(Clone, Copy, Debug)]
 enum User {
     None,
-    /// One cluster alone, element by element.
-    Cluster(usize),
-    /// Several clusters, a result, or a node that needs them in memory.
+    /// One fusion group alone, element by element.
+    FusionGroup(usize),
+    /// Several fusion groups, a result, or a node that needs them in memory.
     Other,
 }
 
 impl User {
     /// With one more, which may take them element by element.
-    fn and(self, place: usize, is_elementwise: bool) -> User {
+    fn and(self, index: usize, is_elementwise: bool) -> User {
         match self {
-            User::None if is_elementwise => User::Cluster(place),
-            User::Cluster(known) if is_elementwise && known == place => self,
-            User::None | User::Cluster(_) | User::Other => User::Other,
+            User::None if is_elementwise => User::FusionGroup(index),
+            User::FusionGroup(known) if is_elementwise && known == index => self,
+            User::None | User::FusionGroup(_) | User::Other => User::Other,
         }
     }
 }
 
-/// What each node is by its op and operands alone.
-fn roles(graph: &Graph) -> (Vec<Role>, Vec<Option<Box<Seen>>>) {
+/// The role of each node by its op and operands alone.
+fn roles(graph: &Graph) -> (Vec<Role>, Vec<Option<Box<ValueView>>>) {
     let mut roles: Vec<Role> = Vec::with_capacity(graph.len());
-    let mut seen: Vec<Option<Box<Seen>>> = Vec::with_capacity(graph.len());
+    let mut views: Vec<Option<Box<ValueView>>> = Vec::with_capacity(graph.len());
     for node in graph.nodes() {
         let has_elements = node.outputs.first().is_some_and(|ty| ty.size() > 0);
         let through =
             node.inputs.first().filter(|_| has_elements && node.op.view().is_some()).and_then(|&operand| {
-                let of = seen[operand.node as usize].as_deref().cloned();
-                let of = of.unwrap_or_else(|| Seen::whole(graph, operand));
-                of.through(node).filter(|seen| seen.is_fast(graph.ty(seen.base).dtype))
+                let of = views[operand.node as usize].as_deref().cloned();
+                let of = of.unwrap_or_else(|| ValueView::whole(graph, operand));
+                of.compose(node).filter(|view| view.is_fast(graph.ty(view.base).dtype))
             });
         let role = match (&through, &node.op) {
             (Some(_), _) => Role::View,
-            (None, Op::Parameter { .. } | Op::Constant(_) | Op::Literal(_)) => Role::Given,
+            (None, Op::Parameter { .. } | Op::Constant(_) | Op::Literal(_)) => Role::Leaf,
             (None, _) if !has_elements => Role::Step,
             (None, Op::Iota { .. }) => Role::Generated,
             (None, op) if elementwise(op).is_some() => Role::Elementwise,
             (None, _) => Role::Step,
         };
-        seen.push(through.map(Box::new));
+        views.push(through.map(Box::new));
         roles.push(role);
     }
-    (roles, seen)
+    (roles, views)
 }
 
 /// Makes steps of the nodes that a step or a result needs in memory, and of numbers that are not read in order.
-fn require_memory(region: &Region, roles: &mut [Role], seen: &[Option<Box<Seen>>]) {
+fn require_memory(region: &Region, roles: &mut [Role], views: &[Option<Box<ValueView>>]) {
     let graph = region.graph();
     let mut needed = vec![false; graph.len()];
     region.results().iter().for_each(|result| needed[result.node as usize] = true);
     for (position, node) in graph.nodes().iter().enumerate().rev() {
         match roles[position] {
             Role::View | Role::Generated if needed[position] => roles[position] = Role::Step,
-            Role::Given | Role::View | Role::Generated | Role::Elementwise | Role::Step => {}
+            Role::Leaf | Role::View | Role::Generated | Role::Elementwise | Role::Step => {}
         }
         match roles[position] {
             Role::Step => node.inputs.iter().for_each(|input| needed[input.node as usize] = true),
             Role::Elementwise => {
                 for &input in &node.inputs {
-                    if !is_elementwise_read(graph, seen, node, input) {
-                        let base = seen[input.node as usize].as_deref().map_or(input, |seen| seen.base);
+                    if !is_elementwise_read(graph, views, node, input) {
+                        let base = views[input.node as usize].as_deref().map_or(input, |view| view.base);
                         needed[base.node as usize] = true;
                     }
                 }
             }
-            Role::Given | Role::View | Role::Generated => {}
+            Role::Leaf | Role::View | Role::Generated => {}
         }
     }
 }
 
-/// What a value sees of another, where it has no memory of its own.
-fn view_of<'s>(roles: &[Role], seen: &'s [Option<Box<Seen>>], value: Value) -> Option<&'s Seen> {
+/// The view that a value is of another, if it has no memory of its own.
+fn view_without_memory<'s>(
+    roles: &[Role],
+    views: &'s [Option<Box<ValueView>>],
+    value: Value,
+) -> Option<&'s ValueView> {
     let position = value.node as usize;
     match roles[position] {
-        Role::View => seen[position].as_deref(),
-        Role::Given | Role::Generated | Role::Elementwise | Role::Step => None,
+        Role::View => views[position].as_deref(),
+        Role::Leaf | Role::Generated | Role::Elementwise | Role::Step => None,
     }
 }
 
-/// The node that has to run before a value is there, if one has to.
-fn base_of(roles: &[Role], seen: &[Option<Box<Seen>>], value: Value) -> Option<usize> {
-    let base = view_of(roles, seen, value).map_or(value, |seen| seen.base).node as usize;
+/// The node that has to run before a value exists, if one has to.
+fn base_of(roles: &[Role], views: &[Option<Box<ValueView>>], value: Value) -> Option<usize> {
+    let base = view_without_memory(roles, views, value).map_or(value, |view| view.base).node as usize;
     match roles[base] {
         Role::Elementwise | Role::Step => Some(base),
-        Role::Given | Role::View | Role::Generated => None,
+        Role::Leaf | Role::View | Role::Generated => None,
     }
 }
 
@@ -311,10 +319,10 @@ pub(super) fn elementwise(op: &Op) -> Option<Elementwise> {
     }
 }
 
-/// Clusters as they grow: each is a tree of clusters that were joined.
+/// Fusion groups as they grow: each is a tree of a disjoint-set forest.
 struct Forest {
-    /// The cluster of each node that has one.
-    cluster: Vec<Option<usize>>,
+    /// The fusion group of each node that has one.
+    group: Vec<Option<usize>>,
     trees: Vec<Tree>,
 }
 
@@ -328,11 +336,11 @@ struct Tree {
 
 impl Forest {
     fn new(nodes: usize) -> Forest {
-        Forest { cluster: vec![None; nodes], trees: Vec::new() }
+        Forest { group: vec![None; nodes], trees: Vec::new() }
     }
 
     fn add(&mut self, position: usize, level: usize, elements: Option<usize>) {
-        self.cluster[position] = Some(self.trees.len());
+        self.group[position] = Some(self.trees.len());
         self.trees.push(Tree { parent: self.trees.len(), level, elements, count: 1 });
     }
 
@@ -345,8 +353,8 @@ impl Forest {
     }
 
     fn root_of(&mut self, node: usize) -> usize {
-        let cluster = self.cluster[node].expect("operands come before what takes them");
-        self.root(cluster)
+        let group = self.group[node].expect("operands come before what takes them");
+        self.root(group)
     }
 
     fn level_of(&mut self, node: usize) -> usize {
@@ -359,17 +367,17 @@ impl Forest {
         &mut self,
         graph: &Graph,
         roles: &[Role],
-        seen: &[Option<Box<Seen>>],
+        views: &[Option<Box<ValueView>>],
         position: usize,
-        is_apart: bool,
+        must_start_group: bool,
     ) {
         let node = &graph.nodes()[position];
         let elements = node.outputs[0].size();
         let mut level = 0;
-        // The clusters of the highest level, and whether the node can be in all of them.
+        // The fusion groups of the highest level, and whether the node can be in all of them.
         let (mut highest, mut fits): (Vec<usize>, bool) = (Vec::new(), true);
         for &input in &node.inputs {
-            let Some(base) = base_of(roles, seen, input) else { continue };
+            let Some(base) = base_of(roles, views, input) else { continue };
             let root = self.root_of(base);
             let tree = &self.trees[root];
             if highest.is_empty() || tree.level > level {
@@ -378,7 +386,7 @@ impl Forest {
             } else if tree.level < level {
                 continue;
             }
-            fits &= tree.elements == Some(elements) && is_elementwise_read(graph, seen, node, input);
+            fits &= tree.elements == Some(elements) && is_elementwise_read(graph, views, node, input);
             if !highest.contains(&root) {
                 highest.push(root);
             }
@@ -387,7 +395,7 @@ impl Forest {
         if highest.is_empty() {
             return self.add(position, 0, Some(elements));
         }
-        if !fits || is_apart || count >= MOST {
+        if !fits || must_start_group || count >= MAX_GROUP_OPS {
             return self.add(position, level + 1, Some(elements));
         }
         let first = highest[0];
@@ -395,20 +403,20 @@ impl Forest {
             self.trees[other].parent = first;
         }
         self.trees[first].count = count + 1;
-        self.cluster[position] = Some(first);
+        self.group[position] = Some(first);
     }
 
-    /// The clusters, each after those that it takes values from and otherwise as early as its last node says.
+    /// The fusion groups, each after those that it takes values from and otherwise as early as its last node says.
     fn order(
         mut self,
         graph: &Graph,
         roles: &[Role],
-        seen: &[Option<Box<Seen>>],
-    ) -> (Vec<Cluster>, Vec<Option<usize>>) {
+        views: &[Option<Box<ValueView>>],
+    ) -> (Vec<FusionGroup>, Vec<Option<usize>>) {
         let mut members: Vec<Vec<usize>> = vec![Vec::new(); self.trees.len()];
         let mut effects: Vec<usize> = Vec::new();
         for (position, node) in graph.nodes().iter().enumerate() {
-            if self.cluster[position].is_some() {
+            if self.group[position].is_some() {
                 let root = self.root_of(position);
                 members[root].push(position);
                 if node.op.has_effect() {
@@ -418,9 +426,9 @@ impl Forest {
         }
         let mut ends: Vec<usize> = (0..members.len()).filter(|&root| !members[root].is_empty()).collect();
         ends.sort_by_key(|&root| members[root].last().copied());
-        let mut place: Vec<Option<usize>> = vec![None; graph.len()];
+        let mut group_of: Vec<Option<usize>> = vec![None; graph.len()];
         let mut placed = vec![false; members.len()];
-        let mut order: Vec<Cluster> = Vec::with_capacity(ends.len());
+        let mut order: Vec<FusionGroup> = Vec::with_capacity(ends.len());
         for root in ends {
             // Levels rise from what is needed to who needs it, so that this ends.
             let mut stack = vec![(root, false)];
@@ -431,8 +439,8 @@ impl Forest {
                 if is_ready {
                     placed[root] = true;
                     let nodes = std::mem::take(&mut members[root]);
-                    nodes.iter().for_each(|&node| place[node] = Some(order.len()));
-                    order.push(Cluster { nodes });
+                    nodes.iter().for_each(|&node| group_of[node] = Some(order.len()));
+                    order.push(FusionGroup { nodes });
                     continue;
                 }
                 stack.push((root, true));
@@ -442,7 +450,7 @@ impl Forest {
                         let at = effects.partition_point(|&effect| effect < position);
                         at.checked_sub(1).map(|at| effects[at])
                     });
-                    let needs = node.inputs.iter().filter_map(|&input| base_of(roles, seen, input));
+                    let needs = node.inputs.iter().filter_map(|&input| base_of(roles, views, input));
                     for need in needs.chain(effect.flatten()) {
                         let other = self.root_of(need);
                         if other != root && !placed[other] {
@@ -452,14 +460,14 @@ impl Forest {
                 }
             }
         }
-        (order, place)
+        (order, group_of)
     }
 }
 
 /// Whether a node reads an operand element by element as the operand computes them.
-fn is_elementwise_read(graph: &Graph, seen: &[Option<Box<Seen>>], node: &Node, input: Value) -> bool {
-    let is_whole = match &seen[input.node as usize] {
-        Some(seen) => seen.is_whole(graph),
+fn is_elementwise_read(graph: &Graph, views: &[Option<Box<ValueView>>], node: &Node, input: Value) -> bool {
+    let is_whole = match &views[input.node as usize] {
+        Some(view) => view.is_identity(graph),
         None => graph.node(input).outputs.len() == 1,
     };
     is_whole && random(&node.op).is_none() && graph.ty(input).size() == node.outputs[0].size()

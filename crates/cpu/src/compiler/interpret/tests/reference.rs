@@ -1,4 +1,5 @@
-//! A slow evaluator: it follows the words of the IR one element at a time, without registers or blocks.
+//! The reference interpreter of tests: it follows the words of the IR one element at a time, without registers or
+//! blocks.
 
 use std::collections::HashMap;
 
@@ -10,7 +11,7 @@ use super::super::compute;
 /// # Safety
 /// As there.
 pub(super) unsafe fn evaluate(function: &Function, args: &[u64]) {
-    let mut slow = Slow {
+    let mut reference = ReferenceInterpreter {
         function,
         args,
         values: vec![0; function.insts.len()],
@@ -18,7 +19,7 @@ pub(super) unsafe fn evaluate(function: &Function, args: &[u64]) {
         accumulators: HashMap::new(),
         next: Vec::new(),
     };
-    slow.block(0, function.insts.len());
+    reference.block(0, function.insts.len());
 }
 
 /// Whether a loop goes on.
@@ -28,7 +29,7 @@ enum Flow {
     Leave,
 }
 
-struct Slow<'a> {
+struct ReferenceInterpreter<'a> {
     function: &'a Function,
     args: &'a [u64],
     values: Vec<u64>,
@@ -39,7 +40,7 @@ struct Slow<'a> {
     next: Vec<Val>,
 }
 
-impl Slow<'_> {
+impl ReferenceInterpreter<'_> {
     fn get(&self, value: Val) -> u64 {
         self.values[value.index()]
     }

@@ -1,6 +1,6 @@
 //! Elements of records: loaded and stored together by machine code, and one by one by the portable executor.
 
-use super::{Call, Trial, agree};
+use super::{Call, Trial, check_all_executors};
 use crate::compiler::ir::{Access, Builder, Elem, Function};
 
 /// Reverses the elements of records that are so many elements apart, in rows that begin where an argument says.
@@ -38,7 +38,7 @@ fn check<T: super::Element>(of: impl Fn(usize) -> T, zero: T) {
                 let before = vec![zero; to.len()];
                 trials.push(Trial { call: call(&before), after: call(&to), status: 0 });
             }
-            agree(&function, &trials);
+            check_all_executors(&function, &trials);
         }
     }
 }

@@ -1,0 +1,405 @@
+//! Fusion of data movement: nests compute concatenations, paddings and transpositions box by box, without copies. A
+//! padding is treated as a concatenation here.
+//!
+//! The only consumer of a concatenation reads its operands instead. The producer of an operand that has no other
+//! consumer is computed in the operand's box. A concatenation that is a result, or has several consumers, is a nest of
+//! its own if that nest computes operands: they are then written to their final addresses.
+//!
+//! The only consumer of a transposition reads blocks of one cache line by as many rows, and transposes them in
+//! registers.
+
+use defn_core::graph::{Graph, Node, Value, Values};
+use defn_core::op::Op;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+use super::fuse::{BoxSource, DomainBox, Sizes, TransposeBlock};
+use super::fusion_groups::{FusionGroups, Role, random};
+use super::nest::Nest;
+use super::routine;
+use super::row_blocks::FusedKernel;
+use super::users::Uses;
+
+/// The most boxes of a nest: each has instructions of its own.
+const MAX_BOXES: usize = 12;
+
+/// The least elements of a box that should lie side by side: of fewer a vector would be mostly empty.
+const MIN_RUN: usize = 16;
+
+/// One of so many elements may be in a box where fewer do.
+const MAX_SHORT_FRACTION: usize = 8;
+
+/// The kernels, with concatenations and transpositions fused into the nests that read or write them.
+pub(super) fn fuse_data_movement(
+    graph: &Graph,
+    fusion: &FusionGroups,
+    uses: &dyn Uses,
+    mut kernels: Vec<FusedKernel>,
+) -> Vec<FusedKernel> {
+    let is_done_here = |node: &Node| is_transposition(node) || Borders::of(graph, node).is_some();
+    if !graph.nodes().iter().any(is_done_here) {
+        return kernels;
+    }
+    let mut fuser = MovementFuser {
+        graph,
+        fusion,
+        uses,
+        single_groups: FxHashSet::default(),
+        fused: FxHashSet::default(),
+    };
+    fuser.single_groups = kernels.iter().filter_map(FusedKernel::single_group).collect();
+    // Readers first: a concatenation that one of them does has no nest of its own.
+    for is_reader in [true, false] {
+        for kernel in kernels.iter_mut().rev() {
+            if let FusedKernel::Single(index) = *kernel
+                && !fuser.fused.contains(&index)
+                && let Some(nest) = fuser
+                    .concat_nest(index, is_reader)
+                    .or_else(|| is_reader.then(|| fuser.transposition_nest(index))?)
+            {
+                fuser.single_groups.remove(&index);
+                *kernel = FusedKernel::Nest(index, Box::new(nest), None);
+            }
+        }
+    }
+    let fused = fuser.fused;
+    kernels.retain(|kernel| kernel.single_group().is_none_or(|index| !fused.contains(&index)));
+    kernels
+}
+
+/// The lanes of a tile of transposed values: what it reads lies in as many pages.
+const TRANSPOSE_TILE_LANES: usize = 128;
+
+/// Bytes of a cache line.
+const CACHE_LINE_BYTES: usize = 64;
+
+/// Whether a node changes the order of axes.
+fn is_transposition(node: &Node) -> bool {
+    let Op::Transpose { .. } = node.op else { return false };
+    true
+}
+
+/// Where the operands of a concatenation begin, along each axis.
+struct Borders {
+    borders: SmallVec<[Sizes; 6]>,
+}
+
+impl Borders {
+    fn of(graph: &Graph, node: &Node) -> Option<Borders> {
+        let (Op::Concatenate { .. } | Op::Pad { .. }) = node.op else { return None };
+        let sizes = node.outputs.first()?.shape.sizes();
+        let mut borders: SmallVec<[Sizes; 6]> = SmallVec::from_elem(Sizes::from_slice(&[0]), sizes.len());
+        if let Op::Concatenate { axis } = &node.op {
+            let along = &mut borders[axis.index()];
+            let mut end = 0;
+            for &input in &node.inputs[..node.inputs.len() - 1] {
+                end += graph.ty(input).shape[*axis];
+                along.push(end);
+            }
+        } else if let Op::Pad { config } = &node.op {
+            for (axis, padding) in config.iter().enumerate() {
+                if padding.interior > 0 {
+                    return None;
+                }
+                let high = usize::try_from(padding.high.max(0)).ok()?;
+                borders[axis]
+                    .extend([usize::try_from(padding.low.max(0)).ok()?, sizes[axis].checked_sub(high)?]);
+            }
+        }
+        Some(Borders { borders })
+    }
+}
+
+/// What a concatenation is in a box that lies within one of its operands.
+fn source_in_box(graph: &Graph, node: &Node, starts: &[usize], sizes: &[usize]) -> Option<BoxSource> {
+    let starts_in = |value: Value, starts: Sizes| {
+        let is_whole = graph.ty(value).shape.sizes() == sizes;
+        BoxSource::Operand { value, starts: (!is_whole).then_some(starts) }
+    };
+    let mut own: Sizes = starts.into();
+    if let Op::Concatenate { axis } = &node.op {
+        let mut rest = starts[axis.index()];
+        for &input in &node.inputs {
+            let size = graph.ty(input).shape[*axis];
+            if rest < size {
+                own[axis.index()] = rest;
+                return Some(starts_in(input, own));
+            }
+            rest -= size;
+        }
+        return None;
+    }
+    let Op::Pad { config } = &node.op else { return None };
+    let (x, padding) = (node.inputs[0], node.inputs[1]);
+    for (axis, pad) in config.iter().enumerate() {
+        let at = starts[axis] as i64 - pad.low;
+        match usize::try_from(at) {
+            Ok(at) if at < graph.ty(x).shape.sizes()[axis] => own[axis] = at,
+            Ok(_) | Err(_) => return Some(BoxSource::Operand { value: padding, starts: None }),
+        }
+    }
+    Some(starts_in(x, own))
+}
+
+struct MovementFuser<'a> {
+    graph: &'a Graph,
+    fusion: &'a FusionGroups,
+    uses: &'a dyn Uses,
+    /// The indices of fusion groups that are not fused further.
+    single_groups: FxHashSet<usize>,
+    /// Those that a nest does.
+    fused: FxHashSet<usize>,
+}
+
+impl MovementFuser<'_> {
+    /// The nest of a fusion group that reads concatenations, or of a concatenation.
+    fn concat_nest(&mut self, index: usize, is_reader: bool) -> Option<Nest> {
+        let (graph, fusion) = (self.graph, self.fusion);
+        let nodes = &fusion.order[index].nodes;
+        let first = &graph.nodes()[nodes[0]];
+        let concats = match (&fusion.roles[nodes[0]], is_reader) {
+            (Role::Elementwise, true) => self.concats(index)?,
+            (Role::Step, false) => SmallVec::from_slice(&[nodes[0]]),
+            (Role::Elementwise, false)
+            | (Role::Step, true)
+            | (Role::Leaf | Role::View | Role::Generated, _) => return None,
+        };
+        if concats.is_empty() {
+            return None;
+        }
+        let own: SmallVec<[usize; 8]> = if is_reader { nodes.as_slice().into() } else { SmallVec::new() };
+        let sizes = first.outputs.first()?.shape.sizes();
+        let (mut boxes, mut producers) = (Vec::new(), Vec::new());
+        for (starts, own_sizes) in self.boxes(&concats, sizes)? {
+            let mut domain_box = DomainBox {
+                domain: sizes.into(),
+                starts,
+                sizes: own_sizes,
+                nodes: own.clone(),
+                sources: FxHashMap::default(),
+                block: None,
+            };
+            let mut computed: Vec<usize> = Vec::new();
+            for &concat in &concats {
+                let source_in_box =
+                    source_in_box(graph, &graph.nodes()[concat], &domain_box.starts, &domain_box.sizes)?;
+                if let Some(producer) = self.producer(&source_in_box, concat) {
+                    computed.extend(&fusion.order[producer].nodes);
+                    producers.push(producer);
+                }
+                domain_box.sources.insert(concat, source_in_box);
+            }
+            computed.extend(own.iter().copied());
+            boxes.push((domain_box, computed));
+        }
+        // What is computed twice is not needed once only.
+        let distinct: FxHashSet<usize> = producers.iter().copied().collect();
+        if distinct.len() != producers.len() || !is_reader && producers.is_empty() {
+            return None;
+        }
+        let results: Values = if is_reader {
+            self.uses.live_outs(index).clone()
+        } else {
+            std::iter::once(Value { node: concats[0] as u32, output: 0 }).collect()
+        };
+        let nest = Nest::of_boxes(graph, fusion, &boxes, &results)?;
+        self.fused.extend(producers);
+        if is_reader {
+            self.fused.extend(concats.iter().filter_map(|&concat| fusion.group_of[concat]));
+        }
+        Some(nest)
+    }
+
+    /// The nest of a fusion group that reads transposed values.
+    fn transposition_nest(&mut self, index: usize) -> Option<Nest> {
+        let (graph, fusion) = (self.graph, self.fusion);
+        let nodes = &fusion.order[index].nodes;
+        let first = &graph.nodes()[nodes[0]];
+        let Role::Elementwise = fusion.roles[nodes[0]] else { return None };
+        let sizes = first.outputs[0].shape.sizes();
+        let last = sizes.len().checked_sub(1)?;
+        // The first says along which axis blocks are.
+        let mut block: Option<(usize, usize)> = None;
+        let single_use_operands = self.single_use_operands(index, &mut |base| {
+            let own = self.block(base, last);
+            block = block.or(own);
+            own.is_some() && own == block
+        })?;
+        let (axis, elements) = block?;
+        let (axis_rest, rest) = (sizes[axis] % elements, sizes[last] % TRANSPOSE_TILE_LANES);
+        let mut boxes = Vec::new();
+        for (start, size) in [(0, sizes[axis] - axis_rest), (sizes[axis] - axis_rest, axis_rest)] {
+            for (lane, lanes) in [(0, sizes[last] - rest), (sizes[last] - rest, rest)] {
+                if size == 0 || lanes == 0 {
+                    continue;
+                }
+                let mut starts = Sizes::from_elem(0, sizes.len());
+                let mut own: Sizes = sizes.into();
+                (starts[axis], starts[last], own[axis], own[last]) = (start, lane, size, lanes);
+                let block = TransposeBlock {
+                    axis,
+                    elements: elements.min(size),
+                    lanes: lanes.min(TRANSPOSE_TILE_LANES),
+                };
+                let domain_box = DomainBox {
+                    domain: sizes.into(),
+                    starts,
+                    sizes: own,
+                    nodes: nodes.as_slice().into(),
+                    sources: single_use_operands.iter().map(|&base| (base, BoxSource::Transposed)).collect(),
+                    // One row has no neighbours, and one column has no lanes beside the block.
+                    block: (size > 1 && lanes > 1).then_some(block),
+                };
+                boxes.push((domain_box, nodes.clone()));
+            }
+        }
+        let nest = Nest::of_boxes(graph, fusion, &boxes, self.uses.live_outs(index))?;
+        self.fused.extend(single_use_operands.iter().filter_map(|&base| fusion.group_of[base]));
+        Some(nest)
+    }
+
+    /// The axis along which a transposed value has its neighbours, and how many of them are in a line; if its rows are
+    /// along another axis, and the machine can transpose its elements in registers.
+    fn block(&self, base: usize, last: usize) -> Option<(usize, usize)> {
+        let node = &self.graph.nodes()[base];
+        let (ty, Role::Step) = (node.outputs.first()?, &self.fusion.roles[base]) else { return None };
+        if !is_transposition(node) || ty.dtype.is_complex() || ty.dtype.storage_bytes() < 4 {
+            return None;
+        }
+        let value_view = self.fusion.unfiltered_view(self.graph, base)?;
+        if let Op::Constant(_) = self.graph.node(value_view.base).op {
+            return None;
+        }
+        let strides = value_view.strides();
+        let axis = (0..last).find(|&axis| strides[axis] == 1 && ty.shape.sizes()[axis] > 1)?;
+        let elements = CACHE_LINE_BYTES / ty.dtype.storage_bytes();
+        let is_long = ty.shape.sizes()[axis] >= elements && ty.shape.sizes()[last] >= elements;
+        (is_long && strides[last] >= elements as isize).then_some((axis, elements))
+    }
+
+    /// The concatenations that nobody but a fusion group reads, element by element.
+    fn concats(&self, index: usize) -> Option<SmallVec<[usize; 2]>> {
+        self.single_use_operands(index, &mut |base| {
+            Borders::of(self.graph, &self.graph.nodes()[base]).is_some()
+        })
+    }
+
+    /// The steps of a kind that nobody but a fusion group reads, element by element.
+    fn single_use_operands(
+        &self,
+        index: usize,
+        is_wanted: &mut dyn FnMut(usize) -> bool,
+    ) -> Option<SmallVec<[usize; 2]>> {
+        let (graph, fusion) = (self.graph, self.fusion);
+        let group = &fusion.order[index];
+        let sizes = graph.nodes()[group.nodes[0]].outputs[0].shape.sizes();
+        let mut single_use_operands: SmallVec<[usize; 2]> = SmallVec::new();
+        for &position in &group.nodes {
+            let node = &graph.nodes()[position];
+            for &input in &node.inputs {
+                let base = fusion.base(input).node as usize;
+                let value = Value { node: base as u32, output: 0 };
+                let is_concat = fusion.group_of[base]
+                    .is_some_and(|other| self.single_groups.contains(&other))
+                    && !self.uses.is_live_outside(value, &|other| other == index)
+                    && is_wanted(base);
+                if is_concat && !single_use_operands.contains(&base) {
+                    single_use_operands.push(base);
+                }
+            }
+        }
+        if single_use_operands.is_empty() {
+            return None;
+        }
+        let is_read_in_order = |input: Value| {
+            let value_view = fusion.view(graph, input);
+            let base = value_view.base.node as usize;
+            let is_generated = matches!(fusion.roles[base], Role::Generated);
+            let is_own =
+                fusion.group_of[base] == Some(index) || is_generated || single_use_operands.contains(&base);
+            !is_own
+                || graph.ty(input).shape.sizes() == sizes
+                    && value_view.is_identity(graph)
+                    && has_sizes(graph, base, sizes)
+        };
+        let fits = group.nodes.iter().all(|&position| {
+            let node = &graph.nodes()[position];
+            let is_found = |input: &Value| single_use_operands.contains(&(fusion.base(*input).node as usize));
+            if random(&node.op).is_some() && node.inputs.iter().any(is_found) {
+                return false;
+            }
+            node.outputs[0].shape.sizes() == sizes && node.inputs.iter().all(|&input| is_read_in_order(input))
+        });
+        let is_small = routine::of_group(graph, fusion, group, self.uses.live_outs(index)).is_some();
+        (fits && !is_small).then_some(single_use_operands)
+    }
+
+    /// The boxes that concatenations divide a domain into, where each begins and its sizes.
+    fn boxes(&self, concats: &[usize], sizes: &[usize]) -> Option<Vec<(Sizes, Sizes)>> {
+        let mut boxes: Vec<(Sizes, Sizes)> = vec![(Sizes::new(), Sizes::new())];
+        for (axis, &size) in sizes.iter().enumerate() {
+            let mut borders = Sizes::new();
+            for &concat in concats {
+                borders.extend(
+                    Borders::of(self.graph, &self.graph.nodes()[concat])?.borders[axis].iter().copied(),
+                );
+            }
+            borders.retain(|border| *border < size);
+            borders.push(size);
+            borders.sort_unstable();
+            borders.dedup();
+            let parts = borders.windows(2).map(|pair| (pair[0], pair[1] - pair[0]));
+            let parts: SmallVec<[(usize, usize); 4]> = parts.collect();
+            let divided = boxes.iter().flat_map(|(starts, sizes)| {
+                parts.iter().map(move |&(start, size)| {
+                    let with = |all: &Sizes, one: usize| all.iter().copied().chain([one]).collect::<Sizes>();
+                    (with(starts, start), with(sizes, size))
+                })
+            });
+            boxes = divided.collect();
+            if boxes.len() > MAX_BOXES {
+                return None;
+            }
+        }
+        // Elements in boxes of which few lie side by side in the result.
+        let is_short = |own: &Sizes| {
+            let whole = own.iter().zip(sizes).rev().take_while(|(own, size)| own == size).count();
+            let run: usize = own[own.len().saturating_sub(whole + 1)..].iter().product();
+            run < MIN_RUN
+        };
+        let short = boxes.iter().filter(|(_, own)| is_short(own));
+        let short: usize = short.map(|(_, own)| own.iter().product::<usize>()).sum();
+        let is_fast = short * MAX_SHORT_FRACTION <= sizes.iter().product();
+        (is_fast && !boxes.is_empty()).then_some(boxes)
+    }
+
+    /// The fusion group that computes a piece as a whole, for nobody else.
+    fn producer(&self, source_in_box: &BoxSource, concat: usize) -> Option<usize> {
+        let (graph, fusion) = (self.graph, self.fusion);
+        let BoxSource::Operand { value, starts: None } = source_in_box else { return None };
+        let value_view = fusion.view(graph, *value);
+        let index = fusion.group_of[value_view.base.node as usize]?;
+        let group = &fusion.order[index];
+        let Role::Elementwise = fusion.roles[group.nodes[0]] else { return None };
+        let needed = self.uses.live_outs(index);
+        let is_free = self.single_groups.contains(&index)
+            && !self.fused.contains(&index)
+            && graph.ty(*value).size() == graph.ty(value_view.base).size()
+            && graph.nodes()[concat]
+                .inputs
+                .iter()
+                .filter(|input| fusion.base(**input) == value_view.base)
+                .count()
+                == 1
+            && value_view.is_identity(graph)
+            && needed.len() == 1
+            && !self.uses.is_live_outside(value_view.base, &|other| Some(other) == fusion.group_of[concat]);
+        let is_free = is_free && routine::of_group(graph, fusion, group, needed).is_none();
+        is_free.then_some(index)
+    }
+}
+
+/// Whether a node has these sizes.
+fn has_sizes(graph: &Graph, node: usize, sizes: &[usize]) -> bool {
+    graph.nodes()[node].outputs[0].shape.sizes() == sizes
+}
