@@ -320,7 +320,7 @@ mod tests {
         let actions = actions_of(&text);
         for line in [
             "v4 = 2.0",
-            "v5 = mul f32x4 v0, v4",
+            "v0 = mul f32x4 v0, v4",
             "v0 = mask_first i32x4 g2",
             "v0 = load_part f32x4 [g0 + 64] of the first g2",
         ] {

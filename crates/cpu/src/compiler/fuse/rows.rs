@@ -99,6 +99,9 @@ impl NestBuilder<'_> {
             self.row_start = None;
             return Some(());
         }
+        if start.is_none() {
+            return self.each_of_whole_row(work);
+        }
         let axes = self.shape.reduced.clone();
         let last = axes.end - 1;
         let sizes: Vec<i64> = axes.clone().map(|axis| self.sizes[axis] as i64).collect();
@@ -142,6 +145,35 @@ impl NestBuilder<'_> {
         }
         self.e.b.end_loop(&next);
         self.row_start = None;
+        self.element = None;
+        self.begin_elements();
+        Some(())
+    }
+
+    /// Does something with all elements of a row that are along several axes, as loops over the axes.
+    fn each_of_whole_row(
+        &mut self,
+        work: &mut dyn FnMut(&mut Self, Option<Val>) -> Option<()>,
+    ) -> Option<()> {
+        let axes = self.shape.reduced.clone();
+        let last = axes.end - 1;
+        let mut done = self.e.b.index(0);
+        for axis in axes.start..last {
+            let trips = self.e.b.index(self.sizes[axis] as i64);
+            let (counter, _) = self.e.b.begin_loop(Some(trips), &[]);
+            self.positions[axis] = Position::at(counter);
+            let before = self.e.b.mul(done, trips);
+            done = self.e.b.add(before, counter);
+        }
+        let extent = self.e.b.index(self.sizes[last] as i64);
+        let done = self.e.b.mul(done, extent);
+        self.positions[last] = Position::default();
+        self.element = Some(done);
+        self.begin_elements();
+        self.e.b.begin_lanes(extent);
+        work(self, Some(done))?;
+        self.e.b.end_lanes();
+        (axes.start..last).for_each(|_| self.e.b.end_loop(&[]));
         self.element = None;
         self.begin_elements();
         Some(())
