@@ -41,18 +41,14 @@ pub fn by_elements(region: &Arc<Region>) -> Result<Arc<Region>> {
         true
     };
     if nodes.iter().any(may_be_written) {
-        let mut users_of = None;
+        let identities = eye::read_by_elements(region);
         let rebuilt = rebuild(region, |graph, position, node, inputs| {
-            let written = if let Op::Eye { .. } = node.op {
-                let users = &users_of.get_or_insert_with(|| users(region))[position];
-                let users: Vec<&Op> = users.iter().map(|&user| &nodes[user as usize].op).collect();
-                let is_result = region.results().iter().any(|result| result.node as usize == position);
-                if is_result { None } else { eye::written(graph, node, &users)? }
+            let written = if identities.contains(&position) {
+                eye::written(graph, node)?
+            } else if let Some(written) = one_hot::written(graph, node, &inputs)? {
+                Some(written)
             } else {
-                match one_hot::written(graph, node, &inputs)? {
-                    Some(written) => Some(written),
-                    None => windows::written(graph, node, &inputs)?,
-                }
+                windows::written(graph, node, &inputs)?
             };
             has_changed |= written.is_some();
             match written {
