@@ -145,7 +145,7 @@ impl NestBuilder<'_> {
             return;
         }
         let number = self.row_number();
-        let coordinates = self.coordinates(Some(number));
+        let coordinates = self.coordinates(number);
         for (axis, coordinate) in reduced.zip(coordinates) {
             self.positions[axis] = Position::at(coordinate);
         }

@@ -83,8 +83,8 @@ impl NestBuilder<'_> {
         self.shape.reduced.len() > 1
     }
 
-    /// Does something with the elements of a row, `extent` of them from `start` on. It is told how many come before
-    /// those that are done at once.
+    /// Does something with the elements of a row, `extent` of them from `start` on; without a start these are all of
+    /// them. It is told how many come before those that are done at once.
     fn each(
         &mut self,
         start: Option<Val>,
@@ -99,9 +99,7 @@ impl NestBuilder<'_> {
             self.row_start = None;
             return Some(());
         }
-        if start.is_none() {
-            return self.each_of_whole_row(work);
-        }
+        let Some(start) = start else { return self.each_of_whole_row(work) };
         let axes = self.shape.reduced.clone();
         let last = axes.end - 1;
         let sizes: Vec<i64> = axes.clone().map(|axis| self.sizes[axis] as i64).collect();
@@ -120,7 +118,7 @@ impl NestBuilder<'_> {
         self.positions[last] = Default::default();
         let column = at[at.len() - 1];
         self.row_start = Some(column);
-        self.element = Some(start.map_or(done, |start| self.e.b.add(start, done)));
+        self.element = Some(self.e.b.add(start, done));
         let left = self.e.b.sub(extent, done);
         let length = self.e.b.index(sizes[sizes.len() - 1]);
         let remaining = self.e.b.sub(length, column);
@@ -180,9 +178,8 @@ impl NestBuilder<'_> {
     }
 
     /// The position along each reduced axis of an element of the row.
-    pub(super) fn coordinates(&mut self, element: Option<Val>) -> Vec<Val> {
+    pub(super) fn coordinates(&mut self, element: Val) -> Vec<Val> {
         let axes = self.shape.reduced.clone();
-        let Some(element) = element else { return vec![self.e.b.index(0); axes.len()] };
         let mut left = self.e.b.convert(Conv::OfIndex, Elem::I64, element);
         let mut coordinates = Vec::new();
         for axis in axes.clone().rev() {
