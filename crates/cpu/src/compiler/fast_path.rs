@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 
 use super::Compiled;
 use super::buffer_assignment::{BufferRef, ResultBinding};
-use super::plan::{Plan, Work};
+use super::plan::Plan;
 use super::run::{Pointers, allocate_for_node};
 use crate::backend::filled;
 use crate::buffer::{CpuBuffer, LockedBytes, Storage, Window};
@@ -24,18 +24,7 @@ impl FastPath {
     /// The fast path of a plan that is one short nest, which reads arguments and writes every result.
     pub(super) fn of(plan: &Plan) -> Option<FastPath> {
         let [step] = &*plan.steps else { return None };
-        match &step.work {
-            Work::Nest(nest) if nest.is_single() && nest.scratch_bytes() == 0 => {}
-            Work::Nest(_)
-            | Work::Epilogue(_)
-            | Work::BackToBackGemm(_)
-            | Work::Routine(_)
-            | Work::Cond { .. }
-            | Work::While(_)
-            | Work::Op
-            | Work::Hook { .. }
-            | Work::Call { .. } => return None,
-        }
+        step.work.nest().filter(|nest| nest.is_single() && nest.scratch_bytes() == 0)?;
         let is_written = |(at, binding): (usize, &ResultBinding)| {
             *binding == ResultBinding::Computed
                 && step.outputs.get(at).is_some_and(|(_, buffer_ref)| *buffer_ref == BufferRef::Result(at, 0))
@@ -108,19 +97,10 @@ impl Compiled {
             starts.push(storage.start_mut().expect("allocated memory is ours"));
             made.push(storage);
         }
-        match &self.plan.steps[0].work {
-            // SAFETY: arguments are of the types that the plan was made for and are held, and results have memory of
-            // their sizes.
-            Work::Nest(nest) => unsafe { nest.run(&inputs, &starts, std::ptr::null_mut(), Par::Serial) },
-            Work::Epilogue(_)
-            | Work::BackToBackGemm(_)
-            | Work::Routine(_)
-            | Work::Cond { .. }
-            | Work::While(_)
-            | Work::Op
-            | Work::Hook { .. }
-            | Work::Call { .. } => unreachable!("the only step is a nest"),
-        }
+        let nest = self.plan.steps[0].work.nest().expect("the only step is a nest");
+        // SAFETY: arguments are of the types that the plan was made for and are held, and results have memory of their
+        // sizes.
+        unsafe { nest.run(&inputs, &starts, std::ptr::null_mut(), Par::Serial) };
         let mut results = Buffers::new();
         for storage in made {
             // SAFETY: the step has written every element.

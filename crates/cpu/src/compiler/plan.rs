@@ -314,6 +314,21 @@ impl Step {
 }
 
 impl Work {
+    /// The nest, if that is all of the work.
+    pub(super) fn nest(&self) -> Option<&Nest> {
+        match self {
+            Work::Nest(nest) => Some(nest),
+            Work::Epilogue(_)
+            | Work::BackToBackGemm(_)
+            | Work::Routine(_)
+            | Work::Cond { .. }
+            | Work::While(_)
+            | Work::Op
+            | Work::Hook { .. }
+            | Work::Call { .. } => None,
+        }
+    }
+
     /// How a node is run by itself.
     fn of(graph: &Graph, position: usize, backend: &Arc<dyn Backend>) -> Result<Work> {
         let node: &Node = &graph.nodes()[position];
