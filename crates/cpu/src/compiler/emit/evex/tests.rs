@@ -4,9 +4,9 @@
 
 use super::Evex;
 use crate::compiler::emit::mir::{Cmp, Conv, Elem, Op};
-use crate::compiler::emit::x86::tests::harness::allocated_inst;
+use crate::compiler::emit::x86::tests::harness::inst_with_operands;
 use crate::compiler::emit::x86::tests::{self, decode, lanes};
-use crate::compiler::emit::{Address, AllocatedInst, AllocatedPart, OperandLocation};
+use crate::compiler::emit::{AllocatedInst, AllocatedPart};
 
 /// Whether this machine can execute the code.
 fn can_run() -> bool {
@@ -183,31 +183,13 @@ fn conversion(conv: Conv, from: Elem, to: Elem, lanes: u8) -> Option<String> {
     Some(format!("{name} D,A"))
 }
 
-/// An instruction with these operands: registers 5 and 6, an address, and what is needed beside them.
-fn given(op: Op, elem: Elem, lanes: u8) -> AllocatedInst {
-    let src = [OperandLocation::Reg(5), OperandLocation::Reg(6), OperandLocation::None];
-    let mem = Address { base: 13, index: Some(12), scale: 4, offset: 64 };
-    let part = AllocatedPart::Mask(4);
-    let [vector_temps, general_temps] = [[8, 9]; 2];
-    AllocatedInst {
-        dst: 3,
-        src,
-        mem,
-        part,
-        vector_temps,
-        general_temps,
-        mask_temp: 2,
-        ..allocated_inst(op, elem, lanes)
-    }
-}
-
 #[test]
 fn ops_of_whole_vectors_are_decoded() {
     use Elem::{F32, F64, I8, I16, I32, I64};
     let at = "[r13+r12*4+0x40]";
     let check = |op, elem, lanes, text: &str| {
-        let all = AllocatedInst { part: AllocatedPart::All, ..given(op, elem, lanes) };
-        let inst = if matches!(op, Op::Gather(_)) { all } else { given(op, elem, lanes) };
+        let all = AllocatedInst { part: AllocatedPart::All, ..inst_with_operands(op, elem, lanes) };
+        let inst = if matches!(op, Op::Gather(_)) { all } else { inst_with_operands(op, elem, lanes) };
         decode::check_text(&Evex, inst, &text.replace("[at]", at));
     };
     check(Op::LoadPart, I8, 64, "vmovdqu8 zmm3{k4}{z},zmmword ptr [at]");

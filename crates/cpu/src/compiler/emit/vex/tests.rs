@@ -4,9 +4,9 @@
 
 use super::Vex;
 use crate::compiler::emit::mir::{Cmp, Conv, Elem, Op};
-use crate::compiler::emit::x86::tests::harness::allocated_inst;
+use crate::compiler::emit::x86::tests::harness::inst_with_operands;
 use crate::compiler::emit::x86::tests::{self, decode, lanes};
-use crate::compiler::emit::{Address, AllocatedInst, AllocatedPart, OperandLocation};
+use crate::compiler::emit::{AllocatedInst, AllocatedPart};
 
 /// Whether this machine can execute the code.
 fn can_run() -> bool {
@@ -172,36 +172,18 @@ fn conversion(conv: Conv, from: Elem, to: Elem, lanes: u8) -> Option<String> {
     Some(format!("{name} D,A"))
 }
 
-/// An instruction with these operands: registers 5 and 6, an address, and what is needed beside them.
-fn given(op: Op, elem: Elem, lanes: u8) -> AllocatedInst {
-    let src = [OperandLocation::Reg(5), OperandLocation::Reg(6), OperandLocation::None];
-    let mem = Address { base: 13, index: Some(12), scale: 4, offset: 64 };
-    let part = AllocatedPart::Mask(4);
-    let [vector_temps, general_temps] = [[8, 9]; 2];
-    AllocatedInst {
-        dst: 3,
-        src,
-        mem,
-        part,
-        vector_temps,
-        general_temps,
-        mask_temp: 2,
-        ..allocated_inst(op, elem, lanes)
-    }
-}
-
 #[test]
 fn ops_of_whole_vectors_are_decoded() {
     use Elem::{F32, F64, I8, I16, I32, I64};
     let at = "[r13+r12*4+0x40]";
     let check = |op, elem: Elem, lanes, text: &str| {
-        let given = given(op, elem, lanes);
+        let inst = inst_with_operands(op, elem, lanes);
         let part = match op {
             Op::Gather(_) => AllocatedPart::All,
             _ if elem.bytes() < 4 => AllocatedPart::Count(1),
-            _ => given.part,
+            _ => inst.part,
         };
-        decode::check_text(&Vex, AllocatedInst { part, ..given }, &text.replace("[at]", at));
+        decode::check_text(&Vex, AllocatedInst { part, ..inst }, &text.replace("[at]", at));
     };
     check(Op::LoadPart, F32, 8, "vpmaskmovd ymm3,ymm4,ymmword ptr [at]");
     check(Op::LoadPart, I64, 2, "vpmaskmovq xmm3,xmm4,xmmword ptr [at]");

@@ -104,6 +104,24 @@ pub(crate) fn allocated_inst(op: Op, elem: Elem, lanes: u8) -> AllocatedInst {
     }
 }
 
+/// An instruction with these operands: registers 5 and 6, an address, and what is needed beside them.
+pub(crate) fn inst_with_operands(op: Op, elem: Elem, lanes: u8) -> AllocatedInst {
+    let src = [OperandLocation::Reg(5), OperandLocation::Reg(6), OperandLocation::None];
+    let mem = Address { base: 13, index: Some(12), scale: 4, offset: 64 };
+    let part = AllocatedPart::Mask(4);
+    let [vector_temps, general_temps] = [[8, 9]; 2];
+    AllocatedInst {
+        dst: 3,
+        src,
+        mem,
+        part,
+        vector_temps,
+        general_temps,
+        mask_temp: 2,
+        ..allocated_inst(op, elem, lanes)
+    }
+}
+
 /// What actions are made for, and the actions.
 pub(crate) struct FunctionBuilder<'a> {
     pub(crate) target: &'a dyn Target,
