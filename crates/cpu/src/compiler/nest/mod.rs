@@ -35,7 +35,8 @@ use shared::SharedCode;
 /// Instructions on elements that one thread does at a time.
 const CHUNK_WORK: usize = 1 << 18;
 
-/// About how many chunks there are at most. The processor needs time to find the stride of the accesses anew in each.
+/// About how many chunks there are at most. Horner's scheme over 16 M elements takes 2.6 ms in so many, and 2.8 ms in
+/// five times as many.
 const MAX_CHUNKS: usize = 256;
 
 /// Groups whose partial results one thread combines at a time.
@@ -109,6 +110,8 @@ impl ThreadPartition {
         par: Par,
     ) {
         let ThreadPartition { scratch, steps, grain } = self;
+        // Each chunk has a copy. With ten scalars, and the copy in the heap, Horner's scheme over 16 M elements took 4.1
+        // instead of 2.8 ms.
         let mut args: SmallVec<[u64; 32]> = SmallVec::new();
         args.extend(pointers.map(|pointer| pointer.expose_provenance() as u64));
         let own = args.len();
