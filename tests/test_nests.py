@@ -202,6 +202,26 @@ def test_columns_larger_than_the_caches(columns: int) -> None:
     assert found.to_numpy().tobytes() == normalised(x).to_numpy().tobytes()
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("length", [1, 5, 16, 63, 64, 100, 255, 257, 300])
+def test_one_nan_anywhere_makes_the_extremes_of_its_row_nan(length: int, dtype: str) -> None:
+    """Row `i` has NaN at `i`, the last one nowhere; zeros of either sign are kept as they are."""
+    x = np.zeros((length + 1, length), dtype)
+    x[:, ::2] = -0.0
+    x[-1] = RNG.normal(size=length)
+    x[np.arange(length), np.arange(length)] = np.nan
+
+    def extremes(x: Any) -> tuple[Any, ...]:
+        rows = (x, -x, x * 2)
+        return tuple(f(row, axes=1) for row in rows for f in (dn.reduce_min, dn.reduce_max))
+
+    want = [f(row, axis=1) for row in (x, -x, x * 2) for f in (np.min, np.max)]
+    compiled = dn.jit(extremes, compiler="cpu")
+    for results in (extremes(dn.tensor(x)), *(compiled(x) for _ in range(9))):
+        for result, wanted in zip(results, want, strict=True):
+            np.testing.assert_array_equal(np.asarray(result), wanted)
+
+
 def test_compilers_without_nests_have_no_text() -> None:
     f = dn.jit(twice_and_one, compiler="evaluator")
     with pytest.raises(errors.CompileError, match='compile with "cpu"'):

@@ -118,7 +118,7 @@ pub(crate) enum Op {
     Fnma,
     /// `a ^ (b & c)`.
     Flip,
-    /// A mask from elements.
+    /// A mask from elements. Machines with mask registers compare only the lanes of `part`, and clear the others.
     Compare(Cmp),
     Test,
     /// `b` where the mask `a` is set, else `c`.

@@ -160,7 +160,7 @@ pub(crate) fn run_elementwise(op: &Op, operands: &[View<'_>], out: &mut ViewMut<
     let is_aligned = out.start().addr().is_multiple_of(64);
     key.is_streaming = is_aligned
         && out.stores() == StoreKind::NonTemporal
-        && StoreKind::for_transfer(read, out.ty().byte_size()) == StoreKind::NonTemporal;
+        && StoreKind::for_transfer(read, out.ty().byte_size(), par.threads()) == StoreKind::NonTemporal;
     let call = OneOpCall { operands: &starts, result: out.start(), elements, par };
     if is_in_order {
         // SAFETY: views have elements of their types, which nobody writes meanwhile, and the result is borrowed.

@@ -29,6 +29,7 @@ impl Lowering<'_> {
             let vectors = vectors * self.vectors_of_accumulator(accumulator);
             self.values[accumulator.index()] = std::iter::repeat_n(neutral, vectors).collect();
         }
+        self.begin_masks(&accumulators);
         let copies = self.copies(at, end, &accumulators);
         let step = accumulators.iter().map(|(_, vectors)| *vectors).max().unwrap_or(1).max(copies);
         let range = (at + 1, end);
@@ -126,7 +127,7 @@ impl Lowering<'_> {
 
     /// How many vectors are done together: as many as registers allow.
     fn copies(&self, at: usize, end: usize, accumulators: &Accumulators) -> usize {
-        let pinned: usize = accumulators.iter().map(|(value, _)| self.values[value.index()].len()).sum();
+        let pinned: usize = accumulators.iter().map(|(value, _)| self.vectors_in(*value)).sum();
         let registers = self.limits.vectors.len().saturating_sub(pinned + 2);
         let pressure = self.pressure(at, end);
         let copies = [MAX_COPIES, 2].into_iter().find(|copies| copies * pressure <= registers).unwrap_or(1);
@@ -294,7 +295,7 @@ impl Lowering<'_> {
         for (&(value, _), then) in self.accumulators.iter().zip(then) {
             for (current, then) in self.values[value.index()].iter_mut().zip(then) {
                 if *current != then {
-                    let joined = self.code.reg(Class::Vector);
+                    let joined = self.code.reg(self.code.class(then));
                     triples.extend([joined, then, *current]);
                     *current = joined;
                 }
@@ -323,10 +324,14 @@ impl Lowering<'_> {
                 continue;
             }
             for copy in 0..row.copies.min(vectors) {
-                let carry = self.code.reg(Class::Vector);
-                let current = &mut self.values[value.index()][(row.first + copy) % vectors];
-                pairs.extend([carry, *current]);
-                *current = carry;
+                let at = (row.first + copy) % vectors;
+                let masks = self.has_masks(value).then_some(vectors + at);
+                for at in std::iter::once(at).chain(masks) {
+                    let current = self.values[value.index()][at];
+                    let carry = self.code.reg(self.code.class(current));
+                    pairs.extend([carry, current]);
+                    self.values[value.index()][at] = carry;
+                }
             }
         }
         Ok(())
@@ -388,8 +393,9 @@ impl Lowering<'_> {
         let mut pairs: SmallVec<[Reg; 6]> = SmallVec::from_slice(&[position, start]);
         for &(value, _) in accumulators {
             for at in 0..self.values[value.index()].len() {
-                let carry = self.code.reg(Class::Vector);
-                pairs.extend([carry, self.values[value.index()][at]]);
+                let current = self.values[value.index()][at];
+                let carry = self.code.reg(self.code.class(current));
+                pairs.extend([carry, current]);
                 self.values[value.index()][at] = carry;
             }
         }
@@ -451,10 +457,13 @@ impl Lowering<'_> {
                 operand = self.emit(Op::Select, elem, lanes, Class::Vector, &[mask, operand, neutral]);
             }
             let addends = self.addends(accumulator, inst.args[1], operand)?;
-            let vectors = self.values[accumulator.index()].len();
-            let first = (row.first + copy) * addends.len() % vectors;
+            let first = (row.first + copy) * addends.len() % self.vectors_in(accumulator);
             let lanes = lanes / addends.len() as u8;
             for (at, addend) in (first..).zip(addends) {
+                if self.has_masks(accumulator) {
+                    self.reduce_under_mask(accumulator, at, addend)?;
+                    continue;
+                }
                 let before = self.values[accumulator.index()][at];
                 let after = self.op(reduce.op(), elem, elem, lanes, &[before, addend], [None; 3])?;
                 self.values[accumulator.index()][at] = after;
@@ -463,32 +472,53 @@ impl Lowering<'_> {
         Ok(())
     }
 
+    /// The lanes of an accumulator's vectors.
+    pub(super) fn lanes_of_accumulator(&self, accumulator: Val) -> u8 {
+        self.code.lanes / self.vectors_of_accumulator(accumulator) as u8
+    }
+
     /// Joins the lanes of an accumulator.
     fn finish_reduction(&mut self, accumulator: Val) -> Result<()> {
+        if self.has_masks(accumulator) {
+            return self.finish_under_masks(accumulator);
+        }
         let inst = *self.function.inst(accumulator);
         let ir::Op::Accumulator(reduce, count) = inst.op else { unreachable!("it is an accumulator") };
-        let lanes = self.code.lanes / self.vectors_of_accumulator(accumulator) as u8;
+        let lanes = self.lanes_of_accumulator(accumulator);
         let elem = inst.ty.elem;
-        let mut vectors = std::mem::take(&mut self.values[accumulator.index()]);
+        // A float has at least as many lanes as the vector; the order of integers does not matter.
+        debug_assert!(!elem.is_float() || count >= u16::from(lanes));
+        let vectors = std::mem::take(&mut self.values[accumulator.index()]);
+        let join =
+            |lowering: &mut Self, a, b| lowering.op(reduce.op(), elem, elem, lanes, &[a, b], [None; 3]);
+        let result = self.join_lanes(vectors, elem, lanes, join)?;
+        self.values[accumulator.index()] = SmallVec::from_slice(&[result]);
+        Ok(())
+    }
+
+    /// Joins vectors and then their lanes, the upper half with the lower one, until one is left.
+    pub(super) fn join_lanes(
+        &mut self,
+        mut vectors: Copies,
+        elem: Elem,
+        lanes: u8,
+        mut join: impl FnMut(&mut Self, Reg, Reg) -> Result<Reg>,
+    ) -> Result<Reg> {
         while vectors.len() > 1 {
             let half = vectors.len() / 2;
             for at in 0..half {
-                vectors[at] =
-                    self.op(reduce.op(), elem, elem, lanes, &[vectors[at], vectors[at + half]], [None; 3])?;
+                vectors[at] = join(self, vectors[at], vectors[at + half])?;
             }
             vectors.truncate(half);
         }
         let mut result = vectors[0];
-        // A float has at least as many lanes as the vector; the order of integers does not matter.
-        debug_assert!(!elem.is_float() || count >= u16::from(lanes));
         let mut width = lanes;
         while width > 1 {
             width /= 2;
             let upper = self.emit(Op::Upper(width), elem, lanes, Class::Vector, &[result]);
-            result = self.op(reduce.op(), elem, elem, lanes, &[result, upper], [None; 3])?;
+            result = join(self, result, upper)?;
         }
-        self.values[accumulator.index()] = SmallVec::from_slice(&[result]);
-        Ok(())
+        Ok(result)
     }
 }
 

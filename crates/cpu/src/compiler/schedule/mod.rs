@@ -12,6 +12,7 @@ mod address;
 mod control;
 mod dead;
 mod expand;
+mod extremes;
 mod halves;
 mod integers;
 mod lanes;

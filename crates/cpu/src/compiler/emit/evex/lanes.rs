@@ -1,10 +1,10 @@
 //! Ops lane by lane, and those that move lanes.
 
-use super::super::OperandLocation;
 use super::super::mir::{Cmp, Elem, Op};
 use super::super::x86::opcode::{self, Opcode, Row, by_width, float, fused, wide};
 use super::super::x86::{Rm, Vectors, fused_form, predicates};
-use super::{Emit, Evex, ROWS, SPARE, masks};
+use super::super::{AllocatedPart, OperandLocation};
+use super::{ALL, Emit, Evex, Masking, ROWS, SPARE, masks};
 
 /// Any function of three bits, by its table.
 pub(super) const TERNARY: Opcode = Opcode::p3a(0x25);
@@ -264,7 +264,11 @@ impl Emit<'_> {
             (false, Cmp::Eq | Cmp::Ne | Cmp::Lt | Cmp::Le) => by_width(elem, COMPARE),
         };
         let rm = self.operand(b, elem);
-        self.op_by(op, inst.dst, a.reg(), rm, predicate);
+        let masking = match inst.part {
+            AllocatedPart::Mask(mask) => Masking { mask, is_zeroing: false },
+            AllocatedPart::All | AllocatedPart::Count(_) => ALL,
+        };
+        self.asm.evex(op, self.bytes, inst.dst, a.reg(), rm, masking, Some(predicate));
     }
 
     fn test(&mut self) {

@@ -207,6 +207,10 @@ fn ops_of_whole_vectors_are_decoded() {
     check(Op::StorePart, I16, 32, "vmovdqu16 zmmword ptr [at]{k4},zmm5");
     check(Op::StorePart, I32, 8, "vmovdqu32 ymmword ptr [at]{k4},ymm5");
     check(Op::StorePart, F64, 2, "vmovdqu64 xmmword ptr [at]{k4},xmm5");
+    check(Op::Compare(Cmp::Eq), F32, 16, "vcmpps k3{k4},zmm5,zmm6,0x0");
+    check(Op::Compare(Cmp::Eq), F64, 4, "vcmppd k3{k4},ymm5,ymm6,0x0");
+    check(Op::Compare(Cmp::Lt), F32, 1, "vcmpss k3{k4},xmm5,xmm6,0x11");
+    check(Op::Compare(Cmp::LtU), I8, 64, "vpcmpub k3{k4},zmm5,zmm6,0x1");
     let gather = "kxnorq k2,k2,k2; lea r11,[at]";
     let cases = [
         (F32, I32, 16, "vpxord zmm3,zmm3,zmm3; vpgatherdd zmm3,k2,dword ptr [r11+zmm5*4]"),
