@@ -44,11 +44,13 @@ macro_rules! dtypes {
             }
 
             /// The kind of the elements.
+            #[inline]
             pub const fn kind(self) -> Kind {
                 match self { $(DType::$variant => Kind::$kind,)* }
             }
 
             /// The width of an element in bits; 1 for bool, 2 and 4 for the packed integers.
+            #[inline]
             pub const fn bits(self) -> usize {
                 match self { $(DType::$variant => $bits,)* }
             }
@@ -108,6 +110,7 @@ impl DType {
     }
 
     /// Bytes per element in memory. Types of less than a byte take one byte each.
+    #[inline]
     pub const fn storage_bytes(self) -> usize {
         let bytes = self.bits() / 8;
         if bytes == 0 { 1 } else { bytes }
@@ -252,6 +255,7 @@ impl DType {
     /// The type of a tensor of this type combined with a plain number. The number affects the kind, not the
     /// width: an integer tensor with a float becomes f32, a complex number makes a real tensor complex. Bool
     /// becomes s32, f32 or c64.
+    #[inline]
     pub fn merge_weak(self, number: Number) -> DType {
         match number {
             Number::Bool(_) => self,
@@ -262,6 +266,7 @@ impl DType {
     }
 
     /// Whether this is an integer type whose values do not include the number.
+    #[inline]
     pub fn lacks(self, number: Number) -> bool {
         match number {
             Number::Int(value) => self.is_integer() && wrap(self, value) != value,

@@ -220,6 +220,7 @@ impl Shape {
     }
 
     /// The number of elements. It does not overflow: [`TensorType::new`] has checked the bytes.
+    #[inline]
     pub fn size(&self) -> usize {
         self.sizes.iter().product()
     }
@@ -506,11 +507,13 @@ impl TensorType {
     }
 
     /// The number of elements.
+    #[inline]
     pub fn size(&self) -> usize {
         self.shape.size()
     }
 
     /// The size in memory in bytes.
+    #[inline]
     pub fn byte_size(&self) -> usize {
         self.size() * self.dtype.storage_bytes()
     }

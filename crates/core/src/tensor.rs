@@ -49,6 +49,7 @@ pub enum Data {
 
 impl Tensor {
     /// A tensor with elements.
+    #[inline]
     pub fn concrete(ty: TensorType, buffer: Arc<dyn Buffer>) -> Tensor {
         buffer.list(&ty, Location::current_line);
         Tensor { ty, vectorized: None, weak: None, data: Data::Buffer(buffer) }
@@ -65,11 +66,13 @@ impl Tensor {
     }
 
     /// Element type, sizes and names, without the vectorized axes.
+    #[inline]
     pub fn ty(&self) -> &TensorType {
         &self.ty
     }
 
     /// The vectorized axes, in order.
+    #[inline]
     pub fn vectorized_axes(&self) -> &[(Name, usize)] {
         match &self.vectorized {
             Some(vectorized) => &vectorized.axes,
@@ -78,11 +81,13 @@ impl Tensor {
     }
 
     /// Whether there are vectorized axes.
+    #[inline]
     pub fn is_vectorized(&self) -> bool {
         self.vectorized.is_some()
     }
 
     /// The type of the stored elements: vectorized axes first, without their names.
+    #[inline]
     pub fn whole(&self) -> &TensorType {
         match &self.vectorized {
             Some(vectorized) => &vectorized.whole,
@@ -101,6 +106,7 @@ impl Tensor {
     /// # Panics
     /// When the tensor is vectorized already, or its leading sizes differ: a bug of the caller.
     #[must_use]
+    #[inline]
     pub fn with_vectorized(self, axes: &[(Name, usize)]) -> Tensor {
         if axes.is_empty() {
             return self;
@@ -136,6 +142,7 @@ impl Tensor {
     }
 
     /// Whether the value is weak: whether it adopts the dtype of its partners.
+    #[inline]
     pub fn is_weak(&self) -> bool {
         self.weak.is_some()
     }
@@ -151,6 +158,7 @@ impl Tensor {
     }
 
     /// The buffer, if there is one.
+    #[inline]
     pub fn buffer(&self) -> Option<&Arc<dyn Buffer>> {
         match &self.data {
             Data::Buffer(buffer) => Some(buffer),
@@ -172,6 +180,7 @@ impl Tensor {
     }
 
     /// Whether the tensor is a value of a trace.
+    #[inline]
     pub fn is_traced(&self) -> bool {
         matches!(self.data, Data::Traced { .. })
     }
@@ -180,6 +189,7 @@ impl Tensor {
     ///
     /// # Errors
     /// A traced tensor or a template.
+    #[inline]
     pub fn require_buffer(&self, op: &'static str, hint: &'static str) -> Result<&Arc<dyn Buffer>> {
         match &self.data {
             Data::Buffer(buffer) => Ok(buffer),

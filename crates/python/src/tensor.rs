@@ -65,15 +65,16 @@ impl PyTensor {
         Ok(())
     }
 
-    fn unary(&self, op: UnaryOp) -> Fallible<PyTensor> {
-        if let Some(result) = ops::fast_path(&Op::Unary(op), &[Arg::Value(&self.tensor)])? {
-            return Ok(PyTensor::new(result));
+    fn unary<'py>(&self, py: Python<'py>, op: UnaryOp) -> Fallible<Bound<'py, PyTensor>> {
+        if let Some(result) = ops::fast_path(py, &Op::Unary(op), &[Arg::Value(&self.tensor)])? {
+            return Ok(result);
         }
-        let result = ops::on(&self.tensor, move |ops, x| ops.unary(op, x))?;
-        let operator = Operator::of_unary(op).filter(|_| self.tensor.is_weak());
-        let Some(operator) = operator else { return Ok(result) };
-        let weak = Weak::of(operator, &[Arg::Value(self.tensor.clone())]);
-        Ok(PyTensor::new(result.tensor.with_weak(weak)))
+        let mut result = ops::on(&self.tensor, move |ops, x| ops.unary(op, x))?;
+        if let Some(operator) = Operator::of_unary(op).filter(|_| self.tensor.is_weak()) {
+            let weak = Weak::of(operator, &[Arg::Value(self.tensor.clone())]);
+            result = PyTensor::new(result.tensor.with_weak(weak));
+        }
+        Ok(Bound::new(py, result)?)
     }
 
     fn binary<'py>(
@@ -85,8 +86,8 @@ impl PyTensor {
         if let Some(b) = ops::borrowed_operand(other, self.ty().dtype) {
             let a = Arg::Value(&self.tensor);
             let operands = if reflected { [b, a] } else { [a, b] };
-            if let Some(result) = ops::fast_path(&Op::Binary(op), &operands)? {
-                return Ok(Bound::new(other.py(), PyTensor::new(result))?.into_any());
+            if let Some(result) = ops::fast_path(other.py(), &Op::Binary(op), &operands)? {
+                return Ok(result.into_any());
             }
         }
         ops::operator(self, other, (Operator::of_binary(op), reflected), move |ops, a, b| {
@@ -553,20 +554,20 @@ impl PyTensor {
         self.binary(BinaryOp::POW, other, true)
     }
 
-    fn __neg__(&self) -> Fallible<PyTensor> {
-        self.unary(UnaryOp::NEGATE)
+    fn __neg__<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyTensor>> {
+        self.unary(py, UnaryOp::NEGATE)
     }
 
     fn __pos__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
         slf
     }
 
-    fn __abs__(&self) -> Fallible<PyTensor> {
-        self.unary(UnaryOp::ABS)
+    fn __abs__<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyTensor>> {
+        self.unary(py, UnaryOp::ABS)
     }
 
-    fn __invert__(&self) -> Fallible<PyTensor> {
-        self.unary(UnaryOp::BITWISE_NOT)
+    fn __invert__<'py>(&self, py: Python<'py>) -> Fallible<Bound<'py, PyTensor>> {
+        self.unary(py, UnaryOp::BITWISE_NOT)
     }
 
     #[pyo3(signature = (ndigits = None))]

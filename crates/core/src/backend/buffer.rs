@@ -155,6 +155,7 @@ impl HostMemory {
     }
 
     /// The bytes.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         (*self.owner).as_ref()
     }

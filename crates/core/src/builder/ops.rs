@@ -134,6 +134,7 @@ impl Ops {
 /// The result of an op by a fast path ([`Buffer::run_same_dtype`], [`Backend::run_borrowed`]) of the first operand's backend.
 /// The operands must have fewer than `most` bytes together, no trace may be open, and no operand may be vectorized.
 /// `None` if there is no fast path, and if the op fails; [`Ops`] then runs the general path and reports the error.
+#[inline]
 pub fn fast_path(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Option<Tensor> {
     if trace::depth() > 0 {
         return None;
@@ -195,6 +196,7 @@ fn fast_path_by_borrow(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Optio
 
 /// Like [`fast_path`], for ops that are computed in the common type of their operands; numbers take that type. No
 /// inference is needed.
+#[inline]
 fn fast_path_same_dtype(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Option<Tensor> {
     let first = operands.iter().find_map(|operand| match operand {
         Arg::Value(tensor) => Some(*tensor),
@@ -206,21 +208,23 @@ fn fast_path_same_dtype(op: &Op, operands: &[Arg<&Tensor>], most: usize) -> Opti
     if to == ty.dtype && evaluator::depends_on_elements(op, ty) || operands.len() * ty.byte_size() >= most {
         return None;
     }
-    let mut same_dtype_operands: SmallVec<[SameDtypeOperand<'_>; 2]> = SmallVec::new();
-    for operand in operands {
-        same_dtype_operands.push(match operand {
+    // Operands that are pushed one by one are copied, which waits for the stores of their parts.
+    let mut same_dtype_operands = [SameDtypeOperand::Elements(&**first.buffer()?); 2];
+    let same_dtype_operands = same_dtype_operands.get_mut(..operands.len())?;
+    for (place, operand) in same_dtype_operands.iter_mut().zip(operands) {
+        match operand {
             Arg::Value(tensor) => {
                 let has_same_type =
                     !tensor.is_vectorized() && (std::ptr::eq(*tensor, first) || tensor.ty() == ty);
-                SameDtypeOperand::Elements(&**tensor.buffer().filter(|_| has_same_type)?)
+                *place = SameDtypeOperand::Elements(&**tensor.buffer().filter(|_| has_same_type)?);
             }
             Arg::Number(number) if ty.dtype.merge_weak(*number) == ty.dtype && !ty.dtype.lacks(*number) => {
-                SameDtypeOperand::Same(Scalar::new(ty.dtype, *number).ok()?)
+                *place = SameDtypeOperand::Same(Scalar::new(ty.dtype, *number).ok()?);
             }
             Arg::Number(_) => return None,
-        });
+        }
     }
-    let result = first.buffer()?.run_same_dtype(op, &same_dtype_operands, ty, to)?;
+    let result = first.buffer()?.run_same_dtype(op, same_dtype_operands, ty, to)?;
     Some(Tensor::concrete(TensorType { dtype: to, shape: ty.shape.clone() }, result))
 }
 
@@ -295,6 +299,7 @@ impl Builder for Ops {
 
 /// The backend that all arguments of a run share, if it is one object. Nothing is copied then, and no default backend
 /// is needed.
+#[inline]
 pub fn common_backend<'a>(tensors: &[&'a Tensor]) -> Option<Cow<'a, Arc<dyn Backend>>> {
     let mut buffers = tensors.iter().filter_map(|tensor| tensor.buffer());
     let first = buffers.next()?;
@@ -303,6 +308,7 @@ pub fn common_backend<'a>(tensors: &[&'a Tensor]) -> Option<Cow<'a, Arc<dyn Back
 }
 
 /// The backend of a buffer, borrowed if possible.
+#[inline]
 fn backend_of(buffer: &Arc<dyn Buffer>) -> Cow<'_, Arc<dyn Backend>> {
     buffer.backend_ref().map_or_else(|| Cow::Owned(buffer.backend()), Cow::Borrowed)
 }

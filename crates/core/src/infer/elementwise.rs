@@ -20,6 +20,7 @@ pub(super) fn unary(op: UnaryOp, x: &TensorType) -> Result<TensorType> {
 }
 
 /// The result dtype by the op's rule.
+#[inline]
 fn unary_dtype(op: UnaryOp, x: DType) -> DType {
     match op.rule() {
         UnaryRule::Same => x,
@@ -33,6 +34,7 @@ fn unary_dtype(op: UnaryOp, x: DType) -> DType {
 }
 
 /// The result dtype by the op's rule, from the merged dtype of the operands.
+#[inline]
 fn binary_dtype(op: BinaryOp, merged: DType) -> DType {
     match op.rule() {
         BinaryRule::Merge => merged,
@@ -44,6 +46,7 @@ fn binary_dtype(op: BinaryOp, merged: DType) -> DType {
 
 /// The result dtype of an element-wise op on same-dtype operands that computes in their dtype: that dtype, or
 /// that of predicates. None for other ops, and for dtypes that the op does not allow.
+#[inline]
 pub fn same_dtype_result(op: &Op, ty: &TensorType) -> Option<DType> {
     let (is_predicate, result_dtype, domain) = if let Op::Unary(op) = op {
         let is_predicate = match op.rule() {

@@ -198,6 +198,7 @@ impl Op {
     }
 
     /// What the op computes on scalars.
+    #[inline]
     pub const fn on_scalars(&self) -> OnScalars<'_> {
         match self.class() {
             OpClass::Parameter { index, .. } => OnScalars::Input(index),
@@ -258,6 +259,7 @@ impl Op {
     }
 
     /// The class of the op.
+    #[inline]
     pub const fn class(&self) -> OpClass<'_> {
         match self.row() {
             Row::Declared(traits) => OpClass::Primitive(traits.class),

@@ -38,31 +38,32 @@ pub(crate) fn run_same_dtype(
     let mut storage = Storage::allocate("run_same_dtype", size * to.storage_bytes()).ok()?;
     let result = storage.start_mut()?;
     let mut numbers = [[0_u64; 2]; 2];
-    let mut locks: SmallVec<[LockedBytes<'_>; 2]> = SmallVec::new();
-    let mut in_order: SmallVec<[InOrder; 2]> = SmallVec::new();
+    let mut locks: [Option<LockedBytes<'_>>; 2] = [None, None];
+    let mut in_order = [InOrder { dtype, start: std::ptr::null(), is_repeated: false }; 2];
+    let in_order = in_order.get_mut(..operands.len())?;
     for (at, operand) in operands.iter().enumerate() {
-        in_order.push(match (operand, operands) {
+        match (operand, operands) {
             // The lock of one buffer is taken only once.
             (SameDtypeOperand::Elements(own), [SameDtypeOperand::Elements(first), _])
                 if at == 1 && std::ptr::addr_eq(*own, *first) =>
             {
-                in_order[0]
+                in_order[1].start = in_order[0].start;
             }
             (SameDtypeOperand::Elements(own), _) => {
-                locks.push(locked(*own)?);
-                let bytes = locks[locks.len() - 1].bytes()?.get(..size * dtype.storage_bytes())?;
-                InOrder { dtype, start: bytes.as_ptr(), is_repeated: false }
+                let lock = locks[at].insert(locked(*own)?);
+                in_order[at].start = lock.bytes()?.get(..size * dtype.storage_bytes())?.as_ptr();
             }
             (SameDtypeOperand::Same(number), _) => {
-                let (place, bytes) = (numbers.get_mut(at)?, number.to_bytes());
+                let (place, bytes) = (&mut numbers[at], number.to_bytes());
                 // SAFETY: no element has more than 16 bytes.
                 unsafe { place.as_mut_ptr().cast::<u8>().copy_from(bytes.as_ptr(), bytes.len()) };
-                InOrder { dtype, start: place.as_ptr().cast(), is_repeated: true }
+                in_order[at].start = place.as_ptr().cast();
+                in_order[at].is_repeated = true;
             }
-        });
+        }
     }
     // SAFETY: operands are locked and have so many elements, or are numbers; the result's memory is new.
-    unsafe { run_in_order(op, &in_order, to, result, size) };
+    unsafe { run_in_order(op, in_order, to, result, size) };
     // SAFETY: ops write every element of their result.
     Some(unsafe { filled(storage) })
 }

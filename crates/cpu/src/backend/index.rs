@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use defn_core::backend::Buffers;
 use defn_core::op::ScatterOp;
-use defn_core::{Axis, DType, Result, TensorType};
+use defn_core::{Axis, DType, Kind, Result, TensorType};
 use smallvec::SmallVec;
 
 use super::OpRun;
@@ -42,14 +42,23 @@ pub(super) fn stays(op: ScatterOp, operand: DType, result: DType) -> bool {
     scattered(op, result) == result && operand == result
 }
 
-/// Positions of fewer than 32 bits in as many, which the kernels read.
-fn wide_positions<'a>(
+/// Positions in a dtype that the kernels read, if they have another: signed, of 32 or 64 bits.
+fn readable_positions<'a>(
     allocator: ScratchAllocator<'a>,
     indices: View<'_>,
     par: Par,
 ) -> Result<Option<Scratch<'a>>> {
-    let is_short = indices.ty().dtype.bits() < 32;
-    is_short.then(|| allocator.converted(indices, DType::S32, par)).transpose()
+    let dtype = indices.ty().dtype;
+    let readable = match (dtype.bits(), dtype.kind() == Kind::Signed) {
+        (32 | 64, true) => return Ok(None),
+        (32 | 64, false) => DType::S64,
+        (_, _) => DType::S32,
+    };
+    let mut positions = allocator.converted(indices, readable, par)?;
+    if dtype == DType::U64 && allocator.runs() {
+        index::saturate(&mut positions.view_mut(), par);
+    }
+    Ok(Some(positions))
 }
 
 impl OpRun<'_> {
@@ -64,7 +73,7 @@ impl OpRun<'_> {
         let op = allocator.op;
         self.run_with_scratch(|views: &[View<'_>], out, par| {
             let (x, indices) = (views[0], views[1]);
-            let wide = wide_positions(allocator, indices, par)?;
+            let readable = readable_positions(allocator, indices, par)?;
             if !allocator.runs() {
                 return Ok(());
             }
@@ -74,7 +83,7 @@ impl OpRun<'_> {
             }
             let some = AtomicBool::new(false);
             // SAFETY: the conversion has written every position.
-            let positions = wide.as_ref().map_or(indices, |wide| unsafe { wide.view() });
+            let positions = readable.as_ref().map_or(indices, |readable| unsafe { readable.view() });
             kernel(x, positions, out, OutOfRangeFlag::new(checked.then_some(&some)), par);
             if some.into_inner() { index::check(op, x.ty(), axes, indices, par) } else { Ok(()) }
         })
@@ -114,9 +123,9 @@ impl OpRun<'_> {
             if checked && allocator.runs() {
                 index::check(allocator.op, out.ty(), &axes, indices, par)?;
             }
-            let wide_indices = wide_positions(allocator, indices, par)?;
+            let readable = readable_positions(allocator, indices, par)?;
             // SAFETY: the conversion has written every position.
-            let indices = wide_indices.as_ref().map_or(indices, |wide| unsafe { wide.view() });
+            let indices = readable.as_ref().map_or(indices, |readable| unsafe { readable.view() });
             let mut converted = None;
             let updates = if updates.ty().dtype == computed {
                 updates

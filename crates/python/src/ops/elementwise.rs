@@ -24,17 +24,18 @@ impl UnaryFunction {
     }
 
     #[pyo3(signature = (tensor, /))]
-    fn __call__(&self, tensor: &Bound<'_, PyAny>) -> Fallible<PyTensor> {
+    fn __call__<'py>(&self, tensor: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyTensor>> {
         if let Some(result) = self.fast_path(tensor)? {
             return Ok(result);
         }
-        guard(|| {
+        let result = guard(|| {
             let x = convert::arg(self.op.name(), tensor)?;
             let mut operands = Operands::new();
             operands.add_arg("tensor", &x);
             let result = run(size_of_arg(&x), |ops| ops.unary(self.op, x)).map(PyTensor::new);
             result.map_err(|fault| operands.blame(fault))
-        })
+        })?;
+        Ok(Bound::new(tensor.py(), result)?)
     }
 
     fn __repr__(&self) -> String {
@@ -44,9 +45,12 @@ impl UnaryFunction {
 
 impl UnaryFunction {
     /// The fast path for a small tensor; `None` if the call needs the general path.
-    pub(super) fn fast_path(&self, tensor: &Bound<'_, PyAny>) -> Fallible<Option<PyTensor>> {
+    pub(super) fn fast_path<'py>(
+        &self,
+        tensor: &Bound<'py, PyAny>,
+    ) -> Fallible<Option<Bound<'py, PyTensor>>> {
         let Some(x) = borrowed(tensor) else { return Ok(None) };
-        Ok(fast_path(&Op::Unary(self.op), &[Arg::Value(x)])?.map(PyTensor::new))
+        fast_path(tensor.py(), &Op::Unary(self.op), &[Arg::Value(x)])
     }
 }
 
@@ -64,17 +68,19 @@ impl BinaryFunction {
     }
 
     #[pyo3(signature = (a, b, /))]
-    fn __call__(&self, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Fallible<PyTensor> {
+    fn __call__<'py>(&self, a: &Bound<'py, PyAny>, b: &Bound<'py, PyAny>) -> Fallible<Bound<'py, PyTensor>> {
         if let Some(result) = self.fast_path(a, b)? {
             return Ok(result);
         }
-        guard(|| {
+        let py = a.py();
+        let result = guard(|| {
             let (a, b) = (convert::arg(self.op.name(), a)?, convert::arg(self.op.name(), b)?);
             let bytes = size_of_arg(&a) + size_of_arg(&b);
             let operands = Operands::sides(&a, &b);
             let result = run(bytes, |ops| ops.binary(self.op, a, b)).map(PyTensor::new);
             result.map_err(|fault| operands.blame(fault))
-        })
+        })?;
+        Ok(Bound::new(py, result)?)
     }
 
     fn __repr__(&self) -> String {
@@ -84,9 +90,13 @@ impl BinaryFunction {
 
 impl BinaryFunction {
     /// The fast path for small tensors; `None` if the call needs the general path.
-    pub(super) fn fast_path(&self, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Fallible<Option<PyTensor>> {
+    pub(super) fn fast_path<'py>(
+        &self,
+        a: &Bound<'py, PyAny>,
+        b: &Bound<'py, PyAny>,
+    ) -> Fallible<Option<Bound<'py, PyTensor>>> {
         let Some(operands) = borrowed_operands(a, b) else { return Ok(None) };
-        Ok(fast_path(&Op::Binary(self.op), &operands)?.map(PyTensor::new))
+        fast_path(a.py(), &Op::Binary(self.op), &operands)
     }
 }
 

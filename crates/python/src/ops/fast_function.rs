@@ -56,7 +56,7 @@ impl FastFunction {
                 (FastPath::Unary(_) | FastPath::Binary(_), _) => None,
             };
             if let Some(result) = result {
-                return Ok(Bound::new(py, result)?.into_any());
+                return Ok(result.into_any());
             }
         }
         Ok(self.0.fun.bind(py).call(args, kwargs)?)

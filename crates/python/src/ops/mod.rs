@@ -105,26 +105,34 @@ fn run<T: Send>(bytes: usize, body: impl FnOnce(&mut Ops) -> defn_core::Result<T
 /// Runs `path`, a fast path of an op on small tensors without any wrapper between the op and the backend. Its
 /// argument is the byte size from which tensors are no longer small. `None` means that the general path must
 /// run, which also reports errors.
-fn run_fast_path(path: impl FnOnce(usize) -> Option<Tensor>) -> Fallible<Option<Tensor>> {
+fn run_fast_path<T>(path: impl FnOnce(usize) -> Fallible<Option<T>>) -> Fallible<Option<T>> {
     if checks::current() != Checks::default() {
         return Ok(None);
     }
-    guard(|| Ok(path(RELEASE_BYTES)))
+    guard(|| path(RELEASE_BYTES))
 }
 
-/// The fast path of an op on small tensors, as [`run_fast_path`].
-pub(crate) fn fast_path(op: &Op, operands: &[Arg<&Tensor>]) -> Fallible<Option<Tensor>> {
-    run_fast_path(|most| builder::fast_path(op, operands, most))
+/// The fast path of an op on small tensors, as [`run_fast_path`]. Python's object is made where the result is: each
+/// copy of a tensor waits for the stores of its parts.
+pub(crate) fn fast_path<'py>(
+    py: Python<'py>,
+    op: &Op,
+    operands: &[Arg<&Tensor>],
+) -> Fallible<Option<Bound<'py, PyTensor>>> {
+    run_fast_path(|most| match builder::fast_path(op, operands, most) {
+        Some(result) => Ok(Some(Bound::new(py, PyTensor::new(result))?)),
+        None => Ok(None),
+    })
 }
 
 /// The fast path of a matrix product of small tensors, as [`run_fast_path`].
 pub(crate) fn matmul_fast_path(a: &Tensor, b: &Tensor) -> Fallible<Option<Tensor>> {
-    run_fast_path(|most| builder::matmul_fast_path(a, b, most))
+    run_fast_path(|most| Ok(builder::matmul_fast_path(a, b, most)))
 }
 
 /// A contiguous window of a tensor's elements, as [`run_fast_path`].
 pub(crate) fn view_fast_path(tensor: &Tensor, first: usize, shape: Shape) -> Fallible<Option<Tensor>> {
-    run_fast_path(|_| builder::view_fast_path(tensor, first, shape))
+    run_fast_path(|_| Ok(builder::view_fast_path(tensor, first, shape)))
 }
 
 /// The tensor of a Python handle, borrowed.

@@ -1,5 +1,5 @@
-//! Loops compiled for several instruction sets, one of which is selected at run time: AVX-512, AVX2 with
-//! fused multiply-add, and the baseline of the architecture. All give the same bits.
+//! Loops compiled for two instruction sets, one of which is selected at run time: AVX2 with fused multiply-add, and the
+//! baseline of the architecture. Both give the same bits. AVX-512 would be as much code again, for what is rarely run.
 //!
 //! The macro has the form of the one for kernels (`kernels/support/simd.rs`).
 
@@ -20,23 +20,14 @@ macro_rules! vectorized {
 
             #[cfg(target_arch = "x86_64")]
             {
-                #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,bmi2,fma")]
-                fn avx512<$($generics)*>($($arg: $ty),*) $(-> $result)? {
-                    body::<$($param),*>($($arg),*)
-                }
-
                 #[target_feature(enable = "avx2,bmi2,fma")]
                 fn avx2<$($generics)*>($($arg: $ty),*) $(-> $result)? {
                     body::<$($param),*>($($arg),*)
                 }
 
                 match $crate::compiler::interpret::level::level() {
-                    $crate::compiler::interpret::level::Level::Avx512 => {
-                        // SAFETY: the level says that the processor has these instructions.
-                        return unsafe { avx512::<$($param),*>($($arg),*) };
-                    }
                     $crate::compiler::interpret::level::Level::Avx2 => {
-                        // SAFETY: as above.
+                        // SAFETY: the level says that the processor has these instructions.
                         return unsafe { avx2::<$($param),*>($($arg),*) };
                     }
                     $crate::compiler::interpret::level::Level::Portable => {}
@@ -55,7 +46,6 @@ pub(super) use vectorized;
 pub(crate) enum Level {
     Portable = 1,
     Avx2 = 2,
-    Avx512 = 3,
 }
 
 /// The level of the processor, or 0 before it was detected.
@@ -75,13 +65,11 @@ pub(crate) fn level() -> Level {
     #[cfg(test)]
     match TESTED.get() {
         1 => return Level::Portable,
-        2 => return Level::Avx2,
         _ => {}
     }
     match LEVEL.load(Ordering::Relaxed) {
         1 => Level::Portable,
         2 => Level::Avx2,
-        3 => Level::Avx512,
         _ => {
             let level = detect();
             LEVEL.store(level as u8, Ordering::Relaxed);
@@ -93,30 +81,20 @@ pub(crate) fn level() -> Level {
 #[cfg(target_arch = "x86_64")]
 #[cold]
 fn detect() -> Level {
-    let half = is_x86_feature_detected!("avx2")
+    let is_avx2 = is_x86_feature_detected!("avx2")
         && is_x86_feature_detected!("bmi2")
         && is_x86_feature_detected!("popcnt")
         && is_x86_feature_detected!("fma");
-    let wide = is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("avx512dq")
-        && is_x86_feature_detected!("avx512bw")
-        && is_x86_feature_detected!("avx512vl");
-    match (half, wide) {
-        (true, true) => Level::Avx512,
-        (true, false) => Level::Avx2,
-        (false, _) => Level::Portable,
-    }
+    if is_avx2 { Level::Avx2 } else { Level::Portable }
 }
 
 /// Runs `f` with each of the levels that the processor has, the best last.
 #[cfg(test)]
 pub(crate) fn at_every_level(mut f: impl FnMut()) {
     #[cfg(target_arch = "x86_64")]
-    for level in [Level::Portable, Level::Avx2] {
-        if level as u8 <= detect() as u8 {
-            TESTED.set(level as u8);
-            f();
-        }
+    {
+        TESTED.set(Level::Portable as u8);
+        f();
     }
     TESTED.set(0);
     f();

@@ -2,13 +2,12 @@
 //!
 //! Negative positions count from the end. Positions that are still out of range are clamped in reads, and skipped in
 //! writes; [`check`] and [`OutOfRangeFlag`] report them if the caller needs it. Kernels depend only on the width of
-//! elements, and move contiguous runs at once. Positions have 32 or
-//! 64 bits; callers convert shorter ones.
+//! elements, and move contiguous runs at once. Positions are signed and have 32 or 64 bits; callers convert others.
 
 mod range;
+mod scatter;
 
 use std::mem::MaybeUninit;
-use std::ops::Range;
 
 use smallvec::SmallVec;
 
@@ -16,15 +15,25 @@ pub(crate) use range::{OutOfRangeFlag, check};
 
 use super::shape::Layout;
 use super::simd::vectorized;
-use super::{Element, Integer, Plain, TILE, with_compute, with_position, with_width};
-use crate::par::{Par, poll_within_chunk};
+use super::{Integer, Plain, TILE, with_position, with_width};
+use crate::par::Par;
 use crate::view::{View, ViewMut};
 
 /// Elements of a chunk.
 const INDEX_CHUNK: usize = 16 * TILE;
 
-/// Writes of at least this number of elements are shared by threads.
-const SHARED: usize = 1 << 16;
+/// Makes positions that were unsigned, of 64 bits, too large to be in range where they have become negative.
+pub(crate) fn saturate(positions: &mut ViewMut<'_>, par: Par) {
+    let positions = &*positions;
+    par.for_chunks(positions.ty().size(), INDEX_CHUNK, |chunk| {
+        // SAFETY: chunks are disjoint and in bounds, and the view is borrowed mutably meanwhile.
+        for position in unsafe { positions.part::<i64>(chunk.start, chunk.len()) } {
+            // SAFETY: the caller has written each.
+            let before = unsafe { position.assume_init_read() };
+            position.write(if before < 0 { i64::MAX } else { before });
+        }
+    });
+}
 
 /// An index along an axis of `size`, counted from the front, as 64 bits. It is out of range unless these are below the
 /// size.
@@ -288,20 +297,6 @@ impl IndexedBlocks {
         row.iter().zip(&self.entries).map(|(&index, &(size, stride))| clamped(index, size) * stride).sum()
     }
 
-    /// The offset of the position, if it is in range.
-    #[inline(always)]
-    fn exact<I: Integer>(&self, row: &[I]) -> Option<usize> {
-        let mut start = 0;
-        for (index, &(size, stride)) in row.iter().zip(&self.entries) {
-            let bits = from_front(*index, size as u64);
-            if bits >= size as u64 {
-                return None;
-            }
-            start += bits as usize * stride;
-        }
-        Some(start)
-    }
-
     /// Reads the elements at each position: `[positions][block]`.
     pub(crate) fn gather(
         &self,
@@ -342,216 +337,6 @@ impl IndexedBlocks {
             });
         }));
     }
-
-    /// Writes the updates, `[positions][block]`, over existing elements, in the order of the positions.
-    pub(crate) fn put(&self, indices: View<'_>, updates: View<'_>, out: &mut ViewMut<'_>, par: Par) {
-        with_width!(out.ty().dtype, T => {
-            let updates: &[T] = updates.slice();
-            with_position!(indices.ty().dtype, I => {
-                self.scatter::<I, T>(indices.slice(), updates, out.slice(), par, |out, update| {
-                    out.write_copy_of_slice(update);
-                });
-            });
-        });
-    }
-
-    /// Adds the updates, `[positions][block]`, to existing elements, in the order of the positions. All have a dtype in
-    /// which kernels compute.
-    pub(crate) fn add(&self, indices: View<'_>, updates: View<'_>, out: &mut ViewMut<'_>, par: Par) {
-        with_compute!(out.ty().dtype, C => {
-            let updates: &[C] = updates.slice();
-            with_position!(indices.ty().dtype, I => {
-                self.scatter::<I, C>(indices.slice(), updates, out.slice(), par, |out, update| {
-                    for (out, &update) in out.iter_mut().zip(update) {
-                        // SAFETY: the caller guarantees initialised elements.
-                        let before = unsafe { out.assume_init_read() };
-                        out.write(before.plus(update));
-                    }
-                });
-            });
-        });
-    }
-
-    /// Whether every position begins at a multiple of the run.
-    fn lies_in_rows(&self) -> bool {
-        self.entries.iter().all(|&(_, stride)| stride % self.run == 0)
-    }
-
-    fn scatter<I: Integer, T: Plain>(
-        &self,
-        indices: &[I],
-        updates: &[T],
-        out: &mut [MaybeUninit<T>],
-        par: Par,
-        write: impl Fn(&mut [MaybeUninit<T>], &[T]) + Sync,
-    ) {
-        if self.block == 0 || updates.is_empty() {
-            return;
-        }
-        if self.block == 1 {
-            match self.entries[..] {
-                [one] => return scatter_each(indices, updates, [one], out, par, write),
-                [one, two] => return scatter_each(indices, updates, [one, two], out, par, write),
-                [one, two, three] => {
-                    return scatter_each(indices, updates, [one, two, three], out, par, write);
-                }
-                _ => {}
-            }
-        }
-        let width = self.entries.len();
-        let rows = updates.len() / self.block;
-        let row = |at: usize| self.exact(&indices[at * width..][..width]);
-        let target = SendPtr(out.as_mut_ptr());
-        let len = out.len();
-        // Positions may repeat, so that threads divide the result and not the positions: into contiguous rows, or into
-        // columns if rows are long.
-        if self.dims.is_empty() && self.run <= INDEX_CHUNK && self.lies_in_rows() {
-            by_parts(len / self.run, updates.len(), par, |mine| {
-                let mut pending = PendingWrites::new();
-                for from in (0..rows).step_by(PENDING_WRITES) {
-                    poll_at_position(from);
-                    pending.clear();
-                    for at in from..rows.min(from + PENDING_WRITES) {
-                        let start = row(at).unwrap_or(len);
-                        pending.push(at, start, mine.contains(&(start / self.run)));
-                    }
-                    for &(_, start) in pending.all() {
-                        (start..start + self.run).step_by((LINE / size_of::<T>()).max(1)).for_each(|at| {
-                            prefetch(target.pointer(at));
-                        });
-                    }
-                    for &(at, start) in pending.all() {
-                        assert!(start + self.run <= len, "a run inside the result");
-                        // SAFETY: it is in bounds; each thread has its rows, and runs begin at multiples of their
-                        // length.
-                        let out = unsafe { std::slice::from_raw_parts_mut(target.at(start), self.run) };
-                        write(out, &updates[at * self.run..][..self.run]);
-                    }
-                }
-            });
-            return;
-        }
-        if !self.dims.is_empty() || self.run <= INDEX_CHUNK || rows * self.run < 4 * INDEX_CHUNK {
-            for (at, update) in updates.chunks_exact(self.block).enumerate() {
-                poll_at_position(at);
-                let Some(start) = row(at) else { continue };
-                each(&self.dims, start, 0, &mut |whole, part| {
-                    write(&mut out[whole..whole + self.run], &update[part..part + self.run]);
-                });
-            }
-            return;
-        }
-        par.for_chunks(self.run, INDEX_CHUNK, |columns| {
-            for at in 0..rows {
-                poll_at_position(at);
-                let Some(start) = row(at) else { continue };
-                let first = start + columns.start;
-                assert!(first + columns.len() <= len, "a run inside the result");
-                // SAFETY: it is in bounds; each thread has its columns of every position, and positions are multiples
-                // of the run.
-                let out = unsafe { std::slice::from_raw_parts_mut(target.at(first), columns.len()) };
-                write(out, &updates[at * self.run..][columns.clone()]);
-            }
-        });
-    }
-}
-
-/// Calls `work` with one part of `0..count` for each thread, or with the whole if `size` elements are not worth
-/// several.
-fn by_parts(count: usize, size: usize, par: Par, work: impl Fn(Range<usize>) + Sync) {
-    let parts = if size < SHARED { 1 } else { par.threads() };
-    par.for_chunks(count, count.div_ceil(parts), work);
-}
-
-/// Polls from time to time: each thread goes through all positions.
-#[inline(always)]
-fn poll_at_position(position: usize) {
-    if position.is_multiple_of(1 << 12) {
-        poll_within_chunk();
-    }
-}
-
-/// Positions that are computed before the first of them is written.
-const PENDING_WRITES: usize = 64;
-
-/// Bytes of a cache line.
-const LINE: usize = 64;
-
-/// The updates to write, with their positions. They are collected without a branch, which would be unpredictable.
-struct PendingWrites {
-    entries: [(usize, usize); PENDING_WRITES],
-    count: usize,
-}
-
-impl PendingWrites {
-    fn new() -> PendingWrites {
-        PendingWrites { entries: [(0, 0); PENDING_WRITES], count: 0 }
-    }
-
-    fn clear(&mut self) {
-        self.count = 0;
-    }
-
-    /// Adds an update and its position if `is_written`; at most [`PENDING_WRITES`] are added.
-    #[inline(always)]
-    fn push(&mut self, update: usize, position: usize, is_written: bool) {
-        self.entries[self.count % PENDING_WRITES] = (update, position);
-        self.count += usize::from(is_written);
-    }
-
-    fn all(&self) -> &[(usize, usize)] {
-        &self.entries[..self.count]
-    }
-}
-
-/// Prefetches the cache line of an element that is written soon.
-#[inline(always)]
-fn prefetch<T>(at: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: the processor has the instruction, and any address is valid for it.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
-}
-
-/// Writes single elements at rows of indices, along axes of these sizes and strides.
-fn scatter_each<T: Plain, I: Integer, const N: usize>(
-    indices: &[I],
-    updates: &[T],
-    axes: [(usize, usize); N],
-    out: &mut [MaybeUninit<T>],
-    par: Par,
-    write: impl Fn(&mut [MaybeUninit<T>], &[T]) + Sync,
-) {
-    let len = out.len();
-    let target = SendPtr(out.as_mut_ptr());
-    by_parts(len, updates.len(), par, |mine| {
-        // SAFETY: each thread writes its own part.
-        let out = unsafe { std::slice::from_raw_parts_mut(target.at(mine.start), mine.len()) };
-        let rows = indices.as_chunks::<N>().0;
-        let mut pending = PendingWrites::new();
-        for (from, (rows, updates)) in
-            rows.chunks(PENDING_WRITES).zip(updates.chunks(PENDING_WRITES)).enumerate()
-        {
-            poll_at_position(from * PENDING_WRITES);
-            pending.clear();
-            for (at, row) in rows.iter().enumerate() {
-                let (mut start, mut inside) = (0, true);
-                for (&index, (size, stride)) in row.iter().zip(axes) {
-                    let bits = from_front(index, size as u64);
-                    inside &= bits < size as u64;
-                    start = (bits as usize).wrapping_mul(stride).wrapping_add(start);
-                }
-                let position = start.wrapping_sub(mine.start);
-                pending.push(at, position, inside & (position < out.len()));
-            }
-            for &(at, position) in pending.all() {
-                write(&mut out[position..=position], &updates[at..=at]);
-            }
-        }
-    });
 }
 
 /// Calls `visit` with the offset on either side of each run.
@@ -563,25 +348,5 @@ fn each(dims: &[Dim], whole: usize, part: usize, visit: &mut impl FnMut(usize, u
                 each(rest, whole + index * dim.whole, part + index * dim.part, visit);
             }
         }
-    }
-}
-
-/// The result, shared by threads.
-struct SendPtr<T>(*mut MaybeUninit<T>);
-
-// SAFETY: threads write disjoint elements behind the pointer, which the result's exclusive borrow outlives.
-unsafe impl<T: Plain> Sync for SendPtr<T> {}
-
-impl<T> SendPtr<T> {
-    /// The address of a position, which may be out of bounds.
-    fn pointer(&self, position: usize) -> *const MaybeUninit<T> {
-        self.0.wrapping_add(position).cast_const()
-    }
-
-    /// # Safety
-    /// The position is in bounds of the result.
-    unsafe fn at(&self, position: usize) -> *mut MaybeUninit<T> {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.add(position) }
     }
 }

@@ -125,27 +125,17 @@ macro_rules! with_integer {
 }
 pub(crate) use with_integer;
 
-/// Runs the body with `$I` as the type of positions of a dtype: integers of 32 or 64 bits.
+/// Runs the body with `$I` as the type of positions of a dtype: signed integers of 32 or 64 bits.
 macro_rules! with_position {
     ($dtype:expr, $I:ident => $body:expr) => {{
         let dtype: ::defn_core::DType = $dtype;
-        match (dtype.bits(), dtype.kind() == ::defn_core::Kind::Signed) {
-            (64, true) => {
-                type $I = i64;
-                $body
-            }
-            (64, false) => {
-                type $I = u64;
-                $body
-            }
-            (_, true) => {
-                type $I = i32;
-                $body
-            }
-            (_, false) => {
-                type $I = u32;
-                $body
-            }
+        debug_assert!(dtype.kind() == ::defn_core::Kind::Signed);
+        if dtype.bits() == 64 {
+            type $I = i64;
+            $body
+        } else {
+            type $I = i32;
+            $body
         }
     }};
 }
