@@ -21,12 +21,12 @@ const MAX_TASK_RESULTS: usize = 2048;
 /// Most results of a task of a small matrix.
 const NARROW: usize = 256;
 
-/// Bytes of a block of rows that stay in the L2 cache. Of a larger block only a few rows are read at a time, so that
+/// Bytes of a block of rows that stay in the L1 cache. Of a larger block only a few rows are read at a time, so that
 /// each is read along its pages.
-const MAX_L2_BLOCK_BYTES: usize = 1 << 18;
+const MAX_CACHED_BLOCK_BYTES: usize = 1 << 15;
 
 /// Rows of a larger block that are read at a time.
-const ROWS_PER_READ: usize = 8;
+const ROWS_PER_READ: usize = 16;
 
 /// Elements whose rows can be added.
 pub(super) trait Columns: Element {
@@ -274,7 +274,7 @@ fn block_sums<C: Columns, const WIDTH: usize>(
     stride: usize,
     total: &mut [MaybeUninit<C>],
 ) {
-    let rows = if BLOCK * stride * size_of::<C>() <= MAX_L2_BLOCK_BYTES { BLOCK } else { ROWS_PER_READ };
+    let rows = if BLOCK * stride * size_of::<C>() <= MAX_CACHED_BLOCK_BYTES { BLOCK } else { ROWS_PER_READ };
     let sums = |index: usize, factors: &[C], sums: &mut [MaybeUninit<C>]| {
         for (few, factors) in factors.chunks(rows).enumerate() {
             let matrix = &matrix[(index * BLOCK + few * rows) * stride..];

@@ -13,28 +13,16 @@ use crate::view::ViewMut;
 /// Columns from which on a piece of a column has no fewer rows.
 const WIDTH: usize = 256;
 
-/// Rows that are summed in parallel.
-const GROUP: usize = 4;
-
-/// The dot products of `N` rows, a stride apart, with `b`.
-fn group<C: Rows, const N: usize>(a: &[C], stride: usize, b: &[C]) -> [MaybeUninit<C>; N] {
-    let mut sums = [MaybeUninit::uninit(); N];
-    let mut cascades: [Cascade<C>; N] = std::array::from_fn(|_| Cascade::new());
-    for (tile, b) in b.chunks(TILE).enumerate() {
-        C::dots(&a[tile * TILE..], stride, b, &mut sums);
-        for (cascade, sum) in cascades.iter_mut().zip(sums) {
-            // SAFETY: `dots` wrote all of them.
-            cascade.push(unsafe { sum.assume_init() });
-        }
-    }
-    cascades.map(|cascade| MaybeUninit::new(cascade.finish()))
-}
-
 /// The dot product of vectors of any length.
 pub(super) fn dot_long<C: Rows>(a: &[C], b: &[C]) -> C {
-    let [sum] = group::<C, 1>(a, a.len(), b);
-    // SAFETY: `group` wrote it.
-    unsafe { sum.assume_init() }
+    let mut cascade = Cascade::new();
+    for (tile, b) in a.chunks(TILE).zip(b.chunks(TILE)) {
+        let mut sum = [MaybeUninit::uninit()];
+        C::dots(tile, a.len(), b, &mut sum);
+        // SAFETY: `dots` wrote it.
+        cascade.push(unsafe { sum[0].assume_init() });
+    }
+    cascade.finish()
 }
 
 /// Writes the dot products of rows, a stride apart, with `b`.
@@ -42,13 +30,8 @@ fn dot_rows<C: Rows>(a: &[C], stride: usize, b: &[C], out: &mut [MaybeUninit<C>]
     if b.len() <= TILE {
         return C::dots(a, stride, b, out);
     }
-    let (groups, rest) = out.as_chunks_mut::<GROUP>();
-    let left = GROUP * groups.len();
-    for (index, out) in groups.iter_mut().enumerate() {
-        *out = group(&a[index * GROUP * stride..], stride, b);
-    }
-    for (row, out) in (left..).zip(rest) {
-        [*out] = group(&a[row * stride..], stride, b);
+    for (row, out) in out.iter_mut().enumerate() {
+        out.write(dot_long(&a[row * stride..][..b.len()], b));
     }
 }
 
