@@ -156,7 +156,7 @@ impl OpRun<'_> {
                 }
                 // The updates read the result again, which takes far longer from memory than from the caches.
                 out.store_to_caches();
-                allocator.convert(x, dtype, out, par);
+                allocator.convert(x, dtype, out, blocks.par_before(out.ty().byte_size(), par));
             }
             write(out);
             Ok(())

@@ -63,9 +63,8 @@ thread_local! {
 #[inline(always)]
 pub(crate) fn level() -> Level {
     #[cfg(test)]
-    match TESTED.get() {
-        1 => return Level::Portable,
-        _ => {}
+    if TESTED.get() == Level::Portable as u8 {
+        return Level::Portable;
     }
     match LEVEL.load(Ordering::Relaxed) {
         1 => Level::Portable,

@@ -7,12 +7,20 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::{INDEX_CHUNK, IndexedBlocks, each, from_front};
+use crate::kernels::simd::vectorized;
 use crate::kernels::{Element, Integer, Plain, with_compute, with_position, with_width};
 use crate::par::{Par, poll_within_chunk};
 use crate::view::{View, ViewMut};
 
 /// Writes of at least this number of elements are shared by threads.
 const SHARED: usize = 1 << 16;
+
+/// Single elements of a result of at most this number of bytes are written by one thread: to choose those of a thread's
+/// part takes each thread as long as to write all of them to the caches.
+const MAX_SERIAL_BYTES: usize = 1 << 25;
+
+/// Lines of a larger result are prefetched.
+const MIN_PREFETCHED_BYTES: usize = 1 << 19;
 
 /// Positions that are computed before the first of them is written.
 const PENDING_WRITES: usize = 64;
@@ -52,6 +60,12 @@ impl IndexedBlocks {
                 });
             });
         });
+    }
+
+    /// Who should write what is there before to a result of so many bytes: one thread, if one thread writes the
+    /// updates. It would wait for lines from the caches of the others.
+    pub(crate) fn par_before(&self, bytes: usize, par: Par) -> Par {
+        if self.block == 1 && bytes <= MAX_SERIAL_BYTES { Par::Serial } else { par }
     }
 
     /// Calls `work` with what computes the offsets of the positions.
@@ -157,8 +171,17 @@ fn offsets_of<I: Integer, const N: usize>(
     indices: &[I],
     axes: [(usize, usize); N],
 ) -> impl Fn(Range<usize>, &mut [usize; PENDING_WRITES]) + Sync {
-    move |rows, offsets| {
-        for (offset, row) in offsets.iter_mut().zip(&indices.as_chunks::<N>().0[rows]) {
+    move |rows, offsets| write_offsets(&indices.as_chunks::<N>().0[rows], axes, offsets)
+}
+
+vectorized! {
+    /// Writes the offsets of rows of indices.
+    fn write_offsets[I: Integer, const N: usize] of [I, N] (
+        rows: &[[I; N]],
+        axes: [(usize, usize); N],
+        offsets: &mut [usize; PENDING_WRITES],
+    ) {
+        for (offset, row) in offsets.iter_mut().zip(rows) {
             *offset = offset_of(row, &axes);
         }
     }
@@ -198,6 +221,20 @@ fn scatter_each<T: Plain>(
     par: Par,
     write: impl Fn(&mut [MaybeUninit<T>], &[T]) + Sync,
 ) {
+    if size_of_val(out) <= MAX_SERIAL_BYTES {
+        let is_far = size_of_val(out) > MIN_PREFETCHED_BYTES;
+        in_blocks(offsets, updates.len(), |from, starts| {
+            if is_far {
+                starts.iter().for_each(|&start| prefetch(out.as_ptr().wrapping_add(start)));
+            }
+            for (&start, update) in starts.iter().zip(&updates[from..from + starts.len()]) {
+                if let Some(out) = out.get_mut(start) {
+                    write(std::slice::from_mut(out), std::slice::from_ref(update));
+                }
+            }
+        });
+        return;
+    }
     let len = out.len();
     let target = SendPtr(out.as_mut_ptr());
     by_parts(len, updates.len(), par, |mine| {
