@@ -43,7 +43,9 @@ def agree(function: Callable[..., dn.Tensor], want: np.ndarray, *arrays: np.ndar
 
 def indices(data: st.DataObject, shape: tuple[int, ...], size: int) -> np.ndarray:
     """Positions below a size, in one of some dtypes; no positions if the axis is empty."""
-    dtype = data.draw(st.sampled_from([np.int8, np.int32, np.uint16, np.int64]))
+    dtype = data.draw(
+        st.sampled_from([np.int8, np.int32, np.uint16, np.uint32, np.int64, np.uint64])
+    )
     shape = shape if size else (0, *shape[1:])
     return data.draw(hnp.arrays(dtype, shape, elements=st.integers(0, max(size - 1, 0))))
 
@@ -142,3 +144,22 @@ def test_long_rows_of_few_values(dtype: str) -> None:
     assert (dn.argsort(x).to_numpy() == np.argsort(numbers, kind="stable")).all()
     assert (dn.argsort(x, direction="desc").to_numpy() == np.argsort(-numbers, kind="stable")).all()
     assert (dn.as_type(dn.sort(x), "s64").to_numpy() == np.sort(numbers)).all()
+
+
+@pytest.mark.parametrize("size", [300, 1 << 18, (1 << 23) + 5])
+@pytest.mark.parametrize("dtype", [np.int32, np.uint64])
+def test_many_single_elements_are_written_in_order(size: int, dtype: type) -> None:
+    """Results in the first cache, in the last one, and larger; positions beyond are skipped."""
+    rng = np.random.default_rng(size)
+    at = rng.integers(0, size, 100_003)
+    added = rng.integers(-9, 9, at.size).astype(np.float32)
+    summed, put = np.zeros(size, np.float32), np.zeros(size, np.float32)
+    np.add.at(summed, at, added)
+    put[at] = added
+    # The compiled functions skip these.
+    places = np.append(at, [size, size + 7]).astype(dtype)[:, None]
+    updates = np.append(added, [1, 1]).astype(np.float32)
+    base = dn.broadcast(dn.tensor(0.0), (size,))
+    for function, want in ((dn.indexed_add, summed), (dn.indexed_put, put)):
+        np.testing.assert_array_equal(function(base, at[:, None].astype(dtype), added), want)
+        np.testing.assert_array_equal(dn.jit(function)(base, places, updates), want)

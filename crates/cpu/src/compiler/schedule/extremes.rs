@@ -19,7 +19,8 @@ impl Lowering<'_> {
     pub(super) fn begin_masks(&mut self, accumulators: &Accumulators) {
         let is_extreme = |accumulator: Val| {
             let inst = self.function.inst(accumulator);
-            inst.ty.elem.is_float() && matches!(inst.op, ir::Op::Accumulator(Reduce::Min | Reduce::Max, _))
+            let ir::Op::Accumulator(Reduce::Min | Reduce::Max, _) = inst.op else { return false };
+            inst.ty.elem.is_float()
         };
         let extremes: SmallVec<[Val; 2]> =
             accumulators.iter().map(|&(accumulator, _)| accumulator).filter(|&at| is_extreme(at)).collect();
@@ -102,7 +103,7 @@ impl Lowering<'_> {
 
     /// The machine's op of an accumulator with masks.
     fn extreme(&self, accumulator: Val) -> Op {
-        let is_least = matches!(self.function.inst(accumulator).op, ir::Op::Accumulator(Reduce::Min, _));
-        if is_least { Op::Min } else { Op::Max }
+        let ir::Op::Accumulator(Reduce::Min, _) = self.function.inst(accumulator).op else { return Op::Max };
+        Op::Min
     }
 }
