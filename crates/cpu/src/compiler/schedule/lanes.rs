@@ -489,25 +489,27 @@ impl Lowering<'_> {
         // A float has at least as many lanes as the vector; the order of integers does not matter.
         debug_assert!(!elem.is_float() || count >= u16::from(lanes));
         let vectors = std::mem::take(&mut self.values[accumulator.index()]);
-        let join =
-            |lowering: &mut Self, a, b| lowering.op(reduce.op(), elem, elem, lanes, &[a, b], [None; 3]);
+        let join = |lowering: &mut Self, lanes, a, b| {
+            lowering.op(reduce.op(), elem, elem, lanes, &[a, b], [None; 3])
+        };
         let result = self.join_lanes(vectors, elem, lanes, join)?;
         self.values[accumulator.index()] = SmallVec::from_slice(&[result]);
         Ok(())
     }
 
-    /// Joins vectors and then their lanes, the upper half with the lower one, until one is left.
+    /// Joins vectors and then their lanes, the upper half with the lower one, until one is left. Only the lanes that are
+    /// left are moved: to move them between the halves of a large register takes longer.
     pub(super) fn join_lanes(
         &mut self,
         mut vectors: Copies,
         elem: Elem,
         lanes: u8,
-        mut join: impl FnMut(&mut Self, Reg, Reg) -> Result<Reg>,
+        mut join: impl FnMut(&mut Self, u8, Reg, Reg) -> Result<Reg>,
     ) -> Result<Reg> {
         while vectors.len() > 1 {
             let half = vectors.len() / 2;
             for at in 0..half {
-                vectors[at] = join(self, vectors[at], vectors[at + half])?;
+                vectors[at] = join(self, lanes, vectors[at], vectors[at + half])?;
             }
             vectors.truncate(half);
         }
@@ -515,8 +517,8 @@ impl Lowering<'_> {
         let mut width = lanes;
         while width > 1 {
             width /= 2;
-            let upper = self.emit(Op::Upper(width), elem, lanes, Class::Vector, &[result]);
-            result = join(self, result, upper)?;
+            let upper = self.emit(Op::Upper(width), elem, 2 * width, Class::Vector, &[result]);
+            result = join(self, width, result, upper)?;
         }
         Ok(result)
     }
