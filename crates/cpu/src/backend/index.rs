@@ -156,7 +156,9 @@ impl OpRun<'_> {
                 }
                 // The updates read the result again, which takes far longer from memory than from the caches.
                 out.store_to_caches();
-                allocator.convert(x, dtype, out, blocks.par_before(out.ty().byte_size(), par));
+                let (elements, bytes) = (out.ty().size(), out.ty().byte_size());
+                let before = blocks.par_before(updates.ty().size(), elements, bytes, par);
+                allocator.convert(x, dtype, out, before);
             }
             write(out);
             Ok(())

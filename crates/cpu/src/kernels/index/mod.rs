@@ -44,11 +44,11 @@ fn from_front<I: Integer>(index: I, size: u64) -> u64 {
     if I::SIGNED { bits.wrapping_add(((bits as i64) >> 63) as u64 & size) } else { bits }
 }
 
-/// The index clamped to an axis of `size`, which is not 0, and whether it was out of range.
+/// The signed index clamped to an axis of `size`, which is not 0, and whether it was out of range.
 #[inline(always)]
 fn nearest<I: Integer>(index: I, size: usize) -> (usize, bool) {
-    if I::SIGNED
-        && size_of::<I>() <= size_of::<i32>()
+    const { assert!(I::SIGNED) };
+    if size_of::<I>() <= size_of::<i32>()
         && let Ok(size) = i32::try_from(size)
     {
         // With 32 bits a vector holds twice as many.
@@ -58,11 +58,7 @@ fn nearest<I: Integer>(index: I, size: usize) -> (usize, bool) {
         return (clamped as usize, clamped != position);
     }
     let position = from_front(index, size as u64);
-    let clamped = if I::SIGNED {
-        (position as i64).clamp(0, size as i64 - 1) as usize
-    } else {
-        position.min(size as u64 - 1) as usize
-    };
+    let clamped = (position as i64).clamp(0, size as i64 - 1) as usize;
     (clamped, clamped as u64 != position)
 }
 

@@ -62,10 +62,11 @@ impl IndexedBlocks {
         });
     }
 
-    /// Who should write what is there before to a result of so many bytes: one thread, if one thread writes the
-    /// updates. It would wait for lines from the caches of the others.
-    pub(crate) fn par_before(&self, bytes: usize, par: Par) -> Par {
-        if self.block == 1 && bytes <= MAX_SERIAL_BYTES { Par::Serial } else { par }
+    /// Who should write what is there before to a result of so many elements and bytes: one thread, if one thread writes
+    /// the updates and these are many. It would wait for lines from the caches of the others.
+    pub(crate) fn par_before(&self, updates: usize, elements: usize, bytes: usize, par: Par) -> Par {
+        let is_serial = self.block == 1 && bytes <= MAX_SERIAL_BYTES;
+        if is_serial && updates >= elements / 4 { Par::Serial } else { par }
     }
 
     /// Calls `work` with what computes the offsets of the positions.
