@@ -60,6 +60,30 @@ def test_the_result_lies_where_the_argument_lay(fun, size) -> None:
         given.to_numpy()
 
 
+def test_several_results_in_the_memory_of_one_argument() -> None:
+    x = np.arange(6, dtype="float32").reshape(1, 6)
+    moved, seen = jit(lambda x: (dn.reverse(x, axes=[0]), x[0, 2:]), donate=0)(own(x))
+    np.testing.assert_array_equal(moved.to_numpy(), x)
+    np.testing.assert_array_equal(seen.to_numpy(), x[0, 2:])
+
+
+def test_the_state_of_a_loop_is_read_before_another_result_lies_over_it() -> None:
+    """Rows of two elements, two results of one loop nest, and a state that is added to in place."""
+    matrix, rows, start = np.array([[0.5, 0.2], [-0.3, 0.9]]), np.ones((3, 2)), np.array([1.0, 2.0])
+
+    def run(matrix: dn.Tensor, rows: dn.Tensor, start: dn.Tensor) -> dn.Tensor:
+        def step(state):
+            i, g, total = state
+            out = dn.tanh(dn.sum(matrix * rows[i], axes=1))
+            scaled = dn.new_axis(g * (1 - out * out), 1)
+            return i + 1, dn.sum(matrix * scaled, axes=0), total + scaled * rows[i]
+
+        return dn.while_((0, start, matrix * 0), lambda state: state[0] < 3, step)[2]
+
+    want = run(*(dn.tensor(x) for x in (matrix, rows, start)))
+    np.testing.assert_array_equal(jit(run)(matrix, rows, start).to_numpy(), want.to_numpy())
+
+
 def test_what_reads_elsewhere_first_is_right_all_the_same() -> None:
     """Reversed, shifted, transposed, summed: no element is overwritten before it is read."""
     size = 1 << 16

@@ -529,6 +529,16 @@ def test_results_of_early_passes_lie_over_nothing_that_is_read_again() -> None:
         np.testing.assert_array_equal(np.asarray(got), np.asarray(want))
 
 
+def test_results_of_groups_lie_over_no_elements() -> None:
+    """They may have as many bytes as the elements, which others are still to be reduced from."""
+    images = RNG.integers(0, 255, (64, 4, 2048)).astype("uint8")
+    best = dn.jit(lambda x: dn.argmax(dn.sort(x, axis=2), axis=1))(images)
+    np.testing.assert_array_equal(np.asarray(best), np.sort(images, 2).argmax(1))
+    columns = RNG.integers(0, 255, (8, 65_536)).astype("uint8")
+    total = dn.jit(lambda x: dn.sum(dn.as_type(dn.sort(x, axis=1), "f64"), axes=0))(columns)
+    np.testing.assert_array_equal(np.asarray(total), np.sort(columns, 1).sum(0, dtype="f8"))
+
+
 # The modes of the processor.
 
 

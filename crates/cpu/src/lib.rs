@@ -5,6 +5,8 @@
 mod backend;
 mod buffer;
 mod compiler;
+#[cfg(any(test, fuzzing))]
+mod difference;
 mod kernels;
 mod memory;
 mod modes;

@@ -27,6 +27,15 @@ use crate::par::Par;
 /// The fewest bytes for which a nest writes in place of an input.
 const MIN_IN_PLACE_BYTES: usize = 256 << 10;
 
+/// The same, where no test says something else.
+fn min_in_place_bytes() -> usize {
+    #[cfg(all(any(test, fuzzing), target_os = "linux"))]
+    if super::nest::test_hooks::writes_in_place() {
+        return 0;
+    }
+    MIN_IN_PLACE_BYTES
+}
+
 /// A region, ready to run.
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -253,7 +262,7 @@ impl Step {
     pub(super) fn benefits_from_aliasing(&self, bytes: usize) -> bool {
         match &self.work {
             // To read what is small before it is written takes longer than to write elsewhere.
-            Work::Nest(_) => bytes >= MIN_IN_PLACE_BYTES,
+            Work::Nest(_) => bytes >= min_in_place_bytes(),
             // The product lies in a result that does not lie over anything.
             Work::Epilogue(_) => false,
             Work::Op

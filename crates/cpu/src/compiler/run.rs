@@ -206,7 +206,7 @@ impl PlanRun<'_> {
                 None => std::ptr::null_mut(),
             });
         }
-        for &mut (argument, result) in reused_arguments {
+        for &(argument, result) in &*reused_arguments {
             pointers[argument] = start_of(results[result].as_mut().expect("an argument's memory"));
         }
         let arena = arena.as_mut().map_or_else(dangling, start_of);
@@ -226,14 +226,30 @@ impl PlanRun<'_> {
         buffers.results = &starts;
         // SAFETY: windows are held, and are as long as the types say; the rest was allocated for the plan.
         unsafe { self.plan(plan, &buffers)? };
+        // Several results may be in the memory of one donated argument.
+        let mut donated: SmallVec<[(usize, Window); 2]> = SmallVec::new();
+        for &(argument, result) in &*reused_arguments {
+            let storage = results[result].take().expect("an argument's memory");
+            let bytes = graph.ty(plan.region.results()[result]).byte_size();
+            // SAFETY: the plan has written every element, or they were there before.
+            donated.push((argument, unsafe { Window::new(Arc::new(storage), 0, bytes) }));
+        }
+        let of_argument = |index: usize| {
+            let given = donated.iter().find(|(argument, _)| *argument == index).map(|(_, window)| window);
+            given.or(arguments[index].as_ref()).expect("what is given is used")
+        };
         let mut outputs = Buffers::new();
-        for ((binding, storage), &value) in plan.results.iter().zip(results).zip(plan.region.results()) {
-            let bytes = graph.ty(value).byte_size();
+        for (at, (binding, storage)) in plan.results.iter().zip(results).enumerate() {
+            let bytes = graph.ty(plan.region.results()[at]).byte_size();
+            if let Some(&(argument, _)) = reused_arguments.iter().find(|(_, result)| *result == at) {
+                outputs.push(buffer(of_argument(argument).part(0, bytes)));
+                continue;
+            }
             let window = match (binding, storage.take()) {
                 // SAFETY: the plan has written every element.
                 (_, Some(storage)) => unsafe { Window::new(Arc::new(storage), 0, bytes) },
                 (ResultBinding::Existing(BufferRef::Argument(index, offset)), None) => {
-                    arguments[*index].as_ref().expect("what is given is used").part(*offset, bytes)
+                    of_argument(*index).part(*offset, bytes)
                 }
                 (ResultBinding::Existing(BufferRef::Constant(index, offset)), None) => {
                     plan.constants[*index].window.part(*offset, bytes)

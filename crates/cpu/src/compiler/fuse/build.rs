@@ -111,7 +111,10 @@ pub(in super::super) fn fuse(
     let (results, elements) = (results.clone(), domain.elements());
     let unaliasable_results =
         (0..results.len()).filter(|&at| passes.is_unaliasable(results[at].node as usize)).collect();
-    let (inputs, unaliasable_inputs) = (reads.inputs, reads.unaliasable_inputs);
+    let whole = body.whole.clone();
+    let (inputs, mut unaliasable_inputs) = (reads.inputs, reads.unaliasable_inputs);
+    // What is read in another order than results are written.
+    unaliasable_inputs.extend((0..inputs.len()).filter(|&at| inputs[at].1 != whole));
     Some(Fused {
         function,
         inputs,

@@ -62,10 +62,12 @@ impl Passes {
         self.pass[&position]
     }
 
-    /// Whether a node is written before a pass that reads elements again: they must not be written over by it.
+    /// Whether a node must not be written over what is read: what groups have, because elements of other groups lie
+    /// there; and what is written before a pass that reads elements again.
     pub(super) fn is_unaliasable(&self, position: usize) -> bool {
-        let mut reads = self.nodes.iter().filter(|(_, role)| *role != NodeRole::Rows);
-        reads.any(|&(node, _)| self.of(node) > self.of(position))
+        let mut others = self.nodes.iter().filter(|(_, role)| *role != NodeRole::Rows);
+        !self.nodes.contains(&(position, NodeRole::Elements))
+            || others.any(|&(node, _)| self.of(node) > self.of(position))
     }
 }
 

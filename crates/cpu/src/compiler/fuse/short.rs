@@ -45,10 +45,12 @@ impl NestBuilder<'_> {
                 })?;
                 folded.push(self.combined(reduction, states));
             }
+            // All is computed before anything is stored: a result may lie in an operand's memory.
+            let mut stored = Vec::new();
             for node in self.stored_of(pass) {
-                let elements = self.of_each(&mut known, |builder| builder.element(node))?;
-                self.store_rows(node, elements);
+                stored.push((node, self.of_each(&mut known, |builder| builder.element(node))?));
             }
+            stored.into_iter().for_each(|(node, elements)| self.store_rows(node, elements));
             self.finish_reductions(&reductions, folded)?;
             self.row_values(pass + 1)?;
             reductions.into_iter().try_for_each(|reduction| self.store_group(reduction))?;

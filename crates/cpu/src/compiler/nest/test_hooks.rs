@@ -59,6 +59,7 @@ thread_local! {
     static MODE: Cell<Option<Mode>> = const { Cell::new(None) };
     static WORK: Cell<usize> = const { Cell::new(CHUNK_WORK) };
     static CHUNK_OF_ROW: Cell<usize> = const { Cell::new(CHUNK) };
+    static WRITES_IN_PLACE: Cell<bool> = const { Cell::new(false) };
     static RECORDED: RefCell<Vec<RecordedCall>> = const { RefCell::new(Vec::new()) };
     static FREE: RefCell<Vec<Fenced>> = const { RefCell::new(Vec::new()) };
     static LACKING: Cell<usize> = const { Cell::new(0) };
@@ -69,11 +70,13 @@ struct Reset {
     mode: Option<Mode>,
     work: usize,
     chunk: usize,
+    writes_in_place: bool,
 }
 
 impl Reset {
     fn later() -> Reset {
-        Reset { mode: MODE.get(), work: WORK.get(), chunk: CHUNK_OF_ROW.get() }
+        let (mode, work, chunk) = (MODE.get(), WORK.get(), CHUNK_OF_ROW.get());
+        Reset { mode, work, chunk, writes_in_place: WRITES_IN_PLACE.get() }
     }
 }
 
@@ -82,6 +85,7 @@ impl Drop for Reset {
         MODE.set(self.mode);
         WORK.set(self.work);
         CHUNK_OF_ROW.set(self.chunk);
+        WRITES_IN_PLACE.set(self.writes_in_place);
     }
 }
 
@@ -104,6 +108,18 @@ pub(in super::super) fn with_chunk<T>(chunk: usize, body: impl FnOnce() -> T) ->
     let _reset = Reset::later();
     CHUNK_OF_ROW.set(chunk);
     body()
+}
+
+/// Runs `body`, which makes plans whose nests write in place of inputs wherever they may.
+pub(in super::super) fn with_writes_in_place<T>(body: impl FnOnce() -> T) -> T {
+    let _reset = Reset::later();
+    WRITES_IN_PLACE.set(true);
+    body()
+}
+
+/// Whether nests write in place of small inputs too.
+pub(in super::super) fn writes_in_place() -> bool {
+    WRITES_IN_PLACE.get()
 }
 
 /// The elements of a piece of a row.

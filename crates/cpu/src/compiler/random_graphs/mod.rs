@@ -13,12 +13,16 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use defn_core::backend::{Checks, Compiler, Executable, HostMemory, NoHooks};
+use defn_core::donation::aliases;
 use defn_core::evaluator::Evaluator;
-use defn_core::{Scalar, Tensor, TensorType};
+use defn_core::{Tensor, pass};
 
 use super::CpuCompiler;
-use super::nest::test_hooks::{Executor, Mode, executors, with_chunk, with_mode, with_work};
+use super::nest::test_hooks::{
+    Executor, Mode, executors, with_chunk, with_mode, with_work, with_writes_in_place,
+};
 use crate::backend::{cpu_backend, with_epilogues_always};
+use crate::difference::difference;
 use crate::par::with_count;
 use generate::{Choices, RandomProgram, program};
 
@@ -54,7 +58,18 @@ impl RandomProgram {
 
     fn compiled(&self, threads: usize) -> Result<Arc<dyn Executable>, String> {
         let compiler = CpuCompiler::new().with_threads(threads).map_err(|error| error.to_string())?;
-        let compile = || with_work(WORK, || compiler.compile(self.region.clone(), Checks::default()));
+        // One of the programs writes in place wherever it may, over its arguments too.
+        let expanded = pass::expand(&self.region, &cpu_backend()).map_err(|error| error.to_string())?;
+        let mut donate = Vec::new();
+        for argument in (0..self.arguments.len()).filter(|_| threads > 1) {
+            donate.push(argument);
+            if aliases(&expanded, &donate).is_err() {
+                donate.pop();
+            }
+        }
+        let compile = || compiler.compile_donating(self.region.clone(), Checks::default(), &donate);
+        let compile = || if threads > 1 { with_writes_in_place(compile) } else { compile() };
+        let compile = || with_work(WORK, compile);
         let executable = if self.forces_epilogues { with_epilogues_always(compile) } else { compile() };
         executable.map_err(|error| error.to_string())
     }
@@ -98,23 +113,4 @@ pub fn check_bytes(bytes: &[u8]) -> Result<bool, String> {
     let mut choices = Choices::Bytes(bytes);
     let (threads, at_end) = ([2, 7][choices.below(2)], choices.below(2) == 0);
     program(choices).map_or(Ok(false), |program| program.check(threads, at_end, false))
-}
-
-/// How results differ, if they do. All NaNs are the same.
-fn difference(ty: &TensorType, want: &[u8], got: &[u8]) -> Option<String> {
-    if want == got {
-        return None;
-    }
-    let width = ty.dtype.storage_bytes();
-    let mut pairs = want.chunks_exact(width).zip(got.chunks_exact(width)).enumerate();
-    let real = ty.dtype.to_real();
-    let part = real.storage_bytes();
-    let is_nan = |bytes: &[u8]| Scalar::from_bytes(real, bytes).value().to_f64().is_nan();
-    let differ = |want: &[u8], got: &[u8]| {
-        let mut parts = want.chunks_exact(part).zip(got.chunks_exact(part));
-        want != got && parts.any(|(want, got)| want != got && !(is_nan(want) && is_nan(got)))
-    };
-    let (at, (want, got)) = pairs.find(|(_, (want, got))| differ(want, got))?;
-    let [want, got] = [want, got].map(|bytes| Scalar::from_bytes(ty.dtype, bytes));
-    Some(format!("has {got} and not {want} at {at}"))
 }
