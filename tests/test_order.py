@@ -18,7 +18,7 @@ NEEDS_FMA = pytest.mark.skipif(
 )
 
 RNG = np.random.default_rng(11)
-TILE, PIECE, RUN, PART, BLOCK = 1024, 65_536, 16, 512, 64
+TILE, PIECE, RUN, PART = 1024, 65_536, 16, 512
 
 
 def numbers(*shape: int, dtype: str = "float32") -> np.ndarray:
@@ -244,53 +244,45 @@ def test_products_of_matrices(depth: int) -> None:
     assert equal(dn.jit(dn.dot)(dn.tensor(a), dn.tensor(b)), want)
 
 
-def product_of_tile(tile: np.ndarray) -> np.ndarray:
-    a, b = tile.T
-    if len(a) < 32:
-        total = np.float32(0)
-        for x in a * b:
-            total += x
-        return total
-    lanes = [np.float32(0)] * 32
-    for at, (x, y) in enumerate(zip(a, b, strict=True)):
-        lanes[at % 32] = fused(lanes[at % 32], x, y)
-    return halved(lanes)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "complex64", "int8"])
+@pytest.mark.parametrize("length", [1, 31, 256, 1040, 3000, 66_000])
+def test_products_of_rows_and_a_vector(dtype: str, length: int) -> None:
+    a, b = (
+        (numbers(*shape, dtype="float64") * 9).astype(dtype) for shape in ((3, length), (length,))
+    )
+    wide = np.float32 if dtype == "float16" else a.dtype
+    products = a.astype(wide) * b.astype(wide)
+    whole = a.dtype.kind == "i"
+    want = np.array([row.sum(dtype=dtype) if whole else sum_of_row(row) for row in products])
+    alike_and_equal(want.astype(dtype), dn.dot, a, b)
 
 
-@NEEDS_FMA
-@pytest.mark.parametrize("length", [1, 31, 32, 100, 1024, 1040, 3000, 66_000])
-def test_products_of_rows_and_a_vector(length: int) -> None:
-    a, b = factors(3, length), factors(length)
-
-    def piece(part: np.ndarray) -> np.ndarray:
-        return pairwise(np.array(by_parts(part, TILE, product_of_tile)))
-
-    def product(row: np.ndarray) -> np.ndarray:
-        return pairwise(np.array(by_parts(np.stack([row, b], axis=1), PIECE, piece)))
-
-    want = np.array([product(row) for row in a])
-    assert equal(dn.dot(dn.tensor(a), dn.tensor(b)), want)
-    assert equal(dn.jit(dn.dot)(dn.tensor(a), dn.tensor(b)), want)
-
-
-@pytest.mark.parametrize(("rows", "columns"), [(10, 5), (64, 7), (200, 30), (5000, 300)])
+@pytest.mark.parametrize(("rows", "columns"), [(10, 9), (64, 8), (200, 30), (5000, 300)])
 def test_products_of_columns_and_a_vector(rows: int, columns: int) -> None:
-    a, b = factors(rows, columns), factors(rows)
+    a, b = numbers(rows, columns), numbers(rows)
+    alike_and_equal(sum_of_columns(a * b[:, None]), lambda a, b: dn.dot(b, a), a, b)
 
-    def block(part: np.ndarray) -> np.ndarray:
-        total = np.zeros(columns, "float32")
-        for row in part:
-            total = total + row
-        return total
 
-    def piece(part: np.ndarray) -> np.ndarray:
-        blocks = by_parts(part, BLOCK, block)
-        total = blocks[0]
-        for other in blocks[1:]:
-            total = total + other
-        return total
+def test_products_of_few_columns_and_a_vector_are_sums_of_rows() -> None:
+    a, b = numbers(300, 7), numbers(300)
+    want = np.array([sum_of_row(column * b) for column in a.T])
+    alike_and_equal(want, lambda a, b: dn.dot(b, a), a, b)
 
-    height = 64 * math.ceil(PIECE // min(columns, 256) / 64)
-    want = pairwise(np.array(by_parts(a * b[:, None], height, piece)))
-    assert equal(dn.dot(dn.tensor(b), dn.tensor(a)), want)
-    assert equal(dn.jit(dn.dot)(dn.tensor(b), dn.tensor(a)), want)
+
+def test_products_with_vectors_over_several_axes_are_added_as_the_matrix_lies() -> None:
+    a, b = numbers(4, 30, 3, 40), numbers(4, 40, 30)
+    products = a * b.transpose(0, 2, 1)[:, :, None]
+    want = [[sum_of_row(x[:, at].reshape(-1)) for at in range(3)] for x in products]
+    alike_and_equal(np.array(want), lambda a, b: dn.dot(a, [3, 1], [0], b, [1, 2], [0]), a, b)
+
+
+def test_outer_products_are_products() -> None:
+    a, b = numbers(5, 3), numbers(2, 4)
+    want = a[:, :, None, None] * b
+    alike_and_equal(want, lambda a, b: dn.dot(a, [], b, []), a, b)
+
+
+def alike_and_equal(want: np.ndarray, run: Callable[..., dn.Tensor], *operands: np.ndarray) -> None:
+    tensors = [dn.tensor(operand) for operand in operands]
+    assert equal(run(*tensors), want)
+    assert equal(dn.jit(run)(*tensors), want)

@@ -149,6 +149,65 @@ fn additions_to_one_element_of_each_row_compare_positions() {
 }
 
 #[test]
+fn products_with_vectors_become_sums_of_products() {
+    // Each matrix of the batch is read as it lies, its columns by the vector's contracted axes in its own order.
+    let text = "(bf16[5][3][2], bf16[5][2][9][3]) {
+        %0 = parameter {index: 0} : bf16[5][3][2]
+        %1 = parameter {index: 1} : bf16[5][2][9][3]
+        %2 = dot %0 %1 {contract_a: [1, 2], batch_a: [0], contract_b: [3, 1], batch_b: [0]} : bf16[5][9]
+        return %2
+    }";
+    assert_snapshot!(by_elements(text), @r"
+    defn-ir 1
+    (bf16[5][3][2], bf16[5][2][9][3]) {
+      %0 = parameter {index: 0} : bf16[5][3][2]
+      %1 = parameter {index: 1} : bf16[5][2][9][3]
+      %2 = as_type %1 : f32[5][2][9][3]
+      %3 = transpose %0 {axes: [0, 2, 1]} : bf16[5][2][3]
+      %4 = reshape %3 : bf16[5][2][1][3]
+      %5 = broadcast %4 {shape: [5, 2, 9, 3], axes: [0, 1, 2, 3]} : bf16[5][2][9][3]
+      %6 = as_type %5 : f32[5][2][9][3]
+      %7 = multiply %6 %2 : f32[5][2][9][3]
+      %8 = sum %7 {axes: [1, 3], keep_axes: false} : f32[5][9]
+      %9 = as_type %8 : bf16[5][9]
+      return %9
+    }
+    ");
+    let outer = "(s8[4], f32[3][1]) {
+        %0 = parameter {index: 0} : s8[4]
+        %1 = parameter {index: 1} : f32[3][1]
+        %2 = dot %0 %1 {contract_a: [], batch_a: [], contract_b: [], batch_b: []} : f32[4][3][1]
+        return %2
+    }";
+    assert_snapshot!(by_elements(outer), @r"
+    defn-ir 1
+    (s8[4], f32[3][1]) {
+      %0 = parameter {index: 0} : s8[4]
+      %1 = parameter {index: 1} : f32[3][1]
+      %2 = reshape %0 : s8[4][1][1]
+      %3 = broadcast %2 {shape: [4, 3, 1], axes: [0, 1, 2]} : s8[4][3][1]
+      %4 = as_type %3 : f32[4][3][1]
+      %5 = reshape %1 : f32[1][3][1]
+      %6 = multiply %4 %5 : f32[4][3][1]
+      return %6
+    }
+    ");
+    for (a, b, result) in [("[2][3]", "[3][2]", "[2][2]"), ("[0]", "[0][4]", "[4]"), ("[2]", "[2][0]", "[0]")]
+    {
+        let contract = if a.len() == 3 { 0 } else { 1 };
+        let text = format!(
+            "(f32{a}, f32{b}) {{
+                %0 = parameter {{index: 0}} : f32{a}
+                %1 = parameter {{index: 1}} : f32{b}
+                %2 = dot %0 %1 {{contract_a: [{contract}], batch_a: [], contract_b: [0], batch_b: []}} : f32{result}
+                return %2
+            }}"
+        );
+        assert_eq!(by_elements(&text), parse(&text).to_text());
+    }
+}
+
+#[test]
 fn identity_matrices_are_compared_where_elements_read_them() {
     let text = "(f32[64][100]) {
         %0 = parameter {index: 0} : f32[64][100]

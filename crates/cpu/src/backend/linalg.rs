@@ -1,11 +1,12 @@
 //! Matrix products: choice of dtype, copies of operands, and scratch memory.
 
 use defn_core::backend::Buffers;
-use defn_core::{Axis, DType, Result};
+use defn_core::{Axis, DType, Result, Shape, TensorType};
 
 use super::OpRun;
 use super::scratch_allocator::{Scratch, ScratchAllocator};
-use crate::kernels::epilogue::EpilogueFn;
+use crate::compiler::OneProduct;
+use crate::kernels::epilogue::{self, EpilogueFn};
 use crate::kernels::linalg::{self, Dot, DotAxes, OperandLayout};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
@@ -50,6 +51,17 @@ impl OpRun<'_> {
                 batch,
             });
             let plan = Dot::new(a, b, !dtype.is_integer());
+            if plan.is_of_vector() {
+                let types = [views[0].ty(), views[1].ty()];
+                let product = OneProduct::new(types, [contract_a, contract_b], batch, out.ty());
+                let bytes = TensorType { dtype: DType::U8, shape: Shape::new(&[product.scratch()]) };
+                let mut scratch = allocator.scratch(bytes)?;
+                if allocator.runs() {
+                    product.run([views[0], views[1]], out, &scratch.view_mut(), par);
+                }
+                epilogue::run_on_whole_result(epilogue, out.ty().size(), par);
+                return Ok(());
+            }
             let computed = linalg::compute_dtype(dtype);
             let mut scratch = allocator.scratch(linalg::dot_scratch(&plan, computed))?;
             let (mut a, mut b) = ([None, None], [None, None]);

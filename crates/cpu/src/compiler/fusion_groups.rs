@@ -5,6 +5,7 @@
 //! element-wise on as many elements; since those of one level never need each other, the joined ones can still
 //! be put in order.
 
+use defn_core::DType;
 use defn_core::graph::{Graph, Node, Value};
 use defn_core::op::{BinaryOp, Block, ElementWise, OnScalars, Op, UnaryOp};
 use defn_core::region::Region;
@@ -73,8 +74,17 @@ impl FusionGroups {
     }
 
     pub(super) fn new(region: &Region) -> FusionGroups {
+        FusionGroups::with_views(region, ValueView::is_fast)
+    }
+
+    /// Those in which every value that can be a view of another is one, however its elements are read.
+    pub(super) fn with_all_views(region: &Region) -> FusionGroups {
+        FusionGroups::with_views(region, |_, _| true)
+    }
+
+    fn with_views(region: &Region, may_be_view: fn(&ValueView, DType) -> bool) -> FusionGroups {
         let graph = region.graph();
-        let (mut roles, views) = roles(graph);
+        let (mut roles, views) = roles(graph, may_be_view);
         require_memory(region, &mut roles, &views);
         let mut fusion = FusionGroups { roles, views, order: Vec::new(), group_of: Vec::new() };
         // What begins a fusion group of its own, since it does not fit in those of its operands.
@@ -196,7 +206,10 @@ impl User {
 }
 
 /// The role of each node by its op and operands alone.
-fn roles(graph: &Graph) -> (Vec<Role>, Vec<Option<Box<ValueView>>>) {
+fn roles(
+    graph: &Graph,
+    may_be_view: fn(&ValueView, DType) -> bool,
+) -> (Vec<Role>, Vec<Option<Box<ValueView>>>) {
     let mut roles: Vec<Role> = Vec::with_capacity(graph.len());
     let mut views: Vec<Option<Box<ValueView>>> = Vec::with_capacity(graph.len());
     for node in graph.nodes() {
@@ -205,7 +218,7 @@ fn roles(graph: &Graph) -> (Vec<Role>, Vec<Option<Box<ValueView>>>) {
             node.inputs.first().filter(|_| has_elements && node.op.view().is_some()).and_then(|&operand| {
                 let of = views[operand.node as usize].as_deref().cloned();
                 let of = of.unwrap_or_else(|| ValueView::whole(graph, operand));
-                of.compose(node).filter(|view| view.is_fast(graph.ty(view.base).dtype))
+                of.compose(node).filter(|view| may_be_view(view, graph.ty(view.base).dtype))
             });
         let role = match (&through, &node.op) {
             (Some(_), _) => Role::View,

@@ -97,7 +97,9 @@ use crate::modes::DefaultModes;
 use crate::par::{interruptible, with_count};
 use crate::settings;
 use fast_path::FastPath;
-pub(crate) use nest::{InOrder, OneReduction, convert_in_order, run_elementwise, run_in_order, run_random};
+pub(crate) use nest::{
+    InOrder, OneProduct, OneReduction, convert_in_order, run_elementwise, run_in_order, run_random,
+};
 pub use nest::{machine_code, refused_memory_for_code};
 use plan::Plan;
 use run::{PlanRun, RunMemory};

@@ -5,11 +5,13 @@
 //!
 //! * Additions of one element to each row of zeros become a comparison of positions (`one_hot`).
 //! * Identity matrices become comparisons of positions (`eye`).
+//! * Products with vectors become sums of products (`products`).
 //! * Reductions of small windows become slices that are joined (`windows`).
 //! * Slices of what is computed become computations of slices (`slices`).
 
 mod eye;
 mod one_hot;
+mod products;
 mod slices;
 mod windows;
 
@@ -37,7 +39,9 @@ pub fn by_elements(region: &Arc<Region>) -> Result<Arc<Region>> {
     let nodes = region.graph().nodes();
     let mut new = None;
     let may_be_written = |node: &Node| {
-        let (Op::Scatter { .. } | Op::Window { .. } | Op::Eye { .. }) = node.op else { return false };
+        let (Op::Scatter { .. } | Op::Window { .. } | Op::Eye { .. } | Op::Dot { .. }) = node.op else {
+            return false;
+        };
         true
     };
     if nodes.iter().any(may_be_written) {
@@ -46,6 +50,8 @@ pub fn by_elements(region: &Arc<Region>) -> Result<Arc<Region>> {
             let written = if identities.contains(&position) {
                 eye::written(graph, node)?
             } else if let Some(written) = one_hot::written(graph, node, &inputs)? {
+                Some(written)
+            } else if let Some(written) = products::written(graph, node, &inputs)? {
                 Some(written)
             } else {
                 windows::written(graph, node, &inputs)?

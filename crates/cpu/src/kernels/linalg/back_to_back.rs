@@ -3,7 +3,7 @@
 
 use defn_core::DType;
 
-use super::{Dot, Form, Matrices, Panels, SendPtr, gemm};
+use super::{Dot, Matrices, Panels, SendPtr, gemm};
 use crate::kernels::Plain;
 use crate::kernels::thread_memory::with_thread_memory;
 use crate::par::Par;
@@ -44,7 +44,7 @@ impl BackToBackProducts {
             && left.free == row as isize
             && left.batch == second.m * second.k
             && (second.batch, second.m, second.k) == (first.batch, first.m, row);
-        let is_product = |plan: &Dot| matches!(Form::of(plan), Form::Matrices);
+        let is_product = |plan: &Dot| !plan.is_empty() && !plan.is_of_vector();
         if !is_in_place || !fits || !is_product(&first) || !is_product(&second) || rows == 0 {
             return None;
         }

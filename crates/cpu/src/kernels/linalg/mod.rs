@@ -1,14 +1,12 @@
-//! Dot products. Products with a vector run at memory speed. Float matrices are multiplied with packed panels and
-//! register tiles, complex ones as real matrices of their parts, integer ones by a blocked loop.
+//! Products of matrices. Those of floats are multiplied with packed panels and register tiles, complex ones as real
+//! matrices of their parts, those of integers by a blocked loop. Products with a vector are loop nests.
 
 mod back_to_back;
-mod columns;
 pub(crate) mod gemm;
+mod integers;
 mod plan;
-mod rows;
 #[cfg(test)]
 mod tests;
-mod vector;
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -35,61 +33,24 @@ pub(crate) fn compute_dtype(dtype: DType) -> DType {
 /// Whether the epilogue of a dot runs on complete elements while others are still being summed.
 pub(crate) fn completes_blocks_early(plan: &Dot, dtype: DType) -> bool {
     let is_panelled = [DType::F32, DType::F64, DType::C64, DType::C128].contains(&dtype);
-    match Form::of(plan) {
-        Form::Matrices => is_panelled,
-        Form::Empty | Form::Rows { .. } | Form::Columns { .. } => false,
-    }
+    is_panelled && !plan.is_empty() && !plan.is_of_vector()
 }
 
 /// The scratch memory of [`dot`]: partial results of `dtype`, possibly none.
 pub(crate) fn dot_scratch(plan: &Dot, dtype: DType) -> TensorType {
-    let &Dot { batch, m, n, k, .. } = plan;
-    let count = match Form::of(plan) {
-        Form::Empty => 0,
-        Form::Matrices if dtype == DType::F32 => gemm::scratch::<f32>([m, n, k]),
-        Form::Matrices if dtype == DType::F64 => gemm::scratch::<f64>([m, n, k]),
-        Form::Matrices if dtype == DType::C64 => gemm::complex::scratch::<f32>([m, n, k]),
-        Form::Matrices if dtype == DType::C128 => gemm::complex::scratch::<f64>([m, n, k]),
-        Form::Matrices => 0,
-        Form::Rows { .. } => vector::scratch(batch, m.max(n), k, false),
-        Form::Columns { .. } => vector::scratch(batch, m.max(n), k, true),
+    let sizes = [plan.m, plan.n, plan.k];
+    let count = match dtype {
+        _ if plan.is_empty() => 0,
+        DType::F32 => gemm::scratch::<f32>(sizes),
+        DType::F64 => gemm::scratch::<f64>(sizes),
+        DType::C64 => gemm::complex::scratch::<f32>(sizes),
+        DType::C128 => gemm::complex::scratch::<f64>(sizes),
+        _ => 0,
     };
     TensorType { dtype, shape: Shape::new(&[count]) }
 }
 
-/// The loop that computes a dot.
-#[derive(Clone, Copy, Debug)]
-enum Form {
-    /// There is nothing to sum, or nothing to write.
-    Empty,
-    /// A vector times matrices that are contiguous along the contracted axis. `a` says that the matrix is the left
-    /// operand.
-    Rows { a: bool },
-    /// A vector times matrices that are contiguous along the free axis.
-    Columns { a: bool },
-    /// Everything else.
-    Matrices,
-}
-
-impl Form {
-    fn of(plan: &Dot) -> Form {
-        let a = plan.n == 1;
-        let matrix = if a { &plan.a } else { &plan.b };
-        if [plan.batch, plan.m, plan.n, plan.k].contains(&0) {
-            Form::Empty
-        } else if plan.m != 1 && plan.n != 1 {
-            Form::Matrices
-        } else if matrix.along == 1 {
-            Form::Rows { a }
-        } else if matrix.free == 1 {
-            Form::Columns { a }
-        } else {
-            Form::Matrices
-        }
-    }
-}
-
-/// The dot of two operands stored as `plan` says, in one of the dtypes of [`compute_dtype`].
+/// The product of matrices stored as `plan` says, in one of the dtypes of [`compute_dtype`].
 ///
 /// The epilogue runs once on each element. The caller provides all memory.
 pub(crate) fn dot(
@@ -131,26 +92,16 @@ fn run<C: Product>(
     scratch: &mut ViewMut<'_>,
     par: Par,
 ) {
-    let &Dot { batch, m, n, k, .. } = plan;
     let a = Matrices { elements: a.slice::<C>(), side: &plan.a };
     let b = Matrices { elements: b.slice::<C>(), side: &plan.b };
-    let pair = |is_a: bool| if is_a { (a, b, (batch, m, k)) } else { (b, a, (batch, n, k)) };
-    match Form::of(plan) {
-        Form::Empty => out.fill::<C>(par, PARALLEL_WORK, |_, chunk| {
-            chunk.iter_mut().for_each(|x| {
-                x.write(C::ZERO);
-            });
-        }),
-        Form::Rows { a } => {
-            let (matrix, vector, sizes) = pair(a);
-            vector::rows(matrix, vector, sizes, out, scratch, par);
-        }
-        Form::Columns { a } => {
-            let (matrix, vector, sizes) = pair(a);
-            columns::columns(matrix, vector, sizes, out, scratch, par);
-        }
-        Form::Matrices => return C::matrices(plan, (a, b), (out, epilogue), scratch, par),
+    if !plan.is_empty() {
+        return C::matrices(plan, (a, b), (out, epilogue), scratch, par);
     }
+    out.fill::<C>(par, PARALLEL_WORK, |_, chunk| {
+        chunk.iter_mut().for_each(|x| {
+            x.write(C::ZERO);
+        });
+    });
     epilogue::run_on_whole_result(epilogue, out.ty().size(), par);
 }
 
@@ -185,15 +136,6 @@ impl<'a, C> Matrices<'a, C> {
         debug_assert!(k == 1 || self.side.along == 1);
         &self.elements[self.element_offset(batch, free)..][..k]
     }
-}
-
-/// Partial results that are initialised.
-///
-/// # Safety
-/// They are initialised, and no thread writes them while they are borrowed.
-unsafe fn partials<'a, C: Element>(scratch: &'a ViewMut<'_>, start: usize, len: usize) -> &'a [C] {
-    // SAFETY: the caller guarantees it.
-    unsafe { scratch.part::<C>(start, len).assume_init_ref() }
 }
 
 /// Elements whose matrices are multiplied with packed panels.
@@ -343,36 +285,6 @@ fn panelled<C: Panels>(
     }
 }
 
-/// Products of matrices, in blocks of rows or of columns of the result: along the longer of both axes.
-///
-/// The order in which an element is summed does not depend on its block.
-fn blocks<C: Blocks>(plan: &Dot, a: Matrices<'_, C>, b: Matrices<'_, C>, out: &mut ViewMut<'_>, par: Par) {
-    let &Dot { batch, m, n, k, .. } = plan;
-    // Each block packs all of the other operand again. This cost is small beside the multiplications of a block this
-    // large.
-    let side = |size: usize| (size / 8).next_multiple_of(16).clamp(128, 512);
-    let (height, width) = if m >= n { (side(m), n) } else { (m, side(n)) };
-    let (down, across) = (m.div_ceil(height), n.div_ceil(width));
-    let work = height.min(m) * width.min(n) * k;
-    let first = out.slice::<C>().as_mut_ptr().cast::<C>();
-    let out = SendPtr(first);
-    par.for_chunks(batch * down * across, PARALLEL_WORK.div_ceil(work), |chunk| {
-        for task in chunk {
-            let (batch, block) = (task / (down * across), task % (down * across));
-            let (row, column) = (block / across * height, block % across * width);
-            let block = Block {
-                batch,
-                rows: row..m.min(row + height),
-                columns: column..n.min(column + width),
-                k,
-                stride: n,
-            };
-            // SAFETY: the block is inside the result, which has `batch * m * n` elements, and blocks are disjoint.
-            unsafe { C::multiply(a, b, &block, out.at((batch * m + row) * n + column)) };
-        }
-    });
-}
-
 /// The result's memory.
 struct SendPtr<C>(*mut C);
 
@@ -388,18 +300,8 @@ impl<C> SendPtr<C> {
     }
 }
 
-/// A block of a product.
-struct Block {
-    batch: usize,
-    rows: Range<usize>,
-    columns: Range<usize>,
-    k: usize,
-    /// Distance between consecutive rows of the result.
-    stride: usize,
-}
-
 /// Elements whose matrices can be multiplied.
-trait Product: rows::Rows {
+trait Product: Element {
     /// Writes the products of batches of matrices and runs the epilogue. `scratch` has the size that [`dot_scratch`]
     /// returns.
     fn matrices(
@@ -428,16 +330,7 @@ macro_rules! product_by_panels {
 }
 product_by_panels!(f32, f64, Complex<f32>, Complex<f64>);
 
-/// Elements whose matrices are multiplied block by block.
-trait Blocks: rows::Rows {
-    /// Writes one block of a product.
-    ///
-    /// # Safety
-    /// The block's rows, which begin at `out` and are a stride apart, are writable, and no other thread uses them.
-    unsafe fn multiply(a: Matrices<'_, Self>, b: Matrices<'_, Self>, block: &Block, out: *mut Self);
-}
-
-macro_rules! product_by_blocks {
+macro_rules! product_of_integers {
     ($($ty:ty),*) => {$(
         impl Product for $ty {
             fn matrices(
@@ -447,49 +340,10 @@ macro_rules! product_by_blocks {
                 _: &mut ViewMut<'_>,
                 par: Par,
             ) {
-                blocks(plan, a, b, out, par);
+                integers::products(plan, a, b, out, par);
                 epilogue::run_on_whole_result(epilogue, out.ty().size(), par);
             }
         }
     )*};
 }
-product_by_blocks!(u8, u16, u32, u64, i8, i16, i32, i64);
-
-macro_rules! blocks_of_integers {
-    ($($ty:ty),*) => {$(
-        impl Blocks for $ty {
-            unsafe fn multiply(a: Matrices<'_, $ty>, b: Matrices<'_, $ty>, block: &Block, out: *mut $ty) {
-                // SAFETY: the caller guarantees it.
-                unsafe { multiply_integers(a, b, block, out) }
-            }
-        }
-    )*};
-}
-blocks_of_integers!(u8, u16, u32, u64, i8, i16, i32, i64);
-
-/// Columns whose elements stay in the L1 cache while the rows are read.
-const STAY: usize = 16;
-
-/// One block, element by element. Both operands are contiguous along the contracted axis.
-///
-/// # Safety
-/// As for [`Blocks::multiply`].
-unsafe fn multiply_integers<C: rows::Rows>(
-    a: Matrices<'_, C>,
-    b: Matrices<'_, C>,
-    block: &Block,
-    out: *mut C,
-) {
-    let Block { batch, rows, columns, k, stride } = block;
-    for first in columns.clone().step_by(STAY) {
-        for row in rows.clone() {
-            let factors = a.row(*batch, row, *k);
-            for column in first..columns.end.min(first + STAY) {
-                let value = vector::dot_long(factors, b.row(*batch, column, *k));
-                let offset = (row - rows.start) * stride + (column - columns.start);
-                // SAFETY: row and column are inside the block.
-                unsafe { out.add(offset).write(value) };
-            }
-        }
-    }
-}
+product_of_integers!(u8, u16, u32, u64, i8, i16, i32, i64);

@@ -113,6 +113,16 @@ impl DotAxes<'_> {
 }
 
 impl Dot {
+    /// Whether there is nothing to sum, or nothing to write.
+    pub(crate) fn is_empty(&self) -> bool {
+        [self.batch, self.m, self.n, self.k].contains(&0)
+    }
+
+    /// Whether it has elements, and one operand is a vector or sums have one element: it is a nest.
+    pub(crate) fn is_of_vector(&self) -> bool {
+        !self.is_empty() && [self.m, self.n, self.k].contains(&1)
+    }
+
     /// The dot of two operands. If `matrices` is true, matrices may be multiplied in place with any strides; otherwise
     /// the contracted axis must be contiguous.
     pub(crate) fn new(a: DotAxes<'_>, b: DotAxes<'_>, matrices: bool) -> Dot {

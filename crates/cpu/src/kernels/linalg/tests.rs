@@ -2,6 +2,7 @@ use defn_core::{Axis, Number, Scalar};
 use proptest::prelude::*;
 
 use super::*;
+use crate::compiler::OneProduct;
 use crate::kernels::shape;
 use crate::kernels::simd::at_every_level;
 use crate::kernels::testing::{Array, flat_of, index_of, noise};
@@ -54,6 +55,15 @@ impl Case {
         let a = DotAxes { sizes: self.a.ty.shape.sizes(), contract: &contract_a, batch: self.batch };
         let b = DotAxes { sizes: self.b.ty.shape.sizes(), contract: &contract_b, batch: self.batch };
         let plan = Dot::new(a, b, !dtype.is_integer());
+        let mut out = Array::unwritten(TensorType::new(dtype, Shape::new(&self.sizes())).unwrap());
+        if plan.is_of_vector() {
+            let types = [&self.a.ty, &self.b.ty];
+            let product = OneProduct::new(types, [&contract_a, &contract_b], self.batch, &out.ty);
+            let bytes = Shape::new(&[product.scratch()]);
+            let mut scratch = Array::unwritten(TensorType::new(DType::U8, bytes).unwrap());
+            product.run([self.a.view(), self.b.view()], &out.view_mut(), &scratch.view_mut(), par);
+            return out;
+        }
         let pack = |x: &Array, side: &OperandLayout| {
             let mut packed = Array::unwritten(x.ty.clone());
             match &side.pack {
@@ -64,7 +74,6 @@ impl Case {
         };
         let (a, b) = (pack(&self.a, &plan.a), pack(&self.b, &plan.b));
         let mut scratch = Array::unwritten(dot_scratch(&plan, dtype));
-        let mut out = Array::unwritten(TensorType::new(dtype, Shape::new(&self.sizes())).unwrap());
         dot(&plan, a.view(), b.view(), (&mut out.view_mut(), None), &mut scratch.view_mut(), par);
         out
     }

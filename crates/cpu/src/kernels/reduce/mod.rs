@@ -1,9 +1,7 @@
 //! What is left of reductions beside loop nests: the layout of their operands, sums of pieces, and scans.
 
-mod cascade;
 mod layout;
 mod scan;
 
-pub(crate) use cascade::Cascade;
 pub(crate) use layout::{CHUNK, MIN_INNER, ReductionLayout};
 pub(crate) use scan::scan;

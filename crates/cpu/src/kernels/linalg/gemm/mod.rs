@@ -23,12 +23,9 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 pub(crate) use direct::Batch;
-pub(super) use first::FirstLanes;
 pub(crate) use lines::Lines;
 pub(crate) use output::GemmOutput;
 pub(crate) use pack::{Load, Matrix, Operand, pack_transposed};
-pub(super) use portable::PortableVector;
-pub(super) use tile::Vector;
 pub(crate) use tile::{Accumulation, GemmElement, Kernels};
 use tile::{LINE, Step, UNROLL};
 
