@@ -34,6 +34,10 @@ fn simplify(text: &str) -> String {
     pass::simplify(&parse(text), &scalars()).unwrap().to_text()
 }
 
+fn expand(text: &str) -> String {
+    pass::expand(&parse(text), &scalars()).unwrap().to_text()
+}
+
 fn by_elements(text: &str) -> String {
     pass::by_elements(&Arc::new(parse(text))).unwrap().to_text()
 }
@@ -205,6 +209,62 @@ fn products_with_vectors_become_sums_of_products() {
         );
         assert_eq!(by_elements(&text), parse(&text).to_text());
     }
+}
+
+#[test]
+fn products_read_transposed_matrices_as_they_lie() {
+    let text = "(f32[30][4], f32[5][30][7]) {
+        %0 = parameter {index: 0} : f32[30][4]
+        %1 = parameter {index: 1} : f32[5][30][7]
+        %2 = transpose %0 {axes: [1, 0]} : f32[4][30]
+        %3 = transpose %1 {axes: [1, 0, 2]} : f32[30][5][7]
+        %4 = dot %2 %3 {contract_a: [1], batch_a: [], contract_b: [0], batch_b: []} : f32[4][5][7]
+        return %4
+    }";
+    assert_snapshot!(expand(text), @r"
+    defn-ir 1
+    (f32[30][4], f32[5][30][7]) {
+      %0 = parameter {index: 0} : f32[30][4]
+      %1 = parameter {index: 1} : f32[5][30][7]
+      %2 = dot %0 %1 {contract_a: [0], batch_a: [], contract_b: [1], batch_b: []} : f32[4][5][7]
+      return %2
+    }
+    ");
+    // The axes of the result would have another order, or those of the batch.
+    for (axes, shape, rest) in [
+        (
+            "[1, 2, 0]",
+            "[30][7][5]",
+            "contract_a: [1], batch_a: [], contract_b: [0], batch_b: []} : f32[4][7][5]",
+        ),
+        (
+            "[1, 0, 2]",
+            "[30][5][7]",
+            "contract_a: [], batch_a: [0], contract_b: [], batch_b: [0]} : f32[30][4][5][7]",
+        ),
+    ] {
+        let left = if rest.starts_with("contract_a: []") { "%0" } else { "%2" };
+        let text = format!(
+            "(f32[30][4], f32[5][30][7]) {{
+                %0 = parameter {{index: 0}} : f32[30][4]
+                %1 = parameter {{index: 1}} : f32[5][30][7]
+                %2 = transpose %0 {{axes: [1, 0]}} : f32[4][30]
+                %3 = transpose %1 {{axes: {axes}}} : f32{shape}
+                %4 = dot {left} %3 {{{rest}
+                return %4
+            }}"
+        );
+        assert!(expand(&text).contains(&format!("transpose %1 {{axes: {axes}}}")), "{text}");
+    }
+    // The order of additions is that of the matrix.
+    let vector = "(f32[30][4], f32[30]) {
+        %0 = parameter {index: 0} : f32[30][4]
+        %1 = parameter {index: 1} : f32[30]
+        %2 = transpose %0 {axes: [1, 0]} : f32[4][30]
+        %3 = dot %2 %1 {contract_a: [1], batch_a: [], contract_b: [0], batch_b: []} : f32[4]
+        return %3
+    }";
+    assert_eq!(expand(vector), parse(vector).to_text());
 }
 
 #[test]

@@ -9,6 +9,7 @@ use super::cse::cse_owned;
 use super::dce::dce_owned;
 use super::fold::fold_node;
 use super::simplify::{at_construction, constant};
+use super::untransposed::untransposed;
 use super::{check, finish, rebuild, trips};
 use crate::backend::Backend;
 use crate::compose::{block, fold};
@@ -34,7 +35,7 @@ pub fn simplify(region: &Region, backend: &Arc<dyn Backend>) -> Result<Region> {
 }
 
 /// As [`simplify`], for compilers that run only ops of `backend`. Ops that only pass values on, such as marks
-/// and gradient rules, are removed, and blocks without a native form on the backend are replaced by their
+/// and gradient rules, are removed, products read transposed matrices as they lie, and blocks without a native form on the backend are replaced by their
 /// defaults.
 ///
 /// # Errors
@@ -104,6 +105,11 @@ impl Simplifier<'_> {
         }
         if let Some(value) = at_construction(graph, &op, &inputs)? {
             return Ok(SmallVec::from_elem(value, 1));
+        }
+        if self.expands
+            && let Some((op, inputs)) = untransposed(graph, &op, &inputs)
+        {
+            return graph.push_typed(op, inputs, outputs.clone());
         }
         graph.push_typed(op, inputs, outputs.clone())
     }
