@@ -4,6 +4,7 @@
 //! Operands of nests are put between pages that cannot be accessed.
 
 mod generate;
+mod loops;
 mod products;
 #[cfg(test)]
 mod tests;
@@ -112,5 +113,8 @@ impl RandomProgram {
 pub fn check_bytes(bytes: &[u8]) -> Result<bool, String> {
     let mut choices = Choices::Bytes(bytes);
     let (threads, at_end) = ([2, 7][choices.below(2)], choices.below(2) == 0);
-    program(choices).map_or(Ok(false), |program| program.check(threads, at_end, false))
+    let is_looped = choices.below(4) == 0;
+    let Some(program) = program(choices) else { return Ok(false) };
+    let looped = if is_looped { program.looped() } else { None };
+    looped.unwrap_or(program).check(threads, at_end, false)
 }

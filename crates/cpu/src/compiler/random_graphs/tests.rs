@@ -48,13 +48,18 @@ fn all_executors_give_the_bits_of_the_evaluator() {
         // SAFETY: the handler does nothing that handlers may not do.
         unsafe { libc::signal(signal, tell as *const () as libc::sighandler_t) };
     }
-    let (mut ran, mut made) = (0, 0);
+    let (mut ran, mut made, mut loops) = (0, 0, 0);
     let mut found = Vec::new();
     let go_on = std::env::var_os("DEFN_RANDOM_GRAPHS_ALL").is_some();
     for seed in range("DEFN_RANDOM_GRAPHS", 1_000) {
         CURRENT.store(seed, Ordering::Relaxed);
-        let Some(program) = graph(seed) else { continue };
+        let Some(mut program) = graph(seed) else { continue };
         made += 1;
+        if seed % 4 == 3
+            && let Some(looped) = program.looped()
+        {
+            (program, loops) = (looped, loops + 1);
+        }
         let check = AssertUnwindSafe(|| program.check([2, 7][seed as usize % 2], seed % 4 < 2, false));
         let panicked = |_| Err(format!("panicked in\n{}", program.region.to_text()));
         match catch_unwind(check).unwrap_or_else(panicked) {
@@ -66,7 +71,7 @@ fn all_executors_give_the_bits_of_the_evaluator() {
             Err(difference) => panic!("seed {seed}: {difference}"),
         }
     }
-    println!("{made} graphs made, {ran} run; {} functions lack code", lacking());
+    println!("{made} graphs made, {loops} of them loops, {ran} run; {} functions lack code", lacking());
     assert!(found.is_empty(), "{found:?}");
     assert!(ran * 10 > made * 9);
 }
