@@ -7,7 +7,8 @@ use std::ops::Range;
 use super::first::FirstLanes;
 use super::pack::pack_in_order;
 use super::tile::{GemmElement, Kernels};
-use super::{DEPTH, GemmOutput, MAX_STACK_DEPTH, Matrix, PARALLEL_WORK, blocks_of, split_evenly};
+use super::{DEPTH, GemmOutput, MAX_STACK_DEPTH, Matrix, Operand, PARALLEL_WORK, blocks_of, split_evenly};
+use crate::par::Par;
 
 /// Most elements of a right operand that is read in place by any number of tiles: it lies in the L1 cache.
 const MAX_L1_ELEMENTS: usize = 1 << 13;
@@ -86,6 +87,45 @@ pub(super) unsafe fn direct_tile<V: FirstLanes, const ROWS: usize, const VECTORS
             }
         }
     }
+}
+
+/// Rows of a tall product that are computed at a time: whole tiles of every instruction set.
+const TALL_BLOCK: usize = 120;
+
+/// Fewest contracted elements with which the left operand's rows are better transposed where the right operand does not
+/// fill half a vector.
+const MIN_TRANSPOSED_DEPTH: usize = 16;
+
+/// Computes a product with many rows if the right operand lies in place in the L1 cache and has few columns, in blocks
+/// of rows. None if it is another one, or other ways are faster.
+///
+/// # Safety
+/// As for [`multiply`](super::multiply), and the operands have the sizes.
+pub(super) unsafe fn multiply_tall<C: GemmElement>(
+    kernels: &Kernels<C>,
+    [m, n, k]: [usize; 3],
+    (a, b): (&dyn Operand<C>, &dyn Operand<C>),
+    out: &GemmOutput<'_, C>,
+    par: Par,
+) -> Option<()> {
+    let is_tall = m >= 2 * TALL_BLOCK && n <= kernels.most_columns() && k <= DEPTH;
+    let is_transposed = 2 * n < kernels.lanes && k >= MIN_TRANSPOSED_DEPTH;
+    if !is_tall || is_transposed || n * k > MAX_L1_ELEMENTS || !out.is_plain() || out.stride() != n {
+        return None;
+    }
+    let (a, b) = (a.in_place()?, b.in_place().filter(|b| b.free == 1)?);
+    let blocks = m / TALL_BLOCK;
+    par.for_chunks(blocks, PARALLEL_WORK.div_ceil(TALL_BLOCK * n * k), |chunk| {
+        for block in chunk {
+            let start = block * TALL_BLOCK;
+            let rows = if block + 1 == blocks { m - start } else { TALL_BLOCK };
+            let a = Matrix { elements: &a.elements[start * a.free..], ..a };
+            let batch = Batch { sizes: [rows, n, k], a, b, strides: (0, 0) };
+            // SAFETY: the caller guarantees it. Blocks are disjoint.
+            unsafe { batch.multiply_by(kernels, 0..1, out.from(start * n)) };
+        }
+    });
+    Some(())
 }
 
 /// Products of an `m` by `k` and a `k` by `n` matrix each, which begin at fixed distances in both operands.

@@ -6,19 +6,20 @@
 //! how the result is cut into blocks and shared among threads.
 
 pub(crate) mod complex;
+mod deep;
 mod direct;
 mod first;
 mod lines;
 mod output;
 mod pack;
 mod pack_kernels;
+mod panels;
 mod portable;
 #[cfg(test)]
 mod tests;
 mod thin;
 mod tile;
 
-use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -26,6 +27,7 @@ pub(crate) use direct::Batch;
 pub(crate) use lines::Lines;
 pub(crate) use output::GemmOutput;
 pub(crate) use pack::{Load, Matrix, Operand, pack_transposed};
+use panels::Panels;
 pub(crate) use tile::{Accumulation, GemmElement, Kernels};
 use tile::{LINE, Step, UNROLL};
 
@@ -113,6 +115,10 @@ pub(crate) fn scratch<C: GemmElement>(sizes: [usize; 3]) -> usize {
 }
 
 fn scratch_of<C>(kernels: &Kernels<C>, sizes: [usize; 3]) -> usize {
+    if deep::is_deep(sizes) { deep::scratch(kernels, sizes) } else { panels_scratch(kernels, sizes) }
+}
+
+fn panels_scratch<C>(kernels: &Kernels<C>, sizes: [usize; 3]) -> usize {
     match Packing::of(sizes, kernels.most_columns()) {
         Packing::InPlace => 0,
         Packing::Packed => {
@@ -163,6 +169,16 @@ unsafe fn multiply_by<C: GemmElement>(
     let [m, n, k] = sizes;
     debug_assert!(m > 0 && n > 0 && k > 0);
     assert!(a.holds(m, k) && b.holds(n, k), "{sizes:?} of operands that are smaller");
+    if deep::is_deep(sizes) {
+        let deep = deep::Deep { kernels, a, b, sizes, out: &out };
+        // SAFETY: the caller guarantees it. The operands have these sizes by the assertion.
+        return unsafe { deep.multiply(accumulation, space, par) };
+    }
+    let is_new = accumulation == Accumulation::Nothing;
+    // SAFETY: as above.
+    if is_new && unsafe { direct::multiply_tall(kernels, sizes, (a, b), &out, par).is_some() } {
+        return;
+    }
     if let Some(thin) = thin::Thin::of(kernels, sizes, (a, b), &out) {
         // SAFETY: the caller guarantees it. The operands have these sizes by the assertion.
         unsafe { thin.multiply(accumulation, par) };
@@ -205,69 +221,6 @@ fn blocks_of(range: Range<usize>, step: usize) -> impl Iterator<Item = Range<usi
 /// Part `index` of `0..size`.
 fn block_range(index: usize, each: usize, size: usize) -> Range<usize> {
     index * each..size.min((index + 1) * each)
-}
-
-/// Memory for the panels of one operand: panel after panel for each part of the sums.
-struct Panels<'a, C> {
-    start: *mut MaybeUninit<C>,
-    /// The indices of the operand that the panels hold.
-    free: Range<usize>,
-    along: Range<usize>,
-    /// Elements of the free axis, including the padding of the last panel.
-    rows: usize,
-    /// Elements of the free axis in a panel.
-    width: usize,
-    /// Elements of the contracted axis in a part of the sums.
-    part_depth: usize,
-    workspace: PhantomData<&'a mut [MaybeUninit<C>]>,
-}
-
-// SAFETY: threads write disjoint panels, and read them only after all are written.
-unsafe impl<C: Send + Sync> Sync for Panels<'_, C> {}
-
-impl<'a, C: GemmElement> Panels<'a, C> {
-    /// # Panics
-    /// When the memory is too small.
-    fn new(
-        workspace: &'a mut [MaybeUninit<C>],
-        (free, along): (Range<usize>, Range<usize>),
-        (step, width): (usize, usize),
-        part_depth: usize,
-    ) -> Panels<'a, C> {
-        let rows = free.len().next_multiple_of(step);
-        assert!(rows * along.len() <= workspace.len(), "no room for {rows} by {} elements", along.len());
-        Panels { start: workspace.as_mut_ptr(), free, along, rows, width, part_depth, workspace: PhantomData }
-    }
-
-    /// The number of panels in one part of the sums, and in total.
-    fn count(&self) -> (usize, usize) {
-        let each = self.rows.div_ceil(self.width);
-        (each, each * self.along.len().div_ceil(self.part_depth))
-    }
-
-    /// A panel of one part of the sums: its start, width and depth.
-    fn panel(&self, part: usize, index: usize) -> (*mut MaybeUninit<C>, usize, usize) {
-        let (before, first) = (part * self.part_depth, index * self.width);
-        let depth = self.part_depth.min(self.along.len() - before);
-        debug_assert!(first < self.rows);
-        // SAFETY: the memory has space for all panels.
-        let start = unsafe { self.start.add(self.rows * before + first * depth) };
-        (start, self.width.min(self.rows - first), depth)
-    }
-
-    /// Packs panel `index` of all panels.
-    ///
-    /// # Safety
-    /// No other thread uses the panel.
-    unsafe fn write(&self, kernels: &Kernels<C>, operand: &dyn Operand<C>, index: usize) {
-        let (part, index) = (index / self.count().0, index % self.count().0);
-        let (start, width, depth) = self.panel(part, index);
-        let first = self.free.start + index * self.width;
-        let along = self.along.start + part * self.part_depth;
-        // SAFETY: the panel is inside the memory, and panels are disjoint.
-        let to = unsafe { std::slice::from_raw_parts_mut(start, width * depth) };
-        operand.pack(kernels, first..self.free.end.min(first + width), along..along + depth, width, to);
-    }
 }
 
 impl<C: GemmElement> Product<'_, C> {

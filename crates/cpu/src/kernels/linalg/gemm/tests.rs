@@ -245,8 +245,9 @@ fn small_products_are_those_of_packed_tiles() {
     }
 }
 
-/// A thin product has the same bits as one of packed tiles, on each instruction set and on any number of threads.
-fn check_thin<C>([m, n, k]: [usize; 3], (a_turned, b_turned): (bool, bool), of: impl Fn(f64) -> C)
+/// A thin, deep or tall product has the same bits as one of packed tiles, on each instruction set and on any number of
+/// threads. Gives how many tall ones were computed.
+fn check_special<C>([m, n, k]: [usize; 3], (a_turned, b_turned): (bool, bool), of: impl Fn(f64) -> C) -> usize
 where
     C: GemmElement + Into<f64> + Load<C> + PartialEq + std::fmt::Debug,
 {
@@ -259,15 +260,25 @@ where
     let (right, b_free, b_along) = operand(2, n, !b_turned);
     let a = Matrix { elements: &left[..], free: a_free, along: a_along };
     let b = Matrix { elements: &right[..], free: b_free, along: b_along };
+    let mut tall = 0;
     for kernels in C::kernels() {
         for accumulation in [Accumulation::Nothing, Accumulation::Plus, Accumulation::Minus] {
-            let run = |is_thin: bool, par| {
+            let mut run = |is_special: bool, par| {
                 let mut out = vec![of(2.0); m * n];
-                let mut space = vec![MaybeUninit::uninit(); scratch_of(kernels, sizes)];
+                let most = scratch_of(kernels, sizes).max(panels_scratch(kernels, sizes));
+                let mut space = vec![MaybeUninit::uninit(); most];
                 // SAFETY: the result has room for the rows.
                 unsafe {
                     let out = GemmOutput::new(out.as_mut_ptr(), n);
-                    if is_thin {
+                    if is_special && deep::is_deep(sizes) {
+                        let deep = deep::Deep { kernels, a: &a, b: &b, sizes, out: &out };
+                        deep.multiply(accumulation, &mut space, par);
+                    } else if is_special
+                        && accumulation == Accumulation::Nothing
+                        && direct::multiply_tall(kernels, sizes, (&a, &b), &out, par).is_some()
+                    {
+                        tall += 1;
+                    } else if is_special {
                         let thin = thin::Thin::of(kernels, sizes, (&a, &b), &out)?;
                         thin.multiply(accumulation, par);
                     } else {
@@ -289,14 +300,21 @@ where
             }
         }
     }
+    tall
 }
 
 #[test]
-fn thin_products_are_those_of_packed_tiles() {
-    for sizes in [[3, 700, 600], [1, 130, 40], [12, 513, 17], [200, 5, 1030], [1100, 2, 90], [140, 10, 513]] {
+fn thin_deep_and_tall_products_are_those_of_packed_tiles() {
+    let thin = [[3, 700, 600], [1, 130, 40], [12, 513, 17], [200, 5, 1030], [1100, 2, 90], [140, 10, 513]];
+    let deep = [[2, 3, 2050], [8, 8, 9001], [7, 33, 2500], [64, 64, 2048], [31, 5, 4100], [13, 16, 3000]];
+    assert!(deep.into_iter().all(deep::is_deep) && !thin.into_iter().any(deep::is_deep));
+    let tall = [[300, 10, 40], [1001, 16, 8], [500, 3, 5], [250, 32, 256], [241, 17, 1]];
+    let mut tall_ones = 0;
+    for sizes in thin.into_iter().chain(deep).chain(tall) {
         for turned in [(false, false), (true, false), (false, true), (true, true)] {
-            check_thin(sizes, turned, |x| x as f32);
-            check_thin(sizes, turned, |x| x);
+            tall_ones += check_special(sizes, turned, |x| x as f32);
+            tall_ones += check_special(sizes, turned, |x| x);
         }
     }
+    assert!(tall_ones > 0);
 }
