@@ -15,7 +15,7 @@ use rustfft::Fft;
 use super::plan::{FftFloat, RUN, Roots, is_smooth, plan};
 use super::{SIDE, scale_line};
 use crate::kernels::simd::vectorized;
-use crate::kernels::{Element, scratch};
+use crate::kernels::{Element, SendPtr, scratch};
 use crate::par::Par;
 
 /// Lines of at least this number of elements are split.
@@ -30,22 +30,6 @@ pub(super) struct Split<T: FftFloat> {
     columns: Arc<dyn Fft<T>>,
     rows: Arc<dyn Fft<T>>,
     roots: Roots,
-}
-
-/// Memory of a result, of which each thread writes its own part.
-struct SendPtr<T>(*mut MaybeUninit<Complex<T>>);
-
-// SAFETY: threads write disjoint parts.
-unsafe impl<T: Send> Sync for SendPtr<T> {}
-
-impl<T> SendPtr<T> {
-    /// # Safety
-    /// The range is inside the memory, and no other thread uses it during the borrow.
-    #[expect(clippy::mut_from_ref, reason = "the caller keeps parts disjoint")]
-    unsafe fn part(&self, start: usize, len: usize) -> &mut [MaybeUninit<Complex<T>>] {
-        // SAFETY: as the caller guarantees.
-        unsafe { std::slice::from_raw_parts_mut(self.0.add(start), len) }
-    }
 }
 
 impl<T: FftFloat> Split<T>
@@ -95,7 +79,7 @@ where
     ) {
         let (n1, n2) = (self.columns.len(), self.rows.len());
         assert_eq!(out.len(), n1 * n2);
-        let target = &SendPtr(out.as_mut_ptr());
+        let target = &SendPtr::of(out);
         self.line_batches(&self.columns, n2, memory, par, |first, block, scratch| {
             let width = block.len() / (n1 + GAP);
             gather(block, n1 + GAP, n1, width, |row, elements| read(row * n2 + first, elements));

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::{INDEX_CHUNK, IndexedBlocks, each, from_front};
 use crate::kernels::simd::vectorized;
-use crate::kernels::{Element, Integer, Plain, with_compute, with_position, with_width};
+use crate::kernels::{Element, Integer, Plain, SendPtr, with_compute, with_position, with_width};
 use crate::par::{Par, poll_within_chunk};
 use crate::view::{View, ViewMut};
 
@@ -109,7 +109,7 @@ impl IndexedBlocks {
             return scatter_each(offsets, updates, out, par, write);
         }
         let rows = updates.len() / self.block;
-        let target = SendPtr(out.as_mut_ptr());
+        let target = SendPtr::of(out);
         let len = out.len();
         // Positions may repeat, so that threads divide the result and not the positions: into contiguous rows, or into
         // columns if rows are long.
@@ -123,14 +123,15 @@ impl IndexedBlocks {
                     }
                     for &(_, start) in pending.all() {
                         (start..start + self.run).step_by((LINE / size_of::<T>()).max(1)).for_each(|at| {
-                            prefetch(target.pointer(at));
+                            // SAFETY: the first position is inside the result, or at its end.
+                            prefetch(unsafe { target.at(0) }.wrapping_add(at));
                         });
                     }
                     for &(at, start) in pending.all() {
                         assert!(start + self.run <= len, "a run inside the result");
                         // SAFETY: it is in bounds; each thread has its rows, and runs begin at multiples of their
                         // length.
-                        let out = unsafe { std::slice::from_raw_parts_mut(target.at(start), self.run) };
+                        let out = unsafe { target.part(start, self.run) };
                         write(out, &updates[at * self.run..][..self.run]);
                     }
                 });
@@ -159,7 +160,7 @@ impl IndexedBlocks {
                     assert!(first + columns.len() <= len, "a run inside the result");
                     // SAFETY: it is in bounds; each thread has its columns of every position, and positions are
                     // multiples of the run.
-                    let out = unsafe { std::slice::from_raw_parts_mut(target.at(first), columns.len()) };
+                    let out = unsafe { target.part(first, columns.len()) };
                     write(out, &updates[(from + at) * self.run..][columns.clone()]);
                 });
             });
@@ -237,10 +238,10 @@ fn scatter_each<T: Plain>(
         return;
     }
     let len = out.len();
-    let target = SendPtr(out.as_mut_ptr());
+    let target = SendPtr::of(out);
     by_parts(len, updates.len(), par, |mine| {
         // SAFETY: each thread writes its own part.
-        let out = unsafe { std::slice::from_raw_parts_mut(target.at(mine.start), mine.len()) };
+        let out = unsafe { target.part(mine.start, mine.len()) };
         let mut pending = PendingWrites::new();
         in_blocks(offsets, updates.len(), |from, starts| {
             pending.clear();
@@ -299,24 +300,4 @@ fn prefetch<T>(at: *const T) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;
-}
-
-/// The result, shared by threads.
-struct SendPtr<T>(*mut MaybeUninit<T>);
-
-// SAFETY: threads write disjoint elements behind the pointer, which the result's exclusive borrow outlives.
-unsafe impl<T: Plain> Sync for SendPtr<T> {}
-
-impl<T> SendPtr<T> {
-    /// The address of a position, which may be out of bounds.
-    fn pointer(&self, position: usize) -> *const MaybeUninit<T> {
-        self.0.wrapping_add(position).cast_const()
-    }
-
-    /// # Safety
-    /// The position is in bounds of the result.
-    unsafe fn at(&self, position: usize) -> *mut MaybeUninit<T> {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.add(position) }
-    }
 }

@@ -3,9 +3,9 @@
 
 use defn_core::DType;
 
-use super::{Dot, Matrices, Panels, SendPtr, gemm};
-use crate::kernels::Plain;
+use super::{Dot, Matrices, Panels, gemm};
 use crate::kernels::thread_memory::with_thread_memory;
+use crate::kernels::{Plain, SendPtr};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -86,7 +86,7 @@ impl BackToBackProducts {
         let (m, row, columns) = (first.m, first.n, second.n);
         let out = &*out;
         debug_assert_eq!(out.ty().size(), first.batch * m * columns);
-        let target = SendPtr(out.start().cast::<C>());
+        let target = SendPtr::new(out.start().cast::<C>());
         let bytes = (height * row * size_of::<C>()).next_multiple_of(64);
         let matrix = |elements, side, at, free| {
             let whole = Matrices { elements, side };

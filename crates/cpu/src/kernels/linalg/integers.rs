@@ -3,9 +3,9 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::{Dot, Matrices, PARALLEL_WORK, SendPtr};
-use crate::kernels::Element;
+use super::{Dot, Matrices, PARALLEL_WORK};
 use crate::kernels::simd::vectorized;
+use crate::kernels::{Element, SendPtr};
 use crate::par::Par;
 use crate::view::ViewMut;
 
@@ -24,8 +24,7 @@ pub(super) fn products<C: Element>(
     let (height, width) = if m >= n { (side(m), n) } else { (m, side(n)) };
     let (down, across) = (m.div_ceil(height), n.div_ceil(width));
     let work = height.min(m) * width.min(n) * k;
-    let first = out.slice::<C>().as_mut_ptr().cast::<C>();
-    let out = SendPtr(first);
+    let out = SendPtr::of(out.slice::<C>());
     par.for_chunks(batch * down * across, PARALLEL_WORK.div_ceil(work), |chunk| {
         for task in chunk {
             let (batch, block) = (task / (down * across), task % (down * across));

@@ -17,7 +17,7 @@ use num_complex::Complex;
 pub(crate) use plan::{Dot, DotAxes, OperandLayout};
 
 use crate::kernels::epilogue::{self, EpilogueFn};
-use crate::kernels::{Element, with_compute};
+use crate::kernels::{Element, SendPtr, with_compute};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -256,7 +256,7 @@ fn panelled<C: Panels>(
 ) {
     let &Dot { batch, m, n, k, .. } = plan;
     let (sizes, work) = ([m, n, k], m * n * k);
-    let target = SendPtr(out.start().cast::<C>());
+    let target = SendPtr::new(out.start().cast::<C>());
     if let Some(products) = C::direct(sizes, a, b).filter(|_| batch > 1 || work <= 2 * PARALLEL_WORK) {
         par.for_chunks(batch, (2 * PARALLEL_WORK).div_ceil(work), |chunk| {
             // SAFETY: products are disjoint and inside the result, which has `batch * m * n` elements.
@@ -282,21 +282,6 @@ fn panelled<C: Panels>(
         });
     } else {
         (0..batch).for_each(|index| multiply(index, space, par));
-    }
-}
-
-/// The result's memory.
-struct SendPtr<C>(*mut C);
-
-// SAFETY: threads write disjoint blocks behind the pointer, which the result's exclusive borrow outlives.
-unsafe impl<C: Element> Sync for SendPtr<C> {}
-
-impl<C> SendPtr<C> {
-    /// # Safety
-    /// The position is inside the result.
-    unsafe fn at(&self, position: usize) -> *mut C {
-        // SAFETY: the caller guarantees it.
-        unsafe { self.0.add(position) }
     }
 }
 

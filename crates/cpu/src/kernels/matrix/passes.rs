@@ -6,6 +6,7 @@
 use super::field::multiplying;
 use super::rows::transpose_into;
 use super::{Field, Products, RealField};
+use crate::kernels::SendPtr;
 use crate::par::Par;
 
 /// Rows are padded to a multiple of this number of elements.
@@ -32,17 +33,8 @@ pub(super) fn lane(column: usize) -> usize {
 
 /// Calls `work` with the index and the elements of every piece of `size` elements.
 pub(super) fn pieces<T: Send>(x: &mut [T], size: usize, par: Par, work: impl Fn(usize, &mut [T]) + Sync) {
-    struct SendPtr<T>(*mut T);
-    // SAFETY: threads use disjoint pieces behind the pointer, and the slice's exclusive borrow outlives it.
-    unsafe impl<T: Send> Sync for SendPtr<T> {}
-    impl<T> SendPtr<T> {
-        fn at(&self, index: usize) -> *mut T {
-            self.0.wrapping_add(index)
-        }
-    }
-
     let len = x.len();
-    let start = SendPtr(x.as_mut_ptr());
+    let start = SendPtr::new(x.as_mut_ptr());
     par.for_chunks(len, size, |chunk| {
         // SAFETY: chunks are inside the slice and disjoint.
         let piece = unsafe { std::slice::from_raw_parts_mut(start.at(chunk.start), chunk.len()) };

@@ -8,9 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::keys::{Bits, Code};
 use super::quicksort::{Functions, Key};
-use super::radix::SendPtr;
 use crate::kernels::simd::vectorized;
-use crate::kernels::{CastFrom, Plain};
+use crate::kernels::{CastFrom, Plain, SendPtr};
 use crate::par::Par;
 
 /// Least keys of the pieces that threads share, and the most pieces.
@@ -91,7 +90,7 @@ impl Sorts {
         let out = SendPtr::of(out);
         par.for_chunks(pairs.len(), BUCKET_CHUNK, |chunk| {
             // SAFETY: chunks are disjoint and inside.
-            let out = unsafe { std::slice::from_raw_parts_mut(out.at(chunk.start), chunk.len()) };
+            let out = unsafe { out.part(chunk.start, chunk.len()) };
             positions(&pairs[chunk], out);
         });
     }
@@ -122,9 +121,7 @@ impl Sorts {
         let counts = &mut counts[..len.div_ceil(piece) * bucket_count];
         let counters = SendPtr::of(counts);
         // SAFETY: each piece has its own counters.
-        let own = |start: usize| unsafe {
-            std::slice::from_raw_parts_mut(counters.at(start / piece * bucket_count), bucket_count)
-        };
+        let own = |start: usize| unsafe { counters.part(start / piece * bucket_count, bucket_count) };
         par.for_chunks(len, piece, |chunk| {
             let counts = own(chunk.start);
             counts.fill(MaybeUninit::new(0));
@@ -156,9 +153,9 @@ impl Sorts {
                 // SAFETY: buckets are disjoint and inside, and all pairs were written.
                 let (pairs, spare, out) = unsafe {
                     (
-                        std::slice::from_raw_parts_mut(target.at(start).cast::<u64>(), len),
-                        std::slice::from_raw_parts_mut(spare.at(start), len),
-                        std::slice::from_raw_parts_mut(out.at(start), len),
+                        std::slice::from_raw_parts_mut(target.at(start), len),
+                        spare.part(start, len),
+                        out.part(start, len),
                     )
                 };
                 self.sort_part(pairs, shift, spare, out);
@@ -220,14 +217,14 @@ unsafe fn scatter(
     least: u32,
     shift: u32,
     next: &mut [MaybeUninit<u64>],
-    to: *mut MaybeUninit<u64>,
+    to: *mut u64,
 ) {
     for (index, &key) in keys.iter().enumerate() {
         let key = u64::from(key - least);
         // SAFETY: the caller guarantees it.
         unsafe {
             let next = next[(key >> shift) as usize].assume_init_mut();
-            to.add(*next as usize).write(MaybeUninit::new(key << 32 | (start + index) as u64));
+            to.add(*next as usize).write(key << 32 | (start + index) as u64);
             *next += 1;
         }
     }
@@ -265,7 +262,7 @@ fn read_shared<T: Bits>(
     let keys = SendPtr::of(keys);
     par.for_chunks(x.len(), piece, |chunk| {
         // SAFETY: chunks are disjoint and inside.
-        let keys = unsafe { std::slice::from_raw_parts_mut(keys.at(chunk.start), chunk.len()) };
+        let keys = unsafe { keys.part(chunk.start, chunk.len()) };
         let (low, high) = read(code, &x[chunk], keys);
         least.fetch_min(low, Ordering::Relaxed);
         greatest.fetch_max(high, Ordering::Relaxed);

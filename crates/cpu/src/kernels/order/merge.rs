@@ -3,7 +3,8 @@
 
 use std::mem::MaybeUninit;
 
-use super::radix::{Item, SendPtr};
+use super::radix::Item;
+use crate::kernels::SendPtr;
 use crate::par::Par;
 
 /// The least length of a piece that pays for a thread.
@@ -35,7 +36,7 @@ pub(super) fn sort<T: Item>(
     let target = SendPtr::of(from);
     par.for_chunks(len, piece, |chunk| {
         // SAFETY: chunks are disjoint and inside.
-        let part = unsafe { std::slice::from_raw_parts_mut(target.at(chunk.start), chunk.len()) };
+        let part = unsafe { target.part(chunk.start, chunk.len()) };
         for (slot, item) in part.iter_mut().zip(chunk) {
             slot.write(read(item));
         }
@@ -75,9 +76,7 @@ fn merge_pairs<T: Item>(
             let left = &left[first..last];
             let right = &right[chunk.start - first..chunk.end - last];
             // SAFETY: chunks are disjoint and inside the pair's part of the result.
-            let out = unsafe {
-                std::slice::from_raw_parts_mut(target.at(2 * piece * pair + chunk.start), chunk.len())
-            };
+            let out = unsafe { target.part(2 * piece * pair + chunk.start, chunk.len()) };
             merge(left, right, out, finish);
         });
     }

@@ -8,13 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use smallvec::SmallVec;
 
 use super::network;
-use super::radix::SendPtr;
 use super::vector::Vector;
 #[cfg(target_arch = "x86_64")]
 use super::vector::{Half32, Half64, Wide32, Wide64};
-use crate::kernels::Plain;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::simd::{Level, level};
+use crate::kernels::{Plain, SendPtr};
 use crate::par::{Par, poll_within_chunk};
 
 /// Least keys of the pieces that threads share in one split, and the most pieces.
@@ -142,7 +141,7 @@ impl<T: Key> Functions<T> {
         let (keys, tmp) = (SendPtr::of(keys), SendPtr::of(tmp));
         par.for_chunks(len, MIN_PIECE, |chunk| {
             // SAFETY: chunks are disjoint and inside.
-            read(chunk.start, unsafe { std::slice::from_raw_parts_mut(keys.at(chunk.start), chunk.len()) });
+            read(chunk.start, unsafe { keys.part(chunk.start, chunk.len()) });
         });
         let wanted = if par.threads() == 1 { 1 } else { (2 * par.threads()).min(len / MIN_PIECE) };
         let mut ranges: SmallVec<[(usize, usize); 64]> = smallvec::smallvec![(0, len)];
@@ -159,7 +158,7 @@ impl<T: Key> Functions<T> {
             for &(start, len) in &ranges[chunk] {
                 // SAFETY: parts are disjoint and inside, and every key was written.
                 unsafe {
-                    let (keys, tmp) = (keys.at(start).cast::<T>(), tmp.at(start).cast::<T>());
+                    let (keys, tmp) = (keys.at(start), tmp.at(start));
                     (self.sort)(keys, tmp, len);
                     finish(std::slice::from_raw_parts_mut(keys, len));
                 }
@@ -175,7 +174,7 @@ impl<T: Key> Functions<T> {
         let mut sample = [T::default(); SAMPLE];
         for (index, key) in sample.iter_mut().enumerate() {
             // SAFETY: the position is in the part, whose keys were written.
-            *key = unsafe { keys.at(start + index * (len / SAMPLE)).cast::<T>().read() };
+            *key = unsafe { keys.at(start + index * (len / SAMPLE)).read() };
         }
         sample.sort_unstable();
         let pivot = sample[SAMPLE / 2];
@@ -184,7 +183,7 @@ impl<T: Key> Functions<T> {
         par.for_chunks(len, piece, |chunk| {
             let at = start + chunk.start;
             // SAFETY: chunks are disjoint and inside, and their keys were written.
-            let low = unsafe { (self.split)(keys.at(at).cast(), tmp.at(at).cast(), chunk.len(), pivot) };
+            let low = unsafe { (self.split)(keys.at(at), tmp.at(at), chunk.len(), pivot) };
             lows[chunk.start / piece].store(low, Ordering::Relaxed);
         });
         let lows = lows.map(AtomicUsize::into_inner);

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use smallvec::SmallVec;
 
-use super::super::Plain;
 use super::merge;
 use super::quicksort::Key;
+use crate::kernels::SendPtr;
 use crate::par::Par;
 
 /// Rows up to this length are sorted by comparisons.
@@ -138,7 +138,7 @@ impl Plan {
         par.for_chunks(self.len, piece(self.len), |chunk| {
             for index in chunk {
                 // SAFETY: chunks are disjoint and inside.
-                unsafe { target.at(index).write(MaybeUninit::new(read(index))) };
+                unsafe { target.at(index).write(read(index)) };
             }
         });
         for &shift in others {
@@ -171,7 +171,7 @@ impl Plan {
                 let next_position = &mut next[digit(item)];
                 // SAFETY: a piece has as many consecutive positions for a digit as it has items with this digit.
                 // Together the positions are a permutation of the row. So each is inside and is written once.
-                unsafe { target.at(*next_position).write(MaybeUninit::new(finish(item))) };
+                unsafe { target.at(*next_position).write(finish(item)) };
                 *next_position += 1;
             }
         };
@@ -196,7 +196,7 @@ impl Plan {
                     items[chunk].iter().for_each(|&item| counts[digit(item)] += 1);
                     for (at, &count) in counts.iter().enumerate() {
                         // SAFETY: each piece has its own counters.
-                        unsafe { counters.at(first + at).write(MaybeUninit::new(count)) };
+                        unsafe { counters.at(first + at).write(count) };
                     }
                 });
                 // SAFETY: every piece has written its counters.
@@ -218,26 +218,5 @@ impl Plan {
                 });
             }
         }
-    }
-}
-
-/// The memory that threads write.
-pub(super) struct SendPtr<T>(*mut MaybeUninit<T>);
-
-// SAFETY: threads write disjoint elements behind the pointer, and the exclusive borrow outlives it.
-unsafe impl<T: Plain> Sync for SendPtr<T> {}
-
-impl<T> SendPtr<T> {
-    /// The elements of a buffer, which must stay borrowed while threads write.
-    pub(super) fn of(buffer: &mut [MaybeUninit<T>]) -> SendPtr<T> {
-        SendPtr(buffer.as_mut_ptr())
-    }
-
-    /// # Safety
-    /// The position is inside the buffer.
-    #[inline(always)]
-    pub(super) unsafe fn at(&self, position: usize) -> *mut MaybeUninit<T> {
-        // SAFETY: the caller guarantees it.
-        unsafe { self.0.add(position) }
     }
 }

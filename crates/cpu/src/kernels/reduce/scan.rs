@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use defn_core::op::CumulativeOp;
 
 use super::layout::CHUNK;
-use crate::kernels::{Element, Real, with_compute, with_real};
+use crate::kernels::{Element, Real, SendPtr, with_compute, with_real};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -108,10 +108,10 @@ impl Lines {
         // The last scanned element of a piece, and the piece that is scanned before it.
         let end = |piece: usize| if self.reverse { range(piece).start } else { range(piece).end - 1 };
         let before = |piece: usize| if self.reverse { piece + 1 } else { piece.wrapping_sub(1) };
-        let target = SendPtr(out.as_mut_ptr());
+        let target = SendPtr::of(out);
         par.for_chunks(self.len, CHUNK, |chunk| {
             // SAFETY: chunks are disjoint and within the line.
-            let out = unsafe { std::slice::from_raw_parts_mut(target.at(chunk.start), chunk.len()) };
+            let out = unsafe { target.part(chunk.start, chunk.len()) };
             self.piece(&x[chunk], out, fold);
         });
         // SAFETY: every piece is written.
@@ -126,7 +126,7 @@ impl Lines {
         } else {
             (0..pieces).for_each(|piece| join(out, piece));
         }
-        let target = SendPtr(out.as_mut_ptr().cast::<MaybeUninit<C>>());
+        let target = SendPtr::new(out.as_mut_ptr());
         par.for_chunks(pieces, 1, |chunk| {
             for piece in chunk {
                 if before(piece) >= pieces {
@@ -141,9 +141,8 @@ impl Lines {
                 // SAFETY: all elements are written. The ends of pieces are final already, and only read; the others
                 // belong to one chunk each.
                 unsafe {
-                    let carry = target.at(end(before(piece))).read().assume_init();
-                    let part =
-                        std::slice::from_raw_parts_mut(target.at(range.start).cast::<C>(), range.len());
+                    let carry = target.at(end(before(piece))).read();
+                    let part = std::slice::from_raw_parts_mut(target.at(range.start), range.len());
                     part.iter_mut().for_each(|x| *x = fold(carry, *x));
                 }
             }
@@ -185,20 +184,5 @@ impl Lines {
                 }
             }
         });
-    }
-}
-
-/// The result, shared by threads.
-struct SendPtr<C>(*mut MaybeUninit<C>);
-
-// SAFETY: threads write disjoint elements behind the pointer, which an exclusive borrow outlives.
-unsafe impl<C: Element> Sync for SendPtr<C> {}
-
-impl<C> SendPtr<C> {
-    /// # Safety
-    /// The position is within the line.
-    unsafe fn at(&self, position: usize) -> *mut MaybeUninit<C> {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.add(position) }
     }
 }

@@ -5,6 +5,7 @@ mod element;
 pub(crate) mod epilogue;
 pub(crate) mod peak;
 pub(crate) mod scratch;
+mod send_ptr;
 pub(crate) mod simd;
 pub(crate) mod stream;
 #[cfg(test)]
@@ -16,4 +17,5 @@ pub(crate) use dispatch::{
     is_computed_as_stored, with_compute, with_integer, with_position, with_real, with_width,
 };
 pub(crate) use element::{Element, Integer, Plain, Real};
+pub(crate) use send_ptr::SendPtr;
 pub(crate) use tile::{StridedOperand, StridedView, TILE, TileLoader, fill_tiles};

@@ -6,7 +6,7 @@
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::Plain;
+use super::{Plain, SendPtr};
 use crate::par::{Par, poll_within_chunk};
 
 /// The most pieces.
@@ -32,7 +32,7 @@ pub(crate) fn share<T: Plain>(
 ) {
     let count = memory.len().checked_div(piece).map_or(MAX_PIECES, |count| count.min(MAX_PIECES));
     assert!(count > 0 || tasks == 0, "{piece} elements of {}", memory.len());
-    let start = SendPtr(memory.as_mut_ptr());
+    let start = SendPtr::of(memory);
     let next = AtomicUsize::new(0);
     let take = || {
         poll_within_chunk();
@@ -41,25 +41,9 @@ pub(crate) fn share<T: Plain>(
     par.for_chunks(count.min(tasks), 1, |index| {
         let Some(first) = take() else { return };
         // SAFETY: pieces are disjoint and in bounds, and the memory is borrowed mutably meanwhile.
-        let own = unsafe { start.piece(index.start * piece, piece) };
+        let own = unsafe { start.part(index.start * piece, piece) };
         work(own, &mut std::iter::once(first).chain(std::iter::from_fn(take)));
     });
-}
-
-/// The first element of the memory.
-struct SendPtr<T>(*mut MaybeUninit<T>);
-
-// SAFETY: threads use disjoint pieces.
-unsafe impl<T: Send> Sync for SendPtr<T> {}
-
-impl<T> SendPtr<T> {
-    /// # Safety
-    /// The range is in bounds of the memory, and no other code uses it meanwhile.
-    #[expect(clippy::mut_from_ref, reason = "the caller keeps pieces disjoint")]
-    unsafe fn piece(&self, start: usize, len: usize) -> &mut [MaybeUninit<T>] {
-        // SAFETY: as the caller promises.
-        unsafe { std::slice::from_raw_parts_mut(self.0.add(start), len) }
-    }
 }
 
 /// Fills a piece.

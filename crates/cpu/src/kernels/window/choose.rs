@@ -1,14 +1,12 @@
 //! The positions of the extreme elements of windows, and the sums of values scattered to them.
 
-use std::mem::MaybeUninit;
-
 use defn_core::DType;
 use defn_core::op::{Window, WindowScatterOp};
 use smallvec::SmallVec;
 
 use super::pool::{self, Pool};
 use super::{MAX_STRIDE, ceil_div};
-use crate::kernels::{Element, Real, with_compute, with_real};
+use crate::kernels::{Element, Real, SendPtr, with_compute, with_real};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -173,7 +171,7 @@ fn scatter_largest<C: Real>(
     }
     let (wide, stride, count) = (window.sizes[last], window.strides[last], out_sizes[last]);
     let cells = rows.len() * wide;
-    let out = SendPtr(out.slice::<C>().as_mut_ptr());
+    let out = SendPtr::of(out.slice::<C>());
     par.for_chunks(source.len() / count, (CHUNK / (count * cells)).max(1), |lines| {
         for line in lines {
             let mut rest = line;
@@ -194,25 +192,10 @@ fn scatter_largest<C: Real>(
                     }
                 }
                 // SAFETY: the position was read in `x`, which has the same size; no other window has it.
-                unsafe { out.at(at).write(MaybeUninit::new(start.plus(value))) };
+                unsafe { out.at(at).write(start.plus(value)) };
             }
         }
     });
-}
-
-/// The result, shared by threads.
-pub(super) struct SendPtr<C>(pub(super) *mut MaybeUninit<C>);
-
-// SAFETY: threads write disjoint elements behind the pointer, which the result's exclusive borrow outlives.
-unsafe impl<C: Real> Sync for SendPtr<C> {}
-
-impl<C> SendPtr<C> {
-    /// # Safety
-    /// The position is in bounds of the result.
-    pub(super) unsafe fn at(&self, position: usize) -> *mut MaybeUninit<C> {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.add(position) }
-    }
 }
 
 /// The part of a window that is inside the tensor.

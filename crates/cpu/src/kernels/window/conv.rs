@@ -14,9 +14,9 @@ use super::columns::{add_row, fill_row};
 use super::dilated::{Phase, alternate, are_pairs};
 use super::direct::DirectConv;
 use super::patches::{Patches, Weights};
-use crate::kernels::Element;
 use crate::kernels::epilogue::{self, EpilogueFn};
 use crate::kernels::linalg::{Panels, gemm};
+use crate::kernels::{Element, SendPtr};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -283,7 +283,7 @@ fn real<C: Element + gemm::GemmElement>(
         return;
     }
     let size = out.ty().size();
-    let out = SendPtr(out.start().cast::<MaybeUninit<C>>());
+    let out = SendPtr::new(out.start().cast::<C>());
     let space = scratch.slice::<C>();
     if is_plain(conv, kernel) {
         plain(conv, x, kernel, &out, par);
@@ -322,7 +322,7 @@ fn real<C: Element + gemm::GemmElement>(
             // SAFETY: the weights were written, there is a sum for each result of the convolution, and products write
             // every one.
             unsafe {
-                let target = SendPtr(sums.as_mut_ptr());
+                let target = SendPtr::of(sums);
                 products(&phase.conv, x, weights.assume_init_ref(), (&target, None), space, par);
                 done.push(Some(sums.assume_init_ref()));
             }
@@ -444,7 +444,7 @@ fn complex<C: Gemm>(conv: &Conv, x: View<'_>, kernel: View<'_>, out: &mut ViewMu
     if out_positions == 0 || batch == 0 || features == 0 {
         return;
     }
-    let out = SendPtr(out.slice::<C>().as_mut_ptr());
+    let out = SendPtr::of(out.slice::<C>());
     if is_plain(conv, kernel) {
         return plain(conv, x, kernel, &out, par);
     }
@@ -482,29 +482,6 @@ fn complex<C: Gemm>(conv: &Conv, x: View<'_>, kernel: View<'_>, out: &mut ViewMu
             }
         }
     });
-}
-
-/// The result, shared by threads.
-pub(super) struct SendPtr<C>(*mut MaybeUninit<C>);
-
-// SAFETY: threads write disjoint parts behind the pointer, which the result's exclusive borrow outlives.
-unsafe impl<C: Element> Sync for SendPtr<C> {}
-
-impl<C> SendPtr<C> {
-    /// # Safety
-    /// The position is in bounds of the result.
-    pub(super) unsafe fn at(&self, position: usize) -> *mut C {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.add(position) }.cast()
-    }
-
-    /// # Safety
-    /// The range is in bounds of the result, and no other code uses it.
-    #[expect(clippy::mut_from_ref, reason = "the caller keeps parts disjoint")]
-    unsafe fn part(&self, start: usize, len: usize) -> &mut [MaybeUninit<C>] {
-        // SAFETY: the caller's promise.
-        unsafe { std::slice::from_raw_parts_mut(self.0.add(start), len) }
-    }
 }
 
 /// Weights times columns, each with its row stride.

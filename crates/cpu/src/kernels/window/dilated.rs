@@ -7,9 +7,9 @@ use std::mem::MaybeUninit;
 
 use smallvec::SmallVec;
 
-use super::conv::{Conv, SendPtr, Spatial};
-use crate::kernels::Element;
+use super::conv::{Conv, Spatial};
 use crate::kernels::simd::vectorized;
+use crate::kernels::{Element, SendPtr};
 use crate::par::Par;
 
 /// The most phases; with more of them each is too small.
@@ -113,7 +113,7 @@ pub(super) fn alternate<C: Element>(
         for line in chunk {
             let first = pair[0].first_of(whole, line);
             // SAFETY: the line is in bounds of the result, and belongs to one pair of phases.
-            let to = unsafe { std::slice::from_raw_parts_mut(to.at(first).cast(), wide + other) };
+            let to = unsafe { to.part(first, wide + other) };
             alternate_line(&sums[0][line * wide..][..wide], &sums[1][line * other..][..other], to);
         }
     });

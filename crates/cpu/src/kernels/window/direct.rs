@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use super::ceil_div;
 use super::conv::{Conv, Spatial};
 use super::patches::Weights;
+use crate::kernels::SendPtr;
 use crate::kernels::linalg::gemm::{GemmElement, GemmOutput, Lines};
 use crate::kernels::simd::vectorized;
 use crate::par::Par;
@@ -185,22 +186,13 @@ impl DirectConv<'_> {
         to: &mut [MaybeUninit<C>],
         par: Par,
     ) {
-        struct SendPtr<C>(*mut MaybeUninit<C>);
-        // SAFETY: threads write disjoint rows behind the pointer, which the borrow of the copy outlives.
-        unsafe impl<C: Send> Sync for SendPtr<C> {}
-        impl<C> SendPtr<C> {
-            fn at(&self, index: usize) -> *mut MaybeUninit<C> {
-                self.0.wrapping_add(index)
-            }
-        }
-
         let conv = self.conv;
         let (last, leading) = conv.spatial.split_last().expect("there is a spatial axis");
         let (long, all): (usize, usize) = (phases * self.line, rows.iter().product());
         let count = items.len() * self.item;
         to[count..count + BEHIND].fill(MaybeUninit::new(C::EMPTY_SUM));
         assert!(count == items.len() * conv.depth * all * long, "whole rows");
-        let to = SendPtr(to.as_mut_ptr());
+        let to = SendPtr::of(to);
         par.for_chunks(count / long, COPY_GRAIN.div_ceil(long), |chunk| {
             for index in chunk {
                 let (plane, mut rest) = (index / all, index % all);
@@ -214,7 +206,7 @@ impl DirectConv<'_> {
                 }
                 let from = row.map_or(&[][..], |row| &input[row..][..last.size]);
                 // SAFETY: the row is in bounds, and belongs to one chunk.
-                let to = unsafe { std::slice::from_raw_parts_mut(to.at(index * long), long) };
+                let to = unsafe { to.part(index * long, long) };
                 copy_row(from, last.low, last.stride, self.line, to);
             }
         });

@@ -13,7 +13,7 @@ use defn_core::{DType, Shape, TensorType};
 use smallvec::SmallVec;
 
 use super::{MAX_STRIDE, ceil_div};
-use crate::kernels::{CastFrom, Element, Real, TILE, with_compute, with_real};
+use crate::kernels::{CastFrom, Element, Real, SendPtr, TILE, with_compute, with_real};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -310,27 +310,12 @@ fn fill<C: Element>(
     par: Par,
     work: impl Fn(usize, &mut [MaybeUninit<C>]) + Sync,
 ) {
-    let start = SendPtr(target.as_mut_ptr());
+    let start = SendPtr::of(target);
     par.for_chunks(target.len(), CHUNK, |chunk| {
         // SAFETY: chunks are disjoint parts of the slice, which is borrowed mutably meanwhile.
-        let piece = unsafe { std::slice::from_raw_parts_mut(start.at(chunk.start), chunk.len()) };
+        let piece = unsafe { start.part(chunk.start, chunk.len()) };
         work(chunk.start, piece);
     });
-}
-
-/// The first element of a slice.
-struct SendPtr<C>(*mut MaybeUninit<C>);
-
-// SAFETY: threads take disjoint parts of the slice, whose exclusive borrow outlives them.
-unsafe impl<C: Element> Sync for SendPtr<C> {}
-
-impl<C> SendPtr<C> {
-    /// # Safety
-    /// The position is in bounds of the slice.
-    unsafe fn at(&self, position: usize) -> *mut MaybeUninit<C> {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.add(position) }
-    }
 }
 
 #[cfg(test)]

@@ -10,9 +10,9 @@ use defn_core::DType;
 use defn_core::op::{Window, WindowOp};
 use smallvec::SmallVec;
 
-use super::choose::{SendPtr, are_disjoint};
-use crate::kernels::Real;
+use super::choose::are_disjoint;
 use crate::kernels::simd::vectorized;
+use crate::kernels::{Real, SendPtr};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -215,7 +215,7 @@ fn run_scatter<C: Real, const WIDE: usize>(
             });
         });
     }
-    let out = SendPtr(out.slice::<C>().as_mut_ptr());
+    let out = SendPtr::of(out.slice::<C>());
     let inputs = ScatterInputs { x, source, start, out: &out };
     let work = pool.count * WIDE * pool.rows.len();
     par.for_chunks(pool.lines, CHUNK.div_ceil(work), |lines| {
@@ -279,7 +279,7 @@ fn scatter_line<C: Real, const WIDE: usize, const GROUP: usize>(
         }
         for (number, &row) in (0..).step_by(WIDE).zip(&pool.rows) {
             // SAFETY: the row was read in `x`, which has the same size; no other line has it.
-            let out = unsafe { std::slice::from_raw_parts_mut(inputs.out.at(first + row), GROUP * WIDE) };
+            let out = unsafe { inputs.out.part(first + row, GROUP * WIDE) };
             for (place, out) in out.as_chunks_mut::<WIDE>().0.iter_mut().enumerate() {
                 for (column, out) in out.iter_mut().enumerate() {
                     let is_chosen = chosen[place] == number + column as u32;
