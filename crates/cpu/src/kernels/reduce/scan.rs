@@ -12,6 +12,12 @@ use crate::view::{View, ViewMut};
 /// Columns that are scanned together.
 const COLUMN_BLOCK: usize = 512;
 
+/// Elements below which a further thread does not pay.
+const PER_THREAD: usize = 1 << 14;
+
+/// Lines that are scanned together: as many as hide the latency of an addition.
+const TOGETHER: usize = 8;
+
 /// Scans `x`, whose dtype is one of computation, along an axis, from its first element on or from its last.
 pub(crate) fn scan(
     op: CumulativeOp,
@@ -64,11 +70,19 @@ impl Lines {
             self.columns(x, out, par, fold);
         } else if self.len <= CHUNK {
             let (len, out) = (self.len, &*out);
-            par.for_chunks(self.outer, (CHUNK / len).max(1), |lines| {
-                for line in lines {
+            par.for_chunks(self.outer, (PER_THREAD / len).next_multiple_of(TOGETHER), |lines| {
+                let (mut line, end) = (lines.start, lines.end);
+                while line < end {
+                    let count = if end - line < TOGETHER { 1 } else { TOGETHER };
                     // SAFETY: each line belongs to one chunk.
-                    let out = unsafe { out.part(line * len, len) };
-                    self.piece(&x[line * len..][..len], out, fold);
+                    let out = unsafe { out.part(line * len, count * len) };
+                    let x = &x[line * len..][..count * len];
+                    if count == 1 {
+                        self.piece(x, out, fold)
+                    } else {
+                        self.together(x, out, fold)
+                    }
+                    line += count;
                 }
             });
         } else {
@@ -76,6 +90,26 @@ impl Lines {
                 let out = &mut out.slice()[line * self.len..][..self.len];
                 self.long(&x[line * self.len..][..self.len], out, par, fold);
             }
+        }
+    }
+
+    /// Scans [`TOGETHER`] lines, so that the processor need not wait for one before it goes on with another.
+    fn together<C: Element>(self, x: &[C], out: &mut [MaybeUninit<C>], fold: impl Fn(C, C) -> C) {
+        let len = self.len;
+        let (mut from, mut to) = (x.chunks_exact(len), out.chunks_exact_mut(len));
+        let mut lines: [(&[C], &mut [MaybeUninit<C>]); TOGETHER] =
+            std::array::from_fn(|_| (from.next().expect("as many lines"), to.next().expect("as many lines")));
+        let mut sums: Option<[C; TOGETHER]> = None;
+        for at in 0..len {
+            let at = if self.reverse { len - 1 - at } else { at };
+            let next: [C; TOGETHER] = std::array::from_fn(|line| {
+                let x = lines[line].0[at];
+                sums.map_or(x, |before| fold(before[line], x))
+            });
+            for ((_, out), &sum) in lines.iter_mut().zip(&next) {
+                out[at].write(sum);
+            }
+            sums = Some(next);
         }
     }
 
