@@ -39,30 +39,19 @@ pub(crate) fn completes_blocks_early(plan: &Dot, dtype: DType) -> bool {
 /// The scratch memory of [`dot`]: partial results of `dtype`, possibly none.
 pub(crate) fn dot_scratch(plan: &Dot, dtype: DType) -> TensorType {
     let sizes = [plan.m, plan.n, plan.k];
-    let scratch: fn([usize; 3]) -> usize = match dtype {
-        DType::F32 => gemm::scratch::<f32>,
-        DType::F64 => gemm::scratch::<f64>,
-        DType::C64 => gemm::complex::scratch::<f32>,
-        DType::C128 => gemm::complex::scratch::<f64>,
-        DType::Bool
-        | DType::U2
-        | DType::U4
-        | DType::U8
-        | DType::U16
-        | DType::U32
-        | DType::U64
-        | DType::S2
-        | DType::S4
-        | DType::S8
-        | DType::S16
-        | DType::S32
-        | DType::S64
-        | DType::F8E5M2
-        | DType::F8E4M3FN
-        | DType::F16
-        | DType::BF16 => |_| 0,
+    let count = if plan.is_empty() {
+        0
+    } else if dtype == DType::F32 {
+        gemm::scratch::<f32>(sizes)
+    } else if dtype == DType::F64 {
+        gemm::scratch::<f64>(sizes)
+    } else if dtype == DType::C64 {
+        gemm::complex::scratch::<f32>(sizes)
+    } else if dtype == DType::C128 {
+        gemm::complex::scratch::<f64>(sizes)
+    } else {
+        0
     };
-    let count = if plan.is_empty() { 0 } else { scratch(sizes) };
     TensorType { dtype, shape: Shape::new(&[count]) }
 }
 
