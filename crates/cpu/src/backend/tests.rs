@@ -163,8 +163,14 @@ fn check(op: &Op, arguments: &[OperandValue], outputs: &[TensorType]) -> Option<
     results
 }
 
+/// Most bytes of a value of a graph that is checked. Products of products may have a million times as many elements.
+const MAX_BYTES: usize = 1 << 24;
+
 /// Checks every node of a region on the results of the nodes before it.
 fn check_all(graph: &Graph) {
+    if graph.nodes().iter().flat_map(|node| &node.outputs).any(|ty| ty.byte_size() > MAX_BYTES) {
+        return;
+    }
     let mut values: Vec<Vec<OperandValue>> = Vec::new();
     for (position, node) in graph.nodes().iter().enumerate() {
         let arguments: Vec<OperandValue> = node
