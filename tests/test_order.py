@@ -254,35 +254,36 @@ def test_products_of_rows_and_a_vector(dtype: str, length: int) -> None:
     products = a.astype(wide) * b.astype(wide)
     whole = a.dtype.kind == "i"
     want = np.array([row.sum(dtype=dtype) if whole else sum_of_row(row) for row in products])
-    alike_and_equal(want.astype(dtype), dn.dot, a, b)
+    check_both(want.astype(dtype), dn.dot, a, b)
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(10, 9), (64, 8), (200, 30), (5000, 300)])
 def test_products_of_columns_and_a_vector(rows: int, columns: int) -> None:
     a, b = numbers(rows, columns), numbers(rows)
-    alike_and_equal(sum_of_columns(a * b[:, None]), lambda a, b: dn.dot(b, a), a, b)
+    check_both(sum_of_columns(a * b[:, None]), lambda a, b: dn.dot(b, a), a, b)
 
 
 def test_products_of_few_columns_and_a_vector_are_sums_of_rows() -> None:
     a, b = numbers(300, 7), numbers(300)
     want = np.array([sum_of_row(column * b) for column in a.T])
-    alike_and_equal(want, lambda a, b: dn.dot(b, a), a, b)
+    check_both(want, lambda a, b: dn.dot(b, a), a, b)
 
 
 def test_products_with_vectors_over_several_axes_are_added_as_the_matrix_lies() -> None:
     a, b = numbers(4, 30, 3, 40), numbers(4, 40, 30)
     products = a * b.transpose(0, 2, 1)[:, :, None]
     want = [[sum_of_row(x[:, at].reshape(-1)) for at in range(3)] for x in products]
-    alike_and_equal(np.array(want), lambda a, b: dn.dot(a, [3, 1], [0], b, [1, 2], [0]), a, b)
+    check_both(np.array(want), lambda a, b: dn.dot(a, [3, 1], [0], b, [1, 2], [0]), a, b)
 
 
 def test_outer_products_are_products() -> None:
     a, b = numbers(5, 3), numbers(2, 4)
     want = a[:, :, None, None] * b
-    alike_and_equal(want, lambda a, b: dn.dot(a, [], b, []), a, b)
+    check_both(want, lambda a, b: dn.dot(a, [], b, []), a, b)
 
 
-def alike_and_equal(want: np.ndarray, run: Callable[..., dn.Tensor], *operands: np.ndarray) -> None:
+def check_both(want: np.ndarray, run: Callable[..., dn.Tensor], *operands: np.ndarray) -> None:
+    """The product has these bits, eager and compiled."""
     tensors = [dn.tensor(operand) for operand in operands]
     assert equal(run(*tensors), want)
     assert equal(dn.jit(run)(*tensors), want)

@@ -23,6 +23,7 @@ use crate::error::Result;
 use crate::graph::{Fate, Graph, Node, Value, Values};
 use crate::memory;
 use crate::region::Region;
+use crate::shape::Axis;
 use crate::verify;
 
 /// Rebuilds a region node by node. `each` gets a node and the new values of its inputs, and returns the new
@@ -47,6 +48,16 @@ fn rebuild(
         .map(|&result| find(&new_values, result).expect("a pass keeps what the results are computed from"));
     let results = results.collect();
     Ok(Region::new(graph, region.inputs().to_vec(), region.parameter_count(), results))
+}
+
+/// The sizes of a product of matrices, by the sizes of its operands, their contracted axes, and how many axes of the batch
+/// they begin with: of the free axes of either operand together, and of the contracted ones.
+fn product_sizes(a: (&[usize], &[Axis]), b: (&[usize], &[Axis]), batch: usize) -> [usize; 3] {
+    let free = |(sizes, contract): (&[usize], &[Axis])| -> usize {
+        let contracts = |axis: usize| contract.iter().any(|other| other.index() == axis);
+        (batch..sizes.len()).filter(|&axis| !contracts(axis)).map(|axis| sizes[axis]).product()
+    };
+    [free(a), free(b), a.1.iter().map(|axis| a.0[axis.index()]).product()]
 }
 
 /// A copy of a region, to be changed in place.

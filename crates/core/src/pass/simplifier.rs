@@ -35,8 +35,8 @@ pub fn simplify(region: &Region, backend: &Arc<dyn Backend>) -> Result<Region> {
 }
 
 /// As [`simplify`], for compilers that run only ops of `backend`. Ops that only pass values on, such as marks
-/// and gradient rules, are removed, products read transposed matrices as they lie, and blocks without a native form on the backend are replaced by their
-/// defaults.
+/// and gradient rules, are removed, products read transposed matrices as they lie, and blocks without a native
+/// form on the backend are replaced by their defaults.
 ///
 /// # Errors
 /// As [`simplify`].
@@ -106,11 +106,8 @@ impl Simplifier<'_> {
         if let Some(value) = at_construction(graph, &op, &inputs)? {
             return Ok(SmallVec::from_elem(value, 1));
         }
-        if self.expands
-            && let Some((op, inputs)) = untransposed(graph, &op, &inputs)
-        {
-            return graph.push_typed(op, inputs, outputs.clone());
-        }
+        let untransposed = if self.expands { untransposed(graph, &op, &inputs) } else { None };
+        let (op, inputs) = untransposed.unwrap_or((op, inputs));
         graph.push_typed(op, inputs, outputs.clone())
     }
 

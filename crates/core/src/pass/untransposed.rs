@@ -1,5 +1,6 @@
 //! Products of transposed operands: their axes are renumbered, so that the operands are read as they lie.
 
+use super::product_sizes;
 use crate::graph::{Graph, Value, Values};
 use crate::op::Op;
 use crate::shape::AxisList;
@@ -10,13 +11,8 @@ use crate::shape::AxisList;
 pub(super) fn untransposed(graph: &Graph, op: &Op, inputs: &[Value]) -> Option<(Op, Values)> {
     let (Op::Dot { contract_a, batch_a, contract_b, batch_b }, &[a, b]) = (op, inputs) else { return None };
     let batch = batch_a.len();
-    let products = contract_a.iter().map(|&axis| graph.ty(a).shape[axis]).product::<usize>();
-    let free = |value: Value, contract: &AxisList| {
-        let shape = &graph.ty(value).shape;
-        let is_free = |axis: &_| !contract.contains(axis);
-        shape.axes().skip(batch).filter(is_free).map(|axis| shape[axis]).product::<usize>()
-    };
-    if products < 2 || free(a, contract_a) < 2 || free(b, contract_b) < 2 {
+    let [left, right] = [a, b].map(|value| graph.ty(value).shape.sizes());
+    if product_sizes((left, contract_a), (right, contract_b), batch).iter().any(|&size| size < 2) {
         return None;
     }
     let (left, right) = (source(graph, a, contract_a, batch), source(graph, b, contract_b, batch));

@@ -2,7 +2,7 @@
 
 use defn_core::backend::Buffers;
 use defn_core::op::{CumulativeOp, Op};
-use defn_core::{Axis, DType, Result, Shape, TensorType};
+use defn_core::{Axis, Result};
 
 use super::OpRun;
 use crate::compiler::OneReduction;
@@ -14,8 +14,7 @@ impl OpRun<'_> {
         let allocator = self.allocator;
         self.run_with_scratch(|views, out, par| {
             let reduction = OneReduction::new(op, views[0].ty(), out.ty());
-            let bytes = TensorType { dtype: DType::U8, shape: Shape::new(&[reduction.scratch()]) };
-            let mut scratch = allocator.scratch(bytes)?;
+            let mut scratch = allocator.bytes(reduction.scratch())?;
             if allocator.runs() {
                 reduction.run(views[0], out, &mut scratch.view_mut(), par)?;
             }

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use defn_core::{DType, Result, TensorType};
+use defn_core::{DType, Result, Shape, TensorType};
 
 use crate::buffer::Storage;
 use crate::kernels::shape;
@@ -69,6 +69,11 @@ impl<'a> ScratchAllocator<'a> {
             }
         };
         Ok(Scratch { ty, storage })
+    }
+
+    /// So many bytes of scratch memory.
+    pub(super) fn bytes(self, count: usize) -> Result<Scratch<'a>> {
+        self.scratch(TensorType { dtype: DType::U8, shape: Shape::new(&[count]) })
     }
 
     /// A copy of an operand in another dtype.

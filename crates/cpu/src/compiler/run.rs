@@ -235,8 +235,8 @@ impl PlanRun<'_> {
             donated.push((argument, unsafe { Window::new(Arc::new(storage), 0, bytes) }));
         }
         let of_argument = |index: usize| {
-            let given = donated.iter().find(|(argument, _)| *argument == index).map(|(_, window)| window);
-            given.or(arguments[index].as_ref()).expect("what is given is used")
+            let window = donated.iter().find(|(argument, _)| *argument == index).map(|(_, window)| window);
+            window.or(arguments[index].as_ref()).expect("what is given is used")
         };
         let mut outputs = Buffers::new();
         for (at, (binding, storage)) in plan.results.iter().zip(results).enumerate() {

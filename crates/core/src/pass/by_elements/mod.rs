@@ -22,7 +22,7 @@ use crate::error::Result;
 use crate::graph::{Graph, Node, Value, Values};
 use crate::op::{Op, Starts};
 use crate::region::Region;
-use crate::shape::{Sizes, TensorType};
+use crate::shape::{Shape, Sizes, TensorType};
 
 /// Results of fewer elements are left as they are: a step more takes no longer than many small ops.
 const FEW: usize = 1 << 10;
@@ -104,12 +104,17 @@ impl Cut {
     }
 }
 
-/// The value with a type that differs from its own in names only.
-fn named(graph: &mut Graph, value: Value, ty: &TensorType) -> Result<Value> {
-    if graph.ty(value) == ty {
+/// A value in a shape of as many elements.
+fn shaped(graph: &mut Graph, value: Value, shape: &Shape) -> Result<Value> {
+    if graph.ty(value).shape == *shape {
         return Ok(value);
     }
-    let value = push(graph, Op::Reshape { shape: ty.shape.clone() }, &[value])?;
+    push(graph, Op::Reshape { shape: shape.clone() }, &[value])
+}
+
+/// The value with a type that differs from its own in names only.
+fn named(graph: &mut Graph, value: Value, ty: &TensorType) -> Result<Value> {
+    let value = shaped(graph, value, &ty.shape)?;
     debug_assert_eq!(graph.ty(value), ty);
     Ok(value)
 }

@@ -5,7 +5,8 @@
 
 use smallvec::SmallVec;
 
-use super::{named, push};
+use super::super::product_sizes;
+use super::{push, shaped};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Node, Value};
@@ -28,10 +29,6 @@ impl Side<'_> {
         (self.batch..self.sizes.len()).filter(move |&axis| !contracts(axis))
     }
 
-    fn count(&self) -> usize {
-        self.free().map(|axis| self.sizes[axis]).product()
-    }
-
     /// The sizes of its axes, 1 of free ones.
     fn sizes_without_free(&self) -> Sizes {
         let mut sizes = self.sizes.clone();
@@ -52,8 +49,8 @@ pub(super) fn written(graph: &mut Graph, node: &Node, inputs: &[Value]) -> Resul
         Side { value, sizes, contract, batch: batch_a.len() }
     };
     let (a, b) = (side(a, contract_a), side(b, contract_b));
-    let length: usize = contract_a.iter().map(|&axis| a.sizes[axis.index()]).product();
-    let (rows, columns) = (a.count(), b.count());
+    let [rows, columns, length] =
+        product_sizes((&a.sizes, contract_a), (&b.sizes, contract_b), batch_a.len());
     if ty.size() == 0 || length == 0 || (length > 1 && rows > 1 && columns > 1) {
         return Ok(None);
     }
@@ -87,20 +84,13 @@ pub(super) fn written(graph: &mut Graph, node: &Node, inputs: &[Value]) -> Resul
     } else {
         push(graph, Op::AsType { dtype: ty.dtype }, &[value])?
     };
-    if graph.ty(value).shape.sizes() == ty.shape.sizes() {
-        return named(graph, value, ty).map(Some);
-    }
-    push(graph, Op::Reshape { shape: ty.shape.clone() }, &[value]).map(Some)
+    shaped(graph, value, &ty.shape).map(Some)
 }
 
 /// A factor of the products: a value in another shape, and of their dtype. Where it is converted, that is done for each
 /// product, so that one loop does all.
 fn factor(graph: &mut Graph, value: Value, own: &[usize], products: &[usize], dtype: DType) -> Result<Value> {
-    let shape = Shape::new(own);
-    let mut value = value;
-    if graph.ty(value).shape != shape {
-        value = push(graph, Op::Reshape { shape }, &[value])?;
-    }
+    let mut value = shaped(graph, value, &Shape::new(own))?;
     if graph.ty(value).dtype == dtype {
         return Ok(value);
     }

@@ -10,8 +10,6 @@ use defn_core::region::Region;
 use defn_core::{Axis, DType, Shape, TensorType, pass};
 use smallvec::SmallVec;
 
-#[cfg(all(any(test, fuzzing), target_os = "linux"))]
-use super::super::fuse::chunk;
 use super::super::fuse::{Domain, NodeRole, Reduction};
 use super::super::fusion_groups::{FusionGroups, Role};
 use super::Nest;
@@ -82,12 +80,7 @@ impl ProductKey {
 
     /// Calls `work` with the nest.
     fn with_nest<R>(&self, work: impl Fn(&ProductNest) -> R) -> R {
-        #[cfg(all(any(test, fuzzing), target_os = "linux"))]
-        if chunk() != crate::kernels::reduce::CHUNK {
-            // The key does not have it.
-            return work(&self.nest());
-        }
-        Cache { recent: &LAST, cached: &PROCESS_CACHE }.with(self, hash_of(self), || self.nest(), work)
+        Cache { recent: &LAST, cached: &PROCESS_CACHE }.with_pieces(self, hash_of(self), || self.nest(), work)
     }
 }
 

@@ -96,12 +96,7 @@ impl ReductionKey {
 
     /// Calls `work` with the nest.
     fn with_nest<R>(&self, work: impl Fn(&Nest) -> R) -> R {
-        #[cfg(all(any(test, fuzzing), target_os = "linux"))]
-        if chunk() != crate::kernels::reduce::CHUNK {
-            // The key does not have it.
-            return work(&self.nest());
-        }
-        Cache { recent: &LAST, cached: &PROCESS_CACHE }.with(self, hash_of(self), || self.nest(), work)
+        Cache { recent: &LAST, cached: &PROCESS_CACHE }.with_pieces(self, hash_of(self), || self.nest(), work)
     }
 }
 

@@ -77,10 +77,9 @@ impl Lines {
                     // SAFETY: each line belongs to one chunk.
                     let out = unsafe { out.part(line * len, count * len) };
                     let x = &x[line * len..][..count * len];
-                    if count == 1 {
-                        self.piece(x, out, fold)
-                    } else {
-                        self.together(x, out, fold)
+                    match count {
+                        1 => self.lines::<C, 1>(x, out, fold),
+                        _ => self.lines::<C, TOGETHER>(x, out, fold),
                     }
                     line += count;
                 }
@@ -93,16 +92,21 @@ impl Lines {
         }
     }
 
-    /// Scans [`TOGETHER`] lines, so that the processor need not wait for one before it goes on with another.
-    fn together<C: Element>(self, x: &[C], out: &mut [MaybeUninit<C>], fold: impl Fn(C, C) -> C) {
-        let len = self.len;
+    /// Scans `N` lines, or parts of them: with several the processor need not wait for one before it goes on with another.
+    fn lines<C: Element, const N: usize>(
+        self,
+        x: &[C],
+        out: &mut [MaybeUninit<C>],
+        fold: impl Fn(C, C) -> C,
+    ) {
+        let len = x.len() / N;
         let (mut from, mut to) = (x.chunks_exact(len), out.chunks_exact_mut(len));
-        let mut lines: [(&[C], &mut [MaybeUninit<C>]); TOGETHER] =
+        let mut lines: [(&[C], &mut [MaybeUninit<C>]); N] =
             std::array::from_fn(|_| (from.next().expect("as many lines"), to.next().expect("as many lines")));
-        let mut sums: Option<[C; TOGETHER]> = None;
+        let mut sums: Option<[C; N]> = None;
         for at in 0..len {
             let at = if self.reverse { len - 1 - at } else { at };
-            let next: [C; TOGETHER] = std::array::from_fn(|line| {
+            let next: [C; N] = std::array::from_fn(|line| {
                 let x = lines[line].0[at];
                 sums.map_or(x, |before| fold(before[line], x))
             });
@@ -110,21 +114,6 @@ impl Lines {
                 out[at].write(sum);
             }
             sums = Some(next);
-        }
-    }
-
-    /// Scans contiguous elements.
-    fn piece<C: Element>(self, x: &[C], out: &mut [MaybeUninit<C>], fold: impl Fn(C, C) -> C) {
-        let step = |acc: &mut Option<C>, (out, &x): (&mut MaybeUninit<C>, &C)| {
-            let next = acc.map_or(x, |before| fold(before, x));
-            out.write(next);
-            *acc = Some(next);
-        };
-        let (mut acc, pairs) = (None, out.iter_mut().zip(x));
-        if self.reverse {
-            pairs.rev().for_each(|pair| step(&mut acc, pair));
-        } else {
-            pairs.for_each(|pair| step(&mut acc, pair));
         }
     }
 
@@ -146,7 +135,7 @@ impl Lines {
         par.for_chunks(self.len, CHUNK, |chunk| {
             // SAFETY: chunks are disjoint and within the line.
             let out = unsafe { target.part(chunk.start, chunk.len()) };
-            self.piece(&x[chunk], out, fold);
+            self.lines::<C, 1>(&x[chunk], out, fold);
         });
         // SAFETY: every piece is written.
         let out = unsafe { out.assume_init_mut() };

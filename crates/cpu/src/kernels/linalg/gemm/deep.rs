@@ -4,9 +4,10 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use super::direct::DirectStep;
+use super::direct::{DirectStep, tile_heights};
 use super::tile::{Accumulation, GemmElement, Kernels};
-use super::{DEPTH, GemmOutput, Operand, PANEL, PARALLEL_WORK, blocks_of, part_depth, split_evenly};
+use super::{DEPTH, GemmOutput, Operand, PANEL, PARALLEL_WORK, blocks_of, part_depth};
+use crate::kernels::SendPtr;
 use crate::par::Par;
 
 /// Most rows and columns of the result.
@@ -50,11 +51,11 @@ impl<C: GemmElement> Deep<'_, C> {
         let [m, n, k] = self.sizes;
         let (depth, each) = (part_depth(k), m.max(self.kernels.rows) * n);
         let parts = k.div_ceil(depth);
-        let results = Results(space[..parts * each].as_mut_ptr().cast());
+        let results = SendPtr::of(&mut space[..parts * each]);
         par.for_chunks(parts, PARALLEL_WORK.div_ceil(m * n * depth), |chunk| {
             for part in chunk {
                 // SAFETY: each part has a result of its own in the memory.
-                unsafe { self.part(part * depth..k.min((part + 1) * depth), results.of(part * each)) };
+                unsafe { self.part(part * depth..k.min((part + 1) * depth), results.at(part * each)) };
             }
         });
         par.for_chunks(m, ADDITIONS.div_ceil(n * parts), |chunk| {
@@ -64,7 +65,7 @@ impl<C: GemmElement> Deep<'_, C> {
                     // SAFETY: all results are written, and the row is inside the result, which is initialised if the
                     // product is added to it.
                     unsafe {
-                        let of_part = std::slice::from_raw_parts(results.of(part * each + row * n), n);
+                        let of_part = std::slice::from_raw_parts(results.at(part * each + row * n), n);
                         for (column, (sum, &x)) in sums.iter_mut().zip(of_part).enumerate() {
                             let before = match (part, accumulation) {
                                 (0, Accumulation::Nothing) => {
@@ -100,10 +101,7 @@ impl<C: GemmElement> Deep<'_, C> {
         let mut lines = [const { MaybeUninit::<C>::uninit() }; DEPTH * 12];
         let (a, b) =
             (self.a.in_place().filter(|_| m >= kernels.rows), self.b.in_place().filter(|b| b.free == 1));
-        // Tiles of equal height. The last one begins earlier where rows are left over, and computes some anew.
-        let (_, height) = split_evenly(m, kernels.most_rows(), kernels.rows);
-        let height = height.min((m / kernels.rows).max(1) * kernels.rows);
-        let last_height = (m - (m - 1) / height * height).next_multiple_of(kernels.rows);
+        let (height, last_height) = tile_heights(kernels, m);
         for columns in blocks_of(0..n, kernels.most_columns()) {
             let vectors = columns.len().div_ceil(kernels.lanes);
             let (b, b_step) = match b {
@@ -144,20 +142,5 @@ impl<C: GemmElement> Deep<'_, C> {
                 unsafe { kernels.direct[high / kernels.rows - 1][vectors - 1](&step) };
             }
         }
-    }
-}
-
-/// The memory of the results of parts.
-struct Results<C>(*mut C);
-
-// SAFETY: threads write disjoint results, and read them only after all are written.
-unsafe impl<C: Send + Sync> Sync for Results<C> {}
-
-impl<C> Results<C> {
-    /// # Safety
-    /// The position is inside the memory.
-    unsafe fn of(&self, position: usize) -> *mut C {
-        // SAFETY: the caller guarantees it.
-        unsafe { self.0.add(position) }
     }
 }

@@ -205,10 +205,7 @@ impl<C: GemmElement> Batch<'_, C> {
     ) {
         let [m, n, k] = self.sizes;
         let mut panel = [const { MaybeUninit::<C>::uninit() }; PANEL_ELEMENTS];
-        // Tiles of equal height. The last one begins earlier where rows are left over, and computes some anew.
-        let (_, height) = split_evenly(m, kernels.most_rows(), kernels.rows);
-        let height = height.min(m / kernels.rows * kernels.rows);
-        let last_height = (m - (m - 1) / height * height).next_multiple_of(kernels.rows);
+        let (height, last_height) = tile_heights(kernels, m);
         for index in batch {
             let (a, b) =
                 (&self.a.elements[index * self.strides.0..], &self.b.elements[index * self.strides.1..]);
@@ -249,6 +246,14 @@ impl<C: GemmElement> Batch<'_, C> {
             out.complete(&(index * m..(index + 1) * m), &(0..n));
         }
     }
+}
+
+/// The height of the tiles of so many rows, and of the last one: it begins earlier where rows are left over, and computes
+/// some anew.
+pub(super) fn tile_heights<C>(kernels: &Kernels<C>, rows: usize) -> (usize, usize) {
+    let (_, height) = split_evenly(rows, kernels.most_rows(), kernels.rows);
+    let height = height.min((rows / kernels.rows).max(1) * kernels.rows);
+    (height, (rows - (rows - 1) / height * height).next_multiple_of(kernels.rows))
 }
 
 /// Whether [`Batch::multiply`] computes products of these sizes. Their sums have one part, and their rows fill a tile.
