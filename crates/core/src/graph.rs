@@ -179,10 +179,17 @@ impl Graph {
     pub(crate) fn push_typed(&mut self, op: Op, inputs: Values, outputs: Outputs) -> Result<Values> {
         memory::check(form::name(&op))?;
         if self.nodes.len() == self.nodes.capacity() {
-            let more = self.nodes.len().max(4);
-            memory::grow(form::name(&op), &mut self.nodes, more)?;
+            self.reserve(form::name(&op), self.nodes.len().max(8))?;
         }
         Ok(self.push_reserved(op, inputs, outputs))
+    }
+
+    /// Requests the memory for this number of nodes more.
+    ///
+    /// # Errors
+    /// Memory; `op` is named in it.
+    pub(crate) fn reserve(&mut self, op: &'static str, count: usize) -> Result<()> {
+        memory::grow(op, &mut self.nodes, count)
     }
 
     /// As [`Graph::push_typed`], where memory was reserved before.

@@ -41,7 +41,7 @@ pub(crate) trait BuildFold: Builder + Sized {
         window: Window,
     ) -> Result<Self::V> {
         let operands = [&[x, acc], captures].concat();
-        self.emit_one(Op::WindowFold(WindowFoldOp { window, fun }), &operands)
+        self.emit_one(Op::WindowFold(WindowFoldOp { window: Box::new(window), fun }), &operands)
     }
 }
 

@@ -190,7 +190,7 @@ pub trait BuildWindow: Builder + Sized {
     ) -> Result<Self::V> {
         let x = self.operand(x)?;
         let window = options.resolve(op.name(), &self.ty(&x), window)?;
-        self.emit_one(Op::Window { op, window }, &[x])
+        self.emit_one(Op::Window { op, window: Box::new(window) }, &[x])
     }
 
     windows! {
@@ -268,7 +268,7 @@ pub trait BuildWindow: Builder + Sized {
     ) -> Result<Self::V> {
         let (x, kernel) = self.weak_pair("conv", x, kernel)?;
         let op = options.resolve(&self.ty(&x), &self.ty(&kernel))?;
-        self.emit_one(Op::Conv(op), &[x, kernel])
+        self.emit_one(Op::Conv(Box::new(op)), &[x, kernel])
     }
 }
 
@@ -286,7 +286,7 @@ fn scatter<B: Builder>(
     let (source, init) = b.weak_pair(op.name(), source, init)?;
     let operands = [b.operand(x)?, source, init];
     let window = options.resolve(op.name(), &b.ty(&operands[0]), window)?;
-    b.emit_one(Op::WindowScatter { op, window }, &operands)
+    b.emit_one(Op::WindowScatter { op, window: Box::new(window) }, &operands)
 }
 
 impl WindowOptions {

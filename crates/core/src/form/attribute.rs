@@ -300,6 +300,28 @@ impl Attribute for Starts {
     }
 }
 
+impl<T: Attribute> Attribute for Box<T> {
+    fn value(&self) -> Attr {
+        T::value(self)
+    }
+
+    fn write(&self, name: &'static str, argument: AsArgument, writer: &mut ArgumentWriter) {
+        T::write(self, name, argument, writer);
+    }
+
+    fn read(name: &str, reader: &Reader<'_>) -> Result<Box<T>, String> {
+        T::read(name, reader).map(Box::new)
+    }
+
+    fn operands(&self, types: &[&TensorType]) -> usize {
+        T::operands(self, types)
+    }
+
+    fn shifted(&self, lead: usize) -> Box<T> {
+        Box::new(T::shifted(self, lead))
+    }
+}
+
 impl Attribute for Window {
     fn value(&self) -> Attr {
         self.sizes.value()

@@ -56,7 +56,7 @@ fn sum(site: &mut Site<'_>, window: &Window, g: Value) -> Result<Value> {
         padding: SmallVec::from_elem((0, 0), rank),
         ..window.clone()
     };
-    site.graph.emit_one(Op::Window { op: WindowOp::WindowSum, window }, &[dilated])
+    site.graph.emit_one(Op::Window { op: WindowOp::WindowSum, window: Box::new(window) }, &[dilated])
 }
 
 /// The last of a window's extreme elements gets all of `g`.
@@ -73,7 +73,7 @@ fn extreme(
     let padding = site.graph.constant(ty.dtype, padding)?;
     let padded = site.graph.emit_one(Op::Pad { config: padding_config(window, 1) }, &[x, padding])?;
     let zero = site.zero_of(g)?;
-    let op = Op::WindowScatter { op, window: unpadded(window) };
+    let op = Op::WindowScatter { op, window: Box::new(unpadded(window)) };
     let contribution = site.graph.emit_one(op, &[padded, g, zero])?;
     site.graph.emit_one(Op::Pad { config: padding_config(window, -1) }, &[contribution, zero])
 }
@@ -262,7 +262,7 @@ impl Sides<'_> {
             kernel_permutation: self.identity(),
             output_permutation: self.identity(),
         };
-        let contribution = graph.emit_one(Op::Conv(op), &[self.g, turned])?;
+        let contribution = graph.emit_one(Op::Conv(Box::new(op)), &[self.g, turned])?;
         if self.op.batch_groups == 1 {
             return Ok(contribution);
         }
@@ -295,7 +295,7 @@ impl Sides<'_> {
             kernel_permutation: swapped.clone(),
             output_permutation: swapped,
         };
-        graph.emit_one(Op::Conv(op), &[self.x, self.g])
+        graph.emit_one(Op::Conv(Box::new(op)), &[self.x, self.g])
     }
 }
 

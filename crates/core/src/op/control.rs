@@ -61,7 +61,7 @@ pub struct FoldOp {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct WindowFoldOp {
     /// The window.
-    pub window: Window,
+    pub window: Box<Window>,
     /// The region from an element, the accumulator and captures to the next accumulator, a scalar of the initial
     /// scalar's type.
     pub fun: Arc<Region>,

@@ -65,6 +65,12 @@ impl Example for SmallVec<[Padding; 4]> {
     }
 }
 
+impl<T: Example> Example for Box<T> {
+    fn example(x: &TensorType) -> Box<T> {
+        Box::new(T::example(x))
+    }
+}
+
 impl Example for Window {
     fn example(x: &TensorType) -> Window {
         let rank = x.shape.rank();

@@ -161,7 +161,7 @@ rows::rows! {
         tuples {
             /// `(x, kernel)`: for each position of the kernel, the sum of products of its elements and the elements
             /// under it.
-            Conv(op: ConvOp) = "conv" (x, kernel) => traits(Primitive::Contraction, CostClass::Convolution(op), GradientFlow::All)
+            Conv(op: Box<ConvOp>) = "conv" (x, kernel) => traits(Primitive::Contraction, CostClass::Convolution(op), GradientFlow::All)
                 .vectorized_by(VectorizeRule::Conv(op));
         }
         structs {
@@ -329,7 +329,7 @@ rows::rows! {
                 /// The reduction.
                 op: WindowOp (x) {
                 /// The window.
-                attribute window (sliding in x): Window,
+                attribute window (sliding in x): Box<Window>,
             } => traits(Primitive::Window, CostClass::Windows(window), GradientFlow::All);
             /// `(x, source, init)`: `init` everywhere, plus each element of `source`, added at the position of the
             /// extreme of its window in `x`.
@@ -337,7 +337,7 @@ rows::rows! {
                 /// Which extreme.
                 op: WindowScatterOp (x, source, init) {
                 /// The window.
-                attribute window (sliding in x): Window,
+                attribute window (sliding in x): Box<Window>,
             } => traits(Primitive::Window, CostClass::WindowScatters(window), GradientFlow::All)
                 .vectorized_by(VectorizeRule::WindowScatter(*op, window));
 

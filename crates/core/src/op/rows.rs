@@ -47,7 +47,7 @@ macro_rules! rows {
             )*}
             tuples {$(
                 $(#[$tuple_doc:meta])*
-                $tuple:ident($payload:ident: $payload_ty:ident) = $tuple_name:literal ($($tuple_operand:ident),*)
+                $tuple:ident($payload:ident: $payload_ty:ty) = $tuple_name:literal ($($tuple_operand:ident),*)
                     => $tuple_traits:expr;
             )*}
             structs {$(

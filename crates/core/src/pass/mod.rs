@@ -35,6 +35,7 @@ fn rebuild(
     let old = region.graph();
     memory::ahead("compile", old.len())?;
     let mut graph = Graph::new();
+    graph.reserve("compile", old.len())?;
     let mut new_values: Vec<Values> = memory::with_capacity("compile", old.len())?;
     for (position, node) in old.nodes().iter().enumerate() {
         memory::check("compile")?;

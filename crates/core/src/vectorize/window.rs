@@ -22,7 +22,7 @@ impl Rewrite<'_> {
         let window = window.shifted(self.axes.len());
         let mut all = self.all_full(&operands[..2])?;
         all.push(operands[2].clone());
-        self.emit(Op::WindowScatter { op, window }, &all)
+        self.emit(Op::WindowScatter { op, window: Box::new(window) }, &all)
     }
 
     pub(super) fn conv(&mut self, op: &ConvOp, operands: &[Tensor]) -> Result<SmallVec<[Tensor; 1]>> {
@@ -67,7 +67,7 @@ impl Rewrite<'_> {
                 (x, self.fold_lanes(kernel, 0, 1)?, 1, 1)
             }
         };
-        let out = self.emit_one(Op::Conv(plain), &[input, filter])?;
+        let out = self.emit_one(Op::Conv(Box::new(plain)), &[input, filter])?;
         let out = self.unfold_lanes(out, side, groups, lanes)?;
         // Role i is on axis i + 1 and moves to the axis given by the permutation, after the lanes.
         let mut order = vec![0; op.output_permutation.len() + 1];

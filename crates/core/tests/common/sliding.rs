@@ -49,7 +49,7 @@ impl Random {
         match self.below(8) {
             0 => {
                 let window = self.window(&ty.shape);
-                (Op::Window { op: self.one(WindowOp::ALL), window }, one)
+                (Op::Window { op: self.one(WindowOp::ALL), window: Box::new(window) }, one)
             }
             1 => {
                 // A window of one element has one position for each element of the tensor.
@@ -59,10 +59,10 @@ impl Random {
                 let scalars: Vec<Value> =
                     values.iter().copied().filter(|&value| graph.ty(value).shape.rank() == 0).collect();
                 let init = if scalars.is_empty() { y } else { self.one(&scalars) };
-                let op = Op::WindowScatter { op: self.one(WindowScatterOp::ALL), window };
+                let op = Op::WindowScatter { op: self.one(WindowScatterOp::ALL), window: Box::new(window) };
                 (op, [x, x, init].into_iter().collect())
             }
-            2 => (Op::Conv(self.conv(&ty.shape)), [x, x].into_iter().collect()),
+            2 => (Op::Conv(Box::new(self.conv(&ty.shape))), [x, x].into_iter().collect()),
             3..6 => {
                 let eps = Tolerance(1e-10);
                 let (length, op) = (1 + self.below(4), self.one(FftOp::ALL));
@@ -102,7 +102,7 @@ impl Random {
                     let (axes, keep_axes) = (self.axes(&ty.shape), self.flip());
                     return (Op::Fold(FoldOp { axes, keep_axes, fun }), operands);
                 }
-                (Op::WindowFold(WindowFoldOp { window: self.window(&ty.shape), fun }), operands)
+                (Op::WindowFold(WindowFoldOp { window: Box::new(self.window(&ty.shape)), fun }), operands)
             }
         }
     }

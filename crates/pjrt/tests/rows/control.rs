@@ -172,7 +172,7 @@ fn folded(dtype: DType, table: &mut Table) {
     table.must(fold, &[&long, &acc, &operand_from(dtype, &[], &[1.0])], close);
     for window in folds::windows() {
         let fold =
-            |fun: &Arc<Region>| Op::WindowFold(WindowFoldOp { window: window.clone(), fun: fun.clone() });
+            |fun: &Arc<Region>| Op::WindowFold(WindowFoldOp { window: Box::new(window.clone()), fun: fun.clone() });
         table.must(fold(&sum), &[&x, &acc], close);
         table.must(fold(&weighed), &[&x, &acc, &weight], close);
         table.must(fold(&chosen), &[&x, &acc], close);

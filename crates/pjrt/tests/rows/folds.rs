@@ -192,7 +192,7 @@ pub fn window(dtype: DType) -> Table {
                     WindowOp::WindowSum | WindowOp::WindowProduct => Closeness::Whole(8.0),
                     WindowOp::WindowMax | WindowOp::WindowMin => Closeness::Exact,
                 };
-                table.add(Op::Window { op, window: window.clone() }, &[operand], close);
+                table.add(Op::Window { op, window: Box::new(window.clone()) }, &[operand], close);
             }
             let output_sizes: Vec<usize> = (0..2)
                 .map(|at| {
@@ -208,7 +208,7 @@ pub fn window(dtype: DType) -> Table {
                 let other = if window.padding[0] == (1, 0) { DType::S8 } else { dtype };
                 let (init, window) = (small(other, &[], 8), window.clone());
                 table.add(
-                    Op::WindowScatter { op, window },
+                    Op::WindowScatter { op, window: Box::new(window) },
                     &[operand, &source, &init],
                     Closeness::Whole(8.0),
                 );
@@ -217,16 +217,16 @@ pub fn window(dtype: DType) -> Table {
     }
     for &op in WindowOp::ALL {
         let none = window_of(&[1], &[1], &[(0, 0)], &[1]);
-        table.add(Op::Window { op, window: none }, &[&small(dtype, &[0], 0)], Closeness::Exact);
+        table.add(Op::Window { op, window: Box::new(none) }, &[&small(dtype, &[0], 0)], Closeness::Exact);
         let scalar = window_of(&[], &[], &[], &[]);
-        table.add(Op::Window { op, window: scalar }, &[&small(dtype, &[], 0)], Closeness::Exact);
+        table.add(Op::Window { op, window: Box::new(scalar) }, &[&small(dtype, &[], 0)], Closeness::Exact);
     }
     // Integers are computed in f32 here, whatever their width.
     let some = if dtype.is_integer() { 2 } else { usize::MAX };
     for conv in convolutions().into_iter().take(some) {
         let (input, kernel) = sides(&conv);
         let (input, kernel) = (small(dtype, &input, 1), small(dtype, &kernel, 2));
-        table.must(Op::Conv(conv), &[&input, &kernel], Closeness::Whole(8.0));
+        table.must(Op::Conv(Box::new(conv)), &[&input, &kernel], Closeness::Whole(8.0));
     }
     table
 }

@@ -283,7 +283,7 @@ impl<'b> GraphGenerator<'b> {
                 let (sizes, strides, dilations) = (some(4), some(2), some(2));
                 let padding = (0..rank).map(|_| (self.source.below(3) as i64, self.source.below(3) as i64));
                 let padding = padding.collect();
-                one(Op::Window { op, window: Window { sizes, strides, padding, dilations } })
+                one(Op::Window { op, window: Box::new(Window { sizes, strides, padding, dilations }) })
             }
             33 => {
                 let op = CumulativeOp::ALL[self.source.below(CumulativeOp::ALL.len())];

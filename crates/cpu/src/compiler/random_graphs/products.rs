@@ -89,7 +89,7 @@ impl GraphGenerator<'_> {
             kernel_permutation: in_order(),
             output_permutation: in_order(),
         };
-        Some((Op::Conv(op), [x, kernel].into_iter().collect()))
+        Some((Op::Conv(Box::new(op)), [x, kernel].into_iter().collect()))
     }
 
     /// Something of each element and what its group is reduced to, as in a softmax.
