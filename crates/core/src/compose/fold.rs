@@ -104,7 +104,8 @@ pub fn window_fold(
     // The function's first argument has the type of `x`, whatever the accumulator's type is.
     let padding = grad_region::convert(graph, *acc, graph.ty(x).dtype)?;
     let x = graph.emit_one(Op::Pad { config }, &[x, padding])?;
-    let window = Window { padding: SmallVec::from_elem((0, 0), positions.rank()), ..op.window.as_ref().clone() };
+    let window =
+        Window { padding: SmallVec::from_elem((0, 0), positions.rank()), ..op.window.as_ref().clone() };
     let folded = if let Some(builtin) = BuiltinReduction::of(&op.fun) {
         let folded = graph.emit_one(Op::Window { op: builtin.window, window: Box::new(window) }, &[x])?;
         graph.emit_one(Op::Binary(builtin.binary), &[*acc, folded])?

@@ -171,8 +171,9 @@ fn folded(dtype: DType, table: &mut Table) {
     let fold = Op::Fold(FoldOp { axes: axes(&[0]), keep_axes: false, fun: weighed.clone() });
     table.must(fold, &[&long, &acc, &operand_from(dtype, &[], &[1.0])], close);
     for window in folds::windows() {
-        let fold =
-            |fun: &Arc<Region>| Op::WindowFold(WindowFoldOp { window: Box::new(window.clone()), fun: fun.clone() });
+        let fold = |fun: &Arc<Region>| {
+            Op::WindowFold(WindowFoldOp { window: Box::new(window.clone()), fun: fun.clone() })
+        };
         table.must(fold(&sum), &[&x, &acc], close);
         table.must(fold(&weighed), &[&x, &acc, &weight], close);
         table.must(fold(&chosen), &[&x, &acc], close);

@@ -92,6 +92,9 @@ pub(super) unsafe fn direct_tile<V: FirstLanes, const ROWS: usize, const VECTORS
 /// Rows of a tall product that are computed at a time: whole tiles of every instruction set.
 const TALL_BLOCK: usize = 120;
 
+/// Most panels of columns of such a product.
+const TALL_PANELS: usize = 4;
+
 /// Fewest contracted elements with which the left operand's rows are better transposed where the right operand does not
 /// fill half a vector.
 const MIN_TRANSPOSED_DEPTH: usize = 16;
@@ -108,7 +111,7 @@ pub(super) unsafe fn multiply_tall<C: GemmElement>(
     out: &GemmOutput<'_, C>,
     par: Par,
 ) -> Option<()> {
-    let is_tall = m >= 2 * TALL_BLOCK && n <= kernels.most_columns() && k <= DEPTH;
+    let is_tall = m >= 2 * TALL_BLOCK && n <= TALL_PANELS * kernels.most_columns() && k <= DEPTH;
     let is_transposed = 2 * n < kernels.lanes && k >= MIN_TRANSPOSED_DEPTH;
     if !is_tall || is_transposed || n * k > MAX_L1_ELEMENTS || !out.is_plain() || out.stride() != n {
         return None;

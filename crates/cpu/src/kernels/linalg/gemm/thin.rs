@@ -1,5 +1,6 @@
 //! Products with an operand of a few rows or columns. Their time is that of reading the other operand once, so that it
-//! is read in place, in blocks that are long in memory; sums that are not complete stay in a near cache.
+//! is read as it lies, in blocks that are long in memory; sums that are not complete stay in a near cache. What several
+//! tiles read is packed beforehand, a little at a time: it comes from memory while tiles are computed.
 
 use std::mem::MaybeUninit;
 use std::ops::Range;
@@ -8,24 +9,39 @@ use super::direct::DirectStep;
 use super::pack::pack_in_order;
 use super::tile::{Accumulation, GemmElement, Kernels};
 use super::{
-    DEPTH, GemmOutput, Matrix, Operand, PARALLEL_WORK, blocks_of, pack_transposed, part_depth, split_evenly,
+    DEPTH, GemmOutput, Matrix, Operand, PARALLEL_WORK, block_range, blocks_of, part_depth, split_evenly,
 };
 use crate::par::Par;
 
-/// Most rows of the thin operand: those of the largest tile.
-const MAX_THIN_ROWS: usize = 12;
+/// Most rows of the thin operand.
+const MAX_ROWS: usize = 64;
 
-/// Elements of the other operand's free axis in a block, where they are contiguous.
+/// Rows of the largest tile.
+const TILE_ROWS: usize = 12;
+
+/// Most sums of a block of several tiles.
+const MAX_SUMS: usize = 1 << 14;
+
+/// Most elements of the other operand's free axis in a block.
 const FREE_BLOCK: usize = 512;
 
-/// The same where the contracted axis is contiguous: the widest tile.
-const PANEL: usize = 32;
+/// Columns of the widest tile.
+const TILE_COLUMNS: usize = 32;
 
 /// Contracted elements of a block whose rows are read side by side.
 const SIDE_BY_SIDE_DEPTH: usize = 16;
 
-/// Contracted elements that are transposed at a time.
-const TRANSPOSED_DEPTH: usize = 64;
+/// Contracted elements that are packed at a time.
+const PACKED_DEPTH: usize = 64;
+
+const PACKED: usize = PACKED_DEPTH * TILE_COLUMNS;
+
+/// Most rows of the thin operand with which the other one, if its contracted axis is contiguous, is better packed
+/// in parts although it lies in a cache.
+const MAX_ROWS_OF_NEAR: usize = 32;
+
+/// Bytes of the other operand from which on it is read once from memory, or from a cache that is far.
+const FAR_BYTES: usize = 1 << 21;
 
 /// A product of which one operand is thin.
 pub(super) struct Thin<'a, C: GemmElement> {
@@ -52,13 +68,16 @@ impl<'a, C: GemmElement> Thin<'a, C> {
     ) -> Option<Thin<'a, C>> {
         let is_left = m <= n;
         let (count, size) = if is_left { (m, n) } else { (n, m) };
-        if count > kernels.most_rows() || size < 4 * PANEL || k < SIDE_BY_SIDE_DEPTH || !out.is_plain() {
+        if count > MAX_ROWS || size < 4 * TILE_COLUMNS || k < SIDE_BY_SIDE_DEPTH || !out.is_plain() {
             return None;
         }
         let (a, b) = (a.in_place()?, b.in_place()?);
         let (few, many) = if is_left { (a, b) } else { (b, a) };
+        let is_faster = count <= TILE_ROWS.min(kernels.most_rows())
+            || is_left && size * k * size_of::<C>() >= FAR_BYTES
+            || is_left && many.free != 1 && count <= MAX_ROWS_OF_NEAR;
         let is_along = many.free == 1 || many.along == 1;
-        is_along.then_some(Thin { kernels, few, count, many, size, depth: k, is_left, out })
+        (is_along && is_faster).then_some(Thin { kernels, few, count, many, size, depth: k, is_left, out })
     }
 
     /// Writes the product. The order of additions is that of [`multiply`](super::multiply).
@@ -66,75 +85,90 @@ impl<'a, C: GemmElement> Thin<'a, C> {
     /// # Safety
     /// As there, and the operands have the sizes.
     pub(super) unsafe fn multiply(&self, accumulation: Accumulation, par: Par) {
-        let (most, step) =
-            if self.many.free == 1 { (FREE_BLOCK, self.kernels.most_columns()) } else { (PANEL, 1) };
-        let (blocks, each) = split_evenly(self.size, most, step);
+        let is_one_tile = self.count <= TILE_ROWS;
+        let room = if is_one_tile { TILE_ROWS * FREE_BLOCK } else { MAX_SUMS };
+        let height = self.count.next_multiple_of(self.kernels.rows);
+        let most = (room / height).min(FREE_BLOCK).min(self.size.div_ceil(par.threads()));
+        let (blocks, each) = split_evenly(self.size, most, self.kernels.most_columns());
         let work = self.count * each * self.depth;
         par.for_chunks(blocks, (PARALLEL_WORK / 8).div_ceil(work), |chunk| {
             for index in chunk {
-                let block = super::block_range(index, each, self.size);
+                let block = block_range(index, each, self.size);
                 // SAFETY: the caller guarantees it. Blocks are disjoint.
                 unsafe {
-                    if self.many.free == 1 {
-                        self.block::<{ MAX_THIN_ROWS * FREE_BLOCK }, 0>(block, accumulation);
-                    } else {
-                        self.block::<{ MAX_THIN_ROWS * PANEL }, { PANEL * TRANSPOSED_DEPTH }>(
-                            block,
-                            accumulation,
-                        );
+                    match (self.many.free, is_one_tile) {
+                        (1, true) => {
+                            self.block::<TILE_ROWS, { TILE_ROWS * FREE_BLOCK }, 0>(block, accumulation)
+                        }
+                        (1, false) => self.block::<MAX_ROWS, MAX_SUMS, PACKED>(block, accumulation),
+                        (_, true) => {
+                            self.block::<TILE_ROWS, { TILE_ROWS * FREE_BLOCK }, PACKED>(block, accumulation)
+                        }
+                        (_, false) => self.block::<MAX_ROWS, MAX_SUMS, PACKED>(block, accumulation),
                     }
                 }
             }
         });
     }
 
-    /// One block of the result. It has room for `SUMS` sums, and for `TRANSPOSED_PANEL` elements of the other operand,
-    /// which are transposed if there are any.
+    /// One block of the result. It has room for `ROWS` rows of the thin operand, for `SUMS` sums, and for `PANEL`
+    /// elements of the other operand, if these are copied or transposed.
     ///
     /// # Safety
     /// The block is inside the result, and no other thread uses it.
-    unsafe fn block<const SUMS: usize, const TRANSPOSED_PANEL: usize>(
+    #[inline(never)]
+    unsafe fn block<const ROWS: usize, const SUMS: usize, const PANEL: usize>(
         &self,
         block: Range<usize>,
         accumulation: Accumulation,
     ) {
         let kernels = self.kernels;
         let height = self.count.next_multiple_of(kernels.rows);
-        let width = SUMS / MAX_THIN_ROWS;
+        let (_, tile_height) = split_evenly(height, kernels.most_rows(), kernels.rows);
+        let width = block.len().next_multiple_of(kernels.lanes);
+        let depth = if PANEL == 0 { SIDE_BY_SIDE_DEPTH } else { PACKED_DEPTH };
         let mut sums = [const { MaybeUninit::<C>::uninit() }; SUMS];
-        let mut panel = [const { MaybeUninit::<C>::uninit() }; TRANSPOSED_PANEL];
-        let mut factors = [const { MaybeUninit::<C>::uninit() }; MAX_THIN_ROWS * DEPTH];
+        let mut panel = [const { MaybeUninit::<C>::uninit() }; PANEL];
+        let mut factors = [const { [const { MaybeUninit::<C>::uninit() }; DEPTH] }; ROWS];
+        let factors = factors.as_flattened_mut();
         for part in blocks_of(0..self.depth, part_depth(self.depth)) {
             let factors = &mut factors[..height * part.len()];
             let few = Matrix { elements: &self.few.elements[part.start * self.few.along..], ..self.few };
             pack_in_order(kernels, few, 0..self.count, height, factors);
-            for along in blocks_of(
-                part.clone(),
-                if TRANSPOSED_PANEL == 0 { SIDE_BY_SIDE_DEPTH } else { TRANSPOSED_DEPTH },
-            ) {
-                for columns in blocks_of(block.clone(), kernels.most_columns()) {
-                    let vectors = columns.len().div_ceil(kernels.lanes);
-                    let from = columns.start * self.many.free + along.start * self.many.along;
-                    let from = &self.many.elements[from..];
-                    let (b, b_step) = if TRANSPOSED_PANEL == 0 {
-                        (from.as_ptr(), self.many.along)
-                    } else {
-                        let wide = vectors * kernels.lanes;
-                        let panel = &mut panel[..wide * along.len()];
-                        pack_transposed(kernels, from, (self.many.free, columns.len()), wide, panel);
-                        (panel.as_ptr().cast(), wide)
-                    };
-                    let tile = kernels.direct[height / kernels.rows - 1][vectors - 1];
+            let (parts, panels) = (part.len().div_ceil(depth), block.len().div_ceil(kernels.most_columns()));
+            for index in 0..parts * panels {
+                // The other operand's contiguous axis is the inner one.
+                let (i, j) = if self.many.free == 1 {
+                    (index / panels, index % panels)
+                } else {
+                    (index % parts, index / parts)
+                };
+                let along = block_range(i, depth, part.len());
+                let columns = block_range(j, kernels.most_columns(), block.len());
+                let vectors = columns.len().div_ceil(kernels.lanes);
+                let from = (block.start + columns.start) * self.many.free
+                    + (part.start + along.start) * self.many.along;
+                let from = Matrix { elements: &self.many.elements[from..], ..self.many };
+                let (b, b_step) = if PANEL == 0 {
+                    (from.elements.as_ptr(), self.many.along)
+                } else {
+                    let wide = vectors * kernels.lanes;
+                    let panel = &mut panel[..wide * along.len()];
+                    pack_in_order(kernels, from, 0..columns.len(), wide, panel);
+                    (panel.as_ptr().cast(), wide)
+                };
+                for rows in blocks_of(0..height, tile_height) {
+                    let tile = kernels.direct[rows.len() / kernels.rows - 1][vectors - 1];
                     let step = DirectStep {
                         depth: along.len(),
-                        a: factors[(along.start - part.start) * height..].as_ptr().cast(),
+                        a: factors[along.start * height + rows.start..].as_ptr().cast(),
                         a_row: 1,
                         a_step: height,
                         b,
                         b_step,
                         last: columns.len() - (vectors - 1) * kernels.lanes,
-                        continues: along.start > part.start,
-                        out: sums[columns.start - block.start..].as_mut_ptr().cast(),
+                        continues: along.start > 0,
+                        out: sums[rows.start * width + columns.start..].as_mut_ptr().cast(),
                         out_row: width,
                     };
                     // SAFETY: the tile's rows are inside the operand or the panel, and the sums have room for it.
@@ -143,22 +177,64 @@ impl<'a, C: GemmElement> Thin<'a, C> {
             }
             let accumulation = if part.start == 0 { accumulation } else { accumulation.then() };
             for (few, sums) in sums.chunks_exact(width).enumerate().take(self.count) {
-                for (many, sum) in block.clone().zip(sums) {
-                    let (row, column) = if self.is_left { (few, many) } else { (many, few) };
-                    // SAFETY: the element is inside the result, which is initialised if there was a part before; and
-                    // the tiles have written all sums of the block.
-                    unsafe {
-                        let (to, sum) = (self.out.at(row, column), sum.assume_init());
-                        to.write(match accumulation {
-                            Accumulation::Nothing => sum,
-                            Accumulation::Plus => to.read().sum(sum),
-                            Accumulation::Minus => to.read().difference(sum),
-                        });
-                    }
-                }
+                // SAFETY: the elements are inside the result, which is initialised if there was a part before; and the
+                // tiles have written all sums of the block.
+                unsafe { self.add(few, block.clone(), sums, accumulation) };
             }
         }
         let few = 0..self.count;
         if self.is_left { self.out.complete(&few, &block) } else { self.out.complete(&block, &few) }
+    }
+
+    /// Adds sums to the result: those of a row of the thin operand, and of a block of the other one.
+    ///
+    /// # Safety
+    /// They are initialised, and the elements are inside the result. It is initialised too, unless they replace it.
+    unsafe fn add(
+        &self,
+        few: usize,
+        block: Range<usize>,
+        sums: &[MaybeUninit<C>],
+        accumulation: Accumulation,
+    ) {
+        let sums = &sums[..block.len()];
+        // SAFETY: the caller guarantees it.
+        unsafe {
+            let (first, step) = if self.is_left {
+                (self.out.at(few, block.start), 1)
+            } else {
+                (self.out.at(block.start, few), self.out.stride())
+            };
+            match (accumulation, step) {
+                // The sums of a row, in vectors.
+                (Accumulation::Nothing, 1) => {
+                    first.cast::<MaybeUninit<C>>().copy_from_nonoverlapping(sums.as_ptr(), sums.len())
+                }
+                (Accumulation::Plus, 1) => join(first, 1, sums, |to, sum| to.read().sum(sum)),
+                (Accumulation::Nothing, _) => join(first, step, sums, |_, sum| sum),
+                (Accumulation::Plus, _) => join(first, step, sums, |to, sum| to.read().sum(sum)),
+                (Accumulation::Minus, _) => join(first, step, sums, |to, sum| to.read().difference(sum)),
+            }
+        }
+    }
+}
+
+/// Joins sums with elements that are a distance apart.
+///
+/// # Safety
+/// The elements can be written, and the sums are initialised. `how` may read an element if it is initialised.
+#[inline(always)]
+unsafe fn join<C: GemmElement>(
+    first: *mut C,
+    step: usize,
+    sums: &[MaybeUninit<C>],
+    how: impl Fn(*mut C, C) -> C,
+) {
+    for (i, sum) in sums.iter().enumerate() {
+        // SAFETY: the caller guarantees it.
+        unsafe {
+            let to = first.add(i * step);
+            to.write(how(to, sum.assume_init()));
+        }
     }
 }
