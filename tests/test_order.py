@@ -172,6 +172,35 @@ def test_compiled_reductions(dtype: str, shape: tuple[int, ...], axes: int | tup
         )
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "float16", "int32"])
+@pytest.mark.parametrize(
+    "shape",
+    [(64, 70), (200, 30), (255, 20), (257, 17), (1000, 9), (1025, 130), (2049, 8), (140_000, 9)],
+)
+def test_transposed_rows(dtype: str, shape: tuple[int, int]) -> None:
+    rows, columns = shape
+    x, row = (numbers(*shape) * 2).astype(dtype), (numbers(rows) * 2).astype(dtype)
+    column = (numbers(columns, 1) * 2).astype(dtype)
+    matrix = (numbers(columns, rows) * 2).astype(dtype)
+
+    def sums(x, row, column, matrix):
+        turned = dn.transpose(x)
+        return (
+            dn.dot(turned, row),
+            dn.sum(turned * row + column, axes=1),
+            dn.sum(dn.transpose(x * 2) * dn.transpose(x) * column, axes=1, keep_axes=True),
+            dn.sum(turned * matrix, axes=1),
+            dn.all(turned + row, axes=1),
+            dn.sum(turned - row, axes=0),
+        )
+
+    alike(sums, x, row, column, matrix)
+    # One at a time: a transposition that is read once need not be in memory.
+    for at in range(len(sums(*map(dn.tensor, [x, row, column, matrix])))):
+        alike(lambda *operands, at=at: (sums(*operands)[at],), x, row, column, matrix)
+    alike(lambda x, row: (row @ dn.transpose(row * dn.transpose(x) + 1),), x, row)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int64", "uint8"])
 @pytest.mark.parametrize("tie_break", ["low", "high"])
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ use defn_core::DType;
 use defn_core::graph::{Graph, Node, Value};
 use defn_core::op::{BinaryOp, Block, ElementWise, OnScalars, Op, UnaryOp};
 use defn_core::region::Region;
+use rustc_hash::FxHashMap;
 
-use super::fuse::fitting;
+use super::fuse::{fitting, read_transposed};
 use super::views::ValueView;
 use crate::kernels::elementwise::vector::Base;
 
@@ -47,6 +48,8 @@ pub(super) struct FusionGroups {
     pub(super) order: Vec<FusionGroup>,
     /// For each node that runs, the index of its group in that order.
     pub(super) group_of: Vec<Option<usize>>,
+    /// The reductions of rows that lie beside each other, and how many do.
+    turned: FxHashMap<usize, usize>,
 }
 
 impl FusionGroups {
@@ -73,6 +76,11 @@ impl FusionGroups {
         self.view(graph, *node.inputs.first()?).compose(node)
     }
 
+    /// How many rows lie beside each other, for a reduction of such rows.
+    pub(super) fn turned_columns(&self, position: usize) -> Option<usize> {
+        self.turned.get(&position).copied()
+    }
+
     pub(super) fn new(region: &Region) -> FusionGroups {
         FusionGroups::with_views(region, ValueView::is_fast)
     }
@@ -84,9 +92,10 @@ impl FusionGroups {
 
     fn with_views(region: &Region, may_be_view: fn(&ValueView, DType) -> bool) -> FusionGroups {
         let graph = region.graph();
-        let (mut roles, views) = roles(graph, may_be_view);
+        let (mut roles, mut views) = roles(graph, may_be_view);
+        let turned = read_transposed(region, &mut roles, &mut views);
         require_memory(region, &mut roles, &views);
-        let mut fusion = FusionGroups { roles, views, order: Vec::new(), group_of: Vec::new() };
+        let mut fusion = FusionGroups { roles, views, order: Vec::new(), group_of: Vec::new(), turned };
         // What begins a fusion group of its own, since it does not fit in those of its operands.
         let mut starts_group = vec![false; graph.len()];
         loop {

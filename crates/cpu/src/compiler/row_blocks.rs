@@ -224,7 +224,10 @@ impl Finder<'_> {
         let (reduction, axes) = Reduction::of(&node.op)?;
         let shape = &self.graph.ty(node.inputs[0]).shape;
         let axes = axes.unwrap_or_else(|| shape.axes().collect());
-        let domain = Domain::of_reduction(&ReductionLayout::new(shape.sizes(), &axes));
+        let mut domain = Domain::of_reduction(&ReductionLayout::new(shape.sizes(), &axes));
+        if let Some(columns) = self.fusion.turned_columns(position) {
+            domain = domain.turned(columns);
+        }
         (domain.groups() > 0 && domain.reduced > 1).then_some((reduction, domain))
     }
 

@@ -7,7 +7,9 @@
 use super::build::{NestBuilder, NodeRole, Position};
 use super::merge::State;
 use super::pieces::chunk;
+use super::turned::TURNED_BLOCK;
 use crate::compiler::ir::{Access, Cmp, Conv, Elem, Op, Val};
+use crate::kernels::TILE;
 
 /// Columns that are gone through together: a row of so many f32 is a page, which is read to its end before the next
 /// row, as hardware prefetchers expect.
@@ -15,8 +17,13 @@ const COLUMN_BLOCK: usize = 1024;
 
 /// The rows of a piece of columns, so many of which lie beside each other: a power of two of runs, so that the division
 /// does not change the order.
-pub(super) fn piece_rows(width: usize) -> usize {
-    (2 * chunk() / width.min(COLUMN_BLOCK)).max(ROWS_PER_RUN).next_power_of_two()
+pub(super) fn piece_rows(width: usize, is_turned: bool) -> usize {
+    (2 * chunk() / width.min(COLUMN_BLOCK)).max(rows_per_run(is_turned)).next_power_of_two()
+}
+
+/// The rows of a run. Where columns are reduced in the order of rows, it is a tile of a row.
+fn rows_per_run(is_turned: bool) -> usize {
+    if is_turned { TILE } else { ROWS_PER_RUN }
 }
 
 /// Rows that are reduced in order.
@@ -38,7 +45,7 @@ const SO_FAR: i64 = -1;
 type Piece<'p> = Option<(Val, &'p [[usize; 2]])>;
 
 /// Where the levels of each part of each reduction begin.
-type Offsets = Vec<Vec<(usize, Elem)>>;
+pub(super) type Offsets = Vec<Vec<(usize, Elem)>>;
 
 /// Values in the groups of states.
 fn like(states: &[State], values: &[Val]) -> Vec<State> {
@@ -49,7 +56,12 @@ fn like(states: &[State], values: &[Val]) -> Vec<State> {
 impl NestBuilder<'_> {
     /// The columns that are gone through together.
     pub(super) fn block_width(&self) -> usize {
-        self.sizes[self.sizes.len() - 1].min(COLUMN_BLOCK)
+        self.sizes[self.sizes.len() - 1].min(self.most_columns())
+    }
+
+    /// The most columns of a block.
+    fn most_columns(&self) -> usize {
+        if self.shape.is_turned { TURNED_BLOCK } else { COLUMN_BLOCK }
     }
 
     /// The passes over all columns, or over those that begin at an argument and are as many as another says; or over
@@ -69,13 +81,13 @@ impl NestBuilder<'_> {
     /// The passes over columns, block by block.
     fn blocks(&mut self, part: Option<(Val, Val)>, piece: Piece<'_>) -> Option<()> {
         let width = self.sizes[self.sizes.len() - 1];
-        if part.is_none() && width <= COLUMN_BLOCK {
+        if part.is_none() && width <= self.most_columns() {
             let extent = self.e.b.index(width as i64);
             return self.block(extent, piece);
         }
         let zero = self.e.b.index(0);
         let (begin, count) = part.unwrap_or_else(|| (zero, self.e.b.index(width as i64)));
-        let step = self.e.b.index(COLUMN_BLOCK as i64);
+        let step = self.e.b.index(self.most_columns() as i64);
         let (_, carried) = self.e.b.begin_loop(None, &[(zero, false)]);
         let position = carried[0];
         let is_left = self.e.b.compare(Cmp::Lt, position, count);
@@ -130,7 +142,7 @@ impl NestBuilder<'_> {
     }
 
     /// Begins a loop over the columns of the block.
-    fn begin(&mut self, extent: Val) {
+    pub(super) fn begin(&mut self, extent: Val) {
         self.values.clear();
         self.loaded.clear();
         self.groups.clear();
@@ -195,10 +207,11 @@ impl NestBuilder<'_> {
         rows: usize,
         extent: Val,
     ) -> Option<()> {
-        let (whole, rest, runs) = (rows / ROWS_PER_RUN, rows % ROWS_PER_RUN, rows.div_ceil(ROWS_PER_RUN));
-        if runs == 1 {
+        let run = rows_per_run(self.shape.is_turned);
+        let (whole, rest, runs) = (rows / run, rows % run, rows.div_ceil(run));
+        if runs == 1 && !self.shape.is_turned {
             self.begin(extent);
-            let folded = self.run(reductions, stored, Position::default(), rows, None)?;
+            let folded = self.run(reductions, stored, (Position::default(), 1), rows, None)?;
             self.finish_columns(reductions, folded)?;
             self.e.b.end_lanes();
             return Some(());
@@ -206,12 +219,11 @@ impl NestBuilder<'_> {
         let offsets = self.level_offsets(reductions, runs);
         let trips = self.e.b.index(whole as i64);
         let (counter, _) = self.e.b.begin_loop(Some(trips), &[]);
-        let first = Position { offset: 0, terms: [(counter, ROWS_PER_RUN as i64)].into_iter().collect() };
+        let first = Position { offset: 0, terms: [(counter, run as i64)].into_iter().collect() };
         self.whole_run(reductions, stored, &offsets, (counter, first), extent)?;
         self.e.b.end_loop(&[]);
-        self.begin(extent);
-        let states =
-            self.combine_levels(reductions, stored, &offsets, (whole, rest), whole * ROWS_PER_RUN)?;
+        self.begin_rest(reductions, stored, (rest, whole * run), extent)?;
+        let states = self.combine_levels(reductions, stored, &offsets, (whole, rest), whole * run)?;
         self.finish_columns(reductions, states)?;
         self.e.b.end_lanes();
         Some(())
@@ -226,14 +238,15 @@ impl NestBuilder<'_> {
         extent: Val,
     ) -> Option<()> {
         let (rows, height, pieces) = (self.reduced_size(), self.shape.piece, self.shape.pieces);
-        let (whole, rest, runs) = (rows / ROWS_PER_RUN, rows % ROWS_PER_RUN, height / ROWS_PER_RUN);
+        let run = rows_per_run(self.shape.is_turned);
+        let (whole, rest, runs) = (rows / run, rows % run, height / run);
         let offsets = self.level_offsets(reductions, runs);
         let [all, most] = [whole, runs].map(|count| self.e.b.index(count as i64));
         let before = self.e.b.mul(piece, most);
         let left = self.e.b.sub(all, before);
         let trips = self.e.b.op(Op::Min, [left, most]);
         let (counter, _) = self.e.b.begin_loop(Some(trips), &[]);
-        let terms = [(counter, ROWS_PER_RUN as i64), (piece, height as i64)].into_iter().collect();
+        let terms = [(counter, run as i64), (piece, height as i64)].into_iter().collect();
         self.whole_run(reductions, stored, &offsets, (counter, Position { offset: 0, terms }), extent)?;
         self.e.b.end_loop(&[]);
         let in_last = (whole - (pieces - 1) * runs, rest);
@@ -241,8 +254,8 @@ impl NestBuilder<'_> {
         let is_last = self.e.b.compare(Cmp::Eq, piece, last);
         if in_last != (runs, 0) {
             self.e.b.begin_if(is_last);
-            self.begin(extent);
-            let states = self.combine_levels(reductions, stored, &offsets, in_last, whole * ROWS_PER_RUN)?;
+            self.begin_rest(reductions, stored, (rest, whole * run), extent)?;
+            let states = self.combine_levels(reductions, stored, &offsets, in_last, whole * run)?;
             self.store_partial(reductions, partial, &states, piece);
             self.e.b.end_lanes();
             self.e.b.begin_else();
@@ -284,7 +297,11 @@ impl NestBuilder<'_> {
         let mut combined: Option<Vec<State>> = None;
         if rest > 0 {
             let start = Position { offset: row as i64, terms: Default::default() };
-            combined = Some(self.run(reductions, stored, start, rest, None)?);
+            combined = Some(if self.shape.is_turned {
+                self.tile_of_lanes(reductions)
+            } else {
+                self.run(reductions, stored, (start, 1), rest, None)?
+            });
             self.values.clear();
             self.loaded.clear();
         }
@@ -313,8 +330,16 @@ impl NestBuilder<'_> {
         (number, start): (Val, Position),
         extent: Val,
     ) -> Option<()> {
+        if self.shape.is_turned {
+            self.turned_tile(reductions, stored, (start, TILE), extent)?;
+            self.begin(extent);
+            let states = self.tile_of_lanes(reductions);
+            self.count_run(reductions, offsets, states, number)?;
+            self.e.b.end_lanes();
+            return Some(());
+        }
         self.begin(extent);
-        let states = self.run(reductions, stored, start.clone(), ROW_STREAMS, None)?;
+        let states = self.run(reductions, stored, (start.clone(), 1), ROW_STREAMS, None)?;
         self.store_levels(offsets, &states, None);
         self.e.b.end_lanes();
         let trips = self.e.b.index((ROWS_PER_RUN / ROW_STREAMS) as i64 - 1);
@@ -324,7 +349,7 @@ impl NestBuilder<'_> {
         let mut next = start;
         next.offset = ROW_STREAMS as i64;
         next.terms.push((counter, ROW_STREAMS as i64));
-        let states = self.run(reductions, stored, next, ROW_STREAMS, Some(before))?;
+        let states = self.run(reductions, stored, (next, 1), ROW_STREAMS, Some(before))?;
         self.store_levels(offsets, &states, None);
         self.e.b.end_lanes();
         self.e.b.end_loop(&[]);
@@ -335,12 +360,29 @@ impl NestBuilder<'_> {
         Some(())
     }
 
-    /// Reduces so many rows in order, from a position on: alone, or behind what was reduced before.
-    fn run(
+    /// Begins the loop over the columns of the block in which levels are combined, with what lies behind whole runs: so
+    /// many rows from one on.
+    fn begin_rest(
         &mut self,
         reductions: &[usize],
         stored: &[usize],
-        start: Position,
+        (rest, row): (usize, usize),
+        extent: Val,
+    ) -> Option<()> {
+        if self.shape.is_turned && rest > 0 {
+            let start = Position { offset: row as i64, terms: Default::default() };
+            self.turned_tile(reductions, stored, (start, rest), extent)?;
+        }
+        self.begin(extent);
+        Some(())
+    }
+
+    /// Reduces so many rows in order, from a position on and so far apart: alone, or behind what was reduced before.
+    pub(super) fn run(
+        &mut self,
+        reductions: &[usize],
+        stored: &[usize],
+        (start, step): (Position, i64),
         rows: usize,
         before: Option<Vec<State>>,
     ) -> Option<Vec<State>> {
@@ -352,7 +394,7 @@ impl NestBuilder<'_> {
                 self.set_row(row.clone());
                 let states = self.row_states(reductions)?;
                 self.store_elements(stored)?;
-                row.offset += 1;
+                row.offset += step;
                 left -= 1;
                 states
             }
@@ -372,7 +414,7 @@ impl NestBuilder<'_> {
                     *before = self.merge(how, before, state);
                 }
                 self.store_elements(stored)?;
-                row.offset += 1;
+                row.offset += step;
             }
             return Some(combined);
         }
@@ -383,7 +425,7 @@ impl NestBuilder<'_> {
         let trips = self.e.b.index(left as i64);
         let carried: Vec<(Val, bool)> = states.iter().flatten().map(|&value| (value, true)).collect();
         let (counter, carried) = self.e.b.begin_loop(Some(trips), &carried);
-        row.terms.push((counter, 1));
+        row.terms.push((counter, step));
         self.set_row(row);
         let carried = like(&states, &carried);
         let states = self.row_states(reductions)?;
@@ -442,7 +484,7 @@ impl NestBuilder<'_> {
     }
 
     /// Where a level of the columns is.
-    fn level(&self, offset: usize, elem: Elem, level: i64, counter: Option<Val>) -> Access {
+    pub(super) fn level(&self, offset: usize, elem: Elem, level: i64, counter: Option<Val>) -> Access {
         let bytes = (self.block_width() * elem.bytes()) as i64;
         let mut access = self.column_access(offset, elem.bytes());
         access.offset += level * bytes;
@@ -450,7 +492,7 @@ impl NestBuilder<'_> {
         access
     }
 
-    fn load_level(&mut self, offset: &[(usize, Elem)], level: i64, counter: Option<Val>) -> State {
+    pub(super) fn load_level(&mut self, offset: &[(usize, Elem)], level: i64, counter: Option<Val>) -> State {
         let mut state = State::new();
         for &(offset, elem) in offset {
             let access = self.level(offset, elem, level, counter);

@@ -17,12 +17,14 @@ pub(in super::super) struct Domain {
     pub(in super::super) inner: usize,
     /// Where this is not the order of the elements: the size of each axis, and how many elements one step of it passes.
     reordered: SmallVec<[(usize, usize); 6]>,
+    /// Whether groups are apart in memory, but reduced in the order of rows.
+    pub(super) is_turned: bool,
 }
 
 impl Domain {
     /// A domain in the order of its elements.
     pub(in super::super) fn in_order(outer: usize, reduced: usize, inner: usize) -> Domain {
-        Domain { outer, reduced, inner, reordered: SmallVec::new() }
+        Domain { outer, reduced, inner, reordered: SmallVec::new(), is_turned: false }
     }
 
     /// The domain of element-wise ops.
@@ -34,7 +36,15 @@ impl Domain {
     pub(in super::super) fn of_reduction(layout: &ReductionLayout) -> Domain {
         let (outer, reduced, inner) = layout.sizes();
         let reordered = if layout.is_in_order() { SmallVec::new() } else { layout.axes().collect() };
-        Domain { outer, reduced, inner, reordered }
+        Domain { outer, reduced, inner, reordered, is_turned: false }
+    }
+
+    /// That of a reduction of rows in order, of which so many lie beside each other in memory.
+    pub(in super::super) fn turned(&self, columns: usize) -> Domain {
+        let (outer, reduced) = (self.outer / columns, self.reduced);
+        let axes = [(outer, columns * reduced), (reduced, 1), (columns, reduced)];
+        let reordered = axes.into_iter().filter(|&(size, _)| size > 1).collect();
+        Domain { outer, reduced, inner: columns, reordered, is_turned: true }
     }
 
     /// Whether its order is that of its elements.
@@ -225,7 +235,7 @@ mod tests {
     fn views_are_turned_to_the_order_of_a_reduction() {
         // [2][3][4] of which the first and the last axis are reduced.
         let reordered = SmallVec::from_slice(&[(3, 4), (2, 12), (4, 1)]);
-        let domain = Domain { outer: 3, reduced: 8, inner: 1, reordered };
+        let domain = Domain { outer: 3, reduced: 8, inner: 1, reordered, is_turned: false };
         let whole = domain.in_reduction_order(StridedView::strided(0, &[24], &[1])).unwrap();
         assert_eq!(whole, StridedView::strided(0, &[3, 2, 4], &[4, 12, 1]));
         let last = domain.in_reduction_order(StridedView::strided(1, &[6, 4], &[0, 1])).unwrap();

@@ -31,6 +31,8 @@ mod short;
 mod stores;
 #[cfg(test)]
 mod tests;
+mod transposed;
+mod turned;
 
 pub(super) use blocks::{Blocks, fuse_blocks};
 pub(super) use boxes::fuse_boxes;
@@ -42,3 +44,4 @@ pub(super) use gathers::gathered;
 pub(super) use merge::Reduction;
 pub(super) use pieces::chunk;
 pub(super) use random::has_pairs;
+pub(super) use transposed::read_transposed;

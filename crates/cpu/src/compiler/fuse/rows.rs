@@ -9,6 +9,11 @@ use crate::kernels::TILE;
 const LONG_TILE: usize = 256;
 const SHORT_LANES: usize = 16;
 
+/// The lanes of a tile of so many elements.
+pub(super) fn lanes_of(how: Merge, length: usize) -> usize {
+    if length < LONG_TILE { SHORT_LANES } else { 256 / how.bytes().max(4) }
+}
+
 /// The lanes in which positions are compared.
 const POSITION_LANES: u16 = 64;
 
@@ -73,7 +78,7 @@ impl NestBuilder<'_> {
     }
 
     /// Forgets the elements of before.
-    fn begin_elements(&mut self) {
+    pub(super) fn begin_elements(&mut self) {
         self.values.clear();
         self.loaded.clear();
     }
@@ -222,9 +227,7 @@ impl NestBuilder<'_> {
     ) -> Option<Vec<State>> {
         self.begin_elements();
         let merges: Vec<Merge> = reductions.iter().map(|&reduction| self.merge_of(reduction)).collect();
-        let lanes = |how: &Merge| {
-            if length < LONG_TILE { SHORT_LANES } else { 256 / how.bytes().max(4) }
-        };
+        let lanes = |how: &Merge| lanes_of(*how, length);
         let is_apart = self.has_several_axes();
         let mut is_staged = Vec::new();
         for (&reduction, how) in reductions.iter().zip(&merges) {

@@ -73,6 +73,8 @@ pub(super) struct NestShape {
     pub(super) lanes: usize,
     /// The least columns that a thread reduces.
     columns_part: usize,
+    /// Whether columns are reduced in the order of rows.
+    pub(super) is_turned: bool,
     /// How many steps of the first axis the second half is behind the first, where both are gone through at once.
     pub(super) half: usize,
 }
@@ -129,7 +131,11 @@ impl NestShape {
                 {
                     return None;
                 }
-                if parts < MIN_COLUMN_PARTS && is_one_pass { piece_rows(length) } else { domain.reduced }
+                if parts < MIN_COLUMN_PARTS && is_one_pass {
+                    piece_rows(length, domain.is_turned)
+                } else {
+                    domain.reduced
+                }
             }
         };
         let pieces = if is_columns || domain.is_long() { domain.reduced.div_ceil(piece) } else { 1 };
@@ -151,7 +157,19 @@ impl NestShape {
             None => ThreadSplit::None,
         };
         let row = block.unwrap_or(row);
-        Some(NestShape { kind, reduced, split, pieces, piece, row, is_block, lanes, columns_part, half: 0 })
+        Some(NestShape {
+            kind,
+            reduced,
+            split,
+            pieces,
+            piece,
+            row,
+            is_block,
+            lanes,
+            columns_part,
+            is_turned: domain.is_turned,
+            half: 0,
+        })
     }
 
     /// Rows of so many elements along `lanes`, counted along another axis.
@@ -166,6 +184,7 @@ impl NestShape {
             is_block: false,
             lanes,
             columns_part: MIN_COLUMNS_PER_THREAD,
+            is_turned: false,
             half: 0,
         }
     }
@@ -181,7 +200,19 @@ impl NestShape {
         let half = if lanes == 0 { sizes[0].div_ceil(2) } else { 1 };
         let (kind, reduced) = (NestKind::Pairs, sizes.len()..sizes.len());
         let (pieces, piece, columns_part) = (1, 1, MIN_COLUMNS_PER_THREAD);
-        NestShape { kind, reduced, split, pieces, piece, row: 0, is_block: false, lanes, columns_part, half }
+        NestShape {
+            kind,
+            reduced,
+            split,
+            pieces,
+            piece,
+            row: 0,
+            is_block: false,
+            lanes,
+            columns_part,
+            is_turned: false,
+            half,
+        }
     }
 
     /// How many steps the axis of the lanes has, of one half if both are gone through at once.

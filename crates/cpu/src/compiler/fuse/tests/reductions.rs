@@ -8,11 +8,12 @@ use crate::kernels::reduce::ReductionLayout;
 fn nest_of_groups(region: &Region) -> Option<Fused> {
     let fusion = FusionGroups::new(region);
     let graph = region.graph();
-    let reductions = graph.nodes().iter().filter_map(|node| {
+    let reductions = graph.nodes().iter().enumerate().filter_map(|(at, node)| {
         let (_, axes) = Reduction::of(&node.op)?;
         let shape = &graph.ty(node.inputs[0]).shape;
         let axes = axes.unwrap_or_else(|| shape.axes().collect());
-        Some(Domain::of_reduction(&ReductionLayout::new(shape.sizes(), &axes)))
+        let domain = Domain::of_reduction(&ReductionLayout::new(shape.sizes(), &axes));
+        Some(fusion.turned_columns(at).map_or(domain.clone(), |columns| domain.turned(columns)))
     });
     let domain = reductions.into_iter().next()?;
     let mut nodes = Vec::new();
@@ -51,6 +52,37 @@ fn check_groups(dtype: DType, sizes: &[usize], axes: &[usize], lines: &[&str], r
     let fused = nest_of_groups(&region).unwrap_or_else(|| panic!("no nest for {}", region.to_text()));
     if let Err(difference) = check_fused(&region, &inputs, &fused) {
         panic!("{difference}");
+    }
+}
+
+/// Rows that lie beside each other are reduced as they lie, in the order of rows.
+fn check_transposed(dtype: DType, batch: usize, rows: usize, columns: usize, line: &str) {
+    let sizes = [batch, rows, columns];
+    let turned = format!("{dtype}[{batch}][{columns}][{rows}]");
+    let lines = [
+        format!("%2 = transpose %0 {{axes: [0, 2, 1]}} : {turned}"),
+        format!("%3 = {line} : {turned}"),
+        format!("%4 = sum %3 {{axes: [2], keep_axes: false}} : {}[{batch}][{columns}]", dtype.to_aggregate()),
+    ];
+    let region = region(&[(dtype, &shape(&sizes)), (dtype, &format!("[{rows}]"))], &lines, "%4");
+    let fusion = FusionGroups::new(&region);
+    assert_eq!(fusion.turned_columns(4), Some(columns), "{}", region.to_text());
+    let fused = nest_of_groups(&region).unwrap_or_else(|| panic!("no nest for {}", region.to_text()));
+    let inputs = [operand(dtype, sizes.iter().product()), operand(dtype, rows)];
+    if let Err(difference) = check_fused(&region, &inputs, &fused) {
+        panic!("{difference}");
+    }
+}
+
+#[test]
+fn transposed_rows_are_reduced_as_they_lie() {
+    for (batch, rows, columns) in
+        [(1, 64, 70), (1, 200, 24), (2, 255, 9), (1, 256, 17), (1, 300, 130), (3, 1030, 8), (1, 2100, 19)]
+    {
+        for dtype in [DType::F32, DType::F64, DType::S32, DType::C64] {
+            check_transposed(dtype, batch, rows, columns, "multiply %2 %1");
+        }
+        check_transposed(DType::F32, batch, rows, columns, "exp %2");
     }
 }
 

@@ -309,7 +309,15 @@ fn thin_deep_and_tall_products_are_those_of_packed_tiles() {
     let several_tiles = [[13, 600, 900], [64, 530, 1000], [20, 700, 300], [33, 140, 4000], [47, 1020, 530]];
     let deep = [[2, 3, 2050], [8, 8, 9001], [7, 33, 2500], [64, 64, 2048], [31, 5, 4100], [13, 16, 3000]];
     assert!(deep.into_iter().all(deep::is_deep) && !thin.into_iter().any(deep::is_deep));
-    let tall = [[300, 10, 40], [1001, 16, 8], [500, 3, 5], [250, 32, 256], [241, 17, 1], [260, 70, 64], [400, 128, 13]];
+    let tall = [
+        [300, 10, 40],
+        [1001, 16, 8],
+        [500, 3, 5],
+        [250, 32, 256],
+        [241, 17, 1],
+        [260, 70, 64],
+        [400, 128, 13],
+    ];
     let mut tall_ones = 0;
     for sizes in thin.into_iter().chain(several_tiles).chain(deep).chain(tall) {
         for turned in [(false, false), (true, false), (false, true), (true, true)] {
