@@ -12,6 +12,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Value, Values};
 use crate::op::{CondOp, Op, Padding, ReduceOp, Starts, WhileOp};
+use crate::pass;
 use crate::region::Region;
 use crate::scalar::Scalar;
 use crate::shape::{Axis, AxisList, Shape, Sizes, TensorType};
@@ -36,9 +37,7 @@ impl Draft {
 
     /// The region, without nodes that neither a result nor an effect needs.
     pub fn close(self, parameters: usize, results: &[Value]) -> Result<Region> {
-        let region = Region::new(self.graph, self.inputs, parameters, results.into());
-        let inputs: Vec<usize> = (0..region.inputs().len()).collect();
-        with_inputs(&region, &inputs, region.results())
+        pass::dce_owned(Region::new(self.graph, self.inputs, parameters, results.into()))
     }
 }
 
@@ -57,6 +56,7 @@ fn with_inputs(region: &Region, retained: &[usize], results: &[Value]) -> Result
         }
     }
     let mut graph = Graph::new();
+    graph.reserve("grad", nodes.len())?;
     let mut values: Vec<Values> = Vec::with_capacity(nodes.len());
     for (node, live) in nodes.iter().zip(live) {
         if !live {
@@ -69,7 +69,7 @@ fn with_inputs(region: &Region, retained: &[usize], results: &[Value]) -> Result
             *index = retained.iter().position(|input| input == index).expect("a needed input is kept");
         }
         let inputs: Values = node.inputs.iter().map(|&input| mapped(&values, input)).collect();
-        values.push(graph.push(op, &inputs)?);
+        values.push(graph.push_typed(op, inputs, node.outputs.clone())?);
     }
     graph.set_location(None);
     let types = retained.iter().map(|&input| region.inputs()[input].clone()).collect();

@@ -8,6 +8,7 @@ mod cache;
 mod call;
 mod compile_lock;
 mod compiled;
+mod declared;
 mod definition;
 mod donate;
 mod explain;

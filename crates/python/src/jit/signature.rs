@@ -1,10 +1,11 @@
 //! The signature of a Python function: how it takes its arguments, and which of them are inputs.
 
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
 
+use super::declared::{Declared, Kind, declared};
 use crate::annotations::{self, StaticDeclarations};
 use crate::containers::{self, Flat, Mode};
 use crate::error::{Fallible, if_there_or_defer};
@@ -36,25 +37,22 @@ impl Signature {
     /// A name that no parameter has.
     pub(crate) fn new(fun: &Bound<'_, PyAny>, marked: &[String]) -> Fallible<Signature> {
         let py = fun.py();
-        let inspect = py.import("inspect")?;
-        let declared = match inspect.call_method1(intern!(py, "signature"), (fun,)) {
-            Ok(declared) => declared,
-            // Some functions written in C do not have a signature.
-            Err(error) if error.is_instance_of::<PyValueError>(py) => {
-                return Ok(Signature {
-                    parameters: Vec::new(),
-                    positional: 0,
-                    positional_only: 0,
-                    varargs: Some("args".to_owned()),
-                    keywords: true,
-                });
-            }
-            Err(error) => return Err(error.into()),
+        let Some(declared) = declared(fun)? else {
+            return Ok(Signature {
+                parameters: Vec::new(),
+                positional: 0,
+                positional_only: 0,
+                varargs: Some("args".to_owned()),
+                keywords: true,
+            });
         };
         let is_known = |name: &str| marked.iter().any(|known| known == name);
         let advice = ("pass static=\"", "\" to jit");
-        let hints =
-            annotations::resolve(fun, &StaticDeclarations { op: "jit", advice, is_marked: &is_known })?;
+        let hints = if declared.iter().any(|parameter| parameter.annotation.is_some()) {
+            annotations::resolve(fun, &StaticDeclarations { op: "jit", advice, is_marked: &is_known })?
+        } else {
+            PyDict::new(py)
+        };
         let mut signature = Signature {
             parameters: Vec::new(),
             positional: 0,
@@ -62,42 +60,28 @@ impl Signature {
             varargs: None,
             keywords: false,
         };
-        let empty = inspect.getattr(intern!(py, "_empty"))?;
-        for parameter in declared.getattr("parameters")?.call_method0("values")?.try_iter()? {
-            let parameter = parameter?;
-            let name = parameter.getattr("name")?.cast_into::<PyString>().map_err(PyErr::from)?;
-            let kind: String = parameter.getattr("kind")?.getattr("name")?.extract()?;
-            let mut annotation = parameter.getattr("annotation")?;
-            if let Some(hint) = hints.get_item(&name)? {
-                annotation = hint;
+        for Declared { name, kind, annotation, is_required } in declared {
+            let is_static = match (annotation, hints.get_item(&name)?) {
+                (_, Some(annotation)) | (Some(annotation), None) => containers::is_marked(&annotation)?,
+                (None, None) => false,
+            };
+            let is_static = is_static || marked.iter().any(|known| name == known.as_str());
+            match kind {
+                Kind::FurtherPositional => signature.varargs = Some(name.to_string()),
+                Kind::FurtherNamed => signature.keywords = true,
+                Kind::PositionalOnly | Kind::Positional => signature.positional += 1,
+                Kind::KeywordOnly => {}
             }
-            let is_static =
-                marked.iter().any(|known| name == known.as_str()) || containers::is_marked(&annotation)?;
-            let mode = match &*kind {
-                "VAR_POSITIONAL" => {
-                    signature.varargs = Some(name.to_string());
-                    continue;
-                }
-                "VAR_KEYWORD" => {
-                    signature.keywords = true;
-                    continue;
-                }
+            signature.positional_only += usize::from(kind == Kind::PositionalOnly);
+            let mode = match kind {
+                Kind::FurtherPositional | Kind::FurtherNamed => continue,
                 _ if is_static => Mode::Static,
-                "KEYWORD_ONLY" => Mode::Options,
+                Kind::KeywordOnly => Mode::Options,
                 // The object of a method need not be a container.
                 _ if signature.parameters.is_empty() && name == "self" => Mode::Receiver,
-                _ => Mode::Inputs,
+                Kind::PositionalOnly | Kind::Positional => Mode::Inputs,
             };
-            match &*kind {
-                "POSITIONAL_ONLY" => {
-                    signature.positional += 1;
-                    signature.positional_only += 1;
-                }
-                "POSITIONAL_OR_KEYWORD" => signature.positional += 1,
-                _ => {}
-            }
-            let required = parameter.getattr("default")?.is(&empty);
-            signature.parameters.push(Parameter { name: name.unbind(), mode, required });
+            signature.parameters.push(Parameter { name: name.unbind(), mode, required: is_required });
         }
         for name in marked {
             let is_known = signature.parameters.iter().any(|known| known.name.bind(py) == name.as_str());

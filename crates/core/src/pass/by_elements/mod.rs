@@ -39,8 +39,8 @@ pub fn by_elements(region: &Arc<Region>) -> Result<Arc<Region>> {
     let nodes = region.graph().nodes();
     let mut new = None;
     let may_be_written = |node: &Node| {
-        let (Op::Scatter { .. } | Op::Window { .. } | Op::Eye { .. } | Op::Dot { .. }) = node.op else {
-            return false;
+        let (Op::Scatter { .. } | Op::Window { .. } | Op::Eye { .. }) = node.op else {
+            return products::vector_sizes(region.graph(), node, &node.inputs).is_some();
         };
         true
     };

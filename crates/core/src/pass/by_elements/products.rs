@@ -37,23 +37,29 @@ impl Side<'_> {
     }
 }
 
+/// The sizes of a product of these operands, if it is one of a vector, or of one pair of elements for each result.
+pub(super) fn vector_sizes(graph: &Graph, node: &Node, inputs: &[Value]) -> Option<[usize; 3]> {
+    let (Op::Dot { contract_a, batch_a, contract_b, .. }, &[a, b]) = (&node.op, inputs) else { return None };
+    let [a, b] = [a, b].map(|value| graph.ty(value).shape.sizes());
+    let sizes = product_sizes((a, contract_a), (b, contract_b), batch_a.len());
+    let [rows, columns, length] = sizes;
+    let is_of_matrices = length > 1 && rows > 1 && columns > 1;
+    (node.outputs[0].size() > 0 && length > 0 && !is_of_matrices).then_some(sizes)
+}
+
 /// The node as a sum of products, if it is the product of a vector; or as a product of elements, if one pair is all
 /// that each sum has.
 pub(super) fn written(graph: &mut Graph, node: &Node, inputs: &[Value]) -> Result<Option<Value>> {
     let (Op::Dot { contract_a, batch_a, contract_b, .. }, &[a, b]) = (&node.op, inputs) else {
         return Ok(None);
     };
+    let Some([_, columns, length]) = vector_sizes(graph, node, inputs) else { return Ok(None) };
     let ty = &node.outputs[0];
     let side = |value: Value, contract| {
         let sizes = graph.ty(value).shape.sizes().into();
         Side { value, sizes, contract, batch: batch_a.len() }
     };
     let (a, b) = (side(a, contract_a), side(b, contract_b));
-    let [rows, columns, length] =
-        product_sizes((&a.sizes, contract_a), (&b.sizes, contract_b), batch_a.len());
-    if ty.size() == 0 || length == 0 || (length > 1 && rows > 1 && columns > 1) {
-        return Ok(None);
-    }
     // Sums of narrow floats are rounded once.
     let is_narrow = ty.dtype.is_float() && ty.dtype.bits() < 32;
     let dtype = if is_narrow { DType::F32 } else { ty.dtype };
