@@ -316,3 +316,41 @@ def check_both(want: np.ndarray, run: Callable[..., dn.Tensor], *operands: np.nd
     tensors = [dn.tensor(operand) for operand in operands]
     assert equal(run(*tensors), want)
     assert equal(dn.jit(run)(*tensors), want)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16", "f8_e4m3fn", "s8", "u8"])
+@pytest.mark.parametrize(
+    ("rows", "length", "columns"),
+    [
+        (2, 1024, 600),
+        (8, 600, 700),
+        (40, 300, 350),
+        (700, 300, 40),
+        (300, 300, 300),
+        (3000, 400, 20),
+    ],
+)
+@pytest.mark.parametrize("turned", [(False, False), (False, True), (True, False), (True, True)])
+def test_products_of_converted_operands(
+    dtype: str, rows: int, length: int, columns: int, turned: tuple[bool, bool]
+) -> None:
+    """A large operand of a narrower dtype is converted while the product reads it."""
+    shapes = [(rows, length), (length, columns)]
+    operands = [
+        RNG.integers(0, 100, shape[::-1] if is_turned else shape).astype("float32") / 8
+        for shape, is_turned in zip(shapes, turned, strict=True)
+    ]
+    narrow = 0 if rows > columns else 1
+    tensors = [dn.tensor(operand) for operand in operands]
+    tensors[narrow] = dn.as_type(tensors[narrow], dtype)
+    axes = [[0 if turned[0] else 1], [1 if turned[1] else 0]]
+
+    def product(a, b):
+        return dn.dot(dn.as_type(a, "f32"), axes[0], dn.as_type(b, "f32"), axes[1])
+
+    want = product(*tensors).to_numpy()
+    exact = [tensor.to_numpy().astype("float64") for tensor in tensors]
+    exact = [x.T if is_turned else x for x, is_turned in zip(exact, turned, strict=True)]
+    assert np.allclose(want, exact[0] @ exact[1], rtol=1e-5)
+    assert equal(dn.jit(product)(*tensors), want)
+    assert equal(dn.dot(tensors[0], axes[0], tensors[1], axes[1]), want)

@@ -11,6 +11,7 @@ mod fold;
 mod simplifier;
 pub mod simplify;
 mod trips;
+mod uncast;
 mod untransposed;
 
 pub use by_elements::by_elements;

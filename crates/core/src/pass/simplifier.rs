@@ -9,13 +9,14 @@ use super::cse::cse_owned;
 use super::dce::dce_owned;
 use super::fold::fold_node;
 use super::simplify::{at_construction, constant};
+use super::uncast::uncast;
 use super::untransposed::untransposed;
 use super::{check, finish, rebuild, trips};
 use crate::backend::Backend;
 use crate::compose::{block, fold};
 use crate::error::Result;
 use crate::graph::{Graph, Node, Value, Values};
-use crate::op::{CondOp, Op, OpClass, WhileOp};
+use crate::op::{CondOp, Op, OpClass, Outputs, WhileOp};
 use crate::region::Region;
 use crate::scalar::{Number, Scalar};
 
@@ -106,8 +107,7 @@ impl Simplifier<'_> {
         if let Some(value) = at_construction(graph, &op, &inputs)? {
             return Ok(SmallVec::from_elem(value, 1));
         }
-        let untransposed = if self.expands { untransposed(graph, &op, &inputs) } else { None };
-        let (op, inputs) = untransposed.unwrap_or((op, inputs));
+        let (op, inputs) = if self.expands { direct(graph, op, inputs, outputs) } else { (op, inputs) };
         graph.push_typed(op, inputs, outputs.clone())
     }
 
@@ -197,6 +197,16 @@ impl Simplifier<'_> {
         let results = branch.results().iter();
         Ok(results.map(|result| moved[result.node as usize][result.output as usize]).collect())
     }
+}
+
+/// A product that reads its operands as they lie, instead of what they are transposed or converted to.
+fn direct(graph: &Graph, mut op: Op, mut inputs: Values, outputs: &Outputs) -> (Op, Values) {
+    inputs = uncast(graph, &op, &inputs, outputs).unwrap_or(inputs);
+    if let Some((of_sources, sources)) = untransposed(graph, &op, &inputs) {
+        (op, inputs) = (of_sources, sources);
+        inputs = uncast(graph, &op, &inputs, outputs).unwrap_or(inputs);
+    }
+    (op, inputs)
 }
 
 /// Whether the condition is false before the first trip. A condition with effects must run once anyway.

@@ -11,20 +11,20 @@ use crate::kernels::linalg::{self, Dot, DotAxes, OperandLayout};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// Converts an operand of a dot of `dtype` to the dtype of computation and packs it as the plan requires. `converted`
-/// and `packed` own the copies.
+/// Converts an operand of a dot of `dtype` to the dtype of computation, unless the product reads it as it is, and packs
+/// it as the plan requires. `converted` and `packed` own the copies.
 fn prepare<'a, 'r: 'a>(
     allocator: ScratchAllocator<'r>,
     mut x: View<'a>,
     dtype: DType,
-    side: &OperandLayout,
+    (side, is_read): (&OperandLayout, bool),
     scratch_slots: &'a mut [Option<Scratch<'r>>; 2],
     par: Par,
 ) -> Result<View<'a>> {
     let [converted, packed] = scratch_slots;
     let computed = linalg::compute_dtype(dtype);
     // Integers of a few bits are stored as the bytes in which they are computed.
-    if x.ty().dtype != dtype || computed.storage_bytes() != dtype.storage_bytes() {
+    if !is_read && (x.ty().dtype != dtype || computed.storage_bytes() != dtype.storage_bytes()) {
         let mut scratch = allocator.scratch(x.ty().with_dtype(computed)?)?;
         allocator.convert(x, dtype, &mut scratch.view_mut(), par);
         // SAFETY: the conversion writes every element.
@@ -64,8 +64,10 @@ impl OpRun<'_> {
             let computed = linalg::compute_dtype(dtype);
             let mut scratch = allocator.scratch(linalg::dot_scratch(&plan, computed))?;
             let (mut a, mut b) = ([None, None], [None, None]);
-            let a = prepare(allocator, views[0], dtype, &plan.a, &mut a, par)?;
-            let b = prepare(allocator, views[1], dtype, &plan.b, &mut b, par)?;
+            let dtypes = [views[0], views[1]].map(|view| view.ty().dtype);
+            let [reads_a, reads_b] = linalg::reads_narrow(&plan, computed, dtypes);
+            let a = prepare(allocator, views[0], dtype, (&plan.a, reads_a), &mut a, par)?;
+            let b = prepare(allocator, views[1], dtype, (&plan.b, reads_b), &mut b, par)?;
             let mut run = |out: &mut ViewMut<'_>, epilogue: Option<EpilogueFn<'_>>| {
                 if allocator.runs() {
                     linalg::dot(&plan, a, b, (out, epilogue), &mut scratch.view_mut(), par);

@@ -4,6 +4,7 @@
 mod back_to_back;
 pub(crate) mod gemm;
 mod integers;
+mod mixed;
 mod plan;
 #[cfg(test)]
 mod tests;
@@ -13,6 +14,7 @@ use std::ops::Range;
 
 pub(crate) use back_to_back::BackToBackProducts;
 use defn_core::{DType, Shape, TensorType};
+pub(crate) use mixed::reads_narrow;
 use num_complex::Complex;
 pub(crate) use plan::{Dot, DotAxes, OperandLayout};
 
@@ -76,6 +78,9 @@ pub(crate) fn dot(
         DType::S16 => run::<i16>(plan, a, b, (out, epilogue), scratch, par),
         DType::S32 => run::<i32>(plan, a, b, (out, epilogue), scratch, par),
         DType::S64 => run::<i64>(plan, a, b, (out, epilogue), scratch, par),
+        DType::F32 if a.ty().dtype != DType::F32 || b.ty().dtype != DType::F32 => {
+            mixed::multiply(plan, (a, b), (out, epilogue), scratch, par);
+        }
         DType::F32 => run::<f32>(plan, a, b, (out, epilogue), scratch, par),
         DType::F64 => run::<f64>(plan, a, b, (out, epilogue), scratch, par),
         DType::C64 => run::<Complex<f32>>(plan, a, b, (out, epilogue), scratch, par),

@@ -111,9 +111,7 @@ pub(super) unsafe fn multiply_tall<C: GemmElement>(
     out: &GemmOutput<'_, C>,
     par: Par,
 ) -> Option<()> {
-    let is_tall = m >= 2 * TALL_BLOCK && n <= TALL_PANELS * kernels.most_columns() && k <= DEPTH;
-    let is_transposed = 2 * n < kernels.lanes && k >= MIN_TRANSPOSED_DEPTH;
-    if !is_tall || is_transposed || n * k > MAX_L1_ELEMENTS || !out.is_plain() || out.stride() != n {
+    if !is_tall(kernels, [m, n, k]) || !out.is_plain() || out.stride() != n {
         return None;
     }
     let (a, b) = (a.in_place()?, b.in_place().filter(|b| b.free == 1)?);
@@ -129,6 +127,13 @@ pub(super) unsafe fn multiply_tall<C: GemmElement>(
         }
     });
     Some(())
+}
+
+/// Whether [`multiply_tall`] computes products of these sizes, if the operands allow it.
+pub(super) fn is_tall<C: GemmElement>(kernels: &Kernels<C>, [m, n, k]: [usize; 3]) -> bool {
+    let is_transposed = 2 * n < kernels.lanes && k >= MIN_TRANSPOSED_DEPTH;
+    let fits = n <= TALL_PANELS * kernels.most_columns() && k <= DEPTH && n * k <= MAX_L1_ELEMENTS;
+    m >= 2 * TALL_BLOCK && fits && !is_transposed
 }
 
 /// Products of an `m` by `k` and a `k` by `n` matrix each, which begin at fixed distances in both operands.

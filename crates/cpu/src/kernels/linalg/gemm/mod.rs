@@ -94,6 +94,12 @@ impl Packing {
     }
 }
 
+/// Whether products of these sizes are those of kernels that read both operands in place.
+pub(crate) fn reads_in_place<C: GemmElement>(sizes: [usize; 3]) -> bool {
+    let kernels = C::kernels()[0];
+    direct::is_direct(kernels, sizes) || direct::is_tall(kernels, sizes)
+}
+
 /// Lanes of a vector.
 pub(crate) fn lanes<C: GemmElement>() -> usize {
     C::kernels()[0].lanes

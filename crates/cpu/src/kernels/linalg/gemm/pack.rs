@@ -6,6 +6,7 @@ use std::ops::Range;
 use half::{bf16, f16};
 
 use super::tile::{GemmElement, Kernels};
+use crate::kernels::simd::vectorized;
 use crate::kernels::{E4m3, E5m2};
 
 /// A matrix as strided elements, indexed by `free` on the free axis and `along` on the contracted one.
@@ -36,6 +37,11 @@ pub(crate) trait Operand<C: GemmElement>: Sync {
 
     /// The elements and their strides for reading in place, if they are of type `C`.
     fn in_place(&self) -> Option<Matrix<'_, C>>;
+
+    /// The strides along the free and the contracted axis, if elements of some type have such.
+    fn strides(&self) -> Option<(usize, usize)> {
+        None
+    }
 
     /// Whether the matrix has at least these sizes.
     fn holds(&self, free: usize, along: usize) -> bool;
@@ -79,11 +85,26 @@ load! {
     f64: ;
 }
 
+macro_rules! load_integers {
+    ($($S:ty),*) => {$(
+        impl Load<f32> for $S {
+            #[inline(always)]
+            fn load(self) -> f32 {
+                self.into()
+            }
+            fn same(_: &[$S]) -> Option<&[f32]> {
+                None
+            }
+        }
+    )*};
+}
+load_integers!(i8, u8);
+
 /// Elements of a row that are converted before they are transposed into a panel.
 const STAGE: usize = 64;
 
 /// Rows that are converted before they are transposed.
-const ROWS: usize = 16;
+const ROWS: usize = 32;
 
 /// Elements that one step copies.
 const RUN: usize = 16;
@@ -110,10 +131,7 @@ impl<C: GemmElement, S: Load<C>> Operand<C> for Matrix<'_, S> {
                 copy_rows(kernels, elements, self.along, width, to);
                 return;
             }
-            for (k, to) in to.chunks_exact_mut(width).enumerate() {
-                let from = &elements[k * self.along..][..rows];
-                copy(from, to);
-            }
+            copy_lines(elements, (self.along, rows), width, to);
         } else if self.along == 1 {
             match S::same(elements) {
                 Some(elements) => pack_transposed(kernels, elements, (self.free, rows), width, to),
@@ -133,6 +151,10 @@ impl<C: GemmElement, S: Load<C>> Operand<C> for Matrix<'_, S> {
     fn in_place(&self) -> Option<Matrix<'_, C>> {
         let elements = S::same(self.elements)?;
         Some(Matrix { elements, free: self.free, along: self.along })
+    }
+
+    fn strides(&self) -> Option<(usize, usize)> {
+        Some((self.free, self.along))
     }
 
     fn holds(&self, free: usize, along: usize) -> bool {
@@ -163,9 +185,9 @@ impl<S> Matrix<'_, S> {
             for first in (0..width).step_by(ROWS) {
                 let across = ROWS.min(width - first);
                 let lines = ROWS.min(rows.saturating_sub(first));
-                for (i, line) in staged.chunks_exact_mut(STAGE).enumerate().take(lines) {
-                    let from = &elements[(first + i) * self.free + block * STAGE..][..depth];
-                    line.iter_mut().zip(from).for_each(|(to, &from)| *to = from.load());
+                if lines > 0 {
+                    let from = &elements[first * self.free + block * STAGE..];
+                    stage_lines(from, (self.free, depth), &mut staged[..lines * STAGE]);
                 }
                 if across == width {
                     pack_transposed(kernels, &staged, (STAGE, lines), width, to);
@@ -246,17 +268,49 @@ fn copy_rows<C: GemmElement>(
     unsafe { (kernels.copy_rows)(from.as_ptr(), stride, depth, width, to.as_mut_ptr()) };
 }
 
+vectorized! {
+    /// Copies lines of elements, a stride apart, and pads each with zeros to a width.
+    fn copy_lines[C: GemmElement, S: Load<C>] of [C, S] (
+        from: &[S],
+        line: (usize, usize),
+        width: usize,
+        to: &mut [MaybeUninit<C>],
+    ) {
+        let (stride, count) = line;
+        for (k, to) in to.chunks_exact_mut(width).enumerate() {
+            copy(&from[k * stride..][..count], to);
+        }
+    }
+}
+
+vectorized! {
+    /// Converts lines of elements, a stride apart, to lines of [`STAGE`].
+    fn stage_lines[C: GemmElement, S: Load<C>] of [C, S] (from: &[S], line: (usize, usize), to: &mut [C]) {
+        let (stride, count) = line;
+        for (i, to) in to.chunks_exact_mut(STAGE).enumerate() {
+            let from = &from[i * stride..][..count];
+            to.iter_mut().zip(from).for_each(|(to, &from)| *to = from.load());
+        }
+    }
+}
+
 /// Copies contiguous elements and pads with zeros.
 #[inline(always)]
 fn copy<C: GemmElement, S: Load<C>>(from: &[S], to: &mut [MaybeUninit<C>]) {
     let (to, rest) = to.split_at_mut(from.len());
-    let (from_runs, from_rest) = from.as_chunks::<RUN>();
-    let (to_runs, to_rest) = to.as_chunks_mut::<RUN>();
-    for (to, from) in to_runs.iter_mut().zip(from_runs) {
-        *to = from.map(|x| MaybeUninit::new(x.load()));
-    }
-    for (to, from) in to_rest.iter_mut().zip(from_rest) {
-        to.write(from.load());
+    if let Some(from) = S::same(from) {
+        let (from_runs, from_rest) = from.as_chunks::<RUN>();
+        let (to_runs, to_rest) = to.as_chunks_mut::<RUN>();
+        for (to, from) in to_runs.iter_mut().zip(from_runs) {
+            *to = from.map(MaybeUninit::new);
+        }
+        for (to, &from) in to_rest.iter_mut().zip(from_rest) {
+            to.write(from);
+        }
+    } else {
+        for (to, from) in to.iter_mut().zip(from) {
+            to.write(from.load());
+        }
     }
     rest.fill(MaybeUninit::new(C::EMPTY_SUM));
 }

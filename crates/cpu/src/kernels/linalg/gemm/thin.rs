@@ -6,7 +6,6 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::direct::DirectStep;
-use super::pack::pack_in_order;
 use super::tile::{Accumulation, GemmElement, Kernels};
 use super::{
     DEPTH, GemmOutput, Matrix, Operand, PARALLEL_WORK, block_range, blocks_of, part_depth, split_evenly,
@@ -47,11 +46,12 @@ const FAR_BYTES: usize = 1 << 21;
 pub(super) struct Thin<'a, C: GemmElement> {
     kernels: &'static Kernels<C>,
     /// The thin operand, and its size.
-    few: Matrix<'a, C>,
+    few: &'a dyn Operand<C>,
     count: usize,
-    /// The other one, and its size.
-    many: Matrix<'a, C>,
+    /// The other one, its size, and whether its free axis is contiguous.
+    many: &'a dyn Operand<C>,
     size: usize,
+    is_free_contiguous: bool,
     depth: usize,
     /// Whether the thin operand is the left one.
     is_left: bool,
@@ -71,13 +71,24 @@ impl<'a, C: GemmElement> Thin<'a, C> {
         if count > MAX_ROWS || size < 4 * TILE_COLUMNS || k < SIDE_BY_SIDE_DEPTH || !out.is_plain() {
             return None;
         }
-        let (a, b) = (a.in_place()?, b.in_place()?);
         let (few, many) = if is_left { (a, b) } else { (b, a) };
+        let strides = many.strides()?;
+        let is_free_contiguous = strides.0 == 1;
         let is_faster = count <= TILE_ROWS.min(kernels.most_rows())
             || is_left && size * k * size_of::<C>() >= FAR_BYTES
-            || is_left && many.free != 1 && count <= MAX_ROWS_OF_NEAR;
-        let is_along = many.free == 1 || many.along == 1;
-        (is_along && is_faster).then_some(Thin { kernels, few, count, many, size, depth: k, is_left, out })
+            || is_left && !is_free_contiguous && count <= MAX_ROWS_OF_NEAR;
+        let is_contiguous = is_free_contiguous || strides.1 == 1;
+        (is_contiguous && is_faster).then_some(Thin {
+            kernels,
+            few,
+            count,
+            many,
+            size,
+            is_free_contiguous,
+            depth: k,
+            is_left,
+            out,
+        })
     }
 
     /// Writes the product. The order of additions is that of [`multiply`](super::multiply).
@@ -91,20 +102,24 @@ impl<'a, C: GemmElement> Thin<'a, C> {
         let most = (room / height).min(FREE_BLOCK).min(self.size.div_ceil(par.threads()));
         let (blocks, each) = split_evenly(self.size, most, self.kernels.most_columns());
         let work = self.count * each * self.depth;
+        let in_place = self.many.in_place().filter(|_| self.is_free_contiguous);
         par.for_chunks(blocks, (PARALLEL_WORK / 8).div_ceil(work), |chunk| {
             for index in chunk {
                 let block = block_range(index, each, self.size);
                 // SAFETY: the caller guarantees it. Blocks are disjoint.
                 unsafe {
-                    match (self.many.free, is_one_tile) {
-                        (1, true) => {
-                            self.block::<TILE_ROWS, { TILE_ROWS * FREE_BLOCK }, 0>(block, accumulation)
-                        }
-                        (1, false) => self.block::<MAX_ROWS, MAX_SUMS, PACKED>(block, accumulation),
-                        (_, true) => {
-                            self.block::<TILE_ROWS, { TILE_ROWS * FREE_BLOCK }, PACKED>(block, accumulation)
-                        }
-                        (_, false) => self.block::<MAX_ROWS, MAX_SUMS, PACKED>(block, accumulation),
+                    match (in_place, is_one_tile) {
+                        (Some(_), true) => self.block::<TILE_ROWS, { TILE_ROWS * FREE_BLOCK }, 0>(
+                            block,
+                            in_place,
+                            accumulation,
+                        ),
+                        (None, true) => self.block::<TILE_ROWS, { TILE_ROWS * FREE_BLOCK }, PACKED>(
+                            block,
+                            None,
+                            accumulation,
+                        ),
+                        (_, false) => self.block::<MAX_ROWS, MAX_SUMS, PACKED>(block, None, accumulation),
                     }
                 }
             }
@@ -112,7 +127,7 @@ impl<'a, C: GemmElement> Thin<'a, C> {
     }
 
     /// One block of the result. It has room for `ROWS` rows of the thin operand, for `SUMS` sums, and for `PANEL`
-    /// elements of the other operand, if these are copied or transposed.
+    /// elements of the other operand, if these are not read in place.
     ///
     /// # Safety
     /// The block is inside the result, and no other thread uses it.
@@ -120,6 +135,7 @@ impl<'a, C: GemmElement> Thin<'a, C> {
     unsafe fn block<const ROWS: usize, const SUMS: usize, const PANEL: usize>(
         &self,
         block: Range<usize>,
+        in_place: Option<Matrix<'_, C>>,
         accumulation: Accumulation,
     ) {
         let kernels = self.kernels;
@@ -133,12 +149,11 @@ impl<'a, C: GemmElement> Thin<'a, C> {
         let factors = factors.as_flattened_mut();
         for part in blocks_of(0..self.depth, part_depth(self.depth)) {
             let factors = &mut factors[..height * part.len()];
-            let few = Matrix { elements: &self.few.elements[part.start * self.few.along..], ..self.few };
-            pack_in_order(kernels, few, 0..self.count, height, factors);
+            self.few.pack(kernels, 0..self.count, part.clone(), height, factors);
             let (parts, panels) = (part.len().div_ceil(depth), block.len().div_ceil(kernels.most_columns()));
             for index in 0..parts * panels {
                 // The other operand's contiguous axis is the inner one.
-                let (i, j) = if self.many.free == 1 {
+                let (i, j) = if self.is_free_contiguous {
                     (index / panels, index % panels)
                 } else {
                     (index % parts, index / parts)
@@ -146,16 +161,16 @@ impl<'a, C: GemmElement> Thin<'a, C> {
                 let along = block_range(i, depth, part.len());
                 let columns = block_range(j, kernels.most_columns(), block.len());
                 let vectors = columns.len().div_ceil(kernels.lanes);
-                let from = (block.start + columns.start) * self.many.free
-                    + (part.start + along.start) * self.many.along;
-                let from = Matrix { elements: &self.many.elements[from..], ..self.many };
-                let (b, b_step) = if PANEL == 0 {
-                    (from.elements.as_ptr(), self.many.along)
-                } else {
-                    let wide = vectors * kernels.lanes;
-                    let panel = &mut panel[..wide * along.len()];
-                    pack_in_order(kernels, from, 0..columns.len(), wide, panel);
-                    (panel.as_ptr().cast(), wide)
+                let first = (block.start + columns.start, part.start + along.start);
+                let (b, b_step) = match in_place {
+                    Some(many) => (many.elements[first.0 + first.1 * many.along..].as_ptr(), many.along),
+                    None => {
+                        let wide = vectors * kernels.lanes;
+                        let panel = &mut panel[..wide * along.len()];
+                        let (free, deep) = (first.0..first.0 + columns.len(), first.1..first.1 + along.len());
+                        self.many.pack(kernels, free, deep, wide, panel);
+                        (panel.as_ptr().cast(), wide)
+                    }
                 };
                 for rows in blocks_of(0..height, tile_height) {
                     let tile = kernels.direct[rows.len() / kernels.rows - 1][vectors - 1];
