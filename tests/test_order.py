@@ -53,7 +53,7 @@ def by_parts(row: np.ndarray, length: int, of_part: Callable[[np.ndarray], np.nd
 def sum_of_tile(tile: np.ndarray) -> np.ndarray:
     count = 16 if len(tile) < 256 else 256 // tile.itemsize
     # Without elements a lane is -0, which changes nothing.
-    lanes = [tile.dtype.type(-0.0)] * count
+    lanes = [-tile.dtype.type(0)] * count
     for at, x in enumerate(tile):
         lanes[at % count] += x
     return halved(lanes)

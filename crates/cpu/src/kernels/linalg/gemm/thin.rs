@@ -21,8 +21,11 @@ const TILE_ROWS: usize = 12;
 /// Most sums of a block of several tiles.
 const MAX_SUMS: usize = 1 << 14;
 
-/// Most elements of the other operand's free axis in a block.
-const FREE_BLOCK: usize = 512;
+/// Most elements of the other operand's free axis in a block, for one tile: of f32, rows of them are whole pages.
+const FREE_BLOCK: usize = 1024;
+
+/// The same for several tiles.
+const PACKED_BLOCK: usize = 512;
 
 /// Columns of the widest tile.
 const TILE_COLUMNS: usize = 32;
@@ -97,9 +100,11 @@ impl<'a, C: GemmElement> Thin<'a, C> {
     /// As there, and the operands have the sizes.
     pub(super) unsafe fn multiply(&self, accumulation: Accumulation, par: Par) {
         let is_one_tile = self.count <= TILE_ROWS;
-        let room = if is_one_tile { TILE_ROWS * FREE_BLOCK } else { MAX_SUMS };
         let height = self.count.next_multiple_of(self.kernels.rows);
-        let most = (room / height).min(FREE_BLOCK).min(self.size.div_ceil(par.threads()));
+        let most = if is_one_tile { FREE_BLOCK } else { PACKED_BLOCK.min(MAX_SUMS / height) };
+        // Each thread has as many blocks as another.
+        let blocks = par.threads() * self.size.div_ceil(par.threads() * most);
+        let most = self.size.div_ceil(blocks);
         let (blocks, each) = split_evenly(self.size, most, self.kernels.most_columns());
         let work = self.count * each * self.depth;
         let in_place = self.many.in_place().filter(|_| self.is_free_contiguous);
