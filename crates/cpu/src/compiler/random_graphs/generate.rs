@@ -133,7 +133,7 @@ impl<'b> GraphGenerator<'b> {
         generator
     }
 
-    fn dtype(&mut self) -> DType {
+    pub(super) fn dtype(&mut self) -> DType {
         self.dtypes[self.source.below(self.dtypes.len())]
     }
 
@@ -212,7 +212,7 @@ impl<'b> GraphGenerator<'b> {
         let shape = self.graph.ty(x).shape.clone();
         let dtype = self.graph.ty(x).dtype;
         let one = |op| Some((op, [x].into_iter().collect::<Values>()));
-        match self.source.below(38) {
+        match self.source.below(39) {
             0..=4 => one(Op::Unary(UnaryOp::ALL[self.source.below(UnaryOp::ALL.len())])),
             5..=11 => {
                 let op = BinaryOp::ALL[self.source.below(BinaryOp::ALL.len())];
@@ -296,6 +296,7 @@ impl<'b> GraphGenerator<'b> {
                 Some((Op::Iota { shape, dtype, axis }, Values::new()))
             }
             35 => self.written(x, &shape),
+            36 => self.turned(),
             _ => self.drawn(),
         }
     }

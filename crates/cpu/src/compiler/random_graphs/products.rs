@@ -3,10 +3,13 @@
 
 use defn_core::Axis;
 use defn_core::graph::{Value, Values};
-use defn_core::op::{BinaryOp, ConvOp, Op, ReduceOp};
+use defn_core::op::{BinaryOp, ConvOp, Op, ReduceOp, UnaryOp};
 use smallvec::SmallVec;
 
 use super::generate::{GraphGenerator, MAX_ELEMENTS};
+
+/// The most elements of a transposed value that is copied in any case.
+const MIN_TRANSPOSED: usize = 1 << 12;
 
 /// The most multiplications of a product.
 const MAX_PRODUCT_WORK: usize = 1 << 20;
@@ -104,5 +107,30 @@ impl GraphGenerator<'_> {
         let op = BinaryOp::ALL[self.source.below(BinaryOp::ALL.len())];
         let operands = if self.source.below(2) == 0 { [x, reduced] } else { [reduced, x] };
         Some((Op::Binary(op), operands.into_iter().collect()))
+    }
+
+    /// A reduction of the long rows of a transposed argument, or of what is computed of them.
+    pub(super) fn turned(&mut self) -> Option<(Op, Values)> {
+        let dtype = self.dtype();
+        let (batch, columns) = (1 + self.source.below(2), 8 + self.source.below(40));
+        let [least, most] = [MIN_TRANSPOSED + 1, MAX_ELEMENTS].map(|count| count / (batch * columns));
+        let rows = least + 1 + self.source.below(most - least);
+        let x = self.parameter(dtype, &[batch, rows, columns], None)?;
+        let shape = self.graph.ty(x).shape.clone();
+        let axes = [0, 2, 1].into_iter().filter_map(|axis| shape.axis(axis)).collect();
+        let turned = self.graph.push(Op::Transpose { axes }, &[x]).ok()?[0];
+        let others: [&[usize]; 3] = [&[rows], &[columns, 1], &[batch, columns, rows]];
+        let (op, other) = (self.source.below(BinaryOp::ALL.len()), self.source.below(4));
+        let computed = match others.get(other) {
+            Some(sizes) => {
+                let other = self.parameter(dtype, sizes, None)?;
+                self.graph.push(Op::Binary(BinaryOp::ALL[op]), &[turned, other])
+            }
+            None => self.graph.push(Op::Unary(UnaryOp::ALL[op % UnaryOp::ALL.len()]), &[turned]),
+        };
+        let op = ReduceOp::ALL[self.source.below(ReduceOp::ALL.len())];
+        let axes = shape.axes().skip(2).collect();
+        let keep_axes = self.source.below(2) == 0;
+        Some((Op::Reduce { op, axes, keep_axes }, computed.ok()?.into_iter().collect()))
     }
 }
