@@ -45,16 +45,7 @@ impl Draft {
 /// results and the effects need.
 fn with_inputs(region: &Region, retained: &[usize], results: &[Value]) -> Result<Region> {
     let nodes = region.graph().nodes();
-    let mut live = vec![false; nodes.len()];
-    for result in results {
-        live[result.node as usize] = true;
-    }
-    for (position, node) in nodes.iter().enumerate().rev() {
-        live[position] |= node.op.has_effect();
-        if live[position] {
-            node.inputs.iter().for_each(|input| live[input.node as usize] = true);
-        }
-    }
+    let live = pass::live_nodes(nodes, results);
     let mut graph = Graph::new();
     graph.reserve("grad", nodes.len())?;
     let mut values: Vec<Values> = Vec::with_capacity(nodes.len());

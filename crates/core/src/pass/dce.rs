@@ -2,7 +2,7 @@
 
 use super::{compacted, copy};
 use crate::error::Result;
-use crate::graph::Fate;
+use crate::graph::{Fate, Node, Value};
 use crate::region::Region;
 
 /// Removes every node that neither a result nor an effect needs. Inputs keep their numbers, even unused ones,
@@ -19,9 +19,17 @@ pub fn dce(region: &Region) -> Result<Region> {
 /// # Errors
 /// Memory.
 pub fn dce_owned(region: Region) -> Result<Region> {
-    let nodes = region.graph().nodes();
+    let live = live_nodes(region.graph().nodes(), region.results());
+    if live.iter().all(|is_live| *is_live) {
+        return Ok(region);
+    }
+    compacted("dce", region, |_, position, _| if live[position] { Fate::Kept } else { Fate::Dropped })
+}
+
+/// For each node, whether one of these results or an effect needs it.
+pub(crate) fn live_nodes(nodes: &[Node], results: &[Value]) -> Vec<bool> {
     let mut live = vec![false; nodes.len()];
-    for result in region.results() {
+    for result in results {
         live[result.node as usize] = true;
     }
     // Inputs come before their users, so that a single backward pass visits every user first.
@@ -33,8 +41,5 @@ pub fn dce_owned(region: Region) -> Result<Region> {
             }
         }
     }
-    if live.iter().all(|is_live| *is_live) {
-        return Ok(region);
-    }
-    compacted("dce", region, |_, position, _| if live[position] { Fate::Kept } else { Fate::Dropped })
+    live
 }

@@ -16,6 +16,7 @@ mod untransposed;
 
 pub use by_elements::by_elements;
 pub use cse::cse;
+pub(crate) use dce::live_nodes;
 pub use dce::{dce, dce_owned};
 pub use fold::fold;
 pub use simplifier::{expand, simplify};

@@ -14,7 +14,6 @@ use super::fuse::{Domain, NodeRole, Reduction, has_pairs};
 use super::fusion_groups::{FusionGroups, Role, random};
 use super::nest::Nest;
 use super::users::Uses;
-use crate::kernels::reduce::ReductionLayout;
 
 /// How many fusion groups after the first are looked at.
 const SEARCH_WINDOW: usize = 64;
@@ -220,11 +219,7 @@ impl Finder<'_> {
     /// The reduction that a fusion group is, and its domain.
     fn reduction(&self, index: usize) -> Option<(Reduction, Domain)> {
         let [position] = self.fusion.order[index].nodes[..] else { return None };
-        let node = &self.graph.nodes()[position];
-        let (reduction, axes) = Reduction::of(&node.op)?;
-        let shape = &self.graph.ty(node.inputs[0]).shape;
-        let axes = axes.unwrap_or_else(|| shape.axes().collect());
-        let mut domain = Domain::of_reduction(&ReductionLayout::new(shape.sizes(), &axes));
+        let (reduction, mut domain) = Reduction::with_domain(self.graph, &self.graph.nodes()[position])?;
         if let Some(columns) = self.fusion.turned_columns(position) {
             domain = domain.turned(columns);
         }

@@ -1,12 +1,15 @@
 //! What reductions keep of the elements so far, and how two such states are joined.
 
+use defn_core::graph::{Graph, Node};
 use defn_core::op::{ArgOp, BinaryOp, Op as GraphOp, ReduceOp, TieBreak};
 use defn_core::{Axis, DType, Kind};
 use smallvec::SmallVec;
 
 use super::build::{NestBuilder, NodeRole};
+use super::domain::Domain;
 use super::elements::{Element, computed};
 use crate::compiler::ir::{Cmp, Conv, Elem, Op, Reduce, Val};
+use crate::kernels::reduce::ReductionLayout;
 
 /// A reduction of groups of elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,6 +31,14 @@ impl Reduction {
             return Some((Reduction::Position(*op, *tie_break), axes));
         }
         None
+    }
+
+    /// The reduction that a node is, and its domain.
+    pub(in super::super) fn with_domain(graph: &Graph, node: &Node) -> Option<(Reduction, Domain)> {
+        let (reduction, axes) = Reduction::of(&node.op)?;
+        let shape = &graph.ty(node.inputs[0]).shape;
+        let axes = axes.unwrap_or_else(|| shape.axes().collect());
+        Some((reduction, Domain::of_reduction(&ReductionLayout::new(shape.sizes(), &axes))))
     }
 }
 

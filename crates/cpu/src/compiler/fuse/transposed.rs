@@ -12,7 +12,7 @@ use super::merge::Reduction;
 use crate::compiler::fusion_groups::Role;
 use crate::compiler::views::ValueView;
 use crate::kernels::StridedView;
-use crate::kernels::reduce::{MIN_INNER, ReductionLayout};
+use crate::kernels::reduce::MIN_INNER;
 
 /// Elements of a transposed value up to which it is as well copied.
 const MIN_ELEMENTS: usize = 1 << 12;
@@ -83,14 +83,12 @@ impl Search<'_> {
     /// A reduction of rows all of whose elements lie in the order of columns, or are the same for each column or row.
     fn candidate(&self, position: usize) -> Option<Candidate> {
         let node = &self.graph.nodes()[position];
-        let (Reduction::Of(op), axes) = Reduction::of(&node.op)? else { return None };
-        let ty = self.graph.ty(*node.inputs.first()?);
+        let (Reduction::Of(op), domain) = Reduction::with_domain(self.graph, node)? else { return None };
+        let ty = self.graph.ty(node.inputs[0]);
         // A product of complex numbers is computed on whole tiles.
         if op == ReduceOp::Product && ty.dtype.is_complex() {
             return None;
         }
-        let axes = axes.unwrap_or_else(|| ty.shape.axes().collect());
-        let domain = Domain::of_reduction(&ReductionLayout::new(ty.shape.sizes(), &axes));
         if domain.inner > 1 || !domain.is_in_order() || domain.reduced < MIN_ROW {
             return None;
         }

@@ -15,7 +15,6 @@ use super::super::fusion_groups::{FusionGroups, Role};
 use super::Nest;
 use super::cache::{Cache, ProcessCache, ThreadCache, hash_of, recent};
 use super::one_op::region_of;
-use crate::kernels::reduce::ReductionLayout;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -51,14 +50,12 @@ impl ProductKey {
         let (graph, fusion) = (region.graph(), FusionGroups::with_all_views(&region));
         let (mut nodes, mut domain) = (Vec::new(), None);
         for (position, node) in graph.nodes().iter().enumerate() {
-            let role = match (&fusion.roles[position], Reduction::of(&node.op)) {
+            let role = match (&fusion.roles[position], Reduction::with_domain(graph, node)) {
                 (Role::Leaf | Role::View | Role::Generated, _) => continue,
                 (Role::Elementwise, _) if domain.is_some() => NodeRole::Rows,
                 (Role::Elementwise, _) => NodeRole::Elements,
-                (Role::Step, Some((reduction, axes))) => {
-                    let shape = &graph.ty(node.inputs[0]).shape;
-                    let axes = axes.unwrap_or_else(|| shape.axes().collect());
-                    domain = Some(Domain::of_reduction(&ReductionLayout::new(shape.sizes(), &axes)));
+                (Role::Step, Some((reduction, own))) => {
+                    domain = Some(own);
                     NodeRole::Reduction(reduction)
                 }
                 (Role::Step, None) => unreachable!("{:?} is no part of a product", node.op),

@@ -2,17 +2,13 @@
 
 use super::*;
 use crate::compiler::fuse::Reduction;
-use crate::kernels::reduce::ReductionLayout;
 
 /// The nest of all nodes of a program, of the groups of its first reduction.
 fn nest_of_groups(region: &Region) -> Option<Fused> {
     let fusion = FusionGroups::new(region);
     let graph = region.graph();
     let reductions = graph.nodes().iter().enumerate().filter_map(|(at, node)| {
-        let (_, axes) = Reduction::of(&node.op)?;
-        let shape = &graph.ty(node.inputs[0]).shape;
-        let axes = axes.unwrap_or_else(|| shape.axes().collect());
-        let domain = Domain::of_reduction(&ReductionLayout::new(shape.sizes(), &axes));
+        let (_, domain) = Reduction::with_domain(graph, node)?;
         Some(fusion.turned_columns(at).map_or(domain.clone(), |columns| domain.turned(columns)))
     });
     let domain = reductions.into_iter().next()?;
