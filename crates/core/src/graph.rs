@@ -69,6 +69,9 @@ pub(crate) enum Fate {
     Dropped,
 }
 
+/// A graph requests memory for so many nodes at once: copies of smaller graphs cost more than the memory.
+const FIRST_NODES: usize = 32;
+
 /// An arena of nodes. Equality compares the nodes one by one, without their locations.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Graph {
@@ -179,7 +182,7 @@ impl Graph {
     pub(crate) fn push_typed(&mut self, op: Op, inputs: Values, outputs: Outputs) -> Result<Values> {
         memory::check(form::name(&op))?;
         if self.nodes.len() == self.nodes.capacity() {
-            self.reserve(form::name(&op), self.nodes.len().max(8))?;
+            self.reserve(form::name(&op), self.nodes.len().max(FIRST_NODES))?;
         }
         Ok(self.push_reserved(op, inputs, outputs))
     }

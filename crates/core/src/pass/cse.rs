@@ -2,7 +2,7 @@
 
 use std::hash::{Hash, Hasher};
 
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHasher};
 use smallvec::SmallVec;
 
 use super::{compacted, copy};
@@ -21,7 +21,8 @@ pub fn cse(region: &Region) -> Result<Region> {
 
 /// As [`cse`], of a region that is not needed any more.
 pub(super) fn cse_owned(region: Region) -> Result<Region> {
-    let mut seen: FxHashMap<u64, SmallVec<[u32; 1]>> = FxHashMap::default();
+    let mut seen: FxHashMap<u64, SmallVec<[u32; 1]>> =
+        FxHashMap::with_capacity_and_hasher(region.graph().len(), FxBuildHasher);
     compacted("cse", region, |kept, _, node| {
         if node.op.has_effect() {
             return Fate::Kept;

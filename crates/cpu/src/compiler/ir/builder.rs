@@ -1,9 +1,12 @@
 //! Builds functions instruction by instruction.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 
 use super::{Access, AccessId, Call, CallId, Cmp, Conv, Elem, Function, Inst, ListId, Op, Reduce, Ty, Val};
+
+/// Few functions have more instructions; memory for so many is requested at once.
+const USUAL_LEN: usize = 56;
 
 /// Builds a function. Equal pure instructions of a block and of those around it are one.
 #[derive(Default)]
@@ -22,8 +25,13 @@ pub(crate) struct Builder {
 impl Builder {
     /// A function of so many pointers, scalars and kernels.
     pub(crate) fn new(buffers: u16, params: u16, kernels: u16) -> Builder {
-        let function = Function { buffers, params, kernels, ..Function::default() };
-        Builder { function, known: FxHashMap::default(), blocks: vec![Vec::new()] }
+        let insts = Vec::with_capacity(USUAL_LEN);
+        let function = Function { buffers, params, kernels, insts, ..Function::default() };
+        Builder {
+            function,
+            known: FxHashMap::with_capacity_and_hasher(USUAL_LEN, FxBuildHasher),
+            blocks: vec![Vec::with_capacity(USUAL_LEN)],
+        }
     }
 
     /// The function, whose blocks must all have ended.
