@@ -31,7 +31,7 @@ mod short;
 mod stores;
 #[cfg(test)]
 mod tests;
-mod transposed;
+pub(super) mod transposed;
 mod turned;
 
 pub(super) use blocks::{Blocks, fuse_blocks};

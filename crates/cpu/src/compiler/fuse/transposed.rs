@@ -15,7 +15,7 @@ use crate::kernels::StridedView;
 use crate::kernels::reduce::MIN_INNER;
 
 /// Elements of a transposed value up to which it is as well copied.
-const MIN_ELEMENTS: usize = 1 << 12;
+pub(in crate::compiler) const MIN_ELEMENTS: usize = 1 << 12;
 
 /// Elements of a row up to which it is as well copied.
 const MIN_ROW: usize = 64;

@@ -7,9 +7,7 @@ use defn_core::op::{BinaryOp, ConvOp, Op, ReduceOp, UnaryOp};
 use smallvec::SmallVec;
 
 use super::generate::{GraphGenerator, MAX_ELEMENTS};
-
-/// The most elements of a transposed value that is copied in any case.
-const MIN_TRANSPOSED: usize = 1 << 12;
+use crate::compiler::fuse::transposed;
 
 /// The most multiplications of a product.
 const MAX_PRODUCT_WORK: usize = 1 << 20;
@@ -113,7 +111,8 @@ impl GraphGenerator<'_> {
     pub(super) fn turned(&mut self) -> Option<(Op, Values)> {
         let dtype = self.dtype();
         let (batch, columns) = (1 + self.source.below(2), 8 + self.source.below(40));
-        let [least, most] = [MIN_TRANSPOSED + 1, MAX_ELEMENTS].map(|count| count / (batch * columns));
+        let [least, most] =
+            [transposed::MIN_ELEMENTS + 1, MAX_ELEMENTS].map(|count| count / (batch * columns));
         let rows = least + 1 + self.source.below(most - least);
         let x = self.parameter(dtype, &[batch, rows, columns], None)?;
         let shape = self.graph.ty(x).shape.clone();
