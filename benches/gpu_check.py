@@ -38,6 +38,7 @@ SECTIONS = {
     "memory": "Memory",
     "saved": "Saved executables",
     "beside JAX": "Beside JAX",
+    "GPT-2": "Training GPT-2",
 }
 # The share of the rows of operations that a plugin may refuse.
 REFUSED = 0.03
@@ -116,6 +117,7 @@ def operations_lines(found: dict[str, Any]) -> list[str]:
         "Each row is an operation in a dtype, with drawn arguments, beside NumPy's and SciPy's "
         "result in 64 bits. The tolerances are those of the tests: those that each row states, "
         "eightfold, since XLA's functions and order of additions are its own; integers are exact. "
+        "On a GPU quotients of f32 may be off by two units in the last place. "
         "Compiled rows are all dtypes, those at once one dtype of each operation.",
         "",
         f"- {rows} rows: {said}",

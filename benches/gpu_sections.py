@@ -17,92 +17,19 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gpu_found import MIB, Found, Place, same_bits, text
+from gpu_gpt import gpt
 
 import defn as dn
 
 ROOT = Path(__file__).resolve().parents[1]
 # For the table of operations, and for the digits example.
 sys.path += [str(ROOT / "tests"), str(ROOT / "examples")]
-MIB = 1 << 20
-
-
-@dataclass
-class Found:
-    """The results of a section."""
-
-    lines: list[str] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
-    # Added up over the processes that share a section.
-    counts: dict[str, int] = field(default_factory=dict)
-    refused: list[str] = field(default_factory=list)
-
-    def say(self, line: str) -> None:
-        print(line, flush=True)
-        self.lines.append(line)
-
-    def table(self, head: list[str], rows: list[list[str]]) -> None:
-        """Prints a Markdown table."""
-        self.say("")
-        for cells in (head, ["---"] * len(head), *rows):
-            self.say("| " + " | ".join(cells) + " |")
-        self.say("")
-
-    def require(self, what: str, holds: bool, detail: str = "") -> None:
-        """Records a check, described by `what`."""
-        self.say(f"- {what}: {'yes' if holds else 'NO'}{'; ' + detail if detail else ''}")
-        if not holds:
-            self.failed.append(f"{what}; {detail}")
-
-    def expect(self, what: str, kind: type[Exception], call: Callable[[], object]) -> None:
-        """Records a check that a call raises an error."""
-        try:
-            call()
-        except kind as error:
-            self.require(what, True, f"`{type(error).__name__}: {str(error).splitlines()[0]}`")
-        except Exception as error:
-            self.require(what, False, f"`{type(error).__name__}: {error}`")
-        else:
-            self.require(what, False, "nothing is raised")
-
-
-@dataclass(frozen=True)
-class Place:
-    """The device under test."""
-
-    client: str
-    is_gpu: bool
-    share: int = 0
-    shares: int = 1
-
-    @property
-    def backend(self) -> Any:
-        return dn.backends.PJRT(client=self.client)
-
-    def tensor(self, array: np.ndarray) -> dn.Tensor:
-        return dn.tensor(array, backend=self.backend)
-
-    def memory_used(self) -> int | None:
-        """The bytes in use on the first device, or None if the plugin does not count them."""
-        return dn.devices(self.client)[0].memory_used
-
-
-def text(seconds: float) -> str:
-    """A time with its unit."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} us"
-
-
-def same_bits(one: np.ndarray, two: np.ndarray) -> bool:
-    """Whether two arrays have the same bits, including NaN and the signs of zeros."""
-    return one.dtype == two.dtype and one.shape == two.shape and one.tobytes() == two.tobytes()
-
 
 # The machine.
 
@@ -130,6 +57,9 @@ def machine(place: Place) -> Found:
 
 # The table of operations.
 
+# Units in the last place: on a GPU XLA divides f32 by PTX's `div.full`, which is not exact.
+DIVISION = 2
+
 
 @dataclass
 class Row:
@@ -147,7 +77,7 @@ class Row:
     def call(self, tensors: list[dn.Tensor]) -> dn.Tensor:
         return self.case.run(self.dtype) if self.case.creates else self.case.run(*tensors)
 
-    def problem(self, got: dn.Tensor, ulps: float) -> str | None:
+    def problem(self, got: dn.Tensor, ulps: float, is_gpu: bool) -> str | None:
         """How a result differs from the oracle's, or None if it is within the tolerance."""
         from cases.dtypes import close, narrow, result_dtype, widen
 
@@ -159,6 +89,8 @@ class Row:
         with np.errstate(all="ignore"):
             want = narrow(self.case.oracle(*wide), expected)
         tolerance = self.case.tolerance(self.dtype, expected) * ulps
+        if is_gpu and self.case.name == "divide":
+            tolerance = max(tolerance, DIVISION)
         ok = close(got.to_numpy(), want, expected, tolerance, self.case.scale)
         if ok.all():
             return None
@@ -226,7 +158,7 @@ def operations(place: Place) -> Found:
                 first = str(result).splitlines()[0]
                 found.refused.append(f"{row}, {kind}: {type(result).__name__}: {first}")
                 continue
-            problem = row.problem(result, XLA_ULPS)
+            problem = row.problem(result, XLA_ULPS, place.is_gpu)
             if problem is not None:
                 found.failed.append(f"{row}, {kind}: {problem}")
     found.say(f"{found.counts}, {len(found.failed)} off, {len(found.refused)} refused")
@@ -495,6 +427,7 @@ SECTIONS: dict[str, Callable[[Place], Found]] = {
     "memory": memory,
     "saved": saved,
     "beside JAX": beside_jax,
+    "GPT-2": gpt,
 }
 
 

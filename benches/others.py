@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numexpr
 import numpy as np
 import scipy.fft
 import scipy.linalg
@@ -18,7 +17,14 @@ Other = tuple[str, Callable[..., Any]]
 
 def numexpr_of(text: str) -> Other:
     """A numexpr formula in `x`, or in `x` and `y`."""
-    return "numexpr", lambda x, y=None: numexpr.evaluate(text, {"x": x, "y": y})
+
+    def evaluate(x, y=None):
+        # Only runs beside other libraries need it.
+        import numexpr
+
+        return numexpr.evaluate(text, {"x": x, "y": y})
+
+    return "numexpr", evaluate
 
 
 def layer_norm(x):

@@ -187,7 +187,7 @@ def on(device: Any, tree: Any) -> Any:
     return each(tree, lambda array: jax.device_put(array, device))
 
 
-def time_workload(workload: Workload, options: dict[str, Any], others: bool) -> Row:
+def time_workload(workload: Workload, options: dict[str, Any], others: bool, budget: float) -> Row:
     """Seconds of steady runs: ours, JAX's on each of its devices, and another library's.
 
     A row that seems slow is timed again a few times, because other load on the machine varies.
@@ -209,11 +209,11 @@ def time_workload(workload: Workload, options: dict[str, Any], others: bool) -> 
         if others and workload.name in OTHERS:
             library, plain = OTHERS[workload.name]
             calls.append(lambda: plain(*workload.arguments))
-        taken = turns(calls)
+        taken = turns(calls, budget)
         for _ in range(AGAIN):
             if not MARGIN < min(taken[0]) / min(taken[len(devices(options))]) < SLOW:
                 break
-            for times, more in zip(taken, turns(calls), strict=True):
+            for times, more in zip(taken, turns(calls, budget), strict=True):
                 times += more
         if others and workload.name in OTHERS:
             row.other = (library, taken.pop())
@@ -307,7 +307,7 @@ def measured(given: argparse.Namespace, options: dict[str, Any]) -> Iterator[Row
     for family in (*FAMILIES, fused):
         for workload in family():
             if wanted(workload.name) or wanted(workload.family):
-                yield time_workload(workload, options, given.write)
+                yield time_workload(workload, options, given.write, given.budget)
 
 
 def in_processes(count: int) -> Iterator[Row]:
@@ -335,6 +335,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="words in the names of rows; all without")
     parser.add_argument("--compiler", default="cpu")
     parser.add_argument("--rounds", type=int, default=7, help="of compiling")
+    parser.add_argument("--budget", type=float, default=BUDGET, help="seconds for each row")
     parser.add_argument("--processes", type=int, default=1, help="how many measure all")
     parser.add_argument("--write", action="store_true", help="write the page and the ratios")
     parser.add_argument("--gate", action="store_true", help="fail where a row became slower")

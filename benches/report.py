@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +22,12 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
 CHART = ROOT / "docs" / "benchmarks.png"
 RATIOS = ROOT / "benches" / "ratios.json"
+THREADS = ROOT / "benches" / "threads.json"
 
 # The gate fails where JAX is faster by the first factor, or where a ratio fell by the second.
 SLOWER, FELL = 1.10, 1.25
+# Rows of many processors are named where JAX's time is less than this share of ours.
+SLOW_THREADS = 0.95
 
 
 HEAD = """# Benchmarks
@@ -208,7 +212,57 @@ def page(rows: Sequence[Measured], machine: Machine, versions: str, extra: Seque
             named.append(f"- {row.name}: {row.ratio:.2f}, defn at {share:.0f} % of the limit;")
             named.append(f"  {machine.cause(row)}")
         lines += ["", "## Where JAX is faster", "", *named]
+    if THREADS.exists():
+        lines += ["", *threads_lines(json.loads(THREADS.read_text()))]
     return "\n".join(lines) + "\n"
+
+
+THREADS_HEAD = "## Threads"
+
+
+def threads_lines(kept: dict[str, Any]) -> list[str]:
+    """The part about numbers of processors: means of families, and rows that do not gain."""
+    counts = sorted(kept["counts"], key=int)
+    first, last = kept["counts"][counts[0]], kept["counts"][counts[-1]]
+    head = [f"{count}" for count in counts]
+    lines = [
+        THREADS_HEAD,
+        "",
+        "`benches/threads.py` measured this, on another machine:",
+        "",
+        f"- {kept['machine']}",
+        "",
+        "The columns are numbers of processors, which both libraries use. First JAX's time as a",
+        "multiple of defn's, in the geometric mean; then how many times as fast as on one",
+        "processor defn is, and JAX.",
+        "",
+        f"| family | {' | '.join(head)} | defn on {counts[-1]} | JAX on {counts[-1]} |",
+        f"|---|{'--:|' * (len(counts) + 2)}",
+    ]
+
+    def means(rows: Callable[[dict[str, Any]], list[list[float]]]) -> list[str]:
+        ratios = [mean([b / a for a, b in rows(kept["counts"][count])]) for count in counts]
+        pairs = list(zip(rows(first), rows(last), strict=True))
+        gains = [mean([one[at] / many[at] for one, many in pairs]) for at in (0, 1)]
+        return [f"{ratio:.2f}" for ratio in ratios] + [f"{gain:.1f}" for gain in gains]
+
+    for family in first:
+        cells = means(lambda found, family=family: list(found[family].values()))
+        lines.append(f"| {family} | {' | '.join(cells)} |")
+
+    def everything(found: dict[str, Any]) -> list[list[float]]:
+        return [row for family in found if family != BESIDE for row in found[family].values()]
+
+    lines.append(f"| all but {BESIDE} | {' | '.join(means(everything))} |")
+    slow = [
+        f"{name} {b / a:.2f}"
+        for rows in last.values()
+        for name, (a, b) in rows.items()
+        if b < SLOW_THREADS * a
+    ]
+    if slow:
+        lines += ["", f"On {counts[-1]} processors JAX is faster at: {', '.join(slow)}."]
+    return lines
 
 
 def chart(rows: Sequence[Measured]) -> None:

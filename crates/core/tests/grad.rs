@@ -76,6 +76,24 @@ fn a_product_needs_no_transpose() {
 }
 
 #[test]
+fn products_of_bf16_multiply_cotangents_in_bf16() {
+    let products = |dtype: DType| -> Vec<String> {
+        let types = [[4, 3], [3, 2]].map(|sizes| TensorType::new(dtype, Shape::new(&sizes)).unwrap());
+        let text = gradient(&types, |g, x| {
+            let product = g.dot(x[0], x[1])?;
+            g.tanh(product)
+        });
+        text.lines().filter(|line| line.contains(" = dot ")).map(|line| line.to_owned()).collect()
+    };
+    let bf16 = products(DType::BF16);
+    assert_eq!(bf16.len(), 3);
+    assert!(bf16.iter().all(|line| line.contains(" : bf16[")), "{bf16:?}");
+    // In f16 a cotangent could be beyond the largest number.
+    let f16 = products(DType::F16);
+    assert_eq!(f16.iter().filter(|line| line.contains(" : f32[")).count(), 2, "{f16:?}");
+}
+
+#[test]
 fn constants_get_nothing_computed() {
     let types = [named(&[2], &[None])];
     insta::assert_snapshot!(gradient(&types, |g, x| {

@@ -15,7 +15,7 @@ type Side<'a> = (&'a [Axis], &'a [Axis]);
 /// `y = dot(a, b)`: each factor gets `g` contracted with the other factor over that factor's free axes.
 pub(super) fn dot(site: &mut Site<'_>, a_side: Side<'_>, b_side: Side<'_>, g: Value) -> Result<Vjp> {
     let ((contract_a, batch_a), (contract_b, batch_b)) = (a_side, b_side);
-    let (a, b) = (site.input(0)?, site.input(1)?);
+    let (a, b, g) = (site.input(0)?, site.input(1)?, site.as_factor(g)?);
     let rest = |value: Value, contract: &[Axis]| -> AxisList {
         let axes = site.graph.ty(value).shape.axes();
         axes.skip(batch_a.len()).filter(|axis| !contract.contains(axis)).collect()

@@ -7,9 +7,10 @@
 //! - Cotangents have no axis names, and rules see operands without names: backward arithmetic pairs axes by
 //!   position only. A gradient gets its variable's shape and names at the very end.
 //! - A cotangent has its value's element type, but at least f32 (or c64): sums of many small floats would
-//!   stagnate. The cotangent of an integer keeps the float type of the incoming cotangent. A conversion of
-//!   element types passes it unchanged, except that a real value keeps only the real part of a complex
-//!   cotangent. A gradient gets its variable's element type at the very end, f32 for integers.
+//!   stagnate. The gradient of a bf16 product multiplies by the cotangent in bf16. The cotangent of an integer
+//!   keeps the float type of the incoming cotangent. A conversion of element types passes it unchanged, except
+//!   that a real value keeps only the real part of a complex cotangent. A gradient gets its variable's element
+//!   type at the very end, f32 for integers.
 //! - The gradient of a complex `z` is the `G` with `dL = real(G * dz)`. Holomorphic functions multiply by their
 //!   derivative, without a conjugate.
 
@@ -238,6 +239,16 @@ impl Site<'_> {
         let dtype = self.output_ty(0).dtype.to_float();
         let x = self.input(input)?;
         self.graph.emit_one(Op::AsType { dtype }, &[x])
+    }
+
+    /// The cotangent of a product in the type in which it is multiplied: bf16 where the product is, since devices multiply
+    /// pairs of bf16 many times as fast as f32. Their sums are f32. f16 and the 8-bit floats would lose cotangents that
+    /// are beyond their range.
+    fn as_factor(&mut self, g: Value) -> Result<Value> {
+        if self.output_ty(0).dtype != DType::BF16 {
+            return Ok(g);
+        }
+        region::convert(self.graph, g, DType::BF16)
     }
 
     fn without_names(&mut self, value: Value) -> Result<Value> {

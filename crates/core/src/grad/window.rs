@@ -145,7 +145,7 @@ fn chosen(site: &mut Site<'_>, op: WindowScatterOp, window: &Window, g: Value) -
 /// Input and kernel: convolutions of `g` with the kernel and of the input with `g`, with strides and
 /// dilations exchanged. Both are computed with axes in the order of their roles.
 pub(super) fn conv(site: &mut Site<'_>, op: &ConvOp, g: Value) -> Result<Vjp> {
-    let (x, kernel) = (site.input(0)?, site.input(1)?);
+    let (x, kernel, g) = (site.input(0)?, site.input(1)?, site.as_factor(g)?);
     let g = by_role(site, &op.output_permutation, g)?;
     let x_roles = by_role(site, &op.input_permutation, x)?;
     let kernel_roles = by_role(site, &op.kernel_permutation, kernel)?;

@@ -1,0 +1,86 @@
+"""What the sections of `gpu_check.py` share: the device under test, and what they found there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import defn as dn
+
+MIB = 1 << 20
+
+
+@dataclass
+class Found:
+    """The results of a section."""
+
+    lines: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    # Added up over the processes that share a section.
+    counts: dict[str, int] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
+
+    def say(self, line: str) -> None:
+        print(line, flush=True)
+        self.lines.append(line)
+
+    def table(self, head: list[str], rows: list[list[str]]) -> None:
+        """Prints a Markdown table."""
+        self.say("")
+        for cells in (head, ["---"] * len(head), *rows):
+            self.say("| " + " | ".join(cells) + " |")
+        self.say("")
+
+    def require(self, what: str, holds: bool, detail: str = "") -> None:
+        """Records a check, described by `what`."""
+        self.say(f"- {what}: {'yes' if holds else 'NO'}{'; ' + detail if detail else ''}")
+        if not holds:
+            self.failed.append(f"{what}; {detail}")
+
+    def expect(self, what: str, kind: type[Exception], call: Callable[[], object]) -> None:
+        """Records a check that a call raises an error."""
+        try:
+            call()
+        except kind as error:
+            self.require(what, True, f"`{type(error).__name__}: {str(error).splitlines()[0]}`")
+        except Exception as error:
+            self.require(what, False, f"`{type(error).__name__}: {error}`")
+        else:
+            self.require(what, False, "nothing is raised")
+
+
+@dataclass(frozen=True)
+class Place:
+    """The device under test."""
+
+    client: str
+    is_gpu: bool
+    share: int = 0
+    shares: int = 1
+
+    @property
+    def backend(self) -> Any:
+        return dn.backends.PJRT(client=self.client)
+
+    def tensor(self, array: np.ndarray) -> dn.Tensor:
+        return dn.tensor(array, backend=self.backend)
+
+    def memory_used(self) -> int | None:
+        """The bytes in use on the first device, or None if the plugin does not count them."""
+        return dn.devices(self.client)[0].memory_used
+
+
+def text(seconds: float) -> str:
+    """A time with its unit."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} us"
+
+
+def same_bits(one: np.ndarray, two: np.ndarray) -> bool:
+    """Whether two arrays have the same bits, including NaN and the signs of zeros."""
+    return one.dtype == two.dtype and one.shape == two.shape and one.tobytes() == two.tobytes()
