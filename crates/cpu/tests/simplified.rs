@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use defn_core::backend::{Backend, Buffer, Checks, HostMemory, NoHooks, Operand};
 use defn_core::evaluator::run_op;
-use defn_core::op::Op;
+use defn_core::graph::{Graph, Value};
+use defn_core::op::{BinaryOp, Op, UnaryOp};
 use defn_core::region::Region;
 use defn_core::{DType, Number, Result, Scalar, TensorType, pass};
 use defn_cpu::cpu_backend;
@@ -80,6 +81,49 @@ proptest! {
             let same = want.len() == got.len() && want.iter().zip(got).all(|(&a, &b)| agree(a, b));
             prop_assert!(same, "{want:?}\n{got:?}\n{}\n{}", region.to_text(), simple.to_text());
         }
+    }
+}
+
+/// Any float of a type, most of them normal and of usual sizes.
+fn floats(dtype: DType) -> impl Strategy<Value = Scalar> {
+    prop_oneof![any::<u64>(), (-1e3..1e3f64).prop_map(f64::to_bits)].prop_map(move |bits| {
+        let usual = f64::from_bits(bits);
+        match dtype {
+            DType::F32 if usual.abs() > 1e3 => Scalar::from_bytes(dtype, &(bits as u32).to_ne_bytes()),
+            _ => Scalar::new(dtype, usual).unwrap(),
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(10_000))]
+
+    /// The folded bits are those of the backend, which does not compute all of them.
+    #[test]
+    fn folded_arithmetic_has_the_bits_of_a_run(
+        (a, b) in prop_oneof![Just(DType::F32), Just(DType::F64)].prop_flat_map(|dtype| (floats(dtype), floats(dtype))),
+        op in prop_oneof![
+            prop::sample::select(vec![BinaryOp::ADD, BinaryOp::SUBTRACT, BinaryOp::MULTIPLY, BinaryOp::DIVIDE])
+                .prop_map(Op::Binary),
+            Just(Op::Unary(UnaryOp::NEGATE)),
+            prop::sample::select(vec![DType::F32, DType::F64]).prop_map(|dtype| Op::AsType { dtype }),
+        ],
+    ) {
+        let mut graph = Graph::new();
+        let operands: Vec<Value> =
+            [a, b].iter().map(|&scalar| graph.push(Op::Constant(scalar), &[]).unwrap()[0]).collect();
+        let operands = if let Op::Binary(_) = &op { &operands[..] } else { &operands[..1] };
+        let result = graph.push(op, operands).unwrap();
+        let region = Region::new(graph, vec![], 0, result);
+        let backend = cpu_backend();
+        let want = run(&backend, &region).unwrap()[0][0];
+        let folded = pass::fold(&region, &backend).unwrap();
+        let value = folded.results()[0];
+        let Op::Constant(got) = folded.graph().nodes()[value.node as usize].op else {
+            panic!("not folded: {}", folded.to_text())
+        };
+        let is_nan = |scalar: Scalar| scalar.value().to_f64().is_nan();
+        prop_assert!(got == want || is_nan(got) && is_nan(want), "{got:?}, not {want:?}: {}", region.to_text());
     }
 }
 

@@ -6,13 +6,14 @@ use smallvec::SmallVec;
 
 use super::{finish, rebuild};
 use crate::backend::{Backend, HostMemory, Operand};
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Value};
 use crate::infer;
-use crate::op::{Op, OpClass, Primitive};
+use crate::op::{BinaryOp, ElementWise, Op, OpClass, Primitive, UnaryOp};
 use crate::pass::simplify::constant;
 use crate::region::Region;
-use crate::scalar::Scalar;
+use crate::scalar::{Number, Scalar};
 use crate::shape::TensorType;
 
 /// Replaces element-wise ops on constants by their values. `backend` computes them, so that no second
@@ -41,13 +42,12 @@ pub(super) fn fold_node(
     outputs: &[TensorType],
     backend: &Arc<dyn Backend>,
 ) -> Result<Option<Value>> {
-    if !is_elementwise(op) {
-        return Ok(None);
-    }
+    let OpClass::Primitive(Primitive::ElementWise(elementwise)) = op.class() else { return Ok(None) };
     let constants: Option<SmallVec<[Scalar; 3]>> =
         inputs.iter().map(|&input| constant(graph, input)).collect();
-    let [output] = outputs else { return Ok(None) };
-    let Some(scalar) = constants.and_then(|constants| evaluate(op, &constants, backend)) else {
+    let ([output], Some(constants)) = (outputs, constants) else { return Ok(None) };
+    let scalar = specified(elementwise, &constants, output.dtype);
+    let Some(scalar) = scalar.or_else(|| evaluate(op, &constants, backend)) else {
         return Ok(None);
     };
     if scalar.dtype() != output.dtype {
@@ -63,6 +63,40 @@ pub(super) fn fold_node(
     }
     let broadcast = Op::Broadcast { shape: output.shape.clone(), axes: SmallVec::new() };
     Ok(Some(graph.push(broadcast, &[value])?[0]))
+}
+
+/// The result of an op for which IEEE 754 specifies every bit, so that the backend need not be asked: conversions of
+/// floats and their arithmetic. None for other ops, and where a result or an operand is not normal: NaN have no
+/// specified bits, and another library may have set the processor to flush the smallest numbers.
+///
+/// f32 is computed in f64 and rounded again, which gives the nearest f32: 53 bits are more than twice 24 (Figueroa,
+/// "When is double rounding innocuous?", 1995).
+fn specified(op: ElementWise, constants: &[Scalar], dtype: DType) -> Option<Scalar> {
+    let normal = |scalar: Scalar| match (scalar.dtype(), scalar.value()) {
+        (DType::F64, Number::Float(value)) => value.is_normal().then_some(value),
+        (DType::F32, Number::Float(value)) => (value as f32).is_normal().then_some(value),
+        _ => None,
+    };
+    let value = match (op, constants) {
+        (ElementWise::AsType(_), &[x]) => normal(x)?,
+        (ElementWise::Unary(UnaryOp::NEGATE), &[x]) => -normal(x)?,
+        (ElementWise::Binary(op), &[a, b]) if a.dtype() == dtype && b.dtype() == dtype => {
+            let (a, b) = (normal(a)?, normal(b)?);
+            match op {
+                BinaryOp::ADD => a + b,
+                BinaryOp::SUBTRACT => a - b,
+                BinaryOp::MULTIPLY => a * b,
+                BinaryOp::DIVIDE => a / b,
+                _ => return None,
+            }
+        }
+        _ => return None,
+    };
+    if dtype != DType::F32 && dtype != DType::F64 {
+        return None;
+    }
+    let scalar = Scalar::new(dtype, value).ok()?;
+    normal(scalar).map(|_| scalar)
 }
 
 /// Runs an op on scalars.
@@ -81,9 +115,4 @@ fn evaluate(op: &Op, constants: &[Scalar], backend: &Arc<dyn Backend>) -> Option
     let mut bytes = vec![0; dtype.storage_bytes()];
     buffers[0].read(&mut bytes).ok()?;
     Some(Scalar::from_bytes(dtype, &bytes))
-}
-
-/// Whether each element of the result depends on one element of each operand.
-fn is_elementwise(op: &Op) -> bool {
-    matches!(op.class(), OpClass::Primitive(Primitive::ElementWise(_)))
 }
