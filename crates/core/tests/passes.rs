@@ -39,42 +39,6 @@ fn expand(text: &str) -> String {
 }
 
 #[test]
-fn large_products_convert_what_they_read() {
-    let text = "(f32[8][400], bf16[500][400]) {
-        %0 = parameter {index: 0} : f32[8][400]
-        %1 = parameter {index: 1} : bf16[500][400]
-        %2 = transpose %1 {axes: [1, 0]} : bf16[400][500]
-        %3 = as_type %2 : f32[400][500]
-        %4 = dot %0 %3 {contract_a: [1], batch_a: [], contract_b: [0], batch_b: []} : f32[8][500]
-        return %4
-    }";
-    assert_snapshot!(expand(text), @r"
-    defn-ir 1
-    (f32[8][400], bf16[500][400]) {
-      %0 = parameter {index: 0} : f32[8][400]
-      %1 = parameter {index: 1} : bf16[500][400]
-      %2 = dot %0 %1 {contract_a: [1], batch_a: [], contract_b: [1], batch_b: []} : f32[8][500]
-      return %2
-    }
-    ");
-    // Those of few multiplications stay, and so do operands whose type would become that of the product.
-    for (from, sizes) in [("bf16", "[7][40]"), ("f64", "[600][400]"), ("s16", "[600][400]")] {
-        let text = format!(
-            "(f32[8]{rows}, {from}{sizes}) {{
-                %0 = parameter {{index: 0}} : f32[8]{rows}
-                %1 = parameter {{index: 1}} : {from}{sizes}
-                %2 = as_type %1 : f32{sizes}
-                %3 = dot %0 %2 {{contract_a: [1], batch_a: [], contract_b: [1], batch_b: []}} : f32[8]{columns}
-                return %3
-            }}",
-            rows = &sizes[sizes.rfind('[').unwrap()..],
-            columns = &sizes[..sizes.rfind('[').unwrap()],
-        );
-        assert!(expand(&text).contains("as_type"), "{text}");
-    }
-}
-
-#[test]
 fn products_read_transposed_matrices_as_they_lie() {
     let text = "(f32[30][4], f32[5][30][7]) {
         %0 = parameter {index: 0} : f32[30][4]

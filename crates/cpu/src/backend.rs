@@ -290,6 +290,11 @@ impl Backend for CpuBackend {
         self.run_on_buffers(op, operands, outputs, false, &|| Ok(()))
     }
 
+    fn reads_as_stored(&self, product: &Op, operands: [&TensorType; 2]) -> [bool; 2] {
+        let Op::Dot { contract_a, batch_a, contract_b, .. } = product else { return [false; 2] };
+        linalg::reads_as_stored(operands, [contract_a, contract_b], batch_a.len())
+    }
+
     fn has_native_fold(&self, fold: &Op) -> bool {
         if let Op::Fold(fold) = fold { user_fold::is_native(fold) } else { false }
     }

@@ -88,9 +88,10 @@ proptest! {
 fn floats(dtype: DType) -> impl Strategy<Value = Scalar> {
     prop_oneof![any::<u64>(), (-1e3..1e3f64).prop_map(f64::to_bits)].prop_map(move |bits| {
         let usual = f64::from_bits(bits);
-        match dtype {
-            DType::F32 if usual.abs() > 1e3 => Scalar::from_bytes(dtype, &(bits as u32).to_ne_bytes()),
-            _ => Scalar::new(dtype, usual).unwrap(),
+        if dtype == DType::F32 && usual.abs() > 1e3 {
+            Scalar::from_bytes(dtype, &(bits as u32).to_ne_bytes())
+        } else {
+            Scalar::new(dtype, usual).unwrap()
         }
     })
 }
@@ -135,5 +136,41 @@ fn inputs_have_elements_of_every_type() {
         let read = elements(&input(&backend, 0, &ty).unwrap(), &ty).unwrap();
         assert_eq!(read[0], Scalar::zero(dtype));
         assert_ne!(read[1], read[0]);
+    }
+}
+
+/// What a compiler for the backend gets of a program.
+fn expand(text: &str) -> String {
+    let region = Region::from_text(&format!("defn-ir 1\n{text}")).unwrap();
+    pass::expand(&region, &cpu_backend()).unwrap().to_text()
+}
+
+#[test]
+fn large_products_convert_what_they_read() {
+    let text = "(f32[8][400], bf16[500][400]) {
+        %0 = parameter {index: 0} : f32[8][400]
+        %1 = parameter {index: 1} : bf16[500][400]
+        %2 = transpose %1 {axes: [1, 0]} : bf16[400][500]
+        %3 = as_type %2 : f32[400][500]
+        %4 = dot %0 %3 {contract_a: [1], batch_a: [], contract_b: [0], batch_b: []} : f32[8][500]
+        return %4
+    }";
+    let product = "dot %0 %1 {contract_a: [1], batch_a: [], contract_b: [1], batch_b: []} : f32[8][500]";
+    assert!(expand(text).contains(product), "{}", expand(text));
+    assert!(!expand(text).contains("as_type"), "{}", expand(text));
+    // Those of few multiplications stay, and so do operands whose type would become that of the product.
+    for (from, sizes) in [("bf16", "[7][40]"), ("f64", "[600][400]"), ("s16", "[600][400]")] {
+        let text = format!(
+            "(f32[8]{rows}, {from}{sizes}) {{
+                %0 = parameter {{index: 0}} : f32[8]{rows}
+                %1 = parameter {{index: 1}} : {from}{sizes}
+                %2 = as_type %1 : f32{sizes}
+                %3 = dot %0 %2 {{contract_a: [1], batch_a: [], contract_b: [1], batch_b: []}} : f32[8]{columns}
+                return %3
+            }}",
+            rows = &sizes[sizes.rfind('[').unwrap()..],
+            columns = &sizes[..sizes.rfind('[').unwrap()],
+        );
+        assert!(expand(&text).contains("as_type"), "{text}");
     }
 }

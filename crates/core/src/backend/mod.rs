@@ -122,6 +122,12 @@ pub trait Backend: Any + fmt::Debug + Send + Sync {
     /// Whether the backend runs a block natively rather than by its default graph.
     fn has_native(&self, block: &Block) -> bool;
 
+    /// Which operands of a product ([`Op::Dot`]) in f32 the backend reads in the type in which they are stored, and converts
+    /// part by part: a conversion beforehand would only take time.
+    fn reads_as_stored(&self, _product: &Op, _operands: [&TensorType; 2]) -> [bool; 2] {
+        [false; 2]
+    }
+
     /// Whether the backend runs a fold with a user's function itself ([`Op::Fold`] or [`Op::WindowFold`]),
     /// rather than by its decomposition into other ops. Never called for a fold whose function has effects.
     fn has_native_fold(&self, _fold: &Op) -> bool {

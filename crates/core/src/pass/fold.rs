@@ -16,8 +16,9 @@ use crate::region::Region;
 use crate::scalar::{Number, Scalar};
 use crate::shape::TensorType;
 
-/// Replaces element-wise ops on constants by their values. `backend` computes them, so that no second
-/// implementation of the arithmetic could differ from it. Ops on broadcast constants become one broadcast.
+/// Replaces element-wise ops on constants by their values. `backend` computes those whose bits are not specified, so
+/// that no second implementation of the arithmetic could differ from it. Ops on broadcast constants become one
+/// broadcast.
 ///
 /// Ops that fail on the backend stay in the graph, so that a run that reaches them reports the error at its
 /// line.
@@ -65,6 +66,14 @@ pub(super) fn fold_node(
     Ok(Some(graph.push(broadcast, &[value])?[0]))
 }
 
+/// The ops whose results IEEE 754 rounds to nearest.
+const ARITHMETIC: [(BinaryOp, fn(f64, f64) -> f64); 4] = [
+    (BinaryOp::ADD, |a, b| a + b),
+    (BinaryOp::SUBTRACT, |a, b| a - b),
+    (BinaryOp::MULTIPLY, |a, b| a * b),
+    (BinaryOp::DIVIDE, |a, b| a / b),
+];
+
 /// The result of an op for which IEEE 754 specifies every bit, so that the backend need not be asked: conversions of
 /// floats and their arithmetic. None for other ops, and where a result or an operand is not normal: NaN have no
 /// specified bits, and another library may have set the processor to flush the smallest numbers.
@@ -81,14 +90,8 @@ fn specified(op: ElementWise, constants: &[Scalar], dtype: DType) -> Option<Scal
         (ElementWise::AsType(_), &[x]) => normal(x)?,
         (ElementWise::Unary(UnaryOp::NEGATE), &[x]) => -normal(x)?,
         (ElementWise::Binary(op), &[a, b]) if a.dtype() == dtype && b.dtype() == dtype => {
-            let (a, b) = (normal(a)?, normal(b)?);
-            match op {
-                BinaryOp::ADD => a + b,
-                BinaryOp::SUBTRACT => a - b,
-                BinaryOp::MULTIPLY => a * b,
-                BinaryOp::DIVIDE => a / b,
-                _ => return None,
-            }
+            let (_, of) = ARITHMETIC.iter().find(|(known, _)| *known == op)?;
+            of(normal(a)?, normal(b)?)
         }
         _ => return None,
     };

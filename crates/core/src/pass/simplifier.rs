@@ -107,8 +107,18 @@ impl Simplifier<'_> {
         if let Some(value) = at_construction(graph, &op, &inputs)? {
             return Ok(SmallVec::from_elem(value, 1));
         }
-        let (op, inputs) = if self.expands { direct(graph, op, inputs, outputs) } else { (op, inputs) };
+        let (op, inputs) = if self.expands { self.direct(graph, op, inputs, outputs) } else { (op, inputs) };
         graph.push_typed(op, inputs, outputs.clone())
+    }
+
+    /// A product that reads its operands as they lie, instead of what they are transposed or converted to.
+    fn direct(&self, graph: &Graph, mut op: Op, mut inputs: Values, outputs: &Outputs) -> (Op, Values) {
+        inputs = uncast(graph, &op, &inputs, outputs, self.backend).unwrap_or(inputs);
+        if let Some((of_sources, sources)) = untransposed(graph, &op, &inputs) {
+            (op, inputs) = (of_sources, sources);
+            inputs = uncast(graph, &op, &inputs, outputs, self.backend).unwrap_or(inputs);
+        }
+        (op, inputs)
     }
 
     /// The expansion of an op into ops of the backend, if it is none.
@@ -197,16 +207,6 @@ impl Simplifier<'_> {
         let results = branch.results().iter();
         Ok(results.map(|result| moved[result.node as usize][result.output as usize]).collect())
     }
-}
-
-/// A product that reads its operands as they lie, instead of what they are transposed or converted to.
-fn direct(graph: &Graph, mut op: Op, mut inputs: Values, outputs: &Outputs) -> (Op, Values) {
-    inputs = uncast(graph, &op, &inputs, outputs).unwrap_or(inputs);
-    if let Some((of_sources, sources)) = untransposed(graph, &op, &inputs) {
-        (op, inputs) = (of_sources, sources);
-        inputs = uncast(graph, &op, &inputs, outputs).unwrap_or(inputs);
-    }
-    (op, inputs)
 }
 
 /// Whether the condition is false before the first trip. A condition with effects must run once anyway.

@@ -1,32 +1,41 @@
-//! Products of converted operands: compilers read an operand of a narrower type as it is, and convert a part of it at a
+//! Products of converted operands: backends read an operand of a narrower type as it is, and convert a part of it at a
 //! time.
 
-use super::product_sizes;
+use std::sync::Arc;
+
+use crate::backend::Backend;
 use crate::dtype::DType;
 use crate::graph::{Graph, Value, Values};
 use crate::op::{Op, Outputs};
 
-/// Multiplications of a product from which on an operand need not be converted beforehand.
-const MIN_WORK: usize = 1 << 20;
-
-/// The operands of an op, the larger one without its conversion, if it is a product of large matrices in f32. Every
-/// element of the narrower types is one of f32, so that the product has the same bits.
-pub(super) fn uncast(graph: &Graph, op: &Op, inputs: &[Value], outputs: &Outputs) -> Option<Values> {
-    let (Op::Dot { contract_a, batch_a, contract_b, .. }, &[a, b]) = (op, inputs) else { return None };
-    let [left, right] = [a, b].map(|value| graph.ty(value).shape.sizes());
-    let [m, n, k] = product_sizes((left, contract_a), (right, contract_b), batch_a.len());
-    if outputs[0].dtype != DType::F32 || m.min(n) < 2 || m.saturating_mul(n).saturating_mul(k) < MIN_WORK {
+/// The operands of an op without the conversion of one of them, if it is a product in f32 for which the backend reads
+/// this operand as it is stored. Every element of the narrower types is one of f32, so that the product has the same bits.
+pub(super) fn uncast(
+    graph: &Graph,
+    op: &Op,
+    inputs: &[Value],
+    outputs: &Outputs,
+    backend: &Arc<dyn Backend>,
+) -> Option<Values> {
+    let (Op::Dot { .. }, &[a, b]) = (op, inputs) else { return None };
+    let converted = |value: Value| {
+        let node = graph.node(value);
+        if let Op::AsType { dtype: DType::F32 } = node.op { Some(node.inputs[0]) } else { None }
+    };
+    let sources = [converted(a), converted(b)];
+    if outputs[0].dtype != DType::F32 || sources == [None; 2] {
         return None;
     }
-    let (large, other) = if m > n { (a, b) } else { (b, a) };
-    let from = graph.node(large);
-    let Op::AsType { dtype: DType::F32 } = from.op else { return None };
-    let own = graph.ty(from.inputs[0]).dtype;
-    let is_narrow = own.is_float() && own.bits() < 32 || own == DType::S8 || own == DType::U8;
+    let [left, right] = [sources[0].unwrap_or(a), sources[1].unwrap_or(b)];
+    let [reads_left, reads_right] = backend.reads_as_stored(op, [graph.ty(left), graph.ty(right)]);
     // The type of the product stays that of the other operand.
-    if !is_narrow || graph.ty(other).dtype != DType::F32 {
+    let is_f32 = |value: Value| graph.ty(value).dtype == DType::F32;
+    let pair = if reads_left && is_f32(b) {
+        [left, b]
+    } else if reads_right && is_f32(a) {
+        [a, right]
+    } else {
         return None;
-    }
-    let pair = if m > n { [from.inputs[0], b] } else { [a, from.inputs[0]] };
-    Some(pair.into_iter().collect())
+    };
+    (pair != [a, b]).then(|| pair.into_iter().collect())
 }

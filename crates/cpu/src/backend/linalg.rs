@@ -1,7 +1,7 @@
 //! Matrix products: choice of dtype, copies of operands, and scratch memory.
 
 use defn_core::backend::Buffers;
-use defn_core::{Axis, DType, Result};
+use defn_core::{Axis, DType, Result, TensorType};
 
 use super::OpRun;
 use super::scratch_allocator::{Scratch, ScratchAllocator};
@@ -37,6 +37,13 @@ fn prepare<'a, 'r: 'a>(
         x = unsafe { packed.insert(scratch).view() };
     }
     Ok(x)
+}
+
+/// Which operands a product in f32 reads in their own types.
+pub(super) fn reads_as_stored(operands: [&TensorType; 2], contract: [&[Axis]; 2], batch: usize) -> [bool; 2] {
+    let side = |at: usize| DotAxes { sizes: operands[at].shape.sizes(), contract: contract[at], batch };
+    let plan = Dot::new(side(0), side(1), true);
+    linalg::reads_narrow(&plan, DType::F32, operands.map(|operand| operand.dtype))
 }
 
 impl OpRun<'_> {

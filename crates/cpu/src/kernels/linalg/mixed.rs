@@ -18,6 +18,7 @@ const MIN_WORK: usize = 1 << 20;
 pub(crate) fn reads_narrow(plan: &Dot, computed: DType, dtypes: [DType; 2]) -> [bool; 2] {
     let &Dot { m, n, k, .. } = plan;
     if computed != DType::F32
+        || plan.is_of_vector()
         || m.saturating_mul(n).saturating_mul(k) < MIN_WORK
         || gemm::reads_in_place::<f32>([m, n, k])
     {

@@ -5,7 +5,6 @@ use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use super::first::FirstLanes;
-use super::pack::pack_in_order;
 use super::tile::{GemmElement, Kernels};
 use super::{DEPTH, GemmOutput, MAX_STACK_DEPTH, Matrix, Operand, PARALLEL_WORK, blocks_of, split_evenly};
 use crate::par::Par;
@@ -224,7 +223,8 @@ impl<C: GemmElement> Batch<'_, C> {
                 } else {
                     let width = vectors * kernels.lanes;
                     let panel = &mut panel[..width * k];
-                    pack_in_order(kernels, Matrix { elements: b, ..self.b }, columns.clone(), width, panel);
+                    let b = Matrix { elements: b, ..self.b };
+                    b.pack(kernels, columns.clone(), 0..k, width, panel);
                     (panel.as_ptr().cast(), width)
                 };
                 let mut step = DirectStep {

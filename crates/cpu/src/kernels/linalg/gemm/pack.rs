@@ -204,34 +204,6 @@ impl<S> Matrix<'_, S> {
     }
 }
 
-/// Packs a part of the free axis of elements of the kernels' own type, from the first contracted index on. Missing
-/// elements are zeros.
-///
-/// # Panics
-/// When the part is not inside the matrix.
-pub(super) fn pack_in_order<C: GemmElement>(
-    kernels: &Kernels<C>,
-    from: Matrix<'_, C>,
-    free: Range<usize>,
-    width: usize,
-    to: &mut [MaybeUninit<C>],
-) {
-    let elements = &from.elements[free.start * from.free..];
-    if from.along == 1 {
-        pack_transposed(kernels, elements, (from.free, free.len()), width, to);
-    } else if from.free == 1 && free.len() == width {
-        copy_rows(kernels, elements, from.along, width, to);
-    } else {
-        for (k, line) in to.chunks_exact_mut(width).enumerate() {
-            let (line, rest) = line.split_at_mut(free.len());
-            for (i, element) in line.iter_mut().enumerate() {
-                element.write(elements[i * from.free + k * from.along]);
-            }
-            rest.fill(MaybeUninit::new(C::EMPTY_SUM));
-        }
-    }
-}
-
 /// Transposes rows, a stride apart, into a panel.
 ///
 /// # Panics

@@ -7,6 +7,7 @@
 use std::mem::MaybeUninit;
 
 use super::direct::{DirectStep, DirectTile, direct_tile};
+use super::pack::Load;
 use super::pack_kernels::{PackCopy, PackTransposed, copy_rows, pack_transposed, pack_transposed_fours};
 use super::portable::PortableVector;
 
@@ -349,7 +350,7 @@ macro_rules! kernels {
 }
 
 /// An element type with matrix product kernels.
-pub(crate) trait GemmElement: Copy + Send + Sync + 'static {
+pub(crate) trait GemmElement: Load<Self> + Send + 'static {
     const EMPTY_SUM: Self;
     fn sum(self, other: Self) -> Self;
     fn difference(self, other: Self) -> Self;
