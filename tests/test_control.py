@@ -391,3 +391,26 @@ def test_progress_of_scan_and_while_prints(capsys: pytest.CaptureFixture[str]) -
     ):
         with pytest.raises(dn.OptionError, match="progress is of type int, it must be a bool or a"):
             loop()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda x, f: dn.scan(f, x, x),
+            r"scan: body is of type Tensor, .* order of arguments is scan\(init, over, body\)",
+        ),
+        (
+            lambda x, f: dn.for_(0, f, x),
+            r"for_: body is of type Tensor, .* order of arguments is for_\(init, over, body\)",
+        ),
+        (
+            lambda x, f: dn.while_(f, f, x),
+            r"while_: body is of type Tensor, .* order of arguments is while_\(init, cond, body\)",
+        ),
+    ],
+    ids=["scan", "for_", "while_"],
+)
+def test_loops_show_the_order_of_their_arguments(call: Any, message: str) -> None:
+    with pytest.raises(dn.OptionError, match=message):
+        call(dn.iota((3,)), lambda *_: True)

@@ -127,12 +127,13 @@ def while_(
         that the body returns for it; if that is weakly typed too, it becomes s32, f32 or c64.
     Grad: through all iterations, in memory independent of their number.
     Raises: ``ContainerError`` if the body returns another structure or other types than it took,
-        ``ShapeError`` unless the condition is a scalar, ``OptionError`` for a ``progress`` that is
-        neither a bool nor a function.
+        ``ShapeError`` unless the condition is a scalar, ``OptionError`` unless ``cond`` and
+        ``body`` are functions, and for a ``progress`` that is neither a bool nor a function.
 
     >>> int(dn.while_(1, lambda x: x < 100, lambda x: x * 2))
     128
     """
+    _require_functions("while_(init, cond, body)", cond=cond, body=body)
     show = _progress("while_", progress)
     if show is None:
         return _core.while_(init, cond, body)
@@ -171,13 +172,14 @@ def for_(
         :func:`while_`. Items of a range are s32.
     Grad: through all iterations.
     Raises: ``ContainerError`` if the body returns another structure or other types than it took,
-        ``OptionError`` for an ``unroll`` that is neither a bool nor an int of at least 1, for one
-        of more than 1 with a range whose bounds are tensors, and for a ``progress`` that is neither
-        a bool nor a function.
+        ``OptionError`` unless ``body`` is a function, for an ``unroll`` that is neither a bool nor
+        an int of at least 1, for one of more than 1 with a range whose bounds are tensors, and for
+        a ``progress`` that is neither a bool nor a function.
 
     >>> int(dn.for_(0, range(5), lambda total, i: total + i))
     10
     """
+    _require_functions("for_(init, over, body)", body=body)
     show = _progress("for_", progress)
     if isinstance(over, range):
         plain = over.plain()
@@ -192,6 +194,17 @@ def for_(
     if show is None:
         return _core.for_(init, over, body, unroll)
     return _core.for_(init, over, body, unroll, lambda total: lambda done: show(int(done), total))
+
+
+def _require_functions(call: str, **functions: Any) -> None:
+    """Raise an ``OptionError`` that shows the order of arguments, unless these are functions."""
+    for name, value in functions.items():
+        if not callable(value):
+            kind = type(value).__name__
+            raise option_error(
+                f"{call.partition('(')[0]}: {name} is of type {kind}, a function is required; "
+                f"the order of arguments is {call}"
+            )
 
 
 def _progress(loop: str, progress: Any) -> Callable[[int, Any], object] | None:
@@ -314,13 +327,14 @@ def scan(
         :func:`while_`.
     Grad: through all iterations.
     Raises: ``ContainerError`` if ``over`` is a ``dn.range``, or the body does not return a pair, or
-        returns a state of another structure or other types than it took, ``OptionError`` for a
-        ``progress`` that is neither a bool nor a function.
+        returns a state of another structure or other types than it took, ``OptionError`` unless
+        ``body`` is a function, and for a ``progress`` that is neither a bool nor a function.
 
     >>> total, partial = dn.scan(0, dn.tensor([1, 2, 3]), lambda s, x: (s + x, s + x))
     >>> int(total), partial.to_list()
     (6, [1, 3, 6])
     """
+    _require_functions("scan(init, over, body)", body=body)
     show = _progress("scan", progress)
     if show is None:
         return _core.scan(init, over, body)
