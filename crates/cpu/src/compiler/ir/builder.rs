@@ -1,21 +1,17 @@
 //! Builds functions instruction by instruction.
 
-use rustc_hash::{FxBuildHasher, FxHashMap};
 use smallvec::SmallVec;
 
+use super::known::{Computed, KnownInsts};
 use super::{Access, AccessId, Call, CallId, Cmp, Conv, Elem, Function, Inst, ListId, Op, Reduce, Ty, Val};
 
 /// Few functions have more instructions; memory for so many is requested at once.
 const USUAL_LEN: usize = 56;
 
 /// Builds a function. Equal pure instructions of a block and of those around it are one.
-#[derive(Default)]
 pub(crate) struct Builder {
     function: Function,
-    /// The pure instructions that are visible.
-    known: FxHashMap<(Op, Elem, [Val; 3]), Val>,
-    /// For each open block the keys that it has added.
-    blocks: Vec<Vec<(Op, Elem, [Val; 3])>>,
+    known: KnownInsts,
 }
 
 #[cfg_attr(
@@ -27,16 +23,12 @@ impl Builder {
     pub(crate) fn new(buffers: u16, params: u16, kernels: u16) -> Builder {
         let insts = Vec::with_capacity(USUAL_LEN);
         let function = Function { buffers, params, kernels, insts, ..Function::default() };
-        Builder {
-            function,
-            known: FxHashMap::with_capacity_and_hasher(USUAL_LEN, FxBuildHasher),
-            blocks: vec![Vec::with_capacity(USUAL_LEN)],
-        }
+        Builder { function, known: KnownInsts::with_capacity(USUAL_LEN) }
     }
 
     /// The function, whose blocks must all have ended.
     pub(crate) fn finish(self) -> Function {
-        debug_assert_eq!(self.blocks.len(), 1, "a block has not ended");
+        debug_assert_eq!(self.known.open_blocks(), 0, "a block has not ended");
         if cfg!(debug_assertions)
             && let Err(problem) = super::verify(&self.function)
         {
@@ -67,24 +59,22 @@ impl Builder {
 
     /// A pure instruction, or an equal one that exists.
     fn pure(&mut self, op: Op, ty: Ty, args: [Val; 3]) -> Val {
-        let key = (op, ty.elem, args);
-        if let Some(&value) = self.known.get(&key) {
-            return value;
+        match self.known.find(&Computed { op, elem: ty.elem, args }, &self.function.insts) {
+            Ok(value) => value,
+            Err(slot) => {
+                let value = self.push(op, ty, args);
+                self.known.insert(slot, value, &self.function.insts);
+                value
+            }
         }
-        let value = self.push(op, ty, args);
-        self.known.insert(key, value);
-        self.blocks.last_mut().expect("a block is open").push(key);
-        value
     }
 
     fn open(&mut self) {
-        self.blocks.push(Vec::new());
+        self.known.open();
     }
 
     fn close(&mut self) {
-        for key in self.blocks.pop().expect("a block is open") {
-            self.known.remove(&key);
-        }
+        self.known.close();
     }
 
     // Values.

@@ -22,6 +22,7 @@
 
 mod builder;
 pub(crate) mod functions;
+mod known;
 mod print;
 #[cfg(test)]
 pub(crate) mod random;
