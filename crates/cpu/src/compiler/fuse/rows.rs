@@ -337,24 +337,32 @@ impl NestBuilder<'_> {
         (extreme, elem, is_last): (Val, Elem, bool),
         extent: Val,
     ) -> Option<Val> {
-        self.begin_elements();
         let reduce = if is_last { Reduce::Max } else { Reduce::Min };
-        let accumulator = self.e.b.accumulator(reduce, Elem::I32, POSITION_LANES);
-        self.e.b.begin_lanes(extent);
-        let x = if is_staged { self.staged(reduction, how)[0] } else { self.lifted(reduction)?[0] };
-        let mut is_it = self.e.b.compare(Cmp::Eq, x, extreme);
-        if elem.is_float() {
-            // If an element is NaN, so is the extreme, and nothing is equal to it.
-            let is_nan = self.e.b.compare(Cmp::Ne, x, x);
-            is_it = self.e.b.op(Op::Or, [is_it, is_nan]);
+        let search = |builder: &mut Self, cmp: Cmp| {
+            builder.begin_elements();
+            let accumulator = builder.e.b.accumulator(reduce, Elem::I32, POSITION_LANES);
+            builder.e.b.begin_lanes(extent);
+            let state = if is_staged { builder.staged(reduction, how) } else { builder.lifted(reduction)? };
+            let (x, build) = (state[0], &mut builder.e.b);
+            let is_it = build.compare(cmp, x, if cmp == Cmp::Eq { extreme } else { x });
+            let lane = build.lane(Elem::I32);
+            let none = build.bits(Elem::I32, reduce.neutral(Elem::I32));
+            let position = build.select(is_it, lane, none);
+            build.reduce(accumulator, position);
+            build.end_lanes();
+            builder.begin_elements();
+            Some(accumulator)
+        };
+        if !elem.is_float() {
+            return search(self, Cmp::Eq);
         }
-        let lane = self.e.b.lane(Elem::I32);
-        let none = self.e.b.bits(Elem::I32, reduce.neutral(Elem::I32));
-        let position = self.e.b.select(is_it, lane, none);
-        self.e.b.reduce(accumulator, position);
-        self.e.b.end_lanes();
-        self.begin_elements();
-        Some(accumulator)
+        // If an element is NaN, so is the extreme, and nothing is equal to it.
+        let is_number = self.e.b.compare(Cmp::Eq, extreme, extreme);
+        self.e.b.begin_if(is_number);
+        let of_number = search(self, Cmp::Eq)?;
+        self.e.b.begin_else();
+        let of_nan = search(self, Cmp::Ne)?;
+        Some(self.e.b.end_if(&[(of_number, of_nan)])[0])
     }
 
     /// The product of the elements of a tile, which are kept, in lanes in memory.
