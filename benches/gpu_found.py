@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 import defn as dn
 
 MIB = 1 << 20
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @dataclass
@@ -45,7 +47,8 @@ class Found:
         try:
             call()
         except kind as error:
-            self.require(what, True, f"`{type(error).__name__}: {str(error).splitlines()[0]}`")
+            first = str(error).splitlines()[0].replace(f"{ROOT}/", "")
+            self.require(what, True, f"`{type(error).__name__}: {first}`")
         except Exception as error:
             self.require(what, False, f"`{type(error).__name__}: {error}`")
         else:

@@ -22,12 +22,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gpu_found import MIB, Found, Place, same_bits, text
+from gpu_found import MIB, ROOT, Found, Place, same_bits, text
 from gpu_gpt import gpt
 
 import defn as dn
 
-ROOT = Path(__file__).resolve().parents[1]
 # For the table of operations, and for the digits example.
 sys.path += [str(ROOT / "tests"), str(ROOT / "examples")]
 
