@@ -42,6 +42,15 @@ class Found:
         if not holds:
             self.failed.append(f"{what}; {detail}")
 
+    def compare(self, name: str, ours: list[Any], theirs: list[Any], tolerance: float) -> None:
+        """Records where our results differ from JAX's, by more than a share of the greatest."""
+        for one, two in zip(ours, theirs, strict=True):
+            one, two = (np.asarray(x).astype(np.float64) for x in (one.to_numpy(), two))
+            scale = float(np.abs(two).max(initial=1e-6))
+            worst = float(np.abs(one - two).max(initial=0.0)) / scale
+            if not worst <= tolerance:
+                self.failed.append(f"{name}: results differ by {worst:.2g} of the greatest")
+
     def expect(self, what: str, kind: type[Exception], call: Callable[[], object]) -> None:
         """Records a check that a call raises an error."""
         try:
@@ -74,14 +83,6 @@ class Place:
     def memory_used(self) -> int | None:
         """The bytes in use on the first device, or None if the plugin does not count them."""
         return dn.devices(self.client)[0].memory_used
-
-
-def text(seconds: float) -> str:
-    """A time with its unit."""
-    for unit, scale in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} us"
 
 
 def same_bits(one: np.ndarray, two: np.ndarray) -> bool:

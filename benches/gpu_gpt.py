@@ -6,7 +6,8 @@ import gc
 import time
 
 import numpy as np
-from gpu_found import Found, Place, text
+from gpu_found import Found, Place
+from report import text
 
 import defn as dn
 
@@ -41,7 +42,7 @@ def gpt(place: Place) -> Found:
         losses, taken = [], []
         for _ in range(20):
             *state, loss = step(*state, batch)
-            losses.append(float(np.asarray(loss if name == "JAX" else loss.to_numpy())))
+            losses.append(float(loss))
             taken.append(time.perf_counter() - start)
             start = time.perf_counter()
         rows.append((name, losses, taken))
@@ -79,12 +80,7 @@ def gpt(place: Place) -> Found:
         ("its gradient", our_gradient, their_gradient),
     ):
         one, two = dn.pjrt.jit(one, client=place.client), jax.jit(two)
-        pairs = zip(leaves(one(*mine_qkv)), leaves(two(*other_qkv)), strict=True)
-        for got, want in pairs:
-            got, want = (np.asarray(x).astype(np.float64) for x in (got.to_numpy(), want))
-            worst = float(np.abs(got - want).max()) / max(float(np.abs(want).max()), 1e-6)
-            if not worst <= 0.02:
-                found.failed.append(f"{name}: results differ by {worst:.2g} of the greatest")
+        found.compare(name, leaves(one(*mine_qkv)), leaves(two(*other_qkv)), 0.02)
         taken = turns(
             [
                 lambda one=one: finish(one(*mine_qkv)),

@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gpu_found import MIB, ROOT, Found, Place, same_bits, text
+from gpu_found import MIB, ROOT, Found, Place, same_bits
 from gpu_gpt import gpt
+from report import text
 
 import defn as dn
 
@@ -387,12 +388,7 @@ def beside_jax(place: Place) -> Found:
     found.say(f"JAX {jax.__version__} on {jax.devices()[0]}.")
     for name, mine, other, tolerance in jax_rows(place):
         ours, theirs = leaves(finish(mine())), leaves(jax.block_until_ready(other()))
-        for one, two in zip(ours, theirs, strict=True):
-            one, two = (np.asarray(x).astype(np.float64) for x in (one.to_numpy(), two))
-            scale = float(np.abs(two).max(initial=1e-6))
-            worst = float(np.abs(one - two).max(initial=0.0)) / scale
-            if not worst <= tolerance:
-                found.failed.append(f"{name}: results differ by {worst:.2g} of the greatest")
+        found.compare(name, ours, theirs, tolerance)
         del ours, theirs
         calls: list[Callable[[], object]] = [
             lambda mine=mine: finish(mine()),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numexpr
 import numpy as np
 import scipy.fft
 import scipy.linalg
@@ -17,14 +18,7 @@ Other = tuple[str, Callable[..., Any]]
 
 def numexpr_of(text: str) -> Other:
     """A numexpr formula in `x`, or in `x` and `y`."""
-
-    def evaluate(x, y=None):
-        # Only runs beside other libraries need it.
-        import numexpr
-
-        return numexpr.evaluate(text, {"x": x, "y": y})
-
-    return "numexpr", evaluate
+    return "numexpr", lambda x, y=None: numexpr.evaluate(text, {"x": x, "y": y})
 
 
 def layer_norm(x):

@@ -57,7 +57,6 @@ import numpy as np  # noqa: E402
 import report  # noqa: E402
 from fused import fused  # noqa: E402
 from models import digits  # noqa: E402
-from others import OTHERS  # noqa: E402
 from workloads import FAMILIES, Workload  # noqa: E402
 
 # Seconds for the turns of one row, and the least and greatest number of turns.
@@ -206,8 +205,14 @@ def time_workload(workload: Workload, options: dict[str, Any], others: bool, bud
             compare(workload.name, result, jax.block_until_ready(other(*theirs)))
             calls.append(lambda theirs=theirs: jax.block_until_ready(other(*theirs)))
         row = Row(workload.name, [], workload.family)
-        if others and workload.name in OTHERS:
-            library, plain = OTHERS[workload.name]
+        known = None
+        if others:
+            # They need packages that runs beside JAX alone do without.
+            from others import OTHERS
+
+            known = OTHERS.get(workload.name)
+        if known:
+            library, plain = known
             calls.append(lambda: plain(*workload.arguments))
         taken = turns(calls, budget)
         for _ in range(AGAIN):
@@ -215,7 +220,7 @@ def time_workload(workload: Workload, options: dict[str, Any], others: bool, bud
                 break
             for times, more in zip(taken, turns(calls, budget), strict=True):
                 times += more
-        if others and workload.name in OTHERS:
+        if known:
             row.other = (library, taken.pop())
         row.times = taken
         given = [np.asarray(array).nbytes for array in leaves(workload.arguments)]

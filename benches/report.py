@@ -224,7 +224,6 @@ def threads_lines(kept: dict[str, Any]) -> list[str]:
     """The part about numbers of processors: means of families, and rows that do not gain."""
     counts = sorted(kept["counts"], key=int)
     first, last = kept["counts"][counts[0]], kept["counts"][counts[-1]]
-    head = [f"{count}" for count in counts]
     lines = [
         THREADS_HEAD,
         "",
@@ -236,7 +235,7 @@ def threads_lines(kept: dict[str, Any]) -> list[str]:
         "multiple of defn's, in the geometric mean; then how many times as fast as on one",
         "processor defn is, and JAX.",
         "",
-        f"| family | {' | '.join(head)} | defn on {counts[-1]} | JAX on {counts[-1]} |",
+        f"| family | {' | '.join(counts)} | defn on {counts[-1]} | JAX on {counts[-1]} |",
         f"|---|{'--:|' * (len(counts) + 2)}",
     ]
 

@@ -13,27 +13,23 @@ import argparse
 import json
 import os
 import platform
-import subprocess
-import sys
 from pathlib import Path
 
 import report
+from beside import raw_rows
 
 
 def measure(count: int, budget: float, names: list[str]) -> dict[str, dict[str, list[float]]]:
     """By family and row, the least seconds of defn and of JAX on some processors."""
-    chosen = sorted(os.sched_getaffinity(0))[:count]
-    peers = Path(__file__).with_name("peers.py")
-    command = [sys.executable, str(peers), "--raw", "--budget", str(budget), *names]
-    done = subprocess.run(
-        command,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        preexec_fn=lambda: os.sched_setaffinity(0, chosen),
-    )
+    before = os.sched_getaffinity(0)
+    # The process that measures inherits it.
+    os.sched_setaffinity(0, sorted(before)[:count])
+    try:
+        rows = raw_rows(["--budget", str(budget), *names])
+    finally:
+        os.sched_setaffinity(0, before)
     found: dict[str, dict[str, list[float]]] = {}
-    for row in map(json.loads, done.stdout.splitlines()):
+    for row in rows:
         if row["family"]:
             least = [min(times) for times in row["times"][:2]]
             found.setdefault(row["family"], {})[row["name"]] = least
