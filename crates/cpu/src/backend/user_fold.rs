@@ -1,28 +1,28 @@
 //! Folds by functions of elementwise ops on scalars. The ops of the function run as kernels, one after the other, on a
 //! block of kept positions at once, for each folded element in turn. If there are few positions, a kernel call would
-//! cost more than its elements; these positions are folded one by one in a register machine.
+//! cost more than its elements: the fold is compiled as a loop then.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use defn_core::backend::{Buffers, Poll};
-use defn_core::compose::fold::is_one_reduction;
+use defn_core::compose::fold::{self as fold_definition, is_one_reduction};
 use defn_core::graph::Node;
 use defn_core::op::{BinaryOp, ElementWise, FoldOp, OnScalars, Op, UnaryOp};
 use defn_core::region::Region;
 use defn_core::{Axis, DType, Result, Scalar, Shape, TensorType};
 use smallvec::SmallVec;
 
+use super::scratch_allocator::ScratchAllocator;
 use super::{OpRun, Views};
-use crate::compiler::run_elementwise;
-use crate::kernels::machine::{Machine, Register};
+use crate::compiler::{OneRegion, run_elementwise};
 use crate::kernels::{TILE, create, elementwise, shape};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
-/// With fewer positions than this, positions are folded one by one.
-const SCALAR_FOLD_POSITIONS: usize = 16;
+/// With fewer positions than this the fold is compiled, if it has more ops than that.
+const COMPILED_FOLD_POSITIONS: usize = 16;
+const MIN_COMPILED_OPS: usize = 1 << 12;
 
 /// The number of elementary operations between two polls.
 const BATCH: usize = 1 << 20;
@@ -308,6 +308,10 @@ impl OpRun<'_> {
             if width == 0 {
                 return Ok(());
             }
+            let is_long = count * program.steps.len() >= MIN_COMPILED_OPS;
+            if width < COMPILED_FOLD_POSITIONS && is_long && !checked {
+                return compiled(fold, allocator, views, out, poll);
+            }
             let dtype = x.ty().dtype;
             let mut scratch_slot = None;
             // Folded axes first: one row for each folded element.
@@ -326,23 +330,37 @@ impl OpRun<'_> {
                 .into_iter()
                 .collect::<Result<SmallVec<[_; 2]>>>()?;
             let frame = RegisterLayout::new(&types[0]);
-            // For all blocks, in both cases: whether the register machine suffices is known only at run time.
             let bytes = Shape::new(&[width.div_ceil(TILE), frame.size]);
             let mut memory = allocator.scratch(TensorType::new(DType::U8, bytes)?)?;
             if !allocator.runs() {
                 return Ok(());
             }
             let folding = FoldRun { program: &program, x, acc, captures, width, count, checked, par };
-            let narrow = if width < SCALAR_FOLD_POSITIONS { ScalarFold::new(&folding) } else { None };
-            if let Some(narrow) = narrow
-                && narrow.run(&folding, out, poll)?
-            {
-                return Ok(());
-            }
             let blocks = Blocks { types: &types, frame: &frame, memory: memory.view_mut().start() };
             folding.run(&blocks, out, poll)
         })
     }
+}
+
+/// Folds by the loop that defines the fold.
+fn compiled(
+    fold: &FoldOp,
+    allocator: ScratchAllocator<'_>,
+    views: &[View<'_>],
+    out: &mut ViewMut<'_>,
+    poll: Poll<'_>,
+) -> Result<()> {
+    let types: SmallVec<[&TensorType; 4]> = views.iter().map(View::ty).collect();
+    let region = fold_definition::region(&Op::Fold(fold.clone()), &types)?;
+    let region = OneRegion::new(region.expect("a fold has a definition"))?;
+    let bytes = TensorType::new(DType::U8, Shape::new(&[region.scratch_bytes()]))?;
+    let mut scratch = allocator.scratch(bytes)?;
+    if !allocator.runs() {
+        return Ok(());
+    }
+    let operands: SmallVec<[*mut u8; 4]> = views.iter().map(|view| view.start().cast_mut()).collect();
+    // SAFETY: operands are only read, and nobody else has the result or the scratch memory.
+    unsafe { region.run(&operands, out.start(), scratch.view_mut().start(), poll) }
 }
 
 /// The memory of the blocks.
@@ -374,16 +392,14 @@ impl<'a> FoldRun<'a> {
         &self,
         steps: usize,
         poll: Poll<'_>,
-        mut work: impl FnMut(Range<usize>) -> Result<bool>,
-    ) -> Result<bool> {
+        mut work: impl FnMut(Range<usize>) -> Result<()>,
+    ) -> Result<()> {
         let rows = (BATCH / (self.width * steps.max(1))).max(1);
         for first in (0..self.count).step_by(rows) {
-            if !work(first..self.count.min(first + rows))? {
-                return Ok(false);
-            }
+            work(first..self.count.min(first + rows))?;
             poll()?;
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Folds blocks of positions by kernels.
@@ -406,8 +422,7 @@ impl<'a> FoldRun<'a> {
         self.batches(self.program.steps.len(), poll, |rows| {
             each_block(rows.start, &|registers, positions| {
                 self.fold_rows(registers, positions, rows.clone())
-            })?;
-            Ok(true)
+            })
         })?;
         let out = &*out;
         each_block(self.count, &|registers, positions| {
@@ -467,74 +482,4 @@ impl<'a> FoldRun<'a> {
 /// The type of a register for a block of `len` positions: one element if it does not vary.
 fn shaped(ty: &TensorType, len: usize, varied: bool) -> Result<TensorType> {
     TensorType::new(ty.dtype, Shape::new(if varied { std::slice::from_ref(&len) } else { &[] }))
-}
-
-/// The function as a program of the register machine.
-struct ScalarFold {
-    machine: Machine,
-    element: Register,
-    folded: Register,
-    result: Register,
-}
-
-impl ScalarFold {
-    /// Translates a program; None unless all its values fit registers.
-    fn new(folding: &FoldRun<'_>) -> Option<ScalarFold> {
-        let mut machine = Machine::new(folding.checked);
-        let element = machine.input(folding.x.ty().dtype, true)?;
-        let folded = machine.input(folding.acc.ty().dtype, true)?;
-        let captures: Vec<Register> =
-            folding.captures.iter().map(|capture| machine.capture(*capture)).collect::<Option<_>>()?;
-        let mut registers: Vec<Register> = Vec::with_capacity(folding.program.steps.len());
-        let storage = |storage: ValueStorage, registers: &[Register]| match storage {
-            ValueStorage::Element => element,
-            ValueStorage::Folded => folded,
-            ValueStorage::Capture(index) => captures[index],
-            ValueStorage::Register(index) => registers[index],
-        };
-        for step in &folding.program.steps {
-            let x = |input: usize| storage(step.inputs[input], &registers);
-            let dtype = step.ty.dtype;
-            let register = match step.action {
-                Action::Constant(scalar) => machine.constant(scalar),
-                Action::Unary(op) => machine.unary(op, x(0), dtype),
-                Action::Binary(op) => machine.binary(op, x(0), x(1), dtype),
-                Action::AsType => machine.convert(x(0), dtype),
-                Action::Bits => machine.bits(x(0), dtype),
-                Action::Select => machine.select(x(0), x(1), x(2), dtype),
-                Action::Clip => machine.clip(x(0), x(1), x(2), dtype),
-            };
-            registers.push(register.filter(|register| register.dtype() == dtype)?);
-        }
-        let result = storage(folding.program.result, &registers);
-        (result.dtype() == folded.dtype()).then_some(ScalarFold { machine, element, folded, result })
-    }
-
-    /// Folds the positions one by one; returns whether every op had a defined result.
-    fn run(&self, folding: &FoldRun<'_>, out: &ViewMut<'_>, poll: Poll<'_>) -> Result<bool> {
-        let Some(start) = self.machine.start(folding.acc, self.folded) else { return Ok(false) };
-        let states: Vec<Mutex<_>> = (0..folding.width).map(|_| Mutex::new(start)).collect();
-        let roles = [self.element, self.folded, self.result];
-        let defined = AtomicBool::new(true);
-        let finished = folding.batches(self.machine.len(), poll, |rows| {
-            folding.par.for_chunks(folding.width, 1, |position| {
-                let state = &mut states[position.start].lock().unwrap_or_else(PoisonError::into_inner);
-                let first = rows.start * folding.width + position.start;
-                if !self.machine.fold(state, roles, folding.x, (first, folding.width, rows.len())) {
-                    defined.store(false, Ordering::Relaxed);
-                }
-            });
-            Ok(defined.load(Ordering::Relaxed))
-        })?;
-        if !finished {
-            return Ok(false);
-        }
-        let width = out.ty().dtype.storage_bytes();
-        for (position, state) in states.into_iter().enumerate() {
-            let state = state.into_inner().unwrap_or_else(PoisonError::into_inner);
-            // SAFETY: only this thread writes the result.
-            Machine::finish(&state, self.folded, unsafe { out.part_bytes(position * width, width) });
-        }
-        Ok(true)
-    }
 }

@@ -9,7 +9,7 @@ use super::emit::mir::{Class, Cond, Constant, Conv, Elem, Op};
 use super::emit::{Action, Allocated, AllocatedInst, AllocatedPart, OperandLocation, Target, mask_class};
 use super::ir::{self, Function};
 use super::nest::{allocated, instruction_sets, processor};
-use super::plan::{Plan, Work};
+use super::plan::{Plan, Step, Work};
 
 /// Bytes of code in a line.
 const LINE: usize = 32;
@@ -35,30 +35,35 @@ pub(super) fn text(plan: &Plan, instructions: Option<&str>) -> Result<String> {
 }
 
 fn nests_of(plan: &Plan, target: Option<&dyn Target>, text: &mut String) {
+    plan.steps.iter().for_each(|step| step_text(plan, step, target, text));
+}
+
+fn step_text(plan: &Plan, step: &Step, target: Option<&dyn Target>, text: &mut String) {
     let graph = plan.region.graph();
-    for step in &plan.steps {
-        let line = || {
-            let node = &graph.nodes()[step.node];
-            let results: Vec<String> =
-                step.outputs.iter().map(|(value, _)| graph.ty(*value).to_string()).collect();
-            format!("{} {}", form::name(&node.op), results.join(", "))
-        };
-        match &step.work {
-            Work::Nest(nest) => {
-                nest.functions().for_each(|function| nest_text(function, &line(), target, text))
-            }
-            // It is called for each block that the op completes.
-            Work::Epilogue(made) => {
-                nest_text(made.nest().function(), &format!("behind {}", line()), target, text);
-            }
-            // It is called for each block of rows.
-            Work::BackToBackGemm(made) => {
-                nest_text(made.nest().function(), &format!("before {}", line()), target, text);
-            }
-            Work::Cond { branches, .. } => branches.iter().for_each(|branch| nests_of(branch, target, text)),
-            Work::While(of) => [&of.cond, &of.body].into_iter().for_each(|plan| nests_of(plan, target, text)),
-            Work::Routine(_) | Work::Op | Work::Hook { .. } | Work::Call { .. } => {}
+    let line = || {
+        let node = &graph.nodes()[step.node];
+        let results: Vec<String> =
+            step.outputs.iter().map(|(value, _)| graph.ty(*value).to_string()).collect();
+        format!("{} {}", form::name(&node.op), results.join(", "))
+    };
+    match &step.work {
+        Work::Nest(nest) => {
+            nest.functions().for_each(|function| nest_text(function, &line(), target, text));
         }
+        // It is called for each block that the op completes.
+        Work::Epilogue(made) => {
+            nest_text(made.nest().function(), &format!("behind {}", line()), target, text);
+        }
+        // It is called for each block of rows.
+        Work::BackToBackGemm(made) => {
+            nest_text(made.nest().function(), &format!("before {}", line()), target, text);
+        }
+        Work::Control(control) => {
+            nest_text(control.function(), &line(), target, text);
+            // What the function calls.
+            control.steps().for_each(|(plan, step)| step_text(plan, step, target, text));
+        }
+        Work::Regions(_) | Work::Op | Work::Hook { .. } | Work::Call { .. } => {}
     }
 }
 

@@ -16,7 +16,6 @@ use smallvec::SmallVec;
 use super::fuse::{BoxSource, DomainBox, Sizes, TransposeBlock};
 use super::fusion_groups::{FusionGroups, Role, random};
 use super::nest::Nest;
-use super::routine;
 use super::row_blocks::FusedKernel;
 use super::users::Uses;
 
@@ -330,8 +329,7 @@ impl MovementFuser<'_> {
             }
             node.outputs[0].shape.sizes() == sizes && node.inputs.iter().all(|&input| is_read_in_order(input))
         });
-        let is_small = routine::of_group(graph, fusion, group, self.uses.live_outs(index)).is_some();
-        (fits && !is_small).then_some(single_use_operands)
+        fits.then_some(single_use_operands)
     }
 
     /// The boxes that concatenations divide a domain into, where each begins and its sizes.
@@ -394,7 +392,6 @@ impl MovementFuser<'_> {
             && value_view.is_identity(graph)
             && needed.len() == 1
             && !self.uses.is_live_outside(value_view.base, &|other| Some(other) == fusion.group_of[concat]);
-        let is_free = is_free && routine::of_group(graph, fusion, group, needed).is_none();
         is_free.then_some(index)
     }
 }

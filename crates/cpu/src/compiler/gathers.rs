@@ -6,7 +6,6 @@ use rustc_hash::FxHashSet;
 use super::fuse::{NodeRole, gathered};
 use super::fusion_groups::{FusionGroups, Role};
 use super::nest::Nest;
-use super::routine;
 use super::row_blocks::FusedKernel;
 use super::users::Uses;
 
@@ -42,9 +41,7 @@ fn nest(graph: &Graph, fusion: &FusionGroups, uses: &dyn Uses, index: usize) -> 
     let group = &fusion.order[index];
     let Role::Elementwise = fusion.roles[group.nodes[0]] else { return None };
     let nodes: Vec<(usize, NodeRole)> = group.nodes.iter().map(|&node| (node, NodeRole::Elements)).collect();
-    if gathered(graph, fusion, uses, &nodes).is_empty()
-        || routine::of_group(graph, fusion, group, uses.live_outs(index)).is_some()
-    {
+    if gathered(graph, fusion, uses, &nodes).is_empty() {
         return None;
     }
     Nest::of_elements(graph, fusion, uses, group, uses.live_outs(index))

@@ -51,6 +51,7 @@ mod arena;
 mod assembly;
 mod back_to_back;
 mod buffer_assignment;
+mod control;
 mod data_movement;
 mod emit;
 mod epilogues;
@@ -64,13 +65,11 @@ mod interpret;
 pub(crate) mod ir;
 mod memory;
 mod nest;
+mod one_region;
 mod plan;
-mod tile_program;
 // Cargo-fuzz, too, has it: see `fuzz`.
 #[cfg(all(any(test, fuzzing), target_os = "linux"))]
 pub(crate) mod random_graphs;
-mod repeat;
-mod routine;
 mod row_blocks;
 mod run;
 mod schedule;
@@ -100,6 +99,7 @@ use fast_path::FastPath;
 pub(crate) use nest::{
     InOrder, OneProduct, OneReduction, convert_in_order, run_elementwise, run_in_order, run_random,
 };
+pub(crate) use one_region::OneRegion;
 pub use nest::{machine_code, refused_memory_for_code};
 use plan::Plan;
 use run::{PlanRun, RunMemory};

@@ -11,14 +11,13 @@ use defn_core::{Error, Result, TensorType, memory, pass, profile};
 use smallvec::SmallVec;
 
 use super::back_to_back::{BackToBackGemm, fuse_back_to_back_gemms};
+use super::control::{Control, Regions};
 use super::buffer_assignment::{BufferRef, ConstantBuffer, MemoryPlan, ResultBinding, Slots};
 use super::data_movement::fuse_data_movement;
 use super::epilogues::{OpWithEpilogue, fuse_epilogues};
 use super::fusion_groups::{FusionGroups, Role};
 use super::gathers::fuse_gathers;
 use super::nest::Nest;
-use super::repeat::While;
-use super::routine::{self, Routine};
 use super::row_blocks::{FusedKernel, fused_kernels};
 use super::users::{Users, Uses};
 use crate::backend::{may_overwrite, parallel, workspace};
@@ -95,18 +94,16 @@ pub(super) enum Work {
     Epilogue(OpWithEpilogue),
     /// Two products, and the nest between them.
     BackToBackGemm(Box<BackToBackGemm>),
-    /// A loop, branches or ops on scalars, in one call.
-    Routine(Box<Routine>),
     /// One op of the backend.
     Op,
     /// Shows values to the host.
     Hook { slot: usize, types: Vec<TensorType> },
     /// Asks the host for values.
     Call { slot: usize, types: Vec<TensorType>, outputs: Outputs },
-    /// One of several regions.
-    Cond { predicates: Vec<TensorType>, branches: Vec<Plan> },
-    /// A region over and over.
-    While(Box<While>),
+    /// A loop or branches.
+    Control(Box<Control>),
+    /// A loop or branches in a region of others, whose function does what they do.
+    Regions(Box<Regions>),
 }
 
 impl Plan {
@@ -117,11 +114,29 @@ impl Plan {
         backend: &Arc<dyn Backend>,
         donations: &[Option<usize>],
     ) -> Result<Plan> {
+        Plan::planned(region, backend, donations, false)
+    }
+
+    /// The plan of a region of a loop or a branch.
+    pub(super) fn of_region(
+        region: Arc<Region>,
+        backend: &Arc<dyn Backend>,
+        donations: &[Option<usize>],
+    ) -> Result<Plan> {
+        Plan::planned(region, backend, donations, true)
+    }
+
+    fn planned(
+        region: Arc<Region>,
+        backend: &Arc<dyn Backend>,
+        donations: &[Option<usize>],
+        is_inner: bool,
+    ) -> Result<Plan> {
         memory::ahead("compile", region.graph().len())?;
         let region = pass::by_elements(&region)?;
         let fusion = FusionGroups::new(&region);
         let mut slots = Slots::new(&region);
-        let mut steps = steps(&region, &fusion, backend, &mut slots)?;
+        let mut steps = steps(&region, &fusion, backend, &mut slots, is_inner)?;
         let MemoryPlan { constants, results, reuses_argument, arena, largest_temporary, arguments } =
             MemoryPlan::new(&region, &fusion, &slots, &mut steps, backend, donations)?;
         let workspace = steps.iter().map(|step| step.workspace(region.graph())).max().unwrap_or(0);
@@ -157,6 +172,7 @@ fn steps(
     fusion: &FusionGroups,
     backend: &Arc<dyn Backend>,
     slots: &mut Slots,
+    is_inner: bool,
 ) -> Result<Vec<Step>> {
     let graph = region.graph();
     let users = Users::new(region, fusion);
@@ -187,13 +203,6 @@ fn steps(
                 let (inputs, outputs) = (built.inputs.clone(), graph.outputs(built.node));
                 (Work::BackToBackGemm(built), inputs, outputs)
             }
-            (FusedKernel::Single(_), Role::Elementwise)
-                if let Some(built) =
-                    routine::of_group(graph, fusion, group, users.live_outs(group_index)) =>
-            {
-                let (inputs, outputs) = (built.inputs.clone(), built.results.clone());
-                (Work::Routine(Box::new(built)), inputs, outputs)
-            }
             (FusedKernel::Single(_), Role::Elementwise) => {
                 let built = Nest::of_elements(graph, fusion, &users, group, users.live_outs(group_index));
                 let built = built.expect("the nodes of a fusion group share the axes of a nest");
@@ -207,7 +216,7 @@ fn steps(
                 if slots.alias(graph, fusion, first) && !node.op.has_effect() {
                     continue;
                 }
-                let work = Work::of(graph, first, backend)?;
+                let work = Work::of(graph, first, backend, is_inner)?;
                 let outputs = if let Work::Hook { .. } = work { Values::new() } else { graph.outputs(first) };
                 (work, node.inputs.iter().copied().collect(), outputs)
             }
@@ -248,13 +257,11 @@ impl Step {
                 inputs.into_iter().map(|input| (0, input)).collect()
             }
             // A loop begins with the state that it was given.
-            Work::While(of) => (0..of.state).map(|part| (part, part)).collect(),
-            Work::Routine(routine) => (0..routine.state).map(|part| (part, part)).collect(),
+            Work::Control(control) => (0..control.state()).map(|part| (part, part)).collect(),
+            Work::Regions(regions) => (0..regions.state()).map(|part| (part, part)).collect(),
             Work::Nest(nest) => nest.alias_candidates().collect(),
             Work::Epilogue(epilogue) => epilogue.alias_candidates(),
-            Work::BackToBackGemm(_) | Work::Hook { .. } | Work::Call { .. } | Work::Cond { .. } => {
-                SmallVec::new()
-            }
+            Work::BackToBackGemm(_) | Work::Hook { .. } | Work::Call { .. } => SmallVec::new(),
         }
     }
 
@@ -266,12 +273,11 @@ impl Step {
             // The product lies in a result that does not lie over anything.
             Work::Epilogue(_) => false,
             Work::Op
-            | Work::While(_)
-            | Work::Routine(_)
+            | Work::Control(_)
+            | Work::Regions(_)
             | Work::BackToBackGemm(_)
             | Work::Hook { .. }
-            | Work::Call { .. }
-            | Work::Cond { .. } => true,
+            | Work::Call { .. } => true,
         }
     }
 
@@ -285,23 +291,21 @@ impl Step {
             }
             Work::Epilogue(epilogue) => epilogue.finalize_aliasing(graph, aliases),
             Work::Op => self.aliased_input = aliases.first().map(|(_, input)| *input),
-            Work::While(_)
+            Work::Control(_)
+            | Work::Regions(_)
             | Work::BackToBackGemm(_)
-            | Work::Routine(_)
             | Work::Hook { .. }
-            | Work::Call { .. }
-            | Work::Cond { .. } => {}
+            | Work::Call { .. } => {}
         }
     }
 
     /// The bytes of scratch memory that the step needs in the arena.
     pub(super) fn scratch_bytes(&self, graph: &Graph) -> usize {
         match &self.work {
-            Work::Cond { branches, .. } => branches.iter().map(|branch| branch.arena).max().unwrap_or(0),
-            Work::While(of) => of.room(),
+            Work::Control(control) => control.scratch_bytes(),
+            Work::Regions(regions) => regions.scratch_bytes(),
             Work::Nest(nest) => nest.scratch_bytes(),
             Work::Epilogue(epilogue) => epilogue.scratch_bytes(graph),
-            Work::Routine(routine) => routine.between,
             Work::BackToBackGemm(_) | Work::Op | Work::Hook { .. } | Work::Call { .. } => 0,
         }
     }
@@ -315,9 +319,9 @@ impl Step {
                 workspace(&node.op, &operand_types(graph, node), &node.outputs)
             }
             Work::Hook { types, .. } | Work::Call { types, .. } => copies(types),
-            Work::Cond { branches, .. } => branches.iter().map(|branch| branch.workspace).max().unwrap_or(0),
-            Work::While(of) => of.cond.workspace.max(of.body.workspace),
-            Work::Nest(_) | Work::BackToBackGemm(_) | Work::Routine(_) => 0,
+            Work::Control(control) => control.plans().map(|plan| plan.workspace).max().unwrap_or(0),
+            Work::Regions(regions) => regions.plans().map(|plan| plan.workspace).max().unwrap_or(0),
+            Work::Nest(_) | Work::BackToBackGemm(_) => 0,
         }
     }
 }
@@ -329,9 +333,8 @@ impl Work {
             Work::Nest(nest) => Some(nest),
             Work::Epilogue(_)
             | Work::BackToBackGemm(_)
-            | Work::Routine(_)
-            | Work::Cond { .. }
-            | Work::While(_)
+            | Work::Control(_)
+            | Work::Regions(_)
             | Work::Op
             | Work::Hook { .. }
             | Work::Call { .. } => None,
@@ -339,10 +342,15 @@ impl Work {
     }
 
     /// How a node is run by itself.
-    fn of(graph: &Graph, position: usize, backend: &Arc<dyn Backend>) -> Result<Work> {
+    fn of(graph: &Graph, position: usize, backend: &Arc<dyn Backend>, is_inner: bool) -> Result<Work> {
         let node: &Node = &graph.nodes()[position];
-        if let Some(built) = routine::of_node(graph, position) {
-            return Ok(Work::Routine(Box::new(built)));
+        if let Some(regions) = Regions::of_node(&node.op, backend)? {
+            if is_inner {
+                return Ok(Work::Regions(Box::new(regions)));
+            }
+            let operands: Vec<TensorType> =
+                node.inputs.iter().map(|&input| graph.ty(input).clone()).collect();
+            return Ok(Work::Control(Box::new(Control::new(regions, &operands, &node.outputs))));
         }
         let types =
             |count: usize| node.inputs[..count].iter().map(|&input| graph.ty(input).clone()).collect();
@@ -351,19 +359,12 @@ impl Work {
             OpClass::RuntimeCall(op) => {
                 Work::Call { slot: op.slot, types: types(node.inputs.len()), outputs: node.outputs.clone() }
             }
-            OpClass::Cond(op) => {
-                let plan = |branch: &Arc<Region>| Plan::new(branch.clone(), backend, &[]);
-                Work::Cond {
-                    predicates: types(op.branches.len() - 1),
-                    branches: op.branches.iter().map(plan).collect::<Result<_>>()?,
-                }
-            }
-            OpClass::While(op) => Work::While(Box::new(While::new(op, backend)?)),
             OpClass::Collective(op) => {
                 let (executor, count) = ("the CPU".to_owned(), op.groups.devices().len());
                 let alone = MeshError::Alone { op: op.kind.name(), executor, count };
                 return Err(Error::from(alone).at(node.location.clone()));
             }
+            OpClass::While(_) | OpClass::Cond(_) => unreachable!("they are regions"),
             OpClass::Parameter { .. }
             | OpClass::Constant(_)
             | OpClass::Literal(_)

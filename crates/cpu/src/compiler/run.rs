@@ -7,12 +7,11 @@ use defn_core::evaluator::{adopt, tensors_of};
 use defn_core::graph::{Graph, Node, Value};
 use defn_core::memory::check;
 use defn_core::profile::Recorder;
-use defn_core::{Error, Result, Scalar, TensorType, form, stack};
+use defn_core::{Error, Result, form, stack};
 use smallvec::SmallVec;
 
 use super::buffer_assignment::{BufferRef, ResultBinding};
 use super::plan::{Plan, Step, Work};
-use super::repeat::copy;
 use crate::backend::{buffer, run_into, window};
 use crate::buffer::{Storage, Window};
 use crate::view::{View, ViewMut, dangling};
@@ -58,15 +57,12 @@ impl PlanRun<'_> {
     pub(super) unsafe fn plan(&self, plan: &Plan, buffers: &PlanBuffers<'_>) -> Result<()> {
         let graph = plan.region.graph();
         for step in &plan.steps {
-            let node = &graph.nodes()[step.node];
-            let _running = self
-                .recorder
-                .map(|recorder| recorder.step(std::ptr::from_ref(step).addr(), || step.profiled(graph)));
+            let pointer = |&(_, buffer_ref): &(Value, BufferRef)| buffers.at(plan, buffer_ref);
+            let operands: Pointers = step.inputs.iter().map(pointer).collect();
+            let results: Pointers = step.outputs.iter().map(pointer).collect();
+            let scratch = buffers.arena.wrapping_add(step.scratch_offset);
             // SAFETY: steps come after those that write what they read.
-            unsafe { self.step(plan, graph, step, node, buffers) }
-                .map_err(|error| with_location(error, graph, node))?;
-            self.hooks.poll()?;
-            check(form::name(&node.op)).map_err(|error| with_location(error, graph, node))?;
+            unsafe { self.step(plan, step, &operands, &results, scratch)? };
         }
         for (at, binding) in plan.results.iter().enumerate() {
             let from = match binding {
@@ -83,109 +79,94 @@ impl PlanRun<'_> {
         Ok(())
     }
 
+    /// Runs a step between pointers, with its scratch memory.
+    ///
     /// # Safety
-    /// As for `plan`, and what the step reads was written.
-    unsafe fn step(
+    /// At the pointers are the elements of what the step reads, and room for what it writes, aligned, which overlap only
+    /// as the plan has it. Nothing else uses them meanwhile, except for memory that is only read.
+    pub(super) unsafe fn step(
         &self,
         plan: &Plan,
+        step: &Step,
+        operands: &[*mut u8],
+        results: &[*mut u8],
+        scratch: *mut u8,
+    ) -> Result<()> {
+        let graph = plan.region.graph();
+        let node = &graph.nodes()[step.node];
+        let _running = self
+            .recorder
+            .map(|recorder| recorder.step(std::ptr::from_ref(step).addr(), || step.profiled(graph)));
+        // SAFETY: as the caller promises.
+        unsafe { self.work(graph, step, node, operands, results, scratch) }
+            .map_err(|error| with_location(error, graph, node))?;
+        self.hooks.poll()?;
+        check(form::name(&node.op)).map_err(|error| with_location(error, graph, node))
+    }
+
+    /// # Safety
+    /// As for `step`.
+    unsafe fn work(
+        &self,
         graph: &Graph,
         step: &Step,
         node: &Node,
-        buffers: &PlanBuffers<'_>,
+        operands: &[*mut u8],
+        results: &[*mut u8],
+        scratch: *mut u8,
     ) -> Result<()> {
-        let input = |&(value, buffer_ref): &(Value, BufferRef)| {
-            // SAFETY: as the caller promises, with the buffer that the plan has for the value.
-            unsafe { View::of_part(graph.ty(value), buffers.at(plan, buffer_ref)) }
+        let input = |at: usize| {
+            // SAFETY: as the caller promises.
+            unsafe { View::of_part(graph.ty(step.inputs[at].0), operands[at]) }
         };
-        let output = |&(value, buffer_ref): &(Value, BufferRef)| {
+        let output = |at: usize| {
             // SAFETY: as above; the buffers of the outputs of a step do not overlap.
-            unsafe { ViewMut::new(graph.ty(value), buffers.at(plan, buffer_ref)) }
+            unsafe { ViewMut::new(graph.ty(step.outputs[at].0), results[at]) }
         };
-        let pointer = |&(_, buffer_ref): &(Value, BufferRef)| buffers.at(plan, buffer_ref);
+        let (inputs, outputs) = (0..step.inputs.len(), 0..step.outputs.len());
         match &step.work {
-            Work::Nest(nest) => {
-                let inputs: Pointers = step.inputs.iter().map(pointer).collect();
-                let results: Pointers = step.outputs.iter().map(pointer).collect();
-                let scratch = buffers.arena.wrapping_add(step.scratch_offset);
-                // SAFETY: steps read what was written, and results have buffers of their own or those of contiguous
-                // inputs; the scratch memory belongs to the step alone.
-                unsafe { nest.run(&inputs, &results, scratch, step.par) };
-            }
+            // SAFETY: as the caller promises; results are in the memory of inputs only where the nest was told so.
+            Work::Nest(nest) => unsafe { nest.run(operands, results, scratch, step.par) },
             Work::Epilogue(epilogue) => {
-                let inputs: SmallVec<[View<'_>; 8]> = step.inputs.iter().map(input).collect();
-                let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();
-                let scratch = buffers.arena.wrapping_add(step.scratch_offset);
+                let inputs: SmallVec<[View<'_>; 8]> = inputs.map(input).collect();
+                let results: SmallVec<[ViewMut<'_>; 2]> = outputs.map(output).collect();
                 // SAFETY: the scratch memory belongs to the step alone.
                 unsafe { epilogue.run(graph, &inputs, &results, scratch, step.par, &|| self.hooks.poll())? };
             }
             Work::BackToBackGemm(gemm) => {
-                let inputs: SmallVec<[View<'_>; 8]> = step.inputs.iter().map(input).collect();
-                gemm.run(&inputs, &mut output(&step.outputs[0]), step.par);
-            }
-            Work::Routine(routine) => {
-                let inputs: SmallVec<[View<'_>; 8]> = step.inputs.iter().map(input).collect();
-                let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();
-                let scratch = buffers.arena.wrapping_add(step.scratch_offset);
-                // SAFETY: the scratch memory is of the size of the routine, and buffers alias as its candidates allow.
-                unsafe { routine.run(&inputs, &results, scratch, &|| self.hooks.poll())? };
+                let inputs: SmallVec<[View<'_>; 8]> = inputs.map(input).collect();
+                gemm.run(&inputs, &mut output(0), step.par);
             }
             Work::Op => {
-                let inputs: SmallVec<[View<'_>; 4]> = step.inputs.iter().map(input).collect();
-                let results: SmallVec<[ViewMut<'_>; 2]> = step.outputs.iter().map(output).collect();
+                let inputs: SmallVec<[View<'_>; 4]> = inputs.map(input).collect();
+                let results: SmallVec<[ViewMut<'_>; 2]> = outputs.map(output).collect();
                 let poll = || self.hooks.poll();
                 run_into(&node.op, &inputs, &results, step.aliased_input, step.par, false, &poll)?;
             }
             Work::Hook { slot, types } => {
-                let values = step
-                    .inputs
-                    .iter()
-                    .map(|buffer_ref| copy_for_host(form::name(&node.op), input(buffer_ref)));
+                let values = inputs.map(|at| copy_for_host(form::name(&node.op), input(at)));
                 let values: Buffers = values.collect::<Result<_>>()?;
                 self.hooks.call(*slot, &tensors_of(types, &values))?;
             }
             Work::Call { slot, types, outputs } => {
-                let values = step
-                    .inputs
-                    .iter()
-                    .map(|buffer_ref| copy_for_host(form::name(&node.op), input(buffer_ref)));
+                let values = inputs.map(|at| copy_for_host(form::name(&node.op), input(at)));
                 let values: Buffers = values.collect::<Result<_>>()?;
-                let results = self.hooks.compute(*slot, &tensors_of(types, &values), outputs)?;
-                let results = adopt(&node.op, results, outputs, self.backend)?;
-                for ((result, ty), buffer_ref) in results.iter().zip(outputs).zip(&step.outputs) {
-                    let operand = defn_core::backend::Operand { ty: ty.clone(), buffer: result.clone() };
-                    let returned = window(form::name(&node.op), &operand)?;
-                    let bytes = returned.bytes();
+                let returned = self.hooks.compute(*slot, &tensors_of(types, &values), outputs)?;
+                let returned = adopt(&node.op, returned, outputs, self.backend)?;
+                for ((buffer, ty), to) in returned.iter().zip(outputs).zip(results) {
+                    let operand = defn_core::backend::Operand { ty: ty.clone(), buffer: buffer.clone() };
+                    let window = window(form::name(&node.op), &operand)?;
+                    let bytes = window.bytes();
                     // SAFETY: there is room for the output, which is nothing of the host's.
-                    unsafe { copy(bytes.as_ptr(), pointer(buffer_ref), ty.byte_size().min(bytes.len())) };
+                    unsafe { copy(bytes.as_ptr(), *to, ty.byte_size().min(bytes.len())) };
                 }
             }
-            Work::Cond { predicates, branches } => {
+            Work::Control(control) => {
                 stack::require("run")?;
-                let (conditions, captures) = step.inputs.split_at(predicates.len());
-                let is_chosen = |(ty, buffer_ref): (&TensorType, _)| {
-                    // SAFETY: predicates were written.
-                    unsafe { is_true(ty, pointer(buffer_ref)) }
-                };
-                let chosen =
-                    predicates.iter().zip(conditions).position(is_chosen).unwrap_or(predicates.len());
-                let arguments: Pointers = captures.iter().map(pointer).collect();
-                let results: Pointers = step.outputs.iter().map(pointer).collect();
-                let arena = buffers.arena.wrapping_add(step.scratch_offset);
-                let inner = PlanBuffers { arguments: &arguments, results: &results, arena };
-                // SAFETY: captures and results are of the branch's types, and the scratch memory is large enough for
-                // all branches.
-                unsafe { self.plan(&branches[chosen], &inner)? };
+                // SAFETY: as the caller promises; a part of a loop's state is in its result's memory or apart.
+                unsafe { control.run(self, operands, results, scratch)? };
             }
-            Work::While(of) => {
-                stack::require("run")?;
-                let operands: Pointers = step.inputs.iter().map(pointer).collect();
-                let outputs: Pointers = step.outputs.iter().map(pointer).collect();
-                // SAFETY: as the loop asks for: the plan has the outputs' buffers disjoint from the operands' or
-                // aliased with them.
-                unsafe {
-                    of.run(self, &operands, &outputs, buffers.arena.wrapping_add(step.scratch_offset))?
-                };
-            }
+            Work::Regions(_) => unreachable!("the function of the loop around does what they do"),
         }
         Ok(())
     }
@@ -348,14 +329,15 @@ fn copy_for_host(op: &'static str, value: View<'_>) -> Result<Arc<dyn Buffer>> {
     Ok(buffer(unsafe { Window::new(Arc::new(storage), 0, bytes) }))
 }
 
-/// Reads a scalar predicate: zero is false, everything else true, NaN too.
+/// Copies bytes, unless they are there already.
 ///
 /// # Safety
-/// An element of the type lies there.
-pub(super) unsafe fn is_true(ty: &TensorType, start: *const u8) -> bool {
-    // SAFETY: as the caller promises.
-    let bytes = unsafe { std::slice::from_raw_parts(start, ty.dtype.storage_bytes()) };
-    Scalar::from_bytes(ty.dtype, bytes).value().is_true()
+/// Both places have as many, and are one or do not overlap.
+unsafe fn copy(from: *const u8, to: *mut u8, bytes: usize) {
+    if from != to.cast_const() {
+        // SAFETY: as the caller promises.
+        unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
+    }
 }
 
 /// Says where in the user's program a run failed.

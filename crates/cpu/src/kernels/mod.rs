@@ -5,21 +5,17 @@
 //! first and moved later are copied once into the kernel's own memory. The code that uses a position brings it into
 //! range.
 
-mod chain;
 pub(crate) mod create;
 pub(crate) mod elementwise;
 pub(crate) mod fourier;
 pub(crate) mod index;
 pub(crate) mod linalg;
-pub(crate) mod machine;
 mod math;
 pub(crate) mod matrix;
 pub(crate) mod order;
 pub(crate) mod reduce;
 pub(crate) mod shape;
 mod support;
-pub(crate) mod tiles;
-pub(crate) mod trips;
 pub(crate) mod window;
 
 pub(crate) use elementwise::cast::{CastFrom, E4m3, E5m2};

@@ -7,6 +7,7 @@
 //! * Identity matrices become comparisons of positions (`eye`).
 //! * Products with vectors become sums of products (`products`).
 //! * Reductions of small windows become slices that are joined (`windows`).
+//! * Folds by functions become loops.
 //! * Slices of what is computed become computations of slices (`slices`).
 
 mod eye;
@@ -18,6 +19,7 @@ mod windows;
 use std::sync::Arc;
 
 use super::{dce_owned, finish, rebuild};
+use crate::compose::fold;
 use crate::error::Result;
 use crate::graph::{Graph, Node, Value, Values};
 use crate::op::{Op, Starts};
@@ -39,7 +41,7 @@ pub fn by_elements(region: &Arc<Region>) -> Result<Arc<Region>> {
     let nodes = region.graph().nodes();
     let mut new = None;
     let may_be_written = |node: &Node| {
-        let (Op::Scatter { .. } | Op::Window { .. } | Op::Eye { .. }) = node.op else {
+        let (Op::Scatter { .. } | Op::Window { .. } | Op::Eye { .. } | Op::Fold(_)) = node.op else {
             return products::vector_sizes(region.graph(), node, &node.inputs).is_some();
         };
         true
@@ -51,6 +53,8 @@ pub fn by_elements(region: &Arc<Region>) -> Result<Arc<Region>> {
                 eye::written(graph, node)?
             } else if let Some(written) = one_hot::written(graph, node, &inputs)? {
                 Some(written)
+            } else if let Op::Fold(op) = &node.op {
+                Some(fold::fold(graph, op, &inputs)?)
             } else if let Some(written) = products::written(graph, node, &inputs)? {
                 Some(written)
             } else {

@@ -37,6 +37,12 @@ impl Builder {
         self.function
     }
 
+    /// The function, for so many pointers, scalars and kernels.
+    pub(crate) fn finish_with(mut self, buffers: u16, params: u16, kernels: u16) -> Function {
+        (self.function.buffers, self.function.params, self.function.kernels) = (buffers, params, kernels);
+        self.finish()
+    }
+
     /// How many instructions there are.
     pub(crate) fn len(&self) -> usize {
         self.function.insts.len()
@@ -136,6 +142,44 @@ impl Builder {
         let mut args = [Val::NONE; 3];
         args[..N].copy_from_slice(&operands);
         self.pure(op, Ty { elem, is_vector }, args)
+    }
+
+    /// A copy of an instruction of another function that only computes, with operands of this one. What constants are
+    /// known to do to indices and predicates is done here.
+    pub(crate) fn computed(&mut self, op: Op, elem: Elem, args: [Val; 3]) -> Val {
+        if let Some(known) = self.folded(op, elem, args) {
+            return known;
+        }
+        let is_vector = args.iter().any(|&arg| arg.is_some() && self.ty(arg).is_vector);
+        let is_vector = (is_vector || op == Op::Lane) && op != Op::Any;
+        self.pure(op, Ty { elem, is_vector }, args)
+    }
+
+    /// What an instruction gives, as far as constants tell.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops are not folded")]
+    fn folded(&mut self, op: Op, elem: Elem, [a, b, _]: [Val; 3]) -> Option<Val> {
+        let constant = |value: Val| if value.is_some() { self.constant_bits(value) } else { None };
+        let (x, y) = (constant(a), constant(b));
+        if let (Op::Compare(Cmp::Ne), Some(0)) = (op, y) {
+            // A predicate that was stored as a byte.
+            let inst = self.function.inst(a);
+            return (inst.op == Op::Convert(Conv::OfBit)).then_some(inst.args[0]);
+        }
+        if elem != Elem::Index {
+            return None;
+        }
+        let signed = |bits: u64| bits as i64;
+        match (op, x, y) {
+            (Op::Add, Some(x), Some(y)) => Some(self.index(signed(x).wrapping_add(signed(y)))),
+            (Op::Sub, Some(x), Some(y)) => Some(self.index(signed(x).wrapping_sub(signed(y)))),
+            (Op::Mul, Some(x), Some(y)) => Some(self.index(signed(x).wrapping_mul(signed(y)))),
+            (Op::Min, Some(x), Some(y)) => Some(self.index(signed(x).min(signed(y)))),
+            (Op::Max, Some(x), Some(y)) => Some(self.index(signed(x).max(signed(y)))),
+            (Op::Add, Some(0), None) | (Op::Mul, Some(1), None) => Some(b),
+            (Op::Add | Op::Sub, None, Some(0)) | (Op::Mul, None, Some(1)) => Some(a),
+            (Op::Mul, Some(0), None) | (Op::Mul, None, Some(0)) => Some(self.index(0)),
+            _ => None,
+        }
     }
 
     pub(crate) fn add(&mut self, a: Val, b: Val) -> Val {

@@ -32,7 +32,7 @@ pub use processor::{machine_code, refused_memory_for_code};
 pub(crate) use product::OneProduct;
 pub(crate) use random::run_random;
 pub(crate) use reduction::OneReduction;
-use shared::SharedCode;
+pub(super) use shared::SharedCode;
 
 /// Instructions on elements that one thread does at a time.
 const CHUNK_WORK: usize = 1 << 18;
@@ -310,6 +310,21 @@ impl Nest {
     /// Whether one call on the calling thread is all that there is.
     pub(super) fn is_single(&self) -> bool {
         self.parts.is_single() && self.combining.is_none()
+    }
+
+    /// Whether its function may be a part of another one: one thread calls it once.
+    pub(super) fn is_inlinable(&self) -> bool {
+        self.is_single() && self.streaming.is_none()
+    }
+
+    /// The function of a nest that is one.
+    pub(super) fn function(&self) -> &Function {
+        &self.code.function
+    }
+
+    /// The bytes that each thread has for itself.
+    pub(super) fn own_bytes(&self) -> usize {
+        self.parts.scratch
     }
 
     /// The bytes of scratch memory that a run needs.

@@ -27,21 +27,21 @@ const COLD_WORK: usize = 1 << 10;
 /// Nothing here waits for another thread, since a child that was forked meanwhile does not have it. Two threads that
 /// compile at once both do so, and one result is dropped.
 #[derive(Debug)]
-pub(super) struct SharedCode {
-    pub(super) function: Function,
+pub(in super::super) struct SharedCode {
+    pub(in super::super) function: Function,
     runs: AtomicU32,
     interpreter: OnceBox<Interpreter>,
     /// None where there is no machine code: no memory for it, or an op that the processor lacks.
     machine: OnceBox<Option<CodeBlock>>,
     /// The kernels that machine code calls for what the function applies, as words behind its arguments.
-    pub(super) applied: SmallVec<[u64; 6]>,
+    pub(in super::super) applied: SmallVec<[u64; 6]>,
     #[cfg(all(any(test, fuzzing), target_os = "linux"))]
     pub(super) codes: super::test_hooks::Codes,
 }
 
 /// What runs a function now.
 #[derive(Clone, Copy)]
-pub(super) enum Runner<'s> {
+pub(in super::super) enum Runner<'s> {
     Machine(Entry),
     Portable(&'s Interpreter),
 }
@@ -55,7 +55,7 @@ impl Runner<'_> {
 
     /// # Safety
     /// The arguments are those of the function: pointers to the memory that it uses, scalars, kernels.
-    pub(super) unsafe fn run(self, args: &[u64]) -> Status {
+    pub(in super::super) unsafe fn run(self, args: &[u64]) -> Status {
         match self {
             // SAFETY: as the caller promises.
             Runner::Machine(entry) => unsafe { entry(args.as_ptr()) },
@@ -75,7 +75,7 @@ static CODE_TABLE: Mutex<Option<CodeTable>> = Mutex::new(None);
 
 impl SharedCode {
     /// The code of a function: that of an equal one, if there is one and no other thread looks for one now.
-    pub(super) fn of(function: Function) -> Arc<SharedCode> {
+    pub(in super::super) fn of(function: Function) -> Arc<SharedCode> {
         let mut known = match CODE_TABLE.try_lock() {
             Ok(known) => known,
             Err(TryLockError::Poisoned(known)) => known.into_inner(),
@@ -117,7 +117,7 @@ impl SharedCode {
     }
 
     /// What runs the function on so many elements: machine code once it pays.
-    pub(super) fn runner(&self, elements: usize) -> Runner<'_> {
+    pub(in super::super) fn runner(&self, elements: usize) -> Runner<'_> {
         #[cfg(all(any(test, fuzzing), target_os = "linux"))]
         if let Some(runner) = self.test_hooks() {
             return runner;

@@ -1,0 +1,201 @@
+//! Loops and branches as plans of their regions, and the memory that they have beside their operands and results.
+
+use std::sync::Arc;
+
+use defn_core::backend::Backend;
+use defn_core::graph::{Graph, Value};
+use defn_core::op::{CondOp, Op, WhileOp};
+use defn_core::{Result, TensorType};
+
+use crate::compiler::arena::rounded;
+use crate::compiler::plan::{Plan, Step, Work};
+
+/// What a step counts of the time until the host is asked whether to go on, beside its elements.
+const STEP_COST: u64 = 16;
+
+/// What a kernel counts.
+const KERNEL_COST: u64 = 1 << 10;
+
+/// A loop without a question to the host takes no longer than this counts: about a millisecond.
+const MAX_UNPOLLED_COST: u64 = 1 << 20;
+
+/// Regions that are run under conditions or over and over.
+#[derive(Debug)]
+pub(in crate::compiler) enum Regions {
+    While(While),
+    Cond(Cond),
+}
+
+/// A loop.
+#[derive(Debug)]
+pub(in crate::compiler) struct While {
+    pub(super) trips: Option<u64>,
+    pub(super) cond: Arc<Plan>,
+    pub(super) body: Arc<Plan>,
+    /// How each part of the state is kept.
+    pub(super) state: Vec<Kept>,
+    /// Where the predicate is, if it is in memory.
+    pub(super) predicate: usize,
+    /// Where the memory of the regions begins.
+    inner: usize,
+}
+
+/// How a part of the state is kept. Offsets are those of the loop's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// No trip changes it.
+    Constant,
+    /// In registers. Kernels find it in memory: what a trip was given, and what it gives.
+    Scalar { given: usize, next: usize },
+    /// A trip changes it where it is.
+    InPlace,
+    /// It is in the result's memory and in this one by turns.
+    Alternating { other: usize },
+}
+
+/// Branches.
+#[derive(Debug)]
+pub(in crate::compiler) struct Cond {
+    pub(super) branches: Vec<Arc<Plan>>,
+}
+
+impl Regions {
+    /// The regions of a node of control flow.
+    pub(in crate::compiler) fn of_node(op: &Op, backend: &Arc<dyn Backend>) -> Result<Option<Regions>> {
+        Ok(if let Op::While(op) = op {
+            Some(Regions::While(While::new(op, backend)?))
+        } else if let Op::Cond(op) = op {
+            Some(Regions::Cond(Cond::new(op, backend)?))
+        } else {
+            None
+        })
+    }
+
+    /// How many of the first operands are the state of a loop, which the first results are in the end.
+    pub(in crate::compiler) fn state(&self) -> usize {
+        match self {
+            Regions::While(of) => of.state.len(),
+            Regions::Cond(_) => 0,
+        }
+    }
+
+    pub(in crate::compiler) fn plans(&self) -> impl Iterator<Item = &Arc<Plan>> {
+        let (cond, body, branches) = match self {
+            Regions::While(of) => (Some(&of.cond), Some(&of.body), None),
+            Regions::Cond(of) => (None, None, Some(&of.branches)),
+        };
+        cond.into_iter().chain(body).chain(branches.into_iter().flatten())
+    }
+
+    /// The bytes that the regions need beside operands and results.
+    pub(in crate::compiler) fn scratch_bytes(&self) -> usize {
+        let arenas = self.plans().map(|plan| plan.arena).max().unwrap_or(0);
+        self.inner() + arenas
+    }
+
+    /// Where the memory of the regions begins.
+    pub(super) fn inner(&self) -> usize {
+        match self {
+            Regions::While(of) => of.inner,
+            Regions::Cond(_) => 0,
+        }
+    }
+
+    /// What the regions count, if that is known: about as many nanoseconds, or fewer.
+    fn cost(&self) -> Option<u64> {
+        let costs = self.plans().map(|plan| cost(plan)).collect::<Option<Vec<u64>>>()?;
+        match self {
+            Regions::While(of) => {
+                let trip: u64 = costs.iter().sum();
+                of.trips?.checked_mul(trip.max(1)).filter(|cost| *cost <= MAX_UNPOLLED_COST)
+            }
+            Regions::Cond(_) => costs.into_iter().max(),
+        }
+    }
+
+    /// Whether the host has to be asked while they run.
+    pub(super) fn polls(&self) -> bool {
+        self.cost().is_none()
+    }
+}
+
+/// What a plan counts, if that is known.
+fn cost(plan: &Plan) -> Option<u64> {
+    plan.steps.iter().map(|step| step_cost(step)).sum()
+}
+
+/// What a step counts, if that is known.
+pub(super) fn step_cost(step: &Step) -> Option<u64> {
+    match &step.work {
+        Work::Nest(nest) => Some(STEP_COST + nest.elements as u64),
+        Work::Regions(regions) => regions.cost(),
+        Work::Epilogue(_)
+        | Work::BackToBackGemm(_)
+        | Work::Op
+        | Work::Hook { .. }
+        | Work::Call { .. }
+        | Work::Control(_) => Some(KERNEL_COST),
+    }
+}
+
+/// What a plan counts without the loops that ask themselves.
+pub(super) fn own_cost(plan: &Plan) -> u64 {
+    plan.steps.iter().filter_map(step_cost).sum::<u64>().max(1)
+}
+
+impl While {
+    fn new(op: &WhileOp, backend: &Arc<dyn Backend>) -> Result<While> {
+        let cond = Plan::of_region(op.cond.clone(), backend, &[])?;
+        // Each next state may take the place of the one before.
+        let offered: Vec<Option<usize>> = (0..op.state).map(Some).collect();
+        let body = Plan::of_region(op.body.clone(), backend, &offered)?;
+        let mut end = 0;
+        let mut take = |bytes: usize| {
+            end += rounded(bytes);
+            end - rounded(bytes)
+        };
+        let state = (0..op.state).map(|at| {
+            let ty = &op.body.inputs()[at];
+            if is_passed_through(body.region.graph(), body.region.results()[at], at) {
+                Kept::Constant
+            } else if ty.size() == 1 {
+                let given = take(ty.byte_size());
+                let next = if body.reuses_argument[at] { given } else { take(ty.byte_size()) };
+                Kept::Scalar { given, next }
+            } else if body.reuses_argument[at] {
+                Kept::InPlace
+            } else {
+                Kept::Alternating { other: take(ty.byte_size()) }
+            }
+        });
+        let state = state.collect();
+        let predicate = take(1);
+        let has_effect = op.cond.graph().nodes().iter().any(|node| node.op.has_effect());
+        Ok(While {
+            trips: op.trips.filter(|_| !has_effect),
+            cond: Arc::new(cond),
+            body: Arc::new(body),
+            state,
+            predicate,
+            inner: end,
+        })
+    }
+
+    /// The type of the predicate.
+    pub(super) fn predicate_type(&self) -> &TensorType {
+        let region = &self.cond.region;
+        region.graph().ty(region.results()[0])
+    }
+}
+
+impl Cond {
+    fn new(op: &CondOp, backend: &Arc<dyn Backend>) -> Result<Cond> {
+        let plan = |branch| Plan::of_region(Arc::clone(branch), backend, &[]).map(Arc::new);
+        Ok(Cond { branches: op.branches.iter().map(plan).collect::<Result<_>>()? })
+    }
+}
+
+/// Whether a result of a region is one of its parameters.
+fn is_passed_through(graph: &Graph, result: Value, at: usize) -> bool {
+    if let Op::Parameter { index, ty: _ } = graph.node(result).op { index == at } else { false }
+}
