@@ -99,8 +99,8 @@ use fast_path::FastPath;
 pub(crate) use nest::{
     InOrder, OneProduct, OneReduction, convert_in_order, run_elementwise, run_in_order, run_random,
 };
-pub(crate) use one_region::OneRegion;
 pub use nest::{machine_code, refused_memory_for_code};
+pub(crate) use one_region::OneRegion;
 use plan::Plan;
 use run::{PlanRun, RunMemory};
 use smallvec::SmallVec;
