@@ -87,12 +87,21 @@ impl<'f> Original<'f> {
         })
     }
 
-    /// Whether all that is stored at a pointer is there when the function ends, at places that are known, and nothing
-    /// is loaded.
+    /// Whether something is stored at a pointer, at places that are known, and is there when the function ends, and
+    /// nothing is loaded.
     pub(super) fn stores_words(&self, buffer: u16) -> bool {
-        self.uses_words(buffer, |inst| {
+        let stores_all = self.uses_words(buffer, |inst| {
             let Op::Store(_) = inst.op else { return false };
             true
+        });
+        stores_all && self.stores(buffer)
+    }
+
+    /// Whether something is stored at a pointer.
+    pub(super) fn stores(&self, buffer: u16) -> bool {
+        self.function.insts.iter().any(|inst| {
+            let Op::Store(access) = inst.op else { return false };
+            self.function.access(access).buffer == buffer
         })
     }
 

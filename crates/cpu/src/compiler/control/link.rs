@@ -152,7 +152,7 @@ impl Linker {
     }
 
     /// The elements of a small value that are in registers, if all are.
-    fn known(&mut self, place: &Place, ty: &TensorType) -> Option<Words<Val>> {
+    pub(super) fn known(&mut self, place: &Place, ty: &TensorType) -> Option<Words<Val>> {
         let word = |&(offset, elem): &(i64, Elem)| {
             let value = self.scalars.get(&place.offset_by(offset as usize), elem.bytes())?;
             Some((offset, self.b.convert(Conv::Bitcast, elem, value)))
@@ -180,7 +180,7 @@ impl Linker {
     }
 
     /// Records the elements of a small value, which memory lacks.
-    fn set_elements(&mut self, place: &Place, words: impl IntoIterator<Item = (i64, Val)>) {
+    pub(super) fn set_elements(&mut self, place: &Place, words: impl IntoIterator<Item = (i64, Val)>) {
         for (offset, value) in words {
             let bytes = self.b.ty(value).elem.bytes();
             self.scalars.insert(&place.offset_by(offset as usize), bytes, value, false);
@@ -289,9 +289,12 @@ impl Linker {
         };
         let (operands, results) = (types(&step.inputs), types(&step.outputs));
         match &step.work {
-            Work::Op if outputs.len() == 1 && self.moves(plan, step, (&inputs, &operands), &outputs[0]) => {}
+            Work::Op
+                if outputs.len() == 1
+                    && (self.moves(plan, step, (&inputs, &operands), &outputs[0])
+                        || self.multiplies(plan, step, (&inputs, &operands), &outputs[0])) => {}
             Work::Nest(nest) if nest.is_inlinable() => {
-                self.nest(nest, (&inputs, &operands), (&outputs, &results));
+                self.nest(nest, (&inputs, &operands), (&outputs, &results), &scratch);
             }
             Work::Regions(regions) => {
                 self.regions(regions, (&inputs, &operands), (&outputs, &results), scratch);
@@ -322,9 +325,23 @@ impl Linker {
         nest: &Nest,
         (inputs, operands): (&[Place], &[TensorType]),
         (outputs, results): (&[Place], &[TensorType]),
+        partial: &Place,
     ) {
-        let is_small = nest.elements <= MAX_UNROLLED;
-        let original = Original::new(nest.function(), nest.steps() as i64, is_small);
+        self.own_bytes = self.own_bytes.max(nest.own_bytes());
+        for (function, steps) in nest.function_steps() {
+            let original = Original::new(function, steps as i64, nest.elements <= MAX_UNROLLED);
+            self.function(&original, (inputs, operands), (outputs, results), partial);
+        }
+    }
+
+    /// A function of a nest.
+    fn function(
+        &mut self,
+        original: &Original<'_>,
+        (inputs, operands): (&[Place], &[TensorType]),
+        (outputs, results): (&[Place], &[TensorType]),
+        partial: &Place,
+    ) {
         let mut bindings = Vec::new();
         for (place, ty) in inputs.iter().zip(operands) {
             let buffer = bindings.len() as u16;
@@ -338,18 +355,22 @@ impl Linker {
             });
         }
         for (place, ty) in outputs.iter().zip(results) {
-            let is_small = words_of(ty).is_some() && original.stores_words(bindings.len() as u16);
+            let buffer = bindings.len() as u16;
+            let is_small = words_of(ty).is_some() && original.stores_words(buffer);
             bindings.push(if is_small { Binding::Results } else { Binding::Memory(place.clone()) });
         }
-        bindings.push(Binding::Memory(self.own.clone()));
-        self.own_bytes = self.own_bytes.max(nest.own_bytes());
-        let stored = inline(&mut self.b, &original, &bindings);
+        // Memory of each thread's own, and what pieces give.
+        bindings.extend([&self.own, partial].map(|place| Binding::Memory(place.clone())));
+        let stored = inline(&mut self.b, original, &bindings);
         for (at, (place, ty)) in outputs.iter().zip(results).enumerate() {
             let buffer = (inputs.len() + at) as u16;
             let own = stored.iter().filter(|(of, ..)| *of == buffer);
             let words: Vec<(i64, Val)> = own.map(|&(_, offset, value)| (offset, value)).collect();
-            self.scalars.forget(place, ty.byte_size());
-            self.set_elements(place, words);
+            // Pieces are combined later.
+            if original.stores(buffer) {
+                self.scalars.forget(place, ty.byte_size());
+                self.set_elements(place, words);
+            }
         }
     }
 

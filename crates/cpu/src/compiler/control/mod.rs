@@ -5,6 +5,7 @@
 //! own, and everything else is a kernel that it calls. State is in registers where it is a scalar, and else in memory
 //! that the plan of the whole program has for it (`places`). A trip allocates nothing and dispatches nothing.
 
+mod dots;
 mod inline;
 mod link;
 mod moves;

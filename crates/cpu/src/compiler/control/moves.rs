@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use defn_core::graph::Node;
-use defn_core::op::{Op as GraphOp, Starts, View};
-use defn_core::{Kind, TensorType};
+use defn_core::op::{Op as GraphOp, Padding, Starts, View};
+use defn_core::{Kind, Shape, TensorType};
 use smallvec::SmallVec;
 
 use super::link::Linker;
@@ -88,6 +88,9 @@ impl Linker {
             }
             return true;
         }
+        if let GraphOp::Pad { config } = &node.op {
+            return self.pad(ty, config, (inputs, operands), output);
+        }
         if let GraphOp::Stack { axis, .. } = &node.op {
             let mut to = Elements::whole(output, ty);
             let step = to.strides.remove(*axis) as i64;
@@ -116,6 +119,43 @@ impl Linker {
             from.strides = composed.strides().into();
         }
         self.copy_box(ty, sizes, &from, &Elements::whole(output, ty));
+        true
+    }
+
+    /// Elements with others around and between them.
+    fn pad(
+        &mut self,
+        ty: &TensorType,
+        config: &[Padding],
+        (inputs, operands): (&[Place], &[TensorType]),
+        output: &Place,
+    ) -> bool {
+        let x = &operands[0];
+        if operands.iter().any(|operand| operand.dtype != ty.dtype) || operands[1].size() != 1 {
+            return false;
+        }
+        let (mut from, mut to) = (Elements::whole(&inputs[0], x), Elements::whole(output, ty));
+        let strides = SmallVec::from_elem(0, config.len());
+        let value = Elements { strides, ..Elements::whole(&inputs[1], &operands[1]) };
+        self.copy_box(ty, ty.shape.sizes(), &value, &to);
+        let mut sizes: SmallVec<[usize; 6]> = SmallVec::new();
+        for (axis, padding) in config.iter().enumerate() {
+            let (size, step) = (x.shape.sizes()[axis] as i64, padding.interior as i64 + 1);
+            // The first elements are cropped, as far as they lie before the result.
+            let cropped = ((-padding.low).max(0) + step - 1) / step;
+            let first = padding.low + cropped * step;
+            let end = ty.shape.sizes()[axis] as i64;
+            let count = ((end - first + step - 1) / step).min(size - cropped);
+            if count <= 0 {
+                return true;
+            }
+            from.offset += cropped * from.strides[axis] as i64;
+            to.offset += first * to.strides[axis] as i64;
+            to.strides[axis] *= step as isize;
+            sizes.push(count as usize);
+        }
+        let part = TensorType { dtype: ty.dtype, shape: Shape::new(&sizes) };
+        self.copy_box(&part, &sizes, &from, &to);
         true
     }
 

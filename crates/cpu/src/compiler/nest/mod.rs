@@ -312,14 +312,15 @@ impl Nest {
         self.parts.is_single() && self.combining.is_none()
     }
 
-    /// Whether its function may be a part of another one: one thread calls it once.
+    /// Whether its functions may be parts of another one: one thread calls each once.
     pub(super) fn is_inlinable(&self) -> bool {
-        self.is_single() && self.streaming.is_none()
+        self.parts.is_single() && self.streaming.is_none()
     }
 
-    /// The function of a nest that is one.
-    pub(super) fn function(&self) -> &Function {
-        &self.code.function
+    /// Its functions, one after the other, and how many steps each has.
+    pub(super) fn function_steps(&self) -> impl Iterator<Item = (&Function, usize)> {
+        let combining = self.combining.as_ref().map(|(code, steps)| (&code.function, *steps));
+        std::iter::once((&self.code.function, self.parts.steps)).chain(combining)
     }
 
     /// The bytes that each thread has for itself.

@@ -1,0 +1,149 @@
+//! Products of small matrices as instructions.
+
+use std::sync::Arc;
+
+use defn_core::op::Op as GraphOp;
+use defn_core::{DType, TensorType};
+use smallvec::SmallVec;
+
+use super::link::Linker;
+use super::places::{Place, parts_of, words_of};
+use crate::compiler::ir::{Access, Elem, Val};
+use crate::compiler::plan::{Plan, Step};
+use crate::kernels::simd::{Level, level};
+
+/// A kernel multiplies what takes more multiplications.
+const MAX_MULTIPLICATIONS: usize = 1 << 12;
+
+/// The longest sum whose terms have instructions of their own.
+const MAX_UNROLLED: usize = 16;
+
+/// A matrix: the bytes from one row, and from one column, to the next.
+struct Matrix<'m> {
+    place: &'m Place,
+    rows: i64,
+    columns: i64,
+}
+
+impl Matrix<'_> {
+    fn element(&self, row: usize, column: usize) -> i64 {
+        row as i64 * self.rows + column as i64 * self.columns
+    }
+}
+
+impl Linker {
+    /// What a step of an op does, if it multiplies two small matrices. Each element of the result is a sum in order of
+    /// fused products, as a kernel gives it where the processor has such.
+    pub(super) fn multiplies(
+        &mut self,
+        plan: &Arc<Plan>,
+        step: &Step,
+        (inputs, operands): (&[Place], &[TensorType]),
+        output: &Place,
+    ) -> bool {
+        let node = &plan.region.graph().nodes()[step.node];
+        let GraphOp::Dot { contract_a, batch_a, contract_b, .. } = &node.op else { return false };
+        let ty = &node.outputs[0];
+        let ([a], [b]) = (&contract_a[..], &contract_b[..]) else { return false };
+        let is_real = ty.dtype == DType::F32 || ty.dtype == DType::F64;
+        let is_matrix = |operand: &TensorType| operand.dtype == ty.dtype && operand.shape.rank() == 2;
+        if !is_real || !batch_a.is_empty() || !operands.iter().all(is_matrix) || level() == Level::Portable {
+            return false;
+        }
+        let (x, y) = (operands[0].shape.sizes(), operands[1].shape.sizes());
+        let (rows, length, columns) = (x[1 - a.index()], x[a.index()], y[1 - b.index()]);
+        // What has one row or column is summed in another order.
+        if rows < 2 || columns < 2 || length < 2 || rows * length * columns > MAX_MULTIPLICATIONS {
+            return false;
+        }
+        let (elem, _) = parts_of(ty.dtype);
+        let width = elem.bytes() as i64;
+        let steps = |sizes: &[usize], is_turned: bool| {
+            let row = sizes[1] as i64 * width;
+            if is_turned { (width, row) } else { (row, width) }
+        };
+        let (a_steps, b_steps) = (steps(x, a.index() == 0), steps(y, b.index() == 1));
+        let a = Matrix { place: &inputs[0], rows: a_steps.0, columns: a_steps.1 };
+        let b = Matrix { place: &inputs[1], rows: b_steps.0, columns: b_steps.1 };
+        let out = Matrix { place: output, rows: columns as i64 * width, columns: width };
+        let are_known = words_of(ty).is_some()
+            && inputs.iter().zip(operands).all(|(place, ty)| self.known(place, ty).is_some());
+        if are_known {
+            self.multiply_scalars((&a, &operands[0]), (&b, &operands[1]), &out, (rows, length, columns));
+            return true;
+        }
+        for (place, ty) in inputs.iter().zip(operands) {
+            self.store(place, ty.byte_size());
+        }
+        self.scalars.forget(output, ty.byte_size());
+        self.multiply_rows(elem, &a, &b, &out, (rows, length, columns));
+        true
+    }
+
+    /// A product of matrices whose elements are in registers.
+    fn multiply_scalars(
+        &mut self,
+        (a, a_type): (&Matrix<'_>, &TensorType),
+        (b, b_type): (&Matrix<'_>, &TensorType),
+        out: &Matrix<'_>,
+        (rows, length, columns): (usize, usize, usize),
+    ) {
+        let (x, y) = (self.elements(a.place, a_type), self.elements(b.place, b_type));
+        let find = |words: &[(i64, Val)], offset: i64| {
+            words.iter().find(|(own, _)| *own == offset).expect("an element of the matrix").1
+        };
+        let zero = self.b.float(self.b.ty(x[0].1).elem, 0.0);
+        let mut words: SmallVec<[(i64, Val); 9]> = SmallVec::new();
+        for row in 0..rows {
+            for column in 0..columns {
+                let sum = (0..length).fold(zero, |sum, at| {
+                    let (x, y) = (find(&x, a.element(row, at)), find(&y, b.element(at, column)));
+                    self.b.fma(x, y, sum)
+                });
+                words.push((out.element(row, column), sum));
+            }
+        }
+        self.set_elements(out.place, words);
+    }
+
+    /// A product row by row, whose elements are lanes.
+    fn multiply_rows(
+        &mut self,
+        elem: Elem,
+        a: &Matrix<'_>,
+        b: &Matrix<'_>,
+        out: &Matrix<'_>,
+        (rows, length, columns): (usize, usize, usize),
+    ) {
+        let trips = self.b.index(rows as i64);
+        let (row, _) = self.b.begin_loop(Some(trips), &[]);
+        let extent = self.b.index(columns as i64);
+        self.b.begin_lanes(extent);
+        let zero = self.b.float(elem, 0.0);
+        let with = |own: Access, terms: &[(Val, i64)], lane: i64| {
+            let terms = own.terms.iter().chain(terms).copied().collect();
+            Access { terms, lane, ..own }
+        };
+        let sum = if length <= MAX_UNROLLED {
+            (0..length).fold(zero, |sum, at| {
+                let x = with(a.place.element(a.element(0, at)), &[(row, a.rows)], 0);
+                let y = with(b.place.element(b.element(at, 0)), &[], b.columns);
+                let (x, y) = (self.b.load(elem, x), self.b.load(elem, y));
+                self.b.fma(x, y, sum)
+            })
+        } else {
+            let trips = self.b.index(length as i64);
+            let (at, carried) = self.b.begin_loop(Some(trips), &[(zero, true)]);
+            let x = with(a.place.element(0), &[(row, a.rows), (at, a.columns)], 0);
+            let y = with(b.place.element(0), &[(at, b.rows)], b.columns);
+            let (x, y) = (self.b.load(elem, x), self.b.load(elem, y));
+            let next = self.b.fma(x, y, carried[0]);
+            self.b.end_loop(&[(carried[0], next)]);
+            carried[0]
+        };
+        let own = with(out.place.element(0), &[(row, out.rows)], out.columns);
+        self.b.store(sum, own);
+        self.b.end_lanes();
+        self.b.end_loop(&[]);
+    }
+}
