@@ -8,6 +8,7 @@ mod by_elements;
 mod cse;
 mod dce;
 mod fold;
+mod hoist;
 mod simplifier;
 pub mod simplify;
 mod trips;
@@ -19,6 +20,7 @@ pub use cse::cse;
 pub(crate) use dce::live_nodes;
 pub use dce::{dce, dce_owned};
 pub use fold::fold;
+pub use hoist::hoist;
 pub use simplifier::{expand, simplify};
 
 use crate::error::Result;

@@ -161,7 +161,7 @@ fn compile(program: Arc<Region>, checks: Checks, donate: &[usize]) -> Result<Arc
         let problem = "a program with checks runs op by op".to_owned();
         return Err(DeviceError::Donate { problem, required: "one without checks is required" }.into());
     }
-    let expanded = Arc::new(pass::expand(&program, &backend)?);
+    let expanded = pass::hoist(&Arc::new(pass::expand(&program, &backend)?))?;
     let mut offered = vec![None; program.results().len()];
     aliases(&expanded, donate)?.into_iter().for_each(|(argument, result)| offered[result] = Some(argument));
     let plan = Plan::new(expanded, &backend, &offered)?;
