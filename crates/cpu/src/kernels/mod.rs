@@ -25,7 +25,7 @@ pub(crate) use support::simd::{at_tested, tested};
 #[cfg(test)]
 pub(crate) use support::testing;
 pub(crate) use support::{
-    Element, Integer, Plain, Real, SendPtr, StridedOperand, StridedView, TILE, TileLoader, epilogue,
+    Element, Integer, Plain, Real, SendPtr, StridedView, TILE, epilogue,
     fill_tiles, is_computed_as_stored, peak, scratch, stream, thread_memory, with_compute, with_integer,
     with_position, with_real, with_width,
 };

@@ -18,4 +18,4 @@ pub(crate) use dispatch::{
 };
 pub(crate) use element::{Element, Integer, Plain, Real};
 pub(crate) use send_ptr::SendPtr;
-pub(crate) use tile::{StridedOperand, StridedView, TILE, TileLoader, fill_tiles};
+pub(crate) use tile::{StridedView, TILE, fill_tiles};
