@@ -420,9 +420,7 @@ impl<'a> FoldRun<'a> {
             once.map(|(index, _)| index).try_for_each(|index| registers.run(index, self.acc))
         })?;
         self.batches(self.program.steps.len(), poll, |rows| {
-            each_block(rows.start, &|registers, positions| {
-                self.fold_rows(registers, positions, rows.clone())
-            })
+            each_block(rows.start, &|registers, positions| self.fold_rows(registers, positions, rows.clone()))
         })?;
         let out = &*out;
         each_block(self.count, &|registers, positions| {

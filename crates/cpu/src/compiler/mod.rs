@@ -62,7 +62,7 @@ mod fuse;
 mod fusion_groups;
 mod gathers;
 mod interpret;
-pub(crate) mod ir;
+mod ir;
 mod memory;
 mod nest;
 mod one_region;
@@ -96,11 +96,12 @@ use crate::modes::DefaultModes;
 use crate::par::{interruptible, with_count};
 use crate::settings;
 use fast_path::FastPath;
+pub(crate) use fuse::Base;
 pub(crate) use nest::{
     InOrder, OneProduct, OneReduction, convert_in_order, run_elementwise, run_in_order, run_random,
 };
-pub(crate) use one_region::OneRegion;
 pub use nest::{machine_code, refused_memory_for_code};
+pub(crate) use one_region::OneRegion;
 use plan::Plan;
 use run::{PlanRun, RunMemory};
 use smallvec::SmallVec;
