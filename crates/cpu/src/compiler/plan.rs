@@ -11,8 +11,8 @@ use defn_core::{Error, Result, TensorType, memory, pass, profile};
 use smallvec::SmallVec;
 
 use super::back_to_back::{BackToBackGemm, fuse_back_to_back_gemms};
-use super::control::{Control, Regions};
 use super::buffer_assignment::{BufferRef, ConstantBuffer, MemoryPlan, ResultBinding, Slots};
+use super::control::{Control, Regions};
 use super::data_movement::fuse_data_movement;
 use super::epilogues::{OpWithEpilogue, fuse_epilogues};
 use super::fusion_groups::{FusionGroups, Role};

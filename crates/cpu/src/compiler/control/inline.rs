@@ -1,124 +1,169 @@
 //! Copies the function of a nest into the function of a loop.
 //!
 //! What the nest reads and writes is elsewhere there: arrays at places of the loop, scalars in registers. Loops of one
-//! trip and rows of one element are no loops any more.
+//! trip and rows of one element are no loops any more, and a nest of few elements has instructions for each.
 
 use smallvec::SmallVec;
 
 use super::places::{Place, Words};
-use crate::compiler::ir::{Access, AccessId, Builder, Conv, Elem, Function, Inst, Op, Val};
+use crate::compiler::ir::{Access, AccessId, Builder, Conv, Elem, Function, Inst, Op, Reduce, Val};
 
 /// What a pointer of the nest is.
 #[derive(Clone, Debug)]
 pub(super) enum Binding {
     Memory(Place),
-    /// A scalar in registers, which is only read.
-    Scalar(Words),
-    /// A scalar that is stored once, outside of loops.
-    Result,
+    /// Scalars in registers, which are only read.
+    Scalars(Words<Val>),
+    /// Scalars that are stored once.
+    Results,
 }
 
-/// Whether a scalar's parts are what a function reads of a pointer: whole, and not converted by reading.
-pub(super) fn reads_words(function: &Function, buffer: u16, words: &[(i64, Elem)]) -> bool {
-    let is_known = |at: AccessId, elem: Elem| {
-        let access = function.access(at);
-        let fits = |(offset, own): &(i64, Elem)| *offset == access.offset && own.bytes() == elem.bytes();
-        access.buffer != buffer || words.iter().any(fits)
-    };
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops read no memory")]
-    function.insts.iter().all(|inst| match inst.op {
-        Op::Load(access) | Op::Gather(access) => is_known(access, inst.ty.elem),
-        Op::Store(access) => function.access(access).buffer != buffer,
-        Op::Call(_) => false,
-        _ => true,
-    })
+/// A function that is copied.
+pub(super) struct Original<'f> {
+    pub(super) function: &'f Function,
+    /// The number of steps that it is told, for which it is run at once.
+    steps: i64,
+    /// Whether each of its elements has instructions of its own.
+    is_unrolled: bool,
+    /// For each instruction that begins or divides a block the position of what ends it.
+    ends: Vec<usize>,
 }
 
-/// Whether everything that is stored into a scalar is there when the function ends: it is stored outside of loops.
-pub(super) fn stores_at_end(function: &Function, buffer: u16, steps: i64) -> bool {
-    let mut open: SmallVec<[bool; 8]> = SmallVec::new();
-    for (at, inst) in function.insts.iter().enumerate() {
-        #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops are no blocks and use no memory")]
-        match inst.op {
-            Op::Loop | Op::Lanes => open.push(!is_once(function, at, steps)),
-            Op::If => open.push(true),
-            Op::EndLoop(_) | Op::EndLanes | Op::EndIf(_) => drop(open.pop()),
-            Op::Store(access) if function.access(access).buffer == buffer && open.contains(&true) => {
+impl<'f> Original<'f> {
+    /// A function that is run for so many steps, with so many elements of its domain that each has its own
+    /// instructions if `is_small`.
+    pub(super) fn new(function: &'f Function, steps: i64, is_small: bool) -> Original<'f> {
+        let mut ends = vec![usize::MAX; function.insts.len()];
+        let mut open: SmallVec<[usize; 8]> = SmallVec::new();
+        for (at, inst) in function.insts.iter().enumerate() {
+            if let Op::Else | Op::EndLoop(_) | Op::EndIf(_) | Op::EndLanes = inst.op {
+                ends[open.pop().expect("a block is open")] = at;
+            }
+            if let Op::Loop | Op::If | Op::Else | Op::Lanes = inst.op {
+                open.push(at);
+            }
+        }
+        Original { function, steps, is_unrolled: is_small, ends }
+    }
+
+    /// The trips of the loop, or the elements of the row, that begins at a position, if it is no loop in the copy.
+    /// Rows whose elements are added in loops keep their accumulators.
+    fn unrolled(&self, at: usize) -> Option<i64> {
+        let inst = &self.function.insts[at];
+        let extent = inst.args[0];
+        if !extent.is_some() {
+            return None;
+        }
+        let count = match self.function.inst(extent).op {
+            Op::Param(1) => self.steps,
+            op => op.constant()? as i64,
+        };
+        if count != 1 && !self.is_unrolled {
+            return None;
+        }
+        let is_left = inst.op == Op::Loop && self.has_in_blocks(at, Op::While, |blocks| blocks == 0);
+        let adds = inst.op == Op::Lanes && self.has_in_blocks(at, Op::Reduce, |blocks| blocks > 0);
+        (!is_left && !adds).then_some(count)
+    }
+
+    /// Whether the block that begins at a position has an instruction in as many loops and conditions as is asked for.
+    fn has_in_blocks(&self, at: usize, op: Op, is_asked: impl Fn(usize) -> bool) -> bool {
+        let mut blocks = 0;
+        self.function.insts[at + 1..self.ends[at]].iter().any(|inst| {
+            if let Op::Loop | Op::If = inst.op {
+                blocks += 1;
+            } else if let Op::EndLoop(_) | Op::EndIf(_) = inst.op {
+                blocks -= 1;
+            }
+            inst.op == op && is_asked(blocks)
+        })
+    }
+
+    /// Whether all that is loaded of a pointer is words of it, at places that are known, and nothing is stored.
+    pub(super) fn reads_words(&self, buffer: u16, words: &[(i64, Elem)]) -> bool {
+        self.uses_words(buffer, |inst| {
+            let Op::Load(_) = inst.op else { return false };
+            words.iter().any(|(_, elem)| elem.bytes() == inst.ty.elem.bytes())
+        })
+    }
+
+    /// Whether all that is stored at a pointer is there when the function ends, at places that are known, and nothing
+    /// is loaded.
+    pub(super) fn stores_words(&self, buffer: u16) -> bool {
+        self.uses_words(buffer, |inst| {
+            let Op::Store(_) = inst.op else { return false };
+            true
+        })
+    }
+
+    /// Whether every use of a pointer is such an instruction, at places that are known. What is stored must not be in a
+    /// loop.
+    fn uses_words(&self, buffer: u16, fits: impl Fn(&Inst) -> bool) -> bool {
+        let mut kept: SmallVec<[bool; 8]> = SmallVec::new();
+        for (at, inst) in self.function.insts.iter().enumerate() {
+            if let Op::Loop | Op::Lanes = inst.op {
+                kept.push(self.unrolled(at).is_none());
+            } else if inst.op == Op::If {
+                kept.push(true);
+            } else if let Op::EndLoop(_) | Op::EndLanes | Op::EndIf(_) = inst.op {
+                kept.pop();
+            }
+            let (Op::Load(access) | Op::Store(access) | Op::Gather(access)) = inst.op else { continue };
+            let access = self.function.access(access);
+            if access.buffer != buffer {
+                continue;
+            }
+            let is_store = if let Op::Store(_) = inst.op { true } else { false };
+            let is_kept = kept.contains(&true);
+            let is_known = access.terms.iter().all(|&(term, _)| self.is_known(term));
+            // A row that is kept reads the same in all lanes.
+            if !fits(inst) || !is_known || is_kept && (is_store || access.lane != 0) {
                 return false;
             }
-            Op::Load(access) | Op::Gather(access) if function.access(access).buffer == buffer => return false,
-            _ => {}
         }
+        true
     }
-    true
-}
 
-/// Whether the loop or the row that begins at a position has one trip or element, and is no loop in the copy. Rows
-/// whose elements are added in loops keep their accumulators.
-#[expect(clippy::wildcard_enum_match_arm, reason = "the other ops are no extents and begin no blocks")]
-fn is_once(function: &Function, at: usize, steps: i64) -> bool {
-    let inst = &function.insts[at];
-    let extent = inst.args[0];
-    let is_one = extent.is_some()
-        && match function.inst(extent).op {
-            Op::Const(bits) => bits == 1,
-            Op::Param(1) => steps == 1,
-            _ => false,
-        };
-    if inst.op == Op::Loop || !is_one {
-        return is_one;
-    }
-    let mut blocks = 0;
-    for inst in &function.insts[at..] {
+    /// Whether an index is a constant in the copy.
+    fn is_known(&self, index: Val) -> bool {
+        let inst = self.function.inst(index);
+        #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops are not folded")]
         match inst.op {
-            Op::Loop | Op::If => blocks += 1,
-            Op::EndLoop(_) | Op::EndIf(_) => blocks -= 1,
-            Op::Reduce if blocks > 0 => return false,
-            Op::EndLanes => break,
-            _ => {}
+            Op::Const(_) | Op::Param(_) => true,
+            Op::Loop => self.unrolled(index.index()).is_some(),
+            Op::Add | Op::Sub | Op::Mul | Op::Min | Op::Max => {
+                inst.operands().all(|operand| self.is_known(operand))
+            }
+            _ => false,
         }
     }
-    true
 }
 
-/// Copies a function behind what was built, run for all of its `steps`. Gives what it stored into results that are
-/// scalars: the pointer, the bytes before it, and the value.
-pub(super) fn inline(
-    b: &mut Builder,
-    function: &Function,
-    bindings: &[Binding],
-    steps: i64,
-) -> Vec<(u16, i64, Val)> {
-    let values = vec![Val::NONE; function.insts.len()];
-    let (open, stored) = (Vec::new(), Vec::new());
-    let mut inliner = Inliner { b, function, bindings, steps, values, open, stored };
-    let mut at = 0;
-    while at < function.insts.len() {
-        at = inliner.instruction(at);
-    }
+/// What was stored into results that are scalars: the pointer, the bytes before it, and the value.
+pub(super) type Stored = Vec<(u16, i64, Val)>;
+
+/// Copies a function behind what was built.
+pub(super) fn inline(b: &mut Builder, original: &Original<'_>, bindings: &[Binding]) -> Stored {
+    let values = vec![Val::NONE; original.function.insts.len()];
+    let (function, stored) = (original.function, Stored::new());
+    let mut inliner =
+        Inliner { b, original, function, bindings, values, element: None, lanes: Vec::new(), stored };
+    inliner.block(0, function.insts.len());
     inliner.stored
 }
 
 struct Inliner<'a> {
     b: &'a mut Builder,
+    original: &'a Original<'a>,
     function: &'a Function,
     bindings: &'a [Binding],
-    steps: i64,
     /// The values of the copy.
     values: Vec<Val>,
-    open: Vec<Block>,
-    stored: Vec<(u16, i64, Val)>,
-}
-
-/// A block of the original.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Block {
-    /// It is one of the copy too.
-    Kept,
-    /// A loop of one trip.
-    OnceLoop,
-    /// A row of one element.
-    OnceLanes,
+    /// The element of the row around that is done, if its elements are done one by one.
+    element: Option<i64>,
+    /// What the elements of that row have added to accumulators.
+    lanes: Vec<(Val, Vec<Option<Val>>)>,
+    stored: Stored,
 }
 
 impl Inliner<'_> {
@@ -126,100 +171,45 @@ impl Inliner<'_> {
         self.values[value.index()]
     }
 
-    /// Whether the row around, if there is one, has one element: what is a vector there is a scalar here.
-    fn is_in_one_element(&self) -> bool {
-        self.open.contains(&Block::OnceLanes)
+    fn block(&mut self, from: usize, to: usize) {
+        let mut at = from;
+        while at < to {
+            at = self.instruction(at);
+        }
     }
 
-    /// Copies the instruction at a position; gives the next position.
+    /// Copies the instruction at a position, and the block that it begins; gives the next position.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops only compute")]
     fn instruction(&mut self, at: usize) -> usize {
         let inst = self.function.insts[at];
-        let mut next = at + 1;
         let value = match inst.op {
             Op::Param(0) => self.b.index(0),
-            Op::Param(_) => self.b.index(self.steps),
-            Op::Loop => {
-                next = self.begin_loop(at, &inst);
-                return next;
-            }
+            Op::Param(_) => self.b.index(self.original.steps),
+            Op::Loop => return self.loop_(at, &inst),
+            Op::If => return self.if_(at, &inst),
+            Op::Lanes => return self.row(at, &inst),
             Op::While => {
                 let predicate = self.value(inst.args[0]);
                 self.b.while_(predicate);
-                return next;
-            }
-            Op::EndLoop(list) => {
-                let pairs = self.function.list(list).to_vec();
-                if self.open.pop() == Some(Block::OnceLoop) {
-                    for (carry, then) in pairs {
-                        self.values[carry.index()] = self.value(then);
-                    }
-                } else {
-                    let pairs: Vec<(Val, Val)> =
-                        pairs.into_iter().map(|(carry, then)| (self.value(carry), self.value(then))).collect();
-                    self.b.end_loop(&pairs);
-                }
-                return next;
-            }
-            Op::If => {
-                let predicate = self.value(inst.args[0]);
-                self.b.begin_if(predicate);
-                self.open.push(Block::Kept);
-                return next;
-            }
-            Op::Else => {
-                self.b.begin_else();
-                return next;
-            }
-            Op::EndIf(list) => {
-                self.open.pop();
-                let pairs = self.function.list(list).iter();
-                let pairs: Vec<(Val, Val)> =
-                    pairs.map(|&(then, other)| (self.value(then), self.value(other))).collect();
-                for join in self.b.end_if(&pairs) {
-                    self.values[next] = join;
-                    next += 1;
-                }
-                return next;
-            }
-            Op::Lanes => {
-                if is_once(self.function, at, self.steps) {
-                    self.open.push(Block::OnceLanes);
-                } else {
-                    let extent = self.value(inst.args[0]);
-                    self.b.begin_lanes(extent);
-                    self.open.push(Block::Kept);
-                }
-                return next;
-            }
-            Op::EndLanes => {
-                if self.open.pop() != Some(Block::OnceLanes) {
-                    self.b.end_lanes();
-                }
-                return next;
+                return at + 1;
             }
             Op::Accumulator(reduce, lanes) => {
-                // Of one element it is a number to which the element is added.
-                let is_once = self.next_row_is_once(at);
-                let neutral = self.b.bits(inst.ty.elem, reduce.neutral(inst.ty.elem));
-                if is_once { neutral } else { self.b.accumulator(reduce, inst.ty.elem, lanes) }
-            }
-            Op::Reduce if self.is_in_one_element() => {
-                let accumulator = inst.args[0];
-                let Op::Accumulator(reduce, _) = self.function.inst(accumulator).op else {
-                    unreachable!("rows are reduced to accumulators")
-                };
-                let operands = [self.value(accumulator), self.value(inst.args[1])];
-                self.values[accumulator.index()] = self.b.op(reduce.op(), operands);
-                return next;
+                let row = self.function.insts[at..].iter().position(|inst| inst.op == Op::Lanes);
+                if row.is_some_and(|row| self.original.unrolled(at + row).is_some()) {
+                    self.b.bits(inst.ty.elem, reduce.neutral(inst.ty.elem))
+                } else {
+                    self.b.accumulator(reduce, inst.ty.elem, lanes)
+                }
             }
             Op::Reduce => {
-                let (accumulator, added) = (self.value(inst.args[0]), self.value(inst.args[1]));
-                self.b.reduce(accumulator, added);
-                return next;
+                self.reduce(&inst);
+                return at + 1;
             }
-            Op::Lane if self.is_in_one_element() => self.b.bits(inst.ty.elem, 0),
-            Op::Any if self.is_in_one_element() => self.value(inst.args[0]),
+            Op::Lane => match self.element {
+                Some(element) => self.b.bits(inst.ty.elem, element as u64),
+                None => self.b.lane(inst.ty.elem),
+            },
+            Op::Any if self.element.is_some() => self.value(inst.args[0]),
             Op::Load(access) => self.load(inst.ty.elem, access, None),
             Op::Gather(access) => {
                 let position = self.value(inst.args[0]);
@@ -227,7 +217,7 @@ impl Inliner<'_> {
             }
             Op::Store(access) => {
                 self.store(inst.args[0], access);
-                return next;
+                return at + 1;
             }
             Op::Call(_) => unreachable!("nests call no kernels"),
             _ => {
@@ -236,50 +226,152 @@ impl Inliner<'_> {
             }
         };
         self.values[at] = value;
-        next
+        at + 1
     }
 
-    fn begin_loop(&mut self, at: usize, inst: &Inst) -> usize {
+    // Control flow.
+
+    fn loop_(&mut self, at: usize, inst: &Inst) -> usize {
+        let end = self.original.ends[at];
+        let Op::EndLoop(list) = self.function.insts[end].op else { unreachable!("a loop ends") };
+        let next = self.function.list(list);
         let carries = self.function.insts[at + 1..].iter().take_while(|inst| inst.op == Op::Carry).count();
         let carries = at + 1..at + 1 + carries;
-        if is_once(self.function, at, self.steps) {
-            self.open.push(Block::OnceLoop);
-            self.values[at] = self.b.index(0);
-            for carry in carries.clone() {
-                self.values[carry] = self.value(self.function.insts[carry].args[0]);
+        let inits: Vec<Val> =
+            carries.clone().map(|carry| self.value(self.function.insts[carry].args[0])).collect();
+        if let Some(trips) = self.original.unrolled(at) {
+            for (carry, init) in carries.clone().zip(inits) {
+                self.values[carry] = init;
             }
-            return carries.end;
+            for trip in 0..trips {
+                self.values[at] = self.b.index(trip);
+                self.block(carries.end, end);
+                let then: Vec<Val> = next.iter().map(|&(_, then)| self.value(then)).collect();
+                for (&(carry, _), then) in next.iter().zip(then) {
+                    self.values[carry.index()] = then;
+                }
+            }
+            return end + 1;
         }
-        self.open.push(Block::Kept);
         let trips = inst.args[0].is_some().then(|| self.value(inst.args[0]));
-        let is_one = self.is_in_one_element();
-        let carried: Vec<(Val, bool)> = carries
-            .clone()
-            .map(|carry| {
-                let carry = &self.function.insts[carry];
-                (self.value(carry.args[0]), carry.ty.is_vector && !is_one)
-            })
-            .collect();
+        let is_vector = |carry: usize| self.function.insts[carry].ty.is_vector && self.element.is_none();
+        let carried: Vec<(Val, bool)> =
+            carries.clone().zip(inits).map(|(carry, init)| (init, is_vector(carry))).collect();
         let (counter, carried) = self.b.begin_loop(trips, &carried);
         self.values[at] = counter;
         for (carry, value) in carries.clone().zip(carried) {
             self.values[carry] = value;
         }
-        carries.end
+        self.block(carries.end, end);
+        let pairs: Vec<(Val, Val)> =
+            next.iter().map(|&(carry, then)| (self.value(carry), self.value(then))).collect();
+        self.b.end_loop(&pairs);
+        end + 1
     }
 
-    /// Whether the next row behind an instruction has one element.
-    fn next_row_is_once(&self, at: usize) -> bool {
-        let row = self.function.insts[at..].iter().position(|inst| inst.op == Op::Lanes);
-        row.is_some_and(|row| is_once(self.function, at + row, self.steps))
+    fn if_(&mut self, at: usize, inst: &Inst) -> usize {
+        let predicate = self.value(inst.args[0]);
+        self.b.begin_if(predicate);
+        let mut end = self.original.ends[at];
+        self.block(at + 1, end);
+        if self.function.insts[end].op == Op::Else {
+            self.b.begin_else();
+            let from = end + 1;
+            end = self.original.ends[end];
+            self.block(from, end);
+        }
+        let Op::EndIf(list) = self.function.insts[end].op else { unreachable!("a condition ends") };
+        let pairs = self.function.list(list).iter();
+        let pairs: Vec<(Val, Val)> =
+            pairs.map(|&(then, other)| (self.value(then), self.value(other))).collect();
+        let joins = self.b.end_if(&pairs);
+        let count = joins.len();
+        for (at, join) in joins.into_iter().enumerate() {
+            self.values[end + 1 + at] = join;
+        }
+        end + 1 + count
     }
 
-    /// The access of the copy.
-    fn access(&self, access: &Access, place: &Place) -> Access {
-        let terms = access.terms.iter().map(|&(term, by)| (self.value(term), by));
-        let is_zero = |value: Val| self.b.constant_bits(value) == Some(0);
-        let mut copied = place.access(access, terms.filter(|&(term, _)| !is_zero(term)));
-        if self.is_in_one_element() {
+    fn row(&mut self, at: usize, inst: &Inst) -> usize {
+        let end = self.original.ends[at];
+        if let Some(count) = self.original.unrolled(at) {
+            for element in 0..count {
+                self.element = Some(element);
+                self.block(at + 1, end);
+            }
+            self.element = None;
+            for (accumulator, lanes) in std::mem::take(&mut self.lanes) {
+                self.join(accumulator, lanes);
+            }
+        } else {
+            let extent = self.value(inst.args[0]);
+            self.b.begin_lanes(extent);
+            self.block(at + 1, end);
+            self.b.end_lanes();
+        }
+        end + 1
+    }
+
+    // Reductions.
+
+    fn reduce(&mut self, inst: &Inst) {
+        let (accumulator, added) = (inst.args[0], self.value(inst.args[1]));
+        let Some(element) = self.element else {
+            let accumulator = self.value(accumulator);
+            self.b.reduce(accumulator, added);
+            return;
+        };
+        let (reduce, count) = self.accumulator(accumulator);
+        let known = self.lanes.iter().position(|(known, _)| *known == accumulator);
+        let at = known.unwrap_or_else(|| {
+            self.lanes.push((accumulator, vec![None; count]));
+            self.lanes.len() - 1
+        });
+        // What a lane begins with changes nothing.
+        let lane = element as usize % count;
+        let before = self.lanes[at].1[lane];
+        let after = before.map_or(added, |before| self.b.op(reduce.op(), [before, added]));
+        self.lanes[at].1[lane] = Some(after);
+    }
+
+    fn accumulator(&self, accumulator: Val) -> (Reduce, usize) {
+        let Op::Accumulator(reduce, lanes) = self.function.inst(accumulator).op else {
+            unreachable!("rows are reduced to accumulators")
+        };
+        (reduce, usize::from(lanes))
+    }
+
+    /// Joins the halves of lanes until one is left.
+    fn join(&mut self, accumulator: Val, mut lanes: Vec<Option<Val>>) {
+        let (reduce, _) = self.accumulator(accumulator);
+        while lanes.len() > 1 {
+            let upper = lanes.split_off(lanes.len() / 2);
+            for (lower, upper) in lanes.iter_mut().zip(upper) {
+                *lower = match (*lower, upper) {
+                    (Some(lower), Some(upper)) => Some(self.b.op(reduce.op(), [lower, upper])),
+                    (one, other) => one.or(other),
+                };
+            }
+        }
+        if let Some(joined) = lanes[0] {
+            self.values[accumulator.index()] = joined;
+        }
+    }
+
+    // Memory.
+
+    /// The access of the copy, as if the place were a buffer of its own.
+    fn access(&self, access: &Access) -> Access {
+        let mut copied = Access { terms: SmallVec::new(), ..access.clone() };
+        for &(term, by) in &access.terms {
+            let term = self.value(term);
+            match self.b.constant_bits(term) {
+                Some(bits) => copied.offset += bits as i64 * by,
+                None => copied.terms.push((term, by)),
+            }
+        }
+        if let Some(element) = self.element {
+            copied.offset += element * copied.lane;
             copied.lane = 0;
         }
         copied
@@ -287,33 +379,34 @@ impl Inliner<'_> {
 
     fn load(&mut self, elem: Elem, access: AccessId, position: Option<Val>) -> Val {
         let access = self.function.access(access);
+        let copied = self.access(access);
         match &self.bindings[usize::from(access.buffer)] {
             Binding::Memory(place) => {
-                let access = self.access(access, place);
+                let access = place.access(&copied, copied.terms.iter().copied());
                 match position {
                     None => self.b.load(elem, access),
                     Some(position) => self.b.gather(elem, position, access),
                 }
             }
-            Binding::Scalar(words) => {
-                let word = words.iter().find(|(offset, _)| *offset == access.offset);
-                let (_, value) = *word.expect("a scalar is read by its parts");
+            Binding::Scalars(words) => {
+                let word = words.iter().find(|(offset, _)| *offset == copied.offset);
+                let (_, value) = *word.expect("scalars are read by their parts");
                 self.b.convert(Conv::Bitcast, elem, value)
             }
-            Binding::Result => unreachable!("results are not read"),
+            Binding::Results => unreachable!("results are not read"),
         }
     }
 
     fn store(&mut self, value: Val, access: AccessId) {
         let access = self.function.access(access);
-        let value = self.value(value);
+        let (value, copied) = (self.value(value), self.access(access));
         match &self.bindings[usize::from(access.buffer)] {
             Binding::Memory(place) => {
-                let access = self.access(access, place);
+                let access = place.access(&copied, copied.terms.iter().copied());
                 self.b.store(value, access);
             }
-            Binding::Scalar(_) => unreachable!("operands are not stored"),
-            Binding::Result => self.stored.push((access.buffer, access.offset, value)),
+            Binding::Scalars(_) => unreachable!("operands are not stored"),
+            Binding::Results => self.stored.push((access.buffer, copied.offset, value)),
         }
     }
 }

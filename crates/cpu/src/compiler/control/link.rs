@@ -8,7 +8,7 @@ use std::sync::Arc;
 use defn_core::TensorType;
 use defn_core::graph::Value;
 
-use super::inline::{Binding, inline, reads_words, stores_at_end};
+use super::inline::{Binding, Original, inline};
 use super::places::{Place, Scalars, Words, words_of};
 use super::regions::{Cond, Kept, Regions, While, own_cost};
 use crate::compiler::buffer_assignment::{BufferRef, ResultBinding};
@@ -18,6 +18,9 @@ use crate::compiler::plan::{Plan, Work};
 
 /// What is counted down until the host is asked whether to go on: less than a millisecond.
 const FUEL: i64 = 1 << 19;
+
+/// Nests of so many elements have instructions for each.
+const MAX_UNROLLED: usize = 9;
 
 /// Arrays of so many bytes are copied by instructions of the function.
 const MAX_INLINE_COPY: usize = 1 << 10;
@@ -52,13 +55,13 @@ struct Frame<'f> {
     arena: Place,
 }
 
-struct Linker {
-    b: Builder,
+pub(super) struct Linker {
+    pub(super) b: Builder,
     kernels: Vec<Kernel>,
     constants: Vec<(Arc<Plan>, usize)>,
     /// The pointer of the first constant.
     first_constant: u16,
-    scalars: Scalars,
+    pub(super) scalars: Scalars,
     /// Where memory is that nests have for themselves, and its bytes.
     own: Place,
     own_bytes: usize,
@@ -108,7 +111,7 @@ impl Linker {
         let inner = scratch.offset_by(regions.inner());
         match regions {
             Regions::While(of) => self.repeat(of, regions.polls(), operands, results, (scratch, inner)),
-            Regions::Cond(of) => self.branch(of, operands, results, inner),
+            Regions::Cond(of) => self.branch(of, regions.polls(), operands, results, inner),
         }
     }
 
@@ -142,40 +145,52 @@ impl Linker {
     }
 
     /// Stores the scalars of some bytes that memory lacks.
-    fn store(&mut self, place: &Place, bytes: usize) {
-        for (start, words) in self.scalars.to_store(place, bytes) {
-            for (offset, value) in words {
-                self.b.store(value, place.element(start + offset));
-            }
+    pub(super) fn store(&mut self, place: &Place, bytes: usize) {
+        for (offset, value) in self.scalars.to_store(place, bytes) {
+            self.b.store(value, place.element(offset));
         }
     }
 
-    /// The scalar at a place.
-    fn scalar(&mut self, place: &Place, ty: &TensorType) -> Words {
-        let parts = words_of(ty.dtype);
-        if let Some(words) = self.scalars.get(place).cloned() {
-            let fits = |(word, part): (&(i64, Val), &(i64, Elem))| {
-                word.0 == part.0 && self.b.ty(word.1).elem.bytes() == part.1.bytes()
-            };
-            if words.len() == parts.len() && words.iter().zip(&parts).all(fits) {
-                let words = words.iter().zip(&parts);
-                let convert = |((offset, value), (_, elem)): (&(i64, Val), &(i64, Elem))| {
-                    (*offset, self.b.convert(Conv::Bitcast, *elem, *value))
-                };
-                return words.map(convert).collect();
-            }
-            self.store(place, ty.byte_size());
+    /// The elements of a small value that are in registers, if all are.
+    fn known(&mut self, place: &Place, ty: &TensorType) -> Option<Words<Val>> {
+        let word = |&(offset, elem): &(i64, Elem)| {
+            let value = self.scalars.get(&place.offset_by(offset as usize), elem.bytes())?;
+            Some((offset, self.b.convert(Conv::Bitcast, elem, value)))
+        };
+        words_of(ty)?.iter().map(word).collect()
+    }
+
+    /// The elements of a small value, loaded if they are not in registers.
+    pub(super) fn elements(&mut self, place: &Place, ty: &TensorType) -> Words<Val> {
+        if let Some(known) = self.known(place, ty) {
+            return known;
         }
-        let load = |&(offset, elem): &(i64, Elem)| (offset, self.b.load(elem, place.element(offset)));
-        let words: Words = parts.iter().map(load).collect();
-        self.scalars.insert(place, ty.byte_size(), words.clone(), true);
-        words
+        self.store(place, ty.byte_size());
+        let words = words_of(ty).expect("the value is small");
+        let load = |&(offset, elem): &(i64, Elem)| {
+            let here = place.offset_by(offset as usize);
+            let value = match self.constant(&here, elem.bytes()) {
+                Some(bits) => self.b.bits(elem, bits),
+                None => self.b.load(elem, place.element(offset)),
+            };
+            self.scalars.insert(&place.offset_by(offset as usize), elem.bytes(), value, true);
+            (offset, value)
+        };
+        words.iter().map(load).collect()
+    }
+
+    /// Records the elements of a small value, which memory lacks.
+    fn set_elements(&mut self, place: &Place, words: impl IntoIterator<Item = (i64, Val)>) {
+        for (offset, value) in words {
+            let bytes = self.b.ty(value).elem.bytes();
+            self.scalars.insert(&place.offset_by(offset as usize), bytes, value, false);
+        }
     }
 
     /// Whether a scalar is not zero.
     fn predicate(&mut self, place: &Place, ty: &TensorType) -> Val {
         let mut known = None;
-        for (_, word) in self.scalar(place, ty) {
+        for (_, word) in self.elements(place, ty) {
             let zero = self.b.bits(self.b.ty(word).elem, 0);
             let mut holds = self.b.computed(Op::Compare(Cmp::Ne), Elem::Bit, [word, zero, Val::NONE]);
             if let Some(known) = known {
@@ -187,14 +202,14 @@ impl Linker {
     }
 
     /// Copies a value, unless it is there.
-    fn copy(&mut self, from: &Place, to: &Place, ty: &TensorType) {
+    pub(super) fn copy(&mut self, from: &Place, to: &Place, ty: &TensorType) {
         let bytes = ty.byte_size();
         if from == to || bytes == 0 {
             return;
         }
-        if ty.size() == 1 {
-            let words = self.scalar(from, ty);
-            self.scalars.insert(to, bytes, words, false);
+        if words_of(ty).is_some() {
+            let words = self.elements(from, ty);
+            self.set_elements(to, words);
             return;
         }
         self.store(from, bytes);
@@ -250,6 +265,17 @@ impl Linker {
         }
     }
 
+    /// The bits of a constant of a plan, so many bytes from a place on.
+    fn constant(&self, place: &Place, bytes: usize) -> Option<u64> {
+        let at = place.buffer.checked_sub(self.first_constant)?;
+        let (plan, index) = &self.constants[usize::from(at)];
+        let start = usize::try_from(place.offset).ok()?;
+        let known = plan.constants[*index].window.bytes().get(start..start + bytes)?;
+        let mut word = [0; 8];
+        word[..bytes].copy_from_slice(known);
+        Some(u64::from_le_bytes(word))
+    }
+
     fn step(&mut self, plan: &Arc<Plan>, at: usize, frame: &Frame<'_>) {
         let step = &plan.steps[at];
         let mut places = |refs: &[(Value, BufferRef)]| -> Vec<Place> {
@@ -263,6 +289,7 @@ impl Linker {
         };
         let (operands, results) = (types(&step.inputs), types(&step.outputs));
         match &step.work {
+            Work::Op if outputs.len() == 1 && self.moves(plan, step, (&inputs, &operands), &outputs[0]) => {}
             Work::Nest(nest) if nest.is_inlinable() => {
                 self.nest(nest, (&inputs, &operands), (&outputs, &results));
             }
@@ -296,37 +323,33 @@ impl Linker {
         (inputs, operands): (&[Place], &[TensorType]),
         (outputs, results): (&[Place], &[TensorType]),
     ) {
-        let (function, steps) = (nest.function(), nest.steps() as i64);
+        let is_small = nest.elements <= MAX_UNROLLED;
+        let original = Original::new(nest.function(), nest.steps() as i64, is_small);
         let mut bindings = Vec::new();
         for (place, ty) in inputs.iter().zip(operands) {
-            let parts = words_of(ty.dtype);
-            let is_scalar = ty.size() == 1
-                && self.scalars.get(place).is_some()
-                && reads_words(function, bindings.len() as u16, &parts);
-            bindings.push(if is_scalar {
-                Binding::Scalar(self.scalar(place, ty))
-            } else {
-                self.store(place, ty.byte_size());
-                Binding::Memory(place.clone())
+            let buffer = bindings.len() as u16;
+            let words = words_of(ty).filter(|words| original.reads_words(buffer, words));
+            bindings.push(match words.and_then(|_| self.known(place, ty)) {
+                Some(known) => Binding::Scalars(known),
+                None => {
+                    self.store(place, ty.byte_size());
+                    Binding::Memory(place.clone())
+                }
             });
         }
         for (place, ty) in outputs.iter().zip(results) {
-            let is_scalar = ty.size() == 1 && stores_at_end(function, bindings.len() as u16, steps);
-            bindings.push(if is_scalar { Binding::Result } else { Binding::Memory(place.clone()) });
+            let is_small = words_of(ty).is_some() && original.stores_words(bindings.len() as u16);
+            bindings.push(if is_small { Binding::Results } else { Binding::Memory(place.clone()) });
         }
         bindings.push(Binding::Memory(self.own.clone()));
         self.own_bytes = self.own_bytes.max(nest.own_bytes());
-        let stored = inline(&mut self.b, function, &bindings, steps);
+        let stored = inline(&mut self.b, &original, &bindings);
         for (at, (place, ty)) in outputs.iter().zip(results).enumerate() {
             let buffer = (inputs.len() + at) as u16;
             let own = stored.iter().filter(|(of, ..)| *of == buffer);
-            let mut words: Words = own.map(|&(_, offset, value)| (offset, value)).collect();
-            if words.is_empty() {
-                self.scalars.forget(place, ty.byte_size());
-            } else {
-                words.sort_by_key(|(offset, _)| *offset);
-                self.scalars.insert(place, ty.byte_size(), words, false);
-            }
+            let words: Vec<(i64, Val)> = own.map(|&(_, offset, value)| (offset, value)).collect();
+            self.scalars.forget(place, ty.byte_size());
+            self.set_elements(place, words);
         }
     }
 
@@ -349,7 +372,7 @@ impl Linker {
             match *kept {
                 Kept::Constant => {}
                 Kept::Scalar { given, .. } => {
-                    let words = self.scalar(&operands[at], ty);
+                    let words = self.elements(&operands[at], ty);
                     carried.extend(words.iter().map(|&(_, value)| (value, false)));
                     arguments[at] = scratch.offset_by(given);
                 }
@@ -367,7 +390,7 @@ impl Linker {
         // What is read often is in registers before the loop.
         for (place, ty) in operands.iter().zip(types) {
             if ty.size() == 1 {
-                self.scalar(place, ty);
+                self.elements(place, ty);
             }
         }
         if polls {
@@ -382,7 +405,7 @@ impl Linker {
             match *kept {
                 Kept::Constant | Kept::InPlace => {}
                 Kept::Scalar { next, .. } => {
-                    self.take_words(&arguments[at], &types[at], &mut values);
+                    self.take_elements(&arguments[at], &types[at], &mut values);
                     next_places[at] = scratch.offset_by(next);
                 }
                 Kept::Alternating { .. } => {
@@ -410,7 +433,7 @@ impl Linker {
             match kept {
                 Kept::Constant | Kept::InPlace => {}
                 Kept::Scalar { .. } => {
-                    let words = self.scalar(&next_places[at], &types[at]);
+                    let words = self.elements(&next_places[at], &types[at]);
                     values.by_ref().take(words.len()).for_each(drop);
                     next.extend(words.iter().map(|&(_, value)| value));
                 }
@@ -432,7 +455,7 @@ impl Linker {
             match kept {
                 Kept::Constant => self.copy(&operands[at], &outputs[at], ty),
                 Kept::InPlace => self.scalars.forget(&outputs[at], ty.byte_size()),
-                Kept::Scalar { .. } => self.take_words(&outputs[at], ty, &mut values),
+                Kept::Scalar { .. } => self.take_elements(&outputs[at], ty, &mut values),
                 Kept::Alternating { .. } => {
                     let [now, _] = [(); 2].map(|()| values.next().expect("two addresses are carried"));
                     self.copy_if_elsewhere(now, &outputs[at], ty);
@@ -444,12 +467,12 @@ impl Linker {
         }
     }
 
-    /// Takes the parts of a scalar from values of its parts.
-    fn take_words(&mut self, place: &Place, ty: &TensorType, values: &mut impl Iterator<Item = Val>) {
-        let parts = words_of(ty.dtype);
-        let words = parts.iter().map(|&(offset, _)| (offset, values.next().expect("a value for each part")));
-        let words = words.collect();
-        self.scalars.insert(place, ty.byte_size(), words, false);
+    /// Takes the elements of a small value from values.
+    fn take_elements(&mut self, place: &Place, ty: &TensorType, values: &mut impl Iterator<Item = Val>) {
+        let words = words_of(ty).expect("the value is small");
+        let taken = |(offset, _)| (offset, values.next().expect("a value for each element"));
+        let words: Words<Val> = words.into_iter().map(taken).collect();
+        self.set_elements(place, words);
     }
 
     /// Copies an array from an address to a place, unless that is its address.
@@ -478,19 +501,19 @@ impl Linker {
     fn branch(
         &mut self,
         of: &Cond,
+        polls: bool,
         (operands, types): (&[Place], &[TensorType]),
         (outputs, results): (&[Place], &[TensorType]),
         inner: Place,
     ) {
         let tests = of.branches.len() - 1;
-        let predicates: Vec<Val> =
-            (0..tests).map(|at| self.predicate(&operands[at], &types[at])).collect();
+        let predicates: Vec<Val> = (0..tests).map(|at| self.predicate(&operands[at], &types[at])).collect();
         for (place, ty) in operands.iter().zip(types).skip(tests) {
             if ty.size() == 1 {
-                self.scalar(place, ty);
+                self.elements(place, ty);
             }
         }
-        let fuel = self.fuel;
+        let fuel = self.fuel.filter(|_| polls);
         let frame = Frame { arguments: &operands[tests..], results: outputs, arena: inner };
         let around = self.scalars.clone();
         // The sides that ran already, innermost last.
@@ -498,13 +521,13 @@ impl Linker {
         for (branch, predicate) in of.branches.iter().zip(&predicates) {
             self.b.begin_if(*predicate);
             self.region(branch, &frame);
-            sides.push(self.side(&frame, results));
+            sides.push(self.side(polls, &frame, results));
             self.scalars = around.clone();
-            self.fuel = fuel;
+            self.fuel = fuel.or(self.fuel);
             self.b.begin_else();
         }
         self.region(&of.branches[tests], &frame);
-        let mut otherwise = self.side(&frame, results);
+        let mut otherwise = self.side(polls, &frame, results);
         while let Some(then) = sides.pop() {
             let pairs: Vec<(Val, Val)> = then.into_iter().zip(otherwise).collect();
             otherwise = self.b.end_if(&pairs).to_vec();
@@ -512,24 +535,24 @@ impl Linker {
         self.scalars = around;
         let mut values = otherwise.into_iter();
         for (place, ty) in outputs.iter().zip(results) {
-            if ty.size() == 1 {
-                self.take_words(place, ty, &mut values);
+            if words_of(ty).is_some() {
+                self.take_elements(place, ty, &mut values);
             } else {
                 self.scalars.forget(place, ty.byte_size());
             }
         }
-        self.fuel = values.next();
+        self.fuel = values.next().or(self.fuel);
     }
 
     /// What one side of a branch gives: scalars, and what is left until the host is asked.
-    fn side(&mut self, frame: &Frame<'_>, results: &[TensorType]) -> Vec<Val> {
+    fn side(&mut self, polls: bool, frame: &Frame<'_>, results: &[TensorType]) -> Vec<Val> {
         let mut values = Vec::new();
         for (place, ty) in frame.results.iter().zip(results) {
-            if ty.size() == 1 {
-                values.extend(self.scalar(place, ty).iter().map(|&(_, value)| value));
+            if words_of(ty).is_some() {
+                values.extend(self.elements(place, ty).iter().map(|&(_, value)| value));
             }
         }
-        values.extend(self.fuel);
+        values.extend(self.fuel.filter(|_| polls));
         values
     }
 }

@@ -7,6 +7,7 @@
 
 mod inline;
 mod link;
+mod moves;
 mod places;
 mod regions;
 

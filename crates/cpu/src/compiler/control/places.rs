@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use defn_core::DType;
+use defn_core::{DType, TensorType};
 use smallvec::SmallVec;
 
 use crate::compiler::ir::{Access, Elem, Val};
 
 /// The pointer that is 0: addresses are counted from it.
 pub(super) const NOWHERE: u16 = 0;
+
+/// The most elements of an array each of which is a scalar of its own. A row of more elements is worth a vector.
+const MAX_ELEMENTS: usize = 9;
 
 /// A place in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,12 +48,12 @@ impl Place {
     }
 }
 
-/// The parts of a scalar as its memory has them: the bytes before each, and its value.
-pub(super) type Words = SmallVec<[(i64, Val); 2]>;
+/// The elements of a value, or the parts of them: the bytes before each, and what it is.
+pub(super) type Words<T> = SmallVec<[(i64, T); 4]>;
 
-/// The parts of an element of a dtype in memory: the bytes before each, and its type.
-pub(super) fn words_of(dtype: DType) -> SmallVec<[(i64, Elem); 2]> {
-    let elem = match dtype {
+/// The type in which an element of a dtype is moved, and how many parts of it there are.
+pub(super) fn parts_of(dtype: DType) -> (Elem, usize) {
+    match dtype {
         DType::Bool
         | DType::U2
         | DType::U4
@@ -59,22 +62,29 @@ pub(super) fn words_of(dtype: DType) -> SmallVec<[(i64, Elem); 2]> {
         | DType::S4
         | DType::S8
         | DType::F8E5M2
-        | DType::F8E4M3FN => Elem::I8,
-        DType::U16 | DType::S16 | DType::F16 | DType::BF16 => Elem::I16,
-        DType::U32 | DType::S32 => Elem::I32,
-        DType::U64 | DType::S64 => Elem::I64,
-        DType::F32 => Elem::F32,
-        DType::F64 => Elem::F64,
-        DType::C64 => return SmallVec::from_slice(&[(0, Elem::F32), (4, Elem::F32)]),
-        DType::C128 => return SmallVec::from_slice(&[(0, Elem::F64), (8, Elem::F64)]),
-    };
-    SmallVec::from_slice(&[(0, elem)])
+        | DType::F8E4M3FN => (Elem::I8, 1),
+        DType::U16 | DType::S16 | DType::F16 | DType::BF16 => (Elem::I16, 1),
+        DType::U32 | DType::S32 => (Elem::I32, 1),
+        DType::U64 | DType::S64 => (Elem::I64, 1),
+        DType::F32 => (Elem::F32, 1),
+        DType::F64 => (Elem::F64, 1),
+        DType::C64 => (Elem::F32, 2),
+        DType::C128 => (Elem::F64, 2),
+    }
 }
 
-/// A scalar that is in registers.
-#[derive(Clone, Debug)]
-struct Scalar {
-    words: Words,
+/// The elements of a value of which each is a scalar of its own, if the value has few.
+pub(super) fn words_of(ty: &TensorType) -> Option<Words<Elem>> {
+    let (elem, parts) = parts_of(ty.dtype);
+    let count = ty.size() * parts;
+    let word = |at: usize| ((at * elem.bytes()) as i64, elem);
+    (1..=MAX_ELEMENTS).contains(&ty.size()).then(|| (0..count).map(word).collect())
+}
+
+/// A scalar that is in a register.
+#[derive(Clone, Copy, Debug)]
+struct Word {
+    value: Val,
     bytes: i64,
     /// Whether its memory has it too.
     is_stored: bool,
@@ -83,45 +93,46 @@ struct Scalar {
 /// The scalars that are known where the function is being built, by the memory that the plan has for them. Most of them
 /// are never written there.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Scalars(BTreeMap<(u16, i64), Scalar>);
+pub(super) struct Scalars(BTreeMap<(u16, i64), Word>);
 
 impl Scalars {
-    fn key(place: &Place) -> Option<(u16, i64)> {
-        place.address.is_none().then_some((place.buffer, place.offset))
-    }
-
-    /// The scalar at a place.
-    pub(super) fn get(&self, place: &Place) -> Option<&Words> {
-        Some(&self.0.get(&Scalars::key(place)?)?.words)
+    /// The scalar that is so many bytes at a place.
+    pub(super) fn get(&self, place: &Place, bytes: usize) -> Option<Val> {
+        let word = self.0.get(&(place.buffer, place.offset)).filter(|_| place.address.is_none())?;
+        (word.bytes == bytes as i64).then_some(word.value)
     }
 
     /// Records a scalar of so many bytes.
-    pub(super) fn insert(&mut self, place: &Place, bytes: usize, words: Words, is_stored: bool) {
+    pub(super) fn insert(&mut self, place: &Place, bytes: usize, value: Val, is_stored: bool) {
         self.forget(place, bytes);
-        if let Some(key) = Scalars::key(place) {
-            self.0.insert(key, Scalar { words, bytes: bytes as i64, is_stored });
+        if place.address.is_none() {
+            self.0.insert((place.buffer, place.offset), Word { value, bytes: bytes as i64, is_stored });
         }
     }
 
     /// Forgets what was in memory that is written.
     pub(super) fn forget(&mut self, place: &Place, bytes: usize) {
-        let Some((buffer, start)) = Scalars::key(place) else { return };
-        let end = start + bytes as i64;
-        // Scalars are short, and those of one plan do not overlap.
-        let first = start - 16;
-        let found = self.0.range((buffer, first)..(buffer, end));
-        let found: SmallVec<[(u16, i64); 4]> =
-            found.filter(|((_, at), scalar)| at + scalar.bytes > start).map(|(key, _)| *key).collect();
+        if place.address.is_some() {
+            return;
+        }
+        let (start, end) = (place.offset, place.offset + bytes as i64);
+        let longest = Elem::F64.bytes() as i64;
+        let found = self.0.range((place.buffer, start - longest)..(place.buffer, end));
+        let found = found.filter(|((_, at), word)| at + word.bytes > start);
+        let found: SmallVec<[(u16, i64); 16]> = found.map(|(key, _)| *key).collect();
         found.iter().for_each(|key| drop(self.0.remove(key)));
     }
 
-    /// The scalars in some bytes that memory lacks. They count as stored from then on.
-    pub(super) fn to_store(&mut self, place: &Place, bytes: usize) -> SmallVec<[(i64, Words); 1]> {
-        let Some((buffer, start)) = Scalars::key(place) else { return SmallVec::new() };
-        let found = self.0.range_mut((buffer, start)..(buffer, start + bytes as i64));
-        let lacking = found.filter_map(|((_, at), scalar)| {
-            let is_stored = std::mem::replace(&mut scalar.is_stored, true);
-            (!is_stored).then(|| (*at - start, scalar.words.clone()))
+    /// The scalars in some bytes that memory lacks, and the bytes before them. They count as stored from then on.
+    pub(super) fn to_store(&mut self, place: &Place, bytes: usize) -> Words<Val> {
+        if place.address.is_some() {
+            return Words::new();
+        }
+        let start = place.offset;
+        let found = self.0.range_mut((place.buffer, start)..(place.buffer, start + bytes as i64));
+        let lacking = found.filter_map(|((_, at), word)| {
+            let is_stored = std::mem::replace(&mut word.is_stored, true);
+            (!is_stored).then_some((*at - start, word.value))
         });
         lacking.collect()
     }

@@ -7,6 +7,7 @@ use defn_core::graph::{Graph, Value};
 use defn_core::op::{CondOp, Op, WhileOp};
 use defn_core::{Result, TensorType};
 
+use super::places::words_of;
 use crate::compiler::arena::rounded;
 use crate::compiler::plan::{Plan, Step, Work};
 
@@ -45,7 +46,7 @@ pub(in crate::compiler) struct While {
 pub(super) enum Kept {
     /// No trip changes it.
     Constant,
-    /// In registers. Kernels find it in memory: what a trip was given, and what it gives.
+    /// Small: in registers. Kernels find it in memory: what a trip was given, and what it gives.
     Scalar { given: usize, next: usize },
     /// A trip changes it where it is.
     InPlace,
@@ -158,7 +159,7 @@ impl While {
             let ty = &op.body.inputs()[at];
             if is_passed_through(body.region.graph(), body.region.results()[at], at) {
                 Kept::Constant
-            } else if ty.size() == 1 {
+            } else if words_of(ty).is_some() {
                 let given = take(ty.byte_size());
                 let next = if body.reuses_argument[at] { given } else { take(ty.byte_size()) };
                 Kept::Scalar { given, next }

@@ -25,7 +25,7 @@ impl Builder {
     /// The function, whose blocks must all have ended.
     pub(crate) fn finish(self) -> Function {
         debug_assert_eq!(self.known.open_blocks(), 0, "a block has not ended");
-        if cfg!(debug_assertions)
+        if cfg!(any(debug_assertions, test))
             && let Err(problem) = super::verify(&self.function)
         {
             panic!("{problem} in\n{}", self.function);
@@ -159,6 +159,20 @@ impl Builder {
             // A predicate that was stored as a byte.
             let inst = self.function.inst(a);
             return (inst.op == Op::Convert(Conv::OfBit)).then_some(inst.args[0]);
+        }
+        if let (Op::Convert(conv), Some(bits)) = (op, x)
+            && elem != Elem::Bit
+        {
+            let from = self.ty(a).elem;
+            let unused = 64 - 8 * from.bytes() as u32;
+            return match conv {
+                Conv::SignExtend | Conv::ToIndex => {
+                    let extended = (bits << unused) as i64 >> unused;
+                    Some(self.bits(elem, extended as u64))
+                }
+                Conv::ZeroExtend => Some(self.bits(elem, bits)),
+                _ => None,
+            };
         }
         if elem != Elem::Index {
             return None;

@@ -77,6 +77,44 @@ fn all_executors_give_the_bits_of_the_evaluator() {
 }
 
 #[test]
+fn loops_and_branches_give_the_bits_of_the_evaluator() {
+    for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE] {
+        // SAFETY: the handler does nothing that handlers may not do.
+        unsafe { libc::signal(signal, tell as *const () as libc::sighandler_t) };
+    }
+    let (mut made, mut ran, mut derived) = (0, 0, 0);
+    let mut found = Vec::new();
+    let go_on = std::env::var_os("DEFN_RANDOM_GRAPHS_ALL").is_some();
+    for seed in range("DEFN_RANDOM_PROGRAMS", 600) {
+        CURRENT.store(seed, Ordering::Relaxed);
+        let choices = Choices::Seed(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let Some(mut program) = control::program(choices) else { continue };
+        made += 1;
+        if seed % 5 == 4
+            && let Some(differentiated) = program.differentiated()
+        {
+            (program, derived) = (differentiated, derived + 1);
+        }
+        let check = AssertUnwindSafe(|| program.check([2, 7][seed as usize % 2], seed % 4 < 2, false));
+        let panicked = |_| Err(format!("panicked in\n{}", program.region.to_text()));
+        match catch_unwind(check).unwrap_or_else(panicked) {
+            Ok(has_run) => ran += u64::from(has_run),
+            Err(difference) if go_on => {
+                println!("seed {seed}: {difference}");
+                found.push(seed);
+            }
+            Err(difference) => panic!("seed {seed}: {difference}"),
+        }
+    }
+    println!(
+        "{made} programs made, {derived} of them gradients, {ran} run; {} functions lack code",
+        lacking()
+    );
+    assert!(found.is_empty(), "{found:?}");
+    assert!(ran * 10 > made * 8);
+}
+
+#[test]
 fn nests_for_neon_give_the_same() {
     let mut cases = Vec::new();
     for seed in range("DEFN_RANDOM_NEON_GRAPHS", 500) {

@@ -93,7 +93,10 @@ impl Allocator<'_> {
             return self.rematerialize(self.liveness.definition(reg), to);
         }
         let slot = self.state.slot(reg);
-        let slot = slot.unwrap_or_else(|| panic!("{reg} is nowhere at {}", self.at));
+        let slot = slot.unwrap_or_else(|| {
+            let definition = self.code.insts[self.liveness.definition(reg)];
+            panic!("{reg} is nowhere at {}: {definition:?}", self.at)
+        });
         self.emit(Action::Reload { class, to, slot }, || Origin::Moved);
     }
 
