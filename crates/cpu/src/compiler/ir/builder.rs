@@ -152,6 +152,7 @@ impl Builder {
     }
 
     /// What an instruction gives, as far as constants tell.
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the others are not folded")]
     fn folded(&mut self, op: Op, elem: Elem, [a, b, _]: [Val; 3]) -> Option<Val> {
         let constant = |value: Val| if value.is_some() { self.constant_bits(value) } else { None };
         let (x, y) = (constant(a), constant(b));
