@@ -44,18 +44,12 @@ RETIRED = dict(
     for line in (ROOT / "tools" / "retired.txt").read_text(encoding="utf-8").splitlines()
     if not line.startswith("#")
 )
-# The interpreters of loops on the CPU keep their names until they are replaced.
-NOT_RENAMED = re.compile(
-    r"crates/cpu/src/(compiler/(routine/|repeat\.rs)|kernels/(tiles/|machine/|chain\.rs|trips\.rs))"
-)
 # What holds no identifiers of Rust code: comments and strings.
 NOT_CODE = re.compile(r"""//[^\n]*|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])'""")
 
 
 def retired(name: str, text: str) -> list[str]:
     """The retired identifiers in a Rust file."""
-    if NOT_RENAMED.match(name):
-        return []
     words = set(re.findall(r"\w+", NOT_CODE.sub(" ", text)))
     return [
         f"{name}: the identifier {old} is retired, the name is {RETIRED[old]}"

@@ -1,18 +1,16 @@
-"""Derives the coefficients of crates/cpu/src/kernels/math/tables.rs and prints that file.
+"""Derives the coefficients of crates/cpu/src/compiler/ir/functions/tables.rs and prints that file.
 
 Each polynomial interpolates its function in the Chebyshev nodes of the interval, computed with 100
 digits (mpmath), and has the least degree whose error, weighted as the kernel uses it, is below the
 bound: such a polynomial is within a small factor of the best one (Powell, On the Maximum Errors of
-Polynomial Approximations, 1967). `Single` serves f32 where that is computed in f64
-and rounded once, `Double` serves f64, and `narrow` f32 where that is computed in f32.
+Polynomial Approximations, 1967). `SINGLE` serves f32 where that is computed in f64
+and rounded once, `DOUBLE` serves f64, and `narrow` f32 where that is computed in f32.
 
-    python tools/minimax.py | rustfmt > crates/cpu/src/kernels/math/tables.rs
-    python tools/minimax.py --two-over-pi    # prints the words of ir/functions/tables.rs
+    python tools/minimax.py | rustfmt > crates/cpu/src/compiler/ir/functions/tables.rs
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -420,7 +418,6 @@ def constants() -> list[tuple[str, str, float]]:
         ("LN2_LOW", "The rest of it.", float(ln2 - mpf(ln2_high))),
         ("HALF_PI_1", "The leading 33 bits of pi / 2.", first),
         ("HALF_PI_2", "The next 33 bits of pi / 2.", second),
-        ("HALF_PI_23", "All that follows the leading 33 bits.", float(half_pi - mpf(first))),
         ("HALF_PI_3", "What follows the first 66 bits.", float(half_pi - mpf(first) - mpf(second))),
         (
             "HALF_PI_LOW",
@@ -435,57 +432,38 @@ def constants() -> list[tuple[str, str, float]]:
 def two_over_pi() -> list[int]:
     """The fraction bits of 2 / pi in 64-bit words, highest first, after one word of zeros."""
     words = 19
-    number = int(mp.floor(2 / mp.pi * mpf(2) ** (64 * words)))
+    with mp.workdps(400):
+        number = int(mp.floor(2 / mp.pi * mpf(2) ** (64 * words)))
     return [0, *(number >> (64 * (words - 1 - k)) & (2**64 - 1) for k in range(words))]
 
 
-def main() -> int:
+def main() -> None:
     """Prints the file."""
-    if "--two-over-pi" in sys.argv:
-        mp.dps = 400
-        print(*(f"0x{word:016x}," for word in two_over_pi()), sep="\n")
-        return 0
-    mp.dps = 100
     print("//! Coefficients and constants, made by `tools/minimax.py`: not to be edited.\n")
     print("#![allow(clippy::excessive_precision, clippy::unreadable_literal)]")
     print("#![allow(clippy::approx_constant)]\n")
     print("/// How accurate the polynomials are, lowest coefficient first.")
-    print("pub(crate) trait Precision {")
+    print("pub(super) struct Precision {")
     print("    /// Whether results are f64, and the parts below its last bit count.")
-    print("    const DOUBLE: bool;")
-    print("    /// Whether products are fused with sums, in one rounding.")
-    print("    const FUSED: bool = false;")
-    print("    /// The same with fused products.")
-    print("    type Fused: Precision;")
+    print("    pub(super) is_double: bool,")
     for item in FITS:
         print(f"    /// {item.doc}")
-        print(f"    const {item.name}: &'static [f64];")
+        print(f"    pub(super) {item.name.lower()}: &'static [f64],")
     print("}\n")
     for name, doc, double in (
-        ("Single", "For results that are rounded to f32.", False),
-        ("Double", "For results in f64.", True),
+        ("SINGLE", "For results that are rounded to f32.", False),
+        ("DOUBLE", "For results in f64.", True),
     ):
-        print(f"/// {doc}\npub(crate) enum {name} {{}}\n")
-        print(f"impl Precision for {name} {{")
-        print(f"    const DOUBLE: bool = {str(double).lower()};")
-        print(f"    type Fused = {name}Fused;")
+        print(f"/// {doc}\npub(super) const {name}: Precision = Precision {{")
+        print(f"    is_double: {str(double).lower()},")
         for item in FITS:
             polynomial, error = fit(item, item.double if double else item.single)
             print(f"    // Within 2^{float(mp.log(error, 2)):.1f}.")
-            print(f"    const {item.name}: &'static [f64] = &[")
+            print(f"    {item.name.lower()}: &[")
             for c in polynomial:
                 print(f"        {literal(c)},")
-            print("    ];")
-        print("}\n")
-        print(f"/// `{name}` where products are fused with sums.")
-        print(f"pub(crate) enum {name}Fused {{}}\n")
-        print(f"impl Precision for {name}Fused {{")
-        print(f"    const DOUBLE: bool = {name}::DOUBLE;")
-        print("    const FUSED: bool = true;")
-        print("    type Fused = Self;")
-        for item in FITS:
-            print(f"    const {item.name}: &'static [f64] = {name}::{item.name};")
-        print("}\n")
+            print("    ],")
+        print("};\n")
     for item in WIDE:
         polynomial, error = fit(item, item.single or item.double)
         print(f"/// {item.doc}\n// Within 2^{float(mp.log(error, 2)):.1f}.")
@@ -506,8 +484,13 @@ def main() -> int:
     print("}\n")
     for name, doc, value in constants():
         print(f"/// {doc}\npub(super) const {name}: f64 = {literal(value)};\n")
-    return 0
+    words = two_over_pi()
+    print("/// The bits of 2 / pi behind the point, highest first, after 64 zeros.")
+    print(f"pub(super) const TWO_OVER_PI: [u64; {len(words)}] = [")
+    for word in words:
+        print(f"    0x{word:016x},")
+    print("];")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

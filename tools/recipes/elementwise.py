@@ -38,16 +38,23 @@ RECIPE = Recipe(
             "kernel",
             COMPILER,
             (
-                "crates/cpu/src/kernels/elementwise/vector.rs",
-                "        UnaryOp::SIN => math::sin(x, out),\n",
-                "        UnaryOp::SOFTSIGN => {\n"
-                "            each(x, out, |v: T| T::nearest(v.wide() / (1.0 + v.wide().abs())))\n"
-                "        }\n",
+                "crates/cpu/src/compiler/fuse/elements/unary.rs",
+                "            UnaryOp::Function(op) => self.b.function(function_of(op), x),\n",
+                "            UnaryOp::Function(FunctionOp::Softsign) => {\n"
+                "                let (one, size) = (self.number(elem, 1), self.magnitude(x));\n"
+                "                let size = self.b.add(one, size);\n"
+                "                self.b.div(x, size)\n"
+                "            }\n",
             ),
             (
-                "crates/cpu/src/kernels/elementwise/vector.rs",
-                "        UnaryOp::SIN => through(complex::sin),\n",
-                "        UnaryOp::SOFTSIGN => misplaced(op.name(), T::DTYPE),\n",
+                "crates/cpu/src/compiler/fuse/elements/unary.rs",
+                "        FunctionOp::Sqrt | FunctionOp::Rsqrt => unreachable!",
+                '        FunctionOp::Softsign => unreachable!("it is made of ops of the IR"),\n',
+            ),
+            (
+                "crates/cpu/src/compiler/fuse/elements/complex.rs",
+                "        FunctionOp::Erf | FunctionOp::Erfc | FunctionOp::ErfInv => unreachable!",
+                '        FunctionOp::Softsign => unreachable!("{op:?} is of real numbers"),\n',
             ),
         ),
         place(

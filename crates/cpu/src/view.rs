@@ -19,7 +19,7 @@ pub(crate) struct View<'a> {
     bytes: PhantomData<&'a [u8]>,
 }
 
-// SAFETY: a view only reads; where its memory is also written, `tile` documents the writer's obligations.
+// SAFETY: a view only reads. A kernel whose result overwrites it has read an element before it writes there.
 unsafe impl Send for View<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for View<'_> {}

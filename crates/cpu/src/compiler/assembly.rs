@@ -247,7 +247,7 @@ fn result_class(op: Op) -> Option<Class> {
         Op::GeneralAdd | Op::GeneralSub | Op::GeneralMul | Op::GeneralMin | Op::GeneralMax => {
             Some(Class::General)
         }
-        Op::Address | Op::ToGeneral => Some(Class::General),
+        Op::ToGeneral => Some(Class::General),
         _ => Some(Class::Vector),
     }
 }

@@ -62,7 +62,7 @@ mod fuse;
 mod fusion_groups;
 mod gathers;
 mod interpret;
-pub(crate) mod ir;
+mod ir;
 mod memory;
 mod nest;
 mod one_region;
@@ -96,6 +96,7 @@ use crate::modes::DefaultModes;
 use crate::par::{interruptible, with_count};
 use crate::settings;
 use fast_path::FastPath;
+pub(crate) use fuse::Base;
 pub(crate) use nest::{
     InOrder, OneProduct, OneReduction, convert_in_order, run_elementwise, run_in_order, run_random,
 };

@@ -18,14 +18,7 @@ macro_rules! by_tile {
         let out: &mut ViewMut<'_> = $out;
         let dtype = out.ty().dtype;
         with_compute!(dtype, $C => {
-            fill_tiles::<$C, usize>(
-                out,
-                $par,
-                CREATE_CHUNK,
-                || 0,
-                |first, start, _| *first = start,
-                |&$first, $tile| $body,
-            );
+            fill_tiles::<$C>(out, $par, CREATE_CHUNK, |$first, $tile| $body);
         });
     }};
 }

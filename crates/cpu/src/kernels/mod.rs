@@ -10,7 +10,6 @@ pub(crate) mod elementwise;
 pub(crate) mod fourier;
 pub(crate) mod index;
 pub(crate) mod linalg;
-mod math;
 pub(crate) mod matrix;
 pub(crate) mod order;
 pub(crate) mod reduce;
@@ -18,14 +17,12 @@ pub(crate) mod shape;
 mod support;
 pub(crate) mod window;
 
-pub(crate) use elementwise::cast::{CastFrom, E4m3, E5m2};
 pub(crate) use support::simd;
 #[cfg(test)]
 pub(crate) use support::simd::{at_tested, tested};
 #[cfg(test)]
 pub(crate) use support::testing;
 pub(crate) use support::{
-    Element, Integer, Plain, Real, SendPtr, StridedOperand, StridedView, TILE, TileLoader, epilogue,
-    fill_tiles, is_computed_as_stored, peak, scratch, stream, thread_memory, with_compute, with_integer,
-    with_position, with_real, with_width,
+    CastFrom, Element, Integer, Plain, Real, SendPtr, StridedView, TILE, cast, epilogue, fill_tiles, peak,
+    scratch, stream, thread_memory, with_compute, with_integer, with_position, with_real, with_width,
 };

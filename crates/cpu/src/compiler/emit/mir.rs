@@ -184,8 +184,6 @@ pub(crate) enum Op {
     GeneralMul,
     GeneralMin,
     GeneralMax,
-    /// The address itself.
-    Address,
     /// Lane 0, an integer, sign-extended.
     ToGeneral,
     /// A vector whose lane 0 is the low bits.

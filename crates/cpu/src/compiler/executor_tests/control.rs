@@ -215,21 +215,23 @@ fn loops_nest_and_carry_values() {
 #[test]
 fn kernels_get_addresses_and_indices() {
     const ROWS: usize = 3;
-    let mut b = Builder::new(3, 2, 2);
+    let mut b = Builder::new(3, 4, 2);
     let (trips, length) = (b.param(0, Elem::Index), b.param(1, Elem::Index));
+    let (read, written) = (b.param(2, Elem::Index), b.param(3, Elem::Index));
     let (zero, one) = (b.f64(0.0), b.f64(1.0));
     let (i, outer) = b.begin_loop(Some(trips), &[(zero, false)]);
     let x = b.load(Elem::F64, stepped(at(0, Elem::F64, 0), Elem::F64, i, 4));
     let is_large = b.compare(Cmp::Lt, one, x);
     let (j, inner) = b.begin_loop(Some(length), &[(outer[0], false)]);
     b.begin_if(is_large);
-    let to = b.access(stepped(stepped(at(1, Elem::I8, 0), Elem::I8, i, 8), Elem::I8, j, 2));
-    let from = b.access(stepped(at(0, Elem::F64, 0), Elem::F64, i, 4));
+    let [two, eight, long] = [2, 8, 32].map(|bytes| b.index(bytes));
+    let (before, short) = (b.mul(i, eight), b.mul(j, two));
+    let to = b.add(written, before);
+    let to = b.add(to, short);
+    let before = b.mul(i, long);
+    let from = b.add(read, before);
     let bytes = b.add(j, length);
-    b.call(IrCall {
-        kernel: 0,
-        args: SmallVec::from_slice(&[CallArg::Address(to), CallArg::Address(from), CallArg::Index(bytes)]),
-    });
+    b.call(IrCall { kernel: 0, args: SmallVec::from_slice(&[to, from, bytes].map(CallArg::Index)) });
     b.end_if(&[]);
     let twice = b.add(x, x);
     let y = b.select(is_large, twice, x);
@@ -251,6 +253,8 @@ fn kernels_get_addresses_and_indices() {
             let call = Call::new().with(&x).with(bytes).with(&[sum]);
             call.param(trips as u64)
                 .param(length as u64)
+                .address_of(0)
+                .address_of(1)
                 .kernel(TestKernel::Mix, &[mixed])
                 .kernel(TestKernel::Record, record)
         };

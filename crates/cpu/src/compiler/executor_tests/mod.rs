@@ -82,6 +82,12 @@ impl Call {
         self
     }
 
+    /// The address of a buffer.
+    fn address_of(mut self, buffer: usize) -> Call {
+        self.words.push(Word::Data(self.buffers[buffer].0));
+        self
+    }
+
     /// A kernel, with a context.
     fn kernel(mut self, kernel: TestKernel, context: &[u64]) -> Call {
         let start = self.data.len();

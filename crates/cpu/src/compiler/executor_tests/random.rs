@@ -19,7 +19,9 @@ fn call_of(case: &Case, random: &mut Random) -> Call {
     }
     // The function may have more buffers than it uses.
     call.words.resize(usize::from(case.function.buffers), Word::Data(0));
+    let addresses = call.words.clone();
     call = case.params.iter().fold(call, |call, &param| call.param(param));
+    call.words.extend(addresses);
     call = call.kernel(TestKernel::Mix, &[0]);
     call.words.extend(applied_words(&case.function).into_iter().map(Word::Number));
     call

@@ -39,6 +39,7 @@ pub(super) use boxes::fuse_boxes;
 pub(super) use build::{Fused, LONG_ROW, NodeRole, fuse};
 pub(super) use domain::{Domain, Sizes};
 pub(super) use domain_box::{BoxSource, DomainBox, TransposeBlock};
+pub(crate) use elements::Base;
 pub(super) use fit::fitting;
 pub(super) use gathers::gathered;
 pub(super) use merge::Reduction;

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::super::ir::{BoundKernel, Elem, Status};
 use super::Interpreter;
 use super::lanes::{self, BLOCK, Reducer, STEP, VectorFn};
-use super::step::{KernelArg, KernelCall, NONE, SPLAT, Slot, Step, VIEW};
+use super::step::{KernelCall, NONE, SPLAT, Slot, Step, VIEW};
 
 /// One run of a function.
 pub(super) struct InterpreterRun<'a> {
@@ -239,12 +239,8 @@ impl InterpreterRun<'_> {
     /// # Safety
     /// The caller's arguments are the function's.
     unsafe fn call(&self, call: &KernelCall) -> Status {
-        let arg = |arg: &KernelArg| match *arg {
-            // SAFETY: as the caller says.
-            KernelArg::Address(access) => unsafe { self.address(access) }.0 as u64,
-            // SAFETY: the index has been computed.
-            KernelArg::Index(slot) => unsafe { self.index(slot) as u64 },
-        };
+        // SAFETY: the indices have been computed.
+        let arg = |&slot: &Slot| unsafe { self.index(slot) as u64 };
         let args: SmallVec<[u64; 16]> = call.args.iter().map(arg).collect();
         // SAFETY: the kernels stand behind the scalars, two words each, which are aligned as words are.
         let kernel =

@@ -63,7 +63,6 @@ pub(super) trait Float: Number {
     fn down(self) -> Self;
     fn up(self) -> Self;
     fn toward_zero(self) -> Self;
-    fn nearest(self) -> Self;
     fn over(self, b: Self) -> Self;
     /// `self * b + c`, rounded once.
     fn fused(self, b: Self, c: Self) -> Self;
@@ -317,11 +316,6 @@ macro_rules! float {
             }
 
             #[inline(always)]
-            fn nearest(self) -> Self {
-                self.round_ties_even()
-            }
-
-            #[inline(always)]
             fn over(self, b: Self) -> Self {
                 self / b
             }
@@ -468,7 +462,6 @@ unary! {
     Floor [T: Float] a: T => T { a.down() }
     Ceil [T: Float] a: T => T { a.up() }
     Trunc [T: Float] a: T => T { a.toward_zero() }
-    Nearest [T: Float] a: T => T { a.nearest() }
     Sin [T: Float] a: T => T { a.applied(Rare::Sin) }
     Cos [T: Float] a: T => T { a.applied(Rare::Cos) }
     Tan [T: Float] a: T => T { a.applied(Rare::Tan) }

@@ -177,12 +177,6 @@ pub(super) struct Term {
 #[derive(Debug)]
 pub(super) struct KernelCall {
     pub(super) kernel: usize,
-    pub(super) args: SmallVec<[KernelArg; 4]>,
-}
-
-/// What a kernel is passed.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum KernelArg {
-    Address(u32),
-    Index(Slot),
+    /// The indices that it is passed.
+    pub(super) args: SmallVec<[Slot; 4]>,
 }

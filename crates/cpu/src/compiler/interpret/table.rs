@@ -101,7 +101,6 @@ pub(super) fn functions(op: Op, from: Elem, to: Elem) -> Option<OpFunctions> {
         Op::Floor => of_float!(to, T => unary::<of::Floor, T, T>()),
         Op::Ceil => of_float!(to, T => unary::<of::Ceil, T, T>()),
         Op::Trunc => of_float!(to, T => unary::<of::Trunc, T, T>()),
-        Op::Nearest => of_float!(to, T => unary::<of::Nearest, T, T>()),
         Op::PopCount => of_integer!(to, T => unary::<of::PopCount, T, T>()),
         Op::LeadingZeros => of_integer!(to, T => unary::<of::LeadingZeros, T, T>()),
         Op::Convert(conv) => conversion(conv, from, to),
@@ -212,7 +211,6 @@ pub(super) fn reducer(reduce: Reduce, elem: Elem) -> Option<&'static Reducer> {
         Reduce::MaxU => of_integer!(elem, T => Some(Reducer::of::<of::MaxU, T>())),
         Reduce::And => of_bits!(elem, T => Some(Reducer::of::<of::And, T>())),
         Reduce::Or => of_bits!(elem, T => Some(Reducer::of::<of::Or, T>())),
-        Reduce::Xor => of_bits!(elem, T => Some(Reducer::of::<of::Xor, T>())),
     }
 }
 

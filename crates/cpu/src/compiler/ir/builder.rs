@@ -14,10 +14,6 @@ pub(crate) struct Builder {
     known: KnownInsts,
 }
 
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "some of it is for loops of programs, which only tests run as yet")
-)]
 impl Builder {
     /// A function of so many pointers, scalars and kernels.
     pub(crate) fn new(buffers: u16, params: u16, kernels: u16) -> Builder {
@@ -156,7 +152,7 @@ impl Builder {
     }
 
     /// What an instruction gives, as far as constants tell.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops are not folded")]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the others are not folded")]
     fn folded(&mut self, op: Op, elem: Elem, [a, b, _]: [Val; 3]) -> Option<Val> {
         let constant = |value: Val| if value.is_some() { self.constant_bits(value) } else { None };
         let (x, y) = (constant(a), constant(b));
@@ -256,7 +252,7 @@ impl Builder {
 
     // Memory.
 
-    pub(crate) fn access(&mut self, access: Access) -> AccessId {
+    fn access(&mut self, access: Access) -> AccessId {
         let known = self.function.accesses.iter().position(|other| *other == access);
         let at = known.unwrap_or_else(|| {
             self.function.accesses.push(access);

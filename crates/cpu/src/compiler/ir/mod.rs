@@ -169,10 +169,6 @@ pub(crate) enum Rare {
 }
 
 /// How the elements of a row are reduced to one.
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "some are for loops of programs, which only tests run as yet")
-)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Reduce {
     Add,
@@ -183,14 +179,9 @@ pub(crate) enum Reduce {
     MaxU,
     And,
     Or,
-    Xor,
 }
 
 /// What an instruction does. `a`, `b` and `c` are its operands.
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "some are for loops of programs, which only tests run as yet")
-)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Op {
     // Values.
@@ -207,8 +198,6 @@ pub(crate) enum Op {
     Floor,
     Ceil,
     Trunc,
-    /// The nearest integer, ties to even.
-    Nearest,
     PopCount,
     LeadingZeros,
     Convert(Conv),
@@ -341,20 +330,14 @@ pub(crate) struct Access {
 pub(crate) struct Call {
     /// Which function of the caller's.
     pub(crate) kernel: u16,
-    /// What it is passed: addresses of elements, and index values.
+    /// What it is passed.
     pub(crate) args: SmallVec<[CallArg; 4]>,
 }
 
 /// An argument of a [`Call`].
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "some are for loops of programs, which only tests run as yet")
-)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum CallArg {
-    /// The address of an access.
-    Address(AccessId),
-    /// An index.
+    /// An index, which may be an address.
     Index(Val),
 }
 
@@ -463,7 +446,6 @@ impl Reduce {
             Reduce::MaxU => Op::MaxU,
             Reduce::And => Op::And,
             Reduce::Or => Op::Or,
-            Reduce::Xor => Op::Xor,
         }
     }
 
@@ -482,7 +464,7 @@ impl Reduce {
             Reduce::Min => float(f32::INFINITY, f64::INFINITY).unwrap_or(all ^ least),
             Reduce::Max => float(f32::NEG_INFINITY, f64::NEG_INFINITY).unwrap_or(least),
             Reduce::MinU | Reduce::And => all,
-            Reduce::MaxU | Reduce::Or | Reduce::Xor => 0,
+            Reduce::MaxU | Reduce::Or => 0,
         }
     }
 }

@@ -96,11 +96,8 @@ impl Function {
             Op::Call(call) => {
                 let call = self.call(call);
                 write!(f, "call k{}", call.kernel)?;
-                for arg in &call.args {
-                    match arg {
-                        CallArg::Address(access) => write!(f, " &{}", self.access(*access))?,
-                        CallArg::Index(value) => write!(f, " {value}")?,
-                    }
+                for CallArg::Index(value) in &call.args {
+                    write!(f, " {value}")?;
                 }
                 writeln!(f)
             }

@@ -40,11 +40,9 @@ pub(crate) fn verify(function: &Function) -> Result<(), String> {
                 if call.kernel >= function.kernels {
                     return problem("no such kernel");
                 }
-                for arg in &call.args {
-                    match *arg {
-                        CallArg::Address(access) => check_access(function, &visible, value, access)?,
-                        CallArg::Index(index) if visible[index.index()] => {}
-                        CallArg::Index(index) => return problem(&format!("{index} is not visible")),
+                for &CallArg::Index(index) in &call.args {
+                    if !visible[index.index()] {
+                        return problem(&format!("{index} is not visible"));
                     }
                 }
             }
@@ -148,7 +146,6 @@ fn type_problem(function: &Function, value: Val) -> Option<&'static str> {
         | Op::Floor
         | Op::Ceil
         | Op::Trunc
-        | Op::Nearest
         | Op::Div
         | Op::Scale
         | Op::Fma

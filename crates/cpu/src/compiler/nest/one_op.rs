@@ -18,7 +18,7 @@ use super::super::fuse::{Domain, LONG_ROW, NodeRole, fuse};
 use super::super::fusion_groups::{Elementwise, FusionGroups, elementwise};
 use super::cache::{Cache, ProcessCache, ThreadCache, recent};
 use super::{SharedCode, ThreadPartition};
-use crate::kernels::StridedOperand;
+use crate::kernels::StridedView;
 use crate::kernels::stream::StoreKind;
 use crate::par::Par;
 use crate::view::{View, ViewMut};
@@ -169,10 +169,9 @@ pub(crate) fn run_elementwise(op: &Op, operands: &[View<'_>], out: &mut ViewMut<
     }
     key.axes.push((elements, 0));
     for operand in operands {
-        let view = StridedOperand::broadcast(*operand, out.ty().shape.sizes());
-        let dims = view.strided_view().dims();
-        key.axes.push((dims.len(), 0));
-        key.axes.extend_from_slice(dims);
+        let view = StridedView::broadcast(operand.ty().shape.sizes(), out.ty().shape.sizes());
+        key.axes.push((view.dims().len(), 0));
+        key.axes.extend_from_slice(view.dims());
     }
     key.repeated = 0;
     let make = || {

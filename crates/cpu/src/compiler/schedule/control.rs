@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::super::emit::mir::{Class, Cond, Inst, Op, Part, Reg};
+use super::super::emit::mir::{Class, Cond, Op, Reg};
 use super::super::ir::{self, Elem, Val};
 use super::{Copies, Lowering, Result};
 
@@ -176,27 +176,8 @@ impl Lowering<'_> {
 
     pub(super) fn call(&mut self, call: ir::CallId) -> Result<()> {
         let call = self.function.call(call).clone();
-        let mut args: SmallVec<[Reg; 6]> = SmallVec::new();
-        for arg in &call.args {
-            args.push(match *arg {
-                ir::CallArg::Address(access) => {
-                    let mem = self.address_of(access);
-                    let dst = self.code.reg(Class::General);
-                    let src = [Reg::NONE; 3];
-                    self.push(Inst {
-                        op: Op::Address,
-                        elem: Elem::Index,
-                        lanes: 1,
-                        dst,
-                        src,
-                        mem,
-                        part: Part::All,
-                    });
-                    dst
-                }
-                ir::CallArg::Index(value) => self.scalar(value),
-            });
-        }
+        let args: SmallVec<[Reg; 6]> =
+            call.args.iter().map(|&ir::CallArg::Index(index)| self.scalar(index)).collect();
         let list = self.list(args);
         self.control(Op::Call(call.kernel, list), Elem::Bit, 1, &[]);
         Ok(())

@@ -22,16 +22,11 @@ pub(super) fn dead(function: &Function) -> Vec<bool> {
 
 /// The indices that the addresses and the calls of an instruction need.
 fn indices(function: &Function, op: ir::Op) -> Vec<Val> {
-    let terms = |access: ir::AccessId| function.access(access).terms.iter().map(|(term, _)| *term);
     if let ir::Op::Load(access) | ir::Op::Store(access) | ir::Op::Gather(access) = op {
-        return terms(access).collect();
+        return function.access(access).terms.iter().map(|(term, _)| *term).collect();
     }
     let ir::Op::Call(call) = op else { return Vec::new() };
-    let of = |arg: &CallArg| match *arg {
-        CallArg::Address(access) => terms(access).collect(),
-        CallArg::Index(index) => vec![index],
-    };
-    function.call(call).args.iter().flat_map(of).collect()
+    function.call(call).args.iter().map(|&CallArg::Index(index)| index).collect()
 }
 
 /// Whether an instruction does nothing but to give a value.
@@ -45,7 +40,6 @@ fn is_pure(op: ir::Op) -> bool {
         | ir::Op::Floor
         | ir::Op::Ceil
         | ir::Op::Trunc
-        | ir::Op::Nearest
         | ir::Op::PopCount
         | ir::Op::LeadingZeros
         | ir::Op::Convert(_)

@@ -228,7 +228,6 @@ impl Lowering<'_> {
             ir::Op::Floor => Op::Floor,
             ir::Op::Ceil => Op::Ceil,
             ir::Op::Trunc => Op::Trunc,
-            ir::Op::Nearest => Op::Nearest,
             ir::Op::PopCount => Op::PopCount,
             ir::Op::LeadingZeros => Op::LeadingZeros,
             ir::Op::Add => Op::Add,

@@ -362,16 +362,10 @@ fn write<P: Plain>(
 ) {
     // SAFETY: the rows cover all pairs, and each row was sorted.
     let pairs: &[P] = unsafe { pairs.slice::<P>().assume_init_ref() };
-    with_compute!(out.ty().dtype, C => fill_tiles::<C, &[P]>(
-        out,
-        par,
-        SHORT_ROWS_CHUNK,
-        || &[],
-        |part, start, len| *part = &pairs[start..start + len],
-        |part, tile| {
-            for (out, &pair) in tile.iter_mut().zip(*part) {
-                out.write(C::cast_from(position(pair)));
-            }
-        },
-    ));
+    with_compute!(out.ty().dtype, C => fill_tiles::<C>(out, par, SHORT_ROWS_CHUNK, |start, tile| {
+        let part = &pairs[start..start + tile.len()];
+        for (out, &pair) in tile.iter_mut().zip(part) {
+            out.write(C::cast_from(position(pair)));
+        }
+    }));
 }

@@ -9,10 +9,15 @@ mod strided;
 
 pub(crate) use strided::{Layout, StridedCopy};
 
+use std::mem::MaybeUninit;
+
 use defn_core::DType;
+use defn_core::op::Op;
 use smallvec::SmallVec;
 
-use crate::kernels::{StridedOperand, TILE, TileLoader, fill_tiles, with_compute, with_width};
+use crate::compiler::{convert_in_order, run_elementwise};
+use crate::kernels::stream::Lines;
+use crate::kernels::{TILE, with_width};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
 
@@ -77,19 +82,29 @@ pub(crate) fn join(rows: ConcatRows, operands: &[View<'_>], out: &mut ViewMut<'_
 const CONVERT_CHUNK: usize = 32 * TILE;
 
 /// Converts an operand to elements of `dtype`, in order. The result's dtype is `dtype` or the one in which `dtype` is
-/// computed.
+/// computed. The result does not overwrite the operand.
 pub(crate) fn convert(x: View<'_>, dtype: DType, out: &mut ViewMut<'_>, par: Par) {
-    let source = StridedOperand::broadcast(x, x.ty().shape.sizes());
-    with_compute!(dtype, C => fill_tiles(
-        out,
-        par,
-        CONVERT_CHUNK,
-        || TileLoader::<C>::new(&source, dtype),
-        |loader, start, len| loader.seek(start, len),
-        |loader, tile| {
-            tile.write_copy_of_slice(loader.tile());
-        },
-    ));
+    let (from, to) = (x.ty().dtype, out.ty().dtype);
+    if from == dtype || to == dtype {
+        return run_elementwise(&Op::AsType { dtype: to }, &[x], out, par);
+    }
+    let (own, wide) = (from.storage_bytes(), to.storage_bytes());
+    assert!(dtype.storage_bytes() <= 2, "{dtype} is computed in itself");
+    let out = &*out;
+    par.for_chunks(out.ty().size(), CONVERT_CHUNK, |chunk| {
+        let mut small = Lines([MaybeUninit::<u16>::uninit(); TILE]);
+        let small = small.0.as_mut_ptr().cast();
+        for start in chunk.clone().step_by(TILE) {
+            let len = TILE.min(chunk.end - start);
+            // SAFETY: chunks and the tiles in them are disjoint and in bounds, and an element of `dtype` has at most two
+            // bytes.
+            unsafe {
+                let result = out.part_bytes(start * wide, len * wide).as_mut_ptr().cast();
+                convert_in_order((from, x.start().add(start * own)), (dtype, small), len);
+                convert_in_order((dtype, small), (to, result), len);
+            }
+        }
+    });
 }
 
 #[cfg(test)]

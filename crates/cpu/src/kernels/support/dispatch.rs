@@ -1,7 +1,5 @@
 //! Macros that map an element type to the Rust type in which its elements are computed or moved.
 
-use super::element::Element;
-
 /// Runs the body with `$C` as the type in which elements of an ordered dtype are computed: bytes for bool, 8-bit
 /// integers for the narrower ones, f32 for the small floats. For a complex dtype it runs the `else` branch, or panics
 /// without one.
@@ -74,11 +72,6 @@ macro_rules! with_compute {
     };
 }
 pub(crate) use with_compute;
-
-/// Whether elements of a dtype are computed in the type in which they are stored.
-pub(crate) fn is_computed_as_stored(dtype: defn_core::DType) -> bool {
-    with_compute!(dtype, C => C::stores(dtype))
-}
 
 /// Runs the body with `$I` as the type in which integers of a dtype are computed.
 macro_rules! with_integer {

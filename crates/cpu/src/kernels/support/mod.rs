@@ -1,5 +1,6 @@
 //! Shared by kernels of all families: element types, tiles, vector code, stores, scratch memory.
 
+pub(crate) mod cast;
 mod dispatch;
 mod element;
 pub(crate) mod epilogue;
@@ -13,9 +14,8 @@ pub(crate) mod testing;
 pub(crate) mod thread_memory;
 pub(super) mod tile;
 
-pub(crate) use dispatch::{
-    is_computed_as_stored, with_compute, with_integer, with_position, with_real, with_width,
-};
+pub(crate) use cast::CastFrom;
+pub(crate) use dispatch::{with_compute, with_integer, with_position, with_real, with_width};
 pub(crate) use element::{Element, Integer, Plain, Real};
 pub(crate) use send_ptr::SendPtr;
-pub(crate) use tile::{StridedOperand, StridedView, TILE, TileLoader, fill_tiles};
+pub(crate) use tile::{StridedView, TILE, fill_tiles};

@@ -1,10 +1,9 @@
 //! Loops compiled for several instruction sets, one of which is selected at run time.
 //!
 //! Every operation is one of IEEE 754 and is not contracted with another unless the code says so. So all instruction
-//! sets give the same bits. The math library uses fused multiply-add where it is fast, which is everywhere but on
-//! processors of before 2013: only on those its results may differ, within their bounds.
+//! sets give the same bits. Products of matrices and factorizations use fused multiply-add where it is fast, which is
+//! everywhere but on processors of before 2013: only on those their results differ.
 
-use std::mem::MaybeUninit;
 #[cfg(target_arch = "x86_64")]
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -123,42 +122,6 @@ pub(crate) fn detect() -> Level {
         (Instructions::Avx512, true, _) => Level::Avx512,
         (Instructions::Avx512 | Instructions::Avx2, _, true) => Level::Avx2,
         (Instructions::Avx512 | Instructions::Avx2 | Instructions::Portable, _, _) => Level::Portable,
-    }
-}
-
-vectorized! {
-    /// Writes `f` of each element.
-    pub(crate) fn each[X: Copy, Y, F: Fn(X) -> Y] of [X, Y, F] (x: &[X], out: &mut [MaybeUninit<Y>], f: F) {
-        debug_assert_eq!(x.len(), out.len());
-        for (out, &x) in out.iter_mut().zip(x) {
-            out.write(f(x));
-        }
-    }
-}
-
-vectorized! {
-    /// Writes `f` of each pair of elements.
-    pub(crate) fn each_pair[A: Copy, B: Copy, Y, F: Fn(A, B) -> Y] of [A, B, Y, F] (
-        a: &[A],
-        b: &[B],
-        out: &mut [MaybeUninit<Y>],
-        f: F,
-    ) {
-        debug_assert!(a.len() == out.len() && b.len() == out.len());
-        for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
-            out.write(f(a, b));
-        }
-    }
-}
-
-vectorized! {
-    /// Writes `a` where `picks` is not zero, else `b`.
-    pub(crate) fn choose[T: Copy] of [T] (picks: &[u8], a: &[T], b: &[T], out: &mut [MaybeUninit<T>]) {
-        debug_assert!(picks.len() == out.len() && a.len() == out.len() && b.len() == out.len());
-        for (((out, &pick), &a), &b) in out.iter_mut().zip(picks).zip(a).zip(b) {
-            // Both are read: with a branch the compiler would gather the selected elements.
-            out.write(std::hint::select_unpredictable(pick != 0, a, b));
-        }
     }
 }
 

@@ -111,7 +111,7 @@ pub(crate) fn fold(
 }
 
 /// A bound of a dtype's range.
-fn bound<C: Element + CastFrom<f64> + CastFrom<i64> + CastFrom<u64>>(number: defn_core::Number) -> C {
+fn bound<C: Element + CastFrom<f64> + CastFrom<i64>>(number: defn_core::Number) -> C {
     match number {
         defn_core::Number::Bool(value) => C::cast_from(u64::from(value)),
         defn_core::Number::Int(value) => match u64::try_from(value) {

@@ -112,8 +112,7 @@ impl Emit<'_> {
             | Op::GeneralSub
             | Op::GeneralMul
             | Op::GeneralMin
-            | Op::GeneralMax
-            | Op::Address => self.asm.general_inst(inst),
+            | Op::GeneralMax => self.asm.general_inst(inst),
             Op::PopCount
             | Op::LeadingZeros
             | Op::Loop(_)

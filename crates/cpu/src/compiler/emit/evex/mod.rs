@@ -155,7 +155,6 @@ impl Target for Evex {
             | Op::GeneralMul
             | Op::GeneralMin
             | Op::GeneralMax
-            | Op::Address
             | Op::ToGeneral
             | Op::OfGeneral
             | Op::Loop(_)
@@ -251,7 +250,6 @@ impl Target for Evex {
             | Op::StoreStreaming
             | Op::Number(_)
             | Op::Argument(_)
-            | Op::Address
             | Op::Loop(_)
             | Op::EndLoop(..)
             | Op::EndLoopAlways(_)

@@ -43,7 +43,6 @@ fn is_general(op: Op) -> bool {
             | Op::GeneralMul
             | Op::GeneralMin
             | Op::GeneralMax
-            | Op::Address
             | Op::ToGeneral
     )
 }

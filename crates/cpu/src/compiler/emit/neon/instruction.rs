@@ -37,7 +37,6 @@ impl Writer<'_> {
             Op::GeneralMul => self.three(w::MUL, inst),
             Op::GeneralMin => self.extreme(inst, Condition::Lt),
             Op::GeneralMax => self.extreme(inst, Condition::Gt),
-            Op::Address => self.address_to(d, inst.mem),
             Op::ToGeneral => self.lane_to_general(d, a(), elem, 0),
             Op::OfGeneral => self.of_general(inst),
 

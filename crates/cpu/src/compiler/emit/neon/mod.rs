@@ -83,7 +83,7 @@ impl Target for Neon {
             Op::Scale | Op::StoreStreaming => false,
             Op::Const(_) | Op::Number(_) | Op::Argument(_) | Op::AddNumber(_) | Op::MulNumber(_) => true,
             Op::GeneralAdd | Op::GeneralSub | Op::GeneralMul | Op::GeneralMin | Op::GeneralMax => true,
-            Op::Address | Op::ToGeneral | Op::OfGeneral => true,
+            Op::ToGeneral | Op::OfGeneral => true,
             Op::Loop(_) | Op::EndLoop(..) | Op::EndLoopAlways(_) | Op::While | Op::WhileGeneral(_) => true,
             Op::If | Op::IfGeneral(_) | Op::Else | Op::EndIf(_) | Op::Call(..) => true,
         }
@@ -134,9 +134,7 @@ impl Target for Neon {
             Op::Argument(_) | Op::AddNumber(_) | Op::MulNumber(_) | Op::GeneralAdd | Op::GeneralSub => {
                 Constraint::default()
             }
-            Op::GeneralMul | Op::GeneralMin | Op::GeneralMax | Op::Address | Op::ToGeneral => {
-                Constraint::default()
-            }
+            Op::GeneralMul | Op::GeneralMin | Op::GeneralMax | Op::ToGeneral => Constraint::default(),
             Op::OfGeneral | Op::Loop(_) | Op::EndLoop(..) | Op::EndLoopAlways(_) | Op::While => {
                 Constraint::default()
             }

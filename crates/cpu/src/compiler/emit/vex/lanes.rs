@@ -122,8 +122,7 @@ impl Emit<'_> {
             | Op::GeneralSub
             | Op::GeneralMul
             | Op::GeneralMin
-            | Op::GeneralMax
-            | Op::Address => self.asm.general_inst(inst),
+            | Op::GeneralMax => self.asm.general_inst(inst),
             Op::PopCount
             | Op::LeadingZeros
             | Op::Scale

@@ -143,7 +143,6 @@ impl Target for Vex {
             | Op::GeneralMul
             | Op::GeneralMin
             | Op::GeneralMax
-            | Op::Address
             | Op::ToGeneral
             | Op::OfGeneral
             | Op::Loop(_)
@@ -249,7 +248,6 @@ impl Target for Vex {
             | Op::StoreStreaming
             | Op::Number(_)
             | Op::Argument(_)
-            | Op::Address
             | Op::Loop(_)
             | Op::EndLoop(..)
             | Op::EndLoopAlways(_)

@@ -205,7 +205,6 @@ impl Assembler {
                     asm.copy_if(take, dst, b);
                 });
             }
-            (Op::Address, _) => self.address(dst, inst.mem),
             _ => unreachable!("{:?} is not on general registers alone", inst.op),
         }
     }

@@ -5,10 +5,9 @@ use std::f64::consts::{LN_2, LN_10};
 use defn_core::DType;
 use defn_core::op::{ArithmeticOp, FunctionOp, SignOp, UnaryOp};
 
-use super::{Element, Elements};
+use super::{Base, Element, Elements};
 use crate::compiler::ir::functions::{Complex, ComplexFunction};
 use crate::compiler::ir::{Conv, Elem};
-use crate::kernels::elementwise::vector::Base;
 
 /// The function of complex numbers that an op is.
 fn function_of(op: FunctionOp) -> ComplexFunction {

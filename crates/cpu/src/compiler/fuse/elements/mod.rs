@@ -17,6 +17,7 @@ use rustc_hash::FxHashMap;
 
 use crate::compiler::ir::{Access, Builder, Cmp, Conv, Elem, Op, Val};
 pub(super) use random::Counter;
+pub(crate) use unary::Base;
 
 /// A value, and the dtype whose precision and range it has.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,13 @@ use defn_core::op::{BitsOp, FunctionOp, PartOp, RoundingOp, SignOp, TestOp, Unar
 use super::{Element, Elements, computed, is_signed};
 use crate::compiler::ir::functions::Function1;
 use crate::compiler::ir::{Cmp, Elem, Op, Val};
-use crate::kernels::elementwise::vector::Base;
+
+/// A base of logarithms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Base {
+    Two,
+    Ten,
+}
 
 /// The function of floats that an op is, but for roots.
 fn function_of(op: FunctionOp) -> Function1 {

@@ -9,7 +9,7 @@ mod live_ranges;
 use super::super::ir::{Access, AccessId, CallArg, Elem, Function, Inst, Op, Ty, Val};
 use super::Interpreter;
 use super::lanes::{BLOCK, STEP};
-use super::step::{KernelArg, KernelCall, NONE, ResolvedAccess, SPLAT, Slot, Step, Term, VIEW};
+use super::step::{KernelCall, NONE, ResolvedAccess, SPLAT, Slot, Step, Term, VIEW};
 use super::table::{self, OpFunctions};
 use blocks::{Kind, Open};
 use live_ranges::{END, LiveRanges};
@@ -266,11 +266,7 @@ impl<'a> Prepare<'a> {
             Op::EndLanes => self.end_lanes(),
             Op::Call(call) => {
                 let call = self.function.call(call);
-                let arg = |arg: &CallArg| match *arg {
-                    CallArg::Address(access) => KernelArg::Address(access.0),
-                    CallArg::Index(index) => KernelArg::Index(self.slots[index.index()]),
-                };
-                let args = call.args.iter().map(arg).collect();
+                let args = call.args.iter().map(|CallArg::Index(index)| self.slots[index.index()]).collect();
                 self.steps.push(Step::Call { call: self.calls.len() as u32 });
                 self.calls.push(KernelCall { kernel: call.kernel.into(), args });
             }
@@ -282,7 +278,6 @@ impl<'a> Prepare<'a> {
             | Op::Floor
             | Op::Ceil
             | Op::Trunc
-            | Op::Nearest
             | Op::PopCount
             | Op::LeadingZeros
             | Op::Convert(_)

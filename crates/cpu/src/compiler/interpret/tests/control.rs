@@ -259,13 +259,13 @@ unsafe extern "C" fn note_and_run(context: *mut (), args: *const u64) -> Status 
 #[test]
 fn kernels_are_called_until_one_fails() {
     // A loop of calls of the second kernel with the address of an element, and the double of its position.
-    let mut b = Builder::new(1, 1, 2);
-    let trips = b.param(0, Elem::Index);
+    let mut b = Builder::new(1, 2, 2);
+    let (trips, start, bytes) = (b.param(0, Elem::Index), b.param(1, Elem::Index), b.index(8));
     let (counter, _) = b.begin_loop(Some(trips), &[]);
     let double = b.add(counter, counter);
-    let terms = [(counter, 8)].into_iter().collect();
-    let access = b.access(Access { terms, ..place(0) });
-    let args = [CallArg::Address(access), CallArg::Index(double)].into_iter().collect();
+    let before = b.mul(counter, bytes);
+    let address = b.add(start, before);
+    let args = [address, double].map(CallArg::Index).into_iter().collect();
     b.call(Call { kernel: 1, args });
     b.end_loop(&[]);
     let one = b.bits(Elem::I64, 1);
@@ -280,8 +280,9 @@ fn kernels_are_called_until_one_fails() {
             BoundKernel { run: note_and_run, context: (&raw mut calls).cast() },
         ];
         let words = kernels.map(|kernel| [kernel.run as usize as u64, kernel.context as u64]);
-        let args: Vec<u64> =
-            [numbers.as_mut_ptr() as u64, 4].into_iter().chain(words.into_iter().flatten()).collect();
+        // The numbers begin behind a byte.
+        let start = numbers.as_mut_ptr() as u64;
+        let args: Vec<u64> = [start, 4, start + 1].into_iter().chain(words.into_iter().flatten()).collect();
         // SAFETY: the arguments are the function's.
         let status = unsafe { interpreter.run(args.as_ptr()) };
         let made = fails.map_or(4, |(at, _)| at + 1);

@@ -34,7 +34,6 @@ macro_rules! floats {
             unary::<$type, $type>(Op::Floor, |a| a.floor());
             unary::<$type, $type>(Op::Ceil, |a| a.ceil());
             unary::<$type, $type>(Op::Trunc, |a| a.trunc());
-            unary::<$type, $type>(Op::Nearest, |a| a.round_ties_even());
             unary::<$type, $type>(Op::Not, |a| $type::from_bits(!a.to_bits()));
             binary::<$type, $type>(Op::Add, |a, b| a + b);
             binary::<$type, $type>(Op::Sub, |a, b| a - b);

@@ -259,7 +259,7 @@ impl FunctionGenerator {
         let accumulators: Vec<Val> = (0..count)
             .map(|_| {
                 let elem = self.elem();
-                let integer = [Reduce::Add, Reduce::Xor, Reduce::MinU];
+                let integer = [Reduce::Add, Reduce::Or, Reduce::MinU];
                 let float = [Reduce::Add, Reduce::Min, Reduce::Mul];
                 let reduce = if elem.is_float() { float } else { integer }[self.random.below(3)];
                 self.b.accumulator(reduce, elem, 1 << self.random.below(7))

@@ -329,7 +329,6 @@ fn integers_are_reduced() {
             reduce::<$unsigned>(Reduce::MaxU, |a, b| a.max(b));
             reduce::<$unsigned>(Reduce::And, |a, b| a & b);
             reduce::<$unsigned>(Reduce::Or, |a, b| a | b);
-            reduce::<$unsigned>(Reduce::Xor, |a, b| a ^ b);
         )*};
     }
     at_every_level(|| {

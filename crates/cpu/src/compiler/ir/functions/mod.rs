@@ -13,7 +13,7 @@ mod erf;
 mod exp;
 mod floats;
 mod log;
-pub(crate) mod narrow;
+mod narrow;
 mod power;
 pub(crate) mod rare;
 mod remainder;

@@ -1,5 +1,7 @@
 //! Special values, and samples beside the functions of the system's library.
 
+mod complex;
+
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, PI};
 
 use smallvec::SmallVec;
@@ -108,7 +110,17 @@ fn special(function: Function1) -> &'static [(f64, f64)] {
         Cosh => &[(0.0, 1.0), (-0.0, 1.0), (INF, INF), (-INF, INF), (NAN, NAN), (-1e9, INF)],
         Tanh => &[(0.0, 0.0), (-0.0, -0.0), (INF, 1.0), (-INF, -1.0), (NAN, NAN), (-1e9, -1.0)],
         Log => &[(0.0, -INF), (-0.0, -INF), (1.0, 0.0), (INF, INF), (-1.0, NAN), (-INF, NAN), (NAN, NAN)],
-        Log2 => &[(0.0, -INF), (-0.0, -INF), (1.0, 0.0), (8.0, 3.0), (0.25, -2.0), (INF, INF), (-INF, NAN)],
+        Log2 => &[
+            (0.0, -INF),
+            (-0.0, -INF),
+            (1.0, 0.0),
+            (8.0, 3.0),
+            (0.25, -2.0),
+            (INF, INF),
+            (-1.0, NAN),
+            (-INF, NAN),
+            (NAN, NAN),
+        ],
         Log10 => &[(0.0, -INF), (-0.0, -INF), (1.0, 0.0), (100.0, 2.0), (INF, INF), (-1.0, NAN), (NAN, NAN)],
         Log1p => &[(0.0, 0.0), (-0.0, -0.0), (-1.0, -INF), (INF, INF), (-2.0, NAN), (-INF, NAN), (NAN, NAN)],
         Asinh => &[(0.0, 0.0), (-0.0, -0.0), (INF, INF), (-INF, -INF), (NAN, NAN)],
@@ -187,6 +199,9 @@ fn special_angles() {
     let no_number: Vec<_> = kinds.iter().flat_map(|&x| [(NAN, x, NAN), (x, NAN, NAN)]).collect();
     check_special_pairs::<f32>(Function2::Atan2, &no_number);
     check_special_pairs::<f64>(Function2::Atan2, &no_number);
+    // Subnormal numbers.
+    assert_eq!(of_two(Function2::Atan2, &[5e-324], &[5e-324]), [FRAC_PI_4]);
+    assert_eq!(of_two(Function2::Atan2, &[1e-45f32], &[1e-45]), [FRAC_PI_4 as f32]);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::ops::Range;
 use half::{bf16, f16};
 
 use super::tile::{GemmElement, Kernels};
+use crate::kernels::cast::Small;
 use crate::kernels::simd::vectorized;
-use crate::kernels::{E4m3, E5m2};
 
 /// A matrix as strided elements, indexed by `free` on the free axis and `along` on the contracted one.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +72,7 @@ macro_rules! load {
         $(impl Load<$C> for $S {
             #[inline(always)]
             fn load(self) -> $C {
-                crate::kernels::elementwise::cast::Small::wide(self)
+                Small::wide(self)
             }
             fn same(_: &[$S]) -> Option<&[$C]> {
                 None
@@ -81,7 +81,7 @@ macro_rules! load {
     )*};
 }
 load! {
-    f32: f16, bf16, E5m2, E4m3;
+    f32: f16, bf16;
     f64: ;
 }
 

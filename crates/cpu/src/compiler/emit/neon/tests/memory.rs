@@ -127,19 +127,6 @@ fn every_form_of_an_address_is_reached() {
                     format!("splat {elem:?} {mem_name}"),
                 ));
             }
-            // The result may be where the base or the index is.
-            for dst in [2, 3, 5] {
-                let mut addresses = start(3);
-                let Action::Inst(mut address) = general(Op::Address, dst, &[]) else { unreachable!() };
-                address.mem = mem;
-                addresses.push(Action::Inst(address));
-                addresses.push(general(Op::GeneralSub, dst, &[dst, 1]));
-                addresses.push(on(Op::OfGeneral, Elem::I64, 1, 0, &[dst]));
-                addresses.push(at(Op::Store, Elem::I64, 1, 0, near(1, 0)));
-                let mut expected = bytes(256);
-                expected[..8].copy_from_slice(&(GOAL as u64).to_le_bytes());
-                cases.push((case(addresses, vec![], 1, bytes(256)), expected, format!("address {mem_name}")));
-            }
         }
     }
     check(cases);

@@ -133,7 +133,7 @@ pub(super) fn lane(op: Op, elem: Elem, [a, b, c]: [u64; 3]) -> u64 {
         Op::Number(_) | Op::Argument(_) | Op::AddNumber(_) | Op::MulNumber(_) | Op::GeneralAdd => {
             unreachable!("{op:?} is not done lane by lane")
         }
-        Op::GeneralSub | Op::GeneralMul | Op::GeneralMin | Op::GeneralMax | Op::Address => {
+        Op::GeneralSub | Op::GeneralMul | Op::GeneralMin | Op::GeneralMax => {
             unreachable!("{op:?} is not done lane by lane")
         }
         Op::ToGeneral | Op::OfGeneral | Op::Loop(_) | Op::EndLoop(..) | Op::EndLoopAlways(_) | Op::While => {

@@ -212,8 +212,6 @@ fn other_entries() -> Vec<Entry> {
             let action = with_registers(op, Elem::F32, 4, sources, mem, AllocatedPart::All);
             entries.push((format!("{op:?} F32 {}", name_of(mem)), 4, words(action)));
         }
-        let action = with_registers(Op::Address, Elem::Index, 1, 0, mem, AllocatedPart::All);
-        entries.push((format!("Address {}", name_of(mem)), 1, words(action)));
     }
     let numbers = [
         Op::Number(0),

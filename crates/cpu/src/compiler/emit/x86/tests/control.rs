@@ -110,33 +110,6 @@ pub(crate) fn check_generals(target: &dyn Target) {
     }
 }
 
-/// Addresses.
-pub(crate) fn check_addresses(target: &dyn Target) {
-    let mut random = Random(9);
-    let generals = target.limits().generals;
-    for _ in 0..1000 {
-        let mut builder = FunctionBuilder::new(target, 1, 8);
-        let mut mem = at(random.choose(generals));
-        mem.scale = random.choose(&[1, 2, 4, 8]);
-        mem.offset = random.choose(&[0, 1, 127, 128, -128, -129, 1 << 30]);
-        builder.argument(mem.base, 0);
-        let index = random.choose(generals);
-        if index != mem.base && random.below(2) == 0 {
-            mem.index = Some(index);
-            builder.argument(index, 1);
-        }
-        let (value, index_value) = (random.next(), number(&mut random) as u64);
-        let indexed = if mem.index.is_some() { index_value.wrapping_mul(mem.scale.into()) } else { 0 };
-        let base = (&raw const value as u64).wrapping_sub(indexed).wrapping_sub(mem.offset as u64);
-        let dst = random.choose(&generals[1..]);
-        builder.push(AllocatedInst { dst, mem, ..allocated_inst(Op::Address, Elem::Index, 1) });
-        builder.store_general(dst, 2);
-        let mut result = 0u64;
-        assert_eq!(builder.finish().run(&[base, index_value, &raw mut result as u64]), 0);
-        assert_eq!(result, &raw const value as u64, "{mem:?}");
-    }
-}
-
 /// Loops and conditions, near and far.
 pub(crate) fn check_jumps(target: &dyn Target) {
     let mut random = Random(10);

@@ -418,9 +418,6 @@ fn check_address<T: Vectors>(target: &T, mem: Address) {
         };
         assert_eq!(decode(target, &inst, &[]).text().join("; "), expected, "{inst:?}");
     };
-    if mem.index.is_some() || mem.offset != 0 {
-        check(Op::Address, Elem::Index, 1, &format!("lea r9,[{text}]"));
-    }
     for elem in ELEMS {
         for lanes in lane_counts(target, elem.bytes()) {
             let total = usize::from(lanes) * elem.bytes();

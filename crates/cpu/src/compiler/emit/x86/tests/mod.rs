@@ -21,7 +21,6 @@ pub(crate) fn check_all(target: &dyn Target) {
     memory::check_parts(target);
     memory::check_gathers(target);
     control::check_generals(target);
-    control::check_addresses(target);
     control::check_jumps(target);
     control::check_calls(target);
     control::check_applications(target);

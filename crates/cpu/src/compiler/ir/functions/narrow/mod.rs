@@ -4,7 +4,7 @@ pub(super) mod arc;
 pub(super) mod exp;
 pub(super) mod log;
 pub(super) mod power;
-pub(crate) mod trig;
+pub(super) mod trig;
 
 use super::super::{Conv, Elem, Op, Val};
 use super::floats::Floats;

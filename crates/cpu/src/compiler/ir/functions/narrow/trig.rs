@@ -10,14 +10,14 @@ use super::super::trig::or_far;
 
 /// Up to this limit the errors of [`sin`] and [`cos`] are below 1.6 ulp. Beyond it the number of quadrants is
 /// so far from the exact quotient that the remainder is above pi / 4.
-pub(crate) const NARROW_LIMIT: f64 = 131_072.0;
+pub(in super::super) const NARROW_LIMIT: f64 = 131_072.0;
 
 /// Up to this limit the error of [`tan`] is below 2 ulp.
-pub(crate) const TAN_LIMIT: f64 = 65_536.0;
+pub(in super::super) const TAN_LIMIT: f64 = 65_536.0;
 
 /// pi / 2 cut to f32, the rest of it cut to f32, and the rest of that. All are positive, so that the remainder of -0 is
 /// -0.
-pub(crate) const HALF_PI: [f32; 3] = [f32::from_bits(0x3FC9_0FDA), 7.549_789_4e-8, 5.390_303e-15];
+pub(super) const HALF_PI: [f32; 3] = [f32::from_bits(0x3FC9_0FDA), 7.549_789_4e-8, 5.390_303e-15];
 
 /// The sine of a number plus `more` quadrants, by f32 alone.
 fn turned(m: &mut Floats, x: Val, more: f32, rare: Rare) -> Val {

@@ -1,9 +1,9 @@
-//! Element-wise ops on tiles, and which elements have no result.
+//! Which elements have no result.
 
-pub(crate) mod cast;
-mod complex;
-pub(crate) mod simple;
-pub(crate) mod vector;
+/// Where `fusion_groups` finds the bases of logarithms.
+pub(crate) mod vector {
+    pub(crate) use crate::compiler::Base;
+}
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
