@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -264,7 +264,22 @@ def threads_lines(kept: dict[str, Any]) -> list[str]:
     return lines
 
 
-def chart(rows: Sequence[Measured]) -> None:
+class Bar(Protocol):
+    """A row of a chart: another library's time divided by ours."""
+
+    @property
+    def family(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def ratio(self) -> float: ...
+
+
+def chart(
+    rows: Sequence[Bar],
+    path: Path = CHART,
+    label: str = "how many times our time JAX takes",
+) -> None:
     """Draws one bar for each row; its length is the logarithm of the ratio."""
     import matplotlib as mpl
 
@@ -282,10 +297,10 @@ def chart(rows: Sequence[Measured]) -> None:
     axes.set_yticks(range(len(rows)), [row.name for row in rows], fontsize=7)
     axes.invert_yaxis()
     axes.margins(x=0.08, y=0.01)
-    axes.set_xlabel("how many times our time JAX takes")
+    axes.set_xlabel(label)
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
     figure.tight_layout()
-    figure.savefig(CHART, dpi=110)
+    figure.savefig(path, dpi=110)
     plt.close(figure)
 
 

@@ -43,26 +43,22 @@ def turns(
     calls: list[Callable[[], object]],
     budget: float = BUDGET,
     least: int = LEAST,
-    share: float = 1.0,
+    apart: bool = False,
 ) -> Times:
     """Seconds of each call. The calls take turns in random order.
 
     Each call runs once before it is timed. So its time does not include effects of the
     call before: contents of caches, memory that the process keeps, threads that are still awake.
-    A call that has taken its share of the budget, and the least number of turns, takes no more.
+    If calls are `apart`, each has an equal share of the budget, and a slow one takes fewer turns.
     """
     taken: Times = [[] for _ in calls]
     spent, order = [0.0] * len(calls), random.Random(0)
 
     def takes(place: int) -> bool:
-        return len(taken[place]) < least or (
-            len(taken[place]) < MOST and spent[place] < share * budget
-        )
+        used = spent[place] * len(calls) if apart else sum(spent)
+        return len(taken[place]) < least or (len(taken[place]) < MOST and used < budget)
 
-    while sum(spent) < budget or min(map(len, taken)) < least:
-        places = [place for place in range(len(calls)) if takes(place)]
-        if not places:
-            break
+    while places := [place for place in range(len(calls)) if takes(place)]:
         for place in order.sample(places, len(places)):
             begin = time.perf_counter()
             calls[place]()
