@@ -6,7 +6,8 @@ take turns, and of each the least time counts. First calls are timed too, with w
     python benches/programs.py [--only NAME,...] [--threads N] [--quick] [--json OUT] [--write]
 
 With ``--write`` it writes `docs/programs.md` with its chart. With ``--quick`` the sizes are those
-of the tests, which say whether everything runs, and nothing about speed.
+of the tests, which say whether everything runs, and nothing about speed. Where others use the
+processors, ``--threads 1 --cpu-time`` counts the process's own time in the steady calls.
 """
 
 from __future__ import annotations
@@ -27,17 +28,16 @@ def pin(threads: int) -> None:
 
 
 def chosen(programs: list[Any], only: str) -> list[Any]:
-    """The programs in whose names one of the words occurs; all without words."""
+    """The programs of these names, or else in whose names a word occurs; all without words."""
     words = [word.strip().lower() for word in only.split(",") if word.strip()]
+    found = set() if words else {program.name for program in programs}
     for word in words:
-        if not any(word in program.name.lower() for program in programs):
-            names = ", ".join(program.name for program in programs)
-            raise SystemExit(f"no program is called {word}; there are: {names}")
-    return [
-        program
-        for program in programs
-        if not words or any(word in program.name.lower() for word in words)
-    ]
+        names = [program.name for program in programs if word in program.name.lower()]
+        if not names:
+            known = ", ".join(program.name for program in programs)
+            raise SystemExit(f"no program is called {word}; there are: {known}")
+        found.update([name for name in names if name.lower() == word] or names)
+    return [program for program in programs if program.name in found]
 
 
 def main() -> int:
@@ -50,11 +50,14 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="the sizes of the tests")
     parser.add_argument("--json", type=Path, metavar="OUT", help="write all times to a file")
     parser.add_argument("--write", action="store_true", help="write the page and its chart")
+    parser.add_argument("--cpu-time", action="store_true", help="for a machine that others use")
     given = parser.parse_args()
     if not 1 <= given.threads <= processors:
         parser.error(f"--threads {given.threads}: there are 1 to {processors} processors")
-    if given.write and (given.only or given.quick):
-        parser.error("--write needs every program in its full size")
+    if given.write and (given.only or given.quick or given.cpu_time):
+        parser.error("--write needs every program in its full size, and the time that it takes")
+    if given.cpu_time and given.threads != 1:
+        parser.error("--cpu-time adds up the times of threads, and needs --threads 1")
     pin(given.threads)
 
     from programs import PROGRAMS, page
@@ -66,7 +69,7 @@ def main() -> int:
     rows = []
     print(page.heads(), flush=True)
     for program in selected:
-        rows.append(measure(program, given.quick, given.budget))
+        rows.append(measure(program, given.quick, given.budget, given.cpu_time))
         print(page.line(rows[-1]), flush=True)
     print("\n".join(["", *page.first_lines(rows), *page.means(rows), page.first_means(rows)]))
     if given.json:

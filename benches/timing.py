@@ -44,6 +44,7 @@ def turns(
     budget: float = BUDGET,
     least: int = LEAST,
     apart: bool = False,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Times:
     """Seconds of each call. The calls take turns in random order.
 
@@ -62,10 +63,9 @@ def turns(
         for place in order.sample(places, len(places)):
             begin = time.perf_counter()
             calls[place]()
-            start = time.perf_counter()
+            start = clock()
             result = calls[place]()
-            end = time.perf_counter()
+            taken[place].append(clock() - start)
+            spent[place] += time.perf_counter() - begin
             del result
-            taken[place].append(end - start)
-            spent[place] += end - begin
     return taken

@@ -301,11 +301,11 @@ LEAKY = Program(
 )  # fmt: skip
 PROGRAMS = [
     Program(
-        FAMILY, "Needleman-Wunsch, cells", needleman, needleman_numpy, needleman_numba,
+        FAMILY, "Needleman-Wunsch by cells", needleman, needleman_numpy, needleman_numba,
         needleman_jax, sequences, {"n": 500}, {"n": 9}, "{n} x {n} symbols, s32",
     ),
     Program(
-        FAMILY, "Needleman-Wunsch, rows", needleman_rows, needleman_numpy, needleman_numba,
+        FAMILY, "Needleman-Wunsch by rows", needleman_rows, needleman_numpy, needleman_numba,
         needleman_jax, sequences, {"n": 500}, {"n": 9}, "{n} x {n} symbols, s32",
     ),
     Program(

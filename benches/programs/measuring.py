@@ -44,10 +44,6 @@ class Row:
     turns: dict[str, int] = field(default_factory=dict)
     numba: str = ""
 
-    def times(self, library: str) -> float | None:
-        """How many times our time a library takes."""
-        return self.least[library] / self.least[OURS] if library in self.least else None
-
     @property
     def best(self) -> str:
         """The fastest of the other libraries."""
@@ -80,8 +76,9 @@ def warm_up() -> None:
     finish(dn.jit(lambda x: dn.for_(x, range(3), lambda x, _: x + 1))(1.0))
 
 
-def measure(program: Program, quick: bool, budget: float) -> Row:
+def measure(program: Program, quick: bool, budget: float, cpu_time: bool = False) -> Row:
     """Checks that all results are equal, and times the libraries in turn."""
+    clock = time.process_time if cpu_time else time.perf_counter
     arrays, options = program.made(quick)
     calls: dict[str, Callable[[], Any]] = {}
     row = Row(program.family, program.name, program.described(quick), {})
@@ -116,7 +113,7 @@ def measure(program: Program, quick: bool, budget: float) -> Row:
         for library, result in results.items():
             program.check(library, result, reference)
         del results, reference
-        taken = turns(list(calls.values()), budget, LEAST, apart=True)
+        taken = turns(list(calls.values()), budget, LEAST, apart=True, clock=clock)
     for library, times in zip(calls, taken, strict=True):
         row.least[library], row.turns[library] = min(times), len(times)
     if SERIAL in row.least:

@@ -45,6 +45,7 @@ The first call of a program compiles and runs it. *Reading* is the part in which
 rewrites the source of the Python function, which it does once for each function; *compiling* is the
 part in which it traces and compiles. Each library has compiled another loop before, so that what it
 does once in a process is not counted. NumPy compiles nothing.
+
 """.splitlines()
 
 FIRST_COLUMNS = (OURS, "reading", "compiling", NUMBA, JAX)
@@ -52,8 +53,7 @@ FIRST_COLUMNS = (OURS, "reading", "compiling", NUMBA, JAX)
 
 def ratio(row: Row, library: str) -> str:
     """A library's time as a multiple of ours, or nothing."""
-    times = row.times(library)
-    return "" if times is None else f"{times:.2f}"
+    return report.times(row.least[library] / row.least[OURS]) if library in row.least else ""
 
 
 def heads() -> str:
@@ -66,7 +66,7 @@ def line(row: Row) -> str:
     """A row of the table that is printed."""
     least = [row.least.get(library) for library in (OURS, NUMPY, NUMBA, JAX)]
     cells = "".join(f"{'' if seconds is None else report.text(seconds):>11}" for seconds in least)
-    return f"{row.name:30}{cells}{row.best:>8}{row.ratio:11.3f}{ratio(row, JAX):>10}"
+    return f"{row.name:30}{cells}{row.best:>8}{report.times(row.ratio):>11}{ratio(row, JAX):>10}"
 
 
 def first_lines(rows: Sequence[Row]) -> list[str]:
@@ -90,11 +90,11 @@ def means(rows: Sequence[Row]) -> list[str]:
         ("gradients", [row for row in rows if NUMPY not in row.least]),
     ):
         if chosen:
-            best = report.mean([row.ratio for row in chosen])
+            best = report.times(report.mean([row.ratio for row in chosen]))
             beside = report.mean([row.least[JAX] / row.least[OURS] for row in chosen])
             found.append(
-                f"{len(chosen)} {what}: the best other library takes {best:.2f} times as long as "
-                f"defn in the geometric mean, and JAX {beside:.2f} times"
+                f"{len(chosen)} {what}: the best other library takes {best} times as long as defn "
+                f"in the geometric mean, and JAX {report.times(beside)} times"
             )
     return found
 
@@ -105,8 +105,8 @@ def first_means(rows: Sequence[Row]) -> str:
     for library in (NUMBA, JAX):
         both = [row.first[library] / row.first[OURS] for row in rows if library in row.first]
         if both:
-            cells.append(f"those of {library} take {report.mean(both):.1f} times as long")
-    return f"first calls: {', and '.join(cells)} as defn's in the geometric mean"
+            cells.append(f"{report.mean(both):.1f} times as long in {library}")
+    return f"first calls take {' and '.join(cells)} as in defn, in the geometric mean"
 
 
 def machine(threads: int) -> str:
@@ -115,7 +115,7 @@ def machine(threads: int) -> str:
         f"defn {dn.__version__}, NumPy {np.__version__}, numba {numba.__version__}, "
         f"JAX {jax.__version__}"
     )
-    return f"{report.Machine.words()}; {threads} threads; {libraries}"
+    return f"{report.Machine.words()}; threads of each library: {threads}; {libraries}"
 
 
 def page(rows: Sequence[Row], threads: int) -> str:
@@ -138,10 +138,10 @@ def page(rows: Sequence[Row], threads: int) -> str:
             if row.family == family:
                 cells = [row.name, row.size, report.text(row.least[OURS])]
                 cells += [ratio(row, library) for library in (NUMPY, NUMBA, JAX)]
-                lines.append(f"| {' | '.join(cells)} | {row.ratio:.2f} ({row.best}) |")
+                lines.append(f"| {' | '.join(cells)} | {report.times(row.ratio)} ({row.best}) |")
     lines += [
         *FIRST,
-        f"In short, {first_means(rows)}.",
+        f"- {first_means(rows)}",
         "",
         f"| program | {' | '.join(FIRST_COLUMNS)} |",
         f"|---|{'--:|' * len(FIRST_COLUMNS)}",
