@@ -8,6 +8,7 @@ import time
 import numpy as np
 from gpu_found import Found, Place
 from report import text
+from timing import finish, leaves, turns
 
 import defn as dn
 
@@ -18,7 +19,6 @@ def gpt(place: Place) -> Found:
     import gpt as model
     import jax
     import jax.numpy as jnp
-    from peers import finish, leaves, turns
 
     found = Found()
     size = model.GPT2 if place.is_gpu else model.TINY_GPT

@@ -25,6 +25,7 @@ import numpy as np
 from gpu_found import MIB, ROOT, Found, Place, same_bits
 from gpu_gpt import gpt
 from report import text
+from timing import finish, leaves, turns
 
 import defn as dn
 
@@ -380,7 +381,6 @@ def jax_rows(place: Place) -> Iterator[tuple[str, Callable[[], Any], Callable[[]
 def beside_jax(place: Place) -> Found:
     """Workloads in both libraries on one device; results are compared before they are timed."""
     import jax
-    from peers import finish, leaves, turns
 
     # defn multiplies f32 in full precision unless told otherwise. JAX is set to the same.
     jax.config.update("jax_default_matmul_precision", "highest")

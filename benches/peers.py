@@ -28,7 +28,6 @@ import dataclasses
 import gc
 import json
 import os
-import random
 import statistics
 import sys
 import time
@@ -57,10 +56,9 @@ import numpy as np  # noqa: E402
 import report  # noqa: E402
 from fused import fused  # noqa: E402
 from models import digits  # noqa: E402
+from timing import BUDGET, Times, each, finish, leaves, turns  # noqa: E402
 from workloads import FAMILIES, Workload  # noqa: E402
 
-# Seconds for the turns of one row, and the least and greatest number of turns.
-BUDGET, LEAST, MOST = 1.0, 5, 400
 # How often a row that seems slow is timed again.
 AGAIN = 4
 # The allowed ratio to JAX's time, and a ratio too large to be caused by other load on the machine.
@@ -71,15 +69,13 @@ CALL = 0.5
 CALLS = ("call of two 8-element arrays", "and its result")
 COMPILE = "compile digits"
 
-# Our seconds, then JAX's seconds on each of its devices.
-Times = list[list[float]]
-
 
 @dataclass
 class Row:
     """The measurements of a workload, or of calls."""
 
     name: str
+    # Our seconds, then JAX's seconds on each of its devices.
     times: Times
     family: str = ""
     # Another library, such as NumPy, and its seconds.
@@ -92,31 +88,6 @@ class Row:
         ours, jax = [(min(times), statistics.median(times)) for times in self.times[:2]]
         other = (self.other[0], min(self.other[1])) if self.other else None
         return report.Measured(self.family, self.name, ours, jax, other, self.bytes, self.flops)
-
-
-def each(tree: Any, fun: Callable[[np.ndarray], Any]) -> Any:
-    """Applies a function to each array in a container."""
-    if isinstance(tree, dict):
-        return {name: each(item, fun) for name, item in tree.items()}
-    if isinstance(tree, list | tuple):
-        return type(tree)(each(item, fun) for item in tree)
-    return fun(tree)
-
-
-def leaves(tree: Any) -> list[Any]:
-    """The leaves of a container."""
-    if isinstance(tree, dict):
-        return [leaf for name in sorted(tree) for leaf in leaves(tree[name])]
-    if isinstance(tree, list | tuple):
-        return [leaf for item in tree for leaf in leaves(item)]
-    return [tree]
-
-
-def finish(tree: Any) -> Any:
-    """Waits for all of our results."""
-    for leaf in leaves(tree):
-        leaf.block_until_ready()
-    return tree
 
 
 def check(name: str, ours: Any, theirs: Any) -> None:
@@ -152,27 +123,6 @@ def check_memory(name: str, fun: Any, arguments: Any) -> None:
     seen = dn.memory_report().peak_bytes - before.live_bytes
     assert need.peak == seen, f"{name}: {need} was told, and {seen} bytes were seen"
     del result, filling
-
-
-def turns(calls: list[Callable[[], object]], budget: float = BUDGET) -> Times:
-    """Seconds of each call. The calls take turns in random order.
-
-    Each call runs once before it is timed. So its time does not include effects of the
-    call before: contents of caches, memory that the process keeps, threads that are still awake.
-    """
-    taken: Times = [[] for _ in calls]
-    spent, order = 0.0, random.Random(0)
-    while (spent < budget and len(taken[0]) < MOST) or len(taken[0]) < LEAST:
-        for place in order.sample(range(len(calls)), len(calls)):
-            begin = time.perf_counter()
-            calls[place]()
-            start = time.perf_counter()
-            result = calls[place]()
-            end = time.perf_counter()
-            del result
-            taken[place].append(end - start)
-            spent += end - begin
-    return taken
 
 
 def devices(options: dict[str, Any]) -> list[Any]:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -151,6 +151,11 @@ def text(seconds: float) -> str:
     return f"{seconds * 1e6:.3g} us"
 
 
+def times(ratio: float) -> str:
+    """A ratio of two times with two or three digits."""
+    return f"{ratio:.2f}" if ratio >= 0.1 else f"{ratio:.2g}"
+
+
 # The family that is beside the means of the others.
 BESIDE = "fused"
 
@@ -264,7 +269,22 @@ def threads_lines(kept: dict[str, Any]) -> list[str]:
     return lines
 
 
-def chart(rows: Sequence[Measured]) -> None:
+class Bar(Protocol):
+    """A row of a chart: another library's time divided by ours."""
+
+    @property
+    def family(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def ratio(self) -> float: ...
+
+
+def chart(
+    rows: Sequence[Bar],
+    path: Path = CHART,
+    label: str = "how many times our time JAX takes",
+) -> None:
     """Draws one bar for each row; its length is the logarithm of the ratio."""
     import matplotlib as mpl
 
@@ -276,16 +296,16 @@ def chart(rows: Sequence[Measured]) -> None:
     figure, axes = plt.subplots(figsize=(9, 0.22 * len(rows) + 1.2))
     for place, row in enumerate(rows):
         axes.barh(place, row.ratio - 1, left=1, color=colors(families.index(row.family) % 10))
-        axes.text(max(row.ratio, 1) * 1.04, place, f"{row.ratio:.2f}", va="center", fontsize=7)
+        axes.text(max(row.ratio, 1) * 1.04, place, times(row.ratio), va="center", fontsize=7)
     axes.set_xscale("log", base=2)
     axes.axvline(1, color="black", linewidth=0.8)
     axes.set_yticks(range(len(rows)), [row.name for row in rows], fontsize=7)
     axes.invert_yaxis()
     axes.margins(x=0.08, y=0.01)
-    axes.set_xlabel("how many times our time JAX takes")
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axes.set_xlabel(label)
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
     figure.tight_layout()
-    figure.savefig(CHART, dpi=110)
+    figure.savefig(path, dpi=110)
     plt.close(figure)
 
 
