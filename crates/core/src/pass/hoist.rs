@@ -93,19 +93,25 @@ fn without_invariants(
     }
     let mut types = region.inputs().to_vec();
     let mut further = Values::new();
-    let rebuilt = rebuild(region, |inner, position, node, inputs| {
-        if !moved[position] {
-            return inner.push_typed(node.op.clone(), inputs, node.outputs.clone());
-        }
-        further.extend(outside[position].iter().copied());
-        let outputs = node.outputs.iter().map(|ty| {
-            types.push(ty.clone());
-            inner.parameter(types.len() - 1, ty.clone())
+    let mut inner = Graph::new();
+    inner.reserve("compile", nodes.len())?;
+    let mut inside: Vec<Values> = Vec::with_capacity(nodes.len());
+    for (position, node) in nodes.iter().enumerate() {
+        inside.push(if moved[position] {
+            further.extend(outside[position].iter().copied());
+            let outputs = node.outputs.iter().map(|ty| {
+                types.push(ty.clone());
+                inner.parameter(types.len() - 1, ty.clone())
+            });
+            outputs.collect()
+        } else {
+            inner.set_location(node.location.clone());
+            let inputs = node.inputs.iter().map(|&input| of(&inside, input)).collect();
+            inner.push_typed(node.op.clone(), inputs, node.outputs.clone())?
         });
-        Ok(outputs.collect())
-    });
-    let (inner, _, parameters, results) = rebuilt?.into_parts();
-    Ok((dce_owned(Region::new(inner, types, parameters, results))?, further))
+    }
+    let results = region.results().iter().map(|&result| of(&inside, result)).collect();
+    Ok((dce_owned(Region::new(inner, types, region.parameter_count(), results))?, further))
 }
 
 /// For each node whether it is moved out of a loop: none of the state reaches it, something that stays needs it, and it

@@ -120,7 +120,9 @@ impl Scalars {
         let found = self.0.range((place.buffer, start - longest)..(place.buffer, end));
         let found = found.filter(|((_, at), word)| at + word.bytes > start);
         let found: SmallVec<[(u16, i64); 16]> = found.map(|(key, _)| *key).collect();
-        found.iter().for_each(|key| drop(self.0.remove(key)));
+        for key in found {
+            self.0.remove(&key);
+        }
     }
 
     /// The scalars in some bytes that memory lacks, and the bytes before them. They count as stored from then on.
