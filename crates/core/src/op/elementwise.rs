@@ -71,7 +71,7 @@ pub enum BinaryRule {
     Predicate,
 }
 
-/// The cost of one element, as classes from which thread counts and tile sizes are chosen.
+/// The cost of one element, as classes: what is cheap is rather computed again than kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ElementCost {
     /// No more time than reading the operands.
