@@ -129,12 +129,12 @@ fn moved(region: &Region, state: usize) -> Vec<bool> {
             !node.op.has_effect() && operands().all(|operand| is_invariant[operand])
         });
         let bytes = node.outputs.iter().map(TensorType::byte_size).sum();
-        weights.push(match node.op {
-            Op::Constant(_) | Op::Iota { .. } => 0,
-            _ if node.op.view().is_some() => {
-                operands().map(|operand| weights[operand]).min().unwrap_or(0).min(bytes)
-            }
-            _ => bytes,
+        weights.push(if let Op::Constant(_) | Op::Iota { .. } = node.op {
+            0
+        } else if node.op.view().is_some() {
+            operands().map(|operand| weights[operand]).min().unwrap_or(0).min(bytes)
+        } else {
+            bytes
         });
     }
     let mut moved = vec![false; nodes.len()];

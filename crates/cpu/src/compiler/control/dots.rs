@@ -7,7 +7,7 @@ use defn_core::{DType, TensorType};
 use smallvec::SmallVec;
 
 use super::link::Linker;
-use super::places::{Place, parts_of, words_of};
+use super::places::{Place, elements_of, parts_of};
 use crate::compiler::ir::{Access, Elem, Val};
 use crate::compiler::plan::{Plan, Step};
 use crate::kernels::simd::{Level, level};
@@ -66,7 +66,7 @@ impl Linker {
         let a = Matrix { place: &inputs[0], rows: a_steps.0, columns: a_steps.1 };
         let b = Matrix { place: &inputs[1], rows: b_steps.0, columns: b_steps.1 };
         let out = Matrix { place: output, rows: columns as i64 * width, columns: width };
-        let are_known = words_of(ty).is_some()
+        let are_known = elements_of(ty).is_some()
             && inputs.iter().zip(operands).all(|(place, ty)| self.known(place, ty).is_some());
         if are_known {
             self.multiply_scalars((&a, &operands[0]), (&b, &operands[1]), &out, (rows, length, columns));

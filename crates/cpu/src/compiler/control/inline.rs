@@ -5,7 +5,7 @@
 
 use smallvec::SmallVec;
 
-use super::places::{Place, Words};
+use super::places::{PerElement, Place};
 use crate::compiler::ir::{Access, AccessId, Builder, Conv, Elem, Function, Inst, Op, Reduce, Val};
 
 /// What a pointer of the nest is.
@@ -13,7 +13,7 @@ use crate::compiler::ir::{Access, AccessId, Builder, Conv, Elem, Function, Inst,
 pub(super) enum Binding {
     Memory(Place),
     /// Scalars in registers, which are only read.
-    Scalars(Words<Val>),
+    Scalars(PerElement<Val>),
     /// Scalars that are stored once.
     Results,
 }
@@ -54,10 +54,8 @@ impl<'f> Original<'f> {
         if !extent.is_some() {
             return None;
         }
-        let count = match self.function.inst(extent).op {
-            Op::Param(1) => self.steps,
-            op => op.constant()? as i64,
-        };
+        let extent = self.function.inst(extent).op;
+        let count = if let Op::Param(1) = extent { self.steps } else { extent.constant()? as i64 };
         if count != 1 && !self.is_unrolled {
             return None;
         }
@@ -67,7 +65,7 @@ impl<'f> Original<'f> {
     }
 
     /// Whether the block that begins at a position has an instruction in as many loops and conditions as is asked for.
-    fn has_in_blocks(&self, at: usize, op: Op, is_asked: impl Fn(usize) -> bool) -> bool {
+    fn has_in_blocks(&self, at: usize, op: Op, is_in: impl Fn(usize) -> bool) -> bool {
         let mut blocks = 0;
         self.function.insts[at + 1..self.ends[at]].iter().any(|inst| {
             if let Op::Loop | Op::If = inst.op {
@@ -75,7 +73,7 @@ impl<'f> Original<'f> {
             } else if let Op::EndLoop(_) | Op::EndIf(_) = inst.op {
                 blocks -= 1;
             }
-            inst.op == op && is_asked(blocks)
+            inst.op == op && is_in(blocks)
         })
     }
 
@@ -122,11 +120,10 @@ impl<'f> Original<'f> {
             if access.buffer != buffer {
                 continue;
             }
-            let is_store = if let Op::Store(_) = inst.op { true } else { false };
             let is_kept = kept.contains(&true);
             let is_known = access.terms.iter().all(|&(term, _)| self.is_known(term));
             // A row that is kept reads the same in all lanes.
-            if !fits(inst) || !is_known || is_kept && (is_store || access.lane != 0) {
+            if !fits(inst) || !is_known || is_kept && (!reads(inst.op) || access.lane != 0) {
                 return false;
             }
         }
@@ -418,4 +415,10 @@ impl Inliner<'_> {
             Binding::Results => self.stored.push((access.buffer, copied.offset, value)),
         }
     }
+}
+
+/// Whether an access loads.
+fn reads(op: Op) -> bool {
+    let (Op::Load(_) | Op::Gather(_)) = op else { return false };
+    true
 }

@@ -9,7 +9,7 @@ use defn_core::TensorType;
 use defn_core::graph::Value;
 
 use super::inline::{Binding, Original, inline};
-use super::places::{Place, Scalars, Words, words_of};
+use super::places::{PerElement, Place, Scalars, elements_of};
 use super::regions::{Cond, Kept, Regions, While, own_cost};
 use crate::compiler::buffer_assignment::{BufferRef, ResultBinding};
 use crate::compiler::ir::{Access, Builder, Call, CallArg, Cmp, Conv, Elem, Function, Op, Val};
@@ -146,27 +146,27 @@ impl Linker {
 
     /// Stores the scalars of some bytes that memory lacks.
     pub(super) fn store(&mut self, place: &Place, bytes: usize) {
-        for (offset, value) in self.scalars.to_store(place, bytes) {
+        for (offset, value) in self.scalars.take_unstored(place, bytes) {
             self.b.store(value, place.element(offset));
         }
     }
 
     /// The elements of a small value that are in registers, if all are.
-    pub(super) fn known(&mut self, place: &Place, ty: &TensorType) -> Option<Words<Val>> {
+    pub(super) fn known(&mut self, place: &Place, ty: &TensorType) -> Option<PerElement<Val>> {
         let word = |&(offset, elem): &(i64, Elem)| {
             let value = self.scalars.get(&place.offset_by(offset as usize), elem.bytes())?;
             Some((offset, self.b.convert(Conv::Bitcast, elem, value)))
         };
-        words_of(ty)?.iter().map(word).collect()
+        elements_of(ty)?.iter().map(word).collect()
     }
 
     /// The elements of a small value, loaded if they are not in registers.
-    pub(super) fn elements(&mut self, place: &Place, ty: &TensorType) -> Words<Val> {
+    pub(super) fn elements(&mut self, place: &Place, ty: &TensorType) -> PerElement<Val> {
         if let Some(known) = self.known(place, ty) {
             return known;
         }
         self.store(place, ty.byte_size());
-        let words = words_of(ty).expect("the value is small");
+        let words = elements_of(ty).expect("the value is small");
         let load = |&(offset, elem): &(i64, Elem)| {
             let here = place.offset_by(offset as usize);
             let value = match self.constant(&here, elem.bytes()) {
@@ -207,7 +207,7 @@ impl Linker {
         if from == to || bytes == 0 {
             return;
         }
-        if words_of(ty).is_some() {
+        if elements_of(ty).is_some() {
             let words = self.elements(from, ty);
             self.set_elements(to, words);
             return;
@@ -345,7 +345,7 @@ impl Linker {
         let mut bindings = Vec::new();
         for (place, ty) in inputs.iter().zip(operands) {
             let buffer = bindings.len() as u16;
-            let words = words_of(ty).filter(|words| original.reads_words(buffer, words));
+            let words = elements_of(ty).filter(|words| original.reads_words(buffer, words));
             bindings.push(match words.and_then(|_| self.known(place, ty)) {
                 Some(known) => Binding::Scalars(known),
                 None => {
@@ -356,7 +356,7 @@ impl Linker {
         }
         for (place, ty) in outputs.iter().zip(results) {
             let buffer = bindings.len() as u16;
-            let is_small = words_of(ty).is_some() && original.stores_words(buffer);
+            let is_small = elements_of(ty).is_some() && original.stores_words(buffer);
             bindings.push(if is_small { Binding::Results } else { Binding::Memory(place.clone()) });
         }
         // Memory of each thread's own, and what pieces give.
@@ -490,9 +490,9 @@ impl Linker {
 
     /// Takes the elements of a small value from values.
     fn take_elements(&mut self, place: &Place, ty: &TensorType, values: &mut impl Iterator<Item = Val>) {
-        let words = words_of(ty).expect("the value is small");
+        let words = elements_of(ty).expect("the value is small");
         let taken = |(offset, _)| (offset, values.next().expect("a value for each element"));
-        let words: Words<Val> = words.into_iter().map(taken).collect();
+        let words: PerElement<Val> = words.into_iter().map(taken).collect();
         self.set_elements(place, words);
     }
 
@@ -556,7 +556,7 @@ impl Linker {
         self.scalars = around;
         let mut values = otherwise.into_iter();
         for (place, ty) in outputs.iter().zip(results) {
-            if words_of(ty).is_some() {
+            if elements_of(ty).is_some() {
                 self.take_elements(place, ty, &mut values);
             } else {
                 self.scalars.forget(place, ty.byte_size());
@@ -569,7 +569,7 @@ impl Linker {
     fn side(&mut self, polls: bool, frame: &Frame<'_>, results: &[TensorType]) -> Vec<Val> {
         let mut values = Vec::new();
         for (place, ty) in frame.results.iter().zip(results) {
-            if words_of(ty).is_some() {
+            if elements_of(ty).is_some() {
                 values.extend(self.elements(place, ty).iter().map(|&(_, value)| value));
             }
         }

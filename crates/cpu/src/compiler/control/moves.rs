@@ -9,7 +9,7 @@ use defn_core::{Kind, Shape, TensorType};
 use smallvec::SmallVec;
 
 use super::link::Linker;
-use super::places::{Place, parts_of, words_of};
+use super::places::{Place, elements_of, parts_of};
 use crate::compiler::ir::{Access, Conv, Elem, Op, Val};
 use crate::compiler::plan::{Plan, Step};
 use crate::compiler::views::ValueView;
@@ -41,7 +41,7 @@ impl Elements {
             strides,
             starts: SmallVec::new(),
             bytes: ty.byte_size(),
-            is_small: words_of(ty).is_some(),
+            is_small: elements_of(ty).is_some(),
         }
     }
 
@@ -254,7 +254,7 @@ impl Linker {
     fn copy_box(&mut self, ty: &TensorType, sizes: &[usize], from: &Elements, to: &Elements) {
         let (elem, parts) = parts_of(ty.dtype);
         let width = (elem.bytes() * parts) as i64;
-        let is_small = words_of(ty).is_some() || sizes.iter().product::<usize>() == 1;
+        let is_small = elements_of(ty).is_some() || sizes.iter().product::<usize>() == 1;
         if is_small {
             self.copy_elements(elem, parts, sizes, from, to);
             return;

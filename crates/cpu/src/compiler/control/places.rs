@@ -49,7 +49,7 @@ impl Place {
 }
 
 /// The elements of a value, or the parts of them: the bytes before each, and what it is.
-pub(super) type Words<T> = SmallVec<[(i64, T); 4]>;
+pub(super) type PerElement<T> = SmallVec<[(i64, T); 4]>;
 
 /// The type in which an element of a dtype is moved, and how many parts of it there are.
 pub(super) fn parts_of(dtype: DType) -> (Elem, usize) {
@@ -74,7 +74,7 @@ pub(super) fn parts_of(dtype: DType) -> (Elem, usize) {
 }
 
 /// The elements of a value of which each is a scalar of its own, if the value has few.
-pub(super) fn words_of(ty: &TensorType) -> Option<Words<Elem>> {
+pub(super) fn elements_of(ty: &TensorType) -> Option<PerElement<Elem>> {
     let (elem, parts) = parts_of(ty.dtype);
     let count = ty.size() * parts;
     let word = |at: usize| ((at * elem.bytes()) as i64, elem);
@@ -126,9 +126,9 @@ impl Scalars {
     }
 
     /// The scalars in some bytes that memory lacks, and the bytes before them. They count as stored from then on.
-    pub(super) fn to_store(&mut self, place: &Place, bytes: usize) -> Words<Val> {
+    pub(super) fn take_unstored(&mut self, place: &Place, bytes: usize) -> PerElement<Val> {
         if place.address.is_some() {
-            return Words::new();
+            return PerElement::new();
         }
         let start = place.offset;
         let found = self.0.range_mut((place.buffer, start)..(place.buffer, start + bytes as i64));

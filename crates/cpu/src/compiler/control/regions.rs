@@ -7,7 +7,7 @@ use defn_core::graph::{Graph, Value};
 use defn_core::op::{CondOp, Op, WhileOp};
 use defn_core::{Result, TensorType};
 
-use super::places::words_of;
+use super::places::elements_of;
 use crate::compiler::arena::rounded;
 use crate::compiler::plan::{Plan, Step, Work};
 
@@ -122,7 +122,7 @@ impl Regions {
 
 /// What a plan counts, if that is known.
 fn cost(plan: &Plan) -> Option<u64> {
-    plan.steps.iter().map(|step| step_cost(step)).sum()
+    plan.steps.iter().map(step_cost).sum()
 }
 
 /// What a step counts, if that is known.
@@ -159,7 +159,7 @@ impl While {
             let ty = &op.body.inputs()[at];
             if is_passed_through(body.region.graph(), body.region.results()[at], at) {
                 Kept::Constant
-            } else if words_of(ty).is_some() {
+            } else if elements_of(ty).is_some() {
                 let given = take(ty.byte_size());
                 let next = if body.reuses_argument[at] { given } else { take(ty.byte_size()) };
                 Kept::Scalar { given, next }
