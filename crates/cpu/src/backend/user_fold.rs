@@ -1,28 +1,22 @@
 //! Folds by functions of elementwise ops on scalars. The ops of the function run as kernels, one after the other, on a
-//! block of kept positions at once, for each folded element in turn. If there are few positions, a kernel call would
-//! cost more than its elements: the fold is compiled as a loop then.
+//! block of kept positions at once, for each folded element in turn. Compiled programs have loops instead.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use defn_core::backend::{Buffers, Poll};
-use defn_core::compose::fold::{self as fold_definition, is_one_reduction};
+use defn_core::compose::fold::is_one_reduction;
 use defn_core::graph::Node;
 use defn_core::op::{BinaryOp, ElementWise, FoldOp, OnScalars, Op, UnaryOp};
 use defn_core::region::Region;
 use defn_core::{Axis, DType, Result, Scalar, Shape, TensorType};
 use smallvec::SmallVec;
 
-use super::scratch_allocator::ScratchAllocator;
 use super::{OpRun, Views};
-use crate::compiler::{OneRegion, run_elementwise};
+use crate::compiler::run_elementwise;
 use crate::kernels::{TILE, create, elementwise, shape};
 use crate::par::Par;
 use crate::view::{View, ViewMut};
-
-/// With fewer positions than this the fold is compiled, if it has more ops than that.
-const COMPILED_FOLD_POSITIONS: usize = 16;
-const MIN_COMPILED_OPS: usize = 1 << 12;
 
 /// The number of elementary operations between two polls.
 const BATCH: usize = 1 << 20;
@@ -308,10 +302,6 @@ impl OpRun<'_> {
             if width == 0 {
                 return Ok(());
             }
-            let is_long = count * program.steps.len() >= MIN_COMPILED_OPS;
-            if width < COMPILED_FOLD_POSITIONS && is_long && !checked {
-                return compiled(fold, allocator, views, out, poll);
-            }
             let dtype = x.ty().dtype;
             let mut scratch_slot = None;
             // Folded axes first: one row for each folded element.
@@ -340,27 +330,6 @@ impl OpRun<'_> {
             folding.run(&blocks, out, poll)
         })
     }
-}
-
-/// Folds by the loop that defines the fold.
-fn compiled(
-    fold: &FoldOp,
-    allocator: ScratchAllocator<'_>,
-    views: &[View<'_>],
-    out: &mut ViewMut<'_>,
-    poll: Poll<'_>,
-) -> Result<()> {
-    let types: SmallVec<[&TensorType; 4]> = views.iter().map(View::ty).collect();
-    let region = fold_definition::region(&Op::Fold(fold.clone()), &types)?;
-    let region = OneRegion::new(region.expect("a fold has a definition"))?;
-    let bytes = TensorType::new(DType::U8, Shape::new(&[region.scratch_bytes()]))?;
-    let mut scratch = allocator.scratch(bytes)?;
-    if !allocator.runs() {
-        return Ok(());
-    }
-    let operands: SmallVec<[*mut u8; 4]> = views.iter().map(|view| view.start().cast_mut()).collect();
-    // SAFETY: operands are only read, and nobody else has the result or the scratch memory.
-    unsafe { region.run(&operands, out.start(), scratch.view_mut().start(), poll) }
 }
 
 /// The memory of the blocks.

@@ -1,5 +1,5 @@
-//! Fusion of data movement: nests compute concatenations, paddings and transpositions box by box, without copies. A
-//! padding is treated as a concatenation here.
+//! Fusion of data movement: nests compute concatenations, paddings, updates of large windows and transpositions box by
+//! box, without copies. Paddings and updates are treated as concatenations here.
 //!
 //! The only consumer of a concatenation reads its operands instead. The producer of an operand that has no other
 //! consumer is computed in the operand's box. A concatenation that is a result, or has several consumers, is a nest of
@@ -9,7 +9,7 @@
 //! registers.
 
 use defn_core::graph::{Graph, Node, Value, Values};
-use defn_core::op::Op;
+use defn_core::op::{Op, Starts};
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -21,6 +21,9 @@ use super::users::Uses;
 
 /// The most boxes of a nest: each has instructions of its own.
 const MAX_BOXES: usize = 12;
+
+/// An update of a window is the joining of boxes where all elements are at most so many times those of the window.
+const MAX_AROUND_WINDOW: usize = 2;
 
 /// The least elements of a box that should lie side by side: of fewer a vector would be mostly empty.
 const MIN_RUN: usize = 16;
@@ -85,7 +88,7 @@ struct Borders {
 
 impl Borders {
     fn of(graph: &Graph, node: &Node) -> Option<Borders> {
-        let (Op::Concatenate { .. } | Op::Pad { .. }) = node.op else { return None };
+        let (Op::Concatenate { .. } | Op::Pad { .. } | Op::PutSlice { .. }) = node.op else { return None };
         let sizes = node.outputs.first()?.shape.sizes();
         let mut borders: SmallVec<[Sizes; 6]> = SmallVec::from_elem(Sizes::from_slice(&[0]), sizes.len());
         if let Op::Concatenate { axis } = &node.op {
@@ -103,6 +106,17 @@ impl Borders {
                 let high = usize::try_from(padding.high.max(0)).ok()?;
                 borders[axis]
                     .extend([usize::try_from(padding.low.max(0)).ok()?, sizes[axis].checked_sub(high)?]);
+            }
+        }
+        if let Op::PutSlice { starts } = &node.op {
+            let window = &graph.ty(*node.inputs.get(1)?).shape;
+            let Starts::Static(starts) = starts else { return None };
+            // Of a small window nothing but the window is written, in place.
+            if window.size() * MAX_AROUND_WINDOW < sizes.iter().product() {
+                return None;
+            }
+            for (along, (&start, &length)) in borders.iter_mut().zip(starts.iter().zip(window.sizes())) {
+                along.extend([start, start + length]);
             }
         }
         Some(Borders { borders })
@@ -127,6 +141,15 @@ fn source_in_box(graph: &Graph, node: &Node, starts: &[usize], sizes: &[usize]) 
             rest -= size;
         }
         return None;
+    }
+    if let Op::PutSlice { starts: Starts::Static(first) } = &node.op {
+        let window = graph.ty(node.inputs[1]).shape.sizes();
+        let is_within = |axis: usize| (first[axis]..first[axis] + window[axis]).contains(&starts[axis]);
+        if !(0..window.len()).all(is_within) {
+            return Some(starts_in(node.inputs[0], own));
+        }
+        own.iter_mut().zip(first).for_each(|(own, first)| *own -= first);
+        return Some(starts_in(node.inputs[1], own));
     }
     let Op::Pad { config } = &node.op else { return None };
     let (x, padding) = (node.inputs[0], node.inputs[1]);

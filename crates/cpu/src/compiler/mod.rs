@@ -1,9 +1,10 @@
 //! The compiler: a graph as steps, of which those that can be are loop nests in machine code.
 //!
-//! Nests come first. What a nest lacks is left to older interpreters, which are to go. The phases are:
+//! The phases are:
 //!
 //! 1. [`pass::expand`] simplifies the region and leaves only ops that the backend runs, and [`pass::by_elements`]
-//!    writes small windows and the like as element-wise ops.
+//!    writes small windows and the like as element-wise ops. [`pass::hoist`] computes before a loop what all trips would
+//!    compute alike.
 //! 2. `fusion_groups` gives each node a role: it exists before the run, is a strided view (`views`), is generated where
 //!    it is read, is element-wise, or is a step of its own. Element-wise nodes are fused level by level, and with
 //!    reductions of the same rows (`row_blocks`). Gathers (`gathers`), concatenations, paddings and transpositions
@@ -21,12 +22,6 @@
 //! Eager element-wise ops, and conversions within kernels, are nests of one op (`nest/one_op.rs`), which a cache keeps,
 //! and so are ops of random numbers (`nest/random.rs`).
 //!
-//! The older interpreters:
-//!
-//! * A group of element-wise ops is a tile program (`tile_program`, `kernels/tiles`), whose instructions are the loops
-//!   of the eager kernels on a tile that fits the L1 cache. Consecutive cheap ops of f32 are one instruction, which
-//!   keeps their values in registers (`kernels/chain`).
-//!
 //! After that:
 //!
 //! 5. `buffer_assignment` and `arena` assign memory: a value is stored in an argument, a constant, a result, or the one
@@ -34,18 +29,18 @@
 //!    An op writes in place of an operand that it reads last, where its kernel allows it. A chain of such ops that ends
 //!    in a result computes in that result's memory from the start; one that begins with a donated argument computes in
 //!    the argument's.
-//! 6. `repeat` runs loops, whose state is updated in place or alternates between two buffers. Loops of scalars and
-//!    small arrays are register-machine programs (`routine`). An array that nothing else in the loop reads leaves the
-//!    loop, and its elements go through all trips piece by piece (`routine/apart`).
+//! 6. A loop or a branch is one function (`control`): the plans of its regions are linked. Nests are parts of the
+//!    function, scalars and small arrays its registers, and what else the regions do it calls. Other state is updated
+//!    in place or alternates between two buffers.
 //!
 //! `run` executes the steps on raw pointers, by the code that runs ops eagerly (`run_into` of the backend). The memory
-//! of a run is known before it: results, temporaries, and the largest workspace. A plan of one small tile program runs
-//! without a frame (`fast_path`). The registers of tile programs, and the values between fused rows, are a few hundred
-//! KiB per thread, which no run's figure counts.
+//! of a run is known before it: results, temporaries, and the largest workspace. A plan of one small nest runs
+//! without a frame (`fast_path`). The values between fused rows are a few hundred KiB per thread, which no run's figure
+//! counts.
 //!
 //! Results have the evaluator's bits on the expanded region, because nests and kernels add in the same order
-//! (`docs/order.md`) and compute functions by the same operations. The exceptions are the bits of a NaN that is
-//! computed from two NaNs, and functions in loops on processors without fused multiply-add.
+//! (`docs/order.md`) and compute functions by the same operations. The exception is the bits of a NaN that is computed
+//! from two NaNs.
 
 mod arena;
 mod assembly;
@@ -65,7 +60,6 @@ mod interpret;
 mod ir;
 mod memory;
 mod nest;
-mod one_region;
 mod plan;
 // Cargo-fuzz, too, has it: see `fuzz`.
 #[cfg(all(any(test, fuzzing), target_os = "linux"))]
@@ -101,7 +95,6 @@ pub(crate) use nest::{
     InOrder, OneProduct, OneReduction, convert_in_order, run_elementwise, run_in_order, run_random,
 };
 pub use nest::{machine_code, refused_memory_for_code};
-pub(crate) use one_region::OneRegion;
 use plan::Plan;
 use run::{PlanRun, RunMemory};
 use smallvec::SmallVec;

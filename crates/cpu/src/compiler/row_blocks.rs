@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use super::back_to_back::BackToBackGemm;
 use super::epilogues::OpWithEpilogue;
-use super::fuse::{Domain, NodeRole, Reduction, has_pairs};
+use super::fuse::{Domain, NodeRole, Reduction, has_pairs, instructions};
 use super::fusion_groups::{FusionGroups, Role, random};
 use super::nest::Nest;
 use super::users::Uses;
@@ -21,6 +21,9 @@ const SEARCH_WINDOW: usize = 64;
 /// The most elements of random numbers that are computed where they are reduced. Nests of elements have two of each
 /// block of the generator, and reductions would compute all blocks twice.
 const MAX_REDUCED_RANDOM: usize = 1 << 12;
+
+/// The elements of a vector: rows of fewer have lanes of their own, and fewer rows do not fill one.
+const LANES: usize = 16;
 
 /// What becomes one step of the plan: fusion groups, by their indices.
 #[derive(Debug)]
@@ -238,11 +241,23 @@ impl Finder<'_> {
         }
         if elements == domain.elements() {
             Some(NodeRole::Elements)
-        } else if elements == domain.groups() {
+        } else if elements == domain.groups() && !self.takes_longer_by_rows(index, domain) {
             Some(NodeRole::Rows)
         } else {
             None
         }
+    }
+
+    /// Whether what a fusion group does for each row takes longer than the row: by itself it is done in vectors.
+    fn takes_longer_by_rows(&self, index: usize, domain: &Domain) -> bool {
+        // Lanes have short rows, or columns.
+        if domain.inner > 1 || domain.reduced < LANES || domain.groups() < LANES {
+            return false;
+        }
+        let nodes = self.fusion.order[index].nodes.iter();
+        let taken = nodes.map(|&node| instructions(self.graph, node)).filter(|taken| *taken > 1);
+        // A row takes few instructions for each vector of it.
+        taken.sum::<usize>() > domain.reduced / 2
     }
 
     /// Whether a fusion group reads what is in the row-block fusion only as far as its own rows go.

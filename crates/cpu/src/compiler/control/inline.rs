@@ -5,7 +5,7 @@
 
 use smallvec::SmallVec;
 
-use super::places::{PerElement, Place};
+use super::places::{PerElement, Place, with_terms};
 use crate::compiler::ir::{Access, AccessId, Builder, Conv, Elem, Function, Inst, Op, Reduce, Val};
 
 /// What a pointer of the nest is.
@@ -368,14 +368,9 @@ impl Inliner<'_> {
 
     /// The access of the copy, as if the place were a buffer of its own.
     fn access(&self, access: &Access) -> Access {
-        let mut copied = Access { terms: SmallVec::new(), ..access.clone() };
-        for &(term, by) in &access.terms {
-            let term = self.value(term);
-            match self.b.constant_bits(term) {
-                Some(bits) => copied.offset += bits as i64 * by,
-                None => copied.terms.push((term, by)),
-            }
-        }
+        let own = Access { terms: SmallVec::new(), ..access.clone() };
+        let terms = access.terms.iter().map(|&(term, by)| (self.value(term), by));
+        let mut copied = with_terms(self.b, own, terms);
         if let Some(element) = self.element {
             copied.offset += element * copied.lane;
             copied.lane = 0;

@@ -8,16 +8,14 @@ use std::sync::Arc;
 use defn_core::TensorType;
 use defn_core::graph::Value;
 
+use super::flow::FUEL;
 use super::inline::{Binding, Original, inline};
 use super::places::{PerElement, Place, Scalars, elements_of};
-use super::regions::{Cond, Kept, Regions, While, own_cost};
+use super::regions::Regions;
 use crate::compiler::buffer_assignment::{BufferRef, ResultBinding};
 use crate::compiler::ir::{Access, Builder, Call, CallArg, Cmp, Conv, Elem, Function, Op, Val};
 use crate::compiler::nest::Nest;
 use crate::compiler::plan::{Plan, Work};
-
-/// What is counted down until the host is asked whether to go on: less than a millisecond.
-const FUEL: i64 = 1 << 19;
 
 /// Nests of so many elements have instructions for each.
 const MAX_UNROLLED: usize = 9;
@@ -49,10 +47,10 @@ pub(super) struct Linked {
 }
 
 /// The memory of a region.
-struct Frame<'f> {
-    arguments: &'f [Place],
-    results: &'f [Place],
-    arena: Place,
+pub(super) struct Frame<'f> {
+    pub(super) arguments: &'f [Place],
+    pub(super) results: &'f [Place],
+    pub(super) arena: Place,
 }
 
 pub(super) struct Linker {
@@ -66,7 +64,7 @@ pub(super) struct Linker {
     own: Place,
     own_bytes: usize,
     /// What is left until the host is asked.
-    fuel: Option<Val>,
+    pub(super) fuel: Option<Val>,
 }
 
 /// Builds the function of regions between operands and results of such types.
@@ -118,7 +116,7 @@ impl Linker {
     // Memory.
 
     /// The address of a place.
-    fn address(&mut self, place: &Place) -> Val {
+    pub(super) fn address(&mut self, place: &Place) -> Val {
         let base = match place.address {
             Some(address) => address,
             None => self.b.param(place.buffer, Elem::Index),
@@ -188,7 +186,7 @@ impl Linker {
     }
 
     /// Whether a scalar is not zero.
-    fn predicate(&mut self, place: &Place, ty: &TensorType) -> Val {
+    pub(super) fn predicate(&mut self, place: &Place, ty: &TensorType) -> Val {
         let mut known = None;
         for (_, word) in self.elements(place, ty) {
             let zero = self.b.bits(self.b.ty(word).elem, 0);
@@ -233,7 +231,7 @@ impl Linker {
         self.b.end_lanes();
     }
 
-    fn call(&mut self, kernel: Kernel, args: &[CallArg]) {
+    pub(super) fn call(&mut self, kernel: Kernel, args: &[CallArg]) {
         let is_same = |other: &Kernel| match (other, &kernel) {
             (Kernel::Copy, Kernel::Copy) | (Kernel::Poll, Kernel::Poll) => true,
             (Kernel::Step(..) | Kernel::Copy | Kernel::Poll, _) => false,
@@ -248,7 +246,7 @@ impl Linker {
     // Regions.
 
     /// What a region does.
-    fn region(&mut self, plan: &Arc<Plan>, frame: &Frame<'_>) {
+    pub(super) fn region(&mut self, plan: &Arc<Plan>, frame: &Frame<'_>) {
         for at in 0..plan.steps.len() {
             self.step(plan, at, frame);
         }
@@ -292,7 +290,8 @@ impl Linker {
             Work::Op
                 if outputs.len() == 1
                     && (self.moves(plan, step, (&inputs, &operands), &outputs[0])
-                        || self.multiplies(plan, step, (&inputs, &operands), &outputs[0])) => {}
+                        || self.multiplies(plan, step, (&inputs, &operands), &outputs[0])
+                        || self.solves(plan, step, (&inputs, &operands), &outputs[0])) => {}
             Work::Nest(nest) if nest.is_inlinable() => {
                 self.nest(nest, (&inputs, &operands), (&outputs, &results), &scratch);
             }
@@ -372,208 +371,5 @@ impl Linker {
                 self.set_elements(place, words);
             }
         }
-    }
-
-    // Control flow.
-
-    /// A loop.
-    fn repeat(
-        &mut self,
-        of: &While,
-        polls: bool,
-        (operands, types): (&[Place], &[TensorType]),
-        (outputs, _): (&[Place], &[TensorType]),
-        (scratch, inner): (Place, Place),
-    ) {
-        // What the regions are given. Captures stay as they are.
-        let mut arguments = operands.to_vec();
-        let mut carried: Vec<(Val, bool)> = Vec::new();
-        for (at, kept) in of.state.iter().enumerate() {
-            let ty = &types[at];
-            match *kept {
-                Kept::Constant => {}
-                Kept::Scalar { given, .. } => {
-                    let words = self.elements(&operands[at], ty);
-                    carried.extend(words.iter().map(|&(_, value)| (value, false)));
-                    arguments[at] = scratch.offset_by(given);
-                }
-                Kept::InPlace => {
-                    self.copy(&operands[at], &outputs[at], ty);
-                    arguments[at] = outputs[at].clone();
-                }
-                Kept::Alternating { other } => {
-                    self.copy(&operands[at], &outputs[at], ty);
-                    let (now, next) = (self.address(&outputs[at]), self.address(&scratch.offset_by(other)));
-                    carried.extend([(now, false), (next, false)]);
-                }
-            }
-        }
-        // What is read often is in registers before the loop.
-        for (place, ty) in operands.iter().zip(types) {
-            if ty.size() == 1 {
-                self.elements(place, ty);
-            }
-        }
-        if polls {
-            carried.extend(self.fuel.map(|fuel| (fuel, false)));
-        }
-        let trips = of.trips.map(|trips| self.b.index(trips as i64));
-        let (_, carries) = self.b.begin_loop(trips, &carried);
-        let around = self.scalars.clone();
-        let mut values = carries.iter().copied();
-        let mut next_places = outputs.to_vec();
-        for (at, kept) in of.state.iter().enumerate() {
-            match *kept {
-                Kept::Constant | Kept::InPlace => {}
-                Kept::Scalar { next, .. } => {
-                    self.take_elements(&arguments[at], &types[at], &mut values);
-                    next_places[at] = scratch.offset_by(next);
-                }
-                Kept::Alternating { .. } => {
-                    let [now, next] = [(); 2].map(|()| values.next().expect("two addresses are carried"));
-                    arguments[at] = Place::at_address(now);
-                    next_places[at] = Place::at_address(next);
-                }
-            }
-        }
-        if polls {
-            self.fuel = values.next().or(self.fuel);
-        }
-        if trips.is_none() {
-            let predicate = [scratch.offset_by(of.predicate)];
-            let frame = Frame { arguments: &arguments, results: &predicate, arena: inner.clone() };
-            self.region(&of.cond, &frame);
-            let goes_on = self.predicate(&predicate[0], of.predicate_type());
-            self.b.while_(goes_on);
-        }
-        let frame = Frame { arguments: &arguments, results: &next_places, arena: inner };
-        self.region(&of.body, &frame);
-        let mut next: Vec<Val> = Vec::new();
-        let mut values = carries.iter().copied();
-        for (at, kept) in of.state.iter().enumerate() {
-            match kept {
-                Kept::Constant | Kept::InPlace => {}
-                Kept::Scalar { .. } => {
-                    let words = self.elements(&next_places[at], &types[at]);
-                    values.by_ref().take(words.len()).for_each(drop);
-                    next.extend(words.iter().map(|&(_, value)| value));
-                }
-                Kept::Alternating { .. } => {
-                    let [now, other] = [(); 2].map(|()| values.next().expect("two addresses are carried"));
-                    next.extend([other, now]);
-                }
-            }
-        }
-        if polls {
-            next.extend(self.burn(own_cost(&of.cond) + own_cost(&of.body)));
-        }
-        let pairs: Vec<(Val, Val)> = carries.iter().copied().zip(next).collect();
-        self.b.end_loop(&pairs);
-        self.scalars = around;
-        let mut values = carries.iter().copied();
-        for (at, kept) in of.state.iter().enumerate() {
-            let ty = &types[at];
-            match kept {
-                Kept::Constant => self.copy(&operands[at], &outputs[at], ty),
-                Kept::InPlace => self.scalars.forget(&outputs[at], ty.byte_size()),
-                Kept::Scalar { .. } => self.take_elements(&outputs[at], ty, &mut values),
-                Kept::Alternating { .. } => {
-                    let [now, _] = [(); 2].map(|()| values.next().expect("two addresses are carried"));
-                    self.copy_if_elsewhere(now, &outputs[at], ty);
-                }
-            }
-        }
-        if polls {
-            self.fuel = values.next().or(self.fuel);
-        }
-    }
-
-    /// Takes the elements of a small value from values.
-    fn take_elements(&mut self, place: &Place, ty: &TensorType, values: &mut impl Iterator<Item = Val>) {
-        let words = elements_of(ty).expect("the value is small");
-        let taken = |(offset, _)| (offset, values.next().expect("a value for each element"));
-        let words: PerElement<Val> = words.into_iter().map(taken).collect();
-        self.set_elements(place, words);
-    }
-
-    /// Copies an array from an address to a place, unless that is its address.
-    fn copy_if_elsewhere(&mut self, now: Val, to: &Place, ty: &TensorType) {
-        let home = self.address(to);
-        let is_elsewhere = self.b.compare(Cmp::Ne, now, home);
-        self.b.begin_if(is_elsewhere);
-        self.copy(&Place::at_address(now), to, ty);
-        self.b.end_if(&[]);
-        self.scalars.forget(to, ty.byte_size());
-    }
-
-    /// Counts some work; asks the host if that is due. Gives what is left.
-    fn burn(&mut self, cost: u64) -> Option<Val> {
-        let fuel = self.fuel?;
-        let (cost, none, full) = (self.b.index(cost as i64), self.b.index(0), self.b.index(FUEL));
-        let left = self.b.sub(fuel, cost);
-        let is_due = self.b.compare(Cmp::Lt, left, none);
-        self.b.begin_if(is_due);
-        self.call(Kernel::Poll, &[]);
-        self.fuel = Some(self.b.end_if(&[(full, left)])[0]);
-        self.fuel
-    }
-
-    /// Branches, of which the first whose predicate holds is run, or the last.
-    fn branch(
-        &mut self,
-        of: &Cond,
-        polls: bool,
-        (operands, types): (&[Place], &[TensorType]),
-        (outputs, results): (&[Place], &[TensorType]),
-        inner: Place,
-    ) {
-        let tests = of.branches.len() - 1;
-        let predicates: Vec<Val> = (0..tests).map(|at| self.predicate(&operands[at], &types[at])).collect();
-        for (place, ty) in operands.iter().zip(types).skip(tests) {
-            if ty.size() == 1 {
-                self.elements(place, ty);
-            }
-        }
-        let fuel = self.fuel.filter(|_| polls);
-        let frame = Frame { arguments: &operands[tests..], results: outputs, arena: inner };
-        let around = self.scalars.clone();
-        // The sides that ran already, innermost last.
-        let mut sides = Vec::new();
-        for (branch, predicate) in of.branches.iter().zip(&predicates) {
-            self.b.begin_if(*predicate);
-            self.region(branch, &frame);
-            sides.push(self.side(polls, &frame, results));
-            self.scalars = around.clone();
-            self.fuel = fuel.or(self.fuel);
-            self.b.begin_else();
-        }
-        self.region(&of.branches[tests], &frame);
-        let mut otherwise = self.side(polls, &frame, results);
-        while let Some(then) = sides.pop() {
-            let pairs: Vec<(Val, Val)> = then.into_iter().zip(otherwise).collect();
-            otherwise = self.b.end_if(&pairs).to_vec();
-        }
-        self.scalars = around;
-        let mut values = otherwise.into_iter();
-        for (place, ty) in outputs.iter().zip(results) {
-            if elements_of(ty).is_some() {
-                self.take_elements(place, ty, &mut values);
-            } else {
-                self.scalars.forget(place, ty.byte_size());
-            }
-        }
-        self.fuel = values.next().or(self.fuel);
-    }
-
-    /// What one side of a branch gives: scalars, and what is left until the host is asked.
-    fn side(&mut self, polls: bool, frame: &Frame<'_>, results: &[TensorType]) -> Vec<Val> {
-        let mut values = Vec::new();
-        for (place, ty) in frame.results.iter().zip(results) {
-            if elements_of(ty).is_some() {
-                values.extend(self.elements(place, ty).iter().map(|&(_, value)| value));
-            }
-        }
-        values.extend(self.fuel.filter(|_| polls));
-        values
     }
 }

@@ -2,15 +2,18 @@
 //!
 //! Each region is planned like a program (`regions`). The function of a node of control flow does what the steps of its
 //! regions do, one after the other (`link`): nests are copied into it (`inline`), loops and branches of regions are its
-//! own, and everything else is a kernel that it calls. State is in registers where it is a scalar, and else in memory
+//! own (`flow`), ops that only move elements (`moves`), products (`dots`) and systems (`systems`) of few elements are its
+//! instructions, and everything else is a kernel that it calls. State is in registers where it is a scalar, and else in memory
 //! that the plan of the whole program has for it (`places`). A trip allocates nothing and dispatches nothing.
 
 mod dots;
+mod flow;
 mod inline;
 mod link;
 mod moves;
 mod places;
 mod regions;
+mod systems;
 
 use std::any::Any;
 use std::cell::Cell;

@@ -9,8 +9,8 @@ use defn_core::{Kind, Shape, TensorType};
 use smallvec::SmallVec;
 
 use super::link::Linker;
-use super::places::{Place, elements_of, parts_of};
-use crate::compiler::ir::{Access, Conv, Elem, Op, Val};
+use super::places::{Place, elements_of, parts_of, with_terms};
+use crate::compiler::ir::{Access, Builder, Conv, Elem, Op, Val};
 use crate::compiler::plan::{Plan, Step};
 use crate::compiler::views::ValueView;
 use crate::kernels::shape::Layout;
@@ -46,14 +46,14 @@ impl Elements {
     }
 
     /// Where the element is that has these positions, and where others are as loops say.
-    fn access(&self, width: i64, positions: &[usize], counters: &[(Val, usize)]) -> Access {
+    fn access(&self, b: &Builder, width: i64, positions: &[usize], counters: &[(Val, usize)]) -> Access {
         let steps = positions.iter().zip(&self.strides);
         let offset: i64 = self.offset + steps.map(|(&at, &by)| at as i64 * by as i64).sum::<i64>();
         let counted = counters.iter().map(|&(counter, axis)| (counter, self.strides[axis] as i64));
         let terms = self.starts.iter().copied().chain(counted);
         let terms = terms.filter(|(_, by)| *by != 0).map(|(value, by)| (value, by * width));
         let own = self.place.element(offset * width);
-        Access { terms: own.terms.iter().copied().chain(terms).collect(), ..own }
+        with_terms(b, own, terms)
     }
 }
 
@@ -219,20 +219,15 @@ impl Linker {
 
     /// A start as an index from 0 to `last`; negative ones count from the end of an axis of a size that is given.
     fn start(&mut self, start: Val, is_signed: bool, wraps: Option<usize>, last: usize) -> Val {
-        let wide = if is_signed { Conv::SignExtend } else { Conv::ZeroExtend };
-        let mut start = if self.b.ty(start).elem == Elem::I64 {
-            start
-        } else {
-            self.b.computed(Op::Convert(wide), Elem::I64, [start, Val::NONE, Val::NONE])
-        };
+        // An unsigned number that is known to be small is a signed one, too.
+        let is_signed = is_signed || self.b.range(start).is_some_and(|(least, _)| least >= 0);
         if !is_signed {
+            let wide = self.b.convert(Conv::ZeroExtend, Elem::I64, start);
             let most = self.b.bits(Elem::I64, last as u64);
-            start = self.b.op(Op::MinU, [start, most]);
+            let start = self.b.op(Op::MinU, [wide, most]);
+            return self.b.convert(Conv::ToIndex, Elem::Index, start);
         }
-        let index = self.b.computed(Op::Convert(Conv::ToIndex), Elem::Index, [start, Val::NONE, Val::NONE]);
-        if !is_signed {
-            return index;
-        }
+        let index = self.b.index_of(start);
         let [zero, last, minus_one] = [0, last as i64, -1].map(|number| self.b.index(number));
         let mut of_two = |op, a, b| self.b.computed(op, Elem::Index, [a, b, Val::NONE]);
         let mut counted = index;
@@ -281,14 +276,14 @@ impl Linker {
             self.b.begin_lanes(extent);
         }
         for part in 0..parts {
-            let of = |elements: &Elements| {
-                let mut access = elements.access(width, &zeros, &counters);
+            let [source, target] = [from, to].map(|elements| {
+                let mut access = elements.access(&self.b, width, &zeros, &counters);
                 access.offset += (part * elem.bytes()) as i64;
                 access.lane = if has_lanes { elements.strides[rank - 1] as i64 * width } else { 0 };
                 access
-            };
-            let value = self.b.load(elem, of(from));
-            self.b.store(value, of(to));
+            });
+            let value = self.b.load(elem, source);
+            self.b.store(value, target);
         }
         if has_lanes {
             self.b.end_lanes();
@@ -316,19 +311,18 @@ impl Linker {
                 (*position, left) = (left % size, left / size);
             }
             for part in 0..parts {
-                let of = |elements: &Elements| {
-                    let mut access = elements.access(width, &positions, &[]);
+                let [source, target] = [from, to].map(|elements| {
+                    let mut access = elements.access(&self.b, width, &positions, &[]);
                     access.offset += (part * bytes) as i64;
                     access
-                };
-                let access = of(from);
-                let known = if access.terms.is_empty() {
-                    let place = Place { buffer: access.buffer, address: None, offset: access.offset };
+                });
+                let known = if source.terms.is_empty() {
+                    let place = Place { buffer: source.buffer, address: None, offset: source.offset };
                     self.scalars.get(&place, bytes).map(|value| self.b.convert(Conv::Bitcast, elem, value))
                 } else {
                     None
                 };
-                moved.push((of(to), known.unwrap_or_else(|| self.b.load(elem, access))));
+                moved.push((target, known.unwrap_or_else(|| self.b.load(elem, source))));
             }
         }
         for (access, value) in moved {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use defn_core::{DType, TensorType};
 use smallvec::SmallVec;
 
-use crate::compiler::ir::{Access, Elem, Val};
+use crate::compiler::ir::{Access, Builder, Elem, Val};
 
 /// The pointer that is 0: addresses are counted from it.
 pub(super) const NOWHERE: u16 = 0;
@@ -46,6 +46,21 @@ impl Place {
         let own = Access { buffer: 0, offset, terms: SmallVec::new(), lane: 0, is_streaming: false };
         self.access(&own, std::iter::empty())
     }
+}
+
+/// An access that is moved by indices, each as many bytes as it says. What is added to an index moves the offset, so that
+/// accesses beside each other have the same indices.
+pub(super) fn with_terms(b: &Builder, access: Access, terms: impl Iterator<Item = (Val, i64)>) -> Access {
+    let mut access = access;
+    for (term, by) in terms {
+        let (term, by, added) = b.split_index(term, by);
+        access.offset += added;
+        match b.constant_bits(term) {
+            Some(bits) => access.offset += bits as i64 * by,
+            None => access.terms.push((term, by)),
+        }
+    }
+    access
 }
 
 /// The elements of a value, or the parts of them: the bytes before each, and what it is.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use defn_core::backend::Backend;
 use defn_core::graph::{Graph, Value};
-use defn_core::op::{CondOp, Op, WhileOp};
-use defn_core::{Result, TensorType};
+use defn_core::op::{BinaryOp, CondOp, Op, WhileOp};
+use defn_core::{Kind, Number, Result, TensorType};
 
 use super::places::elements_of;
 use crate::compiler::arena::rounded;
@@ -180,6 +180,27 @@ impl While {
             predicate,
             inner: end,
         })
+    }
+
+    /// What each trip adds to a part of the state, if it is a signed integer, or an unsigned one, to which a constant is
+    /// added.
+    pub(super) fn step(&self, at: usize) -> Option<i64> {
+        let region = &self.body.region;
+        let graph = region.graph();
+        let ty = &region.inputs()[at];
+        let (Kind::Signed | Kind::Unsigned) = ty.dtype.kind() else { return None };
+        let next = graph.node(region.results()[at]);
+        let Op::Binary(BinaryOp::ADD) = next.op else { return None };
+        let is_own = |value: Value| is_passed_through(graph, value, at);
+        let (a, b) = (next.inputs[0], next.inputs[1]);
+        let step = if is_own(a) { b } else { Some(a).filter(|_| is_own(b))? };
+        let Op::Constant(scalar) = graph.node(step).op else { return None };
+        // Elements of fewer bits than a byte wrap earlier than what they are computed in.
+        if ty.dtype.bits() < 8 || scalar.dtype() != ty.dtype {
+            return None;
+        }
+        let Number::Int(step) = scalar.value() else { return None };
+        i64::try_from(step).ok()
     }
 
     /// The type of the predicate.

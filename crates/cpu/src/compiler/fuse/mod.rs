@@ -43,6 +43,7 @@ pub(crate) use elements::Base;
 pub(super) use fit::fitting;
 pub(super) use gathers::gathered;
 pub(super) use merge::Reduction;
+pub(super) use passes::instructions;
 pub(super) use pieces::chunk;
 pub(super) use random::has_pairs;
 pub(super) use transposed::read_transposed;

@@ -72,7 +72,7 @@ impl Passes {
 }
 
 /// The cheap instructions that an op takes for an element.
-fn instructions(graph: &Graph, position: usize) -> usize {
+pub(in super::super) fn instructions(graph: &Graph, position: usize) -> usize {
     let cost = match graph.nodes()[position].op.on_scalars() {
         OnScalars::ElementWise(op) => op.cost(),
         OnScalars::Block(_) => ElementCost::Costly,

@@ -110,7 +110,10 @@ impl NestShape {
             axes.max_by_key(|&axis| (sizes[axis], std::cmp::Reverse(axis)))
         };
         let lanes = if is_short && !is_block {
-            longest(&mut (0..row).filter(|axis| !reduced.contains(axis)))?
+            // Rows beside each other lie beside each other.
+            let beside = (0..row).rev().find(|axis| !reduced.contains(axis));
+            let beside = beside.filter(|&axis| sizes[axis] >= SHORT_ROW);
+            beside.or_else(|| longest(&mut (0..row).filter(|axis| !reduced.contains(axis))))?
         } else {
             row
         };

@@ -1,8 +1,10 @@
 //! Builds functions instruction by instruction.
 
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::known::{Computed, KnownInsts};
+use super::ranges::Range;
 use super::{Access, AccessId, Call, CallId, Cmp, Conv, Elem, Function, Inst, ListId, Op, Reduce, Ty, Val};
 
 /// Few functions have more instructions; memory for so many is requested at once.
@@ -10,8 +12,11 @@ const USUAL_LEN: usize = 56;
 
 /// Builds a function. Equal pure instructions of a block and of those around it are one.
 pub(crate) struct Builder {
-    function: Function,
+    pub(super) function: Function,
     known: KnownInsts,
+    /// What some integers can be, and the indices that are the same numbers.
+    pub(super) ranges: FxHashMap<Val, Range>,
+    pub(super) indices: FxHashMap<Val, Val>,
 }
 
 impl Builder {
@@ -19,7 +24,8 @@ impl Builder {
     pub(crate) fn new(buffers: u16, params: u16, kernels: u16) -> Builder {
         let insts = Vec::with_capacity(USUAL_LEN);
         let function = Function { buffers, params, kernels, insts, ..Function::default() };
-        Builder { function, known: KnownInsts::with_capacity(USUAL_LEN) }
+        let known = KnownInsts::with_capacity(USUAL_LEN);
+        Builder { function, known, ranges: FxHashMap::default(), indices: FxHashMap::default() }
     }
 
     /// The function, whose blocks must all have ended.
@@ -37,6 +43,11 @@ impl Builder {
     pub(crate) fn finish_with(mut self, buffers: u16, params: u16, kernels: u16) -> Function {
         (self.function.buffers, self.function.params, self.function.kernels) = (buffers, params, kernels);
         self.finish()
+    }
+
+    /// What a value that a loop carries is before the first trip.
+    pub(crate) fn initial(&self, carry: Val) -> Val {
+        self.function.inst(carry).args[0]
     }
 
     /// How many instructions there are.
@@ -145,6 +156,12 @@ impl Builder {
     pub(crate) fn computed(&mut self, op: Op, elem: Elem, args: [Val; 3]) -> Val {
         if let Some(known) = self.folded(op, elem, args) {
             return known;
+        }
+        if let Some(known) = self.folded_by_range(op, elem, args) {
+            return known;
+        }
+        if op == Op::Convert(Conv::ToIndex) {
+            return self.index_of(args[0]);
         }
         let is_vector = args.iter().any(|&arg| arg.is_some() && self.ty(arg).is_vector);
         let is_vector = (is_vector || op == Op::Lane) && op != Op::Any;

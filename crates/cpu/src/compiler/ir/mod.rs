@@ -26,6 +26,7 @@ mod known;
 mod print;
 #[cfg(test)]
 pub(crate) mod random;
+mod ranges;
 #[cfg(test)]
 mod tests;
 mod verify;

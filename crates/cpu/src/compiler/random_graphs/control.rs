@@ -293,6 +293,15 @@ impl Scope<'_, '_> {
     fn product(&mut self, x: Value, shape: &Shape) -> Option<Value> {
         let y = self.value();
         let other = self.graph.ty(y).shape.clone();
+        if let [rows, columns] = *shape.sizes()
+            && rows == columns
+        {
+            match self.source.below(4) {
+                0 => return self.push(Op::Block(Block::Determinant), &[x]),
+                1 => return self.push(Op::Block(Block::Solve), &[x, y]),
+                _ => {}
+            }
+        }
         let (last, first) = (shape.axes().next_back()?, other.axes().next()?);
         let op = Op::Dot {
             contract_a: [last].into_iter().collect(),
