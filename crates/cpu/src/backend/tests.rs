@@ -14,7 +14,6 @@ use defn_core::{Number, Result, Scalar, TensorType};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use super::workspace::workspace_of;
 use super::*;
 use crate::difference::difference;
 use crate::memory::{live_bytes, peak_bytes, reset_peak};
@@ -102,7 +101,7 @@ fn into_memory(
     let took = peak_bytes() - before;
     if COUNTS.load(Ordering::Relaxed) {
         assert_eq!(live_bytes(), before, "{op:?} keeps memory");
-        let planned = workspace_of(op, &types, outputs, checked);
+        let planned = workspace(op, &types, outputs);
         let holds = if outcome.is_ok() { took == planned } else { took <= planned };
         assert!(holds, "{op:?} of {types:?} to {outputs:?} takes {took} bytes, and {planned} are planned");
     }

@@ -43,8 +43,8 @@ fn stays(op: &Op, operand: DType, result: DType) -> bool {
     if let Op::Scatter { op, .. } = op { index::stays(*op, operand, result) } else { operand == result }
 }
 
-/// The most bytes that [`run_into`](super::run_into) allocates at once beside operands and results, without checks of
-/// values and with the parallelism that [`parallel`] chooses. An op that the backend refuses allocates none.
+/// The most bytes that [`run_into`](super::run_into) allocates at once beside operands and results, with the
+/// parallelism that [`parallel`] chooses. An op that the backend refuses allocates none.
 ///
 /// The function runs the op without its kernels, and so counts exactly what a run allocates. Not counted are heap
 /// allocations of kernels that do not grow with the number of elements, or grow far more slowly:
@@ -55,16 +55,6 @@ fn stays(op: &Op, operand: DType, result: DType) -> bool {
 ///   call, at most `KEPT_BYTES` of them;
 /// - folds: one instruction for each op of their function, and the offset of its register.
 pub(crate) fn workspace(op: &Op, operands: &[&TensorType], outputs: &[TensorType]) -> usize {
-    workspace_of(op, operands, outputs, false)
-}
-
-/// The same of a run that makes the checks of values, or of one that does not.
-pub(super) fn workspace_of(
-    op: &Op,
-    operands: &[&TensorType],
-    outputs: &[TensorType],
-    checked: bool,
-) -> usize {
     let par = parallel(operands.iter().copied().chain(outputs));
     // SAFETY: no kernel runs, so that nothing is read.
     let views: Views<'_> = operands.iter().map(|ty| unsafe { View::of_part(ty, dangling()) }).collect();
@@ -76,7 +66,7 @@ pub(super) fn workspace_of(
     let run = OpRun {
         allocator: ScratchAllocator::counting(form::name(op), &tally),
         par,
-        checked,
+        checked: true,
         memory,
         epilogue: None,
     };
