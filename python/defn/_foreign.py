@@ -261,7 +261,7 @@ FUNCTIONS = {
     "index_put": "dn.indexed_put(x, indices, updates)",
     "index_select": "dn.take(x, indices, axis)",
     "isin": "dn.any(dn.new_axis(x, 1) == y, 1)",
-    "ix_": "dn.take(dn.take(x, rows, 0), columns, 1)",
+    "ix_": "x[rows[:, None], columns]",
     "lexsort": "dn.argsort(y, stable=True), then dn.argsort(dn.take(x, order), stable=True)",
     "msort": "dn.sort(x)",
     "nonzero": "np.nonzero(x)",

@@ -28,7 +28,6 @@ mod index;
 mod jit;
 mod lazy;
 mod location;
-mod mask;
 mod memory;
 mod misuse;
 mod nodes;

@@ -77,24 +77,14 @@ pub(crate) enum Misuse {
         "index: the mask {mask} cannot index {got} from axis {axis} on, it must have the sizes of the axes that it replaces"
     )]
     MaskShape { mask: String, axis: usize, got: TensorType },
-    #[error("index: two masks index {got}, at most one is possible; index in two steps")]
-    TwoMasks { got: TensorType },
     #[error(
-        "index: a slice is between a mask and a position in the index of {got}, they must be adjacent; index in two steps"
-    )]
-    MaskApart { got: TensorType },
-    #[error(
-        "index: the indices {indices} have axes of their own, they must be a tensor that is the only index and takes along axis 0; use take for another axis"
-    )]
-    ArrayIndex { indices: String },
-    #[error(
-        "index: {index} cannot index {got}, it must be an int, a slice, ..., None, a scalar integer tensor, or a dict by axis name"
+        "index: {index} cannot index {got}, it must be an int, a slice, ..., None, integers or bools in a tensor, an array or a list, or a dict by axis name"
     )]
     BadIndex { index: String, got: TensorType },
     #[error(
-        "index: the {bound} of a slice is a traced {got}, the size of the result must be known; use dn.slice_along_axis(x, start, length, axis), or mask what is left out with dn.select"
+        "index: the {bound} of a slice along axis {axis} of {of} is {got}, the number of elements must be known; use dn.slice_along_axis(x, start, length, axis), or keep all elements and mask them with dn.select(mask, x, 0)"
     )]
-    TracedSlice { bound: &'static str, got: TensorType },
+    TracedSlice { bound: &'static str, axis: usize, got: String, of: TensorType },
     #[error("len: {got} is a scalar, it has no length")]
     ScalarLength { got: TensorType },
     #[error("iter: {got} is a scalar, it cannot be iterated over")]
@@ -359,14 +349,9 @@ impl Misuse {
             | GradValue { .. }
             | ScalarLength { .. }
             | ScalarIteration { .. } => "ContainerError",
-            IndexRange { .. }
-            | ZeroStep { .. }
-            | MaskIndex { .. }
-            | MaskShape { .. }
-            | TwoMasks { .. }
-            | MaskApart { .. }
-            | ArrayIndex { .. }
-            | BadIndex { .. } => "BoundsError",
+            IndexRange { .. } | ZeroStep { .. } | MaskIndex { .. } | MaskShape { .. } | BadIndex { .. } => {
+                "BoundsError"
+            }
             MustCopy { .. }
             | BadArgument { .. }
             | RoundDigits { .. }

@@ -1,0 +1,187 @@
+//! The part of an index that selects a window: positions, slices and new axes, read and written.
+
+use defn_core::builder::{BuildShape, Ops, Start};
+use defn_core::{Axes, AxisRef, Name, Shape, Tensor, TensorType};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PySlice;
+use smallvec::SmallVec;
+
+use super::entries::Pick;
+use crate::convert;
+use crate::error::Fallible;
+use crate::misuse::Misuse;
+use crate::tensor::PyTensor;
+
+/// The slicing of one axis.
+pub(super) struct Step {
+    pub(super) start: Start<Tensor>,
+    /// The number of elements from the first selected one to the last.
+    pub(super) length: usize,
+    pub(super) stride: usize,
+    pub(super) reversed: bool,
+    pub(super) dropped: bool,
+}
+
+/// One step for each axis, stored inline if there are few.
+pub(super) type Steps = SmallVec<[Step; 4]>;
+
+impl Step {
+    pub(super) fn whole(size: usize) -> Step {
+        Step { start: Start::Index(0), length: size, stride: 1, reversed: false, dropped: false }
+    }
+
+    /// The number of selected elements.
+    pub(super) fn count(&self) -> usize {
+        self.length.div_ceil(self.stride)
+    }
+
+    /// Whether elements between the selected ones are left out.
+    fn skips(&self) -> bool {
+        self.stride > 1 && self.length > 1
+    }
+}
+
+/// The sizes and the names of the selected axes.
+pub(super) fn kept(steps: &[Step], shape: &Shape) -> SmallVec<[(usize, Option<Name>); 6]> {
+    let axes = shape.axes().zip(steps).filter(|(_, step)| !step.dropped);
+    axes.map(|(axis, step)| (step.count(), shape.name(axis).cloned())).collect()
+}
+
+/// The step of a pick along one axis.
+pub(super) fn step(ty: &TensorType, axis: usize, pick: &Pick<'_>) -> Fallible<Step> {
+    let size = ty.shape.sizes()[axis];
+    let whole = Step::whole(size);
+    match pick {
+        Pick::Full | Pick::Positions(_) | Pick::Mask(_) => Ok(whole),
+        Pick::Dynamic(index) => {
+            if size == 0 {
+                let index = "a tensor".to_owned();
+                return Err(Misuse::IndexRange { index, axis, size, got: ty.clone() }.into());
+            }
+            Ok(Step { start: Start::Value(index.clone()), length: 1, dropped: true, ..whole })
+        }
+        Pick::Position(value) => {
+            let extent = size as i64;
+            match convert::index(value)? {
+                Some(position) if (-extent..extent).contains(&position) => {
+                    let start = Start::Index(position.rem_euclid(extent));
+                    Ok(Step { start, length: 1, dropped: true, ..whole })
+                }
+                Some(_) | None => {
+                    let index = value.str()?.to_string();
+                    Err(Misuse::IndexRange { index, axis, size, got: ty.clone() }.into())
+                }
+            }
+        }
+        Pick::Range(slice) => range(ty, axis, slice),
+    }
+}
+
+fn range(ty: &TensorType, axis: usize, slice: &Bound<'_, PySlice>) -> Fallible<Step> {
+    let size = ty.shape.sizes()[axis];
+    let whole = Step::whole(size);
+    let step = slice.getattr(intern!(slice.py(), "step"))?;
+    if !step.is_none() && convert::index(&step)? == Some(0) {
+        return Err(Misuse::ZeroStep { axis, got: ty.clone() }.into());
+    }
+    require_concrete(ty, axis, slice)?;
+    let range = slice.indices(size as isize)?;
+    let (count, stride) = (range.slicelength, range.step.unsigned_abs());
+    if count == 0 {
+        return Ok(Step { length: 0, ..whole });
+    }
+    // A negative step selects the same elements as a positive one from the lowest position, in
+    // reverse order.
+    let span = (count - 1) * stride;
+    let lowest = if range.step < 0 { range.start - span as isize } else { range.start };
+    let reversed = range.step < 0 && count > 1;
+    Ok(Step { start: Start::Index(lowest as i64), length: span + 1, stride, reversed, dropped: false })
+}
+
+/// Refuses a slice whose bounds are unknown while tracing: the size of the result would be unknown too.
+fn require_concrete(ty: &TensorType, axis: usize, slice: &Bound<'_, PySlice>) -> Fallible<()> {
+    let py = slice.py();
+    for (bound, name) in [("start", intern!(py, "start")), ("stop", intern!(py, "stop"))] {
+        let value = slice.getattr(name)?;
+        if let Ok(tensor) = value.cast::<PyTensor>()
+            && tensor.get().tensor.is_traced()
+        {
+            let got = format!("a traced {}", tensor.get().tensor.ty());
+            return Err(Misuse::TracedSlice { bound, axis, got, of: ty.clone() }.into());
+        }
+    }
+    Ok(())
+}
+
+/// The axes whose steps are chosen.
+fn chosen(steps: &[Step], pick: fn(&Step) -> bool) -> Axes {
+    let axes = steps.iter().enumerate().filter(|(_, step)| pick(step));
+    Axes::List(axes.map(|(axis, _)| AxisRef::Index(axis as i64)).collect())
+}
+
+fn starts(steps: &[Step]) -> Vec<Start<Tensor>> {
+    steps.iter().map(|step| step.start.clone()).collect()
+}
+
+fn lengths(steps: &[Step]) -> Vec<i64> {
+    steps.iter().map(|step| step.length as i64).collect()
+}
+
+/// The selected elements.
+pub(super) fn get(ops: &mut Ops, x: &Tensor, steps: &[Step]) -> defn_core::Result<Tensor> {
+    let mut out = x.clone();
+    if steps
+        .iter()
+        .zip(x.ty().shape.sizes())
+        .any(|(step, &size)| step.dropped || step.length != size || step.skips())
+    {
+        // A stride above the length selects one element, as a stride equal to the length does.
+        let strides: Vec<i64> = steps.iter().map(|step| step.stride.min(step.length.max(1)) as i64).collect();
+        out = ops.slice_from_end(out, &starts(steps), &lengths(steps), Some(&strides))?;
+    }
+    if steps.iter().any(|step| step.reversed) {
+        out = ops.reverse(out, chosen(steps, |step| step.reversed))?;
+    }
+    if steps.iter().any(|step| step.dropped) {
+        out = ops.squeeze(out, chosen(steps, |step| step.dropped))?;
+    }
+    Ok(out)
+}
+
+/// The shape of the selected axes with new axes of size 1 at positions of the result.
+pub(super) fn with_new_axes(mut entries: SmallVec<[(usize, Option<Name>); 6]>, new_axes: &[usize]) -> Shape {
+    for &axis in new_axes {
+        entries.insert(axis, (1, None));
+    }
+    Shape::from_axes(entries)
+}
+
+/// The offset of the first selected element and the shape of the selection, if the selected elements are
+/// contiguous in memory.
+pub(super) fn contiguous_window(
+    ty: &TensorType,
+    steps: &[Step],
+    new_axes: &[usize],
+) -> Option<(usize, Shape)> {
+    let sizes = ty.shape.sizes();
+    // Whether each axis so far selects one position. Then the next axis may select a range; all later axes
+    // must be full.
+    let (mut first, mut is_one) = (0, true);
+    for (step, &size) in steps.iter().zip(sizes) {
+        let Start::Index(start) = &step.start else { return None };
+        let is_full = step.length == size;
+        if step.reversed || step.length == 0 || step.skips() || !is_one && !is_full {
+            return None;
+        }
+        first = first * size + usize::try_from(*start).ok()?;
+        is_one &= step.length == 1;
+    }
+    // An index that selects everything returns the tensor itself.
+    if new_axes.is_empty()
+        && steps.iter().zip(sizes).all(|(step, &size)| !step.dropped && step.length == size)
+    {
+        return None;
+    }
+    Some((first, with_new_axes(kept(steps, &ty.shape), new_axes)))
+}
