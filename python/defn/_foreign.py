@@ -257,8 +257,8 @@ FUNCTIONS = {
     "extract": "x[mask] of an eager tensor",
     "flatnonzero": "np.flatnonzero(x)",
     "in1d": "dn.any(dn.new_axis(x, 1) == y, 1)",
-    "index_add": "dn.indexed_add(x, indices, updates)",
-    "index_put": "dn.indexed_put(x, indices, updates)",
+    "index_add": "x.at[indices].add(values)",
+    "index_put": "x.at[indices].set(values)",
     "index_select": "dn.take(x, indices, axis)",
     "isin": "dn.any(dn.new_axis(x, 1) == y, 1)",
     "ix_": "x[rows[:, None], columns]",
@@ -267,7 +267,7 @@ FUNCTIONS = {
     "nonzero": "np.nonzero(x)",
     "partition": "dn.sort(x)",
     "place": "dn.select(mask, y, x)",
-    "put": "dn.indexed_put(x, dn.new_axis(indices, 1), updates)",
+    "put": "x.at[indices].set(values)",
     "put_along_axis": "dn.indexed_put(x, indices, updates)",
     "putmask": "dn.select(mask, y, x)",
     "scatter": "dn.indexed_put(x, indices, updates)",
@@ -381,7 +381,6 @@ FUNCTIONS = {
 """Names of functions, and what to write instead."""
 
 METHODS = {
-    "at": "dn.indexed_put(x, indices, updates), dn.indexed_add, or x.put_slice(starts, y)",
     "base": "nothing: a tensor is no view of another",
     "byteswap": "x.to_numpy().byteswap()",
     "copy": "the tensor itself, which never changes",
@@ -393,7 +392,7 @@ METHODS = {
     "flags": "nothing: a tensor is immutable, and its elements lie in row-major order",
     "flat": "x.flatten()",
     "grad": "dn.grad(fun)(x)",
-    "itemset": "dn.indexed_put(x, indices, updates)",
+    "itemset": "x.at[index].set(value)",
     "itemsize": "x.dtype.to_numpy().itemsize",
     "numpy": "x.to_numpy()",
     "requires_grad_": "dn.grad(fun)(x)",

@@ -85,6 +85,12 @@ pub(crate) enum Misuse {
         "index: the {bound} of a slice along axis {axis} of {of} is {got}, the number of elements must be known; use dn.slice_along_axis(x, start, length, axis), or keep all elements and mask them with dn.select(mask, x, 0)"
     )]
     TracedSlice { bound: &'static str, axis: usize, got: String, of: TensorType },
+    #[error("at: the value is {got}, it must broadcast to {selected}, the elements that the index selects")]
+    UpdateShape { got: TensorType, selected: TensorType },
+    #[error(
+        "at: the value {got} is for the elements at which the traced mask {mask} is true, it must be the same for all of them; choose element by element with dn.select(mask, value, x)"
+    )]
+    MaskUpdate { got: String, mask: String },
     #[error("len: {got} is a scalar, it has no length")]
     ScalarLength { got: TensorType },
     #[error("iter: {got} is a scalar, it cannot be iterated over")]
@@ -322,6 +328,8 @@ impl Misuse {
             | NotOneElement { .. }
             | ChunkType { .. }
             | NumberExpected { .. }
+            | UpdateShape { .. }
+            | MaskUpdate { .. }
             | FewBytes { .. } => "ShapeError",
             NotATensor { .. }
             | TensorInside { .. }

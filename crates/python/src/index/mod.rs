@@ -4,6 +4,7 @@ mod entries;
 mod mask;
 mod plan;
 mod steps;
+mod update;
 
 use defn_core::builder::{BuildIndex, BuildShape};
 use defn_core::{Shape, Tensor};
@@ -64,6 +65,11 @@ fn has_advanced(entries: &Entries<'_>) -> bool {
         Entry::At(pick) => pick.is_advanced(),
         Entry::New | Entry::Rest => false,
     })
+}
+
+/// Adds the functions of `tensor.at`.
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    update::add(module)
 }
 
 /// The slice at one position of the first axis, without that axis.

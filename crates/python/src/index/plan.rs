@@ -5,13 +5,14 @@
 //! entry that keeps or makes an axis is between two of them, their axes come first. A single position counts as one
 //! of them if there are others with axes, but not in an index by axis name.
 
-use defn_core::builder::{Arg, BuildElementwise, BuildIndex, BuildShape, Ops};
+use defn_core::builder::{Arg, BuildCreate, BuildElementwise, BuildIndex, BuildShape, Ops};
 use defn_core::{Axes, AxisRef, DType, Name, Number, Shape, Tensor, TensorType};
 use smallvec::SmallVec;
 
 use super::entries::{Entries, Entry, Pick, Positions};
 use super::mask::Mask;
 use super::steps::{self, Step, Steps};
+use super::update::Update;
 use crate::error::Fallible;
 use crate::misuse::Misuse;
 
@@ -270,6 +271,99 @@ impl Plan {
         let order = moved(before, places.rank(), self.kept_before(), self.kept());
         let picked = ops.transpose(picked, order)?;
         ops.reshape_to(picked, self.result(&places))
+    }
+
+    /// Values of the shape of the result as updates at positions: one axis for all of them, then the axes that stay.
+    fn updates(&self, ops: &mut Ops, places: &Shape, values: Tensor) -> defn_core::Result<Tensor> {
+        let result = self.result(places);
+        let sizes = result.sizes();
+        let rank = places.rank();
+        let is_kept = |at: usize| {
+            let slot = if at < self.before { at } else { at.wrapping_sub(rank) };
+            (self.before..self.before + rank).contains(&at) || self.slots[slot] != Slot::New
+        };
+        let kept: Vec<usize> = (0..sizes.len()).filter(|&at| is_kept(at)).map(|at| sizes[at]).collect();
+        let values = ops.reshape_to(values, Shape::new(&kept))?;
+        let order = moved(self.kept_before(), rank, 0, self.kept());
+        let values = ops.transpose(values, order)?;
+        let rest = values.ty().shape.sizes()[rank..].to_vec();
+        let shape: Vec<usize> = std::iter::once(places.size()).chain(rest).collect();
+        ops.reshape_to(values, Shape::new(&shape))
+    }
+
+    /// A value of the shape of the result, with one place for all that a mask selects, as one that broadcasts against
+    /// the window.
+    pub(super) fn under_mask(&self, ops: &mut Ops, value: Tensor, axis: usize) -> defn_core::Result<Tensor> {
+        let places = Shape::new(&[1]);
+        let value = ops.broadcast(value, self.result(&places).without_names(), Axes::All)?;
+        let updates = self.updates(ops, &places, value)?;
+        ops.transpose(updates, moved(0, 1, axis, self.kept()))
+    }
+
+    /// The window with values of the shape of the result at the positions, changed by `update`.
+    pub(super) fn scatter(
+        &self,
+        ops: &mut Ops,
+        window: &Tensor,
+        values: Tensor,
+        update: Update,
+    ) -> defn_core::Result<Tensor> {
+        let places = self.places()?;
+        let merged = ops.reshape_to(window, self.window.clone())?;
+        let updates = self.updates(ops, &places, values)?;
+        let positions = self.positions(ops, &places)?;
+        let positions = ops.reshape_to(positions, Shape::new(&[places.size(), self.picked.len()]))?;
+        let axes = self.picked_axes();
+        let are_bools = window.ty().dtype.is_bool() && updates.ty().dtype.is_bool();
+        let mut combined = |update| self.combined(ops, &merged, &positions, &updates, update);
+        let written = match update {
+            // Of bools, the sum is whether any is true, the product whether all are.
+            Update::Add if are_bools => combined(Update::Max)?,
+            Update::Multiply if are_bools => combined(Update::Min)?,
+            Update::Multiply | Update::Max | Update::Min => combined(update)?,
+            Update::Set => ops.indexed_put(merged, positions, updates, axes)?,
+            Update::Add => ops.indexed_add(merged, positions, updates, axes)?,
+        };
+        ops.reshape_to(written, window.ty().shape.clone())
+    }
+
+    /// The window combined with the product, the greatest or the least of the updates at each position.
+    fn combined(
+        &self,
+        ops: &mut Ops,
+        window: &Tensor,
+        positions: &Tensor,
+        updates: &Tensor,
+        update: Update,
+    ) -> defn_core::Result<Tensor> {
+        let sizes = window.ty().shape.sizes();
+        let axes: Vec<usize> = self.picked.iter().map(|(axis, _)| *axis).collect();
+        let picked = Shape::new(&axes.iter().map(|&axis| sizes[axis]).collect::<Vec<_>>());
+        // The number of each place in row-major order. A read from all of them treats a position out of range as
+        // other reads do; what such a position would change stays as it is, as in other writes.
+        let numbers = ops.iota(picked.clone(), DType::S64, None)?;
+        let mut ids = ops.gather(numbers, positions, Axes::All)?;
+        for (entry, &size) in picked.sizes().iter().enumerate() {
+            let column = ops.slice_along_axis(positions, entry as i64, 1, 1, 1)?;
+            let column = ops.squeeze(column, 1)?;
+            let column = ops.as_type(column, DType::S64)?;
+            let low = ops.less(&column, Arg::Number(Number::Int(-(size as i128))))?;
+            let high = ops.greater_equal(&column, Arg::Number(Number::from(size)))?;
+            let is_outside = ops.logical_or(low, high)?;
+            ids = ops.select(is_outside, -1, ids)?;
+        }
+        let rest = (0..sizes.len()).filter(|axis| !axes.contains(axis));
+        let order: Vec<usize> = axes.iter().copied().chain(rest).collect();
+        let shape = window.ty().shape.clone();
+        let window = ops.transpose(window, refs(order.iter().copied()))?;
+        let count = picked.size();
+        let combined = update.of_segments(ops, updates, &ids, count)?;
+        let led = window.ty().shape.without_names();
+        let combined = ops.reshape_to(combined, led)?;
+        let changed = update.combine(ops, &window, &combined)?;
+        let back = (0..order.len()).filter_map(|axis| order.iter().position(|&from| from == axis));
+        let changed = ops.transpose(changed, refs(back))?;
+        ops.reshape_to(changed, shape)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The part of an index that selects a window: positions, slices and new axes, read and written.
 
-use defn_core::builder::{BuildShape, Ops, Start};
-use defn_core::{Axes, AxisRef, Name, Shape, Tensor, TensorType};
+use defn_core::builder::{Arg, BuildCreate, BuildElementwise, BuildShape, Ops, Start};
+use defn_core::{Axes, AxisRef, DType, Name, Number, Shape, Tensor, TensorType};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
@@ -40,6 +40,15 @@ impl Step {
     fn skips(&self) -> bool {
         self.stride > 1 && self.length > 1
     }
+
+    fn is_whole(&self, size: usize) -> bool {
+        !self.dropped && self.length == size && !self.skips() && !self.reversed
+    }
+}
+
+/// Whether all elements are selected, in their order.
+pub(super) fn are_whole(steps: &[Step], shape: &Shape) -> bool {
+    steps.iter().zip(shape.sizes()).all(|(step, &size)| step.is_whole(size))
 }
 
 /// The sizes and the names of the selected axes.
@@ -147,6 +156,45 @@ pub(super) fn get(ops: &mut Ops, x: &Tensor, steps: &[Step]) -> defn_core::Resul
         out = ops.squeeze(out, chosen(steps, |step| step.dropped))?;
     }
     Ok(out)
+}
+
+/// `x` with its selected elements replaced by `update`, which has their sizes.
+pub(super) fn put(ops: &mut Ops, x: &Tensor, steps: &[Step], update: Tensor) -> defn_core::Result<Tensor> {
+    let sizes: Vec<usize> = steps.iter().map(|step| if step.dropped { 1 } else { step.count() }).collect();
+    let mut update = ops.reshape_to(update, Shape::new(&sizes))?;
+    if steps.iter().any(|step| step.reversed) {
+        update = ops.reverse(update, chosen(steps, |step| step.reversed))?;
+    }
+    if steps.iter().any(Step::skips) {
+        let window = ops.slice_from_end(x, &starts(steps), &lengths(steps), None)?;
+        update = spread(ops, &window, steps, update)?;
+    }
+    ops.put_slice(x, &starts(steps), update)
+}
+
+/// A window with the elements of `update` in the places that the strides select.
+fn spread(ops: &mut Ops, window: &Tensor, steps: &[Step], update: Tensor) -> defn_core::Result<Tensor> {
+    let config: Vec<(i64, i64, i64)> =
+        steps.iter().map(|step| (0, 0, if step.skips() { step.stride as i64 - 1 } else { 0 })).collect();
+    let dtype = update.ty().dtype;
+    let zero = ops.constant(dtype, if dtype.is_bool() { Number::Bool(false) } else { Number::Int(0) })?;
+    let update = ops.pad(update, zero, &config)?;
+    let shape = window.ty().shape.without_names();
+    let mut is_selected: Option<Tensor> = None;
+    for (axis, step) in steps.iter().enumerate().filter(|(_, step)| step.skips()) {
+        let places = ops.iota(Shape::new(&[step.length]), DType::S64, None)?;
+        let rest = ops.remainder(places, Arg::Number(Number::from(step.stride)))?;
+        let own = ops.equal(rest, 0)?;
+        let own = ops.broadcast(own, shape.clone(), AxisRef::Index(axis as i64))?;
+        is_selected = Some(match is_selected {
+            Some(others) => ops.logical_and(others, own)?,
+            None => own,
+        });
+    }
+    match is_selected {
+        Some(is_selected) => ops.select(is_selected, update, window),
+        None => Ok(update),
+    }
 }
 
 /// The shape of the selected axes with new axes of size 1 at positions of the result.
