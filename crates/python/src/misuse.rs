@@ -82,9 +82,11 @@ pub(crate) enum Misuse {
     )]
     BadIndex { index: String, got: TensorType },
     #[error(
-        "index: the {bound} of a slice along axis {axis} of {of} is {got}, the number of elements must be known; use dn.slice_along_axis(x, start, length, axis), or keep all elements and mask them with dn.select(mask, x, 0)"
+        "index: the {bound} of a slice along axis {axis} of {of} is {got}, the number of elements must be known, as in x[i:i + 2]; use dn.slice_along_axis(x, start, length, axis), or keep all elements and mask them with dn.select(mask, x, 0)"
     )]
     TracedSlice { bound: &'static str, axis: usize, got: String, of: TensorType },
+    #[error("index: a slice of {length} elements along axis {axis} of {of}, at most {size} are possible")]
+    TracedSliceLength { length: usize, axis: usize, size: usize, of: TensorType },
     #[error("at: the value is {got}, it must broadcast to {selected}, the elements that the index selects")]
     UpdateShape { got: TensorType, selected: TensorType },
     #[error(
@@ -357,9 +359,12 @@ impl Misuse {
             | GradValue { .. }
             | ScalarLength { .. }
             | ScalarIteration { .. } => "ContainerError",
-            IndexRange { .. } | ZeroStep { .. } | MaskIndex { .. } | MaskShape { .. } | BadIndex { .. } => {
-                "BoundsError"
-            }
+            IndexRange { .. }
+            | ZeroStep { .. }
+            | MaskIndex { .. }
+            | MaskShape { .. }
+            | TracedSliceLength { .. }
+            | BadIndex { .. } => "BoundsError",
             MustCopy { .. }
             | BadArgument { .. }
             | RoundDigits { .. }

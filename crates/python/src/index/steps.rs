@@ -1,7 +1,8 @@
 //! The part of an index that selects a window: positions, slices and new axes, read and written.
 
 use defn_core::builder::{Arg, BuildCreate, BuildElementwise, BuildShape, Ops, Start};
-use defn_core::{Axes, AxisRef, DType, Name, Number, Shape, Tensor, TensorType};
+use defn_core::distance::distance;
+use defn_core::{Axes, AxisRef, DType, Name, Number, Shape, Tensor, TensorType, trace, vectorize};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
@@ -11,6 +12,7 @@ use super::entries::Pick;
 use crate::convert;
 use crate::error::Fallible;
 use crate::misuse::Misuse;
+use crate::ops;
 use crate::tensor::PyTensor;
 
 /// The slicing of one axis.
@@ -94,7 +96,9 @@ fn range(ty: &TensorType, axis: usize, slice: &Bound<'_, PySlice>) -> Fallible<S
     if !step.is_none() && convert::index(&step)? == Some(0) {
         return Err(Misuse::ZeroStep { axis, got: ty.clone() }.into());
     }
-    require_concrete(ty, axis, slice)?;
+    if let Some(step) = traced_range(ty, axis, slice)? {
+        return Ok(step);
+    }
     let range = slice.indices(size as isize)?;
     let (count, stride) = (range.slicelength, range.step.unsigned_abs());
     if count == 0 {
@@ -108,19 +112,69 @@ fn range(ty: &TensorType, axis: usize, slice: &Bound<'_, PySlice>) -> Fallible<S
     Ok(Step { start: Start::Index(lowest as i64), length: span + 1, stride, reversed, dropped: false })
 }
 
-/// Refuses a slice whose bounds are unknown while tracing: the size of the result would be unknown too.
-fn require_concrete(ty: &TensorType, axis: usize, slice: &Bound<'_, PySlice>) -> Fallible<()> {
+/// A slice whose bounds are traced or vectorized. Its length is known if the bounds differ by a constant.
+fn traced_range(ty: &TensorType, axis: usize, slice: &Bound<'_, PySlice>) -> Fallible<Option<Step>> {
     let py = slice.py();
-    for (bound, name) in [("start", intern!(py, "start")), ("stop", intern!(py, "stop"))] {
+    let bound = |name| -> Fallible<Option<Tensor>> {
         let value = slice.getattr(name)?;
-        if let Ok(tensor) = value.cast::<PyTensor>()
-            && tensor.get().tensor.is_traced()
-        {
-            let got = format!("a traced {}", tensor.get().tensor.ty());
-            return Err(Misuse::TracedSlice { bound, axis, got, of: ty.clone() }.into());
-        }
+        let tensor = value.cast::<PyTensor>().ok().map(|tensor| tensor.get().tensor.clone());
+        Ok(tensor.filter(|tensor| tensor.is_traced() || tensor.is_vectorized()))
+    };
+    let (start, stop) = (bound(intern!(py, "start"))?, bound(intern!(py, "stop"))?);
+    let (name, first) = match (&start, &stop) {
+        (None, None) => return Ok(None),
+        (Some(start), _) => ("start", start),
+        (None, Some(stop)) => ("stop", stop),
+    };
+    let kind = if first.is_traced() { "a traced " } else { "" };
+    let got = format!("{kind}{}", vectorize::type_text(first));
+    let refused = Misuse::TracedSlice { bound: name, axis, got, of: ty.clone() };
+    let (Some(start), Some(stop)) = (start, stop) else { return Err(refused.into()) };
+    let Some(distance) = distance_between(&start, &stop)? else { return Err(refused.into()) };
+    let step = slice.getattr(intern!(py, "step"))?;
+    let Some(stride) = (if step.is_none() { Some(1) } else { convert::index(&step)? }) else {
+        return Err(refused.into());
+    };
+    let spanned = if stride < 0 { distance.saturating_neg() } else { distance };
+    let whole = Step::whole(ty.shape.sizes()[axis]);
+    let Some(last) = usize::try_from(spanned).ok().and_then(|spanned| spanned.checked_sub(1)) else {
+        return Ok(Some(Step { length: 0, ..whole }));
+    };
+    let width = usize::try_from(stride.unsigned_abs()).unwrap_or(usize::MAX);
+    let span = last - last % width;
+    let size = ty.shape.sizes()[axis];
+    if span >= size {
+        return Err(Misuse::TracedSliceLength { length: span + 1, axis, size, of: ty.clone() }.into());
     }
-    Ok(())
+    let start = if stride < 0 && span > 0 {
+        ops::with(|ops| ops.subtract(&start, Arg::Number(Number::from(span))))?
+    } else {
+        start
+    };
+    let reversed = stride < 0 && span > 0;
+    Ok(Some(Step {
+        start: Start::Value(start),
+        length: span + 1,
+        stride: width.min(span + 1),
+        reversed,
+        dropped: false,
+    }))
+}
+
+/// The distance of two bounds, if it is the same for all values of traced ones, or at all vectorized positions.
+fn distance_between(start: &Tensor, stop: &Tensor) -> Fallible<Option<i64>> {
+    if trace::depth() > 0 || start.is_traced() || stop.is_traced() {
+        return Ok(distance(start, stop));
+    }
+    let distances = ops::with(|ops| {
+        let (start, stop) = (ops.as_type(start, DType::S64)?, ops.as_type(stop, DType::S64)?);
+        ops.subtract(stop, start)
+    })?;
+    let memory = distances.host_bytes("index")?;
+    let mut distances =
+        memory.bytes().chunks_exact(8).filter_map(|bytes| bytes.try_into().ok().map(i64::from_ne_bytes));
+    let first = distances.next();
+    Ok(first.filter(|first| distances.all(|distance| distance == *first)))
 }
 
 /// The axes whose steps are chosen.
