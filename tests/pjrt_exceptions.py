@@ -30,6 +30,8 @@ FILES_OF_OPERATIONS = (
     "test_constants.py",
     "test_checks.py",
     "test_positions.py",
+    "test_indexing.py",
+    "test_at.py",
     "test_tensor.py",
     "test_vectorize.py",
     "test_vectorized_axes.py",

@@ -403,3 +403,77 @@ def test_lambdas_and_inner_functions_are_rewritten() -> None:
 
     assert float(outer(2.0)) == 21.0
     assert float(outer(0.5)) == 2.5
+
+
+def test_a_range_with_a_traced_bound_is_a_loop() -> None:
+    @dn.defn
+    def power(x: Any, n: Any) -> Any:
+        y = 1.0
+        for _ in range(n):
+            y = y * x
+        return y
+
+    assert [float(power(3.0, n)) for n in (0, 1, 4)] == [1.0, 3.0, 81.0]
+    assert power.cache_info()["misses"] == 1
+    assert "while" in repr(dn.debug_expr(power)(3.0, 4))
+    for n in (0, 1, 4):
+        assert float(dn.grad(power)(3.0, n)) == n * 3.0 ** max(n - 1, 0)
+    with pytest.raises(dn.DTypeError, match="range: a bound is f32, it must be an integer"):
+        power(3.0, 4.0)
+
+
+def test_a_range_with_traced_bounds_steps_stops_and_nests() -> None:
+    @dn.defn
+    def count(first: Any, last: Any) -> Any:
+        total, steps = 0, 0
+        for i in range(last, first, -2):
+            for k in range(i):
+                if k == 3:
+                    break
+                total = total + i
+            steps = steps + 1
+        return total, steps
+
+    def wanted(first: int, last: int) -> tuple[int, int]:
+        found = [(i, k) for i in range(last, first, -2) for k in range(i) if k < 3]
+        return sum(i for i, _ in found), len(range(last, first, -2))
+
+    for first, last in ((0, 7), (2, 8), (5, 5), (6, 2)):
+        assert tuple(int(value) for value in count(first, last)) == wanted(first, last)
+    assert count.cache_info()["misses"] == 1
+
+
+def test_another_range_is_called_as_it_is() -> None:
+    """One that the user defines, and Python's with values that are known."""
+
+    @dn.defn
+    def own(x: Any, n: Any) -> Any:
+        def range(bound: Any) -> Any:
+            return [1.0, 2.0, 3.0] if isinstance(bound, dn.Tensor) else []
+
+        for k in range(n):
+            x = x * k
+        return x
+
+    assert float(own(1.0, 5)) == 6.0
+
+    @dn.defn
+    def known(x: Any, *, n: int) -> Any:
+        for k in range(*(1, n)):
+            x = x + k
+        return x
+
+    assert float(known(0.0, n=4)) == 6.0
+    assert "while" not in repr(dn.debug_expr(known)(0.0, n=4))
+
+
+def test_a_range_that_is_not_rewritten_says_what_to_use() -> None:
+    def power(x: Any, n: Any) -> Any:
+        for _ in range(n):
+            x = x * x
+        return x
+
+    hint = "loop over it in a function decorated with defn, or with dn.for_ over dn.range"
+    for wrapped in (dn.jit(power), dn.defn(power, convert=False)):
+        with pytest.raises(dn.TraceError, match=hint):
+            wrapped(3.0, 2)

@@ -175,6 +175,7 @@ from defn.reading import (
 from defn.streams import Stream, stream
 from defn.tensors import attach as _attach
 from defn.threads import config, get_threads, set_threads
+from defn.updates import At
 from defn.vmap import (
     map,
     vmap,
@@ -184,6 +185,7 @@ if TYPE_CHECKING:
     from defn import blocks
 
 __all__ = [
+    "At",
     "AxisError",
     "Backend",
     "BackendError",

@@ -24,6 +24,7 @@ from defn.ops import (
     vectorize,
     window,
 )
+from defn.updates import At, Indexed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -191,8 +192,8 @@ class _PartOf:
 
 def _set_item(tensor: Tensor, index: object, value: object) -> Never:
     raise option_error(
-        "index: tensors never change; write x = dn.put_slice(x, starts, value) for a slice, "
-        "dn.indexed_put(x, indices, values) for elements, dn.select(mask, value, x) for a mask"
+        "index: tensors never change; write x = x.at[index].set(value), "
+        "or x = x.at[index].add(value) for x[index] += value"
     )
 
 
@@ -236,6 +237,7 @@ def attach() -> None:
             setattr(tensor, name, _Foreign(name))
     tensor.real = _Part("real", functions["real"])
     tensor.imag = _Part("imag", functions["imag"])
+    tensor.at = property(Indexed, doc=At.__doc__)
     tensor.__setitem__ = _set_item
     tensor.__array_function__ = _numpy.array_function
     tensor.__dir__ = _dir

@@ -55,7 +55,11 @@ ROWS: list[tuple[str, str]] = [
     ("a single position of too few entries", "dn.indexed_add(x, dn.tensor([0]), 1.0)"),
     ("a single position and a vector", "dn.indexed_add(v, dn.tensor([0]), v)"),
     ("positions to add at along too many axes", "dn.indexed_add(x, i[None], v, axes=[0, 1])"),
-    ("indices among other entries", "x[dn.tensor([0, 1]), 0]"),
+    ("floats among other entries", "x[0, v]"),
+    ("ids that are no integers", "dn.segment_sum(v, v, 2)"),
+    ("ids of another number", "dn.segment_max(x, i, 2)"),
+    ("a number of segments below 0", "dn.segment_sum(v, i, -1)"),
+    ("the greatest complex numbers of segments", "dn.segment_max(c, i[:1], 2)"),
     ("NumPy's cumsum", "dn.cumsum(v)"),
     # Order.
     ("an order that is none", "dn.sort(c)"),

@@ -6,7 +6,7 @@ import numpy as np
 
 import defn as dn
 from cases import Case, between, small
-from cases.dtypes import ALL, INTEGERS, NUMBERS
+from cases.dtypes import ALL, INTEGERS, NUMBERS, REAL
 
 ROWS = [[1, 2], [0, 0], [1, 2], [0, 1]]
 ONE = [[2], [0], [2]]
@@ -104,7 +104,50 @@ def scatters(name, oracle, again=True, dtypes=ALL):
     ]
 
 
+# Some ids are out of range.
+IDS = np.array([2, 0, 2, 5, -1, 1, 2])
+
+
+def segments(ufunc, start):
+    def oracle(x):
+        out = np.full((3, *x.shape[1:]), start, x.dtype)
+        inside = (IDS >= 0) & (IDS < 3)
+        ufunc.at(out, IDS[inside], x[inside])
+        return out
+
+    return oracle
+
+
+def ends(ufunc):
+    def oracle(x):
+        return np.stack([ufunc.reduce(x[at == IDS], 0) for at in range(3)])
+
+    return oracle
+
+
+def segmented(name, oracle, **options):
+    return Case(
+        name,
+        oracle,
+        call=lambda f, x: f(x, dn.tensor(IDS), num_segments=3),
+        shapes=((7, 2),),
+        names=((("x", "y"),), (None, "y")),
+        **options,
+    )
+
+
 CASES = [
+    segmented("segment_sum", segments(np.add, 0), draw=small, out="number", ulps=SUMS, scale=8.0),
+    segmented(
+        "segment_product",
+        segments(np.multiply, 1),
+        draw=between(-2, 2),
+        out="number",
+        ulps=SUMS,
+        scale=1.0,
+    ),
+    segmented("segment_max", ends(np.maximum), dtypes=REAL),
+    segmented("segment_min", ends(np.minimum), dtypes=REAL),
     Case(
         "gather",
         lambda x: x[at(ROWS)],

@@ -23,6 +23,12 @@ def put(x, part):
     return out
 
 
+def one(x, y):
+    out = x.copy()
+    out[1, 1] = y
+    return out
+
+
 CASES = [
     move(
         "reshape",
@@ -169,6 +175,14 @@ CASES = [
         shapes=((3, 4), (2, 2)),
         label="dynamic",
         names=((("x", None), (None, "y")), ("x", "y")),
+    ),
+    move(
+        "put_slice",
+        one,
+        lambda f, x, y: f(x, [1, dn_scalar(-3)], y),
+        shapes=((3, 4), ()),
+        label="element",
+        names=((("x", "y"), ()), ("x", "y")),
     ),
     move(
         "pad",

@@ -304,6 +304,32 @@ FLOW = [
         ),
     ),
     Construct(
+        "for over Python's range with traced bounds",
+        """
+        for k in range(n, 2 * n, 2):
+            x = x * 2 + k
+        return x
+        """,
+        (
+            """
+            y = x * 0
+            for k in range(dn.as_type(x * 0, "s32") + n, 7, 2):
+                y = y * 2 + k
+            return y
+            """,
+            "while",
+            "return 22.0",
+        ),
+        (
+            """
+            return sum([k for k in range(dn.tensor(n) + (x > 0))])
+            """,
+            "TraceError: index: the tensor s32 is being traced and has no values yet; loop over it in "
+            "a function decorated with defn, or with dn.for_ over dn.range, or pass the value as an "
+            "option (a keyword-only parameter)\n  at user.py:2",
+        ),
+    ),
+    Construct(
         "for over a range with traced bounds",
         """
         for k in range(n, 2 * n):
@@ -322,13 +348,11 @@ FLOW = [
         ),
         (
             """
-            for k in range(dn.tensor(n) + (x > 0)):
+            for k in range(x):
                 x = x + k
             return x
             """,
-            "TraceError: index: the tensor s32 is being traced and has no values yet; return it from "
-            "the definition and read it there, or pass the value as an option (a keyword-only "
-            "parameter)\n  at user.py:2",
+            "DTypeError: range: a bound is f32, it must be an integer\n  at user.py:2",
         ),
     ),
     Construct(

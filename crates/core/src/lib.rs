@@ -9,6 +9,7 @@ pub mod constants;
 pub mod cost;
 pub mod device;
 pub mod diff;
+pub mod distance;
 pub mod donation;
 pub mod dtype;
 pub mod error;

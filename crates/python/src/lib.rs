@@ -28,7 +28,6 @@ mod index;
 mod jit;
 mod lazy;
 mod location;
-mod mask;
 mod memory;
 mod misuse;
 mod nodes;
@@ -69,6 +68,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(dtype::dtype_of, module)?)?;
     module.add_function(wrap_pyfunction!(pickle::rebuild, module)?)?;
     ops::add(module)?;
+    index::add(module)?;
     pybackend::add(module)?;
     about::add(module)?;
     containers::add(module)?;

@@ -77,24 +77,22 @@ pub(crate) enum Misuse {
         "index: the mask {mask} cannot index {got} from axis {axis} on, it must have the sizes of the axes that it replaces"
     )]
     MaskShape { mask: String, axis: usize, got: TensorType },
-    #[error("index: two masks index {got}, at most one is possible; index in two steps")]
-    TwoMasks { got: TensorType },
     #[error(
-        "index: a slice is between a mask and a position in the index of {got}, they must be adjacent; index in two steps"
-    )]
-    MaskApart { got: TensorType },
-    #[error(
-        "index: the indices {indices} have axes of their own, they must be a tensor that is the only index and takes along axis 0; use take for another axis"
-    )]
-    ArrayIndex { indices: String },
-    #[error(
-        "index: {index} cannot index {got}, it must be an int, a slice, ..., None, a scalar integer tensor, or a dict by axis name"
+        "index: {index} cannot index {got}, it must be an int, a slice, ..., None, integers or bools in a tensor, an array or a list, or a dict by axis name"
     )]
     BadIndex { index: String, got: TensorType },
     #[error(
-        "index: the {bound} of a slice is a traced {got}, the size of the result must be known; use dn.slice_along_axis(x, start, length, axis), or mask what is left out with dn.select"
+        "index: the {bound} of a slice along axis {axis} of {of} is {got}, the number of elements must be known, as in x[i:i + 2]; use dn.slice_along_axis(x, start, length, axis), or keep all elements and mask them with dn.select(mask, x, 0)"
     )]
-    TracedSlice { bound: &'static str, got: TensorType },
+    TracedSlice { bound: &'static str, axis: usize, got: String, of: TensorType },
+    #[error("index: a slice of {length} elements along axis {axis} of {of}, at most {size} are possible")]
+    TracedSliceLength { length: usize, axis: usize, size: usize, of: TensorType },
+    #[error("at: the value is {got}, it must broadcast to {selected}, the elements that the index selects")]
+    UpdateShape { got: TensorType, selected: TensorType },
+    #[error(
+        "at: the value {got} is for the elements at which the traced mask {mask} is true, it must be the same for all of them; choose element by element with dn.select(mask, value, x)"
+    )]
+    MaskUpdate { got: String, mask: String },
     #[error("len: {got} is a scalar, it has no length")]
     ScalarLength { got: TensorType },
     #[error("iter: {got} is a scalar, it cannot be iterated over")]
@@ -332,6 +330,8 @@ impl Misuse {
             | NotOneElement { .. }
             | ChunkType { .. }
             | NumberExpected { .. }
+            | UpdateShape { .. }
+            | MaskUpdate { .. }
             | FewBytes { .. } => "ShapeError",
             NotATensor { .. }
             | TensorInside { .. }
@@ -363,9 +363,7 @@ impl Misuse {
             | ZeroStep { .. }
             | MaskIndex { .. }
             | MaskShape { .. }
-            | TwoMasks { .. }
-            | MaskApart { .. }
-            | ArrayIndex { .. }
+            | TracedSliceLength { .. }
             | BadIndex { .. } => "BoundsError",
             MustCopy { .. }
             | BadArgument { .. }

@@ -34,17 +34,21 @@ pub(crate) fn only_element(op: &'static str, tensor: &Tensor) -> Fallible<Scalar
         let axes = vectorize::vectorized_axes_text(tensor.vectorized_axes());
         return Err(ErrorKind::NotVectorizable { op, what: "the tensor", axes }.into());
     }
+    let traced_hint = if op == "index" { INDEX_HINT } else { TRACED_HINT };
     if tensor.ty().size() != 1 {
         let hint = if op == "bool" { "; reduce it with all or any" } else { "" };
         // For a traced tensor, the missing values are reported before the wrong size.
-        tensor.require_buffer(op, TRACED_HINT)?;
+        tensor.require_buffer(op, traced_hint)?;
         return Err(Misuse::NotOneElement { op, got: tensor.ty().clone(), hint }.into());
     }
-    tensor.require_buffer(op, TRACED_HINT)?;
+    tensor.require_buffer(op, traced_hint)?;
     Ok(Scalar::from_bytes(tensor.ty().dtype, tensor.host_bytes(op)?.bytes()))
 }
 
 const TRACED_HINT: &str = "return it from the definition and read it there, or pass the value as an option (a keyword-only parameter)";
+
+/// For an int that Python asks for: most often `range` does.
+const INDEX_HINT: &str = "loop over it in a function decorated with defn, or with dn.for_ over dn.range, or pass the value as an option (a keyword-only parameter)";
 
 /// The only element as a float.
 pub(crate) fn to_float(tensor: &Tensor) -> Fallible<f64> {

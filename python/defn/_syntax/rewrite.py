@@ -272,7 +272,7 @@ class _Rewriter(ast.NodeTransformer):
         if left:
             kind = _first(left)
             node.iter = self._call(
-                "plain_items", [self.visit(node.iter), ast.Constant(kind)], node.iter
+                "plain_items", [self._items(node.iter), ast.Constant(kind)], node.iter
             )
             node.body = self._in_loop(node)
             node.orelse = self._statements(node.orelse)
@@ -293,7 +293,7 @@ class _Rewriter(ast.NodeTransformer):
         function = self._branch(f"_defn_body_{label}", body, names, node)
         function.args.args.append(ast.arg(item))
         arguments = [
-            self.visit(node.iter),
+            self._items(node.iter),
             ast.Name(f"_defn_body_{label}", ast.Load()),
             *self._shared_arguments(label, names, live, does),
             _constant(carried),
@@ -303,6 +303,15 @@ class _Rewriter(ast.NodeTransformer):
         made.append(ast.Expr(self._call("for_", arguments, node.iter)))
         made += self._statements(node.orelse)
         return [ast.copy_location(statement, node) for statement in made]
+
+    def _items(self, node: ast.expr) -> ast.expr:
+        """What a for statement iterates over; the runtime decides what ``range(...)`` is."""
+        items = self.visit(node)
+        if not isinstance(items, ast.Call) or items.keywords:
+            return items
+        if not isinstance(items.func, ast.Name) or items.func.id != "range":
+            return items
+        return self._call("range_of", [items.func, *items.args], node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         self.generic_visit(node)

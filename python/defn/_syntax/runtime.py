@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import collections
 import contextlib
 import operator
@@ -349,6 +350,15 @@ class _Runtime:
         if _is_tensor(items) or isinstance(items, control.range):
             raise refuse(f"defn: {LOOPS[kind]}")
         return items
+
+    @staticmethod
+    def range_of(function: Any, *bounds: Any) -> Any:
+        """``range(...)`` of a for statement: ``dn.range`` if a bound of Python's is traced."""
+        if function is builtins.range and any(
+            isinstance(bound, _core.Tensor) and bound.is_traced for bound in bounds
+        ):
+            return control.range(*bounds)
+        return function(*bounds)
 
     @staticmethod
     def and_(left: Any, *rest: Thunk) -> Any:

@@ -16,7 +16,17 @@ if TYPE_CHECKING:
     from defn._core import Tensor
     from defn.typing import Axes, Axis, TensorLike
 
-__all__ = ["gather", "indexed_add", "indexed_put", "take", "take_along_axis"]
+__all__ = [
+    "gather",
+    "indexed_add",
+    "indexed_put",
+    "segment_max",
+    "segment_min",
+    "segment_product",
+    "segment_sum",
+    "take",
+    "take_along_axis",
+]
 
 
 @forwards(_core.gather)
@@ -134,5 +144,95 @@ def indexed_put(
 
     >>> dn.indexed_put(dn.tensor([0, 0, 0]), dn.tensor([2]), 7).to_list()
     [0, 0, 7]
+    """
+    ...
+
+
+@forwards(_core.segment_max)
+def segment_max(tensor: TensorLike, segment_ids: TensorLike, num_segments: int) -> Tensor:
+    """The greatest of the elements along the first axis that have the same id.
+
+    The ids run from 0 to ``num_segments - 1``, in any order. An element with an id out of this
+    range is left out, also one below 0.
+    Where there is no element, the result is the least value of the dtype, such as -inf.
+
+    Shapes: ``num_segments`` in the place of the first axis, which loses its name. There is one id
+        for each element of that axis.
+    Dtypes: any but complex; unchanged. The ids are integers.
+    Grad: ``g`` to the element that is the greatest, as in ``max``; zero to the ids.
+    Raises: ``DTypeError`` if the ids are not integers or the elements are complex, ``ShapeError``
+        if there is not one id for each element, ``OptionError`` for a number of segments below 0.
+
+    >>> ids = dn.tensor([0, 2, 0, 7])
+    >>> dn.segment_max(dn.tensor([1.0, 2.0, 3.0, 4.0]), ids, num_segments=3).to_list()
+    [3.0, -inf, 2.0]
+    """
+    ...
+
+
+@forwards(_core.segment_min)
+def segment_min(tensor: TensorLike, segment_ids: TensorLike, num_segments: int) -> Tensor:
+    """The least of the elements along the first axis that have the same id.
+
+    The ids run from 0 to ``num_segments - 1``, in any order. An element with an id out of this
+    range is left out, also one below 0.
+    Where there is no element, the result is the greatest value of the dtype, such as inf.
+
+    Shapes: ``num_segments`` in the place of the first axis, which loses its name. There is one id
+        for each element of that axis.
+    Dtypes: any but complex; unchanged. The ids are integers.
+    Grad: ``g`` to the element that is the least, as in ``min``; zero to the ids.
+    Raises: ``DTypeError`` if the ids are not integers or the elements are complex, ``ShapeError``
+        if there is not one id for each element, ``OptionError`` for a number of segments below 0.
+
+    >>> ids = dn.tensor([0, 2, 0, 7])
+    >>> dn.segment_min(dn.tensor([1.0, 2.0, 3.0, 4.0]), ids, num_segments=3).to_list()
+    [1.0, inf, 2.0]
+    """
+    ...
+
+
+@forwards(_core.segment_product)
+def segment_product(tensor: TensorLike, segment_ids: TensorLike, num_segments: int) -> Tensor:
+    """The products of the elements along the first axis that have the same id.
+
+    The ids run from 0 to ``num_segments - 1``, in any order. An element with an id out of this
+    range is left out, also one below 0.
+    Where there is no element, the result is 1.
+
+    Shapes: ``num_segments`` in the place of the first axis, which loses its name. There is one id
+        for each element of that axis.
+    Dtypes: any; bools become s32, others stay. Floats of 8 and 16 bits are multiplied in f32. The
+        ids are integers.
+    Grad: ``g`` times the product of the other elements, exact where elements are 0; zero to the
+        ids.
+    Raises: ``DTypeError`` if the ids are not integers, ``ShapeError`` if there is not one for each
+        element, ``OptionError`` for a number of segments below 0.
+
+    >>> ids = dn.tensor([0, 2, 0, 7])
+    >>> dn.segment_product(dn.tensor([2.0, 5.0, 3.0, 4.0]), ids, num_segments=3).to_list()
+    [6.0, 1.0, 5.0]
+    """
+    ...
+
+
+@forwards(_core.segment_sum)
+def segment_sum(tensor: TensorLike, segment_ids: TensorLike, num_segments: int) -> Tensor:
+    """The sums of the elements along the first axis that have the same id.
+
+    The ids run from 0 to ``num_segments - 1``, in any order. An element with an id out of this
+    range is left out, also one below 0.
+    Where there is no element, the result is 0.
+
+    Shapes: ``num_segments`` in the place of the first axis, which loses its name. There is one id
+        for each element of that axis.
+    Dtypes: any; bools are counted as s32, others stay. The ids are integers.
+    Grad: the ``g`` of its segment to each element; zero to the ids.
+    Raises: ``DTypeError`` if the ids are not integers, ``ShapeError`` if there is not one for each
+        element, ``OptionError`` for a number of segments below 0.
+
+    >>> ids = dn.tensor([0, 2, 0, 7])
+    >>> dn.segment_sum(dn.tensor([1.0, 2.0, 3.0, 4.0]), ids, num_segments=3).to_list()
+    [4.0, 0.0, 2.0]
     """
     ...

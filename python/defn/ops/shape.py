@@ -287,9 +287,11 @@ def slice_along_axis(
 def put_slice(tensor: TensorLike, starts: Sequence[int | Tensor], slice: TensorLike) -> Tensor:
     """A copy of a tensor with a window replaced.
 
-    Starts are integers or scalar integer tensors. Negative starts count from the end.
+    Starts are integers or scalar integer tensors. Negative starts count from the end. See also
+    ``x.at[index].set(value)``.
 
-    Shapes: that of ``tensor``; the slice has the same rank and no larger size. Names merge.
+    Shapes: that of ``tensor``; the slice has the same rank and no larger size, or is a scalar,
+        which replaces the element at the starts. Names merge.
     Dtypes: any; promoted; Python numbers are weakly typed.
     Grad: ``g`` with zeros in the window to the tensor, the window of ``g`` to the slice.
     Raises: ``ShapeError`` if the slice does not fit, ``AxisError`` unless there is one start per
@@ -297,6 +299,8 @@ def put_slice(tensor: TensorLike, starts: Sequence[int | Tensor], slice: TensorL
 
     >>> dn.put_slice(dn.iota((5,)), [1], dn.tensor([10, 20])).to_list()
     [0, 10, 20, 3, 4]
+    >>> dn.put_slice(dn.iota((2, 2)), [1, 0], 7).to_list()
+    [[0, 1], [7, 3]]
     """
     ...
 

@@ -1,6 +1,7 @@
 //! Reads and writes at positions given by a tensor.
 
 use super::{Arg, BuildShape, Builder};
+use crate::compose::segment::{self, Reduction};
 use crate::error::{ErrorKind, Result};
 use crate::infer;
 use crate::op::{Block, Op, ScatterOp};
@@ -108,6 +109,65 @@ pub trait BuildIndex: Builder + Sized {
         axes: impl Into<Axes>,
     ) -> Result<Self::V> {
         scatter(self, ScatterOp::IndexedPut, x.into(), indices.into(), updates.into(), &axes.into())
+    }
+
+    /// The sums of the elements along the first axis of `x` that have the same id, for the ids below `count`. An
+    /// element with another id is left out. The result has `count` in the place of the first axis, without its name.
+    /// Bools are counted as s32.
+    ///
+    /// # Errors
+    /// Ids that are no integers, or not one for each element of the first axis.
+    fn segment_sum(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        ids: impl Into<Arg<Self::V>>,
+        count: usize,
+    ) -> Result<Self::V> {
+        let (x, ids) = (self.operand(x)?, self.operand(ids)?);
+        segment::sum(self, &x, &ids, count)
+    }
+
+    /// Like [`BuildIndex::segment_sum`], the products; 1 where there is no element.
+    ///
+    /// # Errors
+    /// As [`BuildIndex::segment_sum`].
+    fn segment_product(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        ids: impl Into<Arg<Self::V>>,
+        count: usize,
+    ) -> Result<Self::V> {
+        let (x, ids) = (self.operand(x)?, self.operand(ids)?);
+        segment::reduce(self, Reduction::Product, &x, &ids, count)
+    }
+
+    /// Like [`BuildIndex::segment_sum`], the greatest elements; where there is none, the least value of the type. Bools
+    /// stay bools.
+    ///
+    /// # Errors
+    /// As [`BuildIndex::segment_sum`], and complex elements.
+    fn segment_max(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        ids: impl Into<Arg<Self::V>>,
+        count: usize,
+    ) -> Result<Self::V> {
+        let (x, ids) = (self.operand(x)?, self.operand(ids)?);
+        segment::reduce(self, Reduction::Max, &x, &ids, count)
+    }
+
+    /// Like [`BuildIndex::segment_max`], the least elements; where there is none, the greatest value of the type.
+    ///
+    /// # Errors
+    /// As [`BuildIndex::segment_max`].
+    fn segment_min(
+        &mut self,
+        x: impl Into<Arg<Self::V>>,
+        ids: impl Into<Arg<Self::V>>,
+        count: usize,
+    ) -> Result<Self::V> {
+        let (x, ids) = (self.operand(x)?, self.operand(ids)?);
+        segment::reduce(self, Reduction::Min, &x, &ids, count)
     }
 }
 

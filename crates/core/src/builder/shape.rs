@@ -341,8 +341,8 @@ pub trait BuildShape: Builder + Sized {
         starts::window(self, "slice", x, &starts, (&lengths, Some(&strides)), Starts::FromEnd)
     }
 
-    /// `x` with the window at `starts` replaced by `update`, of the same rank. Element types and names merge. Starts
-    /// follow the rules of [`BuildShape::slice_from_end`].
+    /// `x` with the window at `starts` replaced by `update`, of the same rank; a scalar replaces the single element at
+    /// `starts`. Element types and names merge. Starts follow the rules of [`BuildShape::slice_from_end`].
     ///
     /// # Errors
     /// Another number of starts than axes, ranks that differ, an update larger than `x`, and a start that is
@@ -353,9 +353,14 @@ pub trait BuildShape: Builder + Sized {
         starts: &[Start<Self::V>],
         update: impl Into<Arg<Self::V>>,
     ) -> Result<Self::V> {
-        let (x, update) = self.weak_pair("put_slice", x, update)?;
-        let (target, slice) = (self.ty(&x), self.ty(&update));
+        let (x, mut update) = self.weak_pair("put_slice", x, update)?;
+        let target = self.ty(&x);
         starts::check_count("put_slice", starts.len(), &target)?;
+        if self.ty(&update).shape.rank() == 0 {
+            let element = Sizes::from_elem(1, target.shape.rank());
+            update = self.reshape_to(update, Shape::new(&element))?;
+        }
+        let slice = self.ty(&update);
         let fits = target.shape.rank() == slice.shape.rank()
             && target.shape.sizes().iter().zip(slice.shape.sizes()).all(|(x, update)| update <= x);
         if !fits {

@@ -12,6 +12,7 @@ pub mod matrix;
 pub mod order;
 pub mod random;
 pub mod reduce;
+pub mod segment;
 pub mod shape;
 pub mod statistics;
 pub mod window;

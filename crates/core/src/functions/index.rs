@@ -90,6 +90,68 @@ macro_rules! index_functions {
                 (x = s32[3] "0, 0, 0", at = s32[2][1] "2, 0", updates = s32[2] "7, 8")
                 x.indexed_put("&at, &updates, Axes::All") == s32[3] "8, 0, 7"
             }
+
+            /// The sums of the elements along the first axis that have the same id, for the ids from 0 to
+            /// `num_segments - 1`. A sum without elements is 0.
+            ///
+            /// - Shape: `num_segments` in the place of the first axis, without its name. There is one id for each
+            ///   element of that axis. An element with an id out of this range is left out.
+            /// - Dtypes: any; bools are counted as s32, other types stay. The ids are integers.
+            /// - Gradient: `g` of its segment to each element; zero to the ids.
+            fn segment_sum(segment_ids; num_segments: usize);
+            errors "Ids that are not integers (`DType`), and ids that are not one for each element of the first axis \
+                (`Shape`).";
+            example {
+                (x = s32[4] "1, 2, 3, 4", at = s32[4] "0, 2, 0, 3")
+                x.segment_sum("&at, 3") == s32[3] "4, 0, 2"
+            }
+
+            /// The products of the elements along the first axis that have the same id, for the ids from 0 to
+            /// `num_segments - 1`. A product without elements is 1.
+            ///
+            /// - Shape: `num_segments` in the place of the first axis, without its name. There is one id for each
+            ///   element of that axis. An element with an id out of this range is left out.
+            /// - Dtypes: any; bools become s32, other types stay. The ids are integers.
+            /// - Gradient: `g` times the product of the other elements, exact where elements are 0; zero to the ids.
+            fn segment_product(segment_ids; num_segments: usize);
+            errors "Ids that are not integers (`DType`), and ids that are not one for each element of the first axis \
+                (`Shape`).";
+            example {
+                (x = s32[4] "2, 5, 3, 4", at = s32[4] "0, 2, 0, 3")
+                x.segment_product("&at, 3") == s32[3] "6, 1, 5"
+            }
+
+            /// The greatest of the elements along the first axis that have the same id, for the ids from 0 to
+            /// `num_segments - 1`. Without elements it is the least value of the type: -inf, false or the least
+            /// integer.
+            ///
+            /// - Shape: `num_segments` in the place of the first axis, without its name. There is one id for each
+            ///   element of that axis. An element with an id out of this range is left out.
+            /// - Dtypes: any but complex; unchanged. The ids are integers.
+            /// - Gradient: `g` to the element that is the greatest, as in [`max`](Self::max); zero to the ids.
+            fn segment_max(segment_ids; num_segments: usize);
+            errors "Ids that are not integers and complex elements (`DType`), and ids that are not one for each element of \
+                the first axis (`Shape`).";
+            example {
+                (x = s32[4] "1, 2, 3, 4", at = s32[4] "0, 2, 0, 3")
+                x.segment_max("&at, 3") == s32[3] "3, -2147483648, 2"
+            }
+
+            /// The least of the elements along the first axis that have the same id, for the ids from 0 to
+            /// `num_segments - 1`. Without elements it is the greatest value of the type: inf, true or the greatest
+            /// integer.
+            ///
+            /// - Shape: `num_segments` in the place of the first axis, without its name. There is one id for each
+            ///   element of that axis. An element with an id out of this range is left out.
+            /// - Dtypes: any but complex; unchanged. The ids are integers.
+            /// - Gradient: `g` to the element that is the least, as in [`min`](Self::min); zero to the ids.
+            fn segment_min(segment_ids; num_segments: usize);
+            errors "Ids that are not integers and complex elements (`DType`), and ids that are not one for each element of \
+                the first axis (`Shape`).";
+            example {
+                (x = s32[4] "1, 2, 3, 4", at = s32[4] "0, 2, 0, 3")
+                x.segment_min("&at, 3") == s32[3] "1, 2147483647, 2"
+            }
         }
     };
 }
