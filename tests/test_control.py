@@ -414,3 +414,17 @@ def test_progress_of_scan_and_while_prints(capsys: pytest.CaptureFixture[str]) -
 def test_loops_show_the_order_of_their_arguments(call: Any, message: str) -> None:
     with pytest.raises(dn.OptionError, match=message):
         call(dn.iota((3,)), lambda *_: True)
+
+
+@pytest.mark.parametrize("compiler", ["cpu", "evaluator"])
+def test_slices_of_what_is_computed_from_any_part_of_the_state(compiler: str) -> None:
+    """The parts have one type, so that the wrong one would be no error."""
+
+    def halves(x):
+        state = dn.while_((x, x + 9.0), lambda s: s[1][0] < 10.0, lambda s: (s[0] + 1.0, s[1] + 1.0))
+        low, high = state
+        return low, (2.0 * high)[:4000] - (3.0 * high)[4000:]
+
+    x = np.arange(8000, dtype=np.float32)
+    _, got = dn.jit(halves, compiler=compiler)(x)
+    np.testing.assert_array_equal(got.to_numpy(), 2 * (x[:4000] + 10) - 3 * (x[4000:] + 10))

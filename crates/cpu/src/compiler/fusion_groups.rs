@@ -11,6 +11,7 @@ use defn_core::op::{BinaryOp, Block, ElementWise, OnScalars, Op, UnaryOp};
 use defn_core::region::Region;
 use rustc_hash::FxHashMap;
 
+use super::control::overwritten;
 use super::fuse::{fitting, read_transposed};
 use super::views::ValueView;
 use crate::kernels::elementwise::vector::Base;
@@ -254,7 +255,11 @@ fn require_memory(region: &Region, roles: &mut [Role], views: &[Option<Box<Value
             Role::Leaf | Role::View | Role::Generated | Role::Elementwise | Role::Step => {}
         }
         match roles[position] {
-            Role::Step => node.inputs.iter().for_each(|input| needed[input.node as usize] = true),
+            Role::Step => {
+                let is_overwritten = overwritten(graph, node);
+                let read = node.inputs.iter().enumerate().filter(|(at, _)| !is_overwritten(*at));
+                read.for_each(|(_, input)| needed[input.node as usize] = true);
+            }
             Role::Elementwise => {
                 for &input in &node.inputs {
                     if !is_elementwise_read(graph, views, node, input) {

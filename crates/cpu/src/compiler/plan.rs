@@ -12,7 +12,7 @@ use smallvec::SmallVec;
 
 use super::back_to_back::{BackToBackGemm, fuse_back_to_back_gemms};
 use super::buffer_assignment::{BufferRef, ConstantBuffer, MemoryPlan, ResultBinding, Slots};
-use super::control::{Control, Regions};
+use super::control::{Control, Regions, overwritten};
 use super::data_movement::fuse_data_movement;
 use super::epilogues::{OpWithEpilogue, fuse_epilogues};
 use super::fusion_groups::{FusionGroups, Role};
@@ -218,7 +218,9 @@ fn steps(
                 }
                 let work = Work::of(graph, first, backend, is_inner)?;
                 let outputs = if let Work::Hook { .. } = work { Values::new() } else { graph.outputs(first) };
-                (work, node.inputs.iter().copied().collect(), outputs)
+                let is_overwritten = overwritten(graph, node);
+                let read = |(at, &input)| if is_overwritten(at) { fusion.base(input) } else { input };
+                (work, node.inputs.iter().enumerate().map(read).collect(), outputs)
             }
         };
         let types = inputs.iter().chain(&outputs).map(|&value| graph.ty(value));
@@ -344,13 +346,11 @@ impl Work {
     /// How a node is run by itself.
     fn of(graph: &Graph, position: usize, backend: &Arc<dyn Backend>, is_inner: bool) -> Result<Work> {
         let node: &Node = &graph.nodes()[position];
-        if let Some(regions) = Regions::of_node(&node.op, backend)? {
-            if is_inner {
-                return Ok(Work::Regions(Box::new(regions)));
-            }
-            let operands: Vec<TensorType> =
-                node.inputs.iter().map(|&input| graph.ty(input).clone()).collect();
-            return Ok(Work::Control(Box::new(Control::new(regions, &operands, &node.outputs))));
+        if let Some(regions) = Regions::of_node(graph, node, backend)? {
+            return Ok(match is_inner {
+                true => Work::Regions(Box::new(regions)),
+                false => Work::Control(Box::new(Control::new(regions, graph, node))),
+            });
         }
         let types =
             |count: usize| node.inputs[..count].iter().map(|&input| graph.ty(input).clone()).collect();

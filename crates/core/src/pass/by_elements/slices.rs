@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::super::{finish, rebuild};
 use super::{Cut, FEW, one, push, slice, users};
 use crate::error::Result;
-use crate::graph::{Graph, Value};
+use crate::graph::{Graph, Value, Values};
 use crate::op::{ElementWise, Op, OpClass, Primitive};
 use crate::region::Region;
 
@@ -31,7 +31,7 @@ pub(super) fn moved(region: &Region) -> Result<Option<Region>> {
         return Ok(None);
     }
     let mut known: FxHashMap<(Value, Cut), Value> = FxHashMap::default();
-    let mut new_values: Vec<Option<Value>> = vec![None; nodes.len()];
+    let mut new_values: Vec<Values> = vec![Values::new(); nodes.len()];
     let new = rebuild(region, |graph, position, node, inputs| {
         let cut = Cut::of(node).filter(|_| found.cuts.contains_key(&node.inputs[0].node));
         let made = if let Some(cut) = cut {
@@ -41,7 +41,7 @@ pub(super) fn moved(region: &Region) -> Result<Option<Region>> {
         } else {
             graph.push_typed(node.op.clone(), inputs, node.outputs.clone())?
         };
-        new_values[position] = made.first().copied();
+        new_values[position].clone_from(&made);
         Ok(made)
     })?;
     Ok(Some(finish("by_elements", region, new)))
@@ -134,7 +134,7 @@ fn cost(op: &Op) -> f64 {
 struct Moving<'a> {
     region: &'a Region,
     found: &'a Found,
-    new_values: &'a [Option<Value>],
+    new_values: &'a [Values],
     known: &'a mut FxHashMap<(Value, Cut), Value>,
 }
 
@@ -150,7 +150,7 @@ impl Moving<'_> {
             }
             let node = old.node(value);
             if !self.found.cuts.contains_key(&value.node) {
-                let new = self.new_values[value.node as usize].expect("it comes before its users");
+                let new = self.new_values[value.node as usize][value.output as usize];
                 // A single element is read by all.
                 let made = if old.ty(value).size() > 1 { slice(graph, new, cut)? } else { new };
                 self.known.insert(key, made);

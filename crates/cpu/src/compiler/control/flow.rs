@@ -33,19 +33,23 @@ impl Linker {
                     arguments[at] = scratch.offset_by(given);
                 }
                 Kept::InPlace => {
-                    self.copy(&operands[at], &outputs[at], ty);
+                    if !of.is_overwritten(at) {
+                        self.copy(&operands[at], &outputs[at], ty);
+                    }
                     arguments[at] = outputs[at].clone();
                 }
                 Kept::Alternating { other } => {
-                    self.copy(&operands[at], &outputs[at], ty);
+                    if !of.is_overwritten(at) {
+                        self.copy(&operands[at], &outputs[at], ty);
+                    }
                     let (now, next) = (self.address(&outputs[at]), self.address(&scratch.offset_by(other)));
                     carried.extend([(now, false), (next, false)]);
                 }
             }
         }
         // What is read often is in registers before the loop.
-        for (place, ty) in operands.iter().zip(types) {
-            if ty.size() == 1 {
+        for (at, (place, ty)) in operands.iter().zip(types).enumerate() {
+            if ty.size() == 1 && !of.is_overwritten(at) {
                 self.elements(place, ty);
             }
         }

@@ -5,13 +5,15 @@
 
 use std::sync::Arc;
 
-use defn_core::TensorType;
-use defn_core::graph::Value;
+use defn_core::graph::{Graph, Node, Value};
+use defn_core::op::Op as GraphOp;
+use defn_core::{Scalar, TensorType};
 
 use super::flow::FUEL;
 use super::inline::{Binding, Original, inline};
-use super::places::{PerElement, Place, Scalars, elements_of};
+use super::places::{NOWHERE, PerElement, Place, Scalars, elements_of, parts_of};
 use super::regions::Regions;
+use super::windows::Window;
 use crate::compiler::buffer_assignment::{BufferRef, ResultBinding};
 use crate::compiler::ir::{Access, Builder, Call, CallArg, Cmp, Conv, Elem, Function, Op, Val};
 use crate::compiler::nest::Nest;
@@ -65,10 +67,14 @@ pub(super) struct Linker {
     own_bytes: usize,
     /// What is left until the host is asked.
     pub(super) fuel: Option<Val>,
+    /// The windows of the region that are read where they are.
+    pub(super) windows: Vec<Window>,
 }
 
-/// Builds the function of regions between operands and results of such types.
-pub(super) fn link(regions: &Regions, operands: &[TensorType], results: &[TensorType]) -> Linked {
+/// Builds the function of the regions of a node.
+pub(super) fn link(regions: &Regions, graph: &Graph, node: &Node) -> Linked {
+    let operands = &types(graph, &node.inputs)[..];
+    let results = &node.outputs[..];
     let scratch = 1 + (operands.len() + results.len()) as u16;
     let beside = regions.scratch_bytes();
     let mut linker = Linker {
@@ -80,6 +86,7 @@ pub(super) fn link(regions: &Regions, operands: &[TensorType], results: &[Tensor
         own: Place::new(scratch, beside),
         own_bytes: 0,
         fuel: None,
+        windows: Vec::new(),
     };
     if regions.polls() {
         linker.fuel = Some(linker.b.index(FUEL));
@@ -88,6 +95,11 @@ pub(super) fn link(regions: &Regions, operands: &[TensorType], results: &[Tensor
     let place = |at: usize| Place::new(at as u16 + 1, 0);
     let given: Vec<Place> = (0..operands.len()).map(place).collect();
     let made: Vec<Place> = (operands.len()..operands.len() + results.len()).map(place).collect();
+    for (place, &operand) in given.iter().zip(&node.inputs) {
+        if let GraphOp::Constant(scalar) = graph.node(operand).op {
+            linker.set_constant(place, scalar);
+        }
+    }
     linker.regions(regions, (&given, operands), (&made, results), Place::new(scratch, 0));
     for (place, ty) in made.iter().zip(results) {
         linker.store(place, ty.byte_size());
@@ -96,6 +108,11 @@ pub(super) fn link(regions: &Regions, operands: &[TensorType], results: &[Tensor
     let buffers = usize::from(scratch) + 1 + constants.len();
     let function = b.finish_with(buffers as u16, buffers as u16, kernels.len() as u16);
     Linked { function, kernels, constants, scratch: beside + own_bytes }
+}
+
+/// The types of values.
+fn types(graph: &Graph, values: &[Value]) -> Vec<TensorType> {
+    values.iter().map(|&value| graph.ty(value).clone()).collect()
 }
 
 impl Linker {
@@ -117,16 +134,21 @@ impl Linker {
 
     /// The address of a place.
     pub(super) fn address(&mut self, place: &Place) -> Val {
-        let base = match place.address {
-            Some(address) => address,
-            None => self.b.param(place.buffer, Elem::Index),
-        };
-        let offset = self.b.index(place.offset);
-        self.b.computed(Op::Add, Elem::Index, [base, offset, Val::NONE])
+        let mut sum = self.b.index(place.offset);
+        if place.buffer != NOWHERE {
+            let base = self.b.param(place.buffer, Elem::Index);
+            sum = self.b.computed(Op::Add, Elem::Index, [base, sum, Val::NONE]);
+        }
+        for &(term, by) in &place.terms {
+            let by = self.b.index(by);
+            let moved = self.b.computed(Op::Mul, Elem::Index, [term, by, Val::NONE]);
+            sum = self.b.computed(Op::Add, Elem::Index, [moved, sum, Val::NONE]);
+        }
+        sum
     }
 
     /// Where a buffer of a plan is.
-    fn place(&mut self, plan: &Arc<Plan>, frame: &Frame<'_>, buffer: BufferRef) -> Place {
+    pub(super) fn place(&mut self, plan: &Arc<Plan>, frame: &Frame<'_>, buffer: BufferRef) -> Place {
         match buffer {
             BufferRef::Argument(index, offset) => frame.arguments[index].offset_by(offset),
             BufferRef::Result(index, offset) => frame.results[index].offset_by(offset),
@@ -182,6 +204,17 @@ impl Linker {
         for (offset, value) in words {
             let bytes = self.b.ty(value).elem.bytes();
             self.scalars.insert(&place.offset_by(offset as usize), bytes, value, false);
+        }
+    }
+
+    /// Records what a scalar is that is in memory.
+    fn set_constant(&mut self, place: &Place, scalar: Scalar) {
+        let (elem, parts) = parts_of(scalar.dtype());
+        let bytes = scalar.to_bytes();
+        debug_assert_eq!(bytes.len(), parts * elem.bytes());
+        for (part, bytes) in bytes.chunks(elem.bytes()).enumerate() {
+            let value = self.b.bits(elem, word(bytes));
+            self.scalars.insert(&place.offset_by(part * elem.bytes()), elem.bytes(), value, true);
         }
     }
 
@@ -247,6 +280,7 @@ impl Linker {
 
     /// What a region does.
     pub(super) fn region(&mut self, plan: &Arc<Plan>, frame: &Frame<'_>) {
+        let around = std::mem::take(&mut self.windows);
         for at in 0..plan.steps.len() {
             self.step(plan, at, frame);
         }
@@ -255,12 +289,14 @@ impl Linker {
                 ResultBinding::Computed => continue,
                 ResultBinding::SameAs(first) => frame.results[*first].clone(),
                 ResultBinding::Existing(buffer) | ResultBinding::Copied(buffer) => {
-                    self.place(plan, frame, *buffer)
+                    let home = self.place(plan, frame, *buffer);
+                    self.seen(&home)
                 }
             };
             let ty = plan.region.graph().ty(plan.region.results()[at]);
             self.copy(&from, &frame.results[at], ty);
         }
+        self.windows = around;
     }
 
     /// The bits of a constant of a plan, so many bytes from a place on.
@@ -269,9 +305,7 @@ impl Linker {
         let (plan, index) = &self.constants[usize::from(at)];
         let start = usize::try_from(place.offset).ok()?;
         let known = plan.constants[*index].window.bytes().get(start..start + bytes)?;
-        let mut word = [0; 8];
-        word[..bytes].copy_from_slice(known);
-        Some(u64::from_le_bytes(word))
+        Some(word(known))
     }
 
     fn step(&mut self, plan: &Arc<Plan>, at: usize, frame: &Frame<'_>) {
@@ -280,13 +314,18 @@ impl Linker {
             refs.iter().map(|&(_, buffer)| self.place(plan, frame, buffer)).collect()
         };
         let (inputs, outputs) = (places(&step.inputs), places(&step.outputs));
+        self.before_writes(plan, at, frame, &outputs);
+        let inputs: Vec<Place> = inputs.iter().map(|home| self.seen(home)).collect();
         let scratch = frame.arena.offset_by(step.scratch_offset);
         let graph = plan.region.graph();
-        let types = |refs: &[(Value, BufferRef)]| -> Vec<TensorType> {
+        let of = |refs: &[(Value, BufferRef)]| -> Vec<TensorType> {
             refs.iter().map(|(value, _)| graph.ty(*value).clone()).collect()
         };
-        let (operands, results) = (types(&step.inputs), types(&step.outputs));
+        let (operands, results) = (of(&step.inputs), of(&step.outputs));
         match &step.work {
+            Work::Op if outputs.len() == 1 && self.window(plan, step, (&inputs, &operands), &outputs[0]) => {
+                return;
+            }
             Work::Op
                 if outputs.len() == 1
                     && (self.moves(plan, step, (&inputs, &operands), &outputs[0])
@@ -296,6 +335,8 @@ impl Linker {
                 self.nest(nest, (&inputs, &operands), (&outputs, &results), &scratch);
             }
             Work::Regions(regions) => {
+                // What nobody needs is another value there.
+                let operands = types(graph, &graph.nodes()[step.node].inputs);
                 self.regions(regions, (&inputs, &operands), (&outputs, &results), scratch);
             }
             Work::Nest(_)
@@ -316,6 +357,7 @@ impl Linker {
                 }
             }
         }
+        self.after_writes(&outputs, &results);
     }
 
     /// A nest as a part of the function.
@@ -372,4 +414,11 @@ impl Linker {
             }
         }
     }
+}
+
+/// Up to 8 bytes as a word.
+fn word(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_le_bytes(word)
 }

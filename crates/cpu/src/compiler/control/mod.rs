@@ -11,16 +11,19 @@ mod flow;
 mod inline;
 mod link;
 mod moves;
+mod overwritten;
 mod places;
 mod regions;
 mod systems;
+mod windows;
 
 use std::any::Any;
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use defn_core::{Error, Result, TensorType};
+use defn_core::graph::{Graph, Node};
+use defn_core::{Error, Result};
 use smallvec::SmallVec;
 
 use super::ir::{BoundKernel, Function, Status};
@@ -28,6 +31,7 @@ use super::nest::SharedCode;
 use super::plan::{Plan, Step};
 use super::run::{PlanRun, Pointers};
 use link::{Kernel, Linked, link};
+pub(super) use overwritten::overwritten;
 pub(super) use regions::Regions;
 
 /// A loop or branches, ready to run.
@@ -54,9 +58,9 @@ struct Context<'c> {
 }
 
 impl Control {
-    /// Regions between operands and results of such types.
-    pub(super) fn new(regions: Regions, operands: &[TensorType], results: &[TensorType]) -> Control {
-        let Linked { function, kernels, constants, scratch } = link(&regions, operands, results);
+    /// The regions of a node.
+    pub(super) fn new(regions: Regions, graph: &Graph, node: &Node) -> Control {
+        let Linked { function, kernels, constants, scratch } = link(&regions, graph, node);
         Control { code: SharedCode::of(function), kernels, constants, scratch, regions }
     }
 

@@ -20,7 +20,7 @@ const MAX_MOVED: usize = 1 << 15;
 
 /// Where the elements of a box are, in elements of the memory at a place.
 #[derive(Clone, Debug)]
-struct Elements {
+pub(super) struct Elements {
     place: Place,
     offset: i64,
     strides: SmallVec<[isize; 6]>,
@@ -33,7 +33,7 @@ struct Elements {
 }
 
 impl Elements {
-    fn whole(place: &Place, ty: &TensorType) -> Elements {
+    pub(super) fn whole(place: &Place, ty: &TensorType) -> Elements {
         let strides = Layout::contiguous(ty.shape.sizes()).strides;
         Elements {
             place: place.clone(),
@@ -43,6 +43,15 @@ impl Elements {
             bytes: ty.byte_size(),
             is_small: elements_of(ty).is_some(),
         }
+    }
+
+    /// Where the first element is.
+    pub(super) fn first(&self, b: &Builder, width: i64) -> Place {
+        let own = Access { terms: SmallVec::new(), ..self.place.element(self.offset * width) };
+        let starts = self.starts.iter().map(|&(value, by)| (value, by * width));
+        let moved = with_terms(b, own, starts);
+        let terms = self.place.terms.iter().copied().chain(moved.terms).collect();
+        Place { terms, offset: moved.offset, ..self.place.clone() }
     }
 
     /// Where the element is that has these positions, and where others are as loops say.
@@ -192,7 +201,7 @@ impl Linker {
     }
 
     /// Adds starts that are operands from one on: those of a window of so many elements.
-    fn add_starts(
+    pub(super) fn add_starts(
         &mut self,
         elements: &mut Elements,
         starts: &Starts,
@@ -317,7 +326,7 @@ impl Linker {
                     access
                 });
                 let known = if source.terms.is_empty() {
-                    let place = Place { buffer: source.buffer, address: None, offset: source.offset };
+                    let place = Place::fixed(source.buffer, source.offset);
                     self.scalars.get(&place, bytes).map(|value| self.b.convert(Conv::Bitcast, elem, value))
                 } else {
                     None
@@ -327,7 +336,7 @@ impl Linker {
         }
         for (access, value) in moved {
             if is_kept && access.terms.is_empty() {
-                let place = Place { buffer: access.buffer, address: None, offset: access.offset };
+                let place = Place::fixed(access.buffer, access.offset);
                 self.scalars.insert(&place, bytes, value, false);
             } else {
                 self.b.store(value, access);

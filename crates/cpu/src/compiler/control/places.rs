@@ -17,18 +17,42 @@ const MAX_ELEMENTS: usize = 9;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) buffer: u16,
-    /// An address that is known only when the function runs. The buffer is [`NOWHERE`] then.
-    pub(super) address: Option<Val>,
+    /// Indices that are known only when the function runs, and the bytes that a step of each passes. Of an address, the
+    /// buffer is [`NOWHERE`].
+    pub(super) terms: SmallVec<[(Val, i64); 2]>,
     pub(super) offset: i64,
 }
 
 impl Place {
     pub(super) fn new(buffer: u16, offset: usize) -> Place {
-        Place { buffer, address: None, offset: offset as i64 }
+        Place::fixed(buffer, offset as i64)
+    }
+
+    /// A place that is known.
+    pub(super) fn fixed(buffer: u16, offset: i64) -> Place {
+        Place { buffer, terms: SmallVec::new(), offset }
     }
 
     pub(super) fn at_address(address: Val) -> Place {
-        Place { buffer: NOWHERE, address: Some(address), offset: 0 }
+        Place { buffer: NOWHERE, terms: SmallVec::from_slice(&[(address, 1)]), offset: 0 }
+    }
+
+    /// Where in the bytes from another place on this one is.
+    pub(super) fn within(&self, other: &Place, bytes: usize) -> Option<usize> {
+        let at = usize::try_from(self.offset - other.offset).ok()?;
+        (self.buffer == other.buffer && self.terms == other.terms && at < bytes).then_some(at)
+    }
+
+    /// Whether so many bytes from here on may be some of those from another place on. Addresses are those of values that
+    /// lie apart.
+    pub(super) fn may_overlap(&self, bytes: usize, other: &Place, other_bytes: usize) -> bool {
+        if self.buffer != other.buffer || bytes == 0 || other_bytes == 0 {
+            return false;
+        }
+        if self.terms != other.terms {
+            return self.buffer != NOWHERE;
+        }
+        self.offset < other.offset + other_bytes as i64 && other.offset < self.offset + bytes as i64
     }
 
     pub(super) fn offset_by(&self, bytes: usize) -> Place {
@@ -37,7 +61,7 @@ impl Place {
 
     /// An access of the memory that begins here, as if it were a buffer of its own.
     pub(super) fn access(&self, own: &Access, terms: impl Iterator<Item = (Val, i64)>) -> Access {
-        let terms = self.address.map(|address| (address, 1)).into_iter().chain(terms).collect();
+        let terms = self.terms.iter().copied().chain(terms).collect();
         Access { buffer: self.buffer, offset: self.offset + own.offset, terms, ..own.clone() }
     }
 
@@ -113,21 +137,21 @@ pub(super) struct Scalars(BTreeMap<(u16, i64), Word>);
 impl Scalars {
     /// The scalar that is so many bytes at a place.
     pub(super) fn get(&self, place: &Place, bytes: usize) -> Option<Val> {
-        let word = self.0.get(&(place.buffer, place.offset)).filter(|_| place.address.is_none())?;
+        let word = self.0.get(&(place.buffer, place.offset)).filter(|_| place.terms.is_empty())?;
         (word.bytes == bytes as i64).then_some(word.value)
     }
 
     /// Records a scalar of so many bytes.
     pub(super) fn insert(&mut self, place: &Place, bytes: usize, value: Val, is_stored: bool) {
         self.forget(place, bytes);
-        if place.address.is_none() {
+        if place.terms.is_empty() {
             self.0.insert((place.buffer, place.offset), Word { value, bytes: bytes as i64, is_stored });
         }
     }
 
     /// Forgets what was in memory that is written.
     pub(super) fn forget(&mut self, place: &Place, bytes: usize) {
-        if place.address.is_some() {
+        if !place.terms.is_empty() {
             return;
         }
         let (start, end) = (place.offset, place.offset + bytes as i64);
@@ -142,7 +166,7 @@ impl Scalars {
 
     /// The scalars in some bytes that memory lacks, and the bytes before them. They count as stored from then on.
     pub(super) fn take_unstored(&mut self, place: &Place, bytes: usize) -> PerElement<Val> {
-        if place.address.is_some() {
+        if !place.terms.is_empty() {
             return PerElement::new();
         }
         let start = place.offset;

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use defn_core::backend::Backend;
-use defn_core::graph::{Graph, Value};
+use defn_core::graph::{Graph, Node, Value};
 use defn_core::op::{BinaryOp, CondOp, Op, WhileOp};
 use defn_core::{Kind, Number, Result, TensorType};
 
+use super::overwritten::overwritten;
 use super::places::elements_of;
 use crate::compiler::arena::rounded;
 use crate::compiler::plan::{Plan, Step, Work};
@@ -35,6 +36,8 @@ pub(in crate::compiler) struct While {
     pub(super) body: Arc<Plan>,
     /// How each part of the state is kept.
     pub(super) state: Vec<Kept>,
+    /// For each part, whether nobody needs what it is before the loop.
+    overwritten: Vec<bool>,
     /// Where the predicate is, if it is in memory.
     pub(super) predicate: usize,
     /// Where the memory of the regions begins.
@@ -62,10 +65,16 @@ pub(in crate::compiler) struct Cond {
 
 impl Regions {
     /// The regions of a node of control flow.
-    pub(in crate::compiler) fn of_node(op: &Op, backend: &Arc<dyn Backend>) -> Result<Option<Regions>> {
-        Ok(if let Op::While(op) = op {
-            Some(Regions::While(While::new(op, backend)?))
-        } else if let Op::Cond(op) = op {
+    pub(in crate::compiler) fn of_node(
+        graph: &Graph,
+        node: &Node,
+        backend: &Arc<dyn Backend>,
+    ) -> Result<Option<Regions>> {
+        Ok(if let Op::While(op) = &node.op {
+            let is_overwritten = overwritten(graph, node);
+            let overwritten = (0..op.state).map(is_overwritten).collect();
+            Some(Regions::While(While::new(op, overwritten, backend)?))
+        } else if let Op::Cond(op) = &node.op {
             Some(Regions::Cond(Cond::new(op, backend)?))
         } else {
             None
@@ -145,7 +154,7 @@ pub(super) fn own_cost(plan: &Plan) -> u64 {
 }
 
 impl While {
-    fn new(op: &WhileOp, backend: &Arc<dyn Backend>) -> Result<While> {
+    fn new(op: &WhileOp, overwritten: Vec<bool>, backend: &Arc<dyn Backend>) -> Result<While> {
         let cond = Plan::of_region(op.cond.clone(), backend, &[])?;
         // Each next state may take the place of the one before.
         let offered: Vec<Option<usize>> = (0..op.state).map(Some).collect();
@@ -177,9 +186,15 @@ impl While {
             cond: Arc::new(cond),
             body: Arc::new(body),
             state,
+            overwritten,
             predicate,
             inner: end,
         })
+    }
+
+    /// Whether nobody needs what an operand is before the loop.
+    pub(super) fn is_overwritten(&self, operand: usize) -> bool {
+        self.overwritten.get(operand).copied().unwrap_or(false)
     }
 
     /// What each trip adds to a part of the state, if it is a signed integer, or an unsigned one, to which a constant is
@@ -218,6 +233,6 @@ impl Cond {
 }
 
 /// Whether a result of a region is one of its parameters.
-fn is_passed_through(graph: &Graph, result: Value, at: usize) -> bool {
+pub(super) fn is_passed_through(graph: &Graph, result: Value, at: usize) -> bool {
     if let Op::Parameter { index, ty: _ } = graph.node(result).op { index == at } else { false }
 }
