@@ -428,3 +428,17 @@ def test_slices_of_what_is_computed_from_any_part_of_the_state(compiler: str) ->
     x = np.arange(8000, dtype=np.float32)
     _, got = dn.jit(halves, compiler=compiler)(x)
     np.testing.assert_array_equal(got.to_numpy(), 2 * (x[:4000] + 10) - 3 * (x[4000:] + 10))
+
+
+@pytest.mark.parametrize("compiler", ["cpu", "evaluator"])
+@pytest.mark.parametrize("dtype", ["f8_e5m2", "f8_e4m3fn", "bf16", "f16", "f32", "f64", "c64"])
+def test_minus_zero_is_no_truth(compiler: str, dtype: str) -> None:
+    def chosen(x):
+        def trip(total, _):
+            return dn.cond([(x, lambda: total + 1)], lambda: total + 10)
+
+        return dn.cond([(x, lambda: 1)], lambda: 2), dn.for_(0, range(2), trip)
+
+    for number, want in [(-0.0, (2, 20)), (0.0, (2, 20)), (-0.5, (1, 2)), (2.0, (1, 2))]:
+        got = dn.jit(chosen, compiler=compiler)(dn.tensor(number, dtype=dtype))
+        assert (int(got[0]), int(got[1])) == want, number

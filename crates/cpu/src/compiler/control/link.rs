@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use defn_core::graph::{Graph, Node, Value};
 use defn_core::op::Op as GraphOp;
-use defn_core::{Scalar, TensorType};
+use defn_core::{Kind, Scalar, TensorType};
 
 use super::flow::FUEL;
 use super::inline::{Binding, Original, inline};
@@ -107,6 +107,7 @@ pub(super) fn link(regions: &Regions, graph: &Graph, node: &Node) -> Linked {
     let Linker { b, kernels, constants, own_bytes, .. } = linker;
     let buffers = usize::from(scratch) + 1 + constants.len();
     let function = b.finish_with(buffers as u16, buffers as u16, kernels.len() as u16);
+    let function = function.with_forwarded_stores(NOWHERE);
     Linked { function, kernels, constants, scratch: beside + own_bytes }
 }
 
@@ -222,7 +223,13 @@ impl Linker {
     pub(super) fn predicate(&mut self, place: &Place, ty: &TensorType) -> Val {
         let mut known = None;
         for (_, word) in self.elements(place, ty) {
-            let zero = self.b.bits(self.b.ty(word).elem, 0);
+            let elem = self.b.ty(word).elem;
+            let (zero, mut word) = (self.b.bits(elem, 0), word);
+            if ty.dtype.kind() == Kind::Float && !elem.is_float() {
+                // -0 is zero.
+                let but_sign = self.b.bits(elem, (1 << (8 * elem.bytes() - 1)) - 1);
+                word = self.b.op(Op::And, [word, but_sign]);
+            }
             let mut holds = self.b.computed(Op::Compare(Cmp::Ne), Elem::Bit, [word, zero, Val::NONE]);
             if let Some(known) = known {
                 holds = self.b.op(Op::Or, [known, holds]);

@@ -24,7 +24,7 @@ fn is_overwritten(graph: &Graph, node: &Node, op: &WhileOp, at: usize) -> Option
     let body = op.body.graph();
     let last = op.body.results()[at];
     let put = body.node(last);
-    let Op::PutSlice { starts: starts @ (Starts::Dynamic | Starts::FromEnd) } = &put.op else { return None };
+    let Op::PutSlice { starts: Starts::Dynamic | Starts::FromEnd } = &put.op else { return None };
     let is_state = |graph: &Graph, value: Value| is_passed_through(graph, value, at);
     let (others, results) = (body.nodes().iter().enumerate(), op.body.results().iter().enumerate());
     let others = others.filter(|(position, _)| *position != last.node as usize);

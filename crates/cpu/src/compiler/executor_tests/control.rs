@@ -379,3 +379,48 @@ fn what_nobody_needs_has_no_address() {
     };
     check_all_executors(&b.finish(), &[trial]);
 }
+
+/// A recurrence through memory: `y[i + by] = y[i] / 2 + x[i]` for a number of trips; with a kernel's call in each of them
+/// if `calls`.
+fn recurrence(trips: i64, by: usize, calls: bool) -> Function {
+    let mut b = Builder::new(3, 0, u16::from(calls));
+    let extent = b.index(trips);
+    let (i, _) = b.begin_loop(Some(extent), &[]);
+    let element = |buffer, position| stepped(at(buffer, Elem::F32, position), Elem::F32, i, 1);
+    let (x, y) = (b.load(Elem::F32, element(1, 0)), b.load(Elem::F32, element(2, 0)));
+    let half = b.f32(0.5);
+    let halved = b.mul(half, y);
+    let next = b.add(halved, x);
+    if calls {
+        b.call(IrCall { kernel: 0, args: [CallArg::Index(i)].into_iter().collect() });
+    }
+    b.store(next, element(2, by as i64));
+    b.end_loop(&[]);
+    b.finish()
+}
+
+#[test]
+fn what_the_trip_before_stored_is_carried() {
+    const TRIPS: usize = 37;
+    let x = numbers(TRIPS);
+    for (by, forwards) in [(1, true), (2, false), (0, false)] {
+        let function = recurrence(TRIPS as i64, by, false);
+        let forwarded = function.clone().with_forwarded_stores(0);
+        let loads =
+            |function: &Function| function.insts.iter().filter(|inst| matches!(inst.op, Op::Load(_))).count();
+        assert_eq!(forwarded.insts.len() - function.insts.len(), usize::from(forwards), "by {by}");
+        assert_eq!(loads(&forwarded), 2);
+        let before = [0.75f32; TRIPS + 2];
+        let mut after = before;
+        for i in 0..TRIPS {
+            after[i + by] = 0.5 * after[i] + x[i];
+        }
+        let call = |y: [f32; TRIPS + 2]| Call::new().with(&[0f32; 0]).with(&x).with(&y);
+        let trials = [Trial { call: call(before), after: call(after), status: 0 }];
+        check_all_executors(&function, &trials);
+        check_all_executors(&forwarded, &trials);
+    }
+    // A kernel could read and write the memory.
+    let function = recurrence(3, 1, true);
+    assert_eq!(function.clone().with_forwarded_stores(0), function);
+}
