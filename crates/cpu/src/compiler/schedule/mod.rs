@@ -27,6 +27,9 @@ use super::emit::mir::{Class, Code, Cond, Constant, Inst, ListId, Mem, Op, Part,
 use super::emit::{Limits, Target};
 use super::ir::{self, Applied, Cmp, Elem, Function, Val};
 
+/// No row has vectors of fewer lanes, where the machine has longer ones.
+const MIN_LANES: usize = 4;
+
 /// The registers of a value, one for each vector that is done at once; one for a scalar.
 type Copies = SmallVec<[Reg; 4]>;
 
@@ -110,7 +113,12 @@ fn lanes_of(
         let ir::Op::Accumulator(_, lanes) = accumulator.op else { return None };
         accumulator.ty.elem.is_float().then_some(usize::from(lanes))
     });
-    accumulators.fold(target.limits().vector_bytes / widest, usize::min) as u8
+    let lanes = accumulators.fold(target.limits().vector_bytes / widest, usize::min);
+    // A row that is shorter than a vector has a shorter one, which is stored and loaded as a whole.
+    let extent = function.inst(function.insts[begin].args[0]).op.constant();
+    let has_accumulators = row.iter().any(|inst| inst.op == ir::Op::Reduce);
+    let fitting = extent.filter(|_| !has_accumulators).and_then(|extent| usize::try_from(extent).ok());
+    fitting.map_or(lanes, |extent| lanes.min(extent.next_power_of_two().max(MIN_LANES))) as u8
 }
 
 /// For each instruction that begins or divides a block the position of what ends it.
