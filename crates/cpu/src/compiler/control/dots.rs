@@ -7,7 +7,7 @@ use defn_core::{DType, TensorType};
 use smallvec::SmallVec;
 
 use super::link::Linker;
-use super::places::{Place, elements_of, parts_of};
+use super::places::{PerElement, Place, elements_of, parts_of};
 use crate::compiler::ir::{Access, Elem, Val};
 use crate::compiler::plan::{Plan, Step};
 use crate::kernels::simd::{Level, level};
@@ -17,6 +17,15 @@ const MAX_MULTIPLICATIONS: usize = 1 << 12;
 
 /// The longest sum whose terms have instructions of their own.
 const MAX_UNROLLED: usize = 16;
+
+/// A product of so many multiplications has instructions for each.
+const MAX_SCALAR: usize = 64;
+
+/// The most multiplications of lanes that have instructions of their own.
+const MAX_BLOCK: usize = 32;
+
+/// The fewest columns that are worth a vector.
+const MIN_VECTOR: usize = 4;
 
 /// A matrix: the bytes from one row, and from one column, to the next.
 struct Matrix<'m> {
@@ -66,10 +75,16 @@ impl Linker {
         let a = Matrix { place: &inputs[0], rows: a_steps.0, columns: a_steps.1 };
         let b = Matrix { place: &inputs[1], rows: b_steps.0, columns: b_steps.1 };
         let out = Matrix { place: output, rows: columns as i64 * width, columns: width };
-        let are_known = elements_of(ty).is_some()
-            && inputs.iter().zip(operands).all(|(place, ty)| self.known(place, ty).is_some());
-        if are_known {
-            self.multiply_scalars((&a, &operands[0]), (&b, &operands[1]), &out, (rows, length, columns));
+        let are_known = inputs.iter().zip(operands).all(|(place, ty)| self.known(place, ty).is_some());
+        let is_narrow = columns < MIN_VECTOR && rows * length * columns <= MAX_SCALAR;
+        if elements_of(ty).is_some() && (are_known || is_narrow) {
+            self.multiply_scalars(
+                elem,
+                (&a, &operands[0]),
+                (&b, &operands[1]),
+                &out,
+                (rows, length, columns),
+            );
             return true;
         }
         for (place, ty) in inputs.iter().zip(operands) {
@@ -80,19 +95,20 @@ impl Linker {
         true
     }
 
-    /// A product of matrices whose elements are in registers.
+    /// A product of so few elements that each is a scalar.
     fn multiply_scalars(
         &mut self,
+        elem: Elem,
         (a, a_type): (&Matrix<'_>, &TensorType),
         (b, b_type): (&Matrix<'_>, &TensorType),
         out: &Matrix<'_>,
         (rows, length, columns): (usize, usize, usize),
     ) {
-        let (x, y) = (self.elements(a.place, a_type), self.elements(b.place, b_type));
+        let (x, y) = (self.all_elements(elem, a.place, a_type), self.all_elements(elem, b.place, b_type));
         let find = |words: &[(i64, Val)], offset: i64| {
             words.iter().find(|(own, _)| *own == offset).expect("an element of the matrix").1
         };
-        let zero = self.b.float(self.b.ty(x[0].1).elem, 0.0);
+        let zero = self.b.float(elem, 0.0);
         let mut words: SmallVec<[(i64, Val); 9]> = SmallVec::new();
         for row in 0..rows {
             for column in 0..columns {
@@ -106,6 +122,16 @@ impl Linker {
         self.set_elements(out.place, words);
     }
 
+    /// All elements of a value, however many, loaded where they are not in registers.
+    fn all_elements(&mut self, elem: Elem, place: &Place, ty: &TensorType) -> PerElement<Val> {
+        if elements_of(ty).is_some() {
+            return self.elements(place, ty);
+        }
+        self.store(place, ty.byte_size());
+        let offsets = (0..ty.size()).map(|at| (at * elem.bytes()) as i64);
+        offsets.map(|offset| (offset, self.b.load(elem, place.element(offset)))).collect()
+    }
+
     /// A product row by row, whose elements are lanes.
     fn multiply_rows(
         &mut self,
@@ -115,15 +141,29 @@ impl Linker {
         out: &Matrix<'_>,
         (rows, length, columns): (usize, usize, usize),
     ) {
-        let trips = self.b.index(rows as i64);
-        let (row, _) = self.b.begin_loop(Some(trips), &[]);
         let extent = self.b.index(columns as i64);
-        self.b.begin_lanes(extent);
         let zero = self.b.float(elem, 0.0);
         let with = |own: Access, terms: &[(Val, i64)], lane: i64| {
             let terms = own.terms.iter().chain(terms).copied().collect();
             Access { terms, lane, ..own }
         };
+        if rows * length <= MAX_BLOCK {
+            self.b.begin_lanes(extent);
+            let of_b = |at: usize| with(b.place.element(b.element(at, 0)), &[], b.columns);
+            let of_b: SmallVec<[Val; 16]> = (0..length).map(|at| self.b.load(elem, of_b(at))).collect();
+            for row in 0..rows {
+                let sum = of_b.iter().enumerate().fold(zero, |sum, (at, &y)| {
+                    let x = self.b.load(elem, a.place.element(a.element(row, at)));
+                    self.b.fma(x, y, sum)
+                });
+                self.b.store(sum, with(out.place.element(out.element(row, 0)), &[], out.columns));
+            }
+            self.b.end_lanes();
+            return;
+        }
+        let trips = self.b.index(rows as i64);
+        let (row, _) = self.b.begin_loop(Some(trips), &[]);
+        self.b.begin_lanes(extent);
         let sum = if length <= MAX_UNROLLED {
             (0..length).fold(zero, |sum, at| {
                 let x = with(a.place.element(a.element(0, at)), &[(row, a.rows)], 0);
