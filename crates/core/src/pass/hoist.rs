@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::dce::live_nodes;
+use super::state::{needed, without_others};
 use super::{dce_owned, finish, rebuild};
 use crate::error::Result;
 use crate::graph::{Graph, Node, Value, Values};
@@ -29,10 +31,10 @@ pub fn hoist(region: &Arc<Region>) -> Result<Arc<Region>> {
     if !region.graph().nodes().iter().any(has_regions) {
         return Ok(region.clone());
     }
-    let new = rebuild(region, |graph, _, node, inputs| {
+    let used = used(region);
+    let new = rebuild(region, |graph, position, node, inputs| {
         if let Op::While(op) = &node.op {
-            let (op, inputs) = hoist_from(graph, op, inputs)?;
-            return graph.push_typed(Op::While(op), inputs, node.outputs.clone());
+            return hoist_loop(graph, op, inputs, &used[position]);
         }
         let op = if let Op::Cond(op) = &node.op {
             let branches = op.branches.iter().map(hoist).collect::<Result<_>>()?;
@@ -42,7 +44,46 @@ pub fn hoist(region: &Arc<Region>) -> Result<Arc<Region>> {
         };
         graph.push_typed(op, inputs, node.outputs.clone())
     })?;
-    Ok(Arc::new(finish("hoist", region, new)))
+    Ok(Arc::new(dce_owned(finish("hoist", region, new))?))
+}
+
+/// For each loop which of its results something uses.
+fn used(region: &Region) -> Vec<Vec<bool>> {
+    let nodes = region.graph().nodes();
+    let mut used: Vec<Vec<bool>> = nodes
+        .iter()
+        .map(|node| if let Op::While(op) = &node.op { vec![false; op.state] } else { Vec::new() })
+        .collect();
+    let live = live_nodes(nodes, region.results());
+    let inputs = nodes.iter().zip(live).filter(|(_, is_live)| *is_live).flat_map(|(node, _)| &node.inputs);
+    for value in inputs.chain(region.results()) {
+        if let Some(is_used) = used[value.node as usize].get_mut(value.output as usize) {
+            *is_used = true;
+        }
+    }
+    used
+}
+
+/// Adds a loop without the state that nobody needs, and what was taken out of it; gives its results. Those that nobody
+/// uses are what the loop begins with.
+fn hoist_loop(graph: &mut Graph, op: &WhileOp, operands: Values, is_used: &[bool]) -> Result<Values> {
+    let mut needed = needed(op, is_used);
+    // A loop of effects alone keeps what it has.
+    if !needed.contains(&true) {
+        needed.fill(true);
+    }
+    let mut results: Values = operands[..op.state].into();
+    let kept = |at: usize| needed.get(at).copied().unwrap_or(true);
+    let own = operands.iter().enumerate().filter(|(at, _)| kept(*at)).map(|(_, value)| *value).collect();
+    let (op, own) = match needed.contains(&false) {
+        true => hoist_from(graph, &without_others(op, &needed)?, own)?,
+        false => hoist_from(graph, op, own)?,
+    };
+    let types = op.body.result_types().cloned().collect();
+    let made = graph.push_typed(Op::While(op), own, types)?;
+    let places = results.iter_mut().zip(&needed).filter(|(_, is_needed)| **is_needed);
+    places.zip(made).for_each(|((result, _), made)| *result = made);
+    Ok(results)
 }
 
 /// A loop, and its operands, without what was added to the graph before it.

@@ -11,6 +11,7 @@ mod fold;
 mod hoist;
 mod simplifier;
 pub mod simplify;
+mod state;
 mod trips;
 mod uncast;
 mod untransposed;
