@@ -31,6 +31,7 @@ def threads_as_before() -> Iterator[None]:
 RNG = np.random.default_rng(7)
 WIDE = RNG.normal(size=(150, 803)).astype("float32")
 LONG = RNG.normal(size=200_007).astype("float32")
+MANY = RNG.normal(size=900_000).astype("float32")
 SQUARE = RNG.normal(size=(3, 70, 70))
 PICTURES = RNG.normal(size=(5, 6, 41, 43)).astype("float32")
 KERNELS = RNG.normal(size=(8, 6, 3, 3)).astype("float32")
@@ -51,6 +52,17 @@ CASES: dict[str, tuple[Callable[..., object], tuple[np.ndarray, ...]]] = {
     "argmin of columns": (lambda x: dn.argmin(x, axis=0), (WIDE,)),
     "logsumexp": (lambda x: dn.logsumexp(x, axes=1), (WIDE,)),
     "cumulative sum": (lambda x: dn.cumulative_sum(x, axis=0), (LONG,)),
+    "cumulative sum of a long axis": (dn.cumulative_sum, (MANY,)),
+    "cumulative sums backwards": (
+        lambda x: dn.cumulative_sum(x, reverse=True),
+        (MANY.reshape(-1, 3),),
+    ),
+    "cumulative product of columns": (
+        lambda x: dn.cumulative_product(1 + x / 1000),
+        (MANY[: 70_000 * 9].reshape(-1, 9),),
+    ),
+    "cumulative minimum": (dn.cumulative_min, (MANY,)),
+    "cumulative sum of integers": (dn.cumulative_sum, (PLACES,)),
     "cumulative sum of rows": (lambda x: dn.cumulative_sum(x, axis=1), (WIDE,)),
     "dot": (lambda x: dn.dot(x, dn.transpose(x)), (WIDE[:101],)),
     "dot of integers": (lambda x: dn.dot(dn.transpose(x), x), (WHOLE,)),

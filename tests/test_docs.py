@@ -20,6 +20,7 @@ from support import needs_plugin
 
 ROOT = pathlib.Path(__file__).parents[1]
 FUNCTIONS = sorted(name for module in METHOD_MODULES for name in module.__all__)
+FUNCTIONS += ["associative_scan"]
 FUNCTIONS += ["cond", "custom_grad", "for_", "grad", "if_", "mark", "print_expr", "scan"]
 FUNCTIONS += ["all_gather", "all_reduce", "collective_permute", "mesh_index", "mesh_size"]
 FUNCTIONS += ["reduce_scatter"]

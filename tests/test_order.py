@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -18,7 +19,7 @@ NEEDS_FMA = pytest.mark.skipif(
 )
 
 RNG = np.random.default_rng(11)
-TILE, PIECE, RUN, PART = 1024, 65_536, 16, 512
+TILE, PIECE, RUN, PART, BLOCK = 1024, 65_536, 16, 512, 1024
 
 
 def numbers(*shape: int, dtype: str = "float32") -> np.ndarray:
@@ -122,6 +123,39 @@ def test_small_floats_accumulate_in_f32() -> None:
     x = numbers(3, 700).astype("float16")
     want = np.array([sum_of_row(row.astype("float32")) for row in x]).astype("float16")
     assert equal(dn.sum(dn.tensor(x), axes=1), want)
+
+
+def accumulated(x: np.ndarray, function: np.ufunc) -> np.ndarray:
+    """Along the first axis: in order, or blocks in order after the end of the one before."""
+    if len(x) <= PIECE:
+        return function.accumulate(x, 0)
+    parts = [function.accumulate(x[at : at + BLOCK], 0) for at in range(0, len(x), BLOCK)]
+    for before, part in itertools.pairwise(parts):
+        part[:] = function(before[-1], part)
+    return np.concatenate(parts)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("length", [1, 1000, 1025, PIECE, PIECE + 1, 70_000, 200_500])
+@pytest.mark.parametrize("columns", [None, 2, 3, 9, 40])
+def test_cumulative_sums_and_products(length: int, columns: int | None, reverse: bool) -> None:
+    shape = (length,) if columns is None else (length, min(columns, 500_000 // length))
+    for x in (numbers(*shape), numbers(*shape, dtype="float64")):
+        close = 1 + x / 1000
+        for array, call, ufunc in (
+            (x, dn.cumulative_sum, np.add),
+            (close, dn.cumulative_product, np.multiply),
+        ):
+            turned = np.flip(array, 0) if reverse else array
+            want = accumulated(turned, ufunc)
+            want = np.flip(want, 0) if reverse else want
+            check_both(want, lambda x, call=call: call(x, reverse=reverse), array)
+
+
+def test_cumulative_sums_of_small_floats_are_carried_on_in_f32() -> None:
+    x = numbers(70_001).astype("float16")
+    want = accumulated(x.astype("float32"), np.add).astype("float16")
+    check_both(want, dn.cumulative_sum, x)
 
 
 def alike(run: Callable[..., object], *operands: np.ndarray) -> None:

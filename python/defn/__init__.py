@@ -32,6 +32,7 @@ from defn.calls import block, optional, runtime_call
 from defn.compilers import Compiler
 from defn.containers import lazy, register_container
 from defn.control import (
+    associative_scan,
     cond,
     for_,
     hook,
@@ -218,6 +219,7 @@ __all__ = [
     "__version__",
     "all_gather",
     "all_reduce",
+    "associative_scan",
     "axes",
     "axis_index",
     "axis_size",

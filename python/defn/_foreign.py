@@ -330,7 +330,6 @@ FUNCTIONS = {
     "apply_along_axis": "dn.vmap(fun)",
     "apply_over_axes": "the function with axes=[...]",
     # Transformations of functions and control flow.
-    "associative_scan": "dn.cumulative_sum(x) and its like, or dn.scan",
     "block_until_ready": "x.block_until_ready()",
     "checkpoint": "the function itself: gradients keep what they need",
     "compilation_cache": "nothing to set: dn.pjrt keeps compiled programs",

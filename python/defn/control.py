@@ -11,7 +11,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from defn import _core
+from defn import _associative, _core
 from defn._names import caller, option_error
 from defn._public import forwards, public
 from defn.errors import DTypeError, ShapeError, TraceError
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from typing import Any, SupportsIndex
 
     from defn._core import Tensor
+    from defn.typing import Axis
 
 __all__ = [
+    "associative_scan",
     "cond",
     "for_",
     "hook",
@@ -348,6 +350,44 @@ def scan(
 
     (_, last), outs = _core.scan((_core.as_type(0, "s64"), init), over, step)
     return last, outs
+
+
+@public
+def associative_scan(
+    function: Callable[[Any, Any], Any], elements: Any, axis: Axis = 0, *, reverse: bool = False
+) -> Any:
+    """The combination of the elements up to each position of an axis, in logarithmic depth.
+
+    ``elements`` is a container of tensors. ``function(a, b)`` combines two containers of slices
+    of them element by element along the axis, where ``a`` comes before ``b``. It must be
+    associative: ``function(function(a, b), c)`` equals ``function(a, function(b, c))``. It is
+    called about twice for each power of 2 up to the number of elements, each time with slices of
+    another length. It combines less than two pairs for each element. The order of combinations
+    depends on the length of the axis alone, so floats are the same for any number of threads.
+    With ``reverse`` the scan runs from the last element to the first, which then comes before the
+    others. If each step needs the one before, use :func:`scan`; for sums, products and extremes
+    there is ``cumulative_sum`` and its like.
+
+    Shapes: unchanged; all tensors have as many elements along the axis, which may be none. The
+        function keeps the shapes. Names are kept.
+    Dtypes: any; the function keeps them.
+    Grad: through all combinations.
+    Raises: ``ShapeError`` if the sizes along the axis differ, ``ShapeError`` or ``DTypeError`` if
+        the function gives other shapes or dtypes, ``ContainerError`` if it gives another
+        structure, ``AxisError`` if a tensor lacks the axis, ``OptionError`` unless ``function`` is
+        a function, and for elements without tensors.
+
+    >>> dn.associative_scan(dn.maximum, dn.tensor([2, 1, 5, 3])).to_list()
+    [2, 2, 5, 5]
+    >>> # The states x of x[i] = a[i] * x[i - 1] + b[i], which is 0 before the first.
+    >>> def then(first, second):
+    ...     return {"a": second["a"] * first["a"], "b": second["a"] * first["b"] + second["b"]}
+    >>> a, b = dn.tensor([0.5, 0.5, 2.0]), dn.tensor([1.0, 1.0, 1.0])
+    >>> dn.associative_scan(then, {"a": a, "b": b})["b"].to_list()
+    [1.0, 1.5, 4.0]
+    """
+    _require_functions("associative_scan(function, elements)", function=function)
+    return _associative.associative_scan(function, elements, axis, reverse)
 
 
 @forwards(_core.cond)

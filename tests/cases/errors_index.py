@@ -81,4 +81,24 @@ ROWS: list[tuple[str, str]] = [
     ("the greatest complex numbers so far", "dn.cumulative_max(c)"),
     ("a scan of a scalar", "dn.cumulative_sum(dn.tensor(1))"),
     ("a scan along no axis", 'dn.cumulative_product(x, axis="column")'),
+    ("an associative scan without a function", "dn.associative_scan(v, v)"),
+    ("an associative scan of nothing", "dn.associative_scan(dn.add, ())"),
+    ("an associative scan of a number", "dn.associative_scan(dn.add, (v, 1.0))"),
+    ("an associative scan along no axis", "dn.associative_scan(dn.add, {'a': x, 'b': v}, 1)"),
+    (
+        "an associative scan of different sizes",
+        "dn.associative_scan(dn.add, {'a': x, 'b': [v, v[:1]]}, -1)",
+    ),
+    (
+        "an associative scan that gives floats for integers",
+        "dn.associative_scan(lambda a, b: (a[0] / 2, b[1]), (dn.iota((3,)), v))",
+    ),
+    (
+        "an associative scan that loses the axis",
+        "dn.associative_scan(lambda a, b: {'sum': dn.sum(a['sum'])}, {'sum': v})",
+    ),
+    (
+        "an associative scan that gives another structure",
+        "dn.associative_scan(lambda a, b: [b[0], a[1]], (v, v))",
+    ),
 ]

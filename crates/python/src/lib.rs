@@ -3,6 +3,7 @@
 mod about;
 mod annotations;
 mod array;
+mod associative;
 mod backends;
 mod batches;
 mod buffer;
@@ -89,6 +90,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     nodes::add(module)?;
     compilers::add(module)?;
     grad::add(module)?;
+    associative::add(module)?;
     control::add(module)?;
     hooks::add(module)?;
     calls::add(module)?;

@@ -229,6 +229,10 @@ impl Structure {
     pub(crate) fn new(tree: Tree, leaves: usize) -> Structure {
         Structure { tree, leaves }
     }
+
+    pub(crate) fn tree(&self) -> &Tree {
+        &self.tree
+    }
 }
 
 #[pymethods]
