@@ -421,7 +421,9 @@ def test_slices_of_what_is_computed_from_any_part_of_the_state(compiler: str) ->
     """The parts have one type, so that the wrong one would be no error."""
 
     def halves(x):
-        state = dn.while_((x, x + 9.0), lambda s: s[1][0] < 10.0, lambda s: (s[0] + 1.0, s[1] + 1.0))
+        state = dn.while_(
+            (x, x + 9.0), lambda s: s[1][0] < 10.0, lambda s: (s[0] + 1.0, s[1] + 1.0)
+        )
         low, high = state
         return low, (2.0 * high)[:4000] - (3.0 * high)[4000:]
 

@@ -17,9 +17,8 @@ FAMILY = "micro loops"
 
 @dn.defn
 def counter(x, *, trips):
-    i = 0
-    while i < trips:
-        x, i = x * 0.999 + 0.5, i + 1
+    for _ in dn.range(trips):
+        x = x * 0.999 + 0.5
     return x
 
 

@@ -107,7 +107,9 @@ pub(super) fn link(regions: &Regions, graph: &Graph, node: &Node) -> Linked {
     let Linker { b, kernels, constants, own_bytes, .. } = linker;
     let buffers = usize::from(scratch) + 1 + constants.len();
     let function = b.finish_with(buffers as u16, buffers as u16, kernels.len() as u16);
-    let function = function.with_forwarded_stores(NOWHERE);
+    // To ask the host touches no memory.
+    let poll = kernels.iter().position(|kernel| matches!(kernel, Kernel::Poll));
+    let function = function.with_forwarded_stores(NOWHERE, poll.map(|at| at as u16));
     Linked { function, kernels, constants, scratch: beside + own_bytes }
 }
 

@@ -131,26 +131,38 @@ impl Regions {
 
 /// What a plan counts, if that is known.
 fn cost(plan: &Plan) -> Option<u64> {
-    plan.steps.iter().map(step_cost).sum()
+    plan.steps.iter().map(|step| step_cost(plan, step)).sum()
 }
 
 /// What a step counts, if that is known.
-pub(super) fn step_cost(step: &Step) -> Option<u64> {
+fn step_cost(plan: &Plan, step: &Step) -> Option<u64> {
     match &step.work {
         Work::Nest(nest) => Some(STEP_COST + nest.elements as u64),
         Work::Regions(regions) => regions.cost(),
+        Work::Op => Some(moved(plan, step).map_or(KERNEL_COST, |elements| STEP_COST + elements)),
         Work::Epilogue(_)
         | Work::BackToBackGemm(_)
-        | Work::Op
         | Work::Hook { .. }
         | Work::Call { .. }
         | Work::Control(_) => Some(KERNEL_COST),
     }
 }
 
+/// The elements that a step moves, if it does nothing else.
+fn moved(plan: &Plan, step: &Step) -> Option<u64> {
+    let graph = plan.region.graph();
+    let node = &graph.nodes()[step.node];
+    if let Op::PutSlice { .. } = node.op {
+        // Unless the tensor is changed where it is, it is copied.
+        let counted = usize::from(step.aliased_input.is_some());
+        return Some(graph.ty(node.inputs[counted]).size() as u64);
+    }
+    node.op.view().map(|_| node.outputs[0].size() as u64)
+}
+
 /// What a plan counts without the loops that ask themselves.
 pub(super) fn own_cost(plan: &Plan) -> u64 {
-    plan.steps.iter().filter_map(step_cost).sum::<u64>().max(1)
+    plan.steps.iter().filter_map(|step| step_cost(plan, step)).sum::<u64>().max(1)
 }
 
 impl While {

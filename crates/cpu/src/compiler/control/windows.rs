@@ -119,7 +119,8 @@ impl Linker {
             let (array, array_bytes) = &window.array;
             let is_array_written = written.iter().any(|place| overlaps(place, array, *array_bytes));
             let is_home_written = written.iter().any(|place| overlaps(place, &window.home, bytes));
-            if !is_array_written && !(needs_home && is_home_written) {
+            let is_kept = !(is_array_written || needs_home && is_home_written);
+            if is_kept {
                 at += 1;
                 continue;
             }

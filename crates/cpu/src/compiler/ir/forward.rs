@@ -16,8 +16,9 @@ struct Forwarded {
 
 impl Function {
     /// The function without loads of what was stored one trip before. `has_address` is the pointer that is zero, whose
-    /// accesses may be anywhere; the others are of memory that lies apart, where something is stored.
-    pub(crate) fn with_forwarded_stores(self, has_address: u16) -> Function {
+    /// accesses may be anywhere; the others are of memory that lies apart, where something is stored. The kernel at
+    /// `harmless` touches none of it.
+    pub(crate) fn with_forwarded_stores(self, has_address: u16, harmless: Option<u16>) -> Function {
         let mut found: FxHashMap<usize, Vec<Forwarded>> = FxHashMap::default();
         let mut open: SmallVec<[usize; 8]> = SmallVec::new();
         for (at, inst) in self.insts.iter().enumerate() {
@@ -25,7 +26,7 @@ impl Function {
                 open.push(at);
             } else if let Op::EndLoop(_) | Op::EndIf(_) | Op::EndLanes = inst.op {
                 let start = open.pop().expect("a block is open");
-                let forwarded = self.forwarded(start, at, has_address);
+                let forwarded = self.forwarded(start, at, has_address, harmless);
                 if !forwarded.is_empty() {
                     found.insert(start, forwarded);
                 }
@@ -44,7 +45,7 @@ impl Function {
     }
 
     /// The loads in a block that are replaced.
-    fn forwarded(&self, start: usize, end: usize, has_address: u16) -> Vec<Forwarded> {
+    fn forwarded(&self, start: usize, end: usize, has_address: u16, harmless: Option<u16>) -> Vec<Forwarded> {
         let begin = &self.insts[start];
         let is_counted = begin.op == Op::Loop && begin.args[0].is_some();
         if !is_counted || self.inst(begin.args[0]).op.constant().is_none_or(|trips| trips as i64 <= 0) {
@@ -57,7 +58,7 @@ impl Function {
         for at in start + 1..end {
             #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops do not touch memory")]
             match self.insts[at].op {
-                Op::Call(_) => return Vec::new(),
+                Op::Call(call) if Some(self.call(call).kernel) != harmless => return Vec::new(),
                 Op::While if depth == 0 => return Vec::new(),
                 Op::Loop | Op::If | Op::Lanes => depth += 1,
                 Op::EndLoop(_) | Op::EndIf(_) | Op::EndLanes => depth -= 1,
