@@ -17,7 +17,7 @@ use crate::par::Par;
 use crate::view::{View, ViewMut};
 
 /// The operands of one op, as kernels take them.
-pub(crate) type Views<'a> = SmallVec<[View<'a>; 3]>;
+pub(crate) type Views<'a> = SmallVec<[View<'a>; 6]>;
 
 /// One op while it runs.
 pub(super) struct OpRun<'a> {

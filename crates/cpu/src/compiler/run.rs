@@ -138,7 +138,7 @@ impl PlanRun<'_> {
                 gemm.run(&inputs, &mut output(0), step.par);
             }
             Work::Op => {
-                let inputs: SmallVec<[View<'_>; 4]> = inputs.map(input).collect();
+                let inputs: SmallVec<[View<'_>; 8]> = inputs.map(input).collect();
                 let results: SmallVec<[ViewMut<'_>; 2]> = outputs.map(output).collect();
                 let poll = || self.hooks.poll();
                 run_into(&node.op, &inputs, &results, step.aliased_input, step.par, false, &poll)?;

@@ -45,6 +45,10 @@ impl Linker {
                     let (now, next) = (self.address(&outputs[at]), self.address(&scratch.offset_by(other)));
                     carried.extend([(now, false), (next, false)]);
                 }
+                Kept::Rotated { .. } => {
+                    self.copy(&operands[at], &outputs[at], ty);
+                    carried.push((self.address(&outputs[at]), false));
+                }
             }
         }
         // What is read often is in registers before the loop.
@@ -73,6 +77,15 @@ impl Linker {
                     arguments[at] = Place::at_address(now);
                     next_places[at] = Place::at_address(next);
                 }
+                Kept::Rotated { .. } => {
+                    let now = values.next().expect("an address is carried");
+                    arguments[at] = Place::at_address(now);
+                }
+            }
+        }
+        for (at, kept) in of.state.iter().enumerate() {
+            if let Kept::Rotated { from } = *kept {
+                next_places[at] = arguments[from].clone();
             }
         }
         if polls {
@@ -99,8 +112,15 @@ impl Linker {
                     next.extend(words.iter().map(|&(_, value)| value));
                 }
                 Kept::Alternating { .. } => {
-                    let [now, other] = [(); 2].map(|()| values.next().expect("two addresses are carried"));
-                    next.extend([other, now]);
+                    let [_, other] = [(); 2].map(|()| values.next().expect("two addresses are carried"));
+                    // The memory that nobody takes over is free.
+                    let last = of.chain(at).pop().unwrap_or(at);
+                    let free = self.address(&arguments[last]);
+                    next.extend([other, free]);
+                }
+                Kept::Rotated { .. } => {
+                    values.by_ref().take(1).for_each(drop);
+                    next.push(self.address(&next_places[at]));
                 }
             }
         }
@@ -112,6 +132,8 @@ impl Linker {
         counted.into_iter().for_each(|carry| self.b.forget_range(carry));
         self.scalars = around;
         let mut values = carries.iter().copied();
+        // Where arrays are in the end, and the memory that is free beside each.
+        let mut ends: Vec<Option<(Val, Val)>> = vec![None; of.state.len()];
         for (at, kept) in of.state.iter().enumerate() {
             let ty = &types[at];
             match kept {
@@ -119,9 +141,21 @@ impl Linker {
                 Kept::InPlace => self.scalars.forget(&outputs[at], ty.byte_size()),
                 Kept::Scalar { .. } => self.take_elements(&outputs[at], ty, &mut values),
                 Kept::Alternating { .. } => {
-                    let [now, _] = [(); 2].map(|()| values.next().expect("two addresses are carried"));
-                    self.copy_if_elsewhere(now, &outputs[at], ty);
+                    let [now, free] = [(); 2].map(|()| values.next().expect("two addresses are carried"));
+                    ends[at] = Some((now, free));
                 }
+                Kept::Rotated { .. } => {
+                    let now = values.next().expect("an address is carried");
+                    ends[at] = Some((now, now));
+                }
+            }
+        }
+        for (at, kept) in of.state.iter().enumerate() {
+            if let (Kept::Alternating { .. }, Some((_, free))) = (kept, ends[at]) {
+                let chain = of.chain(at);
+                let now = chain.iter().filter_map(|&part| Some(ends[part]?.0)).collect();
+                let homes: Vec<&Place> = chain.iter().map(|&part| &outputs[part]).collect();
+                self.settle(now, free, &homes, &types[at]);
             }
         }
         if polls {
@@ -141,6 +175,7 @@ impl Linker {
                 Kept::Constant | Kept::InPlace => 0,
                 Kept::Scalar { .. } => elements_of(&of.body.region.inputs()[at]).map_or(0, |all| all.len()),
                 Kept::Alternating { .. } => 2,
+                Kept::Rotated { .. } => 1,
             };
             let own: PerElement<Val> = carries.by_ref().take(taken).map(|carry| (0, carry)).collect();
             let (Some(step), &[(_, carry)]) = (of.step(at), &own[..]) else { continue };
@@ -175,14 +210,29 @@ impl Linker {
         self.set_elements(place, words);
     }
 
-    /// Copies an array from an address to a place, unless that is its address.
-    fn copy_if_elsewhere(&mut self, now: Val, to: &Place, ty: &TensorType) {
-        let home = self.address(to);
-        let is_elsewhere = self.b.compare(Cmp::Ne, now, home);
-        self.b.begin_if(is_elsewhere);
-        self.copy(&Place::at_address(now), to, ty);
-        self.b.end_if(&[]);
-        self.scalars.forget(to, ty.byte_size());
+    /// Copies arrays of a type from addresses to their places, where those are others. An array that lies in the place of
+    /// another goes to the memory that is free.
+    fn settle(&mut self, mut now: Vec<Val>, mut free: Val, homes: &[&Place], ty: &TensorType) {
+        for (at, place) in homes.iter().enumerate() {
+            let home = self.address(place);
+            let is_elsewhere = self.b.compare(Cmp::Ne, now[at], home);
+            self.b.begin_if(is_elsewhere);
+            let mut moved = now.clone();
+            for other in at + 1..now.len() {
+                let is_there = self.b.compare(Cmp::Eq, now[other], home);
+                self.b.begin_if(is_there);
+                self.copy(&Place::at_address(home), &Place::at_address(free), ty);
+                moved[other] = self.b.end_if(&[(free, now[other])])[0];
+            }
+            self.copy(&Place::at_address(now[at]), place, ty);
+            let pairs: Vec<(Val, Val)> = moved.into_iter().zip(now.iter().copied()).collect();
+            let pairs: Vec<(Val, Val)> =
+                [(now[at], free)].into_iter().chain(pairs.into_iter().skip(at + 1)).collect();
+            let joined = self.b.end_if(&pairs);
+            free = joined[0];
+            now[at + 1..].copy_from_slice(&joined[1..]);
+            self.scalars.forget(place, ty.byte_size());
+        }
     }
 
     /// Counts some work; asks the host if that is due. Gives what is left.

@@ -34,6 +34,9 @@ use link::{Kernel, Linked, link};
 pub(super) use overwritten::overwritten;
 pub(super) use regions::Regions;
 
+/// The operands of a step for which nothing is allocated. No nest reads more values than a few dozen.
+const MAX_INLINE: usize = 64;
+
 /// A loop or branches, ready to run.
 #[derive(Debug)]
 pub(super) struct Control {
@@ -173,7 +176,8 @@ impl Kernel {
             Kernel::Step(plan, at) => {
                 let step = &plan.steps[*at];
                 let (inputs, outputs) = (step.inputs.len(), step.outputs.len());
-                let operands: Pointers = (0..inputs).map(pointer).collect();
+                // A trip allocates nothing.
+                let operands: SmallVec<[*mut u8; MAX_INLINE]> = (0..inputs).map(pointer).collect();
                 let results: Pointers = (inputs..inputs + outputs).map(pointer).collect();
                 // SAFETY: the function passes what the step reads and writes.
                 unsafe { run.step(plan, step, &operands, &results, pointer(inputs + outputs)) }

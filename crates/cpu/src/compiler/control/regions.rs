@@ -5,6 +5,7 @@ use std::sync::Arc;
 use defn_core::backend::Backend;
 use defn_core::graph::{Graph, Node, Value};
 use defn_core::op::{BinaryOp, CondOp, Op, WhileOp};
+use defn_core::region::Region;
 use defn_core::{Kind, Number, Result, TensorType};
 
 use super::overwritten::overwritten;
@@ -55,6 +56,8 @@ pub(super) enum Kept {
     InPlace,
     /// It is in the result's memory and in this one by turns.
     Alternating { other: usize },
+    /// What comes next is another part as the trip was given it, whose memory it takes.
+    Rotated { from: usize },
 }
 
 /// Branches.
@@ -190,7 +193,8 @@ impl While {
                 Kept::Alternating { other: take(ty.byte_size()) }
             }
         });
-        let state = state.collect();
+        let mut state: Vec<Kept> = state.collect();
+        rotate(&body.region, &mut state);
         let predicate = take(1);
         let has_effect = op.cond.graph().nodes().iter().any(|node| node.op.has_effect());
         Ok(While {
@@ -202,6 +206,11 @@ impl While {
             predicate,
             inner: end,
         })
+    }
+
+    /// The parts whose memory goes round, each after the one that it takes over, of one that is kept by turns.
+    pub(super) fn chain(&self, root: usize) -> Vec<usize> {
+        chain(&self.state, root)
     }
 
     /// Whether nobody needs what an operand is before the loop.
@@ -235,6 +244,39 @@ impl While {
         let region = &self.cond.region;
         region.graph().ty(region.results()[0])
     }
+}
+
+/// Finds the parts of the state that are other parts one trip later: those that end in one that is kept by turns, each
+/// taken over once.
+fn rotate(body: &Region, state: &mut [Kept]) {
+    let by_turns = |kept: &Kept| matches!(kept, Kept::Alternating { .. });
+    let found: Vec<Option<usize>> = (0..state.len())
+        .map(|at| {
+            let of = (0..state.len()).find(|&part| is_passed_through(body.graph(), body.results()[at], part));
+            of.filter(|&part| part != at && by_turns(&state[at]) && by_turns(&state[part]))
+        })
+        .collect();
+    for (at, from) in found.iter().enumerate() {
+        let Some(from) = *from else { continue };
+        let is_taken = (0..at).any(|other| state[other] == Kept::Rotated { from });
+        let before = std::mem::replace(&mut state[at], Kept::Rotated { from });
+        // Round in a circle there is none whose memory is free.
+        let is_in_chain = |root: usize| by_turns(&state[root]) && chain(state, root).contains(&at);
+        if is_taken || !(0..state.len()).any(is_in_chain) {
+            state[at] = before;
+        }
+    }
+}
+
+/// A part, and those that take over the memory of the one before.
+fn chain(state: &[Kept], root: usize) -> Vec<usize> {
+    let mut chain = vec![root];
+    while let Some(next) =
+        state.iter().position(|kept| *kept == Kept::Rotated { from: chain[chain.len() - 1] })
+    {
+        chain.push(next);
+    }
+    chain
 }
 
 impl Cond {
