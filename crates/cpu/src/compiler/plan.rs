@@ -235,6 +235,9 @@ fn steps(
         let unassigned = |value| (value, BufferRef::Arena(0));
         let inputs = inputs.into_iter().map(unassigned).collect();
         let outputs = outputs.into_iter().map(unassigned).collect();
+        if is_inner && work.nest().is_some_and(|nest| !nest.is_worth_threads_in_loops()) {
+            par = Par::Serial;
+        }
         steps.push(Step { work, node, inputs, outputs, aliased_input: None, scratch_offset: 0, par });
     }
     Ok(steps)

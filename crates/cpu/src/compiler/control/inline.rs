@@ -245,7 +245,11 @@ impl Inliner<'_> {
         let carries = at + 1..at + 1 + carries;
         let inits: Vec<Val> =
             carries.clone().map(|carry| self.value(self.function.insts[carry].args[0])).collect();
-        if let Some(trips) = self.original.unrolled(at) {
+        let trips = inst.args[0].is_some().then(|| self.value(inst.args[0]));
+        // A loop may turn out to have one trip.
+        let is_one = trips.is_some_and(|trips| self.b.constant_bits(trips) == Some(1))
+            && !self.original.has_in_blocks(at, Op::While, |blocks| blocks == 0);
+        if let Some(trips) = self.original.unrolled(at).or(is_one.then_some(1)) {
             for (carry, init) in carries.clone().zip(inits) {
                 self.values[carry] = init;
             }
@@ -259,7 +263,6 @@ impl Inliner<'_> {
             }
             return end + 1;
         }
-        let trips = inst.args[0].is_some().then(|| self.value(inst.args[0]));
         let is_vector = |carry: usize| self.function.insts[carry].ty.is_vector && self.element.is_none();
         let carried: Vec<(Val, bool)> =
             carries.clone().zip(inits).map(|(carry, init)| (init, is_vector(carry))).collect();

@@ -8,6 +8,7 @@ use super::domain::Domain;
 use super::domain_box::DomainBox;
 use super::passes::Passes;
 use super::reads::Reads;
+use super::shape::{NestKind, ThreadSplit};
 use crate::compiler::fusion_groups::FusionGroups;
 use crate::compiler::ir::{Builder, Elem, Op, Val};
 
@@ -35,19 +36,46 @@ pub(in super::super) fn fuse_boxes(
     let begin = b.param(0, Elem::Index);
     let count = b.param(1, Elem::Index);
     let end = b.add(begin, count);
+    let bodies = parts.iter().map(|(domain_box, passes, domain, reads)| {
+        Body::new(&context, passes, reads, domain, Some(domain_box))
+    });
+    let mut bodies = bodies.collect::<Option<Vec<Body<'_>>>>()?;
+    // Threads divide the rows of the domain, if every box can be divided like that: what a thread writes of each box is then
+    // beside what it writes of the others.
+    let splits = bodies.iter().zip(boxes).map(|(body, (domain_box, _))| row_split(body, domain_box));
+    let splits = splits.collect::<Option<Vec<ThreadSplit>>>();
+    let has_common_rows = splits.is_some();
+    for (body, split) in bodies.iter_mut().zip(splits.into_iter().flatten()) {
+        body.shape.split = split;
+    }
     let (mut steps, mut least_steps, mut scratch, mut elements, mut cost) = (0usize, 1, 0, 0, 0);
-    for (domain_box, passes, domain, reads) in &parts {
-        let body = Body::new(&context, passes, reads, domain, Some(domain_box))?;
-        // Parts of rows begin with whole lines in every box.
-        let least = body.shape.least_steps();
-        steps = steps.next_multiple_of(least);
-        let part = part_of(&mut b, (begin, end), steps, body.shape.steps(&body.sizes));
+    for (body, (domain_box, _, domain, _)) in bodies.iter().zip(&parts) {
+        let own = body.shape.steps(&body.sizes);
+        let first = if has_common_rows {
+            domain_box.starts[0]
+        } else {
+            // Parts of rows begin with whole lines in every box.
+            steps.next_multiple_of(body.shape.least_steps())
+        };
+        let part = part_of(&mut b, (begin, end), first, own);
         let before = b.len();
+        // What is not divided is done by who has its only step.
+        let is_whole = body.shape.split == ThreadSplit::None;
+        if is_whole {
+            b.begin_loop(Some(part.1), &[]);
+        }
         let emitted = body.emit(b, part)?;
         b = emitted.b;
+        if is_whole {
+            b.end_loop(&[]);
+        }
         cost = cost.max(b.len() - before);
-        steps += body.shape.steps(&body.sizes);
-        least_steps = least_steps.max(least);
+        if has_common_rows {
+            steps = domain_box.domain[0];
+        } else {
+            steps = first + own;
+            least_steps = least_steps.max(body.shape.least_steps());
+        }
         scratch = scratch.max(emitted.scratch);
         elements += domain.elements();
     }
@@ -69,6 +97,31 @@ pub(in super::super) fn fuse_boxes(
         elements,
         cost,
     })
+}
+
+/// The fewest rows of a domain that threads divide.
+const MIN_ROWS: usize = 32;
+
+/// The most elements of such rows: of longer ones each is divided.
+const MAX_ROW: usize = 1 << 15;
+
+/// How the rows of a domain divide a box, if they do: its own rows, or the elements of its column.
+fn row_split(body: &Body<'_>, domain_box: &DomainBox) -> Option<ThreadSplit> {
+    let own = &domain_box.sizes;
+    let (rows, row) = domain_box.domain.split_first()?;
+    let is_long = *rows >= MIN_ROWS && row.iter().product::<usize>() <= MAX_ROW;
+    if row.is_empty() || !is_long || domain_box.block.is_some() {
+        return None;
+    }
+    if own[0] == 1 {
+        return Some(ThreadSplit::None);
+    }
+    if body.shape.kind != NestKind::Rows || body.shape.pieces > 1 || body.sizes[0] != own[0] {
+        return None;
+    }
+    let is_column = body.sizes.len() == 1 && own[1..].iter().all(|&size| size == 1);
+    let has_rows = body.sizes.len() > 1 && body.shape.lanes != 0;
+    if is_column { Some(ThreadSplit::Lanes) } else { has_rows.then_some(ThreadSplit::Axis(0)) }
 }
 
 /// What a range of steps has of those of a box: where it begins in the box, and how many they are.

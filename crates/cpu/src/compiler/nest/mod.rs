@@ -85,6 +85,8 @@ struct ThreadPartition {
     steps: usize,
     /// The steps that one thread does at a time.
     grain: usize,
+    /// Whether several threads have as much to do each as is worth a thread that may have to be woken.
+    has_full_chunks: bool,
 }
 
 impl ThreadPartition {
@@ -102,8 +104,10 @@ impl ThreadPartition {
         #[cfg(not(all(any(test, fuzzing), target_os = "linux")))]
         let work = CHUNK_WORK;
         let least = (work / cost.max(1) / step).max(1);
-        let grain = least.max(steps / MAX_CHUNKS).next_multiple_of(least_steps);
-        ThreadPartition { scratch, steps, grain }
+        let least = least.max(steps / MAX_CHUNKS).next_multiple_of(least_steps);
+        // Equal chunks: then two threads have as much to do each, and keep what is theirs in their caches.
+        let grain = steps.div_ceil(steps.div_ceil(least).max(1)).next_multiple_of(least_steps);
+        ThreadPartition { scratch, steps, grain: grain.max(1), has_full_chunks: steps >= 2 * least }
     }
 
     /// Runs a function part by part on so many elements.
@@ -119,7 +123,7 @@ impl ThreadPartition {
         elements: usize,
         par: Par,
     ) {
-        let ThreadPartition { scratch, steps, grain } = self;
+        let ThreadPartition { scratch, steps, grain, .. } = self;
         // Each chunk has a copy. With ten scalars, and the copy in the heap, Horner's scheme over 16 M elements took 4.1
         // instead of 2.8 ms.
         let mut args: SmallVec<[u64; 32]> = SmallVec::new();
@@ -312,6 +316,11 @@ impl Nest {
         self.parts.is_single() && self.combining.is_none()
     }
 
+    /// Whether it is worth threads in a loop: what one writes, others may read in the next trip, from another cache.
+    pub(super) fn is_worth_threads_in_loops(&self) -> bool {
+        self.parts.has_full_chunks
+    }
+
     /// Whether its functions may be parts of another one: one thread calls each once.
     pub(super) fn is_inlinable(&self) -> bool {
         self.parts.is_single() && self.streaming.is_none()
@@ -378,7 +387,8 @@ impl Nest {
         // SAFETY: as the caller promises.
         unsafe { self.parts.run(code, pointers(), shared, self.elements, par) };
         if let Some((code, steps)) = &self.combining {
-            let parts = ThreadPartition { scratch: 0, steps: *steps, grain: COMBINE_GRAIN };
+            let parts =
+                ThreadPartition { scratch: 0, steps: *steps, grain: COMBINE_GRAIN, has_full_chunks: true };
             // SAFETY: as above, and all pieces are done.
             unsafe { parts.run(code, pointers(), shared, self.elements, par) };
         }
