@@ -154,8 +154,8 @@ impl Linker {
             if let (Kept::Alternating { .. }, Some((_, free))) = (kept, ends[at]) {
                 let chain = of.chain(at);
                 let now = chain.iter().filter_map(|&part| Some(ends[part]?.0)).collect();
-                let homes: Vec<&Place> = chain.iter().map(|&part| &outputs[part]).collect();
-                self.settle(now, free, &homes, &types[at]);
+                let places: Vec<&Place> = chain.iter().map(|&part| &outputs[part]).collect();
+                self.settle(now, free, &places, &types[at]);
             }
         }
         if polls {
@@ -212,8 +212,8 @@ impl Linker {
 
     /// Copies arrays of a type from addresses to their places, where those are others. An array that lies in the place of
     /// another goes to the memory that is free.
-    fn settle(&mut self, mut now: Vec<Val>, mut free: Val, homes: &[&Place], ty: &TensorType) {
-        for (at, place) in homes.iter().enumerate() {
+    fn settle(&mut self, mut now: Vec<Val>, mut free: Val, places: &[&Place], ty: &TensorType) {
+        for (at, place) in places.iter().enumerate() {
             let home = self.address(place);
             let is_elsewhere = self.b.compare(Cmp::Ne, now[at], home);
             self.b.begin_if(is_elsewhere);
