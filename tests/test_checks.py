@@ -267,3 +267,20 @@ def test_rank_ten() -> None:
     assert (dn.cumulative_sum(x, axis=3).to_numpy() == want.cumsum(3)).all()
     put = dn.indexed_put(x, dn.broadcast(0, (1, 10)), dn.tensor([-1]))
     assert put.to_numpy().reshape(-1).tolist() == [-1, *range(1, 32)]
+
+
+def test_errors_of_loops_name_the_trip() -> None:
+    def rows(x):
+        return dn.for_(x[0], dn.range(6), lambda row, i: row + dn.slice(x, [2 * i, 0], [1, 3])[0])
+
+    def nested(x):
+        return dn.for_(x[0], dn.range(3), lambda row, i: row + rows(x) * dn.as_type(i, "f32"))
+
+    x = np.ones((5, 3), np.float32)
+    with dn.checks("index"):
+        with pytest.raises(dn.BoundsError, match="start 6 on axis 0") as raised:
+            dn.jit(rows)(x)
+        assert "\n  in trip 3\n  at " in str(raised.value)
+        with pytest.raises(dn.BoundsError, match="start 6 on axis 0") as raised:
+            dn.jit(nested)(x)
+        assert "\n  in trip 3 of the loop in trip 0\n  at " in str(raised.value)

@@ -36,6 +36,8 @@ struct Inner {
     operands: Vec<OperandInfo>,
     /// The separately run part of the program in which the error occurred.
     within: Option<String>,
+    /// The trips of the loops around, the innermost first.
+    trips: Vec<u64>,
 }
 
 impl Error {
@@ -154,7 +156,8 @@ impl Error {
 impl From<ErrorKind> for Error {
     #[cold]
     fn from(kind: ErrorKind) -> Error {
-        Error { inner: Box::new(Inner { kind, location: None, operands: Vec::new(), within: None }) }
+        let (operands, trips) = (Vec::new(), Vec::new());
+        Error { inner: Box::new(Inner { kind, location: None, operands, within: None, trips }) }
     }
 }
 
@@ -166,6 +169,7 @@ impl fmt::Display for Error {
         if self.shows_operands() {
             origin::write_all(f, &self.inner.operands)?;
         }
+        self.write_trips(f)?;
         if let Some(part) = &self.inner.within {
             write!(f, "\n  in {part}")?;
         }

@@ -1,6 +1,8 @@
 //! The error classes, and the class of each error.
 
-use super::ErrorKind;
+use std::fmt;
+
+use super::{Error, ErrorKind};
 
 /// The classes of errors, as the Python package names them.
 ///
@@ -40,6 +42,23 @@ pub enum ErrorClass {
     Format,
     /// Memory.
     OutOfMemory,
+}
+
+impl Error {
+    /// Adds the trip of a loop in which values were not what they must be. Trips count from 0.
+    #[must_use]
+    pub(crate) fn in_trip(mut self, trip: u64) -> Error {
+        if let ErrorClass::Bounds | ErrorClass::Division | ErrorClass::NonFinite = self.class() {
+            self.inner.trips.push(trip);
+        }
+        self
+    }
+
+    pub(super) fn write_trips(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((inner, around)) = self.inner.trips.split_first() else { return Ok(()) };
+        write!(f, "\n  in trip {inner}")?;
+        around.iter().try_for_each(|trip| write!(f, " of the loop in trip {trip}"))
+    }
 }
 
 impl ErrorKind {

@@ -368,14 +368,16 @@ impl Execution<'_> {
                     arguments
                 };
                 let mut state = operands;
-                loop {
+                for trip in 0.. {
                     self.hooks.poll()?;
-                    let verdict = self.region(cond, with_captures(state.clone()))?;
+                    let here = |error: Error| error.in_trip(trip);
+                    let verdict = self.region(cond, with_captures(state.clone())).map_err(here)?;
                     if !is_true(predicate, &*verdict[0])? {
-                        return Ok(state.into());
+                        break;
                     }
-                    state = self.region(body, with_captures(state))?;
+                    state = self.region(body, with_captures(state)).map_err(here)?;
                 }
+                Ok(state.into())
             }
         }
     }

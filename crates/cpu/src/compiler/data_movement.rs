@@ -48,6 +48,7 @@ pub(super) fn fuse_data_movement(
         uses,
         single_groups: FxHashSet::default(),
         fused: FxHashSet::default(),
+        seen_through: FxHashMap::default(),
     };
     fuser.single_groups = kernels.iter().filter_map(FusedKernel::single_group).collect();
     // Readers first: a concatenation that one of them does has no nest of its own.
@@ -64,6 +65,7 @@ pub(super) fn fuse_data_movement(
             }
         }
     }
+    fuser.drop_unread_views();
     let fused = fuser.fused;
     kernels.retain(|kernel| kernel.single_group().is_none_or(|index| !fused.contains(&index)));
     kernels
@@ -171,6 +173,8 @@ struct MovementFuser<'a> {
     single_groups: FxHashSet<usize>,
     /// Those that a nest does.
     fused: FxHashSet<usize>,
+    /// For each view that has memory of its own, the fusion groups that read what it is a view of instead.
+    seen_through: FxHashMap<usize, FxHashSet<usize>>,
 }
 
 impl MovementFuser<'_> {
@@ -191,7 +195,7 @@ impl MovementFuser<'_> {
         }
         let own: SmallVec<[usize; 8]> = if is_reader { nodes.as_slice().into() } else { SmallVec::new() };
         let sizes = first.outputs.first()?.shape.sizes();
-        let (mut boxes, mut producers) = (Vec::new(), Vec::new());
+        let (mut boxes, mut producers, mut seen) = (Vec::new(), Vec::new(), Vec::new());
         for (starts, own_sizes) in self.boxes(&concats, sizes)? {
             let mut domain_box = DomainBox {
                 domain: sizes.into(),
@@ -203,11 +207,14 @@ impl MovementFuser<'_> {
             };
             let mut computed: Vec<usize> = Vec::new();
             for &concat in &concats {
-                let source_in_box =
+                let mut source_in_box =
                     source_in_box(graph, &graph.nodes()[concat], &domain_box.starts, &domain_box.sizes)?;
                 if let Some(producer) = self.producer(&source_in_box, concat) {
                     computed.extend(&fusion.order[producer].nodes);
                     producers.push(producer);
+                } else if let Some((node, through)) = self.through(&source_in_box) {
+                    seen.extend(fusion.group_of[concat].map(|group| (node, group)));
+                    source_in_box = through;
                 }
                 domain_box.sources.insert(concat, source_in_box);
             }
@@ -225,11 +232,45 @@ impl MovementFuser<'_> {
             std::iter::once(Value { node: concats[0] as u32, output: 0 }).collect()
         };
         let nest = Nest::of_boxes(graph, fusion, &boxes, &results)?;
+        for (node, group) in seen {
+            self.seen_through.entry(node).or_default().insert(group);
+        }
         self.fused.extend(producers);
         if is_reader {
             self.fused.extend(concats.iter().filter_map(|&concat| fusion.group_of[concat]));
         }
         Some(nest)
+    }
+
+    /// What a view that has memory of its own is a view of, as the source of a box; with the view.
+    fn through(&self, source: &BoxSource) -> Option<(usize, BoxSource)> {
+        let BoxSource::Operand { value, starts } = source else { return None };
+        let node = value.node as usize;
+        let (Role::Step, true) = (&self.fusion.roles[node], self.graph.nodes()[node].op.view().is_some())
+        else {
+            return None;
+        };
+        let view = self.fusion.node_view(node)?.clone();
+        // Constants and counted numbers have no memory where they are read.
+        if let Op::Constant(_) = self.graph.node(view.base).op {
+            return None;
+        }
+        let has_memory = match self.fusion.roles[view.base.node as usize] {
+            Role::Leaf | Role::Elementwise | Role::Step => true,
+            Role::View | Role::Generated => false,
+        };
+        has_memory.then(|| (node, BoxSource::View { view, starts: starts.clone() }))
+    }
+
+    /// Views whose readers all read what they are views of need no memory.
+    fn drop_unread_views(&mut self) {
+        for (&node, readers) in &self.seen_through {
+            let value = Value { node: node as u32, output: 0 };
+            let group = self.fusion.group_of[node].filter(|group| self.single_groups.contains(group));
+            if !self.uses.is_live_outside(value, &|group| readers.contains(&group)) {
+                self.fused.extend(group);
+            }
+        }
     }
 
     /// The nest of a fusion group that reads transposed values.

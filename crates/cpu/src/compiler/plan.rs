@@ -218,8 +218,13 @@ fn steps(
                 }
                 let work = Work::of(graph, first, backend, is_inner)?;
                 let outputs = if let Work::Hook { .. } = work { Values::new() } else { graph.outputs(first) };
+                // What nobody needs has no memory: another operand stands for it, such as the counter.
                 let is_overwritten = overwritten(graph, node);
-                let read = |(at, &input)| if is_overwritten(at) { fusion.base(input) } else { input };
+                let other = (0..node.inputs.len()).find(|&at| !is_overwritten(at));
+                let read = |(at, &input)| {
+                    let other = other.filter(|_| is_overwritten(at));
+                    other.map_or(input, |other| node.inputs[other])
+                };
                 (work, node.inputs.iter().enumerate().map(read).collect(), outputs)
             }
         };

@@ -33,15 +33,11 @@ impl Linker {
                     arguments[at] = scratch.offset_by(given);
                 }
                 Kept::InPlace => {
-                    if !of.is_overwritten(at) {
-                        self.copy(&operands[at], &outputs[at], ty);
-                    }
+                    self.begin_state(of, at, &operands[at], &outputs[at], ty);
                     arguments[at] = outputs[at].clone();
                 }
                 Kept::Alternating { other } => {
-                    if !of.is_overwritten(at) {
-                        self.copy(&operands[at], &outputs[at], ty);
-                    }
+                    self.begin_state(of, at, &operands[at], &outputs[at], ty);
                     let (now, next) = (self.address(&outputs[at]), self.address(&scratch.offset_by(other)));
                     carried.extend([(now, false), (next, false)]);
                 }
@@ -160,6 +156,15 @@ impl Linker {
         }
         if polls {
             self.fuel = values.next().or(self.fuel);
+        }
+    }
+
+    /// Copies a part of the state to where it is before the first trip, unless nobody needs it.
+    fn begin_state(&mut self, of: &While, at: usize, operand: &Place, output: &Place, ty: &TensorType) {
+        if of.is_overwritten(at) {
+            self.scalars.forget(output, ty.byte_size());
+        } else {
+            self.copy(operand, output, ty);
         }
     }
 

@@ -6,6 +6,7 @@ use defn_core::graph::{Graph, Node, Value};
 use defn_core::op::{BinaryOp, Op, Starts, WhileOp};
 use defn_core::region::Region;
 
+use super::places::elements_of;
 use super::regions::is_passed_through;
 
 /// For each operand of a node, whether nobody needs it.
@@ -34,6 +35,10 @@ fn is_overwritten(graph: &Graph, node: &Node, op: &WhileOp, at: usize) -> Option
         return None;
     }
     if is_used(&op.cond, at) {
+        return None;
+    }
+    // What is in registers is there before the loop.
+    if elements_of(body.ty(last)).is_some() {
         return None;
     }
     let (sizes, window) = (body.ty(last).shape.sizes(), body.ty(put.inputs[1]).shape.sizes());

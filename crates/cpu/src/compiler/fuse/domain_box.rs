@@ -30,6 +30,8 @@ pub(in super::super) struct DomainBox {
 pub(in super::super) enum BoxSource {
     /// A value, and where the box begins in it. None if the box is the whole value, or reads one element.
     Operand { value: Value, starts: Option<Sizes> },
+    /// The same of a value that nobody else needs in memory: a view of another.
+    View { view: ValueView, starts: Option<Sizes> },
     /// The box of what it is itself a view of.
     Transposed,
 }
@@ -60,6 +62,8 @@ impl DomainBox {
                 fusion.view(graph, *value).within(starts, &self.sizes)
             }
             BoxSource::Operand { value, starts: None } => fusion.view(graph, *value),
+            BoxSource::View { view, starts: Some(starts) } => view.clone().within(starts, &self.sizes),
+            BoxSource::View { view, starts: None } => view.clone(),
             BoxSource::Transposed => self.of(&fusion.unfiltered_view(graph, concat).expect("it is a view")),
         }
     }
