@@ -570,5 +570,5 @@ def test_the_line_of_what_is_in_a_loop(engine: dn.engines.Ray) -> None:
             dn.graph.run(stages, [x, 1], engine=runner)
         assert str(raised.value) == (
             "take: index 3 on axis 0 of f32[3], it must be in -3..3\n"
-            f"  in stage 1 of 2\n  at {__file__}:{line}"
+            f"  in trip 2\n  in stage 1 of 2\n  at {__file__}:{line}"
         )

@@ -245,6 +245,8 @@ class Drawing:
             sizes = shape
         elif name == "take":
             sizes = self.choice([(), (2,), (3,), (2, 2), (0,)])
+        elif name.startswith("segment_"):
+            sizes = shape[:1]
         elif name == "gather":
             sizes = (*self.choice([(), (2,), (0,)]), self.integer(0, len(shape)))
         else:
@@ -362,11 +364,13 @@ SMALL = {
     "strides": (1, 2),
     "feature_group_size": (1, 1),
     "batch_group_size": (1, 1),
+    "num_segments": (0, 4),
 }
 
 # How to draw a parameter, by its name; other parameters are drawn by their annotations.
 NAMED: dict[str, Callable[[Drawing], Any]] = {
     "indices": Drawing.positions,
+    "segment_ids": Drawing.positions,
     "updates": Drawing.updates,
     "tensors": Drawing.tensors,
     "window": Drawing.windows,

@@ -1,6 +1,7 @@
 //! The entries of an index, read against the type of the tensor that it indexes.
 
 use defn_core::{AxisRef, ErrorKind, Tensor, TensorType, trace};
+use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
@@ -11,7 +12,7 @@ use crate::array;
 use crate::backends;
 use crate::build;
 use crate::convert;
-use crate::error::{Fallible, Fault, if_there};
+use crate::error::{Fallible, Fault};
 use crate::misuse::Misuse;
 use crate::tensor::PyTensor;
 
@@ -196,10 +197,11 @@ fn listed(item: &Bound<'_, PyAny>) -> Fallible<Option<Positions>> {
         // An empty list has no dtype of its own; NumPy would take floats.
         let dtype = list.is_empty().then_some("int64");
         let array = py.import("numpy")?.call_method1(intern!(py, "asarray"), (item, dtype));
-        // A ragged list is no array.
-        match if_there(py, array)? {
-            Some(array) => array,
-            None => return Ok(None),
+        match array {
+            Ok(array) => array,
+            // A ragged list is no array.
+            Err(error) if error.is_instance_of::<PyValueError>(py) => return Ok(None),
+            Err(error) => return Err(error.into()),
         }
     } else {
         return Ok(None);
