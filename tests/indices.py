@@ -5,12 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from hypothesis import assume
 from hypothesis import strategies as st
 
 import defn as dn
 
 PLACES = ((), (2,), (3,), (1, 3), (2, 1), (2, 3), (0,))
 """Shapes of positions; some do not broadcast against each other, and are drawn again."""
+
+
+def selected_by_numpy(x: np.ndarray, index: Any) -> np.ndarray:
+    """What NumPy selects; positions that do not broadcast against each other are drawn again."""
+    try:
+        return x[index]
+    except IndexError:
+        assume(False)
+        raise
 
 
 @st.composite

@@ -230,9 +230,8 @@ impl Linker {
                 moved[other] = self.b.end_if(&[(free, now[other])])[0];
             }
             self.copy(&Place::at_address(now[at]), place, ty);
-            let pairs: Vec<(Val, Val)> = moved.into_iter().zip(now.iter().copied()).collect();
-            let pairs: Vec<(Val, Val)> =
-                [(now[at], free)].into_iter().chain(pairs.into_iter().skip(at + 1)).collect();
+            let others = moved.into_iter().zip(now.iter().copied()).skip(at + 1);
+            let pairs: Vec<(Val, Val)> = std::iter::once((now[at], free)).chain(others).collect();
             let joined = self.b.end_if(&pairs);
             free = joined[0];
             now[at + 1..].copy_from_slice(&joined[1..]);

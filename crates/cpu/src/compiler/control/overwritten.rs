@@ -63,24 +63,19 @@ fn is_overwritten(graph: &Graph, node: &Node, op: &WhileOp, at: usize) -> Option
 }
 
 /// A number that is a parameter, or its negative, and a constant: which parameter, the sign, and the constant.
-#[expect(clippy::wildcard_enum_match_arm, reason = "positions are counted")]
 fn position(graph: &Graph, value: Value) -> Option<(usize, i128, i128)> {
     let node = graph.node(value);
-    let operand = |at: usize| node.inputs[at];
-    Some(match node.op {
-        Op::Parameter { index, .. } => (index, 1, 0),
-        Op::Binary(BinaryOp::ADD) => match (constant(graph, operand(0)), constant(graph, operand(1))) {
-            (None, Some(number)) => moved(position(graph, operand(0))?, 1, number),
-            (Some(number), None) => moved(position(graph, operand(1))?, 1, number),
-            (_, _) => return None,
-        },
-        Op::Binary(BinaryOp::SUBTRACT) => match (constant(graph, operand(0)), constant(graph, operand(1))) {
-            (None, Some(number)) => moved(position(graph, operand(0))?, 1, -number),
-            (Some(number), None) => moved(position(graph, operand(1))?, -1, number),
-            (_, _) => return None,
-        },
-        _ => return None,
-    })
+    if let Op::Parameter { index, .. } = node.op {
+        return Some((index, 1, 0));
+    }
+    let Op::Binary(op @ (BinaryOp::ADD | BinaryOp::SUBTRACT)) = node.op else { return None };
+    let sign = if op == BinaryOp::ADD { 1 } else { -1 };
+    let (a, b) = (node.inputs[0], node.inputs[1]);
+    match (constant(graph, a), constant(graph, b)) {
+        (None, Some(number)) => Some(moved(position(graph, a)?, 1, sign * number)),
+        (Some(number), None) => Some(moved(position(graph, b)?, sign, number)),
+        (_, _) => None,
+    }
 }
 
 /// A position or its negative, and a number.

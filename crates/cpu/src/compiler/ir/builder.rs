@@ -31,12 +31,7 @@ impl Builder {
     /// The function, whose blocks must all have ended.
     pub(crate) fn finish(self) -> Function {
         debug_assert_eq!(self.known.open_blocks(), 0, "a block has not ended");
-        if cfg!(any(debug_assertions, test))
-            && let Err(problem) = super::verify(&self.function)
-        {
-            panic!("{problem} in\n{}", self.function);
-        }
-        self.function
+        self.function.verified()
     }
 
     /// The function, for so many pointers, scalars and kernels.

@@ -35,13 +35,7 @@ impl Function {
         if found.is_empty() {
             return self;
         }
-        let new = Rewriter::new(&self).rewritten(&found);
-        if cfg!(any(debug_assertions, test))
-            && let Err(problem) = super::verify(&new)
-        {
-            panic!("{problem} in\n{new}");
-        }
-        new
+        Rewriter::new(&self).rewritten(&found).verified()
     }
 
     /// The loads in a block that are replaced.
@@ -154,8 +148,8 @@ impl<'f> Rewriter<'f> {
         let mut at = 0;
         while at < old.insts.len() {
             let inst = &old.insts[at];
-            let replaced = found.values().flatten().any(|forwarded| forwarded.load == at);
-            if replaced {
+            // A load that is replaced has its value since its loop began.
+            if self.values[at].is_some() {
                 at += 1;
                 continue;
             }

@@ -34,6 +34,7 @@ mod verify;
 
 pub(crate) use builder::Builder;
 pub(crate) use print::constant;
+#[cfg(test)]
 pub(crate) use verify::verify;
 
 use smallvec::SmallVec;

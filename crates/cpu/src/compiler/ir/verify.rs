@@ -2,6 +2,21 @@
 
 use super::{CallArg, Elem, Function, Op, Ty, Val};
 
+impl Function {
+    /// The function, which is verified in tests.
+    ///
+    /// # Panics
+    /// In tests, when something is wrong with it.
+    pub(super) fn verified(self) -> Function {
+        if cfg!(any(debug_assertions, test))
+            && let Err(problem) = verify(&self)
+        {
+            panic!("{problem} in\n{self}");
+        }
+        self
+    }
+}
+
 /// Says what is wrong with a function, if anything is: blocks that do not nest, values that are not visible, types that
 /// do not fit.
 pub(crate) fn verify(function: &Function) -> Result<(), String> {

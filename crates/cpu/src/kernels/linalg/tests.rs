@@ -5,23 +5,7 @@ use super::*;
 use crate::compiler::OneProduct;
 use crate::kernels::shape;
 use crate::kernels::simd::at_every_level;
-use crate::kernels::testing::{Array, flat_of, index_of, noise};
-
-/// The dtypes whose compute dtype is the dtype itself.
-const COMPUTED: [DType; 12] = [
-    DType::U8,
-    DType::U16,
-    DType::U32,
-    DType::U64,
-    DType::S8,
-    DType::S16,
-    DType::S32,
-    DType::S64,
-    DType::F32,
-    DType::F64,
-    DType::C64,
-    DType::C128,
-];
+use crate::kernels::testing::{Array, COMPUTED, flat_of, index_of, noise};
 
 fn axes(positions: &[usize]) -> Vec<Axis> {
     let shape = Shape::new(&[1; 8]);

@@ -7,6 +7,22 @@ use proptest::prelude::*;
 
 use crate::view::{View, ViewMut};
 
+/// The dtypes whose compute dtype is the dtype itself.
+pub(crate) const COMPUTED: [DType; 12] = [
+    DType::U8,
+    DType::U16,
+    DType::U32,
+    DType::U64,
+    DType::S8,
+    DType::S16,
+    DType::S32,
+    DType::S64,
+    DType::F32,
+    DType::F64,
+    DType::C64,
+    DType::C128,
+];
+
 /// A tensor for tests; aligned for every dtype.
 #[derive(Debug)]
 pub(crate) struct Array {

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::{BLOCK, IN_ORDER, is_exact, scan_with};
 use crate::kernels::simd::at_every_level;
 use crate::kernels::stream::StoreKind;
-use crate::kernels::testing::{Array, noise};
+use crate::kernels::testing::{Array, COMPUTED, noise};
 use crate::kernels::{Element, Real, with_compute, with_real};
 use crate::par::{Par, with_threads};
 
@@ -16,22 +16,6 @@ const OPS: [CumulativeOp; 4] = [
     CumulativeOp::CumulativeProduct,
     CumulativeOp::CumulativeMax,
     CumulativeOp::CumulativeMin,
-];
-
-/// The dtypes in which scans are computed.
-const DTYPES: [DType; 12] = [
-    DType::U8,
-    DType::U16,
-    DType::U32,
-    DType::U64,
-    DType::S8,
-    DType::S16,
-    DType::S32,
-    DType::S64,
-    DType::F32,
-    DType::F64,
-    DType::C64,
-    DType::C128,
 ];
 
 /// Elements whose products neither vanish nor overflow soon, zeros of both signs among them.
@@ -134,7 +118,7 @@ fn check(op: CumulativeOp, dtype: DType, sizes: [usize; 3], reverse: bool, seed:
 }
 
 fn ops_and_dtypes() -> impl Strategy<Value = (CumulativeOp, DType)> {
-    (prop::sample::select(&OPS[..]), prop::sample::select(&DTYPES[..])).prop_filter(
+    (prop::sample::select(&OPS[..]), prop::sample::select(&COMPUTED[..])).prop_filter(
         "an order",
         |&(op, dtype)| {
             !dtype.is_complex() || matches!(op, CumulativeOp::CumulativeSum | CumulativeOp::CumulativeProduct)
