@@ -3,7 +3,8 @@
 //!
 //! The only consumer of a concatenation reads its operands instead. The producer of an operand that has no other
 //! consumer is computed in the operand's box. A concatenation that is a result, or has several consumers, is a nest of
-//! its own if that nest computes operands: they are then written to their final addresses.
+//! its own if that nest computes operands, or reads what they are views of: they are then written to their final
+//! addresses.
 //!
 //! The only consumer of a transposition reads blocks of one cache line by as many rows, and transposes them in
 //! registers.
@@ -223,7 +224,7 @@ impl MovementFuser<'_> {
         }
         // What is computed twice is not needed once only.
         let distinct: FxHashSet<usize> = producers.iter().copied().collect();
-        if distinct.len() != producers.len() || !is_reader && producers.is_empty() {
+        if distinct.len() != producers.len() || !is_reader && producers.is_empty() && seen.is_empty() {
             return None;
         }
         let results: Values = if is_reader {

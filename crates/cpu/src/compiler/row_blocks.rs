@@ -55,6 +55,17 @@ pub(super) struct RowBlockFusion {
     pub(super) domain: Domain,
 }
 
+/// How much of what could be in a row-block fusion is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// All of it.
+    Whole,
+    /// What does not go across groups.
+    Groups,
+    /// Of that what goes through the elements once.
+    OnePass,
+}
+
 /// The fusion groups in order, with row-block fusions as one kernel each.
 pub(super) fn fused_kernels(graph: &Graph, fusion: &FusionGroups, uses: &dyn Uses) -> Vec<FusedKernel> {
     let finder = Finder { graph, fusion, effects: effects(graph, fusion) };
@@ -65,15 +76,19 @@ pub(super) fn fused_kernels(graph: &Graph, fusion: &FusionGroups, uses: &dyn Use
             let nest = Nest::of_row_blocks(graph, fusion, uses, row_blocks)?;
             Some(FusedKernel::Nest(row_blocks.last(), Box::new(nest), Some(row_blocks.clone())))
         };
-        let found = finder.row_block_fusion_at(next, false).and_then(|(row_blocks, bystanders)| {
+        let found = finder.row_block_fusion_at(next, Extent::Whole).and_then(|(row_blocks, bystanders)| {
             if let Some(kernel) = nest(&row_blocks) {
                 return Some((kernel, row_blocks, bystanders));
             }
-            let one_pass = finder.row_block_fusion_at(next, true);
-            if let Some((row_blocks, bystanders)) = one_pass
-                && let Some(kernel) = nest(&row_blocks)
-            {
-                return Some((kernel, row_blocks, bystanders));
+            for extent in [Extent::Groups, Extent::OnePass] {
+                if extent == Extent::Groups && !row_blocks.goes_across() {
+                    continue;
+                }
+                if let Some((row_blocks, bystanders)) = finder.row_block_fusion_at(next, extent)
+                    && let Some(kernel) = nest(&row_blocks)
+                {
+                    return Some((kernel, row_blocks, bystanders));
+                }
             }
             let first_only =
                 RowBlockFusion { members: vec![row_blocks.members[0]], domain: row_blocks.domain };
@@ -116,9 +131,8 @@ fn effects(graph: &Graph, fusion: &FusionGroups) -> FxHashMap<usize, usize> {
 type Bystanders = Vec<(usize, bool)>;
 
 impl Finder<'_> {
-    /// The row-block fusion that begins at an index, if one does that is more than one fusion group; or what of it goes
-    /// through the elements once.
-    fn row_block_fusion_at(&self, start: usize, is_one_pass: bool) -> Option<(RowBlockFusion, Bystanders)> {
+    /// The row-block fusion that begins at an index, if one does that is more than one fusion group.
+    fn row_block_fusion_at(&self, start: usize, extent: Extent) -> Option<(RowBlockFusion, Bystanders)> {
         let domain = match self.reduction(start) {
             Some((_, domain)) => domain,
             // What is done to the elements before they are reduced.
@@ -142,9 +156,10 @@ impl Finder<'_> {
         for index in start + 1..end {
             let is_tainted = self.operand_groups(index).any(|need| need >= start && tainted[need - start]);
             let is_related = self.operand_groups(index).any(|need| row_blocks.has(need));
-            let role = self.role(index, &domain).filter(|role| {
+            let across = || self.across(index, &domain).filter(|_| extent == Extent::Whole);
+            let role = self.role(index, &domain).or_else(across).filter(|role| {
                 self.reads_within_groups(&row_blocks, index, *role)
-                    && !(is_one_pass && self.reads_reduction_results(&row_blocks, index, *role))
+                    && !(extent == Extent::OnePass && self.reads_reduction_results(&row_blocks, index, *role))
             });
             match role {
                 Some(role) if is_related && !is_tainted => {
@@ -169,7 +184,7 @@ impl Finder<'_> {
     /// Whether a fusion group needs what reductions of a row-block fusion give, to do something with elements again.
     fn reads_reduction_results(&self, row_blocks: &RowBlockFusion, index: usize, role: NodeRole) -> bool {
         let is_per_group = |need: usize| match row_blocks.role_of(need) {
-            Some(NodeRole::Reduction(_) | NodeRole::Rows) => true,
+            Some(NodeRole::Reduction(_) | NodeRole::Across(_) | NodeRole::Rows) => true,
             Some(NodeRole::Elements) | None => false,
         };
         role != NodeRole::Rows && self.operand_groups(index).any(is_per_group)
@@ -248,6 +263,13 @@ impl Finder<'_> {
         }
     }
 
+    /// That of a reduction across the groups of a row-block fusion, if these are short rows.
+    fn across(&self, index: usize, domain: &Domain) -> Option<NodeRole> {
+        let (reduction, own) = self.reduction(index)?;
+        let neighbours = own.across(domain)?;
+        (domain.reduced < LANES && neighbours >= LANES).then_some(NodeRole::Across(reduction))
+    }
+
     /// Whether what a fusion group does for each row takes longer than the row: by itself it is done in vectors.
     fn takes_longer_by_rows(&self, index: usize, domain: &Domain) -> bool {
         // Lanes have short rows, or columns.
@@ -266,7 +288,7 @@ impl Finder<'_> {
         nodes.iter().all(|&position| {
             let node = &self.graph.nodes()[position];
             let result = match role {
-                NodeRole::Reduction(_) => self.graph.ty(node.inputs[0]).shape.sizes(),
+                NodeRole::Reduction(_) | NodeRole::Across(_) => self.graph.ty(node.inputs[0]).shape.sizes(),
                 NodeRole::Elements | NodeRole::Rows => node.outputs[0].shape.sizes(),
             };
             let is_before = |input: &Value| {
@@ -295,7 +317,9 @@ impl Finder<'_> {
         let size = self.graph.ty(value_view.base).size();
         let in_order = value_view.is_identity(self.graph) && size == result.iter().product::<usize>();
         match (other, role) {
-            (NodeRole::Elements, NodeRole::Elements | NodeRole::Reduction(_)) => in_order,
+            (NodeRole::Elements, NodeRole::Elements | NodeRole::Reduction(_) | NodeRole::Across(_)) => {
+                in_order
+            }
             (NodeRole::Elements, NodeRole::Rows) => false,
             (NodeRole::Rows | NodeRole::Reduction(_), NodeRole::Rows) => in_order,
             // The elements of long rows have left the caches when the rows are reduced.
@@ -303,7 +327,8 @@ impl Finder<'_> {
                 !row_blocks.domain.is_long()
                     && row_blocks.domain.is_per_group(value_view.strided_view(result))
             }
-            (NodeRole::Rows | NodeRole::Reduction(_), NodeRole::Reduction(_)) => false,
+            (NodeRole::Rows | NodeRole::Reduction(_), NodeRole::Reduction(_) | NodeRole::Across(_))
+            | (NodeRole::Across(_), _) => false,
         }
     }
 }
@@ -317,6 +342,11 @@ impl RowBlockFusion {
     /// Whether a fusion group is in it.
     pub(super) fn has(&self, index: usize) -> bool {
         self.role_of(index).is_some()
+    }
+
+    /// Whether it has reductions across groups.
+    fn goes_across(&self) -> bool {
+        self.members.iter().any(|(_, role)| matches!(role, NodeRole::Across(_)))
     }
 
     /// The nodes, and what each is in a nest.
@@ -355,7 +385,7 @@ mod tests {
             Finder { graph: region.graph(), fusion: &fusion, effects: effects(region.graph(), &fusion) };
         let (mut found, mut next) = (Vec::new(), 0);
         while next < fusion.order.len() {
-            next = match finder.row_block_fusion_at(next, false) {
+            next = match finder.row_block_fusion_at(next, Extent::Whole) {
                 Some((row_blocks, _)) => {
                     let next = row_blocks.last() + 1;
                     found.push(row_blocks.members.into_iter().map(|(_, role)| role).collect());

@@ -179,6 +179,10 @@ impl ValueView {
         {
             return is_wide && size >= MIN_CONTIGUOUS_RUN;
         }
+        // Reverse order is turned in registers.
+        if let Some(&(&size, &-1)) = axes.peek() {
+            return is_wide && size >= MIN_CONTIGUOUS_RUN;
+        }
         let mut run = 1;
         for (&size, &stride) in axes {
             if stride != 0 && stride != run as isize {

@@ -267,11 +267,10 @@ impl Linker {
         self.store(&to.place, to.bytes);
         self.scalars.forget(&to.place, to.bytes);
         let rank = sizes.len();
-        let fits = |elements: &Elements| {
-            let by = elements.strides[rank - 1];
-            parts == 1 && (by == 1 || elem.bytes() >= 4 && by > 0)
-        };
-        let has_lanes = fits(to) && (fits(from) || from.strides[rank - 1] == 0);
+        let fits = |by: isize| parts == 1 && (by == 1 || elem.bytes() >= 4 && by > 0);
+        let [read, written] = [from, to].map(|elements| elements.strides[rank - 1]);
+        // What lies in reverse order is turned in registers.
+        let has_lanes = fits(written) && (fits(read) || read == 0 || fits(-read));
         let zeros: SmallVec<[usize; 6]> = SmallVec::from_elem(0, rank);
         let mut counters: SmallVec<[(Val, usize); 6]> = SmallVec::new();
         let loops = if has_lanes { rank - 1 } else { rank };

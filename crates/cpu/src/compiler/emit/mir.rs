@@ -154,6 +154,8 @@ pub(crate) enum Op {
     Unzip(bool),
     /// Lanes of `a` and `b` in turn: those of the lower halves, or of the upper ones.
     Zip(bool),
+    /// The lanes in reverse order. Elements have four bytes or eight, and vectors two lanes at least.
+    Reverse,
     /// Lanes from `n` on, in the lanes from 0 on. The other lanes are not specified.
     Upper(u8),
 

@@ -40,7 +40,8 @@ pub(in super::super) fn fuse_blocks(
     (elements, row): (usize, usize),
     results: &Values,
 ) -> Option<Blocks> {
-    if !elements.is_multiple_of(row) {
+    let is_across = |role: NodeRole| if let NodeRole::Across(_) = role { true } else { false };
+    if !elements.is_multiple_of(row) || nodes.iter().any(|(_, role)| is_across(*role)) {
         return None;
     }
     let is_whole = nodes.iter().any(|(_, role)| *role != NodeRole::Elements);
@@ -48,7 +49,7 @@ pub(in super::super) fn fuse_blocks(
     let domain = if is_whole { in_rows.clone() } else { Domain::of_elements(elements) };
     let passes = Passes::new(graph, fusion, nodes);
     let reads = Reads::new(graph, fusion, &passes, &domain, &[], None, Vec::new())?;
-    let mut sizes = reads.sizes(&in_rows, None, None, None)?;
+    let mut sizes = reads.sizes(&in_rows, None, [None; 2], None)?;
     // Rows may be divided, but not for reductions.
     let length = sizes[sizes.len() - 1];
     if length < MIN_ROW || is_whole && length != row {
@@ -77,6 +78,7 @@ pub(in super::super) fn fuse_blocks(
         reads: &reads,
         domain_box: None,
         whole,
+        across: None,
         sizes,
         shape,
         draws_before: false,

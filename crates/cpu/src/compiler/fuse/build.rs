@@ -14,7 +14,7 @@ use super::passes::Passes;
 use super::random::{draws_before, has_pairs};
 use super::reads::{Generated, Reads, domain_of, generated};
 use super::shape::{NestKind, NestShape, ThreadSplit};
-use super::short::has_records;
+use super::short::{across, has_records};
 use crate::compiler::fusion_groups::{Elementwise, FusionGroups, elementwise};
 use crate::compiler::ir::{Builder, Elem, Function, Val};
 use crate::compiler::views::ValueView;
@@ -32,6 +32,8 @@ pub(in super::super) enum NodeRole {
     Rows,
     /// A reduction of rows.
     Reduction(Reduction),
+    /// A reduction across short rows: of the elements that neighbours have at the same place.
+    Across(Reduction),
 }
 
 /// A nest, with where its operands come from.
@@ -149,6 +151,8 @@ pub(super) struct Body<'a> {
     pub(super) domain_box: Option<&'a DomainBox>,
     /// Where the elements of results are.
     pub(super) whole: StridedView,
+    /// Where the results of reductions across rows are.
+    pub(super) across: Option<StridedView>,
     pub(super) sizes: Sizes,
     pub(super) shape: NestShape,
     /// Whether words of random numbers are drawn before what is made of them.
@@ -178,7 +182,8 @@ impl<'a> Body<'a> {
             |result: &Value| passes.nodes.contains(&(result.node as usize, NodeRole::Elements));
         // A box may be a part of a join, which is no node of its own.
         let writes = domain_box.is_some() || context.results.iter().any(is_of_elements);
-        let written = writes.then_some(&whole);
+        let across = across(context.graph, passes, domain)?;
+        let written = [writes.then_some(&whole), across.as_ref()];
         let mut sizes = reads.sizes(domain, domain_box, written, None)?;
         let block = domain_box.and_then(|domain_box| domain_box.block_axis(&sizes));
         if block.is_none() && domain_box.is_some_and(|domain_box| domain_box.block.is_some()) {
@@ -196,7 +201,10 @@ impl<'a> Body<'a> {
             shape = NestShape::of_pairs(&paired);
             sizes = paired;
         }
-        Some(Body { context, passes, reads, domain_box, whole, sizes, shape, draws_before: false })
+        if across.as_ref().is_some_and(|across| !shape.has_across(&sizes, across)) {
+            return None;
+        }
+        Some(Body { context, passes, reads, domain_box, whole, across, sizes, shape, draws_before: false })
     }
 
     /// What is built around a row at these positions, of which a part may begin within the row.
@@ -206,7 +214,7 @@ impl<'a> Body<'a> {
         positions: SmallVec<[Position; 4]>,
         row_start: Option<Val>,
     ) -> NestBuilder<'_> {
-        let Body { context, passes, reads, domain_box, whole, sizes, shape, .. } = self;
+        let Body { context, passes, reads, domain_box, whole, across, sizes, shape, .. } = self;
         NestBuilder {
             graph: context.graph,
             fusion: context.fusion,
@@ -222,6 +230,7 @@ impl<'a> Body<'a> {
             positions,
             row_start,
             whole,
+            across: across.as_ref(),
             element: None,
             is_second_half: false,
             is_unpaired: false,
@@ -348,6 +357,8 @@ pub(super) struct NestBuilder<'a> {
     pub(super) row_start: Option<Val>,
     /// Where the elements of results are.
     pub(super) whole: &'a StridedView,
+    /// Where the results of reductions across rows are.
+    pub(super) across: Option<&'a StridedView>,
     /// The element of the group where the part of a row begins that is done, if the row is no group.
     pub(super) element: Option<Val>,
     /// Whether it is the second half whose element is done, and whether nothing is beside it.
@@ -520,7 +531,7 @@ impl NestBuilder<'_> {
         let base = value_view.base.node as usize;
         match self.roles.get(&base) {
             Some(NodeRole::Elements) => return self.element(base),
-            Some(NodeRole::Rows | NodeRole::Reduction(_)) => return self.group(base),
+            Some(NodeRole::Rows | NodeRole::Reduction(_) | NodeRole::Across(_)) => return self.group(base),
             None => {}
         }
         let dtype = self.graph.ty(value_view.base).dtype;

@@ -57,6 +57,14 @@ impl Domain {
         self.inner == 1 && self.reduced > chunk()
     }
 
+    /// How many neighbours a reduction joins that goes across the rows of a nest, element by element.
+    pub(in super::super) fn across(&self, rows: &Domain) -> Option<usize> {
+        let is_of_rows = rows.is_in_order() && rows.inner == 1 && self.inner == 1;
+        let [.., (length, 1), (neighbours, step)] = self.reordered[..] else { return None };
+        let is_across = length == rows.reduced && step == length && neighbours == self.reduced;
+        (is_of_rows && is_across && self.elements() == rows.elements()).then_some(neighbours)
+    }
+
     /// A view of all elements, in the order of the domain. None if its axes do not fit.
     pub(super) fn in_reduction_order(&self, view: StridedView) -> Option<StridedView> {
         if self.is_in_order() {

@@ -82,7 +82,9 @@ impl Merge {
 impl NestBuilder<'_> {
     /// How a reduction joins.
     pub(super) fn merge_of(&self, node: usize) -> Merge {
-        let NodeRole::Reduction(reduction) = self.role(node) else { unreachable!("it is a reduction") };
+        let (NodeRole::Reduction(reduction) | NodeRole::Across(reduction)) = self.role(node) else {
+            unreachable!("it is a reduction")
+        };
         let dtype = self.accumulation(node);
         let elem = if dtype.is_bool() { Elem::I8 } else { computed(dtype) };
         let is_unsigned = dtype.is_bool() || dtype.kind() == Kind::Unsigned;
@@ -127,7 +129,9 @@ impl NestBuilder<'_> {
     pub(super) fn lifted(&mut self, node: usize) -> Option<State> {
         let (input, role) = (self.graph.nodes()[node].inputs[0], self.role(node));
         let x = self.operand(node, input, role)?;
-        let NodeRole::Reduction(reduction) = role else { unreachable!("it is a reduction") };
+        let (NodeRole::Reduction(reduction) | NodeRole::Across(reduction)) = role else {
+            unreachable!("it is a reduction")
+        };
         let x = match reduction {
             Reduction::Of(ReduceOp::All | ReduceOp::Any) => self.e.truth(x),
             Reduction::Of(ReduceOp::Sum | ReduceOp::Product | ReduceOp::ReduceMax | ReduceOp::ReduceMin)

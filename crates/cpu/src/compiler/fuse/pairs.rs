@@ -17,7 +17,7 @@ const MIN_ROW: usize = 16;
 pub(super) fn paired_sizes(
     reads: &Reads,
     domain: &Domain,
-    written: Option<&StridedView>,
+    written: [Option<&StridedView>; 2],
     sizes: &Sizes,
 ) -> Option<Sizes> {
     let elements = domain.elements();

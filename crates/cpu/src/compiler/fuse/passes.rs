@@ -35,7 +35,7 @@ impl Passes {
             // A reduction's result is there one pass later.
             let ready = inputs.iter().filter_map(own).map(|(input, role)| match role {
                 NodeRole::Elements | NodeRole::Rows => pass[&input],
-                NodeRole::Reduction(_) => pass[&input] + 1,
+                NodeRole::Reduction(_) | NodeRole::Across(_) => pass[&input] + 1,
             });
             let at = ready.max().unwrap_or(0);
             pass.insert(position, at);

@@ -155,13 +155,13 @@ impl Reads {
         record
     }
 
-    /// The axes of the domain, of whose elements some results are that lie in memory as a view says. Halves are so many
+    /// The axes of the domain, of whose elements some results are that lie in memory as views say. Halves are so many
     /// elements that others begin as many behind them.
     pub(super) fn sizes(
         &self,
         domain: &Domain,
         domain_box: Option<&DomainBox>,
-        written: Option<&StridedView>,
+        written: [Option<&StridedView>; 2],
         half: Option<usize>,
     ) -> Option<Sizes> {
         let mut axes = Axes::new(domain.elements());
@@ -173,7 +173,7 @@ impl Reads {
         for (view, is_per_group) in inputs.chain(iota) {
             if is_per_group { axes.add_per_group(view, domain) } else { axes.add(view) }
         }
-        written.into_iter().for_each(|view| axes.add(view));
+        written.into_iter().flatten().for_each(|view| axes.add(view));
         half.into_iter().for_each(|half| axes.divide(half));
         domain_box.into_iter().for_each(|domain_box| domain_box.divide(&mut axes));
         axes.sizes()
@@ -184,7 +184,7 @@ impl Reads {
 pub(super) fn domain_of(graph: &Graph, position: usize, role: NodeRole) -> &[usize] {
     let node = &graph.nodes()[position];
     match role {
-        NodeRole::Reduction(_) => graph.ty(node.inputs[0]).shape.sizes(),
+        NodeRole::Reduction(_) | NodeRole::Across(_) => graph.ty(node.inputs[0]).shape.sizes(),
         NodeRole::Elements | NodeRole::Rows => node.outputs[0].shape.sizes(),
     }
 }

@@ -6,6 +6,7 @@ use super::build::LONG_ROW;
 use super::columns::piece_rows;
 use super::domain::{Domain, Sizes};
 use super::pieces::chunk;
+use crate::kernels::StridedView;
 
 /// The elements of a row from which on it has vectors of its own. Of shorter ones each lane has one.
 const SHORT_ROW: usize = 16;
@@ -216,6 +217,15 @@ impl NestShape {
             is_turned: false,
             half,
         }
+    }
+
+    /// Whether lanes have all neighbours whose elements are reduced into results that lie as a view says.
+    pub(super) fn has_across(&self, sizes: &[usize], across: &StridedView) -> bool {
+        let is_whole = self.kind == NestKind::Short && self.split != ThreadSplit::Lanes;
+        let neighbours = across.dims().iter().find(|(_, stride)| *stride == 0);
+        is_whole
+            && self.lanes + 1 == self.row
+            && neighbours.is_some_and(|&(neighbours, _)| sizes[self.lanes] == neighbours)
     }
 
     /// How many steps the axis of the lanes has, of one half if both are gone through at once.

@@ -9,15 +9,36 @@ use defn_core::graph::{Graph, Values};
 use rustc_hash::FxHashMap;
 
 use super::build::{NestBuilder, NodeRole, Position};
-use super::domain::strides_along;
+use super::domain::{Domain, strides_along};
 use super::elements::Element;
-use super::merge::{Merge, State};
+use super::merge::{Merge, Reduction, State};
+use super::passes::Passes;
 use super::reads::Reads;
-use crate::compiler::ir::{Access, Val};
-use crate::kernels::StridedView;
+use super::rows::lanes_of;
+use crate::compiler::ir::{Access, Reduce, Val};
+use crate::kernels::{StridedView, TILE};
 
 /// The lanes that a tile of few elements has; `docs/order.md` has the order of reductions.
 const LANES: usize = 16;
+
+/// The vectors in which a reduction across rows has its results, and how many there are at most.
+const MAX_ACROSS: usize = 4;
+
+/// Where the results of reductions across the rows of a domain lie, if there are any. None if lanes cannot have them.
+pub(super) fn across(graph: &Graph, passes: &Passes, domain: &Domain) -> Option<Option<StridedView>> {
+    let mut found = None;
+    for &(node, role) in &passes.nodes {
+        let NodeRole::Across(_) = role else { continue };
+        let (_, own) = Reduction::with_domain(graph, &graph.nodes()[node])?;
+        let (neighbours, length) = (own.across(domain)?, domain.reduced);
+        let outer = domain.elements() / (neighbours * length);
+        let view = StridedView::strided(0, &[outer, neighbours, length], &[length as isize, 0, 1]);
+        if found.replace(view).is_some() || length > MAX_ACROSS || neighbours > TILE {
+            return None;
+        }
+    }
+    Some(found)
+}
 
 /// What is known of each element of a row: nodes and inputs.
 pub(super) type LoadedValues = (FxHashMap<usize, Element>, FxHashMap<usize, Element>);
@@ -28,13 +49,19 @@ impl NestBuilder<'_> {
         let (rows, length) = (self.sizes[self.shape.lanes], self.sizes[self.shape.row]);
         let extent = part.map_or_else(|| self.e.b.index(rows as i64), |(_, count)| count);
         let mut known: Vec<LoadedValues> = vec![LoadedValues::default(); length];
+        let mut across: Vec<(usize, Vec<State>)> = Vec::new();
+        for pass in 0..self.passes.count {
+            for node in self.nodes_of(pass, |role| matches!(role, NodeRole::Across(_))) {
+                across.push((node, self.accumulators(node, (rows, length))?));
+            }
+        }
         self.e.b.begin_lanes(extent);
         for pass in 0..self.passes.count {
             self.pass = pass;
             if pass == 0 {
                 self.row_values(0)?;
             }
-            let reductions = self.nodes_of(pass, |part| matches!(part, NodeRole::Reduction(_)));
+            let reductions = self.nodes_of(pass, |role| matches!(role, NodeRole::Reduction(_)));
             let mut folded = Vec::new();
             for &reduction in &reductions {
                 let states = self.of_each(&mut known, |builder| {
@@ -44,6 +71,12 @@ impl NestBuilder<'_> {
                     })
                 })?;
                 folded.push(self.combined(reduction, states));
+            }
+            for (node, accumulators) in across.iter().filter(|(node, _)| self.passes.of(*node) == pass) {
+                let states = self.of_each(&mut known, |builder| builder.lifted(*node))?;
+                for (&accumulator, &element) in accumulators.iter().flatten().zip(states.iter().flatten()) {
+                    self.e.b.reduce(accumulator, element);
+                }
             }
             // All is computed before anything is stored: a result may lie in an operand's memory.
             let mut stored = Vec::new();
@@ -56,6 +89,32 @@ impl NestBuilder<'_> {
             reductions.into_iter().try_for_each(|reduction| self.store_group(reduction))?;
         }
         self.e.b.end_lanes();
+        across.into_iter().try_for_each(|(node, states)| self.store_across(node, states))
+    }
+
+    /// What reduces so many neighbours across rows: for each element of a row, as one tile.
+    fn accumulators(&mut self, node: usize, (neighbours, length): (usize, usize)) -> Option<Vec<State>> {
+        let how = self.merge_of(node);
+        let (reduce, parts, elem) = match how {
+            Merge::One(reduce, elem) => (reduce, 1, elem),
+            Merge::Sums(elem) => (Reduce::Add, 2, elem),
+            Merge::Product(_) | Merge::Extreme { .. } => return None,
+        };
+        let lanes = lanes_of(how, neighbours) as u16;
+        let of_place = |_| (0..parts).map(|_| self.e.b.accumulator(reduce, elem, lanes)).collect();
+        Some((0..length).map(of_place).collect())
+    }
+
+    /// Stores what a reduction across rows gives for each element of a row.
+    fn store_across(&mut self, node: usize, states: Vec<State>) -> Option<()> {
+        let (result, across) = (self.result_of(node)?, self.across?);
+        for (at, state) in states.into_iter().enumerate() {
+            self.finish_reductions(&[node], vec![state])?;
+            self.set_element(at);
+            let element = self.groups[&node];
+            let access = self.access(self.result_buffer(result), across, element.dtype.storage_bytes());
+            self.e.store(element, access);
+        }
         Some(())
     }
 

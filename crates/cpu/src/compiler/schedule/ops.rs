@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use super::super::emit::mir::{self, Class, Cond, Constant, Inst, Mem, Op, Part, Reg};
 use super::super::ir::{self, AccessId, Cmp, Conv, Elem, Val};
+use super::records::moved;
 use super::{Copies, Known, Lowering, Result, Unsupported, cond_of};
 
 impl Lowering<'_> {
@@ -405,6 +406,15 @@ impl Lowering<'_> {
             }
             return Ok(regs);
         }
+        if lane == -(elem.bytes() as i64) && row.end.is_none() && self.target.has(Op::Reverse, elem) {
+            let first = self.strided_address(access)?;
+            for copy in 0..row.copies {
+                let mem = moved(first, ((copy + 1) * usize::from(lanes) - 1) as i64 * lane)?;
+                let vector = self.access_inst(Op::Load, elem, lanes, mem, Part::All);
+                regs.push(self.emit(Op::Reverse, elem, lanes, Class::Vector, &[vector]));
+            }
+            return Ok(regs);
+        }
         // Strided: the elements at multiples of the stride.
         let stride = lane / elem.bytes() as i64;
         if stride * elem.bytes() as i64 != lane {
@@ -415,20 +425,25 @@ impl Lowering<'_> {
             return Err(Unsupported("narrow elements that are apart".to_owned()));
         }
         let positions = self.stride_positions(from, stride)?;
+        let first = self.strided_address(access)?;
         for copy in 0..row.copies {
-            let mut mem = self.address_of(access);
-            let elements = row.offset + (copy * usize::from(lanes)) as i64;
-            if let Some(position) = row.position {
-                let bytes = i32::try_from(lane).map_err(|_| Unsupported("a stride so long".to_owned()))?;
-                let moved = self.general(Op::MulNumber(bytes), &[position]);
-                mem.base = self.general(Op::GeneralAdd, &[mem.base, moved]);
-            }
-            let offset = i64::from(mem.offset) + elements * lane;
-            mem.offset = i32::try_from(offset).map_err(|_| Unsupported("a row so long".to_owned()))?;
+            let mem = moved(first, (copy * usize::from(lanes)) as i64 * lane)?;
             let positions = self.present_positions(positions, from);
             regs.push(self.gather_inst(elem, from, positions, mem)?);
         }
         Ok(regs)
+    }
+
+    /// Where the first lane of the row is that is done, where lanes are apart.
+    fn strided_address(&mut self, access: AccessId) -> Result<Mem> {
+        let (lane, mut mem) = (self.function.access(access).lane, self.address_of(access));
+        let row = self.row.expect("rows have addresses");
+        if let Some(position) = row.position {
+            let bytes = i32::try_from(lane).map_err(|_| Unsupported("a stride so long".to_owned()))?;
+            let moved = self.general(Op::MulNumber(bytes), &[position]);
+            mem.base = self.general(Op::GeneralAdd, &[mem.base, moved]);
+        }
+        moved(mem, row.offset * lane)
     }
 
     /// The positions of lanes so many elements apart.

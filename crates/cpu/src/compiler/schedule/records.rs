@@ -257,7 +257,7 @@ impl Lowering<'_> {
 }
 
 /// A place so many bytes on.
-fn moved(mem: Mem, bytes: i64) -> Result<Mem> {
+pub(super) fn moved(mem: Mem, bytes: i64) -> Result<Mem> {
     let offset = i64::from(mem.offset) + bytes;
     let offset = i32::try_from(offset).map_err(|_| Unsupported("a row so long".to_owned()))?;
     Ok(Mem { offset, ..mem })

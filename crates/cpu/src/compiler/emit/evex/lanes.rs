@@ -89,11 +89,12 @@ impl Emit<'_> {
                 let from = Rm::Reg(self.source(0));
                 self.op(by_width(elem, opcode::BROADCAST), dst, 0, from);
             }
-            Op::Unzip(odd) => self.permute(|lane, count| 2 * lane % (2 * count) + usize::from(odd)),
+            Op::Unzip(odd) => self.permute(1, |lane, count| 2 * lane % (2 * count) + usize::from(odd)),
             Op::Zip(upper) => {
                 let first = if upper { usize::from(inst.lanes) / 2 } else { 0 };
-                self.permute(|lane, count| lane % 2 * count + first + lane / 2);
+                self.permute(1, |lane, count| lane % 2 * count + first + lane / 2);
             }
+            Op::Reverse => self.permute(0, |lane, count| count - 1 - lane),
             Op::Upper(lanes) => self.upper(usize::from(lanes) * elem.bytes()),
             Op::Load => self.load(),
             Op::LoadSplat => self.load_splat(),
@@ -293,9 +294,9 @@ impl Emit<'_> {
         }
     }
 
-    /// For each lane the lane of both sources that `of` says, which is passed how many lanes a source has: the second
-    /// source's follow behind the first's.
-    fn permute(&mut self, of: impl Fn(usize, usize) -> usize) {
+    /// For each lane the lane of the first source and of another one that `of` says, which is passed how many lanes a
+    /// source has: the other's follow behind the first's.
+    fn permute(&mut self, other: usize, of: impl Fn(usize, usize) -> usize) {
         let (elem, bytes) = (self.inst.elem, self.inst.elem.bytes());
         let (lanes, held) = (usize::from(self.inst.lanes), self.bytes / bytes);
         // A register holds more lanes than a short vector has.
@@ -307,7 +308,7 @@ impl Emit<'_> {
         let positions = std::array::from_fn(|at| (position(at) as u64).to_le_bytes()[at % bytes]);
         let positions = Rm::Pool(self.asm.vector(positions));
         self.op(opcode::LOAD, SPARE, 0, positions);
-        let second = Rm::Reg(self.source(1));
+        let second = Rm::Reg(self.source(other));
         self.op(wide(PERMUTE_TWO, elem), SPARE, self.source(0), second);
         self.copy(self.inst.dst, SPARE);
     }

@@ -61,6 +61,14 @@ impl Writer<'_> {
             Op::Unzip(true) => self.three(w::V_UZP2 | shape().integer(), inst),
             Op::Zip(false) => self.three(w::V_ZIP1 | shape().integer(), inst),
             Op::Zip(true) => self.three(w::V_ZIP2 | shape().integer(), inst),
+            // Within each eight bytes, which then change places.
+            Op::Reverse if elem.bytes() == 4 => {
+                self.two(w::V_REV64 | shape().integer(), inst);
+                if inst.lanes > 2 {
+                    self.push(w::ext(d, d, d, 8));
+                }
+            }
+            Op::Reverse => self.push(w::ext(d, a(), a(), 8)),
             Op::Upper(0) => self.move_vector(d, a()),
             Op::Upper(n) => self.push(w::ext(d, a(), a(), u32::from(n) << shape().size)),
 

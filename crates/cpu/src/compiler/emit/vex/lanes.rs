@@ -15,6 +15,8 @@ const UNPACK4: [Opcode; 2] = [Opcode::plain(0x14), Opcode::plain(0x15)];
 const UNPACK8: [Opcode; 2] = [Opcode::p66(0x14), Opcode::p66(0x15)];
 /// Chooses doublewords of two vectors within each 16 bytes.
 const SHUFFLE_TWO: Opcode = Opcode::plain(0xc6);
+/// Chooses doublewords within each 16 bytes.
+const SHUFFLE4: Opcode = Opcode::p66(0x70);
 /// Chooses quadwords.
 const PERMUTE8: Opcode = Opcode::p3a(0x00).w();
 /// 16 bytes out of two vectors' for each half.
@@ -104,6 +106,7 @@ impl Emit<'_> {
             }
             Op::Unzip(odd) => self.unzip(odd),
             Op::Zip(upper) => self.zip(upper),
+            Op::Reverse => self.reverse(),
             Op::Upper(lanes) => self.upper(usize::from(lanes) * elem.bytes()),
             Op::Load => self.load(),
             Op::LoadSplat => self.load_splat(),
@@ -228,6 +231,20 @@ impl Emit<'_> {
         self.op(unpack[usize::from(upper && !is_short)], dst, a, b);
         if upper && is_short {
             self.op_by(opcode::SHIFT128, 3, dst, Rm::Reg(dst), 8);
+        }
+    }
+
+    /// Lanes in reverse order: within each 16 bytes, which then change places.
+    fn reverse(&mut self) {
+        let (dst, from) = (self.inst.dst, Rm::Reg(self.source(0)));
+        let order = match (self.inst.elem.bytes(), self.inst.lanes) {
+            (4, 2) => 0b11_10_00_01,
+            (4, _) => 0b00_01_10_11,
+            _ => 0b01_00_11_10,
+        };
+        self.op_by(SHUFFLE4, dst, 0, from, order);
+        if self.bytes == 32 {
+            self.op_by(PERMUTE8, dst, 0, Rm::Reg(dst), 0b01_00_11_10);
         }
     }
 

@@ -310,6 +310,9 @@ fn lanes_move_as_they_say() {
             if !elem.is_float() {
                 push(Op::MaskSplat, 0, bytes(each).repeat(lanes.into()));
             }
+            if each >= 4 && lanes > 1 {
+                push(Op::Reverse, 0, bytes(whole).chunks(each).rev().flatten().copied().collect());
+            }
             for n in 0..lanes {
                 push(Op::Upper(n), 0, bytes(whole)[usize::from(n) * each..].to_vec());
             }

@@ -74,6 +74,7 @@ fn vector_ops() -> Vec<(Op, usize)> {
         Op::RotBy(32),
         Op::Splat,
         Op::Upper(1),
+        Op::Reverse,
         Op::MaskNot,
         Op::MaskFirst,
         Op::MaskSplat,
@@ -168,7 +169,7 @@ fn vector_entries() -> Vec<Entry> {
     for (op, sources) in vector_ops() {
         for elem in ELEMS.into_iter().filter(|&elem| Neon.has(op, elem) && is_made(op, elem)) {
             for lanes in lane_counts(widest(op, elem)) {
-                if matches!(op, Op::Upper(_) | Op::Unzip(_) | Op::Zip(_)) && lanes == 1 {
+                if matches!(op, Op::Upper(_) | Op::Unzip(_) | Op::Zip(_) | Op::Reverse) && lanes == 1 {
                     continue;
                 }
                 let action = with_registers(op, elem, lanes, sources, Address::default(), AllocatedPart::All);

@@ -18,6 +18,7 @@ pub(crate) fn check_vectors(target: &dyn Target) {
             for _ in 0..6 {
                 check_moved(target, Op::Splat, elem, lanes, &mut random);
                 if elem.bytes() >= 4 && lanes > 1 {
+                    check_moved(target, Op::Reverse, elem, lanes, &mut random);
                     check_joined(target, elem, lanes, &mut random);
                 }
                 for upper in (0..6).map(|power| 1 << power).filter(|&upper| upper < lanes) {
@@ -46,11 +47,16 @@ fn check_moved(target: &dyn Target, op: Op, elem: Elem, lanes: u8, random: &mut 
     assert_eq!(builder.finish().run(&[&raw const source as u64, &raw mut result as u64]), 0);
     let (offset, count) = match op {
         Op::Upper(upper) => (upper.into(), usize::from(lanes - upper)),
-        Op::Splat => (0, lanes.into()),
+        Op::Splat | Op::Reverse => (0, lanes.into()),
         _ => panic!("{op:?} moves no lanes"),
     };
     for lane in 0..count {
-        let expected = source.lane(if op == Op::Splat { 0 } else { lane + offset }, elem);
+        let from = match op {
+            Op::Splat => 0,
+            Op::Reverse => usize::from(lanes) - 1 - lane,
+            _ => lane + offset,
+        };
+        let expected = source.lane(from, elem);
         assert_eq!(result.lane(lane, elem), expected, "{op:?} {elem:?} {lanes} {dst} {from}");
     }
 }
