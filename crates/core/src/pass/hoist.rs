@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::dce::live_nodes;
+use super::fills::{with_fills, without_unused};
 use super::state::{needed, without_others};
 use super::{dce_owned, finish, rebuild};
 use crate::error::Result;
@@ -16,7 +17,7 @@ const SMALL: usize = 1 << 12;
 
 /// Computes before a loop what all of its trips would compute alike, if that is more than to look at memory in another
 /// way. What is larger than its operands stays in the loop if it is element-wise: to compute it there takes less time
-/// than to read it.
+/// than to read it. For the same reason what has equal elements, all one constant, is made in the loop.
 ///
 /// # Errors
 /// When memory does not suffice.
@@ -89,8 +90,12 @@ fn hoist_loop(graph: &mut Graph, op: &WhileOp, operands: Values, is_used: &[bool
 /// A loop, and its operands, without what was added to the graph before it.
 fn hoist_from(graph: &mut Graph, op: &WhileOp, mut operands: Values) -> Result<(WhileOp, Values)> {
     let captures: Values = operands[op.state..].into();
-    let (cond, of_cond) = without_invariants(graph, &*hoist(&op.cond)?, op.state, &captures)?;
-    let (body, of_body) = without_invariants(graph, &*hoist(&op.body)?, op.state, &captures)?;
+    let hoisted =
+        |graph: &Graph, region: &Region| hoist(&Arc::new(with_fills(graph, region, op.state, &captures)?));
+    let cond = hoisted(graph, &op.cond)?;
+    let (cond, of_cond) = without_invariants(graph, &cond, op.state, &captures)?;
+    let body = hoisted(graph, &op.body)?;
+    let (body, of_body) = without_invariants(graph, &body, op.state, &captures)?;
     let (own, first) = (captures.len(), of_cond.len());
     operands.extend(of_cond.iter().chain(&of_body).copied());
     let types: Vec<TensorType> = operands[op.state..].iter().map(|&value| graph.ty(value).clone()).collect();
@@ -98,7 +103,7 @@ fn hoist_from(graph: &mut Graph, op: &WhileOp, mut operands: Values) -> Result<(
     let cond = cond.with_captures(&positions, &types);
     let positions: Vec<usize> = (0..own).chain(own + first..own + first + of_body.len()).collect();
     let body = body.with_captures(&positions, &types);
-    Ok((WhileOp { cond: Arc::new(cond), body: Arc::new(body), ..op.clone() }, operands))
+    Ok(without_unused(WhileOp { cond: Arc::new(cond), body: Arc::new(body), ..op.clone() }, operands))
 }
 
 /// A region of a loop without what depends on captures alone: that is added to `graph`, and its values become further

@@ -7,6 +7,7 @@
 mod by_elements;
 mod cse;
 mod dce;
+mod fills;
 mod fold;
 mod hoist;
 mod simplifier;

@@ -252,15 +252,12 @@ impl MovementFuser<'_> {
             return None;
         };
         let view = self.fusion.node_view(node)?.clone();
-        // Constants and counted numbers have no memory where they are read.
-        if let Op::Constant(_) = self.graph.node(view.base).op {
-            return None;
-        }
-        let has_memory = match self.fusion.roles[view.base.node as usize] {
+        // Counted numbers are not read as views say.
+        let is_read = match self.fusion.roles[view.base.node as usize] {
             Role::Leaf | Role::Elementwise | Role::Step => true,
             Role::View | Role::Generated => false,
         };
-        has_memory.then(|| (node, BoxSource::View { view, starts: starts.clone() }))
+        is_read.then(|| (node, BoxSource::View { view, starts: starts.clone() }))
     }
 
     /// Views whose readers all read what they are views of need no memory.
