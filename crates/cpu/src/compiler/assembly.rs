@@ -171,6 +171,7 @@ impl Names<'_> {
         match self.allocated.constants[constant as usize] {
             Constant::Splat(elem, bits) => ir::constant(elem, bits),
             Constant::Iota(_) => "(0, 1, 2, ...)".to_owned(),
+            Constant::Lanes(lanes) => format!("lanes {lanes:?}"),
         }
     }
 

@@ -422,6 +422,28 @@ mod tests {
     }
 
     #[test]
+    fn sums_across_short_rows_are_in_the_fusion() {
+        let text = |neighbours: usize| {
+            format!(
+                "defn-ir 1
+                (f32[9][{neighbours}][3]) {{
+                    %0 = parameter {{index: 0}} : f32[9][{neighbours}][3]
+                    %1 = sum %0 {{axes: [2], keep_axes: true}} : f32[9][{neighbours}][1]
+                    %2 = multiply %0 %1 : f32[9][{neighbours}][3]
+                    %3 = sum %2 {{axes: [1], keep_axes: false}} : f32[9][3]
+                    return %3
+                }}"
+            )
+        };
+        let sum = Reduction::Of(ReduceOp::Sum);
+        let rows = vec![NodeRole::Reduction(sum), NodeRole::Elements];
+        let with_across = [rows.clone(), vec![NodeRole::Across(sum)]].concat();
+        assert_eq!(row_block_fusions_of(&text(40)), [with_across]);
+        // Few neighbours do not fill the lanes.
+        assert_eq!(row_block_fusions_of(&text(8))[0], rows);
+    }
+
+    #[test]
     fn effects_stay_in_order_around_a_row_block_fusion() {
         let region = Region::from_text(
             "defn-ir 1

@@ -156,6 +156,9 @@ pub(crate) enum Op {
     Zip(bool),
     /// The lanes in reverse order. Elements have four bytes or eight, and vectors two lanes at least.
     Reverse,
+    /// For each lane the lane of `a` and then of `b` that the constant at this index says. Elements have four bytes or
+    /// eight, and vectors two lanes at least.
+    Permute(u32),
     /// Lanes from `n` on, in the lanes from 0 on. The other lanes are not specified.
     Upper(u8),
 
@@ -272,6 +275,8 @@ pub(crate) enum Constant {
     Splat(Elem, u64),
     /// 0, 1, 2 and so on.
     Iota(Elem),
+    /// Numbers of lanes. No register has it.
+    Lanes([u8; 16]),
 }
 
 /// A function as machine instructions.

@@ -222,6 +222,7 @@ pub(crate) fn constant_bytes(constant: Constant, lanes: u8) -> Vec<u8> {
     let (elem, at): (Elem, &dyn Fn(u64) -> u64) = match &constant {
         Constant::Splat(elem, bits) => (*elem, &|_| *bits),
         Constant::Iota(elem) => (*elem, &|lane| lane),
+        Constant::Lanes(_) => unreachable!("no register has numbers of lanes"),
     };
     (0..u64::from(lanes)).flat_map(|lane| at(lane).to_le_bytes().into_iter().take(elem.bytes())).collect()
 }

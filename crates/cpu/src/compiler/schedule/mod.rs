@@ -303,6 +303,7 @@ impl Lowering<'_> {
         }
         let elem = match constant {
             Constant::Splat(elem, _) | Constant::Iota(elem) => elem,
+            Constant::Lanes(_) => unreachable!("no register has numbers of lanes"),
         };
         self.code.constants.push(constant);
         let at = self.code.constants.len() as u32 - 1;

@@ -4,9 +4,12 @@
 //! records and a transposition in registers. What is accessed at once is a power of two of elements; the last of them
 //! are accessed twice if that takes fewer instructions. Records without gaps of a power of two are whole vectors.
 
-use super::super::emit::mir::{Class, Inst, Mem, Op, Part, Reg};
+use super::super::emit::mir::{Class, Constant, Inst, Mem, Op, Part, Reg};
 use super::super::ir::{self, AccessId, Elem};
 use super::{Copies, Lowering, Result, Row, RowEnd, Unsupported};
+
+/// The most elements of records without gaps whose lanes are picked one by one.
+const MAX_PICKED: usize = 7;
 
 /// Accesses of consecutive elements of records.
 #[derive(Clone, Copy)]
@@ -94,13 +97,21 @@ impl Lowering<'_> {
         let mut loaded = vec![Copies::new(); record.count];
         for copy in 0..row.copies {
             let base = self.records(record, row, copy)?;
-            if record.is_dense(lanes) && row.end.is_none() {
+            let is_packed = row.end.is_none() && self.is_packed(record);
+            if is_packed || record.is_dense(lanes) && row.end.is_none() {
                 let mut vectors = Vec::with_capacity(record.count);
                 for vector in 0..record.count {
                     let mem = moved(base, (vector * lanes * record.elem.bytes()) as i64)?;
                     vectors.push(self.load_record(record.elem, lanes, mem));
                 }
-                let elements = self.parted(record.elem, vectors);
+                let elements = match is_packed {
+                    true => {
+                        let of = |element| move |lane: usize| lane * record.count + element;
+                        let elements = 0..record.count;
+                        elements.map(|element| self.picked(record.elem, &vectors, of(element))).collect()
+                    }
+                    false => self.parted(record.elem, vectors),
+                };
                 loaded.iter_mut().zip(elements).for_each(|(to, reg)| to.push(reg));
                 continue;
             }
@@ -138,13 +149,25 @@ impl Lowering<'_> {
         let (row, lanes) = (self.row.expect("records are of rows"), usize::from(self.code.lanes));
         for copy in 0..row.copies {
             let base = self.records(record, row, copy)?;
-            let is_dense = record.is_dense(lanes) && row.end.is_none();
+            let is_packed = row.end.is_none() && self.is_packed(record);
+            let is_dense = is_packed || record.is_dense(lanes) && row.end.is_none();
             let parts = if is_dense { vec![(0, record.count)] } else { record.parts(lanes) };
             for (start, size) in parts {
                 let elements: Vec<Reg> = (start..start + size)
                     .map(|element| self.vector(self.function.insts[at + element].args[0], copy))
                     .collect();
-                let vectors = self.in_turn(record.elem, elements);
+                let vectors = match is_packed {
+                    true => {
+                        let of = |vector| {
+                            move |lane: usize| {
+                                let at = vector * lanes + lane;
+                                at % size * lanes + at / size
+                            }
+                        };
+                        (0..size).map(|vector| self.picked(record.elem, &elements, of(vector))).collect()
+                    }
+                    false => self.in_turn(record.elem, elements),
+                };
                 if is_dense {
                     for (vector, reg) in vectors.into_iter().enumerate() {
                         let mem = moved(base, (vector * lanes * record.elem.bytes()) as i64)?;
@@ -163,6 +186,37 @@ impl Lowering<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether records without gaps are whole vectors, whose lanes are picked one by one.
+    fn is_packed(&self, record: Record) -> bool {
+        let bytes = (record.count * record.elem.bytes()) as i64;
+        !record.count.is_power_of_two()
+            && record.count <= MAX_PICKED
+            && record.stride == bytes
+            && self.target.has(Op::Permute(0), record.elem)
+    }
+
+    /// For each lane the lane of some vectors one after the other that `of` says.
+    fn picked(&mut self, elem: Elem, vectors: &[Reg], of: impl Fn(usize) -> usize) -> Reg {
+        let lanes = usize::from(self.code.lanes);
+        let mut picked = vectors[0];
+        for (at, &vector) in vectors.iter().enumerate().skip(1) {
+            let from = |lane: usize| match of(lane) {
+                from if from / lanes == at => lanes + from % lanes,
+                from if at == 1 && from < lanes => from,
+                _ => lane,
+            };
+            let table = Constant::Lanes(std::array::from_fn(|lane| from(lane) as u8));
+            let known = self.code.constants.iter().position(|constant| *constant == table);
+            let index = known.unwrap_or_else(|| {
+                self.code.constants.push(table);
+                self.code.constants.len() - 1
+            });
+            let op = Op::Permute(index as u32);
+            picked = self.emit(op, elem, self.code.lanes, Class::Vector, &[picked, vector]);
+        }
+        picked
     }
 
     fn load_record(&mut self, elem: Elem, lanes: usize, mem: Mem) -> Reg {

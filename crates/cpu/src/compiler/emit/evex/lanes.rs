@@ -1,6 +1,6 @@
 //! Ops lane by lane, and those that move lanes.
 
-use super::super::mir::{Cmp, Elem, Op};
+use super::super::mir::{Cmp, Constant, Elem, Op};
 use super::super::x86::opcode::{self, Opcode, Row, by_width, float, fused, wide};
 use super::super::x86::{Rm, Vectors, fused_form, predicates};
 use super::super::{AllocatedPart, OperandLocation};
@@ -95,6 +95,12 @@ impl Emit<'_> {
                 self.permute(1, |lane, count| lane % 2 * count + first + lane / 2);
             }
             Op::Reverse => self.permute(0, |lane, count| count - 1 - lane),
+            Op::Permute(constant) => {
+                let Constant::Lanes(lanes) = self.function.constants[constant as usize] else {
+                    unreachable!("a permutation has numbers of lanes")
+                };
+                self.permute(1, |lane, _| usize::from(lanes[lane]));
+            }
             Op::Upper(lanes) => self.upper(usize::from(lanes) * elem.bytes()),
             Op::Load => self.load(),
             Op::LoadSplat => self.load_splat(),

@@ -128,7 +128,7 @@ impl Target for Evex {
             Op::Not | Op::Flip | Op::Compare(_) | Op::Select => true,
             Op::Convert(conv, from) => x86::has_conversion(conv, from, elem),
             Op::Gather(from) => elem.bytes() >= 4 && matches!(from, Elem::I32 | Elem::I64),
-            Op::Unzip(_) | Op::Zip(_) | Op::Reverse => elem.bytes() >= 4,
+            Op::Unzip(_) | Op::Zip(_) | Op::Reverse | Op::Permute(_) => elem.bytes() >= 4,
             Op::MaskAnd
             | Op::MaskOr
             | Op::MaskXor
@@ -244,6 +244,7 @@ impl Target for Evex {
             | Op::Unzip(_)
             | Op::Zip(_)
             | Op::Reverse
+            | Op::Permute(_)
             | Op::Upper(_)
             | Op::Load
             | Op::LoadSplat
@@ -308,6 +309,7 @@ impl x86::Vectors for Evex {
         let constant = function.constants[constant as usize];
         let (elem, bits) = match constant {
             Constant::Splat(elem, bits) => (elem, bits),
+            Constant::Lanes(_) => unreachable!("no register has numbers of lanes"),
             Constant::Iota(elem) => {
                 let bytes = length(function.lanes, elem).min(VECTOR_BYTES);
                 let pooled = asm.constant_vector(constant);

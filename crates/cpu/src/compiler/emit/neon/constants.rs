@@ -16,6 +16,7 @@ impl Writer<'_> {
                 self.splat(to, (0..64).step_by(width).fold(0, |all, at| all | low << at));
             }
             Constant::Iota(elem) => self.iota(to, elem),
+            Constant::Lanes(_) => unreachable!("no register has numbers of lanes"),
         }
     }
 

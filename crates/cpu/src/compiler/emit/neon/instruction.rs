@@ -125,7 +125,9 @@ impl Writer<'_> {
             Op::MaskResize(from) => self.resize(d, a(), from, elem, Conv::SignExtend),
             Op::MaskFirst => self.mask_first(inst),
 
-            Op::Scale | Op::StoreStreaming => unreachable!("the target has no {:?}", inst.op),
+            Op::Scale | Op::StoreStreaming | Op::Permute(_) => {
+                unreachable!("the target has no {:?}", inst.op)
+            }
             Op::Loop(_) | Op::EndLoop(..) | Op::EndLoopAlways(_) | Op::While | Op::WhileGeneral(_) => {
                 unreachable!("{:?} is control flow", inst.op)
             }

@@ -80,7 +80,7 @@ impl Target for Neon {
             | Op::StorePart => is_float || is_integer,
             Op::Unzip(_) | Op::Zip(_) | Op::Reverse => elem.bytes() >= 4 && (is_float || is_integer),
             Op::Gather(from) => (is_float || is_integer) && matches!(from, Elem::I32 | Elem::I64),
-            Op::Scale | Op::StoreStreaming => false,
+            Op::Scale | Op::StoreStreaming | Op::Permute(_) => false,
             Op::Const(_) | Op::Number(_) | Op::Argument(_) | Op::AddNumber(_) | Op::MulNumber(_) => true,
             Op::GeneralAdd | Op::GeneralSub | Op::GeneralMul | Op::GeneralMin | Op::GeneralMax => true,
             Op::ToGeneral | Op::OfGeneral => true,
@@ -127,7 +127,7 @@ impl Target for Neon {
             Op::MaskResize(_) | Op::MaskSplat | Op::Const(_) | Op::Splat | Op::Upper(_) | Op::Load => {
                 Constraint::default()
             }
-            Op::Unzip(_) | Op::Zip(_) | Op::Reverse => Constraint::default(),
+            Op::Unzip(_) | Op::Zip(_) | Op::Reverse | Op::Permute(_) => Constraint::default(),
             Op::LoadSplat | Op::LoadPart | Op::Store | Op::StoreStreaming | Op::StorePart | Op::Number(_) => {
                 Constraint::default()
             }

@@ -17,6 +17,10 @@ const UNPACK8: [Opcode; 2] = [Opcode::p66(0x14), Opcode::p66(0x15)];
 const SHUFFLE_TWO: Opcode = Opcode::plain(0xc6);
 /// Chooses doublewords within each 16 bytes.
 const SHUFFLE4: Opcode = Opcode::p66(0x70);
+/// Chooses doublewords by numbers.
+const PERMUTE4: Opcode = Opcode::p38(0x36);
+/// Doublewords of the second source where a bit is set, else of the first.
+const BLEND4: Opcode = Opcode::p3a(0x02);
 /// Chooses quadwords.
 const PERMUTE8: Opcode = Opcode::p3a(0x00).w();
 /// 16 bytes out of two vectors' for each half.
@@ -107,6 +111,7 @@ impl Emit<'_> {
             Op::Unzip(odd) => self.unzip(odd),
             Op::Zip(upper) => self.zip(upper),
             Op::Reverse => self.reverse(),
+            Op::Permute(constant) => self.permute(constant),
             Op::Upper(lanes) => self.upper(usize::from(lanes) * elem.bytes()),
             Op::Load => self.load(),
             Op::LoadSplat => self.load_splat(),
@@ -246,6 +251,30 @@ impl Emit<'_> {
         if self.bytes == 32 {
             self.op_by(PERMUTE8, dst, 0, Rm::Reg(dst), 0b01_00_11_10);
         }
+    }
+
+    /// For each lane that of either source that numbers say: those of each by themselves, of which a lane then has one.
+    fn permute(&mut self, constant: u32) {
+        let Constant::Lanes(numbers) = self.function.constants[constant as usize] else {
+            unreachable!("a permutation has numbers of lanes")
+        };
+        let (inst, words) = (self.inst, self.inst.elem.bytes() / 4);
+        let lanes = usize::from(inst.lanes);
+        // For each four bytes the lane that they are of, and which of its four bytes these are.
+        let number = |word: usize| if word / words < lanes { usize::from(numbers[word / words]) } else { 0 };
+        let chosen = |source: usize, word: usize| number(word) / lanes == source;
+        for (source, to) in [(1, inst.vector_temps[0]), (0, SPARE)] {
+            let position = |word: usize| match chosen(source, word) {
+                true => number(word) % lanes * words + word % words,
+                false => 0,
+            };
+            let bytes = std::array::from_fn(|at| position(at / 4 % 8).to_le_bytes()[at % 4]);
+            let positions = Rm::Pool(self.asm.vector(bytes));
+            self.asm.vex(opcode::LOAD, 32, to, 0, positions, None);
+            self.asm.vex(PERMUTE4, 32, to, to, Rm::Reg(self.source(source)), None);
+        }
+        let of_second = (0..8).filter(|&word| chosen(1, word)).fold(0, |mask, word| mask | 1 << word);
+        self.asm.vex(BLEND4, 32, inst.dst, SPARE, Rm::Reg(inst.vector_temps[0]), Some(of_second));
     }
 
     /// `chosen` where the mask is set, else `other`.

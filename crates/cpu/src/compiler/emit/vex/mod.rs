@@ -116,7 +116,7 @@ impl Target for Vex {
             Op::Not | Op::Flip | Op::Compare(_) | Op::Select => true,
             Op::Convert(conv, from) => x86::has_conversion(conv, from, elem),
             Op::Gather(from) => elem.bytes() >= 4 && matches!(from, Elem::I32 | Elem::I64),
-            Op::Unzip(_) | Op::Zip(_) | Op::Reverse => elem.bytes() >= 4,
+            Op::Unzip(_) | Op::Zip(_) | Op::Reverse | Op::Permute(_) => elem.bytes() >= 4,
             Op::MaskAnd
             | Op::MaskOr
             | Op::MaskXor
@@ -215,6 +215,7 @@ impl Target for Vex {
                     ..none
                 }
             }
+            Op::Permute(_) => temps(1),
             Op::ToGeneral | Op::OfGeneral => slot(0b1),
             Op::AddNumber(_)
             | Op::MulNumber(_)
@@ -313,6 +314,7 @@ impl x86::Vectors for Vex {
         let constant = function.constants[constant as usize];
         let (elem, bits) = match constant {
             Constant::Splat(elem, bits) => (elem, bits),
+            Constant::Lanes(_) => unreachable!("no register has numbers of lanes"),
             Constant::Iota(elem) => {
                 let pooled = asm.constant_vector(constant);
                 let bytes = length(function.lanes, elem).min(VECTOR_BYTES);

@@ -49,6 +49,7 @@ pub(crate) fn is_of_elements(op: Op) -> bool {
                 | Op::Unzip(_)
                 | Op::Zip(_)
                 | Op::Reverse
+                | Op::Permute(_)
                 | Op::Upper(_)
                 | Op::Load
                 | Op::LoadSplat

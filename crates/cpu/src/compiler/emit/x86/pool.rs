@@ -86,6 +86,7 @@ impl Assembler {
     pub(crate) fn constant_vector(&mut self, constant: Constant) -> Pooled {
         match constant {
             Constant::Splat(elem, bits) => self.splat(elem.bytes(), bits),
+            Constant::Lanes(_) => unreachable!("no register has numbers of lanes"),
             Constant::Iota(elem) => {
                 let bytes = elem.bytes();
                 self.vector(std::array::from_fn(|at| (at / bytes).to_le_bytes()[at % bytes]))
@@ -113,7 +114,7 @@ impl Assembler {
                 self.constants[at as usize][0] = Some(pooled);
                 Some(pooled)
             }
-            Constant::Splat(..) | Constant::Iota(_) => None,
+            Constant::Splat(..) | Constant::Iota(_) | Constant::Lanes(_) => None,
         }
     }
 }

@@ -11,8 +11,10 @@ fn nest_of_rows(region: &Region, reduced: usize) -> Option<Fused> {
     let domain = Domain::in_order(elements / reduced, reduced, 1);
     let mut nodes = Vec::new();
     for (at, node) in graph.nodes().iter().enumerate() {
-        if let Some((reduction, _)) = Reduction::of(&node.op) {
-            nodes.push((at, NodeRole::Reduction(reduction)));
+        if let Some((reduction, own)) = Reduction::with_domain(graph, node) {
+            let is_across = own.across(&domain).is_some();
+            let role = if is_across { NodeRole::Across } else { NodeRole::Reduction };
+            nodes.push((at, role(reduction)));
         } else if let Role::Elementwise = fusion.roles[at] {
             let is_of_elements = node.outputs[0].size() == elements;
             nodes.push((at, if is_of_elements { NodeRole::Elements } else { NodeRole::Rows }));
@@ -46,6 +48,33 @@ fn check_rows(dtype: DType, sizes: &[usize], lines: &[&str], results: &str, is_r
     let fused = fused.unwrap_or_else(|| panic!("no nest for {}", region.to_text()));
     if let Err(difference) = check_fused(&region, &inputs, &fused) {
         panic!("{difference}");
+    }
+}
+
+/// Sums of rows, and what is left of the elements reduced across the rows.
+fn check_across(dtype: DType, sizes: [usize; 3], op: &str, results: &str) {
+    let [outer, _, length] = sizes;
+    let across = format!("%5 = {op} %4 {{axes: [1], keep_axes: false}} : {dtype}[{outer}][{length}]");
+    let lines = [
+        "%2 = multiply %0 %0 : T[N]",
+        "%3 = sum %2 {axes: [2], keep_axes: true} : T[K]",
+        "%4 = subtract %0 %3 : T[N]",
+        &across,
+    ];
+    check_rows(dtype, &sizes, &lines, results, true);
+}
+
+#[test]
+fn reductions_across_short_rows() {
+    for dtype in [DType::F32, DType::F64, DType::S32, DType::C64] {
+        for sizes in [[3, 16, 3], [2, 40, 2], [1, 300, 4], [2, 271, 3]] {
+            check_across(dtype, sizes, "sum", "%5");
+            check_across(dtype, sizes, "sum", "%4 %5 %3");
+            if !dtype.is_complex() {
+                check_across(dtype, sizes, "product", "%5");
+                check_across(dtype, sizes, "reduce_max", "%5");
+            }
+        }
     }
 }
 

@@ -194,6 +194,7 @@ fn expand<T: Vectors>(
                     let element = |lane: usize| match constant {
                         Constant::Splat(_, bits) => bits,
                         Constant::Iota(_) => lane as u64,
+                        Constant::Lanes(_) => unreachable!("no operand has numbers of lanes"),
                     };
                     let byte = |at: usize| element(at / of.bytes()).to_le_bytes()[at % of.bytes()];
                     (0..bytes).rev().map(|at| format!("{:02x}", byte(at))).collect()

@@ -240,6 +240,7 @@ fn run(target: &dyn Target, operands: &Operands, count: usize, random: &mut Rand
                     OperandLocation::Pool(constant) => match operands.constants[constant as usize] {
                         Constant::Splat(_, bits) => bits,
                         Constant::Iota(_) => at as u64,
+                        Constant::Lanes(_) => unreachable!("no operand has numbers of lanes"),
                     },
                     _ if of(source) == Elem::Bit => masks[source] >> at & 1,
                     _ => sources[source].lane(at, of(source)),

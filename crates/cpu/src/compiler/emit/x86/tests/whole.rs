@@ -20,6 +20,7 @@ pub(crate) fn check_vectors(target: &dyn Target) {
                 if elem.bytes() >= 4 && lanes > 1 {
                     check_moved(target, Op::Reverse, elem, lanes, &mut random);
                     check_joined(target, elem, lanes, &mut random);
+                    check_permuted(target, elem, lanes, &mut random);
                 }
                 for upper in (0..6).map(|power| 1 << power).filter(|&upper| upper < lanes) {
                     check_moved(target, Op::Upper(upper), elem, lanes, &mut random);
@@ -97,6 +98,35 @@ fn check_joined(target: &dyn Target, elem: Elem, lanes: u8, random: &mut Random)
     }
 }
 
+/// Lanes of two vectors by their numbers.
+fn check_permuted(target: &dyn Target, elem: Elem, lanes: u8, random: &mut Random) {
+    let count = usize::from(lanes);
+    let numbers = std::array::from_fn(|_| random.below(2 * count) as u8);
+    let mut builder = FunctionBuilder::new(target, lanes, 8);
+    let op = Op::Permute(builder.constant(Constant::Lanes(numbers)));
+    let vectors = target.limits().vectors;
+    let (a, b) = (random.choose(vectors), random.choose(vectors));
+    let other = random.choose(vectors);
+    let dst = random.choose(&[a, b, other]);
+    let others: Vec<u8> = vectors.iter().copied().filter(|reg| ![a, b, dst].contains(reg)).collect();
+    builder.load(a, 0);
+    builder.load(b, 1);
+    let src = [OperandLocation::Reg(a), OperandLocation::Reg(b), OperandLocation::None];
+    let vector_temps = [random.choose(&others); 2];
+    builder.push(AllocatedInst { dst, src, vector_temps, ..allocated_inst(op, elem, lanes) });
+    builder.store(dst, 2);
+    let (one, other, mut result) = (filled(random), filled(random), Bytes([0; 64]));
+    // Of sources in one register the last is loaded.
+    let sources = [if a == b { other } else { one }, other];
+    let args = [&raw const one as u64, &raw const other as u64, &raw mut result as u64];
+    assert_eq!(builder.finish().run(&args), 0);
+    for lane in 0..count {
+        let from = usize::from(numbers[lane]);
+        let expected = sources[from / count].lane(from % count, elem);
+        assert_eq!(result.lane(lane, elem), expected, "{op:?} {elem:?} {lanes} {dst} {a} {b}");
+    }
+}
+
 fn check_general(target: &dyn Target, elem: Elem, random: &mut Random) {
     let limits = target.limits();
     let mut builder = FunctionBuilder::new(target, 1, 8);
@@ -168,6 +198,7 @@ fn check_constant(target: &dyn Target, constant: Constant, elem: Elem, lanes: u8
             match constant {
                 Constant::Splat(_, bits) => bits,
                 Constant::Iota(_) => lane as u64,
+                Constant::Lanes(_) => unreachable!("no register has numbers of lanes"),
             },
         );
         assert_eq!(result.lane(lane, elem), expected.lane(0, elem), "{constant:?} {lanes}");
