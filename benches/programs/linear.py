@@ -176,18 +176,29 @@ def positive(n: int) -> Arguments:
 # The recursion of Levinson and Durbin: the filter that predicts a signal from its last values.
 
 
+# Where lengths are known before, the orders are done in so many parts: arrays are as long as the
+# last order of each needs.
+PARTS = 4
+
+
+def parts(n: int) -> list[tuple[int, int]]:
+    return [(n * part // PARTS, n * (part + 1) // PARTS) for part in range(PARTS)]
+
+
 @dn.defn
 def levinson(r):
     n = r.shape[0] - 1
-    zeros = dn.fill(r[1:], 0.0)
-    backward = dn.concatenate([dn.reverse(r), zeros])
-    a, error = zeros, r[0]
-    for k in dn.range(n):
-        lags = dn.slice(backward, [n - k], [n])
-        reflection = -(r[k + 1] + dn.dot(a, lags)) / error
-        mirrored = dn.slice(dn.concatenate([dn.reverse(a), zeros]), [n - k], [n])
-        a = dn.put_slice(a + reflection * mirrored, [k], reflection[None])
-        error = error * (1.0 - reflection * reflection)
+    backward = dn.concatenate([dn.reverse(r), dn.fill(r[1:], 0.0)])
+    a, error = r[:0], r[0]
+    for first, end in parts(n):
+        zeros = dn.fill(r[:end], 0.0)
+        a = dn.concatenate([a, zeros[first:]])
+        for k in dn.range(first, end):
+            lags = dn.slice(backward, [n - k], [end])
+            reflection = -(r[k + 1] + dn.dot(a, lags)) / error
+            mirrored = dn.slice(dn.concatenate([dn.reverse(a), zeros]), [end - k], [end])
+            a = dn.put_slice(a + reflection * mirrored, [k], reflection[None])
+            error = error * (1.0 - reflection * reflection)
     return a, error
 
 
@@ -216,18 +227,22 @@ def levinson_numba(r):
 
 def levinson_jax(r):
     n = r.shape[0] - 1
-    zeros = jnp.zeros_like(r[1:])
-    backward = jnp.concatenate([r[::-1], zeros])
+    backward = jnp.concatenate([r[::-1], jnp.zeros_like(r[1:])])
+    a, error = r[:0], r[0]
+    for first, end in parts(n):
+        zeros = jnp.zeros_like(r[:end])
 
-    def order(k, state):
-        a, error = state
-        lags = lax.dynamic_slice(backward, (n - k,), (n,))
-        reflection = -(r[k + 1] + jnp.dot(a, lags)) / error
-        mirrored = lax.dynamic_slice(jnp.concatenate([a[::-1], zeros]), (n - k,), (n,))
-        a = (a + reflection * mirrored).at[k].set(reflection)
-        return a, error * (1.0 - reflection * reflection)
+        def order(k, state, end=end, zeros=zeros):
+            a, error = state
+            lags = lax.dynamic_slice(backward, (n - k,), (end,))
+            reflection = -(r[k + 1] + jnp.dot(a, lags)) / error
+            mirrored = lax.dynamic_slice(jnp.concatenate([a[::-1], zeros]), (end - k,), (end,))
+            a = (a + reflection * mirrored).at[k].set(reflection)
+            return a, error * (1.0 - reflection * reflection)
 
-    return lax.fori_loop(0, n, order, (zeros, r[0]))
+        a = jnp.concatenate([a, zeros[first:]])
+        a, error = lax.fori_loop(first, end, order, (a, error))
+    return a, error
 
 
 def autocorrelation(n: int) -> Arguments:
