@@ -13,10 +13,16 @@ use crate::compiler::plan::{Plan, Step};
 use crate::kernels::simd::{Level, level};
 
 /// A kernel multiplies what takes more multiplications.
-const MAX_MULTIPLICATIONS: usize = 1 << 12;
+const MAX_MULTIPLICATIONS: usize = 1 << 15;
 
-/// The longest sum whose terms have instructions of their own.
-const MAX_UNROLLED: usize = 16;
+/// The same where columns of the second matrix do not lie beside each other.
+const MAX_TURNED: usize = 1 << 12;
+
+/// Longer sums have an order of their own; `docs/order.md` has it.
+const MAX_LENGTH: usize = 512;
+
+/// The rows that are computed side by side.
+const BLOCK_ROWS: usize = 4;
 
 /// A product of so many multiplications has instructions for each.
 const MAX_SCALAR: usize = 64;
@@ -26,6 +32,10 @@ const MAX_BLOCK: usize = 32;
 
 /// The fewest columns that are worth a vector.
 const MIN_VECTOR: usize = 4;
+
+/// The sums of rows, and the terms of an address.
+type Sums = SmallVec<[Val; BLOCK_ROWS]>;
+type Terms = SmallVec<[(Val, i64); 2]>;
 
 /// A matrix: the bytes from one row, and from one column, to the next.
 struct Matrix<'m> {
@@ -62,7 +72,8 @@ impl Linker {
         let (x, y) = (operands[0].shape.sizes(), operands[1].shape.sizes());
         let (rows, length, columns) = (x[1 - a.index()], x[a.index()], y[1 - b.index()]);
         // What has one row or column is summed in another order.
-        if rows < 2 || columns < 2 || length < 2 || rows * length * columns > MAX_MULTIPLICATIONS {
+        let most = if b.index() == 0 { MAX_MULTIPLICATIONS } else { MAX_TURNED };
+        if rows < 2 || columns < 2 || !(2..=MAX_LENGTH).contains(&length) || rows * length * columns > most {
             return false;
         }
         let (elem, _) = parts_of(ty.dtype);
@@ -161,29 +172,48 @@ impl Linker {
             self.b.end_lanes();
             return;
         }
-        let trips = self.b.index(rows as i64);
-        let (row, _) = self.b.begin_loop(Some(trips), &[]);
-        self.b.begin_lanes(extent);
-        let sum = if length <= MAX_UNROLLED {
-            (0..length).fold(zero, |sum, at| {
-                let x = with(a.place.element(a.element(0, at)), &[(row, a.rows)], 0);
-                let y = with(b.place.element(b.element(at, 0)), &[], b.columns);
-                let (x, y) = (self.b.load(elem, x), self.b.load(elem, y));
-                self.b.fma(x, y, sum)
-            })
-        } else {
-            let trips = self.b.index(length as i64);
-            let (at, carried) = self.b.begin_loop(Some(trips), &[(zero, true)]);
-            let x = with(a.place.element(0), &[(row, a.rows), (at, a.columns)], 0);
-            let y = with(b.place.element(0), &[(at, b.rows)], b.columns);
-            let (x, y) = (self.b.load(elem, x), self.b.load(elem, y));
-            let next = self.b.fma(x, y, carried[0]);
-            self.b.end_loop(&[(carried[0], next)]);
-            carried[0]
-        };
-        let own = with(out.place.element(0), &[(row, out.rows)], out.columns);
-        self.b.store(sum, own);
-        self.b.end_lanes();
-        self.b.end_loop(&[]);
+        // Rows side by side read each row of the other matrix once.
+        let whole = rows / BLOCK_ROWS * BLOCK_ROWS;
+        for (first, blocks, count) in [(0, rows / BLOCK_ROWS, BLOCK_ROWS), (whole, 1, rows - whole)] {
+            if blocks == 0 || count == 0 {
+                continue;
+            }
+            let trips = self.b.index(blocks as i64);
+            let (block, _) = self.b.begin_loop(Some(trips), &[]);
+            self.b.begin_lanes(extent);
+            // The terms of the sums of all rows at a place of the contracted axis, which a counter says.
+            let terms = |linker: &mut Self, at: usize, counter: Option<Val>, sums: &[Val]| -> Sums {
+                let along = |by: i64| counter.map(|counter| (counter, by));
+                let y = with(b.place.element(b.element(at, 0)), along(b.rows).as_slice(), b.columns);
+                let y = linker.b.load(elem, y);
+                let add = |(row, &sum): (usize, &Val)| {
+                    let own = a.place.element(a.element(first + row, at));
+                    let blocks = [(block, count as i64 * a.rows)];
+                    let x = with(own, &blocks.into_iter().chain(along(a.columns)).collect::<Terms>(), 0);
+                    let x = linker.b.load(elem, x);
+                    linker.b.fma(x, y, sum)
+                };
+                sums.iter().enumerate().map(add).collect()
+            };
+            let mut sums = Sums::from_elem(zero, count);
+            if length * count <= MAX_BLOCK {
+                for at in 0..length {
+                    sums = terms(self, at, None, &sums);
+                }
+            } else {
+                let trips = self.b.index(length as i64);
+                let zeros: SmallVec<[(Val, bool); 4]> = SmallVec::from_elem((zero, true), count);
+                let (at, carried) = self.b.begin_loop(Some(trips), &zeros);
+                let next = terms(self, 0, Some(at), &carried);
+                self.b.end_loop(&carried.iter().copied().zip(next).collect::<SmallVec<[_; 4]>>());
+                sums = carried.into_iter().collect();
+            }
+            for (row, sum) in sums.into_iter().enumerate() {
+                let own = out.place.element(out.element(first + row, 0));
+                self.b.store(sum, with(own, &[(block, count as i64 * out.rows)], out.columns));
+            }
+            self.b.end_lanes();
+            self.b.end_loop(&[]);
+        }
     }
 }

@@ -40,7 +40,7 @@ pub(in super::super) fn fuse_blocks(
     (elements, row): (usize, usize),
     results: &Values,
 ) -> Option<Blocks> {
-    let is_across = |role: NodeRole| if let NodeRole::Across(_) = role { true } else { false };
+    let is_across = |role: NodeRole| matches!(role, NodeRole::Across(_));
     if !elements.is_multiple_of(row) || nodes.iter().any(|(_, role)| is_across(*role)) {
         return None;
     }
