@@ -183,3 +183,36 @@ def test_errors() -> None:
         with pytest.raises(kind) as error:
             call()
         assert str(error.value).startswith(text), str(error.value)
+
+
+def sorted_positions(rng: np.random.Generator, kind: str, count: int, cells: int) -> np.ndarray:
+    if kind == "few":
+        return np.sort(rng.integers(0, cells, count))
+    if kind == "one":
+        return np.full(count, cells // 2)
+    if kind == "long and short":
+        return np.sort((cells * rng.random(count) ** 4).astype(int))
+    if kind == "beyond":
+        return np.sort(rng.integers(0, cells + cells // 3, count))
+    # From the end, which is not where the others are.
+    return np.sort(rng.integers(-cells, cells, count))
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64", "s32", "bf16", "c64"])
+@pytest.mark.parametrize("kind", ["few", "one", "long and short", "beyond", "from the end"])
+@pytest.mark.parametrize("count", [1, 7, 64, 65, 1023, 1024, 1025, 5000])
+def test_updates_of_an_element_are_added_in_order(count: int, kind: str, dtype: str) -> None:
+    rng = np.random.default_rng(count)
+    cells = max(3, count // 5)
+    at = sorted_positions(rng, kind, count, cells)
+    exact = {"c64": np.complex64, "s32": np.int32, "f64": np.float64}.get(dtype, np.float32)
+    updates = (100 * rng.normal(size=count)).astype(exact)
+    if dtype == "bf16":
+        # Sums that are exact in any order.
+        updates = np.sign(updates)
+    want = np.ones(cells, exact)
+    inside = (at >= -cells) & (at < cells)
+    np.add.at(want, at[inside], updates[inside])
+    start, added = dn.tensor(np.ones(cells, exact), dtype=dtype), dn.tensor(updates, dtype=dtype)
+    got = dn.jit(dn.indexed_add)(start, at.astype(np.int32)[:, None], added)
+    np.testing.assert_array_equal(got.to_numpy().astype(exact), want)

@@ -499,3 +499,61 @@ fn long_chains_and_shared_regions_cost_what_they_are() {
     let simple = pass::simplify(&region, &scalars()).unwrap();
     assert!(simple == region);
 }
+
+/// A loop, inside another one if `is_nested`, in which `rows` rows are multiplied with a matrix that is read across.
+fn reading_across(rows: usize, trips: &str, is_nested: bool) -> String {
+    let inner = |indent: &str| {
+        format!(
+            "%0 = parameter {{index: 0}} : f32[{rows}][64]
+            %1 = parameter {{index: 1}} : f32[64][64]
+            {indent} = while %0 %1 {{state: 1, trips: {trips}}} : f32[{rows}][64]
+              cond (f32[{rows}][64]; f32[64][64]) {{
+                %0 = parameter {{index: 0}} : f32[{rows}][64]
+                %1 = slice %0 {{starts: [0, 0], lengths: [1, 1], strides: [1, 1]}} : f32[1][1]
+                %2 = reshape %1 : f32
+                return %2
+              }}
+              body (f32[{rows}][64]; f32[64][64]) {{
+                %0 = parameter {{index: 0}} : f32[{rows}][64]
+                %1 = parameter {{index: 1}} : f32[64][64]
+                %2 = dot %0 %1 {{contract_a: [1], batch_a: [], contract_b: [1], batch_b: []}} : f32[{rows}][64]
+                return %2
+              }}"
+        )
+    };
+    if !is_nested {
+        return format!("(f32[{rows}][64], f32[64][64]) {{ {} return %2 }}", inner("%2"));
+    }
+    format!(
+        "(f32[{rows}][64], f32[64][64]) {{
+            %0 = parameter {{index: 0}} : f32[{rows}][64]
+            %1 = parameter {{index: 1}} : f32[64][64]
+            %2 = while %0 %1 {{state: 1, trips: none}} : f32[{rows}][64]
+              cond (f32[{rows}][64]; f32[64][64]) {{
+                %0 = parameter {{index: 0}} : f32[{rows}][64]
+                %1 = slice %0 {{starts: [0, 0], lengths: [1, 1], strides: [1, 1]}} : f32[1][1]
+                %2 = reshape %1 : f32
+                return %2
+              }}
+              body (f32[{rows}][64]; f32[64][64]) {{ {} return %2 }}
+            return %2
+        }}",
+        inner("%2")
+    )
+}
+
+#[test]
+fn loops_read_matrices_that_were_transposed_before_them() {
+    let hoisted = |text: &str| pass::hoist(&Arc::new(parse(text))).unwrap().to_text();
+    for is_nested in [false, true] {
+        let text = hoisted(&reading_across(4, "none", is_nested));
+        assert_eq!(text.matches("transpose").count(), 1, "{text}");
+        assert!(text.find("transpose") < text.find("while"), "{text}");
+        assert!(text.contains("contract_b: [0]"), "{text}");
+    }
+    // A single trip, so many rows that the order of the matrix does not matter, and one: its sums have another order.
+    for (rows, trips) in [(4, "1"), (400, "none"), (1, "none")] {
+        let text = hoisted(&reading_across(rows, trips, false));
+        assert!(!text.contains("transpose") && text.contains("contract_b: [1]"), "{text}");
+    }
+}

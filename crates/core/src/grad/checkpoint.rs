@@ -15,7 +15,8 @@
 //! checkpoints, onto the tape, and inside its gradient; three times up to `slots^2`. Beyond that the stack is
 //! filled more than once, and the number of evaluations grows with the logarithm of the number of trips.
 
-use super::loops::{LoopPlan, TAPE_BYTES, buffer, integer, read, reverse_tape, write};
+use super::loops::{LoopPlan, TAPE_BYTES, buffer, integer, read, write};
+use super::products::{Trips, reverse_tape};
 use super::region::{self, inline};
 use crate::builder::{BuildElementwise, Builder};
 use crate::error::Result;
@@ -215,7 +216,8 @@ pub(super) fn reverse(
     carried: &[Value],
 ) -> Result<Vec<Value>> {
     let Some(stack) = &saved.stack else {
-        return reverse_tape(graph, plan, (None, saved.trips), &[], constants, carried);
+        let trips = Trips { count: saved.trips, known: None, most: None };
+        return reverse_tape(graph, plan, trips, &[], constants, carried);
     };
     let mut state = vec![saved.trips, graph.subtract(stack.count, 1)?, stack.positions];
     state.extend(&stack.buffers);
@@ -248,7 +250,7 @@ pub(super) fn reverse(
             }
             let tapes = &state[tapes_at..carried_at];
             let tapes = stack.tape(graph, plan, &leaves, tapes, schedule.chunk, constants)?;
-            let trips = (None, schedule.chunk);
+            let trips = Trips { count: schedule.chunk, known: None, most: Some(stack.slots) };
             let carried = reverse_tape(graph, plan, trips, &tapes, constants, &state[carried_at..])?;
 
             let end = graph.subtract(end, schedule.chunk)?;

@@ -7,11 +7,13 @@
 //!
 //! Only the values that a gradient needs are carried: of the state, the leaves that depend on a variable and
 //! on which the differentiated results depend; of the captures, the variables. A leaf that the body passes on
-//! unchanged counts as a capture. Tapes hold only leaves that the gradient of the body reads.
+//! unchanged counts as a capture. Tapes hold only leaves that the gradient of the body reads. Gradients of large captures
+//! that are sums of products are computed for many trips at once, see [`products`](super::products).
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::products::{Trips, reverse_tape};
 use super::region::{self, Draft, HookCalls, Pullback, convert};
 use super::{Contribution, Site, Vjp, checkpoint, cotangent_type, reach};
 use crate::builder::{BuildElementwise, Builder};
@@ -283,44 +285,6 @@ fn taping(
     Ok((outputs[..count].into(), tapes))
 }
 
-/// Carries cotangents through `count` trips, the last first; the leaves are read from tapes.
-pub(super) fn reverse_tape(
-    graph: &mut Graph,
-    plan: &LoopPlan,
-    (trips, count): (Option<u64>, Value),
-    tapes: &[Value],
-    constants: &[Value],
-    carried: &[Value],
-) -> Result<Vec<Value>> {
-    let state: Vec<Value> = std::iter::once(count).chain(carried.iter().copied()).collect();
-    let captures: Vec<Value> = tapes.iter().chain(constants).copied().collect();
-    let outputs = region::while_(
-        graph,
-        trips,
-        &state,
-        &captures,
-        |graph, state, _| graph.greater(state[0], 0),
-        |graph, state, captures| {
-            let (tapes, constants) = captures.split_at(tapes.len());
-            let trip = graph.subtract(state[0], 1)?;
-            let mut leaves: Vec<Value> = Vec::with_capacity(plan.variant.len());
-            let mut tapes = tapes.iter();
-            for leaf in 0..plan.variant.len() {
-                leaves.push(if plan.taped.contains(&leaf) {
-                    read(graph, *tapes.next().expect("a tape for each leaf in taped"), trip)?
-                } else {
-                    // The pullback does not read this leaf.
-                    trip
-                });
-            }
-            let arguments: Vec<Value> = leaves.iter().chain(constants).chain(&state[1..]).copied().collect();
-            let next = region::inline(graph, &plan.pullback, &arguments)?;
-            Ok(std::iter::once(trip).chain(next).collect())
-        },
-    )?;
-    Ok(outputs[1..].to_vec())
-}
-
 /// The reverse of a loop.
 pub(super) fn while_(
     site: &mut Site<'_>,
@@ -379,7 +343,8 @@ fn reverse(
     let gradients = match &saved.states {
         SavedStates::Tapes { tapes, length } => {
             let count = integer(graph, *length)?;
-            reverse_tape(graph, plan, (plan.trips, count), tapes, &constants, &carried)?
+            let trips = Trips { count, known: plan.trips, most: Some(*length) };
+            reverse_tape(graph, plan, trips, tapes, &constants, &carried)?
         }
         SavedStates::Checkpoints(states) => checkpoint::reverse(graph, plan, states, &constants, &carried)?,
     };

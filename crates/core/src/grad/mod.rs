@@ -25,6 +25,7 @@ mod linalg;
 mod loops;
 mod matrix;
 mod order;
+mod products;
 mod reach;
 mod reduce;
 pub(crate) mod region;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::dce::live_nodes;
 use super::fills::{with_fills, without_unused};
 use super::state::{needed, without_others};
+use super::turned::with_turned;
 use super::{dce_owned, finish, rebuild};
 use crate::error::Result;
 use crate::graph::{Graph, Node, Value, Values};
@@ -95,7 +96,10 @@ fn hoist_from(graph: &mut Graph, op: &WhileOp, mut operands: Values) -> Result<(
     let cond = hoisted(graph, &op.cond)?;
     let (cond, of_cond) = without_invariants(graph, &cond, op.state, &captures)?;
     let body = hoisted(graph, &op.body)?;
-    let (body, of_body) = without_invariants(graph, &body, op.state, &captures)?;
+    let (body, mut of_body) = without_invariants(graph, &body, op.state, &captures)?;
+    let all: Values = captures.iter().chain(&of_body).copied().collect();
+    let (body, turned) = with_turned(graph, body, op, &all)?;
+    of_body.extend(turned);
     let (own, first) = (captures.len(), of_cond.len());
     operands.extend(of_cond.iter().chain(&of_body).copied());
     let types: Vec<TensorType> = operands[op.state..].iter().map(|&value| graph.ty(value).clone()).collect();
@@ -183,6 +187,12 @@ fn moved(region: &Region, state: usize) -> Vec<bool> {
             bytes
         });
     }
+    let mut is_read_by_loop = vec![false; nodes.len()];
+    for node in nodes {
+        if let Op::While(_) = &node.op {
+            node.inputs.iter().for_each(|input| is_read_by_loop[input.node as usize] = true);
+        }
+    }
     let mut moved = vec![false; nodes.len()];
     let mut is_visited = vec![false; nodes.len()];
     let mut stack: Vec<usize> = region.results().iter().map(|result| result.node as usize).collect();
@@ -193,7 +203,10 @@ fn moved(region: &Region, state: usize) -> Vec<bool> {
             continue;
         }
         let node = &nodes[position];
-        if is_worth_moving(node, node.inputs.iter().map(|input| weights[input.node as usize]).sum()) {
+        // What a loop reads is in memory.
+        let is_copy = if let Op::Transpose { .. } = node.op { is_read_by_loop[position] } else { false };
+        let operand_bytes = node.inputs.iter().map(|input| weights[input.node as usize]).sum();
+        if is_copy || is_worth_moving(node, operand_bytes) {
             moved[position] = true;
         } else {
             stack.extend(node.inputs.iter().map(|input| input.node as usize));

@@ -14,6 +14,7 @@ mod simplifier;
 pub mod simplify;
 mod state;
 mod trips;
+mod turned;
 mod uncast;
 mod untransposed;
 

@@ -25,6 +25,12 @@ const MIN_PREFETCHED_BYTES: usize = 1 << 19;
 /// Positions that are computed before the first of them is written.
 const PENDING_WRITES: usize = 64;
 
+/// Positions that are looked at together, whether they are sorted.
+const SORTED: usize = 16 * PENDING_WRITES;
+
+/// Parts of sorted positions that take turns: as many additions are under way at a time.
+const PARTS: usize = 4;
+
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
@@ -51,6 +57,9 @@ impl IndexedBlocks {
     pub(crate) fn add(&self, indices: View<'_>, updates: View<'_>, out: &mut ViewMut<'_>, par: Par) {
         self.with_offsets(indices, |offsets| {
             with_compute!(out.ty().dtype, C => {
+                if self.block == 1 && out.ty().byte_size() <= MAX_SERIAL_BYTES {
+                    return add_each::<C>(offsets, updates.slice(), out.slice());
+                }
                 self.scatter::<C>(offsets, updates.slice(), out.slice(), par, |out, update| {
                     for (out, &update) in out.iter_mut().zip(update) {
                         // SAFETY: the caller guarantees initialised elements.
@@ -254,6 +263,94 @@ fn scatter_each<T: Plain>(
             }
         });
     });
+}
+
+/// Adds to single elements at their offsets.
+///
+/// Where positions repeat, an addition waits for the sum before, which is on its way to memory. So sorted positions are
+/// divided into parts that have none in common, and these take turns. Each element gets its updates in their order.
+fn add_each<C: Element>(offsets: &Offsets<'_>, updates: &[C], out: &mut [MaybeUninit<C>]) {
+    let is_far = size_of_val(out) > MIN_PREFETCHED_BYTES;
+    let mut starts = [[0; PENDING_WRITES]; SORTED / PENDING_WRITES];
+    for from in (0..updates.len()).step_by(SORTED) {
+        if from.is_multiple_of(1 << 12) {
+            poll_within_chunk();
+        }
+        let updates = &updates[from..updates.len().min(from + SORTED)];
+        let end = from + updates.len();
+        for (at, starts) in (from..end).step_by(PENDING_WRITES).zip(&mut starts) {
+            offsets(at..end.min(at + PENDING_WRITES), starts);
+        }
+        let starts = &starts.as_flattened()[..updates.len()];
+        if repeats(starts) < starts.len() / 4 {
+            for (starts, updates) in starts.chunks(PENDING_WRITES).zip(updates.chunks(PENDING_WRITES)) {
+                if is_far {
+                    starts.iter().for_each(|&start| prefetch(out.as_ptr().wrapping_add(start)));
+                }
+                starts.iter().zip(updates).for_each(|(&start, &update)| add_one(out, start, update));
+            }
+            continue;
+        }
+        let mut ends = [0; PARTS + 1];
+        for part in 1..=PARTS {
+            let mut end = (part * starts.len() / PARTS).max(ends[part - 1]);
+            while end > 0 && end < starts.len() && starts[end] == starts[end - 1] {
+                end += 1;
+            }
+            ends[part] = end;
+        }
+        let parts: [_; PARTS] = std::array::from_fn(|part| {
+            let range = ends[part]..ends[part + 1];
+            (&starts[range.clone()], &updates[range])
+        });
+        let shared = parts.iter().map(|(starts, _)| starts.len()).min().unwrap_or(0);
+        let together = parts.map(|(starts, updates)| (&starts[..shared], &updates[..shared]));
+        for at in 0..shared {
+            for (starts, updates) in together {
+                add_one(out, starts[at], updates[at]);
+            }
+        }
+        for (starts, updates) in parts {
+            let rest = starts[shared..].iter().zip(&updates[shared..]);
+            rest.for_each(|(&start, &update)| add_one(out, start, update));
+        }
+    }
+}
+
+/// Adds to an element, unless its position is out of range.
+#[inline(always)]
+fn add_one<C: Element>(out: &mut [MaybeUninit<C>], start: usize, update: C) {
+    if let Some(out) = out.get_mut(start) {
+        // SAFETY: the caller of `add` guarantees initialised elements.
+        let before = unsafe { out.assume_init_read() };
+        out.write(before.plus(update));
+    }
+}
+
+/// How many positions are those before them, or 0 if the positions are not sorted.
+fn repeats(starts: &[usize]) -> usize {
+    let Some((_, following)) = starts.split_first() else { return 0 };
+    let mut repeats = 0;
+    for (starts, following) in starts.chunks(PENDING_WRITES).zip(following.chunks(PENDING_WRITES)) {
+        let (descents, equal) = compared(starts, following);
+        if descents > 0 {
+            return 0;
+        }
+        repeats += equal;
+    }
+    repeats
+}
+
+vectorized! {
+    /// How many positions are above those at the same place of a list, and how many equal to them.
+    fn compared[] of [] (starts: &[usize], following: &[usize]) -> (usize, usize) {
+        let (mut above, mut equal) = (0, 0);
+        for (start, next) in starts.iter().zip(following) {
+            above += usize::from(start > next);
+            equal += usize::from(start == next);
+        }
+        (above, equal)
+    }
 }
 
 /// Calls `work` with one part of `0..count` for each thread, or with the whole if `size` elements are not worth
