@@ -58,7 +58,9 @@ impl NestBuilder<'_> {
     pub(super) fn access(&self, buffer: u16, view: &StridedView, width: usize) -> Access {
         let strides = strides_along(view, self.sizes);
         let positions = self.positions.iter().zip(&strides);
-        self.placed(buffer, view.offset(), positions, strides[self.shape.lanes], width)
+        // Rows of one element each have no lanes.
+        let lane = if self.sizes[self.shape.lanes] == 1 { 0 } else { strides[self.shape.lanes] };
+        self.placed(buffer, view.offset(), positions, lane, width)
     }
 
     /// Where a view's elements of groups are: one, or those of a row of columns.

@@ -159,6 +159,14 @@ pub(super) struct Body<'a> {
     pub(super) draws_before: bool,
 }
 
+/// Whether a box is a column of elements that vectors cannot have from apart. Rows of one element each have scalars.
+fn is_narrow_column(context: &NestContext<'_>, reads: &Reads, whole: &StridedView, sizes: &[usize]) -> bool {
+    let strides = strides_along(whole, sizes);
+    sizes.last() > Some(&1)
+        && strides.last().is_some_and(|stride| *stride != 1)
+        && !has_records(context.graph, reads, context.results)
+}
+
 /// What loops were added to, and the bytes of scratch memory and of the results of pieces.
 pub(super) struct Emitted {
     pub(super) b: Builder,
@@ -185,6 +193,9 @@ impl<'a> Body<'a> {
         let across = across(context.graph, passes, domain)?;
         let written = [writes.then_some(&whole), across.as_ref()];
         let mut sizes = reads.sizes(domain, domain_box, written, None)?;
+        if domain_box.is_some() && is_narrow_column(context, reads, &whole, &sizes) {
+            sizes.push(1);
+        }
         let block = domain_box.and_then(|domain_box| domain_box.block_axis(&sizes));
         if block.is_none() && domain_box.is_some_and(|domain_box| domain_box.block.is_some()) {
             return None;

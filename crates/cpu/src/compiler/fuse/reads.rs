@@ -80,7 +80,7 @@ impl Reads {
                     reads.add_gather(graph, base, is_per_group);
                     continue;
                 }
-                if domain_box.is_some_and(|domain_box| domain_box.sources.contains_key(&base)) {
+                if domain_box.is_some_and(|domain_box| domain_box.concat(graph, fusion, input).is_some()) {
                     continue;
                 }
                 match generated(graph, fusion, base, domain_box) {
