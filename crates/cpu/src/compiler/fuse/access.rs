@@ -8,6 +8,20 @@ use super::shape::NestKind;
 use crate::compiler::ir::{Access, Val};
 use crate::kernels::StridedView;
 
+/// The memory that a thread has for a row.
+#[derive(Debug, Default)]
+pub(super) struct ScratchLayout {
+    pub(super) bytes: usize,
+}
+
+impl ScratchLayout {
+    pub(super) fn take(&mut self, bytes: usize) -> usize {
+        let at = self.bytes;
+        self.bytes += bytes.next_multiple_of(64);
+        at
+    }
+}
+
 impl NestBuilder<'_> {
     /// The axes of the groups.
     pub(super) fn group_sizes(&self) -> Sizes {

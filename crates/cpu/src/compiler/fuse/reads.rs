@@ -123,6 +123,11 @@ impl Reads {
         self.inputs.len() - 1
     }
 
+    /// The inputs that are not those of other boxes.
+    pub(super) fn own_inputs(&self) -> impl Iterator<Item = (usize, &(Value, StridedView))> {
+        self.inputs.iter().enumerate().skip(self.first)
+    }
+
     /// The inputs that lie side by side in each record of which an input reads one element, in their order in memory:
     /// schedules load them together (`schedule/records.rs`). A record is as long as the step from one element of a row
     /// to the next.

@@ -37,6 +37,9 @@ impl NestBuilder<'_> {
                     None => (None, self.e.b.index(length as i64)),
                 };
                 self.each_drawn(part, &[false], &mut |builder, _| builder.store_elements(&stored))?;
+            } else if self.is_narrow_column() {
+                let extent = part.map_or_else(|| self.e.b.index(length as i64), |(_, extent)| extent);
+                self.narrow_column(extent, &stored)?;
             } else if let Some((_, extent)) = part {
                 self.begin_elements();
                 self.e.b.begin_lanes(extent);
