@@ -146,6 +146,26 @@ impl ValueView {
         self.layout.offset
     }
 
+    /// Where the elements begin in a tensor of some sizes that lies at the base, if they are a window of it.
+    pub(super) fn window_of(&self, sizes: &[usize]) -> Option<SmallVec<[usize; 4]>> {
+        if self.sizes.len() != sizes.len() {
+            return None;
+        }
+        let mut left = self.layout.offset;
+        let mut starts = SmallVec::new();
+        let plain = Layout::contiguous(sizes).strides;
+        for (axis, &by) in plain.iter().enumerate() {
+            let start = left / by.unsigned_abs().max(1);
+            left -= start * by.unsigned_abs();
+            let is_along = self.sizes[axis] == 1 || self.layout.strides[axis] == by;
+            if !is_along || start + self.sizes[axis] > sizes[axis] {
+                return None;
+            }
+            starts.push(start);
+        }
+        Some(starts)
+    }
+
     /// Whether the elements lie in their order, without gaps.
     fn is_contiguous(&self) -> bool {
         let plain = Layout::contiguous(&self.sizes);

@@ -8,6 +8,20 @@ use super::shape::NestKind;
 use crate::compiler::ir::{Access, Val};
 use crate::kernels::StridedView;
 
+/// The memory that a thread has for a row.
+#[derive(Debug, Default)]
+pub(super) struct ScratchLayout {
+    pub(super) bytes: usize,
+}
+
+impl ScratchLayout {
+    pub(super) fn take(&mut self, bytes: usize) -> usize {
+        let at = self.bytes;
+        self.bytes += bytes.next_multiple_of(64);
+        at
+    }
+}
+
 impl NestBuilder<'_> {
     /// The axes of the groups.
     pub(super) fn group_sizes(&self) -> Sizes {
@@ -58,7 +72,9 @@ impl NestBuilder<'_> {
     pub(super) fn access(&self, buffer: u16, view: &StridedView, width: usize) -> Access {
         let strides = strides_along(view, self.sizes);
         let positions = self.positions.iter().zip(&strides);
-        self.placed(buffer, view.offset(), positions, strides[self.shape.lanes], width)
+        // Rows of one element each have no lanes.
+        let lane = if self.sizes[self.shape.lanes] == 1 { 0 } else { strides[self.shape.lanes] };
+        self.placed(buffer, view.offset(), positions, lane, width)
     }
 
     /// Where a view's elements of groups are: one, or those of a row of columns.

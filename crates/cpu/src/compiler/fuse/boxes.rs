@@ -1,6 +1,7 @@
 //! Nests of several boxes, one after the other: concatenations and paddings, and what is done with them.
 
-use defn_core::graph::{Graph, Values};
+use defn_core::graph::{Graph, Value, Values};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::build::{Body, Fused, NestContext, NodeRole};
@@ -10,7 +11,8 @@ use super::passes::Passes;
 use super::reads::Reads;
 use super::shape::{NestKind, ThreadSplit};
 use crate::compiler::fusion_groups::FusionGroups;
-use crate::compiler::ir::{Builder, Elem, Op, Val};
+use crate::compiler::ir::{Builder, Elem, Function, Op, Val};
+use crate::kernels::StridedView;
 
 /// The nest that computes `results` box by box, if the IR has all that it needs. With each box come the nodes that are
 /// computed in it.
@@ -79,10 +81,11 @@ pub(in super::super) fn fuse_boxes(
         scratch = scratch.max(emitted.scratch);
         elements += domain.elements();
     }
-    let function = b.finish();
+    let mut function = b.finish();
+    let inputs = one_of_each_value(&mut function, inputs);
     let results = results.clone();
     // No input is read in the order of all results, so none lends them its memory.
-    let (unaliasable_inputs, unaliasable_results) = (SmallVec::new(), SmallVec::new());
+    let (unaliasable_inputs, unaliasable_results) = ((0..inputs.len()).collect(), SmallVec::new());
     Some(Fused {
         function,
         inputs,
@@ -97,6 +100,31 @@ pub(in super::super) fn fuse_boxes(
         elements,
         cost,
     })
+}
+
+/// Reads all views of a value from one buffer, so that their accesses share pointers; gives the inputs that are left.
+fn one_of_each_value(
+    function: &mut Function,
+    inputs: Vec<(Value, StridedView)>,
+) -> Vec<(Value, StridedView)> {
+    let mut known: FxHashMap<Value, u16> = FxHashMap::default();
+    let mut left = Vec::new();
+    let mut buffers: Vec<u16> = Vec::with_capacity(inputs.len());
+    for (value, view) in inputs {
+        buffers.push(*known.entry(value).or_insert_with(|| {
+            left.push((value, view));
+            left.len() as u16 - 1
+        }));
+    }
+    let dropped = (buffers.len() - left.len()) as u16;
+    for access in &mut function.accesses {
+        access.buffer = match buffers.get(usize::from(access.buffer)) {
+            Some(&buffer) => buffer,
+            None => access.buffer - dropped,
+        };
+    }
+    function.buffers -= dropped;
+    left
 }
 
 /// The fewest rows of a domain that threads divide.

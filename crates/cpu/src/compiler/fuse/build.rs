@@ -5,10 +5,12 @@ use defn_core::graph::{Graph, Value, Values};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
+use super::access::ScratchLayout;
 use super::domain::{Domain, Sizes, strides_along};
 use super::domain_box::DomainBox;
 use super::elements::{Element, Elements};
 use super::merge::Reduction;
+use super::narrow::{can_be_gathered, is_narrow};
 use super::pairs::paired_sizes;
 use super::passes::Passes;
 use super::random::{draws_before, has_pairs};
@@ -185,6 +187,13 @@ impl<'a> Body<'a> {
         let across = across(context.graph, passes, domain)?;
         let written = [writes.then_some(&whole), across.as_ref()];
         let mut sizes = reads.sizes(domain, domain_box, written, None)?;
+        if domain_box.is_some()
+            && is_narrow(context.graph, reads, context.results, &whole, &sizes)
+            && !can_be_gathered(context.graph, reads, context.results, &sizes)
+        {
+            // Rows of one element each have scalars.
+            sizes.push(1);
+        }
         let block = domain_box.and_then(|domain_box| domain_box.block_axis(&sizes));
         if block.is_none() && domain_box.is_some_and(|domain_box| domain_box.block.is_some()) {
             return None;
@@ -245,6 +254,8 @@ impl<'a> Body<'a> {
             pass: 0,
             values: FxHashMap::default(),
             loaded: FxHashMap::default(),
+            gathered_columns: FxHashMap::default(),
+            result_columns: FxHashMap::default(),
             loaded_of_rows: Vec::new(),
             groups: FxHashMap::default(),
         }
@@ -323,20 +334,6 @@ impl Position {
     }
 }
 
-/// The memory that a thread has for a row.
-#[derive(Debug, Default)]
-pub(super) struct ScratchLayout {
-    pub(super) bytes: usize,
-}
-
-impl ScratchLayout {
-    pub(super) fn take(&mut self, bytes: usize) -> usize {
-        let at = self.bytes;
-        self.bytes += bytes.next_multiple_of(64);
-        at
-    }
-}
-
 /// Builds the function of a nest.
 pub(super) struct NestBuilder<'a> {
     pub(super) graph: &'a Graph,
@@ -380,6 +377,9 @@ pub(super) struct NestBuilder<'a> {
     /// The elements of this pass, by node and by input.
     pub(super) values: FxHashMap<usize, Element>,
     pub(super) loaded: FxHashMap<usize, Element>,
+    /// Where inputs and results of a narrow column are in the scratch memory.
+    pub(super) gathered_columns: FxHashMap<usize, usize>,
+    pub(super) result_columns: FxHashMap<usize, usize>,
     /// Inputs that were loaded now for all elements of short rows.
     pub(super) loaded_of_rows: Vec<(usize, Vec<Element>)>,
     /// What each group has.
@@ -561,6 +561,9 @@ impl NestBuilder<'_> {
             return self.e.load(dtype, access);
         }
         if let Some(&element) = self.loaded.get(&at) {
+            return element;
+        }
+        if let Some(element) = self.gathered_column(at, dtype) {
             return element;
         }
         let is_record =

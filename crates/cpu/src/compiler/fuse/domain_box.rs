@@ -20,7 +20,7 @@ pub(in super::super) struct DomainBox {
     pub(in super::super) sizes: Sizes,
     /// The nodes that are computed in every box of the domain. Others are computed in this box alone.
     pub(in super::super) nodes: SmallVec<[usize; 8]>,
-    /// What each concatenation, padding or transposition is in the box.
+    /// What each concatenation, padding or transposition is in the box, and each window of one that is read through.
     pub(in super::super) sources: FxHashMap<usize, BoxSource>,
     pub(in super::super) block: Option<TransposeBlock>,
 }
@@ -49,8 +49,11 @@ pub(in super::super) struct TransposeBlock {
 }
 
 impl DomainBox {
-    /// The concatenation or padding that a value is, if it is one of the box's.
+    /// The concatenation or padding that a value is, or the window of one, if it is one of the box's.
     pub(super) fn concat(&self, graph: &Graph, fusion: &FusionGroups, value: Value) -> Option<usize> {
+        if self.sources.contains_key(&(value.node as usize)) {
+            return Some(value.node as usize);
+        }
         let base = fusion.view(graph, value).base.node as usize;
         self.sources.contains_key(&base).then_some(base)
     }

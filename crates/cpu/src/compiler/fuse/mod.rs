@@ -20,6 +20,7 @@ mod fit;
 mod gathers;
 mod iota;
 mod merge;
+mod narrow;
 mod pairs;
 mod passes;
 mod pieces;

@@ -80,7 +80,7 @@ impl Reads {
                     reads.add_gather(graph, base, is_per_group);
                     continue;
                 }
-                if domain_box.is_some_and(|domain_box| domain_box.sources.contains_key(&base)) {
+                if domain_box.is_some_and(|domain_box| domain_box.concat(graph, fusion, input).is_some()) {
                     continue;
                 }
                 match generated(graph, fusion, base, domain_box) {
@@ -121,6 +121,11 @@ impl Reads {
         self.inputs.push((key.0, key.1));
         self.is_per_group.push(key.2);
         self.inputs.len() - 1
+    }
+
+    /// The inputs that are not those of other boxes.
+    pub(super) fn own_inputs(&self) -> impl Iterator<Item = (usize, &(Value, StridedView))> {
+        self.inputs.iter().enumerate().skip(self.first)
     }
 
     /// The inputs that lie side by side in each record of which an input reads one element, in their order in memory:

@@ -37,6 +37,9 @@ impl NestBuilder<'_> {
                     None => (None, self.e.b.index(length as i64)),
                 };
                 self.each_drawn(part, &[false], &mut |builder, _| builder.store_elements(&stored))?;
+            } else if self.is_narrow_column() {
+                let extent = part.map_or_else(|| self.e.b.index(length as i64), |(_, extent)| extent);
+                self.narrow_column(extent, &stored)?;
             } else if let Some((_, extent)) = part {
                 self.begin_elements();
                 self.e.b.begin_lanes(extent);
@@ -51,15 +54,24 @@ impl NestBuilder<'_> {
                 };
                 self.finish_reductions(&reductions, states)?;
             } else if !stored.is_empty() {
-                let extent = self.e.b.index(length as i64);
                 self.begin_elements();
-                self.each(None, extent, &mut |builder, _| builder.store_elements(&stored))?;
+                if self.has_unit_rows() {
+                    self.store_elements(&stored)?;
+                } else {
+                    let extent = self.e.b.index(length as i64);
+                    self.each(None, extent, &mut |builder, _| builder.store_elements(&stored))?;
+                }
             }
             // What each row has after this pass is there in the next.
             self.row_values(pass + 1)?;
             reductions.into_iter().try_for_each(|reduction| self.store_group(reduction))?;
         }
         Some(())
+    }
+
+    /// Whether each row is one element, a scalar: lanes would be a mask of one.
+    fn has_unit_rows(&self) -> bool {
+        self.sizes.len() > 1 && self.sizes[self.shape.lanes] == 1 && self.reads.random.is_empty()
     }
 
     /// The elements of a row.

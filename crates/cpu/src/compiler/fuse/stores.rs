@@ -19,7 +19,10 @@ impl NestBuilder<'_> {
     /// Stores an element of a node.
     pub(super) fn store_element(&mut self, node: usize, element: Element) {
         let width = element.dtype.storage_bytes();
-        if let Some(at) = self.result_of(node) {
+        if let Some(&offset) = self.result_of(node).and_then(|at| self.result_columns.get(&at)) {
+            let access = self.column_access(offset, width);
+            self.e.store(element, access);
+        } else if let Some(at) = self.result_of(node) {
             let mut access = self.access(self.result_buffer(at), self.whole, width);
             // Rows that begin within a line are not stored past the caches, nor parts of rows.
             let length = match (self.sizes.len(), self.shape.kind) {

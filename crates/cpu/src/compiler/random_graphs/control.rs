@@ -13,6 +13,7 @@ use defn_core::{Axis, DType, Kind, Shape, TensorType};
 use smallvec::SmallVec;
 
 use super::RandomProgram;
+use super::around::around;
 use super::generate::Choices;
 use super::values::{Mixed, elements, scalar};
 use crate::kernels::reduce::CHUNK;
@@ -135,7 +136,7 @@ impl Scope<'_, '_> {
     fn step(&mut self) -> Option<Value> {
         let x = self.value();
         let (shape, dtype) = (self.graph.ty(x).shape.clone(), self.graph.ty(x).dtype);
-        match self.source.below(20) {
+        match self.source.below(21) {
             0 | 1 => {
                 let op = UnaryOp::ALL[self.source.below(UnaryOp::ALL.len())];
                 self.push(Op::Unary(op), &[x])
@@ -194,6 +195,12 @@ impl Scope<'_, '_> {
             18 => {
                 let (a, b) = (self.value(), self.value());
                 self.push(Op::Select, &[x, a, b])
+            }
+            19 => {
+                let large = self.values.iter().copied().find(|&value| self.graph.ty(value).size() >= 300);
+                let (x, y) = (large.unwrap_or(x), self.value());
+                let (op, operands) = around(self.source, &mut self.graph, x, y)?;
+                self.push(op, &operands)
             }
             _ => {
                 let count = shape.size();

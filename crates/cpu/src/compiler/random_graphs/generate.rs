@@ -13,6 +13,7 @@ use defn_core::region::Region;
 use defn_core::{Axis, DType, Kind, Number, Scalar, Shape, TensorType};
 use smallvec::SmallVec;
 
+use super::around::around;
 use super::values::{Mixed, elements, scalar};
 use crate::kernels::TILE;
 use crate::kernels::reduce::CHUNK;
@@ -59,6 +60,10 @@ const SIZES: &[usize] = &[
 ];
 /// Sizes of one axis of a graph, now and then.
 const LARGE: &[usize] = &[300, 511, 512, 513, 1000, 1023, 1024, 1025, 1100, 2048, 2049, 4100];
+/// The shapes of arrays that are read with what is around their elements.
+const AROUND: &[&[usize]] =
+    &[&[20, 33], &[40, 64], &[33, 129], &[300], &[1100], &[129, 20], &[3, 20, 33], &[18, 2, 64], &[2, 600]];
+
 /// The most elements of a value.
 pub(super) const MAX_ELEMENTS: usize = 6000;
 
@@ -212,7 +217,7 @@ impl<'b> GraphGenerator<'b> {
         let shape = self.graph.ty(x).shape.clone();
         let dtype = self.graph.ty(x).dtype;
         let one = |op| Some((op, [x].into_iter().collect::<Values>()));
-        match self.source.below(39) {
+        match self.source.below(41) {
             0..=4 => one(Op::Unary(UnaryOp::ALL[self.source.below(UnaryOp::ALL.len())])),
             5..=11 => {
                 let op = BinaryOp::ALL[self.source.below(BinaryOp::ALL.len())];
@@ -297,7 +302,15 @@ impl<'b> GraphGenerator<'b> {
             }
             35 => self.written(x, &shape),
             36 => self.turned(),
-            _ => self.drawn(),
+            37 | 38 => self.drawn(),
+            _ => {
+                // Small domains are computed otherwise.
+                let shape = AROUND[self.source.below(AROUND.len())];
+                let is_small = self.graph.ty(x).size() < shape.iter().product() || self.source.below(4) == 0;
+                let x = if is_small { self.parameter(dtype, shape, None)? } else { x };
+                let y = self.value();
+                around(&mut self.source, &mut self.graph, x, y)
+            }
         }
     }
 

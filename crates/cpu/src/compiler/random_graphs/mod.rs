@@ -3,6 +3,7 @@
 //!
 //! Operands of nests are put between pages that cannot be accessed.
 
+mod around;
 mod control;
 mod generate;
 mod loops;

@@ -6,11 +6,19 @@
 //! its own if that nest computes operands, or reads what they are views of: they are then written to their final
 //! addresses.
 //!
+//! A consumer may read windows of a concatenation, and a concatenation may be of others and of slices of them
+//! (`through`). Then boxes are those in which each window lies within one operand.
+//!
 //! The only consumer of a transposition reads blocks of one cache line by as many rows, and transposes them in
 //! registers.
 
+mod joins;
+#[cfg(test)]
+mod tests;
+mod through;
+
 use defn_core::graph::{Graph, Node, Value, Values};
-use defn_core::op::{Op, Starts};
+use defn_core::op::Op;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
@@ -19,12 +27,11 @@ use super::fusion_groups::{FusionGroups, Role, random};
 use super::nest::Nest;
 use super::row_blocks::FusedKernel;
 use super::users::Uses;
+use joins::is_join;
+use through::{MAX_NODES, ReadThrough};
 
 /// The most boxes of a nest: each has instructions of its own.
 const MAX_BOXES: usize = 12;
-
-/// An update of a window is the joining of boxes where all elements are at most so many times those of the window.
-const MAX_AROUND_WINDOW: usize = 2;
 
 /// The least elements of a box that should lie side by side: of fewer a vector would be mostly empty.
 const MIN_RUN: usize = 16;
@@ -39,7 +46,7 @@ pub(super) fn fuse_data_movement(
     uses: &dyn Uses,
     mut kernels: Vec<FusedKernel>,
 ) -> Vec<FusedKernel> {
-    let is_done_here = |node: &Node| is_transposition(node) || Borders::of(graph, node).is_some();
+    let is_done_here = |node: &Node| is_transposition(node) || is_join(graph, node);
     if !graph.nodes().iter().any(is_done_here) {
         return kernels;
     }
@@ -84,88 +91,6 @@ fn is_transposition(node: &Node) -> bool {
     true
 }
 
-/// Where the operands of a concatenation begin, along each axis.
-struct Borders {
-    borders: SmallVec<[Sizes; 6]>,
-}
-
-impl Borders {
-    fn of(graph: &Graph, node: &Node) -> Option<Borders> {
-        let (Op::Concatenate { .. } | Op::Pad { .. } | Op::PutSlice { .. }) = node.op else { return None };
-        let sizes = node.outputs.first()?.shape.sizes();
-        let mut borders: SmallVec<[Sizes; 6]> = SmallVec::from_elem(Sizes::from_slice(&[0]), sizes.len());
-        if let Op::Concatenate { axis } = &node.op {
-            let along = &mut borders[axis.index()];
-            let mut end = 0;
-            for &input in &node.inputs[..node.inputs.len() - 1] {
-                end += graph.ty(input).shape[*axis];
-                along.push(end);
-            }
-        } else if let Op::Pad { config } = &node.op {
-            for (axis, padding) in config.iter().enumerate() {
-                if padding.interior > 0 {
-                    return None;
-                }
-                let high = usize::try_from(padding.high.max(0)).ok()?;
-                borders[axis]
-                    .extend([usize::try_from(padding.low.max(0)).ok()?, sizes[axis].checked_sub(high)?]);
-            }
-        }
-        if let Op::PutSlice { starts } = &node.op {
-            let window = &graph.ty(*node.inputs.get(1)?).shape;
-            let Starts::Static(starts) = starts else { return None };
-            // Of a small window nothing but the window is written, in place.
-            if window.size() * MAX_AROUND_WINDOW < sizes.iter().product() {
-                return None;
-            }
-            for (along, (&start, &length)) in borders.iter_mut().zip(starts.iter().zip(window.sizes())) {
-                along.extend([start, start + length]);
-            }
-        }
-        Some(Borders { borders })
-    }
-}
-
-/// What a concatenation is in a box that lies within one of its operands.
-fn source_in_box(graph: &Graph, node: &Node, starts: &[usize], sizes: &[usize]) -> Option<BoxSource> {
-    let starts_in = |value: Value, starts: Sizes| {
-        let is_whole = graph.ty(value).shape.sizes() == sizes;
-        BoxSource::Operand { value, starts: (!is_whole).then_some(starts) }
-    };
-    let mut own: Sizes = starts.into();
-    if let Op::Concatenate { axis } = &node.op {
-        let mut rest = starts[axis.index()];
-        for &input in &node.inputs {
-            let size = graph.ty(input).shape[*axis];
-            if rest < size {
-                own[axis.index()] = rest;
-                return Some(starts_in(input, own));
-            }
-            rest -= size;
-        }
-        return None;
-    }
-    if let Op::PutSlice { starts: Starts::Static(first) } = &node.op {
-        let window = graph.ty(node.inputs[1]).shape.sizes();
-        let is_within = |axis: usize| (first[axis]..first[axis] + window[axis]).contains(&starts[axis]);
-        if !(0..window.len()).all(is_within) {
-            return Some(starts_in(node.inputs[0], own));
-        }
-        own.iter_mut().zip(first).for_each(|(own, first)| *own -= first);
-        return Some(starts_in(node.inputs[1], own));
-    }
-    let Op::Pad { config } = &node.op else { return None };
-    let (x, padding) = (node.inputs[0], node.inputs[1]);
-    for (axis, pad) in config.iter().enumerate() {
-        let at = starts[axis] as i64 - pad.low;
-        match usize::try_from(at) {
-            Ok(at) if at < graph.ty(x).shape.sizes()[axis] => own[axis] = at,
-            Ok(_) | Err(_) => return Some(BoxSource::Operand { value: padding, starts: None }),
-        }
-    }
-    Some(starts_in(x, own))
-}
-
 struct MovementFuser<'a> {
     graph: &'a Graph,
     fusion: &'a FusionGroups,
@@ -181,23 +106,39 @@ struct MovementFuser<'a> {
 impl MovementFuser<'_> {
     /// The nest of a fusion group that reads concatenations, or of a concatenation.
     fn concat_nest(&mut self, index: usize, is_reader: bool) -> Option<Nest> {
+        let nodes = &self.fusion.order[index].nodes;
+        match (&self.fusion.roles[nodes[0]], is_reader) {
+            (Role::Elementwise, true) => {
+                let through = self.read_through(index).filter(ReadThrough::has_windows);
+                through.and_then(|through| self.nest_through(index, is_reader, &through)).or_else(|| {
+                    let whole = ReadThrough::whole(self.graph, self.concats(index)?);
+                    self.nest_through(index, is_reader, &whole)
+                })
+            }
+            (Role::Step, false) => {
+                is_join(self.graph, &self.graph.nodes()[nodes[0]]).then_some(())?;
+                let own = ReadThrough::whole(self.graph, SmallVec::from_slice(&[nodes[0]]));
+                self.nest_through(index, is_reader, &own)
+            }
+            (Role::Elementwise, false)
+            | (Role::Step, true)
+            | (Role::Leaf | Role::View | Role::Generated, _) => None,
+        }
+    }
+
+    /// The nest of a fusion group, box by box, or of a concatenation.
+    fn nest_through(&mut self, index: usize, is_reader: bool, through: &ReadThrough) -> Option<Nest> {
         let (graph, fusion) = (self.graph, self.fusion);
         let nodes = &fusion.order[index].nodes;
         let first = &graph.nodes()[nodes[0]];
-        let concats = match (&fusion.roles[nodes[0]], is_reader) {
-            (Role::Elementwise, true) => self.concats(index)?,
-            (Role::Step, false) => SmallVec::from_slice(&[nodes[0]]),
-            (Role::Elementwise, false)
-            | (Role::Step, true)
-            | (Role::Leaf | Role::View | Role::Generated, _) => return None,
-        };
-        if concats.is_empty() {
-            return None;
-        }
         let own: SmallVec<[usize; 8]> = if is_reader { nodes.as_slice().into() } else { SmallVec::new() };
         let sizes = first.outputs.first()?.shape.sizes();
+        let divided = boxes(through.borders(graph, fusion, sizes)?, sizes)?;
+        if through.has_windows() && divided.len() * nodes.len() > MAX_NODES {
+            return None;
+        }
         let (mut boxes, mut producers, mut seen) = (Vec::new(), Vec::new(), Vec::new());
-        for (starts, own_sizes) in self.boxes(&concats, sizes)? {
+        for (starts, own_sizes) in divided {
             let mut domain_box = DomainBox {
                 domain: sizes.into(),
                 starts,
@@ -207,38 +148,49 @@ impl MovementFuser<'_> {
                 block: None,
             };
             let mut computed: Vec<usize> = Vec::new();
-            for &concat in &concats {
-                let mut source_in_box =
-                    source_in_box(graph, &graph.nodes()[concat], &domain_box.starts, &domain_box.sizes)?;
-                if let Some(producer) = self.producer(&source_in_box, concat) {
+            for read in &through.reads {
+                let (mut source, join) =
+                    through.source(graph, fusion, read, (&domain_box.starts, &domain_box.sizes))?;
+                // What windows read is read in several boxes.
+                let producer = if join == read.key { self.producer(&source, join) } else { None };
+                if let Some(producer) = producer {
                     computed.extend(&fusion.order[producer].nodes);
                     producers.push(producer);
-                } else if let Some((node, through)) = self.through(&source_in_box) {
-                    seen.extend(fusion.group_of[concat].map(|group| (node, group)));
-                    source_in_box = through;
+                } else if let Some((node, of)) = self.through(&source) {
+                    seen.extend(fusion.group_of[join].map(|group| (node, group)));
+                    source = of;
                 }
-                domain_box.sources.insert(concat, source_in_box);
+                domain_box.sources.insert(read.key, source);
             }
             computed.extend(own.iter().copied());
             boxes.push((domain_box, computed));
         }
         // What is computed twice is not needed once only.
         let distinct: FxHashSet<usize> = producers.iter().copied().collect();
-        if distinct.len() != producers.len() || !is_reader && producers.is_empty() && seen.is_empty() {
+        if distinct.len() != producers.len() || !is_reader && producers.is_empty() {
             return None;
         }
         let results: Values = if is_reader {
             self.uses.live_outs(index).clone()
         } else {
-            std::iter::once(Value { node: concats[0] as u32, output: 0 }).collect()
+            std::iter::once(Value { node: nodes[0] as u32, output: 0 }).collect()
         };
         let nest = Nest::of_boxes(graph, fusion, &boxes, &results)?;
+        if through.has_windows() {
+            // Windows may read nothing of an operand.
+            for &member in &through.members {
+                for &value in &graph.nodes()[member].inputs {
+                    let part = self.through(&BoxSource::Operand { value, starts: None });
+                    seen.extend(part.and_then(|(node, _)| Some((node, fusion.group_of[member]?))));
+                }
+            }
+        }
         for (node, group) in seen {
             self.seen_through.entry(node).or_default().insert(group);
         }
         self.fused.extend(producers);
         if is_reader {
-            self.fused.extend(concats.iter().filter_map(|&concat| fusion.group_of[concat]));
+            self.fused.extend(through.members.iter().filter_map(|&member| fusion.group_of[member]));
         }
         Some(nest)
     }
@@ -340,9 +292,7 @@ impl MovementFuser<'_> {
 
     /// The concatenations that nobody but a fusion group reads, element by element.
     fn concats(&self, index: usize) -> Option<SmallVec<[usize; 2]>> {
-        self.single_use_operands(index, &mut |base| {
-            Borders::of(self.graph, &self.graph.nodes()[base]).is_some()
-        })
+        self.single_use_operands(index, &mut |base| is_join(self.graph, &self.graph.nodes()[base]))
     }
 
     /// The steps of a kind that nobody but a fusion group reads, element by element.
@@ -394,45 +344,6 @@ impl MovementFuser<'_> {
         fits.then_some(single_use_operands)
     }
 
-    /// The boxes that concatenations divide a domain into, where each begins and its sizes.
-    fn boxes(&self, concats: &[usize], sizes: &[usize]) -> Option<Vec<(Sizes, Sizes)>> {
-        let mut boxes: Vec<(Sizes, Sizes)> = vec![(Sizes::new(), Sizes::new())];
-        for (axis, &size) in sizes.iter().enumerate() {
-            let mut borders = Sizes::new();
-            for &concat in concats {
-                borders.extend(
-                    Borders::of(self.graph, &self.graph.nodes()[concat])?.borders[axis].iter().copied(),
-                );
-            }
-            borders.retain(|border| *border < size);
-            borders.push(size);
-            borders.sort_unstable();
-            borders.dedup();
-            let parts = borders.windows(2).map(|pair| (pair[0], pair[1] - pair[0]));
-            let parts: SmallVec<[(usize, usize); 4]> = parts.collect();
-            let divided = boxes.iter().flat_map(|(starts, sizes)| {
-                parts.iter().map(move |&(start, size)| {
-                    let with = |all: &Sizes, one: usize| all.iter().copied().chain([one]).collect::<Sizes>();
-                    (with(starts, start), with(sizes, size))
-                })
-            });
-            boxes = divided.collect();
-            if boxes.len() > MAX_BOXES {
-                return None;
-            }
-        }
-        // Elements in boxes of which few lie side by side in the result.
-        let is_short = |own: &Sizes| {
-            let whole = own.iter().zip(sizes).rev().take_while(|(own, size)| own == size).count();
-            let run: usize = own[own.len().saturating_sub(whole + 1)..].iter().product();
-            run < MIN_RUN
-        };
-        let short = boxes.iter().filter(|(_, own)| is_short(own));
-        let short: usize = short.map(|(_, own)| own.iter().product::<usize>()).sum();
-        let is_fast = short * MAX_SHORT_FRACTION <= sizes.iter().product();
-        (is_fast && !boxes.is_empty()).then_some(boxes)
-    }
-
     /// The fusion group that computes a piece as a whole, for nobody else.
     fn producer(&self, source_in_box: &BoxSource, concat: usize) -> Option<usize> {
         let (graph, fusion) = (self.graph, self.fusion);
@@ -461,4 +372,37 @@ impl MovementFuser<'_> {
 /// Whether a node has these sizes.
 fn has_sizes(graph: &Graph, node: usize, sizes: &[usize]) -> bool {
     graph.nodes()[node].outputs[0].shape.sizes() == sizes
+}
+
+/// The boxes that borders along each axis divide a domain into, where each begins and its sizes.
+fn boxes(borders: SmallVec<[Sizes; 6]>, sizes: &[usize]) -> Option<Vec<(Sizes, Sizes)>> {
+    let mut boxes: Vec<(Sizes, Sizes)> = vec![(Sizes::new(), Sizes::new())];
+    for (mut borders, &size) in borders.into_iter().zip(sizes) {
+        borders.retain(|border| *border < size);
+        borders.push(size);
+        borders.sort_unstable();
+        borders.dedup();
+        let parts = borders.windows(2).map(|pair| (pair[0], pair[1] - pair[0]));
+        let parts: SmallVec<[(usize, usize); 4]> = parts.collect();
+        if boxes.len() * parts.len() > MAX_BOXES {
+            return None;
+        }
+        let divided = boxes.iter().flat_map(|(starts, sizes)| {
+            parts.iter().map(move |&(start, size)| {
+                let with = |all: &Sizes, one: usize| all.iter().copied().chain([one]).collect::<Sizes>();
+                (with(starts, start), with(sizes, size))
+            })
+        });
+        boxes = divided.collect();
+    }
+    // Elements in boxes of which few lie side by side in the result.
+    let is_short = |own: &Sizes| {
+        let whole = own.iter().zip(sizes).rev().take_while(|(own, size)| own == size).count();
+        let run: usize = own[own.len().saturating_sub(whole + 1)..].iter().product();
+        run < MIN_RUN
+    };
+    let short = boxes.iter().filter(|(_, own)| is_short(own));
+    let short: usize = short.map(|(_, own)| own.iter().product::<usize>()).sum();
+    let is_fast = short * MAX_SHORT_FRACTION <= sizes.iter().product();
+    (is_fast && !boxes.is_empty()).then_some(boxes)
 }
