@@ -388,3 +388,23 @@ def test_products_of_converted_operands(
     assert np.allclose(want, exact[0] @ exact[1], rtol=1e-5)
     assert equal(dn.jit(product)(*tensors), want)
     assert equal(dn.dot(tensors[0], axes[0], tensors[1], axes[1]), want)
+
+
+@pytest.mark.parametrize(
+    ("rows", "length", "columns"),
+    [(2, 1000, 2), (2, 513, 3), (32, 32, 32), (7, 100, 5), (33, 31, 30)],
+)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_products_in_loops_add_as_others_do(
+    rows: int, length: int, columns: int, dtype: str
+) -> None:
+    a, b = numbers(rows, length, dtype=dtype), numbers(length, columns, dtype=dtype)
+
+    def again(a: dn.Expr, b: dn.Expr) -> dn.Expr:
+        product = dn.dot(a, b)
+        for _ in dn.range(2):
+            product = dn.dot(a + 0.0 * product[0, 0], b)
+        return product
+
+    want = dn.jit(dn.dot, compiler="evaluator")(a, b)
+    assert equal(dn.jit(again, compiler="cpu")(a, b), want)
