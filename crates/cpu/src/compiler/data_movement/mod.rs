@@ -167,7 +167,7 @@ impl MovementFuser<'_> {
         }
         // What is computed twice is not needed once only.
         let distinct: FxHashSet<usize> = producers.iter().copied().collect();
-        if distinct.len() != producers.len() || !is_reader && producers.is_empty() {
+        if distinct.len() != producers.len() || !is_reader && producers.is_empty() && seen.is_empty() {
             return None;
         }
         let results: Values = if is_reader {

@@ -120,8 +120,8 @@ fn check_permuted(target: &dyn Target, elem: Elem, lanes: u8, random: &mut Rando
     let sources = [if a == b { other } else { one }, other];
     let args = [&raw const one as u64, &raw const other as u64, &raw mut result as u64];
     assert_eq!(builder.finish().run(&args), 0);
-    for lane in 0..count {
-        let from = usize::from(numbers[lane]);
+    for (lane, &from) in numbers.iter().enumerate().take(count) {
+        let from = usize::from(from);
         let expected = sources[from / count].lane(from % count, elem);
         assert_eq!(result.lane(lane, elem), expected, "{op:?} {elem:?} {lanes} {dst} {a} {b}");
     }
