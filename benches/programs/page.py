@@ -48,6 +48,19 @@ does once in a process is not counted. NumPy compiles nothing.
 
 """.splitlines()
 
+# Programs for which another library takes less than so much of our time, and what bounds ours.
+SLOW = 0.8
+BOUNDS = {
+    "shallow water": "three nests go through 918 KB in each step, in the second-level cache by "
+    "one thread: their rows are too short to be divided. numba's program has two loops.",
+    "Levinson-Durbin": "arrays are as long as the last order of a part needs: they have 1.25 times "
+    "as many elements as numba's slices. Two of five sweeps in each order write a mirrored "
+    "filter and the zeros behind it.",
+    "implicit Euler": "scalar operations that wait for each other. The solver picks pivots: "
+    "there are comparisons and selections before each quotient. numba's program has all of it "
+    "written out, without them.",
+}
+
 FIRST_COLUMNS = (OURS, "reading", "compiling", NUMBA, JAX)
 
 
@@ -118,6 +131,18 @@ def machine(threads: int) -> str:
     return f"{report.Machine.words()}; threads of each library: {threads}; {libraries}"
 
 
+def bounds(rows: Sequence[Row]) -> list[str]:
+    """The section on the programs that are slow, if there are any."""
+    slow = [row for row in rows if row.ratio < SLOW]
+    if not slow:
+        return []
+    head = (
+        f"These are the programs for which another library takes less than {SLOW} of defn's time."
+    )
+    said = [f"- {row.name}: {BOUNDS.get(row.name, 'not known yet')}" for row in slow]
+    return ["", "## What bounds the slowest", "", head, "", *said]
+
+
 def page(rows: Sequence[Row], threads: int) -> str:
     """The text of the page."""
     lines = [
@@ -139,6 +164,7 @@ def page(rows: Sequence[Row], threads: int) -> str:
                 cells = [row.name, row.size, report.text(row.least[OURS])]
                 cells += [ratio(row, library) for library in (NUMPY, NUMBA, JAX)]
                 lines.append(f"| {' | '.join(cells)} | {report.times(row.ratio)} ({row.best}) |")
+    lines += bounds(rows)
     lines += [
         *FIRST,
         f"- {first_means(rows)}",

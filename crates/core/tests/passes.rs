@@ -557,3 +557,44 @@ fn loops_read_matrices_that_were_transposed_before_them() {
         assert!(!text.contains("transpose") && text.contains("contract_b: [1]"), "{text}");
     }
 }
+
+/// A loop that uses an array of zeros from outside, as `used` says.
+fn using_zeros(used: &str) -> String {
+    format!(
+        "(f32[64]) {{
+            %0 = parameter {{index: 0}} : f32[64]
+            %1 = constant {{value: 0.0}} : f32
+            %2 = broadcast %1 {{shape: [64], axes: []}} : f32[64]
+            %3 = while %0 %2 {{state: 1, trips: none}} : f32[64]
+              cond (f32[64]; f32[64]) {{
+                %0 = parameter {{index: 0}} : f32[64]
+                %1 = slice %0 {{starts: [0], lengths: [1], strides: [1]}} : f32[1]
+                %2 = reshape %1 : f32
+                return %2
+              }}
+              body (f32[64]; f32[64]) {{
+                %0 = parameter {{index: 0}} : f32[64]
+                %1 = parameter {{index: 1}} : f32[64]
+                {used}
+                return %3
+              }}
+            return %3
+        }}"
+    )
+}
+
+#[test]
+fn loops_make_equal_elements_that_they_read_one_by_one() {
+    let hoisted = |used: &str| pass::hoist(&Arc::new(parse(&using_zeros(used)))).unwrap().to_text();
+    let joined = "%2 = concatenate %0 %1 {axis: 0} : f32[128]
+        %3 = slice %2 {starts: [32], lengths: [64], strides: [1]} : f32[64]";
+    for used in ["%2 = exp %0 : f32[64] %3 = add %2 %1 : f32[64]", joined] {
+        let text = hoisted(used);
+        assert!(text.find("while") < text.find("broadcast"), "{text}");
+        assert!(text.contains("body (f32[64])"), "{text}");
+    }
+    // A product would need them in memory, in each trip.
+    let dot = "%2 = dot %1 %0 {contract_a: [0], batch_a: [], contract_b: [0], batch_b: []} : f32";
+    let text = hoisted(&format!("{dot} %3 = add %0 %2 : f32[64]"));
+    assert!(text.find("broadcast") < text.find("while"), "{text}");
+}
