@@ -1,10 +1,13 @@
 //! Equal elements that loops use from outside: to make them where they are needed takes less time than to read them.
 
 use super::{dce_owned, rebuild};
+use crate::builder::Builder;
 use crate::error::Result;
 use crate::graph::{Graph, Value, Values};
 use crate::op::{OnScalars, Op, WhileOp};
 use crate::region::Region;
+use crate::scalar::Scalar;
+use crate::shape::{AxisList, TensorType};
 
 /// The region of a loop in which captures whose elements are all one constant are made anew. `graph` has what the loop
 /// captures, and `state` parameters of the region come before.
@@ -13,28 +16,23 @@ use crate::region::Region;
 /// When memory does not suffice.
 pub(super) fn with_fills(graph: &Graph, region: &Region, state: usize, captures: &[Value]) -> Result<Region> {
     let needs_memory = needing_memory(region);
-    let chain_of = |index: usize| {
-        let capture = index.checked_sub(state)?;
-        fill(graph, captures[capture]).filter(|_| !needs_memory[index])
+    let fill_of = |op: &Op| {
+        let Op::Parameter { index, .. } = *op else { return None };
+        let capture = index.checked_sub(state).filter(|_| !needs_memory[index])?;
+        fill(graph, captures[capture])
     };
-    let has_fills = region.graph().nodes().iter().any(|node| {
-        let Op::Parameter { index, .. } = node.op else { return false };
-        chain_of(index).is_some()
-    });
-    if !has_fills {
+    if !region.graph().nodes().iter().any(|node| fill_of(&node.op).is_some()) {
         return Ok(region.clone());
     }
     let new = rebuild(region, |inner, _, node, inputs| {
-        let chain = if let Op::Parameter { index, .. } = node.op { chain_of(index) } else { None };
-        let Some(chain) = chain else {
+        let Some(scalar) = fill_of(&node.op) else {
             return inner.push_typed(node.op.clone(), inputs, node.outputs.clone());
         };
-        let mut made = Values::new();
-        for &position in chain.iter().rev() {
-            let node = &graph.nodes()[position];
-            made = inner.push_typed(node.op.clone(), made, node.outputs.clone())?;
+        let (value, shape) = (inner.scalar(scalar)?, node.outputs[0].shape.clone());
+        if shape.rank() == 0 {
+            return Ok(std::iter::once(value).collect());
         }
-        Ok(made)
+        inner.push(Op::Broadcast { shape, axes: AxisList::new() }, &[value])
     })?;
     dce_owned(new)
 }
@@ -52,20 +50,7 @@ fn needing_memory(region: &Region) -> Vec<bool> {
         } else if node.op.view().is_some() {
             node.inputs.first().and_then(origin)
         } else {
-            let is_joined = |op: &Op| {
-                let (Op::Concatenate { .. } | Op::Pad { .. }) = op else { return false };
-                true
-            };
-            let reads_elements = match node.op.on_scalars() {
-                OnScalars::ElementWise(_) => true,
-                _ if is_joined(&node.op) => true,
-                OnScalars::Input(_)
-                | OnScalars::Constant(_)
-                | OnScalars::Operand
-                | OnScalars::Block(_)
-                | OnScalars::Other => false,
-            };
-            if !reads_elements {
+            if !reads_elements(&node.op) {
                 node.inputs.iter().filter_map(origin).for_each(|input| needed[input] = true);
             }
             None
@@ -75,18 +60,28 @@ fn needing_memory(region: &Region) -> Vec<bool> {
     needed
 }
 
-/// The nodes from a value to the constant that all of its elements are.
-fn fill(graph: &Graph, value: Value) -> Option<Vec<usize>> {
-    let mut chain = vec![value.node as usize];
-    loop {
-        let node = &graph.nodes()[chain[chain.len() - 1]];
-        if let Op::Constant(_) = node.op {
-            return Some(chain);
-        }
-        let [input] = node.inputs[..] else { return None };
-        node.op.view()?;
-        chain.push(input.node as usize);
+/// Whether an op reads its operands element by element, or joins them.
+fn reads_elements(op: &Op) -> bool {
+    if let Op::Concatenate { .. } | Op::Pad { .. } = op {
+        return true;
     }
+    match op.on_scalars() {
+        OnScalars::ElementWise(_) => true,
+        OnScalars::Input(_)
+        | OnScalars::Constant(_)
+        | OnScalars::Operand
+        | OnScalars::Block(_)
+        | OnScalars::Other => false,
+    }
+}
+
+/// The constant that all elements of a value are, if it is a view of one.
+fn fill(graph: &Graph, value: Value) -> Option<Scalar> {
+    let mut node = graph.node(value);
+    while let ([input], Some(_)) = (&node.inputs[..], node.op.view()) {
+        node = graph.node(*input);
+    }
+    if let Op::Constant(scalar) = node.op { Some(scalar) } else { None }
 }
 
 /// A loop, and its operands, without the captures that neither region uses.
@@ -100,17 +95,18 @@ pub(super) fn without_unused(op: WhileOp, operands: Values) -> (WhileOp, Values)
             is_used[capture] = true;
         }
     }
-    if !is_used.contains(&false) {
+    let used: Vec<usize> = (0..captures.len()).filter(|&capture| is_used[capture]).collect();
+    if used.len() == captures.len() {
         return (op, operands);
     }
-    let position = |capture: usize| is_used[..capture].iter().filter(|is_used| **is_used).count();
-    let positions: Vec<usize> = (0..is_used.len()).map(position).collect();
-    let kept = |at: usize| is_used[at];
-    let types: Vec<_> = op.body.inputs()[op.state..].iter().enumerate().collect();
-    let types: Vec<_> = types.into_iter().filter(|(at, _)| kept(*at)).map(|(_, ty)| ty.clone()).collect();
+    // Those that are not used are nowhere, whatever position they have.
+    let positions: Vec<usize> =
+        (0..captures.len()).map(|capture| used.partition_point(|&other| other < capture)).collect();
+    let types: Vec<TensorType> =
+        used.iter().map(|&capture| op.body.inputs()[op.state + capture].clone()).collect();
     let [cond, body] =
         [&op.cond, &op.body].map(|region| Region::clone(region).with_captures(&positions, &types).into());
-    let captures = captures.iter().enumerate().filter(|(at, _)| kept(*at)).map(|(_, value)| *value);
-    let operands = operands[..op.state].iter().copied().chain(captures).collect();
+    let used = used.iter().map(|&capture| captures[capture]);
+    let operands = operands[..op.state].iter().copied().chain(used).collect();
     (WhileOp { cond, body, ..op }, operands)
 }

@@ -266,8 +266,7 @@ impl Finder<'_> {
     /// That of a reduction across the groups of a row-block fusion, if these are short rows.
     fn across(&self, index: usize, domain: &Domain) -> Option<NodeRole> {
         let (reduction, own) = self.reduction(index)?;
-        let neighbours = own.across(domain)?;
-        (domain.reduced < LANES && neighbours >= LANES).then_some(NodeRole::Across(reduction))
+        own.across(domain).map(|_| NodeRole::Across(reduction))
     }
 
     /// Whether what a fusion group does for each row takes longer than the row: by itself it is done in vectors.

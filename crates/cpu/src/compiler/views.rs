@@ -192,15 +192,11 @@ impl ValueView {
         }
         let axes = self.sizes.iter().zip(&self.layout.strides).rev();
         let mut axes = axes.filter(|(size, _)| **size != 1).peekable();
-        // Every few elements are read with those between.
+        // Every few elements are read with those between, and reverse order is turned in registers.
         let is_wide = !dtype.is_complex() && dtype.storage_bytes() >= 4;
         if let Some(&(&size, &stride)) = axes.peek()
-            && (2..=MAX_STRIDE_WITHIN_LINE).contains(&stride)
+            && (stride == -1 || (2..=MAX_STRIDE_WITHIN_LINE).contains(&stride))
         {
-            return is_wide && size >= MIN_CONTIGUOUS_RUN;
-        }
-        // Reverse order is turned in registers.
-        if let Some(&(&size, &-1)) = axes.peek() {
             return is_wide && size >= MIN_CONTIGUOUS_RUN;
         }
         let mut run = 1;

@@ -23,7 +23,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
 use super::fuse::{BoxSource, DomainBox, Sizes, TransposeBlock};
-use super::fusion_groups::{FusionGroups, Role, random};
+use super::fusion_groups::{FusionGroups, Role};
 use super::nest::Nest;
 use super::row_blocks::FusedKernel;
 use super::users::Uses;
@@ -322,25 +322,13 @@ impl MovementFuser<'_> {
         if single_use_operands.is_empty() {
             return None;
         }
-        let is_read_in_order = |input: Value| {
-            let value_view = fusion.view(graph, input);
-            let base = value_view.base.node as usize;
-            let is_generated = matches!(fusion.roles[base], Role::Generated);
-            let is_own =
-                fusion.group_of[base] == Some(index) || is_generated || single_use_operands.contains(&base);
-            !is_own
-                || graph.ty(input).shape.sizes() == sizes
-                    && value_view.is_identity(graph)
-                    && has_sizes(graph, base, sizes)
-        };
-        let fits = group.nodes.iter().all(|&position| {
-            let node = &graph.nodes()[position];
-            let is_found = |input: &Value| single_use_operands.contains(&(fusion.base(*input).node as usize));
-            if random(&node.op).is_some() && node.inputs.iter().any(is_found) {
-                return false;
-            }
-            node.outputs[0].shape.sizes() == sizes && node.inputs.iter().all(|&input| is_read_in_order(input))
-        });
+        // They are read as a whole, in order.
+        let mut inputs = group.nodes.iter().flat_map(|&position| &graph.nodes()[position].inputs);
+        let fits = self.fits(index, &single_use_operands)
+            && inputs.all(|&input| {
+                let is_wanted = single_use_operands.contains(&(fusion.base(input).node as usize));
+                !is_wanted || self.is_in_order(input, sizes)
+            });
         fits.then_some(single_use_operands)
     }
 
@@ -371,7 +359,12 @@ impl MovementFuser<'_> {
 
 /// Whether a node has these sizes.
 fn has_sizes(graph: &Graph, node: usize, sizes: &[usize]) -> bool {
-    graph.nodes()[node].outputs[0].shape.sizes() == sizes
+    has_shape(graph, Value { node: node as u32, output: 0 }, sizes)
+}
+
+/// Whether a value has these sizes.
+fn has_shape(graph: &Graph, value: Value, sizes: &[usize]) -> bool {
+    graph.ty(value).shape.sizes() == sizes
 }
 
 /// The boxes that borders along each axis divide a domain into, where each begins and its sizes.

@@ -9,7 +9,7 @@ use defn_core::op::{Op, Starts};
 use smallvec::SmallVec;
 
 use super::joins::{Positions, borders, is_join, parts, source_in_box};
-use super::{BoxSource, MovementFuser, Sizes, has_sizes};
+use super::{BoxSource, MovementFuser, Sizes, has_shape, has_sizes};
 use crate::compiler::fusion_groups::{FusionGroups, Role, random};
 
 /// The most joins and slices that one fusion group reads through.
@@ -168,11 +168,6 @@ impl ReadThrough {
     }
 }
 
-/// Whether a value has these sizes.
-fn has_shape(graph: &Graph, value: Value, sizes: &[usize]) -> bool {
-    graph.ty(value).shape.sizes() == sizes
-}
-
 /// Where a slice without steps begins, whose starts are known.
 fn unit_slice(node: &Node) -> Option<&[usize]> {
     let Op::Slice { starts: Starts::Static(starts), strides, .. } = &node.op else { return None };
@@ -328,7 +323,7 @@ impl MovementFuser<'_> {
 
     /// Whether a nest can go through boxes of the domain of a fusion group: all that it reads is there as it is, or has
     /// the order of the domain.
-    fn fits(&self, index: usize, members: &[usize]) -> bool {
+    pub(super) fn fits(&self, index: usize, members: &[usize]) -> bool {
         let (graph, fusion) = (self.graph, self.fusion);
         let nodes = &fusion.order[index].nodes;
         let sizes = graph.nodes()[nodes[0]].outputs[0].shape.sizes();
@@ -336,19 +331,23 @@ impl MovementFuser<'_> {
             let node = &graph.nodes()[position];
             let is_random = random(&node.op).is_some();
             let is_read = |&input: &Value| {
-                let view = fusion.view(graph, input);
-                let base = view.base.node as usize;
+                let base = fusion.base(input).node as usize;
                 if members.contains(&base) {
                     return !is_random;
                 }
                 let is_generated = matches!(fusion.roles[base], Role::Generated);
                 let is_own = fusion.group_of[base] == Some(index) || is_generated;
-                !is_own
-                    || has_shape(graph, input, sizes)
-                        && view.is_identity(graph)
-                        && has_sizes(graph, base, sizes)
+                !is_own || self.is_in_order(input, sizes)
             };
-            node.outputs[0].shape.sizes() == sizes && node.inputs.iter().all(is_read)
+            has_sizes(graph, position, sizes) && node.inputs.iter().all(is_read)
         })
+    }
+
+    /// Whether a value has the order and the sizes of a domain, and so has what it is a view of.
+    pub(super) fn is_in_order(&self, value: Value, sizes: &[usize]) -> bool {
+        let view = self.fusion.view(self.graph, value);
+        has_shape(self.graph, value, sizes)
+            && view.is_identity(self.graph)
+            && has_sizes(self.graph, view.base.node as usize, sizes)
     }
 }

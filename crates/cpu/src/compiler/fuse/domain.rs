@@ -3,8 +3,12 @@
 use smallvec::SmallVec;
 
 use super::pieces::chunk;
-use crate::kernels::StridedView;
+use super::short::LANES;
 use crate::kernels::reduce::ReductionLayout;
+use crate::kernels::{StridedView, TILE};
+
+/// The most elements of short rows across which lanes reduce: each takes as many registers as a tile has vectors.
+const MAX_ACROSS: usize = 4;
 
 /// The elements that a nest is about, in groups: a reduction makes one element of each.
 ///
@@ -57,12 +61,14 @@ impl Domain {
         self.inner == 1 && self.reduced > chunk()
     }
 
-    /// How many neighbours a reduction joins that goes across the rows of a nest, element by element.
+    /// How many neighbours a reduction joins that goes across the short rows of a nest, element by element, if lanes can:
+    /// there are enough of them to fill a vector, and no more than one tile has.
     pub(in super::super) fn across(&self, rows: &Domain) -> Option<usize> {
         let is_of_rows = rows.is_in_order() && rows.inner == 1 && self.inner == 1;
         let [.., (length, 1), (neighbours, step)] = self.reordered[..] else { return None };
         let is_across = length == rows.reduced && step == length && neighbours == self.reduced;
-        (is_of_rows && is_across && self.elements() == rows.elements()).then_some(neighbours)
+        let fits = length <= MAX_ACROSS && (LANES..=TILE).contains(&neighbours);
+        (is_of_rows && is_across && fits && self.elements() == rows.elements()).then_some(neighbours)
     }
 
     /// A view of all elements, in the order of the domain. None if its axes do not fit.

@@ -16,15 +16,13 @@ use super::passes::Passes;
 use super::reads::Reads;
 use super::rows::lanes_of;
 use crate::compiler::ir::{Access, Reduce, Val};
-use crate::kernels::{StridedView, TILE};
+use crate::kernels::StridedView;
 
 /// The lanes that a tile of few elements has; `docs/order.md` has the order of reductions.
-const LANES: usize = 16;
+pub(super) const LANES: usize = 16;
 
-/// The vectors in which a reduction across rows has its results, and how many there are at most.
-const MAX_ACROSS: usize = 4;
-
-/// Where the results of reductions across the rows of a domain lie, if there are any. None if lanes cannot have them.
+/// Where the results of a reduction across the rows of a domain lie, if there is one. None if lanes cannot have them, or
+/// there are several.
 pub(super) fn across(graph: &Graph, passes: &Passes, domain: &Domain) -> Option<Option<StridedView>> {
     let mut found = None;
     for &(node, role) in &passes.nodes {
@@ -33,7 +31,7 @@ pub(super) fn across(graph: &Graph, passes: &Passes, domain: &Domain) -> Option<
         let (neighbours, length) = (own.across(domain)?, domain.reduced);
         let outer = domain.elements() / (neighbours * length);
         let view = StridedView::strided(0, &[outer, neighbours, length], &[length as isize, 0, 1]);
-        if found.replace(view).is_some() || length > MAX_ACROSS || neighbours > TILE {
+        if found.replace(view).is_some() {
             return None;
         }
     }

@@ -42,12 +42,6 @@ impl Record {
         }
         parts
     }
-
-    /// Whether vectors of records without gaps are whole.
-    fn is_dense(&self, lanes: usize) -> bool {
-        let bytes = (self.count * self.elem.bytes()) as i64;
-        self.count.is_power_of_two() && self.count <= lanes && self.stride == bytes
-    }
 }
 
 impl Lowering<'_> {
@@ -97,21 +91,13 @@ impl Lowering<'_> {
         let mut loaded = vec![Copies::new(); record.count];
         for copy in 0..row.copies {
             let base = self.records(record, row, copy)?;
-            let is_packed = row.end.is_none() && self.is_packed(record);
-            if is_packed || record.is_dense(lanes) && row.end.is_none() {
+            if row.end.is_none() && self.is_dense(record) {
                 let mut vectors = Vec::with_capacity(record.count);
                 for vector in 0..record.count {
                     let mem = moved(base, (vector * lanes * record.elem.bytes()) as i64)?;
                     vectors.push(self.load_record(record.elem, lanes, mem));
                 }
-                let elements = match is_packed {
-                    true => {
-                        let of = |element| move |lane: usize| lane * record.count + element;
-                        let elements = 0..record.count;
-                        elements.map(|element| self.picked(record.elem, &vectors, of(element))).collect()
-                    }
-                    false => self.parted(record.elem, vectors),
-                };
+                let elements = self.parted(record.elem, vectors);
                 loaded.iter_mut().zip(elements).for_each(|(to, reg)| to.push(reg));
                 continue;
             }
@@ -149,25 +135,13 @@ impl Lowering<'_> {
         let (row, lanes) = (self.row.expect("records are of rows"), usize::from(self.code.lanes));
         for copy in 0..row.copies {
             let base = self.records(record, row, copy)?;
-            let is_packed = row.end.is_none() && self.is_packed(record);
-            let is_dense = is_packed || record.is_dense(lanes) && row.end.is_none();
+            let is_dense = row.end.is_none() && self.is_dense(record);
             let parts = if is_dense { vec![(0, record.count)] } else { record.parts(lanes) };
             for (start, size) in parts {
                 let elements: Vec<Reg> = (start..start + size)
                     .map(|element| self.vector(self.function.insts[at + element].args[0], copy))
                     .collect();
-                let vectors = match is_packed {
-                    true => {
-                        let of = |vector| {
-                            move |lane: usize| {
-                                let at = vector * lanes + lane;
-                                at % size * lanes + at / size
-                            }
-                        };
-                        (0..size).map(|vector| self.picked(record.elem, &elements, of(vector))).collect()
-                    }
-                    false => self.in_turn(record.elem, elements),
-                };
+                let vectors = self.in_turn(record.elem, elements);
                 if is_dense {
                     for (vector, reg) in vectors.into_iter().enumerate() {
                         let mem = moved(base, (vector * lanes * record.elem.bytes()) as i64)?;
@@ -188,13 +162,14 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    /// Whether records without gaps are whole vectors, whose lanes are picked one by one.
-    fn is_packed(&self, record: Record) -> bool {
+    /// Whether vectors of records without gaps are whole. Those of other counts than powers of two are picked lane by lane.
+    fn is_dense(&self, record: Record) -> bool {
         let bytes = (record.count * record.elem.bytes()) as i64;
-        !record.count.is_power_of_two()
-            && record.count <= MAX_PICKED
-            && record.stride == bytes
-            && self.target.has(Op::Permute(0), record.elem)
+        let fits = match record.count.is_power_of_two() {
+            true => record.count <= usize::from(self.code.lanes),
+            false => record.count <= MAX_PICKED && self.target.has(Op::Permute(0), record.elem),
+        };
+        fits && record.stride == bytes
     }
 
     /// For each lane the lane of some vectors one after the other that `of` says.
@@ -234,10 +209,14 @@ impl Lowering<'_> {
 
     /// The elements of records that are one after the other in vectors.
     fn parted(&mut self, elem: Elem, vectors: Vec<Reg>) -> Vec<Reg> {
-        if vectors.len() == 1 {
+        let (count, lanes) = (vectors.len(), self.code.lanes);
+        if count == 1 {
             return vectors;
         }
-        let lanes = self.code.lanes;
+        if !count.is_power_of_two() {
+            let of = |element: usize| move |lane: usize| lane * count + element;
+            return (0..count).map(|element| self.picked(elem, &vectors, of(element))).collect();
+        }
         let [even, odd] = [false, true].map(|odd| {
             let half = vectors
                 .chunks(2)
@@ -250,8 +229,19 @@ impl Lowering<'_> {
 
     /// The vectors of records one after the other.
     fn in_turn(&mut self, elem: Elem, elements: Vec<Reg>) -> Vec<Reg> {
-        if elements.len() == 1 {
+        let count = elements.len();
+        if count == 1 {
             return elements;
+        }
+        if !count.is_power_of_two() {
+            let lanes = usize::from(self.code.lanes);
+            let of = |vector: usize| {
+                move |lane: usize| {
+                    let at = vector * lanes + lane;
+                    at % count * lanes + at / count
+                }
+            };
+            return (0..count).map(|vector| self.picked(elem, &elements, of(vector))).collect();
         }
         let [even, odd] = [0, 1].map(|first| {
             let half = elements.iter().copied().skip(first).step_by(2).collect();

@@ -46,19 +46,16 @@ fn check_moved(target: &dyn Target, op: Op, elem: Elem, lanes: u8, random: &mut 
     builder.store(dst, 1);
     let (source, mut result) = (filled(random), Bytes([0; 64]));
     assert_eq!(builder.finish().run(&[&raw const source as u64, &raw mut result as u64]), 0);
-    let (offset, count) = match op {
-        Op::Upper(upper) => (upper.into(), usize::from(lanes - upper)),
-        Op::Splat | Op::Reverse => (0, lanes.into()),
+    let (lanes, first) = (usize::from(lanes), if let Op::Upper(upper) = op { upper.into() } else { 0 });
+    let from = |lane: usize| match op {
+        Op::Upper(_) => first + lane,
+        Op::Splat => 0,
+        Op::Reverse => lanes - 1 - lane,
         _ => panic!("{op:?} moves no lanes"),
     };
-    for lane in 0..count {
-        let from = match op {
-            Op::Splat => 0,
-            Op::Reverse => usize::from(lanes) - 1 - lane,
-            _ => lane + offset,
-        };
-        let expected = source.lane(from, elem);
-        assert_eq!(result.lane(lane, elem), expected, "{op:?} {elem:?} {lanes} {dst} {from}");
+    for lane in 0..lanes - first {
+        let expected = source.lane(from(lane), elem);
+        assert_eq!(result.lane(lane, elem), expected, "{op:?} {elem:?} {lanes} {dst}");
     }
 }
 
