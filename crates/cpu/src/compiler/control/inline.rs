@@ -246,10 +246,11 @@ impl Inliner<'_> {
         let inits: Vec<Val> =
             carries.clone().map(|carry| self.value(self.function.insts[carry].args[0])).collect();
         let trips = inst.args[0].is_some().then(|| self.value(inst.args[0]));
-        // A loop may turn out to have one trip.
-        let is_one = trips.is_some_and(|trips| self.b.constant_bits(trips) == Some(1))
-            && !self.original.has_in_blocks(at, Op::While, |blocks| blocks == 0);
-        if let Some(trips) = self.original.unrolled(at).or(is_one.then_some(1)) {
+        // A loop may turn out to have one trip or none.
+        let most_one = trips.and_then(|trips| self.b.constant_bits(trips)).filter(|trips| *trips <= 1);
+        let is_left = self.original.has_in_blocks(at, Op::While, |blocks| blocks == 0);
+        let most_one = most_one.filter(|_| !is_left).map(|trips| trips as i64);
+        if let Some(trips) = self.original.unrolled(at).or(most_one) {
             for (carry, init) in carries.clone().zip(inits) {
                 self.values[carry] = init;
             }

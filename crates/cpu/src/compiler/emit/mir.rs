@@ -154,6 +154,13 @@ pub(crate) enum Op {
     Unzip(bool),
     /// Lanes of `a` and `b` in turn: those of the lower halves, or of the upper ones.
     Zip(bool),
+    /// The lanes of `a` whose numbers lack the bit `by`, or have it, and then those of `b`: within each 16 bytes, or
+    /// within all lanes where `by` lanes are 16 bytes or more. Elements have four bytes or eight, and all lanes 16
+    /// bytes at least.
+    Fold {
+        by: u8,
+        has: bool,
+    },
     /// The lanes in reverse order. Elements have four bytes or eight, and vectors two lanes at least.
     Reverse,
     /// For each lane the lane of `a` and then of `b` that the constant at this index says. Elements have four bytes or

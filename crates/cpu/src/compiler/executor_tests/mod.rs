@@ -5,6 +5,7 @@
 mod control;
 mod random;
 mod records;
+mod rows;
 mod values;
 
 use super::emit::neon_run::{self, Case as Job, End, TestKernel, Word};

@@ -183,9 +183,12 @@ impl Builder {
                     let extended = (bits << unused) as i64 >> unused;
                     Some(self.bits(elem, extended as u64))
                 }
-                Conv::ZeroExtend => Some(self.bits(elem, bits)),
+                Conv::ZeroExtend | Conv::OfIndex => Some(self.bits(elem, bits)),
                 _ => None,
             };
+        }
+        if let (Op::ShrBy(by), Some(bits)) = (op, x) {
+            return Some(self.bits(elem, bits >> by));
         }
         if elem != Elem::Index {
             return None;

@@ -4,7 +4,8 @@
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::{Access, AccessId, CallArg, Function, Inst, ListId, Op, Ty, Val};
+use super::rewrite::Rewriter;
+use super::{Access, Function, Op, Val};
 
 /// A load that is replaced: the instruction that it is, and its value in the next trip.
 struct Forwarded {
@@ -35,7 +36,7 @@ impl Function {
         if found.is_empty() {
             return self;
         }
-        Rewriter::new(&self).rewritten(&found).verified()
+        rewritten(&self, &found).verified()
     }
 
     /// The loads in a block that are replaced.
@@ -95,135 +96,55 @@ impl Function {
     }
 }
 
-/// A function as it is rewritten.
-struct Rewriter<'f> {
-    old: &'f Function,
-    new: Function,
-    /// The new values.
-    values: Vec<Val>,
-    accesses: FxHashMap<AccessId, AccessId>,
-}
-
-impl<'f> Rewriter<'f> {
-    fn new(old: &'f Function) -> Rewriter<'f> {
-        let empty = Function {
-            insts: Vec::new(),
-            accesses: Vec::new(),
-            lists: Vec::new(),
-            calls: Vec::new(),
-            ..*old
-        };
-        Rewriter { old, new: empty, values: vec![Val::NONE; old.insts.len()], accesses: FxHashMap::default() }
-    }
-
-    fn value(&self, value: Val) -> Val {
-        if value.is_some() { self.values[value.index()] } else { value }
-    }
-
-    fn push(&mut self, op: Op, ty: Ty, args: [Val; 3]) -> Val {
-        self.new.insts.push(Inst { op, ty, args });
-        Val(self.new.insts.len() as u32 - 1)
-    }
-
-    fn access(&mut self, access: &Access) -> AccessId {
-        let terms = access.terms.iter().map(|&(term, by)| (self.value(term), by)).collect();
-        self.new.accesses.push(Access { terms, ..access.clone() });
-        AccessId(self.new.accesses.len() as u32 - 1)
-    }
-
-    fn known_access(&mut self, id: AccessId) -> AccessId {
-        if let Some(&known) = self.accesses.get(&id) {
-            return known;
-        }
-        let old = self.old;
-        let new = self.access(old.access(id));
-        self.accesses.insert(id, new);
-        new
-    }
-
-    fn rewritten(mut self, found: &FxHashMap<usize, Vec<Forwarded>>) -> Function {
-        let old = self.old;
-        // For each open loop, what it carries in addition.
-        let mut open: SmallVec<[Vec<(Val, Val)>; 8]> = SmallVec::new();
-        let mut at = 0;
-        while at < old.insts.len() {
-            let inst = &old.insts[at];
-            // A load that is replaced has its value since its loop began.
-            if self.values[at].is_some() {
-                at += 1;
-                continue;
-            }
-            if inst.op == Op::Loop {
-                at = self.loop_(at, found.get(&at).map_or(&[][..], |forwarded| forwarded), &mut open);
-                continue;
-            }
-            let args = inst.args.map(|arg| self.value(arg));
-            let op = self.op(inst.op, &mut open);
-            self.values[at] = self.push(op, inst.ty, args);
+/// The function with the loads replaced of the blocks that begin at these positions.
+fn rewritten(old: &Function, found: &FxHashMap<usize, Vec<Forwarded>>) -> Function {
+    let mut to = Rewriter::new(old);
+    // For each open loop, what it carries in addition.
+    let mut open: SmallVec<[Vec<(Val, Val)>; 8]> = SmallVec::new();
+    let mut at = 0;
+    while at < old.insts.len() {
+        let inst = &old.insts[at];
+        // A load that is replaced has its value since its loop began.
+        if to.values[at].is_some() {
+            at += 1;
+        } else if inst.op == Op::Loop {
+            let (end, carried) = begin_loop(&mut to, at, found.get(&at).map_or(&[][..], |found| found));
+            open.push(carried);
+            at = end;
+        } else if let Op::EndLoop(list) = inst.op {
+            let mut more = open.pop().expect("a loop is open");
+            more.iter_mut().for_each(|(_, stored)| *stored = to.value(*stored));
+            let list = to.list(list, &more);
+            to.values[at] = to.push(Op::EndLoop(list), inst.ty, inst.args);
+            at += 1;
+        } else {
+            to.copy(at);
             at += 1;
         }
-        self.new
     }
+    to.new
+}
 
-    /// The beginning of a loop, up to the instruction that is given.
-    fn loop_(&mut self, at: usize, found: &[Forwarded], open: &mut SmallVec<[Vec<(Val, Val)>; 8]>) -> usize {
-        let old = self.old;
-        let ty = |forwarded: &Forwarded| old.insts[forwarded.load].ty;
-        let mut first: Vec<Val> = Vec::new();
-        for forwarded in found {
-            let id = self.access(&forwarded.first);
-            first.push(self.push(Op::Load(id), ty(forwarded), [Val::NONE; 3]));
-        }
-        let mut end = at;
-        while end == at || old.insts[end].op == Op::Carry {
-            let inst = &old.insts[end];
-            let args = inst.args.map(|arg| self.value(arg));
-            self.values[end] = self.push(inst.op, inst.ty, args);
-            end += 1;
-        }
-        let mut carried = Vec::new();
-        for (forwarded, first) in found.iter().zip(first) {
-            let carry = self.push(Op::Carry, ty(forwarded), [first, Val::NONE, Val::NONE]);
-            self.values[forwarded.load] = carry;
-            carried.push((carry, forwarded.stored));
-        }
-        open.push(carried);
-        end
+/// The beginning of a loop; gives the position of what follows, and what the loop carries in addition, with the values
+/// of the old function that are stored.
+fn begin_loop(to: &mut Rewriter<'_>, at: usize, found: &[Forwarded]) -> (usize, Vec<(Val, Val)>) {
+    let old = to.old;
+    let ty = |forwarded: &Forwarded| old.insts[forwarded.load].ty;
+    let mut first: Vec<Val> = Vec::new();
+    for forwarded in found {
+        let id = to.access(&forwarded.first);
+        first.push(to.push(Op::Load(id), ty(forwarded), [Val::NONE; 3]));
     }
-
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops name nothing but their operands")]
-    fn op(&mut self, op: Op, open: &mut SmallVec<[Vec<(Val, Val)>; 8]>) -> Op {
-        match op {
-            Op::Load(id) => Op::Load(self.known_access(id)),
-            Op::Store(id) => Op::Store(self.known_access(id)),
-            Op::Gather(id) => Op::Gather(self.known_access(id)),
-            Op::EndLoop(list) => {
-                let carried = open.pop().expect("a loop is open");
-                let pairs =
-                    self.old.list(list).iter().map(|&(carry, next)| (self.value(carry), self.value(next)));
-                let more = carried.into_iter().map(|(carry, stored)| (carry, self.value(stored)));
-                let pairs = pairs.chain(more).collect();
-                Op::EndLoop(self.list(pairs))
-            }
-            Op::EndIf(list) => {
-                let pairs = self.old.list(list).iter();
-                let pairs = pairs.map(|&(then, other)| (self.value(then), self.value(other))).collect();
-                Op::EndIf(self.list(pairs))
-            }
-            Op::Call(id) => {
-                let mut call = self.old.call(id).clone();
-                for CallArg::Index(index) in &mut call.args {
-                    *index = self.value(*index);
-                }
-                self.new.calls.push(call);
-                Op::Call(super::CallId(self.new.calls.len() as u32 - 1))
-            }
-            _ => op,
-        }
+    let mut end = at;
+    while end == at || old.insts[end].op == Op::Carry {
+        to.copy(end);
+        end += 1;
     }
-
-    fn list(&mut self, pairs: Vec<(Val, Val)>) -> ListId {
-        self.new.lists.push(pairs);
-        ListId(self.new.lists.len() as u32 - 1)
+    let mut carried = Vec::new();
+    for (forwarded, first) in found.iter().zip(first) {
+        let carry = to.push(Op::Carry, ty(forwarded), [first, Val::NONE, Val::NONE]);
+        to.values[forwarded.load] = carry;
+        carried.push((carry, forwarded.stored));
     }
+    (end, carried)
 }

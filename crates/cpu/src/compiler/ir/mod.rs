@@ -28,6 +28,8 @@ mod print;
 #[cfg(test)]
 pub(crate) mod random;
 mod ranges;
+mod rewrite;
+mod rows;
 #[cfg(test)]
 mod tests;
 mod verify;

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use defn_core::graph::{Graph, Value, Values};
 use smallvec::SmallVec;
 
+use super::emit::Limits;
 use super::fuse::{Domain, DomainBox, Fused, NodeRole, fuse, fuse_boxes, gathered};
 use super::fusion_groups::{FusionGroup, FusionGroups};
 use super::ir::Function;
@@ -41,8 +42,19 @@ const CHUNK_WORK: usize = 1 << 18;
 /// five times as many.
 const MAX_CHUNKS: usize = 256;
 
+/// The fewest elements of nests that do several rows at once.
+const MIN_TOGETHER: usize = 32;
+
 /// Groups whose partial results one thread combines at a time.
 const COMBINE_GRAIN: usize = 64;
+
+/// The function of a nest of so many elements, with several rows at once where they are short and there are many.
+fn with_rows_together(function: Function, elements: usize) -> Function {
+    let Some(target) = processor().filter(|_| elements >= MIN_TOGETHER) else { return function };
+    // The other half of the registers is for elements.
+    let Limits { vectors, vector_bytes, .. } = target.limits();
+    function.with_rows_together(vectors.len().div_ceil(2), vector_bytes)
+}
 
 /// A nest, ready to run.
 #[derive(Debug)]
@@ -266,7 +278,7 @@ impl Nest {
             elements,
             ..
         } = fused;
-        let code = SharedCode::of(function);
+        let code = SharedCode::of(with_rows_together(function, elements));
         let gathers = SmallVec::new();
         let combining = combining.map(|(function, steps)| (SharedCode::of(function), steps));
         Some(Nest {

@@ -88,7 +88,7 @@ impl Lowering<'_> {
         let is_nan = self.emit(Op::MaskNot, elem.integer(), lanes, Class::Mask, &[is_number]);
         let op = self.extreme(accumulator);
         let join = |lowering: &mut Self, lanes, a, b| lowering.machine(op, elem, lanes, &[a, b]);
-        let extreme = self.join_lanes(vectors, elem, lanes, join)?;
+        let extreme = self.join_lanes(vectors, elem, (lanes, 1), join)?;
         let bits = if elem == Elem::F32 { f32::NAN.to_bits().into() } else { f64::NAN.to_bits() };
         let nan = self.constant(Constant::Splat(elem, bits));
         // A branch, because it is hardly ever taken: nothing waits for the masks.

@@ -39,9 +39,7 @@ impl Lowering<'_> {
         }
         self.row = None;
         self.accumulators.clear();
-        for (accumulator, _) in accumulators {
-            self.finish_reduction(accumulator)?;
-        }
+        self.finish_reductions(&accumulators, end)?;
         self.leave(scope);
         self.code.lanes = most;
         Ok(end + 1)
@@ -445,6 +443,7 @@ impl Lowering<'_> {
             unreachable!("a row is reduced to an accumulator")
         };
         let lanes = self.code.lanes;
+        let neutral = self.scalar(self.function.inst(accumulator).args[0]);
         let is_halved = self.is_halved[inst.args[1].index()];
         let added = if is_halved { self.function.inst(inst.args[1]).args[0] } else { inst.args[1] };
         for copy in 0..row.copies {
@@ -465,7 +464,11 @@ impl Lowering<'_> {
                     continue;
                 }
                 let before = self.values[accumulator.index()][at];
-                let after = self.op(reduce.op(), elem, elem, lanes, &[before, addend], [None; 3])?;
+                // What a lane begins with changes nothing.
+                let after = match before == neutral {
+                    true => addend,
+                    false => self.op(reduce.op(), elem, elem, lanes, &[before, addend], [None; 3])?,
+                };
                 self.values[accumulator.index()][at] = after;
             }
         }
@@ -475,52 +478,6 @@ impl Lowering<'_> {
     /// The lanes of an accumulator's vectors.
     pub(super) fn lanes_of_accumulator(&self, accumulator: Val) -> u8 {
         self.code.lanes / self.vectors_of_accumulator(accumulator) as u8
-    }
-
-    /// Joins the lanes of an accumulator.
-    fn finish_reduction(&mut self, accumulator: Val) -> Result<()> {
-        if self.has_masks(accumulator) {
-            return self.finish_under_masks(accumulator);
-        }
-        let inst = *self.function.inst(accumulator);
-        let ir::Op::Accumulator(reduce, count) = inst.op else { unreachable!("it is an accumulator") };
-        let lanes = self.lanes_of_accumulator(accumulator);
-        let elem = inst.ty.elem;
-        // A float has at least as many lanes as the vector; the order of integers does not matter.
-        debug_assert!(!elem.is_float() || count >= u16::from(lanes));
-        let vectors = std::mem::take(&mut self.values[accumulator.index()]);
-        let join = |lowering: &mut Self, lanes, a, b| {
-            lowering.op(reduce.op(), elem, elem, lanes, &[a, b], [None; 3])
-        };
-        let result = self.join_lanes(vectors, elem, lanes, join)?;
-        self.values[accumulator.index()] = SmallVec::from_slice(&[result]);
-        Ok(())
-    }
-
-    /// Joins vectors and then their lanes, the upper half with the lower one, until one is left. Only the lanes that are
-    /// left are moved: to move them between the halves of a large register takes longer.
-    pub(super) fn join_lanes(
-        &mut self,
-        mut vectors: Copies,
-        elem: Elem,
-        lanes: u8,
-        mut join: impl FnMut(&mut Self, u8, Reg, Reg) -> Result<Reg>,
-    ) -> Result<Reg> {
-        while vectors.len() > 1 {
-            let half = vectors.len() / 2;
-            for at in 0..half {
-                vectors[at] = join(self, lanes, vectors[at], vectors[at + half])?;
-            }
-            vectors.truncate(half);
-        }
-        let mut result = vectors[0];
-        let mut width = lanes;
-        while width > 1 {
-            width /= 2;
-            let upper = self.emit(Op::Upper(width), elem, 2 * width, Class::Vector, &[result]);
-            result = join(self, width, result, upper)?;
-        }
-        Ok(result)
     }
 }
 

@@ -13,6 +13,7 @@ mod control;
 mod dead;
 mod expand;
 mod extremes;
+mod finish;
 mod halves;
 mod integers;
 mod lanes;

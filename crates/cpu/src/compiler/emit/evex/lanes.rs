@@ -22,6 +22,11 @@ const TEST: [Opcode; 4] =
 const ALIGN: Opcode = Opcode::p3a(0x03);
 /// Lanes of two vectors, at the positions that the result has before.
 const PERMUTE_TWO: Opcode = Opcode::p38(0x77);
+/// 16 bytes of one vector and then of another one.
+const SHUFFLE16: Opcode = Opcode::p3a(0x23).w();
+/// Halves of 16 bytes, and four bytes of each 16, of one vector and then of another one.
+const UNPACK8: [Opcode; 2] = [Opcode::p66(0x14).w(), Opcode::p66(0x15).w()];
+const SHUFFLE4: Opcode = Opcode::plain(0xc6);
 /// 32 bytes of a vector.
 const EXTRACT32: Opcode = Opcode::p3a(0x3b).w();
 
@@ -94,6 +99,7 @@ impl Emit<'_> {
                 let first = if upper { usize::from(inst.lanes) / 2 } else { 0 };
                 self.permute(1, |lane, count| lane % 2 * count + first + lane / 2);
             }
+            Op::Fold { by, has } => self.fold(usize::from(by) * elem.bytes(), has),
             Op::Reverse => self.permute(0, |lane, count| count - 1 - lane),
             Op::Permute(constant) => {
                 let Constant::Lanes(lanes) = self.function.constants[constant as usize] else {
@@ -317,6 +323,18 @@ impl Emit<'_> {
         let second = Rm::Reg(self.source(other));
         self.op(wide(PERMUTE_TWO, elem), SPARE, self.source(0), second);
         self.copy(self.inst.dst, SPARE);
+    }
+
+    /// The lanes of both sources whose numbers lack a bit, or have it, which counts so many bytes.
+    fn fold(&mut self, by: usize, has: bool) {
+        let (dst, a, b) = (self.inst.dst, self.source(0), Rm::Reg(self.source(1)));
+        match (by, self.bytes) {
+            (4, _) => self.op_by(SHUFFLE4, dst, a, b, if has { 0xdd } else { 0x88 }),
+            (8, _) => self.op(UNPACK8[usize::from(has)], dst, a, b),
+            (16, 32) => self.op_by(SHUFFLE16, dst, a, b, if has { 0b11 } else { 0b00 }),
+            (16, _) => self.op_by(SHUFFLE16, dst, a, b, if has { 0xdd } else { 0x88 }),
+            _ => self.op_by(SHUFFLE16, dst, a, b, if has { 0xee } else { 0x44 }),
+        }
     }
 
     /// The upper half of the source, which has so many bytes.

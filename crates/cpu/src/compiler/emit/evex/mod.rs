@@ -128,7 +128,7 @@ impl Target for Evex {
             Op::Not | Op::Flip | Op::Compare(_) | Op::Select => true,
             Op::Convert(conv, from) => x86::has_conversion(conv, from, elem),
             Op::Gather(from) => elem.bytes() >= 4 && matches!(from, Elem::I32 | Elem::I64),
-            Op::Unzip(_) | Op::Zip(_) | Op::Reverse | Op::Permute(_) => elem.bytes() >= 4,
+            Op::Unzip(_) | Op::Zip(_) | Op::Fold { .. } | Op::Reverse | Op::Permute(_) => elem.bytes() >= 4,
             Op::MaskAnd
             | Op::MaskOr
             | Op::MaskXor
@@ -243,6 +243,7 @@ impl Target for Evex {
             | Op::Splat
             | Op::Unzip(_)
             | Op::Zip(_)
+            | Op::Fold { .. }
             | Op::Reverse
             | Op::Permute(_)
             | Op::Upper(_)

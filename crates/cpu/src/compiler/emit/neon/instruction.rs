@@ -4,7 +4,7 @@ use super::super::mir::{Conv, Elem, Op};
 use super::super::{AllocatedInst, AllocatedPart};
 use super::words as w;
 use super::words::Condition;
-use super::{SCRATCH, Shape, Writer};
+use super::{SCRATCH, Shape, Writer, size_of};
 
 impl Writer<'_> {
     pub(super) fn push(&mut self, word: u32) {
@@ -61,6 +61,13 @@ impl Writer<'_> {
             Op::Unzip(true) => self.three(w::V_UZP2 | shape().integer(), inst),
             Op::Zip(false) => self.three(w::V_ZIP1 | shape().integer(), inst),
             Op::Zip(true) => self.three(w::V_ZIP2 | shape().integer(), inst),
+            // Halves of eight bytes, or every other lane of four.
+            Op::Fold { by, has } if usize::from(by) * elem.bytes() == 8 => {
+                let word = if has { w::V_ZIP2 } else { w::V_ZIP1 };
+                self.three(word | w::Q | size_of(Elem::I64) << 22, inst);
+            }
+            Op::Fold { has: false, .. } => self.three(w::V_UZP1 | shape().integer(), inst),
+            Op::Fold { has: true, .. } => self.three(w::V_UZP2 | shape().integer(), inst),
             // Within each eight bytes, which then change places.
             Op::Reverse if elem.bytes() == 4 => {
                 self.two(w::V_REV64 | shape().integer(), inst);

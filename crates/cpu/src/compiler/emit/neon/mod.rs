@@ -78,7 +78,9 @@ impl Target for Neon {
             | Op::LoadPart
             | Op::Store
             | Op::StorePart => is_float || is_integer,
-            Op::Unzip(_) | Op::Zip(_) | Op::Reverse => elem.bytes() >= 4 && (is_float || is_integer),
+            Op::Unzip(_) | Op::Zip(_) | Op::Fold { .. } | Op::Reverse => {
+                elem.bytes() >= 4 && (is_float || is_integer)
+            }
             Op::Gather(from) => (is_float || is_integer) && matches!(from, Elem::I32 | Elem::I64),
             Op::Scale | Op::StoreStreaming | Op::Permute(_) => false,
             Op::Const(_) | Op::Number(_) | Op::Argument(_) | Op::AddNumber(_) | Op::MulNumber(_) => true,
@@ -127,7 +129,9 @@ impl Target for Neon {
             Op::MaskResize(_) | Op::MaskSplat | Op::Const(_) | Op::Splat | Op::Upper(_) | Op::Load => {
                 Constraint::default()
             }
-            Op::Unzip(_) | Op::Zip(_) | Op::Reverse | Op::Permute(_) => Constraint::default(),
+            Op::Unzip(_) | Op::Zip(_) | Op::Fold { .. } | Op::Reverse | Op::Permute(_) => {
+                Constraint::default()
+            }
             Op::LoadSplat | Op::LoadPart | Op::Store | Op::StoreStreaming | Op::StorePart | Op::Number(_) => {
                 Constraint::default()
             }

@@ -110,6 +110,7 @@ impl Emit<'_> {
             }
             Op::Unzip(odd) => self.unzip(odd),
             Op::Zip(upper) => self.zip(upper),
+            Op::Fold { by, has } => self.fold(usize::from(by) * elem.bytes(), has),
             Op::Reverse => self.reverse(),
             Op::Permute(constant) => self.permute(constant),
             Op::Upper(lanes) => self.upper(usize::from(lanes) * elem.bytes()),
@@ -236,6 +237,16 @@ impl Emit<'_> {
         self.op(unpack[usize::from(upper && !is_short)], dst, a, b);
         if upper && is_short {
             self.op_by(opcode::SHIFT128, 3, dst, Rm::Reg(dst), 8);
+        }
+    }
+
+    /// The lanes of both sources whose numbers lack a bit, or have it, which counts so many bytes.
+    fn fold(&mut self, by: usize, has: bool) {
+        let (dst, a, b) = (self.inst.dst, self.source(0), Rm::Reg(self.source(1)));
+        match by {
+            4 => self.op_by(SHUFFLE_TWO, dst, a, b, if has { 0xdd } else { 0x88 }),
+            8 => self.op(UNPACK8[usize::from(has)], dst, a, b),
+            _ => self.op_by(PERMUTE16, dst, a, b, if has { 0x31 } else { 0x20 }),
         }
     }
 

@@ -116,7 +116,7 @@ impl Target for Vex {
             Op::Not | Op::Flip | Op::Compare(_) | Op::Select => true,
             Op::Convert(conv, from) => x86::has_conversion(conv, from, elem),
             Op::Gather(from) => elem.bytes() >= 4 && matches!(from, Elem::I32 | Elem::I64),
-            Op::Unzip(_) | Op::Zip(_) | Op::Reverse | Op::Permute(_) => elem.bytes() >= 4,
+            Op::Unzip(_) | Op::Zip(_) | Op::Fold { .. } | Op::Reverse | Op::Permute(_) => elem.bytes() >= 4,
             Op::MaskAnd
             | Op::MaskOr
             | Op::MaskXor
@@ -242,6 +242,7 @@ impl Target for Vex {
             | Op::Splat
             | Op::Unzip(_)
             | Op::Zip(_)
+            | Op::Fold { .. }
             | Op::Reverse
             | Op::Upper(_)
             | Op::Load

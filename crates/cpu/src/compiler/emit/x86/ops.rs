@@ -48,6 +48,7 @@ pub(crate) fn is_of_elements(op: Op) -> bool {
             Op::Splat
                 | Op::Unzip(_)
                 | Op::Zip(_)
+                | Op::Fold { .. }
                 | Op::Reverse
                 | Op::Permute(_)
                 | Op::Upper(_)

@@ -240,7 +240,16 @@ fn lanes_are_parted_and_joined() {
         for lanes in lane_counts(elem).filter(|&lanes| lanes > 1) {
             let (each, count) = (elem.bytes(), usize::from(lanes));
             for dst in [7, 9, 20] {
-                for op in [Op::Unzip(false), Op::Unzip(true), Op::Zip(false), Op::Zip(true)] {
+                let is_whole = count * each == 16;
+                let folds = [false, true].into_iter().flat_map(|has| {
+                    [1, 2].into_iter().map(move |by| Op::Fold { by, has }).take(if is_whole {
+                        count / 2
+                    } else {
+                        0
+                    })
+                });
+                let ops = [Op::Unzip(false), Op::Unzip(true), Op::Zip(false), Op::Zip(true)];
+                for op in ops.into_iter().chain(folds) {
                     let actions = vec![
                         general(Op::Argument(0), 1, &[]),
                         at(Op::Load, elem, lanes, 7, near(1, 0)),
@@ -255,6 +264,10 @@ fn lanes_are_parted_and_joined() {
                         let from = if let Op::Unzip(odd) = op {
                             let from = 2 * at + usize::from(odd);
                             lane(from / count, from % count)
+                        } else if let Op::Fold { by, has } = op {
+                            let mut of_half = (0..count).filter(|lane| (lane & usize::from(by) != 0) == has);
+                            let from = of_half.nth(at % (count / 2)).expect("half of the lanes");
+                            lane(2 * at / count, from)
                         } else {
                             lane(at % 2, at / 2 + if op == Op::Zip(true) { count / 2 } else { 0 })
                         };

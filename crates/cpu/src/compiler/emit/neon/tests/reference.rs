@@ -123,7 +123,7 @@ pub(super) fn lane(op: Op, elem: Elem, [a, b, c]: [u64; 3]) -> u64 {
         }
         Op::Convert(conv, from) => convert(conv, from, elem, a),
         Op::MaskResize(_) => mask(elem, a != 0),
-        Op::Unzip(_) | Op::Zip(_) | Op::Reverse | Op::Permute(_) => {
+        Op::Unzip(_) | Op::Zip(_) | Op::Fold { .. } | Op::Reverse | Op::Permute(_) => {
             unreachable!("{op:?} is not done lane by lane")
         }
         Op::Scale | Op::MaskFirst | Op::MaskSplat | Op::Const(_) | Op::Splat | Op::Upper(_) | Op::Load => {

@@ -105,6 +105,10 @@ fn vector_ops() -> Vec<(Op, usize)> {
         Op::Unzip(true),
         Op::Zip(false),
         Op::Zip(true),
+        Op::Fold { by: 1, has: false },
+        Op::Fold { by: 1, has: true },
+        Op::Fold { by: 2, has: false },
+        Op::Fold { by: 2, has: true },
     ];
     ops.extend(two.map(|op| (op, 2)));
     ops.extend([Cmp::Eq, Cmp::Ne, Cmp::Lt, Cmp::Le, Cmp::LtU, Cmp::LeU].map(|cmp| (Op::Compare(cmp), 2)));
@@ -170,6 +174,12 @@ fn vector_entries() -> Vec<Entry> {
         for elem in ELEMS.into_iter().filter(|&elem| Neon.has(op, elem) && is_made(op, elem)) {
             for lanes in lane_counts(widest(op, elem)) {
                 if matches!(op, Op::Upper(_) | Op::Unzip(_) | Op::Zip(_) | Op::Reverse) && lanes == 1 {
+                    continue;
+                }
+                let is_whole = usize::from(lanes) * elem.bytes() == 16;
+                if let Op::Fold { by, .. } = op
+                    && (by >= lanes || !is_whole)
+                {
                     continue;
                 }
                 let action = with_registers(op, elem, lanes, sources, Address::default(), AllocatedPart::All);

@@ -21,6 +21,9 @@ pub(crate) fn check_vectors(target: &dyn Target) {
                     check_moved(target, Op::Reverse, elem, lanes, &mut random);
                     check_joined(target, elem, lanes, &mut random);
                     check_permuted(target, elem, lanes, &mut random);
+                    if usize::from(lanes) * elem.bytes() >= 16 {
+                        check_folded(target, elem, lanes, &mut random);
+                    }
                 }
                 for upper in (0..6).map(|power| 1 << power).filter(|&upper| upper < lanes) {
                     check_moved(target, Op::Upper(upper), elem, lanes, &mut random);
@@ -62,36 +65,61 @@ fn check_moved(target: &dyn Target, op: Op, elem: Elem, lanes: u8, random: &mut 
 /// Lanes of two vectors, parted and in turn.
 fn check_joined(target: &dyn Target, elem: Elem, lanes: u8, random: &mut Random) {
     let count = usize::from(lanes);
-    for (op, first, step) in [
-        (Op::Unzip(false), 0, 2),
-        (Op::Unzip(true), 1, 2),
-        (Op::Zip(false), 0, 1),
-        (Op::Zip(true), count / 2, 1),
-    ] {
-        let mut builder = FunctionBuilder::new(target, lanes, 8);
-        let vectors = target.limits().vectors;
-        let (a, b) = (random.choose(vectors), random.choose(vectors));
-        let other = random.choose(vectors);
-        let dst = random.choose(&[a, b, other]);
-        builder.load(a, 0);
-        builder.load(b, 1);
-        let src = [OperandLocation::Reg(a), OperandLocation::Reg(b), OperandLocation::None];
-        builder.push(AllocatedInst { dst, src, ..allocated_inst(op, elem, lanes) });
-        builder.store(dst, 2);
-        let (one, other, mut result) = (filled(random), filled(random), Bytes([0; 64]));
-        // Of sources in one register the last is loaded.
-        let sources = [if a == b { other } else { one }, other];
-        let args = [&raw const one as u64, &raw const other as u64, &raw mut result as u64];
-        assert_eq!(builder.finish().run(&args), 0);
-        for lane in 0..count {
-            let expected = if step == 2 {
-                let from = 2 * lane + first;
-                sources[from / count].lane(from % count, elem)
-            } else {
-                sources[lane % 2].lane(first + lane / 2, elem)
+    for odd in [false, true] {
+        check_from_two(target, Op::Unzip(odd), elem, lanes, random, &|lane| {
+            let from = 2 * lane + usize::from(odd);
+            (from / count, from % count)
+        });
+        check_from_two(target, Op::Zip(odd), elem, lanes, random, &|lane| {
+            (lane % 2, if odd { count / 2 } else { 0 } + lane / 2)
+        });
+    }
+}
+
+/// Lanes of two vectors that have a bit, or lack it.
+fn check_folded(target: &dyn Target, elem: Elem, lanes: u8, random: &mut Random) {
+    for by in (0..4).map(|power| 1 << power).filter(|&by| by < lanes) {
+        let group = 16 / elem.bytes();
+        let group = if usize::from(by) >= group { usize::from(lanes) } else { group };
+        for has in [false, true] {
+            let of_group = (0..group).filter(|lane| (lane & usize::from(by) != 0) == has);
+            let expected = |lane: usize| {
+                let (first, at) = (lane / group * group, lane % group);
+                (2 * at / group, first + of_group.clone().nth(at % (group / 2)).expect("half of the lanes"))
             };
-            assert_eq!(result.lane(lane, elem), expected, "{op:?} {elem:?} {lanes} {dst} {a} {b}");
+            check_from_two(target, Op::Fold { by, has }, elem, lanes, random, &expected);
         }
+    }
+}
+
+/// Lanes of two vectors, of which each lane of the result is one.
+fn check_from_two(
+    target: &dyn Target,
+    op: Op,
+    elem: Elem,
+    lanes: u8,
+    random: &mut Random,
+    expected: &dyn Fn(usize) -> (usize, usize),
+) {
+    let mut builder = FunctionBuilder::new(target, lanes, 8);
+    let vectors = target.limits().vectors;
+    let (a, b) = (random.choose(vectors), random.choose(vectors));
+    let other = random.choose(vectors);
+    let dst = random.choose(&[a, b, other]);
+    builder.load(a, 0);
+    builder.load(b, 1);
+    let src = [OperandLocation::Reg(a), OperandLocation::Reg(b), OperandLocation::None];
+    builder.push(AllocatedInst { dst, src, ..allocated_inst(op, elem, lanes) });
+    builder.store(dst, 2);
+    let (one, other, mut result) = (filled(random), filled(random), Bytes([0; 64]));
+    // Of sources in one register the last is loaded.
+    let sources = [if a == b { other } else { one }, other];
+    let args = [&raw const one as u64, &raw const other as u64, &raw mut result as u64];
+    assert_eq!(builder.finish().run(&args), 0);
+    for lane in 0..usize::from(lanes) {
+        let (source, from) = expected(lane);
+        let expected = sources[source].lane(from, elem);
+        assert_eq!(result.lane(lane, elem), expected, "{op:?} {elem:?} {lanes} {dst} {a} {b}");
     }
 }
 
