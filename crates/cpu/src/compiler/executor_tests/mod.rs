@@ -3,6 +3,7 @@
 //! plain Rust computes.
 
 mod control;
+mod quotients;
 mod random;
 mod records;
 mod rows;

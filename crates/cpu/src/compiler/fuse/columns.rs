@@ -185,10 +185,10 @@ impl NestBuilder<'_> {
         Some(())
     }
 
-    /// Stores what each column has, as a result and for later passes.
+    /// Stores what each column has, as a result and for other loops over the columns.
     fn store_column(&mut self, node: usize) -> Option<()> {
         self.store_group(node)?;
-        if self.pass + 1 < self.passes.count || self.passes.of(node) == 0 {
+        if self.passes.is_kept(node) {
             let element = self.groups[&node];
             let width = element.dtype.storage_bytes();
             let offset = self.scratch.take(self.block_width() * width);

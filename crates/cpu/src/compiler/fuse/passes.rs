@@ -2,7 +2,7 @@
 
 use defn_core::graph::{Graph, Value};
 use defn_core::op::{ElementCost, OnScalars};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::build::NodeRole;
 use crate::compiler::fusion_groups::FusionGroups;
@@ -19,6 +19,8 @@ pub(super) struct Passes {
     pub(super) count: usize,
     /// The element-wise nodes that are materialized for a later pass.
     pub(super) materialized: Vec<usize>,
+    /// What groups have that is read in another loop over them than it is computed in.
+    kept: FxHashSet<usize>,
 }
 
 impl Passes {
@@ -27,6 +29,7 @@ impl Passes {
         let mut pass: FxHashMap<usize, usize> = FxHashMap::default();
         let mut cost: FxHashMap<usize, usize> = FxHashMap::default();
         let mut materialized = Vec::new();
+        let mut kept = FxHashSet::default();
         let mut count = 1;
         let base = |input: Value| fusion.base(input).node as usize;
         for &(position, role) in &nodes {
@@ -40,6 +43,14 @@ impl Passes {
             let at = ready.max().unwrap_or(0);
             pass.insert(position, at);
             count = count.max(at + 1);
+            // What groups have before a pass is computed in one loop, behind the reductions of the pass before.
+            kept.extend(inputs.iter().filter_map(own).filter_map(|(input, of)| match of {
+                NodeRole::Elements => None,
+                NodeRole::Rows => (role != NodeRole::Rows || pass[&input] != at).then_some(input),
+                NodeRole::Reduction(_) | NodeRole::Across(_) => {
+                    (role != NodeRole::Rows || pass[&input] + 1 != at).then_some(input)
+                }
+            }));
             if role == NodeRole::Rows {
                 continue;
             }
@@ -55,11 +66,16 @@ impl Passes {
             }
             cost.insert(position, total);
         }
-        Passes { nodes, pass, count, materialized }
+        Passes { nodes, pass, count, materialized, kept }
     }
 
     pub(super) fn of(&self, position: usize) -> usize {
         self.pass[&position]
+    }
+
+    /// Whether what groups have of a node is read in another loop over them than it is computed in.
+    pub(super) fn is_kept(&self, position: usize) -> bool {
+        self.kept.contains(&position)
     }
 
     /// Whether a node must not be written over what is read: what groups have, because elements of other groups lie

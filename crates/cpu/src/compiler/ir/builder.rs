@@ -66,7 +66,7 @@ impl Builder {
     }
 
     /// A pure instruction, or an equal one that exists.
-    fn pure(&mut self, op: Op, ty: Ty, args: [Val; 3]) -> Val {
+    pub(super) fn pure(&mut self, op: Op, ty: Ty, args: [Val; 3]) -> Val {
         match self.known.find(&Computed { op, elem: ty.elem, args }, &self.function.insts) {
             Ok(value) => value,
             Err(slot) => {
@@ -140,9 +140,12 @@ impl Builder {
 
     /// An op with a result of an element type.
     fn op_as<const N: usize>(&mut self, op: Op, elem: Elem, operands: [Val; N]) -> Val {
-        let is_vector = operands.iter().any(|&operand| self.ty(operand).is_vector);
         let mut args = [Val::NONE; 3];
         args[..N].copy_from_slice(&operands);
+        if let Some(known) = self.simplified(op, elem, args) {
+            return known;
+        }
+        let is_vector = operands.iter().any(|&operand| self.ty(operand).is_vector);
         self.pure(op, Ty { elem, is_vector }, args)
     }
 
@@ -155,56 +158,15 @@ impl Builder {
         if let Some(known) = self.folded_by_range(op, elem, args) {
             return known;
         }
+        if let Some(known) = self.simplified(op, elem, args) {
+            return known;
+        }
         if op == Op::Convert(Conv::ToIndex) {
             return self.index_of(args[0]);
         }
         let is_vector = args.iter().any(|&arg| arg.is_some() && self.ty(arg).is_vector);
         let is_vector = (is_vector || op == Op::Lane) && op != Op::Any;
         self.pure(op, Ty { elem, is_vector }, args)
-    }
-
-    /// What an instruction gives, as far as constants tell.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the others are not folded")]
-    fn folded(&mut self, op: Op, elem: Elem, [a, b, _]: [Val; 3]) -> Option<Val> {
-        let constant = |value: Val| if value.is_some() { self.constant_bits(value) } else { None };
-        let (x, y) = (constant(a), constant(b));
-        if let (Op::Compare(Cmp::Ne), Some(0)) = (op, y) {
-            // A predicate that was stored as a byte.
-            let inst = self.function.inst(a);
-            return (inst.op == Op::Convert(Conv::OfBit)).then_some(inst.args[0]);
-        }
-        if let (Op::Convert(conv), Some(bits)) = (op, x)
-            && elem != Elem::Bit
-        {
-            let from = self.ty(a).elem;
-            let unused = 64 - 8 * from.bytes() as u32;
-            return match conv {
-                Conv::SignExtend | Conv::ToIndex => {
-                    let extended = (bits << unused) as i64 >> unused;
-                    Some(self.bits(elem, extended as u64))
-                }
-                Conv::ZeroExtend | Conv::OfIndex => Some(self.bits(elem, bits)),
-                _ => None,
-            };
-        }
-        if let (Op::ShrBy(by), Some(bits)) = (op, x) {
-            return Some(self.bits(elem, bits >> by));
-        }
-        if elem != Elem::Index {
-            return None;
-        }
-        let signed = |bits: u64| bits as i64;
-        match (op, x, y) {
-            (Op::Add, Some(x), Some(y)) => Some(self.index(signed(x).wrapping_add(signed(y)))),
-            (Op::Sub, Some(x), Some(y)) => Some(self.index(signed(x).wrapping_sub(signed(y)))),
-            (Op::Mul, Some(x), Some(y)) => Some(self.index(signed(x).wrapping_mul(signed(y)))),
-            (Op::Min, Some(x), Some(y)) => Some(self.index(signed(x).min(signed(y)))),
-            (Op::Max, Some(x), Some(y)) => Some(self.index(signed(x).max(signed(y)))),
-            (Op::Add, Some(0), None) | (Op::Mul, Some(1), None) => Some(b),
-            (Op::Add | Op::Sub, None, Some(0)) | (Op::Mul, None, Some(1)) => Some(a),
-            (Op::Mul, Some(0), None) | (Op::Mul, None, Some(0)) => Some(self.index(0)),
-            _ => None,
-        }
     }
 
     pub(crate) fn add(&mut self, a: Val, b: Val) -> Val {

@@ -21,6 +21,7 @@
 //! Signs and payloads of NaN are not specified.
 
 mod builder;
+mod folds;
 mod forward;
 pub(crate) mod functions;
 mod known;

@@ -1,7 +1,7 @@
 //! What is known of integers while a function is being built: the least and the greatest number that they can be, and
 //! how they are made of counters of loops.
 
-use super::{Builder, Conv, Elem, Op, Val};
+use super::{Builder, Cmp, Conv, Elem, Op, Val};
 
 /// How far operands of operands are looked at.
 const MAX_DEPTH: usize = 8;
@@ -56,10 +56,17 @@ impl Builder {
                 let (a, b) = (of(0)?, of(1)?);
                 (a.0.checked_add(b.0)?, a.1.checked_add(b.1)?)
             }
-            Op::Sub => {
-                let (a, b) = (of(0)?, of(1)?);
-                (a.0.checked_sub(b.1)?, a.1.checked_sub(b.0)?)
+            Op::DivS => {
+                let (a, by) = (of(0)?, self.divisor(inst.args[1])?);
+                (a.0 / by, a.1 / by)
             }
+            Op::Sub => match self.range_of_remainder(value, depth) {
+                Some(range) => range,
+                None => {
+                    let (a, b) = (of(0)?, of(1)?);
+                    (a.0.checked_sub(b.1)?, a.1.checked_sub(b.0)?)
+                }
+            },
             Op::Mul => {
                 let (a, b) = (of(0)?, of(1)?);
                 let products = [(a.0, b.0), (a.0, b.1), (a.1, b.0), (a.1, b.1)];
@@ -81,6 +88,23 @@ impl Builder {
         };
         let (least, greatest) = limits(elem);
         (range.0 >= least && range.1 <= greatest).then_some(range)
+    }
+
+    /// A divisor that is known and positive.
+    fn divisor(&self, value: Val) -> Option<i64> {
+        let bits = self.constant_bits(value)?;
+        Some(signed(self.ty(value).elem, bits)).filter(|divisor| *divisor > 0)
+    }
+
+    /// What `a - a / b * b` can be, which takes the sign of `a`.
+    fn range_of_remainder(&self, value: Val, depth: usize) -> Option<Range> {
+        let inst = self.function.inst(value);
+        let product = self.function.inst(inst.args[1]);
+        let quotient = self.function.inst(Some(product.args[0]).filter(|_| product.op == Op::Mul)?);
+        let is_remainder = quotient.op == Op::DivS && quotient.args[..2] == [inst.args[0], product.args[1]];
+        let most = self.divisor(product.args[1]).filter(|_| is_remainder)? - 1;
+        let (least, greatest) = self.range_within(inst.args[0], depth).unwrap_or((i64::MIN, i64::MAX));
+        Some((least.clamp(-most, 0), greatest.clamp(0, most)))
     }
 
     /// A scalar integer, sign-extended, as an index.
@@ -139,9 +163,26 @@ impl Builder {
         }
     }
 
+    /// Whether a comparison holds, if that is known for all that its operands can be.
+    fn known_comparison(&self, cmp: Cmp, a: Val, b: Val) -> Option<bool> {
+        let (x, y) = (self.range(a)?, self.range(b)?);
+        let known = |holds: bool, fails: bool| (holds || fails).then_some(holds);
+        match cmp {
+            Cmp::Lt => known(x.1 < y.0, x.0 >= y.1),
+            Cmp::Le => known(x.1 <= y.0, x.0 > y.1),
+            Cmp::Ne => known(x.1 < y.0 || y.1 < x.0, false),
+            Cmp::Eq => known(false, x.1 < y.0 || y.1 < x.0),
+            Cmp::LtU | Cmp::LeU => None,
+        }
+    }
+
     /// What an op on integers gives, as far as it is known what its operands can be.
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other ops are not folded")]
     pub(super) fn folded_by_range(&mut self, op: Op, elem: Elem, [a, b, _]: [Val; 3]) -> Option<Val> {
+        if let Op::Compare(cmp) = op {
+            let holds = self.known_comparison(cmp, a, b)?;
+            return Some(self.bits(Elem::Bit, holds.into()));
+        }
         if elem.is_float() || elem == Elem::Bit || !a.is_some() || self.ty(a).is_vector {
             return None;
         }

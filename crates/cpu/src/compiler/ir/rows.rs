@@ -205,10 +205,6 @@ impl Body<'_, '_> {
         let op = self.op(inst.op, 0);
         let value = self.to.push(op, inst.ty, args);
         let factor = |arg: Val| self.to.old.inst(arg).op.constant().map(|factor| factor as i64);
-        #[expect(
-            clippy::wildcard_enum_match_arm,
-            reason = "the other ops are the same if their operands are"
-        )]
         let step = match (inst.op, steps) {
             (Op::Accumulator(..) | Op::Reduce | Op::Store(_), _) => None,
             (Op::Load(id) | Op::Gather(id), steps) => {

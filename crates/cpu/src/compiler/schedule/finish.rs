@@ -20,15 +20,15 @@ impl Lowering<'_> {
             accumulators.iter().map(|(accumulator, _)| *accumulator).collect();
         while let Some(&first) = left.first() {
             let kind = self.kind_of(first);
-            let is_alike = |accumulator: &Val| kind.is_some() && self.kind_of(*accumulator) == kind;
-            let mut group: SmallVec<[Val; 16]> = left.iter().copied().filter(is_alike).collect();
+            let is_of_kind = |accumulator: &Val| kind.is_some() && self.kind_of(*accumulator) == kind;
+            let mut group: SmallVec<[Val; 16]> = left.iter().copied().filter(is_of_kind).collect();
             if let Some((reduce, elem, lanes)) = kind
                 && group.len() >= MIN_TOGETHER
                 && usize::from(lanes) >= MIN_TOGETHER
             {
                 group.truncate(1 << group.len().min(lanes.into()).ilog2());
                 let joined = self.joined_together(&group, (reduce, elem, lanes))?;
-                self.hand_out(&group, joined, elem, end);
+                self.assign_lanes(&group, joined, elem, end);
             } else {
                 group.clear();
                 group.push(first);
@@ -75,7 +75,7 @@ impl Lowering<'_> {
     }
 
     /// Gives each accumulator its lane, or stores all of them at once if nothing else is done with them.
-    fn hand_out(&mut self, group: &[Val], joined: Reg, elem: Elem, end: usize) {
+    fn assign_lanes(&mut self, group: &[Val], joined: Reg, elem: Elem, end: usize) {
         if let Some((first, access)) = self.stored_together(group, elem, end) {
             let mem = self.address_of(access);
             let (src, lanes) = ([joined, Reg::NONE, Reg::NONE], group.len() as u8);

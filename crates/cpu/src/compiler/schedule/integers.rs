@@ -31,6 +31,16 @@ fn wider(shift: Op, elem: Elem, target: &dyn Target) -> Elem {
     if elem == Elem::I8 && target.has(shift, Elem::I16) { Elem::I16 } else { Elem::I32 }
 }
 
+/// The bits of a float's reciprocal, rounded away from zero, of an integer that the float holds exactly.
+fn reciprocal(of: i128, float: Elem) -> u64 {
+    if float == Elem::F32 {
+        let (x, of) = (1.0 / of as f32, of as f32);
+        return (x.to_bits() + u32::from(x.mul_add(of, -1.0) < 0.0)).into();
+    }
+    let (x, of) = (1.0 / of as f64, of as f64);
+    x.to_bits() + u64::from(x.mul_add(of, -1.0) < 0.0)
+}
+
 impl Lowering<'_> {
     fn splat_of(&mut self, elem: Elem, bits: u64) -> Reg {
         self.constant(Constant::Splat(elem, bits & u64::MAX >> (64 - 8 * elem.bytes())))
@@ -65,19 +75,28 @@ impl Lowering<'_> {
         src: &[Reg],
         divisor: Option<u64>,
     ) -> Result<Reg> {
+        let unused = 64 - 8 * elem.bytes() as u32;
+        let extended = |bits: u64| {
+            let bits = bits << unused;
+            if is_signed { i128::from(bits as i64 >> unused) } else { i128::from(bits >> unused) }
+        };
+        let known = divisor.map(extended).filter(|divisor| *divisor != 0);
         let quotient = match elem.bytes() {
-            8 => self.long_quotient(is_signed, lanes, src)?,
-            4 => self.quotient_by_floats(is_signed, elem, Elem::F64, lanes, src)?,
+            8 => self.long_quotient(is_signed, lanes, src, known)?,
+            4 => self.quotient_by_floats(is_signed, elem, Elem::F64, lanes, src, known)?,
             _ => {
                 let conv = if is_signed { Conv::SignExtend } else { Conv::ZeroExtend };
                 let a = self.convert(conv, Elem::I32, elem, lanes, src[0])?;
-                let b = self.convert(conv, Elem::I32, elem, lanes, src[1])?;
+                let b = match known {
+                    Some(_) => Reg::NONE,
+                    None => self.convert(conv, Elem::I32, elem, lanes, src[1])?,
+                };
                 // As integers of 32 bits they are signed either way.
-                let quotient = self.quotient_by_floats(true, Elem::I32, Elem::F32, lanes, &[a, b])?;
+                let quotient = self.quotient_by_floats(true, Elem::I32, Elem::F32, lanes, &[a, b], known)?;
                 self.convert(Conv::Truncate, elem, Elem::I32, lanes, quotient)?
             }
         };
-        if divisor.is_some_and(|divisor| divisor != 0) {
+        if known.is_some() {
             return Ok(quotient);
         }
         let (zero, all) = (self.splat_of(elem, 0), self.splat_of(elem, u64::MAX));
@@ -91,6 +110,9 @@ impl Lowering<'_> {
     /// `1 / |b|` below, which relative to it is at least `1 / |a|`, and that is more than half a unit of the float's
     /// last place. So the rounded quotient is below `n + 1`, too, and cut to `n`. The quotient of the least integer by
     /// -1 is what wraps: its low bits are those of the least integer.
+    ///
+    /// A divisor that is known is multiplied by: its reciprocal rounded away from zero gives no less than `n` where the
+    /// quotient is `n`, and at most two units of the last place too much, which is below `n + 1` as before.
     fn quotient_by_floats(
         &mut self,
         is_signed: bool,
@@ -98,11 +120,20 @@ impl Lowering<'_> {
         float: Elem,
         lanes: u8,
         src: &[Reg],
+        known: Option<i128>,
     ) -> Result<Reg> {
         let conv = if is_signed { Conv::FloatOfS } else { Conv::FloatOfU };
         let a = self.convert(conv, float, elem, lanes, src[0])?;
-        let b = self.convert(conv, float, elem, lanes, src[1])?;
-        let quotient = self.machine(Op::Div, float, lanes, &[a, b])?;
+        let quotient = match known {
+            Some(divisor) => {
+                let by = self.splat_of(float, reciprocal(divisor, float));
+                self.machine(Op::Mul, float, lanes, &[a, by])?
+            }
+            None => {
+                let b = self.convert(conv, float, elem, lanes, src[1])?;
+                self.machine(Op::Div, float, lanes, &[a, b])?
+            }
+        };
         let whole = self.machine(Op::Trunc, float, lanes, &[quotient])?;
         let integers = self.splat_of(float, if float == Elem::F32 { INTEGERS32 } else { INTEGERS64 });
         let sum = self.machine(Op::Add, float, lanes, &[whole, integers])?;
@@ -110,44 +141,59 @@ impl Lowering<'_> {
     }
 
     /// The quotient of integers of 64 bits, whose magnitudes are divided.
-    fn long_quotient(&mut self, is_signed: bool, lanes: u8, src: &[Reg]) -> Result<Reg> {
+    fn long_quotient(&mut self, is_signed: bool, lanes: u8, src: &[Reg], known: Option<i128>) -> Result<Reg> {
         let elem = Elem::I64;
+        let known_magnitude = known.map(|divisor| divisor.unsigned_abs() as u64);
         if !is_signed {
-            return self.long_quotient_of_magnitudes(lanes, src[0], src[1]);
+            return self.long_quotient_of_magnitudes(lanes, src[0], src[1], known_magnitude);
         }
-        let mut magnitudes = [src[0], src[1]];
-        let mut signs = [Reg::NONE; 2];
-        for (magnitude, sign) in magnitudes.iter_mut().zip(&mut signs) {
-            *sign = self.machine(Op::SarBy(63), elem, lanes, &[*magnitude])?;
-            *magnitude = self.machine(Op::Xor, elem, lanes, &[*magnitude, *sign])?;
-            *magnitude = self.machine(Op::Sub, elem, lanes, &[*magnitude, *sign])?;
-        }
-        let quotient = self.long_quotient_of_magnitudes(lanes, magnitudes[0], magnitudes[1])?;
-        let sign = self.machine(Op::Xor, elem, lanes, &signs)?;
+        let magnitude = |this: &mut Self, of: Reg| {
+            let sign = this.machine(Op::SarBy(63), elem, lanes, &[of])?;
+            let flipped = this.machine(Op::Xor, elem, lanes, &[of, sign])?;
+            Ok((this.machine(Op::Sub, elem, lanes, &[flipped, sign])?, sign))
+        };
+        let (a, sign) = magnitude(self, src[0])?;
+        let (b, other_sign) = match known {
+            Some(divisor) => {
+                let sign = (divisor < 0).then(|| self.splat_of(elem, u64::MAX));
+                (self.splat_of(elem, divisor.unsigned_abs() as u64), sign)
+            }
+            None => magnitude(self, src[1]).map(|(b, sign)| (b, Some(sign)))?,
+        };
+        let quotient = self.long_quotient_of_magnitudes(lanes, a, b, known_magnitude)?;
+        let sign = match other_sign {
+            Some(other) => self.machine(Op::Xor, elem, lanes, &[sign, other])?,
+            None => sign,
+        };
         let flipped = self.machine(Op::Xor, elem, lanes, &[quotient, sign])?;
         self.machine(Op::Sub, elem, lanes, &[flipped, sign])
     }
 
-    /// The quotient of unsigned integers of 64 bits, by two quotients of doubles.
+    /// The quotient of unsigned integers of 64 bits, by two quotients of doubles, or products with the reciprocal of a
+    /// divisor that is known.
     ///
-    /// Let `b` be below 2^63. The first quotient of doubles, `a / b` after three roundings, is off by less than
-    /// `2^64 / b * 3.01 * 2^-53`; as an integer `q`, the nearest, by half more. So `r = a - q b` is below
-    /// `b / 2 + 6200` in magnitude, which is below 2^63: it is exact as a signed integer, although products wrap. Then
-    /// `r / b` is below 6201, so that its quotient of doubles is off by less than 2^-38. With the nearest integer to
-    /// that, what is left is at most `(1/2 + 2^-38) b` in magnitude: where it is negative the quotient is one too large.
+    /// Let `b` be below 2^63. The first quotient of doubles, `a / b` after four roundings, is off by less than
+    /// `2^64 / b * 4.01 * 2^-53`; as an integer `q`, the nearest, by half more. So `r = a - q b` is below
+    /// `b / 2 + 8300` in magnitude, which is below 2^63: it is exact as a signed integer, although products wrap. Then
+    /// `r / b` is below 8301, so that its quotient of doubles is off by less than 2^-37. With the nearest integer to
+    /// that, what is left is at most `(1/2 + 2^-37) b` in magnitude: where it is negative the quotient is one too large.
     ///
     /// Where `b` is at least 2^63 the quotient is 1 or 0.
-    fn long_quotient_of_magnitudes(&mut self, lanes: u8, a: Reg, b: Reg) -> Result<Reg> {
+    fn long_quotient_of_magnitudes(&mut self, lanes: u8, a: Reg, b: Reg, known: Option<u64>) -> Result<Reg> {
         let (elem, float) = (Elem::I64, Elem::F64);
         let of = |this: &mut Self, conv, integer| this.convert(conv, float, elem, lanes, integer);
-        let (dividend, divisor) = (of(self, Conv::FloatOfU, a)?, of(self, Conv::FloatOfU, b)?);
-        let first = self.machine(Op::Div, float, lanes, &[dividend, divisor])?;
+        let (op, by) = match known {
+            Some(divisor) => (Op::Mul, self.splat_of(float, (1.0 / divisor as f64).to_bits())),
+            None => (Op::Div, of(self, Conv::FloatOfU, b)?),
+        };
+        let dividend = of(self, Conv::FloatOfU, a)?;
+        let first = self.machine(op, float, lanes, &[dividend, by])?;
         let first = self.machine(Op::Nearest, float, lanes, &[first])?;
         let first = self.convert(Conv::ToU, elem, float, lanes, first)?;
         let product = self.machine(Op::Mul, elem, lanes, &[first, b])?;
         let rest = self.machine(Op::Sub, elem, lanes, &[a, product])?;
         let second = of(self, Conv::FloatOfS, rest)?;
-        let second = self.machine(Op::Div, float, lanes, &[second, divisor])?;
+        let second = self.machine(op, float, lanes, &[second, by])?;
         let integers = self.splat_of(float, INTEGERS64);
         let second = self.machine(Op::Add, float, lanes, &[second, integers])?;
         let integers = self.splat_of(elem, INTEGERS64);
@@ -159,6 +205,9 @@ impl Lowering<'_> {
         let less = self.machine(Op::Sub, elem, lanes, &[quotient, one])?;
         let is_negative = self.compare_lanes(Cmp::Lt, elem, lanes, rest, zero);
         let quotient = self.machine(Op::Select, elem, lanes, &[is_negative, less, quotient])?;
+        if known.is_some_and(|divisor| divisor < 1 << 63) {
+            return Ok(quotient);
+        }
         let is_in = self.compare_lanes(Cmp::LeU, elem, lanes, b, a);
         let once = self.machine(Op::Select, elem, lanes, &[is_in, one, zero])?;
         let is_large = self.compare_lanes(Cmp::Lt, elem, lanes, b, zero);
