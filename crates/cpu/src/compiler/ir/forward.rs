@@ -20,19 +20,10 @@ impl Function {
     /// accesses may be anywhere; the others are of memory that lies apart, where something is stored. The kernel at
     /// `harmless` touches none of it.
     pub(crate) fn with_forwarded_stores(self, has_address: u16, harmless: Option<u16>) -> Function {
-        let mut found: FxHashMap<usize, Vec<Forwarded>> = FxHashMap::default();
-        let mut open: SmallVec<[usize; 8]> = SmallVec::new();
-        for (at, inst) in self.insts.iter().enumerate() {
-            if let Op::Loop | Op::If | Op::Lanes = inst.op {
-                open.push(at);
-            } else if let Op::EndLoop(_) | Op::EndIf(_) | Op::EndLanes = inst.op {
-                let start = open.pop().expect("a block is open");
-                let forwarded = self.forwarded(start, at, has_address, harmless);
-                if !forwarded.is_empty() {
-                    found.insert(start, forwarded);
-                }
-            }
-        }
+        let forwarded =
+            self.blocks().map(|(start, end)| (start, self.forwarded(start, end, has_address, harmless)));
+        let found: FxHashMap<usize, Vec<Forwarded>> =
+            forwarded.filter(|(_, forwarded)| !forwarded.is_empty()).collect();
         if found.is_empty() {
             return self;
         }

@@ -400,6 +400,19 @@ impl Function {
         &self.calls[id.0 as usize]
     }
 
+    /// The first and the last instruction of each loop, condition and `lanes`, the inner ones first.
+    fn blocks(&self) -> impl Iterator<Item = (usize, usize)> {
+        let mut open: SmallVec<[usize; 8]> = SmallVec::new();
+        self.insts.iter().enumerate().filter_map(move |(at, inst)| {
+            if let Op::Loop | Op::If | Op::Lanes = inst.op {
+                open.push(at);
+            } else if let Op::EndLoop(_) | Op::EndIf(_) | Op::EndLanes = inst.op {
+                return Some((open.pop().expect("a block is open"), at));
+            }
+            None
+        })
+    }
+
     /// What [`Op::Apply`] computes in the function, each once. Machine code calls a kernel for it: those kernels stand
     /// behind the caller's, in this order.
     pub(crate) fn applied(&self) -> Applied {

@@ -39,18 +39,11 @@ impl Function {
     /// The function with several rows at once in its loops over rows, whose trips are independent. Their accumulators
     /// may take so many vectors of so many bytes.
     pub(crate) fn with_rows_together(self, vectors: usize, vector_bytes: usize) -> Function {
-        let mut found: FxHashMap<usize, Rows> = FxHashMap::default();
-        let mut open: SmallVec<[usize; 8]> = SmallVec::new();
-        for (at, inst) in self.insts.iter().enumerate() {
-            if let Op::Loop | Op::If | Op::Lanes = inst.op {
-                open.push(at);
-            } else if let Op::EndLoop(_) | Op::EndIf(_) | Op::EndLanes = inst.op {
-                let start = open.pop().expect("a block is open");
-                if let Some(count) = self.rows_together(start, at, vectors, vector_bytes) {
-                    found.insert(start, Rows { end: at, count });
-                }
-            }
-        }
+        let together = |(start, end)| {
+            let count = self.rows_together(start, end, vectors, vector_bytes)?;
+            Some((start, Rows { end, count }))
+        };
+        let found: FxHashMap<usize, Rows> = self.blocks().filter_map(together).collect();
         if found.is_empty() {
             return self;
         }
