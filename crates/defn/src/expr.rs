@@ -24,7 +24,7 @@ use crate::ops::eager;
 /// assert!(wrong.call(Tensor::scalar(3)?).unwrap_err().to_string().starts_with("reshape: "));
 /// # Ok::<(), defn::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Expr(pub(crate) Result<core::Tensor>);
 
 impl Expr {

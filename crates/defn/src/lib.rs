@@ -42,6 +42,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod at;
 mod backend;
 mod collective;
 pub mod constants;
@@ -51,9 +52,11 @@ mod files;
 mod grad;
 mod jit;
 pub mod linalg;
+mod nested;
 mod ops;
 #[cfg(feature = "pjrt")]
 pub mod pjrt;
+mod print;
 pub mod random;
 mod tensor;
 mod tree;
@@ -75,8 +78,9 @@ pub mod mesh {
     pub use defn_core::op::{AllReduceOp, DeviceGroups};
 }
 
+pub use at::{Index, Part, Rows};
 pub use backend::{compiler, default_backend, set_default_backend};
-pub use control::{Exprs, cond, while_};
+pub use control::{Exprs, cond, for_, scan, while_};
 /// The error of every function of this crate that returns a [`Result`].
 ///
 /// ```
@@ -123,6 +127,7 @@ pub use expr::{Expr, Operand};
 pub use files::{load, save};
 pub use grad::{grad, value_and_grad, value_and_grad_of};
 pub use jit::{Jit, jit};
+pub use nested::Nested;
 pub use tensor::{Element, Tensor};
 pub use tree::{Leaf, Tree, Visit, each};
 
@@ -137,7 +142,8 @@ pub use tree::{Leaf, Tree, Visit, each};
 /// ```
 pub mod prelude {
     pub use crate::{
-        Axes, DType, Expr, Tensor, cond, each, grad, jit, tree, value_and_grad, value_and_grad_of, while_,
+        Axes, DType, Expr, Tensor, cond, each, for_, grad, jit, scan, tensor, tree, value_and_grad,
+        value_and_grad_of, while_,
     };
 }
 

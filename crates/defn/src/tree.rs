@@ -130,6 +130,13 @@ impl<T: Leaf, A: Tree<T>, const N: usize> Tree<T> for [A; N] {
     }
 }
 
+/// No leaves: the state of a loop that carries nothing.
+impl<T: Leaf> Tree<T> for () {
+    type Of<U: Leaf> = ();
+
+    fn visit<U: Leaf>(&self, _visit: &mut Visit<'_, T, U>) {}
+}
+
 macro_rules! tuples {
     ($(($($name:ident $index:tt),+))*) => {$(
         impl<T: Leaf, $($name: Tree<T>),+> Tree<T> for ($($name,)+) {

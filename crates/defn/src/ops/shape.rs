@@ -5,6 +5,7 @@ use defn_core::builder::{Arg, BuildShape, Start};
 use defn_core::{Axes, AxisRef, Location, Number, Result, Shape};
 
 use super::eager;
+use crate::at::{Index, window};
 use crate::{Expr, Tensor};
 
 methods! {
@@ -58,6 +59,17 @@ methods! {
     };
     errors "Other than one entry per axis (`Axis`), and a length that exceeds its axis (`Shape`).";
     example { (x = s32[2][3] "0, 1, 2, 3, 4, 5") x.slice("&[0, 1], &[2, 2]") == s32[2][2] "1, 2, 4, 5" }
+
+    /// What positions and ranges choose of the first axes: `x.at((0, 1..3))` is `x[0, 1:3]` of Python. Negative positions
+    /// count from the end, and ranges are cut to the axis.
+    ///
+    /// - Shape: an axis of which one position is taken is dropped, and the others have the lengths of the ranges; axis
+    ///   names are kept.
+    /// - Dtypes: any; unchanged.
+    /// - Gradient: zeros with `g` in the window.
+    fn at(index: impl Index) |ops, x| window(ops, x, &index.parts());
+    errors "More entries than axes (`Axis`), and a position out of range (`Bounds`).";
+    example { (x = s32[2][3] "0, 1, 2, 3, 4, 5") x.at("(-1, 1..)") == s32[2] "4, 5" }
 
     /// A window along one axis; the other axes are taken whole. A negative start counts from the end.
     ///
