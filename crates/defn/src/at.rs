@@ -33,7 +33,8 @@ enum Taken {
     label = "give a position, a range, or a tuple of them: x.at((0, 1..3))"
 )]
 /// What [`Tensor::at`] and [`Expr::at`](crate::Expr::at) take: a position, a range, or a tuple of them, one for each of
-/// the first axes. Negative positions count from the end, and ranges are cut to the axis, as in Python.
+/// the first axes. Negative positions count from the end, and ranges are cut to the axis, as in Python. Clippy takes
+/// `1..-1` for an empty range; allow `clippy::reversed_empty_ranges` where it stands.
 ///
 /// ```
 /// use defn::prelude::*;

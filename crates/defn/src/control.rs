@@ -46,7 +46,7 @@ pub(crate) fn refill<A: Exprs>(tree: &A, tensors: Result<Vec<core::Tensor>>) -> 
 }
 
 /// What a region gives: the tensors behind the leaves.
-fn results<A: Exprs>(tree: &A) -> Result<Vec<Arg<core::Tensor>>> {
+pub(crate) fn results<A: Exprs>(tree: &A) -> Result<Vec<Arg<core::Tensor>>> {
     Ok(tensors(tree)?.into_iter().map(Arg::Value).collect())
 }
 

@@ -25,6 +25,7 @@ use crate::ops::eager;
 /// # Ok::<(), defn::Error>(())
 /// ```
 #[derive(Clone)]
+#[must_use = "an expression computes nothing unless the function returns what depends on it"]
 pub struct Expr(pub(crate) Result<core::Tensor>);
 
 impl Expr {

@@ -85,6 +85,7 @@ fn numbers_that_do_not_fit_are_refused() {
 }
 
 #[test]
+#[expect(clippy::reversed_empty_ranges, reason = "a negative end counts from the end of the axis")]
 fn indices_are_those_of_python() -> Result {
     let x = matrix()?;
     assert_eq!(x.at(-1)?.to_vec::<f32>()?, [4.0, 5.0, 6.0]);
