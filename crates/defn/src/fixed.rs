@@ -1,5 +1,9 @@
 //! Values in containers that are no tensors.
 
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a static field of a container",
+    note = "implement `defn::Static` for it, or leave out `#[tree(static)]` if it holds tensors"
+)]
 /// A value in a container that is no tensor: a field that is marked `#[tree(static)]`. A compiled function is compiled
 /// again for another value.
 ///
@@ -27,10 +31,6 @@
 /// Activation::Leaky(0.5).words(&mut words);
 /// assert_eq!(words[0], 1);
 /// ```
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be a static field of a container",
-    note = "implement `defn::Static` for it, or leave out `#[tree(static)]` if it holds tensors"
-)]
 pub trait Static: Clone {
     /// Appends words that no other value appends.
     ///
