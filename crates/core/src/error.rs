@@ -4,8 +4,8 @@
 //! as they print.
 
 mod class;
+mod print;
 
-use std::fmt;
 use std::sync::Arc;
 
 pub use class::ErrorClass;
@@ -15,7 +15,7 @@ use crate::device::{Argument, DeviceError};
 use crate::dtype::DType;
 use crate::location::Location;
 use crate::mesh::MeshError;
-use crate::origin::{self, OperandInfo, Origin};
+use crate::origin::OperandInfo;
 use crate::scalar::Number;
 use crate::shape::{AxisRef, Name, Shape, TensorType};
 use crate::stage::StageError;
@@ -24,7 +24,7 @@ use crate::stage::StageError;
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// An error, and its location in the user's program.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Error {
     inner: Box<Inner>,
 }
@@ -131,26 +131,6 @@ impl Error {
         }
         self
     }
-
-    /// Whether the text continues with a line for each operand, where this adds information.
-    fn shows_operands(&self) -> bool {
-        let is_about_types = match self.class() {
-            _ if self.inner.kind.is_of_state() => true,
-            ErrorClass::Shape | ErrorClass::Axis | ErrorClass::DType | ErrorClass::Range => true,
-            ErrorClass::Option
-            | ErrorClass::Division
-            | ErrorClass::NonFinite
-            | ErrorClass::Container
-            | ErrorClass::Bounds
-            | ErrorClass::Trace
-            | ErrorClass::Compile
-            | ErrorClass::Backend
-            | ErrorClass::Format
-            | ErrorClass::OutOfMemory => false,
-        };
-        let is_known = self.inner.operands.iter().any(|operand| operand.origin != Origin::Unknown);
-        is_about_types && (is_known || self.inner.kind.leaves_out_types())
-    }
 }
 
 impl From<ErrorKind> for Error {
@@ -158,25 +138,6 @@ impl From<ErrorKind> for Error {
     fn from(kind: ErrorKind) -> Error {
         let (operands, trips) = (Vec::new(), Vec::new());
         Error { inner: Box::new(Inner { kind, location: None, operands, within: None, trips }) }
-    }
-}
-
-impl std::error::Error for Error {}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.kind.fmt(f)?;
-        if self.shows_operands() {
-            origin::write_all(f, &self.inner.operands)?;
-        }
-        self.write_trips(f)?;
-        if let Some(part) = &self.inner.within {
-            write!(f, "\n  in {part}")?;
-        }
-        if let Some(location) = &self.inner.location {
-            write!(f, "\n  at {location}")?;
-        }
-        Ok(())
     }
 }
 

@@ -147,7 +147,7 @@ impl From<AxisList> for Axes {
 /// assert_eq!(shape.resolve("sum", &"row".into())?.index(), 0);
 /// # Ok::<(), defn_core::Error>(())
 /// ```
-#[derive(Debug, PartialEq, Eq, Hash, Default)]
+#[derive(PartialEq, Eq, Hash, Default)]
 pub struct Shape {
     sizes: Sizes,
     /// One entry per axis; `None` when no axis has a name.
@@ -439,6 +439,13 @@ impl fmt::Display for Shape {
             }
         }
         Ok(())
+    }
+}
+
+/// `Shape([row: 2][3])`.
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Shape({self})")
     }
 }
 

@@ -1,10 +1,12 @@
 //! Branches and loops on expressions.
 
 use std::cell::RefCell;
+use std::ops::Range;
 
 use defn_core as core;
-use defn_core::builder::{self, Arg, Ops};
-use defn_core::{ErrorKind, Location, Result};
+use defn_core::builder::{self, Arg, BuildCreate, BuildElementwise, BuildShape, Ops, Start};
+use defn_core::trace::Trace;
+use defn_core::{DType, ErrorKind, Location, Result, Shape, TensorType};
 
 use crate::expr::record;
 use crate::tree::{flatten, map};
@@ -44,7 +46,7 @@ pub(crate) fn refill<A: Exprs>(tree: &A, tensors: Result<Vec<core::Tensor>>) -> 
 }
 
 /// What a region gives: the tensors behind the leaves.
-fn results<A: Exprs>(tree: &A) -> Result<Vec<Arg<core::Tensor>>> {
+pub(crate) fn results<A: Exprs>(tree: &A) -> Result<Vec<Arg<core::Tensor>>> {
     Ok(tensors(tree)?.into_iter().map(Arg::Value).collect())
 }
 
@@ -77,30 +79,215 @@ fn results<A: Exprs>(tree: &A) -> Result<Vec<Arg<core::Tensor>>> {
 /// A body that returns other types or another structure than it took (`Container`), and a condition that is not a
 /// scalar (`Shape`). The error comes out of [`Jit::call`](crate::Jit::call).
 #[track_caller]
-pub fn while_<A: Exprs>(init: A, mut condition: impl FnMut(A) -> Expr, mut body: impl FnMut(A) -> A) -> A {
+pub fn while_<A: Exprs>(init: A, condition: impl FnMut(A) -> Expr, body: impl FnMut(A) -> A) -> A {
+    let location = Location::caller();
+    repeat("while_", location, init, None, condition, body)
+}
+
+/// A loop of so many trips, if that is known.
+fn repeat<A: Exprs>(
+    op: &'static str,
+    location: Location,
+    init: A,
+    trips: Option<u64>,
+    mut condition: impl FnMut(A) -> Expr,
+    mut body: impl FnMut(A) -> A,
+) -> A {
     let outcome = tensors(&init).and_then(|state| {
-        record(Location::caller(), |ops| {
+        record(location, |ops| {
             builder::while_(
                 ops,
                 state,
-                None,
+                trips,
                 |_, state| Ok(Arg::Value(condition(refill(&init, Ok(state.to_vec()))).0?)),
                 |_, state| {
-                    let (expected, lengths) = flatten(&init);
                     let next = body(refill(&init, Ok(state.to_vec())));
-                    // Vectors may have grown; leaves that are equally many may stand elsewhere.
-                    let (leaves, now) = flatten(&next);
-                    if leaves.len() == expected.len() && now != lengths {
-                        let (got, expected) = (leaves.len(), expected.len());
-                        let what = "body's container of another structure";
-                        return Err(ErrorKind::RegionResults { op: "while_", what, got, expected }.into());
-                    }
+                    require_structure(op, "body's container of another structure", &init, &next)?;
                     results(&next)
                 },
             )
         })
     });
     refill(&init, outcome)
+}
+
+/// Refuses a container of another structure: vectors may have grown, and leaves that are equally many may stand
+/// elsewhere. Another number of leaves is an error of the loop itself.
+fn require_structure<A: Exprs>(op: &'static str, what: &'static str, expected: &A, got: &A) -> Result<()> {
+    let ((leaves, lengths), (own, now)) = (flatten(expected), flatten(got));
+    if own.len() != leaves.len() || now == lengths {
+        return Ok(());
+    }
+    Err(ErrorKind::RegionResults { op, what, got: own.len(), expected: leaves.len() }.into())
+}
+
+/// Repeats `body` on the state for each integer of a range, an s32, and returns the last state.
+///
+/// The function is called once, while it is traced.
+///
+/// - Shapes and dtypes: those of the state, which the body must keep.
+/// - Gradient: through all iterations.
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// let factorial = jit(|one: Expr| for_(one, 1..6, |product, i| product * i));
+/// assert_eq!(factorial.call(Tensor::scalar(1)?)?.item::<i32>()?, 120);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// A body that returns other types or another structure than it took (`Container`). The error comes out of
+/// [`Jit::call`](crate::Jit::call).
+#[track_caller]
+pub fn for_<A: Exprs>(init: A, over: Range<i32>, mut body: impl FnMut(A, Expr) -> A) -> A {
+    let location = Location::caller();
+    let trips = (i64::from(over.end) - i64::from(over.start)).max(0) as u64;
+    if trips == 0 {
+        return init;
+    }
+    let start = Expr::make(location.clone(), |ops| ops.constant(DType::S32, over.start));
+    let next = |(i, state): (Expr, A)| (i.add(1), body(state, i));
+    repeat("for_", location, (start, init), Some(trips), |(i, _)| i.less(over.end), next).1
+}
+
+/// Repeats `(state, output) = body(state, item)` for the items of a container along the first axes of its tensors, and
+/// returns the last state and all outputs.
+///
+/// The function is called twice while it is traced: the types of the outputs are known from the first call.
+///
+/// - Shapes: those of the state, which the body must keep. Outputs get a new first axis.
+/// - Dtypes: those of the state, which the body must keep.
+/// - Gradient: through all iterations.
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// let sums = jit(|x: Expr| scan(x.at(0).zeros_like(), &x, |sum, item| (&sum + &item, sum + item)));
+/// let (total, partial) = sums.call(tensor![1, 2, 3]?)?;
+/// assert_eq!(total.item::<i32>()?, 6);
+/// assert_eq!(partial.to_vec::<i32>()?, [1, 3, 6]);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// Tensors of other lengths along the first axis, or without one (`Option`), and a body that returns other types or
+/// another structure than it took (`Container`). The error comes out of [`Jit::call`](crate::Jit::call).
+#[track_caller]
+pub fn scan<A: Exprs, B: Exprs, O: Exprs>(init: A, over: &B, mut body: impl FnMut(A, B) -> (A, O)) -> (A, O) {
+    let location = Location::caller();
+    let form: RefCell<Option<O>> = RefCell::new(None);
+    let outcome = tensors(&init).and_then(|state| {
+        record(location, |ops| {
+            let over_tensors = tensors(over)?;
+            let trips = common_length(&over_tensors)?;
+            let states = state.len();
+            let outputs = output_types(&state, &over_tensors, |state, items| {
+                let (_, out) = body(refill(&init, Ok(state)), refill(over, Ok(items)));
+                let types = tensors(&out)?.iter().map(|tensor| tensor.ty().clone()).collect();
+                form.replace(Some(out));
+                Ok(types)
+            })?;
+            let mut start = vec![ops.constant(DType::S32, 0)?];
+            start.extend(state);
+            for ty in outputs {
+                let shape = Shape::from_axes(std::iter::once((trips, None)).chain(ty.shape.entries()));
+                start.push(ops.full(shape, ty.dtype, 0)?);
+            }
+            if trips == 0 {
+                return Ok(start.split_off(1));
+            }
+            let mut last = builder::while_(
+                ops,
+                start,
+                Some(trips as u64),
+                |ops, state| Ok(Arg::Value(ops.less(&state[0], trips as i64)?)),
+                |ops, all| {
+                    let items = over_tensors.iter().map(|tensor| row(ops, tensor, &all[0]));
+                    let items = items.collect::<Result<Vec<_>>>()?;
+                    let state = all[1..=states].to_vec();
+                    let (next, out) = body(refill(&init, Ok(state)), refill(over, Ok(items)));
+                    require_structure("scan", "body's container of another structure", &init, &next)?;
+                    if let Some(first) = &*form.borrow() {
+                        require_structure("scan", "body's output of another structure", first, &out)?;
+                    }
+                    let mut results = vec![Arg::Value(ops.add(&all[0], 1)?)];
+                    results.extend(self::results(&next)?);
+                    for (buffer, value) in all[1 + states..].iter().zip(tensors(&out)?) {
+                        let value = ops.new_axis(value, 0, None)?;
+                        let starts = starts_at(&all[0], buffer);
+                        results.push(Arg::Value(ops.put_slice(buffer, &starts, value)?));
+                    }
+                    Ok(results)
+                },
+            )?;
+            Ok(last.split_off(1))
+        })
+    });
+    let states = flatten(&init).0.len();
+    let (state, outputs) = match outcome {
+        Ok(mut all) => {
+            let outputs = all.split_off(states);
+            (Ok(all), Ok(outputs))
+        }
+        Err(error) => (Err(error.clone()), Err(error)),
+    };
+    // A bad operand keeps the body from being traced; its container is wanted all the same.
+    let form = form.into_inner().unwrap_or_else(|| {
+        let error = match &outputs {
+            Ok(_) => unreachable!("the body was traced"),
+            Err(error) => error.clone(),
+        };
+        body(refill(&init, Err(error.clone())), refill(over, Err(error))).1
+    });
+    (refill(&init, state), refill(&form, outputs))
+}
+
+/// The length of all tensors along their first axes.
+fn common_length(over: &[core::Tensor]) -> Result<usize> {
+    let lengths: Vec<Option<usize>> = over.iter().map(|x| x.ty().shape.sizes().first().copied()).collect();
+    match lengths.first() {
+        Some(&Some(length)) if lengths.iter().all(|other| *other == Some(length)) => Ok(length),
+        Some(_) | None => {
+            let types: Vec<String> = over.iter().map(|tensor| tensor.ty().to_string()).collect();
+            let given = if types.is_empty() { "without a tensor".to_owned() } else { types.join(", ") };
+            let required = "a container of tensors of one length along their first axes".to_owned();
+            Err(ErrorKind::OptionValue { op: "scan", option: "over", given, required }.into())
+        }
+    }
+}
+
+/// The types that `body` gives for the outputs, which it is traced for.
+fn output_types(
+    state: &[core::Tensor],
+    over: &[core::Tensor],
+    body: impl FnOnce(Vec<core::Tensor>, Vec<core::Tensor>) -> Result<Vec<TensorType>>,
+) -> Result<Vec<TensorType>> {
+    let mut models = state.to_vec();
+    for tensor in over {
+        let ty = tensor.ty();
+        let shape = Shape::from_axes(ty.shape.entries().skip(1));
+        models.push(core::Tensor::template(TensorType::new(ty.dtype, shape)?));
+    }
+    let (tracing, mut parameters) = Trace::begin_like(&models);
+    let items = parameters.split_off(state.len());
+    let types = body(parameters, items);
+    drop(tracing);
+    types
+}
+
+fn starts_at(position: &core::Tensor, of: &core::Tensor) -> Vec<Start<core::Tensor>> {
+    let mut starts = vec![Start::Index(0); of.ty().shape.rank()];
+    starts[0] = Start::Value(position.clone());
+    starts
+}
+
+/// The part of a tensor at a position of its first axis, without that axis.
+fn row(ops: &mut Ops, tensor: &core::Tensor, position: &core::Tensor) -> Result<core::Tensor> {
+    let mut lengths: Vec<i64> = tensor.ty().shape.sizes().iter().map(|&size| size as i64).collect();
+    lengths[0] = 1;
+    let row = ops.slice(tensor, &starts_at(position, tensor), &lengths, None)?;
+    ops.squeeze(row, 0)
 }
 
 /// The result of `then` if the predicate is not zero, else that of `otherwise`. Only one of them runs.

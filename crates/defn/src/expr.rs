@@ -24,7 +24,8 @@ use crate::ops::eager;
 /// assert!(wrong.call(Tensor::scalar(3)?).unwrap_err().to_string().starts_with("reshape: "));
 /// # Ok::<(), defn::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
+#[must_use = "an expression computes nothing unless the function returns what depends on it"]
 pub struct Expr(pub(crate) Result<core::Tensor>);
 
 impl Expr {

@@ -1,12 +1,12 @@
 //! Gradients of functions of expressions.
 
 use defn_core as core;
-use defn_core::builder::BuildControl;
+use defn_core::builder::{self, BuildControl};
 use defn_core::trace::Trace;
 use defn_core::{Location, Result, grad as core_grad, vectorize};
 
 use crate::Expr;
-use crate::control::{Exprs, refill, tensors};
+use crate::control::{Exprs, refill, results, tensors};
 use crate::expr::record;
 
 /// The gradient of a function at a container of expressions. It may be used on another gradient.
@@ -112,4 +112,39 @@ pub fn value_and_grad_of<A: Exprs, R: Exprs>(
         Ok((outputs, gradient)) => (refill(&value, Ok(outputs)), refill(at, Ok(gradient))),
         Err(error) => (refill(&value, Err(error.clone())), refill(at, Err(error))),
     }
+}
+
+/// The value with a gradient of one's own: `rule` takes the cotangent of the value, in its container, and returns one
+/// cotangent for each of `inputs`, in theirs. The operations that compute the value are not differentiated.
+///
+/// - Shapes: those of the value; each cotangent has the shape of its input.
+/// - Dtypes: any; a cotangent is at least f32.
+/// - Gradient: what the rule returns.
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// // The gradient of a square, limited to the range from -1 to 1.
+/// let slope = jit(|x: Expr| {
+///     grad(&x, |x| custom_grad(&x * &x, &x, |g: Expr| (g * 2.0 * &x).clip(-1.0, 1.0)))
+/// });
+/// assert_eq!(slope.call(Tensor::scalar(3.0)?)?.item::<f32>()?, 1.0);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// A rule whose container has another number of leaves than the inputs (`Container`), and cotangents of other shapes
+/// (`Shape`). The error comes out of [`Jit::call`](crate::Jit::call).
+#[track_caller]
+pub fn custom_grad<V: Exprs, A: Exprs>(value: V, inputs: &A, rule: impl FnOnce(V) -> A) -> V {
+    let location = Location::caller();
+    let operands = tensors(&value).and_then(|values| Ok((values, tensors(inputs)?)));
+    let outcome = operands.and_then(|(values, inputs)| {
+        record(location, |ops| {
+            builder::custom_grad(ops, values, inputs, |_, cotangents| {
+                results(&rule(refill(&value, Ok(cotangents.to_vec()))))
+            })
+        })
+    });
+    refill(&value, outcome)
 }

@@ -57,6 +57,7 @@ where
 /// assert_eq!(format!("{double:?}"), "Jit(1 programs)");
 /// # Ok::<(), defn::Error>(())
 /// ```
+#[must_use = "a function does nothing unless it is called"]
 pub struct Jit<F, A, R> {
     fun: F,
     compiler: Option<Arc<dyn Compiler>>,
@@ -99,7 +100,6 @@ where
     /// assert_eq!(double.call(Tensor::scalar(2)?)?.item::<i32>()?, 4);
     /// # Ok::<(), defn::Error>(())
     /// ```
-    #[must_use]
     pub fn with_compiler(self, compiler: Arc<dyn Compiler>) -> Self {
         Jit { compiler: Some(compiler), programs: Mutex::default(), ..self }
     }
@@ -117,7 +117,6 @@ where
     /// assert!(x.item::<i32>().is_err());
     /// # Ok::<(), defn::Error>(())
     /// ```
-    #[must_use]
     pub fn donating(self, positions: &[usize]) -> Self {
         Jit { donate: positions.to_vec(), programs: Mutex::default(), ..self }
     }

@@ -42,18 +42,22 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod at;
 mod backend;
 mod collective;
 pub mod constants;
 mod control;
 mod expr;
 mod files;
+mod fixed;
 mod grad;
 mod jit;
 pub mod linalg;
+mod nested;
 mod ops;
 #[cfg(feature = "pjrt")]
 pub mod pjrt;
+mod print;
 pub mod random;
 mod tensor;
 mod tree;
@@ -75,8 +79,9 @@ pub mod mesh {
     pub use defn_core::op::{AllReduceOp, DeviceGroups};
 }
 
+pub use at::{Index, Part, Rows};
 pub use backend::{compiler, default_backend, set_default_backend};
-pub use control::{Exprs, cond, while_};
+pub use control::{Exprs, cond, for_, scan, while_};
 /// The error of every function of this crate that returns a [`Result`].
 ///
 /// ```
@@ -119,10 +124,40 @@ pub use defn_core::origin::{OperandInfo, Origin};
 pub use defn_core::{Axes, Axis, AxisRef, DType, ErrorClass, Number, Shape, TensorType};
 #[cfg(feature = "cpu")]
 pub use defn_cpu::{Allocator, MemoryReport, memory_report};
+/// Makes a struct or an enum that is generic over its leaves a container: a [`Tree`](trait@Tree). The first type
+/// parameter is the leaf. Every field is a leaf or a container, but for those marked `#[tree(static)]`, which are
+/// values: a function is compiled again for another value.
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// #[derive(Tree)]
+/// struct Layer<T> {
+///     weight: T,
+///     bias: Option<T>,
+///     #[tree(static)]
+///     slope: f64,
+/// }
+///
+/// let apply = jit(|(layer, x): (Layer<Expr>, Expr)| {
+///     let y = &layer.weight * x;
+///     let y = match &layer.bias {
+///         Some(bias) => y + bias,
+///         None => y,
+///     };
+///     y.greater(0.0).select(&y, layer.slope * &y)
+/// });
+/// let layer = Layer { weight: Tensor::scalar(-2.0)?, bias: Some(Tensor::scalar(1.0)?), slope: 0.5 };
+/// assert_eq!(apply.call((layer, Tensor::scalar(3.0)?))?.item::<f32>()?, -2.5);
+/// # Ok::<(), defn::Error>(())
+/// ```
+pub use defn_derive::Tree;
 pub use expr::{Expr, Operand};
 pub use files::{load, save};
-pub use grad::{grad, value_and_grad, value_and_grad_of};
+pub use fixed::Static;
+pub use grad::{custom_grad, grad, value_and_grad, value_and_grad_of};
 pub use jit::{Jit, jit};
+pub use nested::Nested;
 pub use tensor::{Element, Tensor};
 pub use tree::{Leaf, Tree, Visit, each};
 
@@ -137,7 +172,8 @@ pub use tree::{Leaf, Tree, Visit, each};
 /// ```
 pub mod prelude {
     pub use crate::{
-        Axes, DType, Expr, Tensor, cond, each, grad, jit, tree, value_and_grad, value_and_grad_of, while_,
+        Axes, DType, Expr, Tensor, Tree, cond, custom_grad, each, for_, grad, jit, scan, tensor, tree,
+        value_and_grad, value_and_grad_of, while_,
     };
 }
 

@@ -24,7 +24,7 @@ use crate::backend;
 /// assert_eq!(x.greater(2.0)?.to_vec::<bool>()?, [false, false, true, true]);
 /// # Ok::<(), defn::Error>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Tensor(pub(crate) core::Tensor);
 
 /// The Rust types of elements: bool, the integers of 8 to 64 bits, f32 and f64.
@@ -319,7 +319,7 @@ impl Tensor {
     }
 }
 
-fn make_tensor<T: Element>(elements: &[T], sizes: &[usize]) -> Result<Tensor> {
+pub(crate) fn make_tensor<T: Element>(elements: &[T], sizes: &[usize]) -> Result<Tensor> {
     let ty = TensorType::new(T::DTYPE, Shape::new(sizes))?;
     if ty.size() != elements.len() {
         let (given, required) = (format!("{ty}"), format!("of the {} elements given", elements.len()));
@@ -329,6 +329,12 @@ fn make_tensor<T: Element>(elements: &[T], sizes: &[usize]) -> Result<Tensor> {
     for &element in elements {
         element.write(&mut bytes);
     }
+    of_bytes(ty.dtype, sizes, bytes)
+}
+
+/// A tensor of elements in row-major order, as many as the sizes say.
+pub(crate) fn of_bytes(dtype: DType, sizes: &[usize], bytes: Vec<u8>) -> Result<Tensor> {
+    let ty = TensorType::new(dtype, Shape::new(sizes))?;
     let buffer = backend::default_backend()?.from_host(&ty, HostMemory::new(Arc::new(bytes)))?;
     Ok(Tensor(core::Tensor::concrete(ty, buffer)))
 }

@@ -1,6 +1,8 @@
 //! Containers of tensors: tuples, arrays, vectors, and structs of the user's.
 
-use crate::{Expr, Tensor};
+use std::collections::BTreeMap;
+
+use crate::{Expr, Static, Tensor};
 
 /// The leaves of a container: [`Expr`] while a function is traced, [`Tensor`] outside.
 ///
@@ -34,9 +36,15 @@ pub(crate) struct Nothing;
 
 impl Leaf for Nothing {}
 
-/// A container whose leaves are of type `T`: a leaf, or a tuple, array, vector or struct of containers.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no container of `{T}`",
+    note = "containers are tensors or expressions, and tuples, arrays, vectors, options, maps, structs and enums of them",
+    note = "a struct that is generic over its leaves becomes one by `#[derive(defn::Tree)]`"
+)]
+/// A container whose leaves are of type `T`: a leaf, or a tuple, array, vector, option, map, struct or enum of
+/// containers.
 ///
-/// A struct that is generic over its leaves becomes a container with [`tree!`](crate::tree!), or by hand:
+/// A struct or an enum that is generic over its leaves becomes a container by `#[derive(Tree)]`, or by hand:
 ///
 /// ```
 /// use defn::{Leaf, Tree, Visit};
@@ -101,8 +109,61 @@ pub trait Tree<T: Leaf>: Sized {
 /// ```
 pub struct Visit<'a, T, U> {
     leaf: &'a mut dyn FnMut(&T) -> U,
-    /// The lengths of vectors on the way: what leaves alone do not tell of the structure.
+    /// The lengths of vectors on the way, variants and values: what leaves alone do not tell of the structure.
     lengths: Vec<usize>,
+}
+
+impl<T, U> Visit<'_, T, U> {
+    /// Tells which of several forms a container has, such as the variant of an enum.
+    ///
+    /// ```
+    /// use defn::{Leaf, Tree, Visit};
+    ///
+    /// enum Either<T> {
+    ///     One(T),
+    ///     Two(T, T),
+    /// }
+    ///
+    /// impl<T: Leaf> Tree<T> for Either<T> {
+    ///     type Of<U: Leaf> = Either<U>;
+    ///
+    ///     fn visit<U: Leaf>(&self, visit: &mut Visit<'_, T, U>) -> Either<U> {
+    ///         match self {
+    ///             Either::One(x) => {
+    ///                 visit.variant(0);
+    ///                 Either::One(x.visit(visit))
+    ///             }
+    ///             Either::Two(x, y) => {
+    ///                 visit.variant(1);
+    ///                 Either::Two(x.visit(visit), y.visit(visit))
+    ///             }
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    pub fn variant(&mut self, index: usize) {
+        self.lengths.push(index);
+    }
+
+    /// The same value, which is no leaf, and a part of the structure.
+    ///
+    /// ```
+    /// use defn::{Leaf, Tree, Visit};
+    ///
+    /// struct Scaled<T>(T, f64);
+    ///
+    /// impl<T: Leaf> Tree<T> for Scaled<T> {
+    ///     type Of<U: Leaf> = Scaled<U>;
+    ///
+    ///     fn visit<U: Leaf>(&self, visit: &mut Visit<'_, T, U>) -> Scaled<U> {
+    ///         Scaled(self.0.visit(visit), visit.keep(&self.1))
+    ///     }
+    /// }
+    /// ```
+    pub fn keep<S: Static>(&mut self, value: &S) -> S {
+        value.words(&mut self.lengths);
+        value.clone()
+    }
 }
 
 impl<T: Leaf> Tree<T> for T {
@@ -128,6 +189,32 @@ impl<T: Leaf, A: Tree<T>, const N: usize> Tree<T> for [A; N] {
     fn visit<U: Leaf>(&self, visit: &mut Visit<'_, T, U>) -> [A::Of<U>; N] {
         self.each_ref().map(|item| item.visit(visit))
     }
+}
+
+impl<T: Leaf, A: Tree<T>> Tree<T> for Option<A> {
+    type Of<U: Leaf> = Option<A::Of<U>>;
+
+    fn visit<U: Leaf>(&self, visit: &mut Visit<'_, T, U>) -> Option<A::Of<U>> {
+        visit.variant(self.is_some().into());
+        self.as_ref().map(|item| item.visit(visit))
+    }
+}
+
+/// Parameters by their names, in the order of these.
+impl<T: Leaf, A: Tree<T>> Tree<T> for BTreeMap<String, A> {
+    type Of<U: Leaf> = BTreeMap<String, A::Of<U>>;
+
+    fn visit<U: Leaf>(&self, visit: &mut Visit<'_, T, U>) -> BTreeMap<String, A::Of<U>> {
+        visit.variant(self.len());
+        self.iter().map(|(name, item)| (visit.keep(name), item.visit(visit))).collect()
+    }
+}
+
+/// No leaves: the state of a loop that carries nothing.
+impl<T: Leaf> Tree<T> for () {
+    type Of<U: Leaf> = ();
+
+    fn visit<U: Leaf>(&self, _visit: &mut Visit<'_, T, U>) {}
 }
 
 macro_rules! tuples {

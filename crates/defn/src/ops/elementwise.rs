@@ -57,6 +57,37 @@ unary! {
     fn stop_grad;
     errors no_own_errors!();
     example { (x = f32[2] "1.0, 2.0") x.stop_grad() == f32[2] "1.0, 2.0" }
+
+    /// The logarithm to base 2.
+    ///
+    /// - Shape: unchanged; axis names are kept.
+    /// - Dtypes: any; integers and bools become f32.
+    /// - Gradient: `g / (x * log(2))`.
+    fn log2;
+    errors no_own_errors!();
+    example { (x = f32[2] "8.0, 0.5") x.log2() == f32[2] "3.0, -1.0" }
+
+    /// The logarithm to base 10.
+    ///
+    /// - Shape: unchanged; axis names are kept.
+    /// - Dtypes: any; integers and bools become f32.
+    /// - Gradient: `g / (x * log(10))`.
+    fn log10;
+    errors no_own_errors!();
+    example { (x = f32[2] "100.0, 1.0") x.log10() == f32[2] "2.0, 0.0" }
+}
+
+with_operands! {
+    /// Whether all elements are equal within `atol + rtol * |other|`. Equal infinities count as equal, and with
+    /// `equal_nan` NaNs do, too.
+    ///
+    /// - Shape: both operands broadcast together; the result is a scalar.
+    /// - Dtypes: any; the result is bool.
+    /// - Gradient: zero.
+    fn all_close(other; equal_nan: bool, rtol: f64, atol: f64)
+        |ops, x| ops.all_close(x, other, equal_nan, rtol, atol);
+    errors "Shapes that do not broadcast (`Shape`), and axis names that differ (`Axis`).";
+    example { (x = f32[2] "1.0, 2.0") x.all_close("1.0, false, 0.0, 1.5") == bool "true" }
 }
 
 binary! {

@@ -5,6 +5,8 @@ use defn_core::builder::{Arg, BuildShape, Start};
 use defn_core::{Axes, AxisRef, Location, Number, Result, Shape};
 
 use super::eager;
+use crate::at::{Index, window};
+use crate::expr::Operand;
 use crate::{Expr, Tensor};
 
 methods! {
@@ -46,6 +48,15 @@ methods! {
     errors "A size that is neither 1 nor that of the target axis (`Shape`), and too little memory (`OutOfMemory`).";
     example { (x = s32[2] "1, 2") x.broadcast("&[2, 2]") == s32[2][2] "1, 2, 1, 2" }
 
+    /// The elements repeated so many times along each axis. Missing repetitions and missing axes in front count as 1.
+    ///
+    /// - Shape: each size times its repetition; axis names are dropped.
+    /// - Dtypes: any; unchanged.
+    /// - Gradient: the sum of `g` over the repetitions.
+    fn tile(repetitions: &[i64]) |ops, x| ops.tile(x, repetitions);
+    errors "A repetition below 1 (`Option`), and too little memory (`OutOfMemory`).";
+    example { (x = s32[2] "1, 2") x.tile("&[2]") == s32[4] "1, 2, 1, 2" }
+
     /// A window of the tensor: where it starts and its length, for each axis. A start out of range is moved so that the
     /// window fits; a negative one becomes 0.
     ///
@@ -58,6 +69,17 @@ methods! {
     };
     errors "Other than one entry per axis (`Axis`), and a length that exceeds its axis (`Shape`).";
     example { (x = s32[2][3] "0, 1, 2, 3, 4, 5") x.slice("&[0, 1], &[2, 2]") == s32[2][2] "1, 2, 4, 5" }
+
+    /// What positions and ranges choose of the first axes: `x.at((0, 1..3))` is `x[0, 1:3]` of Python. Negative positions
+    /// count from the end, and ranges are cut to the axis.
+    ///
+    /// - Shape: an axis of which one position is taken is dropped, and the others have the lengths of the ranges; axis
+    ///   names are kept.
+    /// - Dtypes: any; unchanged.
+    /// - Gradient: zeros with `g` in the window.
+    fn at(index: impl Index) |ops, x| window(ops, x, &index.parts());
+    errors "More entries than axes (`Axis`), and a position out of range (`Bounds`).";
+    example { (x = s32[2][3] "0, 1, 2, 3, 4, 5") x.at("(-1, 1..)") == s32[2] "4, 5" }
 
     /// A window along one axis; the other axes are taken whole. A negative start counts from the end.
     ///
@@ -187,3 +209,18 @@ impl Tensor {
 }
 
 defn_core::shape_functions!(shared);
+
+with_operands! {
+    /// The tensor with the window that begins at `starts` replaced by another tensor, of the same rank or a scalar.
+    /// Negative starts count from the end.
+    ///
+    /// - Shape: unchanged; axis names merge.
+    /// - Dtypes: any; promoted.
+    /// - Gradient: `g` with zeros in the window, and the window of `g`.
+    fn put_slice(update; starts: &[i64]) |ops, x| {
+        let starts: Vec<Start<core::Tensor>> = starts.iter().map(|&start| start.into()).collect();
+        ops.put_slice(x, &starts, update)
+    };
+    errors "Other than one start per axis (`Axis`), another rank, and an update larger than the tensor (`Shape`).";
+    example { (x = s32[3] "1, 2, 3", u = s32[2] "8, 9") x.put_slice("&u, &[-2]") == s32[3] "1, 8, 9" }
+}
