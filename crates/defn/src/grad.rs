@@ -1,9 +1,15 @@
 //! Gradients of functions of expressions.
 
+use std::fmt;
+use std::marker::PhantomData;
+
 use defn_core as core;
 use defn_core::builder::{self, BuildControl};
+use defn_core::grad::TracedPullback;
+use defn_core::region::Region;
 use defn_core::trace::Trace;
-use defn_core::{Location, Result, grad as core_grad, vectorize};
+use defn_core::vectorize::NamedAxes;
+use defn_core::{ErrorKind, Location, Result, grad as core_grad, vectorize};
 
 use crate::Expr;
 use crate::control::{Exprs, refill, results, tensors};
@@ -112,6 +118,199 @@ pub fn value_and_grad_of<A: Exprs, R: Exprs>(
         Ok((outputs, gradient)) => (refill(&value, Ok(outputs)), refill(at, Ok(gradient))),
         Err(error) => (refill(&value, Err(error.clone())), refill(at, Err(error))),
     }
+}
+
+/// The value of a function, which is a container, and its vector-Jacobian product, which maps a cotangent of the value to
+/// the cotangents of the variables.
+///
+/// - Shapes: each cotangent of a variable has the shape of the variable.
+/// - Dtypes: as for [`grad`].
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// let f = jit(|(x, g): (Expr, Expr)| {
+///     let (value, pullback) = vjp(&x, |x| &x * &x);
+///     (value, pullback.call(&g))
+/// });
+/// let (value, slope) = f.call((tensor![1.0, 2.0]?, tensor![1.0, 10.0]?))?;
+/// assert_eq!(value.to_vec::<f32>()?, [1.0, 4.0]);
+/// assert_eq!(slope.to_vec::<f32>()?, [2.0, 40.0]);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// An operation without a gradient (`Trace`). The error comes out of [`Jit::call`](crate::Jit::call).
+#[track_caller]
+pub fn vjp<A: Exprs, R: Exprs>(at: &A, fun: impl FnOnce(A) -> R) -> (R, Pullback<A, R>) {
+    let location = Location::caller();
+    let (value, traced) = traced(at, fun, location.clone());
+    let outcome = traced.and_then(|traced| {
+        record(location, |ops| Ok((ops.inline(&traced.region, traced.pull.arguments())?, traced)))
+    });
+    let (values, traced) = match outcome {
+        Ok((values, traced)) => {
+            let values = values.into_iter().zip(&traced.lanes);
+            (Ok(values.map(|(value, lanes)| value.with_vectorized(lanes)).collect()), Ok(traced.pull))
+        }
+        Err(error) => (Err(error.clone()), Err(error)),
+    };
+    let variables = refill(at, tensors(at));
+    (refill(&value, values), Pullback { pull: traced, variables, value: PhantomData })
+}
+
+/// Maps cotangents of a function's value to cotangents of its variables. [`vjp`] makes it.
+///
+/// ```
+/// use defn::prelude::*;
+/// use defn::Pullback;
+///
+/// fn row(pullback: &Pullback<Expr, Expr>, at: usize) -> Expr {
+///     pullback.call(&Expr::eye(&[2, 2], DType::F32).at(at))
+/// }
+/// let second = jit(|x: Expr| row(&vjp(&x, |x| x.pow(2)).1, 1));
+/// assert_eq!(second.call(tensor![1.0, 5.0]?)?.to_vec::<f32>()?, [0.0, 10.0]);
+/// # Ok::<(), defn::Error>(())
+/// ```
+#[must_use = "a pullback computes nothing unless it is called"]
+pub struct Pullback<A, R> {
+    pull: Result<TracedPullback>,
+    /// The variables, for their form.
+    variables: A,
+    value: PhantomData<fn(&R) -> A>,
+}
+
+impl<A, R> fmt::Debug for Pullback<A, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.pull {
+            Ok(pull) => write!(f, "Pullback({} results)", pull.results().len()),
+            Err(error) => write!(f, "Pullback({error})"),
+        }
+    }
+}
+
+impl<A: Exprs, R: Exprs> Pullback<A, R> {
+    /// The cotangents of the variables. A vectorized axis of the cotangent that the value lacks is a batch axis: each
+    /// position on it is pulled back separately.
+    ///
+    /// ```
+    /// use defn::prelude::*;
+    ///
+    /// let f = jit(|(x, g): (Expr, Expr)| vjp(&x, |x| x.sin()).1.call(&g));
+    /// assert_eq!(f.call((tensor![0.0]?, tensor![3.0]?))?.to_vec::<f32>()?, [3.0]);
+    /// # Ok::<(), defn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// A cotangent of another shape than the value (`Shape`), and one of another structure (`Container`). The error comes
+    /// out of [`Jit::call`](crate::Jit::call).
+    #[track_caller]
+    pub fn call(&self, cotangent: &R) -> A {
+        let location = Location::caller();
+        let outcome = self.pull.as_ref().map_err(Clone::clone).and_then(|pull| {
+            let given = tensors(cotangent)?;
+            record(location, |ops| {
+                let (got, expected) = (given.len(), pull.results().len());
+                if got != expected {
+                    let what = "cotangent";
+                    return Err(ErrorKind::RegionResults { op: "vjp", what, got, expected }.into());
+                }
+                for (tensor, ty) in given.iter().zip(pull.results()) {
+                    if tensor.ty().shape.sizes() != ty.shape.sizes() {
+                        let (left, right) = (tensor.ty().clone(), ty.clone());
+                        return Err(ErrorKind::ShapesDiffer { op: "vjp", left, right }.into());
+                    }
+                }
+                pull.apply(ops, &given, &|_, gradients| Ok(gradients))
+            })
+        });
+        refill(&self.variables, outcome)
+    }
+}
+
+/// The derivative of each element of a function's value by each element of the variables.
+///
+/// - Shapes: for each variable the axes of the value, followed by those of the variable.
+/// - Dtypes: as for [`grad`].
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// let f = jit(|x: Expr| jacobian(&x, |x| &x * x.sum(Axes::All, false)));
+/// let slopes = f.call(tensor![1.0, 2.0]?)?;
+/// assert_eq!(slopes.ty().to_string(), "f32[2][2]");
+/// assert_eq!(slopes.to_vec::<f32>()?, [4.0, 1.0, 2.0, 5.0]);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// An operation without a gradient (`Trace`). The error comes out of [`Jit::call`](crate::Jit::call).
+#[track_caller]
+pub fn jacobian<A: Exprs>(at: &A, fun: impl FnOnce(A) -> Expr) -> A {
+    let location = Location::caller();
+    let (_, traced) = traced(at, fun, location.clone());
+    let outcome = traced.and_then(|traced| {
+        record(location, |ops| {
+            let name = vectorize::fresh_name("element", &traced.variables);
+            traced.pull.jacobian(ops, 0, &name, &|_, gradients| Ok(gradients))
+        })
+    });
+    refill(at, outcome)
+}
+
+/// The second derivatives of a scalar function: the Jacobian of its gradient.
+///
+/// - Shapes: the axes of the variable twice.
+/// - Dtypes: as for [`grad`].
+///
+/// ```
+/// use defn::prelude::*;
+///
+/// let f = jit(|x: Expr| hessian(&x, |x| x.at(0).pow(2) * x.at(1)));
+/// assert_eq!(f.call(tensor![3.0, 5.0]?)?.to_vec::<f32>()?, [10.0, 6.0, 6.0, 0.0]);
+/// # Ok::<(), defn::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`jacobian`].
+#[track_caller]
+pub fn hessian(at: &Expr, fun: impl FnOnce(Expr) -> Expr) -> Expr {
+    jacobian(at, |x| grad(&x, fun))
+}
+
+/// A function that was traced at its variables.
+struct Traced {
+    pull: TracedPullback,
+    region: Region,
+    variables: Vec<core::Tensor>,
+    /// The vectorized axes of the results.
+    lanes: Vec<NamedAxes>,
+}
+
+/// Traces a function at a container; gives its value, whose leaves belong to that trace, for its form.
+fn traced<A: Exprs, R: Exprs>(at: &A, fun: impl FnOnce(A) -> R, location: Location) -> (R, Result<Traced>) {
+    let joined = tensors(at).and_then(|variables| {
+        record(location.clone(), |ops| vectorize::broadcast_vectors(ops, &variables, false))
+    });
+    let variables = match joined {
+        Ok(variables) => variables,
+        Err(error) => return (fun(refill(at, Err(error.clone()))), Err(error)),
+    };
+    let (tracing, parameters) = Trace::begin_like(&variables);
+    let value = fun(refill(at, Ok(parameters)));
+    let outcome = record(location, |_| {
+        let results = match tensors(&value) {
+            Ok(results) => results,
+            Err(error) => return Err(tracing.finish("grad", &[]).err().unwrap_or(error)),
+        };
+        let closed = tracing.finish("grad", &results)?;
+        let lanes: Vec<NamedAxes> = results.iter().map(|result| result.vectorized_axes().into()).collect();
+        let flat = variables.iter().map(core::Tensor::flat);
+        let arguments: Vec<core::Tensor> = flat.chain(closed.captures).collect();
+        let pull = TracedPullback::new(&closed.region, variables.len(), &lanes, arguments, &variables)?;
+        Ok(Traced { pull, region: closed.region, variables, lanes })
+    });
+    (value, outcome)
 }
 
 /// The value with a gradient of one's own: `rule` takes the cotangent of the value, in its container, and returns one

@@ -155,7 +155,7 @@ pub use defn_derive::Tree;
 pub use expr::{Expr, Operand};
 pub use files::{load, save};
 pub use fixed::Static;
-pub use grad::{custom_grad, grad, value_and_grad, value_and_grad_of};
+pub use grad::{Pullback, custom_grad, grad, hessian, jacobian, value_and_grad, value_and_grad_of, vjp};
 pub use jit::{Jit, jit};
 pub use nested::Nested;
 pub use tensor::{Element, Tensor};
@@ -172,8 +172,8 @@ pub use tree::{Leaf, Tree, Visit, each};
 /// ```
 pub mod prelude {
     pub use crate::{
-        Axes, DType, Expr, Tensor, Tree, cond, custom_grad, each, for_, grad, jit, scan, tensor, tree,
-        value_and_grad, value_and_grad_of, while_,
+        Axes, DType, Expr, Tensor, Tree, cond, custom_grad, each, for_, grad, hessian, jacobian, jit, scan,
+        tensor, tree, value_and_grad, value_and_grad_of, vjp, while_,
     };
 }
 

@@ -1,12 +1,12 @@
 //! Gradients over containers: a region of the function is traced, the core differentiates it, and the results
 //! are put into the variables' containers.
 
-use defn_core::builder::{BuildControl, BuildCreate, BuildElementwise, BuildShape, Ops};
-use defn_core::region::Region;
+use defn_core::builder::{BuildControl, Ops};
+use defn_core::grad::TracedPullback;
 use defn_core::trace::{Closed, Trace};
 use defn_core::vectorize::{self, NamedAxes};
 use defn_core::weak::Weak;
-use defn_core::{DType, ErrorKind, Name, Shape, Tensor, TensorType, grad};
+use defn_core::{ErrorKind, Tensor, grad};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -200,27 +200,12 @@ impl Gradient {
     ) -> Fallible<Bound<'py, PyAny>> {
         let py = args.py();
         let traced = self.trace(fun, args, kwargs, false)?;
-        let pull = TracedPullback::new(&traced)?;
-        let mut rows: Vec<Bound<'py, PyAny>> = Vec::with_capacity(pull.results.len());
-        for (position, (ty, _)) in pull.results.iter().enumerate() {
-            let parts = ops::with(|ops| {
-                let name = vectorize::fresh_name("element", &traced.variables);
-                let size = ty.shape.size();
-                let basis = ops.eye(Shape::new(&[size, size]), DType::F32)?;
-                let mut sizes = vec![size as i64];
-                sizes.extend(ty.shape.sizes().iter().map(|&size| size as i64));
-                let basis = ops.reshape(basis, sizes, None)?.with_vectorized(&[(name.clone(), size)]);
-                let mut cotangents = Vec::with_capacity(pull.results.len());
-                for (other, (ty, _)) in pull.results.iter().enumerate() {
-                    cotangents.push(if other == position {
-                        basis.clone()
-                    } else {
-                        ops.full(ty.shape.without_names(), DType::F32, 0)?
-                    });
-                }
-                let gradients = pull.apply(ops, &cotangents)?;
-                gradients.iter().map(|x| row(ops, x, &name, ty)).collect::<defn_core::Result<Vec<_>>>()
-            })?;
+        let numbered = NumberedPullback::new(&traced)?;
+        let (pull, finish) = (&numbered.pull, numbered.finish());
+        let mut rows: Vec<Bound<'py, PyAny>> = Vec::with_capacity(pull.results().len());
+        for position in 0..pull.results().len() {
+            let name = vectorize::fresh_name("element", &traced.variables);
+            let parts = ops::with(|ops| pull.jacobian(ops, position, &name, &finish))?;
             rows.push(self.parts(py, &traced.trees, wrap(py, parts.into_iter())?.into_iter())?);
         }
         traced.value.tree.unflatten(py, &mut rows.into_iter())
@@ -235,8 +220,8 @@ impl Gradient {
     ) -> Fallible<Bound<'py, PyAny>> {
         let py = args.py();
         let traced = self.trace(fun, args, kwargs, false)?;
-        let pull = TracedPullback::new(&traced)?;
-        let values = ops::with(|ops| ops.inline(&traced.closed.region, &pull.arguments))?;
+        let pull = NumberedPullback::new(&traced)?;
+        let values = ops::with(|ops| ops.inline(&traced.closed.region, pull.pull.arguments()))?;
         let values = values.into_iter().zip(&traced.lanes).map(|(value, lanes)| value.with_vectorized(lanes));
         let value = traced.value.tree.unflatten(py, &mut wrap(py, values)?.into_iter())?;
         let trees = traced.trees.into_iter().map(|flat| flat.tree).collect();
@@ -264,91 +249,30 @@ impl Gradient {
     }
 }
 
-/// The rows of a Jacobian: the vectorized axis that counts the result's elements is replaced by the axes of
-/// the result, followed by the axes of the variable.
-fn row(ops: &mut Ops, x: &Tensor, name: &Name, result: &TensorType) -> defn_core::Result<Tensor> {
-    let counts = |lane: &&vectorize::NamedAxis| lane.0 == *name;
-    let others: NamedAxes = x.vectorized_axes().iter().filter(|lane| !counts(lane)).cloned().collect();
-    let count = (name.clone(), result.shape.size());
-    let order: NamedAxes = others.iter().cloned().chain([count]).collect();
-    let rows = vectorize::broadcast_vectorized(ops, "jacobian", x, &order)?;
-    let inner = rows.ty().shape.clone();
-    let lead = others.iter().map(|&(_, size)| (size, None));
-    let shape = Shape::from_axes(lead.chain(result.shape.entries()).chain(inner.entries()));
-    Ok(ops.reshape_to(rows.flat(), shape)?.with_vectorized(&others))
-}
-
-/// The pullback of a traced function: from cotangents of its results to cotangents of its variables.
-struct TracedPullback {
-    /// Its inputs are the arguments of the traced region without vectorized axes, then one cotangent for each
-    /// result.
-    region: Region,
-    /// The variables, then the captures.
-    arguments: Vec<Tensor>,
-    /// The inner types of the results and their vectorized axes.
-    results: Vec<(TensorType, NamedAxes)>,
-    /// The vectorized axes of the variables.
-    variables: Vec<NamedAxes>,
+/// The pullback of a traced function, whose parameters are the variables in the dtypes that they meet.
+struct NumberedPullback {
+    pull: TracedPullback,
     numbers: NumberParameters,
 }
 
-impl TracedPullback {
-    fn new(traced: &Traced<'_>) -> Fallible<TracedPullback> {
-        let wrt: Vec<usize> = (0..traced.numbers.count()).collect();
-        let region = grad::vjp_region(&traced.closed.region, &wrt)?;
-        let arguments = ops::with(|ops| traced.numbers.arguments(ops, &traced.closed, &traced.variables))?;
-        let numbers = traced.numbers.clone();
-        let inner = |(ty, lanes): (&TensorType, &NamedAxes)| {
-            let shape = Shape::from_axes(ty.shape.entries().skip(lanes.len()));
-            (TensorType { dtype: ty.dtype, shape }, lanes.clone())
-        };
-        let results = traced.closed.region.result_types().zip(&traced.lanes).map(inner).collect();
-        let variables = traced.variables.iter().map(|x| x.vectorized_axes().into()).collect();
-        Ok(TracedPullback { region, arguments, results, variables, numbers })
+impl NumberedPullback {
+    fn new(traced: &Traced<'_>) -> Fallible<NumberedPullback> {
+        let Traced { closed, numbers, variables, lanes, .. } = traced;
+        let arguments = ops::with(|ops| numbers.arguments(ops, closed, variables))?;
+        let pull = TracedPullback::new(&closed.region, numbers.count(), lanes, arguments, variables)?;
+        Ok(NumberedPullback { pull, numbers: numbers.clone() })
     }
 
-    /// The cotangents of the variables. A vectorized axis of a cotangent that its result lacks is a batch
-    /// axis: each position is pulled back separately.
-    fn apply(&self, ops: &mut Ops, cotangents: &[Tensor]) -> defn_core::Result<Vec<Tensor>> {
-        let mut extra = NamedAxes::new();
-        let mut given = self.arguments.clone();
-        for (cotangent, (ty, lanes)) in cotangents.iter().zip(&self.results) {
-            let is_own = |lane: &&vectorize::NamedAxis| lanes.iter().any(|(name, _)| *name == lane.0);
-            let others: NamedAxes =
-                cotangent.vectorized_axes().iter().filter(|lane| !is_own(lane)).cloned().collect();
-            for lane in &others {
-                let mut axes = self.variables.iter().flatten();
-                if axes.any(|(name, _)| *name == lane.0) {
-                    let name = lane.0.clone();
-                    return Err(ErrorKind::VectorizedName { op: "vjp", name }.into());
-                }
-                if !extra.contains(lane) {
-                    extra.push(lane.clone());
-                }
-            }
-            let dtype = DType::F32.merge(ty.dtype.to_float());
-            let cotangent = ops.as_type(cotangent, dtype)?;
-            let nameless = ops.reshape_to(&cotangent, cotangent.ty().shape.without_names())?;
-            let order: NamedAxes = others.iter().chain(lanes).cloned().collect();
-            let spread = vectorize::broadcast_vectorized(ops, "vjp", &nameless, &order)?;
-            given.push(spread.flat().with_vectorized(&others));
-        }
-        let gradients = ops.inline(&self.region, &given)?;
-        let gradients = self.numbers.gradients(ops, &gradients)?;
-        let mut results = Vec::with_capacity(gradients.len());
-        for (gradient, lanes) in gradients.iter().zip(&self.variables) {
-            let gradient = vectorize::broadcast_vectorized(ops, "vjp", gradient, &extra)?;
-            let all: NamedAxes = extra.iter().chain(lanes).cloned().collect();
-            results.push(gradient.flat().with_vectorized(&all));
-        }
-        Ok(results)
+    /// The gradients of the variables from those of the parameters.
+    fn finish(&self) -> impl Fn(&mut Ops, Vec<Tensor>) -> defn_core::Result<Vec<Tensor>> {
+        |ops, gradients| self.numbers.gradients(ops, &gradients)
     }
 }
 
 /// Maps cotangents of a function's value to cotangents of its variables.
 #[pyclass(frozen, module = "defn._core")]
 struct Pullback {
-    pull: TracedPullback,
+    pull: NumberedPullback,
     value: Tree,
     trees: Vec<Tree>,
     single: bool,
@@ -367,7 +291,7 @@ impl Pullback {
                 return Err(Misuse::Structure { op: "vjp", what, other, difference }.into());
             }
             let mut tensors = Vec::with_capacity(given.leaves.len());
-            for (leaf, (ty, _)) in given.leaves.iter().zip(&self.pull.results) {
+            for (leaf, ty) in given.leaves.iter().zip(self.pull.pull.results()) {
                 let tensor = result_tensor("vjp", leaf)?;
                 if tensor.ty().shape.sizes() != ty.shape.sizes() {
                     let (left, right) = (tensor.ty().clone(), ty.clone());
@@ -375,7 +299,7 @@ impl Pullback {
                 }
                 tensors.push(tensor);
             }
-            let gradients = ops::with(|ops| self.pull.apply(ops, &tensors))?;
+            let gradients = ops::with(|ops| self.pull.pull.apply(ops, &tensors, &self.pull.finish()))?;
             let mut leaves = wrap(py, gradients.into_iter())?.into_iter();
             let mut parts = Vec::with_capacity(self.trees.len());
             for tree in &self.trees {

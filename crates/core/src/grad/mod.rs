@@ -30,7 +30,10 @@ mod reach;
 mod reduce;
 pub(crate) mod region;
 mod shape;
+mod traced;
 mod window;
+
+pub use traced::{Finish, TracedPullback};
 
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};

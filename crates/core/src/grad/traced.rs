@@ -1,0 +1,144 @@
+//! The reverse of a function that was traced: cotangents of its variables from those of its results, and Jacobians.
+
+use super::vjp_region;
+use crate::builder::{BuildControl, BuildCreate, BuildElementwise, BuildShape, Ops};
+use crate::dtype::DType;
+use crate::error::{ErrorKind, Result};
+use crate::region::Region;
+use crate::shape::{Name, Shape, TensorType};
+use crate::tensor::Tensor;
+use crate::vectorize::{self, NamedAxes, NamedAxis};
+
+/// What is done with the gradients of the region's parameters, which become those of the variables.
+pub type Finish<'a> = &'a dyn Fn(&mut Ops, Vec<Tensor>) -> Result<Vec<Tensor>>;
+
+/// The pullback of a traced function.
+#[derive(Debug)]
+pub struct TracedPullback {
+    /// Its inputs are the arguments of the traced region without vectorized axes, then one cotangent for each
+    /// result.
+    region: Region,
+    /// The variables, then the captures.
+    arguments: Vec<Tensor>,
+    /// The inner types of the results and their vectorized axes.
+    results: Vec<(TensorType, NamedAxes)>,
+    /// The vectorized axes of the variables.
+    variables: Vec<NamedAxes>,
+}
+
+impl TracedPullback {
+    /// The pullback of a region with respect to its first `parameters`, whose results have these vectorized axes. The
+    /// arguments are without such axes.
+    ///
+    /// # Errors
+    /// An op without a gradient between a parameter and a result.
+    pub fn new(
+        region: &Region,
+        parameters: usize,
+        lanes: &[NamedAxes],
+        arguments: Vec<Tensor>,
+        variables: &[Tensor],
+    ) -> Result<TracedPullback> {
+        let wrt: Vec<usize> = (0..parameters).collect();
+        let inner = |(ty, lanes): (&TensorType, &NamedAxes)| {
+            let shape = Shape::from_axes(ty.shape.entries().skip(lanes.len()));
+            (TensorType { dtype: ty.dtype, shape }, lanes.clone())
+        };
+        let results = region.result_types().zip(lanes).map(inner).collect();
+        let variables = variables.iter().map(|x| x.vectorized_axes().into()).collect();
+        Ok(TracedPullback { region: vjp_region(region, &wrt)?, arguments, results, variables })
+    }
+
+    /// The inner types of the results.
+    pub fn results(&self) -> impl ExactSizeIterator<Item = &TensorType> {
+        self.results.iter().map(|(ty, _)| ty)
+    }
+
+    /// The arguments of the traced region.
+    pub fn arguments(&self) -> &[Tensor] {
+        &self.arguments
+    }
+
+    /// The cotangents of the variables. A vectorized axis of a cotangent that its result lacks is a batch
+    /// axis: each position is pulled back separately.
+    ///
+    /// # Errors
+    /// A vectorized axis of a cotangent that a variable has under the same name, and those of `finish`.
+    pub fn apply(&self, ops: &mut Ops, cotangents: &[Tensor], finish: Finish<'_>) -> Result<Vec<Tensor>> {
+        let mut extra = NamedAxes::new();
+        let mut given = self.arguments.clone();
+        for (cotangent, (ty, lanes)) in cotangents.iter().zip(&self.results) {
+            let is_own = |lane: &&NamedAxis| lanes.iter().any(|(name, _)| *name == lane.0);
+            let others: NamedAxes =
+                cotangent.vectorized_axes().iter().filter(|lane| !is_own(lane)).cloned().collect();
+            for lane in &others {
+                let mut axes = self.variables.iter().flatten();
+                if axes.any(|(name, _)| *name == lane.0) {
+                    let name = lane.0.clone();
+                    return Err(ErrorKind::VectorizedName { op: "vjp", name }.into());
+                }
+                if !extra.contains(lane) {
+                    extra.push(lane.clone());
+                }
+            }
+            let dtype = DType::F32.merge(ty.dtype.to_float());
+            let cotangent = ops.as_type(cotangent, dtype)?;
+            let nameless = ops.reshape_to(&cotangent, cotangent.ty().shape.without_names())?;
+            let order: NamedAxes = others.iter().chain(lanes).cloned().collect();
+            let spread = vectorize::broadcast_vectorized(ops, "vjp", &nameless, &order)?;
+            given.push(spread.flat().with_vectorized(&others));
+        }
+        let gradients = ops.inline(&self.region, &given)?;
+        let gradients = finish(ops, gradients)?;
+        let mut results = Vec::with_capacity(gradients.len());
+        for (gradient, lanes) in gradients.iter().zip(&self.variables) {
+            let gradient = vectorize::broadcast_vectorized(ops, "vjp", gradient, &extra)?;
+            let all: NamedAxes = extra.iter().chain(lanes).cloned().collect();
+            results.push(gradient.flat().with_vectorized(&all));
+        }
+        Ok(results)
+    }
+
+    /// The derivative of each element of a result by each element of the variables: the axes of the result, followed by
+    /// those of each variable. Rows are along a vectorized axis meanwhile, which has this name.
+    ///
+    /// # Errors
+    /// As [`TracedPullback::apply`].
+    pub fn jacobian(
+        &self,
+        ops: &mut Ops,
+        position: usize,
+        name: &Name,
+        finish: Finish<'_>,
+    ) -> Result<Vec<Tensor>> {
+        let ty = &self.results[position].0;
+        let size = ty.shape.size();
+        let basis = ops.eye(Shape::new(&[size, size]), DType::F32)?;
+        let mut sizes = vec![size as i64];
+        sizes.extend(ty.shape.sizes().iter().map(|&size| size as i64));
+        let basis = ops.reshape(basis, sizes, None)?.with_vectorized(&[(name.clone(), size)]);
+        let mut cotangents = Vec::with_capacity(self.results.len());
+        for (other, ty) in self.results().enumerate() {
+            cotangents.push(match other == position {
+                true => basis.clone(),
+                false => ops.full(ty.shape.without_names(), DType::F32, 0)?,
+            });
+        }
+        let gradients = self.apply(ops, &cotangents, finish)?;
+        gradients.iter().map(|x| row(ops, x, name, ty)).collect()
+    }
+}
+
+/// The rows of a Jacobian: the vectorized axis that counts the result's elements is replaced by the axes of
+/// the result, followed by the axes of the variable.
+fn row(ops: &mut Ops, x: &Tensor, name: &Name, result: &TensorType) -> Result<Tensor> {
+    let counts = |lane: &&NamedAxis| lane.0 == *name;
+    let others: NamedAxes = x.vectorized_axes().iter().filter(|lane| !counts(lane)).cloned().collect();
+    let count = (name.clone(), result.shape.size());
+    let order: NamedAxes = others.iter().cloned().chain([count]).collect();
+    let rows = vectorize::broadcast_vectorized(ops, "jacobian", x, &order)?;
+    let inner = rows.ty().shape.clone();
+    let lead = others.iter().map(|&(_, size)| (size, None));
+    let shape = Shape::from_axes(lead.chain(result.shape.entries()).chain(inner.entries()));
+    Ok(ops.reshape_to(rows.flat(), shape)?.with_vectorized(&others))
+}
