@@ -113,14 +113,7 @@ macro_rules! tuple_index {
         }
     )*};
 }
-tuple_index! {
-    (A 0)
-    (A 0, B 1)
-    (A 0, B 1, C 2)
-    (A 0, B 1, C 2, D 3)
-    (A 0, B 1, C 2, D 3, E 4)
-    (A 0, B 1, C 2, D 3, E 4, F 5)
-}
+for_tuples! { tuple_index }
 
 /// The window of a tensor that is taken, without the axes of which it is one position.
 pub(crate) fn window(ops: &mut Ops, x: &core::Tensor, parts: &[Part]) -> Result<core::Tensor> {

@@ -215,7 +215,8 @@ pub fn scan<A: Exprs, B: Exprs, O: Exprs>(init: A, over: &B, mut body: impl FnMu
                     results.extend(self::results(&next)?);
                     for (buffer, value) in all[1 + states..].iter().zip(tensors(&out)?) {
                         let value = ops.new_axis(value, 0, None)?;
-                        let starts = starts_at(&all[0], buffer);
+                        let mut starts = vec![Start::Index(0); buffer.ty().shape.rank()];
+                        starts[0] = Start::Value(all[0].clone());
                         results.push(Arg::Value(ops.put_slice(buffer, &starts, value)?));
                     }
                     Ok(results)
@@ -276,17 +277,9 @@ fn output_types(
     types
 }
 
-fn starts_at(position: &core::Tensor, of: &core::Tensor) -> Vec<Start<core::Tensor>> {
-    let mut starts = vec![Start::Index(0); of.ty().shape.rank()];
-    starts[0] = Start::Value(position.clone());
-    starts
-}
-
 /// The part of a tensor at a position of its first axis, without that axis.
 fn row(ops: &mut Ops, tensor: &core::Tensor, position: &core::Tensor) -> Result<core::Tensor> {
-    let mut lengths: Vec<i64> = tensor.ty().shape.sizes().iter().map(|&size| size as i64).collect();
-    lengths[0] = 1;
-    let row = ops.slice(tensor, &starts_at(position, tensor), &lengths, None)?;
+    let row = ops.slice_along_axis(tensor, Start::Value(position.clone()), 1, 0, 1)?;
     ops.squeeze(row, 0)
 }
 

@@ -77,7 +77,7 @@ impl Static for () {
     fn words(&self, _words: &mut Vec<usize>) {}
 }
 
-impl Static for &'static str {
+impl Static for &str {
     fn words(&self, words: &mut Vec<usize>) {
         words.push(self.len());
         words.extend(self.bytes().map(usize::from));
@@ -86,8 +86,7 @@ impl Static for &'static str {
 
 impl Static for String {
     fn words(&self, words: &mut Vec<usize>) {
-        words.push(self.len());
-        words.extend(self.bytes().map(usize::from));
+        self.as_str().words(words);
     }
 }
 

@@ -79,40 +79,25 @@ pub fn value_and_grad_of<A: Exprs, R: Exprs>(
     loss: impl FnOnce(&R) -> Expr,
 ) -> (R, A) {
     let location = Location::caller();
-    let variables = match tensors(at) {
-        Ok(variables) => variables,
-        // What depends on an error is void, but it has its form.
-        Err(error) => return (fun(refill(at, Err(error.clone()))), refill(at, Err(error))),
-    };
-    let joined = record(location.clone(), |ops| vectorize::broadcast_vectors(ops, &variables, false));
-    let variables = match joined {
-        Ok(variables) => variables,
-        Err(error) => return (fun(refill(at, Err(error.clone()))), refill(at, Err(error))),
-    };
-    let (tracing, parameters) = Trace::begin_like(&variables);
-    let value = fun(refill(at, Ok(parameters)));
-    let loss = loss(&value);
-    let results = (|| {
-        let mut results = tensors(&value)?;
+    let with_loss = |value: &R| {
+        let loss = loss(value);
+        let mut results = tensors(value)?;
         results.push(loss.0?);
         Ok(results)
-    })();
-    let outcome: Result<_> = record(location, |ops| {
-        let results = match results {
-            Ok(results) => results,
-            Err(error) => return Err(tracing.finish("grad", &[]).err().unwrap_or(error)),
-        };
-        let closed = tracing.finish("grad", &results)?;
-        let wrt: Vec<usize> = (0..variables.len()).collect();
-        let region = core_grad::value_and_grad(&closed.region, results.len() - 1, &wrt)?;
-        let flat = variables.iter().map(core::Tensor::flat);
-        let arguments: Vec<core::Tensor> = flat.chain(closed.captures).collect();
-        let lanes = results.iter().chain(&variables).map(core::Tensor::vectorized_axes);
-        let outputs = ops.inline(&region, &arguments)?.into_iter().zip(lanes);
-        let mut outputs: Vec<core::Tensor> = outputs.map(|(x, axes)| x.with_vectorized(axes)).collect();
-        let gradient = outputs.split_off(results.len());
-        outputs.pop();
-        Ok((outputs, gradient))
+    };
+    let (value, traced) = traced(at, fun, with_loss, location.clone());
+    let outcome = traced.and_then(|Traced { region, arguments, variables, lanes }| {
+        record(location, |ops| {
+            let wrt: Vec<usize> = (0..variables.len()).collect();
+            let region = core_grad::value_and_grad(&region, lanes.len() - 1, &wrt)?;
+            let of_variables = variables.iter().map(core::Tensor::vectorized_axes);
+            let axes = lanes.iter().map(|lanes| &lanes[..]).chain(of_variables);
+            let outputs = ops.inline(&region, &arguments)?.into_iter().zip(axes);
+            let mut outputs: Vec<core::Tensor> = outputs.map(|(x, axes)| x.with_vectorized(axes)).collect();
+            let gradient = outputs.split_off(lanes.len());
+            outputs.pop();
+            Ok((outputs, gradient))
+        })
     });
     match outcome {
         Ok((outputs, gradient)) => (refill(&value, Ok(outputs)), refill(at, Ok(gradient))),
@@ -144,19 +129,20 @@ pub fn value_and_grad_of<A: Exprs, R: Exprs>(
 #[track_caller]
 pub fn vjp<A: Exprs, R: Exprs>(at: &A, fun: impl FnOnce(A) -> R) -> (R, Pullback<A, R>) {
     let location = Location::caller();
-    let (value, traced) = traced(at, fun, location.clone());
+    let (value, traced) = traced(at, fun, tensors, location.clone());
     let outcome = traced.and_then(|traced| {
-        record(location, |ops| Ok((ops.inline(&traced.region, traced.pull.arguments())?, traced)))
+        record(location, |ops| {
+            let values = ops.inline(&traced.region, &traced.arguments)?.into_iter().zip(&traced.lanes);
+            let values: Vec<_> = values.map(|(value, lanes)| value.with_vectorized(lanes)).collect();
+            Ok((values, traced.pullback()?))
+        })
     });
-    let (values, traced) = match outcome {
-        Ok((values, traced)) => {
-            let values = values.into_iter().zip(&traced.lanes);
-            (Ok(values.map(|(value, lanes)| value.with_vectorized(lanes)).collect()), Ok(traced.pull))
-        }
+    let (values, pull) = match outcome {
+        Ok((values, pull)) => (Ok(values), Ok(pull)),
         Err(error) => (Err(error.clone()), Err(error)),
     };
     let variables = refill(at, tensors(at));
-    (refill(&value, values), Pullback { pull: traced, variables, value: PhantomData })
+    (refill(&value, values), Pullback { pull, variables, value: PhantomData })
 }
 
 /// Maps cotangents of a function's value to cotangents of its variables. [`vjp`] makes it.
@@ -248,11 +234,11 @@ impl<A: Exprs, R: Exprs> Pullback<A, R> {
 #[track_caller]
 pub fn jacobian<A: Exprs>(at: &A, fun: impl FnOnce(A) -> Expr) -> A {
     let location = Location::caller();
-    let (_, traced) = traced(at, fun, location.clone());
+    let (_, traced) = traced(at, fun, tensors, location.clone());
     let outcome = traced.and_then(|traced| {
         record(location, |ops| {
             let name = vectorize::fresh_name("element", &traced.variables);
-            traced.pull.jacobian(ops, 0, &name, &|_, gradients| Ok(gradients))
+            traced.pullback()?.jacobian(ops, 0, &name, &|_, gradients| Ok(gradients))
         })
     });
     refill(at, outcome)
@@ -280,35 +266,49 @@ pub fn hessian(at: &Expr, fun: impl FnOnce(Expr) -> Expr) -> Expr {
 
 /// A function that was traced at its variables.
 struct Traced {
-    pull: TracedPullback,
     region: Region,
+    /// The variables without vectorized axes, then the captures.
+    arguments: Vec<core::Tensor>,
     variables: Vec<core::Tensor>,
     /// The vectorized axes of the results.
     lanes: Vec<NamedAxes>,
 }
 
-/// Traces a function at a container; gives its value, whose leaves belong to that trace, for its form.
-fn traced<A: Exprs, R: Exprs>(at: &A, fun: impl FnOnce(A) -> R, location: Location) -> (R, Result<Traced>) {
+impl Traced {
+    fn pullback(self) -> Result<TracedPullback> {
+        let Traced { region, arguments, variables, lanes } = self;
+        TracedPullback::new(&region, variables.len(), &lanes, arguments, &variables)
+    }
+}
+
+/// Traces a function at a container, to the results that `results_of` takes from its value; gives the value, whose leaves
+/// belong to that trace, for its form.
+fn traced<A: Exprs, R: Exprs>(
+    at: &A,
+    fun: impl FnOnce(A) -> R,
+    results_of: impl FnOnce(&R) -> Result<Vec<core::Tensor>>,
+    location: Location,
+) -> (R, Result<Traced>) {
     let joined = tensors(at).and_then(|variables| {
         record(location.clone(), |ops| vectorize::broadcast_vectors(ops, &variables, false))
     });
     let variables = match joined {
         Ok(variables) => variables,
+        // What depends on an error is void, but it has its form.
         Err(error) => return (fun(refill(at, Err(error.clone()))), Err(error)),
     };
     let (tracing, parameters) = Trace::begin_like(&variables);
     let value = fun(refill(at, Ok(parameters)));
+    let results = results_of(&value);
     let outcome = record(location, |_| {
-        let results = match tensors(&value) {
+        let results = match results {
             Ok(results) => results,
             Err(error) => return Err(tracing.finish("grad", &[]).err().unwrap_or(error)),
         };
         let closed = tracing.finish("grad", &results)?;
-        let lanes: Vec<NamedAxes> = results.iter().map(|result| result.vectorized_axes().into()).collect();
-        let flat = variables.iter().map(core::Tensor::flat);
-        let arguments: Vec<core::Tensor> = flat.chain(closed.captures).collect();
-        let pull = TracedPullback::new(&closed.region, variables.len(), &lanes, arguments, &variables)?;
-        Ok(Traced { pull, region: closed.region, variables, lanes })
+        let lanes = results.iter().map(|result| result.vectorized_axes().into()).collect();
+        let arguments = variables.iter().map(core::Tensor::flat).chain(closed.captures).collect();
+        Ok(Traced { region: closed.region, arguments, variables, lanes })
     });
     (value, outcome)
 }

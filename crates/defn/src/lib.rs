@@ -42,6 +42,9 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+#[macro_use]
+mod tuples;
+
 mod at;
 mod backend;
 mod collective;

@@ -1,7 +1,7 @@
 //! Tensors from nested arrays, vectors and slices, and back.
 
-use defn_core::scalar::{Scalar, wrap};
-use defn_core::{DType, Error, ErrorKind, Location, Number, Result};
+use defn_core::builder::default_scalar;
+use defn_core::{DType, Error, ErrorKind, Location, Number, Result, Shape, TensorType};
 
 use crate::tensor::{make_tensor, of_bytes};
 use crate::{Element, Tensor};
@@ -100,18 +100,6 @@ fn collected<A: Nested>(op: &'static str, nested: &A) -> Result<(Vec<usize>, Vec
     Err(ErrorKind::OptionValue { op, option: "the nesting", given, required }.into())
 }
 
-/// An element of a dtype, which holds the number if it is an integer.
-fn scalar(dtype: DType, number: Number) -> Result<Scalar> {
-    match number {
-        Number::Int(value) if dtype.is_integer() && wrap(dtype, value) != value => {
-            Err(ErrorKind::IntegerRange { number, dtype }.into())
-        }
-        Number::Bool(_) | Number::Int(_) | Number::Huge(_) | Number::Float(_) | Number::Complex(_) => {
-            Scalar::new(dtype, number)
-        }
-    }
-}
-
 impl Tensor {
     /// A tensor on the default backend, from nested arrays, vectors or slices, whose elements are copied. The dtype is
     /// that of their Rust type.
@@ -159,9 +147,9 @@ impl Tensor {
             let dtype = dtype.or(numbers.first().map(|number| number.dtype())).unwrap_or(DType::F32);
             let mut bytes = Vec::with_capacity(numbers.len() * dtype.storage_bytes());
             for number in numbers {
-                bytes.extend(scalar(dtype, number)?.to_bytes());
+                bytes.extend(default_scalar(dtype, number)?.to_bytes());
             }
-            of_bytes(dtype, &sizes, bytes)
+            of_bytes(TensorType::new(dtype, Shape::new(&sizes))?, bytes)
         };
         make().map_err(|error: Error| error.at(Some(location)))
     }

@@ -16,12 +16,8 @@ fn elements(tensor: &core::Tensor) -> String {
     print::elements(tensor, shown, None, BOOLS).unwrap_or_else(|error| format!("({error})"))
 }
 
-fn is_scalar(tensor: &core::Tensor) -> bool {
-    print::is_live(tensor) && tensor.whole().shape.rank() == 0
-}
-
 fn write(tensor: &core::Tensor, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    if is_scalar(tensor) {
+    if print::is_number(tensor) {
         return f.pad(&elements(tensor));
     }
     let text = print::tensor(tensor, None, || Ok::<_, fmt::Error>(elements(tensor)))?;
@@ -67,7 +63,7 @@ impl fmt::Debug for Tensor {
             return write(&self.0, f);
         }
         let ty = vectorize::type_text(&self.0);
-        match is_scalar(&self.0) {
+        match print::is_number(&self.0) {
             true => write!(f, "Tensor({}, {ty})", elements(&self.0)),
             false => write!(f, "Tensor({ty})"),
         }

@@ -329,12 +329,11 @@ pub(crate) fn make_tensor<T: Element>(elements: &[T], sizes: &[usize]) -> Result
     for &element in elements {
         element.write(&mut bytes);
     }
-    of_bytes(ty.dtype, sizes, bytes)
+    of_bytes(ty, bytes)
 }
 
-/// A tensor of elements in row-major order, as many as the sizes say.
-pub(crate) fn of_bytes(dtype: DType, sizes: &[usize], bytes: Vec<u8>) -> Result<Tensor> {
-    let ty = TensorType::new(dtype, Shape::new(sizes))?;
+/// A tensor of elements in row-major order, as many as the type says.
+pub(crate) fn of_bytes(ty: TensorType, bytes: Vec<u8>) -> Result<Tensor> {
     let buffer = backend::default_backend()?.from_host(&ty, HostMemory::new(Arc::new(bytes)))?;
     Ok(Tensor(core::Tensor::concrete(ty, buffer)))
 }

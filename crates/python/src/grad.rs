@@ -201,7 +201,7 @@ impl Gradient {
         let py = args.py();
         let traced = self.trace(fun, args, kwargs, false)?;
         let numbered = NumberedPullback::new(&traced)?;
-        let (pull, finish) = (&numbered.pull, numbered.finish());
+        let (pull, finish) = (&numbered.traced, numbered.finish());
         let mut rows: Vec<Bound<'py, PyAny>> = Vec::with_capacity(pull.results().len());
         for position in 0..pull.results().len() {
             let name = vectorize::fresh_name("element", &traced.variables);
@@ -221,7 +221,7 @@ impl Gradient {
         let py = args.py();
         let traced = self.trace(fun, args, kwargs, false)?;
         let pull = NumberedPullback::new(&traced)?;
-        let values = ops::with(|ops| ops.inline(&traced.closed.region, pull.pull.arguments()))?;
+        let values = ops::with(|ops| ops.inline(&traced.closed.region, pull.traced.arguments()))?;
         let values = values.into_iter().zip(&traced.lanes).map(|(value, lanes)| value.with_vectorized(lanes));
         let value = traced.value.tree.unflatten(py, &mut wrap(py, values)?.into_iter())?;
         let trees = traced.trees.into_iter().map(|flat| flat.tree).collect();
@@ -251,7 +251,7 @@ impl Gradient {
 
 /// The pullback of a traced function, whose parameters are the variables in the dtypes that they meet.
 struct NumberedPullback {
-    pull: TracedPullback,
+    traced: TracedPullback,
     numbers: NumberParameters,
 }
 
@@ -259,8 +259,8 @@ impl NumberedPullback {
     fn new(traced: &Traced<'_>) -> Fallible<NumberedPullback> {
         let Traced { closed, numbers, variables, lanes, .. } = traced;
         let arguments = ops::with(|ops| numbers.arguments(ops, closed, variables))?;
-        let pull = TracedPullback::new(&closed.region, numbers.count(), lanes, arguments, variables)?;
-        Ok(NumberedPullback { pull, numbers: numbers.clone() })
+        let traced = TracedPullback::new(&closed.region, numbers.count(), lanes, arguments, variables)?;
+        Ok(NumberedPullback { traced, numbers: numbers.clone() })
     }
 
     /// The gradients of the variables from those of the parameters.
@@ -291,7 +291,7 @@ impl Pullback {
                 return Err(Misuse::Structure { op: "vjp", what, other, difference }.into());
             }
             let mut tensors = Vec::with_capacity(given.leaves.len());
-            for (leaf, ty) in given.leaves.iter().zip(self.pull.pull.results()) {
+            for (leaf, ty) in given.leaves.iter().zip(self.pull.traced.results()) {
                 let tensor = result_tensor("vjp", leaf)?;
                 if tensor.ty().shape.sizes() != ty.shape.sizes() {
                     let (left, right) = (tensor.ty().clone(), ty.clone());
@@ -299,7 +299,7 @@ impl Pullback {
                 }
                 tensors.push(tensor);
             }
-            let gradients = ops::with(|ops| self.pull.pull.apply(ops, &tensors, &self.pull.finish()))?;
+            let gradients = ops::with(|ops| self.pull.traced.apply(ops, &tensors, &self.pull.finish()))?;
             let mut leaves = wrap(py, gradients.into_iter())?.into_iter();
             let mut parts = Vec::with_capacity(self.trees.len());
             for tree in &self.trees {

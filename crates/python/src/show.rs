@@ -75,11 +75,10 @@ pub(crate) fn plain(py: Python<'_>, tensor: &Tensor) -> Fallible<String> {
 
 /// The element of a concrete scalar as text.
 fn scalar(tensor: &Tensor) -> Fallible<Option<String>> {
-    if print::is_live(tensor) && tensor.whole().shape.rank() == 0 {
-        Ok(Some(elements(tensor, ShownElements::First(1))?))
-    } else {
-        Ok(None)
+    if !print::is_number(tensor) {
+        return Ok(None);
     }
+    elements(tensor, ShownElements::First(1)).map(Some)
 }
 
 /// A tensor with at most `limit` elements, the first ones.

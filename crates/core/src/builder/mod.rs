@@ -355,7 +355,10 @@ pub fn exact_scalar(op: &'static str, ty: &TensorType, number: Number) -> Result
 }
 
 /// The element of a number if no operand has a dtype of its own.
-fn default_scalar(dtype: DType, number: Number) -> Result<Scalar> {
+///
+/// # Errors
+/// An integer that the dtype cannot hold, or a number of another kind.
+pub fn default_scalar(dtype: DType, number: Number) -> Result<Scalar> {
     if dtype.lacks(number) {
         return Err(ErrorKind::IntegerRange { number, dtype }.into());
     }

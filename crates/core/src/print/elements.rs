@@ -46,6 +46,11 @@ pub fn is_live(tensor: &Tensor) -> bool {
     })
 }
 
+/// Whether a tensor prints as its number: a scalar, outside of a trace, that was not freed.
+pub fn is_number(tensor: &Tensor) -> bool {
+    is_live(tensor) && tensor.whole().shape.rank() == 0
+}
+
 /// The text between `Tensor<` and `>`: vectorized axes, the type, where the tensor lies if that is to be shown, and the
 /// elements that `elements` writes, or the graph of a traced tensor.
 ///

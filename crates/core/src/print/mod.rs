@@ -12,7 +12,8 @@ mod text;
 pub use display::display;
 pub use dot::{dot, dot_of_stages};
 pub use elements::{
-    BoolText, SHOWN_ELEMENTS, ShownElements, element_text, elements, first_elements, is_live, tensor,
+    BoolText, SHOWN_ELEMENTS, ShownElements, element_text, elements, first_elements, is_live, is_number,
+    tensor,
 };
 pub use mermaid::{mermaid, mermaid_of_stages};
 pub(crate) use text::{line, type_text, value_text};

@@ -247,10 +247,10 @@ impl Inliner<'_> {
             carries.clone().map(|carry| self.value(self.function.insts[carry].args[0])).collect();
         let trips = inst.args[0].is_some().then(|| self.value(inst.args[0]));
         // A loop may turn out to have one trip or none.
-        let most_one = trips.and_then(|trips| self.b.constant_bits(trips)).filter(|trips| *trips <= 1);
-        let is_left = self.original.has_in_blocks(at, Op::While, |blocks| blocks == 0);
-        let most_one = most_one.filter(|_| !is_left).map(|trips| trips as i64);
-        if let Some(trips) = self.original.unrolled(at).or(most_one) {
+        let is_short =
+            |trips: &u64| *trips <= 1 && !self.original.has_in_blocks(at, Op::While, |blocks| blocks == 0);
+        let most_one = trips.and_then(|trips| self.b.constant_bits(trips)).filter(is_short);
+        if let Some(trips) = self.original.unrolled(at).or(most_one.map(|trips| trips as i64)) {
             for (carry, init) in carries.clone().zip(inits) {
                 self.values[carry] = init;
             }

@@ -36,21 +36,18 @@ impl Passes {
             let inputs = &graph.nodes()[position].inputs;
             let own = |input: &Value| roles.get(&base(*input)).map(|role| (base(*input), *role));
             // A reduction's result is there one pass later.
-            let ready = inputs.iter().filter_map(own).map(|(input, role)| match role {
+            let ready = |(input, role): (usize, NodeRole)| match role {
                 NodeRole::Elements | NodeRole::Rows => pass[&input],
                 NodeRole::Reduction(_) | NodeRole::Across(_) => pass[&input] + 1,
-            });
-            let at = ready.max().unwrap_or(0);
+            };
+            let at = inputs.iter().filter_map(own).map(ready).max().unwrap_or(0);
+            // What groups have before a pass is computed in one loop, behind the reductions of the pass before.
+            let is_kept = |input: &(usize, NodeRole)| {
+                input.1 != NodeRole::Elements && (role != NodeRole::Rows || ready(*input) != at)
+            };
+            kept.extend(inputs.iter().filter_map(own).filter(is_kept).map(|(input, _)| input));
             pass.insert(position, at);
             count = count.max(at + 1);
-            // What groups have before a pass is computed in one loop, behind the reductions of the pass before.
-            kept.extend(inputs.iter().filter_map(own).filter_map(|(input, of)| match of {
-                NodeRole::Elements => None,
-                NodeRole::Rows => (role != NodeRole::Rows || pass[&input] != at).then_some(input),
-                NodeRole::Reduction(_) | NodeRole::Across(_) => {
-                    (role != NodeRole::Rows || pass[&input] + 1 != at).then_some(input)
-                }
-            }));
             if role == NodeRole::Rows {
                 continue;
             }

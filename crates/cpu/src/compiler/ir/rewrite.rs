@@ -42,7 +42,11 @@ impl<'f> Rewriter<'f> {
     /// An access of the new function, with terms of the old one.
     pub(super) fn access(&mut self, access: &Access) -> AccessId {
         let terms = access.terms.iter().map(|&(term, by)| (self.value(term), by)).collect();
-        self.new.accesses.push(Access { terms, ..access.clone() });
+        self.push_access(Access { terms, ..access.clone() })
+    }
+
+    pub(super) fn push_access(&mut self, access: Access) -> AccessId {
+        self.new.accesses.push(access);
         AccessId(self.new.accesses.len() as u32 - 1)
     }
 

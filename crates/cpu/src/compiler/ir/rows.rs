@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::rewrite::Rewriter;
-use super::{Access, AccessId, Conv, Elem, Function, Inst, ListId, Op, Ty, Val};
+use super::{Access, AccessId, Conv, Elem, Function, Inst, Op, Ty, Val};
 
 /// The numbers of rows that are done at once. To do two takes as long as one after the other.
 const ROWS: [usize; 3] = [16, 8, 4];
@@ -169,9 +169,7 @@ impl Body<'_, '_> {
             }
             from = until + 1;
         }
-        body.to.new.lists.push(Vec::new());
-        let list = ListId(body.to.new.lists.len() as u32 - 1);
-        body.to.push(Op::EndLoop(list), body.to.old.insts[end].ty, [Val::NONE; 3]);
+        body.to.copy(end);
     }
 
     /// Copies an instruction for a row.
@@ -268,18 +266,16 @@ impl Body<'_, '_> {
         let old = self.to.old.access(id);
         let mut access = Access { terms: SmallVec::new(), ..old.clone() };
         for &(term, by) in &old.terms {
-            let term = match self.known(term) {
-                Some(&RowValue::Affine(first, step)) => {
+            // What an index grows by from row to row is an offset.
+            let first = match self.step(term) {
+                Some(step) => {
                     access.offset += step * row as i64 * by;
-                    first
+                    self.value(term, 0)
                 }
-                Some(RowValue::Same(value)) => *value,
-                Some(RowValue::Each(values)) => values[row],
-                None => self.to.value(term),
+                None => self.value(term, row),
             };
-            access.terms.push((term, by));
+            access.terms.push((first, by));
         }
-        self.to.new.accesses.push(access);
-        AccessId(self.to.new.accesses.len() as u32 - 1)
+        self.to.push_access(access)
     }
 }

@@ -53,12 +53,13 @@ impl Lowering<'_> {
     fn joined_together(&mut self, group: &[Val], (reduce, elem, lanes): Kind) -> Result<Reg> {
         let count = group.len() as u8;
         let mut joined = Vec::with_capacity(group.len());
-        // Lanes of a result are beside each other within 16 bytes after the last stages.
-        let beside = group.len().min(16 / elem.bytes());
-        for at in 0..group.len() {
-            let (pair, within) = (at % (group.len() / beside), at / (group.len() / beside));
-            let vectors = std::mem::take(&mut self.values[group[pair * beside + within].index()]);
-            joined.push(self.narrowed(reduce, vectors, elem, lanes, count)?);
+        // The last stages bring lanes beside each other within 16 bytes, those before bring these together.
+        let within = group.len().min(16 / elem.bytes());
+        for first in 0..within {
+            for accumulator in group.iter().skip(first).step_by(within) {
+                let vectors = std::mem::take(&mut self.values[accumulator.index()]);
+                joined.push(self.narrowed(reduce, vectors, elem, lanes, count)?);
+            }
         }
         let mut by = count;
         while joined.len() > 1 {
@@ -111,17 +112,14 @@ impl Lowering<'_> {
         };
         // Nothing between the row and the stores may touch memory, or hold what the address is made of.
         let is_near = insts[end + 1..first].iter().all(|inst| inst.op.constant().is_some());
-        let uses = |inst: &ir::Inst| inst.operands().filter(|operand| group.contains(operand)).count();
-        let is_all = insts[end + 1..].iter().map(uses).sum::<usize>() == group.len();
+        if !is_near || !group.iter().enumerate().all(is_beside) {
+            return None;
+        }
+        let is_in = |value: &Val| group.contains(value);
+        let uses = insts[end + 1..].iter().flat_map(ir::Inst::operands).filter(is_in).count();
         // What is carried and what conditions give is named in lists.
-        let is_listed = self
-            .function
-            .lists
-            .iter()
-            .flatten()
-            .any(|(one, other)| group.contains(one) || group.contains(other));
-        (is_near && is_all && !is_listed && group.iter().enumerate().all(is_beside))
-            .then_some((first, access))
+        let is_listed = self.function.lists.iter().flatten().any(|(one, other)| is_in(one) || is_in(other));
+        (uses == group.len() && !is_listed).then_some((first, access))
     }
 
     fn join(&mut self, reduce: Reduce, elem: Elem, lanes: u8, a: Reg, b: Reg) -> Result<Reg> {

@@ -24,9 +24,8 @@ const ALIGN: Opcode = Opcode::p3a(0x03);
 const PERMUTE_TWO: Opcode = Opcode::p38(0x77);
 /// 16 bytes of one vector and then of another one.
 const SHUFFLE16: Opcode = Opcode::p3a(0x23).w();
-/// Halves of 16 bytes, and four bytes of each 16, of one vector and then of another one.
+/// Halves of each 16 bytes of one vector and then of another one.
 const UNPACK8: [Opcode; 2] = [Opcode::p66(0x14).w(), Opcode::p66(0x15).w()];
-const SHUFFLE4: Opcode = Opcode::plain(0xc6);
 /// 32 bytes of a vector.
 const EXTRACT32: Opcode = Opcode::p3a(0x3b).w();
 
@@ -329,7 +328,7 @@ impl Emit<'_> {
     fn fold(&mut self, by: usize, has: bool) {
         let (dst, a, b) = (self.inst.dst, self.source(0), Rm::Reg(self.source(1)));
         match (by, self.bytes) {
-            (4, _) => self.op_by(SHUFFLE4, dst, a, b, if has { 0xdd } else { 0x88 }),
+            (4, _) => self.op_by(opcode::SHUFFLE_TWO, dst, a, b, if has { 0xdd } else { 0x88 }),
             (8, _) => self.op(UNPACK8[usize::from(has)], dst, a, b),
             (16, 32) => self.op_by(SHUFFLE16, dst, a, b, if has { 0b11 } else { 0b00 }),
             (16, _) => self.op_by(SHUFFLE16, dst, a, b, if has { 0xdd } else { 0x88 }),

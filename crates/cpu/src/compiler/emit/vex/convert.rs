@@ -10,8 +10,6 @@ use super::{Emit, SPARE, length};
 const SHUFFLE_BYTES: Opcode = Opcode::p38(0x00);
 /// Chooses doublewords within each 16 bytes.
 const SHUFFLE4: Opcode = Opcode::p66(0x70);
-/// Chooses doublewords of two vectors within each 16 bytes.
-const SHUFFLE_TWO: Opcode = Opcode::plain(0xc6);
 /// Chooses quadwords.
 const PERMUTE8: Opcode = Opcode::p3a(0x00).w();
 /// Doublewords of two vectors in turn, and words.
@@ -131,7 +129,7 @@ impl Emit<'_> {
         }
         if width == 8 && bytes == 4 {
             self.asm.vex(opcode::EXTRACT16, 32, a, 0, Rm::Reg(SPARE), Some(1));
-            return self.asm.vex(SHUFFLE_TWO, 16, dst, a, Rm::Reg(SPARE), Some(0x88));
+            return self.asm.vex(opcode::SHUFFLE_TWO, 16, dst, a, Rm::Reg(SPARE), Some(0x88));
         }
         // Within each 16 bytes first; a high bit gives 0.
         let chosen = |at: usize| {

@@ -13,8 +13,6 @@ const TEST: Opcode = Opcode::p38(0x17);
 /// Elements of the lower halves of each 16 bytes in turn, and of the upper ones.
 const UNPACK4: [Opcode; 2] = [Opcode::plain(0x14), Opcode::plain(0x15)];
 const UNPACK8: [Opcode; 2] = [Opcode::p66(0x14), Opcode::p66(0x15)];
-/// Chooses doublewords of two vectors within each 16 bytes.
-const SHUFFLE_TWO: Opcode = Opcode::plain(0xc6);
 /// Chooses doublewords within each 16 bytes.
 const SHUFFLE4: Opcode = Opcode::p66(0x70);
 /// Chooses doublewords by numbers.
@@ -216,7 +214,7 @@ impl Emit<'_> {
                 }
                 return;
             }
-            4 => self.op_by(SHUFFLE_TWO, to, a, b, if odd { 0xdd } else { 0x88 }),
+            4 => self.op_by(opcode::SHUFFLE_TWO, to, a, b, if odd { 0xdd } else { 0x88 }),
             _ => self.op(UNPACK8[usize::from(odd)], to, a, b),
         }
         if is_whole {
@@ -244,7 +242,7 @@ impl Emit<'_> {
     fn fold(&mut self, by: usize, has: bool) {
         let (dst, a, b) = (self.inst.dst, self.source(0), Rm::Reg(self.source(1)));
         match by {
-            4 => self.op_by(SHUFFLE_TWO, dst, a, b, if has { 0xdd } else { 0x88 }),
+            4 => self.op_by(opcode::SHUFFLE_TWO, dst, a, b, if has { 0xdd } else { 0x88 }),
             8 => self.op(UNPACK8[usize::from(has)], dst, a, b),
             _ => self.op_by(PERMUTE16, dst, a, b, if has { 0x31 } else { 0x20 }),
         }

@@ -226,6 +226,8 @@ pub(crate) const SHIFT32: Opcode = Opcode::p66(0x72);
 pub(crate) const SHIFT64: Opcode = Opcode::p66(0x73).ew();
 /// Shifts of 16 bytes by bytes, and of eight by bits.
 pub(crate) const SHIFT128: Opcode = Opcode::p66(0x73);
+/// Chooses doublewords of two vectors within each 16 bytes.
+pub(crate) const SHUFFLE_TWO: Opcode = Opcode::plain(0xc6);
 
 pub(crate) const EQUAL: [Opcode; 4] =
     [Opcode::p66(0x74), Opcode::p66(0x75), Opcode::p66(0x76), Opcode::p38(0x29)];
